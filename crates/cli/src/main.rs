@@ -1,0 +1,3 @@
+//! The command `trueline`.
+mod report;
+fn main() {}

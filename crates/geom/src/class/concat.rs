@@ -1,0 +1,107 @@
+//! `concat`: one member after another (gconcat).
+//!
+//! # On disk
+//! Last sector of every member: magic `GEOM::CONCAT`, version 4. The metadata sector is not part of the set, so on 512-byte
+//! sectors the second member's data begins one sector off every larger boundary: see rule TL0006.
+//!
+//! # Topology
+//! Each member's grains, moved to where it begins; a seam off the grain is a clash. GEOM shows those of the first member.
+//!
+//! # Sources
+//! FreeBSD `sys/geom/concat/g_concat.h`, `g_concat.c`.
+
+use super::{Class, Extent, Geom, Member, Op, Slot, Taste};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use crate::topology::Topology;
+use std::sync::Arc;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The class.
+pub struct Concat;
+
+const MAGIC: &[u8; 16] = b"GEOM::CONCAT\0\0\0\0";
+
+/// `struct g_concat_metadata`.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Metadata {
+    md_magic: [u8; 16],
+    md_version: U32,
+    md_name: [u8; 16],
+    md_id: U32,
+    md_no: U16,
+    md_all: U16,
+    md_provider: [u8; 16],
+    md_provsize: U64,
+}
+layout!(Metadata, 68, md_id @ 36, md_no @ 40, md_provider @ 44, md_provsize @ 60);
+
+impl Class for Concat {
+    fn name(&self) -> &'static str {
+        "concat"
+    }
+
+    fn taste(&self, probe: &Probe<'_>) -> Taste {
+        let Some(md) = probe.from_end(probe.sector()).and_then(|at| probe.read::<Metadata>(at)) else { return Taste::No };
+        let (number, count) = (usize::from(md.md_no.get()), usize::from(md.md_all.get()));
+        let valid = md.md_magic == *MAGIC
+            && md.md_version.get() <= 4
+            && (md.md_version.get() < 4 || md.md_provsize.get() == probe.length())
+            && count >= 1
+            && number < count;
+        let Some(name) = ondisk::text(&md.md_name).filter(|_| valid) else { return Taste::No };
+        Taste::Member(Member {
+            set: format!("{name}/{:08x}", md.md_id.get()),
+            provider: format!("concat/{name}"),
+            number: Some(number),
+            count,
+            enough: count,
+            chunk: 0,
+            length: probe.length() - probe.sector(),
+        })
+    }
+
+    fn assemble(&self, members: &[Member]) -> Option<Arc<dyn Geom>> {
+        let name = members.first()?.provider.clone();
+        Some(Arc::new(Linear::new(name, members.iter().map(|m| m.length))?))
+    }
+}
+
+/// A concatenated set.
+pub struct Linear {
+    name: String,
+    /// Where each member begins, in order; the first at 0.
+    starts: Vec<u64>,
+    length: u64,
+}
+
+impl Linear {
+    /// The set of members of these lengths; `None` if it would be empty or too large.
+    pub fn new(name: String, lengths: impl IntoIterator<Item = u64>) -> Option<Linear> {
+        let (mut starts, mut length) = (Vec::new(), 0u64);
+        for member in lengths {
+            starts.push(length);
+            length = length.checked_add(member).filter(|_| member > 0)?;
+        }
+        (length > 0).then_some(Linear { name, starts, length })
+    }
+}
+
+impl Geom for Linear {
+    fn providers(&self) -> Vec<Slot> {
+        vec![Slot { name: self.name.clone(), length: self.length, kind: None }]
+    }
+
+    fn topology(&self, _slot: usize, below: &[Topology]) -> Topology {
+        Topology::concat(below, &self.starts, self.length)
+    }
+
+    fn map(&self, _slot: usize, offset: u64, length: u64, _op: Op) -> Extent {
+        let consumer = self.starts.partition_point(|&start| start <= offset) - 1;
+        let end = self.starts.get(consumer + 1).copied().unwrap_or(self.length);
+        Extent::At { consumer, offset: offset - self.starts[consumer], length: length.min(end - offset) }
+    }
+}

@@ -1,0 +1,49 @@
+//! `nop`: a provider passed through, with another idea of its sectors and boundaries (gnop).
+//!
+//! # Topology
+//! What the user said replaces what the device says for the same purpose; everything else passes. gnop(8) without `-p`
+//! hides the lower boundaries; this one does not: a layer must not drop its grain by silence.
+//!
+//! # Limits
+//! No metadata: it is made by hand (`--logical`, `--physical`, `--grain`, `--for`).
+
+use super::{Extent, Geom, Op, Slot};
+use crate::topology::{Fact, Topology, round_down};
+
+/// A nop over one provider.
+pub struct Nop {
+    length: u64,
+    sector: Option<u64>,
+    facts: Vec<Fact>,
+}
+
+impl Nop {
+    /// Over a provider of `length` bytes: `sector`, if given, is its logical sector now; `facts` replace those below.
+    pub fn new(length: u64, sector: Option<u64>, facts: Vec<Fact>) -> Nop {
+        Nop { length: round_down(length, sector.unwrap_or(1)), sector, facts }
+    }
+}
+
+impl Geom for Nop {
+    fn providers(&self) -> Vec<Slot> {
+        vec![Slot { name: String::new(), length: self.length, kind: None }]
+    }
+
+    fn topology(&self, _slot: usize, below: &[Topology]) -> Topology {
+        let Some(below) = below.first() else { return Topology::new(1, 0) };
+        let mut top = below.clone();
+        top.length = self.length;
+        top.sector = self.sector.unwrap_or(top.sector);
+        top.facts.retain(|old| !self.facts.iter().any(|new| new.why == old.why));
+        top.facts.extend(&self.facts);
+        top
+    }
+
+    fn map(&self, _slot: usize, offset: u64, length: u64, _op: Op) -> Extent {
+        Extent::At { consumer: 0, offset, length }
+    }
+
+    fn shift(&self, _slot: usize) -> Option<u64> {
+        Some(0)
+    }
+}

@@ -1,0 +1,30 @@
+//! `zero`: nothing, for as long as wanted.
+//!
+//! # Topology
+//! Any byte is as good as any other.
+//!
+//! # Limits
+//! No consumers and no metadata: it is made by hand (`zero:SIZE`).
+
+use super::{Extent, Geom, Op, Slot};
+use crate::topology::Topology;
+
+/// A provider that reads as zeros.
+pub struct Zero {
+    /// Bytes.
+    pub length: u64,
+}
+
+impl Geom for Zero {
+    fn providers(&self) -> Vec<Slot> {
+        vec![Slot { name: String::new(), length: self.length, kind: None }]
+    }
+
+    fn topology(&self, _slot: usize, _below: &[Topology]) -> Topology {
+        Topology::new(1, self.length)
+    }
+
+    fn map(&self, _slot: usize, _offset: u64, length: u64, _op: Op) -> Extent {
+        Extent::Zero { length }
+    }
+}

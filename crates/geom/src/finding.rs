@@ -1,0 +1,133 @@
+//! What is wrong with a disk, or worth knowing: not an error, a result.
+
+use crate::topology::{Cost, Fact};
+
+/// How much a finding matters; severity follows cost. The weaker is the smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Worth knowing; costs nothing now.
+    Note,
+    /// Costs something, or will.
+    Warning,
+    /// Costs half as much again or more, or data is at risk.
+    Error,
+}
+
+impl Severity {
+    /// The name used in JSON and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Note => "note",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+/// A rule of `check`: its id is stable, its page is what `trueline explain` prints.
+#[derive(Debug)]
+pub struct Rule {
+    /// `TL0001`; never used again for something else.
+    pub id: &'static str,
+    /// A few words.
+    pub title: &'static str,
+    /// The manual page of the rule, Markdown.
+    pub page: &'static str,
+}
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Rule) -> bool {
+        self.id == other.id
+    }
+}
+
+/// One thing found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// Which rule.
+    pub rule: &'static Rule,
+    /// How much it matters.
+    pub severity: Severity,
+    /// Where it begins: a byte of the provider it was found on.
+    pub offset: u64,
+    /// The unit it is measured against, in bytes; 0 where there is none.
+    pub unit: u64,
+    /// How far past a boundary of the unit, in bytes.
+    pub remainder: u64,
+    /// What it costs, where that can be said.
+    pub cost: Option<Cost>,
+    /// One line: what was found, bytes first, LBA in parentheses.
+    pub message: String,
+    /// What to do, the best first.
+    pub fix: Vec<String>,
+}
+
+impl Finding {
+    /// A finding without a unit or cost, as the table classes make.
+    pub fn new(rule: &'static Rule, severity: Severity, offset: u64, message: String) -> Finding {
+        Finding { rule, severity, offset, unit: 0, remainder: 0, cost: None, message, fix: Vec::new() }
+    }
+
+    /// With what to do about it.
+    #[must_use]
+    pub fn fix(mut self, fix: impl Into<String>) -> Finding {
+        self.fix.push(fix.into());
+        self
+    }
+
+    /// Measured against a boundary, at that cost.
+    #[must_use]
+    pub fn against(mut self, unit: u64, remainder: u64, cost: Option<Cost>) -> Finding {
+        (self.unit, self.remainder, self.cost) = (unit, remainder, cost);
+        self
+    }
+
+    /// Measured against `fact` as seen from address 0.
+    #[must_use]
+    pub fn against_fact(self, fact: &Fact, cost: Option<Cost>) -> Finding {
+        self.against(fact.grain.size(), fact.grain.remainder(0), cost)
+    }
+}
+
+macro_rules! rules {
+    ($($name:ident = $id:literal, $title:literal;)*) => {
+        $(
+            #[doc = concat!("`", $id, "`: ", $title, ".")]
+            pub static $name: Rule = Rule { id: $id, title: $title, page: include_str!(concat!("../../../docs/rules/", $id, ".md")) };
+        )*
+        /// Every rule, by id.
+        pub static RULES: &[&Rule] = &[$(&$name),*];
+    };
+}
+
+rules! {
+    START = "TL0001", "starts off its grain";
+    END = "TL0002", "ends off its grain";
+    DATA = "TL0003", "data area off the grain";
+    SMALL = "TL0004", "block or fragment smaller than the physical unit";
+    STRIPE = "TL0005", "stripe parameters do not match the set";
+    CLASH = "TL0006", "members that clash";
+    SECTOR = "TL0007", "written for another sector size";
+    GPT = "TL0008", "damaged GPT";
+    RANGE = "TL0009", "partition out of range";
+    OVERLAP = "TL0010", "partitions overlap";
+    EBR = "TL0011", "damaged chain of logical partitions";
+    LIMITS = "TL0012", "reported topology cannot be true";
+    AMBIVALENT = "TL0013", "several signatures in one place";
+    STALE = "TL0014", "stale signature";
+    SIZE = "TL0015", "larger than its provider";
+    CONVENTION = "TL0016", "starts off the 1 MiB convention";
+    CARRIER = "TL0017", "a slice that only carries a table starts off the grain";
+    OPAQUE = "TL0018", "recognised, not understood inside";
+    BLIND = "TL0019", "not everything could be looked at";
+    INCOMPLETE = "TL0020", "set incomplete";
+    HYBRID = "TL0021", "MBR and GPT disagree";
+    LABEL = "TL0022", "damaged disklabel";
+    MOVED_END = "TL0023", "backup GPT not at the end of the disk";
+    KERNEL = "TL0024", "the kernel sees it otherwise";
+}
+
+/// The rule called `id`, in any case.
+pub fn rule(id: &str) -> Option<&'static Rule> {
+    RULES.iter().copied().find(|r| r.id.eq_ignore_ascii_case(id))
+}

@@ -1,0 +1,399 @@
+//! Providers and what stands on them: tasting to a fixed point.
+
+use crate::class::nop::Nop;
+use crate::class::{CLASSES, Class, Geom, Member, Taste};
+use crate::finding::{self, Finding, Severity};
+use crate::probe::{Blind, Budget, Limits, Probe};
+use crate::route::Route;
+use crate::sign::{FORMATS, Sign};
+use crate::slices::{Kind, Slices};
+use crate::store::Store;
+use crate::topology::Topology;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A place to find a provider in [`Graph::providers`].
+pub type Id = usize;
+
+/// Something with bytes: a disk, a slice, a set, a data area.
+pub struct Provider {
+    /// GEOM's name without the disk's (`s1a`), or a set's (`stripe/data`); empty for the one disk of a target.
+    pub name: String,
+    /// The class that offers it: `disk`, a class's name, or, for a data area, the sign's kind.
+    pub class: &'static str,
+    /// What it stands on: nothing for a disk, one provider for a slice, all members for a set.
+    pub parents: Vec<Id>,
+    /// Its first byte on the medium; `None` where it has no single place.
+    pub start: Option<u64>,
+    /// What the table above says it is.
+    pub kind: Option<Kind>,
+    /// Its name in the table above.
+    pub label: Option<String>,
+    /// Its UUID in the table above.
+    pub uuid: Option<String>,
+    /// What it knows of the boundaries beneath it.
+    pub topology: Topology,
+    /// The table on it, and the class that read it.
+    pub table: Option<(&'static str, Arc<dyn Geom>)>,
+    /// Everything recognised on it.
+    pub signs: Vec<Sign>,
+    /// Its place in a set, and the class that found it.
+    pub member: Option<(&'static str, Member)>,
+    /// What tasting found wrong.
+    pub findings: Vec<Finding>,
+    /// Tables above it.
+    pub depth: usize,
+    route: Route,
+}
+
+impl Provider {
+    /// How its bytes are reached.
+    pub fn route(&self) -> &Route {
+        &self.route
+    }
+
+    /// Where it begins: on the medium or, above a set, on the set.
+    pub fn base(&self) -> u64 {
+        self.start.unwrap_or(self.route.base())
+    }
+
+    /// Its partition table, if it has one.
+    pub fn slices(&self) -> Option<&Slices> {
+        self.table.as_ref().and_then(|(_, geom)| geom.table())
+    }
+
+    /// Whether it is an extended partition, which holds only the chain of logical ones.
+    pub fn is_extended(&self) -> bool {
+        self.kind.is_some_and(Kind::is_extended)
+    }
+}
+
+/// A disk to put into a graph.
+pub struct Disk {
+    /// Its name: empty if it is the only one.
+    pub name: String,
+    /// Its bytes.
+    pub store: Box<dyn Store>,
+    /// What is known of it.
+    pub topology: Topology,
+    /// Its first byte on the medium: 0, or where a partition device begins.
+    pub start: Option<u64>,
+    /// What the user says instead.
+    pub nop: Option<Nop>,
+}
+
+/// Disks and everything found on them.
+pub struct Graph {
+    stores: Vec<Box<dyn Store>>,
+    /// In the order found: a provider comes after what it stands on.
+    pub providers: Vec<Provider>,
+    limits: Limits,
+    budget: Budget,
+}
+
+impl Graph {
+    /// Puts the disks together and tastes until nothing new is found.
+    pub fn taste(disks: Vec<Disk>, limits: Limits) -> Graph {
+        let mut graph = Graph { stores: Vec::new(), providers: Vec::new(), limits, budget: Budget::new(limits) };
+        for disk in disks {
+            graph.add_disk(disk);
+        }
+        let mut sets = Sets::new();
+        let mut next = 0;
+        while next < graph.providers.len() {
+            graph.taste_one(next, &mut sets);
+            next += 1;
+            if next == graph.providers.len() {
+                graph.assemble(&mut sets);
+            }
+        }
+        graph.report_incomplete(&sets);
+        graph.settle_signs();
+        graph
+    }
+
+    /// The provider called `name`.
+    pub fn find(&self, name: &str) -> Option<Id> {
+        self.providers.iter().position(|p| p.name == name)
+    }
+
+    /// What stands directly on `id`.
+    pub fn children(&self, id: Id) -> impl Iterator<Item = Id> {
+        self.providers.iter().enumerate().filter(move |(_, p)| p.parents.contains(&id)).map(|(i, _)| i)
+    }
+
+    /// Bytes read while tasting.
+    pub fn bytes_read(&self) -> u64 {
+        self.budget.spent()
+    }
+
+    /// The disks' bytes, as [`Route::read_at`] wants them.
+    pub fn stores(&self) -> &[Box<dyn Store>] {
+        &self.stores
+    }
+
+    fn add_disk(&mut self, disk: Disk) {
+        let mut route = Route::store(self.stores.len(), disk.store.length());
+        let mut topology = disk.topology;
+        if let Some(nop) = disk.nop {
+            topology = nop.topology(0, &[topology]);
+            let geom: Arc<dyn Geom> = Arc::new(nop);
+            route = Route::new(&geom, 0, topology.length, &[route]);
+        }
+        self.stores.push(disk.store);
+        self.providers.push(Provider {
+            name: disk.name,
+            class: "disk",
+            parents: Vec::new(),
+            start: disk.start,
+            kind: None,
+            label: None,
+            uuid: None,
+            topology,
+            table: None,
+            signs: Vec::new(),
+            member: None,
+            findings: Vec::new(),
+            depth: 0,
+            route,
+        });
+    }
+
+    /// Asks every class and every format what `id` is, and adds the providers that follow.
+    fn taste_one(&mut self, id: Id, sets: &mut Sets) {
+        let provider = &self.providers[id];
+        let tasted = match provider.class {
+            // An encrypted or striped area shows noise; only a plain one is tasted.
+            class if is_data_area(class) => self.providers[provider.parents[0]].signs.iter().any(|s| s.data.is_some_and(|d| d.plain)),
+            _ => !provider.is_extended() && provider.topology.length > 0,
+        };
+        if !tasted {
+            return;
+        }
+        let probe =
+            Probe::new(&provider.route, &self.stores, &self.budget, provider.topology.sector, provider.start, provider.kind.as_ref());
+        let (mut findings, mut tables, mut member) = (Vec::new(), Vec::new(), None);
+        for class in CLASSES {
+            match class.taste(&probe) {
+                Taste::No => {}
+                Taste::Refused(why) => findings.extend(why),
+                Taste::Geom(geom, damage) => {
+                    findings.extend(damage);
+                    tables.push((class.name(), geom));
+                }
+                Taste::Member(m) => member = Some((*class, m)),
+            }
+        }
+        let signs: Vec<Sign> = FORMATS.iter().filter_map(|f| (f.recognise)(&probe)).collect();
+        findings.extend(probe.blind().map(blind_finding));
+        if tables.len() > 1 {
+            let names: Vec<&str> = tables.iter().map(|(name, _)| *name).collect();
+            let message = format!("partition tables of {} kinds stand here: {}; read as {}", names.len(), names.join(", "), names[0]);
+            findings.push(
+                Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message).fix("wipe the table that is not in use: wipefs --offset"),
+            );
+        }
+        let deep = provider.depth >= self.limits.depth && !tables.is_empty();
+        if deep {
+            let message = format!("tables inside tables, {} deep: not followed further", self.limits.depth);
+            findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message));
+        }
+        let table = tables.into_iter().next();
+        let provider = &mut self.providers[id];
+        provider.findings = findings;
+        provider.signs = signs;
+        provider.table.clone_from(&table);
+        if let Some((class, m)) = member {
+            provider.member = Some((class.name(), m.clone()));
+            sets.entry((class.name(), m.set.clone()))
+                .or_insert_with(|| Set { class, members: Vec::new(), built: false })
+                .members
+                .push((id, m));
+        }
+        if let Some((class, geom)) = table.filter(|_| !deep) {
+            self.add_slices(id, class, &geom);
+        }
+        self.add_data(id);
+    }
+
+    /// The providers of a table on `id`; what does not lie inside it is left out (its class has said so).
+    fn add_slices(&mut self, id: Id, class: &'static str, geom: &Arc<dyn Geom>) {
+        for (slot, offered) in geom.providers().into_iter().enumerate() {
+            let parent = &self.providers[id];
+            let start = geom.shift(slot).unwrap_or(0);
+            let inside = start.checked_add(offered.length).is_some_and(|end| end <= parent.route.length());
+            if self.full(id) {
+                return;
+            }
+            if !inside {
+                continue;
+            }
+            let parent = &self.providers[id];
+            let entry = geom.table().and_then(|t| t.entries.get(slot));
+            let provider = Provider {
+                name: format!("{}{}", parent.name, offered.name),
+                class,
+                parents: vec![id],
+                start: parent.start.map(|s| s.saturating_add(start)),
+                kind: offered.kind,
+                label: entry.and_then(|e| e.label.clone()),
+                uuid: entry.and_then(|e| e.uuid.clone()),
+                topology: geom.topology(slot, std::slice::from_ref(&parent.topology)),
+                table: None,
+                signs: Vec::new(),
+                member: None,
+                findings: Vec::new(),
+                depth: parent.depth + 1,
+                route: Route::new(geom, slot, offered.length, std::slice::from_ref(&parent.route)),
+            };
+            self.providers.push(provider);
+        }
+    }
+
+    /// A provider for every inner data area of the signs on `id`.
+    fn add_data(&mut self, id: Id) {
+        let areas: Vec<_> = self.providers[id].signs.iter().filter_map(|s| s.data.map(|d| (s.kind, d))).collect();
+        for (nth, (kind, data)) in areas.into_iter().enumerate() {
+            let parent = &self.providers[id];
+            let room = parent.route.length().saturating_sub(data.offset);
+            if room == 0 || self.full(id) {
+                continue;
+            }
+            let parent = &self.providers[id];
+            let length = data.length.unwrap_or(room).min(room);
+            let geom: Arc<dyn Geom> = Arc::new(Slices::one(data.offset, length));
+            let number = if nth == 0 { String::new() } else { (nth + 1).to_string() };
+            let provider = Provider {
+                name: format!("{}.data{number}", parent.name),
+                class: kind,
+                parents: vec![id],
+                start: parent.start.map(|s| s.saturating_add(data.offset)),
+                kind: None,
+                label: None,
+                uuid: None,
+                topology: parent.topology.shift(data.offset, length),
+                table: None,
+                signs: Vec::new(),
+                member: None,
+                findings: Vec::new(),
+                depth: parent.depth + 1,
+                route: Route::new(&geom, 0, length, std::slice::from_ref(&parent.route)),
+            };
+            self.providers.push(provider);
+        }
+    }
+
+    /// Whether no provider may be added; says so once, on `id`.
+    fn full(&mut self, id: Id) -> bool {
+        let full = self.providers.len() >= self.limits.providers;
+        if full && !self.providers[id].findings.iter().any(|f| *f.rule == finding::BLIND) {
+            let message = format!("more than {} providers: the rest is not looked at", self.limits.providers);
+            self.providers[id].findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message));
+        }
+        full
+    }
+
+    /// Adds the provider of every set whose members are all here.
+    fn assemble(&mut self, sets: &mut Sets) {
+        for ((class, _), set) in sets.iter_mut().filter(|(_, s)| !s.built) {
+            let chosen = set.chosen();
+            if chosen.len() < set.members[0].1.enough || self.providers.len() >= self.limits.providers {
+                continue;
+            }
+            set.built = true;
+            let (ids, members): (Vec<Id>, Vec<Member>) = chosen.into_iter().unzip();
+            let Some(geom) = set.class.assemble(&members) else { continue };
+            let below: Vec<Topology> = ids.iter().map(|&i| self.providers[i].topology.clone()).collect();
+            let routes: Vec<Route> = ids.iter().map(|&i| self.providers[i].route.clone()).collect();
+            let depth = ids.iter().map(|&i| self.providers[i].depth).max().unwrap_or(0) + 1;
+            for (slot, offered) in geom.providers().into_iter().enumerate() {
+                let topology = geom.topology(slot, &below);
+                let route = Route::new(&geom, slot, offered.length, &routes);
+                let (parents, name) = (ids.clone(), offered.name);
+                let provider = Provider {
+                    name,
+                    class,
+                    parents,
+                    start: None,
+                    kind: None,
+                    label: None,
+                    uuid: None,
+                    topology,
+                    table: None,
+                    signs: Vec::new(),
+                    member: None,
+                    findings: Vec::new(),
+                    depth,
+                    route,
+                };
+                self.providers.push(provider);
+            }
+        }
+    }
+
+    fn report_incomplete(&mut self, sets: &Sets) {
+        for ((class, _), set) in sets {
+            let (id, first) = &set.members[0];
+            let here = set.chosen().len();
+            if here >= first.count {
+                continue;
+            }
+            let missing = first.count - here;
+            let message = format!("{class} set {} has {here} of its {} members here", first.provider, first.count);
+            let finding = Finding::new(&finding::INCOMPLETE, Severity::Warning, 0, message)
+                .fix(format!("name the other {missing} in the same target, separated by commas"));
+            self.providers[*id].findings.push(finding);
+        }
+    }
+
+    /// A signature seen through a slice or data area that begins where its provider does belongs to the inner one.
+    fn settle_signs(&mut self) {
+        for id in 0..self.providers.len() {
+            let inner: Vec<(&'static str, u64)> = self
+                .children(id)
+                .filter(|&c| self.providers[c].route.base() == self.providers[id].route.base() && self.providers[c].parents.len() == 1)
+                .flat_map(|c| self.providers[c].signs.iter().map(|s| (s.kind, s.magic)))
+                .collect();
+            self.providers[id].signs.retain(|s| !inner.contains(&(s.kind, s.magic)));
+        }
+    }
+}
+
+/// Whether a provider of this class is an inner data area: its class is then a sign's kind.
+fn is_data_area(class: &str) -> bool {
+    class != "disk" && !CLASSES.iter().any(|c| c.name() == class)
+}
+
+fn blind_finding(blind: Blind) -> Finding {
+    match blind {
+        Blind::Budget => {
+            Finding::new(&finding::BLIND, Severity::Warning, 0, "the read budget was spent before everything here was looked at".into())
+        }
+        Blind::Unreadable(offset, errno) => {
+            Finding::new(&finding::BLIND, Severity::Error, offset, format!("cannot be read at byte {offset}: {errno}"))
+        }
+    }
+}
+
+/// Members found so far, by class and set.
+type Sets = BTreeMap<(&'static str, String), Set>;
+
+struct Set {
+    class: &'static dyn Class,
+    members: Vec<(Id, Member)>,
+    built: bool,
+}
+
+impl Set {
+    /// One provider for every number, the first found; all of them where members have no numbers.
+    fn chosen(&self) -> Vec<(Id, Member)> {
+        let mut chosen: Vec<(Id, Member)> = Vec::new();
+        for (id, m) in &self.members {
+            if m.number.is_none() || !chosen.iter().any(|(_, c)| c.number == m.number) {
+                chosen.push((*id, m.clone()));
+            }
+        }
+        chosen.sort_by_key(|(_, m)| m.number);
+        chosen
+    }
+}

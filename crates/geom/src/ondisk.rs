@@ -1,0 +1,71 @@
+//! What on-disk declarations share: GUIDs, fixed text, and a compile-time check of where fields lie.
+//!
+//! A declaration uses `zerocopy`'s byte-order integers, in the specification's own names, and ends with
+//! [`layout!`](crate::layout) so that a wrong offset does not compile.
+
+use std::fmt;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Checks at compile time the size of an on-disk structure and the offsets the specification prints.
+#[macro_export]
+macro_rules! layout {
+    ($name:ty, $size:literal $(, $field:ident @ $offset:literal)* $(,)?) => {
+        const _: () = {
+            assert!(size_of::<$name>() == $size);
+            $(assert!(std::mem::offset_of!($name, $field) == $offset);)*
+        };
+    };
+}
+
+/// A GUID as UEFI stores it: the first three fields little-endian (UEFI 2.10, appendix A).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(transparent)]
+pub struct Guid(pub [u8; 16]);
+
+impl Guid {
+    /// All zero: in GPT, an unused entry.
+    pub fn is_nil(&self) -> bool {
+        self.0 == [0; 16]
+    }
+}
+
+impl fmt::Display for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, at) in [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15].into_iter().enumerate() {
+            if [4, 6, 8, 10].contains(&i) {
+                f.write_str("-")?;
+            }
+            write!(f, "{:02x}", self.0[at])?;
+        }
+        Ok(())
+    }
+}
+
+/// 16 bytes as most file systems print their UUID, in storage order; `None` if all zero.
+pub fn uuid(bytes: &[u8; 16]) -> Option<String> {
+    if *bytes == [0; 16] {
+        return None;
+    }
+    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    Some([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
+}
+
+/// Text in a fixed field: up to the first NUL, trailing blanks cut, what is not UTF-8 or is a control character replaced;
+/// `None` if nothing is left.
+pub fn text(field: &[u8]) -> Option<String> {
+    let end = field.iter().position(|&b| b == 0).unwrap_or(field.len());
+    printable(&String::from_utf8_lossy(&field[..end]))
+}
+
+/// UTF-16LE text in a fixed field, as [`text`].
+pub fn text_utf16(field: &[u8]) -> Option<String> {
+    let units = field.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    let text: String = char::decode_utf16(units.take_while(|&u| u != 0)).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+    printable(&text)
+}
+
+/// Labels come from hostile disks and go to terminals: no control character survives.
+fn printable(text: &str) -> Option<String> {
+    let clean: String = text.trim_end().chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
+    (!clean.is_empty()).then_some(clean)
+}

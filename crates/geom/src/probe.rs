@@ -1,0 +1,173 @@
+//! What a class may look at while it tastes: one provider, read only, within a budget.
+
+use crate::error::Errno;
+use crate::route::Route;
+use crate::slices::Kind;
+use crate::store::Store;
+use std::cell::{Cell, RefCell};
+use zerocopy::FromBytes;
+
+/// The bytes read at once at the head of every provider: most signatures are there.
+const HEAD: u64 = 4096;
+/// Everything else is read in whole sectors of this size.
+const SECTOR: u64 = 512;
+
+/// How much tasting may read and how deep it may go, over all providers of one graph.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes read from the stores.
+    pub bytes: u64,
+    /// Providers made.
+    pub providers: usize,
+    /// Tables inside tables.
+    pub depth: usize,
+}
+
+impl Default for Limits {
+    /// Enough for any disk in use; a hostile one stops here within some milliseconds.
+    fn default() -> Limits {
+        Limits { bytes: 4 << 20, providers: 2048, depth: 16 }
+    }
+}
+
+/// What is left of [`Limits::bytes`].
+#[derive(Debug)]
+pub struct Budget {
+    left: Cell<u64>,
+    spent: Cell<u64>,
+}
+
+impl Budget {
+    /// A full budget.
+    pub fn new(limits: Limits) -> Budget {
+        Budget { left: Cell::new(limits.bytes), spent: Cell::new(0) }
+    }
+
+    /// Bytes read so far.
+    pub fn spent(&self) -> u64 {
+        self.spent.get()
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        let enough = self.left.get() >= bytes;
+        if enough {
+            self.left.set(self.left.get() - bytes);
+            self.spent.set(self.spent.get() + bytes);
+        }
+        enough
+    }
+}
+
+/// Why tasting could not see everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blind {
+    /// The budget was spent.
+    Budget,
+    /// A read failed at this byte of the provider.
+    Unreadable(u64, Errno),
+}
+
+/// One provider, as a class sees it.
+pub struct Probe<'a> {
+    route: &'a Route,
+    stores: &'a [Box<dyn Store>],
+    budget: &'a Budget,
+    sector: u64,
+    start: Option<u64>,
+    kind: Option<&'a Kind>,
+    seen: RefCell<Vec<(u64, Vec<u8>)>>,
+    blind: Cell<Option<Blind>>,
+}
+
+impl<'a> Probe<'a> {
+    /// A probe of what `route` leads to. `start`: its first byte on the medium, if it has one place there; `kind`: what the
+    /// table above says it is.
+    pub fn new(
+        route: &'a Route,
+        stores: &'a [Box<dyn Store>],
+        budget: &'a Budget,
+        sector: u64,
+        start: Option<u64>,
+        kind: Option<&'a Kind>,
+    ) -> Probe<'a> {
+        Probe { route, stores, budget, sector, start, kind, seen: RefCell::default(), blind: Cell::new(None) }
+    }
+
+    /// Bytes.
+    pub fn length(&self) -> u64 {
+        self.route.length()
+    }
+
+    /// Logical sector in bytes; at least 1.
+    pub fn sector(&self) -> u64 {
+        self.sector
+    }
+
+    /// The provider's first byte on the medium; `None` where it has no single place, as on a stripe.
+    pub fn start(&self) -> Option<u64> {
+        self.start
+    }
+
+    /// What the table above says this is; `None` for a disk or a set.
+    pub fn kind(&self) -> Option<&Kind> {
+        self.kind
+    }
+
+    /// Whether something could not be seen, and why. The first reason is kept.
+    pub fn blind(&self) -> Option<Blind> {
+        self.blind.get()
+    }
+
+    /// `length` bytes at `offset`; `None` past the end, where the medium fails, or when the budget is spent.
+    pub fn bytes(&self, offset: u64, length: usize) -> Option<Vec<u8>> {
+        let end = offset.checked_add(length as u64).filter(|&end| end <= self.length())?;
+        if let Some(found) = self.cached(offset, end) {
+            return Some(found);
+        }
+        let head = end <= HEAD;
+        let from = if head { 0 } else { offset / SECTOR * SECTOR };
+        let to = if head { HEAD } else { end.div_ceil(SECTOR) * SECTOR }.min(self.length());
+        if !self.budget.take(to - from) {
+            self.note(Blind::Budget);
+            return None;
+        }
+        let mut data = vec![0; usize::try_from(to - from).ok()?];
+        match self.route.read_at(self.stores, &mut data, from) {
+            Ok(()) => self.seen.borrow_mut().push((from, data)),
+            Err(errno) => {
+                self.note(Blind::Unreadable(from, errno));
+                return None;
+            }
+        }
+        self.cached(offset, end)
+    }
+
+    /// An on-disk structure at `offset`, as [`Probe::bytes`].
+    pub fn read<T: FromBytes>(&self, offset: u64) -> Option<T> {
+        T::read_from_bytes(&self.bytes(offset, size_of::<T>())?).ok()
+    }
+
+    /// Whether `magic` stands at `offset`.
+    pub fn has(&self, offset: u64, magic: &[u8]) -> bool {
+        self.bytes(offset, magic.len()).is_some_and(|found| found == magic)
+    }
+
+    /// `distance` bytes before the end; `None` if the provider is shorter.
+    pub fn from_end(&self, distance: u64) -> Option<u64> {
+        self.length().checked_sub(distance)
+    }
+
+    fn cached(&self, offset: u64, end: u64) -> Option<Vec<u8>> {
+        let seen = self.seen.borrow();
+        let (at, data) = seen.iter().find(|(at, data)| *at <= offset && end <= at + data.len() as u64)?;
+        let from = usize::try_from(offset - at).ok()?;
+        let length = usize::try_from(end - offset).ok()?;
+        data.get(from..from + length).map(<[u8]>::to_vec)
+    }
+
+    fn note(&self, blind: Blind) {
+        if self.blind.get().is_none() {
+            self.blind.set(Some(blind));
+        }
+    }
+}

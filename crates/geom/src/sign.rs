@@ -1,0 +1,91 @@
+//! What stands on a provider and does I/O from it: file systems, members of other systems' sets, encrypted volumes, swap.
+//!
+//! A recognised format is one file in `sign/`, a `mod` line and a line in [`FORMATS`], and a golden disk in `tests/disks/`.
+//! A format answers with a [`Sign`]: its name, and what decides alignment inside it.
+
+use crate::probe::Probe;
+
+pub mod ext;
+
+/// A recogniser.
+pub struct Format {
+    /// The file it is in, for people: a format may answer with several kinds (`ext2`, `ext3`, `ext4`).
+    pub name: &'static str,
+    /// What it makes of a provider. Reads within the probe's budget, never trusts a number it read.
+    pub recognise: fn(&Probe<'_>) -> Option<Sign>,
+}
+
+/// Every format, in the order of blkid's own list where it matters: what wraps others comes first.
+pub static FORMATS: &[Format] = &[ext::FORMAT];
+
+/// What was recognised on a provider.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sign {
+    /// blkid's TYPE: `ext4`, `xfs`, `LVM2_member`, `linux_raid_member`, `crypto_LUKS`, `vfat`, ...
+    pub kind: &'static str,
+    /// The byte of the provider at which the magic stands.
+    pub magic: u64,
+    /// How much of the inside is understood.
+    pub inside: Inside,
+    /// Its version, as its own tools print it.
+    pub version: Option<String>,
+    /// Its label.
+    pub label: Option<String>,
+    /// Its UUID or serial number, as blkid prints it.
+    pub uuid: Option<String>,
+    /// Bytes it says it covers, from the provider's byte 0.
+    pub size: Option<u64>,
+    /// The sector it was written for, in bytes, where it records one.
+    pub sector: Option<u64>,
+    /// The unit of its own I/O in bytes: block, cluster, page.
+    pub block: Option<u64>,
+    /// The smallest piece it writes by itself, if smaller than the block: a fragment, a log sector, a metadata block.
+    pub piece: Option<Piece>,
+    /// Where its data begin, if not at byte 0 in whole blocks.
+    pub data: Option<Data>,
+    /// The chunk of a striped set it was laid out for, in bytes.
+    pub chunk: Option<u64>,
+    /// The full stripe it was laid out for, in bytes.
+    pub stripe: Option<u64>,
+    /// Further facts for people, in its own tools' words: ("level", "raid5").
+    pub details: Vec<(&'static str, String)>,
+}
+
+/// The smallest piece a format writes by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Bytes.
+    pub size: u64,
+    /// What it is: "fragment", "log sector".
+    pub name: &'static str,
+}
+
+/// An inner data area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// Its first byte, from the provider's byte 0.
+    pub offset: u64,
+    /// Bytes; `None`: to the provider's end.
+    pub length: Option<u64>,
+    /// Whether the area shows its content as it is (RAID1, a bcache backing device), so that it can be tasted in turn.
+    pub plain: bool,
+}
+
+/// How much of a format's inside is understood.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inside {
+    /// Its blocks lie at multiples of [`Sign::block`] from byte 0, or from [`Sign::data`].
+    #[default]
+    Understood,
+    /// It is what it is, but where its I/O falls is not known: why, in a few words. Never called aligned.
+    Unknown(&'static str),
+    /// It is never written in place (ISO 9660, squashfs): reads do not cost.
+    ReadOnly,
+}
+
+impl Sign {
+    /// A format recognised by the magic at that byte.
+    pub fn new(kind: &'static str, magic: u64) -> Sign {
+        Sign { kind, magic, ..Sign::default() }
+    }
+}

@@ -1,0 +1,96 @@
+//! ext2, ext3, ext4.
+//!
+//! # On disk
+//! The superblock is at byte 1024, its magic `53 EF` at 1080. Block `n` is at `n` × block size from byte 0 of the provider, so
+//! the file system is as aligned as its start. `s_first_data_block` is 1 for 1 KiB blocks: the boot block comes first.
+//!
+//! # Sources
+//! Linux `Documentation/filesystems/ext4/super.rst`; e2fsprogs `lib/ext2fs/ext2_fs.h`.
+
+use super::{Format, Piece, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::little_endian::{U16, U32};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "ext", recognise };
+
+/// `struct ext4_super_block`, as far as it is read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Super {
+    s_inodes_count: U32,
+    s_blocks_count_lo: U32,
+    skip0: [u8; 12],
+    s_first_data_block: U32,
+    s_log_block_size: U32,
+    s_log_cluster_size: U32,
+    skip1: [u8; 24],
+    s_magic: U16,
+    skip2: [u8; 4],
+    s_minor_rev_level: U16,
+    skip6: [u8; 12],
+    s_rev_level: U32,
+    skip3: [u8; 12],
+    s_feature_compat: U32,
+    s_feature_incompat: U32,
+    s_feature_ro_compat: U32,
+    s_uuid: [u8; 16],
+    s_volume_name: [u8; 16],
+    skip4: [u8; 200],
+    s_blocks_count_hi: U32,
+    skip5: [u8; 16],
+    s_raid_stride: U16,
+    skip7: [u8; 10],
+    s_raid_stripe_width: U32,
+    skip8: [u8; 4],
+}
+layout!(Super, 376, s_first_data_block @ 20, s_magic @ 56, s_minor_rev_level @ 62, s_rev_level @ 76, s_feature_compat @ 92, s_uuid @ 104, s_volume_name @ 120, s_blocks_count_hi @ 336, s_raid_stride @ 356, s_raid_stripe_width @ 368);
+
+const AT: u64 = 1024;
+const MAGIC_AT: u64 = AT + 56;
+const COMPAT_HAS_JOURNAL: u32 = 0x4;
+const INCOMPAT_JOURNAL_DEV: u32 = 0x8;
+const INCOMPAT_64BIT: u32 = 0x80;
+/// Features of ext3 at most: anything beyond makes it ext4.
+const INCOMPAT_EXT3: u32 = 0x2 | 0x4 | 0x10;
+const RO_COMPAT_EXT3: u32 = 0x1 | 0x2 | 0x4;
+const RO_COMPAT_BIGALLOC: u32 = 0x200;
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    let sb: Super = probe.read(AT)?;
+    // 1 << 6 KiB is the largest block the format allows.
+    if sb.s_magic.get() != 0xef53 || sb.s_log_block_size.get() > 6 {
+        return None;
+    }
+    let (compat, incompat, ro_compat) = (sb.s_feature_compat.get(), sb.s_feature_incompat.get(), sb.s_feature_ro_compat.get());
+    let kind = if incompat & INCOMPAT_JOURNAL_DEV != 0 {
+        "jbd"
+    } else if incompat & !INCOMPAT_EXT3 != 0 || ro_compat & !RO_COMPAT_EXT3 != 0 {
+        "ext4"
+    } else if compat & COMPAT_HAS_JOURNAL != 0 {
+        "ext3"
+    } else {
+        "ext2"
+    };
+    let block = 1024u64 << sb.s_log_block_size.get();
+    let high = if incompat & INCOMPAT_64BIT != 0 { u64::from(sb.s_blocks_count_hi.get()) << 32 } else { 0 };
+    let blocks = high | u64::from(sb.s_blocks_count_lo.get());
+    let bigalloc = ro_compat & RO_COMPAT_BIGALLOC != 0 && sb.s_log_cluster_size.get() <= 20;
+    let cluster = if bigalloc { 1024u64 << sb.s_log_cluster_size.get() } else { block };
+    let in_blocks = |n: u64| (n > 0).then(|| n * block);
+    let mut sign = Sign::new(kind, MAGIC_AT);
+    sign.version = Some(format!("{}.{}", sb.s_rev_level.get(), sb.s_minor_rev_level.get()));
+    sign.label = ondisk::text(&sb.s_volume_name);
+    sign.uuid = ondisk::uuid(&sb.s_uuid);
+    sign.size = blocks.checked_mul(block);
+    sign.block = Some(cluster);
+    // With clusters, metadata is still written block by block.
+    sign.piece = (cluster > block).then_some(Piece { size: block, name: "block" });
+    sign.chunk = in_blocks(u64::from(sb.s_raid_stride.get()));
+    sign.stripe = in_blocks(u64::from(sb.s_raid_stripe_width.get()));
+    sign.details.push(("first data block", sb.s_first_data_block.get().to_string()));
+    Some(sign)
+}

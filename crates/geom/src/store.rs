@@ -1,0 +1,165 @@
+//! Leaf bytes: what a disk is read from. Files and devices are in `crates/host`; here is memory.
+
+use crate::error::Errno;
+use std::collections::BTreeMap;
+
+/// A run of bytes that can be read at any offset.
+pub trait Store: Send + Sync {
+    /// Bytes.
+    fn length(&self) -> u64;
+
+    /// Fills `buffer` from `offset`. All of it or an error: a short read at the end is [`Errno::Range`].
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno>;
+}
+
+/// Memory in which only what is not zero takes room.
+///
+/// Its text form is the output of `hexdump -C`, which is what the golden disks are kept in.
+#[derive(Clone, Debug, Default)]
+pub struct Sparse {
+    length: u64,
+    /// Start → bytes; runs neither overlap nor reach past `length`.
+    runs: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Sparse {
+    /// `length` zero bytes.
+    pub fn new(length: u64) -> Sparse {
+        Sparse { length, runs: BTreeMap::new() }
+    }
+
+    /// Puts `bytes` at `offset`, cut at the end of the disk.
+    pub fn put(&mut self, offset: u64, bytes: &[u8]) {
+        let room = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let bytes = &bytes[..bytes.len().min(room)];
+        let end = offset + bytes.len() as u64;
+        if bytes.is_empty() {
+            return;
+        }
+        let mut start = offset;
+        let mut joined = Vec::new();
+        let touching: Vec<u64> = self
+            .runs
+            .range(..=end)
+            .rev()
+            .map(|(&at, run)| (at, at + run.len() as u64))
+            .take_while(|&(_, e)| e >= offset)
+            .map(|(at, _)| at)
+            .collect();
+        for at in touching.into_iter().rev() {
+            if let Some(run) = self.runs.remove(&at) {
+                if joined.is_empty() && at < start {
+                    start = at;
+                }
+                let from = to_index(at - start);
+                joined.resize(joined.len().max(from + run.len()), 0);
+                joined[from..from + run.len()].copy_from_slice(&run);
+            }
+        }
+        let from = to_index(offset - start);
+        joined.resize(joined.len().max(from + bytes.len()), 0);
+        joined[from..from + bytes.len()].copy_from_slice(bytes);
+        self.runs.insert(start, joined);
+    }
+
+    /// The runs that were put, by offset.
+    pub fn runs(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.runs.iter().map(|(&at, bytes)| (at, bytes.as_slice()))
+    }
+
+    /// Reads `hexdump -C` text. Lines that begin with `#` are comments; `*` repeats the line before it up to the next
+    /// offset; a last line with an offset alone is the length. `Err` names the first line that is none of these.
+    pub fn from_hexdump(text: &str) -> Result<Sparse, String> {
+        let mut disk = Sparse::new(u64::MAX);
+        let (mut previous, mut repeat, mut end) = (Vec::new(), false, 0);
+        for (number, line) in text.lines().enumerate() {
+            let bad = || format!("line {}: not hexdump -C: {line}", number + 1);
+            let line = line.split('|').next().unwrap_or_default();
+            if line.starts_with('#') || line.trim().is_empty() {
+                continue;
+            }
+            if line.trim() == "*" {
+                repeat = true;
+                continue;
+            }
+            let mut words = line.split_whitespace();
+            let at = words.next().and_then(|w| u64::from_str_radix(w, 16).ok()).ok_or_else(bad)?;
+            let bytes: Vec<u8> = words.map(|w| u8::from_str_radix(w, 16).map_err(|_| bad())).collect::<Result<_, _>>()?;
+            if repeat && previous.iter().any(|&b| b != 0) {
+                let mut fill = end;
+                while fill < at {
+                    disk.put(fill, &previous);
+                    fill += previous.len() as u64;
+                }
+            }
+            if bytes.iter().any(|&b| b != 0) {
+                disk.put(at, &bytes);
+            }
+            (end, repeat, previous) = (at + bytes.len() as u64, false, bytes);
+        }
+        disk.length = end;
+        Ok(disk)
+    }
+}
+
+/// An index into bytes that are in memory, so it fits.
+fn to_index(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+impl Store for Sparse {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        let end = offset.checked_add(buffer.len() as u64).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
+        buffer.fill(0);
+        for (&at, run) in self.runs.range(..end).rev() {
+            let run_end = at + run.len() as u64;
+            if run_end <= offset {
+                break;
+            }
+            let (from, to) = (at.max(offset), run_end.min(end));
+            let (into, out) = (to_index(from - offset), to_index(from - at));
+            let count = to_index(to - from);
+            buffer[into..into + count].copy_from_slice(&run[out..out + count]);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn puts_join_and_read_back() {
+        let mut disk = Sparse::new(100);
+        let mut model = [0u8; 100];
+        for (i, (at, len)) in [(10, 5), (20, 5), (12, 10), (0, 3), (95, 20), (3, 7), (50, 1), (9, 60)].into_iter().enumerate() {
+            let bytes = vec![u8::try_from(i + 1).unwrap(); len];
+            disk.put(at, &bytes);
+            let at = usize::try_from(at).unwrap();
+            let end = (at + len).min(100);
+            model[at..end].fill(u8::try_from(i + 1).unwrap());
+            for (from, to) in [(0, 100), (11, 23), (99, 100), (4, 4)] {
+                let mut got = vec![9; to - from];
+                disk.read_at(&mut got, from as u64).unwrap();
+                assert_eq!(got, model[from..to]);
+            }
+        }
+        assert_eq!(disk.read_at(&mut [0; 2], 99), Err(Errno::Range));
+        assert_eq!(disk.read_at(&mut [0; 2], u64::MAX), Err(Errno::Range));
+    }
+
+    #[test]
+    fn hexdump_text_is_read() {
+        let text = "# a comment\n00000000  00 00 00 00  |....|\n*\n00000008  41 42 43 44  |ABCD|\n*\n00000010\n";
+        let disk = Sparse::from_hexdump(text).unwrap();
+        let mut all = [9; 16];
+        disk.read_at(&mut all, 0).unwrap();
+        assert_eq!((disk.length(), &all), (16, b"\0\0\0\0\0\0\0\0ABCDABCD"));
+        assert!(Sparse::from_hexdump("zz\n").is_err());
+    }
+}

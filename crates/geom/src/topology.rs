@@ -1,0 +1,595 @@
+//! All alignment arithmetic. Nothing outside this file divides an address by a grain.
+//!
+//! A [`Grain`] is a residue class of byte addresses, as libparted's `PedAlignment`. A [`Topology`] is what a
+//! provider knows of the boundaries beneath it, in **its own** addresses: slices shift it, stripes stretch or
+//! break it, mirrors and concatenations intersect it.
+//!
+//! # What a topology promises
+//!
+//! If both ends of an I/O lie on a grain, the bytes it touches on every member are whole units of that grain
+//! there. The promise is sound and, as a residue class, tight: no grain of a smaller size can promise the same.
+//! `tests/laws.rs` checks both by brute force for every class.
+//!
+//! # Sources
+//!
+//! GEOM `stripesize`/`stripeoffset` (`geom.h`), Linux `alignment_offset` (`Documentation/ABI/stable/sysfs-block`):
+//! `phase = alignment_offset = (stripesize − stripeoffset) mod stripesize`.
+
+/// The addresses `x` with `x % size == phase`; `size >= 1`, `phase < size`, both in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Grain {
+    size: u64,
+    phase: u64,
+}
+
+impl Grain {
+    /// The grain of `size` bytes whose boundaries lie at `phase`; `None` if `size` is 0. A phase past the size is reduced.
+    pub fn new(size: u64, phase: u64) -> Option<Grain> {
+        (size > 0).then(|| Grain { size, phase: phase % size })
+    }
+
+    /// Bytes from one boundary to the next.
+    pub fn size(self) -> u64 {
+        self.size
+    }
+
+    /// The first boundary at or after address 0; Linux's `alignment_offset`.
+    pub fn phase(self) -> u64 {
+        self.phase
+    }
+
+    /// Whether `x` is a boundary.
+    pub fn contains(self, x: u64) -> bool {
+        x % self.size == self.phase
+    }
+
+    /// Bytes from the last boundary up to `x`; GEOM's `stripeoffset` for `x` = 0.
+    pub fn remainder(self, x: u64) -> u64 {
+        add_mod(x % self.size, self.size - self.phase, self.size)
+    }
+
+    /// The same boundaries seen by a slice that begins at `start`.
+    pub fn shift(self, start: u64) -> Grain {
+        let phase = add_mod(self.phase, self.size - start % self.size, self.size);
+        Grain { size: self.size, phase }
+    }
+
+    /// The first boundary at or after `x`, if it is below 2^64.
+    pub fn next(self, x: u64) -> Option<u64> {
+        match self.remainder(x) {
+            0 => Some(x),
+            r => x.checked_add(self.size - r),
+        }
+    }
+
+    /// The last boundary at or before `x`, if there is one.
+    pub fn previous(self, x: u64) -> Option<u64> {
+        x.checked_sub(self.remainder(x))
+    }
+
+    /// The addresses in both (Chinese remainder); `None` if there are none below 2^64.
+    pub fn intersect(self, other: Grain) -> Option<Grain> {
+        let (s1, s2) = (i128::from(self.size), i128::from(other.size));
+        let g = i128::from(gcd(self.size, other.size));
+        let gap = i128::from(other.phase) - i128::from(self.phase);
+        if gap % g != 0 {
+            return None;
+        }
+        let (m1, m2) = (s1 / g, s2 / g);
+        let k = (gap / g).rem_euclid(m2) * inverse(m1, m2) % m2;
+        let size = u64::try_from(s1 * m2).ok()?;
+        let phase = u64::try_from(i128::from(self.phase) + s1 * k).ok()?;
+        Grain::new(size, phase)
+    }
+
+    /// What this grain of **one** member allows the whole of a stripe of `members` members in chunks of `chunk` bytes.
+    ///
+    /// If the grain divides the chunk, every address class of the member is the same class of the set, provided chunks
+    /// begin on the grain. If not, only the rows whose chunks begin on the grain are whole: the class is stretched to
+    /// whole rows. `None`: no row ever begins on the grain, so an I/O that leaves its chunk always cuts a unit.
+    fn stretch(self, chunk: u64, members: u64) -> Option<Grain> {
+        if chunk.is_multiple_of(self.size) {
+            return (self.phase == 0).then_some(self);
+        }
+        let rows = Grain::new(chunk, 0)?.intersect(self)?;
+        // `rows` are member addresses; a row of the set is `members` times as long.
+        Grain::new(rows.size.checked_mul(members)?, rows.phase.checked_mul(members)?)
+    }
+}
+
+/// `(a + b) mod m` for `a < m`, `b <= m`, without overflow.
+fn add_mod(a: u64, b: u64, m: u64) -> u64 {
+    let sum = (u128::from(a) + u128::from(b)) % u128::from(m);
+    // Reduced by a u64, so it fits one.
+    u64::try_from(sum).unwrap_or(0)
+}
+
+/// Greatest common divisor.
+pub fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Least common multiple; `None` past 2^64 or for 0.
+pub fn lcm(a: u64, b: u64) -> Option<u64> {
+    (a > 0 && b > 0).then_some(())?;
+    (a / gcd(a, b)).checked_mul(b)
+}
+
+/// The inverse of `a` modulo `m` (coprime), by extended Euclid; 0 when `m` is 1.
+fn inverse(a: i128, m: i128) -> i128 {
+    let (mut r0, mut r1, mut t0, mut t1) = (m, a.rem_euclid(m), 0, 1);
+    while r1 != 0 {
+        let q = r0 / r1;
+        (r0, r1) = (r1, r0 - q * r1);
+        (t0, t1) = (t1, t0 - q * t1);
+    }
+    t0.rem_euclid(m)
+}
+
+/// The largest power of two that divides `start`; `None` for 0, which every power divides.
+pub fn largest_grain(start: u64) -> Option<u64> {
+    (start != 0).then(|| 1 << start.trailing_zeros())
+}
+
+/// Whether `value` is a whole number of `unit`s (`unit` 0: no).
+pub fn is_whole(value: u64, unit: u64) -> bool {
+    unit != 0 && value.is_multiple_of(unit)
+}
+
+/// `value` rounded down to a whole number of `unit`s (`unit` 0: `value` itself).
+pub fn round_down(value: u64, unit: u64) -> u64 {
+    if unit == 0 { value } else { value - value % unit }
+}
+
+/// What a boundary is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Why {
+    /// The smallest unit that can be addressed.
+    Logical,
+    /// The unit that is written whole or not at all (NVMe AWUPF/NAWUPF, `atomic_write_unit_max_bytes`).
+    Atomic,
+    /// The read-modify-write unit: a smaller write makes the device read first.
+    Physical,
+    /// The write granularity the device prefers (NVMe NPWG/NPWA, `minimum_io_size`), above the physical unit.
+    Preferred,
+    /// The best I/O size the device names (`optimal_io_size`, NVMe NOWS).
+    Optimal,
+    /// One member's share of a striped set.
+    Chunk,
+    /// One row of a striped set: a chunk of every data member.
+    FullStripe,
+    /// Flash erase block or card allocation unit.
+    Erase,
+    /// Discard granularity.
+    Discard,
+    /// The cluster of a container format such as qcow2.
+    Cluster,
+    /// Nobody's unit: the 1 MiB starts that partitioning tools agreed on.
+    Convention,
+}
+
+impl Why {
+    /// All of them, in the order of size they usually have.
+    pub const ALL: [Why; 11] = [
+        Why::Logical,
+        Why::Atomic,
+        Why::Physical,
+        Why::Preferred,
+        Why::Optimal,
+        Why::Chunk,
+        Why::FullStripe,
+        Why::Erase,
+        Why::Discard,
+        Why::Cluster,
+        Why::Convention,
+    ];
+
+    /// The name used in JSON and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Why::Logical => "logical",
+            Why::Atomic => "atomic",
+            Why::Physical => "physical",
+            Why::Preferred => "preferred",
+            Why::Optimal => "optimal",
+            Why::Chunk => "chunk",
+            Why::FullStripe => "full-stripe",
+            Why::Erase => "erase",
+            Why::Discard => "discard",
+            Why::Cluster => "cluster",
+            Why::Convention => "convention",
+        }
+    }
+
+    /// Whether a start off this boundary costs I/O. The others inform: an address off the logical sector cannot exist,
+    /// and nobody's I/O is slower for missing an atomic, discard or conventional boundary.
+    pub fn costs(self) -> bool {
+        !matches!(self, Why::Logical | Why::Atomic | Why::Discard | Why::Convention)
+    }
+
+    /// Whether the device reads before it writes part of such a unit, rather than merely using one more member.
+    pub fn is_rmw(self) -> bool {
+        matches!(self, Why::Physical | Why::Preferred | Why::Optimal | Why::Erase | Why::Cluster)
+    }
+}
+
+/// Who says that there is a boundary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// A block device ioctl.
+    Ioctl,
+    /// Linux `queue/` limits, from sysfs or from `lsblk`.
+    Sysfs,
+    /// NVMe Identify.
+    Nvme,
+    /// Metadata on the disk: a set's label, a file system's superblock.
+    Label,
+    /// The header of an image file.
+    Image,
+    /// The person at the command line.
+    User,
+    /// Nobody: what drives are like today.
+    Assumed,
+    /// A measurement.
+    Measured,
+}
+
+impl Source {
+    /// The name used in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Ioctl => "ioctl",
+            Source::Sysfs => "sysfs",
+            Source::Nvme => "nvme",
+            Source::Label => "label",
+            Source::Image => "image",
+            Source::User => "user",
+            Source::Assumed => "assumed",
+            Source::Measured => "measured",
+        }
+    }
+}
+
+/// How far a boundary is to be believed; the weaker is the smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Trust {
+    /// It cannot be true: shown, never judged by, never aligned to.
+    Untrusted,
+    /// Nobody said so, but it is likely.
+    Assumed,
+    /// The device says so, and nothing speaks against it.
+    Claimed,
+    /// Said by a person, by metadata that defines it, or measured.
+    Trusted,
+}
+
+impl Trust {
+    /// The name used in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Trust::Untrusted => "untrusted",
+            Trust::Assumed => "assumed",
+            Trust::Claimed => "claimed",
+            Trust::Trusted => "trusted",
+        }
+    }
+}
+
+/// A grain with its provenance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// Where the boundaries are.
+    pub grain: Grain,
+    /// What for.
+    pub why: Why,
+    /// Who says so.
+    pub source: Source,
+    /// How far to believe it.
+    pub trust: Trust,
+}
+
+impl Fact {
+    /// Whether a start off this grain is a fault: it costs I/O, is more than one address, and is believed.
+    pub fn counts(&self) -> bool {
+        self.why.costs() && self.trust > Trust::Untrusted && self.grain.size > 1
+    }
+}
+
+/// Members that can never agree: no address of the set is on this boundary of all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clash {
+    /// Which boundary.
+    pub why: Why,
+    /// Its size on the member that cannot agree, in bytes.
+    pub unit: u64,
+    /// That member.
+    pub member: usize,
+    /// How far off it is, in bytes.
+    pub remainder: u64,
+}
+
+/// What a provider knows of itself and of the boundaries beneath it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// Logical sector in bytes.
+    pub sector: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Every boundary known, in this provider's addresses.
+    pub facts: Vec<Fact>,
+    /// Boundaries lost because members cannot agree.
+    pub clashes: Vec<Clash>,
+}
+
+impl Topology {
+    /// A provider of `length` bytes in sectors of `sector` bytes of which nothing else is known.
+    pub fn new(sector: u64, length: u64) -> Topology {
+        Topology { sector: sector.max(1), length, facts: Vec::new(), clashes: Vec::new() }
+    }
+
+    /// This topology with one more fact.
+    #[must_use]
+    pub fn with(mut self, fact: Fact) -> Topology {
+        self.facts.push(fact);
+        self
+    }
+
+    /// What a slice of `length` bytes at `start` sees.
+    pub fn shift(&self, start: u64, length: u64) -> Topology {
+        let facts = self.facts.iter().map(|f| Fact { grain: f.grain.shift(start), ..*f }).collect();
+        Topology { sector: self.sector, length, facts, clashes: self.clashes.clone() }
+    }
+
+    /// A stripe in chunks of `chunk` bytes over `below`, each cut to whole chunks; adds the chunk and the row.
+    pub fn stripe(below: &[Topology], chunk: u64, length: u64, source: Source) -> Topology {
+        let members = u64::try_from(below.len()).unwrap_or(u64::MAX);
+        let mut top = Topology::combine(below, length, |_, grain| grain.stretch(chunk, members));
+        let of = |size| Grain::new(size, 0);
+        for (why, grain) in [(Why::Chunk, of(chunk)), (Why::FullStripe, chunk.checked_mul(members).and_then(of))] {
+            top.facts.extend(grain.map(|grain| Fact { grain, why, source, trust: Trust::Trusted }));
+        }
+        top
+    }
+
+    /// Copies of one content: what is a boundary on all of them.
+    pub fn mirror(below: &[Topology], length: u64) -> Topology {
+        Topology::combine(below, length, |_, grain| Some(grain))
+    }
+
+    /// One member after another; member `i` begins at `starts[i]` and ends where the next begins.
+    ///
+    /// An I/O across a seam begins member `i` at its byte 0 and ends the one before at its last, so both must be on the
+    /// grain, or that member clashes.
+    pub fn concat(below: &[Topology], starts: &[u64], length: u64) -> Topology {
+        let last = below.len().saturating_sub(1);
+        Topology::combine(below, length, |i, grain| {
+            let start = *starts.get(i)?;
+            let end = starts.get(i + 1).copied().unwrap_or(length);
+            let whole_start = i == 0 || grain.contains(0);
+            let whole_end = i == last || grain.contains(end.checked_sub(start)?);
+            // The member's address 0 is the set's address `start`: a slice's shift, the other way round.
+            let back = grain.size - start % grain.size;
+            (whole_start && whole_end).then(|| grain.shift(back))
+        })
+    }
+
+    /// Intersects what `lift` makes of each member's facts, purpose by purpose.
+    fn combine(below: &[Topology], length: u64, lift: impl Fn(usize, Grain) -> Option<Grain>) -> Topology {
+        let sector = below.iter().try_fold(1, |a, t| lcm(a, t.sector)).unwrap_or(1);
+        let mut top = Topology::new(sector, length);
+        for t in below {
+            for clash in &t.clashes {
+                if !top.clashes.contains(clash) {
+                    top.clashes.push(*clash);
+                }
+            }
+        }
+        for why in Why::ALL {
+            let of_why = below.iter().enumerate().flat_map(|(i, t)| t.facts.iter().map(move |f| (i, f)));
+            let mut joined: Option<Fact> = None;
+            let mut clash = None;
+            for (member, fact) in of_why.filter(|(_, f)| f.why == why && f.trust > Trust::Untrusted) {
+                let lifted = lift(member, fact.grain);
+                let met = match joined {
+                    None => lifted.map(|grain| Fact { grain, ..*fact }),
+                    Some(so_far) => lifted.and_then(|grain| so_far.grain.intersect(grain)).map(|grain| Fact {
+                        grain,
+                        trust: so_far.trust.min(fact.trust),
+                        ..so_far
+                    }),
+                };
+                match met {
+                    Some(fact) => joined = Some(fact),
+                    None => {
+                        let remainder = fact.grain.remainder(0);
+                        clash = Some(Clash { why, unit: fact.grain.size, member, remainder });
+                        break;
+                    }
+                }
+            }
+            match clash {
+                Some(clash) => top.clashes.push(clash),
+                None => top.facts.extend(joined),
+            }
+        }
+        top
+    }
+
+    /// The facts by which a start is judged.
+    pub fn counting(&self) -> impl Iterator<Item = &Fact> {
+        self.facts.iter().filter(|f| f.counts())
+    }
+
+    /// The largest read-modify-write unit that is believed, in bytes; the logical sector if none is known.
+    pub fn physical(&self) -> u64 {
+        let known = self.facts.iter().filter(|f| f.why == Why::Physical && f.trust > Trust::Untrusted);
+        known.map(|f| f.grain.size).max().unwrap_or(self.sector)
+    }
+
+    /// GEOM's `stripesize` and `stripeoffset`: the chunk of the set this stands on, else the physical unit; 0/0 if unknown.
+    pub fn stripe_pair(&self) -> (u64, u64) {
+        let of = |why| self.facts.iter().find(move |f| f.why == why && f.trust > Trust::Untrusted);
+        of(Why::Chunk).or_else(|| of(Why::Physical)).map_or((0, 0), |f| (f.grain.size, f.grain.remainder(0)))
+    }
+
+    /// The facts that address 0 of this provider misses, the costliest first.
+    pub fn missed(&self) -> Vec<Fact> {
+        let mut missed: Vec<Fact> = self.facts.iter().filter(|f| !f.grain.contains(0)).copied().collect();
+        missed.sort_by_key(|f| (!f.counts(), f.why));
+        missed
+    }
+
+    /// The starts nearest to `start` that are on every counting grain of this topology: at or below, and at or above.
+    pub fn nearest(&self, start: u64) -> (Option<u64>, Option<u64>) {
+        let all = self.counting().try_fold(Grain { size: 1, phase: 0 }, |a, f| a.intersect(f.grain));
+        match all {
+            Some(g) => (g.previous(start), g.next(start).filter(|&x| x < self.length)),
+            None => (None, None),
+        }
+    }
+}
+
+/// What writing in blocks of a layer's own size costs on a unit beneath it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// The share of naturally aligned I/Os that touch one unit more than they need.
+    pub straddle: f64,
+    /// Device operations per such write, relative to the same write on the grain.
+    pub rmw_factor: f64,
+}
+
+/// How writes of one size at naturally aligned places fall on a unit.
+struct Fall {
+    /// Positions in one period.
+    positions: u64,
+    /// Of these, the ones that touch a unit more than needed.
+    straddling: u64,
+    /// Units touched, summed over the positions.
+    touched: u64,
+    /// Units touched only in part, summed over the positions.
+    partial: u64,
+}
+
+/// Writes of `block` bytes at `remainder + k × block` on units of `unit` bytes, over one period, in closed form.
+fn fall(block: u64, unit: u64, remainder: u64) -> Fall {
+    let g = gcd(block, unit);
+    let positions = unit / g;
+    let rest = remainder % g;
+    let need = block.div_ceil(unit);
+    // Position j begins `rest + g·j` past a boundary and needs one unit more when that is past the slack.
+    let slack = need * unit - block;
+    let straddling = positions - slack / g - u64::from(rest == 0);
+    // Both ends lie on a boundary at one position each, and only if the rest is 0.
+    let clean = u64::from(rest == 0);
+    let partial = if block < unit { positions + straddling } else { 2 * (positions - clean) };
+    Fall { positions, straddling, touched: positions * need + straddling, partial }
+}
+
+/// A ratio of two counts; both are far below 2^53 for any block and unit in use.
+#[allow(clippy::cast_precision_loss, reason = "a share for people, not an address")]
+fn ratio(a: u64, b: u64) -> f64 {
+    a as f64 / b as f64
+}
+
+/// The cost of a layer that does I/O in `block` bytes and begins `remainder` bytes past a boundary of `unit` bytes.
+///
+/// `rmw`: units written in part are read first (a physical sector, an indirection unit); otherwise a unit touched is
+/// simply one operation more (a chunk of a stripe). `None` for sizes no device has (0, or above 2^48).
+pub fn cost(block: u64, unit: u64, remainder: u64, rmw: bool) -> Option<Cost> {
+    let sane = |v: u64| (1..=1 << 48).contains(&v);
+    (sane(block) && sane(unit)).then_some(())?;
+    let (off, on) = (fall(block, unit, remainder), fall(block, unit, 0));
+    let ops = |f: &Fall| f.touched + if rmw { f.partial } else { 0 };
+    Some(Cost { straddle: ratio(off.straddling, off.positions), rmw_factor: ratio(ops(&off), ops(&on)) })
+}
+
+/// The cost of writing pieces of `piece` bytes, themselves in place, on a larger read-modify-write unit: every one is
+/// read first, relative to writes of whole units. `None` if the piece is not smaller.
+pub fn small_piece_cost(piece: u64, unit: u64) -> Option<Cost> {
+    (piece > 0 && piece < unit && unit <= 1 << 48).then_some(())?;
+    let f = fall(piece, unit, 0);
+    let factor = ratio(f.touched + f.partial, f.positions * piece.div_ceil(unit));
+    Some(Cost { straddle: ratio(f.straddling, f.positions), rmw_factor: factor })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grain(size: u64, phase: u64) -> Grain {
+        Grain::new(size, phase).unwrap()
+    }
+
+    /// `cost` by counting every position, for comparison with the closed form.
+    fn counted(block: u64, unit: u64, remainder: u64, rmw: bool) -> Cost {
+        let ops = |r: u64| {
+            let (mut ops, mut straddling) = (0, 0);
+            for k in 0..unit {
+                let (a, b) = (r + k * block, r + (k + 1) * block);
+                let touched = b.div_ceil(unit) - a / unit;
+                let whole = (b / unit).saturating_sub(a.div_ceil(unit));
+                straddling += u64::from(touched > block.div_ceil(unit));
+                ops += touched + if rmw { touched - whole } else { 0 };
+            }
+            (ops, straddling)
+        };
+        let ((off, straddling), (on, _)) = (ops(remainder), ops(0));
+        Cost { straddle: ratio(straddling, unit), rmw_factor: ratio(off, on) }
+    }
+
+    #[test]
+    fn cost_equals_counting() {
+        for unit in 1..=24 {
+            for block in 1..=40 {
+                for remainder in 0..unit {
+                    for rmw in [false, true] {
+                        let (a, b) = (cost(block, unit, remainder, rmw).unwrap(), counted(block, unit, remainder, rmw));
+                        assert!((a.straddle - b.straddle).abs() < 1e-12, "{block} {unit} {remainder} {rmw}: {a:?} {b:?}");
+                        assert!((a.rmw_factor - b.rmw_factor).abs() < 1e-12, "{block} {unit} {remainder} {rmw}: {a:?} {b:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn known_costs() {
+        // 4 KiB blocks one sector off 4 KiB sectors: two units read and two written for every one.
+        assert_eq!(cost(4096, 4096, 512, true), Some(Cost { straddle: 1.0, rmw_factor: 4.0 }));
+        // Seed 003: 16 KiB blocks on a 16 KiB stripe; every read uses both disks.
+        assert_eq!(cost(16384, 16384, 7680, false), Some(Cost { straddle: 1.0, rmw_factor: 2.0 }));
+        // 16 KiB blocks off a 128 KiB chunk: one in eight.
+        assert_eq!(cost(16384, 131_072, 512, false).unwrap().straddle, 0.125);
+        // Seed 000: 2 KiB fragments are read-modify-write even when aligned.
+        assert_eq!(small_piece_cost(2048, 4096), Some(Cost { straddle: 0.0, rmw_factor: 2.0 }));
+    }
+
+    #[test]
+    fn intersection_equals_brute_force() {
+        for (s1, s2) in [(1, 1), (2, 3), (4, 6), (8, 8), (6, 10), (9, 12), (5, 7)] {
+            for p1 in 0..s1 {
+                for p2 in 0..s2 {
+                    let (a, b) = (grain(s1, p1), grain(s2, p2));
+                    let both: Vec<u64> = (0..300).filter(|&x| a.contains(x) && b.contains(x)).collect();
+                    match a.intersect(b) {
+                        Some(g) => assert_eq!(both, (0..300).filter(|&x| g.contains(x)).collect::<Vec<_>>()),
+                        None => assert!(both.is_empty(), "{a:?} {b:?}"),
+                    }
+                }
+            }
+        }
+        assert_eq!(grain(1 << 63, 0).intersect(grain(3, 0)), None);
+        assert_eq!(grain(u64::MAX, 5).intersect(grain(u64::MAX, 5)), Some(grain(u64::MAX, 5)));
+    }
+
+    #[test]
+    fn a_shift_is_the_same_boundaries() {
+        let g = grain(4096, 3584); // the XP jumper
+        assert_eq!(g.shift(63 * 512).phase(), 0);
+        assert_eq!(g.shift(64 * 512).remainder(0), 512);
+        assert_eq!(grain(4096, 0).shift(574 * 512).remainder(0), 3072);
+        assert_eq!(grain(16384, 0).shift(79 * 512).remainder(0), 7680);
+        assert_eq!((g.next(1), g.previous(3583)), (Some(3584), None));
+        assert_eq!(grain(u64::MAX, 1).next(2), None);
+    }
+}
