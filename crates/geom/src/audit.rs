@@ -1,1 +1,324 @@
-//! x
+//! From a graph to verdicts and findings.
+//!
+//! A verdict is about I/O. A start counts where something does I/O from it: a file system, swap, a member of a set, the
+//! payload of an encrypted volume, contents nobody knows, a bare partition. A slice that only carries another table, or a
+//! format whose data begin further in, is judged by what it carries.
+
+use crate::finding::{self, Finding, Rule, Severity};
+use crate::graph::{Graph, Id, Provider};
+use crate::sign::{Inside, Sign};
+use crate::slices::Kind;
+use crate::topology::{Cost, Fact, Trust, Why, cost};
+
+mod inside;
+
+/// A verdict about I/O; the worse is the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Everything that does I/O does it on the grain.
+    Aligned,
+    /// Something could not be known.
+    Unknown,
+    /// Something does I/O off the grain.
+    Misaligned,
+}
+
+impl Verdict {
+    /// The name used in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Aligned => "aligned",
+            Verdict::Unknown => "unknown",
+            Verdict::Misaligned => "misaligned",
+        }
+    }
+}
+
+/// The answer for a graph; every list goes by provider.
+pub struct Audit {
+    /// Of the provider, or of the worst that stands on it where it only carries others.
+    pub verdicts: Vec<Verdict>,
+    /// What the provider is to I/O.
+    pub roles: Vec<Role>,
+    /// Every finding and where it was found, the most severe first.
+    pub findings: Vec<(Id, Finding)>,
+}
+
+/// What a provider is to I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Something does I/O from its start.
+    Data,
+    /// It only carries a table or a data area.
+    Carrier,
+    /// It holds boot code or is reserved: nothing writes it while the system runs.
+    Idle,
+    /// A disk or set on which nothing was recognised.
+    Blank,
+}
+
+/// What a write is taken to be where nobody says: a page.
+const PAGE: u64 = 4096;
+/// From this factor on, misalignment is an error rather than a warning.
+const DEAR: f64 = 1.5;
+
+/// GPT types (as stored, mixed-endian) and MBR types of partitions that hold boot code or nothing.
+const IDLE_GPT: &[&str] = &[
+    "21686148-6449-6e6f-744e-656564454649", // BIOS boot (GRUB)
+    "83bd6b9d-7f41-11dc-be0b-001560b84f0f", // freebsd-boot
+    "e3c9e316-0b5c-4db8-817d-f92df00215ae", // Microsoft reserved
+    "9e1a2d38-c612-4316-aa26-8b49521e5a8b", // PReP boot
+];
+const IDLE_MBR: u8 = 0x41; // PReP boot
+
+/// Judges every provider of `graph`.
+pub fn audit(graph: &Graph) -> Audit {
+    let roles: Vec<Role> = (0..graph.providers.len()).map(|id| role(graph, id)).collect();
+    let mut findings = Vec::new();
+    let mut verdicts = Vec::new();
+    for (id, provider) in graph.providers.iter().enumerate() {
+        findings.extend(provider.findings.iter().map(|f| (id, f.clone())));
+        let mut found = Vec::new();
+        verdicts.push(judge(graph, id, roles[id], &mut found));
+        found.extend(clashes(graph, id));
+        findings.extend(found.into_iter().map(|f| (id, f)));
+    }
+    // A provider comes after what it stands on, so one pass from the end carries every verdict down.
+    for id in (0..verdicts.len()).rev() {
+        for &parent in &graph.providers[id].parents {
+            if roles[parent] == Role::Carrier {
+                verdicts[parent] = verdicts[parent].max(verdicts[id]);
+            }
+        }
+    }
+    findings.sort_by_key(|(id, f)| (std::cmp::Reverse(f.severity), *id));
+    Audit { verdicts, roles, findings }
+}
+
+fn role(graph: &Graph, id: Id) -> Role {
+    let p = &graph.providers[id];
+    let idle = match p.kind {
+        Some(Kind::Gpt(guid)) => IDLE_GPT.contains(&guid.to_string().as_str()),
+        Some(Kind::Mbr(kind)) => kind == IDLE_MBR,
+        _ => false,
+    };
+    let carries = p.table.is_some() || p.is_extended() || (!p.signs.is_empty() && p.signs.iter().all(|s| s.data.is_some()));
+    if carries {
+        Role::Carrier
+    } else if p.member.is_some() || !p.signs.is_empty() {
+        Role::Data
+    } else if idle {
+        Role::Idle
+    } else if p.kind.is_none() && graph.providers[id].class != "disk" && p.parents.len() == 1 {
+        Role::Data // an inner data area
+    } else if p.kind.is_none() {
+        Role::Blank
+    } else {
+        Role::Data // a bare partition
+    }
+}
+
+/// The verdict of one provider by itself, and what was found in reaching it.
+fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict {
+    let p = &graph.providers[id];
+    let blocked = p.findings.iter().any(|f| hides(f.rule));
+    let mut verdict = if blocked { Verdict::Unknown } else { Verdict::Aligned };
+    let missed: Vec<Fact> = p.topology.missed().into_iter().filter(Fact::counts).collect();
+    inside::signatures(p, found);
+    match role {
+        Role::Carrier | Role::Idle => {
+            found.extend(missed.first().map(|fact| carrier(graph, p, role, fact)));
+            found.extend(p.signs.iter().flat_map(|s| inside::sizes(p, s)));
+        }
+        Role::Blank | Role::Data => {
+            if let Some(fact) = missed.first() {
+                found.push(off_start(graph, p, fact, &missed[1..]));
+                verdict = Verdict::Misaligned;
+            }
+            if p.topology.clashes.iter().any(|c| c.why.costs()) {
+                verdict = Verdict::Misaligned;
+            }
+            verdict = verdict.max(inside::judge(p, role, found));
+        }
+    }
+    if missed.is_empty() {
+        found.extend(off_end(p));
+        found.extend(off_convention(p));
+    }
+    verdict
+}
+
+/// Rules that mean that part of the provider was not seen, so that nothing there may be called aligned.
+fn hides(rule: &Rule) -> bool {
+    let hiding = [&finding::BLIND, &finding::GPT, &finding::SECTOR, &finding::EBR, &finding::LABEL, &finding::INCOMPLETE, &finding::RANGE];
+    hiding.iter().any(|r| **r == *rule)
+}
+
+/// How an address is written: bytes first, LBA in parentheses.
+pub fn place(offset: u64, sector: u64) -> String {
+    format!("byte {offset} (LBA {})", offset / sector.max(1))
+}
+
+/// What a fact is called in a message: `4096-byte physical unit (assumed)`.
+fn name_of(fact: &Fact) -> String {
+    let source = if fact.trust == Trust::Assumed { " (assumed)" } else { "" };
+    let what = match fact.why {
+        Why::Physical => "physical unit",
+        Why::Preferred => "preferred write unit",
+        Why::Optimal => "optimal I/O size",
+        Why::Chunk => "chunk",
+        Why::FullStripe => "full stripe",
+        Why::Erase => "erase unit",
+        Why::Cluster => "container cluster",
+        Why::Logical | Why::Atomic | Why::Discard | Why::Convention => fact.why.name(),
+    };
+    format!("{}-byte {what}{source}", fact.grain.size())
+}
+
+/// Severity follows cost.
+fn severity(cost: Option<Cost>) -> Severity {
+    match cost {
+        Some(c) if c.rmw_factor >= DEAR => Severity::Error,
+        _ => Severity::Warning,
+    }
+}
+
+/// The layer's own unit of I/O.
+fn block(p: &Provider) -> u64 {
+    p.signs.iter().filter_map(|s| s.block).min().unwrap_or(PAGE)
+}
+
+/// The finding for a start, or the start of a data area, off a boundary; `also`: further boundaries it misses.
+fn off_start(graph: &Graph, p: &Provider, fact: &Fact, also: &[Fact]) -> Finding {
+    let block = block(p);
+    let remainder = fact.grain.remainder(0);
+    let cost = cost(block, fact.grain.size(), remainder, fact.why.is_rmw());
+    let data_area = p.kind.is_none() && p.parents.len() == 1;
+    let (rule, what) = if data_area { (&finding::DATA, format!("{} data area", p.class)) } else { (&finding::START, subject(p)) };
+    let mut message = format!("{what} starts at {}, {remainder} bytes past a {}", place(p.base(), p.topology.sector), name_of(fact));
+    if let Some(c) = cost {
+        let share = format!("{:.0} % of {block}-byte I/Os touch one unit more", 100.0 * c.straddle);
+        message.push_str(&format!(": {share}, a write costs {:.2} times the device operations", c.rmw_factor));
+    }
+    // A boundary whose class lies inside the one already missed is missed with it.
+    let implied = |f: &Fact| f.grain.intersect(fact.grain).is_some_and(|both| both == f.grain);
+    for other in also.iter().filter(|f| !implied(f)) {
+        message.push_str(&format!("; also {} bytes past a {}", other.grain.remainder(0), name_of(other)));
+    }
+    let read_only = p.signs.iter().any(|s| s.inside == Inside::ReadOnly);
+    let severity = if read_only { Severity::Note } else { severity(cost) };
+    let mut finding = Finding::new(rule, severity, p.base(), message).against_fact(fact, cost);
+    finding.fix = if data_area { inside::data_fixes(p, fact) } else { start_fixes(graph, p) };
+    finding
+}
+
+/// What a provider is, for the beginning of a sentence.
+fn subject(p: &Provider) -> String {
+    match p.signs.as_slice() {
+        [one] => one.kind.to_string(),
+        [] if p.member.is_some() => "set member".into(),
+        [] => "partition".into(),
+        _ => "contents".into(),
+    }
+}
+
+/// Where it could start instead, in the coordinates of the disk or set at its root.
+fn start_fixes(graph: &Graph, p: &Provider) -> Vec<String> {
+    let root = root(graph, p);
+    let mut fixes = Vec::new();
+    if p.parents.is_empty() {
+        fixes
+            .push("the whole device begins off its own boundary: put a partition table on it and start a partition on the boundary".into());
+        return fixes;
+    }
+    let (below, above) = root.topology.nearest(p.base() - root.base().min(p.base()));
+    let places: Vec<String> = [below, above].into_iter().flatten().map(|x| place(x, root.topology.sector)).collect();
+    let on = if root.parents.is_empty() { "the disk".to_string() } else { root.name.clone() };
+    if places.is_empty() {
+        fixes.push(format!("no start on {on} satisfies every boundary beneath it: see its own findings"));
+    } else {
+        fixes.push(format!("start it at {} of {on}", places.join(" or ")));
+    }
+    fixes
+}
+
+/// The disk or set at the root of a chain of slices.
+fn root<'a>(graph: &'a Graph, p: &'a Provider) -> &'a Provider {
+    let mut at = p;
+    while let [parent] = at.parents[..] {
+        at = &graph.providers[parent];
+    }
+    at
+}
+
+/// A note on a start off the grain from which nothing does I/O.
+fn carrier(graph: &Graph, p: &Provider, role: Role, fact: &Fact) -> Finding {
+    let why = match role {
+        Role::Idle => "it holds boot code, which nothing writes while the system runs",
+        _ if p.table.is_some() || p.is_extended() => "it only carries a table; what counts is where the partitions in it start",
+        _ => "what counts is where its data begin",
+    };
+    let message =
+        format!("starts at {}, {} bytes past a {}: {why}", place(p.base(), p.topology.sector), fact.grain.remainder(0), name_of(fact));
+    let mut finding = Finding::new(&finding::CARRIER, Severity::Note, p.base(), message).against_fact(fact, None);
+    finding.fix = start_fixes(graph, p);
+    finding
+}
+
+/// A note on a slice that shares its last physical unit with whatever comes after.
+fn off_end(p: &Provider) -> Option<Finding> {
+    p.kind.filter(|k| !k.is_extended())?;
+    let physical = p.topology.counting().filter(|f| f.why == Why::Physical);
+    let fact = physical.into_iter().find(|f| !f.grain.contains(p.topology.length))?;
+    let remainder = fact.grain.remainder(p.topology.length);
+    let end = p.base() + p.topology.length;
+    let message =
+        format!("ends at {}, {remainder} bytes into a {}: what follows shares that unit", place(end, p.topology.sector), name_of(fact));
+    let finding = Finding::new(&finding::END, Severity::Note, end, message).against(fact.grain.size(), remainder, None);
+    Some(finding.fix(format!("make it {remainder} bytes shorter, or end it on the next boundary")))
+}
+
+/// A note on a start that is on every boundary known, but not on the 1 MiB that tools use for drives nobody named.
+fn off_convention(p: &Provider) -> Option<Finding> {
+    p.kind?;
+    let fact = p.topology.facts.iter().find(|f| f.why == Why::Convention && !f.grain.contains(0))?;
+    let message = format!(
+        "starts at {}, not on a multiple of 1 MiB: right for 4096-byte units, perhaps not for a drive or set with larger ones",
+        place(p.base(), p.topology.sector)
+    );
+    Some(
+        Finding::new(&finding::CONVENTION, Severity::Note, p.base(), message)
+            .against_fact(fact, None)
+            .fix("say what drive it is for: --for ssd-16k, --for sd-4m, --for raid64kx4"),
+    )
+}
+
+/// The clashes that come into being on `id`, where members meet.
+fn clashes(graph: &Graph, id: Id) -> Vec<Finding> {
+    let p = &graph.providers[id];
+    let inherited = |c| p.parents.iter().any(|&parent| graph.providers[parent].topology.clashes.contains(c));
+    let fresh = p.topology.clashes.iter().filter(|c| c.why.costs() && !inherited(c));
+    fresh
+        .map(|clash| {
+            let member = p.parents.get(clash.member).map_or("?", |&m| graph.providers[m].name.as_str());
+            let cost = cost(PAGE, clash.unit, clash.remainder, clash.why.is_rmw());
+            let message = format!(
+                "{}: no address is on a {}-byte {} boundary of all members; member {} ({member}) is {} bytes off",
+                p.name,
+                clash.unit,
+                clash.why.name(),
+                clash.member,
+                clash.remainder,
+            );
+            let finding = Finding::new(&finding::CLASH, severity(cost).max(Severity::Warning), 0, message);
+            finding
+                .against(clash.unit, clash.remainder, cost)
+                .fix("begin the data of every member on its own boundary: label aligned partitions, not bare disks")
+        })
+        .collect()
+}
+
+/// Shared by the rules about a sign: "ext4 on s1".
+fn on(p: &Provider, sign: &Sign) -> String {
+    if p.name.is_empty() { sign.kind.to_string() } else { format!("{} on {}", sign.kind, p.name) }
+}

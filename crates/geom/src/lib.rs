@@ -13,6 +13,7 @@ pub mod class;
 pub mod error;
 pub mod finding;
 pub mod graph;
+pub mod kinds;
 pub mod limits;
 pub mod ondisk;
 pub mod probe;

@@ -1,0 +1,189 @@
+//! Rules about what was recognised on a provider: its blocks, its stripes, its size, its rivals.
+
+use super::{Role, Verdict, on, place, severity};
+use crate::finding::{self, Finding, Severity};
+use crate::graph::Provider;
+use crate::sign::{Inside, Sign};
+use crate::topology::{Fact, Trust, Why, small_piece_cost};
+
+/// The verdict that the contents of a data-bearing provider call for, beyond its start.
+pub(super) fn judge(p: &Provider, role: Role, found: &mut Vec<Finding>) -> Verdict {
+    let mut verdict = Verdict::Aligned;
+    for sign in &p.signs {
+        found.extend(sizes(p, sign));
+        if let Some(finding) = small(p, sign) {
+            verdict = verdict.max(Verdict::Misaligned);
+            found.push(finding);
+        }
+        found.extend(small_piece(p, sign).inspect(|f| {
+            // A fragment is written on the data path; a log or metadata sector only now and then.
+            if f.severity == Severity::Error {
+                verdict = verdict.max(Verdict::Misaligned);
+            }
+        }));
+        found.extend(stripes(p, sign));
+        if let Inside::Unknown(why) = sign.inside {
+            verdict = verdict.max(Verdict::Unknown);
+            found.push(Finding::new(&finding::OPAQUE, Severity::Note, p.base(), format!("{}: {why}", on(p, sign))));
+        }
+    }
+    if p.signs.len() > 1 {
+        verdict = verdict.max(Verdict::Unknown);
+    }
+    if role == Role::Blank && p.member.is_none() {
+        verdict = verdict.max(Verdict::Unknown);
+        let message = "no partition table, file system or set was recognised here".to_string();
+        found.push(Finding::new(&finding::OPAQUE, Severity::Note, p.base(), message));
+    }
+    verdict
+}
+
+/// Several signatures on one provider: all named, none chosen.
+pub(super) fn signatures(p: &Provider, found: &mut Vec<Finding>) {
+    let at = |s: &Sign| format!("{} (magic at byte {})", s.kind, s.magic);
+    let names: Vec<String> = p.signs.iter().map(at).collect();
+    let wipe = |s: &Sign| format!("if {} is the stale one: wipefs --offset {} --backup", s.kind, s.magic);
+    if let Some((scheme, _)) = &p.table {
+        // An ISO image that boots from USB sticks has a table by design.
+        let stale: Vec<&Sign> = p.signs.iter().filter(|s| s.inside != Inside::ReadOnly).collect();
+        for sign in stale {
+            let message = format!("a {} stands under the {scheme} table: the table is in use, so the signature is stale", at(sign));
+            found.push(Finding::new(&finding::STALE, Severity::Warning, sign.magic, message).fix(wipe(sign)));
+        }
+    } else if p.signs.len() > 1 {
+        let message = format!("{} signatures stand here: {}; none is chosen", names.len(), names.join(", "));
+        let mut finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, p.base(), message);
+        finding.fix = p.signs.iter().map(wipe).collect();
+        found.push(finding);
+    }
+}
+
+/// A format larger than what it stands on, or written for a sector the device cannot address.
+pub(super) fn sizes(p: &Provider, sign: &Sign) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let length = p.topology.length;
+    if let Some(size) = sign.size.filter(|&size| size > length) {
+        let message = format!("{} covers {size} bytes, its provider has {length}: the end is missing", on(p, sign));
+        let finding = Finding::new(&finding::SIZE, Severity::Error, p.base(), message);
+        found.push(finding.fix("the disk or image was cut, or the partition made too small: restore its size before anything writes"));
+    }
+    if let Some(sector) = sign.sector.filter(|&s| s < p.topology.sector) {
+        let message = format!("{} was written for {sector}-byte sectors, the device has {}-byte ones", on(p, sign), p.topology.sector);
+        let finding = Finding::new(&finding::SECTOR, Severity::Error, p.base(), message);
+        found.push(
+            finding.against(p.topology.sector, 0, None).fix("it cannot be used on this device: make it anew with the device's sector size"),
+        );
+    }
+    found
+}
+
+/// The physical unit to judge sizes by.
+fn physical(p: &Provider) -> Option<&Fact> {
+    p.topology.counting().filter(|f| f.why == Why::Physical).max_by_key(|f| f.grain.size())
+}
+
+/// Blocks smaller than the physical unit.
+fn small(p: &Provider, sign: &Sign) -> Option<Finding> {
+    (sign.inside == Inside::Understood).then_some(())?;
+    let block = sign.block?;
+    small_unit(p, sign, block, "block")
+}
+
+/// Pieces smaller than the physical unit, where the blocks are not.
+fn small_piece(p: &Provider, sign: &Sign) -> Option<Finding> {
+    let piece = sign.piece?;
+    if sign.block.is_some_and(|b| small_unit(p, sign, b, "block").is_some()) {
+        return None;
+    }
+    let mut finding = small_unit(p, sign, piece.size, piece.name)?;
+    if piece.name != "fragment" {
+        finding.severity = Severity::Warning;
+    }
+    Some(finding)
+}
+
+fn small_unit(p: &Provider, sign: &Sign, size: u64, name: &str) -> Option<Finding> {
+    let fact = physical(p)?;
+    let unit = fact.grain.size();
+    let cost = small_piece_cost(size, unit)?;
+    let assumed = if fact.trust == Trust::Assumed { " (assumed)" } else { "" };
+    let message = format!(
+        "{} writes a {name} of {size} bytes on a {unit}-byte physical unit{assumed}: the device reads before it writes, {:.2} times the operations, even in place",
+        on(p, sign),
+        cost.rmw_factor
+    );
+    let finding = Finding::new(&finding::SMALL, severity(Some(cost)), p.base(), message).against(unit, 0, Some(cost));
+    Some(finding.fix(small_fix(sign.kind, unit)))
+}
+
+fn small_fix(kind: &str, unit: u64) -> String {
+    match kind {
+        "ufs" => format!("make it with fragments of at least the unit: newfs -f {unit}"),
+        "ext2" | "ext3" | "ext4" => format!("make it with larger blocks: mke2fs -b {unit}"),
+        "xfs" => format!("make it with larger sectors: mkfs.xfs -s size={unit}"),
+        "vfat" => format!("make it with larger clusters: mkfs.fat -s (clusters of {unit} bytes or more)"),
+        "exfat" => format!("make it with larger clusters: mkfs.exfat -c {unit}"),
+        "ntfs" => format!("make it with larger clusters: mkntfs -c {unit}"),
+        "crypto_LUKS" => format!("reencrypt it with larger sectors: cryptsetup reencrypt --sector-size {unit}"),
+        _ => format!("make it anew with units of at least {unit} bytes"),
+    }
+}
+
+/// Stripe parameters that are not those of the set beneath.
+fn stripes(p: &Provider, sign: &Sign) -> Vec<Finding> {
+    let of = |why| p.topology.facts.iter().find(move |f| f.why == why && f.trust > Trust::Untrusted).map(|f| f.grain.size());
+    let knows = matches!(sign.kind, "ext2" | "ext3" | "ext4" | "xfs");
+    let pairs = [(Why::Chunk, "chunk", sign.chunk), (Why::FullStripe, "full stripe", sign.stripe)];
+    let mut found = Vec::new();
+    for (why, name, said) in pairs {
+        let (Some(set), true) = (of(why), knows) else { continue };
+        match said {
+            Some(said) if said != set => {
+                let message = format!("{} is laid out for a {name} of {said} bytes, the set beneath has {set}", on(p, sign));
+                found.push(
+                    Finding::new(&finding::STRIPE, Severity::Warning, p.base(), message).against(set, said, None).fix(stripe_fix(p, sign)),
+                );
+            }
+            None if why == Why::Chunk => {
+                let message =
+                    format!("{} does not know the {set}-byte {name} of the set beneath: its allocations are not spread by it", on(p, sign));
+                found
+                    .push(Finding::new(&finding::STRIPE, Severity::Note, p.base(), message).against(set, 0, None).fix(stripe_fix(p, sign)));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn stripe_fix(p: &Provider, sign: &Sign) -> String {
+    let of = |why| p.topology.facts.iter().find(move |f| f.why == why).map_or(0, |f| f.grain.size());
+    let (chunk, row, block) = (of(Why::Chunk), of(Why::FullStripe), sign.block.unwrap_or(4096).max(1));
+    match sign.kind {
+        "xfs" => format!(
+            "mount with -o sunit={},swidth={} (512-byte units), or make it with mkfs.xfs -d su={chunk},sw={}",
+            chunk / 512,
+            row / 512,
+            row / chunk.max(1)
+        ),
+        _ => format!("tune2fs -E stride={},stripe_width={}", chunk / block, row / block),
+    }
+}
+
+/// How to put a data area on the boundary, by what it is.
+pub(super) fn data_fixes(p: &Provider, fact: &Fact) -> Vec<String> {
+    let unit = fact.grain.size();
+    let lacking = unit - fact.grain.remainder(0);
+    let first = match p.class {
+        "vfat" => format!("make it anew with {} reserved sectors more: mkfs.fat -R", lacking / p.topology.sector.max(1)),
+        "exfat" => format!("make it anew with its boundary on the unit: mkfs.exfat --boundary-align={}", unit.max(1 << 20)),
+        "LVM2_member" => format!("make it anew with pvcreate --dataalignment {unit}b, or vgreduce and re-add"),
+        "linux_raid_member" => "make the set anew with mdadm --data-offset on the unit".to_string(),
+        "crypto_LUKS" => format!("make it anew with cryptsetup luksFormat --offset on a multiple of {} sectors", unit / 512),
+        other => format!("make the {other} anew with its data area {lacking} bytes further in"),
+    };
+    vec![
+        first,
+        format!("or start its partition {lacking} bytes later: the area would begin at {}", place(p.base() + lacking, p.topology.sector)),
+    ]
+}
