@@ -45,7 +45,7 @@ pub fn named(name: &str) -> Option<(Option<u64>, Vec<Fact>)> {
     let fact = |size, why| Grain::new(size, 0).map(|grain| Fact { grain, why, source: Source::User, trust: Trust::Trusted });
     if let Some(set) = name.strip_prefix("raid") {
         let (chunk, disks) = set.trim_start_matches([' ', ':', '=']).split_once(['x', '×'])?;
-        let (chunk, disks) = (bytes(chunk)?, disks.parse().ok().filter(|&d| d > 0)?);
+        let (chunk, disks) = (bytes(chunk).filter(|&c| c >= 512)?, disks.parse().ok().filter(|&d| d > 0)?);
         let units = [(4096.min(chunk), Why::Physical), (chunk, Why::Chunk), (chunk.checked_mul(disks)?, Why::FullStripe)];
         return Some((None, units.into_iter().filter_map(|(size, why)| fact(size, why)).collect()));
     }
