@@ -7,12 +7,20 @@ use serde::Serialize;
 /// The whole answer.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// `trueline/check/1`.
+    /// `trueline/check/1`, or another command's with the same keys.
     pub format: &'static str,
     /// The worst of the targets'.
     pub verdict: Verdict,
     /// In the order asked for.
     pub targets: Vec<Target>,
+}
+
+impl Report {
+    /// The report on `targets`; its format is `trueline/check/1` or one with the same keys.
+    pub fn new(format: &'static str, targets: Vec<Target>) -> Report {
+        let verdict = targets.iter().map(|t| t.verdict).max().unwrap_or(Verdict::Unknown);
+        Report { format, verdict, targets }
+    }
 }
 
 /// A verdict about I/O; the worse is the greater.

@@ -4,7 +4,7 @@
 //! payload of an encrypted volume, contents nobody knows, a bare partition. A slice that only carries another table, or a
 //! format whose data begin further in, is judged by what it carries.
 
-use crate::finding::{self, Finding, Rule, Severity};
+use crate::finding::{self, Finding, Severity};
 use crate::graph::{Graph, Id, Provider};
 use crate::sign::{Inside, Sign};
 use crate::slices::Kind;
@@ -109,30 +109,28 @@ fn role(graph: &Graph, id: Id) -> Role {
         Role::Data
     } else if idle {
         Role::Idle
-    } else if p.kind.is_none() && graph.providers[id].class != "disk" && p.parents.len() == 1 {
-        Role::Data // an inner data area
-    } else if p.kind.is_none() {
+    } else if p.parents.is_empty() || p.is_set {
         Role::Blank
     } else {
-        Role::Data // a bare partition
+        Role::Data // a bare partition or an inner data area
     }
 }
 
 /// The verdict of one provider by itself, and what was found in reaching it.
 fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict {
     let p = &graph.providers[id];
-    let blocked = p.findings.iter().any(|f| hides(f.rule));
+    let blocked = p.findings.iter().any(hides);
     let mut verdict = if blocked { Verdict::Unknown } else { Verdict::Aligned };
     let missed: Vec<Fact> = p.topology.missed().into_iter().filter(Fact::counts).collect();
     inside::signatures(p, found);
     match role {
         Role::Carrier | Role::Idle => {
-            found.extend(missed.first().map(|fact| carrier(graph, p, role, fact)));
+            found.extend(missed.first().map(|fact| carrier(graph, id, role, fact)));
             found.extend(p.signs.iter().flat_map(|s| inside::sizes(p, s)));
         }
         Role::Blank | Role::Data => {
             if let Some(fact) = missed.first() {
-                found.push(off_start(graph, p, fact, &missed[1..]));
+                found.push(off_start(graph, id, fact, &missed[1..]));
                 verdict = Verdict::Misaligned;
             }
             if p.topology.clashes.iter().any(|c| c.why.costs()) {
@@ -148,10 +146,13 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
     verdict
 }
 
-/// Rules that mean that part of the provider was not seen, so that nothing there may be called aligned.
-fn hides(rule: &Rule) -> bool {
-    let hiding = [&finding::BLIND, &finding::GPT, &finding::SECTOR, &finding::EBR, &finding::LABEL, &finding::INCOMPLETE, &finding::RANGE];
-    hiding.iter().any(|r| **r == *rule)
+/// Whether part of the provider was not seen, so that nothing there may be called aligned: a table nobody could read or
+/// could read only in part, a set with members missing, a read that failed. One bad copy of two hides nothing.
+fn hides(finding: &Finding) -> bool {
+    let rule = finding.rule;
+    let tables = [&finding::GPT, &finding::SECTOR, &finding::EBR, &finding::LABEL, &finding::RANGE];
+    let damaged = finding.severity == Severity::Error && tables.iter().any(|r| **r == *rule);
+    damaged || *rule == finding::BLIND || *rule == finding::INCOMPLETE
 }
 
 /// How an address is written: bytes first, LBA in parentheses.
@@ -183,17 +184,22 @@ fn severity(cost: Option<Cost>) -> Severity {
     }
 }
 
-/// The layer's own unit of I/O.
-fn block(p: &Provider) -> u64 {
-    p.signs.iter().filter_map(|s| s.block).min().unwrap_or(PAGE)
+/// The layer's own unit of I/O; of a data area, that of the format it belongs to.
+fn block(graph: &Graph, id: Id) -> u64 {
+    let p = &graph.providers[id];
+    let own = p.signs.iter().filter_map(|s| s.block).min();
+    let outer = p.parents.first().filter(|_| p.is_data_area()).map(|&parent| &graph.providers[parent].signs);
+    let of_outer = || outer?.iter().find(|s| s.kind == p.class)?.block;
+    own.or_else(of_outer).unwrap_or(PAGE)
 }
 
 /// The finding for a start, or the start of a data area, off a boundary; `also`: further boundaries it misses.
-fn off_start(graph: &Graph, p: &Provider, fact: &Fact, also: &[Fact]) -> Finding {
-    let block = block(p);
+fn off_start(graph: &Graph, id: Id, fact: &Fact, also: &[Fact]) -> Finding {
+    let p = &graph.providers[id];
+    let block = block(graph, id);
     let remainder = fact.grain.remainder(0);
     let cost = cost(block, fact.grain.size(), remainder, fact.why.is_rmw());
-    let data_area = p.kind.is_none() && p.parents.len() == 1;
+    let data_area = p.is_data_area();
     let (rule, what) = if data_area { (&finding::DATA, format!("{} data area", p.class)) } else { (&finding::START, subject(p)) };
     let mut message = format!("{what} starts at {}, {remainder} bytes past a {}", place(p.base(), p.topology.sector), name_of(fact));
     if let Some(c) = cost {
@@ -207,8 +213,8 @@ fn off_start(graph: &Graph, p: &Provider, fact: &Fact, also: &[Fact]) -> Finding
     }
     let read_only = p.signs.iter().any(|s| s.inside == Inside::ReadOnly);
     let severity = if read_only { Severity::Note } else { severity(cost) };
-    let mut finding = Finding::new(rule, severity, p.base(), message).against_fact(fact, cost);
-    finding.fix = if data_area { inside::data_fixes(p, fact) } else { start_fixes(graph, p) };
+    let mut finding = Finding::new(rule, severity, 0, message).against_fact(fact, cost);
+    finding.fix = if data_area { inside::data_fixes(p, fact) } else { start_fixes(graph, id) };
     finding
 }
 
@@ -223,8 +229,8 @@ fn subject(p: &Provider) -> String {
 }
 
 /// Where it could start instead, in the coordinates of the disk or set at its root.
-fn start_fixes(graph: &Graph, p: &Provider) -> Vec<String> {
-    let root = root(graph, p);
+fn start_fixes(graph: &Graph, id: Id) -> Vec<String> {
+    let (p, root) = (&graph.providers[id], &graph.providers[graph.root(id)]);
     let mut fixes = Vec::new();
     if p.parents.is_empty() {
         fixes
@@ -232,8 +238,8 @@ fn start_fixes(graph: &Graph, p: &Provider) -> Vec<String> {
         return fixes;
     }
     let (below, above) = root.topology.nearest(p.base() - root.base().min(p.base()));
-    let places: Vec<String> = [below, above].into_iter().flatten().map(|x| place(x, root.topology.sector)).collect();
-    let on = if root.parents.is_empty() { "the disk".to_string() } else { root.name.clone() };
+    let places: Vec<String> = [below, above].into_iter().flatten().map(|x| place(root.base() + x, root.topology.sector)).collect();
+    let on = if !root.is_set { "the disk".to_string() } else { root.name.clone() };
     if places.is_empty() {
         fixes.push(format!("no start on {on} satisfies every boundary beneath it: see its own findings"));
     } else {
@@ -242,17 +248,9 @@ fn start_fixes(graph: &Graph, p: &Provider) -> Vec<String> {
     fixes
 }
 
-/// The disk or set at the root of a chain of slices.
-fn root<'a>(graph: &'a Graph, p: &'a Provider) -> &'a Provider {
-    let mut at = p;
-    while let [parent] = at.parents[..] {
-        at = &graph.providers[parent];
-    }
-    at
-}
-
 /// A note on a start off the grain from which nothing does I/O.
-fn carrier(graph: &Graph, p: &Provider, role: Role, fact: &Fact) -> Finding {
+fn carrier(graph: &Graph, id: Id, role: Role, fact: &Fact) -> Finding {
+    let p = &graph.providers[id];
     let why = match role {
         Role::Idle => "it holds boot code, which nothing writes while the system runs",
         _ if p.table.is_some() || p.is_extended() => "it only carries a table; what counts is where the partitions in it start",
@@ -260,8 +258,8 @@ fn carrier(graph: &Graph, p: &Provider, role: Role, fact: &Fact) -> Finding {
     };
     let message =
         format!("starts at {}, {} bytes past a {}: {why}", place(p.base(), p.topology.sector), fact.grain.remainder(0), name_of(fact));
-    let mut finding = Finding::new(&finding::CARRIER, Severity::Note, p.base(), message).against_fact(fact, None);
-    finding.fix = start_fixes(graph, p);
+    let mut finding = Finding::new(&finding::CARRIER, Severity::Note, 0, message).against_fact(fact, None);
+    finding.fix = start_fixes(graph, id);
     finding
 }
 
@@ -274,7 +272,7 @@ fn off_end(p: &Provider) -> Option<Finding> {
     let end = p.base() + p.topology.length;
     let message =
         format!("ends at {}, {remainder} bytes into a {}: what follows shares that unit", place(end, p.topology.sector), name_of(fact));
-    let finding = Finding::new(&finding::END, Severity::Note, end, message).against(fact.grain.size(), remainder, None);
+    let finding = Finding::new(&finding::END, Severity::Note, p.topology.length, message).against(fact.grain.size(), remainder, None);
     Some(finding.fix(format!("make it {remainder} bytes shorter, or end it on the next boundary")))
 }
 
@@ -287,7 +285,7 @@ fn off_convention(p: &Provider) -> Option<Finding> {
         place(p.base(), p.topology.sector)
     );
     Some(
-        Finding::new(&finding::CONVENTION, Severity::Note, p.base(), message)
+        Finding::new(&finding::CONVENTION, Severity::Note, 0, message)
             .against_fact(fact, None)
             .fix("say what drive it is for: --for ssd-16k, --for sd-4m, --for raid64kx4"),
     )

@@ -1,6 +1,7 @@
 //! Providers and what stands on them: tasting to a fixed point.
 
 use crate::class::nop::Nop;
+use crate::class::zero::Zero;
 use crate::class::{CLASSES, Class, Geom, Member, Taste};
 use crate::finding::{self, Finding, Severity};
 use crate::probe::{Blind, Budget, Limits, Probe};
@@ -23,6 +24,8 @@ pub struct Provider {
     pub class: &'static str,
     /// What it stands on: nothing for a disk, one provider for a slice, all members for a set.
     pub parents: Vec<Id>,
+    /// Whether it is made of members, rather than a disk or cut from one provider.
+    pub is_set: bool,
     /// Its first byte on the medium; `None` where it has no single place.
     pub start: Option<u64>,
     /// What the table above says it is.
@@ -43,6 +46,8 @@ pub struct Provider {
     pub findings: Vec<Finding>,
     /// Tables above it.
     pub depth: usize,
+    /// Whether it was tasted; otherwise it is known by hearsay only.
+    pub seen: bool,
     route: Route,
 }
 
@@ -62,6 +67,11 @@ impl Provider {
         self.table.as_ref().and_then(|(_, geom)| geom.table())
     }
 
+    /// Whether it is the inner data area of a format.
+    pub fn is_data_area(&self) -> bool {
+        !self.is_set && self.kind.is_none() && !self.parents.is_empty()
+    }
+
     /// Whether it is an extended partition, which holds only the chain of logical ones.
     pub fn is_extended(&self) -> bool {
         self.kind.is_some_and(Kind::is_extended)
@@ -73,13 +83,34 @@ pub struct Disk {
     /// Its name: empty if it is the only one.
     pub name: String,
     /// Its bytes.
-    pub store: Box<dyn Store>,
+    pub bytes: Bytes,
     /// What is known of it.
     pub topology: Topology,
     /// Its first byte on the medium: 0, or where a partition device begins.
     pub start: Option<u64>,
     /// What the user says instead.
     pub nop: Option<Nop>,
+}
+
+/// Where a disk's bytes come from.
+pub enum Bytes {
+    /// A store.
+    Store(Box<dyn Store>),
+    /// A geom without consumers.
+    Geom(Arc<dyn Geom>),
+    /// Nowhere we can read: all that is known is what somebody else tells.
+    Told(Told),
+}
+
+/// What somebody else (a kernel, lsblk) knows of a disk that is not read.
+#[derive(Default)]
+pub struct Told {
+    /// Its table, and the scheme.
+    pub table: Option<(&'static str, Slices)>,
+    /// What stands on the whole disk.
+    pub signs: Vec<Sign>,
+    /// What stands on each entry of the table, in its order.
+    pub entries: Vec<Vec<Sign>>,
 }
 
 /// Disks and everything found on them.
@@ -122,6 +153,15 @@ impl Graph {
         self.providers.iter().enumerate().filter(move |(_, p)| p.parents.contains(&id)).map(|(i, _)| i)
     }
 
+    /// The disk or set that `id` is a range of.
+    pub fn root(&self, id: Id) -> Id {
+        let mut at = id;
+        while let (false, [parent]) = (self.providers[at].is_set, self.providers[at].parents.as_slice()) {
+            at = *parent;
+        }
+        at
+    }
+
     /// Bytes read while tasting.
     pub fn bytes_read(&self) -> u64 {
         self.budget.spent()
@@ -133,18 +173,31 @@ impl Graph {
     }
 
     fn add_disk(&mut self, disk: Disk) {
-        let mut route = Route::store(self.stores.len(), disk.store.length());
         let mut topology = disk.topology;
+        let mut told = None;
+        let mut route = match disk.bytes {
+            Bytes::Store(store) => {
+                let route = Route::store(self.stores.len(), store.length());
+                self.stores.push(store);
+                route
+            }
+            Bytes::Geom(geom) => Route::new(&geom, 0, topology.length, &[]),
+            Bytes::Told(t) => {
+                told = Some(t);
+                let nothing: Arc<dyn Geom> = Arc::new(Zero { length: topology.length });
+                Route::new(&nothing, 0, topology.length, &[])
+            }
+        };
         if let Some(nop) = disk.nop {
             topology = nop.topology(0, &[topology]);
             let geom: Arc<dyn Geom> = Arc::new(nop);
             route = Route::new(&geom, 0, topology.length, &[route]);
         }
-        self.stores.push(disk.store);
         self.providers.push(Provider {
             name: disk.name,
             class: "disk",
             parents: Vec::new(),
+            is_set: false,
             start: disk.start,
             kind: None,
             label: None,
@@ -155,19 +208,36 @@ impl Graph {
             member: None,
             findings: Vec::new(),
             depth: 0,
+            seen: told.is_none(),
             route,
         });
+        if let Some(told) = told {
+            self.add_told(told);
+        }
+    }
+
+    /// What is told of the disk just added.
+    fn add_told(&mut self, told: Told) {
+        let id = self.providers.len() - 1;
+        self.providers[id].signs = told.signs;
+        let Some((scheme, slices)) = told.table else { return };
+        let geom: Arc<dyn Geom> = Arc::new(slices);
+        self.providers[id].table = Some((scheme, geom.clone()));
+        self.add_slices(id, scheme, &geom);
+        for (provider, signs) in self.providers[id + 1..].iter_mut().zip(told.entries) {
+            provider.signs = signs;
+        }
     }
 
     /// Asks every class and every format what `id` is, and adds the providers that follow.
     fn taste_one(&mut self, id: Id, sets: &mut Sets) {
         let provider = &self.providers[id];
-        let tasted = match provider.class {
+        let tasted = match provider.is_data_area() {
             // An encrypted or striped area shows noise; only a plain one is tasted.
-            class if is_data_area(class) => self.providers[provider.parents[0]].signs.iter().any(|s| s.data.is_some_and(|d| d.plain)),
-            _ => !provider.is_extended() && provider.topology.length > 0,
+            true => self.providers[provider.parents[0]].signs.iter().any(|s| s.data.is_some_and(|d| d.plain)),
+            false => !provider.is_extended() && provider.topology.length > 0,
         };
-        if !tasted {
+        if !tasted || !provider.seen {
             return;
         }
         let probe =
@@ -234,6 +304,7 @@ impl Graph {
                 name: format!("{}{}", parent.name, offered.name),
                 class,
                 parents: vec![id],
+                is_set: false,
                 start: parent.start.map(|s| s.saturating_add(start)),
                 kind: offered.kind,
                 label: entry.and_then(|e| e.label.clone()),
@@ -244,6 +315,7 @@ impl Graph {
                 member: None,
                 findings: Vec::new(),
                 depth: parent.depth + 1,
+                seen: parent.seen,
                 route: Route::new(geom, slot, offered.length, std::slice::from_ref(&parent.route)),
             };
             self.providers.push(provider);
@@ -267,6 +339,7 @@ impl Graph {
                 name: format!("{}.data{number}", parent.name),
                 class: kind,
                 parents: vec![id],
+                is_set: false,
                 start: parent.start.map(|s| s.saturating_add(data.offset)),
                 kind: None,
                 label: None,
@@ -277,6 +350,7 @@ impl Graph {
                 member: None,
                 findings: Vec::new(),
                 depth: parent.depth + 1,
+                seen: parent.seen,
                 route: Route::new(&geom, 0, length, std::slice::from_ref(&parent.route)),
             };
             self.providers.push(provider);
@@ -314,6 +388,7 @@ impl Graph {
                     name,
                     class,
                     parents,
+                    is_set: true,
                     start: None,
                     kind: None,
                     label: None,
@@ -324,6 +399,7 @@ impl Graph {
                     member: None,
                     findings: Vec::new(),
                     depth,
+                    seen: true,
                     route,
                 };
                 self.providers.push(provider);
@@ -351,17 +427,12 @@ impl Graph {
         for id in 0..self.providers.len() {
             let inner: Vec<(&'static str, u64)> = self
                 .children(id)
-                .filter(|&c| self.providers[c].route.base() == self.providers[id].route.base() && self.providers[c].parents.len() == 1)
+                .filter(|&c| self.providers[c].route.base() == self.providers[id].route.base() && !self.providers[c].is_set)
                 .flat_map(|c| self.providers[c].signs.iter().map(|s| (s.kind, s.magic)))
                 .collect();
             self.providers[id].signs.retain(|s| !inner.contains(&(s.kind, s.magic)));
         }
     }
-}
-
-/// Whether a provider of this class is an inner data area: its class is then a sign's kind.
-fn is_data_area(class: &str) -> bool {
-    class != "disk" && !CLASSES.iter().any(|c| c.name() == class)
 }
 
 fn blind_finding(blind: Blind) -> Finding {

@@ -79,6 +79,9 @@ pub enum Inside {
     Understood,
     /// It is what it is, but where its I/O falls is not known: why, in a few words. Never called aligned.
     Unknown(&'static str),
+    /// Only its name is known, from somebody who looked; its blocks lie at multiples of a page from byte 0.
+    /// Formats with a data area further in are [`Inside::Unknown`] when told.
+    Told,
     /// It is never written in place (ISO 9660, squashfs): reads do not cost.
     ReadOnly,
 }
@@ -88,4 +91,36 @@ impl Sign {
     pub fn new(kind: &'static str, magic: u64) -> Sign {
         Sign { kind, magic, ..Sign::default() }
     }
+}
+
+/// blkid TYPE names of formats that do I/O from byte 0 of their provider.
+const FROM_ZERO: &[&str] = &["ext2", "ext3", "ext4", "xfs", "btrfs", "swap", "ntfs", "ufs", "reiserfs", "jfs", "nilfs2", "erofs"];
+/// Others whose name may be told; where their data begin is not known without looking.
+const FURTHER_IN: &[&str] = &[
+    "vfat",
+    "exfat",
+    "f2fs",
+    "LVM2_member",
+    "linux_raid_member",
+    "crypto_LUKS",
+    "zfs_member",
+    "bcache",
+    "bcachefs",
+    "BitLocker",
+    "apfs",
+    "hfsplus",
+    "udf",
+];
+const READ_ONLY: &[&str] = &["iso9660", "squashfs"];
+
+/// The sign that somebody else (udev, lsblk, a mount table) gives the name `kind`.
+pub fn told(kind: &str) -> Sign {
+    let known = |list: &[&'static str]| list.iter().find(|k| **k == kind).copied();
+    let (kind, inside) = match (known(FROM_ZERO), known(FURTHER_IN), known(READ_ONLY)) {
+        (Some(kind), ..) => (kind, Inside::Told),
+        (_, Some(kind), _) => (kind, Inside::Unknown("where its data begin is not known without reading it: run as root")),
+        (.., Some(kind)) => (kind, Inside::ReadOnly),
+        _ => ("other", Inside::Unknown("a format that is known by name only")),
+    };
+    Sign { inside, ..Sign::new(kind, 0) }
 }

@@ -24,16 +24,25 @@ pub(super) fn judge(p: &Provider, role: Role, found: &mut Vec<Finding>) -> Verdi
         found.extend(stripes(p, sign));
         if let Inside::Unknown(why) = sign.inside {
             verdict = verdict.max(Verdict::Unknown);
-            found.push(Finding::new(&finding::OPAQUE, Severity::Note, p.base(), format!("{}: {why}", on(p, sign))));
+            found.push(Finding::new(&finding::OPAQUE, Severity::Note, 0, format!("{}: {why}", on(p, sign))));
         }
     }
     if p.signs.len() > 1 {
         verdict = verdict.max(Verdict::Unknown);
     }
+    if !p.seen && p.signs.is_empty() && role == Role::Data {
+        verdict = verdict.max(Verdict::Unknown);
+        found.push(Finding::new(&finding::OPAQUE, Severity::Note, 0, "its contents were not read: run as root to look inside".into()));
+    }
     if role == Role::Blank && p.member.is_none() {
         verdict = verdict.max(Verdict::Unknown);
-        let message = "no partition table, file system or set was recognised here".to_string();
-        found.push(Finding::new(&finding::OPAQUE, Severity::Note, p.base(), message));
+        let what = if p.seen {
+            "no partition table, file system or set was recognised here"
+        } else {
+            "it was not read: run as root to look inside"
+        };
+        let message = what.to_string();
+        found.push(Finding::new(&finding::OPAQUE, Severity::Note, 0, message));
     }
     verdict
 }
@@ -52,7 +61,7 @@ pub(super) fn signatures(p: &Provider, found: &mut Vec<Finding>) {
         }
     } else if p.signs.len() > 1 {
         let message = format!("{} signatures stand here: {}; none is chosen", names.len(), names.join(", "));
-        let mut finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, p.base(), message);
+        let mut finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
         finding.fix = p.signs.iter().map(wipe).collect();
         found.push(finding);
     }
@@ -64,12 +73,12 @@ pub(super) fn sizes(p: &Provider, sign: &Sign) -> Vec<Finding> {
     let length = p.topology.length;
     if let Some(size) = sign.size.filter(|&size| size > length) {
         let message = format!("{} covers {size} bytes, its provider has {length}: the end is missing", on(p, sign));
-        let finding = Finding::new(&finding::SIZE, Severity::Error, p.base(), message);
+        let finding = Finding::new(&finding::SIZE, Severity::Error, 0, message);
         found.push(finding.fix("the disk or image was cut, or the partition made too small: restore its size before anything writes"));
     }
     if let Some(sector) = sign.sector.filter(|&s| s < p.topology.sector) {
         let message = format!("{} was written for {sector}-byte sectors, the device has {}-byte ones", on(p, sign), p.topology.sector);
-        let finding = Finding::new(&finding::SECTOR, Severity::Error, p.base(), message);
+        let finding = Finding::new(&finding::SECTOR, Severity::Error, 0, message);
         found.push(
             finding.against(p.topology.sector, 0, None).fix("it cannot be used on this device: make it anew with the device's sector size"),
         );
@@ -112,7 +121,7 @@ fn small_unit(p: &Provider, sign: &Sign, size: u64, name: &str) -> Option<Findin
         on(p, sign),
         cost.rmw_factor
     );
-    let finding = Finding::new(&finding::SMALL, severity(Some(cost)), p.base(), message).against(unit, 0, Some(cost));
+    let finding = Finding::new(&finding::SMALL, severity(Some(cost)), 0, message).against(unit, 0, Some(cost));
     Some(finding.fix(small_fix(sign.kind, unit)))
 }
 
@@ -140,15 +149,12 @@ fn stripes(p: &Provider, sign: &Sign) -> Vec<Finding> {
         match said {
             Some(said) if said != set => {
                 let message = format!("{} is laid out for a {name} of {said} bytes, the set beneath has {set}", on(p, sign));
-                found.push(
-                    Finding::new(&finding::STRIPE, Severity::Warning, p.base(), message).against(set, said, None).fix(stripe_fix(p, sign)),
-                );
+                found.push(Finding::new(&finding::STRIPE, Severity::Warning, 0, message).against(set, said, None).fix(stripe_fix(p, sign)));
             }
             None if why == Why::Chunk => {
                 let message =
                     format!("{} does not know the {set}-byte {name} of the set beneath: its allocations are not spread by it", on(p, sign));
-                found
-                    .push(Finding::new(&finding::STRIPE, Severity::Note, p.base(), message).against(set, 0, None).fix(stripe_fix(p, sign)));
+                found.push(Finding::new(&finding::STRIPE, Severity::Note, 0, message).against(set, 0, None).fix(stripe_fix(p, sign)));
             }
             _ => {}
         }

@@ -1,0 +1,124 @@
+//! `check`: what stands on what, whether it is on its grain, what it costs, what to do.
+
+use crate::Failure;
+use crate::options::{Check, Output};
+use crate::out;
+use crate::report::{Finding, Report, Target, Verdict};
+use crate::survey::survey;
+use crate::target::{Said, open};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use trueline_geom::finding::Severity;
+
+/// From this many targets on, a terminal gets a progress bar.
+const MANY: usize = 32;
+
+pub fn run(args: &Check) -> Result<ExitCode, Failure> {
+    let said = Said::new(&args.disk)?;
+    let (targets, failures) = survey_all(&args.targets, &said);
+    for failure in &failures {
+        anstream::eprintln!("trueline: {failure}");
+    }
+    let report = Report::new("trueline/check/1", targets);
+    if !(report.targets.is_empty() && !failures.is_empty()) {
+        print(&report, &args.output)?;
+    }
+    Ok(exit_code(&report, failures.len(), args))
+}
+
+fn exit_code(report: &Report, failures: usize, args: &Check) -> ExitCode {
+    let least = Severity::from(args.fail_on);
+    let worst = report.targets.iter().flat_map(|t| &t.findings).map(severity).max();
+    if failures > 0 {
+        ExitCode::from(2)
+    } else if worst.is_some_and(|w| w >= least) {
+        ExitCode::from(1)
+    } else if args.strict && report.targets.iter().any(|t| t.verdict == Verdict::Unknown) {
+        ExitCode::from(3)
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+fn severity(finding: &Finding) -> Severity {
+    match finding.severity {
+        "error" => Severity::Error,
+        "warning" => Severity::Warning,
+        _ => Severity::Note,
+    }
+}
+
+/// Every target, on all processors, in the order asked for; and why some could not be read.
+fn survey_all(names: &[String], said: &Said) -> (Vec<Target>, Vec<String>) {
+    let bar = progress(names.len());
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((i, name)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, names.get(i)?))) {
+            let target = open(name, said).and_then(|(graph, only)| survey(name, &graph, only.as_deref()).map_err(|e| format!("check {name}: {e}")));
+            done.push((i, target));
+            bar.inc(1);
+        }
+        done
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(names.len());
+    let mut all = if threads < 2 {
+        work()
+    } else {
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().flat_map(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        })
+    };
+    bar.finish_and_clear();
+    all.sort_by_key(|(i, _)| *i);
+    let (mut targets, mut failures) = (Vec::new(), Vec::new());
+    for (_, result) in all {
+        match result {
+            Ok(target) => targets.push(target),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    (targets, failures)
+}
+
+fn progress(targets: usize) -> ProgressBar {
+    if targets < MANY {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {per_sec} {eta}").unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(targets as u64).with_style(style)
+}
+
+/// Prints `report` as asked.
+pub fn print(report: &Report, output: &Output) -> Result<(), Failure> {
+    if let Some(path) = &output.html {
+        write_file(path, |file| out::html::write(report, file))?;
+    }
+    let mut stdout = BufWriter::new(anstream::stdout().lock());
+    if output.json {
+        out::json::write(report, &mut stdout)?;
+    } else if output.jsonl {
+        out::json::write_lines(report, &mut stdout)?;
+    } else if output.sarif {
+        out::sarif::write(report, &mut stdout)?;
+    } else if output.prometheus {
+        out::prometheus::write(report, &mut stdout)?;
+    } else {
+        out::text::write(report, &mut stdout)?;
+    }
+    stdout.flush()?;
+    Ok(())
+}
+
+/// Writes a file that the user named.
+pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let failed = |e: io::Error| Failure::Message(format!("write {}: {e}", path.display()));
+    let mut file = BufWriter::new(File::create(path).map_err(failed)?);
+    write(&mut file).and_then(|()| file.flush()).map_err(failed)
+}

@@ -1,0 +1,119 @@
+//! From a tasted graph to the report.
+
+use crate::report::{Finding, Grain, Provider, Range, Table, Target, Verdict};
+use trueline_geom::audit::{self, Audit, Role};
+use trueline_geom::graph::{Graph, Id};
+use trueline_geom::kinds;
+use trueline_geom::topology::{Fact, largest_grain};
+
+/// What `check` says of one graph. `only`: the provider to keep to, with all that stands on it.
+///
+/// `Err`: there is no such provider; the message names those there are.
+pub fn survey(target: &str, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
+    let audit = audit::audit(graph);
+    let kept = kept(graph, only)?;
+    let providers: Vec<Provider> = kept.iter().map(|&id| provider(graph, &audit, id)).collect();
+    let found = audit.findings.iter().filter(|(id, _)| kept.contains(id));
+    let findings = found.map(|(id, f)| finding(graph, *id, f)).collect();
+    let verdict = kept.iter().map(|&id| audit.verdicts[id].into()).max().unwrap_or(Verdict::Unknown);
+    Ok(Target { target: target.into(), verdict, providers, findings })
+}
+
+/// Every provider, or the one called `only` and what stands on it.
+fn kept(graph: &Graph, only: Option<&str>) -> Result<Vec<Id>, String> {
+    let all = 0..graph.providers.len();
+    let Some(name) = only else { return Ok(all.collect()) };
+    let Some(first) = graph.find(name) else {
+        let names: Vec<&str> = graph.providers.iter().map(|p| p.name.as_str()).filter(|n| !n.is_empty()).collect();
+        let there = if names.is_empty() { "there are none".into() } else { format!("there are {}", names.join(", ")) };
+        return Err(format!("no provider #{name}: {there}"));
+    };
+    let mut kept = vec![first];
+    for id in first + 1..graph.providers.len() {
+        if graph.providers[id].parents.iter().any(|parent| kept.contains(parent)) {
+            kept.push(id);
+        }
+    }
+    Ok(kept)
+}
+
+fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
+    let p = &graph.providers[id];
+    let names = |ids: &[Id]| ids.iter().map(|&i| graph.providers[i].name.clone()).collect::<Vec<_>>();
+    let (parent, members) = match p.parents[..] {
+        [one] if !p.is_set => (Some(graph.providers[one].name.clone()), Vec::new()),
+        _ => (None, names(&p.parents)),
+    };
+    let sign = match p.signs.as_slice() {
+        [one] => Some(one),
+        _ => None,
+    };
+    let (stripe_size, stripe_offset) = p.topology.stripe_pair();
+    let table = p.table.as_ref().zip(p.slices()).map(|((scheme, _), slices)| Table {
+        scheme,
+        first: slices.usable.start,
+        end: slices.usable.end,
+        free: slices.free().into_iter().map(|r| Range { start: r.start, length: r.end - r.start }).collect(),
+    });
+    Provider {
+        provider: p.name.clone(),
+        parent,
+        class: p.class,
+        sign: sign.map(|s| s.kind.to_string()),
+        start: p.start,
+        length: p.topology.length,
+        sector_size: p.topology.sector,
+        stripe_size,
+        stripe_offset,
+        grains: p.topology.facts.iter().map(grain).collect(),
+        largest_grain: p.start.and_then(largest_grain),
+        verdict: audit.verdicts[id].into(),
+        data_bearing: audit.roles[id] == Role::Data,
+        base: p.base(),
+        root: graph.providers[graph.root(id)].name.clone(),
+        signs: if p.signs.len() > 1 { p.signs.iter().map(|s| s.kind.to_string()).collect() } else { Vec::new() },
+        table,
+        members,
+        kind: p.kind.map(kinds::name),
+        label: sign.and_then(|s| s.label.clone()).or_else(|| p.label.clone()),
+        uuid: sign.and_then(|s| s.uuid.clone()).or_else(|| p.uuid.clone()),
+        block_size: sign.and_then(|s| s.block),
+        mountpoint: None,
+    }
+}
+
+fn grain(fact: &Fact) -> Grain {
+    Grain {
+        size: fact.grain.size(),
+        phase: fact.grain.phase(),
+        why: fact.why.name(),
+        source: fact.source.name(),
+        trust: fact.trust.name(),
+    }
+}
+
+fn finding(graph: &Graph, id: Id, f: &trueline_geom::finding::Finding) -> Finding {
+    let p = &graph.providers[id];
+    Finding {
+        rule: f.rule.id,
+        severity: f.severity.name(),
+        provider: p.name.clone(),
+        offset: p.base().saturating_add(f.offset),
+        unit: f.unit,
+        remainder: f.remainder,
+        straddle: f.cost.map_or(0.0, |c| c.straddle),
+        rmw_factor: f.cost.map_or(1.0, |c| c.rmw_factor),
+        message: f.message.clone(),
+        fix: f.fix.clone(),
+    }
+}
+
+impl From<audit::Verdict> for Verdict {
+    fn from(verdict: audit::Verdict) -> Verdict {
+        match verdict {
+            audit::Verdict::Aligned => Verdict::Aligned,
+            audit::Verdict::Unknown => Verdict::Unknown,
+            audit::Verdict::Misaligned => Verdict::Misaligned,
+        }
+    }
+}
