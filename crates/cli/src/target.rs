@@ -83,6 +83,13 @@ pub fn open(target: &str, said: &Said) -> Result<(Graph, Option<String>), String
     Ok((Graph::taste(opened, Limits::default()), provider))
 }
 
+/// Tastes disks that are already open; the only one of a target needs no name.
+pub fn taste_stores(stores: Vec<(String, Box<dyn Store>)>, said: &Said) -> Graph {
+    let several = stores.len() > 1;
+    let disks = stores.into_iter().map(|(name, store)| image(if several { name } else { String::new() }, store, said));
+    Graph::taste(disks.collect(), Limits::default())
+}
+
 fn open_disk(disk: &str, several: bool, said: &Said) -> Result<Disk, String> {
     let name = if several { Path::new(disk).file_stem().map_or(disk.into(), |n| n.to_string_lossy().into_owned()) } else { String::new() };
     if let Some(length) = size_after(disk, "zero:")? {
