@@ -20,6 +20,7 @@ pub mod ntfs;
 pub mod reiserfs;
 pub mod squashfs;
 pub mod swap;
+pub mod udf;
 pub mod ufs;
 pub mod xfs;
 
@@ -39,6 +40,7 @@ pub static FORMATS: &[Format] = &[
     ext::FORMAT,
     reiserfs::FORMAT,
     jfs::FORMAT,
+    udf::FORMAT,
     iso9660::FORMAT,
     hfsplus::FORMAT,
     ufs::FORMAT,
@@ -146,9 +148,10 @@ pub(crate) mod tests {
     /// Numbers as large and as small as they can be behind every magic: nothing may overflow, shift too far or read on.
     #[test]
     fn hostile_numbers_are_survived() {
-        let magics: [(u64, &[u8]); 22] = [
+        let magics: [(u64, &[u8]); 24] = [
             (0, b"XFSB"),
             (0, b"hsqs"),
+            (0, b"\xfe\xed\xba\xbe"),
             (3, b"NTFS    "),
             (3, b"EXFAT   "),
             (32, b"NXSB"),
@@ -165,6 +168,7 @@ pub(crate) mod tests {
             (9564, b"\x54\x19\x01\0"),
             (32768, b"JFS1"),
             (32768, b"\x01CD001"),
+            (32769, b"NSR03"),
             (65588, b"ReIsEr2Fs\0"),
             (65600, b"_BHRfS_M"),
             (66908, b"\x19\x01\x54\x19"),

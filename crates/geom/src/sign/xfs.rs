@@ -8,13 +8,14 @@
 //! `sb_unit` and `sb_width` are the chunk and the full stripe it was made for, in blocks.
 //!
 //! # Limits
-//! A log on a device of its own is not recognised there; here it is said.
+//! A log on a device of its own is recognised by a record at byte 0, which is where `mkfs.xfs` puts the first; blkid looks
+//! further. What its sector is only the file system knows.
 //!
 //! # Sources
 //! Linux `fs/xfs/libxfs/xfs_format.h` (`struct xfs_dsb`), `fs/xfs/xfs_log.c` (how log writes are rounded); libblkid
 //! `superblocks/xfs.c` for the refusals.
 
-use super::{Format, Piece, Sign};
+use super::{Format, Inside, Piece, Sign};
 use crate::layout;
 use crate::ondisk;
 use crate::probe::Probe;
@@ -56,10 +57,29 @@ struct Super {
 }
 layout!(Super, 200, sb_uuid @ 32, sb_logstart @ 48, sb_agblocks @ 84, sb_versionnum @ 100, sb_fname @ 108, sb_blocklog @ 120, sb_unit @ 184, sb_logsectsize @ 194, sb_logsunit @ 196);
 
+/// `struct xlog_rec_header`, as far as it is read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct LogRecord {
+    h_magicno: U32,
+    h_cycle: U32,
+    h_version: U32,
+    h_len: U32,
+    skip: [u8; 284],
+    h_fmt: U32,
+    h_fs_uuid: [u8; 16],
+}
+layout!(LogRecord, 320, h_version @ 8, h_fmt @ 300, h_fs_uuid @ 304);
+
+const LOG_MAGIC: u32 = 0xfeed_babe;
 /// The kernel's basic block, in which a log is written that records nothing else.
 const BASIC_BLOCK: u64 = 512;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    file_system(probe).or_else(|| external_log(probe))
+}
+
+fn file_system(probe: &Probe<'_>) -> Option<Sign> {
     let sb: Super = probe.read(0)?;
     let (block, sector) = (u64::from(sb.sb_blocksize.get()), u64::from(sb.sb_sectsize.get()));
     let (dblocks, agcount, agblocks) = (sb.sb_dblocks.get(), u64::from(sb.sb_agcount.get()), u64::from(sb.sb_agblocks.get()));
@@ -96,4 +116,16 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
         sign.details.push(("log", "external".into()));
     }
     Some(sign)
+}
+
+fn external_log(probe: &Probe<'_>) -> Option<Sign> {
+    let record: LogRecord = probe.read(0)?;
+    let valid = record.h_magicno.get() == LOG_MAGIC
+        && (1..=3).contains(&record.h_version.get())
+        && (1..=3).contains(&record.h_fmt.get())
+        && record.h_len.get() > 0;
+    let mut sign = Sign::new("xfs_external_log", 0);
+    sign.inside = Inside::Unknown("the sector of a log is recorded in its file system");
+    sign.details.extend(ondisk::uuid(&record.h_fs_uuid).map(|uuid| ("file system", uuid)));
+    valid.then_some(sign)
 }
