@@ -89,8 +89,7 @@ fn long_label(primary: &[u8; 32], joliet: &[u8; 32]) -> Option<String> {
         byte == b'_' || letter.eq_ignore_ascii_case(&byte)
     });
     let rest = primary[units.len()..].iter().map(|&byte| u16::from(byte));
-    let long: Vec<u8> = units.iter().copied().chain(rest.filter(|_| agree)).flat_map(u16::to_le_bytes).collect();
-    ondisk::text_utf16(&long)
+    ondisk::text_units(units.iter().copied().chain(rest.filter(|_| agree)))
 }
 
 /// `YYYYMMDDHHMMSScc` with dashes, or nothing if it is unset: all `0`, offset 0.

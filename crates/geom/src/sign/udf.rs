@@ -120,7 +120,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
             }
             Some(TAG_LOGICAL) if revision == 0 => {
                 let logical: Logical = probe.read(at)?;
-                sign.label = dstring(&logical.logical_volume_identifier).and_then(|units| text(&units));
+                sign.label = dstring(&logical.logical_volume_identifier).and_then(|units| ondisk::text_units(units.into_iter()));
                 let extent = logical.integrity_sequence_extent;
                 revision = integrity(probe, block, extent).unwrap_or(logical.udf_revision.get());
             }
@@ -172,11 +172,6 @@ fn dstring(field: &[u8; 128]) -> Option<Vec<u16>> {
         16 => Some(used.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect()),
         _ => None,
     }
-}
-
-fn text(units: &[u16]) -> Option<String> {
-    let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
-    ondisk::text_utf16(&bytes)
 }
 
 /// blkid's UUID: the set's first 16 bytes as UTF-8 if they are hexadecimal digits; what is not, from byte 8 or from byte 0, is
