@@ -59,7 +59,16 @@ pub fn text(field: &[u8]) -> Option<String> {
 
 /// UTF-16LE text in a fixed field, as [`text`].
 pub fn text_utf16(field: &[u8]) -> Option<String> {
-    let units = field.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    text_units(field.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])))
+}
+
+/// UTF-16BE text in a fixed field, as [`text`].
+pub fn text_utf16be(field: &[u8]) -> Option<String> {
+    text_units(field.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])))
+}
+
+/// UTF-16 code units, as [`text`].
+pub fn text_units(units: impl Iterator<Item = u16>) -> Option<String> {
     let text: String = char::decode_utf16(units.take_while(|&u| u != 0)).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
     printable(&text)
 }

@@ -5,7 +5,24 @@
 
 use crate::probe::Probe;
 
+pub mod apfs;
+pub mod btrfs;
+pub mod erofs;
+pub mod exfat;
 pub mod ext;
+pub mod f2fs;
+pub mod fat;
+pub mod hfsplus;
+pub mod iso9660;
+pub mod jfs;
+pub mod nilfs2;
+pub mod ntfs;
+pub mod reiserfs;
+pub mod squashfs;
+pub mod swap;
+pub mod udf;
+pub mod ufs;
+pub mod xfs;
 
 /// A recogniser.
 pub struct Format {
@@ -16,7 +33,26 @@ pub struct Format {
 }
 
 /// Every format, in the order of blkid's own list where it matters: what wraps others comes first.
-pub static FORMATS: &[Format] = &[ext::FORMAT];
+pub static FORMATS: &[Format] = &[
+    fat::FORMAT,
+    swap::FORMAT,
+    xfs::FORMAT,
+    ext::FORMAT,
+    reiserfs::FORMAT,
+    jfs::FORMAT,
+    udf::FORMAT,
+    iso9660::FORMAT,
+    hfsplus::FORMAT,
+    ufs::FORMAT,
+    ntfs::FORMAT,
+    squashfs::FORMAT,
+    btrfs::FORMAT,
+    nilfs2::FORMAT,
+    exfat::FORMAT,
+    f2fs::FORMAT,
+    apfs::FORMAT,
+    erofs::FORMAT,
+];
 
 /// What was recognised on a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -123,4 +159,62 @@ pub fn told(kind: &str) -> Sign {
         _ => ("other", Inside::Unknown("a format that is known by name only")),
     };
     Sign { inside, ..Sign::new(kind, 0) }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::probe::{Budget, Limits};
+    use crate::route::Route;
+    use crate::store::{Sparse, Store};
+
+    /// What every format together makes of a disk of `length` bytes with `parts` on it.
+    pub(crate) fn recognised(length: u64, parts: &[(u64, &[u8])]) -> Vec<Sign> {
+        let mut disk = Sparse::new(length);
+        for (at, bytes) in parts {
+            disk.put(*at, bytes);
+        }
+        let stores: [Box<dyn Store>; 1] = [Box::new(disk)];
+        let (route, budget) = (Route::store(0, length), Budget::new(Limits::default()));
+        let probe = Probe::new(&route, &stores, &budget, 512, Some(0), None);
+        FORMATS.iter().filter_map(|format| (format.recognise)(&probe)).collect()
+    }
+
+    /// Numbers as large and as small as they can be behind every magic: nothing may overflow, shift too far or read on.
+    #[test]
+    fn hostile_numbers_are_survived() {
+        let magics: [(u64, &[u8]); 24] = [
+            (0, b"XFSB"),
+            (0, b"hsqs"),
+            (0, b"\xfe\xed\xba\xbe"),
+            (3, b"NTFS    "),
+            (3, b"EXFAT   "),
+            (32, b"NXSB"),
+            (54, b"FAT16   "),
+            (82, b"FAT32   "),
+            (1024, b"\x10\x20\xf5\xf2"),
+            (1024, b"\xe2\xe1\xf5\xe0"),
+            (1024, b"H+\0\x04"),
+            (1024, b"BD"),
+            (1030, b"44"),
+            (1080, b"\x53\xef"),
+            (1148, b"H+"),
+            (4086, b"SWAPSPACE2"),
+            (9564, b"\x54\x19\x01\0"),
+            (32768, b"JFS1"),
+            (32768, b"\x01CD001"),
+            (32769, b"NSR03"),
+            (65588, b"ReIsEr2Fs\0"),
+            (65600, b"_BHRfS_M"),
+            (66908, b"\x19\x01\x54\x19"),
+            (66908, b"\x19\x54\x01\x19"),
+        ];
+        for fill in [0, 1, 2, 9, 12, 0x7f, 0x80, 0xff] {
+            let noise = vec![fill; 128 << 10];
+            recognised(128 << 10, &[(0, &noise)]);
+            for magic in magics {
+                recognised(128 << 10, &[(0, &noise), magic]);
+            }
+        }
+    }
 }

@@ -2,7 +2,12 @@
 //!
 //! # On disk
 //! The superblock is at byte 1024, its magic `53 EF` at 1080. Block `n` is at `n` × block size from byte 0 of the provider, so
-//! the file system is as aligned as its start. `s_first_data_block` is 1 for 1 KiB blocks: the boot block comes first.
+//! the file system is as aligned as its start. `s_first_data_block` is 1 for 1 KiB blocks: the boot block comes first. With
+//! `bigalloc` files are written in clusters, metadata still in blocks. A journal on a device of its own (`jbd`) has the same
+//! superblock there.
+//!
+//! # Topology
+//! `s_raid_stride` and `s_raid_stripe_width` are the chunk and the full stripe it was made for, in blocks.
 //!
 //! # Sources
 //! Linux `Documentation/filesystems/ext4/super.rst`; e2fsprogs `lib/ext2fs/ext2_fs.h`.
@@ -39,15 +44,17 @@ struct Super {
     s_feature_ro_compat: U32,
     s_uuid: [u8; 16],
     s_volume_name: [u8; 16],
-    skip4: [u8; 200],
+    skip4: [u8; 72],
+    s_journal_uuid: [u8; 16],
+    s_journal_inum: U32,
+    skip8: [u8; 108],
     s_blocks_count_hi: U32,
     skip5: [u8; 16],
     s_raid_stride: U16,
     skip7: [u8; 10],
     s_raid_stripe_width: U32,
-    skip8: [u8; 4],
 }
-layout!(Super, 376, s_first_data_block @ 20, s_magic @ 56, s_minor_rev_level @ 62, s_rev_level @ 76, s_feature_compat @ 92, s_uuid @ 104, s_volume_name @ 120, s_blocks_count_hi @ 336, s_raid_stride @ 356, s_raid_stripe_width @ 368);
+layout!(Super, 372, s_first_data_block @ 20, s_magic @ 56, s_minor_rev_level @ 62, s_rev_level @ 76, s_feature_compat @ 92, s_uuid @ 104, s_volume_name @ 120, s_journal_uuid @ 208, s_blocks_count_hi @ 336, s_raid_stride @ 356, s_raid_stripe_width @ 368);
 
 const AT: u64 = 1024;
 const MAGIC_AT: u64 = AT + 56;
@@ -58,6 +65,8 @@ const INCOMPAT_64BIT: u32 = 0x80;
 const INCOMPAT_EXT3: u32 = 0x2 | 0x4 | 0x10;
 const RO_COMPAT_EXT3: u32 = 0x1 | 0x2 | 0x4;
 const RO_COMPAT_BIGALLOC: u32 = 0x200;
+/// e2fsprogs' limit, 512 MiB.
+const MAX_LOG_CLUSTER: u32 = 19;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let sb: Super = probe.read(AT)?;
@@ -78,8 +87,8 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let block = 1024u64 << sb.s_log_block_size.get();
     let high = if incompat & INCOMPAT_64BIT != 0 { u64::from(sb.s_blocks_count_hi.get()) << 32 } else { 0 };
     let blocks = high | u64::from(sb.s_blocks_count_lo.get());
-    let bigalloc = ro_compat & RO_COMPAT_BIGALLOC != 0 && sb.s_log_cluster_size.get() <= 20;
-    let cluster = if bigalloc { 1024u64 << sb.s_log_cluster_size.get() } else { block };
+    let bigalloc = ro_compat & RO_COMPAT_BIGALLOC != 0 && sb.s_log_cluster_size.get() <= MAX_LOG_CLUSTER;
+    let cluster = if bigalloc { block.max(1024 << sb.s_log_cluster_size.get()) } else { block };
     let in_blocks = |n: u64| (n > 0).then(|| n * block);
     let mut sign = Sign::new(kind, MAGIC_AT);
     sign.version = Some(format!("{}.{}", sb.s_rev_level.get(), sb.s_minor_rev_level.get()));
@@ -92,5 +101,8 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     sign.chunk = in_blocks(u64::from(sb.s_raid_stride.get()));
     sign.stripe = in_blocks(u64::from(sb.s_raid_stripe_width.get()));
     sign.details.push(("first data block", sb.s_first_data_block.get().to_string()));
+    if compat & COMPAT_HAS_JOURNAL != 0 && sb.s_journal_inum.get() == 0 {
+        sign.details.extend(ondisk::uuid(&sb.s_journal_uuid).map(|uuid| ("journal device", uuid)));
+    }
     Some(sign)
 }

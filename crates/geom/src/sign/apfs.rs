@@ -1,0 +1,60 @@
+//! APFS, the container.
+//!
+//! # On disk
+//! Block 0 is a container superblock. Every object, metadata or data, is a whole number of blocks at a multiple of the block
+//! size from byte 0, and is never overwritten in place.
+//!
+//! # Limits
+//! Block 0 may be an older copy of the superblock: its size is right, its volumes need not be. Volumes have names; a
+//! container has none. The checksum is not computed.
+//!
+//! # Sources
+//! Apple "Apple File System Reference" (2020-06-22), "Objects", "Container" (`nx_superblock_t`).
+
+use super::{Format, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "apfs", recognise };
+
+/// `nx_superblock_t` behind its `obj_phys_t`, as far as they are read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Super {
+    o_cksum: U64,
+    o_oid: U64,
+    o_xid: U64,
+    o_type: U16,
+    o_type_flags: U16,
+    o_subtype: U32,
+    nx_magic: [u8; 4],
+    nx_block_size: U32,
+    nx_block_count: U64,
+    skip: [u8; 24],
+    nx_uuid: [u8; 16],
+}
+layout!(Super, 88, o_type @ 24, nx_magic @ 32, nx_block_size @ 36, nx_block_count @ 40, nx_uuid @ 72);
+
+const OBJECT_TYPE_NX_SUPERBLOCK: u16 = 1;
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    let sb: Super = probe.read(0)?;
+    let block = u64::from(sb.nx_block_size.get());
+    let valid = sb.nx_magic == *b"NXSB"
+        && sb.o_type.get() == OBJECT_TYPE_NX_SUPERBLOCK
+        && sb.o_subtype.get() == 0
+        && block.is_power_of_two()
+        && (4096..=65536).contains(&block);
+    if !valid {
+        return None;
+    }
+    let mut sign = Sign::new("apfs", 32);
+    sign.uuid = ondisk::uuid(&sb.nx_uuid);
+    sign.size = sb.nx_block_count.get().checked_mul(block);
+    sign.block = Some(block);
+    Some(sign)
+}

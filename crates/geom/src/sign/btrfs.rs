@@ -1,0 +1,73 @@
+//! btrfs.
+//!
+//! # On disk
+//! The first superblock is at 64 KiB. Data are written in sectors (`sectorsize`, 4 KiB or the page of the machine that made
+//! it), metadata in nodes; chunks, which hold both, begin at multiples of 64 KiB from the device's byte 0.
+//!
+//! # Limits
+//! The checksum is not computed; the copies at 64 MiB and 256 GiB are not looked for. On a zoned device the superblock moves
+//! and is not found.
+//!
+//! # Sources
+//! btrfs documentation, "On-disk Format", sections "Superblock" and "DEV_ITEM"; Linux
+//! `include/uapi/linux/btrfs_tree.h` (`struct btrfs_super_block`).
+
+use super::{Format, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "btrfs", recognise };
+
+/// `struct btrfs_super_block` and in it `struct btrfs_dev_item`, as far as they are read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Super {
+    csum: [u8; 32],
+    fsid: [u8; 16],
+    bytenr: U64,
+    flags: U64,
+    magic: [u8; 8],
+    skip0: [u8; 64],
+    num_devices: U64,
+    sectorsize: U32,
+    nodesize: U32,
+    skip1: [u8; 49],
+    dev_item_devid: U64,
+    dev_item_total_bytes: U64,
+    dev_item_bytes_used: U64,
+    dev_item_io_align: U32,
+    dev_item_io_width: U32,
+    dev_item_sector_size: U32,
+    skip2: [u8; 62],
+    label: [u8; 256],
+}
+layout!(Super, 555, bytenr @ 48, magic @ 64, num_devices @ 136, sectorsize @ 144, dev_item_devid @ 201, dev_item_sector_size @ 233, label @ 299);
+
+const AT: u64 = 65536;
+const MAGIC_AT: u64 = AT + 64;
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    let sb: Super = probe.read(AT)?;
+    let (sector, node) = (u64::from(sb.sectorsize.get()), u64::from(sb.nodesize.get()));
+    let sane = |size: u64| size.is_power_of_two() && (512..=65536).contains(&size);
+    // A superblock that says it is elsewhere is a copy, seen through something that begins in the middle.
+    if sb.magic != *b"_BHRfS_M" || sb.bytenr.get() != AT || !sane(sector) || !sane(node) {
+        return None;
+    }
+    let mut sign = Sign::new("btrfs", MAGIC_AT);
+    sign.label = ondisk::text(&sb.label);
+    sign.uuid = ondisk::uuid(&sb.fsid);
+    sign.size = Some(sb.dev_item_total_bytes.get());
+    sign.sector = Some(u64::from(sb.dev_item_sector_size.get())).filter(|&size| sane(size));
+    sign.block = Some(sector);
+    sign.details.push(("nodesize", node.to_string()));
+    if sb.num_devices.get() > 1 {
+        sign.details.push(("devices", sb.num_devices.get().to_string()));
+        sign.details.push(("device", sb.dev_item_devid.get().to_string()));
+    }
+    Some(sign)
+}

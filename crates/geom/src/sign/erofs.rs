@@ -1,0 +1,56 @@
+//! EROFS.
+//!
+//! # On disk
+//! Superblock at byte 1024. Nothing is ever written in place.
+//!
+//! # Limits
+//! The checksum is not computed.
+//!
+//! # Sources
+//! Linux `fs/erofs/erofs_fs.h` (`struct erofs_super_block`).
+
+use super::{Format, Inside, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "erofs", recognise };
+
+/// `struct erofs_super_block`, as far as it is read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Super {
+    magic: U32,
+    checksum: U32,
+    feature_compat: U32,
+    blkszbits: u8,
+    skip0: [u8; 23],
+    blocks: U32,
+    meta_blkaddr: U32,
+    xattr_blkaddr: U32,
+    uuid: [u8; 16],
+    volume_name: [u8; 16],
+}
+layout!(Super, 80, blkszbits @ 12, blocks @ 36, uuid @ 48, volume_name @ 64);
+
+const AT: u64 = 1024;
+const MAGIC: u32 = 0xe0f5_e1e2;
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    let sb: Super = probe.read(AT)?;
+    // A block holds the superblock and is no larger than the largest page.
+    if sb.magic.get() != MAGIC || !(9..=16).contains(&sb.blkszbits) {
+        return None;
+    }
+    let block = 1u64 << sb.blkszbits;
+    let mut sign = Sign::new("erofs", AT);
+    sign.inside = Inside::ReadOnly;
+    sign.label = ondisk::text(&sb.volume_name);
+    sign.uuid = ondisk::uuid(&sb.uuid);
+    sign.size = Some(u64::from(sb.blocks.get()) * block);
+    sign.block = Some(block);
+    Some(sign)
+}

@@ -1,0 +1,114 @@
+//! exFAT.
+//!
+//! # On disk
+//! The main boot sector is sector 0. Clusters begin at `ClusterHeapOffset`, in sectors: SD cards are shipped with it on
+//! their allocation unit, and a volume formatted anew may lose that.
+//!
+//! # Limits
+//! The boot checksum is not computed. The label is looked for in the first 16 KiB of the root directory's first cluster.
+//!
+//! # Sources
+//! Microsoft "exFAT file system specification", sections 3.1 "Main and Backup Boot Sector Sub-regions" and 7.3 "Volume Label
+//! Directory Entry" (its names in snake case).
+
+use super::{Data, Format, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "exfat", recognise };
+
+/// The main boot sector.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct BootSector {
+    jump_boot: [u8; 3],
+    file_system_name: [u8; 8],
+    must_be_zero: [u8; 53],
+    partition_offset: U64,
+    volume_length: U64,
+    fat_offset: U32,
+    fat_length: U32,
+    cluster_heap_offset: U32,
+    cluster_count: U32,
+    first_cluster_of_root_directory: U32,
+    volume_serial_number: U32,
+    file_system_revision: [u8; 2],
+    volume_flags: U16,
+    bytes_per_sector_shift: u8,
+    sectors_per_cluster_shift: u8,
+    number_of_fats: u8,
+    skip: [u8; 399],
+    boot_signature: [u8; 2],
+}
+layout!(BootSector, 512, partition_offset @ 64, cluster_heap_offset @ 88, volume_serial_number @ 100, bytes_per_sector_shift @ 108, boot_signature @ 510);
+
+/// The volume label directory entry.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct VolumeLabel {
+    entry_type: u8,
+    character_count: u8,
+    volume_label: [u8; 22],
+    skip: [u8; 8],
+}
+layout!(VolumeLabel, 32, volume_label @ 2);
+
+const LABEL_ENTRY: u8 = 0x83;
+const ENTRY: u64 = 32;
+/// The most of a root directory that is read for a label.
+const DIRECTORY: u64 = 16384;
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    let boot: BootSector = probe.read(0)?;
+    let (sector_shift, cluster_shift) = (boot.bytes_per_sector_shift, boot.sectors_per_cluster_shift);
+    let valid = boot.file_system_name == *b"EXFAT   "
+        && boot.jump_boot == [0xeb, 0x76, 0x90]
+        && boot.must_be_zero == [0; 53]
+        && boot.boot_signature == [0x55, 0xaa]
+        && (9..=12).contains(&sector_shift)
+        // A cluster is at most 32 MiB.
+        && cluster_shift <= 25 - sector_shift;
+    if !valid {
+        return None;
+    }
+    let sector = 1u64 << sector_shift;
+    let cluster = sector << cluster_shift;
+    let heap = u64::from(boot.cluster_heap_offset.get()) * sector;
+    let clusters = u64::from(boot.cluster_count.get());
+    let (serial, [minor, major]) = (boot.volume_serial_number.get(), boot.file_system_revision);
+    // Cluster numbers begin at 2.
+    let root = u64::from(boot.first_cluster_of_root_directory.get()).checked_sub(2).filter(|&n| n < clusters);
+    let mut sign = Sign::new("exfat", 3);
+    sign.version = Some(format!("{major}.{minor}"));
+    sign.label = root.and_then(|n| label(probe, heap + n * cluster, cluster.min(DIRECTORY)));
+    sign.uuid = (serial != 0).then(|| format!("{:04X}-{:04X}", serial >> 16, serial & 0xffff));
+    sign.size = boot.volume_length.get().checked_mul(sector);
+    sign.sector = Some(sector);
+    sign.block = Some(cluster);
+    sign.data = Some(Data { offset: heap, length: Some(clusters * cluster), plain: false });
+    if boot.partition_offset.get() > 0 {
+        // What the maker believed; a volume that was copied elsewhere keeps it.
+        sign.details.push(("partition offset", boot.partition_offset.get().to_string()));
+    }
+    Some(sign)
+}
+
+/// The label in the directory at `at`; entry type 0 ends it.
+fn label(probe: &Probe<'_>, at: u64, length: u64) -> Option<String> {
+    for n in 0..length / ENTRY {
+        let entry: VolumeLabel = probe.read(at + n * ENTRY)?;
+        match entry.entry_type {
+            0 => return None,
+            LABEL_ENTRY => {
+                let length = entry.volume_label.len().min(2 * usize::from(entry.character_count));
+                return ondisk::text_utf16(&entry.volume_label[..length]);
+            }
+            _ => {}
+        }
+    }
+    None
+}

@@ -1,0 +1,84 @@
+//! F2FS.
+//!
+//! # On disk
+//! Two superblocks, in blocks 0 and 1, 1024 bytes in. Blocks are counted from byte 0; the main area begins at
+//! `main_blkaddr`, a whole number of segments (2 MiB) after `segment0_blkaddr`, which `mkfs.f2fs` puts on a zone or segment
+//! of the medium if it is told the partition's start.
+//!
+//! # Limits
+//! The checksum is not computed; the second superblock is not read.
+//!
+//! # Sources
+//! Linux `Documentation/filesystems/f2fs.rst`, "On-disk Layout"; `include/linux/f2fs_fs.h` (`struct f2fs_super_block`).
+
+use super::{Data, Format, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "f2fs", recognise };
+
+/// `struct f2fs_super_block`, as far as it is read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Super {
+    magic: U32,
+    major_ver: U16,
+    minor_ver: U16,
+    log_sectorsize: U32,
+    log_sectors_per_block: U32,
+    log_blocksize: U32,
+    log_blocks_per_seg: U32,
+    segs_per_sec: U32,
+    secs_per_zone: U32,
+    checksum_offset: U32,
+    block_count: U64,
+    skip0: [u8; 24],
+    segment_count_main: U32,
+    segment0_blkaddr: U32,
+    skip1: [u8; 16],
+    main_blkaddr: U32,
+    skip2: [u8; 12],
+    uuid: [u8; 16],
+    volume_name: [u8; 1024],
+}
+layout!(Super, 1148, log_blocksize @ 16, block_count @ 36, segment_count_main @ 68, segment0_blkaddr @ 72, main_blkaddr @ 92, uuid @ 108, volume_name @ 124);
+
+const AT: u64 = 1024;
+const MAGIC: u32 = 0xf2f5_2010;
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    let sb: Super = probe.read(AT)?;
+    let (sector_shift, block_shift) = (sb.log_sectorsize.get(), sb.log_blocksize.get());
+    let (segment_shift, sections) = (sb.log_blocks_per_seg.get(), u64::from(sb.segs_per_sec.get()));
+    let valid = sb.magic.get() == MAGIC
+        && (9..=block_shift).contains(&sector_shift)
+        // A block is the page of the machine, 4 KiB to 64 KiB, and a segment 512 of them.
+        && (12..=16).contains(&block_shift)
+        && sb.log_sectors_per_block.get() == block_shift - sector_shift
+        && segment_shift == 9;
+    if !valid {
+        return None;
+    }
+    let block = 1u64 << block_shift;
+    let segment = block << segment_shift;
+    let main = u64::from(sb.main_blkaddr.get()) * block;
+    let mut sign = Sign::new("f2fs", AT);
+    sign.version = Some(format!("{}.{}", sb.major_ver.get(), sb.minor_ver.get()));
+    sign.label = ondisk::text_utf16(&sb.volume_name);
+    sign.uuid = ondisk::uuid(&sb.uuid);
+    sign.size = sb.block_count.get().checked_mul(block);
+    sign.sector = Some(1 << sector_shift);
+    sign.block = Some(block);
+    let length = u64::from(sb.segment_count_main.get()) * segment;
+    sign.data = Some(Data { offset: main, length: Some(length), plain: false });
+    sign.details.push(("segment", segment.to_string()));
+    if sections > 1 {
+        sign.details.push(("section", (segment * sections).to_string()));
+    }
+    sign.details.push(("segment 0", (u64::from(sb.segment0_blkaddr.get()) * block).to_string()));
+    Some(sign)
+}

@@ -1,0 +1,188 @@
+//! FAT12, FAT16, FAT32, all of them `vfat` to blkid.
+//!
+//! # On disk
+//! The BIOS parameter block is in sector 0: reserved sectors, then the FATs, then (FAT12, FAT16) the root directory, then
+//! the clusters. Nothing rounds the sum, so the first cluster is aligned only if who made the file system arranged it:
+//! `mkfs.fat` does so to the cluster's size, no further. An MBR, NTFS or exFAT has the same last two bytes and sometimes the
+//! same jump, so every field of the block is checked.
+//!
+//! # Limits
+//! The label is looked for in the first 16 KiB of the root directory, and on FAT32 in its first cluster; the one in the
+//! boot sector does not count, for blkid either. Its code page is not recorded: what is not UTF-8 is replaced.
+//!
+//! # Sources
+//! Microsoft "FAT: General Overview of On-Disk Format" 1.03, "Boot Sector and BPB", "FAT Type Determination", "FAT
+//! Directory Structure" (its names in snake case, without the prefix); libblkid `superblocks/vfat.c`.
+
+use super::{Data, Format, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::little_endian::{U16, U32};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "fat", recognise };
+
+/// The boot sector as FAT32 has it; FAT12 and FAT16 differ from byte 36.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct BootSector {
+    jmp_boot: [u8; 3],
+    oem_name: [u8; 8],
+    byts_per_sec: U16,
+    sec_per_clus: u8,
+    rsvd_sec_cnt: U16,
+    num_fats: u8,
+    root_ent_cnt: U16,
+    tot_sec16: U16,
+    media: u8,
+    fat_sz16: U16,
+    skip0: [u8; 8],
+    tot_sec32: U32,
+    fat_sz32: U32,
+    skip1: [u8; 4],
+    root_clus: U32,
+    skip2: [u8; 462],
+    signature: [u8; 2],
+}
+layout!(BootSector, 512, byts_per_sec @ 11, num_fats @ 16, media @ 21, tot_sec32 @ 32, fat_sz32 @ 36, root_clus @ 44, signature @ 510);
+
+/// A directory entry.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Entry {
+    name: [u8; 11],
+    attr: u8,
+    skip0: [u8; 8],
+    fst_clus_hi: U16,
+    skip1: [u8; 4],
+    fst_clus_lo: U16,
+    file_size: U32,
+}
+layout!(Entry, 32, attr @ 11, fst_clus_hi @ 20, fst_clus_lo @ 26);
+
+const ENTRY: u64 = 32;
+const ATTR_VOLUME_ID: u8 = 0x08;
+const ATTR_DIRECTORY: u8 = 0x10;
+const ATTR_MASK: u8 = 0x3f;
+const ATTR_LONG_NAME: u8 = 0x0f;
+/// The most of a root directory that is read for a label.
+const DIRECTORY: u64 = 16384;
+/// Volumes with fewer clusters are FAT12, with fewer than the next FAT16. blkid's limits, which are the kernel's.
+const FAT12_MAX: u64 = 0xff4;
+const FAT16_MAX: u64 = 0xfff4;
+const FAT32_MAX: u64 = 0x0fff_fff6;
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    let boot: BootSector = probe.read(0)?;
+    let (magic, sector) = (magic(probe, &boot)?, u64::from(boot.byts_per_sec.get()));
+    let valid = sector.is_power_of_two()
+        && (512..=4096).contains(&sector)
+        && boot.sec_per_clus.is_power_of_two()
+        && boot.rsvd_sec_cnt.get() > 0
+        && boot.num_fats > 0
+        && (boot.media >= 0xf8 || boot.media == 0xf0);
+    if !valid {
+        return None;
+    }
+    let either = |short: U16, long: U32| if short.get() > 0 { u64::from(short.get()) } else { u64::from(long.get()) };
+    // All of these are products of numbers below 2^32 and 2^16, in sectors.
+    let root = u64::from(boot.rsvd_sec_cnt.get()) + either(boot.fat_sz16, boot.fat_sz32) * u64::from(boot.num_fats);
+    let first = root + (u64::from(boot.root_ent_cnt.get()) * ENTRY).div_ceil(sector);
+    let (total, per_cluster) = (either(boot.tot_sec16, boot.tot_sec32), u64::from(boot.sec_per_clus));
+    let clusters = total.checked_sub(first)? / per_cluster;
+    let (version, serial) = match (boot.fat_sz16.get() > 0, boot.fat_sz32.get() > 0) {
+        (true, _) if clusters <= FAT12_MAX => ("FAT12", 39),
+        (true, _) if clusters <= FAT16_MAX => ("FAT16", 39),
+        (false, true) if clusters <= FAT32_MAX => ("FAT32", 67),
+        _ => return None,
+    };
+    let (data, cluster) = (first * sector, per_cluster * sector);
+    let directory = if version == "FAT32" {
+        // Cluster numbers begin at 2.
+        let nth = u64::from(boot.root_clus.get()).checked_sub(2).filter(|&n| n < clusters);
+        nth.map(|n| (data + n * cluster, cluster))
+    } else {
+        Some((root * sector, data - root * sector))
+    };
+    let mut sign = Sign::new("vfat", magic);
+    sign.version = Some(version.into());
+    sign.label = directory.and_then(|(at, length)| label(probe, at, length.min(DIRECTORY)));
+    sign.uuid = probe.read::<U32>(serial).map(U32::get).filter(|&n| n != 0).map(|n| format!("{:04X}-{:04X}", n >> 16, n & 0xffff));
+    sign.size = Some(total * sector);
+    sign.sector = Some(sector);
+    sign.block = Some(cluster);
+    sign.data = Some(Data { offset: data, length: Some(clusters * cluster), plain: false });
+    Some(sign)
+}
+
+/// Where the mark is by which blkid calls it FAT: a type name, or on old volumes only the boot signature.
+fn magic(probe: &Probe<'_>, boot: &BootSector) -> Option<u64> {
+    let names: [(u64, &[u8]); 6] =
+        [(82, b"MSWIN"), (82, b"FAT32   "), (54, b"MSDOS"), (54, b"FAT16   "), (54, b"FAT12   "), (54, b"FAT     ")];
+    let named = names.into_iter().find(|(at, name)| probe.has(*at, name)).map(|(at, _)| at);
+    // OS/2 puts a parameter block before file systems that are not FAT.
+    let other = probe.has(54, b"JFS     ") || probe.has(54, b"HPFS    ");
+    named.or((boot.signature == [0x55, 0xaa] && !other).then_some(510))
+}
+
+/// The name of the volume's own entry in the directory at `at`.
+fn label(probe: &Probe<'_>, at: u64, length: u64) -> Option<String> {
+    for n in 0..length / ENTRY {
+        let entry: Entry = probe.read(at.checked_add(n * ENTRY)?)?;
+        let free = entry.name[0] == 0xe5 || entry.fst_clus_hi.get() != 0 || entry.fst_clus_lo.get() != 0;
+        match entry.attr & ATTR_MASK {
+            _ if entry.name[0] == 0 => return None,
+            ATTR_LONG_NAME => {}
+            attr if !free && attr & (ATTR_VOLUME_ID | ATTR_DIRECTORY) == ATTR_VOLUME_ID => {
+                let mut name = entry.name;
+                // A first character of E5, which would mean a free entry, is kept as 05.
+                if name[0] == 5 {
+                    name[0] = 0xe5;
+                }
+                return ondisk::text(&name);
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sign::tests::recognised;
+
+    /// A FAT16 volume of 32 MiB whose first cluster is at sector 289.
+    fn fat16() -> Vec<u8> {
+        let mut disk = vec![0; 512];
+        disk[..3].copy_from_slice(&[0xeb, 0x3c, 0x90]);
+        disk[11..25].copy_from_slice(&[0, 2, 4, 1, 0, 2, 0, 2, 0, 0, 0xf8, 128, 0, 0]);
+        disk[32..36].copy_from_slice(&65536u32.to_le_bytes());
+        disk[510..].copy_from_slice(&[0x55, 0xaa]);
+        disk
+    }
+
+    #[test]
+    fn the_first_cluster_follows_the_root_directory() {
+        let sign = recognised(32 << 20, &[(0, &fat16())]).remove(0);
+        assert_eq!((sign.kind, sign.magic, sign.version.as_deref()), ("vfat", 510, Some("FAT16")));
+        assert_eq!((sign.data.unwrap().offset, sign.block), (289 * 512, Some(2048)));
+    }
+
+    #[test]
+    fn what_only_ends_as_a_boot_sector_is_not_fat() {
+        // Each a field that must not be 0, beginning with all of them: an MBR with boot code.
+        for (at, length) in [(11, 14), (11, 2), (13, 1), (14, 2), (16, 1), (21, 1), (22, 2), (32, 4)] {
+            let mut disk = fat16();
+            disk[at..at + length].fill(0);
+            assert_eq!(recognised(32 << 20, &[(0, &disk)]), [], "{at}");
+        }
+        // A code byte where a power of two must be, more FAT than volume, and everything as large as can be.
+        for (at, with) in [(12, &[3][..]), (13, &[3]), (22, &[0xff, 0xff]), (11, &[0xff; 14])] {
+            let mut disk = fat16();
+            disk[at..at + with.len()].copy_from_slice(with);
+            assert_eq!(recognised(32 << 20, &[(0, &disk)]), [], "{at}");
+        }
+    }
+}

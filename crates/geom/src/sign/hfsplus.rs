@@ -1,0 +1,140 @@
+//! HFS+ and HFSX, also wrapped in an HFS volume.
+//!
+//! # On disk
+//! The volume header is 1024 bytes in, big-endian. Allocation blocks are counted from the volume's byte 0; in an HFS wrapper
+//! the volume begins at the wrapper's `drEmbedExtent`, in wrapper blocks after `drAlBlSt` sectors.
+//!
+//! # Limits
+//! The name is read if the catalogue's first leaf lies in its first extent. The UUID that blkid makes of the identifier by
+//! MD5 is not; the identifier is a detail.
+//!
+//! # Sources
+//! Apple Technical Note TN1150 "HFS Plus Volume Format", sections "Volume Header", "B-Trees", "Catalog File", "HFS Wrapper".
+
+use super::{Data, Format, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::big_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "hfsplus", recognise };
+
+/// `HFSPlusVolumeHeader`, as far as it is read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct VolumeHeader {
+    signature: [u8; 2],
+    version: U16,
+    skip0: [u8; 36],
+    block_size: U32,
+    total_blocks: U32,
+    skip1: [u8; 56],
+    /// The last two words of `finderInfo`.
+    identifier: U64,
+    skip2: [u8; 176],
+    catalog_file_first_extent: Extent,
+}
+layout!(VolumeHeader, 296, version @ 2, block_size @ 40, identifier @ 104, catalog_file_first_extent @ 288);
+
+/// `HFSPlusExtentDescriptor`.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Extent {
+    start_block: U32,
+    block_count: U32,
+}
+
+/// `BTNodeDescriptor` and `BTHeaderRec` of a tree's node 0, as far as they are read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct HeaderNode {
+    skip: [u8; 24],
+    first_leaf_node: U32,
+    last_leaf_node: U32,
+    node_size: U16,
+}
+layout!(HeaderNode, 34, first_leaf_node @ 24, node_size @ 32);
+
+/// The head of a leaf node and of its first record's `HFSPlusCatalogKey`.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct LeafNode {
+    skip: [u8; 8],
+    kind: i8,
+    height: u8,
+    num_records: U16,
+    reserved: U16,
+    key_length: U16,
+    parent_id: U32,
+    node_name_length: U16,
+}
+layout!(LeafNode, 22, kind @ 8, num_records @ 10, parent_id @ 16);
+
+const LEAF: i8 = -1;
+/// `kHFSRootParentID`: the record of the volume's root folder is the first of all.
+const ROOT_PARENT: u32 = 1;
+const MAX_NAME: u16 = 255;
+
+/// The HFS master directory block, as far as it is read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct MasterDirectoryBlock {
+    dr_sig_word: [u8; 2],
+    skip0: [u8; 18],
+    dr_al_blk_siz: U32,
+    skip1: [u8; 4],
+    dr_al_bl_st: U16,
+    skip2: [u8; 94],
+    dr_embed_sig_word: [u8; 2],
+    dr_embed_start: U16,
+    dr_embed_count: U16,
+}
+layout!(MasterDirectoryBlock, 130, dr_al_blk_siz @ 20, dr_al_bl_st @ 28, dr_embed_sig_word @ 124, dr_embed_count @ 128);
+
+/// In the wrapper as in HFS+ the first KiB is for boot blocks.
+const HEADER: u64 = 1024;
+const HFS_SECTOR: u64 = 512;
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    let start = wrapped(probe).unwrap_or(0);
+    let header: VolumeHeader = probe.read(start + HEADER)?;
+    let block = u64::from(header.block_size.get());
+    let known = matches!((&header.signature, header.version.get()), (b"H+", 4) | (b"HX", 5));
+    if !known || !block.is_power_of_two() || block < HFS_SECTOR {
+        return None;
+    }
+    let length = u64::from(header.total_blocks.get()) * block;
+    let mut sign = Sign::new("hfsplus", start + HEADER);
+    sign.label = name(probe, start, block, &header.catalog_file_first_extent);
+    sign.size = Some(start + length);
+    sign.block = Some(block);
+    if start > 0 {
+        sign.data = Some(Data { offset: start, length: Some(length), plain: false });
+    }
+    if header.identifier.get() != 0 {
+        sign.details.push(("identifier", format!("{:016x}", header.identifier.get())));
+    }
+    Some(sign)
+}
+
+/// Where the volume begins in an HFS wrapper; all products are below 2^49.
+fn wrapped(probe: &Probe<'_>) -> Option<u64> {
+    let wrapper: MasterDirectoryBlock = probe.read(HEADER)?;
+    let embedded = wrapper.dr_sig_word == *b"BD" && matches!(&wrapper.dr_embed_sig_word, b"H+" | b"HX");
+    let first = u64::from(wrapper.dr_al_bl_st.get()) * HFS_SECTOR;
+    embedded.then(|| first + u64::from(wrapper.dr_embed_start.get()) * u64::from(wrapper.dr_al_blk_siz.get()))
+}
+
+/// The root folder's name, from the key of the catalogue's first record.
+fn name(probe: &Probe<'_>, start: u64, block: u64, extent: &Extent) -> Option<String> {
+    let catalogue = start + u64::from(extent.start_block.get()) * block;
+    let head: HeaderNode = probe.read(catalogue)?;
+    let inside = u64::from(head.first_leaf_node.get()) * u64::from(head.node_size.get());
+    let at = catalogue + inside;
+    let leaf: LeafNode = probe.read(at).filter(|_| inside < u64::from(extent.block_count.get()) * block)?;
+    let length = leaf.node_name_length.get();
+    let root = leaf.kind == LEAF && leaf.num_records.get() > 0 && leaf.parent_id.get() == ROOT_PARENT && length <= MAX_NAME;
+    ondisk::text_utf16be(&probe.bytes(at + 22, 2 * usize::from(length)).filter(|_| root)?)
+}

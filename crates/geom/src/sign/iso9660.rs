@@ -1,0 +1,101 @@
+//! ISO 9660, with or without Joliet.
+//!
+//! # On disk
+//! Volume descriptors of 2048 bytes from byte 32768 on: the primary one, then others, to one of type 255. Never written in
+//! place.
+//!
+//! # Limits
+//! High Sierra, its predecessor, is not recognised; 16 descriptors are looked at.
+//!
+//! # Sources
+//! ECMA-119, 8.4 "Primary Volume Descriptor", 8.5 "Supplementary Volume Descriptor"; libblkid `superblocks/iso9660.c` for the
+//! date that serves as UUID and for which of two names is the label.
+
+use super::{Format, Inside, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::little_endian::{U16, U32};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "iso9660", recognise };
+
+/// A primary or supplementary volume descriptor. Numbers are there in both byte orders, little-endian first.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Descriptor {
+    kind: u8,
+    standard_identifier: [u8; 5],
+    version: u8,
+    volume_flags: u8,
+    system_identifier: [u8; 32],
+    volume_identifier: [u8; 32],
+    unused: [u8; 8],
+    volume_space_size: U32,
+    skip0: [u8; 4],
+    escape_sequences: [u8; 32],
+    skip1: [u8; 8],
+    logical_block_size: U16,
+    skip2: [u8; 683],
+    volume_creation: [u8; 17],
+    volume_modification: [u8; 17],
+}
+layout!(Descriptor, 847, volume_identifier @ 40, volume_space_size @ 80, escape_sequences @ 88, logical_block_size @ 128, volume_creation @ 813, volume_modification @ 830);
+
+const AT: u64 = 32768;
+const SECTOR: u64 = 2048;
+const DESCRIPTORS: u64 = 16;
+const SUPPLEMENTARY: u8 = 2;
+const TERMINATOR: u8 = 255;
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    if !probe.has(AT, b"\x01CD001") {
+        return None;
+    }
+    let primary: Descriptor = probe.read(AT)?;
+    let block = u64::from(primary.logical_block_size.get());
+    if !block.is_power_of_two() || !(512..=2048).contains(&block) {
+        return None;
+    }
+    let joliet = joliet(probe);
+    let mut sign = Sign::new("iso9660", AT + 1);
+    sign.inside = Inside::ReadOnly;
+    sign.version = joliet.is_some().then(|| "Joliet Extension".into());
+    sign.label = match &joliet {
+        Some(joliet) => long_label(&primary.volume_identifier, &joliet.volume_identifier),
+        None => ondisk::text(&primary.volume_identifier),
+    };
+    sign.uuid = date(&primary.volume_modification).or_else(|| date(&primary.volume_creation));
+    sign.size = Some(u64::from(primary.volume_space_size.get()) * block);
+    sign.block = Some(block);
+    Some(sign)
+}
+
+/// The Joliet descriptor: a supplementary one with an escape sequence of UCS-2.
+fn joliet(probe: &Probe<'_>) -> Option<Descriptor> {
+    (1..DESCRIPTORS)
+        .map_while(|n| probe.read::<Descriptor>(AT + n * SECTOR))
+        .take_while(|d| d.standard_identifier == *b"CD001" && d.kind != TERMINATOR)
+        .find(|d| d.kind == SUPPLEMENTARY && [b"%/@", b"%/C", b"%/E"].iter().any(|e| d.escape_sequences.starts_with(*e)))
+}
+
+/// The Joliet name has every character but only 16 of them, the primary one 32 but `_` for what it lacks: where they agree, the
+/// long one with the good characters; else the Joliet one.
+fn long_label(primary: &[u8; 32], joliet: &[u8; 32]) -> Option<String> {
+    let units: Vec<u16> = joliet.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
+    let agree = units.iter().zip(primary).all(|(&unit, &byte)| {
+        let letter = u8::try_from(unit).unwrap_or(b'_');
+        byte == b'_' || letter.eq_ignore_ascii_case(&byte)
+    });
+    let rest = primary[units.len()..].iter().map(|&byte| u16::from(byte));
+    ondisk::text_units(units.iter().copied().chain(rest.filter(|_| agree)))
+}
+
+/// `YYYYMMDDHHMMSScc` with dashes, or nothing if it is unset: all `0`, offset 0.
+fn date(field: &[u8; 17]) -> Option<String> {
+    let digits: &str = std::str::from_utf8(&field[..16]).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?;
+    let unset = digits.bytes().all(|b| b == b'0') && field[16] == 0;
+    let pairs = [&digits[..4], &digits[4..6], &digits[6..8], &digits[8..10], &digits[10..12], &digits[12..14], &digits[14..]];
+    (!unset).then(|| pairs.join("-"))
+}

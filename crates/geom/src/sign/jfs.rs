@@ -1,0 +1,62 @@
+//! JFS.
+//!
+//! # On disk
+//! Superblock at byte 32768. Blocks are counted from byte 0.
+//!
+//! # Sources
+//! Linux `fs/jfs/jfs_superblock.h` (`struct jfs_superblock`).
+
+use super::{Format, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "jfs", recognise };
+
+/// `struct jfs_superblock`, as far as it is read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Super {
+    s_magic: [u8; 4],
+    s_version: U32,
+    s_size: U64,
+    s_bsize: U32,
+    s_l2bsize: U16,
+    s_l2bfactor: U16,
+    s_pbsize: U32,
+    s_l2pbsize: U16,
+    skip: [u8; 106],
+    s_uuid: [u8; 16],
+    s_label: [u8; 16],
+}
+layout!(Super, 168, s_size @ 8, s_pbsize @ 24, s_uuid @ 136, s_label @ 152);
+
+const AT: u64 = 32768;
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    if !probe.has(AT, b"JFS1") {
+        return None;
+    }
+    let sb: Super = probe.read(AT)?;
+    let (block, sector) = (u64::from(sb.s_bsize.get()), u64::from(sb.s_pbsize.get()));
+    let valid = block.is_power_of_two()
+        && (512..=4096).contains(&block)
+        && block.trailing_zeros() == u32::from(sb.s_l2bsize.get())
+        && sector.is_power_of_two()
+        && (512..=block).contains(&sector)
+        && sector.trailing_zeros() == u32::from(sb.s_l2pbsize.get())
+        && block / sector == 1u64.checked_shl(u32::from(sb.s_l2bfactor.get()))?;
+    if !valid {
+        return None;
+    }
+    let mut sign = Sign::new("jfs", AT);
+    sign.label = ondisk::text(&sb.s_label);
+    sign.uuid = ondisk::uuid(&sb.s_uuid);
+    sign.size = sb.s_size.get().checked_mul(sector);
+    sign.sector = Some(sector);
+    sign.block = Some(block);
+    Some(sign)
+}

@@ -1,0 +1,140 @@
+//! NTFS.
+//!
+//! # On disk
+//! A BIOS parameter block in sector 0, with everything that FAT has set to 0. Cluster `n` is at `n` × cluster size from byte
+//! 0. The volume's name is an attribute of file record 3 of the master file table.
+//!
+//! # Limits
+//! The name is read if file record 3 follows record 0 directly, as it does on every volume in use, within its first KiB.
+//!
+//! # Sources
+//! Linux `fs/ntfs3/ntfs.h` (`struct NTFS_BOOT`, `MFT_REC`, `ATTRIB`); libblkid `superblocks/ntfs.c` for the refusals.
+
+use super::{Format, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "ntfs", recognise };
+
+/// `struct NTFS_BOOT`, as far as it is read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Boot {
+    jump_code: [u8; 3],
+    system_id: [u8; 8],
+    bytes_per_sector: U16,
+    sectors_per_clusters: u8,
+    /// Reserved sectors, FATs, root entries and sectors in FAT; 0 here.
+    unused0: [u8; 7],
+    media_type: u8,
+    /// FAT's length in FAT; 0 here.
+    unused1: [u8; 2],
+    skip0: [u8; 8],
+    /// FAT's number of sectors; 0 here.
+    unused2: [u8; 4],
+    skip1: [u8; 4],
+    sectors_per_volume: U64,
+    mft_clst: U64,
+    mft2_clst: U64,
+    record_size: i8,
+    skip2: [u8; 3],
+    index_size: i8,
+    skip3: [u8; 3],
+    serial_num: U64,
+}
+layout!(Boot, 80, bytes_per_sector @ 11, media_type @ 21, sectors_per_volume @ 40, record_size @ 64, serial_num @ 72);
+
+/// The head of `struct MFT_REC`.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Record {
+    sign: [u8; 4],
+    skip: [u8; 16],
+    attr_off: U16,
+}
+layout!(Record, 22, attr_off @ 20);
+
+/// The head of a resident `struct ATTRIB`.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Attribute {
+    kind: U32,
+    size: U32,
+    non_res: u8,
+    skip: [u8; 7],
+    data_size: U32,
+    data_off: U16,
+}
+layout!(Attribute, 22, non_res @ 8, data_size @ 16, data_off @ 20);
+
+/// The largest cluster Windows makes.
+const MAX_CLUSTER: u64 = 2 << 20;
+const VOLUME_RECORD: u64 = 3;
+const ATTR_NAME: u32 = 0x60;
+/// Windows allows 32 characters.
+const MAX_NAME: usize = 256;
+/// What is read of the volume's file record; none is smaller.
+const RECORD: usize = 1024;
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    let boot: Boot = probe.read(0)?;
+    let sector = u64::from(boot.bytes_per_sector.get());
+    // Above 128 it is a negative power of two.
+    let per_cluster = match boot.sectors_per_clusters {
+        n @ 1..=128 => u64::from(n),
+        n @ 244..=255 => 1 << (256 - u16::from(n)),
+        _ => return None,
+    };
+    let cluster = sector * per_cluster;
+    let clusters = boot.sectors_per_volume.get() / per_cluster;
+    let valid = boot.system_id == *b"NTFS    "
+        && sector.is_power_of_two()
+        && (256..=4096).contains(&sector)
+        && per_cluster.is_power_of_two()
+        && cluster <= MAX_CLUSTER
+        && (boot.unused0, boot.unused1, boot.unused2) == ([0; 7], [0; 2], [0; 4])
+        && boot.mft_clst.get() <= clusters
+        && boot.mft2_clst.get() <= clusters;
+    if !valid {
+        return None;
+    }
+    let record = match boot.record_size {
+        n @ 1..=64 => u64::from(n.unsigned_abs()) * cluster,
+        n @ -31..=-9 => 1 << n.unsigned_abs(),
+        _ => return None,
+    };
+    let serial = boot.serial_num.get();
+    let mut sign = Sign::new("ntfs", 3);
+    sign.label = boot.mft_clst.get().checked_mul(cluster).and_then(|mft| name(probe, mft, record));
+    sign.uuid = (serial != 0).then(|| format!("{serial:016X}"));
+    sign.size = boot.sectors_per_volume.get().checked_mul(sector);
+    sign.sector = Some(sector);
+    sign.block = Some(cluster);
+    sign.details.push(("file record", record.to_string()));
+    Some(sign)
+}
+
+/// The volume's name: a resident attribute of file record 3.
+fn name(probe: &Probe<'_>, mft: u64, record: u64) -> Option<String> {
+    let bytes = probe.bytes(mft.checked_add(VOLUME_RECORD.checked_mul(record)?)?, RECORD)?;
+    let (head, _) = Record::read_from_prefix(&bytes).ok()?;
+    if head.sign != *b"FILE" {
+        return None;
+    }
+    let mut at = usize::from(head.attr_off.get());
+    loop {
+        let (attribute, _) = Attribute::read_from_prefix(bytes.get(at..)?).ok()?;
+        let size = usize::try_from(attribute.size.get()).ok()?;
+        if attribute.kind.get() == ATTR_NAME && attribute.non_res == 0 {
+            let from = at + usize::from(attribute.data_off.get());
+            let length = usize::try_from(attribute.data_size.get()).ok()?.min(MAX_NAME);
+            return ondisk::text_utf16(bytes.get(from..from + length)?);
+        }
+        // Each attribute is larger than its head, so this ends within the record.
+        at = at.checked_add(size).filter(|_| size >= size_of::<Attribute>())?;
+    }
+}

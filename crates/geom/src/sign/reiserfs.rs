@@ -1,0 +1,68 @@
+//! ReiserFS, versions 3.5 and 3.6.
+//!
+//! # On disk
+//! Superblock at byte 65536, on the oldest at 8192. Blocks are counted from byte 0; the tail of a file lies within a
+//! metadata block, which is written whole.
+//!
+//! # Sources
+//! Linux (before 6.13) `fs/reiserfs/reiserfs.h` (`struct reiserfs_super_block`); libblkid `superblocks/reiserfs.c` for the
+//! versions.
+
+use super::{Format, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::little_endian::{U16, U32};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "reiserfs", recognise };
+
+/// `struct reiserfs_super_block`, as far as it is read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Super {
+    s_block_count: U32,
+    s_free_blocks: U32,
+    s_root_block: U32,
+    jp_journal_1st_block: U32,
+    skip0: [u8; 28],
+    s_blocksize: U16,
+    skip1: [u8; 6],
+    s_magic: [u8; 10],
+    skip2: [u8; 22],
+    s_uuid: [u8; 16],
+    s_label: [u8; 16],
+}
+layout!(Super, 116, jp_journal_1st_block @ 12, s_blocksize @ 44, s_magic @ 52, s_uuid @ 84, s_label @ 100);
+
+const PLACES: [u64; 2] = [65536, 8192];
+const MAGIC_AT: u64 = 52;
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    PLACES.into_iter().find_map(|at| superblock(probe, at))
+}
+
+fn superblock(probe: &Probe<'_>, at: u64) -> Option<Sign> {
+    let sb: Super = probe.read(at).filter(|sb: &Super| sb.s_magic.starts_with(b"ReIsE"))?;
+    let version = match &sb.s_magic {
+        b"ReIsErFs\0\0" => "3.5",
+        b"ReIsEr2Fs\0" => "3.6",
+        b"ReIsEr3Fs\0" => "JR",
+        _ => return None,
+    };
+    let block = u64::from(sb.s_blocksize.get());
+    // One that lies beyond the journal's start was written into the journal.
+    if !block.is_power_of_two() || block < 512 || at / block > u64::from(sb.jp_journal_1st_block.get()) {
+        return None;
+    }
+    let mut sign = Sign::new("reiserfs", at + MAGIC_AT);
+    sign.version = Some(version.into());
+    if version != "3.5" {
+        sign.label = ondisk::text(&sb.s_label);
+        sign.uuid = ondisk::uuid(&sb.s_uuid);
+    }
+    sign.size = Some(u64::from(sb.s_block_count.get()) * block);
+    sign.block = Some(block);
+    Some(sign)
+}

@@ -1,0 +1,54 @@
+//! squashfs.
+//!
+//! # On disk
+//! Superblock at byte 0. Compressed blocks lie at any byte; nothing is ever written in place.
+//!
+//! # Limits
+//! Version 4, the only one since 2009; before it the byte order was the maker's.
+//!
+//! # Sources
+//! Linux `fs/squashfs/squashfs_fs.h` (`struct squashfs_super_block`).
+
+use super::{Format, Inside, Sign};
+use crate::layout;
+use crate::probe::Probe;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "squashfs", recognise };
+
+/// `struct squashfs_super_block`, as far as it is read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Super {
+    s_magic: [u8; 4],
+    inodes: U32,
+    mkfs_time: U32,
+    block_size: U32,
+    fragments: U32,
+    compression: U16,
+    block_log: U16,
+    flags: U16,
+    no_ids: U16,
+    s_major: U16,
+    s_minor: U16,
+    root_inode: U64,
+    bytes_used: U64,
+}
+layout!(Super, 48, block_size @ 12, s_major @ 28, bytes_used @ 40);
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    let sb: Super = probe.read(0)?;
+    let block = u64::from(sb.block_size.get());
+    // 4 KiB to 1 MiB.
+    if sb.s_magic != *b"hsqs" || sb.s_major.get() != 4 || !block.is_power_of_two() || !(12..=20).contains(&block.trailing_zeros()) {
+        return None;
+    }
+    let mut sign = Sign::new("squashfs", 0);
+    sign.inside = Inside::ReadOnly;
+    sign.version = Some(format!("{}.{}", sb.s_major.get(), sb.s_minor.get()));
+    sign.size = Some(sb.bytes_used.get());
+    sign.block = Some(block);
+    Some(sign)
+}

@@ -1,0 +1,76 @@
+//! Linux swap, and swap that holds a suspended system (`swsuspend` to blkid).
+//!
+//! # On disk
+//! The last ten bytes of the first page say what it is, so the page's size is where they are. Page `n` is at `n` × page size
+//! from byte 0. The header of version 1 is at byte 1024, in the byte order of the machine that made it.
+//!
+//! # Sources
+//! Linux `include/linux/swap.h` (`union swap_header`); libblkid `superblocks/swap.c` for the signatures of suspended systems
+//! and when a label counts.
+
+use super::{Format, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "swap", recognise };
+
+/// `union swap_header` from byte 1024, with the first words of its padding.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Header {
+    version: U32,
+    last_page: U32,
+    nr_badpages: U32,
+    sws_uuid: [u8; 16],
+    sws_volume: [u8; 16],
+    padding: [U32; 34],
+}
+layout!(Header, 180, sws_uuid @ 12, sws_volume @ 28, padding @ 44);
+
+const AT: u64 = 1024;
+const PAGES: [u64; 5] = [4096, 8192, 16384, 32768, 65536];
+/// What is nearest to the end of the page.
+const MARK: usize = 10;
+/// TuxOnIce leaves the swap mark and puts its own at byte 0.
+const TUXONICE: &[u8; 8] = b"\xed\xc3\x02\xe9\x98\x56\xe5\x0c";
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    let header: Header = probe.read(AT)?;
+    let marked = PAGES.into_iter().find_map(|page| version(probe, page).map(|(kind, version)| (page, kind, version)));
+    let (page, kind, version) = marked?;
+    let swapped = header.version.get().swap_bytes() == 1;
+    let last = if swapped { header.last_page.get().swap_bytes() } else { header.last_page.get() };
+    if version == "1" && (last == 0 || (header.version.get() != 1 && !swapped)) {
+        return None;
+    }
+    let mut sign = Sign::new(kind, if version == "tuxonice" { 0 } else { page - MARK as u64 });
+    sign.version = Some(version.into());
+    sign.block = Some(page);
+    // Version 0 has a bit map here, and anything but 0 in the padding is not a header.
+    if version != "0" && header.padding[32].get() == 0 && header.padding[33].get() == 0 {
+        sign.label = ondisk::text(&header.sws_volume);
+        sign.uuid = ondisk::uuid(&header.sws_uuid);
+        sign.size = Some((u64::from(last) + 1) * page);
+    }
+    Some(sign)
+}
+
+/// What the first page of this size says it is.
+fn version(probe: &Probe<'_>, page: u64) -> Option<(&'static str, &'static str)> {
+    let mark = probe.bytes(page - MARK as u64, MARK)?;
+    let tuxonice = probe.has(0, TUXONICE);
+    match mark.as_slice() {
+        b"SWAPSPACE2" | b"SWAP-SPACE" if tuxonice => Some(("swsuspend", "tuxonice")),
+        b"SWAPSPACE2" => Some(("swap", "1")),
+        b"SWAP-SPACE" => Some(("swap", "0")),
+        b"LINHIB0001" => Some(("swsuspend", "linhib0001")),
+        _ if mark.starts_with(b"S1SUSPEND") => Some(("swsuspend", "s1suspend")),
+        _ if mark.starts_with(b"S2SUSPEND") => Some(("swsuspend", "s2suspend")),
+        _ if mark.starts_with(b"ULSUSPEND") => Some(("swsuspend", "ulsuspend")),
+        _ => None,
+    }
+}

@@ -1,0 +1,131 @@
+//! XFS.
+//!
+//! # On disk
+//! Superblock at byte 0, big-endian. Blocks lie at multiples of the block size from byte 0. Superblocks and the other heads
+//! of an allocation group are written in sectors of `sb_sectsize`; the log in its own sectors, or padded to `sb_logsunit`.
+//!
+//! # Topology
+//! `sb_unit` and `sb_width` are the chunk and the full stripe it was made for, in blocks.
+//!
+//! # Limits
+//! A log on a device of its own is recognised by a record at byte 0, which is where `mkfs.xfs` puts the first; blkid looks
+//! further. What its sector is only the file system knows.
+//!
+//! # Sources
+//! Linux `fs/xfs/libxfs/xfs_format.h` (`struct xfs_dsb`), `fs/xfs/xfs_log.c` (how log writes are rounded); libblkid
+//! `superblocks/xfs.c` for the refusals.
+
+use super::{Format, Inside, Piece, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::big_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "xfs", recognise };
+
+/// `struct xfs_dsb`, as far as it is read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Super {
+    sb_magicnum: [u8; 4],
+    sb_blocksize: U32,
+    sb_dblocks: U64,
+    sb_rblocks: U64,
+    sb_rextents: U64,
+    sb_uuid: [u8; 16],
+    sb_logstart: U64,
+    skip0: [u8; 28],
+    sb_agblocks: U32,
+    sb_agcount: U32,
+    skip1: [u8; 8],
+    sb_versionnum: U16,
+    sb_sectsize: U16,
+    sb_inodesize: U16,
+    sb_inopblock: U16,
+    sb_fname: [u8; 12],
+    sb_blocklog: u8,
+    sb_sectlog: u8,
+    skip2: [u8; 62],
+    sb_unit: U32,
+    sb_width: U32,
+    sb_dirblklog: u8,
+    sb_logsectlog: u8,
+    sb_logsectsize: U16,
+    sb_logsunit: U32,
+}
+layout!(Super, 200, sb_uuid @ 32, sb_logstart @ 48, sb_agblocks @ 84, sb_versionnum @ 100, sb_fname @ 108, sb_blocklog @ 120, sb_unit @ 184, sb_logsectsize @ 194, sb_logsunit @ 196);
+
+/// `struct xlog_rec_header`, as far as it is read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct LogRecord {
+    h_magicno: U32,
+    h_cycle: U32,
+    h_version: U32,
+    h_len: U32,
+    skip: [u8; 284],
+    h_fmt: U32,
+    h_fs_uuid: [u8; 16],
+}
+layout!(LogRecord, 320, h_version @ 8, h_fmt @ 300, h_fs_uuid @ 304);
+
+const LOG_MAGIC: u32 = 0xfeed_babe;
+/// The kernel's basic block, in which a log is written that records nothing else.
+const BASIC_BLOCK: u64 = 512;
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    file_system(probe).or_else(|| external_log(probe))
+}
+
+fn file_system(probe: &Probe<'_>) -> Option<Sign> {
+    let sb: Super = probe.read(0)?;
+    let (block, sector) = (u64::from(sb.sb_blocksize.get()), u64::from(sb.sb_sectsize.get()));
+    let (dblocks, agcount, agblocks) = (sb.sb_dblocks.get(), u64::from(sb.sb_agcount.get()), u64::from(sb.sb_agblocks.get()));
+    let valid = sb.sb_magicnum == *b"XFSB"
+        && block.is_power_of_two()
+        && (512..=65536).contains(&block)
+        && block.trailing_zeros() == u32::from(sb.sb_blocklog)
+        && sector.is_power_of_two()
+        && (512..=32768).contains(&sector)
+        && sector.trailing_zeros() == u32::from(sb.sb_sectlog)
+        && agcount > 0
+        && dblocks > (agcount - 1) * agblocks
+        && dblocks <= agcount * agblocks;
+    if !valid {
+        return None;
+    }
+    let (log_unit, log_sector) = (u64::from(sb.sb_logsunit.get()), u64::from(sb.sb_logsectsize.get()));
+    // 1 stands for a version 2 log without a stripe unit, 0 for a version 1 log; no log sector means a basic block.
+    let log_write = if log_unit > 1 { log_unit } else { log_sector.max(BASIC_BLOCK) };
+    let smallest = if log_write < sector { Piece { size: log_write, name: "log sector" } } else { Piece { size: sector, name: "sector" } };
+    let in_blocks = |n: U32| (n.get() > 0).then(|| u64::from(n.get()) * block);
+    let mut sign = Sign::new("xfs", 0);
+    sign.label = ondisk::text(&sb.sb_fname);
+    sign.uuid = ondisk::uuid(&sb.sb_uuid);
+    sign.size = dblocks.checked_mul(block);
+    sign.sector = Some(sector);
+    sign.block = Some(block);
+    sign.piece = Some(smallest).filter(|piece| piece.size < block);
+    sign.chunk = in_blocks(sb.sb_unit);
+    sign.stripe = in_blocks(sb.sb_width);
+    sign.details.push(("allocation group", (agblocks * block).to_string()));
+    sign.details.push(("log write", log_write.to_string()));
+    if sb.sb_logstart.get() == 0 {
+        sign.details.push(("log", "external".into()));
+    }
+    Some(sign)
+}
+
+fn external_log(probe: &Probe<'_>) -> Option<Sign> {
+    let record: LogRecord = probe.read(0)?;
+    let valid = record.h_magicno.get() == LOG_MAGIC
+        && (1..=3).contains(&record.h_version.get())
+        && (1..=3).contains(&record.h_fmt.get())
+        && record.h_len.get() > 0;
+    let mut sign = Sign::new("xfs_external_log", 0);
+    sign.inside = Inside::Unknown("the sector of a log is recorded in its file system");
+    sign.details.extend(ondisk::uuid(&record.h_fs_uuid).map(|uuid| ("file system", uuid)));
+    valid.then_some(sign)
+}
