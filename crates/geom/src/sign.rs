@@ -3,7 +3,12 @@
 //! A recognised format is one file in `sign/`, a `mod` line and a line in [`FORMATS`], and a golden disk in `tests/disks/`.
 //! A format answers with a [`Sign`]: its name, and what decides alignment inside it.
 
+use crate::class::{CLASSES, Taste};
 use crate::probe::Probe;
+
+pub mod luks;
+pub mod lvm2;
+pub mod md;
 
 pub mod ext;
 
@@ -16,7 +21,14 @@ pub struct Format {
 }
 
 /// Every format, in the order of blkid's own list where it matters: what wraps others comes first.
-pub static FORMATS: &[Format] = &[ext::FORMAT];
+pub static FORMATS: &[Format] = &[
+    // Containers, then members of sets and what else wraps a file system.
+    md::FORMAT,
+    lvm2::FORMAT,
+    luks::FORMAT,
+    // File systems.
+    ext::FORMAT,
+];
 
 /// What was recognised on a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,9 +95,64 @@ pub enum Inside {
     ReadOnly,
 }
 
+impl Inside {
+    /// An image file of a disk: where its tables and data lie in the file is the container's business.
+    pub const CONTAINER: Inside =
+        Inside::Unknown("a container: convert it with qemu-img convert -O raw, or serve it with qemu-nbd, and check that");
+}
+
 impl Sign {
     /// A format recognised by the magic at that byte.
     pub fn new(kind: &'static str, magic: u64) -> Sign {
         Sign { kind, magic, ..Sign::default() }
+    }
+
+    /// Its data area, where the disk says that is. A place that is no number (`None`), past the end, or around the very
+    /// signature that names it is not followed: nothing is then known of the inside.
+    fn data_at(&mut self, probe: &Probe<'_>, offset: Option<u64>, length: Option<u64>, plain: bool) {
+        match offset.filter(|&offset| offset < probe.length()) {
+            None => self.inside = Inside::Unknown("its data would begin past the end of what it stands on"),
+            Some(offset) if offset <= self.magic && length.is_none_or(|length| self.magic - offset < length) => {
+                self.inside = Inside::Unknown("its data would lie over its own signature");
+            }
+            Some(offset) => self.data = Some(Data { offset, length, plain }),
+        }
+    }
+}
+
+/// Whether a table on this provider has a slice that covers `[from, to)`: what is found there from the provider's end
+/// is then the slice's, not the provider's.
+fn in_slice(probe: &Probe<'_>, from: u64, to: u64) -> bool {
+    let covers = |taste| match taste {
+        Taste::Geom(geom, _) => {
+            geom.table().is_some_and(|table| table.entries.iter().any(|s| s.start <= from && to <= s.start.saturating_add(s.length)))
+        }
+        _ => false,
+    };
+    CLASSES.iter().any(|class| covers(class.taste(probe)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Format, Sign};
+    use crate::probe::{Budget, Limits, Probe};
+    use crate::route::Route;
+    use crate::store::{Sparse, Store};
+
+    /// A disk of zeros but for these runs.
+    pub(super) fn disk(length: u64, runs: &[(u64, &[u8])]) -> Sparse {
+        let mut disk = Sparse::new(length);
+        for (at, bytes) in runs {
+            disk.put(*at, bytes);
+        }
+        disk
+    }
+
+    /// What `format` makes of a disk.
+    pub(super) fn recognised(format: &Format, disk: Sparse) -> Option<Sign> {
+        let route = Route::store(0, disk.length());
+        let stores: Vec<Box<dyn Store>> = vec![Box::new(disk)];
+        let budget = Budget::new(Limits::default());
+        (format.recognise)(&Probe::new(&route, &stores, &budget, 512, Some(0), None))
     }
 }
