@@ -6,9 +6,15 @@
 use crate::class::{CLASSES, Taste};
 use crate::probe::Probe;
 
+pub mod bcache;
+pub mod bcachefs;
+pub mod bitlocker;
+pub mod drbd;
 pub mod luks;
 pub mod lvm2;
 pub mod md;
+pub mod vdo;
+pub mod zfs;
 
 pub mod ext;
 
@@ -26,6 +32,12 @@ pub static FORMATS: &[Format] = &[
     md::FORMAT,
     lvm2::FORMAT,
     luks::FORMAT,
+    bitlocker::FORMAT,
+    bcache::FORMAT,
+    bcachefs::FORMAT,
+    drbd::FORMAT,
+    vdo::FORMAT,
+    zfs::FORMAT,
     // File systems.
     ext::FORMAT,
 ];
