@@ -13,7 +13,12 @@ pub mod drbd;
 pub mod luks;
 pub mod lvm2;
 pub mod md;
+pub mod qcow2;
+pub mod vdi;
 pub mod vdo;
+pub mod vhd;
+pub mod vhdx;
+pub mod vmdk;
 pub mod zfs;
 
 pub mod ext;
@@ -29,6 +34,11 @@ pub struct Format {
 /// Every format, in the order of blkid's own list where it matters: what wraps others comes first.
 pub static FORMATS: &[Format] = &[
     // Containers, then members of sets and what else wraps a file system.
+    qcow2::FORMAT,
+    vmdk::FORMAT,
+    vhd::FORMAT,
+    vhdx::FORMAT,
+    vdi::FORMAT,
     md::FORMAT,
     lvm2::FORMAT,
     luks::FORMAT,
