@@ -157,9 +157,12 @@ fn in_slice(probe: &Probe<'_>, from: u64, to: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Format, Sign};
+    use crate::finding;
+    use crate::graph::{Disk, Graph};
     use crate::probe::{Budget, Limits, Probe};
     use crate::route::Route;
     use crate::store::{Sparse, Store};
+    use crate::topology::Topology;
 
     /// A disk of zeros but for these runs.
     pub(super) fn disk(length: u64, runs: &[(u64, &[u8])]) -> Sparse {
@@ -176,5 +179,23 @@ mod tests {
         let stores: Vec<Box<dyn Store>> = vec![Box::new(disk)];
         let budget = Budget::new(Limits::default());
         (format.recognise)(&Probe::new(&route, &stores, &budget, 512, Some(0), None))
+    }
+
+    /// A backing device of bcache in a backing device, and so on to the end of the disk.
+    #[test]
+    fn data_areas_inside_each_other_end() {
+        let mut sb = [0u8; 512];
+        sb[8] = 8;
+        sb[16] = 1;
+        sb[24..40].copy_from_slice(b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81");
+        let runs: Vec<(u64, &[u8])> = (0..128).map(|n| (n * 8192 + 4096, &sb[..])).collect();
+        let store = disk(1 << 20, &runs);
+        let topology = Topology::new(512, store.length());
+        let disks = vec![Disk { name: String::new(), store: Box::new(store), topology, start: Some(0), nop: None }];
+        let graph = Graph::taste(disks, Limits::default());
+        assert_eq!(graph.providers.len(), Limits::default().depth + 1);
+        let last = graph.providers.last().unwrap();
+        assert_eq!(last.start, Some(16 * 8192));
+        assert!(last.findings.iter().any(|f| *f.rule == finding::BLIND));
     }
 }
