@@ -255,6 +255,12 @@ impl Graph {
             }
         }
         let signs: Vec<Sign> = FORMATS.iter().filter_map(|f| (f.recognise)(&probe)).collect();
+        let plain = |from: u64| signs.iter().any(|s| s.data.is_some_and(|d| d.plain && d.offset <= from));
+        // A table at the front of a plain area that begins there (RAID1 1.0, a fixed VHD) is that area's, whose end it counts from.
+        if plain(0) {
+            tables.clear();
+            findings.clear();
+        }
         findings.extend(probe.blind().map(blind_finding));
         if tables.len() > 1 {
             let names: Vec<&str> = tables.iter().map(|(name, _)| *name).collect();
@@ -263,9 +269,9 @@ impl Graph {
                 Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message).fix("wipe the table that is not in use: wipefs --offset"),
             );
         }
-        let deep = provider.depth >= self.limits.depth && !tables.is_empty();
+        let deep = provider.depth >= self.limits.depth && (!tables.is_empty() || plain(u64::MAX));
         if deep {
-            let message = format!("tables inside tables, {} deep: not followed further", self.limits.depth);
+            let message = format!("tables and data areas inside each other, {} deep: not followed further", self.limits.depth);
             findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message));
         }
         let table = tables.into_iter().next();
@@ -283,7 +289,9 @@ impl Graph {
         if let Some((class, geom)) = table.filter(|_| !deep) {
             self.add_slices(id, class, &geom);
         }
-        self.add_data(id);
+        if !deep {
+            self.add_data(id);
+        }
     }
 
     /// The providers of a table on `id`; what does not lie inside it is left out (its class has said so).

@@ -3,10 +3,15 @@
 //! A recognised format is one file in `sign/`, a `mod` line and a line in [`FORMATS`], and a golden disk in `tests/disks/`.
 //! A format answers with a [`Sign`]: its name, and what decides alignment inside it.
 
+use crate::class::{CLASSES, Taste};
 use crate::probe::Probe;
 
 pub mod apfs;
+pub mod bcache;
+pub mod bcachefs;
+pub mod bitlocker;
 pub mod btrfs;
+pub mod drbd;
 pub mod erofs;
 pub mod exfat;
 pub mod ext;
@@ -15,14 +20,24 @@ pub mod fat;
 pub mod hfsplus;
 pub mod iso9660;
 pub mod jfs;
+pub mod luks;
+pub mod lvm2;
+pub mod md;
 pub mod nilfs2;
 pub mod ntfs;
+pub mod qcow2;
 pub mod reiserfs;
 pub mod squashfs;
 pub mod swap;
 pub mod udf;
 pub mod ufs;
+pub mod vdi;
+pub mod vdo;
+pub mod vhd;
+pub mod vhdx;
+pub mod vmdk;
 pub mod xfs;
+pub mod zfs;
 
 /// A recogniser.
 pub struct Format {
@@ -34,6 +49,22 @@ pub struct Format {
 
 /// Every format, in the order of blkid's own list where it matters: what wraps others comes first.
 pub static FORMATS: &[Format] = &[
+    // Containers, then members of sets and what else wraps a file system.
+    qcow2::FORMAT,
+    vmdk::FORMAT,
+    vhd::FORMAT,
+    vhdx::FORMAT,
+    vdi::FORMAT,
+    md::FORMAT,
+    lvm2::FORMAT,
+    luks::FORMAT,
+    bitlocker::FORMAT,
+    bcache::FORMAT,
+    bcachefs::FORMAT,
+    drbd::FORMAT,
+    vdo::FORMAT,
+    zfs::FORMAT,
+    // File systems.
     fat::FORMAT,
     swap::FORMAT,
     xfs::FORMAT,
@@ -122,11 +153,41 @@ pub enum Inside {
     ReadOnly,
 }
 
+impl Inside {
+    /// An image file of a disk: where its tables and data lie in the file is the container's business.
+    pub const CONTAINER: Inside =
+        Inside::Unknown("a container: convert it with qemu-img convert -O raw, or serve it with qemu-nbd, and check that");
+}
+
 impl Sign {
     /// A format recognised by the magic at that byte.
     pub fn new(kind: &'static str, magic: u64) -> Sign {
         Sign { kind, magic, ..Sign::default() }
     }
+
+    /// Its data area, where the disk says that is. A place that is no number (`None`), past the end, or around the very
+    /// signature that names it is not followed: nothing is then known of the inside.
+    fn data_at(&mut self, probe: &Probe<'_>, offset: Option<u64>, length: Option<u64>, plain: bool) {
+        match offset.filter(|&offset| offset < probe.length()) {
+            None => self.inside = Inside::Unknown("its data would begin past the end of what it stands on"),
+            Some(offset) if offset <= self.magic && length.is_none_or(|length| self.magic - offset < length) => {
+                self.inside = Inside::Unknown("its data would lie over its own signature");
+            }
+            Some(offset) => self.data = Some(Data { offset, length, plain }),
+        }
+    }
+}
+
+/// Whether a table on this provider has a slice that covers `[from, to)`: what is found there from the provider's end
+/// is then the slice's, not the provider's.
+fn in_slice(probe: &Probe<'_>, from: u64, to: u64) -> bool {
+    let covers = |taste| match taste {
+        Taste::Geom(geom, _) => {
+            geom.table().is_some_and(|table| table.entries.iter().any(|s| s.start <= from && to <= s.start.saturating_add(s.length)))
+        }
+        _ => false,
+    };
+    CLASSES.iter().any(|class| covers(class.taste(probe)))
 }
 
 /// blkid TYPE names of formats that do I/O from byte 0 of their provider.
@@ -164,20 +225,16 @@ pub fn told(kind: &str) -> Sign {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::finding;
+    use crate::graph::{Bytes, Disk, Graph};
     use crate::probe::{Budget, Limits};
     use crate::route::Route;
     use crate::store::{Sparse, Store};
+    use crate::topology::Topology;
 
     /// What every format together makes of a disk of `length` bytes with `parts` on it.
-    pub(crate) fn recognised(length: u64, parts: &[(u64, &[u8])]) -> Vec<Sign> {
-        let mut disk = Sparse::new(length);
-        for (at, bytes) in parts {
-            disk.put(*at, bytes);
-        }
-        let stores: [Box<dyn Store>; 1] = [Box::new(disk)];
-        let (route, budget) = (Route::store(0, length), Budget::new(Limits::default()));
-        let probe = Probe::new(&route, &stores, &budget, 512, Some(0), None);
-        FORMATS.iter().filter_map(|format| (format.recognise)(&probe)).collect()
+    pub(crate) fn everything(length: u64, parts: &[(u64, &[u8])]) -> Vec<Sign> {
+        FORMATS.iter().filter_map(|format| recognised(format, disk(length, parts))).collect()
     }
 
     /// Numbers as large and as small as they can be behind every magic: nothing may overflow, shift too far or read on.
@@ -211,10 +268,45 @@ pub(crate) mod tests {
         ];
         for fill in [0, 1, 2, 9, 12, 0x7f, 0x80, 0xff] {
             let noise = vec![fill; 128 << 10];
-            recognised(128 << 10, &[(0, &noise)]);
+            everything(128 << 10, &[(0, &noise)]);
             for magic in magics {
-                recognised(128 << 10, &[(0, &noise), magic]);
+                everything(128 << 10, &[(0, &noise), magic]);
             }
         }
+    }
+
+    /// A disk of zeros but for these runs.
+    pub(crate) fn disk(length: u64, runs: &[(u64, &[u8])]) -> Sparse {
+        let mut disk = Sparse::new(length);
+        for (at, bytes) in runs {
+            disk.put(*at, bytes);
+        }
+        disk
+    }
+
+    /// What `format` makes of a disk.
+    pub(crate) fn recognised(format: &Format, disk: Sparse) -> Option<Sign> {
+        let route = Route::store(0, disk.length());
+        let stores: Vec<Box<dyn Store>> = vec![Box::new(disk)];
+        let budget = Budget::new(Limits::default());
+        (format.recognise)(&Probe::new(&route, &stores, &budget, 512, Some(0), None))
+    }
+
+    /// A backing device of bcache in a backing device, and so on to the end of the disk.
+    #[test]
+    fn data_areas_inside_each_other_end() {
+        let mut sb = [0u8; 512];
+        sb[8] = 8;
+        sb[16] = 1;
+        sb[24..40].copy_from_slice(b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81");
+        let runs: Vec<(u64, &[u8])> = (0..128).map(|n| (n * 8192 + 4096, &sb[..])).collect();
+        let store = disk(1 << 20, &runs);
+        let topology = Topology::new(512, store.length());
+        let disks = vec![Disk { name: String::new(), bytes: Bytes::Store(Box::new(store)), topology, start: Some(0), nop: None }];
+        let graph = Graph::taste(disks, Limits::default());
+        assert_eq!(graph.providers.len(), Limits::default().depth + 1);
+        let last = graph.providers.last().unwrap();
+        assert_eq!(last.start, Some(16 * 8192));
+        assert!(last.findings.iter().any(|f| *f.rule == finding::BLIND));
     }
 }

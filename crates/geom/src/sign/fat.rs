@@ -151,7 +151,7 @@ fn label(probe: &Probe<'_>, at: u64, length: u64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::sign::tests::recognised;
+    use crate::sign::tests::everything;
 
     /// A FAT16 volume of 32 MiB whose first cluster is at sector 289.
     fn fat16() -> Vec<u8> {
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_first_cluster_follows_the_root_directory() {
-        let sign = recognised(32 << 20, &[(0, &fat16())]).remove(0);
+        let sign = everything(32 << 20, &[(0, &fat16())]).remove(0);
         assert_eq!((sign.kind, sign.magic, sign.version.as_deref()), ("vfat", 510, Some("FAT16")));
         assert_eq!((sign.data.unwrap().offset, sign.block), (289 * 512, Some(2048)));
     }
@@ -176,13 +176,13 @@ mod tests {
         for (at, length) in [(11, 14), (11, 2), (13, 1), (14, 2), (16, 1), (21, 1), (22, 2), (32, 4)] {
             let mut disk = fat16();
             disk[at..at + length].fill(0);
-            assert_eq!(recognised(32 << 20, &[(0, &disk)]), [], "{at}");
+            assert_eq!(everything(32 << 20, &[(0, &disk)]), [], "{at}");
         }
         // A code byte where a power of two must be, more FAT than volume, and everything as large as can be.
         for (at, with) in [(12, &[3][..]), (13, &[3]), (22, &[0xff, 0xff]), (11, &[0xff; 14])] {
             let mut disk = fat16();
             disk[at..at + with.len()].copy_from_slice(with);
-            assert_eq!(recognised(32 << 20, &[(0, &disk)]), [], "{at}");
+            assert_eq!(everything(32 << 20, &[(0, &disk)]), [], "{at}");
         }
     }
 }

@@ -1,0 +1,88 @@
+//! bcache: a backing device or a cache device.
+//!
+//! # On disk
+//! A superblock at byte 4096, little-endian; `version` tells a backing device from a cache. Sectors are of 512 bytes.
+//!
+//! # Topology
+//! A backing device shows its content as it is from `data_offset` (8 KiB by default). A cache is cut into buckets from its
+//! byte 0; inside a bucket it writes in blocks.
+//!
+//! # Limits
+//! The checksum (a CRC-64) is not verified. Where the buckets of very large size keep the high half of their size is not
+//! read, their I/O is then not known.
+//!
+//! # Sources
+//! Linux `drivers/md/bcache/bcache_ondisk.h`, `struct cache_sb_disk`; `Documentation/admin-guide/bcache.rst`.
+
+use super::{Format, Inside, Piece, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::little_endian::{U16, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "bcache", recognise };
+
+const AT: u64 = 4096;
+const SECTOR: u64 = 512;
+const MAGIC: &[u8; 16] = b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81";
+const BDEV_DATA_START_DEFAULT: u64 = 16;
+/// The bucket size has a high half in another place.
+const INCOMPAT_LARGE_BUCKET: u64 = 0x1 | 0x2;
+
+/// `struct cache_sb_disk`, up to the journal. `nbuckets` is `data_offset` on a backing device.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Super {
+    csum: U64,
+    offset: U64,
+    version: U64,
+    magic: [u8; 16],
+    uuid: [u8; 16],
+    set_uuid: [u8; 16],
+    label: [u8; 32],
+    flags: U64,
+    seq: U64,
+    feature_compat: U64,
+    feature_incompat: U64,
+    feature_ro_compat: U64,
+    pad: [U64; 5],
+    nbuckets: U64,
+    block_size: U16,
+    bucket_size: U16,
+}
+layout!(Super, 196, magic @ 24, uuid @ 40, label @ 72, flags @ 104, feature_incompat @ 128, nbuckets @ 184, bucket_size @ 194);
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    let sb: Super = probe.read(AT)?;
+    if sb.magic != *MAGIC || sb.offset.get().checked_mul(SECTOR) != Some(AT) {
+        return None;
+    }
+    let mut sign = Sign::new("bcache", AT + 24);
+    sign.uuid = ondisk::uuid(&sb.uuid);
+    sign.label = ondisk::text(&sb.label);
+    let block = u64::from(sb.block_size.get()) * SECTOR;
+    let bucket = u64::from(sb.bucket_size.get()) * SECTOR;
+    let version = sb.version.get();
+    match version {
+        1 | 4 | 6 => {
+            let sectors = if version == 1 { BDEV_DATA_START_DEFAULT } else { sb.nbuckets.get() };
+            sign.data_at(probe, sectors.checked_mul(SECTOR), None, true);
+            sign.details.push(("role", "backing device".to_string()));
+        }
+        0 | 3 | 5 => {
+            let large = version == 5 && sb.feature_incompat.get() & INCOMPAT_LARGE_BUCKET != 0;
+            if large || bucket == 0 {
+                sign.inside = Inside::Unknown("the size of its buckets is not known");
+            } else {
+                sign.block = Some(bucket);
+                sign.piece = (block > 0 && block < bucket).then_some(Piece { size: block, name: "block" });
+                sign.size = sb.nbuckets.get().checked_mul(bucket);
+            }
+            sign.details.push(("role", "cache device".to_string()));
+        }
+        _ => sign.inside = Inside::Unknown("a version of bcache that is not known"),
+    }
+    Some(sign)
+}

@@ -1,0 +1,64 @@
+//! bcachefs: one device of a file system.
+//!
+//! # On disk
+//! A superblock at byte 4096, little-endian; sectors are of 512 bytes. Everything lies in buckets, which are cut from byte 0
+//! and hold whole blocks.
+//!
+//! # Limits
+//! The bucket size is in a field of variable place and not read; checksums are not verified.
+//!
+//! # Sources
+//! bcachefs "Principles of Operation", On disk format, Superblock; Linux `fs/bcachefs/bcachefs_format.h`, `struct bch_sb`.
+
+use super::{Format, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::little_endian::{U16, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "bcachefs", recognise };
+
+const AT: u64 = 4096;
+const SECTOR: u64 = 512;
+const MAGIC: &[u8; 16] = b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef";
+/// bcache's own, which bcachefs used before it had one.
+const BCACHE_MAGIC: &[u8; 16] = b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81";
+
+/// `struct bch_sb`, as far as it is read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Super {
+    csum: [u8; 16],
+    version: U16,
+    version_min: U16,
+    pad: [u8; 4],
+    magic: [u8; 16],
+    uuid: [u8; 16],
+    user_uuid: [u8; 16],
+    label: [u8; 32],
+    offset: U64,
+    seq: U64,
+    block_size: U16,
+    dev_idx: u8,
+    nr_devices: u8,
+}
+layout!(Super, 124, version @ 16, magic @ 24, user_uuid @ 56, label @ 72, offset @ 104, block_size @ 120);
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    let sb: Super = probe.read(AT)?;
+    let magic = sb.magic == *MAGIC || sb.magic == *BCACHE_MAGIC;
+    let here = sb.offset.get().checked_mul(SECTOR) == Some(AT);
+    let block = u64::from(sb.block_size.get()) * SECTOR;
+    if !magic || !here || block == 0 || sb.dev_idx >= sb.nr_devices {
+        return None;
+    }
+    let mut sign = Sign::new("bcachefs", AT + 24);
+    sign.version = Some(sb.version.get().to_string());
+    sign.label = ondisk::text(&sb.label);
+    sign.uuid = ondisk::uuid(&sb.user_uuid);
+    sign.block = Some(block);
+    sign.details.push(("devices", sb.nr_devices.to_string()));
+    Some(sign)
+}

@@ -1,0 +1,260 @@
+//! LUKS1 and LUKS2: an encrypted volume.
+//!
+//! # On disk
+//! Big-endian. LUKS1: `LUKS BA BE` and version 1 at byte 0, the payload's offset in 512-byte sectors. LUKS2: a 4096-byte
+//! binary header at byte 0 and JSON behind it, a copy of both (`SKUL BA BE`) at `hdr_size`; in the JSON,
+//! `segments."0"` says where the data begin and in sectors of which size they are encrypted.
+//!
+//! # Topology
+//! The encrypted sectors lie at multiples of their size from the payload.
+//!
+//! # Limits
+//! At most 16 KiB of JSON are read, and of it only the first segment; checksums are not verified. With a detached header the
+//! payload is on another device. The content is noise and is not tasted.
+//!
+//! # Sources
+//! cryptsetup: "LUKS On-Disk Format Specification" 1.2.3, section 2; "LUKS2 On-Disk Format Specification" 1.1, sections 2
+//! and 3.
+
+use super::{Format, Inside, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::big_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "luks", recognise };
+
+const KIND: &str = "crypto_LUKS";
+const MAGIC: &[u8; 6] = b"LUKS\xba\xbe";
+const MAGIC_2ND: &[u8; 6] = b"SKUL\xba\xbe";
+/// The binary header; the JSON follows.
+const BINARY: u64 = 4096;
+/// The most JSON that is read. The default area is 12 KiB, the largest 4 MiB, nearly all of it empty.
+const JSON: u64 = 16 << 10;
+/// The places where the second header may be, one for each size of the first.
+const SECOND: [u64; 9] = [0x4000, 0x8000, 0x1_0000, 0x2_0000, 0x4_0000, 0x8_0000, 0x10_0000, 0x20_0000, 0x40_0000];
+
+/// `struct luks_phdr`, LUKS1.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Header1 {
+    magic: [u8; 6],
+    version: U16,
+    cipher_name: [u8; 32],
+    cipher_mode: [u8; 32],
+    hash_spec: [u8; 32],
+    payload_offset: U32,
+    key_bytes: U32,
+    skip0: [u8; 56],
+    uuid: [u8; 40],
+}
+layout!(Header1, 208, cipher_name @ 8, payload_offset @ 104, key_bytes @ 108, uuid @ 168);
+
+/// `struct luks2_hdr_disk`, up to its checksum.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Header2 {
+    magic: [u8; 6],
+    version: U16,
+    hdr_size: U64,
+    seqid: U64,
+    label: [u8; 48],
+    checksum_alg: [u8; 32],
+    salt: [u8; 64],
+    uuid: [u8; 40],
+    subsystem: [u8; 48],
+    hdr_offset: U64,
+}
+layout!(Header2, 264, hdr_size @ 8, label @ 24, checksum_alg @ 72, salt @ 104, uuid @ 168, subsystem @ 208, hdr_offset @ 256);
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    if probe.has(0, MAGIC) {
+        let version: U16 = probe.read(6)?;
+        return match version.get() {
+            1 => version_1(probe),
+            2 => version_2(probe, 0, MAGIC),
+            _ => None,
+        };
+    }
+    SECOND.iter().find_map(|&at| version_2(probe, at, MAGIC_2ND))
+}
+
+fn version_1(probe: &Probe<'_>) -> Option<Sign> {
+    let header: Header1 = probe.read(0)?;
+    let mut sign = Sign::new(KIND, 0);
+    sign.version = Some("1".to_string());
+    sign.uuid = ondisk::text(&header.uuid);
+    sign.sector = Some(512);
+    sign.details.extend(ondisk::text(&header.cipher_name).map(|cipher| ("cipher", cipher)));
+    payload(&mut sign, probe, Some(u64::from(header.payload_offset.get()) * 512), None);
+    Some(sign)
+}
+
+fn version_2(probe: &Probe<'_>, at: u64, magic: &[u8; 6]) -> Option<Sign> {
+    let header: Header2 = probe.read(at)?;
+    if header.magic != *magic || header.version.get() != 2 || header.hdr_offset.get() != at {
+        return None;
+    }
+    let mut sign = Sign::new(KIND, at);
+    sign.version = Some("2".to_string());
+    sign.label = ondisk::text(&header.label);
+    sign.uuid = ondisk::text(&header.uuid);
+    sign.details.extend(ondisk::text(&header.subsystem).map(|name| ("subsystem", name)));
+    // Damaged JSON has a copy; one hdr_size after the first header or, seen from the copy, nowhere else.
+    let size = header.hdr_size.get();
+    let second = if at == 0 { Some(size).filter(|size| SECOND.contains(size)) } else { None };
+    let segment = segment(probe, at, size).or_else(|| segment(probe, second?, size));
+    match segment {
+        Some(segment) => {
+            sign.sector = segment.sector_size;
+            sign.details.extend(segment.encryption.map(|cipher| ("encryption", cipher)));
+            payload(&mut sign, probe, segment.offset, segment.size);
+        }
+        None => sign.inside = Inside::Unknown("its JSON area is damaged, or longer than what is read of it"),
+    }
+    Some(sign)
+}
+
+/// A payload at 0 would overwrite the header: the header is detached.
+fn payload(sign: &mut Sign, probe: &Probe<'_>, offset: Option<u64>, length: Option<u64>) {
+    if offset == Some(0) {
+        sign.inside = Inside::Unknown("a detached header: its data are on another device");
+    } else {
+        sign.size = offset.zip(length).and_then(|(offset, length)| offset.checked_add(length));
+        sign.data_at(probe, offset, length, false);
+    }
+}
+
+/// The first segment of the data, as the JSON has it.
+struct Segment {
+    offset: Option<u64>,
+    /// `None` where it is "dynamic": to the end.
+    size: Option<u64>,
+    sector_size: Option<u64>,
+    encryption: Option<String>,
+}
+
+/// `segments."0"` of the JSON behind the binary header at `at`.
+fn segment(probe: &Probe<'_>, at: u64, hdr_size: u64) -> Option<Segment> {
+    let length = usize::try_from(hdr_size.checked_sub(BINARY)?.min(JSON)).ok()?;
+    let json = probe.bytes(at.checked_add(BINARY)?, length)?;
+    let segment = member(member(&json, "segments")?, "0")?;
+    let number = |name| std::str::from_utf8(unquoted(member(segment, name)?)).ok()?.parse().ok();
+    Some(Segment {
+        offset: number("offset"),
+        size: number("size"),
+        sector_size: number("sector_size"),
+        encryption: member(segment, "encryption").and_then(|value| ondisk::text(unquoted(value))),
+    })
+}
+
+/// The value of `name` in the JSON object that `json` begins with, as text; `None` if it is no object, or cut short before.
+/// Each byte is looked at once: nesting is counted, not followed.
+fn member<'a>(json: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let mut rest = json.trim_ascii_start().strip_prefix(b"{")?;
+    loop {
+        let (key, after) = value(rest)?;
+        let (found, after) = value(after.trim_ascii_start().strip_prefix(b":")?)?;
+        if key.len() == name.len() + 2 && unquoted(key) == name.as_bytes() {
+            return Some(found);
+        }
+        rest = after.trim_ascii_start().strip_prefix(b",")?;
+    }
+}
+
+/// One JSON value and what follows it.
+fn value(json: &[u8]) -> Option<(&[u8], &[u8])> {
+    let json = json.trim_ascii_start();
+    let (mut depth, mut quoted, mut escaped) = (0u32, false, false);
+    for (at, &byte) in json.iter().enumerate() {
+        let ends = match byte {
+            _ if escaped => {
+                escaped = false;
+                false
+            }
+            b'\\' if quoted => {
+                escaped = true;
+                false
+            }
+            b'"' => {
+                quoted = !quoted;
+                !quoted && depth == 0
+            }
+            _ if quoted => false,
+            b'{' | b'[' => {
+                depth += 1;
+                false
+            }
+            b'}' | b']' if depth > 0 => {
+                depth -= 1;
+                depth == 0
+            }
+            // A bare number or word ends before what follows it.
+            b',' | b':' | b'}' | b']' if depth == 0 => return (at > 0).then(|| json.split_at(at)),
+            _ => false,
+        };
+        if ends {
+            return Some(json.split_at(at + 1));
+        }
+    }
+    None
+}
+
+/// A string without its quotes; anything else without the blanks around it.
+fn unquoted(value: &[u8]) -> &[u8] {
+    let value = value.trim_ascii();
+    value.strip_prefix(b"\"").and_then(|v| v.strip_suffix(b"\"")).unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{disk, recognised};
+    use super::*;
+
+    const JSON_TEXT: &str = r#"{"keyslots":{"0":{"area":{"offset":"32768"},"x":"}\"{\\"}},"segments" : {"1":{"offset":"1"},
+        "0":{"type":"crypt","offset":"16777216","size":"dynamic","sector_size":4096 }},"config":{}}"#;
+
+    fn header(at: u64, magic: &[u8; 6]) -> Vec<u8> {
+        let mut header = vec![0u8; 4096];
+        header[..6].copy_from_slice(magic);
+        header[6..8].copy_from_slice(&[0, 2]);
+        header[8..16].copy_from_slice(&0x4000u64.to_be_bytes());
+        header[256..264].copy_from_slice(&at.to_be_bytes());
+        header
+    }
+
+    #[test]
+    fn members_are_found_and_nothing_else() {
+        let get = |json: &'static str, name| member(json.as_bytes(), name).map(|v| std::str::from_utf8(v).unwrap());
+        assert_eq!(get(r#"{"a":{"b":1},"b":[2,{"b":3}],"c":"b"}"#, "b"), Some(r#"[2,{"b":3}]"#));
+        assert_eq!(get(r#" { "a" : "x\"y" , "b" : 7 }"#, "b"), Some("7 "));
+        for cut in ["", "{", "{}", "[1]", "{,}", "{\"b\"", "{\"b\":", "{\"b\":\"", "{\"b\":{\"b\":1", "{b:1", "{\"a\":1 \"b\":2}"] {
+            assert_eq!(get(cut, "b"), None, "{cut}");
+        }
+    }
+
+    #[test]
+    fn damaged_json_is_read_from_its_copy() {
+        let (first, second) = (header(0, MAGIC), header(0x4000, MAGIC_2ND));
+        for at in [0x1000, 0x5000] {
+            let disk = disk(64 << 20, &[(0, &first), (0x4000, &second), (at, JSON_TEXT.as_bytes())]);
+            let sign = recognised(&FORMAT, disk).unwrap();
+            assert_eq!((sign.data.unwrap().offset, sign.sector, sign.magic), (16 << 20, Some(4096), 0));
+        }
+        let only_second = disk(64 << 20, &[(0x4000, &second), (0x5000, JSON_TEXT.as_bytes())]);
+        assert_eq!(recognised(&FORMAT, only_second).unwrap().magic, 0x4000);
+        let none = recognised(&FORMAT, disk(64 << 20, &[(0, &first)])).unwrap();
+        assert!(matches!(none.inside, Inside::Unknown(_)));
+    }
+
+    #[test]
+    fn deep_or_endless_json_ends() {
+        for (open, close) in [("{\"a\":", ""), ("[", ""), ("\"\\", "\\"), ("{\"segments\":{\"0\":", "}")] {
+            let json = format!("{{\"a\":{}{}", open.repeat(3000), close.repeat(3000));
+            let disk = disk(1 << 20, &[(0, &header(0, MAGIC)), (0x1000, json.as_bytes())]);
+            assert_eq!(recognised(&FORMAT, disk).unwrap().data, None);
+        }
+    }
+}

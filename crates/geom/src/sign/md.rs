@@ -1,0 +1,285 @@
+//! Linux software RAID (md): a member of a set.
+//!
+//! # On disk
+//! Version 0.90: a 4096-byte superblock of 32-bit words, in the byte order of the machine that wrote it, in the last whole
+//! 64 KiB but one; the data are before it, from byte 0. Version 1: little-endian, at the end (1.0), at byte 0 (1.1) or at byte
+//! 4096 (1.2); it knows its own place, and the data begin at `data_offset`.
+//!
+//! # Topology
+//! The member's data begin at `data_offset`. The chunk is one member's share; the stripe a chunk of every data disk, as the
+//! kernel reports it in `optimal_io_size`. A copy of the whole content (RAID1, or a set of one disk) is tasted in turn; a
+//! spare is not, it need not hold the content.
+//!
+//! # Limits
+//! A 0.90 superblock at the end of a disk's last partition is also where the disk's own would be: it belongs to the
+//! partition. Checksums are not verified. Of several superblocks the first in the order 0.90, 1.0, 1.1, 1.2 counts.
+//!
+//! # Sources
+//! Linux `include/uapi/linux/raid/md_p.h`; `drivers/md/raid*.c` (`io_opt`); mdadm `super0.c`, `super1.c`.
+
+use super::{Format, Sign, in_slice};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use crate::topology::round_down;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "md", recognise };
+
+const KIND: &str = "linux_raid_member";
+const MD_SB_MAGIC: u32 = 0xa92b_4efc;
+const MD_RESERVED_BYTES: u64 = 64 << 10;
+const MD_DISK_SYNC: u32 = 1 << 2;
+/// Roles from here on are none: faulty (0xfffe), spare (0xffff), journal (0xfffd).
+const ROLE_NONE: u16 = 0xfffd;
+
+/// `mdp_super_t`. The fields are named as little-endian; [`Mdp0::big`] says when they are not.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Mdp0 {
+    md_magic: U32,
+    major_version: U32,
+    minor_version: U32,
+    patch_version: U32,
+    gvalid_words: U32,
+    set_uuid0: U32,
+    ctime: U32,
+    level: U32,
+    size: U32,
+    nr_disks: U32,
+    raid_disks: U32,
+    md_minor: U32,
+    not_persistent: U32,
+    set_uuid1: U32,
+    set_uuid2: U32,
+    set_uuid3: U32,
+    skip0: [U32; 48],
+    layout: U32,
+    chunk_size: U32,
+    skip1: [U32; 926],
+    this_disk: [U32; 5],
+    skip2: [U32; 27],
+}
+layout!(Mdp0, 4096, set_uuid0 @ 20, level @ 28, raid_disks @ 40, set_uuid1 @ 52, layout @ 256, chunk_size @ 260, this_disk @ 3968);
+
+/// `struct mdp_superblock_1`.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Mdp1 {
+    magic: U32,
+    major_version: U32,
+    feature_map: U32,
+    pad0: U32,
+    set_uuid: [u8; 16],
+    set_name: [u8; 32],
+    ctime: U64,
+    level: U32,
+    layout: U32,
+    size: U64,
+    chunksize: U32,
+    raid_disks: U32,
+    skip0: [u8; 32],
+    data_offset: U64,
+    data_size: U64,
+    super_offset: U64,
+    recovery_offset: U64,
+    dev_number: U32,
+    skip1: [u8; 56],
+    max_dev: U32,
+    skip2: [u8; 32],
+}
+layout!(Mdp1, 256, set_name @ 32, level @ 72, chunksize @ 88, data_offset @ 128, super_offset @ 144, dev_number @ 160, max_dev @ 220);
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    let length = probe.length();
+    let at_0_90 = round_down(length, MD_RESERVED_BYTES).checked_sub(MD_RESERVED_BYTES);
+    let at_1_0 = round_down(length, 4096).checked_sub(8192);
+    at_0_90
+        .and_then(|at| version_0(probe, at))
+        .or_else(|| at_1_0.and_then(|at| version_1(probe, at, "1.0")))
+        .or_else(|| version_1(probe, 0, "1.1"))
+        .or_else(|| version_1(probe, 4096, "1.2"))
+}
+
+fn version_0(probe: &Probe<'_>, at: u64) -> Option<Sign> {
+    // The magic first: every provider is asked, and a sector is less than a superblock.
+    let magic: U32 = probe.read(at)?;
+    let big = magic.get() == MD_SB_MAGIC.swap_bytes();
+    if magic.get() != MD_SB_MAGIC && !big {
+        return None;
+    }
+    let sb: Mdp0 = probe.read(at)?;
+    let get = |word: U32| if big { word.get().swap_bytes() } else { word.get() };
+    let size = u64::from(get(sb.size)) << 10;
+    let before = at.checked_sub(size)?;
+    if in_slice(probe, before, at + MD_RESERVED_BYTES) {
+        return None;
+    }
+    let mut sign = Sign::new(KIND, at);
+    let minor = get(sb.minor_version);
+    sign.version = Some(format!("{}.{minor}.{}", get(sb.major_version), get(sb.patch_version)));
+    // Before 0.90 a set had one word of identity.
+    let words = [sb.set_uuid0, sb.set_uuid1, sb.set_uuid2, sb.set_uuid3].map(|word| get(word).to_be_bytes());
+    let mut uuid = [0; 16];
+    for (to, from) in uuid.chunks_exact_mut(4).zip(words).take(if minor >= 90 { 4 } else { 1 }) {
+        to.copy_from_slice(&from);
+    }
+    sign.uuid = ondisk::uuid(&uuid);
+    let set = Set {
+        level: get(sb.level).cast_signed(),
+        layout: get(sb.layout),
+        disks: get(sb.raid_disks),
+        chunk: u64::from(get(sb.chunk_size)),
+        in_sync: get(sb.this_disk[4]) & MD_DISK_SYNC != 0,
+    };
+    // Sets that use all of each member record no size.
+    let length = if size == 0 { at } else { size };
+    sign.data_at(probe, Some(0), Some(length), set.is_plain());
+    set.describe(&mut sign);
+    Some(sign)
+}
+
+fn version_1(probe: &Probe<'_>, at: u64, version: &str) -> Option<Sign> {
+    let sb: Mdp1 = probe.read(at)?;
+    let here = sb.super_offset.get().checked_mul(512) == Some(at);
+    if sb.magic.get() != MD_SB_MAGIC || sb.major_version.get() != 1 || !here {
+        return None;
+    }
+    let mut sign = Sign::new(KIND, at);
+    sign.version = Some(version.to_string());
+    sign.label = ondisk::text(&sb.set_name);
+    sign.uuid = ondisk::uuid(&sb.set_uuid);
+    let role = u64::from(sb.dev_number.get()) * 2 + 256;
+    // The superblock and its roles fit 4 KiB.
+    let role: Option<U16> = if role < 4096 { probe.read(at + role) } else { None };
+    let set = Set {
+        level: sb.level.get().cast_signed(),
+        layout: sb.layout.get(),
+        disks: sb.raid_disks.get(),
+        chunk: u64::from(sb.chunksize.get()) * 512,
+        in_sync: role.is_some_and(|role| role.get() < ROLE_NONE),
+    };
+    let plain = set.is_plain();
+    let bytes = |sectors: U64| sectors.get().checked_mul(512);
+    let (used, room) = (bytes(sb.size).filter(|&n| n > 0), bytes(sb.data_size));
+    // A copy ends where the set ends: what is found from the end is found from there.
+    let length = if plain { used.or(room) } else { room };
+    let offset = bytes(sb.data_offset);
+    let data_end = offset.zip(room).and_then(|(offset, room)| offset.checked_add(room));
+    sign.size = data_end.map(|end| end.max(at + 4096));
+    sign.data_at(probe, offset, length, plain);
+    set.describe(&mut sign);
+    Some(sign)
+}
+
+/// What both versions say of the set.
+struct Set {
+    level: i32,
+    layout: u32,
+    disks: u32,
+    /// Bytes; 0 where there are no chunks.
+    chunk: u64,
+    /// Whether this member is in use, not a spare.
+    in_sync: bool,
+}
+
+impl Set {
+    /// Copies of each chunk that stand side by side (RAID10): the low byte of the layout.
+    fn near_copies(&self) -> u32 {
+        self.layout & 0xff
+    }
+
+    /// Whether this member shows the set's content from first byte to last.
+    fn is_plain(&self) -> bool {
+        let copy = match self.level {
+            1 => true,
+            -1 | 0 => self.disks == 1,
+            10 => self.disks > 0 && self.near_copies() == self.disks,
+            _ => false,
+        };
+        copy && self.in_sync
+    }
+
+    /// Disks that hold data in one row, as the kernel counts them for `optimal_io_size`.
+    fn data_disks(&self) -> Option<u32> {
+        match self.level {
+            0 => Some(self.disks),
+            4 | 5 => self.disks.checked_sub(1),
+            6 => self.disks.checked_sub(2),
+            10 => match self.near_copies() {
+                0 => None,
+                near if self.disks.is_multiple_of(near) => Some(self.disks / near),
+                _ => Some(self.disks),
+            },
+            _ => None,
+        }
+    }
+
+    fn describe(&self, sign: &mut Sign) {
+        let level = match self.level {
+            -100 => "container".to_string(),
+            -5 => "faulty".to_string(),
+            -4 => "multipath".to_string(),
+            -1 => "linear".to_string(),
+            n => format!("raid{n}"),
+        };
+        if self.data_disks().is_some() && self.chunk > 0 {
+            sign.chunk = Some(self.chunk);
+            let row = self.data_disks().and_then(|disks| self.chunk.checked_mul(u64::from(disks)));
+            sign.stripe = row.filter(|&row| row > 0);
+        }
+        sign.details.push(("level", level));
+        sign.details.push(("raid devices", self.disks.to_string()));
+        if !self.in_sync {
+            sign.details.push(("role", "not in sync".to_string()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Inside;
+    use super::super::tests::{disk, recognised};
+    use super::*;
+
+    /// A 0.90 superblock of raid1 over two disks, of `size` KiB, in either byte order.
+    fn superblock(size: u32, big: bool) -> Vec<u8> {
+        let mut words = [0u32; 1024];
+        for (at, value) in [(0, MD_SB_MAGIC), (2, 90), (5, 1), (7, 1), (8, size), (10, 2), (13, 2), (14, 3), (15, 4), (996, 6)] {
+            words[at] = value;
+        }
+        words.iter().flat_map(|w| if big { w.to_be_bytes() } else { w.to_le_bytes() }).collect()
+    }
+
+    #[test]
+    fn either_byte_order_is_read() {
+        for big in [false, true] {
+            let sign = recognised(&FORMAT, disk(1 << 20, &[(0xf0000, &superblock(960, big))])).unwrap();
+            assert_eq!(sign.uuid.as_deref(), Some("00000001-0000-0002-0000-000300000004"));
+            assert_eq!(sign.version.as_deref(), Some("0.90.0"));
+            let data = sign.data.unwrap();
+            assert_eq!((data.offset, data.length, data.plain), (0, Some(960 << 10), true));
+        }
+    }
+
+    #[test]
+    fn hostile_numbers_are_not_followed() {
+        let mut sb = [0xffu8; 4096];
+        sb[..4].copy_from_slice(&MD_SB_MAGIC.to_le_bytes());
+        sb[4..8].copy_from_slice(&[1, 0, 0, 0]);
+        sb[144..152].copy_from_slice(&[8, 0, 0, 0, 0, 0, 0, 0]);
+        // Data past all ends, then over the superblock itself: a copy of it inside itself, without end.
+        for data_offset in [[0xff; 8], [0; 8]] {
+            sb[128..136].copy_from_slice(&data_offset);
+            for (level, disks) in [0u8, 1, 4, 5, 6, 10, 11].into_iter().flat_map(|level| [0u8, 1, 2].map(|disks| (level, disks))) {
+                sb[72..76].copy_from_slice(&[level, 0, 0, 0]);
+                sb[92..96].copy_from_slice(&[disks, 0, 0, 0]);
+                let sign = recognised(&FORMAT, disk(1 << 20, &[(4096, &sb)])).unwrap();
+                assert_eq!(sign.data, None);
+                assert!(matches!(sign.inside, Inside::Unknown(_)));
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! qcow2, and its first version qcow: a disk image of QEMU.
+//!
+//! # On disk
+//! Big-endian header at byte 0: `QFI\xfb` and a version. The virtual disk is cut into clusters that lie anywhere in the file.
+//!
+//! # Sources
+//! QEMU `docs/interop/qcow2.rst`, Header; `block/qcow.c` (`QCowHeader`).
+
+use super::{Format, Inside, Sign};
+use crate::layout;
+use crate::probe::Probe;
+use zerocopy::big_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "qcow2", recognise };
+
+/// `QCowHeader`, as far as versions 1 to 3 agree and are read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Header {
+    magic: [u8; 4],
+    version: U32,
+    backing_file_offset: U64,
+    backing_file_size: U32,
+    /// In version 1 a time stamp.
+    cluster_bits: U32,
+    size: U64,
+    /// The first byte is version 1's `cluster_bits`.
+    crypt_method: [u8; 4],
+}
+layout!(Header, 36, version @ 4, cluster_bits @ 20, size @ 24, crypt_method @ 32);
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    let header: Header = probe.read(0)?;
+    let version = header.version.get();
+    let (kind, bits) = match version {
+        1 => ("qcow", u32::from(header.crypt_method[0])),
+        2 | 3 => ("qcow2", header.cluster_bits.get()),
+        _ => return None,
+    };
+    // 2 MiB is the largest cluster.
+    if header.magic != *b"QFI\xfb" || !(9..=21).contains(&bits) {
+        return None;
+    }
+    let mut sign = Sign::new(kind, 0);
+    sign.version = Some(version.to_string());
+    sign.inside = Inside::CONTAINER;
+    sign.details.push(("virtual size", header.size.get().to_string()));
+    sign.details.push(("cluster size", (1u64 << bits).to_string()));
+    Some(sign)
+}

@@ -1,0 +1,92 @@
+//! VHD (QEMU's `vpc`): a disk image of Microsoft Virtual PC.
+//!
+//! # On disk
+//! A big-endian footer in the last 512 bytes, `conectix`, with a checksum. A fixed disk is the raw content before it. A
+//! dynamic or differencing disk has a copy of the footer at byte 0 and a header, `cxsparse`, that gives the block size.
+//!
+//! # Topology
+//! A fixed disk's content is tasted in turn. Of a dynamic one each block is preceded by a bitmap of 512 bytes or more, so
+//! that its content is often off every grain larger than that.
+//!
+//! # Sources
+//! Microsoft "Virtual Hard Disk Image Format Specification" 1.0, Hard Disk Footer Format, Dynamic Disk Header Format.
+
+use super::{Format, Inside, Sign};
+use crate::layout;
+use crate::ondisk;
+use crate::probe::Probe;
+use zerocopy::big_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "vhd", recognise };
+
+const FOOTER: u64 = 512;
+const FIXED: u32 = 2;
+
+/// "Hard Disk Footer Format".
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Footer {
+    cookie: [u8; 8],
+    features: U32,
+    file_format_version: U32,
+    data_offset: U64,
+    time_stamp: U32,
+    creator_application: [u8; 4],
+    creator_version: U32,
+    creator_host_os: U32,
+    original_size: U64,
+    current_size: U64,
+    disk_geometry: [u8; 4],
+    disk_type: U32,
+    checksum: U32,
+    unique_id: [u8; 16],
+}
+layout!(Footer, 84, data_offset @ 16, current_size @ 48, disk_type @ 60, checksum @ 64, unique_id @ 68);
+
+/// "Dynamic Disk Header Format", its head.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Dynamic {
+    cookie: [u8; 8],
+    data_offset: U64,
+    table_offset: U64,
+    header_version: U32,
+    max_table_entries: U32,
+    block_size: U32,
+}
+layout!(Dynamic, 36, header_version @ 24, block_size @ 32);
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    // A dynamic disk has the footer twice; a fixed one only at the end, and what stands at its byte 0 is its content.
+    let end = probe.from_end(FOOTER)?;
+    footer(probe, end).or_else(|| footer(probe, 0).filter(|sign| sign.data.is_none()))
+}
+
+fn footer(probe: &Probe<'_>, at: u64) -> Option<Sign> {
+    if !probe.has(at, b"conectix") {
+        return None;
+    }
+    let footer: Footer = probe.read(at)?;
+    let sum: u32 = probe.bytes(at, 512)?.iter().map(|&b| u32::from(b)).sum();
+    // The checksum's own bytes do not count.
+    let own: u32 = footer.checksum.get().to_be_bytes().into_iter().map(u32::from).sum();
+    if footer.checksum.get() != !(sum - own) {
+        return None;
+    }
+    let mut sign = Sign::new("vhd", at);
+    let version = footer.file_format_version.get();
+    sign.version = Some(format!("{}.{}", version >> 16, version & 0xffff));
+    sign.uuid = ondisk::uuid(&footer.unique_id);
+    let size = footer.current_size.get();
+    sign.details.push(("virtual size", size.to_string()));
+    if footer.disk_type.get() == FIXED {
+        sign.data_at(probe, Some(0), Some(size.min(at)), true);
+        return Some(sign);
+    }
+    sign.inside = Inside::CONTAINER;
+    let header = probe.read(footer.data_offset.get()).filter(|header: &Dynamic| header.cookie == *b"cxsparse");
+    sign.details.extend(header.map(|header| ("cluster size", header.block_size.get().to_string())));
+    Some(sign)
+}
