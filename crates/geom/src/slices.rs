@@ -1,6 +1,7 @@
 //! What every partition table comes to: named ranges of the provider below, each a slice.
 
 use crate::class::{Extent, Geom, Op, Slot};
+use crate::finding::{self, Finding, Severity};
 use crate::ondisk::Guid;
 use crate::topology::Topology;
 use std::ops::Range;
@@ -101,6 +102,64 @@ impl Slices {
         free.retain(|r| r.start < r.end);
         free
     }
+}
+
+/// A place as messages name it: the byte first, the LBA in parentheses.
+pub fn place(byte: u64, sector: u64) -> String {
+    format!("byte {byte} (LBA {})", byte / sector.max(1))
+}
+
+/// What the ranges, each with its name, share: every range that begins before one that comes earlier on the disk has ended.
+/// One sort, so that a table of thousands costs no more than that.
+pub fn overlaps(ranges: &[(String, Range<u64>)], sector: u64) -> Vec<Finding> {
+    let mut sorted: Vec<&(String, Range<u64>)> = ranges.iter().filter(|(_, r)| r.start < r.end).collect();
+    sorted.sort_by_key(|(_, r)| (r.start, r.end));
+    let (mut findings, mut furthest) = (Vec::new(), None::<&(String, Range<u64>)>);
+    for now @ (name, range) in sorted {
+        if let Some((before, reach)) = furthest.filter(|(_, f)| f.end > range.start) {
+            let shared = reach.end.min(range.end) - range.start;
+            let message = format!("{before} and {name} share {shared} bytes from {}", place(range.start, sector));
+            findings.push(
+                Finding::new(&finding::OVERLAP, Severity::Error, range.start, message)
+                    .fix("find out which of the two holds the data before anything writes to either; then delete or shrink the other"),
+            );
+        }
+        if furthest.is_none_or(|(_, f)| f.end < range.end) {
+            furthest = Some(now);
+        }
+    }
+    findings
+}
+
+/// The entry at `start` that its table puts past the end of a provider of `end` bytes, and what became of it.
+pub fn out_of_range(name: &str, start: u64, end: u64, sector: u64, became: &str) -> Finding {
+    let message = format!("{name} at {} does not lie within the {end} bytes here: {became}", place(start, sector));
+    Finding::new(&finding::RANGE, Severity::Error, start, message)
+        .fix("if the disk or image was cut short, restore its full length; otherwise correct the table")
+}
+
+/// Findings of one rule that one table may make; a hostile one could make thousands.
+const SAME_RULE: usize = 16;
+
+/// The findings, without the ones past the first few of each rule; the last of those says how many there were.
+pub fn bounded(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut kept: Vec<Finding> = Vec::new();
+    let mut left_out: Vec<(&'static str, usize)> = Vec::new();
+    for finding in findings {
+        if kept.iter().filter(|f| f.rule == finding.rule).count() < SAME_RULE {
+            kept.push(finding);
+        } else if let Some((_, n)) = left_out.iter_mut().find(|(id, _)| *id == finding.rule.id) {
+            *n += 1;
+        } else {
+            left_out.push((finding.rule.id, 1));
+        }
+    }
+    for (id, n) in left_out {
+        if let Some(last) = kept.iter_mut().rfind(|f| f.rule.id == id) {
+            last.message.push_str(&format!("; and {n} more like it"));
+        }
+    }
+    kept
 }
 
 impl Geom for Slices {

@@ -1,13 +1,119 @@
-//! `bsd64`.
+//! `bsd64`: DragonFly's 64-bit disklabel.
+//!
+//! # On disk
+//! At byte 0 of the slice, behind 512 bytes for a boot sector: magic, CRC-32 from the magic through the last partition with
+//! its own field zero, 16 partitions of 64 bytes. All offsets are bytes from the start of the slice.
+//!
+//! # Topology
+//! Slices.
+//!
+//! # Limits
+//! A label with a wrong CRC is not read: neither DragonFly nor FreeBSD does.
+//!
+//! # Sources
+//! DragonFly `sys/sys/disklabel64.h` (names); FreeBSD `sys/geom/part/g_part_bsd64.c`.
+
 use super::{Class, Taste};
+use crate::finding::{self, Finding, Severity};
+use crate::layout;
+use crate::ondisk::Guid;
 use crate::probe::Probe;
+use crate::slices::{Dialect, Kind, Slice, Slices, bounded, out_of_range, overlaps};
+use std::sync::Arc;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
 /// The class.
 pub struct Bsd64;
+
+/// `struct disklabel64`, without its partitions.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Disklabel64 {
+    d_reserved0: [u8; 512],
+    d_magic: U32,
+    d_crc: U32,
+    d_align: U32,
+    d_npartitions: U32,
+    d_stor_uuid: Guid,
+    d_total_size: U64,
+    d_bbase: U64,
+    d_pbase: U64,
+    d_pstop: U64,
+    d_abase: U64,
+    d_packname: [u8; 64],
+    d_reserved: [u8; 64],
+}
+layout!(Disklabel64, 712, d_magic @ 512, d_stor_uuid @ 528, d_total_size @ 544, d_pbase @ 560, d_pstop @ 568, d_packname @ 584);
+
+/// `struct partition64`.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Partition64 {
+    p_boffset: U64,
+    p_bsize: U64,
+    p_fstype: u8,
+    p_unused: [u8; 15],
+    p_type_uuid: Guid,
+    p_stor_uuid: Guid,
+}
+layout!(Partition64, 64, p_fstype @ 16, p_type_uuid @ 32);
+
+const MAGIC: u32 = 0xc446_4c59;
+const MAGIC_AT: usize = 512;
+const HEAD: usize = size_of::<Disklabel64>();
+/// `MAXPARTITIONS64`.
+const MOST: usize = 16;
+
 impl Class for Bsd64 {
     fn name(&self) -> &'static str {
         "bsd64"
     }
-    fn taste(&self, _probe: &Probe<'_>) -> Taste {
-        Taste::No
+
+    fn taste(&self, probe: &Probe<'_>) -> Taste {
+        let nested = matches!(probe.kind(), Some(Kind::Bsd(..)));
+        let Some(label) = probe.read::<Disklabel64>(0).filter(|d| !nested && d.d_magic.get() == MAGIC) else { return Taste::No };
+        let refuse = |what: String| {
+            let finding = Finding::new(&finding::LABEL, Severity::Error, MAGIC_AT as u64, format!("DragonFly disklabel {what}"));
+            Taste::Refused(vec![finding.fix("write it anew from a saved copy: disklabel64 -R")])
+        };
+        let count = usize::try_from(label.d_npartitions.get()).unwrap_or(usize::MAX);
+        if count > MOST {
+            return refuse(format!("has {count} partitions, more than {MOST}"));
+        }
+        let Some(raw) = probe.bytes(0, HEAD + count * size_of::<Partition64>()) else { return Taste::No };
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&raw[MAGIC_AT..MAGIC_AT + 4]);
+        crc.update(&[0; 4]);
+        crc.update(&raw[MAGIC_AT + 8..]);
+        let (stored, computed) = (label.d_crc.get(), crc.finalize());
+        if stored != computed {
+            return refuse(format!("CRC is {stored:08x}, computed {computed:08x}"));
+        }
+        slices(probe, &label, &raw[HEAD..])
     }
+}
+
+fn slices(probe: &Probe<'_>, label: &Disklabel64, table: &[u8]) -> Taste {
+    let (sector, length) = (probe.sector(), probe.length());
+    let (mut entries, mut findings, mut ranges) = (Vec::new(), Vec::new(), Vec::new());
+    for ((index, letter), raw) in (1..).zip('a'..='p').zip(table.chunks_exact(size_of::<Partition64>())) {
+        let Ok(p) = Partition64::read_from_bytes(raw) else { continue };
+        let (start, size) = (p.p_boffset.get(), p.p_bsize.get());
+        if size == 0 {
+            continue;
+        }
+        let suffix = letter.to_string();
+        let Some(end) = start.checked_add(size).filter(|&end| end <= length) else {
+            findings.push(out_of_range(&suffix, start, length, sector, "left out"));
+            continue;
+        };
+        ranges.push((suffix.clone(), start..end));
+        let uuid = (!p.p_stor_uuid.is_nil()).then(|| p.p_stor_uuid.to_string());
+        entries.push(Slice { suffix, index, start, length: size, kind: Kind::Bsd(Dialect::DragonFly, p.p_fstype), label: None, uuid });
+    }
+    findings.extend(overlaps(&ranges, sector));
+    let end = label.d_pstop.get().min(length);
+    let usable = label.d_pbase.get().min(end)..end;
+    Taste::Geom(Arc::new(Slices { usable, entries }), bounded(findings))
 }

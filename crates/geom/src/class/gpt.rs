@@ -1,13 +1,484 @@
-//! `gpt`.
+//! `gpt`: the GUID partition table.
+//!
+//! # On disk
+//! Two copies. The primary header is in LBA 1, the backup in the last LBA; each names its own array of entries. Both the
+//! header and the array have a CRC-32. An MBR in LBA 0 protects it with one entry of type EE.
+//!
+//! A copy counts if both its CRCs and its place are right; the primary is used if it does. Linux reads a GPT only behind a
+//! protective entry; an MBR with partitions of its own and no such entry hides the GPT from every kernel, and from this
+//! class. A backup alone, with nothing in front that refers to it, is what an old table leaves behind.
+//!
+//! # Topology
+//! Slices.
+//!
+//! # Limits
+//! 4096 entries of 128 to 1024 bytes, as FreeBSD. A table for another sector size is recognised, not read: its numbers are
+//! true only on a disk with that sector.
+//!
+//! # Sources
+//! UEFI 2.10 §5.2.3, §5.3; FreeBSD `sys/geom/part/g_part_gpt.c`; Linux `block/partitions/efi.c`.
+
+use super::mbr::{self, Record};
 use super::{Class, Taste};
+use crate::finding::{self, Finding, Severity};
+use crate::layout;
+use crate::ondisk::{self, Guid};
 use crate::probe::Probe;
+use crate::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
+use std::sync::Arc;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
 /// The class.
 pub struct Gpt;
+
+/// GPT header (UEFI 2.10, table 5.5).
+#[derive(Clone, FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Header {
+    signature: [u8; 8],
+    revision: U32,
+    header_size: U32,
+    header_crc32: U32,
+    reserved: U32,
+    my_lba: U64,
+    alternate_lba: U64,
+    first_usable_lba: U64,
+    last_usable_lba: U64,
+    disk_guid: Guid,
+    partition_entry_lba: U64,
+    number_of_partition_entries: U32,
+    size_of_partition_entry: U32,
+    partition_entry_array_crc32: U32,
+}
+layout!(Header, 92, header_crc32 @ 16, my_lba @ 24, alternate_lba @ 32, first_usable_lba @ 40, disk_guid @ 56, partition_entry_lba @ 72, partition_entry_array_crc32 @ 88);
+
+/// GPT partition entry (UEFI 2.10, table 5.6).
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Entry {
+    partition_type_guid: Guid,
+    unique_partition_guid: Guid,
+    starting_lba: U64,
+    ending_lba: U64,
+    attributes: U64,
+    partition_name: [u8; 72],
+}
+layout!(Entry, 128, starting_lba @ 32, ending_lba @ 40, partition_name @ 56);
+
+const SIGNATURE: &[u8; 8] = b"EFI PART";
+/// The sector sizes a table may have been written for.
+const SECTORS: [u64; 4] = [512, 4096, 1024, 2048];
+/// The type `freebsd`, whose partitions GEOM names as slices (516e7cb4-6ecf-11d6-8ff8-00022d09712b).
+const FREEBSD: Guid = Guid([0xb4, 0x7c, 0x6e, 0x51, 0xcf, 0x6e, 0xd6, 0x11, 0x8f, 0xf8, 0x00, 0x02, 0x2d, 0x09, 0x71, 0x2b]);
+
+/// Why there is no valid copy in a place.
+enum Flaw {
+    /// Nothing like a header is there.
+    Missing(String),
+    /// A header is there, but damaged; where it says the other copy is.
+    Damaged(String, u64),
+}
+
+impl Flaw {
+    fn text(&self) -> &str {
+        match self {
+            Flaw::Missing(text) | Flaw::Damaged(text, _) => text,
+        }
+    }
+}
+
+/// One valid copy.
+struct Copy {
+    header: Header,
+    entries: Vec<u8>,
+}
+
+impl Copy {
+    /// The entries in use, each with its number from 1.
+    fn used(&self) -> impl Iterator<Item = (u32, Entry)> {
+        let stride = usize::try_from(self.header.size_of_partition_entry.get()).unwrap_or(usize::MAX);
+        let entries = self.entries.chunks_exact(stride.max(size_of::<Entry>()));
+        (1..)
+            .zip(entries)
+            .filter_map(|(n, raw)| Some((n, Entry::read_from_prefix(raw).ok()?.0)))
+            .filter(|(_, e)| !e.partition_type_guid.is_nil())
+    }
+}
+
+/// Both copies, as they would be for sectors of `unit` bytes.
+struct Copies {
+    unit: u64,
+    primary: Result<Copy, Flaw>,
+    backup: Result<Copy, Flaw>,
+}
+
+impl Copies {
+    /// Reads both. `protected`: the last sector of the protective entry, if there is one.
+    fn read(probe: &Probe<'_>, unit: u64, protected: Option<u64>) -> Copies {
+        let last = (probe.length() / unit).saturating_sub(1);
+        let primary = copy(probe, unit, 1, "primary");
+        let alternate = match &primary {
+            Ok(copy) => Some(copy.header.alternate_lba.get()),
+            Err(Flaw::Damaged(_, alternate)) => Some(*alternate),
+            Err(Flaw::Missing(_)) => None,
+        };
+        // A valid primary knows where its backup is. Otherwise it is last, or was before the disk grew.
+        let places = match &primary {
+            Ok(_) => [alternate, None, None],
+            Err(_) => [Some(last), alternate, protected],
+        };
+        let mut backup = None;
+        for lba in places.into_iter().flatten().filter(|&lba| lba > 1) {
+            let found = copy(probe, unit, lba, "backup");
+            if found.is_ok() || backup.is_none() {
+                backup = Some(found);
+            }
+            if matches!(backup, Some(Ok(_))) {
+                break;
+            }
+        }
+        let backup = backup.unwrap_or_else(|| Err(Flaw::Missing("backup header has no place".into())));
+        Copies { unit, primary, backup }
+    }
+
+    /// The copy to use, and its name.
+    fn best(&self) -> Option<(&Copy, &'static str)> {
+        let named = |copy: &'_ Result<Copy, Flaw>| copy.is_ok();
+        match (named(&self.primary), named(&self.backup)) {
+            (true, _) => self.primary.as_ref().ok().map(|c| (c, "primary")),
+            (false, true) => self.backup.as_ref().ok().map(|c| (c, "backup")),
+            (false, false) => None,
+        }
+    }
+
+    /// How many partitions it describes and where the first would begin, in words.
+    fn describe(&self) -> String {
+        let starts: Vec<u64> = self.best().map(|(c, _)| c.used().map(|(_, e)| e.starting_lba.get()).collect()).unwrap_or_default();
+        let at = |lba: u64| lba.checked_mul(self.unit).map_or_else(|| format!("LBA {lba}"), |byte| place(byte, self.unit));
+        match (starts.len(), starts.iter().min()) {
+            (1, Some(&first)) => format!("1 partition, at {}", at(first)),
+            (n, Some(&first)) => format!("{n} partitions, the first at {}", at(first)),
+            (_, None) => "no partitions".into(),
+        }
+    }
+}
+
+/// Reads and checks the copy whose header is in `lba`; `name` is for messages.
+fn copy(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Result<Copy, Flaw> {
+    let header = header(probe, unit, lba, name)?;
+    let damaged = |text: String| Flaw::Damaged(format!("{name} {text}"), header.alternate_lba.get());
+    let (count, size) = (header.number_of_partition_entries.get(), header.size_of_partition_entry.get());
+    if !(1..=4096).contains(&count) || !(128..=1024).contains(&size) || !size.is_multiple_of(8) {
+        return Err(damaged(format!("table of {count} entries of {size} bytes is not one that can be read")));
+    }
+    let table = header.partition_entry_lba.get();
+    let bytes = u64::from(count) * u64::from(size);
+    let end = table.saturating_add(bytes.div_ceil(unit));
+    let (first, last) = (header.first_usable_lba.get(), header.last_usable_lba.get());
+    if table < 2 || table <= last && end > first {
+        return Err(damaged(format!("table in LBA {table} to {} lies over its header or among the partitions", end - 1)));
+    }
+    let read = table.checked_mul(unit).zip(usize::try_from(bytes).ok()).and_then(|(at, bytes)| probe.bytes(at, bytes));
+    let Some(entries) = read else {
+        return Err(damaged(format!("table in LBA {table} to {} cannot be read", end - 1)));
+    };
+    let (stored, computed) = (header.partition_entry_array_crc32.get(), crc32fast::hash(&entries));
+    if stored != computed {
+        return Err(damaged(format!("table CRC is {stored:08x}, computed {computed:08x}")));
+    }
+    Ok(Copy { header, entries })
+}
+
+/// Reads and checks a header alone.
+fn header(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Result<Header, Flaw> {
+    let at = lba.checked_mul(unit);
+    let missing = |what: &str| {
+        let place = at.map_or_else(|| format!("LBA {lba}"), |at| place(at, unit));
+        Flaw::Missing(format!("{name} header is not at {place}: {what}"))
+    };
+    let sector = at.zip(usize::try_from(unit).ok()).and_then(|(at, unit)| probe.bytes(at, unit));
+    let Some(sector) = sector else {
+        let past = at.is_none_or(|at| at.saturating_add(unit) > probe.length());
+        return Err(missing(if past { "that is past the end, so the disk or image was cut short" } else { "it cannot be read" }));
+    };
+    let Some((header, _)) = Header::read_from_prefix(&sector).ok().filter(|(h, _)| h.signature == *SIGNATURE) else {
+        return Err(missing("no EFI PART"));
+    };
+    let damaged = |text: String| Err(Flaw::Damaged(format!("{name} header {text}"), header.alternate_lba.get()));
+    let size = usize::try_from(header.header_size.get()).unwrap_or(usize::MAX);
+    let Some(covered) = sector.get(..size).filter(|c| c.len() >= size_of::<Header>()) else {
+        return damaged(format!("says it is {size} bytes long"));
+    };
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&covered[..16]);
+    // The checksum's own field counts as zero.
+    crc.update(&[0; 4]);
+    crc.update(&covered[20..]);
+    let (stored, computed) = (header.header_crc32.get(), crc.finalize());
+    if stored != computed {
+        return damaged(format!("CRC is {stored:08x}, computed {computed:08x}"));
+    }
+    let (own, first, last) = (header.my_lba.get(), header.first_usable_lba.get(), header.last_usable_lba.get());
+    if own != lba {
+        return damaged(format!("is in LBA {lba} and says it is in LBA {own}"));
+    }
+    if header.alternate_lba.get() == own {
+        return damaged(format!("in LBA {own} names itself as the other copy"));
+    }
+    if header.revision.get() < 0x1_0000 || first < 2 || first > last.saturating_add(1) {
+        return damaged(format!("has revision {:08x} and usable LBA {first} to {last}", header.revision.get()));
+    }
+    Ok(header)
+}
+
+/// What LBA 0 says of a GPT.
+enum Guard {
+    /// Nothing: no MBR, or one without partitions.
+    Absent,
+    /// An entry of type EE.
+    Protective(Box<Record>),
+    /// An MBR with partitions of its own: kernels read that, and no GPT.
+    Mbr,
+}
+
+impl Guard {
+    fn read(probe: &Probe<'_>) -> Guard {
+        match Record::read(probe) {
+            Some(record) if record.entries().iter().any(mbr::Entry::is_protective) => Guard::Protective(Box::new(record)),
+            Some(record) if record.is_table(probe.length() / probe.sector()) => Guard::Mbr,
+            _ => Guard::Absent,
+        }
+    }
+
+    /// The last sector of the protective entry: where the backup was written.
+    fn protected(&self) -> Option<u64> {
+        let Guard::Protective(record) = self else { return None };
+        record.entries().iter().find(|e| e.is_protective()).map(|e| e.end().saturating_sub(1))
+    }
+}
+
+/// The sector size a GPT here was written for: the provider's own if a copy of the table is valid in it, else another.
+/// `None` where there is no GPT, or an MBR hides it. An image whose sector nobody named is best opened with this one.
+pub fn sector_of(probe: &Probe<'_>) -> Option<u64> {
+    let guard = Guard::read(probe);
+    let valid = |unit: u64| {
+        let last = (probe.length() / unit).saturating_sub(1);
+        let backup = || matches!(guard, Guard::Protective(_)) && header(probe, unit, last, "backup").is_ok();
+        header(probe, unit, 1, "primary").is_ok() || backup()
+    };
+    let others = SECTORS.into_iter().filter(|&s| s != probe.sector());
+    std::iter::once(probe.sector()).chain(others).find(|&unit| valid(unit)).filter(|_| !matches!(guard, Guard::Mbr))
+}
+
 impl Class for Gpt {
     fn name(&self) -> &'static str {
         "gpt"
     }
-    fn taste(&self, _probe: &Probe<'_>) -> Taste {
-        Taste::No
+
+    fn taste(&self, probe: &Probe<'_>) -> Taste {
+        if !(512..=65536).contains(&probe.sector()) || probe.length() < 4 * probe.sector() {
+            return Taste::No;
+        }
+        let guard = Guard::read(probe);
+        let copies = Copies::read(probe, probe.sector(), guard.protected());
+        match (&guard, copies.best()) {
+            (Guard::Mbr, Some((_, name))) => hidden(&copies, name),
+            (Guard::Absent, Some((_, "backup"))) => left_behind(&copies),
+            (_, Some((copy, _))) => table(probe, &copies, copy, &guard),
+            (_, None) => elsewhere(probe, &copies, &guard),
+        }
     }
+}
+
+fn hidden(copies: &Copies, name: &str) -> Taste {
+    let message = format!(
+        "a valid {name} GPT of {} stands behind an MBR that has partitions and no protective entry: kernels read the MBR",
+        copies.describe()
+    );
+    Taste::Refused(vec![
+        Finding::new(&finding::STALE, Severity::Warning, copies.unit, message).fix(
+            "if the MBR is right, remove the GPT: wipefs --all --types gpt; if the GPT is right, write a protective MBR: gdisk, x, n, w",
+        ),
+    ])
+}
+
+fn left_behind(copies: &Copies) -> Taste {
+    let message = format!(
+        "a backup GPT of {} is left, but its primary and the protective MBR are gone: Linux sees no partitions here",
+        copies.describe()
+    );
+    Taste::Refused(vec![
+        Finding::new(&finding::STALE, Severity::Warning, 0, message)
+            .fix("if the table is wanted, rebuild it from the backup: gpart recover, or gdisk, r, b, w; if not: wipefs --all --types gpt"),
+    ])
+}
+
+/// No valid copy in the provider's own sectors: one in another size, a damaged one, or none.
+fn elsewhere(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Taste {
+    let own = probe.sector();
+    for unit in SECTORS.into_iter().filter(|&unit| unit != own && probe.length() >= 4 * unit) {
+        // Without a protective entry only a primary counts: what stands at the end may be anyone's.
+        let protected = matches!(guard, Guard::Protective(_));
+        if !protected && header(probe, unit, 1, "primary").is_err() {
+            continue;
+        }
+        let other = Copies::read(probe, unit, guard.protected());
+        let Some((_, name)) = other.best() else { continue };
+        if matches!(guard, Guard::Mbr) {
+            return hidden(&other, name);
+        }
+        let message = format!(
+            "the GPT was written for {unit}-byte sectors; here they are {own} bytes: {}, cannot be reached in {own}-byte sectors",
+            other.describe()
+        );
+        let finding = Finding::new(&finding::SECTOR, Severity::Error, unit, message).against(unit, 0, None).fix(format!(
+            "attach the disk so that it shows {unit}-byte sectors (losetup --sector-size {unit}), or open the image with --logical {unit}"
+        ));
+        return Taste::Refused(vec![finding]);
+    }
+    let remains = matches!(&copies.primary, Err(Flaw::Damaged(..)));
+    let message = match (guard, &copies.primary, &copies.backup) {
+        (Guard::Protective(_), Err(primary), Err(backup)) => {
+            format!("a protective MBR, but no valid GPT: {}; {}", primary.text(), backup.text())
+        }
+        (Guard::Absent, Err(primary), Err(backup)) if remains => format!("no valid GPT: {}; {}", primary.text(), backup.text()),
+        _ => return Taste::No,
+    };
+    Taste::Refused(vec![
+        Finding::new(&finding::GPT, Severity::Error, own, message)
+            .fix("look for the partitions by their contents (testdisk) before anything is written; without wanted data: wipefs --all"),
+    ])
+}
+
+/// The partitions of `copy`, and what is wrong with the rest.
+fn table(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Taste {
+    let (sector, length) = (probe.sector(), probe.length());
+    let mut findings = damage(probe, copies, guard);
+    let header = &copy.header;
+    let (first, last) = (header.first_usable_lba.get(), header.last_usable_lba.get());
+    let byte = |lba: u64| lba.saturating_mul(sector).min(length);
+    let (mut entries, mut ranges) = (Vec::new(), Vec::new());
+    for (index, entry) in copy.used() {
+        let prefix = if entry.partition_type_guid == FREEBSD { "s" } else { "p" };
+        let suffix = format!("{prefix}{index}");
+        let (from, to) = (entry.starting_lba.get(), entry.ending_lba.get());
+        if from > to {
+            let message = format!("{suffix} begins at LBA {from} and ends before that, at LBA {to}: left out");
+            findings.push(Finding::new(&finding::RANGE, Severity::Error, byte(from), message).fix("correct the entry or delete it"));
+            continue;
+        }
+        let Some(end) = to.checked_add(1).and_then(|end| end.checked_mul(sector)).filter(|&end| end <= length) else {
+            findings.push(out_of_range(&suffix, from.saturating_mul(sector), length, sector, "left out"));
+            continue;
+        };
+        let start = from * sector;
+        if from < first || to > last {
+            let message = format!("{suffix} is in LBA {from} to {to}, not within the usable LBA {first} to {last}");
+            findings.push(
+                Finding::new(&finding::RANGE, Severity::Warning, start, message)
+                    .fix("move or shrink the partition; FreeBSD refuses the whole table"),
+            );
+        }
+        ranges.push((suffix.clone(), start..end));
+        entries.push(Slice {
+            suffix,
+            index,
+            start,
+            length: end - start,
+            kind: Kind::Gpt(entry.partition_type_guid),
+            label: ondisk::text_utf16(&entry.partition_name),
+            uuid: (!entry.unique_partition_guid.is_nil()).then(|| entry.unique_partition_guid.to_string()),
+        });
+    }
+    findings.extend(overlaps(&ranges, sector));
+    if let Guard::Protective(record) = guard {
+        findings.extend(hybrid(record, &entries, sector));
+    }
+    let usable = byte(first)..byte(last.saturating_add(1));
+    Taste::Geom(Arc::new(Slices { usable, entries }), bounded(findings))
+}
+
+/// What is wrong with the copies themselves.
+fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
+    let (sector, mut findings) = (probe.sector(), Vec::new());
+    let last = (probe.length() / sector).saturating_sub(1);
+    let mut say = |offset: u64, message: String, fix: &str| {
+        findings.push(Finding::new(&finding::GPT, Severity::Warning, offset, message).fix(fix));
+    };
+    match (&copies.primary, &copies.backup) {
+        (Err(flaw), _) => say(sector, format!("{}; the backup is used", flaw.text()), REPAIR),
+        (_, Err(flaw)) => say(last * sector, format!("{}; the primary is used", flaw.text()), REPAIR),
+        (Ok(primary), Ok(backup)) => {
+            let differ = differences(&primary.header, &backup.header);
+            if !differ.is_empty() {
+                let message = format!("primary and backup are both valid and differ in {}; the primary is used", differ.join(", "));
+                say(sector, message, REPAIR);
+            }
+        }
+    }
+    match guard {
+        Guard::Protective(record) => {
+            let start = record.entries().iter().find(|e| e.is_protective()).map_or(1, mbr::Entry::start);
+            if start != 1 {
+                say(0, format!("the protective entry of the MBR begins at LBA {start}, not 1: Linux does not read this table"), GUARD);
+            }
+        }
+        Guard::Absent | Guard::Mbr => say(0, "the protective MBR is missing: Linux does not read this table, FreeBSD does".into(), GUARD),
+    }
+    if let Ok(backup) = &copies.backup {
+        let at = backup.header.my_lba.get();
+        if at < last {
+            let message = format!(
+                "the backup header is at {}, {} bytes before the last sector: the disk or image has grown since the table was written",
+                place(at * sector, sector),
+                (last - at) * sector,
+            );
+            findings.push(Finding::new(&finding::MOVED_END, Severity::Warning, at * sector, message).fix(REPAIR_END));
+        }
+    }
+    findings
+}
+
+const REPAIR: &str = "write both copies anew from the good one: gpart recover, or open it in fdisk or gdisk and w";
+const REPAIR_END: &str = "move the backup to the end: sgdisk -e, sfdisk --relocate gpt-bak-std, or gpart recover";
+const GUARD: &str = "write a protective MBR: gdisk, x, n, w, or gpart recover";
+
+/// The fields in which two copies must agree (FreeBSD's list), and do not.
+fn differences(a: &Header, b: &Header) -> Vec<&'static str> {
+    let fields = [
+        ("disk GUID", a.disk_guid == b.disk_guid),
+        ("revision", a.revision == b.revision),
+        ("header size", a.header_size == b.header_size),
+        ("first usable LBA", a.first_usable_lba == b.first_usable_lba),
+        ("last usable LBA", a.last_usable_lba == b.last_usable_lba),
+        ("number of entries", a.number_of_partition_entries == b.number_of_partition_entries),
+        ("entry size", a.size_of_partition_entry == b.size_of_partition_entry),
+        ("table", a.partition_entry_array_crc32 == b.partition_entry_array_crc32),
+    ];
+    fields.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
+}
+
+/// A protective MBR with partitions of its own: each should be one of the GPT's.
+fn hybrid(record: &Record, entries: &[Slice], sector: u64) -> Option<Finding> {
+    let (mut same, mut other) = (Vec::new(), Vec::new());
+    for (number, entry) in record.used() {
+        let twin = entries.iter().find(|s| s.start == entry.start() * sector && s.length == entry.size() * sector);
+        match twin {
+            Some(twin) => same.push(format!("{number} is {}", twin.suffix)),
+            None => other.push(format!("{number} at {}, {} bytes", place(entry.start() * sector, sector), entry.size() * sector)),
+        }
+    }
+    if !other.is_empty() {
+        let message = format!("the MBR beside the GPT has partitions the GPT does not have: {}", other.join("; "));
+        return Some(
+            Finding::new(&finding::HYBRID, Severity::Error, 0, message)
+                .fix("make the two agree (gdisk, r, h), or go back to a plain protective MBR (gdisk, x, n, w)"),
+        );
+    }
+    let message = format!("hybrid MBR: its entry {}; what edits one table must edit the other", same.join(", entry "));
+    (!same.is_empty()).then(|| {
+        Finding::new(&finding::HYBRID, Severity::Note, 0, message)
+            .fix("a plain protective MBR, where nothing boots by the MBR: gdisk, x, n, w")
+    })
 }

@@ -1,13 +1,246 @@
-//! `mbr`.
-use super::{Class, Taste};
+//! `mbr`: the PC's partition table, with the chain of logical partitions (`ebr.rs`).
+//!
+//! # On disk
+//! Sector 0: four entries of 16 bytes at byte 446, `55 AA` at 510. Starts and sizes are 32-bit, in the provider's logical
+//! sectors. The same two bytes end every boot sector, so a table is told from one by its entries: flags are 00 or 80, and
+//! a sector that holds a FAT, exFAT or NTFS parameter block is a table only if every entry makes sense. The fake entry of
+//! FreeBSD's boot1 (start 0, size 50000) is no partition. An entry that begins inside and ends past the end is cut, as Linux
+//! does; one that begins past the end is left out.
+//!
+//! # Topology
+//! Slices.
+//!
+//! # Limits
+//! No MBR is looked for in a slice of another: neither FreeBSD nor Linux does. CHS fields are not read.
+//!
+//! # Sources
+//! UEFI 2.10 §5.2 (names); FreeBSD `sys/geom/part/g_part_mbr.c` (probe); Linux `block/partitions/msdos.c`, `core.c`.
+
+use super::{Class, Taste, gpt};
+use crate::finding::{self, Finding, Severity};
+use crate::layout;
 use crate::probe::Probe;
+use crate::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
+use std::sync::Arc;
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+mod ebr;
+
 /// The class.
 pub struct Mbr;
+
+/// One partition record (UEFI 2.10, table 5.2).
+#[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct Entry {
+    boot_indicator: u8,
+    starting_chs: [u8; 3],
+    os_type: u8,
+    ending_chs: [u8; 3],
+    starting_lba: U32,
+    size_in_lba: U32,
+}
+layout!(Entry, 16, os_type @ 4, starting_lba @ 8, size_in_lba @ 12);
+
+/// A sector with a table (UEFI 2.10, table 5.1); an EBR has the same shape.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct Record {
+    boot_code: [u8; 440],
+    unique_mbr_disk_signature: U32,
+    unknown: [u8; 2],
+    partition_record: [Entry; 4],
+    signature: [u8; 2],
+}
+layout!(Record, 512, unique_mbr_disk_signature @ 440, partition_record @ 446, signature @ 510);
+
+/// The type of the entry that protects a GPT.
+const PROTECTIVE: u8 = 0xee;
+/// Sectors in a track where nobody says otherwise: GEOM keeps the first free for boot code.
+const TRACK: u64 = 63;
+
+impl Entry {
+    /// First sector, from whatever this entry counts from.
+    pub(super) fn start(&self) -> u64 {
+        u64::from(self.starting_lba.get())
+    }
+
+    /// Sectors.
+    pub(super) fn size(&self) -> u64 {
+        u64::from(self.size_in_lba.get())
+    }
+
+    /// The sector after the last.
+    pub(super) fn end(&self) -> u64 {
+        self.start() + self.size()
+    }
+
+    /// Whether this is the entry that protects a GPT.
+    pub(super) fn is_protective(&self) -> bool {
+        self.os_type == PROTECTIVE
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Mbr(self.os_type)
+    }
+
+    /// Whether this entry makes a partition.
+    fn is_used(&self) -> bool {
+        self.os_type != 0 && !self.is_protective() && self.start() != 0 && self.size() != 0
+    }
+}
+
+impl Record {
+    /// The record in sector 0, if it ends as a boot sector does.
+    pub(super) fn read(probe: &Probe<'_>) -> Option<Record> {
+        probe.read::<Record>(0).filter(Record::is_signed)
+    }
+
+    fn is_signed(&self) -> bool {
+        self.signature == [0x55, 0xaa]
+    }
+
+    /// All four entries.
+    pub(super) fn entries(&self) -> &[Entry; 4] {
+        &self.partition_record
+    }
+
+    /// The entries that make partitions, each with its number from 1.
+    pub(super) fn used(&self) -> impl Iterator<Item = (u32, &Entry)> {
+        (1..).zip(&self.partition_record).filter(|(_, e)| e.is_used())
+    }
+
+    /// Whether this is a table that kernels read partitions from, on a provider of `sectors` sectors.
+    pub(super) fn is_table(&self, sectors: u64) -> bool {
+        let flags = self.entries().iter().all(|e| matches!(e.boot_indicator, 0 | 0x80));
+        let any = self.used().any(|(_, e)| e.start() < sectors);
+        flags && any && (!self.is_boot_sector() || self.is_tidy() && self.used().all(|(_, e)| e.end() <= sectors))
+    }
+
+    /// Whether unused entries are blank and the used ones apart: boot code or text never looks so.
+    fn is_tidy(&self) -> bool {
+        let blank = |e: &Entry| e.boot_indicator == 0 && e.start() == 0 && e.size() == 0;
+        let ranges: Vec<_> = self.used().map(|(_, e)| (String::new(), e.start()..e.end())).collect();
+        self.entries().iter().all(|e| e.is_used() || e.is_protective() || blank(e)) && overlaps(&ranges, 1).is_empty()
+    }
+
+    /// Whether a file system's parameter block stands where an MBR has boot code (FreeBSD's test, and the names).
+    fn is_boot_sector(&self) -> bool {
+        let b = &self.boot_code;
+        let named = matches!(&b[3..11], b"NTFS    " | b"EXFAT   ") || &b[54..57] == b"FAT" || &b[82..85] == b"FAT";
+        let bytes_per_sector = u16::from_le_bytes([b[11], b[12]]);
+        let sizes = bytes_per_sector.is_power_of_two() && (512..=4096).contains(&bytes_per_sector) && b[13].is_power_of_two();
+        named || sizes
+    }
+}
+
 impl Class for Mbr {
     fn name(&self) -> &'static str {
         "mbr"
     }
-    fn taste(&self, _probe: &Probe<'_>) -> Taste {
-        Taste::No
+
+    fn taste(&self, probe: &Probe<'_>) -> Taste {
+        let nested = matches!(probe.kind(), Some(Kind::Mbr(_)));
+        let Some(record) = Record::read(probe).filter(|_| !nested && (512..=4096).contains(&probe.sector())) else {
+            return Taste::No;
+        };
+        // A protective entry belongs to a GPT; only when there is none left do the other entries count.
+        if record.entries().iter().any(Entry::is_protective) && gpt::sector_of(probe).is_some() {
+            return Taste::No;
+        }
+        if let Some(finding) = other_sector(probe, &record) {
+            return Taste::Refused(vec![finding]);
+        }
+        if record.is_table(probe.length() / probe.sector()) {
+            return table(probe, &record);
+        }
+        nothing(probe, &record)
     }
+}
+
+/// The table's partitions, logical ones included.
+fn table(probe: &Probe<'_>, record: &Record) -> Taste {
+    let (sector, length) = (probe.sector(), probe.length());
+    let (mut entries, mut findings, mut primaries) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, entry) in record.used() {
+        let (start, end) = (entry.start() * sector, entry.end() * sector);
+        let suffix = format!("s{number}");
+        if start >= length {
+            findings.push(out_of_range(&suffix, start, length, sector, "left out"));
+            continue;
+        }
+        if end > length {
+            findings.push(out_of_range(&suffix, start, length, sector, "cut at the end, as Linux does"));
+        }
+        primaries.push((suffix.clone(), start..end));
+        let length = end.min(length) - start;
+        let uuid = partuuid(record, number);
+        entries.push(Slice { suffix, index: number, start, length, kind: entry.kind(), label: None, uuid });
+    }
+    findings.extend(overlaps(&primaries, sector));
+    let mut inner = Vec::new();
+    let extended: Vec<Slice> = entries.iter().filter(|s: &&Slice| s.kind.is_extended()).cloned().collect();
+    for extended in extended {
+        let number = entries.last().map_or(5, |s| s.index.max(4) + 1);
+        let chain = ebr::walk(probe, &extended, number);
+        findings.extend(chain.findings);
+        inner.extend(chain.tables);
+        for mut slice in chain.logicals {
+            inner.push((slice.suffix.clone(), slice.start..slice.start + slice.length));
+            slice.uuid = partuuid(record, slice.index);
+            entries.push(slice);
+        }
+    }
+    findings.extend(overlaps(&inner, sector));
+    let early = entries.iter().any(|s| s.start < TRACK * sector);
+    let first = if early { sector } else { TRACK * sector };
+    let end = (length / sector).min(u64::from(u32::MAX)) * sector;
+    Taste::Geom(Arc::new(Slices { usable: first..end.max(first), entries }), bounded(findings))
+}
+
+/// What a sector with `55 AA` is that holds no partition: an empty table, a table for a larger disk, or some boot sector.
+fn nothing(probe: &Probe<'_>, record: &Record) -> Taste {
+    let (sector, length) = (probe.sector(), probe.length());
+    let flags = record.entries().iter().all(|e| matches!(e.boot_indicator, 0 | 0x80));
+    let protective = record.entries().iter().any(Entry::is_protective);
+    // Tools that make a table give the disk a signature; boot sectors have code or zeros there.
+    let made = flags && record.is_tidy() && record.unique_mbr_disk_signature.get() != 0 && !record.is_boot_sector();
+    if !made || protective {
+        return Taste::No;
+    }
+    if record.used().next().is_some() {
+        let out = |(n, e): (u32, &Entry)| out_of_range(&format!("s{n}"), e.start() * sector, length, sector, "left out");
+        return Taste::Refused(record.used().map(out).collect());
+    }
+    let end = length / sector * sector;
+    Taste::Geom(Arc::new(Slices { usable: (TRACK * sector).min(end)..end, entries: Vec::new() }), Vec::new())
+}
+
+/// A table whose entries lie inside only when they count 512-byte sectors, on larger ones.
+fn other_sector(probe: &Probe<'_>, record: &Record) -> Option<Finding> {
+    let (sector, length) = (probe.sector(), probe.length());
+    let end = record.used().map(|(_, e)| e.end()).max()?;
+    let (_, first) = record.used().min_by_key(|(_, e)| e.start())?;
+    let (here, there) = (end * sector > length, end * 512 <= length);
+    if sector == 512 || !here || !there || !record.is_table(length / 512) {
+        return None;
+    }
+    let message = format!(
+        "the MBR was written for 512-byte sectors; here they are {sector} bytes: its {} partitions, the first at {}, would begin at {} and end past the end",
+        record.used().count(),
+        place(first.start() * 512, 512),
+        place(first.start() * sector, sector),
+    );
+    Some(
+        Finding::new(&finding::SECTOR, Severity::Error, 0, message)
+            .against(512, 0, None)
+            .fix("attach the disk so that it shows 512-byte sectors, or open the image with --logical 512"),
+    )
+}
+
+/// The UUID Linux makes from the disk's signature and the partition's number.
+fn partuuid(record: &Record, number: u32) -> Option<String> {
+    let id = record.unique_mbr_disk_signature.get();
+    (id != 0).then(|| format!("{id:08x}-{number:02x}"))
 }
