@@ -155,7 +155,6 @@ impl Limits {
     /// Preferred and optimal sizes, chunk and row.
     fn add_sizes(&self, told: &mut Told) {
         let (min, opt, phase) = (self.minimum_io_size, self.optimal_io_size, told.phase);
-        let granularity = self.granularity(told.physical);
         let (chunk, row) = match self.shape {
             Shape::Striped { chunk, row } => (chunk, row),
             Shape::Drive | Shape::Stacked => (0, 0),
@@ -165,21 +164,28 @@ impl Limits {
         if min > told.physical && min != chunk {
             told.add_whole(Claim { name: "minimum_io_size", why: Why::Preferred, size: min, phase });
         }
-        let optimal = Claim { name: "optimal_io_size", why: Why::Optimal, size: opt, phase };
-        let multiple_of = |unit: u64, what: &str| (unit > 0 && !is_whole(opt, unit)).then(|| format!("not a multiple of {what} {unit}"));
-        let doubt = told.doubt(opt).or_else(|| multiple_of(min, "minimum_io_size")).or_else(|| multiple_of(row, "the row of"));
-        if opt == 0 || opt == row {
-        } else if doubt.is_none() && self.shape == Shape::Stacked && !is_whole(granularity, opt) {
-            let message = format!("optimal_io_size is {opt}: taken from what this stands on, and where it begins here is not known");
-            told.findings.push(Finding::new(&finding::BLIND, Severity::Note, 0, message).against(opt, 0, None));
-            told.add_fact(Claim { phase: None, ..optimal }, Trust::Untrusted);
-        } else {
-            told.add(optimal, doubt);
+        if opt > 0 && opt != row {
+            self.add_optimal(told, row);
         }
         // On a zoned device this is the zone; above others it is theirs, from an unknown phase.
         if self.shape == Shape::Drive && self.zoned.as_deref().is_none_or(|z| z == "none") {
             let size = self.chunk_sectors.saturating_mul(512);
             told.add_whole(Claim { name: "chunk_sectors × 512", why: Why::Chunk, size, phase: Some(0) });
+        }
+    }
+
+    fn add_optimal(&self, told: &mut Told, row: u64) {
+        let (min, opt) = (self.minimum_io_size, self.optimal_io_size);
+        let claim = Claim { name: "optimal_io_size", why: Why::Optimal, size: opt, phase: told.phase };
+        let multiple_of = |unit: u64, what: &str| (unit > 0 && !is_whole(opt, unit)).then(|| format!("not a multiple of {what} {unit}"));
+        let doubt = told.doubt(opt).or_else(|| multiple_of(min, "minimum_io_size")).or_else(|| multiple_of(row, "the row of"));
+        let phase_known = self.shape != Shape::Stacked || is_whole(self.granularity(told.physical), opt);
+        if doubt.is_some() || phase_known {
+            told.add(claim, doubt);
+        } else {
+            let message = format!("optimal_io_size is {opt}: taken from what this stands on, and where it begins here is not known");
+            told.findings.push(Finding::new(&finding::BLIND, Severity::Note, 0, message).against(opt, 0, None));
+            told.add_fact(Claim { phase: None, ..claim }, Trust::Untrusted);
         }
     }
 

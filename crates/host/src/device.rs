@@ -174,6 +174,8 @@ fn shape(device: &Device, all: &[Device]) -> Shape {
     let (min, opt) = (device.limits.minimum_io_size, device.limits.optimal_io_size);
     let row_of = |chunk: u64| if opt > 0 && is_whole(opt, chunk) { opt } else { 0 };
     match &device.kind {
+        // bcache and the like: a disk by name, over others.
+        Kind::Disk if !device.slaves.is_empty() => Shape::Stacked,
         Kind::Disk | Kind::Partition { .. } | Kind::Loop { .. } => Shape::Drive,
         Kind::Md { level, chunk, disks, .. } => {
             let parity = match level.as_deref() {

@@ -34,7 +34,8 @@ impl Error {
     pub fn os(attempt: &'static str, place: &Path, source: impl Into<std::io::Error>) -> Error {
         let source = source.into();
         let advice = match source.kind() {
-            ErrorKind::PermissionDenied => "run as root, or for a block device be in the group disk",
+            ErrorKind::PermissionDenied if place.starts_with("/dev") => "run as root or be in the group disk",
+            ErrorKind::PermissionDenied => "run as root",
             ErrorKind::NotFound => "check the name",
             _ if source.raw_os_error() == Some(Errno::NOMEDIUM.raw_os_error()) => "insert a medium",
             _ => "",
@@ -73,5 +74,19 @@ impl std::error::Error for Error {
             Cause::Json(source) => Some(source),
             Cause::Not(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_with_what_to_do() {
+        let line = |place, errno| Error::os("open", Path::new(place), errno).to_string();
+        assert_eq!(line("/dev/sdb", Errno::ACCESS), "open /dev/sdb: permission denied: run as root or be in the group disk");
+        assert_eq!(line("a.img", Errno::PERM), "open a.img: permission denied: run as root");
+        assert!(line("/dev/sr0", Errno::NOMEDIUM).ends_with(": insert a medium"));
+        assert_eq!(line("a.img", Errno::IO), "open a.img: Input/output error (os error 5)");
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! # Limits
 //! Columns come and go between versions, and numbers are strings before util-linux 2.33: all are taken, and what is
-//! missing is not reported. Without `START` (before 2.37) a partition has only its own alignment. There is nothing on
+//! missing is not reported. Without `START` (before 2.38) a partition has only its own alignment. There is nothing on
 //! atomic writes, and nothing on md but its level: the chunk of a striped set is its `MIN-IO`.
 //!
 //! # Sources
-//! `lsblk(8)`; util-linux `misc-utils/lsblk.c`: `START` counts 512-byte sectors, everything else is bytes with `-b`.
+//! `lsblk(8)`; util-linux release notes 2.33, 2.38 and `misc-utils/lsblk.c`: `START` counts 512-byte sectors, everything else is bytes with `-b`.
 
 use crate::device::{self, Device, Kind, Signs};
 use crate::error::{Cause, Error};
