@@ -1,1 +1,306 @@
-//! x
+//! What a device says of its own boundaries, and how far that can be true.
+//!
+//! [`Limits`] are Linux's queue limits, from sysfs or from `lsblk`; [`nvme::Namespace`] is NVMe's Identify Namespace.
+//!
+//! # Topology
+//! | attribute | boundary | phase |
+//! |---|---|---|
+//! | `logical_block_size` | logical | 0 |
+//! | `physical_block_size` | physical | `alignment_offset` |
+//! | `minimum_io_size` above it | preferred, or the chunk of a striped set | `alignment_offset`, or 0 |
+//! | `optimal_io_size` | optimal, or the row of a striped set | `alignment_offset`, or 0 |
+//! | `chunk_sectors` of a drive that is not zoned | chunk: an I/O across it is split | 0 |
+//! | `atomic_write_unit_max_bytes` | atomic | 0 |
+//! | `discard_granularity` | discard | `discard_alignment` |
+//!
+//! A partition has its disk's limits: make the disk's topology and shift it. The partition's own `alignment_offset` says
+//! the same, but only modulo the larger of `physical_block_size` and `minimum_io_size`.
+//!
+//! # Limits
+//! What cannot be true is kept, untrusted, and a finding says why. Above all `optimal_io_size`: USB bridges give their
+//! largest transfer there, 65535 blocks, and 65535 is odd, so that every boundary but the first is off the grain. Newer
+//! kernels round it down to whole physical blocks, which does not make it true.
+//!
+//! # Sources
+//! Linux `Documentation/ABI/stable/sysfs-block`; `block/blk-settings.c` (`blk_stack_limits`, `queue_limit_alignment_offset`:
+//! the kernel keeps `alignment_offset` modulo `max(physical_block_size, io_min)`); `drivers/scsi/sd.c` (`alignment_offset` is
+//! the lowest aligned LBA, `discard_alignment` the first LBA of a whole unmap granule: both are phases).
+
+pub mod nvme;
+
+use crate::finding::{self, Finding, Severity};
+use crate::topology::{Fact, Grain, Source, Topology, Trust, Why, is_whole, round_down};
+
+/// The block size where none is reported or believed.
+const SECTOR: u64 = 512;
+
+/// A block device's queue limits, under sysfs's own names; 0 (or `None`) is "not reported".
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// What the sizes mean on this kind of device.
+    pub shape: Shape,
+    /// Bytes.
+    pub logical_block_size: u64,
+    /// Bytes.
+    pub physical_block_size: u64,
+    /// Bytes.
+    pub minimum_io_size: u64,
+    /// Bytes.
+    pub optimal_io_size: u64,
+    /// Bytes to the first physical boundary; −1: the members beneath have none in common.
+    pub alignment_offset: i64,
+    /// Bytes.
+    pub discard_granularity: u64,
+    /// Bytes to the first whole discard unit.
+    pub discard_alignment: u64,
+    /// Bytes; 0: the device does not discard, whatever its granularity.
+    pub discard_max_bytes: Option<u64>,
+    /// Sectors of 512 bytes.
+    pub chunk_sectors: u64,
+    /// Bytes.
+    pub atomic_write_unit_min_bytes: u64,
+    /// Bytes.
+    pub atomic_write_unit_max_bytes: u64,
+    /// Bytes.
+    pub atomic_write_boundary_bytes: u64,
+    /// A mask: memory for direct I/O lies on multiples of one more.
+    pub dma_alignment: Option<u64>,
+    /// KiB.
+    pub max_sectors_kb: Option<u64>,
+    /// Whether it is a disk that turns.
+    pub rotational: Option<bool>,
+    /// `none`, `host-aware` or `host-managed`.
+    pub zoned: Option<String>,
+}
+
+/// What `minimum_io_size` and `optimal_io_size` mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// A drive's own sizes.
+    #[default]
+    Drive,
+    /// A device over others that does not stripe (dm-crypt, a linear volume, md RAID1): it inherits their sizes, but the
+    /// kernel passes their phase on only modulo the larger of `physical_block_size` and `minimum_io_size`.
+    Stacked,
+    /// A striped set: its own chunk and row, from its byte 0.
+    Striped {
+        /// Bytes.
+        chunk: u64,
+        /// Bytes of data in one row; 0 if unknown.
+        row: u64,
+    },
+}
+
+impl Limits {
+    /// What a device of `length` bytes is by these limits, in its own addresses, and what in them cannot be true.
+    pub fn topology(&self, length: u64) -> (Topology, Vec<Finding>) {
+        let logical = self.logical_block_size;
+        // The kernel takes block sizes that are powers of two, from 512 bytes; 64 KiB is beyond any device in use.
+        let sane = logical == 0 || (logical.is_power_of_two() && (SECTOR..=64 << 10).contains(&logical));
+        let sector = if sane && logical > 0 { logical } else { SECTOR };
+        let mut told = Told::new(Source::Sysfs, sector, length);
+        let doubt = (!sane).then(|| "a block is a power of two from 512 to 65536 bytes".to_owned());
+        told.add(Claim { name: "logical_block_size", why: Why::Logical, size: logical, phase: Some(0) }, doubt);
+        self.add_physical(&mut told);
+        self.add_sizes(&mut told);
+        self.add_atomic(&mut told);
+        if self.discard_max_bytes != Some(0) {
+            let (size, phase) = (self.discard_granularity, Some(self.discard_alignment));
+            told.add_whole(Claim { name: "discard_granularity", why: Why::Discard, size, phase });
+        }
+        told.done()
+    }
+
+    fn add_physical(&self, told: &mut Told) {
+        let (size, sector) = (self.physical_block_size, told.sector());
+        let doubt = if size == 0 || size == sector {
+            None
+        } else if size < sector {
+            Some(format!("smaller than the logical block of {sector} bytes"))
+        } else if !size.is_power_of_two() {
+            Some("not a power of two".to_owned())
+        } else {
+            told.too_large(size)
+        };
+        told.physical = if doubt.is_none() && size > 0 { size } else { sector };
+        told.phase = self.phase(told);
+        told.add(Claim { name: "physical_block_size", why: Why::Physical, size, phase: told.phase }, doubt);
+    }
+
+    /// What `alignment_offset` is counted in.
+    fn granularity(&self, physical: u64) -> u64 {
+        self.minimum_io_size.max(physical)
+    }
+
+    /// The first physical boundary, if it is known.
+    fn phase(&self, told: &mut Told) -> Option<u64> {
+        let (granularity, offset) = (self.granularity(told.physical), self.alignment_offset);
+        let Ok(phase) = u64::try_from(offset) else {
+            let message = format!("alignment_offset is {offset}: what this stands on has no {granularity}-byte boundary in common");
+            let fix = "lay every member out from a multiple of the largest physical block among them";
+            told.findings.push(Finding::new(&finding::CLASH, Severity::Warning, 0, message).against(granularity, 0, None).fix(fix));
+            return None;
+        };
+        let doubt = if phase >= granularity && phase > 0 {
+            format!("not below the {granularity} bytes it is counted in")
+        } else if !is_whole(phase, told.sector()) {
+            format!("not a whole number of logical blocks of {} bytes", told.sector())
+        } else {
+            return Some(phase);
+        };
+        told.find(Severity::Warning, granularity, format!("alignment_offset is {phase}, which cannot be: {doubt}"));
+        None
+    }
+
+    /// Preferred and optimal sizes, chunk and row.
+    fn add_sizes(&self, told: &mut Told) {
+        let (min, opt, phase) = (self.minimum_io_size, self.optimal_io_size, told.phase);
+        let (chunk, row) = match self.shape {
+            Shape::Striped { chunk, row } => (chunk, row),
+            Shape::Drive | Shape::Stacked => (0, 0),
+        };
+        told.add_whole(Claim { name: "the chunk", why: Why::Chunk, size: chunk, phase: Some(0) });
+        told.add_whole(Claim { name: "the row", why: Why::FullStripe, size: row, phase: Some(0) });
+        if min > told.physical && min != chunk {
+            told.add_whole(Claim { name: "minimum_io_size", why: Why::Preferred, size: min, phase });
+        }
+        if opt > 0 && opt != row {
+            self.add_optimal(told, row);
+        }
+        // On a zoned device this is the zone; above others it is theirs, from an unknown phase.
+        if self.shape == Shape::Drive && self.zoned.as_deref().is_none_or(|z| z == "none") {
+            let size = self.chunk_sectors.saturating_mul(512);
+            told.add_whole(Claim { name: "chunk_sectors × 512", why: Why::Chunk, size, phase: Some(0) });
+        }
+    }
+
+    fn add_optimal(&self, told: &mut Told, row: u64) {
+        let (min, opt) = (self.minimum_io_size, self.optimal_io_size);
+        let claim = Claim { name: "optimal_io_size", why: Why::Optimal, size: opt, phase: told.phase };
+        let multiple_of = |unit: u64, what: &str| (unit > 0 && !is_whole(opt, unit)).then(|| format!("not a multiple of {what} {unit}"));
+        let doubt = told.doubt(opt).or_else(|| multiple_of(min, "minimum_io_size")).or_else(|| multiple_of(row, "the row of"));
+        let phase_known = self.shape != Shape::Stacked || is_whole(self.granularity(told.physical), opt);
+        if doubt.is_some() || phase_known {
+            told.add(claim, doubt);
+        } else {
+            let message = format!("optimal_io_size is {opt}: taken from what this stands on, and where it begins here is not known");
+            told.findings.push(Finding::new(&finding::BLIND, Severity::Note, 0, message).against(opt, 0, None));
+            told.add_fact(Claim { phase: None, ..claim }, Trust::Untrusted);
+        }
+    }
+
+    fn add_atomic(&self, told: &mut Told) {
+        let (min, max, boundary) = (self.atomic_write_unit_min_bytes, self.atomic_write_unit_max_bytes, self.atomic_write_boundary_bytes);
+        let doubt = if max < min {
+            Some(format!("smaller than atomic_write_unit_min_bytes {min}"))
+        } else if max > 0 && !max.is_power_of_two() {
+            Some("not a power of two".to_owned())
+        } else if boundary > 0 && !is_whole(boundary, max) {
+            Some(format!("does not divide atomic_write_boundary_bytes {boundary}"))
+        } else {
+            (!is_whole(max, told.sector())).then(|| format!("not a whole number of logical blocks of {} bytes", told.sector()))
+        };
+        told.add(Claim { name: "atomic_write_unit_max_bytes", why: Why::Atomic, size: max, phase: Some(0) }, doubt);
+    }
+}
+
+/// One size a device reports.
+#[derive(Clone, Copy)]
+struct Claim {
+    name: &'static str,
+    why: Why,
+    size: u64,
+    /// `None`: unknown, so the boundary is not to be judged by.
+    phase: Option<u64>,
+}
+
+/// The facts and findings of one device, as they are gathered.
+struct Told {
+    source: Source,
+    topology: Topology,
+    physical: u64,
+    phase: Option<u64>,
+    findings: Vec<Finding>,
+}
+
+impl Told {
+    fn new(source: Source, sector: u64, length: u64) -> Told {
+        Told { source, topology: Topology::new(sector, length), physical: sector, phase: Some(0), findings: Vec::new() }
+    }
+
+    fn sector(&self) -> u64 {
+        self.topology.sector
+    }
+
+    fn done(self) -> (Topology, Vec<Finding>) {
+        (self.topology, self.findings)
+    }
+
+    /// A claim that is a whole number of blocks, or doubted.
+    fn add_whole(&mut self, claim: Claim) {
+        self.add(claim, self.doubt(claim.size));
+    }
+
+    /// A claim, and why it cannot be true, if it cannot. A size of 0 claims nothing.
+    fn add(&mut self, claim: Claim, doubt: Option<String>) {
+        self.add_trusting(claim, doubt, Trust::Claimed);
+    }
+
+    /// As [`Told::add`], believed that far if not doubted.
+    fn add_trusting(&mut self, claim: Claim, doubt: Option<String>, trust: Trust) {
+        if claim.size == 0 {
+            return;
+        }
+        // Where every block is a boundary there is no phase to know.
+        let anywhere = is_whole(self.sector(), claim.size);
+        let believed = doubt.is_none() && (anywhere || claim.phase.is_some());
+        let claim = if anywhere { Claim { phase: Some(0), ..claim } } else { claim };
+        self.add_fact(claim, if believed { trust } else { Trust::Untrusted });
+        if let Some(doubt) = doubt {
+            // Only these two decide what everything else is judged by.
+            let severity = if matches!(claim.why, Why::Logical | Why::Physical) { Severity::Warning } else { Severity::Note };
+            self.find(severity, claim.size, format!("{} is {} bytes, which cannot be: {doubt}", claim.name, claim.size));
+        }
+    }
+
+    fn add_fact(&mut self, claim: Claim, trust: Trust) {
+        let grain = Grain::new(claim.size, claim.phase.unwrap_or(0));
+        self.topology.facts.extend(grain.map(|grain| Fact { grain, why: claim.why, source: self.source, trust }));
+    }
+
+    fn find(&mut self, severity: Severity, unit: u64, message: String) {
+        let fix = "nothing is judged by it; say what the disk is with --physical or --grain if you know";
+        self.findings.push(Finding::new(&finding::LIMITS, severity, 0, message).against(unit, 0, None).fix(fix));
+    }
+
+    /// Why a size other than a block's cannot be a boundary.
+    fn doubt(&self, size: u64) -> Option<String> {
+        let (sector, physical) = (self.sector(), self.physical);
+        if let Some(block) = largest_transfer(size, physical) {
+            Some(format!("65535 blocks of {block} bytes are the largest transfer, not a unit"))
+        } else if !is_whole(size, sector) {
+            Some(format!("not a whole number of logical blocks of {sector} bytes"))
+        } else if !is_whole(size, physical) {
+            Some(format!("not a whole number of physical blocks of {physical} bytes"))
+        } else {
+            self.too_large(size)
+        }
+    }
+
+    fn too_large(&self, size: u64) -> Option<String> {
+        let length = self.topology.length;
+        (length > 0 && size > length).then(|| format!("larger than the device, {length} bytes"))
+    }
+}
+
+/// The block of which `size` is 65535, or 65535 rounded down to whole physical blocks.
+fn largest_transfer(size: u64, physical: u64) -> Option<u64> {
+    (9..=16).map(|shift| 1 << shift).find(|block| {
+        let largest = 65535 * block;
+        size == largest || size == round_down(largest, physical)
+    })
+}
+
+#[cfg(test)]
+#[path = "limits/tests.rs"]
+mod tests;

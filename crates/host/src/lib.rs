@@ -1,1 +1,16 @@
-//! x
+//! Files, block devices, and what the host says of them. All I/O of the program is here; nothing here writes.
+//!
+//! [`sysfs::host`] lists this host's block devices, [`lsblk::parse`] another host's from what its `lsblk` printed, and
+//! [`nvme::parse`] what `nvme id-ns` printed. [`file::open`] opens one image or device as a store.
+
+#![forbid(unsafe_code)]
+
+pub mod device;
+pub mod error;
+pub mod file;
+pub mod lsblk;
+pub mod nvme;
+pub mod sysfs;
+
+pub use device::{Device, Kind};
+pub use error::Error;

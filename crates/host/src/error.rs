@@ -1,0 +1,92 @@
+//! What could not be done, in one line: what was attempted, where, what was found, what to do.
+
+use rustix::io::Errno;
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// An attempt that failed.
+#[derive(Debug)]
+pub struct Error {
+    /// What was attempted: "open".
+    pub attempt: &'static str,
+    /// Where.
+    pub place: String,
+    /// What was found.
+    pub source: Cause,
+    /// What to do; empty if nothing can be said.
+    pub advice: &'static str,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub enum Cause {
+    /// The operating system's answer.
+    Os(std::io::Error),
+    /// It is not the JSON it should be.
+    Json(serde_json::Error),
+    /// It is something else than it should be.
+    Not(String),
+}
+
+impl Error {
+    /// The operating system refused.
+    pub fn os(attempt: &'static str, place: &Path, source: impl Into<std::io::Error>) -> Error {
+        let source = source.into();
+        let advice = match source.kind() {
+            ErrorKind::PermissionDenied if place.starts_with("/dev") => "run as root or be in the group disk",
+            ErrorKind::PermissionDenied => "run as root",
+            ErrorKind::NotFound => "check the name",
+            _ if source.raw_os_error() == Some(Errno::NOMEDIUM.raw_os_error()) => "insert a medium",
+            _ => "",
+        };
+        Error { attempt, place: place.display().to_string(), source: Cause::Os(source), advice }
+    }
+
+    /// It is something else than it should be.
+    pub fn not(attempt: &'static str, place: &str, found: impl Into<String>, advice: &'static str) -> Error {
+        Error { attempt, place: place.to_owned(), source: Cause::Not(found.into()), advice }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Names come from the command line and may hold anything; an error is one line.
+        let place: String = self.place.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
+        write!(f, "{} {place}: ", self.attempt)?;
+        match &self.source {
+            Cause::Os(source) => match source.kind() {
+                ErrorKind::NotFound => f.write_str("no such file or device")?,
+                kind @ ErrorKind::PermissionDenied => write!(f, "{kind}")?,
+                _ => write!(f, "{source}")?,
+            },
+            Cause::Json(source) => write!(f, "{source}")?,
+            Cause::Not(found) => f.write_str(found)?,
+        }
+        if self.advice.is_empty() { Ok(()) } else { write!(f, ": {}", self.advice) }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.source {
+            Cause::Os(source) => Some(source),
+            Cause::Json(source) => Some(source),
+            Cause::Not(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_with_what_to_do() {
+        let line = |place, errno| Error::os("open", Path::new(place), errno).to_string();
+        assert_eq!(line("/dev/sdb", Errno::ACCESS), "open /dev/sdb: permission denied: run as root or be in the group disk");
+        assert_eq!(line("a.img", Errno::PERM), "open a.img: permission denied: run as root");
+        assert!(line("/dev/sr0", Errno::NOMEDIUM).ends_with(": insert a medium"));
+        assert_eq!(line("a.img", Errno::IO), "open a.img: Input/output error (os error 5)");
+    }
+}

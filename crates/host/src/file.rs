@@ -1,0 +1,131 @@
+//! One image file or block device, opened for reading.
+//!
+//! # Limits
+//! Opened read-only, never exclusively, and never written: not even its access time where that can be helped. Directories,
+//! pipes, sockets and character devices are refused before they are opened: opening some of them does something.
+
+use crate::device::Device;
+use crate::error::Error;
+use crate::sysfs;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatxFlags};
+use rustix::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use trueline_geom::error::Errno;
+use trueline_geom::store::Store;
+
+/// What [`open`] found.
+pub struct Opened {
+    /// Its bytes.
+    pub store: Medium,
+    /// The block device, if it is one that sysfs knows.
+    pub device: Option<Device>,
+    /// Whether it is a block device.
+    pub block: bool,
+    /// Logical sector of a block device in bytes, as the device itself says.
+    pub sector: Option<u64>,
+    /// Physical block of a block device in bytes, as the device itself says.
+    pub physical: Option<u64>,
+    /// What I/O on it is best done in.
+    pub io: Io,
+}
+
+/// What the kernel says of I/O on an open file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Io {
+    /// `st_blksize`: preferred bytes of a buffered I/O.
+    pub block: u64,
+    /// `stx_dio_mem_align`: memory for direct I/O lies on multiples of it; `None` if there is no direct I/O, or a kernel before 6.1.
+    pub dio_memory: Option<u32>,
+    /// `stx_dio_offset_align`: offset and length of direct I/O are multiples of it.
+    pub dio_offset: Option<u32>,
+}
+
+/// The bytes of an open file.
+#[derive(Debug)]
+pub struct Medium {
+    fd: OwnedFd,
+    length: u64,
+}
+
+/// Opens an image file or a block device.
+pub fn open(path: &Path) -> Result<Opened, Error> {
+    let failed = |e: io::Errno| Error::os("open", path, e);
+    let before = rustix::fs::stat(path).map_err(failed)?;
+    let block = is_block(&before, path)?;
+    let fd = read_only(path).map_err(failed)?;
+    let stat = rustix::fs::fstat(&fd).map_err(failed)?;
+    if (stat.st_dev, stat.st_ino) != (before.st_dev, before.st_ino) {
+        return Err(Error::not("open", &path.display().to_string(), "it was replaced at that moment", "try again"));
+    }
+    // Of a block device `st_size` is 0; its end is where one can seek to.
+    let length = rustix::fs::seek(&fd, SeekFrom::End(0)).map_err(|e| Error::os("find the size of", path, e))?;
+    let device = block.then(|| {
+        let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+        sysfs::device(Path::new("/sys"), Path::new("/proc/self/mountinfo"), major, minor)
+    });
+    let asked = |size: io::Result<u32>| size.ok().filter(|_| block).map(u64::from);
+    Ok(Opened {
+        device: device.flatten(),
+        block,
+        sector: asked(rustix::fs::ioctl_blksszget(&fd)),
+        physical: asked(rustix::fs::ioctl_blkpbszget(&fd)),
+        io: alignment(&fd, &stat),
+        store: Medium { fd, length },
+    })
+}
+
+/// Whether it is a block device; an error if it is neither that nor a file.
+fn is_block(stat: &Stat, path: &Path) -> Result<bool, Error> {
+    let found = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => return Ok(false),
+        FileType::BlockDevice => return Ok(true),
+        FileType::Directory => "a directory",
+        FileType::CharacterDevice => "a character device",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        FileType::Symlink | FileType::Unknown => "of an unknown kind",
+    };
+    let message = format!("it is {found}");
+    Err(Error::not("open", &path.display().to_string(), message, "name an image file or a block device"))
+}
+
+fn read_only(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+    // Only the owner of a file may leave its access time alone.
+    match io::retry_on_intr(|| rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty())) {
+        Err(io::Errno::PERM) => io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty())),
+        opened => opened,
+    }
+}
+
+fn alignment(fd: &OwnedFd, stat: &Stat) -> Io {
+    let block = u64::try_from(stat.st_blksize).unwrap_or_default();
+    let dio = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
+    let dio = dio.filter(|s| s.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && s.stx_dio_offset_align > 0);
+    Io { block, dio_memory: dio.map(|s| s.stx_dio_mem_align), dio_offset: dio.map(|s| s.stx_dio_offset_align) }
+}
+
+impl Store for Medium {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        let end = u64::try_from(buffer.len()).ok().and_then(|length| offset.checked_add(length));
+        if end.is_none_or(|end| end > self.length) {
+            return Err(Errno::Range);
+        }
+        let (mut done, mut at) = (0, offset);
+        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match io::retry_on_intr(|| io::pread(&self.fd, &mut *rest, at)) {
+                // Shorter than it was when it was opened.
+                Ok(0) => return Err(Errno::Range),
+                Ok(count) => (done, at) = (done + count, at + count as u64),
+                Err(io::Errno::NODEV | io::Errno::NXIO) => return Err(Errno::NoDevice),
+                Err(_) => return Err(Errno::Io),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,79 @@
+//! What `nvme id-ns -o json` printed.
+//!
+//! # Limits
+//! One document, an array of them, or several one after another, as a loop over drives prints them. Numbers may be strings;
+//! a field that is missing is 0, which claims nothing. The LBA formats are under `lbafs`, their data size `ds` (as
+//! nvme-cli names it) or `lbads` (as the specification does).
+//!
+//! # Sources
+//! nvme-cli `nvme-print-json.c`; the fields as in [`trueline_geom::limits::nvme`].
+
+use crate::error::{Cause, Error};
+use serde_json::Value;
+use trueline_geom::limits::nvme::Namespace;
+
+/// The namespaces in what `nvme id-ns -o json` printed, at least one. `place` names it in an error.
+pub fn parse(text: &str, place: &str) -> Result<Vec<Namespace>, Error> {
+    const ATTEMPT: &str = "read nvme id-ns from";
+    const ADVICE: &str = "save what nvme id-ns -o json prints";
+    let mut found = Vec::new();
+    for document in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
+        let document = document.map_err(|e| Error { attempt: ATTEMPT, place: place.to_owned(), source: Cause::Json(e), advice: ADVICE })?;
+        let list = if let Value::Array(list) = document { list } else { vec![document] };
+        for entry in &list {
+            found.push(namespace(entry).map_err(|why| Error::not(ATTEMPT, place, why, ADVICE))?);
+        }
+    }
+    if found.is_empty() { Err(Error::not(ATTEMPT, place, "no namespace", ADVICE)) } else { Ok(found) }
+}
+
+fn namespace(entry: &Value) -> Result<Namespace, String> {
+    let nsze = number(entry, "nsze").ok_or("no \"nsze\"")?;
+    let flbas = field::<u8>(entry, "flbas")?;
+    let index = Namespace::format(flbas);
+    let formats = entry.get("lbafs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let Some(format) = formats.get(index) else {
+        return Err(format!("flbas {flbas} selects format {index}, but \"lbafs\" has {}", formats.len()));
+    };
+    let lbads = if format.get("ds").is_some() { "ds" } else { "lbads" };
+    let namespace = Namespace {
+        nsze,
+        flbas,
+        nsfeat: field(entry, "nsfeat")?,
+        lbads: field(format, lbads)?,
+        ms: field(format, "ms")?,
+        npwg: field(entry, "npwg")?,
+        npwa: field(entry, "npwa")?,
+        npdg: field(entry, "npdg")?,
+        npda: field(entry, "npda")?,
+        nows: field(entry, "nows")?,
+        noiob: field(entry, "noiob")?,
+        nawun: field(entry, "nawun")?,
+        nawupf: field(entry, "nawupf")?,
+        nacwu: field(entry, "nacwu")?,
+        nabsn: field(entry, "nabsn")?,
+        nabo: field(entry, "nabo")?,
+        nabspf: field(entry, "nabspf")?,
+    };
+    match namespace.length() {
+        Some(_) => Ok(namespace),
+        None => Err(format!("{nsze} blocks of 2^{} bytes cannot be", namespace.lbads)),
+    }
+}
+
+fn number(entry: &Value, name: &str) -> Option<u64> {
+    match entry.get(name)? {
+        Value::Number(n) => n.as_u64(),
+        Value::String(s) => {
+            let s = s.trim();
+            s.strip_prefix("0x").map_or_else(|| s.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok())
+        }
+        _ => None,
+    }
+}
+
+/// A field that fits what the specification gives it; 0 if it is missing.
+fn field<T: TryFrom<u64>>(entry: &Value, name: &str) -> Result<T, String> {
+    let value = number(entry, name).unwrap_or_default();
+    T::try_from(value).map_err(|_| format!("\"{name}\" is {value}, more than the field holds"))
+}

@@ -1,0 +1,240 @@
+//! This host's block devices, from sysfs.
+//!
+//! # Limits
+//! Needs no root. An attribute that is missing (an older kernel), unreadable or odd is taken as not reported. Devices
+//! without a medium (an unused loop, an empty card reader) and hidden ones (the paths of a multipath NVMe drive) are left
+//! out. `size`, `start` and md's `offset` count 512-byte sectors whatever the logical block is.
+//!
+//! # Sources
+//! Linux `Documentation/ABI/stable/sysfs-block`, `Documentation/ABI/testing/sysfs-block-dm`, `Documentation/admin-guide/md.rst`,
+//! `drivers/block/loop.c`; `proc_pid_mountinfo(5)`.
+
+use crate::device::{self, Device, Kind, Member};
+use crate::error::Error;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use trueline_geom::limits::Limits;
+
+/// The unit of `size`, `start` and `offset`.
+const SECTOR: u64 = 512;
+/// sysfs gives a page at most.
+const ATTRIBUTE: u64 = 4096;
+/// The most of a mount table that is read.
+const MOUNTS: u64 = 16 << 20;
+
+/// This host's block devices, each partition after its disk.
+pub fn host() -> Result<Vec<Device>, Error> {
+    read(Path::new("/sys"), Path::new("/proc/self/mountinfo"))
+}
+
+/// The block devices of the sysfs tree at `root`, mounted as `mountinfo` says (if it can be read).
+pub fn read(root: &Path, mountinfo: &Path) -> Result<Vec<Device>, Error> {
+    let block = root.join("block");
+    fs::read_dir(&block).map_err(|e| Error::os("list the block devices in", &block, e))?;
+    let mut devices = Vec::new();
+    for name in names(&block) {
+        let dir = Attributes(block.join(&name));
+        if dir.number::<u8>("hidden") == Some(1) {
+            continue;
+        }
+        let Some(disk) = whole(&dir, &name) else { continue };
+        let parts = names(&dir.0).into_iter().filter_map(|part| partition(&Attributes(dir.0.join(&part)), &part, &disk));
+        let mut parts: Vec<Device> = parts.collect();
+        parts.sort_by_key(number);
+        devices.push(disk);
+        devices.append(&mut parts);
+    }
+    device::settle(&mut devices);
+    mount(&mut devices, mountinfo);
+    Ok(devices)
+}
+
+/// The device with this number, with its disk's limits if it is a partition; `None` if sysfs does not have it.
+pub fn device(root: &Path, mountinfo: &Path, major: u32, minor: u32) -> Option<Device> {
+    // Whether a device stripes is seen from its members, so all are read: some files each.
+    read(root, mountinfo).ok()?.into_iter().find(|d| (d.major, d.minor) == (major, minor))
+}
+
+/// A partition's number; `None` for any other device.
+fn number(device: &Device) -> Option<u32> {
+    if let Kind::Partition { number, .. } = device.kind { number } else { None }
+}
+
+/// A directory of one-line files.
+struct Attributes(PathBuf);
+
+impl Attributes {
+    fn text(&self, name: &str) -> Option<String> {
+        let mut text = Vec::new();
+        fs::File::open(self.0.join(name)).ok()?.take(ATTRIBUTE).read_to_end(&mut text).ok()?;
+        let text = String::from_utf8_lossy(&text).trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    }
+
+    fn number<T: FromStr>(&self, name: &str) -> Option<T> {
+        self.text(name)?.parse().ok()
+    }
+
+    /// Bytes, from a number of 512-byte sectors.
+    fn sectors(&self, name: &str) -> Option<u64> {
+        self.number::<u64>(name)?.checked_mul(SECTOR)
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.number::<u8>(name) == Some(1)
+    }
+
+    fn directory(&self, name: &str) -> Option<Attributes> {
+        let path = self.0.join(name);
+        path.is_dir().then_some(Attributes(path))
+    }
+}
+
+/// The names in a directory, in order; none if it cannot be read.
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|e| e.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// What disks and partitions have alike; `None` if it has no number or no medium.
+fn any(dir: &Attributes, name: &str) -> Option<Device> {
+    let number = dir.text("dev")?;
+    let (major, minor) = number.split_once(':')?;
+    let size = dir.sectors("size").filter(|&size| size > 0)?;
+    Some(Device {
+        name: name.to_owned(),
+        // A slash in a device's name is a bang in sysfs.
+        path: format!("/dev/{}", name.replace('!', "/")),
+        major: major.parse().ok()?,
+        minor: minor.parse().ok()?,
+        size,
+        alignment_offset: dir.number("alignment_offset"),
+        discard_alignment: dir.number("discard_alignment"),
+        read_only: dir.flag("ro"),
+        slaves: names(&dir.0.join("slaves")),
+        holders: names(&dir.0.join("holders")),
+        ..Device::default()
+    })
+}
+
+fn whole(dir: &Attributes, name: &str) -> Option<Device> {
+    let device = any(dir, name)?;
+    let mut limits = limits(&Attributes(dir.0.join("queue")));
+    limits.alignment_offset = device.alignment_offset.unwrap_or_default();
+    limits.discard_alignment = device.discard_alignment.unwrap_or_default();
+    let about = Attributes(dir.0.join("device"));
+    Some(Device {
+        kind: kind(dir),
+        limits,
+        removable: dir.flag("removable"),
+        model: about.text("model"),
+        vendor: about.text("vendor"),
+        revision: about.text("rev").or_else(|| about.text("firmware_rev")),
+        wwid: dir.text("wwid").or_else(|| about.text("wwid")),
+        nsid: dir.number("nsid"),
+        ..device
+    })
+}
+
+fn partition(dir: &Attributes, name: &str, disk: &Device) -> Option<Device> {
+    let number = Some(dir.number("partition")?);
+    let kind = Kind::Partition { parent: disk.name.clone(), number, start: dir.sectors("start"), whole: disk.size };
+    Some(Device { kind, limits: disk.limits.clone(), removable: disk.removable, ..any(dir, name)? })
+}
+
+fn limits(queue: &Attributes) -> Limits {
+    let bytes = |name| queue.number(name).unwrap_or_default();
+    Limits {
+        logical_block_size: bytes("logical_block_size"),
+        physical_block_size: bytes("physical_block_size"),
+        minimum_io_size: bytes("minimum_io_size"),
+        optimal_io_size: bytes("optimal_io_size"),
+        discard_granularity: bytes("discard_granularity"),
+        discard_max_bytes: queue.number("discard_max_bytes"),
+        chunk_sectors: bytes("chunk_sectors"),
+        atomic_write_unit_min_bytes: bytes("atomic_write_unit_min_bytes"),
+        atomic_write_unit_max_bytes: bytes("atomic_write_unit_max_bytes"),
+        atomic_write_boundary_bytes: bytes("atomic_write_boundary_bytes"),
+        dma_alignment: queue.number("dma_alignment"),
+        max_sectors_kb: queue.number("max_sectors_kb"),
+        rotational: queue.number::<u8>("rotational").map(|r| r != 0),
+        zoned: queue.text("zoned"),
+        ..Limits::default()
+    }
+}
+
+fn kind(dir: &Attributes) -> Kind {
+    if let Some(dm) = dir.directory("dm") {
+        return Kind::Dm { name: dm.text("name"), uuid: dm.text("uuid") };
+    }
+    if let Some(md) = dir.directory("md") {
+        return Kind::Md {
+            level: md.text("level"),
+            // 0: this level has none.
+            chunk: md.number("chunk_size").filter(|&chunk| chunk > 0),
+            // "3 (4)" while it grows.
+            disks: md.text("raid_disks").and_then(|n| n.split_whitespace().next()?.parse().ok()),
+            metadata: md.text("metadata_version"),
+            members: members(&md),
+        };
+    }
+    if let Some(file) = dir.directory("loop") {
+        return Kind::Loop {
+            backing_file: file.text("backing_file"),
+            offset: file.number("offset").unwrap_or_default(),
+            sizelimit: file.number("sizelimit").unwrap_or_default(),
+        };
+    }
+    Kind::Disk
+}
+
+/// `rd0`, `rd1`, ... are links to `dev-NAME`, where the member's data begin at `offset`.
+fn members(md: &Attributes) -> Vec<Member> {
+    let slots = names(&md.0).into_iter().filter_map(|name| Some((name.strip_prefix("rd")?.parse().ok()?, name)));
+    let mut members: Vec<Member> = slots
+        .map(|(slot, name)| {
+            let link = fs::read_link(md.0.join(&name)).ok();
+            let device = link.and_then(|l| Some(l.file_name()?.to_str()?.strip_prefix("dev-")?.to_owned()));
+            Member { slot, device, offset: Attributes(md.0.join(&name)).sectors("offset") }
+        })
+        .collect();
+    members.sort_by_key(|m| m.slot);
+    members
+}
+
+/// Adds mount points. A file system over several devices (Btrfs) has a number of its own: it is known by its source.
+fn mount(devices: &mut [Device], mountinfo: &Path) {
+    let mut text = Vec::new();
+    let _ = fs::File::open(mountinfo).and_then(|f| f.take(MOUNTS).read_to_end(&mut text));
+    for line in String::from_utf8_lossy(&text).lines() {
+        let mut fields = line.split(' ');
+        let (Some(number), Some(point)) = (fields.nth(2), fields.nth(1)) else { continue };
+        let source = fields.skip_while(|&f| f != "-").nth(2).map(unescape);
+        let found = devices.iter_mut().find(|d| {
+            let mapped = matches!(&d.kind, Kind::Dm { name: Some(name), .. } if source.as_deref() == Some(&format!("/dev/mapper/{name}")));
+            number == format!("{}:{}", d.major, d.minor) || (number.starts_with("0:") && (mapped || source.as_ref() == Some(&d.path)))
+        });
+        let point = unescape(point);
+        if let Some(device) = found.filter(|d| !d.mountpoints.contains(&point)) {
+            device.mountpoints.push(point);
+        }
+    }
+}
+
+/// Blank, tab, newline and backslash are written as three octal digits after a backslash.
+fn unescape(field: &str) -> String {
+    let mut pieces = field.split('\\');
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let code = piece.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match code {
+            Some(code) => text.extend(std::iter::once(char::from(code)).chain(piece[3..].chars())),
+            None => text.extend(std::iter::once('\\').chain(piece.chars())),
+        }
+    }
+    text
+}

@@ -1,0 +1,60 @@
+//! The host's sources against captured and hand-made input.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
+mod file;
+mod lsblk;
+mod nvme;
+mod sysfs;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use trueline_geom::topology::{Trust, Why};
+use trueline_host::Device;
+
+/// A fixture's text.
+fn fixture(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)).unwrap()
+}
+
+/// A directory that goes with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Scratch {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("trueline-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let dir = std::env::temp_dir().join(name);
+        fs::create_dir_all(&dir).unwrap();
+        Scratch(dir)
+    }
+
+    fn put(&self, path: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The device called `name`.
+fn find<'a>(devices: &'a [Device], name: &str) -> &'a Device {
+    devices.iter().find(|d| d.name == name).unwrap_or_else(|| panic!("no {name} in {:?}", names(devices)))
+}
+
+fn names(devices: &[Device]) -> Vec<&str> {
+    devices.iter().map(|d| d.name.as_str()).collect()
+}
+
+/// Size, phase and trust of a device's boundaries for `why`.
+fn of(device: &Device, why: Why) -> Vec<(u64, u64, Trust)> {
+    let (t, _) = device.topology();
+    t.facts.iter().filter(|f| f.why == why).map(|f| (f.grain.size(), f.grain.phase(), f.trust)).collect()
+}
