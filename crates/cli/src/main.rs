@@ -1,3 +1,4 @@
 //! The command `trueline`.
+mod out;
 mod report;
 fn main() {}
