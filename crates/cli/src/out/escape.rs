@@ -48,7 +48,7 @@ pub(crate) fn uri(text: &str) -> String {
         }
         None => {}
     }
-    out + &encode(text, b"/@,;+=")
+    out + &encode(text, b"/@,;+=&")
 }
 
 /// The schemes of a target, as the command line has them.

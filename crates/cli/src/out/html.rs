@@ -15,7 +15,7 @@ const STYLE: &str = "\
 *{box-sizing:border-box}body{margin:0 auto;max-width:1080px;padding:24px 20px 60px;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\
 h1{font-size:24px;margin:0 0 4px}h2{font-size:19px;margin:44px 0 8px;padding-top:12px;border-top:1px solid var(--line);overflow-wrap:anywhere}h3{font-size:15px;margin:22px 0 6px}h4{font-size:14px;margin:14px 0 4px}\
 p{margin:4px 0}a{color:inherit}.dim{color:var(--dim)}.aligned,.good{color:var(--good)}.misaligned,.error{color:var(--bad)}.unknown,.warning{color:var(--warn)}.note{color:var(--dim)}\
-.verdict{font-weight:600;white-space:nowrap}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:13.5px}\
+.verdict{font-weight:600;white-space:nowrap}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;min-width:660px;font-size:13.5px}\
 th{text-align:left;font-weight:600;color:var(--dim);border-bottom:2px solid var(--line)}td{border-bottom:1px solid var(--line);vertical-align:top}th,td{padding:5px 14px 5px 0}th:last-child,td:last-child{padding-right:0}\
 .num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.name{white-space:pre;font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:13px}.long{overflow-wrap:anywhere}\
 figure{margin:12px 0;border:1px solid var(--line);border-radius:6px;overflow-x:auto}figure svg{display:block;width:100%;min-width:720px;height:auto}\
@@ -49,7 +49,10 @@ fn write_summary(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let said: Vec<String> =
         all.iter().filter(|(n, _)| *n > 0).map(|(n, v)| format!("<span class=\"{0}\">{n} {0}</span>", words::verdict(*v))).collect();
     writeln!(out, "<p class=\"dim\">{}: {}</p>\n</header>", words::count(report.targets.len(), "target"), said.join(", "))?;
-    write!(out, "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">Target<th scope=\"col\">Verdict")?;
+    write!(
+        out,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Targets\"><table>\n<thead><tr><th scope=\"col\">Target<th scope=\"col\">Verdict"
+    )?;
     writeln!(out, "<th scope=\"col\">What does I/O<th scope=\"col\">Findings<th scope=\"col\">The worst</tr></thead>\n<tbody>")?;
     for (nth, t) in report.targets.iter().enumerate() {
         let worst = t.findings.first().map_or(String::new(), |f| {
@@ -80,7 +83,7 @@ fn write_target(nth: usize, t: &Target, fold: bool, out: &mut dyn io::Write) -> 
     if folded {
         writeln!(out, "<details><summary>{}</summary>", words::verdicts(t))?;
     }
-    writeln!(out, "<figure>")?;
+    writeln!(out, "<figure tabindex=\"0\">")?;
     svg::draw(t, false, out)?;
     writeln!(out, "</figure>")?;
     if !t.findings.is_empty() {
@@ -112,7 +115,10 @@ fn write_finding(f: &Finding, out: &mut dyn io::Write) -> io::Result<()> {
 }
 
 fn write_providers(t: &Target, out: &mut dyn io::Write) -> io::Result<()> {
-    writeln!(out, "<h3>Providers</h3>\n<div class=\"scroll\"><table>\n<thead><tr>")?;
+    writeln!(
+        out,
+        "<h3>Providers</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Providers\"><table>\n<thead><tr>"
+    )?;
     for (head, class) in [
         ("Provider", ""),
         ("Content", ""),
@@ -127,16 +133,16 @@ fn write_providers(t: &Target, out: &mut dyn io::Write) -> io::Result<()> {
     }
     writeln!(out, "</tr></thead>\n<tbody>")?;
     for (branch, id) in text::branches(&Stack::new(t), Style::default()) {
-        write_provider(&branch, &t.providers[id], out)?;
+        write_provider(&branch, t, &t.providers[id], out)?;
     }
     writeln!(out, "</tbody></table></div>")
 }
 
-fn write_provider(branch: &str, p: &Provider, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_provider(branch: &str, t: &Target, p: &Provider, out: &mut dyn io::Write) -> io::Result<()> {
     let verdict = if p.data_bearing { verdict(p.verdict) } else { "<span class=\"dim\">carries only</span>".into() };
     let grain = p.largest_grain.map_or(String::new(), size::human);
     let label = p.label.as_deref().map_or(String::new(), escape::plain);
-    write!(out, "<tr><td class=\"name\">{branch}{}<td>{}", escape::xml(&words::name(&p.provider)), escape::xml(&words::content(p)))?;
+    write!(out, "<tr><td class=\"name\">{branch}{}<td>{}", escape::xml(&words::name(&p.provider)), escape::xml(&words::content(t, p)))?;
     write!(out, "<td class=\"num\">{}<td class=\"num\">{}", words::start(p), words::lba(p).map_or(String::new(), |l| l.to_string()))?;
     write!(out, "<td class=\"num\" title=\"{} bytes\">{}<td class=\"num\">{grain}", p.length, size::human(p.length))?;
     writeln!(out, "<td>{verdict}<td class=\"long\">{}</tr>", escape::xml(&label))

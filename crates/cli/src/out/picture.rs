@@ -16,6 +16,9 @@ const WIDTH: usize = 100;
 /// Columns a piece is given at least: two ends and a mark.
 const LEAST: usize = 3;
 
+/// Columns a piece may have beyond its share where there is room, so that its name fits.
+const ROOM: usize = 10;
+
 /// Writes a picture of every target.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     for (nth, target) in report.targets.iter().enumerate() {
@@ -36,8 +39,11 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> i
 fn write_root(target: &Target, stack: &Stack<'_>, root: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let whole = &target.providers[root];
     let pieces = stack.pieces(root);
-    let ranges: Vec<Range> = pieces.iter().map(|p| Range { start: p.start, end: p.end, least: if p.leaf { LEAST } else { 1 } }).collect();
-    let scale = Scale::new(whole.length.max(1), &ranges, style.width.unwrap_or(WIDTH).max(20));
+    let width = style.width.unwrap_or(WIDTH).max(20);
+    let leaves = pieces.iter().filter(|p| p.leaf).count().max(1);
+    let room = (width / 2 / leaves).clamp(LEAST, ROOM);
+    let ranges: Vec<Range> = pieces.iter().map(|p| Range { start: p.start, end: p.end, least: if p.leaf { room } else { 1 } }).collect();
+    let scale = Scale::new(whole.length.max(1), &ranges, width);
     let rows = pieces.iter().filter_map(|p| p.row).max().unwrap_or(0);
     let mut nameless = Vec::new();
     for row in (0..=rows).rev() {
@@ -45,7 +51,7 @@ fn write_root(target: &Target, stack: &Stack<'_>, root: usize, out: &mut dyn io:
         for piece in pieces.iter().filter(|p| p.row == Some(row)) {
             let (from, to) = (scale.cell(piece.start), scale.cell(piece.end));
             let p = &target.providers[piece.provider];
-            let (line, named) = bar(p, to - from, style);
+            let (line, named) = bar(target, p, to - from, style);
             if !named {
                 nameless.push(piece);
             }
@@ -64,11 +70,11 @@ fn write_root(target: &Target, stack: &Stack<'_>, root: usize, out: &mut dyn io:
 }
 
 /// A piece as a measuring line with its name on it, and whether the name found room.
-fn bar(p: &Provider, width: usize, style: Style) -> (String, bool) {
+fn bar(target: &Target, p: &Provider, width: usize, style: Style) -> (String, bool) {
     let (open, dash, close) = (style.glyph("├", "|"), style.glyph("─", "-"), style.glyph("┤", "|"));
     let mark = if p.data_bearing && p.verdict != Verdict::Aligned { words::mark(p.verdict, style) } else { "" };
     let name = words::name(&p.provider);
-    let full = format!(" {mark}{name} {} {} ", words::content(p), size::human(p.length));
+    let full = format!(" {mark}{name} {} {} ", words::content(target, p), size::human(p.length));
     let short = format!("{mark}{name}");
     let fits = |s: &String| s.chars().count() + 2 <= width;
     match width {
@@ -90,11 +96,8 @@ fn write_legend(target: &Target, whole: &Provider, scale: &Scale, out: &mut dyn 
     let over = if whole.members.is_empty() { String::new() } else { format!("over {}; ", escape::plain(&whole.members.join(", "))) };
     let scaled = match scale.widened {
         0 => format!("to scale: a column is {}", size::human(whole.length / columns)),
-        n => format!(
-            "not to scale: {} drawn wider than {}",
-            words::count(n, "narrow stretch").replace("stretchs", "stretches"),
-            if n == 1 { "it is" } else { "they are" }
-        ),
+        1 => "to scale but for one narrow stretch, which is drawn wider".into(),
+        n => format!("to scale but for {n} narrow stretches, which are drawn wider"),
     };
     let verdict = if target.providers.len() == 1 { format!("; {}", words::verdict(whole.verdict)) } else { String::new() };
     writeln!(out, "{dim}{over}{scaled}{verdict}{dim:#}")
@@ -103,7 +106,7 @@ fn write_legend(target: &Target, whole: &Provider, scale: &Scale, out: &mut dyn 
 fn write_nameless(target: &Target, piece: &Piece, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let p = &target.providers[piece.provider];
     let mark = if p.data_bearing { words::mark(p.verdict, style) } else { "-" };
-    let (name, content, at) = (words::name(&p.provider), words::content(p), words::start(p));
+    let (name, content, at) = (words::name(&p.provider), words::content(target, p), words::start(p));
     writeln!(out, "  {mark} {name} {content}, {} at byte {at}", size::human(p.length))
 }
 
@@ -116,7 +119,7 @@ mod tests {
     fn a_disk_and_what_stands_on_it() {
         let report = samples::report(vec![samples::openbsd(), samples::gpt()]);
         let text = samples::text(|out| write(&report, out, Style { width: Some(78), ascii: false }));
-        assert_eq!(text, include_str!("../../tests/out/picture.txt"));
+        samples::golden("picture.txt", &text);
         let ascii = samples::text(|out| write(&report, out, Style { width: Some(78), ascii: true }));
         assert!(ascii.is_ascii());
     }

@@ -161,6 +161,15 @@ pub(crate) fn text(write: impl Fn(&mut dyn Write) -> std::io::Result<()>) -> Str
     String::from_utf8(out.into_inner()).unwrap()
 }
 
+/// Compares with the file of that name in `tests/out`; with `BLESS` set in the environment, writes it.
+pub(crate) fn golden(name: &str, text: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/out").join(name);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    assert_eq!(text, std::fs::read_to_string(&path).unwrap(), "{name}; BLESS=1 accepts it");
+}
+
 /// Writes every output to `OUT`, to be looked at.
 #[test]
 #[ignore = "writes files"]
@@ -179,6 +188,7 @@ fn look() {
         ("stripe.svg", Box::new(|o| svg::write(&all.targets[1], o))),
         ("gpt.svg", Box::new(|o| svg::write(&all.targets[2], o))),
         ("fat.svg", Box::new(|o| svg::write(&all.targets[3], o))),
+        ("all.svg", Box::new(|o| svg::write_all(&all, o))),
         ("check.html", Box::new(|o| html::write(&all, o))),
         ("check.json", Box::new(|o| json::write(&all, o))),
         ("check.jsonl", Box::new(|o| json::write_lines(&all, o))),

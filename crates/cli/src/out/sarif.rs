@@ -101,7 +101,9 @@ fn location(target: &Target, f: &Finding, provider: Option<&Provider>) -> Value 
 
 /// The disk a finding is on, of a target that may name several, or one provider of one.
 fn artifact<'a>(target: &'a Target, provider: Option<&Provider>) -> &'a str {
-    let whole = target.target.rsplit_once('#').map_or(target.target.as_str(), |(disks, _)| disks);
+    // `#` may be part of a file's name, too, if what follows names no provider.
+    let chosen = target.target.rsplit_once('#').filter(|(_, name)| target.providers.iter().any(|p| p.provider == *name));
+    let whole = chosen.map_or(target.target.as_str(), |(disks, _)| disks);
     let disks: Vec<&Provider> = target.providers.iter().filter(|p| p.class == "disk").collect();
     // A comma may be part of a name: it separates disks only if there are as many of these.
     let names: Vec<&str> = whole.split(',').collect();
@@ -126,7 +128,7 @@ mod tests {
         let place = |i: usize| results[i]["locations"][0]["physicalLocation"].clone();
         // On a set: no byte of the first disk.
         assert_eq!(place(0), json!({"artifactLocation": {"uri": "ada0.img"}}));
-        assert_eq!(place(2)["artifactLocation"]["uri"], "fat%20&%20co");
+        assert_eq!(place(2)["artifactLocation"]["uri"], "fat%20&%20co%231.img");
         assert_eq!(place(2)["region"]["byteOffset"], 5_243_392);
         let index = usize::try_from(results[2]["ruleIndex"].as_u64().unwrap()).unwrap();
         assert_eq!(log["runs"][0]["tool"]["driver"]["rules"][index]["id"], results[2]["ruleId"]);

@@ -101,7 +101,7 @@ mod tests {
         target.providers[p2].base -= 4096;
         let stack = Stack::new(&target);
         let rows: Vec<_> = stack.pieces(0).iter().map(|p| p.row.unwrap()).collect();
-        assert_eq!(rows, [0, 1, 2, 1]);
+        assert_eq!(rows, [0, 1, 2, 3]);
     }
 
     #[test]

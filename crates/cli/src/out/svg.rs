@@ -26,14 +26,14 @@ pub(super) const STYLE: &str = "\
 .tl .tl-warn{fill:#7a5600}.tl-bg{fill:#fff}\
 .tl-disk{fill:#e7ebf0;stroke:#8793a0}.tl-carrier{fill:#dce6f2;stroke:#7d93ad}\
 .tl-aligned{fill:#d3ecdf;stroke:#3b8f6a}.tl-misaligned{fill:#fbd9d6;stroke:#c5362c;stroke-width:2}.tl-unknown{fill:#f5e8c7;stroke:#a87b16;stroke-dasharray:5 3}\
-.tl-zoomline{fill:#eef1f5;stroke:none}.tl-chunk0{fill:#cfe0f5;stroke:#6d8fb8}.tl-chunk1{fill:#e6d8f2;stroke:#9477b3}.tl-chunk2{fill:#d5ead9;stroke:#71a07c}.tl-chunk3{fill:#f4e3cd;stroke:#b58d58}\
+.tl-zoomline{fill:#f1f4f7;stroke:#d5dce3}.tl-grid{stroke:#5b6875;stroke-dasharray:2 3}.tl-chunk0{fill:#cfe0f5;stroke:#6d8fb8}.tl-chunk1{fill:#e6d8f2;stroke:#9477b3}.tl-chunk2{fill:#d5ead9;stroke:#71a07c}.tl-chunk3{fill:#f4e3cd;stroke:#b58d58}\
 .tl-unit{fill:#e7ebf0;stroke:#8793a0}.tl-odd{fill:#f4f6f8}.tl-block{fill:#d3ecdf;stroke:#3b8f6a}.tl-cross{fill:#f7c1bc;stroke:#c5362c}\
 .tl-miss{fill:#c5362c}.tl-start{stroke:#c5362c;stroke-width:2}.tl-tick{stroke:#5b6875}\
 @media (prefers-color-scheme:dark){\
 .tl text{fill:#e3e8ed}.tl .tl-dim,.tl .tl-num{fill:#9aa8b5}.tl .tl-bad{fill:#ff8a80}.tl .tl-good{fill:#6fd3a4}.tl .tl-warn{fill:#e2b54a}.tl-bg{fill:#12171d}\
 .tl-disk{fill:#252e37;stroke:#5d6b78}.tl-carrier{fill:#22364b;stroke:#56779c}\
 .tl-aligned{fill:#1b4433;stroke:#4fae83}.tl-misaligned{fill:#5b2226;stroke:#ff6b62}.tl-unknown{fill:#463917;stroke:#cfa03a}\
-.tl-zoomline{fill:#1b222a}.tl-chunk0{fill:#26405f;stroke:#6d95c7}.tl-chunk1{fill:#432f56;stroke:#a585c7}.tl-chunk2{fill:#274530;stroke:#76ab83}.tl-chunk3{fill:#4f3c22;stroke:#c49a61}\
+.tl-zoomline{fill:#1b222a;stroke:#313c46}.tl-grid{stroke:#9aa8b5}.tl-chunk0{fill:#26405f;stroke:#6d95c7}.tl-chunk1{fill:#432f56;stroke:#a585c7}.tl-chunk2{fill:#274530;stroke:#76ab83}.tl-chunk3{fill:#4f3c22;stroke:#c49a61}\
 .tl-unit{fill:#252e37;stroke:#5d6b78}.tl-odd{fill:#1b222a}.tl-block{fill:#1b4433;stroke:#4fae83}.tl-cross{fill:#7a2a2a;stroke:#ff6b62}\
 .tl-miss{fill:#ff6b62}.tl-start{stroke:#ff6b62}.tl-tick{stroke:#9aa8b5}}";
 
@@ -52,7 +52,7 @@ impl Canvas {
 
     /// Text, cut to `room` pixels.
     pub(super) fn text(&mut self, x: u64, y: u64, class: &str, anchor: &str, room: u64, text: &str) {
-        let text = escape::xml(&fit(text, room, class.contains("tl-b")));
+        let text = escape::xml(&fit(text, room, class));
         if !text.is_empty() {
             self.put(format_args!(r#"<text x="{x}" y="{y}" class="{class}" text-anchor="{anchor}">{text}</text>"#));
         }
@@ -69,28 +69,40 @@ impl Canvas {
     }
 }
 
-/// Pixels that text is likely to take, on the safe side of the usual sans-serif faces.
-fn pixels(text: &str, bold: bool) -> u64 {
-    let each = |c: char| match c {
+/// Pixels that text of a class is likely to take, on the safe side of the usual sans-serif faces.
+fn pixels(text: &str, class: &str) -> u64 {
+    let wide: u64 = text.chars().map(pixels_of).sum();
+    // 12-pixel text is the measure; in tenths, what each class makes of it.
+    let tenths = match class {
+        c if c.contains("tl-h") => 14,
+        c if c.contains("tl-num") => 8,
+        c if c.contains("tl-dim") => 9,
+        c if c.contains("tl-b") => 11,
+        _ => 10,
+    };
+    wide * tenths / 10
+}
+
+fn pixels_of(c: char) -> u64 {
+    match c {
         'i' | 'l' | 'j' | '.' | ',' | ':' | ';' | '\'' | '|' | '(' | ')' | ' ' => 4,
         'm' | 'w' | 'M' | 'W' | '@' => 11,
         c if c.is_ascii_uppercase() => 9,
         c if c.is_ascii() => 7,
         _ => 12,
-    };
-    text.chars().map(|c| each(c) + u64::from(bold) / 2).sum()
+    }
 }
 
 /// `text` cut to `room` pixels; nothing if not even its beginning fits.
-fn fit(text: &str, room: u64, bold: bool) -> String {
-    if pixels(text, bold) <= room {
+fn fit(text: &str, room: u64, class: &str) -> String {
+    if pixels(text, class) <= room {
         return text.to_owned();
     }
-    let mut used = pixels("…", bold);
+    let mut used = pixels("…", class);
     let kept: String = text
         .chars()
         .take_while(|c| {
-            used += pixels(c.encode_utf8(&mut [0; 4]), bold);
+            used += pixels(c.encode_utf8(&mut [0; 4]), class);
             used <= room
         })
         .collect();
@@ -108,7 +120,7 @@ pub(crate) fn write_all(report: &Report, out: &mut dyn io::Write) -> io::Result<
     if let [target] = &report.targets[..] {
         return write(target, out);
     }
-    let drawings: Vec<(String, u64)> = report.targets.iter().map(body).collect();
+    let drawings: Vec<(String, u64)> = report.targets.iter().map(|t| body(t, true)).collect();
     let height: u64 = drawings.iter().map(|(_, h)| h).sum();
     writeln!(out, r#"<?xml version="1.0" encoding="UTF-8"?>"#)?;
     open(&words::count(report.targets.len(), "target"), height, true, out)?;
@@ -120,11 +132,11 @@ pub(crate) fn write_all(report: &Report, out: &mut dyn io::Write) -> io::Result<
     writeln!(out, "</svg>")
 }
 
-/// Writes the drawing as an element; `styled` where nothing around it brings [`STYLE`].
-pub(super) fn draw(target: &Target, styled: bool, out: &mut dyn io::Write) -> io::Result<()> {
-    let (body, height) = body(target);
+/// Writes the drawing as an element; `alone` where nothing around it brings [`STYLE`] and a heading.
+pub(super) fn draw(target: &Target, alone: bool, out: &mut dyn io::Write) -> io::Result<()> {
+    let (body, height) = body(target, alone);
     let name = format!("{}: {}: {}", target.target, words::verdict(target.verdict), words::verdicts(target));
-    open(&name, height, styled, out)?;
+    open(&name, height, alone, out)?;
     writeln!(out, "{body}</svg>")
 }
 
@@ -140,8 +152,21 @@ fn open(name: &str, height: u64, styled: bool, out: &mut dyn io::Write) -> io::R
 }
 
 /// The elements of a drawing, and its height.
-fn body(target: &Target) -> (String, u64) {
-    let mut c = Canvas { body: String::new(), y: 30 };
+fn body(target: &Target, headed: bool) -> (String, u64) {
+    let mut c = Canvas { body: String::new(), y: 16 };
+    if headed {
+        draw_heading(&mut c, target);
+    }
+    let stack = Stack::new(target);
+    for &root in stack.roots.iter().rev() {
+        draw_root(&mut c, target, &stack, root);
+    }
+    draw_zooms(&mut c, target);
+    (c.body, c.y + 6)
+}
+
+fn draw_heading(c: &mut Canvas, target: &Target) {
+    c.y = 30;
     let mark = words::mark(target.verdict, Style::default());
     let class = match target.verdict {
         Verdict::Aligned => "tl-h tl-good",
@@ -150,16 +175,9 @@ fn body(target: &Target) -> (String, u64) {
     };
     let inner = WIDTH - 2 * MARGIN;
     c.text(MARGIN, c.y, class, "start", 30, mark);
-    // The heading's letters are half as wide again as those `fit` knows.
-    c.text(MARGIN + 22, c.y, "tl-h", "start", inner / 2, &target.target);
+    c.text(MARGIN + 22, c.y, "tl-h", "start", inner * 2 / 3, &target.target);
     c.text(WIDTH - MARGIN, c.y, "tl-dim", "end", inner / 3, &words::verdicts(target));
     c.y += 18;
-    let stack = Stack::new(target);
-    for &root in stack.roots.iter().rev() {
-        draw_root(&mut c, target, &stack, root);
-    }
-    draw_zooms(&mut c, target);
-    (c.body, c.y + 6)
 }
 
 /// A disk or set: the layers on it, itself at the bottom, its addresses and grains.
@@ -180,11 +198,12 @@ fn draw_root(c: &mut Canvas, target: &Target, stack: &Stack<'_>, root: usize) {
     for piece in &pieces {
         if let Some(row) = piece.row.and_then(|r| u64::try_from(r).ok()) {
             let (left, right) = (x(piece.start), x(piece.end));
-            draw_piece(c, &target.providers[piece.provider], left, (right - left).max(1), c.y + (rows - row) * ROW, piece.leaf);
+            draw_piece(c, target, &target.providers[piece.provider], left, (right - left).max(1), c.y + (rows - row) * ROW, piece.leaf);
         }
     }
     c.y += (rows + 1) * ROW;
-    if scale.widened > 0 {
+    let strays = |p: &Piece| [p.start, p.end].into_iter().any(|byte| x(byte).abs_diff(to_scale(whole, byte)) > 6);
+    if pieces.iter().any(strays) {
         draw_true_scale(c, whole, &pieces, &x, target);
     }
     draw_axis(c, whole);
@@ -216,8 +235,8 @@ fn class_of(p: &Provider) -> &'static str {
     }
 }
 
-fn draw_piece(c: &mut Canvas, p: &Provider, x: u64, w: u64, y: u64, leaf: bool) {
-    let (name, content) = (words::name(&p.provider), words::content(p));
+fn draw_piece(c: &mut Canvas, target: &Target, p: &Provider, x: u64, w: u64, y: u64, leaf: bool) {
+    let (name, content) = (words::name(&p.provider), words::content(target, p));
     let sector = words::lba(p).map_or(String::new(), |lba| format!(" (LBA {lba})"));
     let verdict = if p.data_bearing { words::verdict(p.verdict) } else { "only carries what stands on it" };
     let label = p.label.as_ref().map_or(String::new(), |l| format!(", \"{}\"", escape::plain(l)));
@@ -233,7 +252,7 @@ fn draw_piece(c: &mut Canvas, p: &Provider, x: u64, w: u64, y: u64, leaf: bool) 
     let room = w.saturating_sub(10);
     let short = format!("{mark}{name}");
     // The two lines of a narrow piece: its name, and what is on it.
-    if pixels(&long, false) <= room || !leaf {
+    if pixels(&long, "") <= room || !leaf {
         c.text(x + 6, y + 19, "tl-ink", "start", room, &long);
     } else {
         c.text(x + 5, y + 13, "tl-ink tl-b", "start", room, &short);
@@ -241,10 +260,15 @@ fn draw_piece(c: &mut Canvas, p: &Provider, x: u64, w: u64, y: u64, leaf: bool) 
     }
 }
 
+/// Where a byte lies, strictly to scale.
+fn to_scale(whole: &Provider, byte: u64) -> u64 {
+    let inner = u128::from(WIDTH - 2 * MARGIN);
+    MARGIN + u64::try_from(u128::from(byte) * inner / u128::from(whole.length.max(1))).unwrap_or(0)
+}
+
 /// The same disk strictly to scale, with what was widened fanned out to its place above.
 fn draw_true_scale(c: &mut Canvas, whole: &Provider, pieces: &[Piece], x: &dyn Fn(u64) -> u64, target: &Target) {
-    let inner = u128::from(WIDTH - 2 * MARGIN);
-    let real = |byte: u64| MARGIN + u64::try_from(u128::from(byte) * inner / u128::from(whole.length.max(1))).unwrap_or(0);
+    let real = |byte: u64| to_scale(whole, byte);
     let (top, strip) = (c.y - 4, c.y + 22);
     let leaves: Vec<&Piece> = pieces.iter().filter(|p| p.leaf && target.providers[p.provider].parent.is_some()).collect();
     for p in &leaves {
@@ -275,7 +299,9 @@ fn draw_axis(c: &mut Canvas, whole: &Provider) {
         .iter()
         .map(|g| {
             let phase = if g.phase > 0 { format!(" from byte {}", g.phase) } else { String::new() };
-            format!("{} {}{phase} ({}, {})", g.why, size::human(g.size), g.source, g.trust)
+            // "assumed", once, where nobody said so.
+            let trust = if g.trust == g.source { String::new() } else { format!(", {}", g.trust) };
+            format!("{} {}{phase} ({}{trust})", g.why, size::human(g.size), g.source)
         })
         .collect();
     let over = if whole.members.is_empty() { String::new() } else { format!("over {}; ", whole.members.join(", ")) };

@@ -77,16 +77,19 @@ fn write_target(target: &Target, out: &mut dyn io::Write, style: Style) -> io::R
         left("LABEL"),
     ]];
     for (branch, id) in branches(&stack, style) {
-        rows.push(row(&branch, &target.providers[id], style));
+        rows.push(row(&branch, target, &target.providers[id], style));
     }
     columns::write(&rows, &[7, 3, 5], style.width, out)?;
+    if !target.findings.is_empty() {
+        writeln!(out)?;
+    }
     for finding in &target.findings {
         write_finding(finding, out, style)?;
     }
     Ok(())
 }
 
-fn row(branch: &str, p: &Provider, style: Style) -> Vec<Cell> {
+fn row(branch: &str, target: &Target, p: &Provider, style: Style) -> Vec<Cell> {
     let verdict = if p.data_bearing {
         Cell::left(format!("{} {}", words::mark(p.verdict, style), words::verdict(p.verdict))).colour(colour(p.verdict))
     } else {
@@ -94,7 +97,7 @@ fn row(branch: &str, p: &Provider, style: Style) -> Vec<Cell> {
     };
     vec![
         Cell::left(format!("{branch}{}", words::name(&p.provider))),
-        Cell::left(words::content(p)),
+        Cell::left(words::content(target, p)),
         Cell::right(words::start(p).to_string()),
         Cell::right(words::lba(p).map_or(String::new(), |lba| format!("({lba})"))),
         Cell::right(size::human(p.length)),
@@ -148,14 +151,14 @@ mod tests {
     fn one_target() {
         let report = samples::report(vec![samples::openbsd()]);
         let text = samples::text(|out| write(&report, out, Style::default()));
-        assert_eq!(text, include_str!("../../tests/out/openbsd.txt"));
+        samples::golden("openbsd.txt", &text);
     }
 
     #[test]
     fn an_aligned_target_among_many_has_one_line() {
         let report = samples::report(vec![samples::gpt(), samples::gpt(), samples::fat(), samples::gpt()]);
         let text = samples::text(|out| write(&report, out, Style { width: None, ascii: true }));
-        assert_eq!(text, include_str!("../../tests/out/several.txt"));
+        samples::golden("several.txt", &text);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::{Style, escape, size, words};
 use crate::report::{Provider, Range, Report, Target};
 use anstyle::Style as Colour;
 use std::io;
+use trueline_geom::topology::is_whole;
 
 /// Writes the trees for people.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
@@ -33,9 +34,9 @@ fn write_target(target: &Target, out: &mut dyn io::Write, style: Style) -> io::R
     let mut rows = vec![vec![
         left("PROVIDER"),
         right("START"),
+        right("(LBA)"),
         right("LENGTH"),
-        right("(LBA"),
-        right("SECTORS)"),
+        right("(SECTORS)"),
         right("SIZE"),
         left("TYPE"),
         left("CONTENT"),
@@ -53,7 +54,7 @@ fn write_target(target: &Target, out: &mut dyn io::Write, style: Style) -> io::R
             }
             Item::Provider(id) => id,
         };
-        rows.push(row(&branch, &target.providers[id]));
+        rows.push(row(&branch, target, &target.providers[id]));
         let items = items(target, &stack, id);
         let count = items.len();
         for (nth, item) in items.into_iter().enumerate().rev() {
@@ -63,7 +64,7 @@ fn write_target(target: &Target, out: &mut dyn io::Write, style: Style) -> io::R
             todo.push((format!("{under}{bar}"), format!("{under}{tee}"), item));
         }
     }
-    columns::write(&rows, &[9, 4, 3, 8, 2], style.width, out)
+    columns::write(&rows, &[9, 4, 2, 8, 3], style.width, out)
 }
 
 /// What stands on `id`, and the free space between, by start.
@@ -77,18 +78,17 @@ fn items<'a>(target: &'a Target, stack: &Stack<'_>, id: usize) -> Vec<Item<'a>> 
     items.into_iter().map(|(_, item)| item).collect()
 }
 
-fn row(branch: &str, p: &Provider) -> Vec<Cell> {
-    let (lba, sectors) = sectors(words::start(p), p.length, p);
+fn row(branch: &str, target: &Target, p: &Provider) -> Vec<Cell> {
     let over = if p.members.is_empty() { String::new() } else { format!(" over {}", p.members.join(", ")) };
     vec![
         Cell::left(format!("{branch}{}", words::name(&p.provider))),
         Cell::right(words::start(p).to_string()),
+        Cell::right(sectors(words::start(p), p)),
         Cell::right(p.length.to_string()),
-        Cell::right(lba),
-        Cell::right(sectors),
+        Cell::right(sectors(p.length, p)),
         Cell::right(size::human(p.length)),
         Cell::left(p.kind.as_deref().map_or(String::new(), escape::plain)),
-        Cell::left(format!("{}{}", words::content(p), escape::plain(&over))),
+        Cell::left(format!("{}{}", words::content(target, p), escape::plain(&over))),
         Cell::left(p.mountpoint.as_deref().map_or(String::new(), escape::plain)),
         Cell::left(p.label.as_deref().map_or(String::new(), escape::plain)),
     ]
@@ -96,28 +96,22 @@ fn row(branch: &str, p: &Provider) -> Vec<Cell> {
 
 fn free_row(branch: &str, on: &Provider, range: &Range, dim: Colour) -> Vec<Cell> {
     let start = words::start(on).saturating_add(range.start);
-    let (lba, sectors) = sectors(start, range.length, on);
     let right = |s: String| Cell::right(s).colour(dim);
     let mut row = vec![
-        Cell::left(format!("{branch}- free -")).colour(dim),
+        Cell::left(format!("{branch}(free)")).colour(dim),
         right(start.to_string()),
+        right(sectors(start, on)),
         right(range.length.to_string()),
-        right(lba),
-        right(sectors),
+        right(sectors(range.length, on)),
         right(size::human(range.length)),
     ];
     row.resize(10, Cell::default());
     row
 }
 
-/// Where and how long in sectors: `(63`, `2048)`; empty for what is not whole sectors.
-fn sectors(start: u64, length: u64, p: &Provider) -> (String, String) {
-    let whole = |n| trueline_geom::topology::is_whole(n, p.sector_size);
-    if whole(start) && whole(length) {
-        (format!("({}", start / p.sector_size), format!("{})", length / p.sector_size))
-    } else {
-        (String::new(), String::new())
-    }
+/// Bytes in sectors, `(63)`; empty for what is not whole sectors.
+fn sectors(bytes: u64, p: &Provider) -> String {
+    if is_whole(bytes, p.sector_size) { format!("({})", bytes / p.sector_size) } else { String::new() }
 }
 
 #[cfg(test)]
@@ -129,6 +123,6 @@ mod tests {
     fn free_space_stands_where_it_is() {
         let report = samples::report(vec![samples::gpt(), samples::stripe()]);
         let text = samples::text(|out| write(&report, out, Style::default()));
-        assert_eq!(text, include_str!("../../tests/out/tree.txt"));
+        samples::golden("tree.txt", &text);
     }
 }

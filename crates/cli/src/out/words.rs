@@ -9,14 +9,18 @@ pub(crate) fn name(provider: &str) -> String {
     if provider.is_empty() { "disk".into() } else { escape::plain(provider) }
 }
 
-/// What is on a provider, in a word or two: what was recognised, else the table on it, else what the table above says.
-pub(crate) fn content(p: &Provider) -> String {
+/// What is on a provider, in a word or two: what was recognised, else the table on it, else the set it is part of, else what
+/// the table above says.
+pub(crate) fn content(target: &Target, p: &Provider) -> String {
+    let set = || target.providers.iter().find(|set| set.members.contains(&p.provider));
     let text = if p.signs.len() > 1 {
         p.signs.join("+")
     } else if let Some(sign) = &p.sign {
         sign.clone()
     } else if let Some(table) = &p.table {
         format!("{} table", table.scheme)
+    } else if let Some(set) = set() {
+        format!("in {}", set.provider)
     } else if let Some(kind) = &p.kind {
         format!("({kind})")
     } else if !p.members.is_empty() {
@@ -65,7 +69,10 @@ pub(crate) fn cost(f: &Finding) -> Option<String> {
         s if s > 0.0 => Some(format!("{} of the I/Os in its own blocks cross a boundary", percent(s))),
         _ => None,
     };
-    let operations = (f.rmw_factor > 1.0).then(|| format!("{:.1} x the device operations", f.rmw_factor));
+    let operations = (f.rmw_factor > 1.0).then(|| {
+        let factor = format!("{:.2}", f.rmw_factor);
+        format!("{} x the device operations", factor.strip_suffix('0').unwrap_or(&factor))
+    });
     match (crossing, operations) {
         (Some(a), Some(b)) => Some(format!("{a}; {b}")),
         (a, b) => a.or(b),
@@ -115,7 +122,7 @@ mod tests {
         };
         assert_eq!(of(0.0, 1.0), None);
         assert_eq!(of(1.0, 4.0).unwrap(), "every I/O in its own blocks crosses a boundary; 4.0 x the device operations");
-        assert_eq!(of(0.125, 1.125).unwrap(), "12.5 % of the I/Os in its own blocks cross a boundary; 1.1 x the device operations");
+        assert_eq!(of(0.125, 1.125).unwrap(), "12.5 % of the I/Os in its own blocks cross a boundary; 1.12 x the device operations");
         assert_eq!(of(0.0, 2.0).unwrap(), "2.0 x the device operations");
         assert_eq!(of(0.0001, 1.0).unwrap(), "under 0.1 % of the I/Os in its own blocks cross a boundary");
     }

@@ -64,18 +64,30 @@ pub(super) fn draw(canvas: &mut Canvas, x: u64, y: u64, f: &Finding, p: Option<&
     if bearing {
         draw_blocks(canvas, &view, blocks, block);
     }
+    draw_grid(canvas, &view, blocks - 4, y + 60);
     draw_units(canvas, &view, y + 60, f);
     // From the boundary to the start, between the two rows: the miss itself.
     let (boundary, start) = (view.at(f.unit), view.at(view.start));
     canvas.rect(boundary, y + 50, (start - boundary).max(2), 6, "tl-miss", &format!("{} past the boundary", words::bytes(f.remainder)));
     canvas.line(start, blocks - 4, y + 84, "tl-start");
     let blocks_are = match known {
-        _ if !bearing => "only carries other slices: nothing does I/O from here".to_owned(),
-        Some(b) => format!("above: its blocks of {}; below: units of {}", size::human(b), size::human(f.unit)),
-        None => format!("above: writes of one unit, its own block size not being known; below: units of {}", size::human(f.unit)),
+        _ if !bearing => format!("byte {}; it only carries what stands on it: nothing does I/O from here", f.offset),
+        Some(b) => format!("byte {}; above its blocks of {}, below units of {}", f.offset, size::human(b), size::human(f.unit)),
+        None => format!(
+            "byte {}; above writes of one unit, its block size not being known, below the units of {}",
+            f.offset,
+            size::human(f.unit)
+        ),
     };
     canvas.text(x, y + 116, "tl-dim", "start", WIDTH, &words::cost(f).unwrap_or_default());
     canvas.text(x, y + 130, "tl-dim", "start", WIDTH, &blocks_are);
+}
+
+/// The boundaries, carried up through the blocks that lie across them.
+fn draw_grid(canvas: &mut Canvas, view: &View, top: u64, bottom: u64) {
+    for nth in 1..view.shown / view.unit {
+        canvas.line(view.at(nth * view.unit), top, bottom, "tl-grid");
+    }
 }
 
 /// The layer's own blocks, those that cross a boundary in red.
@@ -125,14 +137,10 @@ fn draw_units(canvas: &mut Canvas, view: &View, y: u64, f: &Finding) {
             let class = if gcd(nth, 2) == 2 { "tl-unit" } else { "tl-unit tl-odd" };
             canvas.rect(from, y, to - from, 20, class, &format!("unit of {} at byte {address}", words::bytes(view.unit)));
             // The boundary that counts always has its address.
-            if (nth + every - 1).is_multiple_of(every) && to - x_of(view) >= label / 2 {
+            if (nth + every - 1).is_multiple_of(every) && from + label <= view.x + WIDTH + 14 {
                 canvas.line(from, y, y + 26, "tl-tick");
                 canvas.text(from, y + 37, "tl-num", "start", WIDTH, &address.to_string());
             }
         }
     }
-}
-
-fn x_of(view: &View) -> u64 {
-    view.x
 }
