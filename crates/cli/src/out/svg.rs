@@ -198,7 +198,7 @@ fn draw_root(c: &mut Canvas, target: &Target, stack: &Stack<'_>, root: usize) {
     for piece in &pieces {
         if let Some(row) = piece.row.and_then(|r| u64::try_from(r).ok()) {
             let (left, right) = (x(piece.start), x(piece.end));
-            draw_piece(c, target, &target.providers[piece.provider], left, (right - left).max(1), c.y + (rows - row) * ROW, piece.leaf);
+            draw_piece(c, target, &target.providers[piece.provider], left, (right - left).max(1), c.y + (rows - row) * ROW);
         }
     }
     c.y += (rows + 1) * ROW;
@@ -235,7 +235,7 @@ fn class_of(p: &Provider) -> &'static str {
     }
 }
 
-fn draw_piece(c: &mut Canvas, target: &Target, p: &Provider, x: u64, w: u64, y: u64, leaf: bool) {
+fn draw_piece(c: &mut Canvas, target: &Target, p: &Provider, x: u64, w: u64, y: u64) {
     let (name, content) = (words::name(&p.provider), words::content(target, p));
     let sector = words::lba(p).map_or(String::new(), |lba| format!(" (LBA {lba})"));
     let verdict = if p.data_bearing { words::verdict(p.verdict) } else { "only carries what stands on it" };
@@ -251,10 +251,11 @@ fn draw_piece(c: &mut Canvas, target: &Target, p: &Provider, x: u64, w: u64, y: 
     let long = format!("{mark}{name} {content}{label}, {}", size::human(p.length));
     let room = w.saturating_sub(10);
     let short = format!("{mark}{name}");
-    // The two lines of a narrow piece: its name, and what is on it.
-    if pixels(&long, "") <= room || !leaf {
-        c.text(x + 6, y + 19, "tl-ink", "start", room, &long);
+    let medium = format!("{mark}{name} {content}, {}", size::human(p.length));
+    if let Some(line) = [long, medium].into_iter().find(|line| pixels(line, "") <= room) {
+        c.text(x + 6, y + 19, "tl-ink", "start", room, &line);
     } else {
+        // The two lines of a narrow piece: its name, and what is on it.
         c.text(x + 5, y + 13, "tl-ink tl-b", "start", room, &short);
         c.text(x + 5, y + 25, "tl-dim", "start", room, &content);
     }
