@@ -1,6 +1,7 @@
 //! The command `trueline`: the only crate that prints.
 
 mod command;
+mod host;
 mod options;
 mod out;
 mod report;

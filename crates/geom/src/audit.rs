@@ -202,10 +202,6 @@ fn off_start(graph: &Graph, id: Id, fact: &Fact, also: &[Fact]) -> Finding {
     let data_area = p.is_data_area();
     let (rule, what) = if data_area { (&finding::DATA, format!("{} data area", p.class)) } else { (&finding::START, subject(p)) };
     let mut message = format!("{what} starts at {}, {remainder} bytes past a {}", place(p.base(), p.topology.sector), name_of(fact));
-    if let Some(c) = cost {
-        let share = format!("{:.0} % of {block}-byte I/Os touch one unit more", 100.0 * c.straddle);
-        message.push_str(&format!(": {share}, a write costs {:.2} times the device operations", c.rmw_factor));
-    }
     // A boundary whose class lies inside the one already missed is missed with it.
     let implied = |f: &Fact| f.grain.intersect(fact.grain).is_some_and(|both| both == f.grain);
     for other in also.iter().filter(|f| !implied(f)) {

@@ -1,8 +1,9 @@
 //! `check`: what stands on what, whether it is on its grain, what it costs, what to do.
 
 use crate::Failure;
+use crate::host;
 use crate::options::{Check, Output};
-use crate::out;
+use crate::out::{self, Style};
 use crate::report::{Finding, Report, Target, Verdict};
 use crate::survey::survey;
 use crate::target::{Said, open};
@@ -20,7 +21,13 @@ const MANY: usize = 32;
 
 pub fn run(args: &Check) -> Result<ExitCode, Failure> {
     let said = Said::new(&args.disk)?;
-    let (targets, failures) = survey_all(&args.targets, &said);
+    let (targets, failures) = if !args.from.is_empty() {
+        host::from_files(&args.from, &said)?
+    } else if args.targets.is_empty() {
+        (host::this_host(&said)?, Vec::new())
+    } else {
+        survey_all(&args.targets, &said)
+    };
     for failure in &failures {
         anstream::eprintln!("trueline: {failure}");
     }
@@ -110,7 +117,7 @@ pub fn print(report: &Report, output: &Output) -> Result<(), Failure> {
     } else if output.prometheus {
         out::prometheus::write(report, &mut stdout)?;
     } else {
-        out::text::write(report, &mut stdout)?;
+        out::text::write(report, &mut stdout, Style::of_stdout())?;
     }
     stdout.flush()?;
     Ok(())

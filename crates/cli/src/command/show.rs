@@ -3,7 +3,7 @@
 use super::check::write_file;
 use crate::Failure;
 use crate::options::Show;
-use crate::out;
+use crate::out::{self, Style};
 use crate::report::Report;
 use crate::survey::survey;
 use crate::target::{Said, open};
@@ -19,16 +19,16 @@ pub fn run(args: &Show) -> Result<ExitCode, Failure> {
     }
     let report = Report::new("trueline/show/1", targets);
     if let Some(path) = &args.svg {
-        write_file(path, |file| out::svg::write(&report, file))?;
+        write_file(path, |file| out::svg::write_all(&report, file))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.json {
         out::json::write(&report, &mut stdout)?;
     } else if args.picture {
-        out::picture::write(&report, &mut stdout)?;
+        out::picture::write(&report, &mut stdout, Style::of_stdout())?;
     } else {
-        out::tree::write(&report, &mut stdout)?;
+        out::tree::write(&report, &mut stdout, Style::of_stdout())?;
     }
     stdout.flush()?;
     Ok(ExitCode::SUCCESS)

@@ -1,0 +1,62 @@
+//! Everything `check` and `show` print: each file turns a [`crate::report::Report`] into one form.
+//!
+//! | file | form |
+//! |---|---|
+//! | `text.rs` | `check`'s text for people |
+//! | `tree.rs` | `show`'s text: what stands on what, with free space |
+//! | `picture.rs` | the medium to scale, on a terminal |
+//! | `svg.rs`, `zoom.rs` | the same as a drawing, with the grains around every start that misses |
+//! | `html.rs`, `markdown.rs` | one self-contained page |
+//! | `json.rs`, `sarif.rs`, `prometheus.rs` | for programs |
+//!
+//! The others are what these share: `stack.rs` puts providers in order, `scale.rs` puts bytes on a line, `columns.rs`
+//! aligns cells, `words.rs`, `size.rs` and `escape.rs` say and spell things.
+//!
+//! But for [`Style::of_stdout`], nothing here reads anything but the report: the same report gives the same bytes. Text is written with colour, which the
+//! caller's stream keeps or strips; labels come from hostile disks, so every string is escaped where it is written.
+
+pub(crate) mod columns;
+pub(crate) mod escape;
+pub(crate) mod html;
+pub(crate) mod json;
+pub(crate) mod markdown;
+pub(crate) mod picture;
+pub(crate) mod prometheus;
+pub(crate) mod sarif;
+pub(crate) mod scale;
+pub(crate) mod size;
+pub(crate) mod stack;
+pub(crate) mod svg;
+pub(crate) mod text;
+pub(crate) mod tree;
+pub(crate) mod words;
+pub(crate) mod zoom;
+
+#[cfg(test)]
+mod samples;
+
+/// What a terminal can show.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Style {
+    /// Its width in columns; `None` when it is not a terminal: lines are then as long as they are.
+    pub width: Option<usize>,
+    /// Whether to keep to ASCII.
+    pub ascii: bool,
+}
+
+impl Style {
+    /// What standard output can show.
+    pub(crate) fn of_stdout() -> Style {
+        let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
+        let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default().to_ascii_uppercase();
+        // Files and pipes get what their readers can be expected to show today.
+        let ascii = width.is_some() && !(locale.contains("UTF-8") || locale.contains("UTF8"));
+        Style { width, ascii }
+    }
+
+    /// One glyph or its ASCII stand-in.
+    pub(crate) fn glyph(self, unicode: &'static str, ascii: &'static str) -> &'static str {
+        if self.ascii { ascii } else { unicode }
+    }
+}

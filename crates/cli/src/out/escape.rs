@@ -1,0 +1,95 @@
+//! Strings from disks and people, made harmless where they are written.
+
+/// For a terminal and a log line: control characters, and those that turn the line's direction, are spelt out.
+pub(crate) fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() || turns(c) { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
+}
+
+/// For XML and HTML, as content or between double quotes; what neither can hold is spelt out.
+pub(crate) fn xml(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' => out.push('\n'),
+            c if c.is_control() || turns(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.extend(c.escape_default()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// For a label value of the Prometheus text format: backslash, quote and newline.
+pub(crate) fn label(text: &str) -> String {
+    text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
+}
+
+/// A path or URI of a target as a valid URI reference (RFC 3986): whatever it cannot hold is percent-encoded.
+pub(crate) fn uri(text: &str) -> String {
+    let mut out = String::new();
+    // An absolute path is a file URI; a scheme of the command line (`nbd://`, `md:`) stays; the rest is relative.
+    let scheme = text.find(':').filter(|&at| text[..at].starts_with(|c: char| c.is_ascii_alphabetic()));
+    let scheme = scheme.filter(|&at| text[..at].chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)));
+    match scheme {
+        _ if text.starts_with('/') => out.push_str("file://"),
+        // A colon in the first segment of a relative path reads as a scheme, and is encoded below.
+        Some(at) if !known_scheme(&text[..at]) => {}
+        Some(at) => {
+            out.push_str(&text[..=at]);
+            return out + &encode(&text[at + 1..], b"/:@[]?=&,;+");
+        }
+        None => {}
+    }
+    out + &encode(text, b"/@,;+=&")
+}
+
+/// The schemes of a target, as the command line has them.
+fn known_scheme(scheme: &str) -> bool {
+    matches!(scheme, "md" | "zero" | "drive" | "nbd" | "nbd+unix" | "s3" | "gs" | "az" | "http" | "https" | "file")
+}
+
+fn encode(text: &str, keep: &[u8]) -> String {
+    let mut out = String::new();
+    for b in text.bytes() {
+        if b.is_ascii_alphanumeric() || b"-._~".contains(&b) || keep.contains(&b) {
+            out.push(char::from(b));
+        } else {
+            out.push_str(&format!("%{b:02X}"));
+        }
+    }
+    out
+}
+
+/// The characters that reorder or hide what stands around them.
+fn turns(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_strings() {
+        assert_eq!(plain("a\x1b[31mb\u{202e}c\n"), r"a\u{1b}[31mb\u{202e}c\n");
+        assert_eq!(xml("<a b=\"'&\0"), r"&lt;a b=&quot;&#39;&amp;\u{0}");
+        assert_eq!(label("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+    }
+
+    #[test]
+    fn uris() {
+        assert_eq!(uri("/dev/sda"), "file:///dev/sda");
+        assert_eq!(uri("my disk#1%é.img"), "my%20disk%231%25%C3%A9.img");
+        assert_eq!(uri("a:b.img"), "a%3Ab.img");
+        assert_eq!(uri("nbd://host:10809/x y"), "nbd://host:10809/x%20y");
+        assert_eq!(uri("md:1g"), "md:1g");
+    }
+}

@@ -1,0 +1,47 @@
+//! `--json`: the report as one document, and `--jsonl`: each target as a document on a line of its own.
+
+use crate::report::{Report, Target};
+use serde::Serialize;
+use std::io;
+
+/// A line of `--jsonl`: a target, saying what it is.
+#[derive(Serialize)]
+struct Line<'a> {
+    format: &'static str,
+    #[serde(flatten)]
+    target: &'a Target,
+}
+
+/// Writes the report as one document.
+pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, report)?;
+    writeln!(out)
+}
+
+/// Writes every target as one line.
+pub(crate) fn write_lines(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    for target in &report.targets {
+        serde_json::to_writer(&mut *out, &Line { format: report.format, target })?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::out::samples;
+
+    #[test]
+    fn a_line_is_a_target_with_its_format() {
+        let report = samples::report(vec![samples::gpt(), samples::openbsd()]);
+        let text = samples::text(|out| write_lines(&report, out));
+        let lines: Vec<serde_json::Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        let whole: serde_json::Value = serde_json::from_str(&samples::text(|out| write(&report, out))).unwrap();
+        for (i, line) in lines.iter().enumerate() {
+            assert_eq!(line["format"], "trueline/check/1");
+            assert_eq!(line["providers"], whole["targets"][i]["providers"]);
+        }
+        assert_eq!(lines.len(), 2);
+    }
+}

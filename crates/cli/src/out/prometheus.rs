@@ -1,0 +1,142 @@
+//! `--prometheus`: the text exposition format, for node_exporter's textfile collector or a scrape.
+//!
+//! One series per label set, even where a hostile disk offers two providers of one name: the first speaks.
+//!
+//! # Sources
+//! Prometheus, "Exposition formats" (text format 0.0.4) and "Metric and label naming".
+
+use super::{escape, words};
+use crate::report::{Finding, Provider, Report, Target, Verdict};
+use std::collections::BTreeSet;
+use std::io;
+
+/// A metric: name, help, and the labels and value of every series.
+struct Metric<'a> {
+    name: &'static str,
+    help: &'static str,
+    series: Vec<(Labels<'a>, String)>,
+}
+
+type Labels<'a> = Vec<(&'static str, &'a str)>;
+
+/// Writes every metric.
+pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    target_verdicts(report).write(out)?;
+    target_findings(report).write(out)?;
+    aligned(report).write(out)?;
+    for (name, help, value) in PROVIDER {
+        let series = report.targets.iter().flat_map(|t| {
+            t.providers
+                .iter()
+                .filter_map(move |p| Some((vec![("target", t.target.as_str()), ("provider", p.provider.as_str())], value(p)?.to_string())))
+        });
+        Metric { name, help, series: series.collect() }.write(out)?;
+    }
+    // Numbers as label values have to outlive the metrics.
+    let findings: Vec<(&Target, &Finding, [String; 2])> =
+        report.targets.iter().flat_map(|t| t.findings.iter().map(move |f| (t, f, [f.offset, f.unit].map(|n| n.to_string())))).collect();
+    for (name, help, value) in FINDING {
+        let series = findings.iter().map(|(t, f, [offset, unit])| {
+            let labels: Labels<'_> = vec![
+                ("target", &t.target),
+                ("provider", &f.provider),
+                ("rule", f.rule),
+                ("severity", f.severity),
+                ("offset", offset),
+                ("unit", unit),
+            ];
+            (labels, value(f))
+        });
+        Metric { name, help, series: series.collect() }.write(out)?;
+    }
+    Ok(())
+}
+
+type OfProvider = (&'static str, &'static str, fn(&Provider) -> Option<u64>);
+
+const PROVIDER: [OfProvider; 4] = [
+    ("trueline_provider_start_bytes", "First byte of the provider on the medium; absent where it has no single place.", |p| p.start),
+    ("trueline_provider_size_bytes", "Length of the provider.", |p| Some(p.length)),
+    ("trueline_provider_stripe_size_bytes", "GEOM stripesize of the provider; 0 if unknown.", |p| Some(p.stripe_size)),
+    ("trueline_provider_stripe_offset_bytes", "GEOM stripeoffset of the provider: bytes from the last boundary to its start.", |p| {
+        Some(p.stripe_offset)
+    }),
+];
+
+type OfFinding = (&'static str, &'static str, fn(&Finding) -> String);
+
+const FINDING: [OfFinding; 3] = [
+    (
+        "trueline_finding_rmw_factor",
+        "Device operations per write relative to the same write on the grain; 1 where nothing is measured.",
+        |f| f.rmw_factor.to_string(),
+    ),
+    ("trueline_finding_straddle_ratio", "Share of naturally aligned I/Os that cross a boundary of the unit.", |f| f.straddle.to_string()),
+    ("trueline_finding_remainder_bytes", "Bytes past the last boundary of the unit.", |f| f.remainder.to_string()),
+];
+
+fn target_verdicts(report: &Report) -> Metric<'_> {
+    let all = [Verdict::Aligned, Verdict::Misaligned, Verdict::Unknown];
+    let series = report.targets.iter().flat_map(|t| {
+        all.map(|v| (vec![("target", t.target.as_str()), ("verdict", words::verdict(v))], u8::from(t.verdict == v).to_string()))
+    });
+    let help = "Verdict on the target: 1 for the one it has, 0 for the others.";
+    Metric { name: "trueline_target_verdict", help, series: series.collect() }
+}
+
+fn target_findings(report: &Report) -> Metric<'_> {
+    let of = |t: &Target, s| t.findings.iter().filter(|f| f.severity == s).count().to_string();
+    let series = report
+        .targets
+        .iter()
+        .flat_map(|t| ["error", "warning", "note"].map(|s| (vec![("target", t.target.as_str()), ("severity", s)], of(t, s))));
+    Metric { name: "trueline_target_findings", help: "Findings on the target, by severity.", series: series.collect() }
+}
+
+fn aligned(report: &Report) -> Metric<'_> {
+    let judged = |p: &&Provider| p.data_bearing && p.verdict != Verdict::Unknown;
+    let series = report.targets.iter().flat_map(|t| {
+        t.providers.iter().filter(judged).map(move |p| {
+            let labels = vec![("target", t.target.as_str()), ("provider", p.provider.as_str()), ("sign", p.sign.as_deref().unwrap_or(""))];
+            (labels, u8::from(p.verdict == Verdict::Aligned).to_string())
+        })
+    });
+    let help = "Whether a provider from which something does I/O is on every grain that counts; absent if that is not known.";
+    Metric { name: "trueline_provider_aligned", help, series: series.collect() }
+}
+
+impl Metric<'_> {
+    fn write(self, out: &mut dyn io::Write) -> io::Result<()> {
+        let name = self.name;
+        writeln!(out, "# HELP {name} {}\n# TYPE {name} gauge", self.help)?;
+        let mut seen = BTreeSet::new();
+        for (labels, value) in self.series {
+            let labels: Vec<String> = labels.iter().map(|(k, v)| format!("{k}=\"{}\"", escape::label(v))).collect();
+            let labels = labels.join(",");
+            if !seen.contains(&labels) {
+                writeln!(out, "{name}{{{labels}}} {value}")?;
+                seen.insert(labels);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::out::samples;
+
+    #[test]
+    fn series_are_unique_and_escaped() {
+        let mut report = samples::report(vec![samples::openbsd(), samples::openbsd(), samples::stripe()]);
+        report.targets[2].target = "a\"b\\c\nd".into();
+        let text = samples::text(|out| write(&report, out));
+        let series: Vec<&str> = text.lines().filter(|l| !l.starts_with('#')).map(|l| l.rsplit_once(' ').unwrap().0).collect();
+        assert_eq!(series.len(), series.iter().collect::<BTreeSet<_>>().len());
+        assert!(text.contains(r#"trueline_target_verdict{target="a\"b\\c\nd",verdict="misaligned"} 1"#), "{text}");
+        assert!(text.contains(
+            "trueline_finding_rmw_factor{target=\"openbsd.img\",provider=\"s4b\",rule=\"TL0001\",severity=\"error\",offset=\"1073774080\",unit=\"4096\"} 4\n"
+        ));
+    }
+}

@@ -1,0 +1,201 @@
+//! Reports made by hand, for the tests of every output.
+
+use crate::report::{Finding, Grain, Provider, Range, Report, Table, Target, Verdict};
+use std::io::Write;
+use trueline_geom::topology::{Grain as At, largest_grain};
+
+const SECTOR: u64 = 512;
+
+/// A provider of `length` bytes at `start` on a disk with 4096-byte physical sectors.
+fn provider(name: &str, parent: Option<&str>, class: &'static str, start: u64, length: u64) -> Provider {
+    let physical = At::new(4096, 0).unwrap().shift(start);
+    let grain = |at: At, why, source| Grain { size: at.size(), phase: at.phase(), why, source, trust: "assumed" };
+    Provider {
+        provider: name.into(),
+        parent: parent.map(str::to_owned),
+        class,
+        sign: None,
+        start: Some(start),
+        length,
+        sector_size: SECTOR,
+        stripe_size: 4096,
+        stripe_offset: physical.remainder(0),
+        grains: vec![grain(At::new(SECTOR, 0).unwrap(), "logical", "image"), grain(physical, "physical", "assumed")],
+        largest_grain: largest_grain(start),
+        verdict: Verdict::Aligned,
+        data_bearing: true,
+        base: start,
+        root: String::new(),
+        signs: Vec::new(),
+        table: None,
+        members: Vec::new(),
+        kind: None,
+        label: None,
+        uuid: None,
+        block_size: None,
+        mountpoint: None,
+    }
+}
+
+fn carrier(mut p: Provider, scheme: &'static str, verdict: Verdict, free: &[(u64, u64)]) -> Provider {
+    (p.data_bearing, p.verdict) = (false, verdict);
+    let free = free.iter().map(|&(start, length)| Range { start, length }).collect();
+    p.table = Some(Table { scheme, first: SECTOR, end: p.length, free });
+    p
+}
+
+fn signed(mut p: Provider, sign: &str, kind: &str, block: u64, verdict: Verdict) -> Provider {
+    (p.sign, p.kind, p.verdict) = (Some(sign.into()), Some(kind.into()), verdict);
+    p.block_size = (block > 0).then_some(block);
+    p
+}
+
+fn finding(rule: &'static str, severity: &'static str, provider: &str, offset: u64, unit: u64, remainder: u64) -> Finding {
+    let message = format!("starts {remainder} bytes past a {unit}-byte boundary: byte {offset} (LBA {})", offset / SECTOR);
+    let fix = vec![format!("move it: trueline move TARGET#{provider} --align")];
+    let provider = provider.into();
+    Finding { rule, severity, provider, offset, unit, remainder, straddle: 0.0, rmw_factor: 1.0, message, fix }
+}
+
+fn costing(mut f: Finding, straddle: f64, rmw_factor: f64) -> Finding {
+    (f.straddle, f.rmw_factor) = (straddle, rmw_factor);
+    f
+}
+
+/// The OpenBSD disk of seed 000: an MBR slice at LBA 63 with a disklabel of absolute offsets.
+pub(crate) fn openbsd() -> Target {
+    let (lba, gib) = (|n: u64| n * SECTOR, 1u64 << 30);
+    let whole = lba(156_301_488);
+    let off = Verdict::Misaligned;
+    let disk = carrier(provider("", None, "disk", 0, whole), "mbr", off, &[(lba(1), lba(62))]);
+    let mut s4 = carrier(provider("s4", Some(""), "mbr", lba(63), whole - lba(63)), "bsd", off, &[]);
+    s4.kind = Some("OpenBSD".into());
+    let ufs =
+        |name: &str, start, length, verdict| signed(provider(name, Some("s4"), "bsd", start, length), "ufs", "4.2BSD", 16384, verdict);
+    let mut a = ufs("s4a", lba(63), gib, off);
+    a.label = Some("root <script>&\u{1b}[31m".into());
+    let b = signed(provider("s4b", Some("s4"), "bsd", lba(63) + gib, gib), "swap", "swap", 4096, off);
+    let d = ufs("s4d", 4 * gib, 20 * gib, Verdict::Aligned);
+    let e = ufs("s4e", 24 * gib + lba(7), whole - 24 * gib - lba(7), off);
+    let findings = vec![
+        costing(finding("TL0001", "error", "s4a", lba(63), 4096, 3584), 1.0, 1.5),
+        costing(finding("TL0001", "error", "s4b", lba(63) + gib, 4096, 3584), 1.0, 4.0),
+        costing(finding("TL0001", "error", "s4e", 24 * gib + lba(7), 4096, 3584), 1.0, 1.5),
+        finding("TL0017", "note", "s4", lba(63), 4096, 3584),
+    ];
+    Target { target: "openbsd.img".into(), verdict: off, providers: vec![disk, s4, a, b, d, e], findings }
+}
+
+/// Seed 003: a gstripe of two disks in chunks of 16 KiB, an MBR on it, a file system 79 sectors in.
+pub(crate) fn stripe() -> Target {
+    let (gib, lba) = (1u64 << 30, |n: u64| n * SECTOR);
+    let off = Verdict::Misaligned;
+    let member = |name: &str| {
+        let mut p = provider(name, None, "disk", 0, 500 * gib);
+        (p.data_bearing, p.verdict, p.root) = (false, off, name.into());
+        p
+    };
+    let on_set = |mut p: Provider| {
+        let chunk = At::new(16384, 0).unwrap().shift(p.base);
+        let row = At::new(32768, 0).unwrap().shift(p.base);
+        for (at, why) in [(chunk, "chunk"), (row, "full-stripe")] {
+            p.grains.push(Grain { size: at.size(), phase: at.phase(), why, source: "label", trust: "trusted" });
+        }
+        (p.start, p.largest_grain, p.root) = (None, None, "stripe/data".into());
+        (p.stripe_size, p.stripe_offset) = (16384, chunk.remainder(0));
+        p
+    };
+    let whole = 1000 * gib - 32768;
+    let mut set = on_set(carrier(provider("stripe/data", None, "stripe", 0, whole), "mbr", off, &[(SECTOR, lba(62))]));
+    set.members = vec!["ada0".into(), "ada1".into()];
+    let mut s1 =
+        on_set(carrier(provider("stripe/datas1", Some("stripe/data"), "mbr", lba(63), whole - lba(63)), "bsd", off, &[(0, lba(16))]));
+    s1.kind = Some("FreeBSD".into());
+    let a = provider("stripe/datas1a", Some("stripe/datas1"), "bsd", lba(79), whole - lba(79));
+    let a = on_set(signed(a, "ufs", "4.2BSD", 16384, off));
+    let findings = vec![
+        costing(finding("TL0001", "error", "stripe/datas1a", lba(79), 16384, 7680), 1.0, 2.0),
+        costing(finding("TL0001", "error", "stripe/datas1a", lba(79), 4096, 3584), 1.0, 1.5),
+    ];
+    Target { target: "ada0.img,ada1.img".into(), verdict: off, providers: vec![member("ada0"), member("ada1"), set, s1, a], findings }
+}
+
+/// A GPT SSD with everything on 1 MiB.
+pub(crate) fn gpt() -> Target {
+    let (gib, mib) = (1u64 << 30, 1u64 << 20);
+    let whole = 256 * gib;
+    let end = 33 * SECTOR;
+    let disk = carrier(provider("", None, "disk", 0, whole), "gpt", Verdict::Aligned, &[(17408, mib - 17408), (whole - mib, mib - end)]);
+    let mut p1 = signed(provider("p1", Some(""), "gpt", mib, 512 * mib), "vfat", "efi", 4096, Verdict::Aligned);
+    (p1.label, p1.mountpoint) = (Some("EFI".into()), Some("/boot/efi".into()));
+    let mut data = provider("p1.data", Some("p1"), "vfat", 2 * mib, 511 * mib);
+    data.block_size = Some(4096);
+    let mut p2 = signed(provider("p2", Some(""), "gpt", 513 * mib, whole - 514 * mib), "ext4", "linux", 4096, Verdict::Aligned);
+    (p2.label, p2.mountpoint) = (Some("root".into()), Some("/".into()));
+    Target { target: "/dev/nvme0n1".into(), verdict: Verdict::Aligned, providers: vec![disk, p1, data, p2], findings: vec![] }
+}
+
+/// A FAT whose partition is on the grain and whose data area is not.
+pub(crate) fn fat() -> Target {
+    let (gib, mib) = (1u64 << 30, 1u64 << 20);
+    let off = Verdict::Misaligned;
+    let disk = carrier(provider("", None, "disk", 0, 8 * gib), "mbr", off, &[(SECTOR, mib - SECTOR)]);
+    let s1 = signed(provider("s1", Some(""), "mbr", mib, 8 * gib - mib), "vfat", "fat32lba", 4096, Verdict::Aligned);
+    let at = mib + 4_194_816;
+    let mut data = provider("s1.data", Some("s1"), "vfat", at, 8 * gib - at);
+    (data.verdict, data.block_size) = (off, Some(32768));
+    let findings = vec![costing(finding("TL0003", "warning", "s1.data", at, 4096, 512), 1.0, 1.25)];
+    Target { target: "fat & co#1.img".into(), verdict: off, providers: vec![disk, s1, data], findings }
+}
+
+/// A report of these.
+pub(crate) fn report(targets: Vec<Target>) -> Report {
+    let verdict = targets.iter().map(|t| t.verdict).max().unwrap_or(Verdict::Aligned);
+    Report { format: "trueline/check/1", verdict, targets }
+}
+
+/// What `write` writes, with the colours taken out.
+pub(crate) fn text(write: impl Fn(&mut dyn Write) -> std::io::Result<()>) -> String {
+    let mut out = anstream::StripStream::new(Vec::new());
+    write(&mut out).unwrap();
+    String::from_utf8(out.into_inner()).unwrap()
+}
+
+/// Compares with the file of that name in `tests/out`; with `BLESS` set in the environment, writes it.
+pub(crate) fn golden(name: &str, text: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/out").join(name);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    assert_eq!(text, std::fs::read_to_string(&path).unwrap(), "{name}; BLESS=1 accepts it");
+}
+
+/// Writes every output to `OUT`, to be looked at.
+#[test]
+#[ignore = "writes files"]
+fn look() {
+    use super::{Style, html, json, picture, prometheus, sarif, svg, text, tree};
+    let to = std::path::PathBuf::from(std::env::var("OUT").unwrap());
+    let all = report(vec![openbsd(), stripe(), gpt(), fat()]);
+    let style = Style { width: Some(100), ascii: false };
+    type Writer<'a> = Box<dyn Fn(&mut dyn Write) -> std::io::Result<()> + 'a>;
+    let outputs: Vec<(&str, Writer<'_>)> = vec![
+        ("check.txt", Box::new(|o| text::write(&all, o, style))),
+        ("tree.txt", Box::new(|o| tree::write(&all, o, style))),
+        ("picture.txt", Box::new(|o| picture::write(&all, o, style))),
+        ("picture.ascii.txt", Box::new(|o| picture::write(&all, o, Style { ascii: true, ..style }))),
+        ("openbsd.svg", Box::new(|o| svg::write(&all.targets[0], o))),
+        ("stripe.svg", Box::new(|o| svg::write(&all.targets[1], o))),
+        ("gpt.svg", Box::new(|o| svg::write(&all.targets[2], o))),
+        ("fat.svg", Box::new(|o| svg::write(&all.targets[3], o))),
+        ("all.svg", Box::new(|o| svg::write_all(&all, o))),
+        ("check.html", Box::new(|o| html::write(&all, o))),
+        ("check.json", Box::new(|o| json::write(&all, o))),
+        ("check.jsonl", Box::new(|o| json::write_lines(&all, o))),
+        ("check.sarif", Box::new(|o| sarif::write(&all, o))),
+        ("check.prom", Box::new(|o| prometheus::write(&all, o))),
+    ];
+    for (name, write) in outputs {
+        write(&mut std::fs::File::create(to.join(name)).unwrap()).unwrap();
+    }
+}

@@ -1,0 +1,136 @@
+//! `--sarif`: SARIF 2.1.0, for code-scanning services and editors.
+//!
+//! A target is the artifact, a finding the result. Its region counts bytes of the medium; above a set there is no such
+//! place, and the logical location alone says where. SARIF's own fixes replace bytes of a file, which ours do not: they
+//! stand in the message and in the properties.
+//!
+//! # Sources
+//! OASIS SARIF 2.1.0: 3.14 run, 3.27 result, 3.28 location, 3.30.11 byteOffset, 3.49 reportingDescriptor.
+
+use super::{escape, words};
+use crate::report::{Finding, Provider, Report, Target};
+use serde_json::{Map, Value, json};
+use std::io;
+use trueline_geom::finding::{RULES, Rule};
+
+/// Writes the log.
+pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    let rules: Vec<Value> = RULES.iter().map(|r| descriptor(r)).collect();
+    let results: Vec<Value> = report.targets.iter().flat_map(|t| t.findings.iter().map(move |f| result(t, f))).collect();
+    let log = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {"name": "trueline", "version": env!("CARGO_PKG_VERSION"), "rules": rules}},
+            "results": results,
+        }],
+    });
+    serde_json::to_writer_pretty(&mut *out, &log)?;
+    writeln!(out)
+}
+
+fn descriptor(rule: &Rule) -> Value {
+    let title = format!("{}.", rule.title);
+    json!({
+        "id": rule.id,
+        "shortDescription": {"text": title},
+        "fullDescription": {"text": lead(rule)},
+        "help": {"text": rule.page, "markdown": rule.page},
+        "defaultConfiguration": {"level": "warning"},
+    })
+}
+
+/// The first paragraph of a rule's page, its title where the page has none.
+fn lead(rule: &Rule) -> String {
+    let paragraphs = rule.page.split("\n\n").map(str::trim);
+    let text =
+        paragraphs.filter(|p| !p.is_empty() && !p.starts_with('#')).map(|p| p.split_whitespace().collect::<Vec<_>>().join(" ")).next();
+    text.unwrap_or_else(|| rule.title.to_owned())
+}
+
+fn result(target: &Target, f: &Finding) -> Value {
+    let provider = target.providers.iter().find(|p| p.provider == f.provider);
+    let mut message = format!("{}: {}", words::name(&f.provider), f.message);
+    if let Some(cost) = words::cost(f) {
+        message.push_str(&format!(" Costs: {cost}."));
+    }
+    for fix in &f.fix {
+        message.push_str(&format!(" Fix: {fix}"));
+    }
+    let mut result = json!({
+        "ruleId": f.rule,
+        "level": f.severity,
+        "message": {"text": message},
+        "locations": [location(target, f, provider)],
+        "partialFingerprints": {"trueline/v1": format!("{}:{}:{}:{}:{}", f.rule, f.provider, f.offset, f.unit, f.remainder)},
+        "properties": {
+            "unit": f.unit,
+            "remainder": f.remainder,
+            "straddle": f.straddle,
+            "rmwFactor": f.rmw_factor,
+            "fix": f.fix,
+        },
+    });
+    if let Some(index) = RULES.iter().position(|r| r.id == f.rule) {
+        result["ruleIndex"] = index.into();
+    }
+    result
+}
+
+fn location(target: &Target, f: &Finding, provider: Option<&Provider>) -> Value {
+    let mut physical = Map::new();
+    physical.insert("artifactLocation".into(), json!({"uri": escape::uri(artifact(target, provider))}));
+    // Only what lies on the medium has a place in the artifact, and a byte offset is a signed number to most readers.
+    let offset = provider.and_then(|p| p.start).and(i64::try_from(f.offset).ok());
+    if let Some(offset) = offset {
+        let end = provider.and_then(|p| p.start?.checked_add(p.length)).unwrap_or(0);
+        let length = end.saturating_sub(f.offset);
+        let mut region = json!({"byteOffset": offset});
+        if let Some(length) = i64::try_from(length).ok().filter(|&l| l > 0) {
+            region["byteLength"] = length.into();
+        }
+        physical.insert("region".into(), region);
+    }
+    let name = words::name(&f.provider);
+    let full = format!("{}#{}", target.target, f.provider);
+    json!({
+        "physicalLocation": physical,
+        "logicalLocations": [{"name": name, "fullyQualifiedName": full, "kind": "provider"}],
+    })
+}
+
+/// The disk a finding is on, of a target that may name several, or one provider of one.
+fn artifact<'a>(target: &'a Target, provider: Option<&Provider>) -> &'a str {
+    // `#` may be part of a file's name, too, if what follows names no provider.
+    let chosen = target.target.rsplit_once('#').filter(|(_, name)| target.providers.iter().any(|p| p.provider == *name));
+    let whole = chosen.map_or(target.target.as_str(), |(disks, _)| disks);
+    let disks: Vec<&Provider> = target.providers.iter().filter(|p| p.class == "disk").collect();
+    // A comma may be part of a name: it separates disks only if there are as many of these.
+    let names: Vec<&str> = whole.split(',').collect();
+    if disks.len() < 2 || names.len() != disks.len() {
+        return whole;
+    }
+    let on = provider.and_then(|p| disks.iter().position(|d| d.provider == p.provider || d.provider == p.root));
+    // What is on a set is reported at its first disk.
+    names[on.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::out::samples;
+
+    #[test]
+    fn places() {
+        let report = samples::report(vec![samples::stripe(), samples::fat()]);
+        let log: Value = serde_json::from_str(&samples::text(|out| write(&report, out))).unwrap();
+        let results = &log["runs"][0]["results"];
+        let place = |i: usize| results[i]["locations"][0]["physicalLocation"].clone();
+        // On a set: no byte of the first disk.
+        assert_eq!(place(0), json!({"artifactLocation": {"uri": "ada0.img"}}));
+        assert_eq!(place(2)["artifactLocation"]["uri"], "fat%20&%20co%231.img");
+        assert_eq!(place(2)["region"]["byteOffset"], 5_243_392);
+        let index = usize::try_from(results[2]["ruleIndex"].as_u64().unwrap()).unwrap();
+        assert_eq!(log["runs"][0]["tool"]["driver"]["rules"][index]["id"], results[2]["ruleId"]);
+    }
+}

@@ -1,0 +1,116 @@
+//! A target's providers in the order in which people read them, and each disk's and set's as rows to draw.
+
+use crate::report::{Provider, Target};
+use std::collections::HashMap;
+
+/// Rows in which providers of one depth that overlap may be drawn; further ones go unseen and are named instead.
+const LANES: usize = 6;
+
+/// Who stands on whom. Indices are places in `target.providers`.
+pub(crate) struct Stack<'a> {
+    providers: &'a [Provider],
+    children: Vec<Vec<usize>>,
+    /// Disks first, then sets.
+    pub roots: Vec<usize>,
+}
+
+/// One provider of a disk or set, to be drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// Its place in the target.
+    pub provider: usize,
+    /// First byte on the disk or set.
+    pub start: u64,
+    /// The byte after the last; never the first.
+    pub end: u64,
+    /// Which row, counted from the disk's or set's own, 0; `None`: too many lie over one another.
+    pub row: Option<usize>,
+    /// Whether nothing stands on it.
+    pub leaf: bool,
+}
+
+impl<'a> Stack<'a> {
+    /// Puts the providers of `target` in order.
+    pub(crate) fn new(target: &'a Target) -> Stack<'a> {
+        let providers = &target.providers[..];
+        let mut children = vec![Vec::new(); providers.len()];
+        let (mut roots, mut last) = (Vec::new(), HashMap::new());
+        for (i, p) in providers.iter().enumerate() {
+            // A parent comes before its children, so no provider can stand on itself.
+            match p.parent.as_ref().and_then(|parent| last.get(parent.as_str())) {
+                Some(&parent) => Vec::push(&mut children[parent], i),
+                None => roots.push(i),
+            }
+            last.insert(p.provider.as_str(), i);
+        }
+        for of_one in &mut children {
+            of_one.sort_by_key(|&i| providers[i].base);
+        }
+        roots.sort_by_key(|&i| !providers[i].members.is_empty());
+        Stack { providers, children, roots }
+    }
+
+    /// What stands directly on `id`, by start.
+    pub(crate) fn children(&self, id: usize) -> &[usize] {
+        &self.children[id]
+    }
+
+    /// The disk or set `root` and all that stands on it, as rows: what would lie over another of its depth gets a row of its own.
+    pub(crate) fn pieces(&self, root: usize) -> Vec<Piece> {
+        let whole = self.providers[root].length.max(1);
+        let (mut pieces, mut level, mut first_row) = (Vec::new(), vec![root], 0);
+        while !level.is_empty() {
+            let mut lanes: Vec<u64> = Vec::new();
+            let mut here: Vec<Piece> = level.iter().map(|&i| self.piece(i, root, whole)).collect();
+            here.sort_by_key(|p| (p.start, p.provider));
+            for piece in &mut here {
+                let lane = lanes.iter().position(|&end| end <= piece.start).unwrap_or(lanes.len());
+                if lane == lanes.len() && lane < LANES {
+                    lanes.push(0);
+                }
+                if let Some(end) = lanes.get_mut(lane) {
+                    *end = piece.end;
+                    piece.row = Some(first_row + lane);
+                }
+            }
+            first_row += lanes.len();
+            pieces.extend(here);
+            level = level.iter().flat_map(|&i| self.children[i].iter().copied()).collect();
+        }
+        pieces
+    }
+
+    /// The part of a provider that lies inside its root, and never nothing.
+    fn piece(&self, id: usize, root: usize, whole: u64) -> Piece {
+        let p = &self.providers[id];
+        let start = if id == root { 0 } else { p.base.min(whole - 1) };
+        let end = start.saturating_add(p.length).clamp(start + 1, whole);
+        Piece { provider: id, start, end, row: None, leaf: self.children[id].is_empty() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::out::samples;
+
+    #[test]
+    fn overlapping_slices_get_rows_of_their_own() {
+        let mut target = samples::gpt();
+        let p2 = target.providers.iter().position(|p| p.provider == "p2").unwrap();
+        target.providers[p2].base -= 4096;
+        let stack = Stack::new(&target);
+        let rows: Vec<_> = stack.pieces(0).iter().map(|p| p.row.unwrap()).collect();
+        assert_eq!(rows, [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_lie_about_a_place_stays_on_the_disk() {
+        let mut target = samples::gpt();
+        for p in &mut target.providers[1..] {
+            (p.base, p.length) = (u64::MAX, 0);
+        }
+        let whole = target.providers[0].length;
+        assert!(Stack::new(&target).pieces(0).iter().all(|p| p.start < p.end && p.end <= whole));
+    }
+}

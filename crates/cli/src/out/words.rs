@@ -1,0 +1,133 @@
+//! What the outputs for people call things.
+
+use super::{Style, escape, size};
+use crate::report::{Finding, Provider, Target, Verdict};
+use trueline_geom::topology::is_whole;
+
+/// A provider's name; the one disk of a target has none of its own.
+pub(crate) fn name(provider: &str) -> String {
+    if provider.is_empty() { "disk".into() } else { escape::plain(provider) }
+}
+
+/// What is on a provider, in a word or two: what was recognised, else the table on it, else the set it is part of, else what
+/// the table above says.
+pub(crate) fn content(target: &Target, p: &Provider) -> String {
+    let set = || target.providers.iter().find(|set| set.members.contains(&p.provider));
+    let text = if p.signs.len() > 1 {
+        p.signs.join("+")
+    } else if let Some(sign) = &p.sign {
+        sign.clone()
+    } else if let Some(table) = &p.table {
+        format!("{} table", table.scheme)
+    } else if let Some(set) = set() {
+        format!("in {}", set.provider)
+    } else if let Some(kind) = &p.kind {
+        format!("({kind})")
+    } else if !p.members.is_empty() {
+        format!("{} set", p.class)
+    } else if p.parent.is_some() {
+        format!("{} data", p.class)
+    } else {
+        "-".into()
+    };
+    escape::plain(&text)
+}
+
+/// Where a provider begins: on the medium or, above a set, on the set.
+pub(crate) fn start(p: &Provider) -> u64 {
+    p.start.unwrap_or(p.base)
+}
+
+/// The sector at which it begins, if it begins at one.
+pub(crate) fn lba(p: &Provider) -> Option<u64> {
+    let start = start(p);
+    is_whole(start, p.sector_size).then(|| start / p.sector_size)
+}
+
+/// Verdicts as JSON spells them.
+pub(crate) fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Aligned => "aligned",
+        Verdict::Unknown => "unknown",
+        Verdict::Misaligned => "misaligned",
+    }
+}
+
+/// A verdict as one sign.
+pub(crate) fn mark(verdict: Verdict, style: Style) -> &'static str {
+    match verdict {
+        Verdict::Aligned => style.glyph("✓", "+"),
+        Verdict::Unknown => "?",
+        Verdict::Misaligned => style.glyph("✗", "x"),
+    }
+}
+
+/// What a finding costs, if that was measured.
+pub(crate) fn cost(f: &Finding) -> Option<String> {
+    let crossing = match f.straddle {
+        s if s >= 1.0 => Some("every I/O in its own blocks crosses a boundary".to_owned()),
+        s if s > 0.0 => Some(format!("{} of the I/Os in its own blocks cross a boundary", percent(s))),
+        _ => None,
+    };
+    let operations = (f.rmw_factor > 1.0).then(|| {
+        let factor = format!("{:.2}", f.rmw_factor);
+        format!("{} x the device operations", factor.strip_suffix('0').unwrap_or(&factor))
+    });
+    match (crossing, operations) {
+        (Some(a), Some(b)) => Some(format!("{a}; {b}")),
+        (a, b) => a.or(b),
+    }
+}
+
+fn percent(share: f64) -> String {
+    if share < 0.001 { "under 0.1 %".into() } else { format!("{:.1} %", share * 100.0) }
+}
+
+/// `4096 bytes`, with the short form where it is shorter: `1048576 bytes (1 MiB)`.
+pub(crate) fn bytes(n: u64) -> String {
+    if n < 10_000 { count_bytes(n) } else { format!("{n} bytes ({})", size::human(n)) }
+}
+
+fn count_bytes(n: u64) -> String {
+    if n == 1 { "1 byte".into() } else { format!("{n} bytes") }
+}
+
+/// `1 error`, `2 errors`.
+pub(crate) fn count(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+/// How many findings of each severity, the zeros left out: `2 errors, 1 note`; empty for none.
+pub(crate) fn severities(findings: &[Finding]) -> String {
+    let of = |s| findings.iter().filter(|f| f.severity == s).count();
+    let counts = ["error", "warning", "note"].map(|s| (of(s), s));
+    let said: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, s)| count(*n, s)).collect();
+    said.join(", ")
+}
+
+/// How many of the providers that do I/O have each verdict, the zeros left out: `2 misaligned, 1 aligned`.
+pub(crate) fn verdicts(target: &Target) -> String {
+    let bearing = || target.providers.iter().filter(|p| p.data_bearing);
+    let of = |v| bearing().filter(|p| p.verdict == v).count();
+    let counts = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned].map(|v| (of(v), verdict(v)));
+    let said: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, v)| format!("{n} {v}")).collect();
+    if said.is_empty() { "nothing does I/O".into() } else { said.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs() {
+        let of = |straddle, rmw_factor| {
+            let (rule, severity, provider, message) = ("TL0001", "error", String::new(), String::new());
+            cost(&Finding { rule, severity, provider, offset: 0, unit: 1, remainder: 0, straddle, rmw_factor, message, fix: vec![] })
+        };
+        assert_eq!(of(0.0, 1.0), None);
+        assert_eq!(of(1.0, 4.0).unwrap(), "every I/O in its own blocks crosses a boundary; 4.0 x the device operations");
+        assert_eq!(of(0.125, 1.125).unwrap(), "12.5 % of the I/Os in its own blocks cross a boundary; 1.12 x the device operations");
+        assert_eq!(of(0.0, 2.0).unwrap(), "2.0 x the device operations");
+        assert_eq!(of(0.0001, 1.0).unwrap(), "under 0.1 % of the I/Os in its own blocks cross a boundary");
+    }
+}
