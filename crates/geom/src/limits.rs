@@ -293,7 +293,7 @@ impl Told {
     }
 }
 
-/// The block of which `size` is 65535, or 65535 rounded down to whole physical blocks or, as some kernels do, to 4 KiB.
+/// The block of which `size` is 65535, or 65535 rounded down to whole physical blocks or (a proposed kernel change) to 4 KiB.
 fn largest_transfer(size: u64, physical: u64) -> Option<u64> {
     (9..=16).map(|shift| 1 << shift).find(|block| {
         let largest = 65535 * block;
