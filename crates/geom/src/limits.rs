@@ -293,11 +293,11 @@ impl Told {
     }
 }
 
-/// The block of which `size` is 65535, or 65535 rounded down to whole physical blocks.
+/// The block of which `size` is 65535, or 65535 rounded down to whole physical blocks or (a proposed kernel change) to 4 KiB.
 fn largest_transfer(size: u64, physical: u64) -> Option<u64> {
     (9..=16).map(|shift| 1 << shift).find(|block| {
         let largest = 65535 * block;
-        size == largest || size == round_down(largest, physical)
+        [1, physical, 4096].iter().any(|&unit| size == round_down(largest, unit))
     })
 }
 

@@ -14,9 +14,9 @@
 //! and left out.
 //!
 //! # Sources
-//! NVM Command Set Specification 1.0, section 4.1.5.1, "Identify Namespace data structure" and "LBA Format data structure",
-//! and 1.1 for the second bit of OPTPERF (only the first makes NPDG valid); NVMe 1.4 sections 6.4 (atomic operations) and
-//! 8.25 (size and alignment for performance).
+//! NVM Command Set Specification 1.0, sections 4.1.5.1 (Identify Namespace and LBA Format data structures) and 5.8.2 (size and
+//! alignment for performance), and 1.1 for the second bit of OPTPERF (only the first makes NPDG valid); NVMe 1.4 sections
+//! 6.4 (atomic operations) and 8.25 (as 5.8.2).
 
 use super::{Claim, Told};
 use crate::finding::Finding;

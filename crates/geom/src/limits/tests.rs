@@ -49,6 +49,8 @@ fn sizes_that_cannot_be_true_are_kept_and_explained() {
     lie(&opt(33_553_920), Why::Optimal, 33_553_920, "65535 blocks of 512 bytes");
     // The same, rounded down by the kernel to whole physical blocks.
     lie(&opt(33_550_336), Why::Optimal, 33_550_336, "65535 blocks of 512 bytes");
+    let native = Limits { physical_block_size: 512, minimum_io_size: 512, ..opt(33_550_336) };
+    lie(&native, Why::Optimal, 33_550_336, "65535 blocks of 512 bytes");
     lie(&opt(268_431_360), Why::Optimal, 268_431_360, "65535 blocks of 4096 bytes");
     lie(&opt(0xffff_fe00), Why::Optimal, 0xffff_fe00, "physical blocks of 4096 bytes");
     lie(&opt(513), Why::Optimal, 513, "logical blocks of 512 bytes");
