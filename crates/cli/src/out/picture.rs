@@ -123,4 +123,11 @@ mod tests {
         let ascii = samples::text(|out| write(&report, out, Style { width: Some(78), ascii: true }));
         assert!(ascii.is_ascii());
     }
+
+    #[test]
+    fn a_crowd_is_named_in_full() {
+        let report = samples::report(vec![samples::crowded(2000)]);
+        let text = samples::text(|out| write(&report, out, Style { width: Some(80), ascii: false }));
+        assert!((1..=2000).all(|i| [" ", "─", "┤"].iter().any(|end| text.contains(&format!("p{i}{end}")))));
+    }
 }

@@ -148,6 +148,14 @@ pub(crate) fn fat() -> Target {
     Target { target: "fat & co#1.img".into(), verdict: off, providers: vec![disk, s1, data], findings }
 }
 
+/// A disk with so many slices, each over the next.
+pub(crate) fn crowded(slices: u64) -> Target {
+    let disk = carrier(provider("", None, "disk", 0, 1 << 40), "gpt", Verdict::Aligned, &[]);
+    let slice = |i| provider(&format!("p{i}"), Some(""), "gpt", i << 20, 1 << 24);
+    let providers = std::iter::once(disk).chain((1..=slices).map(slice)).collect();
+    Target { target: "crowded.img".into(), verdict: Verdict::Aligned, providers, findings: vec![] }
+}
+
 /// A report of these.
 pub(crate) fn report(targets: Vec<Target>) -> Report {
     let verdict = targets.iter().map(|t| t.verdict).max().unwrap_or(Verdict::Aligned);

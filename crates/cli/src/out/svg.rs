@@ -271,7 +271,8 @@ fn to_scale(whole: &Provider, byte: u64) -> u64 {
 fn draw_true_scale(c: &mut Canvas, whole: &Provider, pieces: &[Piece], x: &dyn Fn(u64) -> u64, target: &Target) {
     let real = |byte: u64| to_scale(whole, byte);
     let (top, strip) = (c.y - 4, c.y + 22);
-    let leaves: Vec<&Piece> = pieces.iter().filter(|p| p.leaf && target.providers[p.provider].parent.is_some()).collect();
+    let leaves: Vec<&Piece> =
+        pieces.iter().filter(|p| p.leaf && p.row.is_some() && target.providers[p.provider].parent.is_some()).collect();
     for p in &leaves {
         let (a, b, from, to) = (x(p.start), x(p.end), real(p.start), real(p.end).max(real(p.start) + 1));
         c.put(format_args!(r#"<path d="M{a} {top}L{b} {top}L{to} {strip}L{from} {strip}Z" class="tl-zoomline"/>"#));
@@ -369,6 +370,12 @@ mod tests {
         let text = samples::text(|out| write(&samples::openbsd(), out));
         assert!(text.contains("root &lt;script&gt;&amp;") && !text.contains("<script"), "{text}");
         assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_crowd_stays_on_the_sheet() {
+        let text = samples::text(|out| write(&samples::crowded(2000), out));
+        assert!(text.len() < 1 << 20 && text.contains("overlap too many others"), "{}", text.len());
     }
 
     #[test]

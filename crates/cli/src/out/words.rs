@@ -85,11 +85,11 @@ fn percent(share: f64) -> String {
 
 /// `4096 bytes`, with the short form where it is shorter: `1048576 bytes (1 MiB)`.
 pub(crate) fn bytes(n: u64) -> String {
-    if n < 10_000 { count_bytes(n) } else { format!("{n} bytes ({})", size::human(n)) }
-}
-
-fn count_bytes(n: u64) -> String {
-    if n == 1 { "1 byte".into() } else { format!("{n} bytes") }
+    match n {
+        1 => "1 byte".into(),
+        2..10_000 | 0 => format!("{n} bytes"),
+        _ => format!("{n} bytes ({})", size::human(n)),
+    }
 }
 
 /// `1 error`, `2 errors`.
