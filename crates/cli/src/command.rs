@@ -1,9 +1,9 @@
 //! One command a file.
 
-pub mod check;
-pub mod completions;
-pub mod demo;
-pub mod explain;
-pub mod info;
-pub mod man;
-pub mod show;
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod explain;
+pub(crate) mod info;
+pub(crate) mod man;
+pub(crate) mod show;

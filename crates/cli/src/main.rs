@@ -14,7 +14,7 @@ use std::io;
 use std::process::ExitCode;
 
 /// Why a command ended early.
-pub enum Failure {
+pub(crate) enum Failure {
     /// The work could not be done: one line on stderr.
     Message(String),
     /// Nobody reads the output any more (`| head`): not worth a word.

@@ -10,7 +10,7 @@ use trueline_geom::profile;
 /// See, prove, predict and repair how a stack of block storage is laid out.
 #[derive(Parser)]
 #[command(name = "trueline", version, about, max_term_width = 100, after_help = EXAMPLES)]
-pub struct Options {
+pub(crate) struct Options {
     /// When to colour the output
     #[arg(long, global = true, value_enum, default_value = "auto")]
     pub color: Color,
@@ -27,7 +27,7 @@ const EXAMPLES: &str = "Examples:
 
 /// When to colour.
 #[derive(Clone, Copy, ValueEnum)]
-pub enum Color {
+pub(crate) enum Color {
     /// On a terminal, unless NO_COLOR is set
     Auto,
     /// Always
@@ -37,7 +37,7 @@ pub enum Color {
 }
 
 #[derive(Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Check hosts, devices and images: is every layer on its grain?
     #[command(after_help = CHECK_EXAMPLES)]
     Check(Check),
@@ -45,7 +45,9 @@ pub enum Command {
     #[command(after_help = "Examples:\n  trueline info /dev/nvme0n1\n  trueline info 'disk.img#s1a'")]
     Info(Info),
     /// Show the stack on a disk: tables, partitions, file systems, free space
-    #[command(after_help = "Examples:\n  trueline show disk.img\n  trueline show --picture /dev/sda\n  trueline show --svg stack.svg ada1.img,ada2.img")]
+    #[command(
+        after_help = "Examples:\n  trueline show disk.img\n  trueline show --picture /dev/sda\n  trueline show --svg stack.svg ada1.img,ada2.img"
+    )]
     Show(Show),
     /// Explain a finding's rule, or list all rules
     #[command(after_help = "Examples:\n  trueline explain\n  trueline explain TL0001")]
@@ -81,7 +83,7 @@ Exit status: 0 nothing at or above --fail-on; 1 something was; 2 usage, or a tar
 
 /// What to judge a disk by.
 #[derive(Args, Clone, Default)]
-pub struct DiskOptions {
+pub(crate) struct DiskOptions {
     /// The drive it is, or is for
     #[arg(long = "for", value_name = "PROFILE", help = profiles_help())]
     pub profile: Option<String>,
@@ -97,7 +99,7 @@ pub struct DiskOptions {
 }
 
 #[derive(Args)]
-pub struct Check {
+pub(crate) struct Check {
     /// Disks or images, DISK[,DISK...][#PROVIDER]; none: this host
     pub targets: Vec<String>,
     #[command(flatten)]
@@ -116,8 +118,8 @@ pub struct Check {
 }
 
 /// How to print a report.
-#[derive(Args)]
-pub struct Output {
+#[derive(Args, Default)]
+pub(crate) struct Output {
     /// One JSON document
     #[arg(long, group = "form")]
     pub json: bool,
@@ -137,7 +139,7 @@ pub struct Output {
 
 /// A severity on the command line.
 #[derive(Clone, Copy, ValueEnum)]
-pub enum FailOn {
+pub(crate) enum FailOn {
     Error,
     Warning,
     Note,
@@ -154,7 +156,7 @@ impl From<FailOn> for Severity {
 }
 
 #[derive(Args)]
-pub struct Info {
+pub(crate) struct Info {
     /// DISK[,DISK...][#PROVIDER]
     pub target: String,
     #[command(flatten)]
@@ -165,7 +167,7 @@ pub struct Info {
 }
 
 #[derive(Args)]
-pub struct Show {
+pub(crate) struct Show {
     /// DISK[,DISK...][#PROVIDER]
     #[arg(required = true)]
     pub targets: Vec<String>,
@@ -183,13 +185,13 @@ pub struct Show {
 }
 
 #[derive(Args)]
-pub struct Explain {
+pub(crate) struct Explain {
     /// A rule id; none: list them
     pub rule: Option<String>,
 }
 
 #[derive(Args)]
-pub struct Demo {
+pub(crate) struct Demo {
     /// Where to write the page
     #[arg(long, value_name = "FILE", default_value = "trueline-demo.html")]
     pub html: PathBuf,
@@ -205,7 +207,7 @@ fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 /// `SIZE[+PHASE]`.
-pub fn parse_grain(text: &str) -> Result<(u64, u64), String> {
+pub(crate) fn parse_grain(text: &str) -> Result<(u64, u64), String> {
     let (size, phase) = text.split_once('+').unwrap_or((text, "0"));
     let (size, phase) = (parse_size(size)?, profile::bytes(phase).ok_or("not a phase: 3584")?);
     if phase < size { Ok((size, phase)) } else { Err(format!("the phase must be less than the size {size}")) }

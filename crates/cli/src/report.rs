@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// The whole answer.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub(crate) struct Report {
     /// `trueline/check/1`, or another command's with the same keys.
     pub format: &'static str,
     /// The worst of the targets'.
@@ -17,7 +17,7 @@ pub struct Report {
 
 impl Report {
     /// The report on `targets`; its format is `trueline/check/1` or one with the same keys.
-    pub fn new(format: &'static str, targets: Vec<Target>) -> Report {
+    pub(crate) fn new(format: &'static str, targets: Vec<Target>) -> Report {
         let verdict = targets.iter().map(|t| t.verdict).max().unwrap_or(Verdict::Unknown);
         Report { format, verdict, targets }
     }
@@ -26,7 +26,7 @@ impl Report {
 /// A verdict about I/O; the worse is the greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// Everything that does I/O does it on the grain.
     Aligned,
     /// Something could not be known.
@@ -37,7 +37,7 @@ pub enum Verdict {
 
 /// One target.
 #[derive(Debug, Serialize)]
-pub struct Target {
+pub(crate) struct Target {
     /// As the user named it.
     pub target: String,
     /// The worst of its data-bearing providers.
@@ -50,7 +50,7 @@ pub struct Target {
 
 /// One provider.
 #[derive(Debug, Serialize)]
-pub struct Provider {
+pub(crate) struct Provider {
     /// Its name without the disk's; empty for the one disk of a target.
     pub provider: String,
     /// What it stands on; `null` for a disk, and for a set, which has members.
@@ -102,7 +102,7 @@ pub struct Provider {
 
 /// A partition table.
 #[derive(Debug, Serialize)]
-pub struct Table {
+pub(crate) struct Table {
     /// `gpt`, `mbr`, `bsd`.
     pub scheme: &'static str,
     /// First usable byte, on the provider.
@@ -115,7 +115,7 @@ pub struct Table {
 
 /// A range of bytes on a provider.
 #[derive(Debug, Serialize)]
-pub struct Range {
+pub(crate) struct Range {
     /// First byte.
     pub start: u64,
     /// Bytes.
@@ -124,7 +124,7 @@ pub struct Range {
 
 /// A boundary.
 #[derive(Debug, Serialize)]
-pub struct Grain {
+pub(crate) struct Grain {
     /// Bytes.
     pub size: u64,
     /// The first boundary at or after the provider's byte 0.
@@ -139,7 +139,7 @@ pub struct Grain {
 
 /// One finding.
 #[derive(Debug, Serialize)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// Rule id.
     pub rule: &'static str,
     /// `error`, `warning` or `note`.

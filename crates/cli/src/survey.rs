@@ -9,7 +9,7 @@ use trueline_geom::topology::{Fact, largest_grain};
 /// What `check` says of one graph. `only`: the provider to keep to, with all that stands on it.
 ///
 /// `Err`: there is no such provider; the message names those there are.
-pub fn survey(target: &str, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
+pub(crate) fn survey(target: &str, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
     let audit = audit::audit(graph);
     let kept = kept(graph, only)?;
     let providers: Vec<Provider> = kept.iter().map(|&id| provider(graph, &audit, id)).collect();
@@ -83,13 +83,7 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
 }
 
 fn grain(fact: &Fact) -> Grain {
-    Grain {
-        size: fact.grain.size(),
-        phase: fact.grain.phase(),
-        why: fact.why.name(),
-        source: fact.source.name(),
-        trust: fact.trust.name(),
-    }
+    Grain { size: fact.grain.size(), phase: fact.grain.phase(), why: fact.why.name(), source: fact.source.name(), trust: fact.trust.name() }
 }
 
 fn finding(graph: &Graph, id: Id, f: &trueline_geom::finding::Finding) -> Finding {

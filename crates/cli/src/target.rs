@@ -1,5 +1,6 @@
 //! `TARGET := DISK[,DISK...][#PROVIDER]`: what the user points at, opened and tasted.
 
+use crate::host::medium_start;
 use crate::options::{DiskOptions, parse_grain};
 use std::path::Path;
 use std::sync::Arc;
@@ -12,11 +13,11 @@ use trueline_geom::profile;
 use trueline_geom::route::Route;
 use trueline_geom::store::{Sparse, Store};
 use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why};
-use trueline_host::file;
+use trueline_host::file::{self, Opened};
 
 /// A boundary named on the command line.
 #[derive(Clone, Copy)]
-pub struct WhyGrain {
+pub(crate) struct WhyGrain {
     why: Why,
     size: u64,
     phase: u64,
@@ -24,7 +25,7 @@ pub struct WhyGrain {
 
 impl WhyGrain {
     /// `WHY=SIZE[+PHASE]`.
-    pub fn parse(text: &str) -> Result<WhyGrain, String> {
+    pub(crate) fn parse(text: &str) -> Result<WhyGrain, String> {
         let (why, grain) = text.split_once('=').ok_or("write WHY=SIZE[+PHASE]: chunk=64k")?;
         let names = || Why::ALL.iter().map(|w| w.name()).collect::<Vec<_>>().join(", ");
         let why = Why::ALL.into_iter().find(|w| w.name() == why).ok_or_else(|| format!("no purpose '{why}': {}", names()))?;
@@ -39,14 +40,14 @@ impl WhyGrain {
 }
 
 /// What the user says of a disk: its sector, and boundaries that replace those it claims.
-pub struct Said {
+pub(crate) struct Said {
     sector: Option<u64>,
     facts: Vec<Fact>,
 }
 
 impl Said {
     /// From the options; `Err` for a profile that is not known.
-    pub fn new(options: &DiskOptions) -> Result<Said, String> {
+    pub(crate) fn new(options: &DiskOptions) -> Result<Said, String> {
         let (mut sector, mut facts) = match &options.profile {
             Some(name) => profile::named(name).ok_or_else(|| {
                 let names: Vec<&str> = profile::PROFILES.iter().map(|p| p.name).collect();
@@ -64,13 +65,13 @@ impl Said {
     }
 
     /// As a layer over a disk of `length` bytes.
-    fn nop(&self, length: u64) -> Nop {
+    pub(crate) fn nop(&self, length: u64) -> Nop {
         Nop::new(length, self.sector, self.facts.clone())
     }
 }
 
 /// Opens and tastes a target; gives the provider named after `#` as well.
-pub fn open(target: &str, said: &Said) -> Result<(Graph, Option<String>), String> {
+pub(crate) fn open(target: &str, said: &Said) -> Result<(Graph, Option<String>), String> {
     let (disks, provider) = match target.split_once('#') {
         // A file whose name has a `#` in it is a file.
         Some(_) if Path::new(target).exists() => (target, None),
@@ -84,7 +85,7 @@ pub fn open(target: &str, said: &Said) -> Result<(Graph, Option<String>), String
 }
 
 /// Tastes disks that are already open; the only one of a target needs no name.
-pub fn taste_stores(stores: Vec<(String, Box<dyn Store>)>, said: &Said) -> Graph {
+pub(crate) fn taste_stores(stores: Vec<(String, Box<dyn Store>)>, said: &Said) -> Graph {
     let several = stores.len() > 1;
     let disks = stores.into_iter().map(|(name, store)| image(if several { name } else { String::new() }, store, said));
     Graph::taste(disks.collect(), Limits::default())
@@ -95,13 +96,33 @@ fn open_disk(disk: &str, several: bool, said: &Said) -> Result<Disk, String> {
     if let Some(length) = size_after(disk, "zero:")? {
         let topology = topology(512, length, said);
         let bytes = Bytes::Geom(Arc::new(Zero { length }));
-        return Ok(Disk { name, bytes, topology, start: Some(0), nop: Some(said.nop(length)) });
+        return Ok(Disk { name, bytes, topology, start: Some(0), nop: Some(said.nop(length)), findings: Vec::new() });
     }
     if let Some(length) = size_after(disk, "md:")? {
         return Ok(image(name, Box::new(Sparse::new(length)), said));
     }
     let opened = file::open(Path::new(disk)).map_err(|e| e.to_string())?;
-    Ok(image(name, opened.store, said))
+    if !opened.block {
+        return Ok(image(name, Box::new(opened.store), said));
+    }
+    let start = opened.device.as_ref().map_or(Some(0), medium_start);
+    let (topology, findings) = match &opened.device {
+        Some(device) => device.topology(),
+        None => (asked(&opened), Vec::new()),
+    };
+    let nop = Some(said.nop(topology.length));
+    Ok(Disk { name, bytes: Bytes::Store(Box::new(opened.store)), topology, start, nop, findings })
+}
+
+/// What a block device that sysfs does not have says of itself.
+fn asked(opened: &Opened) -> Topology {
+    let sector = opened.sector.unwrap_or(512);
+    let mut topology = Topology::new(sector, opened.store.length());
+    for (size, why) in [(Some(sector), Why::Logical), (opened.physical, Why::Physical)] {
+        let grain = size.and_then(|size| Grain::new(size, 0));
+        topology.facts.extend(grain.map(|grain| Fact { grain, why, source: Source::Ioctl, trust: Trust::Claimed }));
+    }
+    topology
 }
 
 /// The size in `md:SIZE`; `None` if it is not that kind of disk.
@@ -121,7 +142,7 @@ fn image(name: String, store: Box<dyn Store>, said: &Said) -> Disk {
     });
     let topology = topology(sector, length, said);
     let [store] = stores;
-    Disk { name, bytes: Bytes::Store(store), topology, start: Some(0), nop: Some(said.nop(length)) }
+    Disk { name, bytes: Bytes::Store(store), topology, start: Some(0), nop: Some(said.nop(length)), findings: Vec::new() }
 }
 
 /// What is assumed of a disk that nobody knows.

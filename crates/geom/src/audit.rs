@@ -291,7 +291,8 @@ fn off_convention(p: &Provider) -> Option<Finding> {
 fn clashes(graph: &Graph, id: Id) -> Vec<Finding> {
     let p = &graph.providers[id];
     let inherited = |c| p.parents.iter().any(|&parent| graph.providers[parent].topology.clashes.contains(c));
-    let fresh = p.topology.clashes.iter().filter(|c| c.why.costs() && !inherited(c));
+    // On a disk it was told, with its finding.
+    let fresh = p.topology.clashes.iter().filter(|c| p.is_set && c.why.costs() && !inherited(c));
     fresh
         .map(|clash| {
             let member = p.parents.get(clash.member).map_or("?", |&m| graph.providers[m].name.as_str());

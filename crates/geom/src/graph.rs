@@ -90,6 +90,8 @@ pub struct Disk {
     pub start: Option<u64>,
     /// What the user says instead.
     pub nop: Option<Nop>,
+    /// What cannot be true of what is known.
+    pub findings: Vec<Finding>,
 }
 
 /// Where a disk's bytes come from.
@@ -206,7 +208,7 @@ impl Graph {
             table: None,
             signs: Vec::new(),
             member: None,
-            findings: Vec::new(),
+            findings: disk.findings,
             depth: 0,
             seen: told.is_none(),
             route,
@@ -276,7 +278,7 @@ impl Graph {
         }
         let table = tables.into_iter().next();
         let provider = &mut self.providers[id];
-        provider.findings = findings;
+        provider.findings.extend(findings);
         provider.signs = signs;
         provider.table.clone_from(&table);
         if let Some((class, m)) = member {

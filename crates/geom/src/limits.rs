@@ -29,7 +29,7 @@
 pub mod nvme;
 
 use crate::finding::{self, Finding, Severity};
-use crate::topology::{Fact, Grain, Source, Topology, Trust, Why, is_whole, round_down};
+use crate::topology::{Clash, Fact, Grain, Source, Topology, Trust, Why, is_whole, round_down};
 
 /// The block size where none is reported or believed.
 const SECTOR: u64 = 512;
@@ -139,6 +139,8 @@ impl Limits {
             let message = format!("alignment_offset is {offset}: what this stands on has no {granularity}-byte boundary in common");
             let fix = "lay every member out from a multiple of the largest physical block among them";
             told.findings.push(Finding::new(&finding::CLASH, Severity::Warning, 0, message).against(granularity, 0, None).fix(fix));
+            // Which member is off, and by how much, the kernel does not say.
+            told.topology.clashes.push(Clash { why: Why::Physical, unit: granularity, member: 0, remainder: 0 });
             return None;
         };
         let doubt = if phase >= granularity && phase > 0 {

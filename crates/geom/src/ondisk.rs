@@ -29,9 +29,30 @@ impl Guid {
     }
 }
 
+impl std::str::FromStr for Guid {
+    type Err = ();
+
+    /// The text form, in either case; the first three fields are swapped into storage order.
+    fn from_str(text: &str) -> Result<Guid, ()> {
+        let hex: Vec<u8> = text.bytes().filter(|b| *b != b'-').collect();
+        if text.len() != 36 || hex.len() != 32 || !hex.is_ascii() {
+            return Err(());
+        }
+        let mut bytes = [0; 16];
+        for (i, at) in ORDER.into_iter().enumerate() {
+            let pair = std::str::from_utf8(&hex[2 * i..2 * i + 2]).map_err(|_| ())?;
+            bytes[at] = u8::from_str_radix(pair, 16).map_err(|_| ())?;
+        }
+        Ok(Guid(bytes))
+    }
+}
+
+/// Where each byte of the text form is stored.
+const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
+
 impl fmt::Display for Guid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, at) in [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15].into_iter().enumerate() {
+        for (i, at) in ORDER.into_iter().enumerate() {
             if [4, 6, 8, 10].contains(&i) {
                 f.write_str("-")?;
             }

@@ -11,6 +11,7 @@ pub mod file;
 pub mod lsblk;
 pub mod nvme;
 pub mod sysfs;
+pub mod udev;
 
 pub use device::{Device, Kind};
 pub use error::Error;

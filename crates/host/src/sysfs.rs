@@ -11,6 +11,7 @@
 
 use crate::device::{self, Device, Kind, Member};
 use crate::error::Error;
+use crate::udev;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,11 @@ const MOUNTS: u64 = 16 << 20;
 
 /// This host's block devices, each partition after its disk.
 pub fn host() -> Result<Vec<Device>, Error> {
-    read(Path::new("/sys"), Path::new("/proc/self/mountinfo"))
+    let mut devices = read(Path::new("/sys"), Path::new("/proc/self/mountinfo"))?;
+    for device in &mut devices {
+        device.signs = udev::signs(Path::new("/run/udev/data"), device.major, device.minor);
+    }
+    Ok(devices)
 }
 
 /// The block devices of the sysfs tree at `root`, mounted as `mountinfo` says (if it can be read).

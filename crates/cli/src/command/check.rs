@@ -19,12 +19,12 @@ use trueline_geom::finding::Severity;
 /// From this many targets on, a terminal gets a progress bar.
 const MANY: usize = 32;
 
-pub fn run(args: &Check) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     let said = Said::new(&args.disk)?;
     let (targets, failures) = if !args.from.is_empty() {
-        host::from_files(&args.from, &said)?
+        host::from_files(&args.from, &said).map(|t| (t, Vec::new()))?
     } else if args.targets.is_empty() {
-        (host::this_host(&said)?, Vec::new())
+        host::this_host(&said).map(|t| (t, Vec::new()))?
     } else {
         survey_all(&args.targets, &said)
     };
@@ -32,7 +32,7 @@ pub fn run(args: &Check) -> Result<ExitCode, Failure> {
         anstream::eprintln!("trueline: {failure}");
     }
     let report = Report::new("trueline/check/1", targets);
-    if !(report.targets.is_empty() && !failures.is_empty()) {
+    if !report.targets.is_empty() || failures.is_empty() {
         print(&report, &args.output)?;
     }
     Ok(exit_code(&report, failures.len(), args))
@@ -67,7 +67,8 @@ fn survey_all(names: &[String], said: &Said) -> (Vec<Target>, Vec<String>) {
     let work = || {
         let mut done = Vec::new();
         while let Some((i, name)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, names.get(i)?))) {
-            let target = open(name, said).and_then(|(graph, only)| survey(name, &graph, only.as_deref()).map_err(|e| format!("check {name}: {e}")));
+            let target =
+                open(name, said).and_then(|(graph, only)| survey(name, &graph, only.as_deref()).map_err(|e| format!("check {name}: {e}")));
             done.push((i, target));
             bar.inc(1);
         }
@@ -103,7 +104,7 @@ fn progress(targets: usize) -> ProgressBar {
 }
 
 /// Prints `report` as asked.
-pub fn print(report: &Report, output: &Output) -> Result<(), Failure> {
+pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
     if let Some(path) = &output.html {
         write_file(path, |file| out::html::write(report, file))?;
     }
@@ -124,7 +125,7 @@ pub fn print(report: &Report, output: &Output) -> Result<(), Failure> {
 }
 
 /// Writes a file that the user named.
-pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+pub(crate) fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     let failed = |e: io::Error| Failure::Message(format!("write {}: {e}", path.display()));
     let mut file = BufWriter::new(File::create(path).map_err(failed)?);
     write(&mut file).and_then(|()| file.flush()).map_err(failed)

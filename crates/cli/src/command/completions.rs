@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use std::io::Write;
 use std::process::ExitCode;
 
-pub fn run(shell: Shell) -> Result<ExitCode, Failure> {
+pub(crate) fn run(shell: Shell) -> Result<ExitCode, Failure> {
     // The generator panics when its writer fails; a closed pipe is no reason to.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Options::command(), "trueline", &mut script);

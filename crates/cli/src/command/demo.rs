@@ -22,7 +22,7 @@ struct Seed {
 
 const SEEDS: &[Seed] = &[];
 
-pub fn run(args: &Demo) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Demo) -> Result<ExitCode, Failure> {
     let targets = SEEDS.iter().map(check).collect::<Result<Vec<Target>, String>>()?;
     let report = Report::new("trueline/check/1", targets);
     print(&report, &Output::default())?;

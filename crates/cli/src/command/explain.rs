@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use trueline_geom::finding::{RULES, rule};
 
-pub fn run(args: &Explain) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Explain) -> Result<ExitCode, Failure> {
     let mut out = anstream::stdout().lock();
     match &args.rule {
         Some(id) => {

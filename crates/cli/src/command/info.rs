@@ -18,7 +18,7 @@ struct Document<'a> {
     provider: &'a Provider,
 }
 
-pub fn run(args: &Info) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     let said = Said::new(&args.disk)?;
     let (graph, only) = open(&args.target, &said)?;
     let target = survey(&args.target, &graph, only.as_deref()).map_err(|e| format!("info {}: {e}", args.target))?;

@@ -6,7 +6,7 @@ use clap::CommandFactory;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub fn run(dir: &Path) -> Result<ExitCode, Failure> {
+pub(crate) fn run(dir: &Path) -> Result<ExitCode, Failure> {
     clap_mangen::generate_to(Options::command(), dir).map_err(|e| format!("write manual pages into {}: {e}", dir.display()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -10,7 +10,7 @@ use crate::target::{Said, open};
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
-pub fn run(args: &Show) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
     let said = Said::new(&args.disk)?;
     let mut targets = Vec::new();
     for name in &args.targets {

@@ -169,41 +169,11 @@ pub(crate) fn text(write: impl Fn(&mut dyn Write) -> std::io::Result<()>) -> Str
     String::from_utf8(out.into_inner()).unwrap()
 }
 
-/// Compares with the file of that name in `tests/out`; with `BLESS` set in the environment, writes it.
+/// Compares with the file of that name in `tests/out`; with `TRUELINE_BLESS` set in the environment, writes it.
 pub(crate) fn golden(name: &str, text: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/out").join(name);
-    if std::env::var_os("BLESS").is_some() {
+    if std::env::var_os("TRUELINE_BLESS").is_some() {
         std::fs::write(&path, text).unwrap();
     }
-    assert_eq!(text, std::fs::read_to_string(&path).unwrap(), "{name}; BLESS=1 accepts it");
-}
-
-/// Writes every output to `OUT`, to be looked at.
-#[test]
-#[ignore = "writes files"]
-fn look() {
-    use super::{Style, html, json, picture, prometheus, sarif, svg, text, tree};
-    let to = std::path::PathBuf::from(std::env::var("OUT").unwrap());
-    let all = report(vec![openbsd(), stripe(), gpt(), fat()]);
-    let style = Style { width: Some(100), ascii: false };
-    type Writer<'a> = Box<dyn Fn(&mut dyn Write) -> std::io::Result<()> + 'a>;
-    let outputs: Vec<(&str, Writer<'_>)> = vec![
-        ("check.txt", Box::new(|o| text::write(&all, o, style))),
-        ("tree.txt", Box::new(|o| tree::write(&all, o, style))),
-        ("picture.txt", Box::new(|o| picture::write(&all, o, style))),
-        ("picture.ascii.txt", Box::new(|o| picture::write(&all, o, Style { ascii: true, ..style }))),
-        ("openbsd.svg", Box::new(|o| svg::write(&all.targets[0], o))),
-        ("stripe.svg", Box::new(|o| svg::write(&all.targets[1], o))),
-        ("gpt.svg", Box::new(|o| svg::write(&all.targets[2], o))),
-        ("fat.svg", Box::new(|o| svg::write(&all.targets[3], o))),
-        ("all.svg", Box::new(|o| svg::write_all(&all, o))),
-        ("check.html", Box::new(|o| html::write(&all, o))),
-        ("check.json", Box::new(|o| json::write(&all, o))),
-        ("check.jsonl", Box::new(|o| json::write_lines(&all, o))),
-        ("check.sarif", Box::new(|o| sarif::write(&all, o))),
-        ("check.prom", Box::new(|o| prometheus::write(&all, o))),
-    ];
-    for (name, write) in outputs {
-        write(&mut std::fs::File::create(to.join(name)).unwrap()).unwrap();
-    }
+    assert_eq!(text, std::fs::read_to_string(&path).unwrap(), "{name}; TRUELINE_BLESS=1 accepts it");
 }

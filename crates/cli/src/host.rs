@@ -1,0 +1,174 @@
+//! This host, or another one as `lsblk` or `nvme` listed it: every device a target.
+
+use crate::report::{Provider, Target};
+use crate::survey::survey;
+use crate::target::Said;
+use std::path::{Path, PathBuf};
+use trueline_geom::finding::{self, Finding, Severity};
+use trueline_geom::graph::{Bytes, Disk, Graph, Told};
+use trueline_geom::probe::Limits;
+use trueline_geom::sign::{self, Sign};
+use trueline_geom::slices::{self, Slice, Slices};
+use trueline_geom::topology::round_down;
+use trueline_host::device::{Device, Kind, Signs};
+use trueline_host::{file, lsblk, nvme, sysfs};
+
+/// Every block device of this host: read where that is allowed, else as sysfs and udev tell.
+pub(crate) fn this_host(said: &Said) -> Result<Vec<Target>, String> {
+    let devices = sysfs::host().map_err(|e| e.to_string())?;
+    targets(&devices, said, true)
+}
+
+/// What files of `lsblk -OJb` or `nvme id-ns -o json` list.
+pub(crate) fn from_files(files: &[PathBuf], said: &Said) -> Result<Vec<Target>, String> {
+    let mut all = Vec::new();
+    for path in files {
+        let place = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|e| format!("read {place}: {e}"))?;
+        if text.contains("\"blockdevices\"") {
+            all.extend(targets(&lsblk::parse(&text, &place).map_err(|e| e.to_string())?, said, false)?);
+        } else {
+            all.extend(namespaces(&text, &place, said)?);
+        }
+    }
+    Ok(all)
+}
+
+fn namespaces(text: &str, place: &str, said: &Said) -> Result<Vec<Target>, String> {
+    let found = nvme::parse(text, place).map_err(|e| e.to_string())?;
+    let several = found.len() > 1;
+    let disks = found.iter().enumerate().filter_map(|(i, namespace)| {
+        let (topology, findings) = namespace.topology()?;
+        let name = if several { format!("{place}[{i}]") } else { place.to_string() };
+        let nop = Some(said.nop(topology.length));
+        let bytes = Bytes::Told(Told::default());
+        Some((name, Disk { name: String::new(), bytes, topology, start: Some(0), nop, findings }))
+    });
+    disks.map(|(name, disk)| survey(&name, &Graph::taste(vec![disk], Limits::default()), None)).collect()
+}
+
+/// A target for every device that is not a partition; `read`: whether the devices are this host's.
+fn targets(devices: &[Device], said: &Said, read: bool) -> Result<Vec<Target>, String> {
+    let whole = devices.iter().filter(|d| !matches!(d.kind, Kind::Partition { .. }));
+    whole.map(|device| target(device, devices, said, read)).collect()
+}
+
+fn target(device: &Device, all: &[Device], said: &Said, read: bool) -> Result<Target, String> {
+    let parts: Vec<&Device> = all.iter().filter(|d| matches!(&d.kind, Kind::Partition { parent, .. } if *parent == device.name)).collect();
+    let (topology, findings) = device.topology();
+    let opened = if read { file::open(Path::new(&device.path)).ok() } else { None };
+    let tasted = opened.is_some();
+    let bytes = match opened {
+        Some(opened) => Bytes::Store(Box::new(opened.store)),
+        None => Bytes::Told(told(device, &parts)),
+    };
+    let nop = Some(said.nop(topology.length));
+    let disk = Disk { name: String::new(), bytes, topology, start: medium_start(device), nop, findings };
+    let mut graph = Graph::taste(vec![disk], Limits::default());
+    if tasted {
+        let differs = kernel_differs(&graph, &parts);
+        graph.providers[0].findings.extend(differs);
+    }
+    let mut target = survey(&device.path, &graph, None)?;
+    for provider in &mut target.providers {
+        annotate(provider, device, &parts);
+    }
+    Ok(target)
+}
+
+/// Where a whole device begins on its medium: nowhere in particular if it stands on others.
+pub(crate) fn medium_start(device: &Device) -> Option<u64> {
+    match &device.kind {
+        Kind::Disk if device.slaves.is_empty() => Some(0),
+        Kind::Partition { start, .. } => *start,
+        Kind::Loop { offset, .. } => Some(*offset),
+        _ => None,
+    }
+}
+
+/// The device as the kernel and udev know it.
+fn told(device: &Device, parts: &[&Device]) -> Told {
+    let signs = |d: &Device| sign_of(&d.signs).into_iter().collect::<Vec<_>>();
+    let (scheme, letter) = match device.signs.pttype.as_deref() {
+        Some("dos") => ("mbr", 's'),
+        Some("gpt") => ("gpt", 'p'),
+        Some("bsd") => ("bsd", 'p'),
+        _ => ("table", 'p'),
+    };
+    let entries: Vec<(Slice, Vec<Sign>)> = parts
+        .iter()
+        .filter_map(|part| {
+            let Kind::Partition { number, start: Some(start), .. } = &part.kind else { return None };
+            let index = number.unwrap_or(0);
+            let slice = Slice {
+                suffix: format!("{letter}{index}"),
+                index,
+                start: *start,
+                length: part.size,
+                kind: kind_of(&part.signs),
+                label: part.signs.partlabel.clone(),
+                uuid: None,
+            };
+            Some((slice, signs(part)))
+        })
+        .collect();
+    let (entries, on_entries): (Vec<Slice>, Vec<Vec<Sign>>) = entries.into_iter().unzip();
+    // Which of the first and last sectors the table itself takes is not told.
+    let slices = Slices { usable: 0..round_down(device.size, device.sector()), entries };
+    let table = (!slices.entries.is_empty() || device.signs.pttype.is_some()).then_some((scheme, slices));
+    Told { table, signs: signs(device), entries: on_entries }
+}
+
+fn sign_of(signs: &Signs) -> Option<Sign> {
+    let mut sign = sign::told(signs.fstype.as_deref()?);
+    sign.label.clone_from(&signs.label);
+    sign.uuid.clone_from(&signs.uuid);
+    Some(sign)
+}
+
+/// The type of a partition as udev or lsblk spells it: `0x83`, or a GUID.
+fn kind_of(signs: &Signs) -> slices::Kind {
+    let text = signs.parttype.as_deref().unwrap_or_default();
+    match text.parse() {
+        Ok(guid) => slices::Kind::Gpt(guid),
+        Err(_) => slices::Kind::Mbr(u8::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0)),
+    }
+}
+
+/// Where the kernel's partitions are not those of the table on the disk.
+fn kernel_differs(graph: &Graph, parts: &[&Device]) -> Vec<Finding> {
+    let Some(table) = graph.providers[0].slices() else { return Vec::new() };
+    let mut found = Vec::new();
+    if parts.is_empty() && !table.entries.is_empty() {
+        let message = format!("the kernel has none of the {} partitions in this table", table.entries.len());
+        found.push(Finding::new(&finding::KERNEL, Severity::Note, 0, message).fix("have it read: partx --add, or partprobe"));
+    }
+    for part in parts {
+        let Kind::Partition { start: Some(start), .. } = part.kind else { continue };
+        // The kernel shows an extended partition as its first sectors only; nested tables are its own providers.
+        let known = graph.providers.iter().any(|p| p.start == Some(start) && (p.topology.length == part.size || p.is_extended()));
+        if !known {
+            let message = format!(
+                "the kernel has {} at byte {start}, {} bytes long; the table on the disk has no such partition",
+                part.name, part.size
+            );
+            let finding = Finding::new(&finding::KERNEL, Severity::Warning, start, message);
+            found.push(finding.fix("the table was changed while the disk was in use: partx --update, or restart"));
+        }
+    }
+    found
+}
+
+/// Adds what only a running host knows.
+fn annotate(provider: &mut Provider, device: &Device, parts: &[&Device]) {
+    let here = if provider.provider.is_empty() {
+        Some(device)
+    } else {
+        let at = |p: &&&Device| matches!(p.kind, Kind::Partition { start, .. } if start == provider.start) && p.size == provider.length;
+        parts.iter().find(at).copied()
+    };
+    provider.mountpoint = here.and_then(|d| d.mountpoints.first().cloned());
+    if provider.provider.is_empty() {
+        provider.members.clone_from(&device.slaves);
+    }
+}
