@@ -7,13 +7,16 @@
 //! # What a topology promises
 //!
 //! If both ends of an I/O lie on a grain, the bytes it touches on every member are whole units of that grain
-//! there. The promise is sound and, as a residue class, tight: no grain of a smaller size can promise the same.
+//! there. The promise is sound and, as a residue class, tight: it cannot be thinned out to a smaller size. A clash says that
+//! no class finer than a row of the set could be promised; I/O in whole rows from some odd address may still happen to fit.
 //! `tests/laws.rs` checks both by brute force for every class.
 //!
 //! # Sources
 //!
 //! GEOM `stripesize`/`stripeoffset` (`geom.h`), Linux `alignment_offset` (`Documentation/ABI/stable/sysfs-block`):
 //! `phase = alignment_offset = (stripesize − stripeoffset) mod stripesize`.
+
+use std::cmp::Ordering;
 
 /// The addresses `x` with `x % size == phase`; `size >= 1`, `phase < size`, both in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -94,6 +97,46 @@ impl Grain {
         let rows = Grain::new(chunk, 0)?.intersect(self)?;
         // `rows` are member addresses; a row of the set is `members` times as long.
         Grain::new(rows.size.checked_mul(members)?, rows.phase.checked_mul(members)?)
+    }
+
+    /// The smallest class that this one, stretched to rows, can be thinned out from: where the members' `grains` differ, or
+    /// are no powers of two, addresses between rows may cut every member on its grain too.
+    fn tighten(self, chunk: u64, members: u64, grains: &[(u64, Grain)]) -> Grain {
+        // Within chunks nothing was stretched, and what `stretch` says is tight.
+        if chunk.is_multiple_of(self.size) || self.size.checked_mul(2).is_none() {
+            return self;
+        }
+        let whole = |x: u64| grains.iter().all(|&(member, grain)| grain.contains(cut(x, chunk, members, member)));
+        let mut tight = self;
+        for q in 2..=FACTORS {
+            // What a prime cannot take out no multiple of it can.
+            while let Some(finer) =
+                tight.size.is_multiple_of(q).then(|| Grain { size: tight.size / q, phase: tight.phase % (tight.size / q) })
+            {
+                // What the members know repeats after `self.size`, so one such stretch shows all.
+                let points = self.size / finer.size;
+                if points > POINTS || !(0..points).all(|i| whole(finer.phase + i * finer.size)) {
+                    break;
+                }
+                tight = finer;
+            }
+        }
+        tight
+    }
+}
+
+/// Factors that [`Grain::tighten`] tries, and points it looks at: above any unit in use, below any delay.
+const FACTORS: u64 = 64;
+const POINTS: u64 = 4096;
+
+/// How many bytes of `member` lie before address `x` of a stripe: where an I/O that begins or ends at `x` cuts it.
+fn cut(x: u64, chunk: u64, members: u64, member: u64) -> u64 {
+    let (n, within) = (x / chunk, x % chunk);
+    let (row, at) = (n / members, n % members);
+    match member.cmp(&at) {
+        Ordering::Less => (row + 1) * chunk,
+        Ordering::Equal => row * chunk + within,
+        Ordering::Greater => row * chunk,
     }
 }
 
@@ -295,7 +338,7 @@ impl Fact {
     }
 }
 
-/// Members that can never agree: no address of the set is on this boundary of all of them.
+/// Members that can never agree: no class of addresses finer than a row of the set is on this boundary of all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clash {
     /// Which boundary.
@@ -344,11 +387,20 @@ impl Topology {
     pub fn stripe(below: &[Topology], chunk: u64, length: u64, source: Source) -> Topology {
         let members = u64::try_from(below.len()).unwrap_or(u64::MAX);
         let mut top = Topology::combine(below, length, |_, grain| grain.stretch(chunk, members));
+        for fact in &mut top.facts {
+            let grains: Vec<(u64, Grain)> = (0..).zip(below).flat_map(|(i, t)| t.grains(fact.why).map(move |g| (i, g))).collect();
+            fact.grain = fact.grain.tighten(chunk, members, &grains);
+        }
         let of = |size| Grain::new(size, 0);
         for (why, grain) in [(Why::Chunk, of(chunk)), (Why::FullStripe, chunk.checked_mul(members).and_then(of))] {
             top.facts.extend(grain.map(|grain| Fact { grain, why, source, trust: Trust::Trusted }));
         }
         top
+    }
+
+    /// Every believed grain for one purpose.
+    fn grains(&self, why: Why) -> impl Iterator<Item = Grain> {
+        self.facts.iter().filter(move |f| f.why == why && f.trust > Trust::Untrusted).map(|f| f.grain)
     }
 
     /// Copies of one content: what is a boundary on all of them.

@@ -217,12 +217,13 @@ fn dialect(probe: &Probe<'_>, label: &Label) -> Dialect {
     })
 }
 
-/// Whether entry `i` stands for the whole slice or disk.
+/// Whether entry `i` stands for the whole slice or disk. util-linux writes a `d` for the disk into FreeBSD labels too.
 fn is_raw(dialect: Dialect, i: usize, part: &Part, slice: &Range<u64>) -> bool {
     let covers = part.offset <= slice.start && part.end() >= slice.end;
+    let unused = part.fstype == UNUSED;
     match dialect {
-        Dialect::NetBsd => (i == C || i == D) && (covers || part.fstype == UNUSED),
-        _ => i == C,
+        Dialect::NetBsd => (i == C || i == D) && (covers || unused),
+        _ => i == C || i == D && covers && unused,
     }
 }
 

@@ -21,216 +21,21 @@
 use super::mbr::{self, Record};
 use super::{Class, Taste};
 use crate::finding::{self, Finding, Severity};
-use crate::layout;
 use crate::ondisk::{self, Guid};
 use crate::probe::Probe;
 use crate::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
+use copies::{Copies, Copy, Flaw, Header, header};
 use std::sync::Arc;
-use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+mod copies;
 
 /// The class.
 pub struct Gpt;
 
-/// GPT header (UEFI 2.10, table 5.5).
-#[derive(Clone, FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Header {
-    signature: [u8; 8],
-    revision: U32,
-    header_size: U32,
-    header_crc32: U32,
-    reserved: U32,
-    my_lba: U64,
-    alternate_lba: U64,
-    first_usable_lba: U64,
-    last_usable_lba: U64,
-    disk_guid: Guid,
-    partition_entry_lba: U64,
-    number_of_partition_entries: U32,
-    size_of_partition_entry: U32,
-    partition_entry_array_crc32: U32,
-}
-layout!(Header, 92, header_crc32 @ 16, my_lba @ 24, alternate_lba @ 32, first_usable_lba @ 40, disk_guid @ 56, partition_entry_lba @ 72, partition_entry_array_crc32 @ 88);
-
-/// GPT partition entry (UEFI 2.10, table 5.6).
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Entry {
-    partition_type_guid: Guid,
-    unique_partition_guid: Guid,
-    starting_lba: U64,
-    ending_lba: U64,
-    attributes: U64,
-    partition_name: [u8; 72],
-}
-layout!(Entry, 128, starting_lba @ 32, ending_lba @ 40, partition_name @ 56);
-
-const SIGNATURE: &[u8; 8] = b"EFI PART";
 /// The sector sizes a table may have been written for.
 const SECTORS: [u64; 4] = [512, 4096, 1024, 2048];
 /// The type `freebsd`, whose partitions GEOM names as slices (516e7cb4-6ecf-11d6-8ff8-00022d09712b).
 const FREEBSD: Guid = Guid([0xb4, 0x7c, 0x6e, 0x51, 0xcf, 0x6e, 0xd6, 0x11, 0x8f, 0xf8, 0x00, 0x02, 0x2d, 0x09, 0x71, 0x2b]);
-
-/// Why there is no valid copy in a place.
-enum Flaw {
-    /// Nothing like a header is there.
-    Missing(String),
-    /// A header is there, but damaged; where it says the other copy is.
-    Damaged(String, u64),
-}
-
-impl Flaw {
-    fn text(&self) -> &str {
-        match self {
-            Flaw::Missing(text) | Flaw::Damaged(text, _) => text,
-        }
-    }
-}
-
-/// One valid copy.
-struct Copy {
-    header: Header,
-    entries: Vec<u8>,
-}
-
-impl Copy {
-    /// The entries in use, each with its number from 1.
-    fn used(&self) -> impl Iterator<Item = (u32, Entry)> {
-        let stride = usize::try_from(self.header.size_of_partition_entry.get()).unwrap_or(usize::MAX);
-        let entries = self.entries.chunks_exact(stride.max(size_of::<Entry>()));
-        (1..)
-            .zip(entries)
-            .filter_map(|(n, raw)| Some((n, Entry::read_from_prefix(raw).ok()?.0)))
-            .filter(|(_, e)| !e.partition_type_guid.is_nil())
-    }
-}
-
-/// Both copies, as they would be for sectors of `unit` bytes.
-struct Copies {
-    unit: u64,
-    primary: Result<Copy, Flaw>,
-    backup: Result<Copy, Flaw>,
-}
-
-impl Copies {
-    /// Reads both. `protected`: the last sector of the protective entry, if there is one.
-    fn read(probe: &Probe<'_>, unit: u64, protected: Option<u64>) -> Copies {
-        let last = (probe.length() / unit).saturating_sub(1);
-        let primary = copy(probe, unit, 1, "primary");
-        let alternate = match &primary {
-            Ok(copy) => Some(copy.header.alternate_lba.get()),
-            Err(Flaw::Damaged(_, alternate)) => Some(*alternate),
-            Err(Flaw::Missing(_)) => None,
-        };
-        // A valid primary knows where its backup is. Otherwise it is last, or was before the disk grew.
-        let places = match &primary {
-            Ok(_) => [alternate, None, None],
-            Err(_) => [Some(last), alternate, protected],
-        };
-        let mut backup = None;
-        for lba in places.into_iter().flatten().filter(|&lba| lba > 1) {
-            let found = copy(probe, unit, lba, "backup");
-            if found.is_ok() || backup.is_none() {
-                backup = Some(found);
-            }
-            if matches!(backup, Some(Ok(_))) {
-                break;
-            }
-        }
-        let backup = backup.unwrap_or_else(|| Err(Flaw::Missing("backup header has no place".into())));
-        Copies { unit, primary, backup }
-    }
-
-    /// The copy to use, and its name.
-    fn best(&self) -> Option<(&Copy, &'static str)> {
-        let named = |copy: &'_ Result<Copy, Flaw>| copy.is_ok();
-        match (named(&self.primary), named(&self.backup)) {
-            (true, _) => self.primary.as_ref().ok().map(|c| (c, "primary")),
-            (false, true) => self.backup.as_ref().ok().map(|c| (c, "backup")),
-            (false, false) => None,
-        }
-    }
-
-    /// How many partitions it describes and where the first would begin, in words.
-    fn describe(&self) -> String {
-        let starts: Vec<u64> = self.best().map(|(c, _)| c.used().map(|(_, e)| e.starting_lba.get()).collect()).unwrap_or_default();
-        let at = |lba: u64| lba.checked_mul(self.unit).map_or_else(|| format!("LBA {lba}"), |byte| place(byte, self.unit));
-        match (starts.len(), starts.iter().min()) {
-            (1, Some(&first)) => format!("1 partition, at {}", at(first)),
-            (n, Some(&first)) => format!("{n} partitions, the first at {}", at(first)),
-            (_, None) => "no partitions".into(),
-        }
-    }
-}
-
-/// Reads and checks the copy whose header is in `lba`; `name` is for messages.
-fn copy(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Result<Copy, Flaw> {
-    let header = header(probe, unit, lba, name)?;
-    let damaged = |text: String| Flaw::Damaged(format!("{name} {text}"), header.alternate_lba.get());
-    let (count, size) = (header.number_of_partition_entries.get(), header.size_of_partition_entry.get());
-    if !(1..=4096).contains(&count) || !(128..=1024).contains(&size) || !size.is_multiple_of(8) {
-        return Err(damaged(format!("table of {count} entries of {size} bytes is not one that can be read")));
-    }
-    let table = header.partition_entry_lba.get();
-    let bytes = u64::from(count) * u64::from(size);
-    let end = table.saturating_add(bytes.div_ceil(unit));
-    let (first, last) = (header.first_usable_lba.get(), header.last_usable_lba.get());
-    if table < 2 || table <= last && end > first {
-        return Err(damaged(format!("table in LBA {table} to {} lies over its header or among the partitions", end - 1)));
-    }
-    let read = table.checked_mul(unit).zip(usize::try_from(bytes).ok()).and_then(|(at, bytes)| probe.bytes(at, bytes));
-    let Some(entries) = read else {
-        return Err(damaged(format!("table in LBA {table} to {} cannot be read", end - 1)));
-    };
-    let (stored, computed) = (header.partition_entry_array_crc32.get(), crc32fast::hash(&entries));
-    if stored != computed {
-        return Err(damaged(format!("table CRC is {stored:08x}, computed {computed:08x}")));
-    }
-    Ok(Copy { header, entries })
-}
-
-/// Reads and checks a header alone.
-fn header(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Result<Header, Flaw> {
-    let at = lba.checked_mul(unit);
-    let missing = |what: &str| {
-        let place = at.map_or_else(|| format!("LBA {lba}"), |at| place(at, unit));
-        Flaw::Missing(format!("{name} header is not at {place}: {what}"))
-    };
-    let sector = at.zip(usize::try_from(unit).ok()).and_then(|(at, unit)| probe.bytes(at, unit));
-    let Some(sector) = sector else {
-        let past = at.is_none_or(|at| at.saturating_add(unit) > probe.length());
-        return Err(missing(if past { "that is past the end, so the disk or image was cut short" } else { "it cannot be read" }));
-    };
-    let Some((header, _)) = Header::read_from_prefix(&sector).ok().filter(|(h, _)| h.signature == *SIGNATURE) else {
-        return Err(missing("no EFI PART"));
-    };
-    let damaged = |text: String| Err(Flaw::Damaged(format!("{name} header {text}"), header.alternate_lba.get()));
-    let size = usize::try_from(header.header_size.get()).unwrap_or(usize::MAX);
-    let Some(covered) = sector.get(..size).filter(|c| c.len() >= size_of::<Header>()) else {
-        return damaged(format!("says it is {size} bytes long"));
-    };
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(&covered[..16]);
-    // The checksum's own field counts as zero.
-    crc.update(&[0; 4]);
-    crc.update(&covered[20..]);
-    let (stored, computed) = (header.header_crc32.get(), crc.finalize());
-    if stored != computed {
-        return damaged(format!("CRC is {stored:08x}, computed {computed:08x}"));
-    }
-    let (own, first, last) = (header.my_lba.get(), header.first_usable_lba.get(), header.last_usable_lba.get());
-    if own != lba {
-        return damaged(format!("is in LBA {lba} and says it is in LBA {own}"));
-    }
-    if header.alternate_lba.get() == own {
-        return damaged(format!("in LBA {own} names itself as the other copy"));
-    }
-    if header.revision.get() < 0x1_0000 || first < 2 || first > last.saturating_add(1) {
-        return damaged(format!("has revision {:08x} and usable LBA {first} to {last}", header.revision.get()));
-    }
-    Ok(header)
-}
 
 /// What LBA 0 says of a GPT.
 enum Guard {
@@ -309,8 +114,9 @@ fn left_behind(copies: &Copies) -> Taste {
         copies.describe()
     );
     Taste::Refused(vec![
-        Finding::new(&finding::STALE, Severity::Warning, 0, message)
-            .fix("if the table is wanted, rebuild it from the backup: gpart recover, or gdisk, r, b, w; if not: wipefs --all --types gpt"),
+        Finding::new(&finding::STALE, Severity::Warning, 0, message).fix(
+            "if the table is wanted, rebuild it from the backup: gpart recover, or gdisk, 1 (use current GPT), w; if not: sgdisk --zap",
+        ),
     ])
 }
 
@@ -346,8 +152,9 @@ fn elsewhere(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Taste {
         _ => return Taste::No,
     };
     Taste::Refused(vec![
-        Finding::new(&finding::GPT, Severity::Error, own, message)
-            .fix("look for the partitions by their contents (testdisk) before anything is written; without wanted data: wipefs --all"),
+        Finding::new(&finding::GPT, Severity::Error, own, message).fix(
+            "look for the partitions by their contents (testdisk) before anything is written; without wanted data: wipefs --all --force",
+        ),
     ])
 }
 
@@ -403,17 +210,26 @@ fn table(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Tast
 fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
     let (sector, mut findings) = (probe.sector(), Vec::new());
     let last = (probe.length() / sector).saturating_sub(1);
-    let mut say = |offset: u64, message: String, fix: &str| {
-        findings.push(Finding::new(&finding::GPT, Severity::Warning, offset, message).fix(fix));
+    let place_of = |copy: &Result<Copy, Flaw>| copy.as_ref().ok().map(|c| c.header.my_lba.get());
+    let moved = place_of(&copies.backup).filter(|&at| at < last);
+    let mut say = |rule, offset: u64, message: String, fix: &str| {
+        findings.push(Finding::new(rule, Severity::Warning, offset, message).fix(fix));
     };
     match (&copies.primary, &copies.backup) {
-        (Err(flaw), _) => say(sector, format!("{}; the backup is used", flaw.text()), REPAIR),
-        (_, Err(flaw)) => say(last * sector, format!("{}; the primary is used", flaw.text()), REPAIR),
+        (Err(flaw), _) => {
+            // Tools look for a backup in the last sector only: sgdisk -e would write an empty table here.
+            let fix = moved.map_or_else(|| REPAIR.into(), |at| shorten((at + 1) * sector));
+            say(&finding::GPT, sector, format!("{}; the backup is used", flaw.text()), &fix);
+        }
+        (Ok(primary), Err(flaw)) => {
+            let cut = primary.header.alternate_lba.get() > last;
+            say(&finding::GPT, last * sector, format!("{}; the primary is used", flaw.text()), if cut { LENGTHEN } else { REPAIR });
+        }
         (Ok(primary), Ok(backup)) => {
             let differ = differences(&primary.header, &backup.header);
             if !differ.is_empty() {
                 let message = format!("primary and backup are both valid and differ in {}; the primary is used", differ.join(", "));
-                say(sector, message, REPAIR);
+                say(&finding::GPT, sector, message, REPAIR);
             }
         }
     }
@@ -421,28 +237,38 @@ fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
         Guard::Protective(record) => {
             let start = record.entries().iter().find(|e| e.is_protective()).map_or(1, mbr::Entry::start);
             if start != 1 {
-                say(0, format!("the protective entry of the MBR begins at LBA {start}, not 1: Linux does not read this table"), GUARD);
+                let message = format!("the protective entry of the MBR begins at LBA {start}, not 1: Linux does not read this table");
+                say(&finding::GPT, 0, message, GUARD);
             }
         }
-        Guard::Absent | Guard::Mbr => say(0, "the protective MBR is missing: Linux does not read this table, FreeBSD does".into(), GUARD),
-    }
-    if let Ok(backup) = &copies.backup {
-        let at = backup.header.my_lba.get();
-        if at < last {
-            let message = format!(
-                "the backup header is at {}, {} bytes before the last sector: the disk or image has grown since the table was written",
-                place(at * sector, sector),
-                (last - at) * sector,
-            );
-            findings.push(Finding::new(&finding::MOVED_END, Severity::Warning, at * sector, message).fix(REPAIR_END));
+        Guard::Absent | Guard::Mbr => {
+            let message = "the protective MBR is missing: Linux does not read this table, FreeBSD does";
+            say(&finding::GPT, 0, message.into(), GUARD);
         }
+    }
+    if let Some(at) = moved {
+        let message = format!(
+            "the backup header is at {}, {} bytes before the last sector: the disk or image has grown since the table was written",
+            place(at * sector, sector),
+            (last - at) * sector,
+        );
+        let fix = if copies.primary.is_ok() { MOVE.into() } else { shorten((at + 1) * sector) };
+        say(&finding::MOVED_END, at * sector, message, &fix);
     }
     findings
 }
 
-const REPAIR: &str = "write both copies anew from the good one: gpart recover, or open it in fdisk or gdisk and w";
-const REPAIR_END: &str = "move the backup to the end: sgdisk -e, sfdisk --relocate gpt-bak-std, or gpart recover";
-const GUARD: &str = "write a protective MBR: gdisk, x, n, w, or gpart recover";
+const REPAIR: &str = "write both copies anew from the good one: gdisk, w, or gpart recover";
+const LENGTHEN: &str = "restore the full length of the disk or image; then, if the backup is still missing: gdisk, w";
+const MOVE: &str = "move the backup to the end: sgdisk -e, sfdisk --relocate gpt-bak-std, or gpart recover";
+const GUARD: &str = "write a protective MBR: gdisk, x, n, w";
+
+/// What to do about a backup that is neither at the end nor pointed to.
+fn shorten(length: u64) -> String {
+    format!(
+        "repair it at its old length of {length} bytes (truncate, or losetup --sizelimit): gdisk, w; then grow it again and sgdisk -e. Not sgdisk -e first: it would write an empty table"
+    )
+}
 
 /// The fields in which two copies must agree (FreeBSD's list), and do not.
 fn differences(a: &Header, b: &Header) -> Vec<&'static str> {

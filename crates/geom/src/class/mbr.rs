@@ -145,8 +145,10 @@ impl Class for Mbr {
         let Some(record) = Record::read(probe).filter(|_| !nested && (512..=4096).contains(&probe.sector())) else {
             return Taste::No;
         };
-        // A protective entry belongs to a GPT; only when there is none left do the other entries count.
-        if record.entries().iter().any(Entry::is_protective) && gpt::sector_of(probe).is_some() {
+        // A protective entry belongs to a GPT; only when there is none left do the other entries count. An MBR without
+        // partitions hides no GPT.
+        let yields = record.entries().iter().any(Entry::is_protective) || record.used().next().is_none();
+        if yields && gpt::sector_of(probe).is_some() {
             return Taste::No;
         }
         if let Some(finding) = other_sector(probe, &record) {

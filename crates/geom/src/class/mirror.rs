@@ -79,15 +79,22 @@ impl Class for Mirror {
     }
 
     fn assemble(&self, members: &[Member]) -> Option<Arc<dyn Geom>> {
-        let length = members.iter().map(|m| m.length).min().filter(|&l| l > 0)?;
-        Some(Arc::new(Raid1 { name: members.first()?.provider.clone(), length }))
+        let length = members.iter().map(|m| m.length).min()?;
+        Some(Arc::new(Raid1::new(members.first()?.provider.clone(), length)?))
     }
 }
 
 /// A mirrored set.
-struct Raid1 {
+pub struct Raid1 {
     name: String,
     length: u64,
+}
+
+impl Raid1 {
+    /// Copies of `length` bytes; `None` if that is nothing.
+    pub fn new(name: String, length: u64) -> Option<Raid1> {
+        (length > 0).then_some(Raid1 { name, length })
+    }
 }
 
 impl Geom for Raid1 {

@@ -1,0 +1,209 @@
+//! The two copies of a GPT: reading and checking each.
+//!
+//! A copy is valid if its header has the signature, a right CRC, its own LBA and possible ranges, and its table a right CRC.
+//!
+//! # Sources
+//! UEFI 2.10 §5.3.2; FreeBSD `sys/geom/part/g_part_gpt.c` (what is checked).
+
+use crate::layout;
+use crate::ondisk::Guid;
+use crate::probe::Probe;
+use crate::slices::place;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// GPT header (UEFI 2.10, table 5.5).
+#[derive(Clone, FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct Header {
+    pub(super) signature: [u8; 8],
+    pub(super) revision: U32,
+    pub(super) header_size: U32,
+    pub(super) header_crc32: U32,
+    pub(super) reserved: U32,
+    pub(super) my_lba: U64,
+    pub(super) alternate_lba: U64,
+    pub(super) first_usable_lba: U64,
+    pub(super) last_usable_lba: U64,
+    pub(super) disk_guid: Guid,
+    pub(super) partition_entry_lba: U64,
+    pub(super) number_of_partition_entries: U32,
+    pub(super) size_of_partition_entry: U32,
+    pub(super) partition_entry_array_crc32: U32,
+}
+layout!(Header, 92, header_crc32 @ 16, my_lba @ 24, alternate_lba @ 32, first_usable_lba @ 40, disk_guid @ 56, partition_entry_lba @ 72, partition_entry_array_crc32 @ 88);
+
+/// GPT partition entry (UEFI 2.10, table 5.6).
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct Entry {
+    pub(super) partition_type_guid: Guid,
+    pub(super) unique_partition_guid: Guid,
+    pub(super) starting_lba: U64,
+    pub(super) ending_lba: U64,
+    pub(super) attributes: U64,
+    pub(super) partition_name: [u8; 72],
+}
+layout!(Entry, 128, starting_lba @ 32, ending_lba @ 40, partition_name @ 56);
+
+const SIGNATURE: &[u8; 8] = b"EFI PART";
+
+/// Why there is no valid copy in a place.
+pub(super) enum Flaw {
+    /// Nothing like a header is there.
+    Missing(String),
+    /// A header is there, but damaged; where it says the other copy is.
+    Damaged(String, u64),
+}
+
+impl Flaw {
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Flaw::Missing(text) | Flaw::Damaged(text, _) => text,
+        }
+    }
+}
+
+/// One valid copy.
+pub(super) struct Copy {
+    pub(super) header: Header,
+    pub(super) entries: Vec<u8>,
+}
+
+impl Copy {
+    /// The entries in use, each with its number from 1.
+    pub(super) fn used(&self) -> impl Iterator<Item = (u32, Entry)> {
+        let stride = usize::try_from(self.header.size_of_partition_entry.get()).unwrap_or(usize::MAX);
+        let entries = self.entries.chunks_exact(stride.max(size_of::<Entry>()));
+        (1..)
+            .zip(entries)
+            .filter_map(|(n, raw)| Some((n, Entry::read_from_prefix(raw).ok()?.0)))
+            .filter(|(_, e)| !e.partition_type_guid.is_nil())
+    }
+}
+
+/// Both copies, as they would be for sectors of `unit` bytes.
+pub(super) struct Copies {
+    pub(super) unit: u64,
+    pub(super) primary: Result<Copy, Flaw>,
+    pub(super) backup: Result<Copy, Flaw>,
+}
+
+impl Copies {
+    /// Reads both. `protected`: the last sector of the protective entry, if there is one.
+    pub(super) fn read(probe: &Probe<'_>, unit: u64, protected: Option<u64>) -> Copies {
+        let last = (probe.length() / unit).saturating_sub(1);
+        let primary = copy(probe, unit, 1, "primary");
+        let alternate = match &primary {
+            Ok(copy) => Some(copy.header.alternate_lba.get()),
+            Err(Flaw::Damaged(_, alternate)) => Some(*alternate),
+            Err(Flaw::Missing(_)) => None,
+        };
+        // A valid primary knows where its backup is. Otherwise it is last, or was before the disk grew.
+        let places = match &primary {
+            Ok(_) => [alternate, None, None],
+            Err(_) => [Some(last), alternate, protected],
+        };
+        let mut backup = None;
+        for lba in places.into_iter().flatten().filter(|&lba| lba > 1) {
+            let found = copy(probe, unit, lba, "backup");
+            if found.is_ok() || backup.is_none() {
+                backup = Some(found);
+            }
+            if matches!(backup, Some(Ok(_))) {
+                break;
+            }
+        }
+        let backup = backup.unwrap_or_else(|| Err(Flaw::Missing("backup header has no place".into())));
+        Copies { unit, primary, backup }
+    }
+
+    /// The copy to use, and its name.
+    pub(super) fn best(&self) -> Option<(&Copy, &'static str)> {
+        let named = |copy: &'_ Result<Copy, Flaw>| copy.is_ok();
+        match (named(&self.primary), named(&self.backup)) {
+            (true, _) => self.primary.as_ref().ok().map(|c| (c, "primary")),
+            (false, true) => self.backup.as_ref().ok().map(|c| (c, "backup")),
+            (false, false) => None,
+        }
+    }
+
+    /// How many partitions it describes and where the first would begin, in words.
+    pub(super) fn describe(&self) -> String {
+        let starts: Vec<u64> = self.best().map(|(c, _)| c.used().map(|(_, e)| e.starting_lba.get()).collect()).unwrap_or_default();
+        let at = |lba: u64| lba.checked_mul(self.unit).map_or_else(|| format!("LBA {lba}"), |byte| place(byte, self.unit));
+        match (starts.len(), starts.iter().min()) {
+            (1, Some(&first)) => format!("1 partition, at {}", at(first)),
+            (n, Some(&first)) => format!("{n} partitions, the first at {}", at(first)),
+            (_, None) => "no partitions".into(),
+        }
+    }
+}
+
+/// Reads and checks the copy whose header is in `lba`; `name` is for messages.
+pub(super) fn copy(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Result<Copy, Flaw> {
+    let header = header(probe, unit, lba, name)?;
+    let damaged = |text: String| Flaw::Damaged(format!("{name} {text}"), header.alternate_lba.get());
+    let (count, size) = (header.number_of_partition_entries.get(), header.size_of_partition_entry.get());
+    if !(1..=4096).contains(&count) || !(128..=1024).contains(&size) || !size.is_multiple_of(8) {
+        return Err(damaged(format!("table of {count} entries of {size} bytes is not one that can be read")));
+    }
+    let table = header.partition_entry_lba.get();
+    let bytes = u64::from(count) * u64::from(size);
+    let end = table.saturating_add(bytes.div_ceil(unit));
+    let (first, last) = (header.first_usable_lba.get(), header.last_usable_lba.get());
+    if table < 2 || table <= last && end > first {
+        return Err(damaged(format!("table in LBA {table} to {} lies over its header or among the partitions", end - 1)));
+    }
+    let read = table.checked_mul(unit).zip(usize::try_from(bytes).ok()).and_then(|(at, bytes)| probe.bytes(at, bytes));
+    let Some(entries) = read else {
+        return Err(damaged(format!("table in LBA {table} to {} cannot be read", end - 1)));
+    };
+    let (stored, computed) = (header.partition_entry_array_crc32.get(), crc32fast::hash(&entries));
+    if stored != computed {
+        return Err(damaged(format!("table CRC is {stored:08x}, computed {computed:08x}")));
+    }
+    Ok(Copy { header, entries })
+}
+
+/// Reads and checks a header alone.
+pub(super) fn header(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Result<Header, Flaw> {
+    let at = lba.checked_mul(unit);
+    let missing = |what: &str| {
+        let place = at.map_or_else(|| format!("LBA {lba}"), |at| place(at, unit));
+        Flaw::Missing(format!("{name} header is not at {place}: {what}"))
+    };
+    let sector = at.zip(usize::try_from(unit).ok()).and_then(|(at, unit)| probe.bytes(at, unit));
+    let Some(sector) = sector else {
+        let past = at.is_none_or(|at| at.saturating_add(unit) > probe.length());
+        return Err(missing(if past { "that is past the end, so the disk or image was cut short" } else { "it cannot be read" }));
+    };
+    let Some((header, _)) = Header::read_from_prefix(&sector).ok().filter(|(h, _)| h.signature == *SIGNATURE) else {
+        return Err(missing("no EFI PART"));
+    };
+    let damaged = |text: String| Err(Flaw::Damaged(format!("{name} header {text}"), header.alternate_lba.get()));
+    let size = usize::try_from(header.header_size.get()).unwrap_or(usize::MAX);
+    let Some(covered) = sector.get(..size).filter(|c| c.len() >= size_of::<Header>()) else {
+        return damaged(format!("says it is {size} bytes long"));
+    };
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&covered[..16]);
+    // The checksum's own field counts as zero.
+    crc.update(&[0; 4]);
+    crc.update(&covered[20..]);
+    let (stored, computed) = (header.header_crc32.get(), crc.finalize());
+    if stored != computed {
+        return damaged(format!("CRC is {stored:08x}, computed {computed:08x}"));
+    }
+    let (own, first, last) = (header.my_lba.get(), header.first_usable_lba.get(), header.last_usable_lba.get());
+    if own != lba {
+        return damaged(format!("is in LBA {lba} and says it is in LBA {own}"));
+    }
+    if header.alternate_lba.get() == own {
+        return damaged(format!("in LBA {own} names itself as the other copy"));
+    }
+    if header.revision.get() < 0x1_0000 || first < 2 || first > last.saturating_add(1) {
+        return damaged(format!("has revision {:08x} and usable LBA {first} to {last}", header.revision.get()));
+    }
+    Ok(header)
+}
