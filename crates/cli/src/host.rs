@@ -55,11 +55,16 @@ fn targets(devices: &[Device], said: &Said, read: bool) -> Result<Vec<Target>, S
 
 fn target(device: &Device, all: &[Device], said: &Said, read: bool) -> Result<Target, String> {
     let parts: Vec<&Device> = all.iter().filter(|d| matches!(&d.kind, Kind::Partition { parent, .. } if *parent == device.name)).collect();
-    let (topology, findings) = device.topology();
-    let opened = if read { file::open(Path::new(&device.path)).ok() } else { None };
-    let tasted = opened.is_some();
+    let (topology, mut findings) = device.topology();
+    let opened = read.then(|| file::open(Path::new(&device.path)));
+    let tasted = matches!(opened, Some(Ok(_)));
     let bytes = match opened {
-        Some(opened) => Bytes::Store(Box::new(opened.store)),
+        Some(Ok(opened)) => Bytes::Store(Box::new(opened.store)),
+        Some(Err(why)) => {
+            let message = format!("not read, so judged by what sysfs and udev tell: {why}");
+            findings.push(Finding::new(&finding::OPAQUE, Severity::Note, 0, message));
+            Bytes::Told(told(device, &parts))
+        }
         None => Bytes::Told(told(device, &parts)),
     };
     let nop = Some(said.nop(topology.length));

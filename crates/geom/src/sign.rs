@@ -215,7 +215,7 @@ pub fn told(kind: &str) -> Sign {
     let known = |list: &[&'static str]| list.iter().find(|k| **k == kind).copied();
     let (kind, inside) = match (known(FROM_ZERO), known(FURTHER_IN), known(READ_ONLY)) {
         (Some(kind), ..) => (kind, Inside::Told),
-        (_, Some(kind), _) => (kind, Inside::Unknown("where its data begin is not known without reading it: run as root")),
+        (_, Some(kind), _) => (kind, Inside::Unknown("where its data begin is not known without reading it")),
         (.., Some(kind)) => (kind, Inside::ReadOnly),
         _ => ("other", Inside::Unknown("a format that is known by name only")),
     };

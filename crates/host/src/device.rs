@@ -45,7 +45,7 @@ pub struct Device {
     pub holders: Vec<String>,
     /// Where it is mounted; `[SWAP]` as `lsblk` says it.
     pub mountpoints: Vec<String>,
-    /// What `lsblk` says stands on it; nothing from sysfs, which does not look.
+    /// What `lsblk`, udev or the mount table say stands on it.
     pub signs: Signs,
 }
 
@@ -108,7 +108,7 @@ pub struct Member {
     pub offset: Option<u64>,
 }
 
-/// What `lsblk` says stands on a device.
+/// What somebody who looked says stands on a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Signs {
     /// blkid's TYPE.

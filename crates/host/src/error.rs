@@ -33,19 +33,25 @@ impl Error {
     /// The operating system refused.
     pub fn os(attempt: &'static str, place: &Path, source: impl Into<std::io::Error>) -> Error {
         let source = source.into();
-        let advice = match source.kind() {
-            ErrorKind::PermissionDenied if place.starts_with("/dev") => "run as root or be in the group disk",
-            ErrorKind::PermissionDenied => "run as root",
-            ErrorKind::NotFound => "check the name",
-            _ if source.raw_os_error() == Some(Errno::NOMEDIUM.raw_os_error()) => "insert a medium",
-            _ => "",
-        };
+        let advice = advice(place, &source, rustix::process::geteuid().is_root());
         Error { attempt, place: place.display().to_string(), source: Cause::Os(source), advice }
     }
 
     /// It is something else than it should be.
     pub fn not(attempt: &'static str, place: &str, found: impl Into<String>, advice: &'static str) -> Error {
         Error { attempt, place: place.to_owned(), source: Cause::Not(found.into()), advice }
+    }
+}
+
+/// What to do when the operating system refuses `root`, or somebody else.
+fn advice(place: &Path, source: &std::io::Error, root: bool) -> &'static str {
+    match source.kind() {
+        ErrorKind::PermissionDenied if root => "a container or security policy forbids it even to root",
+        ErrorKind::PermissionDenied if place.starts_with("/dev") => "run as root or be in the group disk",
+        ErrorKind::PermissionDenied => "run as root",
+        ErrorKind::NotFound => "check the name",
+        _ if source.raw_os_error() == Some(Errno::NOMEDIUM.raw_os_error()) => "insert a medium",
+        _ => "",
     }
 }
 
@@ -84,9 +90,15 @@ mod tests {
     #[test]
     fn one_line_with_what_to_do() {
         let line = |place, errno| Error::os("open", Path::new(place), errno).to_string();
-        assert_eq!(line("/dev/sdb", Errno::ACCESS), "open /dev/sdb: permission denied: run as root or be in the group disk");
-        assert_eq!(line("a.img", Errno::PERM), "open a.img: permission denied: run as root");
+        assert!(line("/dev/sdb", Errno::ACCESS).starts_with("open /dev/sdb: permission denied: "));
         assert!(line("/dev/sr0", Errno::NOMEDIUM).ends_with(": insert a medium"));
         assert_eq!(line("a.img", Errno::IO), "open a.img: Input/output error (os error 5)");
+    }
+
+    #[test]
+    fn nobody_is_told_to_be_who_he_is() {
+        let told = |place, root| advice(Path::new(place), &Errno::PERM.into(), root);
+        assert_eq!((told("/dev/sdb", false), told("a.img", false)), ("run as root or be in the group disk", "run as root"));
+        assert_eq!(told("/dev/sdb", true), "a container or security policy forbids it even to root");
     }
 }

@@ -9,7 +9,7 @@
 //! Linux `Documentation/ABI/stable/sysfs-block`, `Documentation/ABI/testing/sysfs-block-dm`, `Documentation/admin-guide/md.rst`,
 //! `drivers/block/loop.c`; `proc_pid_mountinfo(5)`.
 
-use crate::device::{self, Device, Kind, Member};
+use crate::device::{self, Device, Kind, Member, Signs};
 use crate::error::Error;
 use crate::udev;
 use std::fs;
@@ -29,7 +29,9 @@ const MOUNTS: u64 = 16 << 20;
 pub fn host() -> Result<Vec<Device>, Error> {
     let mut devices = read(Path::new("/sys"), Path::new("/proc/self/mountinfo"))?;
     for device in &mut devices {
-        device.signs = udev::signs(Path::new("/run/udev/data"), device.major, device.minor);
+        let found = udev::signs(Path::new("/run/udev/data"), device.major, device.minor);
+        let mounted = device.signs.fstype.take();
+        device.signs = Signs { fstype: mounted.or(found.fstype), ..found };
     }
     Ok(devices)
 }
@@ -218,7 +220,8 @@ fn mount(devices: &mut [Device], mountinfo: &Path) {
     for line in String::from_utf8_lossy(&text).lines() {
         let mut fields = line.split(' ');
         let (Some(number), Some(point)) = (fields.nth(2), fields.nth(1)) else { continue };
-        let source = fields.skip_while(|&f| f != "-").nth(2).map(unescape);
+        let mut after = fields.skip_while(|&f| f != "-").skip(1);
+        let (fstype, source) = (after.next(), after.next().map(unescape));
         let found = devices.iter_mut().find(|d| {
             let mapped = matches!(&d.kind, Kind::Dm { name: Some(name), .. } if source.as_deref() == Some(&format!("/dev/mapper/{name}")));
             number == format!("{}:{}", d.major, d.minor) || (number.starts_with("0:") && (mapped || source.as_ref() == Some(&d.path)))
@@ -226,6 +229,8 @@ fn mount(devices: &mut [Device], mountinfo: &Path) {
         let point = unescape(point);
         if let Some(device) = found.filter(|d| !d.mountpoints.contains(&point)) {
             device.mountpoints.push(point);
+            // What is mounted is known for certain, whoever may read the device.
+            device.signs.fstype = fstype.map(str::to_owned);
         }
     }
 }

@@ -32,14 +32,14 @@ pub(super) fn judge(p: &Provider, role: Role, found: &mut Vec<Finding>) -> Verdi
     }
     if !p.seen && p.signs.is_empty() && role == Role::Data {
         verdict = verdict.max(Verdict::Unknown);
-        found.push(Finding::new(&finding::OPAQUE, Severity::Note, 0, "its contents were not read: run as root to look inside".into()));
+        found.push(Finding::new(&finding::OPAQUE, Severity::Note, 0, "its contents were not read, and nobody told what they are".into()));
     }
     if role == Role::Blank && p.member.is_none() {
         verdict = verdict.max(Verdict::Unknown);
         let what = if p.seen {
             "no partition table, file system or set was recognised here"
         } else {
-            "it was not read: run as root to look inside"
+            "it was not read, and nobody told what is on it"
         };
         let message = what.to_string();
         found.push(Finding::new(&finding::OPAQUE, Severity::Note, 0, message));
