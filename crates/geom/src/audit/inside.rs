@@ -128,12 +128,15 @@ fn small_unit(p: &Provider, sign: &Sign, size: u64, name: &str) -> Option<Findin
 fn small_fix(kind: &str, unit: u64) -> String {
     match kind {
         "ufs" => format!("make it with fragments of at least the unit: newfs -f {unit}"),
+        // Few systems mount ext4 blocks larger than a page.
+        "ext2" | "ext3" | "ext4" if unit > 4096 => format!("make it with clusters: mke2fs -t ext4 -b 4096 -O bigalloc -C {unit}"),
         "ext2" | "ext3" | "ext4" => format!("make it with larger blocks: mke2fs -b {unit}"),
-        "xfs" => format!("make it with larger sectors: mkfs.xfs -s size={unit}"),
-        "vfat" => format!("make it with larger clusters: mkfs.fat -s (clusters of {unit} bytes or more)"),
+        "xfs" if unit > 4096 => format!("make it with larger blocks, for Linux 6.12 or later: mkfs.xfs -b size={unit}"),
+        "xfs" => format!("make it with larger blocks and sectors: mkfs.xfs -b size={unit} -s size={unit}"),
+        "vfat" => format!("make it with larger clusters: mkfs.fat -s {} (512-byte sectors a cluster)", unit / 512),
         "exfat" => format!("make it with larger clusters: mkfs.exfat -c {unit}"),
         "ntfs" => format!("make it with larger clusters: mkntfs -c {unit}"),
-        "crypto_LUKS" => format!("reencrypt it with larger sectors: cryptsetup reencrypt --sector-size {unit}"),
+        "crypto_LUKS" => format!("reencrypt it with larger sectors: cryptsetup reencrypt --sector-size {}", unit.min(4096)),
         _ => format!("make it anew with units of at least {unit} bytes"),
     }
 }
@@ -164,8 +167,12 @@ fn stripes(p: &Provider, sign: &Sign) -> Vec<Finding> {
 
 fn stripe_fix(p: &Provider, sign: &Sign) -> String {
     let of = |why| p.topology.facts.iter().find(move |f| f.why == why).map_or(0, |f| f.grain.size());
-    let (chunk, row, block) = (of(Why::Chunk), of(Why::FullStripe), sign.block.unwrap_or(4096).max(1));
+    // With clusters, ext4 still counts in blocks.
+    let block = sign.piece.filter(|p| p.name == "block").map(|p| p.size).or(sign.block).unwrap_or(4096).max(1);
+    let (chunk, row) = (of(Why::Chunk), of(Why::FullStripe));
     match sign.kind {
+        // Mount options only change what mkfs recorded.
+        "xfs" if sign.chunk.is_none() => format!("make it anew with mkfs.xfs -d su={chunk},sw={}", row / chunk.max(1)),
         "xfs" => format!(
             "mount with -o sunit={},swidth={} (512-byte units), or make it with mkfs.xfs -d su={chunk},sw={}",
             chunk / 512,
@@ -181,11 +188,16 @@ pub(super) fn data_fixes(p: &Provider, fact: &Fact) -> Vec<String> {
     let unit = fact.grain.size();
     let lacking = unit - fact.grain.remainder(0);
     let first = match p.class {
-        "vfat" => format!("make it anew with {} reserved sectors more: mkfs.fat -R", lacking / p.topology.sector.max(1)),
+        "vfat" => format!(
+            "make it anew on a partition that begins on the unit, with clusters of at least {unit} bytes and without -a: mkfs.fat -s; or with {} reserved sectors more: mkfs.fat -a -R",
+            lacking / p.topology.sector.max(1)
+        ),
         "exfat" => format!("make it anew with its boundary on the unit: mkfs.exfat --boundary-align={}", unit.max(1 << 20)),
-        "LVM2_member" => format!("make it anew with pvcreate --dataalignment {unit}b, or vgreduce and re-add"),
-        "linux_raid_member" => "make the set anew with mdadm --data-offset on the unit".to_string(),
-        "crypto_LUKS" => format!("make it anew with cryptsetup luksFormat --offset on a multiple of {} sectors", unit / 512),
+        "LVM2_member" => format!("empty it (pvmove, vgreduce, pvremove), then pvcreate --dataalignment {unit}b and vgextend"),
+        "linux_raid_member" => format!("make the set anew with mdadm --create --data-offset on a multiple of {unit} bytes (given in KiB)"),
+        "crypto_LUKS" => {
+            format!("make it anew with cryptsetup luksFormat --offset on a multiple of {} sectors of 512 bytes", unit.max(4096) / 512)
+        }
         other => format!("make the {other} anew with its data area {lacking} bytes further in"),
     };
     vec![
