@@ -1,0 +1,244 @@
+//! The disks made afresh by the recipes, seen by libblkid and libfdisk: the same partitions, the same contents.
+//!
+//! Every disk of every recipe whose programs are here is made, and `trueline check --json` is compared with `sfdisk -J`
+//! (number, start and length of each partition, its UUID and name), with `blkid -p` on the whole disk, and with
+//! `blkid -p -O -S` on each partition. Where we mean to differ, [`DIFFERS`] says why. What is skipped is printed; with
+//! `TRUELINE_ORACLE=all`, skipping for want of a program is a failure.
+
+use crate::recipe::{self, Recipe, Scratch};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Where we and the oracle differ, on purpose: recipe, what differs, why. What differs is `sfdisk` for the list of partitions,
+/// else the provider's name and the tag that blkid prints (`s1 TYPE`; the disk has no name, so ` TYPE`).
+const DIFFERS: &[(&str, &str, &str)] = &[];
+
+#[test]
+fn the_real_tools_agree() {
+    let recipes = recipe::all();
+    let (next, lines, seen) = (AtomicUsize::new(0), Mutex::new(Vec::new()), Mutex::new(BTreeSet::new()));
+    let skipped = AtomicUsize::new(0);
+    // Most recipes wait for a tool that sleeps, or for a guest.
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some(recipe) = recipes.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Some(missing) = missing(recipe) {
+                        skipped.fetch_add(1, Ordering::Relaxed);
+                        tell(&format!("oracle: skipped {}: no {missing} here", recipe.name));
+                        continue;
+                    }
+                    let found = compare(recipe);
+                    seen.lock().unwrap().extend(found.iter().map(|(what, _)| (recipe.name.clone(), what.clone())));
+                    let unexpected = found.into_iter().filter(|(what, _)| !differs(&recipe.name, what));
+                    lines.lock().unwrap().extend(unexpected.map(|(what, how)| format!("{}: {what}: {how}", recipe.name)));
+                }
+            });
+        }
+    });
+    let (mut lines, seen) = (lines.into_inner().unwrap(), seen.into_inner().unwrap());
+    let stale = DIFFERS.iter().filter(|(name, what, _)| !seen.contains(&((*name).into(), (*what).into())));
+    let made = |name: &str| recipes.iter().any(|r| r.name == name && missing(r).is_none());
+    lines.extend(stale.filter(|(name, ..)| made(name)).map(|(name, what, _)| format!("{name}: {what}: no difference any more")));
+    if std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v == "all") && skipped.into_inner() > 0 {
+        lines.push("TRUELINE_ORACLE=all, and something was skipped".into());
+    }
+    assert!(lines.is_empty(), "{}", lines.join("\n"));
+}
+
+fn differs(name: &str, what: &str) -> bool {
+    DIFFERS.iter().any(|(n, w, _)| *n == name && *w == what)
+}
+
+/// Straight to the terminal: what was not proved must be seen although the test passes.
+pub(crate) fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// The first thing the recipe or the oracle needs that this machine has not.
+pub(crate) fn missing(recipe: &Recipe) -> Option<String> {
+    let needs = recipe.field("needs").flat_map(str::split_whitespace).chain(["sfdisk", "blkid"]);
+    let guest = ["qemu-system-x86_64", "busybox", "cpio", "modprobe"];
+    needs
+        .flat_map(|need| if need == "guest" { guest.to_vec() } else { vec![need] })
+        .find(|need| match *need {
+            "root" => !shell("[ $(id -u) = 0 ]"),
+            "loop" => !Path::new("/dev/loop-control").exists(),
+            program => !shell(&format!("command -v {program}")),
+        })
+        .map(str::to_string)
+        .or_else(|| (recipe.field("needs").any(|n| n.contains("guest")) && !shell("ls /boot/vmlinuz-*")).then(|| "kernel in /boot".into()))
+}
+
+fn shell(command: &str) -> bool {
+    tool("sh", &["-c", command], Path::new("/")).is_ok_and(|ran| ran.status.success())
+}
+
+/// Runs a program, found also where administrators' programs are.
+fn tool(program: &str, arguments: &[&str], directory: &Path) -> std::io::Result<Output> {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    // The shell searches the new PATH; the program itself would be searched in the old one.
+    let words = ["-c", "exec \"$0\" \"$@\"", program].into_iter().chain(arguments.iter().copied());
+    Command::new("sh").args(words).current_dir(directory).env("PATH", path).env("LC_ALL", "C").output()
+}
+
+/// What differs, and how.
+fn compare(recipe: &Recipe) -> Vec<(String, String)> {
+    let scratch = Scratch::new(&format!("oracle-{}", recipe.name));
+    let names = match recipe.make(scratch.path()) {
+        Ok(names) => names,
+        Err(why) => return vec![("recipe".into(), why)],
+    };
+    let large = recipe.field("check").any(|check| check.contains("--logical 4096"));
+    let sectors: &[u64] = if large { &[512, 4096] } else { &[512] };
+    let mut found = Vec::new();
+    for name in &names {
+        for &sector in sectors {
+            let Some(disk) = Seen::new(scratch.path(), name, sector) else {
+                tell(&format!("oracle: skipped {} with 4096-byte sectors: no loop device here", recipe.name));
+                continue;
+            };
+            let ours = match disk.check() {
+                Ok(ours) => ours,
+                Err(why) => {
+                    found.push(("check".into(), why));
+                    continue;
+                }
+            };
+            found.extend(disk.partitions(&ours));
+            for provider in ours.iter().filter(|p| p["start"].is_u64() && !text(p, "provider").contains(".data")) {
+                found.extend(disk.content(provider));
+            }
+        }
+    }
+    found
+}
+
+/// A disk as the tools see it: the file, or a loop device over it where the sectors are not 512 bytes.
+struct Seen<'a> {
+    directory: &'a Path,
+    file: &'a str,
+    device: Option<String>,
+    sector: u64,
+}
+
+impl Drop for Seen<'_> {
+    fn drop(&mut self) {
+        if let Some(device) = &self.device {
+            let _ = tool("losetup", &["--detach", device], self.directory);
+        }
+    }
+}
+
+impl<'a> Seen<'a> {
+    fn new(directory: &'a Path, file: &'a str, sector: u64) -> Option<Seen<'a>> {
+        let mut device = None;
+        if sector != 512 {
+            let arguments = ["--find", "--show", "--read-only", "--sector-size", &sector.to_string(), file];
+            let made = tool("losetup", &arguments, directory).ok().filter(|ran| ran.status.success())?;
+            device = Some(String::from_utf8_lossy(&made.stdout).trim().to_string());
+        }
+        Some(Seen { directory, file, device, sector })
+    }
+
+    fn name(&self) -> &str {
+        self.device.as_deref().unwrap_or(self.file)
+    }
+
+    /// Our providers.
+    fn check(&self) -> Result<Vec<Value>, String> {
+        let sector = self.sector.to_string();
+        let ran = Command::new(env!("CARGO_BIN_EXE_trueline"))
+            .args(["check", "--json", "--logical", &sector, self.file])
+            .current_dir(self.directory)
+            .output()
+            .map_err(|e| e.to_string())?;
+        let report: Value = serde_json::from_slice(&ran.stdout)
+            .map_err(|e| format!("{e}: {}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr)))?;
+        report["targets"][0]["providers"].as_array().cloned().ok_or_else(|| format!("no providers: {report}"))
+    }
+
+    /// `sfdisk -J` against the providers of an MBR or GPT on the disk.
+    fn partitions(&self, ours: &[Value]) -> Vec<(String, String)> {
+        let Ok(ran) = tool("sfdisk", &["-J", self.name()], self.directory) else { return Vec::new() };
+        let table: Value = serde_json::from_slice(&ran.stdout).unwrap_or_default();
+        let rows: BTreeMap<u64, &Value> = table["partitiontable"]["partitions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|row| Some((number_at_end(text(row, "node"))?, row)))
+            .collect();
+        let ours: BTreeMap<u64, &Value> = ours
+            .iter()
+            .filter(|p| matches!(text(p, "class"), "gpt" | "mbr") && is_partition(text(p, "provider")))
+            .filter_map(|p| Some((number_at_end(text(p, "provider"))?, p)))
+            .collect();
+        let bytes = |row: &Value, key: &str| row[key].as_u64().map(|sectors| sectors * self.sector);
+        let theirs: BTreeMap<u64, _> = rows.iter().map(|(&n, row)| (n, (bytes(row, "start"), bytes(row, "size")))).collect();
+        let mine: BTreeMap<u64, _> = ours.iter().map(|(&n, p)| (n, (p["start"].as_u64(), p["length"].as_u64()))).collect();
+        if mine != theirs {
+            return vec![("sfdisk".into(), format!("number, start, length: it says {theirs:?}, we say {mine:?}"))];
+        }
+        let mut found = Vec::new();
+        // An entry's own UUID and name are shown where nothing was recognised in it; an MBR has neither.
+        for (number, p) in ours.iter().filter(|(_, p)| text(p, "class") == "gpt" && p["sign"].is_null()) {
+            for (key, theirs) in [("uuid", text(rows[number], "uuid")), ("label", text(rows[number], "name"))] {
+                if !theirs.eq_ignore_ascii_case(text(p, key)) {
+                    found.push((format!("{} {key}", text(p, "provider")), format!("sfdisk says {theirs:?}, we say {:?}", p[key])));
+                }
+            }
+        }
+        found
+    }
+
+    /// `blkid -p` against one provider.
+    fn content(&self, provider: &Value) -> Vec<(String, String)> {
+        let name = text(provider, "provider");
+        let (start, length) = (provider["start"].to_string(), provider["length"].to_string());
+        let mut arguments = vec!["-p", "-o", "export"];
+        if !name.is_empty() {
+            arguments.extend(["-O", &start, "-S", &length]);
+        }
+        arguments.push(self.name());
+        let Ok(ran) = tool("blkid", &arguments, self.directory) else { return Vec::new() };
+        let text_of = String::from_utf8_lossy(&ran.stdout).into_owned();
+        let tags: BTreeMap<&str, &str> = text_of.lines().filter_map(|line| line.split_once('=')).collect();
+        let tag = |key: &str| tags.get(key).copied().unwrap_or_default().replace('\\', "");
+        let signs: Vec<&str> = provider["signs"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        // 8 is blkid's status for several signatures among which it does not choose.
+        let theirs = if ran.status.code() == Some(8) { "ambivalent".to_string() } else { tag("TYPE") };
+        let ours = if signs.len() > 1 { "ambivalent".to_string() } else { text(provider, "sign").to_string() };
+        let mut found = Vec::new();
+        if ours != theirs {
+            found.push((format!("{name} TYPE"), format!("blkid says {theirs:?}, we say {ours:?} {signs:?}")));
+        } else if !ours.is_empty() && ours != "ambivalent" {
+            for (key, ours) in [("UUID", text(provider, "uuid")), ("LABEL", text(provider, "label"))] {
+                let theirs = tag(key);
+                // Without a label of its own, a file system is shown under its partition's.
+                if ours != theirs && !(theirs.is_empty() && key == "LABEL") {
+                    found.push((format!("{name} {key}"), format!("blkid says {theirs:?}, we say {ours:?}")));
+                }
+            }
+        }
+        found
+    }
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// `p12` and `s5`: a partition of the disk's own table; not `s1a`, nor `s1p1` inside it.
+fn is_partition(name: &str) -> bool {
+    name.strip_prefix(['p', 's']).is_some_and(|number| !number.is_empty() && number.chars().all(|c| c.is_ascii_digit()))
+}
+
+/// The number a device's name ends with: of `disk12` and `/dev/loop0p12` 12.
+fn number_at_end(name: &str) -> Option<u64> {
+    name.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}

@@ -1,0 +1,163 @@
+#!/bin/sh
+# boot.sh [-m 'MODULE [PARAMETER...]']... [-p PROGRAM]... [-r COMMAND]... DISK[,KEY=VALUE...]...
+#
+# Boots the Debian kernel that is installed here under QEMU, in software, with the given images as its disks (vda, vdb, ...
+# in that order), runs the commands, and prints what that kernel's sysfs says: one JSON object a line for every disk and
+# partition, all sizes in bytes. About five seconds. Nothing of the host is touched; a disk is written only with `rw`.
+#
+#   keys    lbs= pbs= min= opt=   logical and physical block, minimum and optimal I/O size, in bytes
+#           rw                    what the guest writes goes to the image
+#   -m      loads a module with its dependencies before the commands: -m 'scsi_debug physblk_exp=3 lowest_aligned=7'
+#   -p      copies a program of the host, with its libraries, into the guest
+#   -r      runs a command in the guest; all of them in order, by `sh -eux`
+#
+# Exit status: 0, 1 if the guest failed (its console is printed), 2 if something to boot it with is missing.
+set -eu
+PATH="$PATH:/usr/sbin:/sbin"
+missing() {
+    echo "boot.sh: $*" >&2
+    exit 2
+}
+
+for program in qemu-system-x86_64 busybox cpio modprobe ldd; do
+    command -v $program >/dev/null || missing "no $program"
+done
+kernel=
+for image in /boot/vmlinuz-*; do
+    if [ -r "$image" ] && [ -d "/lib/modules/${image#/boot/vmlinuz-}" ]; then kernel=$image; fi
+done
+[ -n "$kernel" ] || missing "no kernel with modules under /boot and /lib/modules (package linux-image-amd64)"
+release=${kernel#/boot/vmlinuz-}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+root=$work/root
+mkdir -p "$root/bin" "$root/proc" "$root/sys" "$root/dev" "$root/run" "$root/tmp" "$root/modules"
+busybox=$(command -v busybox)
+cp "$busybox" "$root/bin/busybox"
+
+# add_module NAME [PARAMETER...]: copies it and what it needs, and appends them to the list in loading order.
+add_module() {
+    name=$1
+    shift
+    modprobe -S "$release" --show-depends "$name" >"$work/depends" 2>&1 || missing "module $name: $(cat "$work/depends")"
+    while read -r kind path _; do
+        [ "$kind" = insmod ] || continue # built in
+        file=$(basename "$path")
+        file=${file%.xz} file=${file%.zst}
+        [ ! -e "$root/modules/$file" ] || continue
+        case $path in
+            *.xz) xz -dc "$path" >"$root/modules/$file" ;;
+            *.zst) zstd -qdc "$path" >"$root/modules/$file" ;;
+            *) cp "$path" "$root/modules/$file" ;;
+        esac
+        case $(echo "${file%.ko}" | tr - _) in
+            "$name") echo "$file $*" ;;
+            *) echo "$file" ;;
+        esac >>"$root/modules/list"
+    done <"$work/depends"
+}
+
+add_program() {
+    program=$(command -v "$1") || missing "no $1"
+    for file in "$program" $(ldd "$program" | grep -o '/[^ ]*'); do
+        mkdir -p "$root$(dirname "$file")"
+        cp -L "$file" "$root$file"
+    done
+}
+
+: >"$root/modules/list"
+: >"$root/commands"
+add_module virtio_pci
+add_module virtio_blk
+while getopts m:p:r: option; do
+    case $option in
+        # The parameters are words of their own.
+        m) add_module $OPTARG ;;
+        p) add_program "$OPTARG" ;;
+        r) echo "$OPTARG" >>"$root/commands" ;;
+        *) sed -n '2s/^# //p' "$0" >&2; exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
+# scsi_debug only makes the bus; its disks come with sd_mod.
+! grep -q ^scsi_debug "$root/modules/list" || add_module sd_mod
+
+cat >"$root/init" <<'INIT'
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin:/sbin:/usr/bin:/usr/sbin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs run /run
+while read -r file parameters; do insmod "/modules/$file" $parameters || echo "insmod $file failed"; done </modules/list
+# Disks and partitions appear by themselves: wait until the list has stayed the same.
+before= now=x
+while [ "$now" != "$before" ]; do
+    before=$now
+    usleep 300000
+    now=$(echo /sys/block/* /sys/block/*/*/start)
+done
+stty -F /dev/ttyS1 raw
+exec 3>/dev/ttyS1
+limits() {
+    for limit in logical_block_size physical_block_size minimum_io_size optimal_io_size; do
+        printf '"%s":%s,' $limit "$(cat "$1/queue/$limit")"
+    done
+}
+report() { # its sysfs directory, the disk's
+    start=0
+    [ ! -e "$1/start" ] || start=$(($(cat "$1/start") * 512))
+    printf '{"name":"%s","disk":"%s",' "${1##*/}" "${2##*/}"
+    limits "$2"
+    printf '"start":%s,"length":%s,"alignment_offset":%s}\n' "$start" $(($(cat "$1/size") * 512)) "$(cat "$1/alignment_offset")"
+}
+if sh -eux /commands; then
+    for disk in /sys/block/vd* /sys/block/sd*; do
+        [ -e "$disk" ] || continue
+        report "$disk" "$disk"
+        for partition in "$disk"/*/partition; do
+            [ ! -e "$partition" ] || report "${partition%/partition}" "$disk"
+        done
+    done >&3
+    sync
+    echo end >&3
+fi
+# The serial port sends behind our back.
+usleep 200000
+poweroff -f
+INIT
+chmod +x "$root/init"
+(cd "$root" && find . | cpio --quiet -o -H newc) >"$work/initrd"
+
+number=0
+for disk; do
+    file=${disk%%,*} device= snapshot=on
+    [ -r "$file" ] || missing "cannot read $file"
+    for key in $(echo "$disk" | cut -s -d, -f2- | tr , ' '); do
+        case $key in
+            lbs=*) device="$device,logical_block_size=${key#*=}" ;;
+            pbs=*) device="$device,physical_block_size=${key#*=}" ;;
+            min=*) device="$device,min_io_size=${key#*=}" ;;
+            opt=*) device="$device,opt_io_size=${key#*=}" ;;
+            rw) snapshot=off ;;
+            *) missing "unknown key $key" ;;
+        esac
+    done
+    number=$((number + 1))
+    echo "-drive if=none,id=disk$number,format=raw,snapshot=$snapshot,file.locking=off,file=$file"
+    echo "-device virtio-blk-pci,drive=disk$number$device"
+done >"$work/arguments"
+
+# No word of the arguments has a space in it, so they are split by the shell.
+timeout -k 5 "${TRUELINE_GUEST_SECONDS:-180}" qemu-system-x86_64 -machine pc,usb=off -accel tcg -cpu max -m 512 -nodefaults -nographic -no-reboot \
+    -kernel "$kernel" -initrd "$work/initrd" -append "console=ttyS0 quiet panic=-1 mitigations=off nokaslr" \
+    -serial "file:$work/console" -serial "file:$work/out" $(cat "$work/arguments") </dev/null >"$work/qemu" 2>&1 || :
+if [ "$(tail -n 1 "$work/out" 2>/dev/null)" != end ]; then
+    echo "boot.sh: the guest did not get to its end" >&2
+    cat "$work/qemu" "$work/console" >&2
+    exit 1
+fi
+sed '$d' "$work/out"
