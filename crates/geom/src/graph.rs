@@ -94,6 +94,13 @@ pub struct Disk {
     pub findings: Vec<Finding>,
 }
 
+impl Disk {
+    /// A disk read from `store`, of which `topology` is known.
+    pub fn new(name: impl Into<String>, store: Box<dyn Store>, topology: Topology) -> Disk {
+        Disk { name: name.into(), bytes: Bytes::Store(store), topology, start: Some(0), nop: None, findings: Vec::new() }
+    }
+}
+
 /// Where a disk's bytes come from.
 pub enum Bytes {
     /// A store.

@@ -226,7 +226,7 @@ pub fn told(kind: &str) -> Sign {
 pub(crate) mod tests {
     use super::*;
     use crate::finding;
-    use crate::graph::{Bytes, Disk, Graph};
+    use crate::graph::{Disk, Graph};
     use crate::probe::{Budget, Limits};
     use crate::route::Route;
     use crate::store::{Sparse, Store};
