@@ -6,6 +6,8 @@
 //! 4. A clash is real: no class of addresses that is finer than a row, and so begins and ends I/O on every member, is sound.
 //! 5. A route is its maps, and slices fold.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use trueline_geom::class::concat::Linear;

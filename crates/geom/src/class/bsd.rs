@@ -229,19 +229,23 @@ fn is_raw(dialect: Dialect, i: usize, part: &Part, slice: &Range<u64>) -> bool {
 
 /// The byte that offsets name and that is byte 0 of this slice.
 fn origin(probe: &Probe<'_>, label: &Label, dialect: Dialect) -> u64 {
-    let c = label.entries.get(C).filter(|c| c.length > 0).map_or(0, |c| c.offset);
+    let c = label.entries.get(C).filter(|c| c.length > 0).map_or(0..0, |c| c.offset..c.end());
     if dialect == Dialect::FreeBsd {
-        return c;
+        return c.start;
     }
-    // The medium is the disk that is meant, unless this is an image of the slice alone or a disk within a disk. Then the
-    // label itself says where its slice begins.
-    let own = if dialect == Dialect::OpenBsd { label.bounds.start.saturating_mul(label.sector) } else { c };
+    // Where the label itself says its slice lies. If that is as long as this slice it is this one: right too in an image of
+    // the slice alone, or on a disk within a disk, where the medium is not the disk that is meant.
+    let bytes = |n: u64| n.saturating_mul(label.sector);
+    let own = if dialect == Dialect::OpenBsd { bytes(label.bounds.start)..bytes(label.bounds.end) } else { c };
+    if own.end.checked_sub(own.start) == Some(probe.length()) {
+        return own.start;
+    }
     let fits = |&origin: &u64| {
         let slice = origin..origin.saturating_add(probe.length());
         let inside = |part: &Part| slice.start <= part.offset && part.end() <= slice.end;
         label.entries.iter().enumerate().filter(|(i, p)| p.length > 0 && !is_raw(dialect, *i, p, &slice) && inside(p)).count()
     };
-    let places = [Some(0), Some(own), probe.start()];
+    let places = [Some(0), Some(own.start), probe.start()];
     // Of equals `max_by_key` takes the last: the medium.
     places.into_iter().flatten().max_by_key(fits).unwrap_or(0)
 }

@@ -120,11 +120,10 @@ impl Copies {
 
     /// The copy to use, and its name.
     pub(super) fn best(&self) -> Option<(&Copy, &'static str)> {
-        let named = |copy: &'_ Result<Copy, Flaw>| copy.is_ok();
-        match (named(&self.primary), named(&self.backup)) {
-            (true, _) => self.primary.as_ref().ok().map(|c| (c, "primary")),
-            (false, true) => self.backup.as_ref().ok().map(|c| (c, "backup")),
-            (false, false) => None,
+        match (&self.primary, &self.backup) {
+            (Ok(copy), _) => Some((copy, "primary")),
+            (Err(_), Ok(copy)) => Some((copy, "backup")),
+            (Err(_), Err(_)) => None,
         }
     }
 
@@ -141,7 +140,7 @@ impl Copies {
 }
 
 /// Reads and checks the copy whose header is in `lba`; `name` is for messages.
-pub(super) fn copy(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Result<Copy, Flaw> {
+fn copy(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Result<Copy, Flaw> {
     let header = header(probe, unit, lba, name)?;
     let damaged = |text: String| Flaw::Damaged(format!("{name} {text}"), header.alternate_lba.get());
     let (count, size) = (header.number_of_partition_entries.get(), header.size_of_partition_entry.get());
