@@ -23,12 +23,13 @@ pub fn all() -> Vec<(&'static str, Vec<Sparse>)> {
         ("ebr loop of ten", one(ebr_chain(10, 3))),
         ("ebr chain of a thousand", one(ebr_chain(1000, 999))),
         ("label in itself", one(label_in_itself())),
-        ("mbr nested 40 deep", one(mbr_nested(40))),
+        ("mbr and gpt nested 40 deep", one(mbr_and_gpt_nested(40))),
         ("gpt nested 40 deep", one(gpt_nested(40))),
-        ("stripe of 65535", set_of_many(b"GEOM::STRIPE\0\0\0\0", 65535)),
-        ("concat of 65535", set_of_many(b"GEOM::CONCAT\0\0\0\0", 65535)),
-        ("stripe of its own number twice", set_of_many(b"GEOM::STRIPE\0\0\0\0", 1)),
-        ("mirrors of mirrors", one(mirrors_of_mirrors(12, 100))),
+        ("stripe of 65535", set_of_many(STRIPE, 65535)),
+        ("concat of 65535", set_of_many(CONCAT, 65535)),
+        ("stripe of its own number twice", set_of_many(STRIPE, 1)),
+        ("mirrors of mirrors", one(mirrors_of_mirrors(12, 10))),
+        ("sets of sets", one(sets_of_sets(8, 12))),
         ("mirror in mirror 1000 deep", one(mirror_chain(1000))),
     ]
 }
@@ -103,8 +104,9 @@ fn put_gpt(disk: &mut Sparse, base: u64, length: u64, entries: &[(u64, u64)]) {
     let mut header = [0; 92];
     header[..8].copy_from_slice(b"EFI PART");
     header[8..16].copy_from_slice(&[0, 0, 1, 0, 92, 0, 0, 0]);
+    let usable = 2 + (table.len() as u64).div_ceil(512);
     // Own, alternate, first usable, last usable, disk GUID, table.
-    for (at, value) in [(24, 1), (32, length / 512 - 1), (40, 0), (48, length / 512 - 1), (56, 7), (72, 2)] {
+    for (at, value) in [(24, 1), (32, length / 512 - 1), (40, usable), (48, length / 512 - 1), (56, 7), (72, 2)] {
         header[at..at + 8].copy_from_slice(&u64::to_le_bytes(value));
     }
     for (at, value) in [(80, u32::try_from(entries.len()).unwrap()), (84, 128)] {
@@ -129,15 +131,6 @@ fn gpt_in_itself() -> Sparse {
     disk
 }
 
-/// An MBR in the first partition of an MBR, and so on, in sectors one after another.
-fn mbr_nested(depth: u32) -> Sparse {
-    let mut disk = Sparse::new(MIB);
-    for level in 0..depth {
-        put_mbr(&mut disk, u64::from(level) * 512, &[(0, 0xa5, 1, 2047 - level), (0, 0x83, 1, 2047 - level)]);
-    }
-    disk
-}
-
 /// A GPT in the first partition of a GPT, and so on.
 fn gpt_nested(depth: u64) -> Sparse {
     let length = 4 * MIB;
@@ -149,13 +142,33 @@ fn gpt_nested(depth: u64) -> Sparse {
     disk
 }
 
-/// GEOM metadata for the last sector; what of it decides a set is at the same place in a stripe and a concatenation.
-fn member(magic: &[u8; 16], number: u16, count: u16, length: u64) -> Vec<u8> {
+/// A GPT in an MBR's slice in a GPT's partition, and so on.
+fn mbr_and_gpt_nested(depth: u64) -> Sparse {
+    let length = 4 * MIB;
+    let mut disk = Sparse::new(length);
+    for level in (0..depth).rev() {
+        let (base, inner) = (level * 32 * 512, length - level * 32 * 512);
+        if level.is_multiple_of(2) {
+            put_gpt(&mut disk, base, inner, &[(32, inner / 512 - 1), (32, inner / 512 - 1)]);
+        } else {
+            let size = u32::try_from(inner / 512 - 32).unwrap();
+            put_mbr(&mut disk, base, &[(0, 0xa5, 32, size), (0, 0x83, 32, size)]);
+        }
+    }
+    disk
+}
+
+const STRIPE: &[u8; 16] = b"GEOM::STRIPE\0\0\0\0";
+const CONCAT: &[u8; 16] = b"GEOM::CONCAT\0\0\0\0";
+
+/// gstripe or gconcat metadata for the last sector of a provider of `length` bytes.
+fn member(magic: &[u8; 16], name: u8, number: u16, count: u16, length: u64) -> Vec<u8> {
     let mut md = magic.to_vec();
-    let stripe = magic.starts_with(b"GEOM::STRIPE");
+    let stripe = magic == STRIPE;
     md.extend(if stripe { 3u32 } else { 4 }.to_le_bytes());
-    md.extend(b"data\0\0\0\0\0\0\0\0\0\0\0\0");
-    md.extend([7; 4]);
+    md.extend([name; 8]);
+    md.extend([0; 8]);
+    md.extend([name; 4]); // md_id
     md.extend(number.to_le_bytes());
     md.extend(count.to_le_bytes());
     if stripe {
@@ -170,7 +183,7 @@ fn member(magic: &[u8; 16], number: u16, count: u16, length: u64) -> Vec<u8> {
 fn set_of_many(magic: &[u8; 16], count: u16) -> Vec<Sparse> {
     let disk = |number| {
         let mut disk = Sparse::new(MIB);
-        disk.put(MIB - 512, &member(magic, number, count.max(2), MIB));
+        disk.put(MIB - 512, &member(magic, b'a', number, count.max(2), MIB));
         disk
     };
     (0..count.min(300)).chain([0, 0, 1]).map(disk).collect()
@@ -207,6 +220,29 @@ fn mirrors_of_mirrors(depth: u64, width: usize) -> Sparse {
         base += first * 512;
         disk.put(base + inner - 512, &mirror(b'a' + u8::try_from(level).unwrap(), inner));
         room = inner - 512;
+    }
+    disk
+}
+
+/// A GPT of `width` partitions, all members of one concatenation, whose content is such a GPT, and so on. What it maps to
+/// is the same few sectors again and again; the paths to them are `width` to the power of `depth`.
+fn sets_of_sets(depth: u64, width: u64) -> Sparse {
+    let mut disk = Sparse::new(MIB);
+    // In sectors: where the set's byte 0 is on the disk; its length and its first partition, on the set.
+    let (mut place, mut length, mut first, mut size) = (0, MIB / 512, 64, MIB / 512 - 300);
+    for level in 0..depth {
+        let entries: Vec<(u64, u64)> = (0..width).map(|n| (first + n, first + n + size - 1)).collect();
+        put_gpt(&mut disk, place * 512, length * 512, &entries);
+        // The first partition of the disk, and all later ones by way of each set's second member, begin 65 sectors on.
+        place += if level == 0 { 64 } else { 65 };
+        for n in 0..width {
+            let number = u16::try_from(n).unwrap();
+            let label = member(CONCAT, b'a' + u8::try_from(level).unwrap(), number, u16::try_from(width).unwrap(), size * 512);
+            disk.put((place + n + size - 1) * 512, &label);
+        }
+        // The next set's partitions begin behind its first member, or that member alone would show them as well.
+        let share = size - 1;
+        (length, first, size) = (width * share, share + 64, share - 64 - 2 * width);
     }
     disk
 }

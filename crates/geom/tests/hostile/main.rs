@@ -5,6 +5,7 @@
 //! written as `hexdump -C` text under `target/tmp/`: put it into `tests/disks/` with what it was as a comment.
 
 #![allow(clippy::disallowed_methods, reason = "a test reads its disks from files; the crate under test does not")]
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
 pub mod cases;
 pub mod hexdump;
