@@ -22,7 +22,7 @@ use trueline_geom::store::{Sparse, Store};
 use trueline_geom::topology::Grain;
 
 /// Mutants of every disk, if nobody says how many.
-const MUTANTS: u64 = 40;
+const MUTANTS: u64 = 100;
 /// How far into a disk it is cut at every sector.
 const CUTS: u64 = 40 << 10;
 
@@ -116,8 +116,8 @@ fn mutants() {
             match random.below(8) {
                 // A unit that no drive has, but a bridge may claim.
                 0 => {
-                    let size = random.next() >> random.below(64);
-                    subjects[0].physical = Grain::new(size, random.next());
+                    let size = random.draw() >> random.below(64);
+                    subjects[0].physical = Grain::new(size, random.draw());
                 }
                 // Together with what it was made from: every member of a set twice.
                 1 => subjects.push(Subject::new(originals[0].clone(), sector)),

@@ -13,7 +13,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -23,7 +23,7 @@ impl Random {
     /// A number below `n`; 0 if `n` is.
     pub fn below(&mut self, n: u64) -> u64 {
         // The upper bits are the better ones.
-        (self.next() >> 16) % n.max(1)
+        (self.draw() >> 16) % n.max(1)
     }
 
     /// One of `all`, which is not empty.

@@ -7,8 +7,8 @@ const TABLE: u64 = 1 << 20;
 
 /// Gives every GPT header and disklabel on the disk the checksum it should have.
 pub fn repair(disk: &mut Sparse, sector: u64) {
-    let sectors: Vec<u64> =
-        disk.runs().flat_map(|(at, bytes)| at.div_ceil(512) * 512..at + bytes.len() as u64).filter(|at| at.is_multiple_of(512)).collect();
+    let first = |at: u64| at.checked_next_multiple_of(512).unwrap_or(u64::MAX);
+    let sectors: Vec<u64> = disk.runs().flat_map(|(at, bytes)| (first(at)..at + bytes.len() as u64).step_by(512)).collect();
     for at in sectors {
         let Some(head) = read(disk, at, 512) else { continue };
         if head.starts_with(b"EFI PART") {
