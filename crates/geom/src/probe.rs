@@ -126,7 +126,7 @@ impl<'a> Probe<'a> {
         }
         let head = end <= HEAD;
         let from = if head { 0 } else { offset / SECTOR * SECTOR };
-        let to = if head { HEAD } else { end.div_ceil(SECTOR) * SECTOR }.min(self.length());
+        let to = if head { HEAD } else { end.div_ceil(SECTOR).saturating_mul(SECTOR) }.min(self.length());
         if !self.budget.take(to - from) {
             self.note(Blind::Budget);
             return None;

@@ -18,8 +18,8 @@ pub struct Route {
 enum End {
     /// A disk.
     Store(usize),
-    /// A layer that does more than add.
-    Geom { geom: Arc<dyn Geom>, slot: usize, below: Vec<Route> },
+    /// A layer that does more than add. `below` is shared: sets of sets would otherwise be copied once for every path.
+    Geom { geom: Arc<dyn Geom>, slot: usize, below: Arc<[Route]> },
 }
 
 /// A run of bytes on a store, or nowhere.
@@ -54,7 +54,7 @@ impl Route {
                 let room = under.length.saturating_sub(start);
                 Route { base: under.base.saturating_add(start), length: length.min(room), end: under.end.clone() }
             }
-            _ => Route { base: 0, length, end: End::Geom { geom: geom.clone(), slot, below: below.to_vec() } },
+            _ => Route { base: 0, length, end: End::Geom { geom: geom.clone(), slot, below: below.into() } },
         }
     }
 

@@ -12,6 +12,10 @@ pub trait Store: Send + Sync {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno>;
 }
 
+/// The most that every `*` in a hexdump may stand for together, in bytes, unless they are zero: a few lines of text must not
+/// fill the memory.
+const REPEAT: u64 = 16 << 20;
+
 /// Memory in which only what is not zero takes room.
 ///
 /// Its text form is the output of `hexdump -C`, which is what the golden disks are kept in.
@@ -48,8 +52,10 @@ impl Sparse {
             .collect();
         for at in touching.into_iter().rev() {
             if let Some(run) = self.runs.remove(&at) {
-                if joined.is_empty() && at < start {
-                    start = at;
+                if joined.is_empty() && at <= start {
+                    // Grown in place: a disk is most often put together from its front to its end.
+                    (start, joined) = (at, run);
+                    continue;
                 }
                 let from = to_index(at - start);
                 joined.resize(joined.len().max(from + run.len()), 0);
@@ -68,10 +74,11 @@ impl Sparse {
     }
 
     /// Reads `hexdump -C` text. Lines that begin with `#` are comments; `*` repeats the line before it up to the next
-    /// offset; a last line with an offset alone is the length. `Err` names the first line that is none of these.
+    /// offset; a last line with an offset alone is the length. `Err` names the first line that is none of these, goes back,
+    /// or repeats more than 16 MiB that are not zero.
     pub fn from_hexdump(text: &str) -> Result<Sparse, String> {
         let mut disk = Sparse::new(u64::MAX);
-        let (mut previous, mut repeat, mut end) = (Vec::new(), false, 0);
+        let (mut previous, mut repeat, mut end, mut repeatable) = (Vec::new(), false, 0, REPEAT);
         for (number, line) in text.lines().enumerate() {
             let bad = || format!("line {}: not hexdump -C: {line}", number + 1);
             let line = line.split('|').next().unwrap_or_default();
@@ -85,17 +92,17 @@ impl Sparse {
             let mut words = line.split_whitespace();
             let at = words.next().and_then(|w| u64::from_str_radix(w, 16).ok()).ok_or_else(bad)?;
             let bytes: Vec<u8> = words.map(|w| u8::from_str_radix(w, 16).map_err(|_| bad())).collect::<Result<_, _>>()?;
+            let gap = at.checked_sub(end).ok_or_else(bad)?;
+            let next = at.checked_add(bytes.len() as u64).ok_or_else(bad)?;
             if repeat && previous.iter().any(|&b| b != 0) {
-                let mut fill = end;
-                while fill < at {
-                    disk.put(fill, &previous);
-                    fill += previous.len() as u64;
-                }
+                repeatable = repeatable.checked_sub(gap).ok_or_else(bad)?;
+                let filling: Vec<u8> = previous.iter().copied().cycle().take(to_index(gap)).collect();
+                disk.put(end, &filling);
             }
             if bytes.iter().any(|&b| b != 0) {
                 disk.put(at, &bytes);
             }
-            (end, repeat, previous) = (at + bytes.len() as u64, false, bytes);
+            (end, repeat, previous) = (next, false, bytes);
         }
         disk.length = end;
         Ok(disk)
@@ -160,6 +167,8 @@ mod tests {
         let mut all = [9; 16];
         disk.read_at(&mut all, 0).unwrap();
         assert_eq!((disk.length(), &all), (16, b"\0\0\0\0\0\0\0\0ABCDABCD"));
-        assert!(Sparse::from_hexdump("zz\n").is_err());
+        for bad in ["zz\n", "10 01\n00 01\n", "00 01\n*\n8000000000\n", "ffffffffffffffff 01 02\n"] {
+            assert!(Sparse::from_hexdump(bad).is_err(), "{bad}");
+        }
     }
 }

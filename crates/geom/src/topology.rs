@@ -79,9 +79,10 @@ impl Grain {
             return None;
         }
         let (m1, m2) = (s1 / g, s2 / g);
-        let k = (gap / g).rem_euclid(m2) * inverse(m1, m2) % m2;
-        let size = u64::try_from(s1 * m2).ok()?;
-        let phase = u64::try_from(i128::from(self.phase) + s1 * k).ok()?;
+        // Neither factor reaches 2^64, so the product fits u128, though not i128.
+        let k = (gap / g).rem_euclid(m2).unsigned_abs() * inverse(m1, m2).unsigned_abs() % m2.unsigned_abs();
+        let size = u64::try_from(s1.unsigned_abs() * m2.unsigned_abs()).ok()?;
+        let phase = u64::try_from(u128::from(self.phase) + s1.unsigned_abs() * k).ok()?;
         Grain::new(size, phase)
     }
 
@@ -632,6 +633,7 @@ mod tests {
         }
         assert_eq!(grain(1 << 63, 0).intersect(grain(3, 0)), None);
         assert_eq!(grain(u64::MAX, 5).intersect(grain(u64::MAX, 5)), Some(grain(u64::MAX, 5)));
+        assert_eq!(grain(u64::MAX, 0).intersect(grain(u64::MAX - 1, u64::MAX / 2)), None);
     }
 
     #[test]

@@ -1,0 +1,10 @@
+#!/bin/sh
+# run.sh: every benchmark here, one after the other. Exit status 1 if one missed its bound.
+set -eu
+cd "$(dirname "$0")"
+status=0
+for bench in route check-vs-blkid many; do
+    echo "== $bench"
+    "./$bench.sh" || status=1
+done
+exit "$status"

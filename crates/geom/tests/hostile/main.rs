@@ -1,0 +1,146 @@
+//! Bad input: mutants of every golden disk, and disks built to be hostile. Nothing may panic, read past its budget, or
+//! leave its place; `invariants.rs` says what is checked.
+//!
+//! `TRUELINE_MUTANTS=N` makes N mutants of every disk instead of the few that fit a short test. A disk that fails is
+//! written as `hexdump -C` text under `target/tmp/`: put it into `tests/disks/` with what it was as a comment.
+
+#![allow(clippy::disallowed_methods, reason = "a test reads its disks from files; the crate under test does not")]
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
+
+pub mod cases;
+pub mod hexdump;
+pub mod invariants;
+pub mod mutate;
+pub mod repair;
+
+use invariants::{Subject, graph_holds, parser_holds, parsers};
+use mutate::{Random, mutate, resized};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
+use trueline_geom::probe::Limits;
+use trueline_geom::store::{Sparse, Store};
+use trueline_geom::topology::Grain;
+
+/// Mutants of every disk, if nobody says how many.
+const MUTANTS: u64 = 100;
+/// How far into a disk it is cut at every sector.
+const CUTS: u64 = 40 << 10;
+
+/// The golden disks and the built-in ones: those of one entry are tasted together.
+fn disks() -> Vec<(String, Vec<Sparse>)> {
+    let mut found: Vec<(String, Vec<Sparse>)> = cases::all().into_iter().map(|(name, disks)| (name.replace(' ', "-"), disks)).collect();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/disks");
+    let mut files: Vec<_> = std::fs::read_dir(golden).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "hex"));
+    files.sort();
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let disk = Sparse::from_hexdump(&text).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+        found.push((path.file_stem().unwrap().to_string_lossy().into_owned(), vec![disk]));
+    }
+    found
+}
+
+/// Runs `check`; if it panics, keeps the disks and says where.
+fn keep_if_it_fails(name: &str, subjects: &[Subject], check: impl FnOnce()) {
+    let Err(panic) = catch_unwind(AssertUnwindSafe(check)) else { return };
+    let mut kept = Vec::new();
+    for (nth, subject) in subjects.iter().enumerate().take(8) {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hostile-{name}-{nth}.hex"));
+        let text = format!("# {name}, sector {}, unit {:?}\n{}", subject.sector, subject.physical, hexdump::hexdump(&subject.disk));
+        std::fs::write(&path, text).unwrap();
+        kept.push(path.display().to_string());
+    }
+    let kept = format!("{name} fails; kept as {}", kept.join(", "));
+    match panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied()) {
+        Some(why) => panic!("{kept}: {why}"),
+        None => resume_unwind(panic),
+    }
+}
+
+fn graph(name: &str, subjects: &[Subject]) {
+    keep_if_it_fails(name, subjects, || graph_holds(subjects, Limits::default()));
+}
+
+#[test]
+fn disks_as_they_are() {
+    for (name, disks) in disks() {
+        for sector in [512, 4096] {
+            let subjects: Vec<Subject> = disks.iter().map(|disk| Subject::new(disk.clone(), sector)).collect();
+            graph(&name, &subjects);
+            for which in 0..parsers() {
+                keep_if_it_fails(&name, &subjects[..1], || {
+                    parser_holds(which, &subjects[0]);
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn disks_cut_at_every_sector() {
+    for (name, disks) in disks() {
+        for disk in disks.iter().take(1) {
+            for length in (0..=CUTS.min(disk.length())).step_by(512) {
+                graph(&format!("{name}-cut-{length}"), &[Subject::new(resized(disk, length), 512)]);
+            }
+        }
+    }
+}
+
+#[test]
+fn small_limits_are_kept() {
+    for (name, disks) in disks() {
+        let subjects: Vec<Subject> = disks.iter().take(3).map(|disk| Subject::new(disk.clone(), 512)).collect();
+        for limits in [
+            Limits { bytes: 0, providers: 8, depth: 16 },
+            Limits { bytes: 8192, providers: 8, depth: 1 },
+            Limits { bytes: 1 << 20, providers: 3, depth: 0 },
+        ] {
+            keep_if_it_fails(&name, &subjects, || graph_holds(&subjects, limits));
+        }
+    }
+}
+
+#[test]
+fn mutants() {
+    let wanted = std::env::var("TRUELINE_MUTANTS").ok();
+    let count = wanted.map_or(MUTANTS, |n| n.parse().expect("TRUELINE_MUTANTS is a number"));
+    let disks = disks();
+    for (nth, (name, originals)) in disks.iter().enumerate() {
+        let mut random = Random::new(nth as u64);
+        for number in 0..count {
+            let sector = if random.below(8) == 0 { 4096 } else { 512 };
+            let mut subjects: Vec<Subject> =
+                originals.iter().take(8).map(|disk| Subject::new(mutate(disk, sector, &mut random), sector)).collect();
+            match random.below(8) {
+                // A unit that no drive has, but a bridge may claim.
+                0 => {
+                    let size = random.draw() >> random.below(64);
+                    subjects[0].physical = Grain::new(size, random.draw());
+                }
+                // Together with what it was made from: every member of a set twice.
+                1 => subjects.push(Subject::new(originals[0].clone(), sector)),
+                // Together with another disk.
+                2 => {
+                    let other = &disks[usize::try_from(random.below(disks.len() as u64)).unwrap()].1[0];
+                    subjects.push(Subject::new(mutate(other, sector, &mut random), sector));
+                }
+                _ => {}
+            }
+            graph(&format!("{name}-mutant-{number}"), &subjects);
+        }
+    }
+}
+
+#[test]
+fn a_disk_survives_its_text() {
+    for (name, disks) in disks() {
+        for disk in disks.iter().take(2).filter(|disk| disk.length() < u64::MAX) {
+            let text = hexdump::hexdump(disk);
+            let back = Sparse::from_hexdump(&text).unwrap();
+            assert_eq!(back.length(), disk.length(), "{name}");
+            assert_eq!(hexdump::hexdump(&back), text, "{name}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+#!/bin/sh
+# run.sh [SECONDS] [TARGET...]: fuzzes every target, or those named, for SECONDS each (60), from the golden disks.
+#
+# Exit status: 0 nothing found, or no nightly toolchain or cargo-fuzz here, which is said; 1 a crash, and what to do with it.
+# The corpus grows in fuzz/corpus from run to run; `rm -r fuzz/corpus` starts anew.
+set -eu
+cd "$(dirname "$0")/.."
+seconds=${1:-60}
+[ $# = 0 ] || shift
+[ $# -gt 0 ] || set -- taste parser hexdump
+
+if ! cargo +nightly --version >/dev/null 2>&1; then
+    echo "fuzz: skipped, there is no nightly toolchain: rustup toolchain install nightly" >&2
+    exit 0
+fi
+if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
+    echo "fuzz: skipped, cargo-fuzz is not on the PATH: cargo install cargo-fuzz" >&2
+    exit 0
+fi
+
+corpus() {
+    cargo +nightly run --quiet --release --manifest-path fuzz/Cargo.toml --bin corpus -- "$@"
+}
+
+if ls tests/disks/*.hex >/dev/null 2>&1; then
+    corpus build fuzz/corpus tests/disks/*.hex
+else
+    echo "fuzz: tests/disks holds no golden disk: starting from nothing" >&2
+fi
+
+status=0
+for target; do
+    mkdir -p "fuzz/corpus/$target"
+    echo "fuzz: $target, $seconds s"
+    # An input that takes a second, or asks for 64 MiB at once, is a crash as well: that is ten times what is promised.
+    if ! cargo +nightly fuzz run "$target" -- -max_total_time="$seconds" -max_len=262144 -len_control=0 \
+        -timeout=1 -malloc_limit_mb=64 -rss_limit_mb=1024 -print_final_stats=1 -verbosity=1; then
+        status=1
+        echo "fuzz: $target crashed; the input is in fuzz/artifacts/$target" >&2
+        case $target in
+        hexdump) echo "fuzz: the input is text: make it a case of hexdump_text_is_read in crates/geom/src/store.rs" >&2 ;;
+        *)
+            echo "fuzz: make it smaller:     cargo +nightly fuzz tmin $target fuzz/artifacts/$target/INPUT" >&2
+            echo "fuzz: then a golden disk:  cargo +nightly run --release --manifest-path fuzz/Cargo.toml --bin corpus -- show $target fuzz/artifacts/$target/INPUT > tests/disks/fuzz-WHAT.hex" >&2
+            ;;
+        esac
+    fi
+done
+exit "$status"

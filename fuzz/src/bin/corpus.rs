@@ -1,0 +1,73 @@
+//! Golden disks to fuzz inputs, and back.
+//!
+//! `corpus build DIR FILE.hex...` writes what the targets start from under DIR/taste, DIR/parser and DIR/hexdump.
+//! `corpus show taste|parser FILE` prints the disks of one input as hexdump text: what a crash leaves, as golden disks.
+
+use std::path::Path;
+use trueline_fuzz::hexdump::hexdump;
+use trueline_fuzz::input::{decode, encode};
+use trueline_fuzz::invariants::{Subject, parser_holds, parsers};
+use trueline_geom::store::{Sparse, Store};
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match args[..] {
+        ["build", into, ref files @ ..] => build(Path::new(into), files),
+        ["show", target @ ("taste" | "parser"), file] => show(target, file),
+        _ => Err("usage: corpus build DIR FILE.hex... | corpus show taste|parser FILE".into()),
+    };
+    if let Err(why) = done {
+        eprintln!("corpus: {why}");
+        std::process::exit(2);
+    }
+}
+
+fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
+    for target in ["taste", "parser", "hexdump"] {
+        std::fs::create_dir_all(into.join(target))?;
+    }
+    for file in files {
+        let name = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
+        let text = std::fs::read_to_string(file)?;
+        let disk = Sparse::from_hexdump(&text).map_err(|why| format!("{file}: {why}"))?;
+        std::fs::write(into.join("hexdump").join(&*name), &text)?;
+        let Some(data) = encode(std::slice::from_ref(&disk), 512) else {
+            eprintln!("corpus: {file} is too long for an input: left out");
+            continue;
+        };
+        same(&disk, &data).map_err(|why| format!("{file}: {why}"))?;
+        for sector in [512, 4096] {
+            let Some(data) = encode(std::slice::from_ref(&disk), sector) else { continue };
+            std::fs::write(into.join("taste").join(format!("{name}-{sector}")), &data)?;
+            // A parser starts from the disks that it recognises.
+            for which in 0..parsers() {
+                if parser_holds(which, &Subject::new(disk.clone(), sector)) {
+                    let data = [&[u8::try_from(which)?], data.as_slice()].concat();
+                    std::fs::write(into.join("parser").join(format!("{name}-{sector}-{which}")), data)?;
+                }
+            }
+        }
+        if let Some(data) = encode(&[disk.clone(), disk], 512) {
+            std::fs::write(into.join("taste").join(format!("{name}-twice")), data)?;
+        }
+    }
+    Ok(())
+}
+
+/// A golden disk must not change on its way into an input, save for checksums that are wrong on purpose.
+fn same(disk: &Sparse, data: &[u8]) -> Result<(), String> {
+    let [back] = &decode(data)[..] else { return Err("not one disk".into()) };
+    let runs = |disk: &Sparse| disk.runs().map(|(at, bytes)| (at, bytes.len())).collect::<Vec<_>>();
+    (back.disk.length() == disk.length() && runs(&back.disk) == runs(disk)).then_some(()).ok_or_else(|| "does not survive".into())
+}
+
+fn show(target: &str, file: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let data = std::fs::read(file)?;
+    let data = if target == "parser" { data.get(1..).unwrap_or_default() } else { &data };
+    for (nth, subject) in decode(data).iter().enumerate() {
+        println!("# Disk {nth} of a fuzz input: sectors of {} bytes, unit {:?}.", subject.sector, subject.physical);
+        print!("{}", hexdump(&subject.disk));
+    }
+    Ok(())
+}
