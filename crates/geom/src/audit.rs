@@ -126,12 +126,14 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
     match role {
         Role::Carrier | Role::Idle => {
             found.extend(missed.first().map(|fact| carrier(graph, id, role, fact)));
-            found.extend(p.signs.iter().flat_map(|s| inside::sizes(p, s)));
+            verdict = verdict.max(inside::judge(p, role, found));
         }
         Role::Blank | Role::Data => {
             if let Some(fact) = missed.first() {
-                found.push(off_start(graph, id, fact, &missed[1..]));
-                verdict = Verdict::Misaligned;
+                // What is never written costs nothing on a unit that only writes must fill.
+                let harmless = fact.why.is_rmw() && read_only(graph, id);
+                found.push(off_start(graph, id, fact, &missed[1..], harmless));
+                verdict = verdict.max(if harmless { Verdict::Aligned } else { Verdict::Misaligned });
             }
             if p.topology.clashes.iter().any(|c| c.why.costs()) {
                 verdict = Verdict::Misaligned;
@@ -152,7 +154,8 @@ fn hides(finding: &Finding) -> bool {
     let rule = finding.rule;
     let tables = [&finding::GPT, &finding::SECTOR, &finding::EBR, &finding::LABEL, &finding::RANGE];
     let damaged = finding.severity == Severity::Error && tables.iter().any(|r| **r == *rule);
-    damaged || *rule == finding::BLIND || *rule == finding::INCOMPLETE
+    let unseen = finding.severity > Severity::Note && *rule == finding::BLIND;
+    damaged || unseen || *rule == finding::INCOMPLETE
 }
 
 /// How an address is written: bytes first, LBA in parentheses.
@@ -194,7 +197,7 @@ fn block(graph: &Graph, id: Id) -> u64 {
 }
 
 /// The finding for a start, or the start of a data area, off a boundary; `also`: further boundaries it misses.
-fn off_start(graph: &Graph, id: Id, fact: &Fact, also: &[Fact]) -> Finding {
+fn off_start(graph: &Graph, id: Id, fact: &Fact, also: &[Fact], harmless: bool) -> Finding {
     let p = &graph.providers[id];
     let block = block(graph, id);
     let remainder = fact.grain.remainder(0);
@@ -207,11 +210,17 @@ fn off_start(graph: &Graph, id: Id, fact: &Fact, also: &[Fact]) -> Finding {
     for other in also.iter().filter(|f| !implied(f)) {
         message.push_str(&format!("; also {} bytes past a {}", other.grain.remainder(0), name_of(other)));
     }
-    let read_only = p.signs.iter().any(|s| s.inside == Inside::ReadOnly);
-    let severity = if read_only { Severity::Note } else { severity(cost) };
-    let mut finding = Finding::new(rule, severity, 0, message).against_fact(fact, cost);
+    let severity = if harmless { Severity::Note } else { severity(cost) };
+    let mut finding = Finding::new(rule, severity, 0, message).against_fact(fact, if harmless { None } else { cost });
     finding.fix = if data_area { inside::data_fixes(p, fact) } else { start_fixes(graph, id) };
     finding
+}
+
+/// Whether a provider, or the medium it lies on, is of a format that is never written in place.
+fn read_only(graph: &Graph, id: Id) -> bool {
+    let p = &graph.providers[id];
+    let own = p.signs.iter().any(|s| s.inside == Inside::ReadOnly);
+    own || (!p.is_set && p.parents.first().is_some_and(|&parent| read_only(graph, parent)))
 }
 
 /// What a provider is, for the beginning of a sentence.
@@ -227,21 +236,23 @@ fn subject(p: &Provider) -> String {
 /// Where it could start instead, in the coordinates of the disk or set at its root.
 fn start_fixes(graph: &Graph, id: Id) -> Vec<String> {
     let (p, root) = (&graph.providers[id], &graph.providers[graph.root(id)]);
-    let mut fixes = Vec::new();
-    if p.parents.is_empty() {
-        fixes
-            .push("the whole device begins off its own boundary: put a partition table on it and start a partition on the boundary".into());
-        return fixes;
-    }
-    let (below, above) = root.topology.nearest(p.base() - root.base().min(p.base()));
-    let places: Vec<String> = [below, above].into_iter().flatten().map(|x| place(root.base() + x, root.topology.sector)).collect();
-    let on = if !root.is_set { "the disk".to_string() } else { root.name.clone() };
-    if places.is_empty() {
-        fixes.push(format!("no start on {on} satisfies every boundary beneath it: see its own findings"));
+    let Some(&parent) = p.parents.first() else {
+        let advice = "the device itself begins off its own boundary: partitions on it can begin on one";
+        return if p.table.is_some() { Vec::new() } else { vec![advice.into()] };
+    };
+    let parent = &graph.providers[parent];
+    let in_root = |base: u64| base.saturating_sub(root.base());
+    let usable = parent.slices().map_or(0..parent.topology.length, |t| t.usable.clone());
+    let allowed = |x: &u64| x.checked_sub(in_root(parent.base())).is_some_and(|x| usable.contains(&x));
+    let (below, above) = root.topology.nearest(in_root(p.base()));
+    let places: Vec<String> =
+        [below, above].into_iter().flatten().filter(allowed).map(|x| place(root.base() + x, root.topology.sector)).collect();
+    let on = if root.is_set { root.name.as_str() } else { "the disk" };
+    vec![if places.is_empty() {
+        format!("no start near it satisfies every boundary beneath {on}")
     } else {
-        fixes.push(format!("start it at {} of {on}", places.join(" or ")));
-    }
-    fixes
+        format!("start it at {} of {on}", places.join(" or "))
+    }]
 }
 
 /// A note on a start off the grain from which nothing does I/O.

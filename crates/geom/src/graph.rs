@@ -243,7 +243,7 @@ impl Graph {
         let provider = &self.providers[id];
         let tasted = match provider.is_data_area() {
             // An encrypted or striped area shows noise; only a plain one is tasted.
-            true => self.providers[provider.parents[0]].signs.iter().any(|s| s.data.is_some_and(|d| d.plain)),
+            true => self.providers[provider.parents[0]].signs.iter().any(|s| s.kind == provider.class && s.data.is_some_and(|d| d.plain)),
             false => !provider.is_extended() && provider.topology.length > 0,
         };
         if !tasted || !provider.seen {
@@ -263,13 +263,16 @@ impl Graph {
                 Taste::Member(m) => member = Some((*class, m)),
             }
         }
-        let signs: Vec<Sign> = FORMATS.iter().filter_map(|f| (f.recognise)(&probe)).collect();
-        let plain = |from: u64| signs.iter().any(|s| s.data.is_some_and(|d| d.plain && d.offset <= from));
-        // A table at the front of a plain area that begins there (RAID1 1.0, a fixed VHD) is that area's, whose end it counts from.
-        if plain(0) {
+        let mut signs: Vec<Sign> = FORMATS.iter().filter_map(|f| (f.recognise)(&probe)).collect();
+        // What lies at the front of a set's member, or of a format whose data begin at byte 0 (RAID 1.0, a fixed VHD), is
+        // what the set or the data area shows: it is read there, where it is whole and ends where it should.
+        let holder = signs.iter().position(|s| s.data.is_some_and(|d| d.offset == 0));
+        if member.is_some() || holder.is_some() {
             tables.clear();
             findings.clear();
+            signs = holder.map(|i| signs.swap_remove(i)).into_iter().collect();
         }
+        let plain = signs.iter().any(|s| s.data.is_some_and(|d| d.plain));
         findings.extend(probe.blind().map(blind_finding));
         if tables.len() > 1 {
             let names: Vec<&str> = tables.iter().map(|(name, _)| *name).collect();
@@ -278,7 +281,7 @@ impl Graph {
                 Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message).fix("wipe the table that is not in use: wipefs --offset"),
             );
         }
-        let deep = provider.depth >= self.limits.depth && (!tables.is_empty() || plain(u64::MAX));
+        let deep = provider.depth >= self.limits.depth && (!tables.is_empty() || plain);
         if deep {
             let message = format!("tables and data areas inside each other, {} deep: not followed further", self.limits.depth);
             findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message));

@@ -302,14 +302,7 @@ pub(crate) mod tests {
         let runs: Vec<(u64, &[u8])> = (0..128).map(|n| (n * 8192 + 4096, &sb[..])).collect();
         let store = disk(1 << 20, &runs);
         let topology = Topology::new(512, store.length());
-        let disks = vec![Disk {
-            name: String::new(),
-            bytes: Bytes::Store(Box::new(store)),
-            topology,
-            start: Some(0),
-            nop: None,
-            findings: Vec::new(),
-        }];
+        let disks = vec![Disk::new("", Box::new(store), topology)];
         let graph = Graph::taste(disks, Limits::default());
         assert_eq!(graph.providers.len(), Limits::default().depth + 1);
         let last = graph.providers.last().unwrap();

@@ -387,7 +387,7 @@ impl Topology {
     /// A stripe in chunks of `chunk` bytes over `below`, each cut to whole chunks; adds the chunk and the row.
     pub fn stripe(below: &[Topology], chunk: u64, length: u64, source: Source) -> Topology {
         let members = u64::try_from(below.len()).unwrap_or(u64::MAX);
-        let mut top = Topology::combine(below, length, |_, grain| grain.stretch(chunk, members));
+        let mut top = Topology::combine(below, length, |_, grain| grain.stretch(chunk, members).ok_or(grain.remainder(0)));
         for fact in &mut top.facts {
             let grains: Vec<(u64, Grain)> = (0..).zip(below).flat_map(|(i, t)| t.grains(fact.why).map(move |g| (i, g))).collect();
             fact.grain = fact.grain.tighten(chunk, members, &grains);
@@ -406,7 +406,7 @@ impl Topology {
 
     /// Copies of one content: what is a boundary on all of them.
     pub fn mirror(below: &[Topology], length: u64) -> Topology {
-        Topology::combine(below, length, |_, grain| Some(grain))
+        Topology::combine(below, length, |_, grain| Ok(grain))
     }
 
     /// One member after another; member `i` begins at `starts[i]` and ends where the next begins.
@@ -416,53 +416,39 @@ impl Topology {
     pub fn concat(below: &[Topology], starts: &[u64], length: u64) -> Topology {
         let last = below.len().saturating_sub(1);
         Topology::combine(below, length, |i, grain| {
-            let start = *starts.get(i)?;
+            let start = starts.get(i).copied().unwrap_or(length);
             let end = starts.get(i + 1).copied().unwrap_or(length);
-            let whole_start = i == 0 || grain.contains(0);
-            let whole_end = i == last || grain.contains(end.checked_sub(start)?);
-            // The member's address 0 is the set's address `start`: a slice's shift, the other way round.
-            let back = grain.size - start % grain.size;
-            (whole_start && whole_end).then(|| grain.shift(back))
+            let (before, after) = (grain.remainder(0), grain.remainder(end.saturating_sub(start)));
+            // The outer ends of the set are nobody's seam.
+            match (i == 0 || before == 0, i == last || after == 0) {
+                (false, _) => Err(before),
+                (_, false) => Err(after),
+                // The member's address 0 is the set's address `start`: a slice's shift, the other way round.
+                _ => Ok(grain.shift(grain.size - start % grain.size)),
+            }
         })
     }
 
-    /// Intersects what `lift` makes of each member's facts, purpose by purpose.
-    fn combine(below: &[Topology], length: u64, lift: impl Fn(usize, Grain) -> Option<Grain>) -> Topology {
+    /// Intersects what `lift` makes of each member's facts, purpose by purpose; an `Err` is how far off that member is.
+    fn combine(below: &[Topology], length: u64, lift: impl Fn(usize, Grain) -> Result<Grain, u64>) -> Topology {
         let sector = below.iter().try_fold(1, |a, t| lcm(a, t.sector)).unwrap_or(1);
         let mut top = Topology::new(sector, length);
-        for t in below {
-            for clash in &t.clashes {
-                if !top.clashes.contains(clash) {
-                    top.clashes.push(*clash);
-                }
+        for clash in below.iter().flat_map(|t| &t.clashes) {
+            if !top.clashes.contains(clash) {
+                top.clashes.push(*clash);
             }
         }
-        for why in Why::ALL {
+        // What tools agree on for the starts of partitions on a drive says nothing of a set.
+        for why in Why::ALL.into_iter().filter(|&why| why != Why::Convention) {
             let of_why = below.iter().enumerate().flat_map(|(i, t)| t.facts.iter().map(move |f| (i, f)));
-            let mut joined: Option<Fact> = None;
-            let mut clash = None;
-            for (member, fact) in of_why.filter(|(_, f)| f.why == why && f.trust > Trust::Untrusted) {
-                let lifted = lift(member, fact.grain);
-                let met = match joined {
-                    None => lifted.map(|grain| Fact { grain, ..*fact }),
-                    Some(so_far) => lifted.and_then(|grain| so_far.grain.intersect(grain)).map(|grain| Fact {
-                        grain,
-                        trust: so_far.trust.min(fact.trust),
-                        ..so_far
-                    }),
-                };
-                match met {
-                    Some(fact) => joined = Some(fact),
-                    None => {
-                        let remainder = fact.grain.remainder(0);
-                        clash = Some(Clash { why, unit: fact.grain.size, member, remainder });
-                        break;
-                    }
-                }
-            }
-            match clash {
-                Some(clash) => top.clashes.push(clash),
-                None => top.facts.extend(joined),
+            let mut believed = of_why.filter(|(_, f)| f.why == why && f.trust > Trust::Untrusted);
+            let joined = believed.try_fold(None, |so_far, (member, fact)| {
+                let clash = |remainder| Clash { why, unit: fact.grain.size, member, remainder };
+                join(so_far, Fact { grain: lift(member, fact.grain).map_err(clash)?, ..*fact }).map(Some).map_err(clash)
+            });
+            match joined {
+                Ok(fact) => top.facts.extend(fact),
+                Err(clash) => top.clashes.push(clash),
             }
         }
         top
@@ -499,6 +485,15 @@ impl Topology {
             Some(g) => (g.previous(start), g.next(start).filter(|&x| x < self.length)),
             None => (None, None),
         }
+    }
+}
+
+/// What two members' facts for one purpose come to; an `Err` is how far the second is off the first.
+fn join(first: Option<Fact>, second: Fact) -> Result<Fact, u64> {
+    let Some(first) = first else { return Ok(second) };
+    match first.grain.intersect(second.grain) {
+        Some(grain) => Ok(Fact { grain, trust: first.trust.min(second.trust), ..first }),
+        None => Err(first.grain.remainder(second.grain.phase)),
     }
 }
 
@@ -566,84 +561,5 @@ pub fn small_piece_cost(piece: u64, unit: u64) -> Option<Cost> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn grain(size: u64, phase: u64) -> Grain {
-        Grain::new(size, phase).unwrap()
-    }
-
-    /// `cost` by counting every position, for comparison with the closed form.
-    fn counted(block: u64, unit: u64, remainder: u64, rmw: bool) -> Cost {
-        let ops = |r: u64| {
-            let (mut ops, mut straddling) = (0, 0);
-            for k in 0..unit {
-                let (a, b) = (r + k * block, r + (k + 1) * block);
-                let touched = b.div_ceil(unit) - a / unit;
-                let whole = (b / unit).saturating_sub(a.div_ceil(unit));
-                straddling += u64::from(touched > block.div_ceil(unit));
-                ops += touched + if rmw { touched - whole } else { 0 };
-            }
-            (ops, straddling)
-        };
-        let ((off, straddling), (on, _)) = (ops(remainder), ops(0));
-        Cost { straddle: ratio(straddling, unit), rmw_factor: ratio(off, on) }
-    }
-
-    #[test]
-    fn cost_equals_counting() {
-        for unit in 1..=24 {
-            for block in 1..=40 {
-                for remainder in 0..unit {
-                    for rmw in [false, true] {
-                        let (a, b) = (cost(block, unit, remainder, rmw).unwrap(), counted(block, unit, remainder, rmw));
-                        assert!((a.straddle - b.straddle).abs() < 1e-12, "{block} {unit} {remainder} {rmw}: {a:?} {b:?}");
-                        assert!((a.rmw_factor - b.rmw_factor).abs() < 1e-12, "{block} {unit} {remainder} {rmw}: {a:?} {b:?}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn known_costs() {
-        // 4 KiB blocks one sector off 4 KiB sectors: two units read and two written for every one.
-        assert_eq!(cost(4096, 4096, 512, true), Some(Cost { straddle: 1.0, rmw_factor: 4.0 }));
-        // Seed 003: 16 KiB blocks on a 16 KiB stripe; every read uses both disks.
-        assert_eq!(cost(16384, 16384, 7680, false), Some(Cost { straddle: 1.0, rmw_factor: 2.0 }));
-        // 16 KiB blocks off a 128 KiB chunk: one in eight.
-        assert_eq!(cost(16384, 131_072, 512, false).unwrap().straddle, 0.125);
-        // Seed 000: 2 KiB fragments are read-modify-write even when aligned.
-        assert_eq!(small_piece_cost(2048, 4096), Some(Cost { straddle: 0.0, rmw_factor: 2.0 }));
-    }
-
-    #[test]
-    fn intersection_equals_brute_force() {
-        for (s1, s2) in [(1, 1), (2, 3), (4, 6), (8, 8), (6, 10), (9, 12), (5, 7)] {
-            for p1 in 0..s1 {
-                for p2 in 0..s2 {
-                    let (a, b) = (grain(s1, p1), grain(s2, p2));
-                    let both: Vec<u64> = (0..300).filter(|&x| a.contains(x) && b.contains(x)).collect();
-                    match a.intersect(b) {
-                        Some(g) => assert_eq!(both, (0..300).filter(|&x| g.contains(x)).collect::<Vec<_>>()),
-                        None => assert!(both.is_empty(), "{a:?} {b:?}"),
-                    }
-                }
-            }
-        }
-        assert_eq!(grain(1 << 63, 0).intersect(grain(3, 0)), None);
-        assert_eq!(grain(u64::MAX, 5).intersect(grain(u64::MAX, 5)), Some(grain(u64::MAX, 5)));
-        assert_eq!(grain(u64::MAX, 0).intersect(grain(u64::MAX - 1, u64::MAX / 2)), None);
-    }
-
-    #[test]
-    fn a_shift_is_the_same_boundaries() {
-        let g = grain(4096, 3584); // the XP jumper
-        assert_eq!(g.shift(63 * 512).phase(), 0);
-        assert_eq!(g.shift(64 * 512).remainder(0), 512);
-        assert_eq!(grain(4096, 0).shift(574 * 512).remainder(0), 3072);
-        assert_eq!(grain(16384, 0).shift(79 * 512).remainder(0), 7680);
-        assert_eq!((g.next(1), g.previous(3583)), (Some(3584), None));
-        assert_eq!(grain(u64::MAX, 1).next(2), None);
-    }
-}
+#[path = "topology/tests.rs"]
+mod tests;

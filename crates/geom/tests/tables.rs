@@ -19,7 +19,7 @@ fn disk(sectors: u64) -> Sparse {
 
 fn taste_as(disk: &Sparse, sector: u64, start: Option<u64>) -> Graph {
     let topology = Topology::new(sector, disk.length());
-    let disk = Disk { name: String::new(), store: Box::new(disk.clone()), topology, start, nop: None };
+    let disk = Disk { start, ..Disk::new("", Box::new(disk.clone()), topology) };
     Graph::taste(vec![disk], Limits::default())
 }
 

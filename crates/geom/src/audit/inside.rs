@@ -1,22 +1,17 @@
 //! Rules about what was recognised on a provider: its blocks, its stripes, its size, its rivals.
 
-use super::{Role, Verdict, on, place, severity};
+use super::{PAGE, Role, Verdict, on, place, severity};
 use crate::finding::{self, Finding, Severity};
 use crate::graph::Provider;
 use crate::sign::{Inside, Sign};
 use crate::topology::{Fact, Trust, Why, small_piece_cost};
 
-/// The verdict that the contents of a data-bearing provider call for, beyond its start.
+/// The verdict that what was recognised on a provider calls for, beyond where it starts.
 pub(super) fn judge(p: &Provider, role: Role, found: &mut Vec<Finding>) -> Verdict {
     let mut verdict = Verdict::Aligned;
     for sign in &p.signs {
         found.extend(sizes(p, sign));
-        if let Some(finding) = small(p, sign) {
-            verdict = verdict.max(Verdict::Misaligned);
-            found.push(finding);
-        }
-        found.extend(small_piece(p, sign).inspect(|f| {
-            // A fragment is written on the data path; a log or metadata sector only now and then.
+        found.extend(small(p, sign).inspect(|f| {
             if f.severity == Severity::Error {
                 verdict = verdict.max(Verdict::Misaligned);
             }
@@ -27,7 +22,7 @@ pub(super) fn judge(p: &Provider, role: Role, found: &mut Vec<Finding>) -> Verdi
             found.push(Finding::new(&finding::OPAQUE, Severity::Note, 0, format!("{}: {why}", on(p, sign))));
         }
     }
-    if p.signs.len() > 1 {
+    if rivals(p).len() > 1 {
         verdict = verdict.max(Verdict::Unknown);
     }
     if !p.seen && p.signs.is_empty() && role == Role::Data {
@@ -49,22 +44,29 @@ pub(super) fn judge(p: &Provider, role: Role, found: &mut Vec<Finding>) -> Verdi
 
 /// Several signatures on one provider: all named, none chosen.
 pub(super) fn signatures(p: &Provider, found: &mut Vec<Finding>) {
+    let signs = rivals(p);
     let at = |s: &Sign| format!("{} (magic at byte {})", s.kind, s.magic);
-    let names: Vec<String> = p.signs.iter().map(at).collect();
+    let names: Vec<String> = signs.iter().map(|s| at(s)).collect();
     let wipe = |s: &Sign| format!("if {} is the stale one: wipefs --offset {} --backup", s.kind, s.magic);
     if let Some((scheme, _)) = &p.table {
         // An ISO image that boots from USB sticks has a table by design.
         let stale: Vec<&Sign> = p.signs.iter().filter(|s| s.inside != Inside::ReadOnly).collect();
         for sign in stale {
-            let message = format!("a {} stands under the {scheme} table: the table is in use, so the signature is stale", at(sign));
+            let message = format!("{} stands under the {scheme} table: the table is in use, so this signature is stale", at(sign));
             found.push(Finding::new(&finding::STALE, Severity::Warning, sign.magic, message).fix(wipe(sign)));
         }
-    } else if p.signs.len() > 1 {
+    } else if signs.len() > 1 {
         let message = format!("{} signatures stand here: {}; none is chosen", names.len(), names.join(", "));
         let mut finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
-        finding.fix = p.signs.iter().map(wipe).collect();
+        finding.fix = signs.iter().map(|s| wipe(s)).collect();
         found.push(finding);
     }
+}
+
+/// The signatures that contradict each other: all of them, but that of a UDF bridge disc, which is ISO 9660 as well.
+fn rivals(p: &Provider) -> Vec<&Sign> {
+    let bridge = p.signs.iter().any(|s| s.kind == "udf");
+    p.signs.iter().filter(|s| !(bridge && s.kind == "iso9660")).collect()
 }
 
 /// A format larger than what it stands on, or written for a sector the device cannot address.
@@ -91,37 +93,31 @@ fn physical(p: &Provider) -> Option<&Fact> {
     p.topology.counting().filter(|f| f.why == Why::Physical).max_by_key(|f| f.grain.size())
 }
 
-/// Blocks smaller than the physical unit.
+/// Blocks, or pieces of blocks, smaller than the physical unit.
+///
+/// An error, as bad as a start off the grain, where data are written in less than a page; a warning where whole pages are
+/// (few systems can write larger blocks, so it is the price of the drive); for a log or metadata sector, written only now
+/// and then, a warning, or a note if the unit is only assumed.
 fn small(p: &Provider, sign: &Sign) -> Option<Finding> {
     (sign.inside == Inside::Understood).then_some(())?;
-    let block = sign.block?;
-    small_unit(p, sign, block, "block")
-}
-
-/// Pieces smaller than the physical unit, where the blocks are not.
-fn small_piece(p: &Provider, sign: &Sign) -> Option<Finding> {
-    let piece = sign.piece?;
-    if sign.block.is_some_and(|b| small_unit(p, sign, b, "block").is_some()) {
-        return None;
-    }
-    let mut finding = small_unit(p, sign, piece.size, piece.name)?;
-    if piece.name != "fragment" {
-        finding.severity = Severity::Warning;
-    }
-    Some(finding)
-}
-
-fn small_unit(p: &Provider, sign: &Sign, size: u64, name: &str) -> Option<Finding> {
     let fact = physical(p)?;
     let unit = fact.grain.size();
+    let block = sign.block.filter(|&b| b < unit).map(|b| (b, "block"));
+    let piece = sign.piece.filter(|piece| piece.size < unit).map(|piece| (piece.size, piece.name));
+    let (size, name) = block.or(piece)?;
     let cost = small_piece_cost(size, unit)?;
     let assumed = if fact.trust == Trust::Assumed { " (assumed)" } else { "" };
+    let severity = match (name, fact.trust) {
+        ("block" | "fragment", _) if size < PAGE => severity(Some(cost)),
+        ("block" | "fragment", _) => Severity::Warning,
+        (_, Trust::Assumed) => Severity::Note,
+        _ => Severity::Warning,
+    };
     let message = format!(
-        "{} writes a {name} of {size} bytes on a {unit}-byte physical unit{assumed}: the device reads before it writes, {:.2} times the operations, even in place",
-        on(p, sign),
-        cost.rmw_factor
+        "{} writes a {name} of {size} bytes on a {unit}-byte physical unit{assumed}: the device reads before it writes, even in place",
+        on(p, sign)
     );
-    let finding = Finding::new(&finding::SMALL, severity(Some(cost)), 0, message).against(unit, 0, Some(cost));
+    let finding = Finding::new(&finding::SMALL, severity, 0, message).against(unit, 0, Some(cost));
     Some(finding.fix(small_fix(sign.kind, unit)))
 }
 
@@ -152,7 +148,7 @@ fn stripes(p: &Provider, sign: &Sign) -> Vec<Finding> {
         match said {
             Some(said) if said != set => {
                 let message = format!("{} is laid out for a {name} of {said} bytes, the set beneath has {set}", on(p, sign));
-                found.push(Finding::new(&finding::STRIPE, Severity::Warning, 0, message).against(set, said, None).fix(stripe_fix(p, sign)));
+                found.push(Finding::new(&finding::STRIPE, Severity::Warning, 0, message).against(set, 0, None).fix(stripe_fix(p, sign)));
             }
             None if why == Why::Chunk => {
                 let message =

@@ -14,7 +14,7 @@
 //! Microsoft "FAT: General Overview of On-Disk Format" 1.03, "Boot Sector and BPB", "FAT Type Determination", "FAT
 //! Directory Structure" (its names in snake case, without the prefix); libblkid `superblocks/vfat.c`.
 
-use super::{Data, Format, Sign};
+use super::{Data, Format, Sign, bitlocker};
 use crate::layout;
 use crate::ondisk;
 use crate::probe::Probe;
@@ -83,7 +83,8 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
         && boot.rsvd_sec_cnt.get() > 0
         && boot.num_fats > 0
         && (boot.media >= 0xf8 || boot.media == 0xf0);
-    if !valid {
+    // BitLocker To Go keeps a FAT boot sector, for systems that do not know it.
+    if !valid || bitlocker::is_bitlocker(probe) {
         return None;
     }
     let either = |short: U16, long: U32| if short.get() > 0 { u64::from(short.get()) } else { u64::from(long.get()) };

@@ -6,7 +6,8 @@
 //! `segments."0"` says where the data begin and in sectors of which size they are encrypted.
 //!
 //! # Topology
-//! The encrypted sectors lie at multiples of their size from the payload.
+//! The encrypted sectors lie at multiples of their size from the payload. dm-crypt passes I/O on in the size it came in, so their
+//! size is not a unit of I/O.
 //!
 //! # Limits
 //! At most 16 KiB of JSON are read, and of it only the first segment; checksums are not verified. With a detached header the
@@ -35,6 +36,8 @@ const BINARY: u64 = 4096;
 const JSON: u64 = 16 << 10;
 /// The places where the second header may be, one for each size of the first.
 const SECOND: [u64; 9] = [0x4000, 0x8000, 0x1_0000, 0x2_0000, 0x4_0000, 0x8_0000, 0x10_0000, 0x20_0000, 0x40_0000];
+/// Where it is looked for when the first is gone: behind a header of the usual size. Every provider pays for this read.
+const USUAL: u64 = SECOND[0];
 
 /// `struct luks_phdr`, LUKS1.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -78,7 +81,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
             _ => None,
         };
     }
-    SECOND.iter().find_map(|&at| version_2(probe, at, MAGIC_2ND))
+    version_2(probe, USUAL, MAGIC_2ND)
 }
 
 fn version_1(probe: &Probe<'_>) -> Option<Sign> {
@@ -86,7 +89,7 @@ fn version_1(probe: &Probe<'_>) -> Option<Sign> {
     let mut sign = Sign::new(KIND, 0);
     sign.version = Some("1".to_string());
     sign.uuid = ondisk::text(&header.uuid);
-    sign.sector = Some(512);
+    sign.details.push(("encryption sector", "512".to_string()));
     sign.details.extend(ondisk::text(&header.cipher_name).map(|cipher| ("cipher", cipher)));
     payload(&mut sign, probe, Some(u64::from(header.payload_offset.get()) * 512), None);
     Some(sign)
@@ -108,7 +111,7 @@ fn version_2(probe: &Probe<'_>, at: u64, magic: &[u8; 6]) -> Option<Sign> {
     let segment = segment(probe, at, size).or_else(|| segment(probe, second?, size));
     match segment {
         Some(segment) => {
-            sign.sector = segment.sector_size;
+            sign.details.extend(segment.sector_size.map(|size| ("encryption sector", size.to_string())));
             sign.details.extend(segment.encryption.map(|cipher| ("encryption", cipher)));
             payload(&mut sign, probe, segment.offset, segment.size);
         }
@@ -241,7 +244,8 @@ mod tests {
         for at in [0x1000, 0x5000] {
             let disk = disk(64 << 20, &[(0, &first), (0x4000, &second), (at, JSON_TEXT.as_bytes())]);
             let sign = recognised(&FORMAT, disk).unwrap();
-            assert_eq!((sign.data.unwrap().offset, sign.sector, sign.magic), (16 << 20, Some(4096), 0));
+            assert_eq!((sign.data.unwrap().offset, sign.magic), (16 << 20, 0));
+            assert!(sign.details.contains(&("encryption sector", "4096".to_string())));
         }
         let only_second = disk(64 << 20, &[(0x4000, &second), (0x5000, JSON_TEXT.as_bytes())]);
         assert_eq!(recognised(&FORMAT, only_second).unwrap().magic, 0x4000);

@@ -79,12 +79,9 @@ impl Store for Metered {
 /// Tastes the disks together, audits what was found, and checks every invariant.
 pub fn graph_holds(subjects: &[Subject], limits: Limits) {
     let meter = Arc::new(Meter::default());
-    let disks = subjects.iter().enumerate().map(|(nth, subject)| Disk {
-        name: if subjects.len() == 1 { String::new() } else { format!("disk{nth}") },
-        store: Box::new(Metered { disk: subject.disk.clone(), meter: meter.clone() }),
-        topology: subject.topology(),
-        start: Some(0),
-        nop: None,
+    let disks = subjects.iter().enumerate().map(|(nth, subject)| {
+        let name = if subjects.len() == 1 { String::new() } else { format!("disk{nth}") };
+        Disk::new(name, Box::new(Metered { disk: subject.disk.clone(), meter: meter.clone() }), subject.topology())
     });
     let graph = Graph::taste(disks.collect(), limits);
     meter_holds(&meter, limits);

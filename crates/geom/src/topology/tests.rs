@@ -1,0 +1,79 @@
+use super::*;
+
+fn grain(size: u64, phase: u64) -> Grain {
+    Grain::new(size, phase).unwrap()
+}
+
+/// `cost` by counting every position, for comparison with the closed form.
+fn counted(block: u64, unit: u64, remainder: u64, rmw: bool) -> Cost {
+    let ops = |r: u64| {
+        let (mut ops, mut straddling) = (0, 0);
+        for k in 0..unit {
+            let (a, b) = (r + k * block, r + (k + 1) * block);
+            let touched = b.div_ceil(unit) - a / unit;
+            let whole = (b / unit).saturating_sub(a.div_ceil(unit));
+            straddling += u64::from(touched > block.div_ceil(unit));
+            ops += touched + if rmw { touched - whole } else { 0 };
+        }
+        (ops, straddling)
+    };
+    let ((off, straddling), (on, _)) = (ops(remainder), ops(0));
+    Cost { straddle: ratio(straddling, unit), rmw_factor: ratio(off, on) }
+}
+
+#[test]
+fn cost_equals_counting() {
+    for unit in 1..=24 {
+        for block in 1..=40 {
+            for remainder in 0..unit {
+                for rmw in [false, true] {
+                    let (a, b) = (cost(block, unit, remainder, rmw).unwrap(), counted(block, unit, remainder, rmw));
+                    assert!((a.straddle - b.straddle).abs() < 1e-12, "{block} {unit} {remainder} {rmw}: {a:?} {b:?}");
+                    assert!((a.rmw_factor - b.rmw_factor).abs() < 1e-12, "{block} {unit} {remainder} {rmw}: {a:?} {b:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn known_costs() {
+    // 4 KiB blocks one sector off 4 KiB sectors: two units read and two written for every one.
+    assert_eq!(cost(4096, 4096, 512, true), Some(Cost { straddle: 1.0, rmw_factor: 4.0 }));
+    // Seed 003: 16 KiB blocks on a 16 KiB stripe; every read uses both disks.
+    assert_eq!(cost(16384, 16384, 7680, false), Some(Cost { straddle: 1.0, rmw_factor: 2.0 }));
+    // 16 KiB blocks off a 128 KiB chunk: one in eight.
+    assert_eq!(cost(16384, 131_072, 512, false).unwrap().straddle, 0.125);
+    // Seed 000: 2 KiB fragments are read-modify-write even when aligned.
+    assert_eq!(small_piece_cost(2048, 4096), Some(Cost { straddle: 0.0, rmw_factor: 2.0 }));
+}
+
+#[test]
+fn intersection_equals_brute_force() {
+    for (s1, s2) in [(1, 1), (2, 3), (4, 6), (8, 8), (6, 10), (9, 12), (5, 7)] {
+        for p1 in 0..s1 {
+            for p2 in 0..s2 {
+                let (a, b) = (grain(s1, p1), grain(s2, p2));
+                let both: Vec<u64> = (0..300).filter(|&x| a.contains(x) && b.contains(x)).collect();
+                match a.intersect(b) {
+                    Some(g) => assert_eq!(both, (0..300).filter(|&x| g.contains(x)).collect::<Vec<_>>()),
+                    None => assert!(both.is_empty(), "{a:?} {b:?}"),
+                }
+            }
+        }
+    }
+    assert_eq!(grain(1 << 63, 0).intersect(grain(3, 0)), None);
+    assert_eq!(grain(u64::MAX, 5).intersect(grain(u64::MAX, 5)), Some(grain(u64::MAX, 5)));
+    assert_eq!(grain(u64::MAX, 0).intersect(grain(u64::MAX - 1, u64::MAX / 2)), None);
+}
+
+#[test]
+fn a_shift_is_the_same_boundaries() {
+    let g = grain(4096, 3584); // the XP jumper
+    assert_eq!(g.shift(63 * 512).phase(), 0);
+    assert_eq!(g.shift(64 * 512).remainder(0), 512);
+    assert_eq!(grain(4096, 0).shift(574 * 512).remainder(0), 3072);
+    assert_eq!(grain(16384, 0).shift(79 * 512).remainder(0), 7680);
+    assert_eq!((g.next(1), g.previous(3583)), (Some(3584), None));
+    assert_eq!(grain(u64::MAX, 1).next(2), None);
+}
