@@ -121,18 +121,20 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
     let p = &graph.providers[id];
     let blocked = p.findings.iter().any(hides);
     let mut verdict = if blocked { Verdict::Unknown } else { Verdict::Aligned };
-    let missed: Vec<Fact> = p.topology.missed().into_iter().filter(Fact::counts).collect();
+    let missed = p.topology.missed(block(graph, id));
     inside::signatures(p, found);
     match role {
         Role::Carrier | Role::Idle => {
-            found.extend(missed.first().map(|fact| carrier(graph, id, role, fact)));
+            // A disk is not anybody's to move.
+            let movable = missed.first().filter(|_| !p.parents.is_empty());
+            found.extend(movable.map(|(fact, _)| carrier(graph, id, role, fact)));
             verdict = verdict.max(inside::judge(p, role, found));
         }
         Role::Blank | Role::Data => {
-            if let Some(fact) = missed.first() {
+            if let Some((fact, _)) = missed.first() {
                 // What is never written costs nothing on a unit that only writes must fill.
                 let harmless = fact.why.is_rmw() && read_only(graph, id);
-                found.push(off_start(graph, id, fact, &missed[1..], harmless));
+                found.push(off_start(graph, id, &missed, harmless));
                 verdict = verdict.max(if harmless { Verdict::Aligned } else { Verdict::Misaligned });
             }
             if p.topology.clashes.iter().any(|c| c.why.costs()) {
@@ -143,7 +145,7 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
     }
     if missed.is_empty() {
         found.extend(off_end(p));
-        found.extend(off_convention(p));
+        found.extend(off_convention(p).filter(|_| role == Role::Data));
     }
     verdict
 }
@@ -174,7 +176,7 @@ fn name_of(fact: &Fact) -> String {
         Why::FullStripe => "full stripe",
         Why::Erase => "erase unit",
         Why::Cluster => "container cluster",
-        Why::Logical | Why::Atomic | Why::Discard | Why::Convention => fact.why.name(),
+        Why::Logical | Why::Atomic | Why::Row | Why::Discard | Why::Convention => fact.why.name(),
     };
     format!("{}-byte {what}{source}", fact.grain.size())
 }
@@ -196,23 +198,22 @@ fn block(graph: &Graph, id: Id) -> u64 {
     own.or_else(of_outer).unwrap_or(PAGE)
 }
 
-/// The finding for a start, or the start of a data area, off a boundary; `also`: further boundaries it misses.
-fn off_start(graph: &Graph, id: Id, fact: &Fact, also: &[Fact], harmless: bool) -> Finding {
+/// The finding for a start, or the start of a data area, off the boundaries `missed`, the costliest first.
+fn off_start(graph: &Graph, id: Id, missed: &[(Fact, Option<Cost>)], harmless: bool) -> Finding {
     let p = &graph.providers[id];
-    let block = block(graph, id);
-    let remainder = fact.grain.remainder(0);
-    let cost = cost(block, fact.grain.size(), remainder, fact.why.is_rmw());
+    let ((fact, cost), also) = (missed[0], &missed[1..]);
     let data_area = p.is_data_area();
     let (rule, what) = if data_area { (&finding::DATA, format!("{} data area", p.class)) } else { (&finding::START, subject(p)) };
-    let mut message = format!("{what} starts at {}, {remainder} bytes past a {}", place(p.base(), p.topology.sector), name_of(fact));
+    let past = |f: &Fact| format!("{} bytes past a {}", f.grain.remainder(0), name_of(f));
+    let mut message = format!("{what} starts at {}, {}", place(p.base(), p.topology.sector), past(&fact));
     // A boundary whose class lies inside the one already missed is missed with it.
     let implied = |f: &Fact| f.grain.intersect(fact.grain).is_some_and(|both| both == f.grain);
-    for other in also.iter().filter(|f| !implied(f)) {
-        message.push_str(&format!("; also {} bytes past a {}", other.grain.remainder(0), name_of(other)));
+    for (other, _) in also.iter().filter(|(f, _)| !implied(f)) {
+        message.push_str(&format!("; also {}", past(other)));
     }
-    let severity = if harmless { Severity::Note } else { severity(cost) };
-    let mut finding = Finding::new(rule, severity, 0, message).against_fact(fact, if harmless { None } else { cost });
-    finding.fix = if data_area { inside::data_fixes(p, fact) } else { start_fixes(graph, id) };
+    let (severity, cost) = if harmless { (Severity::Note, None) } else { (severity(cost), cost) };
+    let mut finding = Finding::new(rule, severity, 0, message).against_fact(&fact, cost);
+    finding.fix = if data_area { inside::data_fixes(p, &fact) } else { start_fixes(graph, id) };
     finding
 }
 
@@ -309,8 +310,7 @@ fn clashes(graph: &Graph, id: Id) -> Vec<Finding> {
             let member = p.parents.get(clash.member).map_or("?", |&m| graph.providers[m].name.as_str());
             let cost = cost(PAGE, clash.unit, clash.remainder, clash.why.is_rmw());
             let message = format!(
-                "{}: no address is on a {}-byte {} boundary of all members; member {} ({member}) is {} bytes off",
-                p.name,
+                "no address is on a {}-byte {} boundary of all members; member {} ({member}) is {} bytes off",
                 clash.unit,
                 clash.why.name(),
                 clash.member,

@@ -88,6 +88,8 @@ pub enum Shape {
         chunk: u64,
         /// Bytes of data in one row; 0 if unknown.
         row: u64,
+        /// Whether a write of less than a row makes the set read first.
+        parity: bool,
     },
 }
 
@@ -157,12 +159,12 @@ impl Limits {
     /// Preferred and optimal sizes, chunk and row.
     fn add_sizes(&self, told: &mut Told) {
         let (min, opt, phase) = (self.minimum_io_size, self.optimal_io_size, told.phase);
-        let (chunk, row) = match self.shape {
-            Shape::Striped { chunk, row } => (chunk, row),
-            Shape::Drive | Shape::Stacked => (0, 0),
+        let (chunk, row, why) = match self.shape {
+            Shape::Striped { chunk, row, parity } => (chunk, row, if parity { Why::FullStripe } else { Why::Row }),
+            Shape::Drive | Shape::Stacked => (0, 0, Why::Row),
         };
         told.add_whole(Claim { name: "the chunk", why: Why::Chunk, size: chunk, phase: Some(0) });
-        told.add_whole(Claim { name: "the row", why: Why::FullStripe, size: row, phase: Some(0) });
+        told.add_whole(Claim { name: "the row", why, size: row, phase: Some(0) });
         if min > told.physical && min != chunk {
             told.add_whole(Claim { name: "minimum_io_size", why: Why::Preferred, size: min, phase });
         }

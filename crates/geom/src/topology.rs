@@ -200,7 +200,9 @@ pub enum Why {
     Optimal,
     /// One member's share of a striped set.
     Chunk,
-    /// One row of a striped set: a chunk of every data member.
+    /// One row of a striped set without parity, a chunk of every member: what a layout is told, not what it is judged by.
+    Row,
+    /// One row of a set with parity: a write of less makes the set read first.
     FullStripe,
     /// Flash erase block or card allocation unit.
     Erase,
@@ -214,13 +216,14 @@ pub enum Why {
 
 impl Why {
     /// All of them, in the order of size they usually have.
-    pub const ALL: [Why; 11] = [
+    pub const ALL: [Why; 12] = [
         Why::Logical,
         Why::Atomic,
         Why::Physical,
         Why::Preferred,
         Why::Optimal,
         Why::Chunk,
+        Why::Row,
         Why::FullStripe,
         Why::Erase,
         Why::Discard,
@@ -237,6 +240,7 @@ impl Why {
             Why::Preferred => "preferred",
             Why::Optimal => "optimal",
             Why::Chunk => "chunk",
+            Why::Row => "row",
             Why::FullStripe => "full-stripe",
             Why::Erase => "erase",
             Why::Discard => "discard",
@@ -246,14 +250,14 @@ impl Why {
     }
 
     /// Whether a start off this boundary costs I/O. The others inform: an address off the logical sector cannot exist,
-    /// and nobody's I/O is slower for missing an atomic, discard or conventional boundary.
+    /// and nobody's I/O is slower for missing an atomic, discard or conventional boundary, or the row of a set without parity.
     pub fn costs(self) -> bool {
-        !matches!(self, Why::Logical | Why::Atomic | Why::Discard | Why::Convention)
+        !matches!(self, Why::Logical | Why::Atomic | Why::Row | Why::Discard | Why::Convention)
     }
 
     /// Whether the device reads before it writes part of such a unit, rather than merely using one more member.
     pub fn is_rmw(self) -> bool {
-        matches!(self, Why::Physical | Why::Preferred | Why::Optimal | Why::Erase | Why::Cluster)
+        matches!(self, Why::Physical | Why::Preferred | Why::Optimal | Why::FullStripe | Why::Erase | Why::Cluster)
     }
 }
 
@@ -337,6 +341,11 @@ impl Fact {
     pub fn counts(&self) -> bool {
         self.why.costs() && self.trust > Trust::Untrusted && self.grain.size > 1
     }
+
+    /// What it costs a layer that begins at address 0 and does I/O in `block` bytes.
+    fn cost(&self, block: u64) -> Option<Cost> {
+        cost(block, self.grain.size, self.grain.remainder(0), self.why.is_rmw())
+    }
 }
 
 /// Members that can never agree: no class of addresses finer than a row of the set is on this boundary of all of them.
@@ -393,7 +402,7 @@ impl Topology {
             fact.grain = fact.grain.tighten(chunk, members, &grains);
         }
         let of = |size| Grain::new(size, 0);
-        for (why, grain) in [(Why::Chunk, of(chunk)), (Why::FullStripe, chunk.checked_mul(members).and_then(of))] {
+        for (why, grain) in [(Why::Chunk, of(chunk)), (Why::Row, chunk.checked_mul(members).and_then(of))] {
             top.facts.extend(grain.map(|grain| Fact { grain, why, source, trust: Trust::Trusted }));
         }
         top
@@ -471,10 +480,13 @@ impl Topology {
         of(Why::Chunk).or_else(|| of(Why::Physical)).map_or((0, 0), |f| (f.grain.size, f.grain.remainder(0)))
     }
 
-    /// The facts that address 0 of this provider misses, the costliest first.
-    pub fn missed(&self) -> Vec<Fact> {
-        let mut missed: Vec<Fact> = self.facts.iter().filter(|f| !f.grain.contains(0)).copied().collect();
-        missed.sort_by_key(|f| (!f.counts(), f.why));
+    /// The counting facts that address 0 of this provider misses, and what that costs a layer that does I/O in `block`
+    /// bytes, the costliest first.
+    pub fn missed(&self, block: u64) -> Vec<(Fact, Option<Cost>)> {
+        let off = self.counting().filter(|f| !f.grain.contains(0));
+        let mut missed: Vec<(Fact, Option<Cost>)> = off.map(|f| (*f, f.cost(block))).collect();
+        let factor = |cost: &Option<Cost>| cost.map_or(0.0, |c| c.rmw_factor);
+        missed.sort_by(|a, b| factor(&b.1).total_cmp(&factor(&a.1)));
         missed
     }
 

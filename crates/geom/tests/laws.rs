@@ -234,7 +234,7 @@ fn promises_are_sound_and_tight_and_clashes_real() {
             }
             if clashes > 0 {
                 clashed.insert(case.class);
-                let row = top.facts.iter().find(|f| f.why == Why::FullStripe).map_or(u64::MAX, |f| f.grain.size());
+                let row = top.facts.iter().find(|f| f.why == Why::Row).map_or(u64::MAX, |f| f.grain.size());
                 let shortest = case.lengths.iter().copied().min().unwrap();
                 for size in 1..row.min(shortest / 2 + 1) {
                     for class in (0..size).map(|phase| grain(size, phase)) {

@@ -189,13 +189,13 @@ fn shape(device: &Device, all: &[Device]) -> Shape {
             let chunk = chunk.unwrap_or(min);
             let data = parity.zip(*disks).and_then(|(parity, disks)| disks.checked_sub(parity)).map(u64::from);
             let row = data.map_or_else(|| row_of(chunk), |data| chunk.saturating_mul(data));
-            Shape::Striped { chunk, row }
+            Shape::Striped { chunk, row, parity: parity.is_some_and(|disks| disks > 0) }
         }
         Kind::Dm { .. } => {
             // A striped target sets both sizes itself; any other passes on those of what it stands on.
             let inherited = all.iter().any(|d| device.slaves.contains(&d.name) && d.limits.optimal_io_size == opt);
             let striped = !inherited && min > device.limits.physical_block_size && row_of(min) > min;
-            if striped { Shape::Striped { chunk: min, row: opt } } else { Shape::Stacked }
+            if striped { Shape::Striped { chunk: min, row: opt, parity: false } } else { Shape::Stacked }
         }
     }
 }

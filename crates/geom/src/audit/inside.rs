@@ -137,20 +137,26 @@ fn small_fix(kind: &str, unit: u64) -> String {
     }
 }
 
+/// The chunk and the row of the set beneath.
+fn set_shape(p: &Provider) -> (Option<u64>, Option<u64>) {
+    let of = |why| p.topology.facts.iter().find(move |f| f.why == why && f.trust > Trust::Untrusted).map(|f| f.grain.size());
+    (of(Why::Chunk), of(Why::FullStripe).or_else(|| of(Why::Row)))
+}
+
 /// Stripe parameters that are not those of the set beneath.
 fn stripes(p: &Provider, sign: &Sign) -> Vec<Finding> {
-    let of = |why| p.topology.facts.iter().find(move |f| f.why == why && f.trust > Trust::Untrusted).map(|f| f.grain.size());
     let knows = matches!(sign.kind, "ext2" | "ext3" | "ext4" | "xfs");
-    let pairs = [(Why::Chunk, "chunk", sign.chunk), (Why::FullStripe, "full stripe", sign.stripe)];
+    let (chunk, row) = set_shape(p);
+    let pairs = [(chunk, "chunk", sign.chunk), (row, "full stripe", sign.stripe)];
     let mut found = Vec::new();
-    for (why, name, said) in pairs {
-        let (Some(set), true) = (of(why), knows) else { continue };
+    for (set, name, said) in pairs {
+        let (Some(set), true) = (set, knows) else { continue };
         match said {
             Some(said) if said != set => {
                 let message = format!("{} is laid out for a {name} of {said} bytes, the set beneath has {set}", on(p, sign));
                 found.push(Finding::new(&finding::STRIPE, Severity::Warning, 0, message).against(set, 0, None).fix(stripe_fix(p, sign)));
             }
-            None if why == Why::Chunk => {
+            None if name == "chunk" => {
                 let message =
                     format!("{} does not know the {set}-byte {name} of the set beneath: its allocations are not spread by it", on(p, sign));
                 found.push(Finding::new(&finding::STRIPE, Severity::Note, 0, message).against(set, 0, None).fix(stripe_fix(p, sign)));
@@ -162,10 +168,10 @@ fn stripes(p: &Provider, sign: &Sign) -> Vec<Finding> {
 }
 
 fn stripe_fix(p: &Provider, sign: &Sign) -> String {
-    let of = |why| p.topology.facts.iter().find(move |f| f.why == why).map_or(0, |f| f.grain.size());
     // With clusters, ext4 still counts in blocks.
     let block = sign.piece.filter(|p| p.name == "block").map(|p| p.size).or(sign.block).unwrap_or(4096).max(1);
-    let (chunk, row) = (of(Why::Chunk), of(Why::FullStripe));
+    let (chunk, row) = set_shape(p);
+    let (chunk, row) = (chunk.unwrap_or_default(), row.unwrap_or_default());
     match sign.kind {
         // Mount options only change what mkfs recorded.
         "xfs" if sign.chunk.is_none() => format!("make it anew with mkfs.xfs -d su={chunk},sw={}", row / chunk.max(1)),

@@ -89,7 +89,7 @@ fn an_impossible_phase_makes_what_depends_on_it_untrusted() {
 
 #[test]
 fn a_striped_set_says_chunk_and_row() {
-    let shape = Shape::Striped { chunk: 65536, row: 131_072 };
+    let shape = Shape::Striped { chunk: 65536, row: 131_072, parity: true };
     let limits = Limits { shape, minimum_io_size: 65536, optimal_io_size: 131_072, chunk_sectors: 128, ..disk() };
     let (t, findings) = limits.topology(LENGTH);
     assert_eq!(findings, []);
@@ -124,7 +124,7 @@ fn hostile_numbers_do_not_overflow() {
             chunk_sectors: n,
             atomic_write_unit_max_bytes: n,
             atomic_write_boundary_bytes: n,
-            shape: Shape::Striped { chunk: n, row: n },
+            shape: Shape::Striped { chunk: n, row: n, parity: true },
             ..Limits::default()
         };
         for length in [0, 1, u64::MAX] {

@@ -159,7 +159,7 @@ fn topology_holds(topology: &Topology, base: u64) {
     assert!(offset < size || size == 0);
     let (below, above) = topology.nearest(base);
     assert!(below.is_none_or(|b| b <= base) && above.is_none_or(|a| a >= base));
-    topology.missed();
+    topology.missed(4096);
     topology.physical();
     assert!(topology.clashes.len() <= 64 * Why::ALL.len(), "{} clashes", topology.clashes.len());
 }

@@ -113,7 +113,7 @@ fn a_loop_device_in_the_middle_of_its_file() {
 fn a_device_mapper_stripe_and_a_volume_on_a_set() {
     let devices = read("striped.sysfs");
     let stripe = find(&devices, "dm-1");
-    assert_eq!(stripe.limits.shape, Shape::Striped { chunk: 65536, row: 131_072 });
+    assert_eq!(stripe.limits.shape, Shape::Striped { chunk: 65536, row: 131_072, parity: false });
     assert_eq!(of(stripe, Why::Chunk), [(65536, 0, Trust::Claimed)]);
     // Rows are 128 KiB long, the volume begins 1 MiB into the set, but sysfs does not say so.
     let volume = find(&devices, "dm-0");
