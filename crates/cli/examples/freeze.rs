@@ -105,7 +105,7 @@ fn taste(names: &[String], open: impl Fn(usize, &str) -> Result<Box<dyn Store>, 
             let topology = Topology::new(sector, store.length());
             // As the command line names them: alone a disk has no name, in a set it has.
             let name = if names.len() == 1 { String::new() } else { name.clone() };
-            disks.push(Disk { name, store, topology, start: Some(0), nop: None });
+            disks.push(Disk::new(name, store, topology));
         }
         let graph = Graph::taste(disks, Limits::default());
         found.extend(graph.providers.iter().map(|p| format!("{sector} {} {:?} {:?} {:?}", p.name, p.topology, p.signs, p.findings)));
