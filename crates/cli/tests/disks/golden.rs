@@ -62,7 +62,7 @@ fn transcript(recipe: &Recipe) -> Result<String, String> {
 }
 
 /// Lays the dumps out as sparse files in `directory`; their names.
-fn lay(recipe: &Recipe, directory: &Path) -> Result<Vec<String>, String> {
+pub(crate) fn lay(recipe: &Recipe, directory: &Path) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     for (name, dump) in &recipe.dumps {
         let disk = Sparse::from_hexdump(dump)?;

@@ -28,7 +28,7 @@ const DISKS: &[(&str, u64, u64, u64, u64)] = &[
     ("bsd-freebsd-absolute", 512, 4096, 16384, 0),
     ("seed-000-openbsd", 512, 4096, 0, 0),
     ("seed-001-sdc-64", 512, 4096, 0, 0),
-    ("seed-004-aligned", 512, 4096, 0, 0),
+    ("seed-004-574", 512, 4096, 0, 0),
 ];
 
 /// The disk that is also copied onto the one of `scsi_debug`, and the options that describe that one to us.
@@ -121,7 +121,9 @@ fn ours(file: &Path, options: &[String], granularity: u64) -> (BTreeSet<Row>, BT
     let ran = ran.expect("trueline runs");
     let report: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&ran.stderr)));
     let providers = report["targets"][0]["providers"].as_array().expect("providers");
-    let tables = providers.iter().filter(|p| matches!(p["class"].as_str(), Some("gpt" | "mbr" | "bsd")));
+    // Linux reads a BSD label in a slice of an MBR, not in a partition of a GPT.
+    let in_gpt = |p: &Value| providers.iter().any(|above| above["provider"] == p["parent"] && above["class"] == "gpt");
+    let tables = providers.iter().filter(|p| matches!(p["class"].as_str(), Some("gpt" | "mbr" | "bsd")) && !in_gpt(p));
     let (mut all, mut extended) = (BTreeSet::new(), BTreeSet::new());
     for p in tables {
         let grain = p["grains"].as_array().into_iter().flatten().find(|g| g["size"] == granularity);

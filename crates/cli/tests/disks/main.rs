@@ -5,3 +5,4 @@ mod golden;
 mod kernel;
 mod oracle;
 mod recipe;
+mod seeds;

@@ -16,7 +16,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Where we and the oracle differ, on purpose: recipe, what differs, why. What differs is `sfdisk` for the list of partitions,
 /// else the provider's name and the tag that blkid prints (`s1 TYPE`; the disk has no name, so ` TYPE`).
-const DIFFERS: &[(&str, &str, &str)] = &[];
+const DIFFERS: &[(&str, &str, &str)] = &[
+    ("gpt-shrunk", "sfdisk", "it finds no GPT where the disk ends too early; we show what is left of it"),
+    ("image-qcow2", " TYPE", CONTAINER),
+    ("image-vdi", " TYPE", CONTAINER),
+    ("image-vhd", " TYPE", CONTAINER),
+    ("image-vhdx", " TYPE", CONTAINER),
+    ("image-vmdk", " TYPE", CONTAINER),
+    ("mbr-ebr-loop", "sfdisk", "it goes round the loop until its numbers run out"),
+    ("mbr-overlap", "sfdisk", CUT),
+    ("seed-003-aligned", "sfdisk", CUT),
+    ("seed-003-default", "sfdisk", CUT),
+];
+const CONTAINER: &str = "blkid does not know containers of disks";
+const CUT: &str = "a slice that reaches past the end of the disk (of a member of a set, here) is shown up to there";
 
 #[test]
 fn the_real_tools_agree() {
@@ -112,7 +125,7 @@ fn compare(recipe: &Recipe) -> Vec<(String, String)> {
             };
             found.extend(disk.partitions(&ours));
             for provider in ours.iter().filter(|p| p["start"].is_u64() && !text(p, "provider").contains(".data")) {
-                found.extend(disk.content(provider));
+                found.extend(disk.content(provider, &ours));
             }
         }
     }
@@ -167,10 +180,13 @@ impl<'a> Seen<'a> {
     fn partitions(&self, ours: &[Value]) -> Vec<(String, String)> {
         let Ok(ran) = tool("sfdisk", &["-J", self.name()], self.directory) else { return Vec::new() };
         let table: Value = serde_json::from_slice(&ran.stdout).unwrap_or_default();
+        // What else it reads (labels without regard to their checksum) is not compared; nor is the entry that protects a GPT.
+        let scheme = text(&table["partitiontable"], "label");
         let rows: BTreeMap<u64, &Value> = table["partitiontable"]["partitions"]
             .as_array()
             .into_iter()
             .flatten()
+            .filter(|row| scheme == "gpt" || (scheme == "dos" && row["size"] != 0 && row["type"] != "ee"))
             .filter_map(|row| Some((number_at_end(text(row, "node"))?, row)))
             .collect();
         let ours: BTreeMap<u64, &Value> = ours
@@ -196,8 +212,8 @@ impl<'a> Seen<'a> {
         found
     }
 
-    /// `blkid -p` against one provider.
-    fn content(&self, provider: &Value) -> Vec<(String, String)> {
+    /// `blkid -p` against what we say is on one provider.
+    fn content(&self, provider: &Value, all: &[Value]) -> Vec<(String, String)> {
         let name = text(provider, "provider");
         let (start, length) = (provider["start"].to_string(), provider["length"].to_string());
         let mut arguments = vec!["-p", "-o", "export"];
@@ -209,15 +225,16 @@ impl<'a> Seen<'a> {
         let text_of = String::from_utf8_lossy(&ran.stdout).into_owned();
         let tags: BTreeMap<&str, &str> = text_of.lines().filter_map(|line| line.split_once('=')).collect();
         let tag = |key: &str| tags.get(key).copied().unwrap_or_default().replace('\\', "");
-        let signs: Vec<&str> = provider["signs"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let shown = innermost(provider, all);
+        let signs: Vec<&str> = shown["signs"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         // 8 is blkid's status for several signatures among which it does not choose.
         let theirs = if ran.status.code() == Some(8) { "ambivalent".to_string() } else { tag("TYPE") };
-        let ours = if signs.len() > 1 { "ambivalent".to_string() } else { text(provider, "sign").to_string() };
+        let ours = if signs.len() > 1 { "ambivalent".to_string() } else { text(shown, "sign").to_string() };
         let mut found = Vec::new();
         if ours != theirs {
             found.push((format!("{name} TYPE"), format!("blkid says {theirs:?}, we say {ours:?} {signs:?}")));
         } else if !ours.is_empty() && ours != "ambivalent" {
-            for (key, ours) in [("UUID", text(provider, "uuid")), ("LABEL", text(provider, "label"))] {
+            for (key, ours) in [("UUID", text(shown, "uuid")), ("LABEL", text(shown, "label"))] {
                 let theirs = tag(key);
                 // Without a label of its own, a file system is shown under its partition's.
                 if ours != theirs && !(theirs.is_empty() && key == "LABEL") {
@@ -227,6 +244,13 @@ impl<'a> Seen<'a> {
         }
         found
     }
+}
+
+/// What begins where `provider` does and is a slice of it, if anything does: what is recognised there is shown as the
+/// innermost slice's.
+fn innermost<'a>(provider: &'a Value, all: &'a [Value]) -> &'a Value {
+    let inside = |p: &&Value| p["parent"] == provider["provider"] && p["start"] == provider["start"] && p["class"] == "bsd";
+    all.iter().find(inside).filter(|_| provider["sign"].is_null()).unwrap_or(provider)
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
