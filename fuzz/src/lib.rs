@@ -4,6 +4,8 @@
 
 pub mod input;
 
+#[path = "../../crates/geom/tests/hostile/cases.rs"]
+pub mod cases;
 #[path = "../../crates/geom/tests/hostile/hexdump.rs"]
 pub mod hexdump;
 #[path = "../../crates/geom/tests/hostile/invariants.rs"]

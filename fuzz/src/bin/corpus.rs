@@ -1,9 +1,11 @@
 //! Golden disks to fuzz inputs, and back.
 //!
-//! `corpus build DIR FILE.hex...` writes what the targets start from under DIR/taste, DIR/parser and DIR/hexdump.
+//! `corpus build DIR FILE.hex...` writes what the targets start from, these and the built-in hostile disks, under DIR/taste,
+//! DIR/parser and DIR/hexdump.
 //! `corpus show taste|parser FILE` prints the disks of one input as hexdump text: what a crash leaves, as golden disks.
 
 use std::path::Path;
+use trueline_fuzz::cases;
 use trueline_fuzz::hexdump::hexdump;
 use trueline_fuzz::input::{decode, encode};
 use trueline_fuzz::invariants::{Subject, parser_holds, parsers};
@@ -26,6 +28,11 @@ fn main() {
 fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
     for target in ["taste", "parser", "hexdump"] {
         std::fs::create_dir_all(into.join(target))?;
+    }
+    for (name, disks) in cases::all() {
+        if let Some(data) = encode(&disks[..disks.len().min(4)], 512) {
+            std::fs::write(into.join("taste").join(name.replace(' ', "-")), data)?;
+        }
     }
     for file in files {
         let name = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
