@@ -128,7 +128,7 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
             // A disk is not anybody's to move.
             let movable = missed.first().filter(|_| !p.parents.is_empty());
             found.extend(movable.map(|(fact, _)| carrier(graph, id, role, fact)));
-            verdict = verdict.max(inside::judge(p, role, found));
+            verdict = verdict.max(inside::judge(p, role, read_only(graph, id), found));
         }
         Role::Blank | Role::Data => {
             if let Some((fact, _)) = missed.first() {
@@ -140,12 +140,12 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
             if p.topology.clashes.iter().any(|c| c.why.costs()) {
                 verdict = Verdict::Misaligned;
             }
-            verdict = verdict.max(inside::judge(p, role, found));
+            verdict = verdict.max(inside::judge(p, role, read_only(graph, id), found));
         }
     }
     if missed.is_empty() {
         found.extend(off_end(p));
-        found.extend(off_convention(p).filter(|_| role == Role::Data));
+        found.extend(off_convention(p).filter(|_| role == Role::Data && !read_only(graph, id)));
     }
     verdict
 }

@@ -107,6 +107,18 @@ impl Sparse {
         disk.length = end;
         Ok(disk)
     }
+
+    /// Reads the dumps of a set, each as [`Sparse::from_hexdump`], and their names: a line `# disk: NAME` begins a further one
+    /// after the first, which is called `disk`.
+    pub fn from_hexdumps(text: &str) -> Result<Vec<(String, Sparse)>, String> {
+        let (mut disks, mut name, mut rest) = (Vec::new(), "disk", text);
+        while let Some((dump, next)) = rest.split_once("\n# disk: ") {
+            disks.push((name.to_string(), Sparse::from_hexdump(dump)?));
+            (name, rest) = next.split_once('\n').unwrap_or((next, ""));
+        }
+        disks.push((name.to_string(), Sparse::from_hexdump(rest)?));
+        Ok(disks)
+    }
 }
 
 /// An index into bytes that are in memory, so it fits.
@@ -167,6 +179,9 @@ mod tests {
         let mut all = [9; 16];
         disk.read_at(&mut all, 0).unwrap();
         assert_eq!((disk.length(), &all), (16, b"\0\0\0\0\0\0\0\0ABCDABCD"));
+        let set = Sparse::from_hexdumps(&format!("{text}# disk: disk1\n00000000  41\n00000001\n")).unwrap();
+        let found: Vec<(&str, u64)> = set.iter().map(|(name, disk)| (name.as_str(), disk.length())).collect();
+        assert_eq!(found, [("disk", 16), ("disk1", 1)]);
         for bad in ["zz\n", "10 01\n00 01\n", "00 01\n*\n8000000000\n", "ffffffffffffffff 01 02\n"] {
             assert!(Sparse::from_hexdump(bad).is_err(), "{bad}");
         }

@@ -37,25 +37,29 @@ fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
     for file in files {
         let name = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
         let text = std::fs::read_to_string(file)?;
-        let disk = Sparse::from_hexdump(&text).map_err(|why| format!("{file}: {why}"))?;
+        let disks: Vec<Sparse> =
+            Sparse::from_hexdumps(&text).map_err(|why| format!("{file}: {why}"))?.into_iter().map(|(_, disk)| disk).collect();
         std::fs::write(into.join("hexdump").join(&*name), &text)?;
-        let Some(data) = encode(std::slice::from_ref(&disk), 512) else {
-            eprintln!("corpus: {file} is too long for an input: left out");
-            continue;
-        };
-        same(&disk, &data).map_err(|why| format!("{file}: {why}"))?;
         for sector in [512, 4096] {
-            let Some(data) = encode(std::slice::from_ref(&disk), sector) else { continue };
-            std::fs::write(into.join("taste").join(format!("{name}-{sector}")), &data)?;
-            // A parser starts from the disks that it recognises.
-            for which in 0..parsers() {
-                if parser_holds(which, &Subject::new(disk.clone(), sector)) {
-                    let data = [&[u8::try_from(which)?], data.as_slice()].concat();
-                    std::fs::write(into.join("parser").join(format!("{name}-{sector}-{which}")), data)?;
+            if let Some(data) = encode(&disks, sector) {
+                std::fs::write(into.join("taste").join(format!("{name}-{sector}")), &data)?;
+            } else {
+                eprintln!("corpus: {file} is too long for an input: left out");
+            }
+            for (nth, disk) in disks.iter().enumerate() {
+                let Some(data) = encode(std::slice::from_ref(disk), sector) else { continue };
+                same(disk, &data).map_err(|why| format!("{file}: {why}"))?;
+                // A parser starts from the disks that it recognises.
+                for which in 0..parsers() {
+                    if parser_holds(which, &Subject::new(disk.clone(), sector)) {
+                        let data = [&[u8::try_from(which)?], data.as_slice()].concat();
+                        std::fs::write(into.join("parser").join(format!("{name}-{nth}-{sector}-{which}")), data)?;
+                    }
                 }
             }
         }
-        if let Some(data) = encode(&[disk.clone(), disk], 512) {
+        let twice: Vec<Sparse> = disks.iter().chain(&disks).cloned().collect();
+        if let Some(data) = encode(&twice, 512) {
             std::fs::write(into.join("taste").join(format!("{name}-twice")), data)?;
         }
     }

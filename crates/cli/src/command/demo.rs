@@ -33,24 +33,8 @@ pub(crate) fn run(args: &Demo) -> Result<ExitCode, Failure> {
 
 fn check(seed: &Seed) -> Result<Target, String> {
     let said = Said::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
-    let mut disks: Vec<(String, Box<dyn Store>)> = Vec::new();
-    for (name, dump) in parts(seed.hex) {
-        disks.push((name, Box::new(Sparse::from_hexdump(dump).map_err(|e| format!("{}: {e}", seed.name))?)));
-    }
+    let dumps = Sparse::from_hexdumps(seed.hex).map_err(|e| format!("{}: {e}", seed.name))?;
+    let disks = dumps.into_iter().map(|(name, disk)| (name, Box::new(disk) as Box<dyn Store>)).collect();
     let graph = taste_stores(disks, &said);
     survey(seed.name, &graph, None)
-}
-
-/// The dumps in a golden disk, each with its name: the first is `disk`, a line `# disk: NAME` begins another.
-fn parts(hex: &str) -> Vec<(String, &str)> {
-    let mut parts = Vec::new();
-    let mut rest = hex;
-    let mut name = "disk".to_string();
-    while let Some((dump, next)) = rest.split_once("# disk: ") {
-        parts.push((name, dump));
-        let (line, after) = next.split_once('\n').unwrap_or((next, ""));
-        (name, rest) = (line.trim().to_string(), after);
-    }
-    parts.push((name, rest));
-    parts
 }

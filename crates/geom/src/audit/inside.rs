@@ -7,11 +7,11 @@ use crate::sign::{Inside, Sign};
 use crate::topology::{Fact, Trust, Why, small_piece_cost};
 
 /// The verdict that what was recognised on a provider calls for, beyond where it starts.
-pub(super) fn judge(p: &Provider, role: Role, found: &mut Vec<Finding>) -> Verdict {
+pub(super) fn judge(p: &Provider, role: Role, read_only: bool, found: &mut Vec<Finding>) -> Verdict {
     let mut verdict = Verdict::Aligned;
     for sign in &p.signs {
         found.extend(sizes(p, sign));
-        found.extend(small(p, sign).inspect(|f| {
+        found.extend(small(p, sign).filter(|_| !read_only).inspect(|f| {
             if f.severity == Severity::Error {
                 verdict = verdict.max(Verdict::Misaligned);
             }

@@ -77,7 +77,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
                 sign.inside = Inside::Unknown("the size of its buckets is not known");
             } else {
                 sign.block = Some(bucket);
-                sign.piece = (block > 0 && block < bucket).then_some(Piece { size: block, name: "block" });
+                sign.piece = (block > 0 && block < bucket).then_some(Piece { size: block, name: "journal block" });
                 sign.size = sb.nbuckets.get().checked_mul(bucket);
             }
             sign.details.push(("role", "cache device".to_string()));

@@ -35,8 +35,8 @@ fn disks() -> Vec<(String, Vec<Sparse>)> {
     files.sort();
     for path in files {
         let text = std::fs::read_to_string(&path).unwrap();
-        let disk = Sparse::from_hexdump(&text).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
-        found.push((path.file_stem().unwrap().to_string_lossy().into_owned(), vec![disk]));
+        let disks = Sparse::from_hexdumps(&text).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+        found.push((path.file_stem().unwrap().to_string_lossy().into_owned(), disks.into_iter().map(|(_, disk)| disk).collect()));
     }
     found
 }
