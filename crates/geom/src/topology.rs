@@ -505,7 +505,8 @@ fn join(first: Option<Fact>, second: Fact) -> Result<Fact, u64> {
     let Some(first) = first else { return Ok(second) };
     match first.grain.intersect(second.grain) {
         Some(grain) => Ok(Fact { grain, trust: first.trust.min(second.trust), ..first }),
-        None => Err(first.grain.remainder(second.grain.phase)),
+        // They meet where their phases are equal modulo what their sizes have in common: nowhere.
+        None => Err(first.grain.remainder(second.grain.phase) % gcd(first.grain.size, second.grain.size)),
     }
 }
 

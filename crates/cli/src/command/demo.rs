@@ -20,7 +20,27 @@ struct Seed {
     physical: Option<(u64, u64)>,
 }
 
-const SEEDS: &[Seed] = &[];
+/// The golden disk of that name.
+macro_rules! golden {
+    ($name:literal) => {
+        include_str!(concat!("../../../../tests/disks/", $name, ".hex"))
+    };
+}
+
+/// 4096-byte sectors, as an XP jumper shifts them.
+const JUMPER: Option<(u64, u64)> = Some((4096, 3584));
+
+const SEEDS: &[Seed] = &[
+    Seed { name: "OpenBSD 2010, WD10EARS without its jumper", hex: golden!("seed-000-openbsd"), physical: Some((4096, 0)) },
+    Seed { name: "OpenBSD 2010, WD10EARS with its jumper", hex: golden!("seed-000-openbsd"), physical: JUMPER },
+    Seed { name: "OSnews 2010, sdd: fdisk's own start", hex: golden!("seed-001-sdd-63"), physical: Some((4096, 0)) },
+    Seed { name: "OSnews 2010, sdc: start moved to 64", hex: golden!("seed-001-sdc-64"), physical: Some((4096, 0)) },
+    Seed { name: "GEOM benchmark 2002, md9", hex: golden!("seed-002-md"), physical: Some((512, 0)) },
+    Seed { name: "Stripe test 2009, default partitioning", hex: golden!("seed-003-default"), physical: Some((512, 0)) },
+    Seed { name: "Stripe test 2009, aligned by hand", hex: golden!("seed-003-aligned"), physical: Some((512, 0)) },
+    Seed { name: "gpart walk-through 2013, -a 574", hex: golden!("seed-004-574"), physical: Some((4096, 0)) },
+    Seed { name: "gpart walk-through 2013, -a 4k", hex: golden!("seed-004-aligned"), physical: Some((4096, 0)) },
+];
 
 pub(crate) fn run(args: &Demo) -> Result<ExitCode, Failure> {
     let targets = SEEDS.iter().map(check).collect::<Result<Vec<Target>, String>>()?;
