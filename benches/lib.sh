@@ -23,14 +23,14 @@ trueline_binary() {
     trueline=$(realpath "$trueline")
 }
 
-# small_image FILE: 256 MiB in use: a GPT with ext4, FAT32, swap and a bare partition.
+# small_image FILE: 256 MiB: a GPT with ext4, FAT16, swap and a bare partition; few blocks, so that there can be many.
 small_image() {
     rm -f "$1"
     truncate -s 256M "$1"
     printf 'label: gpt\nstart=2048, size=262144\nsize=131072, type=uefi\nsize=65536, type=swap\nsize=32768\n' |
         sfdisk --quiet "$1"
-    mkfs.ext4 -q -F -E offset=1048576 "$1" 131072k >/dev/null 2>&1
-    mkfs.vfat --offset 264192 -F 32 "$1" 65536 >/dev/null 2>&1
+    mkfs.ext4 -q -F -E offset=1048576,lazy_itable_init=1 -O ^has_journal "$1" 131072k >/dev/null 2>&1
+    mkfs.vfat --offset 264192 -F 16 "$1" 65536 >/dev/null 2>&1
     truncate -s 32M "$1.swap"
     mkswap "$1.swap" >/dev/null 2>&1
     dd if="$1.swap" of="$1" bs=512 seek=395264 count=8 conv=notrunc status=none

@@ -3,6 +3,5 @@
 
 use libfuzzer_sys::fuzz_target;
 use trueline_fuzz::{input, invariants};
-use trueline_geom::probe::Limits;
 
-fuzz_target!(|data: &[u8]| invariants::graph_holds(&input::decode(data), Limits::default()));
+fuzz_target!(|data: &[u8]| invariants::graph_holds(&input::decode(data), invariants::SHORT));

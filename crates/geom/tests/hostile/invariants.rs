@@ -44,6 +44,10 @@ impl Subject {
     }
 }
 
+/// Limits for disks that are made by the thousand: a table in itself fills the usual ones, which takes its time in a build
+/// for debugging.
+pub const SHORT: Limits = Limits { bytes: 512 << 10, providers: 128, depth: 16 };
+
 /// Findings one provider may have: a few for every entry of the largest table, never one for every pair of entries.
 const FINDINGS: usize = 8 * 4096;
 /// Pieces of one request that are followed. A write to a mirror of mirrors has more copies than anyone wants to visit.

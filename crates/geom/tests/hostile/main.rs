@@ -13,7 +13,7 @@ pub mod invariants;
 pub mod mutate;
 pub mod repair;
 
-use invariants::{Subject, graph_holds, parser_holds, parsers};
+use invariants::{SHORT, Subject, graph_holds, parser_holds, parsers};
 use mutate::{Random, mutate, resized};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -22,7 +22,7 @@ use trueline_geom::store::{Sparse, Store};
 use trueline_geom::topology::Grain;
 
 /// Mutants of every disk, if nobody says how many.
-const MUTANTS: u64 = 100;
+const MUTANTS: u64 = 200;
 /// How far into a disk it is cut at every sector.
 const CUTS: u64 = 40 << 10;
 
@@ -58,8 +58,8 @@ fn keep_if_it_fails(name: &str, subjects: &[Subject], check: impl FnOnce()) {
     }
 }
 
-fn graph(name: &str, subjects: &[Subject]) {
-    keep_if_it_fails(name, subjects, || graph_holds(subjects, Limits::default()));
+fn graph(name: &str, subjects: &[Subject], limits: Limits) {
+    keep_if_it_fails(name, subjects, || graph_holds(subjects, limits));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn disks_as_they_are() {
     for (name, disks) in disks() {
         for sector in [512, 4096] {
             let subjects: Vec<Subject> = disks.iter().map(|disk| Subject::new(disk.clone(), sector)).collect();
-            graph(&name, &subjects);
+            graph(&name, &subjects, Limits::default());
             for which in 0..parsers() {
                 keep_if_it_fails(&name, &subjects[..1], || {
                     parser_holds(which, &subjects[0]);
@@ -82,7 +82,7 @@ fn disks_cut_at_every_sector() {
     for (name, disks) in disks() {
         for disk in disks.iter().take(1) {
             for length in (0..=CUTS.min(disk.length())).step_by(512) {
-                graph(&format!("{name}-cut-{length}"), &[Subject::new(resized(disk, length), 512)]);
+                graph(&format!("{name}-cut-{length}"), &[Subject::new(resized(disk, length), 512)], SHORT);
             }
         }
     }
@@ -97,7 +97,7 @@ fn small_limits_are_kept() {
             Limits { bytes: 8192, providers: 8, depth: 1 },
             Limits { bytes: 1 << 20, providers: 3, depth: 0 },
         ] {
-            keep_if_it_fails(&name, &subjects, || graph_holds(&subjects, limits));
+            graph(&name, &subjects, limits);
         }
     }
 }
@@ -128,7 +128,7 @@ fn mutants() {
                 }
                 _ => {}
             }
-            graph(&format!("{name}-mutant-{number}"), &subjects);
+            graph(&format!("{name}-mutant-{number}"), &subjects, SHORT);
         }
     }
 }

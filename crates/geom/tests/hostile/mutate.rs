@@ -104,7 +104,7 @@ fn change(mut disk: Sparse, random: &mut Random) -> Sparse {
             let back = 512 * (1 + random.below(3));
             disk.put(disk.length().saturating_sub(back), &from);
         }
-        8 => disk = resized(&disk, (at - at % 512) + random.pick(&[0, 1, 511, 512])),
+        8 => disk = resized(&disk, (at - at % 512).saturating_add(random.pick(&[0, 1, 511, 512]))),
         _ => {
             let length = random.pick(&NUMBERS).wrapping_mul(random.pick(&[1, 512]));
             disk = resized(&disk, length);
