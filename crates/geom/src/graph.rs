@@ -134,7 +134,10 @@ pub struct Graph {
 impl Graph {
     /// Puts the disks together and tastes until nothing new is found.
     pub fn taste(disks: Vec<Disk>, limits: Limits) -> Graph {
-        let mut graph = Graph { stores: Vec::new(), providers: Vec::new(), limits, budget: Budget::new(limits) };
+        // Each disk of a large set has its own share.
+        let bytes = limits.bytes.saturating_mul(disks.len() as u64);
+        let budget = Budget::new(Limits { bytes, ..limits });
+        let mut graph = Graph { stores: Vec::new(), providers: Vec::new(), limits, budget };
         for disk in disks {
             graph.add_disk(disk);
         }
@@ -272,6 +275,11 @@ impl Graph {
             findings.clear();
             signs = holder.map(|i| signs.swap_remove(i)).into_iter().collect();
         }
+        // A slice that is its whole parent shows the parent's own table again.
+        let same = |parent: &Provider| parent.route.base() == provider.route.base() && parent.route.length() == provider.route.length();
+        if !provider.is_set && provider.parents.first().is_some_and(|&parent| same(&self.providers[parent])) {
+            tables.clear();
+        }
         let plain = signs.iter().any(|s| s.data.is_some_and(|d| d.plain));
         findings.extend(probe.blind().map(blind_finding));
         if tables.len() > 1 {
@@ -400,6 +408,11 @@ impl Graph {
             let below: Vec<Topology> = ids.iter().map(|&i| self.providers[i].topology.clone()).collect();
             let routes: Vec<Route> = ids.iter().map(|&i| self.providers[i].route.clone()).collect();
             let depth = ids.iter().map(|&i| self.providers[i].depth).max().unwrap_or(0) + 1;
+            if depth > self.limits.depth {
+                let message = format!("sets inside sets, {} deep: not followed further", self.limits.depth);
+                self.providers[ids[0]].findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message));
+                continue;
+            }
             for (slot, offered) in geom.providers().into_iter().enumerate() {
                 let topology = geom.topology(slot, &below);
                 let route = Route::new(&geom, slot, offered.length, &routes);

@@ -15,11 +15,11 @@ const SECTOR: u64 = 512;
 /// How much tasting may read and how deep it may go, over all providers of one graph.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes read from the stores.
+    /// Bytes read, for each disk.
     pub bytes: u64,
     /// Providers made.
     pub providers: usize,
-    /// Tables inside tables.
+    /// Tables, sets and data areas inside each other.
     pub depth: usize,
 }
 

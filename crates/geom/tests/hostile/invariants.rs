@@ -88,6 +88,8 @@ pub fn graph_holds(subjects: &[Subject], limits: Limits) {
         Disk::new(name, Box::new(Metered { disk: subject.disk.clone(), meter: meter.clone() }), subject.topology())
     });
     let graph = Graph::taste(disks.collect(), limits);
+    // The bytes are for each disk.
+    let limits = Limits { bytes: limits.bytes * subjects.len() as u64, ..limits };
     meter_holds(&meter, limits);
     assert!(graph.bytes_read() <= limits.bytes, "more was read than the budget");
     let most = limits.providers.max(subjects.len());
