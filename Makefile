@@ -2,6 +2,8 @@
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 15
+# Where tests/install.sh puts programs of cargo's.
+export PATH := $(CURDIR)/target/tools/bin:$(PATH)
 
 .PHONY: demo test fmt lint docs unit fuzz bench goldens
 
@@ -20,7 +22,7 @@ fmt:
 lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny --log-level error check licenses bans sources; \
-	else echo "skipped: cargo deny (cargo install cargo-deny)"; fi
+	else echo "skipped: licences, bans and sources: no cargo-deny here"; fi
 
 docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet

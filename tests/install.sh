@@ -39,17 +39,29 @@ missing=$(echo "$wanted" | while read -r package programs; do
 done)
 # The guest's kernel is a file, not a program.
 ls /boot/vmlinuz-*-amd64 >/dev/null 2>&1 || missing="$missing linux-image-amd64"
-missing=$(echo $missing)
-[ -n "$missing" ] || exit 0
+missing=$(echo "$missing" | tr "\n" " " | sed "s/ *$//")
 
-if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+if [ -z "$missing" ]; then
+    :
+elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "install.sh: apt-get install $missing"
     export DEBIAN_FRONTEND=noninteractive
     apt-get -q update || :
     # One by one if not all at once: a package this release does not have must not keep the others away.
+    # shellcheck disable=SC2086 # a list of names
     apt-get -q -y --no-install-recommends install $missing || for package in $missing; do
         apt-get -q -y --no-install-recommends install "$package" || echo "install.sh: $package cannot be installed; tests that need it are skipped"
     done
 else
     echo "install.sh: not root, or no apt-get: the tests that need these packages are skipped: $missing"
+fi
+
+# Programs of cargo's go into the build directory: a checkout leaves nothing in anybody's home.
+cd "$(dirname "$0")/.."
+PATH="$PWD/target/tools/bin:$PATH"
+if ! cargo deny --version >/dev/null 2>&1; then
+    cargo install --quiet --locked --root target/tools cargo-deny || echo "install.sh: cargo-deny cannot be installed; the licence check is skipped"
+fi
+if cargo +nightly --version >/dev/null 2>&1 && ! cargo +nightly fuzz --version >/dev/null 2>&1; then
+    cargo install --quiet --locked --root target/tools cargo-fuzz || echo "install.sh: cargo-fuzz cannot be installed; fuzzing is skipped"
 fi
