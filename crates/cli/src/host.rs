@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use trueline_geom::finding::{self, Finding, Severity};
 use trueline_geom::graph::{Bytes, Disk, Graph, Told};
 use trueline_geom::probe::Limits;
-use trueline_geom::sign::{self, Sign};
+use trueline_geom::sign::{self, Data, Inside, Sign};
 use trueline_geom::slices::{self, Slice, Slices};
 use trueline_geom::topology::round_down;
 use trueline_host::device::{Device, Kind, Signs};
@@ -32,6 +32,24 @@ pub(crate) fn from_files(files: &[PathBuf], said: &Said) -> Result<Vec<Target>, 
         }
     }
     Ok(all)
+}
+
+/// Lets `said` say what a drive says of itself in a file of `nvme id-ns -o json`, for images that are for that drive.
+pub(crate) fn adopt_files(files: &[PathBuf], said: &mut Said) -> Result<(), String> {
+    for path in files {
+        let place = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|e| format!("read {place}: {e}"))?;
+        if text.contains("\"blockdevices\"") {
+            return Err(format!("read {place}: lsblk's list is of devices of its own: name no targets beside it"));
+        }
+        let [ref namespace] = nvme::parse(&text, &place).map_err(|e| e.to_string())?[..] else {
+            return Err(format!("read {place}: several namespaces: which one the targets are for is not known"));
+        };
+        if let Some((topology, _)) = namespace.topology() {
+            said.adopt(&topology);
+        }
+    }
+    Ok(())
 }
 
 fn namespaces(text: &str, place: &str, said: &Said) -> Result<Vec<Target>, String> {
@@ -63,9 +81,9 @@ fn target(device: &Device, all: &[Device], said: &Said, read: bool) -> Result<Ta
         Some(Err(why)) => {
             let message = format!("not read, so judged by what sysfs and udev tell: {why}");
             findings.push(Finding::new(&finding::OPAQUE, Severity::Note, 0, message));
-            Bytes::Told(told(device, &parts))
+            Bytes::Told(told(device, &parts, all))
         }
-        None => Bytes::Told(told(device, &parts)),
+        None => Bytes::Told(told(device, &parts, all)),
     };
     let nop = Some(said.nop(topology.length));
     let disk = Disk { name: String::new(), bytes, topology, start: medium_start(device), nop, findings };
@@ -92,13 +110,13 @@ pub(crate) fn medium_start(device: &Device) -> Option<u64> {
 }
 
 /// The device as the kernel and udev know it.
-fn told(device: &Device, parts: &[&Device]) -> Told {
-    let signs = |d: &Device| sign_of(&d.signs).into_iter().collect::<Vec<_>>();
+fn told(device: &Device, parts: &[&Device], all: &[Device]) -> Told {
+    let signs = |d: &Device| sign_of(d, all).into_iter().collect::<Vec<_>>();
     let (scheme, letter) = match device.signs.pttype.as_deref() {
         Some("dos") => ("mbr", 's'),
         Some("gpt") => ("gpt", 'p'),
         Some("bsd") => ("bsd", 'p'),
-        _ => ("table", 'p'),
+        _ => ("unknown", 'p'),
     };
     let entries: Vec<(Slice, Vec<Sign>)> = parts
         .iter()
@@ -124,10 +142,25 @@ fn told(device: &Device, parts: &[&Device]) -> Told {
     Told { table, signs: signs(device), entries: on_entries }
 }
 
-fn sign_of(signs: &Signs) -> Option<Sign> {
-    let mut sign = sign::told(signs.fstype.as_deref()?);
-    sign.label.clone_from(&signs.label);
-    sign.uuid.clone_from(&signs.uuid);
+/// What stands on a device: as udev, lsblk or the mount table name it, or as what holds it must have.
+fn sign_of(device: &Device, all: &[Device]) -> Option<Sign> {
+    let holder = all.iter().find(|d| device.holders.contains(&d.name));
+    let held = holder.and_then(|d| match &d.kind {
+        Kind::Md { .. } => Some("linux_raid_member"),
+        Kind::Dm { uuid: Some(uuid), .. } if uuid.starts_with("CRYPT-") => Some("crypto_LUKS"),
+        Kind::Dm { uuid: Some(uuid), .. } if uuid.starts_with("LVM-") => Some("LVM2_member"),
+        _ => None,
+    });
+    let mut sign = sign::told(device.signs.fstype.as_deref().or(held)?);
+    sign.label.clone_from(&device.signs.label);
+    sign.uuid.clone_from(&device.signs.uuid);
+    if let Some(Kind::Md { members, .. }) = holder.map(|d| &d.kind)
+        && let Some(offset) = members.iter().find(|m| m.device.as_deref() == Some(&device.name)).and_then(|m| m.offset)
+    {
+        // The kernel itself says where the set's data begin.
+        sign.inside = Inside::Told;
+        sign.data = Some(Data { offset, length: None, plain: false });
+    }
     Some(sign)
 }
 

@@ -76,6 +76,7 @@ const CHECK_EXAMPLES: &str = "Examples:
   trueline check --for raid64kx4 volume.img
   trueline check ada1.img,ada2.img
   trueline check --from lsblk.json
+  trueline check --from id-ns.json image.img
   trueline check --sarif *.img > images.sarif
 
 Exit status: 0 nothing at or above --fail-on; 1 something was; 2 usage, or a target could not be read;
@@ -104,7 +105,8 @@ pub(crate) struct Check {
     pub targets: Vec<String>,
     #[command(flatten)]
     pub disk: DiskOptions,
-    /// Read a host's devices from a file: `lsblk -OJb` or `nvme id-ns -o json`
+    /// Read a host's devices from a file of `lsblk -OJb`, or a drive from one of `nvme id-ns -o json`: with targets, the drive
+    /// they are for
     #[arg(long, value_name = "FILE")]
     pub from: Vec<PathBuf>,
     /// The least severity that makes the exit status 1

@@ -64,6 +64,13 @@ impl Said {
         Ok(Said { sector, facts })
     }
 
+    /// What a drive says of itself elsewhere, where the user has not said otherwise.
+    pub(crate) fn adopt(&mut self, drive: &Topology) {
+        self.sector = self.sector.or(Some(drive.sector));
+        let user: Vec<Why> = self.facts.iter().map(|f| f.why).collect();
+        self.facts.extend(drive.facts.iter().filter(|f| !user.contains(&f.why)));
+    }
+
     /// As a layer over a disk of `length` bytes.
     pub(crate) fn nop(&self, length: u64) -> Nop {
         Nop::new(length, self.sector, self.facts.clone())

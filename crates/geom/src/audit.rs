@@ -284,19 +284,25 @@ fn off_end(p: &Provider) -> Option<Finding> {
     Some(finding.fix(format!("make it {remainder} bytes shorter, or end it on the next boundary")))
 }
 
-/// A note on a start that is on every boundary known, but not on the 1 MiB that tools use for drives nobody named.
+/// A note on a start that is on every boundary that counts, but not on one that is only a hint: the 1 MiB that tools use for
+/// drives nobody named, or an optimal I/O size that only the device claims.
 fn off_convention(p: &Provider) -> Option<Finding> {
     p.kind?;
-    let fact = p.topology.facts.iter().find(|f| f.why == Why::Convention && !f.grain.contains(0))?;
-    let message = format!(
-        "starts at {}, not on a multiple of 1 MiB: right for 4096-byte units, perhaps not for a drive or set with larger ones",
-        place(p.base(), p.topology.sector)
-    );
-    Some(
-        Finding::new(&finding::CONVENTION, Severity::Note, 0, message)
-            .against_fact(fact, None)
-            .fix("say what drive it is for: --for ssd-16k, --for sd-4m, --for raid64kx4"),
-    )
+    let hint = |f: &&Fact| f.why == Why::Convention || (f.why == Why::Optimal && f.trust == Trust::Claimed);
+    let fact = p.topology.facts.iter().filter(hint).find(|f| !f.grain.contains(0))?;
+    let at = place(p.base(), p.topology.sector);
+    let (message, fix) = if fact.why == Why::Convention {
+        let doubt = "right for 4096-byte units, perhaps not for a drive or set with larger ones";
+        (
+            format!("starts at {at}, not on a multiple of 1 MiB: {doubt}"),
+            "say what drive it is for: --for ssd-16k, --for sd-4m, --for raid64kx4",
+        )
+    } else {
+        let doubt = "a boundary on a RAID controller, a transfer limit on many drives";
+        let past = fact.grain.remainder(0);
+        (format!("starts at {at}, {past} bytes past the {}: {doubt}", name_of(fact)), "if it is one, say so: --grain optimal=SIZE")
+    };
+    Some(Finding::new(&finding::CONVENTION, Severity::Note, 0, message).against_fact(fact, None).fix(fix))
 }
 
 /// The clashes that come into being on `id`, where members meet.

@@ -232,12 +232,16 @@ impl Graph {
     fn add_told(&mut self, told: Told) {
         let id = self.providers.len() - 1;
         self.providers[id].signs = told.signs;
-        let Some((scheme, slices)) = told.table else { return };
-        let geom: Arc<dyn Geom> = Arc::new(slices);
-        self.providers[id].table = Some((scheme, geom.clone()));
-        self.add_slices(id, scheme, &geom);
-        for (provider, signs) in self.providers[id + 1..].iter_mut().zip(told.entries) {
-            provider.signs = signs;
+        if let Some((scheme, slices)) = told.table {
+            let geom: Arc<dyn Geom> = Arc::new(slices);
+            self.providers[id].table = Some((scheme, geom.clone()));
+            self.add_slices(id, scheme, &geom);
+            for (provider, signs) in self.providers[id + 1..].iter_mut().zip(told.entries) {
+                provider.signs = signs;
+            }
+        }
+        for id in id..self.providers.len() {
+            self.add_data(id);
         }
     }
 

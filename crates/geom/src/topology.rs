@@ -337,9 +337,11 @@ pub struct Fact {
 }
 
 impl Fact {
-    /// Whether a start off this grain is a fault: it costs I/O, is more than one address, and is believed.
+    /// Whether a start off this grain is a fault: it costs I/O, is more than one address, and is believed. An optimal I/O
+    /// size that only a device claims is a hint: many name a transfer limit there (`docs/decisions/0007`).
     pub fn counts(&self) -> bool {
-        self.why.costs() && self.trust > Trust::Untrusted && self.grain.size > 1
+        let least = if self.why == Why::Optimal { Trust::Claimed } else { Trust::Untrusted };
+        self.why.costs() && self.trust > least && self.grain.size > 1
     }
 
     /// What it costs a layer that begins at address 0 and does I/O in `block` bytes.

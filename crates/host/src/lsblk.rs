@@ -182,7 +182,10 @@ fn kind(entry: Entry<'_>, shown: Option<String>) -> Kind {
     let kind = entry.text("type").unwrap_or_default();
     match kind.as_str() {
         "part" => {
-            let number = entry.bytes("partn").and_then(|n| u32::try_from(n).ok());
+            // `PARTN` is new in 2.39; the kernel's name ends with it.
+            let name = entry.text("kname").or(shown).unwrap_or_default();
+            let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit()).rsplit(|c: char| !c.is_ascii_digit()).next();
+            let number = entry.bytes("partn").and_then(|n| u32::try_from(n).ok()).or_else(|| digits?.parse().ok());
             let start = entry.bytes("start").and_then(|sectors| sectors.checked_mul(512));
             Kind::Partition { parent: String::new(), number, start, whole: 0 }
         }

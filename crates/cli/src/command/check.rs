@@ -20,8 +20,11 @@ use trueline_geom::finding::Severity;
 const MANY: usize = 32;
 
 pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
-    let said = Said::new(&args.disk)?;
-    let (targets, failures) = if !args.from.is_empty() {
+    let mut said = Said::new(&args.disk)?;
+    if !args.targets.is_empty() {
+        host::adopt_files(&args.from, &mut said)?;
+    }
+    let (targets, failures) = if args.targets.is_empty() && !args.from.is_empty() {
         host::from_files(&args.from, &said).map(|t| (t, Vec::new()))?
     } else if args.targets.is_empty() {
         host::this_host(&said).map(|t| (t, Vec::new()))?
