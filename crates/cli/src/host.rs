@@ -128,7 +128,7 @@ fn told(device: &Device, parts: &[&Device], all: &[Device]) -> Told {
                 index,
                 start: *start,
                 length: part.size,
-                kind: kind_of(&part.signs),
+                kind: if is_stub(part, parts) { slices::Kind::Mbr(0x05) } else { kind_of(&part.signs) },
                 label: part.signs.partlabel.clone(),
                 uuid: None,
             };
@@ -140,6 +140,12 @@ fn told(device: &Device, parts: &[&Device], all: &[Device]) -> Told {
     let slices = Slices { usable: 0..round_down(device.size, device.sector()), entries };
     let table = (!slices.entries.is_empty() || device.signs.pttype.is_some()).then_some((scheme, slices));
     Told { table, signs: signs(device), entries: on_entries }
+}
+
+/// Whether a partition is what Linux shows of an extended one: its first two sectors, where there are logical ones.
+fn is_stub(part: &Device, parts: &[&Device]) -> bool {
+    let number = |d: &Device| if let Kind::Partition { number, .. } = d.kind { number } else { None };
+    part.size == 2 * 512 && number(part) <= Some(4) && parts.iter().any(|p| number(p) > Some(4))
 }
 
 /// What stands on a device: as udev, lsblk or the mount table name it, or as what holds it must have.

@@ -145,7 +145,7 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
     }
     if missed.is_empty() {
         found.extend(off_end(p));
-        found.extend(off_convention(p).filter(|_| role == Role::Data && !read_only(graph, id)));
+        found.extend(off_hint(p).filter(|_| role == Role::Data && !read_only(graph, id)));
     }
     verdict
 }
@@ -286,7 +286,7 @@ fn off_end(p: &Provider) -> Option<Finding> {
 
 /// A note on a start that is on every boundary that counts, but not on one that is only a hint: the 1 MiB that tools use for
 /// drives nobody named, or an optimal I/O size that only the device claims.
-fn off_convention(p: &Provider) -> Option<Finding> {
+fn off_hint(p: &Provider) -> Option<Finding> {
     p.kind?;
     let hint = |f: &&Fact| f.why == Why::Convention || (f.why == Why::Optimal && f.trust == Trust::Claimed);
     let fact = p.topology.facts.iter().filter(hint).find(|f| !f.grain.contains(0))?;
@@ -302,7 +302,7 @@ fn off_convention(p: &Provider) -> Option<Finding> {
         let past = fact.grain.remainder(0);
         (format!("starts at {at}, {past} bytes past the {}: {doubt}", name_of(fact)), "if it is one, say so: --grain optimal=SIZE")
     };
-    Some(Finding::new(&finding::CONVENTION, Severity::Note, 0, message).against_fact(fact, None).fix(fix))
+    Some(Finding::new(&finding::HINT, Severity::Note, 0, message).against_fact(fact, None).fix(fix))
 }
 
 /// The clashes that come into being on `id`, where members meet.

@@ -121,7 +121,7 @@ rules! {
     AMBIVALENT = "TL0013", "several signatures in one place";
     STALE = "TL0014", "stale signature";
     SIZE = "TL0015", "larger than its provider";
-    CONVENTION = "TL0016", "starts off the 1 MiB convention";
+    HINT = "TL0016", "starts off a boundary that is only a hint";
     CARRIER = "TL0017", "a slice that only carries a table starts off the grain";
     OPAQUE = "TL0018", "recognised, not understood inside";
     BLIND = "TL0019", "not everything could be looked at";
