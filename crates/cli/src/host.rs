@@ -86,7 +86,7 @@ fn target(device: &Device, all: &[Device], said: &Said, read: bool) -> Result<Ta
         None => Bytes::Told(told(device, &parts, all)),
     };
     let nop = Some(said.nop(topology.length));
-    let disk = Disk { name: String::new(), bytes, topology, start: medium_start(device), nop, findings };
+    let disk = Disk { name: String::new(), bytes, topology, start: device.medium_start(), nop, findings };
     let mut graph = Graph::taste(vec![disk], Limits::default());
     if tasted {
         let differs = kernel_differs(&graph, &parts);
@@ -97,16 +97,6 @@ fn target(device: &Device, all: &[Device], said: &Said, read: bool) -> Result<Ta
         annotate(provider, device, &parts);
     }
     Ok(target)
-}
-
-/// Where a whole device begins on its medium: nowhere in particular if it stands on others.
-pub(crate) fn medium_start(device: &Device) -> Option<u64> {
-    match &device.kind {
-        Kind::Disk if device.slaves.is_empty() => Some(0),
-        Kind::Partition { start, .. } => *start,
-        Kind::Loop { offset, .. } => Some(*offset),
-        _ => None,
-    }
 }
 
 /// The device as the kernel and udev know it.

@@ -1,11 +1,11 @@
 //! The command line, defined once: parsing, help, man pages and completions all come from here.
 
-use crate::target::WhyGrain;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
 use trueline_geom::finding::Severity;
 use trueline_geom::profile;
+use trueline_geom::topology::{Fact, Grain, Source, Trust, Why};
 
 /// See, prove, predict and repair how a stack of block storage is laid out.
 #[derive(Parser)]
@@ -97,6 +97,31 @@ pub(crate) struct DiskOptions {
     /// A boundary of its own: physical, preferred, optimal, chunk, full-stripe, erase, cluster, ...
     #[arg(long, value_name = "WHY=SIZE[+PHASE]", value_parser = WhyGrain::parse)]
     pub grain: Vec<WhyGrain>,
+}
+
+/// A boundary named on the command line.
+#[derive(Clone, Copy)]
+pub(crate) struct WhyGrain {
+    pub(crate) why: Why,
+    pub(crate) size: u64,
+    pub(crate) phase: u64,
+}
+
+impl WhyGrain {
+    /// `WHY=SIZE[+PHASE]`.
+    pub(crate) fn parse(text: &str) -> Result<WhyGrain, String> {
+        let (why, grain) = text.split_once('=').ok_or("write WHY=SIZE[+PHASE]: chunk=64k")?;
+        let names = || Why::ALL.iter().map(|w| w.name()).collect::<Vec<_>>().join(", ");
+        let why = Why::ALL.into_iter().find(|w| w.name() == why).ok_or_else(|| format!("no purpose '{why}': {}", names()))?;
+        let (size, phase) = parse_grain(grain)?;
+        Ok(WhyGrain { why, size, phase })
+    }
+
+    /// As a fact about a disk.
+    pub(crate) fn fact(self) -> Option<Fact> {
+        let grain = Grain::new(self.size, self.phase)?;
+        Some(Fact { grain, why: self.why, source: Source::User, trust: Trust::Trusted })
+    }
 }
 
 #[derive(Args)]
@@ -209,7 +234,7 @@ fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 /// `SIZE[+PHASE]`.
-pub(crate) fn parse_grain(text: &str) -> Result<(u64, u64), String> {
+fn parse_grain(text: &str) -> Result<(u64, u64), String> {
     let (size, phase) = text.split_once('+').unwrap_or((text, "0"));
     let (size, phase) = (parse_size(size)?, profile::bytes(phase).ok_or("not a phase: 3584")?);
     if phase < size { Ok((size, phase)) } else { Err(format!("the phase must be less than the size {size}")) }

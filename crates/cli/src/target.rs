@@ -1,7 +1,6 @@
 //! `TARGET := DISK[,DISK...][#PROVIDER]`: what the user points at, opened and tasted.
 
-use crate::host::medium_start;
-use crate::options::{DiskOptions, parse_grain};
+use crate::options::{DiskOptions, WhyGrain};
 use std::path::Path;
 use std::sync::Arc;
 use trueline_geom::class::gpt;
@@ -13,31 +12,8 @@ use trueline_geom::profile;
 use trueline_geom::route::Route;
 use trueline_geom::store::{Sparse, Store};
 use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why};
+use trueline_host::device::Device;
 use trueline_host::file::{self, Opened};
-
-/// A boundary named on the command line.
-#[derive(Clone, Copy)]
-pub(crate) struct WhyGrain {
-    why: Why,
-    size: u64,
-    phase: u64,
-}
-
-impl WhyGrain {
-    /// `WHY=SIZE[+PHASE]`.
-    pub(crate) fn parse(text: &str) -> Result<WhyGrain, String> {
-        let (why, grain) = text.split_once('=').ok_or("write WHY=SIZE[+PHASE]: chunk=64k")?;
-        let names = || Why::ALL.iter().map(|w| w.name()).collect::<Vec<_>>().join(", ");
-        let why = Why::ALL.into_iter().find(|w| w.name() == why).ok_or_else(|| format!("no purpose '{why}': {}", names()))?;
-        let (size, phase) = parse_grain(grain)?;
-        Ok(WhyGrain { why, size, phase })
-    }
-
-    fn fact(self) -> Option<Fact> {
-        let grain = Grain::new(self.size, self.phase)?;
-        Some(Fact { grain, why: self.why, source: Source::User, trust: Trust::Trusted })
-    }
-}
 
 /// What the user says of a disk: its sector, and boundaries that replace those it claims.
 pub(crate) struct Said {
@@ -112,7 +88,7 @@ fn open_disk(disk: &str, several: bool, said: &Said) -> Result<Disk, String> {
     if !opened.block {
         return Ok(image(name, Box::new(opened.store), said));
     }
-    let start = opened.device.as_ref().map_or(Some(0), medium_start);
+    let start = opened.device.as_ref().map_or(Some(0), Device::medium_start);
     let (topology, findings) = match &opened.device {
         Some(device) => device.topology(),
         None => (asked(&opened), Vec::new()),

@@ -52,6 +52,35 @@ pub struct Provider {
 }
 
 impl Provider {
+    /// A provider of which only this is known; the rest is for who makes it to add.
+    fn new(name: String, class: &'static str, topology: Topology, route: Route) -> Provider {
+        Provider {
+            name,
+            class,
+            parents: Vec::new(),
+            is_set: false,
+            start: None,
+            kind: None,
+            label: None,
+            uuid: None,
+            topology,
+            table: None,
+            signs: Vec::new(),
+            member: None,
+            findings: Vec::new(),
+            depth: 0,
+            seen: true,
+            route,
+        }
+    }
+
+    /// A range of `parent` that begins at its byte `start`.
+    fn within(parent: (Id, &Provider), name: String, class: &'static str, start: u64, topology: Topology, route: Route) -> Provider {
+        let (id, parent) = parent;
+        let start = parent.start.map(|s| s.saturating_add(start));
+        Provider { parents: vec![id], start, depth: parent.depth + 1, seen: parent.seen, ..Provider::new(name, class, topology, route) }
+    }
+
     /// How its bytes are reached.
     pub fn route(&self) -> &Route {
         &self.route
@@ -205,24 +234,8 @@ impl Graph {
             let geom: Arc<dyn Geom> = Arc::new(nop);
             route = Route::new(&geom, 0, topology.length, &[route]);
         }
-        self.providers.push(Provider {
-            name: disk.name,
-            class: "disk",
-            parents: Vec::new(),
-            is_set: false,
-            start: disk.start,
-            kind: None,
-            label: None,
-            uuid: None,
-            topology,
-            table: None,
-            signs: Vec::new(),
-            member: None,
-            findings: disk.findings,
-            depth: 0,
-            seen: told.is_none(),
-            route,
-        });
+        let (start, findings, seen) = (disk.start, disk.findings, told.is_none());
+        self.providers.push(Provider { start, findings, seen, ..Provider::new(disk.name, "disk", topology, route) });
         if let Some(told) = told {
             self.add_told(told);
         }
@@ -332,25 +345,12 @@ impl Graph {
             }
             let parent = &self.providers[id];
             let entry = geom.table().and_then(|t| t.entries.get(slot));
-            let provider = Provider {
-                name: format!("{}{}", parent.name, offered.name),
-                class,
-                parents: vec![id],
-                is_set: false,
-                start: parent.start.map(|s| s.saturating_add(start)),
-                kind: offered.kind,
-                label: entry.and_then(|e| e.label.clone()),
-                uuid: entry.and_then(|e| e.uuid.clone()),
-                topology: geom.topology(slot, std::slice::from_ref(&parent.topology)),
-                table: None,
-                signs: Vec::new(),
-                member: None,
-                findings: Vec::new(),
-                depth: parent.depth + 1,
-                seen: parent.seen,
-                route: Route::new(geom, slot, offered.length, std::slice::from_ref(&parent.route)),
-            };
-            self.providers.push(provider);
+            let (label, uuid) = (entry.and_then(|e| e.label.clone()), entry.and_then(|e| e.uuid.clone()));
+            let name = format!("{}{}", parent.name, offered.name);
+            let topology = geom.topology(slot, std::slice::from_ref(&parent.topology));
+            let route = Route::new(geom, slot, offered.length, std::slice::from_ref(&parent.route));
+            let slice = Provider::within((id, parent), name, class, start, topology, route);
+            self.providers.push(Provider { kind: offered.kind, label, uuid, ..slice });
         }
     }
 
@@ -367,25 +367,10 @@ impl Graph {
             let length = data.length.unwrap_or(room).min(room);
             let geom: Arc<dyn Geom> = Arc::new(Slices::one(data.offset, length));
             let number = if nth == 0 { String::new() } else { (nth + 1).to_string() };
-            let provider = Provider {
-                name: format!("{}.data{number}", parent.name),
-                class: kind,
-                parents: vec![id],
-                is_set: false,
-                start: parent.start.map(|s| s.saturating_add(data.offset)),
-                kind: None,
-                label: None,
-                uuid: None,
-                topology: parent.topology.shift(data.offset, length),
-                table: None,
-                signs: Vec::new(),
-                member: None,
-                findings: Vec::new(),
-                depth: parent.depth + 1,
-                seen: parent.seen,
-                route: Route::new(&geom, 0, length, std::slice::from_ref(&parent.route)),
-            };
-            self.providers.push(provider);
+            let name = format!("{}.data{number}", parent.name);
+            let topology = parent.topology.shift(data.offset, length);
+            let route = Route::new(&geom, 0, length, std::slice::from_ref(&parent.route));
+            self.providers.push(Provider::within((id, parent), name, kind, data.offset, topology, route));
         }
     }
 
@@ -420,26 +405,8 @@ impl Graph {
             for (slot, offered) in geom.providers().into_iter().enumerate() {
                 let topology = geom.topology(slot, &below);
                 let route = Route::new(&geom, slot, offered.length, &routes);
-                let (parents, name) = (ids.clone(), offered.name);
-                let provider = Provider {
-                    name,
-                    class,
-                    parents,
-                    is_set: true,
-                    start: None,
-                    kind: None,
-                    label: None,
-                    uuid: None,
-                    topology,
-                    table: None,
-                    signs: Vec::new(),
-                    member: None,
-                    findings: Vec::new(),
-                    depth,
-                    seen: true,
-                    route,
-                };
-                self.providers.push(provider);
+                let set = Provider::new(offered.name, class, topology, route);
+                self.providers.push(Provider { parents: ids.clone(), is_set: true, depth, ..set });
             }
         }
     }

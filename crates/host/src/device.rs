@@ -131,6 +131,17 @@ impl Device {
         if self.limits.logical_block_size > 0 { self.limits.logical_block_size } else { 512 }
     }
 
+    /// Its first byte on its medium: of a partition, on its disk; of a loop, in its file; `None` for one that stands on others
+    /// and so has no single place.
+    pub fn medium_start(&self) -> Option<u64> {
+        match &self.kind {
+            Kind::Disk if self.slaves.is_empty() => Some(0),
+            Kind::Partition { start, .. } => *start,
+            Kind::Loop { offset, .. } => Some(*offset),
+            _ => None,
+        }
+    }
+
     /// What the device is by its limits, in its own addresses, and what in them cannot be true. A partition's findings are
     /// its disk's: whoever lists both shows them once.
     pub fn topology(&self) -> (Topology, Vec<Finding>) {
