@@ -258,7 +258,7 @@ impl Graph {
         }
     }
 
-    /// Asks every class and every format what `id` is, and adds the providers that follow.
+    /// Asks what `id` is, and adds the providers that follow.
     fn taste_one(&mut self, id: Id, sets: &mut Sets) {
         let provider = &self.providers[id];
         let tasted = match provider.is_data_area() {
@@ -271,64 +271,41 @@ impl Graph {
         }
         let probe =
             Probe::new(&provider.route, &self.stores, &self.budget, provider.topology.sector, provider.start, provider.kind.as_ref());
-        let (mut findings, mut tables, mut member) = (Vec::new(), Vec::new(), None);
-        for class in CLASSES {
-            match class.taste(&probe) {
-                Taste::No => {}
-                Taste::Refused(why) => findings.extend(why),
-                Taste::Geom(geom, damage) => {
-                    findings.extend(damage);
-                    tables.push((class.name(), geom));
-                }
-                Taste::Member(m) => member = Some((*class, m)),
-            }
+        let mut found = Found::by(&probe);
+        if !provider.is_set && provider.parents.first().is_some_and(|&parent| self.is_whole(id, parent)) {
+            // The parent's own table, seen again.
+            found.tables.clear();
         }
-        let mut signs: Vec<Sign> = FORMATS.iter().filter_map(|f| (f.recognise)(&probe)).collect();
-        // What lies at the front of a set's member, or of a format whose data begin at byte 0 (RAID 1.0, a fixed VHD), is
-        // what the set or the data area shows: it is read there, where it is whole and ends where it should.
-        let holder = signs.iter().position(|s| s.data.is_some_and(|d| d.offset == 0));
-        if member.is_some() || holder.is_some() {
-            tables.clear();
-            findings.clear();
-            signs = holder.map(|i| signs.swap_remove(i)).into_iter().collect();
-        }
-        // A slice that is its whole parent shows the parent's own table again.
-        let same = |parent: &Provider| parent.route.base() == provider.route.base() && parent.route.length() == provider.route.length();
-        if !provider.is_set && provider.parents.first().is_some_and(|&parent| same(&self.providers[parent])) {
-            tables.clear();
-        }
-        let plain = signs.iter().any(|s| s.data.is_some_and(|d| d.plain));
-        findings.extend(probe.blind().map(blind_finding));
-        if tables.len() > 1 {
-            let names: Vec<&str> = tables.iter().map(|(name, _)| *name).collect();
-            let message = format!("partition tables of {} kinds stand here: {}; read as {}", names.len(), names.join(", "), names[0]);
-            findings.push(
-                Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message).fix("wipe the table that is not in use: wipefs --offset"),
-            );
-        }
-        let deep = provider.depth >= self.limits.depth && (!tables.is_empty() || plain);
+        found.settle();
+        found.findings.extend(probe.blind().map(blind_finding));
+        let plain = found.signs.iter().any(|s| s.data.is_some_and(|d| d.plain));
+        let deep = provider.depth >= self.limits.depth && (!found.tables.is_empty() || plain);
         if deep {
             let message = format!("tables and data areas inside each other, {} deep: not followed further", self.limits.depth);
-            findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message));
+            found.findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message));
         }
-        let table = tables.into_iter().next();
+        let table = found.tables.into_iter().next();
         let provider = &mut self.providers[id];
-        provider.findings.extend(findings);
-        provider.signs = signs;
+        provider.findings.extend(found.findings);
+        provider.signs = found.signs;
         provider.table.clone_from(&table);
-        if let Some((class, m)) = member {
-            provider.member = Some((class.name(), m.clone()));
-            sets.entry((class.name(), m.set.clone()))
-                .or_insert_with(|| Set { class, members: Vec::new(), built: false })
-                .members
-                .push((id, m));
-        }
-        if let Some((class, geom)) = table.filter(|_| !deep) {
-            self.add_slices(id, class, &geom);
+        if let Some((class, member)) = found.member {
+            provider.member = Some((class.name(), member.clone()));
+            let new = || Set { class, members: Vec::new(), built: false };
+            sets.entry((class.name(), member.set.clone())).or_insert_with(new).members.push((id, member));
         }
         if !deep {
+            if let Some((class, geom)) = table {
+                self.add_slices(id, class, &geom);
+            }
             self.add_data(id);
         }
+    }
+
+    /// Whether `id` is all of `parent`.
+    fn is_whole(&self, id: Id, parent: Id) -> bool {
+        let place = |id: Id| (self.providers[id].route.base(), self.providers[id].route.length());
+        place(id) == place(parent)
     }
 
     /// The providers of a table on `id`; what does not lie inside it is left out (its class has said so).
@@ -435,6 +412,52 @@ impl Graph {
                 .flat_map(|c| self.providers[c].signs.iter().map(|s| (s.kind, s.magic)))
                 .collect();
             self.providers[id].signs.retain(|s| !inner.contains(&(s.kind, s.magic)));
+        }
+    }
+}
+
+/// What the classes and formats make of one provider.
+struct Found {
+    tables: Vec<(&'static str, Arc<dyn Geom>)>,
+    member: Option<(&'static dyn Class, Member)>,
+    signs: Vec<Sign>,
+    findings: Vec<Finding>,
+}
+
+impl Found {
+    /// Asks all of them.
+    fn by(probe: &Probe<'_>) -> Found {
+        let signs = FORMATS.iter().filter_map(|f| (f.recognise)(probe)).collect();
+        let mut found = Found { tables: Vec::new(), member: None, signs, findings: Vec::new() };
+        for class in CLASSES {
+            match class.taste(probe) {
+                Taste::No => {}
+                Taste::Refused(why) => found.findings.extend(why),
+                Taste::Geom(geom, damage) => {
+                    found.findings.extend(damage);
+                    found.tables.push((class.name(), geom));
+                }
+                Taste::Member(member) => found.member = Some((*class, member)),
+            }
+        }
+        found
+    }
+
+    /// Decides between answers that exclude each other, where that can be known; names those where it cannot.
+    fn settle(&mut self) {
+        // What lies at the front of a set's member, or of a format whose data begin at byte 0 (RAID 1.0, a fixed VHD), is
+        // what the set or the data area shows: it is read there, where it is whole and ends where it should.
+        let holder = self.signs.iter().position(|s| s.data.is_some_and(|d| d.offset == 0));
+        if self.member.is_some() || holder.is_some() {
+            self.tables.clear();
+            self.findings.clear();
+            self.signs = holder.map(|i| self.signs.swap_remove(i)).into_iter().collect();
+        }
+        if self.tables.len() > 1 {
+            let names: Vec<&str> = self.tables.iter().map(|(name, _)| *name).collect();
+            let message = format!("partition tables of {} kinds stand here: {}; read as {}", names.len(), names.join(", "), names[0]);
+            let finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
+            self.findings.push(finding.fix("wipe the table that is not in use: wipefs --offset"));
         }
     }
 }
