@@ -3,6 +3,7 @@
 use crate::report::{Provider, Target};
 use crate::survey::survey;
 use crate::target::Said;
+use std::io;
 use std::path::{Path, PathBuf};
 use trueline_geom::finding::{self, Finding, Severity};
 use trueline_geom::graph::{Bytes, Disk, Graph, Told};
@@ -19,19 +20,30 @@ pub(crate) fn this_host(said: &Said) -> Result<Vec<Target>, String> {
     targets(&devices, said, true)
 }
 
-/// What files of `lsblk -OJb` or `nvme id-ns -o json` list.
-pub(crate) fn from_files(files: &[PathBuf], said: &Said) -> Result<Vec<Target>, String> {
-    let mut all = Vec::new();
+/// What files of `lsblk -OJb` or `nvme id-ns -o json` list, and why some could not be read.
+pub(crate) fn from_files(files: &[PathBuf], said: &Said) -> (Vec<Target>, Vec<String>) {
+    let (mut all, mut failures) = (Vec::new(), Vec::new());
     for path in files {
-        let place = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| format!("read {place}: {e}"))?;
-        if text.contains("\"blockdevices\"") {
-            all.extend(targets(&lsblk::parse(&text, &place).map_err(|e| e.to_string())?, said, false)?);
-        } else {
-            all.extend(namespaces(&text, &place, said)?);
+        match from_file(path, said) {
+            Ok(targets) => all.extend(targets),
+            Err(failure) => failures.push(failure),
         }
     }
-    Ok(all)
+    (all, failures)
+}
+
+fn from_file(path: &Path, said: &Said) -> Result<Vec<Target>, String> {
+    let (place, text) = if path == Path::new("-") {
+        ("stdin".into(), io::read_to_string(io::stdin()))
+    } else {
+        (path.display().to_string(), std::fs::read_to_string(path))
+    };
+    let text = text.map_err(|e| format!("read {place}: {e}"))?;
+    if text.contains("\"blockdevices\"") {
+        targets(&lsblk::parse(&text, &place).map_err(|e| e.to_string())?, said, false)
+    } else {
+        namespaces(&text, &place, said)
+    }
 }
 
 fn namespaces(text: &str, place: &str, said: &Said) -> Result<Vec<Target>, String> {
@@ -94,23 +106,25 @@ pub(crate) fn medium_start(device: &Device) -> Option<u64> {
 /// The device as the kernel and udev know it.
 fn told(device: &Device, parts: &[&Device]) -> Told {
     let signs = |d: &Device| sign_of(&d.signs).into_iter().collect::<Vec<_>>();
+    let extended = parts.iter().any(|part| is_extended(part, parts));
     let (scheme, letter) = match device.signs.pttype.as_deref() {
         Some("dos") => ("mbr", 's'),
         Some("gpt") => ("gpt", 'p'),
         Some("bsd") => ("bsd", 'p'),
-        _ => ("table", 'p'),
+        None if extended => ("mbr", 's'),
+        _ => ("unknown", 'p'),
     };
     let entries: Vec<(Slice, Vec<Sign>)> = parts
         .iter()
         .filter_map(|part| {
-            let Kind::Partition { number, start: Some(start), .. } = &part.kind else { return None };
-            let index = number.unwrap_or(0);
+            let Kind::Partition { start: Some(start), .. } = &part.kind else { return None };
+            let index = number(part)?;
             let slice = Slice {
                 suffix: format!("{letter}{index}"),
                 index,
                 start: *start,
                 length: part.size,
-                kind: kind_of(&part.signs),
+                kind: if is_extended(part, parts) { EXTENDED } else { kind_of(&part.signs) },
                 label: part.signs.partlabel.clone(),
                 uuid: None,
             };
@@ -122,6 +136,21 @@ fn told(device: &Device, parts: &[&Device]) -> Told {
     let slices = Slices { usable: 0..round_down(device.size, device.sector()), entries };
     let table = (!slices.entries.is_empty() || device.signs.pttype.is_some()).then_some((scheme, slices));
     Told { table, signs: signs(device), entries: on_entries }
+}
+
+/// A partition's number: as told, else what the kernel ends its name with.
+fn number(part: &Device) -> Option<u32> {
+    let Kind::Partition { number, .. } = &part.kind else { return None };
+    let name = part.name.trim_end_matches(|c: char| c.is_ascii_digit());
+    number.or_else(|| part.name[name.len()..].parse().ok())
+}
+
+const EXTENDED: slices::Kind = slices::Kind::Mbr(0x05);
+
+/// Whether it is an extended partition though nobody says so: the kernel shows two sectors of it, before logical ones.
+fn is_extended(part: &Device, all: &[&Device]) -> bool {
+    let logical = |d: &&Device| number(d).is_some_and(|n| n > 4);
+    part.signs.parttype.is_none() && part.size == 1024 && !logical(&part) && all.iter().any(logical)
 }
 
 fn sign_of(signs: &Signs) -> Option<Sign> {
@@ -175,5 +204,10 @@ fn annotate(provider: &mut Provider, device: &Device, parts: &[&Device]) {
     provider.mountpoint = here.and_then(|d| d.mountpoints.first().cloned());
     if provider.provider.is_empty() {
         provider.members.clone_from(&device.slaves);
+        provider.class = match device.kind {
+            Kind::Md { .. } => "md",
+            Kind::Dm { .. } => "dm",
+            _ => provider.class,
+        };
     }
 }
