@@ -3,6 +3,7 @@
 use crate::report::{Provider, Target};
 use crate::survey::survey;
 use crate::target::Said;
+use std::io;
 use std::path::{Path, PathBuf};
 use trueline_geom::finding::{self, Finding, Severity};
 use trueline_geom::graph::{Bytes, Disk, Graph, Told};
@@ -19,26 +20,42 @@ pub(crate) fn this_host(said: &Said) -> Result<Vec<Target>, String> {
     targets(&devices, said, true)
 }
 
-/// What files of `lsblk -OJb` or `nvme id-ns -o json` list.
-pub(crate) fn from_files(files: &[PathBuf], said: &Said) -> Result<Vec<Target>, String> {
-    let mut all = Vec::new();
+/// What files of `lsblk -OJb` or `nvme id-ns -o json` list, and why some could not be read.
+pub(crate) fn from_files(files: &[PathBuf], said: &Said) -> (Vec<Target>, Vec<String>) {
+    let (mut all, mut failures) = (Vec::new(), Vec::new());
     for path in files {
-        let place = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| format!("read {place}: {e}"))?;
-        if text.contains("\"blockdevices\"") {
-            all.extend(targets(&lsblk::parse(&text, &place).map_err(|e| e.to_string())?, said, false)?);
-        } else {
-            all.extend(namespaces(&text, &place, said)?);
+        match from_file(path, said) {
+            Ok(targets) => all.extend(targets),
+            Err(failure) => failures.push(failure),
         }
     }
-    Ok(all)
+    (all, failures)
+}
+
+fn from_file(path: &Path, said: &Said) -> Result<Vec<Target>, String> {
+    let (place, text) = read(path)?;
+    if text.contains("\"blockdevices\"") {
+        targets(&lsblk::parse(&text, &place).map_err(|e| e.to_string())?, said, false)
+    } else {
+        namespaces(&text, &place, said)
+    }
+}
+
+/// What to call a file in a message, and its text; `-` is standard input.
+fn read(path: &Path) -> Result<(String, String), String> {
+    let (place, text) = if path == Path::new("-") {
+        ("stdin".to_string(), io::read_to_string(io::stdin()))
+    } else {
+        (path.display().to_string(), std::fs::read_to_string(path))
+    };
+    let text = text.map_err(|e| format!("read {place}: {e}"))?;
+    Ok((place, text))
 }
 
 /// Lets `said` say what a drive says of itself in a file of `nvme id-ns -o json`, for images that are for that drive.
 pub(crate) fn adopt_files(files: &[PathBuf], said: &mut Said) -> Result<(), String> {
     for path in files {
-        let place = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| format!("read {place}: {e}"))?;
+        let (place, text) = read(path)?;
         if text.contains("\"blockdevices\"") {
             return Err(format!("read {place}: lsblk's list is of devices of its own: name no targets beside it"));
         }
@@ -102,23 +119,25 @@ fn target(device: &Device, all: &[Device], said: &Said, read: bool) -> Result<Ta
 /// The device as the kernel and udev know it.
 fn told(device: &Device, parts: &[&Device], all: &[Device]) -> Told {
     let signs = |d: &Device| sign_of(d, all).into_iter().collect::<Vec<_>>();
+    let extended = parts.iter().any(|part| is_extended(part, parts));
     let (scheme, letter) = match device.signs.pttype.as_deref() {
         Some("dos") => ("mbr", 's'),
         Some("gpt") => ("gpt", 'p'),
         Some("bsd") => ("bsd", 'p'),
+        None if extended => ("mbr", 's'),
         _ => ("unknown", 'p'),
     };
     let entries: Vec<(Slice, Vec<Sign>)> = parts
         .iter()
         .filter_map(|part| {
-            let Kind::Partition { number, start: Some(start), .. } = &part.kind else { return None };
-            let index = number.unwrap_or(0);
+            let Kind::Partition { start: Some(start), .. } = &part.kind else { return None };
+            let index = number(part)?;
             let slice = Slice {
                 suffix: format!("{letter}{index}"),
                 index,
                 start: *start,
                 length: part.size,
-                kind: if is_stub(part, parts) { slices::Kind::Mbr(0x05) } else { kind_of(&part.signs) },
+                kind: if is_extended(part, parts) { EXTENDED } else { kind_of(&part.signs) },
                 label: part.signs.partlabel.clone(),
                 uuid: None,
             };
@@ -132,10 +151,19 @@ fn told(device: &Device, parts: &[&Device], all: &[Device]) -> Told {
     Told { table, signs: signs(device), entries: on_entries }
 }
 
-/// Whether a partition is what Linux shows of an extended one: its first two sectors, where there are logical ones.
-fn is_stub(part: &Device, parts: &[&Device]) -> bool {
-    let number = |d: &Device| if let Kind::Partition { number, .. } = d.kind { number } else { None };
-    part.size == 2 * 512 && number(part) <= Some(4) && parts.iter().any(|p| number(p) > Some(4))
+/// A partition's number: as told, else what the kernel ends its name with.
+fn number(part: &Device) -> Option<u32> {
+    let Kind::Partition { number, .. } = &part.kind else { return None };
+    let name = part.name.trim_end_matches(|c: char| c.is_ascii_digit());
+    number.or_else(|| part.name[name.len()..].parse().ok())
+}
+
+const EXTENDED: slices::Kind = slices::Kind::Mbr(0x05);
+
+/// Whether it is an extended partition though nobody says so: the kernel shows two sectors of it, before logical ones.
+fn is_extended(part: &Device, all: &[&Device]) -> bool {
+    let logical = |d: &&Device| number(d).is_some_and(|n| n > 4);
+    part.signs.parttype.is_none() && part.size == 1024 && !logical(&part) && all.iter().any(logical)
 }
 
 /// What stands on a device: as udev, lsblk or the mount table name it, or as what holds it must have.
@@ -204,5 +232,10 @@ fn annotate(provider: &mut Provider, device: &Device, parts: &[&Device]) {
     provider.mountpoint = here.and_then(|d| d.mountpoints.first().cloned());
     if provider.provider.is_empty() {
         provider.members.clone_from(&device.slaves);
+        provider.class = match device.kind {
+            Kind::Md { .. } => "md",
+            Kind::Dm { .. } => "dm",
+            _ => provider.class,
+        };
     }
 }

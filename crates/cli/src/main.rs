@@ -8,9 +8,11 @@ mod report;
 mod survey;
 mod target;
 
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use options::{Color, Command, Options};
-use std::io;
+use out::escape;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Why a command ended early.
@@ -37,7 +39,10 @@ impl From<io::Error> for Failure {
 }
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = match Options::try_parse() {
+        Ok(options) => options,
+        Err(answer) => return refuse(&answer),
+    };
     let choice = match options.color {
         Color::Auto => anstream::ColorChoice::Auto,
         Color::Always => anstream::ColorChoice::Always,
@@ -57,8 +62,31 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(Failure::Pipe) => ExitCode::SUCCESS,
         Err(Failure::Message(message)) => {
-            anstream::eprintln!("trueline: {message}");
+            complain(&message);
             ExitCode::from(2)
         }
     }
+}
+
+/// One line on stderr, whatever names the message holds. Where nobody reads it, the exit status still speaks.
+pub(crate) fn complain(message: &str) {
+    let _ = writeln!(anstream::stderr(), "trueline: {}", escape::plain(message));
+}
+
+/// Help is printed as it is; what is wrong with the command line is one line, as every other failure.
+fn refuse(answer: &clap::Error) -> ExitCode {
+    if matches!(answer.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
+        // A reader that has gone is not worth a word.
+        let _ = answer.print();
+        return ExitCode::from(u8::from(answer.use_stderr()) * 2);
+    }
+    let text = answer.to_string();
+    let said =
+        text.trim_start_matches("error: ").split("\n\n").filter(|p| !p.starts_with("Usage:") && !p.starts_with("For more information"));
+    let said: Vec<String> = said.map(|p| p.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let commands = Options::command();
+    let mut words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
+    let command = words.find(|word| commands.find_subcommand(word).is_some()).map_or(String::new(), |name| format!("{name} "));
+    complain(&format!("{}; see trueline {command}--help", said.join("; ")));
+    ExitCode::from(2)
 }

@@ -56,6 +56,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  trueline demo\n  trueline demo --html seeds.html")]
     Demo(Demo),
     /// Write the manual pages into a directory
+    #[command(after_help = "Examples:\n  trueline man /usr/local/share/man/man1")]
     Man {
         /// The directory; it must exist
         dir: PathBuf,
@@ -77,10 +78,14 @@ const CHECK_EXAMPLES: &str = "Examples:
   trueline check ada1.img,ada2.img
   trueline check --from lsblk.json
   trueline check --from id-ns.json image.img
+  lsblk -OJb | trueline check --from -
   trueline check --sarif *.img > images.sarif
 
-Exit status: 0 nothing at or above --fail-on; 1 something was; 2 usage, or a target could not be read;
-3 with --strict, something could not be known.";
+Exit status:
+  0  nothing at or above --fail-on
+  1  something was
+  2  usage, or a target could not be read
+  3  with --strict: something could not be known";
 
 /// What to judge a disk by.
 #[derive(Args, Clone, Default)]
@@ -89,7 +94,7 @@ pub(crate) struct DiskOptions {
     #[arg(long = "for", value_name = "PROFILE", help = profiles_help())]
     pub profile: Option<String>,
     /// Its logical sector in bytes
-    #[arg(long, value_name = "N", value_parser = parse_size)]
+    #[arg(long, value_name = "N", value_parser = parse_sector)]
     pub logical: Option<u64>,
     /// Its read-modify-write unit, and where the first one begins
     #[arg(long, value_name = "N[+PHASE]", value_parser = parse_grain)]
@@ -113,6 +118,9 @@ impl WhyGrain {
         let (why, grain) = text.split_once('=').ok_or("write WHY=SIZE[+PHASE]: chunk=64k")?;
         let names = || Why::ALL.iter().map(|w| w.name()).collect::<Vec<_>>().join(", ");
         let why = Why::ALL.into_iter().find(|w| w.name() == why).ok_or_else(|| format!("no purpose '{why}': {}", names()))?;
+        if why == Why::Logical {
+            return Err("the logical sector is said with --logical".into());
+        }
         let (size, phase) = parse_grain(grain)?;
         Ok(WhyGrain { why, size, phase })
     }
@@ -131,7 +139,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     pub disk: DiskOptions,
     /// Read a host's devices from a file of `lsblk -OJb`, or a drive from one of `nvme id-ns -o json`: with targets, the drive
-    /// they are for
+    /// they are for; -: from stdin
     #[arg(long, value_name = "FILE")]
     pub from: Vec<PathBuf>,
     /// The least severity that makes the exit status 1
@@ -227,6 +235,16 @@ pub(crate) struct Demo {
 fn profiles_help() -> String {
     let names: Vec<&str> = profile::PROFILES.iter().map(|p| p.name).collect();
     format!("The drive it is, or is for: {}, raidCHUNKxDISKS (raid64kx4: chunks of 64 KiB, 4 data disks)", names.join(", "))
+}
+
+/// The sectors that disks have: 512 to the largest that Linux takes.
+fn parse_sector(text: &str) -> Result<u64, String> {
+    let size = parse_size(text)?;
+    if size.is_power_of_two() && (512..=65536).contains(&size) {
+        Ok(size)
+    } else {
+        Err("a sector is a power of two from 512 to 65536".into())
+    }
 }
 
 fn parse_size(text: &str) -> Result<u64, String> {

@@ -75,8 +75,8 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         signs: if p.signs.len() > 1 { p.signs.iter().map(|s| s.kind.to_string()).collect() } else { Vec::new() },
         table,
         members,
-        // What was told without a type has none.
-        kind: p.kind.filter(|k| *k != Kind::Mbr(0)).map(kinds::name),
+        // An MBR has no entry of type 0: nobody said.
+        kind: p.kind.filter(|&kind| kind != Kind::Mbr(0)).map(kinds::name),
         label: sign.and_then(|s| s.label.clone()).or_else(|| p.label.clone()),
         uuid: sign.and_then(|s| s.uuid.clone()).or_else(|| p.uuid.clone()),
         block_size: sign.and_then(|s| s.block),

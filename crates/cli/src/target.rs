@@ -1,6 +1,7 @@
 //! `TARGET := DISK[,DISK...][#PROVIDER]`: what the user points at, opened and tasted.
 
 use crate::options::{DiskOptions, WhyGrain};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use trueline_geom::class::gpt;
@@ -14,6 +15,11 @@ use trueline_geom::store::{Sparse, Store};
 use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_host::device::Device;
 use trueline_host::file::{self, Opened};
+
+/// Memory, and zeroes, as disks of the size that follows.
+const MEMORY: &str = "md:";
+const ZERO: &str = "zero:";
+const MADE_UP: [&str; 2] = [MEMORY, ZERO];
 
 /// What the user says of a disk: its sector, and boundaries that replace those it claims.
 pub(crate) struct Said {
@@ -55,16 +61,61 @@ impl Said {
 
 /// Opens and tastes a target; gives the provider named after `#` as well.
 pub(crate) fn open(target: &str, said: &Said) -> Result<(Graph, Option<String>), String> {
-    let (disks, provider) = match target.split_once('#') {
-        // A file whose name has a `#` in it is a file.
-        Some(_) if Path::new(target).exists() => (target, None),
-        Some((disks, provider)) => (disks, Some(provider.to_string())),
-        None => (target, None),
-    };
-    let names: Vec<&str> = if Path::new(disks).exists() { vec![disks] } else { disks.split(',').collect() };
-    let several = names.len() > 1;
-    let opened: Vec<Disk> = names.iter().map(|name| open_disk(name, several, said)).collect::<Result<_, _>>()?;
+    let (disks, provider) = split(target);
+    if disks.contains(&"") {
+        return Err(format!("open '{target}': the name of a disk is missing: write DISK[,DISK...][#PROVIDER]"));
+    }
+    let opened: Vec<Disk> = disks.iter().zip(names(&disks)).map(|(disk, name)| open_disk(disk, name, said)).collect::<Result<_, _>>()?;
     Ok((Graph::taste(opened, Limits::default()), provider))
+}
+
+/// The disks and the provider of a target. The name of a file may have a `#` or a `,` in it: what is there decides.
+fn split(target: &str) -> (Vec<&str>, Option<String>) {
+    let there = |text| disks(text).into_iter().all(is_there);
+    let hashes = || target.match_indices('#').map(|(at, _)| at);
+    let last = if there(target) { None } else { hashes().rfind(|&at| there(&target[..at])).or_else(|| hashes().next()) };
+    match last {
+        Some(at) => (disks(&target[..at]), Some(target[at + 1..].to_string())),
+        None => (disks(target), None),
+    }
+}
+
+/// The names between commas: at each place the shortest that is there.
+fn disks(text: &str) -> Vec<&str> {
+    let (mut names, mut rest) = (Vec::new(), text);
+    if Path::new(text).exists() {
+        return vec![text];
+    }
+    loop {
+        let ends = rest.match_indices(',').map(|(at, _)| at).chain([rest.len()]);
+        let Some(end) = ends.into_iter().find(|&end| is_there(&rest[..end])) else {
+            // It will be an error: what follows need not be looked for.
+            names.extend(rest.split(','));
+            return names;
+        };
+        names.push(&rest[..end]);
+        match rest.get(end + 1..) {
+            Some(after) => rest = after,
+            None => return names,
+        }
+    }
+}
+
+fn is_there(disk: &str) -> bool {
+    Path::new(disk).exists() || MADE_UP.iter().any(|kind| disk.strip_prefix(kind).is_some_and(|size| profile::bytes(size).is_some()))
+}
+
+/// What the disks of a target are called: nothing if there is one, else by their files as far as that tells them apart.
+fn names(disks: &[&str]) -> Vec<String> {
+    if disks.len() < 2 {
+        return vec![String::new(); disks.len()];
+    }
+    let stem = |disk: &&str| Path::new(disk).file_stem().map_or((*disk).into(), |n| n.to_string_lossy().into_owned());
+    let stems: Vec<String> = disks.iter().map(stem).collect();
+    let typed: Vec<String> = disks.iter().map(|&disk| disk.into()).collect();
+    let differ = |names: &Vec<String>| names.iter().collect::<BTreeSet<_>>().len() == names.len();
+    let numbered = || disks.iter().enumerate().map(|(i, disk)| format!("{disk}-{}", i + 1)).collect();
+    [stems, typed].into_iter().find(differ).unwrap_or_else(numbered)
 }
 
 /// Tastes disks that are already open; the only one of a target needs no name.
@@ -74,15 +125,18 @@ pub(crate) fn taste_stores(stores: Vec<(String, Box<dyn Store>)>, said: &Said) -
     Graph::taste(disks.collect(), Limits::default())
 }
 
-fn open_disk(disk: &str, several: bool, said: &Said) -> Result<Disk, String> {
-    let name = if several { Path::new(disk).file_stem().map_or(disk.into(), |n| n.to_string_lossy().into_owned()) } else { String::new() };
-    if let Some(length) = size_after(disk, "zero:")? {
+fn open_disk(disk: &str, name: String, said: &Said) -> Result<Disk, String> {
+    if let Some(length) = size_after(disk, ZERO)? {
         let topology = topology(512, length, said);
         let bytes = Bytes::Geom(Arc::new(Zero { length }));
         return Ok(Disk { name, bytes, topology, start: Some(0), nop: Some(said.nop(length)), findings: Vec::new() });
     }
-    if let Some(length) = size_after(disk, "md:")? {
+    if let Some(length) = size_after(disk, MEMORY)? {
         return Ok(image(name, Box::new(Sparse::new(length)), said));
+    }
+    let far = disk.contains("://") || disk.starts_with("drive:");
+    if far && !Path::new(disk).exists() {
+        return Err(format!("open {disk}: this version reads image files and block devices, {MEMORY}SIZE and {ZERO}SIZE"));
     }
     let opened = file::open(Path::new(disk)).map_err(|e| e.to_string())?;
     if !opened.block {

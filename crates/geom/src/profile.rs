@@ -53,11 +53,14 @@ pub fn named(name: &str) -> Option<(Option<u64>, Vec<Fact>)> {
     Some((profile.sector, profile.units.iter().filter_map(|&(size, why)| fact(size, why)).collect()))
 }
 
-/// A size as CONTRACT spells it: `4096`, `4k`, `1MiB`, `90g`, binary unless written `kB`/`MB`; `None` if it is not one.
+/// A size: `4096`, `4k`, `1MiB`, `90g`, binary unless written `kB`/`MB`; `8s` are sectors of 512 bytes. `None` if it is not one.
 pub fn bytes(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, suffix) = text.split_at(digits);
     let number: u64 = number.parse().ok()?;
+    if suffix == "s" {
+        return number.checked_mul(512);
+    }
     let decimal = matches!(suffix, "kB" | "KB" | "MB" | "GB" | "TB" | "PB" | "EB");
     let lower = suffix.to_ascii_lowercase();
     let letter = lower.strip_suffix("ib").or_else(|| lower.strip_suffix('b').filter(|_| decimal)).unwrap_or(&lower);
@@ -81,8 +84,8 @@ mod tests {
 
     #[test]
     fn sizes_are_binary_unless_decimal() {
-        let read = ["4096", "4k", "4K", "1MiB", "90g", "2kB", "3MB", "1b"].map(bytes);
-        assert_eq!(read, [4096, 4096, 4096, 1 << 20, 90 << 30, 2000, 3_000_000, 1].map(Some));
+        let read = ["4096", "4k", "4K", "1MiB", "90g", "2kB", "3MB", "1b", "8s"].map(bytes);
+        assert_eq!(read, [4096, 4096, 4096, 1 << 20, 90 << 30, 2000, 3_000_000, 1, 4096].map(Some));
         assert_eq!(["", "k", "4x", "-1", "99999999999e", "1 k"].map(bytes), [None; 6]);
     }
 

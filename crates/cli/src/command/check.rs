@@ -1,12 +1,12 @@
 //! `check`: what stands on what, whether it is on its grain, what it costs, what to do.
 
-use crate::Failure;
 use crate::host;
 use crate::options::{Check, Output};
 use crate::out::{self, Style};
 use crate::report::{Finding, Report, Target, Verdict};
 use crate::survey::survey;
 use crate::target::{Said, open};
+use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -25,15 +25,13 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
         host::adopt_files(&args.from, &mut said)?;
     }
     let (targets, failures) = if args.targets.is_empty() && !args.from.is_empty() {
-        host::from_files(&args.from, &said).map(|t| (t, Vec::new()))?
+        host::from_files(&args.from, &said)
     } else if args.targets.is_empty() {
         host::this_host(&said).map(|t| (t, Vec::new()))?
     } else {
         survey_all(&args.targets, &said)
     };
-    for failure in &failures {
-        anstream::eprintln!("trueline: {failure}");
-    }
+    failures.iter().for_each(|failure| complain(failure));
     let report = Report::new("trueline/check/1", targets);
     if !report.targets.is_empty() || failures.is_empty() {
         print(&report, &args.output)?;
@@ -64,14 +62,14 @@ fn severity(finding: &Finding) -> Severity {
 }
 
 /// Every target, on all processors, in the order asked for; and why some could not be read.
-fn survey_all(names: &[String], said: &Said) -> (Vec<Target>, Vec<String>) {
+pub(crate) fn survey_all(names: &[String], said: &Said) -> (Vec<Target>, Vec<String>) {
     let bar = progress(names.len());
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         while let Some((i, name)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, names.get(i)?))) {
             let target =
-                open(name, said).and_then(|(graph, only)| survey(name, &graph, only.as_deref()).map_err(|e| format!("check {name}: {e}")));
+                open(name, said).and_then(|(graph, only)| survey(name, &graph, only.as_deref()).map_err(|e| format!("open {name}: {e}")));
             done.push((i, target));
             bar.inc(1);
         }

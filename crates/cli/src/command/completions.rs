@@ -11,6 +11,8 @@ pub(crate) fn run(shell: Shell) -> Result<ExitCode, Failure> {
     // The generator panics when its writer fails; a closed pipe is no reason to.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Options::command(), "trueline", &mut script);
-    anstream::stdout().lock().write_all(&script)?;
+    let mut stdout = anstream::stdout().lock();
+    stdout.write_all(&script)?;
+    stdout.flush()?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,6 +7,7 @@ use crate::out;
 use crate::report::{Report, Target};
 use crate::survey::survey;
 use crate::target::{Said, taste_stores};
+use std::io::Write;
 use std::process::ExitCode;
 use trueline_geom::store::{Sparse, Store};
 
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &Demo) -> Result<ExitCode, Failure> {
     let report = Report::new("trueline/check/1", targets);
     print(&report, &Output::default())?;
     write_file(&args.html, |file| out::html::write(&report, file))?;
-    anstream::println!("\nThe same as a page: {}", args.html.display());
+    writeln!(anstream::stdout(), "\nThe same as a page: {}", args.html.display())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,7 +10,7 @@ pub(crate) fn run(args: &Explain) -> Result<ExitCode, Failure> {
     let mut out = anstream::stdout().lock();
     match &args.rule {
         Some(id) => {
-            let rule = rule(id).ok_or_else(|| format!("explain {id}: no such rule: `trueline explain` lists them"))?;
+            let rule = rule(id).ok_or_else(|| format!("explain {id}: no such rule; trueline explain lists them"))?;
             writeln!(out, "{}", rule.page.trim_end())?;
         }
         None => {

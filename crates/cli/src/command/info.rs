@@ -21,12 +21,16 @@ struct Document<'a> {
 pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     let said = Said::new(&args.disk)?;
     let (graph, only) = open(&args.target, &said)?;
-    let target = survey(&args.target, &graph, only.as_deref()).map_err(|e| format!("info {}: {e}", args.target))?;
+    let target = survey(&args.target, &graph, only.as_deref()).map_err(|e| format!("open {}: {e}", args.target))?;
     // Several disks without a provider named: each of them.
     let asked: Vec<&Provider> = match &only {
         Some(_) => target.providers.iter().take(1).collect(),
         None => target.providers.iter().filter(|p| p.class == "disk").collect(),
     };
+    if args.json && asked.len() > 1 {
+        let names: Vec<&str> = target.providers.iter().map(|p| p.provider.as_str()).collect();
+        return Err(format!("info --json {}: one provider is one document: name it after a #: {}", args.target, names.join(", ")).into());
+    }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     for provider in asked {
         if args.json {

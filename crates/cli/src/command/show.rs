@@ -1,26 +1,28 @@
 //! `show`: the stack as tasted, with free space.
 
-use super::check::write_file;
-use crate::Failure;
+use super::check::{survey_all, write_file};
 use crate::options::Show;
 use crate::out::{self, Style};
 use crate::report::Report;
-use crate::survey::survey;
-use crate::target::{Said, open};
+use crate::target::Said;
+use crate::{Failure, complain};
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
     let said = Said::new(&args.disk)?;
-    let mut targets = Vec::new();
-    for name in &args.targets {
-        let (graph, only) = open(name, &said)?;
-        targets.push(survey(name, &graph, only.as_deref()).map_err(|e| format!("show {name}: {e}"))?);
+    let (targets, failures) = survey_all(&args.targets, &said);
+    failures.iter().for_each(|failure| complain(failure));
+    let done = if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) };
+    if targets.is_empty() {
+        return Ok(done);
     }
     let report = Report::new("trueline/show/1", targets);
     if let Some(path) = &args.svg {
         write_file(path, |file| out::svg::write_all(&report, file))?;
-        return Ok(ExitCode::SUCCESS);
+        if !args.json && !args.picture {
+            return Ok(done);
+        }
     }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.json {
@@ -31,5 +33,5 @@ pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
         out::tree::write(&report, &mut stdout, Style::of_stdout())?;
     }
     stdout.flush()?;
-    Ok(ExitCode::SUCCESS)
+    Ok(done)
 }

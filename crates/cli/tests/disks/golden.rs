@@ -3,12 +3,10 @@
 //! A `.want` is a transcript: the commands that the head's `check:` lines stand for, what they print, how they end.
 //! `TRUELINE_BLESS=1` rewrites it; the difference is then for the reader of the commit.
 
+use crate::lay::lay;
 use crate::recipe::{self, Recipe, Scratch};
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::fs;
 use std::process::Command;
-use trueline_geom::store::{Sparse, Store};
 
 #[test]
 fn golden_disks_are_checked_as_before() {
@@ -59,21 +57,6 @@ fn transcript(recipe: &Recipe) -> Result<String, String> {
         text += &ran.status.code().map_or("killed\n".to_string(), |code| format!("exit status {code}\n"));
     }
     Ok(text)
-}
-
-/// Lays the dumps out as sparse files in `directory`; their names.
-pub(crate) fn lay(recipe: &Recipe, directory: &Path) -> Result<Vec<String>, String> {
-    let mut names = Vec::new();
-    for (name, dump) in &recipe.dumps {
-        let disk = Sparse::from_hexdump(dump)?;
-        let file = File::create(directory.join(name)).map_err(|e| e.to_string())?;
-        file.set_len(disk.length()).map_err(|e| e.to_string())?;
-        for (offset, bytes) in disk.runs() {
-            file.write_all_at(bytes, offset).map_err(|e| e.to_string())?;
-        }
-        names.push(name.clone());
-    }
-    Ok(names)
 }
 
 /// The first line that differs, and both texts.

@@ -3,6 +3,7 @@
 
 mod golden;
 mod kernel;
+mod lay;
 mod oracle;
 mod recipe;
 mod seeds;

@@ -32,7 +32,8 @@ pub(crate) fn all() -> Vec<Recipe> {
 }
 
 impl Recipe {
-    fn read(path: PathBuf) -> io::Result<Recipe> {
+    /// One golden file.
+    pub(crate) fn read(path: PathBuf) -> io::Result<Recipe> {
         let text = fs::read_to_string(&path)?;
         let (mut head, mut dumps) = (String::new(), Vec::<(String, String)>::new());
         for line in text.lines() {

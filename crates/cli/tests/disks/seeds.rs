@@ -1,6 +1,6 @@
 //! The disks of the five documents, against the numbers the documents print: these are not ours to bless.
 
-use crate::golden::lay;
+use crate::lay::lay;
 use crate::recipe::{self, Scratch};
 use serde_json::Value;
 use std::process::Command;

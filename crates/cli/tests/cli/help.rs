@@ -1,0 +1,114 @@
+//! Help, manual pages, completions, rules, colour.
+
+use crate::{golden, program, run, scratch};
+use std::collections::BTreeSet;
+use std::fs;
+use trueline_geom::finding::RULES;
+
+/// The commands that `--help` lists.
+fn commands() -> Vec<String> {
+    let scratch = scratch();
+    let help = run(scratch.path(), "--help").ended(0).stdout.clone();
+    let list = help.split("Commands:\n").nth(1).and_then(|l| l.split("\n\n").next()).expect("a list of commands");
+    let names = list.lines().filter(|l| l.starts_with("  ") && !l.starts_with("   ")).filter_map(|l| l.split_whitespace().next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+#[test]
+fn every_command_has_an_example() {
+    let scratch = scratch();
+    assert!(commands().len() >= 7);
+    for command in commands() {
+        let help = run(scratch.path(), &format!("{command} --help")).ended(0).stdout.clone();
+        let examples = help.split("Examples:\n").nth(1).unwrap_or_else(|| panic!("no examples: {help}"));
+        assert!(examples.starts_with(&format!("  trueline {command}")), "{help}");
+        assert_eq!(run(scratch.path(), &format!("help {command}")).ended(0).stdout, help);
+        assert!(help.contains("--color"), "{help}");
+    }
+    let help = run(scratch.path(), "--help").ended(0).stdout.clone();
+    assert!(help.contains("Examples:\n  trueline check"), "{help}");
+    // Asked for nothing, it says what can be asked for; but nothing was done.
+    let nothing = run(scratch.path(), "");
+    assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(2), ""));
+    assert!(nothing.stderr.contains("Commands:"));
+    assert_eq!(run(scratch.path(), "--version").ended(0).stdout, format!("trueline {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let scratch = scratch();
+    let directory = scratch.path().join("man");
+    fs::create_dir(&directory).unwrap();
+    assert_eq!(run(scratch.path(), "man man").ended(0).stdout, "");
+    let pages: BTreeSet<String> = fs::read_dir(&directory).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let wanted = commands().iter().map(|c| format!("trueline-{c}.1")).chain(["trueline.1".into()]).collect();
+    assert_eq!(pages, wanted);
+    for page in pages {
+        let text = fs::read_to_string(directory.join(&page)).unwrap();
+        assert!(text.contains(".TH trueline") && text.contains(".SH SYNOPSIS"), "{page}: {text}");
+    }
+}
+
+#[test]
+fn every_shell_has_completions() {
+    let scratch = scratch();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = run(scratch.path(), &format!("completions {shell}")).ended(0).stdout.clone();
+        for word in commands().iter().map(String::as_str).chain(["fail-on", "prometheus"]) {
+            assert!(script.contains(word), "{shell} does not know {word}");
+        }
+    }
+}
+
+#[test]
+fn every_rule_is_explained() {
+    let scratch = scratch();
+    let list = run(scratch.path(), "explain").ended(0).stdout.clone();
+    assert_eq!(list.lines().count(), RULES.len());
+    for (line, rule) in list.lines().zip(RULES) {
+        assert_eq!(line, format!("{}  {}", rule.id, rule.title));
+        let page = run(scratch.path(), &format!("explain {}", rule.id)).ended(0).stdout.clone();
+        assert!(page.starts_with(&format!("# {}: {}\n", rule.id, rule.title)), "{page}");
+        assert!(page.lines().count() > 5, "{page}");
+        assert_eq!(run(scratch.path(), &format!("explain {}", rule.id.to_lowercase())).ended(0).stdout, page);
+    }
+    for unknown in ["TL9999", "TL1", "nonsense", "TL0001x"] {
+        assert!(run(scratch.path(), &format!("explain {unknown}")).refused().contains("no such rule"));
+    }
+}
+
+#[test]
+fn colour_is_for_terminals_and_for_those_who_ask() {
+    let scratch = golden("seed-001-sdd-63");
+    let colours = |arguments: &str, no_color: Option<&str>| {
+        let mut command = program(scratch.path());
+        if let Some(value) = no_color {
+            command.env("NO_COLOR", value);
+        }
+        let output = command.args(arguments.split(' ')).output().unwrap();
+        output.stdout.contains(&0x1b)
+    };
+    for command in ["check disk", "show disk", "show --picture disk"] {
+        assert!(!colours(command, None), "{command}: a pipe is no terminal");
+        assert!(colours(&format!("{command} --color always"), None), "{command}");
+        assert!(colours(&format!("--color always {command}"), Some("1")), "{command}: asked for, whatever NO_COLOR says");
+        assert!(!colours(&format!("{command} --color never"), None), "{command}");
+        assert!(!colours(&format!("{command} --color auto"), Some("1")), "{command}");
+    }
+    for form in ["--json", "--jsonl", "--sarif", "--prometheus"] {
+        assert!(!colours(&format!("check --color always {form} disk"), None), "{form} is for programs");
+    }
+    // The text is the same but for colour.
+    let plain = run(scratch.path(), "check disk").stdout;
+    let coloured = run(scratch.path(), "check --color always disk").stdout;
+    let mut stripped = String::new();
+    let mut escape = false;
+    for c in coloured.chars() {
+        match (escape, c) {
+            (false, '\x1b') => escape = true,
+            (false, c) => stripped.push(c),
+            (true, c) => escape = c != 'm',
+        }
+    }
+    assert_eq!(stripped, plain);
+}

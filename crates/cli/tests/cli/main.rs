@@ -1,0 +1,113 @@
+//! The command line as scripts outside rely on it: what it takes, what it prints, how it ends.
+
+mod docs;
+mod forms;
+mod help;
+mod hosts;
+mod json;
+#[path = "../disks/lay.rs"]
+mod lay;
+#[path = "../disks/recipe.rs"]
+#[allow(dead_code, reason = "only the tests of golden disks make disks afresh")]
+mod recipe;
+mod said;
+mod status;
+mod targets;
+
+use recipe::Scratch;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What a run of the program printed, and how it ended.
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ran {
+    fn of(output: &Output) -> Ran {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("the output is UTF-8");
+        Ran { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+
+    /// The document on stdout.
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {}{}", self.stdout, self.stderr))
+    }
+
+    /// That it failed as every failure should: status 2 and one line on stderr; that line.
+    #[track_caller]
+    fn refused(&self) -> &str {
+        assert_eq!(self.code, Some(2), "{}{}", self.stdout, self.stderr);
+        let line = self.stderr.strip_suffix('\n').expect("a line on stderr");
+        assert!(line.starts_with("trueline: ") && !line.contains('\n'), "not one line for people: {line}");
+        line
+    }
+
+    /// That it ended with `code` and had nothing to complain of.
+    #[track_caller]
+    fn ended(&self, code: i32) -> &Ran {
+        assert_eq!((self.code, self.stderr.as_str()), (Some(code), ""), "{}", self.stdout);
+        self
+    }
+}
+
+/// The program, ready to be run in `directory`, away from the terminal and the environment that started the tests.
+fn program(directory: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trueline"));
+    command.current_dir(directory).stdin(Stdio::null());
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs `trueline` with `arguments`, separated by spaces, in `directory`.
+fn run(directory: &Path, arguments: &str) -> Ran {
+    let arguments: Vec<&str> = arguments.split_whitespace().collect();
+    run_with(directory, &arguments)
+}
+
+/// The same where an argument may have a space in it.
+fn run_with(directory: &Path, arguments: &[&str]) -> Ran {
+    Ran::of(&program(directory).args(arguments).output().expect("the program can be run"))
+}
+
+/// The list under a key; none if it is no list.
+fn list<'a>(object: &'a Value, key: &str) -> &'a [Value] {
+    object[key].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The strings under `key` in every object of a list.
+fn texts<'a>(objects: &'a [Value], key: &str) -> Vec<&'a str> {
+    objects.iter().map(|object| object[key].as_str().expect("a string")).collect()
+}
+
+/// A directory of this test's own.
+fn scratch() -> Scratch {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    Scratch::new(&format!("cli-{}", NEXT.fetch_add(1, Ordering::Relaxed)))
+}
+
+/// A directory with a golden disk in it: files `disk`, `disk1` and so on.
+fn golden(name: &str) -> Scratch {
+    let scratch = scratch();
+    lay_golden(name, scratch.path());
+    scratch
+}
+
+/// Lays a golden disk into `directory`; its files' names.
+fn lay_golden(name: &str, directory: &Path) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/disks/{name}.hex"));
+    let recipe = recipe::Recipe::read(path).unwrap_or_else(|e| panic!("golden disk {name}: {e}"));
+    lay::lay(&recipe, directory).unwrap_or_else(|e| panic!("golden disk {name}: {e}"))
+}
+
+/// Makes a sparse file of zeroes.
+fn zeroes(directory: &Path, name: &str, length: u64) {
+    let file = std::fs::File::create(directory.join(name)).expect("a file can be made");
+    file.set_len(length).expect("a file can be made longer");
+}

@@ -1,0 +1,166 @@
+//! How `check` ends: 0, 1, 2, 3, and what it says on stderr.
+
+use crate::{golden, list, program, run, run_with, scratch, texts, zeroes};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+#[test]
+fn fail_on_is_the_least_severity_that_fails() {
+    // The worst finding of each golden disk, as these options judge it; and the status by --fail-on error, warning, note.
+    let cases = [
+        ("gpt-sfdisk", "", [0, 0, 0]),
+        ("seed-001-sdd-63", "--physical 4096+3584", [0, 0, 1]),
+        ("gpt-backup-gone", "", [0, 1, 1]),
+        ("seed-001-sdd-63", "", [1, 1, 1]),
+    ];
+    for (name, options, codes) in cases {
+        let scratch = golden(name);
+        for (fail_on, code) in ["error", "warning", "note"].into_iter().zip(codes) {
+            for form in ["", "--json", "--jsonl", "--sarif", "--prometheus"] {
+                run(scratch.path(), &format!("check --fail-on {fail_on} {form} {options} disk")).ended(code);
+            }
+        }
+        assert_eq!(run(scratch.path(), &format!("check {options} disk")).code, Some(codes[1]), "a warning fails by default");
+    }
+}
+
+#[test]
+fn strict_fails_on_what_is_not_known_and_on_nothing_else() {
+    let scratch = golden("gpt-sfdisk");
+    zeroes(scratch.path(), "blank", 1 << 20);
+    run(scratch.path(), "check blank").ended(0);
+    run(scratch.path(), "check --strict blank").ended(3);
+    run(scratch.path(), "check --strict disk").ended(0);
+    run(scratch.path(), "check --strict disk blank").ended(3);
+    // A finding counts before what is not known, an unreadable target before either.
+    run(scratch.path(), "check --strict --fail-on note blank").ended(1);
+    run(scratch.path(), "check --strict --fail-on note blank missing").refused();
+}
+
+#[test]
+fn an_unreadable_target_does_not_keep_the_others_back() {
+    let scratch = golden("gpt-sfdisk");
+    fs::create_dir(scratch.path().join("directory")).unwrap();
+    for (bad, says) in [
+        ("missing", "no such file"),
+        ("directory", "directory"),
+        ("disk#p9", "no provider #p9: there are p1, p2, p3"),
+        ("disk,missing", "open missing"),
+        ("/dev/null", "character device"),
+    ] {
+        let ran = run_with(scratch.path(), &["check", "--json", "disk#p2", bad, "disk"]);
+        assert!(ran.refused().contains(says), "{}", ran.stderr);
+        let document = ran.json();
+        assert_eq!(texts(list(&document, "targets"), "target"), ["disk#p2", "disk"]);
+        // Nor does it keep show's back.
+        let ran = run_with(scratch.path(), &["show", "disk#p2", bad, "disk"]);
+        assert!(ran.refused().contains(says), "{}", ran.stderr);
+        assert!(ran.stdout.starts_with("disk#p2\n") && ran.stdout.contains("\ndisk\n"), "{}", ran.stdout);
+    }
+    let two = run(scratch.path(), "check --json missing disk lost");
+    assert_eq!(two.stderr.lines().filter(|line| line.starts_with("trueline: open ")).count(), 2, "{}", two.stderr);
+    // With nothing to report there is no document.
+    let none = run(scratch.path(), "check --json missing");
+    none.refused();
+    assert_eq!(none.stdout, "");
+}
+
+#[test]
+fn errors_are_one_line_whatever_the_name() {
+    let scratch = scratch();
+    for name in ["a\nb", "a\x1b[31mb", "a\rb"] {
+        for command in ["check", "show", "info", "explain", "man"] {
+            let ran = run_with(scratch.path(), &[command, name]);
+            let line = ran.refused();
+            assert!(!line.contains(char::is_control), "{line:?}");
+        }
+    }
+}
+
+#[test]
+fn usage_is_answered_by_one_line_too() {
+    let scratch = scratch();
+    for (arguments, says) in [
+        ("chek", "'check'"),
+        ("check --jsn disk", "'--json'"),
+        ("check --json --sarif disk", "--sarif"),
+        ("check --fail-on fatal disk", "error, warning, note"),
+        ("check --color purple disk", "auto, always, never"),
+        ("show", "<TARGETS>..."),
+        ("info", "<TARGET>"),
+        ("info a b", "'b'"),
+        ("man", "<DIR>"),
+        ("completions tcsh", "bash"),
+        ("--bogus check", "'--bogus'"),
+    ] {
+        let ran = run(scratch.path(), arguments);
+        let line = ran.refused();
+        assert!(line.contains(says) && line.contains("--help"), "{line}");
+        assert_eq!(ran.stdout, "");
+    }
+}
+
+#[test]
+fn a_reader_that_has_gone_is_not_worth_a_word() {
+    let scratch = golden("seed-001-sdd-63");
+    for arguments in [
+        "check disk",
+        "check --json disk",
+        "check --sarif disk",
+        "check --prometheus disk",
+        "show --picture disk",
+        "info disk",
+        "explain",
+        "explain TL0001",
+        "demo --html demo.html",
+        "completions bash",
+        "--help",
+        "check --help",
+        "--version",
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ran = program(scratch.path()).args(arguments.split(' ')).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        assert_eq!((ran.status.code(), String::from_utf8_lossy(&ran.stderr).as_ref()), (Some(0), ""), "{arguments}");
+    }
+    // Nor is stderr's.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ran = program(scratch.path()).args(["check", "missing", "lost"]).stderr(writer).stdout(Stdio::piped()).output().unwrap();
+    assert_eq!(ran.status.code(), Some(2));
+}
+
+#[test]
+fn a_full_disk_is_said() {
+    let scratch = golden("seed-001-sdd-63");
+    for arguments in ["check disk", "check --json disk", "show disk", "info disk", "explain", "completions bash", "demo"] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut child = program(scratch.path()).args(arguments.split(' ')).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(2), "{arguments}");
+        assert!(said.starts_with("trueline: write the output: ") && said.lines().count() == 1, "{arguments}: {said}");
+    }
+    for arguments in
+        ["check --html nowhere/page.html disk", "show --svg nowhere/disk.svg disk", "man nowhere", "demo --html nowhere/demo.html"]
+    {
+        let ran = run(scratch.path(), arguments);
+        assert!(ran.refused().contains("nowhere"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_disk_that_cannot_be_read_is_not_aligned() {
+    // It ends before the table it begins with says.
+    let scratch = golden("gpt-sfdisk");
+    let mut short = Vec::new();
+    File::open(scratch.path().join("disk")).unwrap().take(700).read_to_end(&mut short).unwrap();
+    File::create(scratch.path().join("short")).unwrap().write_all(&short).unwrap();
+    File::create(scratch.path().join("empty")).unwrap();
+    for name in ["short", "empty"] {
+        let ran = run(scratch.path(), &format!("check --json --strict {name}"));
+        assert_eq!(ran.json()["verdict"], "unknown", "{}", ran.stdout);
+        assert!(ran.code == Some(1) || ran.code == Some(3), "{}", ran.stdout);
+    }
+}
