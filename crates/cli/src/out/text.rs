@@ -79,8 +79,9 @@ fn write_many(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Res
         .map(|[id, findings, targets, title]| vec![Cell::left(id), Cell::right(findings), Cell::right(targets), Cell::left(title)])
         .collect();
     if !broken.is_empty() {
-        columns::write(&rows, &[], style.width, out)?;
-        writeln!(out, "One target by itself shows what stands on it and what to do; `trueline explain RULE` says what a rule means.")?;
+        columns::write(&rows, &[2], style.width, out)?;
+        let more = "Checked by itself a target shows what stands on it and what to do; `trueline explain RULE` says what a rule means.";
+        columns::wrap("", 0, more, 0, style.width, out)?;
     }
     write_total(report, out)
 }
@@ -199,13 +200,18 @@ fn write_each(group: &Group<'_>, out: &mut dyn io::Write, style: Style) -> io::R
     let name = |f: &Finding| words::name(&f.provider);
     let place = |f: &Finding| group.place(f);
     let widest = |what: &dyn Fn(&Finding) -> String| these.iter().map(|f| what(f).chars().count()).max().unwrap_or(0);
+    let fix = |f: &Finding| escape::plain(&f.fix.join("; "));
     let (wide, far) = (widest(&name), widest(&place));
+    // Where one line has no room for all, the fix goes below.
+    let below = style.width.is_some_and(|width| 2 + wide + 2 + far + 7 + widest(&fix) > width);
     for f in these {
-        let head = format!("  {:wide$}  {:far$}  fix: ", name(f), place(f));
-        let shown = head.chars().count();
-        // Where the place leaves no room beside it, the fix goes below.
-        let indent = if style.width.is_some_and(|width| shown + 30 > width) { 9 } else { shown };
-        columns::wrap(&head, shown, &escape::plain(&f.fix.join("; ")), indent, style.width, out)?;
+        let (name, place) = (name(f), place(f));
+        if below {
+            writeln!(out, "  {name:wide$}  {place}")?;
+            columns::wrap("    fix: ", 9, &fix(f), 9, style.width, out)?;
+        } else {
+            writeln!(out, "  {name:wide$}  {place:far$}  fix: {}", fix(f))?;
+        }
     }
     if !others.is_empty() {
         let names = group::runs(others.iter().map(|f| name(f)));
