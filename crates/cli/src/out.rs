@@ -9,7 +9,7 @@
 //! | `html.rs`, `markdown.rs` | one self-contained page |
 //! | `json.rs`, `sarif.rs`, `prometheus.rs` | for programs |
 //!
-//! The others are what these share: `stack.rs` puts providers in order, `scale.rs` puts bytes on a line, `columns.rs`
+//! The others are what these share: `group.rs` says once what was found many times, `stack.rs` puts providers in order, `scale.rs` puts bytes on a line, `columns.rs`
 //! aligns cells, `words.rs`, `size.rs` and `escape.rs` say and spell things.
 //!
 //! But for [`Style::of_stdout`], nothing here reads anything but the report: the same report gives the same bytes. Text is written with colour, which the
@@ -17,6 +17,7 @@
 
 pub(crate) mod columns;
 pub(crate) mod escape;
+pub(crate) mod group;
 pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod markdown;

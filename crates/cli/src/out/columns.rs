@@ -78,7 +78,7 @@ pub(crate) fn write(rows: &[Vec<Cell>], spare: &[usize], width: Option<usize>, o
 pub(crate) fn wrap(head: &str, shown: usize, text: &str, indent: usize, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
     write!(out, "{head}")?;
     let mut at = shown;
-    for (nth, word) in text.split(' ').enumerate() {
+    for (nth, word) in words(text).into_iter().enumerate() {
         let length = word.chars().count();
         if nth > 0 && width.is_some_and(|width| at + 1 + length > width) {
             write!(out, "\n{}{word}", " ".repeat(indent))?;
@@ -90,4 +90,34 @@ pub(crate) fn wrap(head: &str, shown: usize, text: &str, indent: usize, width: O
         }
     }
     writeln!(out)
+}
+
+/// What may not be broken: words, and a number with what it counts: `byte 32256`, `(LBA 63)`, `4.0 x`.
+fn words(text: &str) -> Vec<&str> {
+    let mut words: Vec<&str> = Vec::new();
+    let mut from = 0;
+    for (at, _) in text.match_indices(' ') {
+        let (word, next) = (&text[from..at], &text[at + 1..]);
+        let bound = matches!(word, "byte" | "(LBA") || next.strip_prefix('x').is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+        if !bound {
+            words.push(word);
+            from = at + 1;
+        }
+    }
+    words.push(&text[from..]);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::out::samples;
+
+    #[test]
+    fn numbers_stay_with_what_they_count() {
+        let text = "starts at byte 32256 (LBA 63), costing 4.0 x the time";
+        let at = |width| samples::text(|out| wrap("fix: ", 5, text, 2, width, out));
+        assert_eq!(at(Some(20)), "fix: starts at\n  byte 32256\n  (LBA 63), costing\n  4.0 x the time\n");
+        assert_eq!(at(None), format!("fix: {text}\n"));
+    }
 }

@@ -51,8 +51,9 @@ fn signed(mut p: Provider, sign: &str, kind: &str, block: u64, verdict: Verdict)
 }
 
 fn finding(rule: &'static str, severity: &'static str, provider: &str, offset: u64, unit: u64, remainder: u64) -> Finding {
-    let message = format!("starts {remainder} bytes past a {unit}-byte boundary: byte {offset} (LBA {})", offset / SECTOR);
-    let fix = vec![format!("move it: trueline move TARGET#{provider} --align")];
+    let message = format!("starts at byte {offset} (LBA {}), {remainder} bytes past a {unit}-byte physical unit", offset / SECTOR);
+    let better = At::new(unit, 0).unwrap().next(offset).unwrap();
+    let fix = vec![format!("start it at byte {better} (LBA {}) of the disk", better / SECTOR)];
     let provider = provider.into();
     Finding { rule, severity, provider, offset, unit, remainder, straddle: 0.0, rmw_factor: 1.0, message, fix }
 }

@@ -1,34 +1,89 @@
 //! `check`'s text: per target a tree of providers, what was found, and a line that sums it up.
 //!
-//! Of many targets, the ones with nothing to complain of have only that line.
+//! Of several targets, the ones with nothing to complain of have only that line; of many, none has a tree.
 
 use super::columns::{self, Cell};
+use super::group::{self, Group};
 use super::stack::Stack;
 use super::{Style, escape, size, words};
 use crate::report::{Finding, Provider, Report, Target, Verdict};
 use anstyle::{AnsiColor, Style as Colour};
+use std::collections::BTreeMap;
 use std::io;
+use trueline_geom::finding::rule;
+
+/// From this many targets on, what was found is a line each, without trees.
+const MANY: usize = 24;
+
+/// So many findings of one kind have lines of their own; the rest are named.
+const LISTED: usize = 8;
 
 /// Writes the report for people.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
-    let several = report.targets.len() > 1;
+    match &report.targets[..] {
+        [target] => write_full(target, out, style),
+        targets if targets.len() < MANY => write_several(report, out, style),
+        _ => write_many(report, out, style),
+    }
+}
+
+fn write_full(target: &Target, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    write_target(target, out, style)?;
+    write_summary(target, false, out, style)
+}
+
+fn write_several(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let mut spaced = true;
     for (nth, target) in report.targets.iter().enumerate() {
-        let full = !several || target.verdict != Verdict::Aligned || target.findings.iter().any(|f| f.severity != "note");
-        if full {
-            if nth > 0 && spaced {
-                writeln!(out)?;
-            }
-            write_target(target, out, style)?;
+        let full = target.verdict != Verdict::Aligned || target.findings.iter().any(|f| f.severity != "note");
+        if full && nth > 0 && spaced {
+            writeln!(out)?;
         }
-        write_summary(target, out, style)?;
+        if full {
+            write_full(target, out, style)?;
+        } else {
+            write_summary(target, true, out, style)?;
+        }
         spaced = true;
-        if full && several && nth + 1 < report.targets.len() {
+        if full && nth + 1 < report.targets.len() {
             writeln!(out)?;
             spaced = false;
         }
     }
-    if several { write_total(report, out) } else { Ok(()) }
+    write_total(report, out)
+}
+
+/// A line for every target and one for every kind of error and warning; then how often each rule was broken.
+fn write_many(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    for target in &report.targets {
+        write_summary(target, true, out, style)?;
+        for group in group::groups(&target.findings).iter().filter(|g| g.first().severity != "note") {
+            write!(out, "    ")?;
+            write_head(group, 4, out, style)?;
+        }
+    }
+    let mut broken: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for target in &report.targets {
+        let mut here: Vec<&str> = target.findings.iter().map(|f| f.rule).collect();
+        here.iter().for_each(|id| broken.entry(*id).or_default().0 += 1);
+        here.sort_unstable();
+        here.dedup();
+        here.iter().for_each(|id| broken.entry(*id).or_default().1 += 1);
+    }
+    writeln!(out)?;
+    let rows: Vec<Vec<Cell>> = std::iter::once(["RULE", "FINDINGS", "TARGETS", ""].map(str::to_owned))
+        .chain(broken.iter().map(|(&id, (findings, targets))| {
+            let title = rule(id).map_or("", |r| r.title);
+            [id.to_owned(), findings.to_string(), targets.to_string(), title.to_owned()]
+        }))
+        .map(|[id, findings, targets, title]| vec![Cell::left(id), Cell::right(findings), Cell::right(targets), Cell::left(title)])
+        .collect();
+    if !broken.is_empty() {
+        columns::write(&rows, &[2], style.width, out)?;
+        let more = "Checked by itself a target shows what stands on it and what to do; `trueline explain RULE` says what a rule means.";
+        columns::wrap("", 0, more, 0, style.width, out)?;
+    }
+    write_total(report, out)
 }
 
 /// The colour of a verdict.
@@ -83,8 +138,8 @@ fn write_target(target: &Target, out: &mut dyn io::Write, style: Style) -> io::R
     if !target.findings.is_empty() {
         writeln!(out)?;
     }
-    for finding in &target.findings {
-        write_finding(finding, out, style)?;
+    for group in group::groups(&target.findings) {
+        write_group(&group, out, style)?;
     }
     Ok(())
 }
@@ -107,32 +162,77 @@ fn row(branch: &str, target: &Target, p: &Provider, style: Style) -> Vec<Cell> {
     ]
 }
 
-fn write_finding(f: &Finding, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+/// What was found and where: the first line of a finding, or of several of one kind.
+fn write_head(group: &Group<'_>, indent: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    let f = group.first();
     let colour = match f.severity {
         "error" => AnsiColor::Red.on_default().bold(),
         "warning" => AnsiColor::Yellow.on_default().bold(),
         _ => Colour::new().bold(),
     };
-    let head = format!("{} {} {}: ", f.severity, f.rule, words::name(&f.provider));
-    let shown = head.chars().count();
+    let whom = if group.several() { format!("on {}", words::count(group.findings.len(), "provider")) } else { words::name(&f.provider) };
+    let head = format!("{} {} {whom}: ", f.severity, f.rule);
+    let shown = indent + head.chars().count();
     let head = head.replacen(f.severity, &format!("{colour}{}{colour:#}", f.severity), 1);
-    columns::wrap(&head, shown, &escape::plain(&f.message), 7, style.width, out)?;
-    if let Some(cost) = words::cost(f) {
+    columns::wrap(&head, shown, &escape::plain(&group.says), indent + 7, style.width, out)
+}
+
+fn write_group(group: &Group<'_>, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    write_head(group, 0, out, style)?;
+    if let Some(cost) = words::cost(group.first()) {
         columns::wrap("  costs: ", 9, &cost, 9, style.width, out)?;
     }
-    for fix in &f.fix {
+    let shared = if group.several() { group.shared_fix() } else { Some(&group.first().fix[..]) };
+    if group.several() && shared.is_some() {
+        columns::wrap("  on: ", 6, &group.names(), 6, style.width, out)?;
+    }
+    for fix in shared.unwrap_or_default() {
         columns::wrap("  fix: ", 7, &escape::plain(fix), 7, style.width, out)?;
+    }
+    if shared.is_none() { write_each(group, out, style) } else { Ok(()) }
+}
+
+/// Where each of several findings is, and what to do about it.
+fn write_each(group: &Group<'_>, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    // One over the limit takes no more room than the line that would stand for it.
+    let listed = if group.findings.len() <= LISTED + 1 { group.findings.len() } else { LISTED };
+    let (these, others) = group.findings.split_at(listed);
+    let name = |f: &Finding| words::name(&f.provider);
+    let place = |f: &Finding| group.place(f);
+    let widest = |what: &dyn Fn(&Finding) -> String| these.iter().map(|f| what(f).chars().count()).max().unwrap_or(0);
+    let fix = |f: &Finding| escape::plain(&f.fix.join("; "));
+    let (wide, far) = (widest(&name), widest(&place));
+    // Where one line has no room for all, the fix goes below.
+    let below = style.width.is_some_and(|width| 2 + wide + 2 + far + 7 + widest(&fix) > width);
+    for f in these {
+        let (name, place) = (name(f), place(f));
+        if below {
+            writeln!(out, "  {name:wide$}  {place}")?;
+            columns::wrap("    fix: ", 9, &fix(f), 9, style.width, out)?;
+        } else {
+            writeln!(out, "  {name:wide$}  {place:far$}  fix: {}", fix(f))?;
+        }
+    }
+    if !others.is_empty() {
+        let names = group::runs(others.iter().map(|f| name(f)));
+        let rest = format!("and {} more, whose fixes --json has: {names}", others.len());
+        columns::wrap("  ", 2, &rest, 2, style.width, out)?;
     }
     Ok(())
 }
 
-fn write_summary(target: &Target, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+/// `padded`: so that the names of several targets stand under one another.
+fn write_summary(target: &Target, padded: bool, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let colour = colour(target.verdict);
     let (mark, verdict) = (words::mark(target.verdict, style), words::verdict(target.verdict));
     let found = words::severities(&target.findings);
     let found = if found.is_empty() { String::new() } else { format!("; {found}") };
+    let worst = words::dearest(target).map_or(String::new(), |times| format!("; up to {times} the device operations"));
+    let pad = if padded { words::verdict(Verdict::Misaligned).len() - verdict.len() } else { 0 };
     let name = escape::plain(&target.target);
-    writeln!(out, "{colour}{mark} {verdict}{colour:#}  {name}: {}{found}", words::verdicts(target))
+    let head = format!("{colour}{mark} {verdict}{colour:#}{:pad$}  {name}: ", "");
+    let shown = 2 + verdict.len() + pad + 2 + name.chars().count() + 2;
+    columns::wrap(&head, shown, &format!("{}{found}{worst}", words::verdicts(target)), 4, style.width, out)
 }
 
 fn write_total(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {

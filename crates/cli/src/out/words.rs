@@ -69,14 +69,25 @@ pub(crate) fn cost(f: &Finding) -> Option<String> {
         s if s > 0.0 => Some(format!("{} of the I/Os in its own blocks cross a boundary", percent(s))),
         _ => None,
     };
-    let operations = (f.rmw_factor > 1.0).then(|| {
-        let factor = format!("{:.2}", f.rmw_factor);
-        format!("{} x the device operations", factor.strip_suffix('0').unwrap_or(&factor))
-    });
+    let operations = times(f).map(|times| format!("{times} the device operations"));
     match (crossing, operations) {
         (Some(a), Some(b)) => Some(format!("{a}; {b}")),
         (a, b) => a.or(b),
     }
+}
+
+/// How many times the device operations it costs, `1.75 x`, if more than once.
+pub(crate) fn times(f: &Finding) -> Option<String> {
+    (f.rmw_factor > 1.0).then(|| {
+        let factor = format!("{:.2}", f.rmw_factor);
+        format!("{} x", factor.strip_suffix('0').unwrap_or(&factor))
+    })
+}
+
+/// The error or warning that costs the most, as [`times`] has it.
+pub(crate) fn dearest(target: &Target) -> Option<String> {
+    let counted = target.findings.iter().filter(|f| f.severity != "note");
+    counted.max_by(|a, b| a.rmw_factor.total_cmp(&b.rmw_factor)).and_then(times)
 }
 
 fn percent(share: f64) -> String {
