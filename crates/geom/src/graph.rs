@@ -6,7 +6,7 @@ use crate::class::{CLASSES, Class, Geom, Member, Taste};
 use crate::finding::{self, Finding, Severity};
 use crate::probe::{Blind, Budget, Limits, Probe};
 use crate::route::Route;
-use crate::sign::{FORMATS, Sign};
+use crate::sign::{FORMATS, Inside, Sign};
 use crate::slices::{Kind, Slices};
 use crate::store::Store;
 use crate::topology::Topology;
@@ -280,7 +280,9 @@ impl Graph {
         if !provider.is_set && provider.parents.first().is_some_and(|&parent| same(&self.providers[parent])) {
             tables.clear();
         }
-        let plain = signs.iter().any(|s| s.data.is_some_and(|d| d.plain));
+        findings.extend(empty_table(&mut tables, &signs));
+        // Under a table that is in use a format is what was there before: its data area is no more.
+        let plain = tables.is_empty() && signs.iter().any(|s| s.data.is_some_and(|d| d.plain));
         findings.extend(probe.blind().map(blind_finding));
         if tables.len() > 1 {
             let names: Vec<&str> = tables.iter().map(|(name, _)| *name).collect();
@@ -306,11 +308,10 @@ impl Graph {
                 .members
                 .push((id, m));
         }
-        if let Some((class, geom)) = table.filter(|_| !deep) {
-            self.add_slices(id, class, &geom);
-        }
-        if !deep {
-            self.add_data(id);
+        match table {
+            _ if deep => {}
+            Some((class, geom)) => self.add_slices(id, class, &geom),
+            None => self.add_data(id),
         }
     }
 
@@ -466,6 +467,16 @@ impl Graph {
             self.providers[id].signs.retain(|s| !inner.contains(&(s.kind, s.magic)));
         }
     }
+}
+
+/// Passes over a table without partitions where something else is recognised, and says so.
+fn empty_table(tables: &mut Vec<(&'static str, Arc<dyn Geom>)>, signs: &[Sign]) -> Option<Finding> {
+    let sign = signs.iter().find(|s| s.inside != Inside::ReadOnly)?;
+    let at = tables.iter().position(|(_, geom)| geom.table().is_some_and(|t| t.entries.is_empty()))?;
+    let (scheme, _) = tables.remove(at);
+    let message = format!("an empty {scheme} table stands here as well as {}: it is passed over", sign.kind);
+    let finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
+    Some(finding.fix("wipe the one that is not in use: wipefs lists both, wipefs --offset --backup removes one"))
 }
 
 fn blind_finding(blind: Blind) -> Finding {
