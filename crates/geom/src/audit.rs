@@ -131,14 +131,14 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
             // A disk is not anybody's to move.
             let movable = missed.first().filter(|_| !p.parents.is_empty());
             found.extend(movable.map(|(fact, _)| carrier(p, role, fact)));
-            verdict = verdict.max(inside::judge(p, role, read_only(graph, id), found));
+            verdict = verdict.max(inside::judge(graph, id, role, found));
         }
         Role::Blank => {
             found.extend(missed.first().map(|(fact, _)| blank(p, fact)));
             if p.topology.clashes.iter().any(|c| c.why.costs()) {
                 verdict = Verdict::Misaligned;
             }
-            verdict = verdict.max(inside::judge(p, role, read_only(graph, id), found));
+            verdict = verdict.max(inside::judge(graph, id, role, found));
         }
         Role::Data => {
             if let Some((fact, _)) = missed.first() {
@@ -150,7 +150,7 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
             if p.topology.clashes.iter().any(|c| c.why.costs()) {
                 verdict = Verdict::Misaligned;
             }
-            verdict = verdict.max(inside::judge(p, role, read_only(graph, id), found));
+            verdict = verdict.max(inside::judge(graph, id, role, found));
         }
     }
     if missed.is_empty() {

@@ -1,18 +1,24 @@
 //! Rules about what was recognised on a provider: its blocks, its stripes, its size, its rivals.
 
-use super::{PAGE, Role, Verdict, hides, on, place, severity};
+use super::{PAGE, Role, Verdict, hides, on, place, read_only, severity};
 use crate::finding::{self, Finding, Severity};
-use crate::graph::Provider;
+use crate::graph::{Graph, Id, Provider};
 use crate::sign::{Inside, Sign};
 use crate::topology::{Fact, Trust, Why, small_piece_cost};
 
 /// The verdict that what was recognised on a provider calls for, beyond where it starts.
-pub(super) fn judge(p: &Provider, role: Role, read_only: bool, found: &mut Vec<Finding>) -> Verdict {
+pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict {
+    let (p, read_only) = (&graph.providers[id], read_only(graph, id));
     let mut verdict = Verdict::Aligned;
     // Under a table that is in use a format is what was there before.
     let in_use = p.signs.iter().filter(|s| p.table.is_none() || s.inside == Inside::ReadOnly);
     for sign in in_use {
-        found.extend(sizes(p, sign));
+        if let Some(outer) = outgrown(graph, p, sign) {
+            verdict = verdict.max(Verdict::Unknown);
+            found.push(one_is_stale(outer, p, sign));
+        } else {
+            found.extend(sizes(p, sign));
+        }
         found.extend(small(p, sign).filter(|_| !read_only).inspect(|f| {
             if f.severity == Severity::Error {
                 verdict = verdict.max(Verdict::Misaligned);
@@ -51,7 +57,6 @@ pub(super) fn signatures(p: &Provider, found: &mut Vec<Finding>) {
     let signs = rivals(p);
     let at = |s: &Sign| format!("{} (magic at byte {})", s.kind, s.magic);
     let names: Vec<String> = signs.iter().map(|s| at(s)).collect();
-    let wipe = |s: &Sign| format!("if {} is the stale one: wipefs --offset {} --backup", s.kind, s.magic);
     if let Some((scheme, _)) = &p.table {
         // An ISO image that boots from USB sticks has a table by design.
         let stale: Vec<&Sign> = p.signs.iter().filter(|s| s.inside != Inside::ReadOnly).collect();
@@ -73,8 +78,33 @@ fn rivals(p: &Provider) -> Vec<&Sign> {
     p.signs.iter().filter(|s| !(bridge && s.kind == "iso9660")).collect()
 }
 
+/// What the data area `p` lies on, if the format in it fills all of that: as if the format around it were not there.
+fn outgrown<'a>(graph: &'a Graph, p: &Provider, sign: &Sign) -> Option<&'a Provider> {
+    let outer = &graph.providers[*p.parents.first().filter(|_| p.is_data_area())?];
+    let fills = sign.size.is_some_and(|size| p.topology.length < size && size <= outer.topology.length);
+    (fills && outer.base() == p.base()).then_some(outer)
+}
+
+fn one_is_stale(outer: &Provider, p: &Provider, sign: &Sign) -> Finding {
+    let message = format!(
+        "{} covers {} bytes, but {} leaves it only the first {}: one of the two is stale",
+        on(p, sign),
+        sign.size.unwrap_or_default(),
+        p.class,
+        p.topology.length
+    );
+    let mut finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
+    let both = outer.signs.iter().filter(|s| s.kind == p.class).chain([sign]);
+    finding.fix = both.map(wipe).collect();
+    finding
+}
+
+fn wipe(sign: &Sign) -> String {
+    format!("if {} is the stale one: wipefs --offset {} --backup", sign.kind, sign.magic)
+}
+
 /// A format larger than what it stands on, or written for a sector the device cannot address.
-pub(super) fn sizes(p: &Provider, sign: &Sign) -> Vec<Finding> {
+fn sizes(p: &Provider, sign: &Sign) -> Vec<Finding> {
     let mut found = Vec::new();
     let length = p.topology.length;
     if let Some(size) = sign.size.filter(|&size| size > length) {
