@@ -3,6 +3,8 @@
 use crate::report::{Provider, Target};
 use crate::survey::survey;
 use crate::target::Said;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use trueline_geom::finding::{self, Finding, Severity};
 use trueline_geom::graph::{Bytes, Disk, Graph, Told};
@@ -12,6 +14,9 @@ use trueline_geom::slices::{self, Slice, Slices};
 use trueline_geom::topology::round_down;
 use trueline_host::device::{Device, Kind, Signs};
 use trueline_host::{file, lsblk, nvme, sysfs};
+
+/// The most that is read of a list of devices: ten thousand of them have some thirty megabytes.
+const LISTED: u64 = 64 << 20;
 
 /// Every block device of this host: read where that is allowed, else as sysfs and udev tell.
 pub(crate) fn this_host(said: &Said) -> Result<Vec<Target>, String> {
@@ -24,7 +29,7 @@ pub(crate) fn from_files(files: &[PathBuf], said: &Said) -> Result<Vec<Target>, 
     let mut all = Vec::new();
     for path in files {
         let place = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| format!("read {place}: {e}"))?;
+        let text = read(path).map_err(|e| format!("read {place}: {e}: save what lsblk -OJb or nvme id-ns -o json prints"))?;
         if text.contains("\"blockdevices\"") {
             all.extend(targets(&lsblk::parse(&text, &place).map_err(|e| e.to_string())?, said, false)?);
         } else {
@@ -32,6 +37,13 @@ pub(crate) fn from_files(files: &[PathBuf], said: &Said) -> Result<Vec<Target>, 
         }
     }
     Ok(all)
+}
+
+/// The text of a file; an error if it is more than any host lists.
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(path)?.take(LISTED + 1).read_to_string(&mut text)?;
+    if read as u64 > LISTED { Err(io::Error::other(format!("more than {LISTED} bytes"))) } else { Ok(text) }
 }
 
 fn namespaces(text: &str, place: &str, said: &Said) -> Result<Vec<Target>, String> {
@@ -98,13 +110,13 @@ fn told(device: &Device, parts: &[&Device]) -> Told {
         Some("dos") => ("mbr", 's'),
         Some("gpt") => ("gpt", 'p'),
         Some("bsd") => ("bsd", 'p'),
-        _ => ("table", 'p'),
+        _ => ("partition", 'p'),
     };
     let entries: Vec<(Slice, Vec<Sign>)> = parts
         .iter()
         .filter_map(|part| {
             let Kind::Partition { number, start: Some(start), .. } = &part.kind else { return None };
-            let index = number.unwrap_or(0);
+            let index = number.or_else(|| number_in(&part.name, &device.name)).unwrap_or(0);
             let slice = Slice {
                 suffix: format!("{letter}{index}"),
                 index,
@@ -124,6 +136,12 @@ fn told(device: &Device, parts: &[&Device]) -> Told {
     Told { table, signs: signs(device), entries: on_entries }
 }
 
+/// A partition's number by its name, for an `lsblk` before 2.39, which has no other: `sda1`, `nvme0n1p1`.
+fn number_in(partition: &str, disk: &str) -> Option<u32> {
+    let rest = partition.strip_prefix(disk)?;
+    rest.strip_prefix('p').unwrap_or(rest).parse().ok()
+}
+
 fn sign_of(signs: &Signs) -> Option<Sign> {
     let mut sign = sign::told(signs.fstype.as_deref()?);
     sign.label.clone_from(&signs.label);
@@ -131,7 +149,7 @@ fn sign_of(signs: &Signs) -> Option<Sign> {
     Some(sign)
 }
 
-/// The type of a partition as udev or lsblk spells it: `0x83`, or a GUID.
+/// The type of a partition as udev or lsblk spells it: `0x83`, or a GUID; MBR's 0, which no partition has, if nobody told.
 fn kind_of(signs: &Signs) -> slices::Kind {
     let text = signs.parttype.as_deref().unwrap_or_default();
     match text.parse() {
@@ -175,5 +193,22 @@ fn annotate(provider: &mut Provider, device: &Device, parts: &[&Device]) {
     provider.mountpoint = here.and_then(|d| d.mountpoints.first().cloned());
     if provider.provider.is_empty() {
         provider.members.clone_from(&device.slaves);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::DiskOptions;
+
+    #[test]
+    fn partitions_an_old_lsblk_lists_are_numbered_by_their_names() {
+        let list = r#"{"blockdevices":[{"name":"nvme0n1","type":"disk","size":1073741824,"children":[
+            {"name":"nvme0n1p1","type":"part","start":2048,"size":1048576},{"name":"nvme0n1p15","type":"part","start":4096,"size":1048576}]}]}"#;
+        let devices = lsblk::parse(list, "here").unwrap();
+        let found = targets(&devices, &Said::new(&DiskOptions::default()).unwrap(), false).unwrap();
+        let named: Vec<(&str, Option<&str>)> = found[0].providers.iter().map(|p| (p.provider.as_str(), p.kind.as_deref())).collect();
+        assert_eq!(named, [("", None), ("p1", None), ("p15", None)]);
+        assert_eq!(found[0].providers[0].table.as_ref().unwrap().scheme, "partition");
     }
 }

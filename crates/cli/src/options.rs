@@ -88,7 +88,7 @@ pub(crate) struct DiskOptions {
     #[arg(long = "for", value_name = "PROFILE", help = profiles_help())]
     pub profile: Option<String>,
     /// Its logical sector in bytes
-    #[arg(long, value_name = "N", value_parser = parse_size)]
+    #[arg(long, value_name = "N", value_parser = parse_sector)]
     pub logical: Option<u64>,
     /// Its read-modify-write unit, and where the first one begins
     #[arg(long, value_name = "N[+PHASE]", value_parser = parse_grain)]
@@ -204,6 +204,13 @@ fn profiles_help() -> String {
 
 fn parse_size(text: &str) -> Result<u64, String> {
     profile::bytes(text).filter(|&n| n > 0).ok_or_else(|| "not a size: 512, 4096, 4k, 1MiB".into())
+}
+
+/// A logical sector: no kernel knows others.
+fn parse_sector(text: &str) -> Result<u64, String> {
+    let sector = parse_size(text)?;
+    let known = sector.is_power_of_two() && (512..=64 << 10).contains(&sector);
+    if known { Ok(sector) } else { Err("a sector is a power of two from 512 to 65536 bytes".into()) }
 }
 
 /// `SIZE[+PHASE]`.

@@ -4,6 +4,7 @@ use crate::report::{Finding, Grain, Provider, Range, Table, Target, Verdict};
 use trueline_geom::audit::{self, Audit, Role};
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::kinds;
+use trueline_geom::slices::Kind;
 use trueline_geom::topology::{Fact, largest_grain};
 
 /// What `check` says of one graph. `only`: the provider to keep to, with all that stands on it.
@@ -74,7 +75,8 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         signs: if p.signs.len() > 1 { p.signs.iter().map(|s| s.kind.to_string()).collect() } else { Vec::new() },
         table,
         members,
-        kind: p.kind.map(kinds::name),
+        // Of what is only told the type may not be known.
+        kind: p.kind.filter(|&kind| kind != Kind::Mbr(0)).map(kinds::name),
         label: sign.and_then(|s| s.label.clone()).or_else(|| p.label.clone()),
         uuid: sign.and_then(|s| s.uuid.clone()).or_else(|| p.uuid.clone()),
         block_size: sign.and_then(|s| s.block),

@@ -79,9 +79,23 @@ pub(crate) fn open(target: &str, said: &Said) -> Result<(Graph, Option<String>),
         None => (target, None),
     };
     let names: Vec<&str> = if Path::new(disks).exists() { vec![disks] } else { disks.split(',').collect() };
-    let several = names.len() > 1;
-    let opened: Vec<Disk> = names.iter().map(|name| open_disk(name, several, said)).collect::<Result<_, _>>()?;
+    let called = called(&names)?;
+    let opened: Vec<Disk> = names.iter().zip(called).map(|(disk, name)| open_disk(disk, name, said)).collect::<Result<_, _>>()?;
     Ok((Graph::taste(opened, Limits::default()), provider))
+}
+
+/// What the disks of one target are called: nothing if there is one, else their files' names, or all of the path where two
+/// files have the same name.
+fn called(disks: &[&str]) -> Result<Vec<String>, String> {
+    if let [_] = disks {
+        return Ok(vec![String::new()]);
+    }
+    if let Some(twice) = disks.iter().enumerate().find_map(|(i, disk)| disks[..i].contains(disk).then_some(disk)) {
+        return Err(format!("open {}: {twice} is named twice", disks.join(",")));
+    }
+    let stem = |disk: &str| Path::new(disk).file_stem().map_or(disk.into(), |n| n.to_string_lossy().into_owned());
+    let alone = |disk: &str| disks.iter().filter(|other| stem(other) == stem(disk)).count() == 1;
+    Ok(disks.iter().map(|disk| if alone(disk) { stem(disk) } else { (*disk).to_string() }).collect())
 }
 
 /// Tastes disks that are already open; the only one of a target needs no name.
@@ -91,8 +105,7 @@ pub(crate) fn taste_stores(stores: Vec<(String, Box<dyn Store>)>, said: &Said) -
     Graph::taste(disks.collect(), Limits::default())
 }
 
-fn open_disk(disk: &str, several: bool, said: &Said) -> Result<Disk, String> {
-    let name = if several { Path::new(disk).file_stem().map_or(disk.into(), |n| n.to_string_lossy().into_owned()) } else { String::new() };
+fn open_disk(disk: &str, name: String, said: &Said) -> Result<Disk, String> {
     if let Some(length) = size_after(disk, "zero:")? {
         let topology = topology(512, length, said);
         let bytes = Bytes::Geom(Arc::new(Zero { length }));
@@ -154,4 +167,18 @@ fn topology(sector: u64, length: u64, said: &Said) -> Topology {
         topology.facts.retain(|f| f.why != Why::Convention);
     }
     topology
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_of_one_target_have_names_of_their_own() {
+        let names = |disks: &[&str]| called(disks).map(|names| names.join(" "));
+        assert_eq!(names(&["a.img"]), Ok(String::new()));
+        assert_eq!(names(&["x/a.img", "x/b.img"]), Ok("a b".into()));
+        assert_eq!(names(&["x/a.img", "y/a.img", "y/b.raw"]), Ok("x/a.img y/a.img b".into()));
+        assert!(names(&["a.img", "a.img"]).unwrap_err().contains("twice"));
+    }
 }
