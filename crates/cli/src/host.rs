@@ -3,7 +3,8 @@
 use crate::report::{Provider, Target};
 use crate::survey::survey;
 use crate::target::Said;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use trueline_geom::finding::{self, Finding, Severity};
 use trueline_geom::graph::{Bytes, Disk, Graph, Told};
@@ -13,6 +14,9 @@ use trueline_geom::slices::{self, Slice, Slices};
 use trueline_geom::topology::round_down;
 use trueline_host::device::{Device, Kind, Signs};
 use trueline_host::{file, lsblk, nvme, sysfs};
+
+/// The most that is read of a list of devices: ten thousand of them have some thirty megabytes.
+const LISTED: u64 = 64 << 20;
 
 /// Every block device of this host: read where that is allowed, else as sysfs and udev tell.
 pub(crate) fn this_host(said: &Said) -> Result<Vec<Target>, String> {
@@ -41,15 +45,18 @@ fn from_file(path: &Path, said: &Said) -> Result<Vec<Target>, String> {
     }
 }
 
-/// What to call a file in a message, and its text; `-` is standard input.
+/// What to call a file in a message, and its text; `-` is standard input. An error if it is more than any host lists.
 fn read(path: &Path) -> Result<(String, String), String> {
-    let (place, text) = if path == Path::new("-") {
-        ("stdin".to_string(), io::read_to_string(io::stdin()))
+    let stdin = path == Path::new("-");
+    let place = if stdin { "stdin".to_string() } else { path.display().to_string() };
+    let mut text = String::new();
+    let read = if stdin {
+        io::stdin().take(LISTED + 1).read_to_string(&mut text)
     } else {
-        (path.display().to_string(), std::fs::read_to_string(path))
+        File::open(path).and_then(|file| file.take(LISTED + 1).read_to_string(&mut text))
     };
-    let text = text.map_err(|e| format!("read {place}: {e}"))?;
-    Ok((place, text))
+    let read = read.map_err(|e| format!("read {place}: {e}: save what lsblk -OJb or nvme id-ns -o json prints"))?;
+    if read as u64 > LISTED { Err(format!("read {place}: more than {LISTED} bytes: no host lists as much")) } else { Ok((place, text)) }
 }
 
 /// Lets `said` say what a drive says of itself in a file of `nvme id-ns -o json`, for images that are for that drive.
@@ -125,7 +132,7 @@ fn told(device: &Device, parts: &[&Device], all: &[Device]) -> Told {
         Some("gpt") => ("gpt", 'p'),
         Some("bsd") => ("bsd", 'p'),
         None if extended => ("mbr", 's'),
-        _ => ("unknown", 'p'),
+        _ => ("partition", 'p'),
     };
     let entries: Vec<(Slice, Vec<Sign>)> = parts
         .iter()
@@ -188,7 +195,7 @@ fn sign_of(device: &Device, all: &[Device]) -> Option<Sign> {
     Some(sign)
 }
 
-/// The type of a partition as udev or lsblk spells it: `0x83`, or a GUID.
+/// The type of a partition as udev or lsblk spells it: `0x83`, or a GUID; MBR's 0, which no partition has, if nobody told.
 fn kind_of(signs: &Signs) -> slices::Kind {
     let text = signs.parttype.as_deref().unwrap_or_default();
     match text.parse() {
@@ -237,5 +244,22 @@ fn annotate(provider: &mut Provider, device: &Device, parts: &[&Device]) {
             Kind::Dm { .. } => "dm",
             _ => provider.class,
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::DiskOptions;
+
+    #[test]
+    fn partitions_an_old_lsblk_lists_are_numbered_by_their_names() {
+        let list = r#"{"blockdevices":[{"name":"nvme0n1","type":"disk","size":1073741824,"children":[
+            {"name":"nvme0n1p1","type":"part","start":2048,"size":1048576},{"name":"nvme0n1p15","type":"part","start":4096,"size":1048576}]}]}"#;
+        let devices = lsblk::parse(list, "here").unwrap();
+        let found = targets(&devices, &Said::new(&DiskOptions::default()).unwrap(), false).unwrap();
+        let named: Vec<(&str, Option<&str>)> = found[0].providers.iter().map(|p| (p.provider.as_str(), p.kind.as_deref())).collect();
+        assert_eq!(named, [("", None), ("p1", None), ("p15", None)]);
+        assert_eq!(found[0].providers[0].table.as_ref().unwrap().scheme, "partition");
     }
 }

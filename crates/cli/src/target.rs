@@ -65,6 +65,9 @@ pub(crate) fn open(target: &str, said: &Said) -> Result<(Graph, Option<String>),
     if disks.contains(&"") {
         return Err(format!("open '{target}': the name of a disk is missing: write DISK[,DISK...][#PROVIDER]"));
     }
+    if let Some(twice) = disks.iter().enumerate().find_map(|(i, disk)| (disks[..i].contains(disk) && !is_made_up(disk)).then_some(disk)) {
+        return Err(format!("open {}: {twice} is named twice", disks.join(",")));
+    }
     let opened: Vec<Disk> = disks.iter().zip(names(&disks)).map(|(disk, name)| open_disk(disk, name, said)).collect::<Result<_, _>>()?;
     Ok((Graph::taste(opened, Limits::default()), provider))
 }
@@ -102,7 +105,12 @@ fn disks(text: &str) -> Vec<&str> {
 }
 
 fn is_there(disk: &str) -> bool {
-    Path::new(disk).exists() || MADE_UP.iter().any(|kind| disk.strip_prefix(kind).is_some_and(|size| profile::bytes(size).is_some()))
+    Path::new(disk).exists() || is_made_up(disk)
+}
+
+/// Whether it is memory or zeroes, of which there are as many as wanted.
+fn is_made_up(disk: &str) -> bool {
+    MADE_UP.iter().any(|kind| disk.strip_prefix(kind).is_some_and(|size| profile::bytes(size).is_some()))
 }
 
 /// What the disks of a target are called: nothing if there is one, else by their files as far as that tells them apart.

@@ -79,7 +79,10 @@ pub fn audit(graph: &Graph) -> Audit {
     for (id, provider) in graph.providers.iter().enumerate() {
         findings.extend(provider.findings.iter().map(|f| (id, f.clone())));
         let mut found = Vec::new();
-        verdicts.push(judge(graph, id, roles[id], &mut found));
+        let own = judge(graph, id, roles[id], &mut found);
+        // A format whose blocks are too small writes them in its data area.
+        let outer = provider.parents.first().filter(|_| provider.is_data_area()).map(|&parent| verdicts[parent]);
+        verdicts.push(own.max(outer.filter(|&v| v == Verdict::Misaligned).unwrap_or(own)));
         found.extend(clashes(graph, id));
         findings.extend(found.into_iter().map(|f| (id, f)));
     }
@@ -127,10 +130,17 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
         Role::Carrier | Role::Idle => {
             // A disk is not anybody's to move.
             let movable = missed.first().filter(|_| !p.parents.is_empty());
-            found.extend(movable.map(|(fact, _)| carrier(graph, id, role, fact)));
-            verdict = verdict.max(inside::judge(p, role, read_only(graph, id), found));
+            found.extend(movable.map(|(fact, _)| carrier(p, role, fact)));
+            verdict = verdict.max(inside::judge(graph, id, role, found));
         }
-        Role::Blank | Role::Data => {
+        Role::Blank => {
+            found.extend(missed.first().map(|(fact, _)| blank(p, fact)));
+            if p.topology.clashes.iter().any(|c| c.why.costs()) {
+                verdict = Verdict::Misaligned;
+            }
+            verdict = verdict.max(inside::judge(graph, id, role, found));
+        }
+        Role::Data => {
             if let Some((fact, _)) = missed.first() {
                 // What is never written costs nothing on a unit that only writes must fill.
                 let harmless = fact.why.is_rmw() && read_only(graph, id);
@@ -140,11 +150,11 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
             if p.topology.clashes.iter().any(|c| c.why.costs()) {
                 verdict = Verdict::Misaligned;
             }
-            verdict = verdict.max(inside::judge(p, role, read_only(graph, id), found));
+            verdict = verdict.max(inside::judge(graph, id, role, found));
         }
     }
     if missed.is_empty() {
-        found.extend(off_end(p));
+        found.extend(off_end(graph, p));
         found.extend(off_hint(p).filter(|_| role == Role::Data && !read_only(graph, id)));
     }
     verdict
@@ -213,7 +223,10 @@ fn off_start(graph: &Graph, id: Id, missed: &[(Fact, Option<Cost>)], harmless: b
     }
     let (severity, cost) = if harmless { (Severity::Note, None) } else { (severity(cost), cost) };
     let mut finding = Finding::new(rule, severity, 0, message).against_fact(&fact, cost);
-    finding.fix = if data_area { inside::data_fixes(p, &fact) } else { start_fixes(graph, id) };
+    finding.fix = match p.parents.first() {
+        Some(&parent) if data_area => inside::data_fixes(p, &graph.providers[parent]),
+        _ => start_fixes(graph, id),
+    };
     finding
 }
 
@@ -238,16 +251,18 @@ fn subject(p: &Provider) -> String {
 fn start_fixes(graph: &Graph, id: Id) -> Vec<String> {
     let (p, root) = (&graph.providers[id], &graph.providers[graph.root(id)]);
     let Some(&parent) = p.parents.first() else {
-        let advice = "the device itself begins off its own boundary: partitions on it can begin on one";
-        return if p.table.is_some() { Vec::new() } else { vec![advice.into()] };
+        return vec!["the device itself begins off its own boundary: partitions on it can begin on one".into()];
     };
     let parent = &graph.providers[parent];
-    let in_root = |base: u64| base.saturating_sub(root.base());
+    let own = p.base();
     let usable = parent.slices().map_or(0..parent.topology.length, |t| t.usable.clone());
-    let allowed = |x: &u64| x.checked_sub(in_root(parent.base())).is_some_and(|x| usable.contains(&x));
-    let (below, above) = root.topology.nearest(in_root(p.base()));
-    let places: Vec<String> =
-        [below, above].into_iter().flatten().filter(allowed).map(|x| place(root.base() + x, root.topology.sector)).collect();
+    let allowed = |&x: &u64| {
+        let free = !neighbours(parent, own).any(|(from, to)| from <= x.max(own) && x.min(own) < to);
+        free && x.checked_sub(parent.base()).is_some_and(|x| usable.contains(&x))
+    };
+    let (below, above) = root.topology.nearest(own.saturating_sub(root.base()));
+    let places = [below, above].into_iter().flatten().map(|x| root.base() + x).filter(allowed);
+    let places: Vec<String> = places.map(|x| place(x, root.topology.sector)).collect();
     let on = if root.is_set { root.name.as_str() } else { "the disk" };
     vec![if places.is_empty() {
         format!("no start near it satisfies every boundary beneath {on}")
@@ -256,31 +271,58 @@ fn start_fixes(graph: &Graph, id: Id) -> Vec<String> {
     }]
 }
 
+/// The first byte, and the one after the last, of what else the table on `parent` has, but for the slice at `own`; in the
+/// coordinates of its disk or set.
+fn neighbours(parent: &Provider, own: u64) -> impl Iterator<Item = (u64, u64)> {
+    let entries = parent.slices().map(|t| t.entries.as_slice()).unwrap_or_default();
+    let ranges = entries.iter().filter(|s| !s.kind.is_extended()).map(|s| {
+        let start = parent.base().saturating_add(s.start);
+        (start, start.saturating_add(s.length))
+    });
+    ranges.filter(move |&(start, _)| start != own)
+}
+
 /// A note on a start off the grain from which nothing does I/O.
-fn carrier(graph: &Graph, id: Id, role: Role, fact: &Fact) -> Finding {
-    let p = &graph.providers[id];
+fn carrier(p: &Provider, role: Role, fact: &Fact) -> Finding {
     let why = match role {
         Role::Idle => "it holds boot code, which nothing writes while the system runs",
         _ if p.table.is_some() || p.is_extended() => "it only carries a table; what counts is where the partitions in it start",
         _ => "what counts is where its data begin",
     };
+    // What it carries moves with it, and may be where it should be.
+    let fix = if role == Role::Idle { "nothing to do" } else { "nothing to do here: what it carries is judged by itself" };
     let message =
         format!("starts at {}, {} bytes past a {}: {why}", place(p.base(), p.topology.sector), fact.grain.remainder(0), name_of(fact));
-    let mut finding = Finding::new(&finding::CARRIER, Severity::Note, 0, message).against_fact(fact, None);
-    finding.fix = start_fixes(graph, id);
-    finding
+    Finding::new(&finding::CARRIER, Severity::Note, 0, message).against_fact(fact, None).fix(fix)
 }
 
-/// A note on a slice that shares its last physical unit with whatever comes after.
-fn off_end(p: &Provider) -> Option<Finding> {
+/// A note on a disk or set off its own boundary on which there is nothing yet.
+fn blank(p: &Provider, fact: &Fact) -> Finding {
+    let message =
+        format!("its byte 0 is {} bytes past a {}: what uses it whole would be off the boundary", fact.grain.remainder(0), name_of(fact));
+    let finding = Finding::new(&finding::START, Severity::Note, 0, message).against_fact(fact, None);
+    match p.topology.nearest(1).1 {
+        Some(first) => finding.fix(format!("partition it, from a boundary: the first is {}", place(first, p.topology.sector))),
+        None => finding,
+    }
+}
+
+/// A note on a slice that has only part of its last physical unit. One that ends where its table does has no choice.
+fn off_end(graph: &Graph, p: &Provider) -> Option<Finding> {
     p.kind.filter(|k| !k.is_extended())?;
+    let parent = &graph.providers[*p.parents.first()?];
     let physical = p.topology.counting().filter(|f| f.why == Why::Physical);
     let fact = physical.into_iter().find(|f| !f.grain.contains(p.topology.length))?;
-    let remainder = fact.grain.remainder(p.topology.length);
+    let (unit, remainder) = (fact.grain.size(), fact.grain.remainder(p.topology.length));
     let end = p.base() + p.topology.length;
-    let message =
-        format!("ends at {}, {remainder} bytes into a {}: what follows shares that unit", place(end, p.topology.sector), name_of(fact));
-    let finding = Finding::new(&finding::END, Severity::Note, p.topology.length, message).against(fact.grain.size(), remainder, None);
+    let shared = neighbours(parent, p.base()).any(|(start, _)| end <= start && start < end.saturating_add(unit - remainder));
+    let last = parent.slices().is_some_and(|t| end >= parent.base().saturating_add(t.usable.end));
+    if last && !shared {
+        return None;
+    }
+    let why = if shared { "the next one begins in the same unit" } else { "the rest of that unit is nobody's" };
+    let message = format!("ends at {}, {remainder} bytes into a {}: {why}", place(end, p.topology.sector), name_of(fact));
+    let finding = Finding::new(&finding::END, Severity::Note, p.topology.length, message).against(unit, remainder, None);
     Some(finding.fix(format!("make it {remainder} bytes shorter, or end it on the next boundary")))
 }
 
@@ -322,10 +364,12 @@ fn clashes(graph: &Graph, id: Id) -> Vec<Finding> {
                 clash.member,
                 clash.remainder,
             );
+            let fix = match p.class {
+                "concat" => "make every member of a whole number of units, on its boundary: label aligned partitions, not bare disks",
+                _ => "begin the data of every member on its own boundary: label aligned partitions, not bare disks",
+            };
             let finding = Finding::new(&finding::CLASH, severity(cost).max(Severity::Warning), 0, message);
-            finding
-                .against(clash.unit, clash.remainder, cost)
-                .fix("begin the data of every member on its own boundary: label aligned partitions, not bare disks")
+            finding.against(clash.unit, clash.remainder, cost).fix(fix)
         })
         .collect()
 }

@@ -6,7 +6,7 @@ use crate::class::{CLASSES, Class, Geom, Member, Taste};
 use crate::finding::{self, Finding, Severity};
 use crate::probe::{Blind, Budget, Limits, Probe};
 use crate::route::Route;
-use crate::sign::{FORMATS, Sign};
+use crate::sign::{FORMATS, Inside, Sign};
 use crate::slices::{Kind, Slices};
 use crate::store::Store;
 use crate::topology::Topology;
@@ -278,7 +278,8 @@ impl Graph {
         }
         found.settle();
         found.findings.extend(probe.blind().map(blind_finding));
-        let plain = found.signs.iter().any(|s| s.data.is_some_and(|d| d.plain));
+        // Under a table that is in use a format is what was there before: its data area is no more.
+        let plain = found.tables.is_empty() && found.signs.iter().any(|s| s.data.is_some_and(|d| d.plain));
         let deep = provider.depth >= self.limits.depth && (!found.tables.is_empty() || plain);
         if deep {
             let message = format!("tables and data areas inside each other, {} deep: not followed further", self.limits.depth);
@@ -294,11 +295,10 @@ impl Graph {
             let new = || Set { class, members: Vec::new(), built: false };
             sets.entry((class.name(), member.set.clone())).or_insert_with(new).members.push((id, member));
         }
-        if !deep {
-            if let Some((class, geom)) = table {
-                self.add_slices(id, class, &geom);
-            }
-            self.add_data(id);
+        match table {
+            _ if deep => {}
+            Some((class, geom)) => self.add_slices(id, class, &geom),
+            None => self.add_data(id),
         }
     }
 
@@ -453,12 +453,24 @@ impl Found {
             self.findings.clear();
             self.signs = holder.map(|i| self.signs.swap_remove(i)).into_iter().collect();
         }
+        self.pass_over_empty();
         if self.tables.len() > 1 {
             let names: Vec<&str> = self.tables.iter().map(|(name, _)| *name).collect();
             let message = format!("partition tables of {} kinds stand here: {}; read as {}", names.len(), names.join(", "), names[0]);
             let finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
             self.findings.push(finding.fix("wipe the table that is not in use: wipefs --offset"));
         }
+    }
+
+    /// Passes over a table without partitions where something else is recognised, and says so.
+    fn pass_over_empty(&mut self) {
+        let Some(sign) = self.signs.iter().find(|s| s.inside != Inside::ReadOnly) else { return };
+        let empty = |(_, geom): &(&str, Arc<dyn Geom>)| geom.table().is_some_and(|t| t.entries.is_empty());
+        let Some(at) = self.tables.iter().position(empty) else { return };
+        let (scheme, _) = self.tables.remove(at);
+        let message = format!("an empty {scheme} table stands here as well as {}: it is passed over", sign.kind);
+        let finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
+        self.findings.push(finding.fix("wipe the one that is not in use: wipefs lists both, wipefs --offset --backup removes one"));
     }
 }
 

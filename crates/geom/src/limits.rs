@@ -108,7 +108,9 @@ impl Limits {
         self.add_atomic(&mut told);
         if self.discard_max_bytes != Some(0) {
             let (size, phase) = (self.discard_granularity, Some(self.discard_alignment));
-            told.add_whole(Claim { name: "discard_granularity", why: Why::Discard, size, phase });
+            // Drives of 4096-byte blocks take discards of 512 bytes: only a part of a logical block cannot be.
+            let doubt = (!is_whole(size, sector)).then(|| format!("not a whole number of logical blocks of {sector} bytes"));
+            told.add(Claim { name: "discard_granularity", why: Why::Discard, size, phase }, doubt.or_else(|| told.too_large(size)));
         }
         told.done()
     }

@@ -492,10 +492,14 @@ impl Topology {
         missed
     }
 
-    /// The starts nearest to `start` that are on every counting grain of this topology: at or below, and at or above.
+    /// What is on a whole sector and on every counting grain of this topology; `None` if nothing is.
+    pub fn common(&self) -> Option<Grain> {
+        self.counting().try_fold(Grain { size: self.sector, phase: 0 }, |a, f| a.intersect(f.grain))
+    }
+
+    /// The starts nearest to `start` that are on [`Topology::common`]: at or below, and at or above.
     pub fn nearest(&self, start: u64) -> (Option<u64>, Option<u64>) {
-        let all = self.counting().try_fold(Grain { size: 1, phase: 0 }, |a, f| a.intersect(f.grain));
-        match all {
+        match self.common() {
             Some(g) => (g.previous(start), g.next(start).filter(|&x| x < self.length)),
             None => (None, None),
         }

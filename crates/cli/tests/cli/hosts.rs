@@ -102,7 +102,7 @@ fn lists_come_from_files_and_from_stdin() {
 fn images_are_judged_by_a_drive_that_is_not_here() {
     let scratch = golden("seed-004-aligned");
     let all: Value =
-        serde_json::from_slice(&fs::read(fixtures().join("qemu.nvme.json")).unwrap().split(|&b| b == b'\n').next().unwrap()).unwrap();
+        serde_json::from_slice(fs::read(fixtures().join("qemu.nvme.json")).unwrap().split(|&b| b == b'\n').next().unwrap()).unwrap();
     let mut drive = all;
     // An indirection unit of 16 KiB: NPWG and NPWA of 32 blocks of 512 bytes, 0's based, valid by NSFEAT.
     for (key, value) in [("nsfeat", 0x10), ("npwg", 31), ("npwa", 31), ("nows", 31)] {
@@ -153,7 +153,7 @@ fn this_host_has_every_device_that_has_a_size() {
         {
             let path = format!("/dev/{}", name.replace('!', "/"));
             // Device mapper's are known by their own names.
-            let known = |t: &&serde_json::Value| t["target"] == path || name.starts_with("dm-");
+            let known = |t: &&Value| t["target"] == path || name.starts_with("dm-");
             assert!(targets.iter().any(|t| known(&t)), "no {path}: {}", ran.stdout);
         }
     }

@@ -59,7 +59,7 @@ fn disks_of_one_name_are_told_apart() {
         fs::create_dir(scratch.path().join(directory)).unwrap();
         fs::copy(scratch.path().join("disk"), scratch.path().join(directory).join("d.img")).unwrap();
     }
-    for target in ["x/d.img,y/d.img", "x/d.img,x/d.img", "md:64m,md:64m", "zero:1m,zero:1m,zero:1m"] {
+    for target in ["x/d.img,y/d.img", "md:64m,md:64m", "zero:1m,zero:1m,zero:1m"] {
         let document = run(scratch.path(), &format!("check --json {target}")).json();
         let mut names = providers(&document);
         let count = names.len();
@@ -69,6 +69,7 @@ fn disks_of_one_name_are_told_apart() {
     }
     let document = run(scratch.path(), "check --json x/d.img,disk").json();
     assert_eq!(providers(&document)[..2], ["d", "disk"], "the file's name, where that is enough");
+    assert!(run(scratch.path(), "check x/d.img,x/d.img").refused().contains("twice"));
 }
 
 #[test]

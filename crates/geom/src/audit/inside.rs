@@ -1,16 +1,24 @@
 //! Rules about what was recognised on a provider: its blocks, its stripes, its size, its rivals.
 
-use super::{PAGE, Role, Verdict, on, place, severity};
+use super::{PAGE, Role, Verdict, hides, on, place, read_only, severity};
 use crate::finding::{self, Finding, Severity};
-use crate::graph::Provider;
+use crate::graph::{Graph, Id, Provider};
 use crate::sign::{Inside, Sign};
 use crate::topology::{Fact, Trust, Why, small_piece_cost};
 
 /// The verdict that what was recognised on a provider calls for, beyond where it starts.
-pub(super) fn judge(p: &Provider, role: Role, read_only: bool, found: &mut Vec<Finding>) -> Verdict {
+pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict {
+    let (p, read_only) = (&graph.providers[id], read_only(graph, id));
     let mut verdict = Verdict::Aligned;
-    for sign in &p.signs {
-        found.extend(sizes(p, sign));
+    // Under a table that is in use a format is what was there before.
+    let in_use = p.signs.iter().filter(|s| p.table.is_none() || s.inside == Inside::ReadOnly);
+    for sign in in_use {
+        if let Some(outer) = outgrown(graph, p, sign) {
+            verdict = verdict.max(Verdict::Unknown);
+            found.push(one_is_stale(outer, p, sign));
+        } else {
+            found.extend(sizes(p, sign));
+        }
         found.extend(small(p, sign).filter(|_| !read_only).inspect(|f| {
             if f.severity == Severity::Error {
                 verdict = verdict.max(Verdict::Misaligned);
@@ -22,7 +30,7 @@ pub(super) fn judge(p: &Provider, role: Role, read_only: bool, found: &mut Vec<F
             found.push(Finding::new(&finding::OPAQUE, Severity::Note, 0, format!("{}: {why}", on(p, sign))));
         }
     }
-    if rivals(p).len() > 1 {
+    if p.table.is_none() && rivals(p).len() > 1 {
         verdict = verdict.max(Verdict::Unknown);
     }
     if !p.seen && p.signs.is_empty() && role == Role::Data {
@@ -31,13 +39,15 @@ pub(super) fn judge(p: &Provider, role: Role, read_only: bool, found: &mut Vec<F
     }
     if role == Role::Blank && p.member.is_none() {
         verdict = verdict.max(Verdict::Unknown);
+    }
+    // A table that could not be read has been told of: it was recognised.
+    if role == Role::Blank && p.member.is_none() && !p.findings.iter().any(hides) {
         let what = if p.seen {
             "no partition table, file system or set was recognised here"
         } else {
             "it was not read, and nobody told what is on it"
         };
-        let message = what.to_string();
-        found.push(Finding::new(&finding::OPAQUE, Severity::Note, 0, message));
+        found.push(Finding::new(&finding::OPAQUE, Severity::Note, 0, what.into()));
     }
     verdict
 }
@@ -47,7 +57,6 @@ pub(super) fn signatures(p: &Provider, found: &mut Vec<Finding>) {
     let signs = rivals(p);
     let at = |s: &Sign| format!("{} (magic at byte {})", s.kind, s.magic);
     let names: Vec<String> = signs.iter().map(|s| at(s)).collect();
-    let wipe = |s: &Sign| format!("if {} is the stale one: wipefs --offset {} --backup", s.kind, s.magic);
     if let Some((scheme, _)) = &p.table {
         // An ISO image that boots from USB sticks has a table by design.
         let stale: Vec<&Sign> = p.signs.iter().filter(|s| s.inside != Inside::ReadOnly).collect();
@@ -69,8 +78,33 @@ fn rivals(p: &Provider) -> Vec<&Sign> {
     p.signs.iter().filter(|s| !(bridge && s.kind == "iso9660")).collect()
 }
 
+/// What the data area `p` lies on, if the format in it fills all of that: as if the format around it were not there.
+fn outgrown<'a>(graph: &'a Graph, p: &Provider, sign: &Sign) -> Option<&'a Provider> {
+    let outer = &graph.providers[*p.parents.first().filter(|_| p.is_data_area())?];
+    let fills = sign.size.is_some_and(|size| p.topology.length < size && size <= outer.topology.length);
+    (fills && outer.base() == p.base()).then_some(outer)
+}
+
+fn one_is_stale(outer: &Provider, p: &Provider, sign: &Sign) -> Finding {
+    let message = format!(
+        "{} covers {} bytes, but {} leaves it only the first {}: one of the two is stale",
+        on(p, sign),
+        sign.size.unwrap_or_default(),
+        p.class,
+        p.topology.length
+    );
+    let mut finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
+    let both = outer.signs.iter().filter(|s| s.kind == p.class).chain([sign]);
+    finding.fix = both.map(wipe).collect();
+    finding
+}
+
+fn wipe(sign: &Sign) -> String {
+    format!("if {} is the stale one: wipefs --offset {} --backup", sign.kind, sign.magic)
+}
+
 /// A format larger than what it stands on, or written for a sector the device cannot address.
-pub(super) fn sizes(p: &Provider, sign: &Sign) -> Vec<Finding> {
+fn sizes(p: &Provider, sign: &Sign) -> Vec<Finding> {
     let mut found = Vec::new();
     let length = p.topology.length;
     if let Some(size) = sign.size.filter(|&size| size > length) {
@@ -118,13 +152,16 @@ fn small(p: &Provider, sign: &Sign) -> Option<Finding> {
         on(p, sign)
     );
     let finding = Finding::new(&finding::SMALL, severity, 0, message).against(unit, 0, Some(cost));
-    Some(finding.fix(small_fix(sign.kind, unit)))
+    Some(finding.fix(small_fix(sign, unit)))
 }
 
-fn small_fix(kind: &str, unit: u64) -> String {
-    match kind {
+fn small_fix(sign: &Sign, unit: u64) -> String {
+    match sign.kind {
         "ufs" => format!("make it with fragments of at least the unit: newfs -f {unit}"),
         // Few systems mount ext4 blocks larger than a page.
+        "ext4" if unit > 4096 && sign.block.is_some_and(|cluster| cluster >= unit) => {
+            format!("its clusters are large enough; what writes to it should write in whole multiples of {unit} bytes")
+        }
         "ext2" | "ext3" | "ext4" if unit > 4096 => format!("make it with clusters: mke2fs -t ext4 -b 4096 -O bigalloc -C {unit}"),
         "ext2" | "ext3" | "ext4" => format!("make it with larger blocks: mke2fs -b {unit}"),
         "xfs" if unit > 4096 => format!("make it with larger blocks, for Linux 6.12 or later: mkfs.xfs -b size={unit}"),
@@ -185,25 +222,45 @@ fn stripe_fix(p: &Provider, sign: &Sign) -> String {
     }
 }
 
-/// How to put a data area on the boundary, by what it is.
-pub(super) fn data_fixes(p: &Provider, fact: &Fact) -> Vec<String> {
-    let unit = fact.grain.size();
-    let lacking = unit - fact.grain.remainder(0);
-    let first = match p.class {
-        "vfat" => format!(
-            "make it anew on a partition that begins on the unit, with clusters of at least {unit} bytes and without -a: mkfs.fat -s; or with {} reserved sectors more: mkfs.fat -a -R",
-            lacking / p.topology.sector.max(1)
-        ),
-        "exfat" => format!("make it anew with its boundary on the unit: mkfs.exfat --boundary-align={}", unit.max(1 << 20)),
-        "LVM2_member" => format!("empty it (pvmove, vgreduce, pvremove), then pvcreate --dataalignment {unit}b and vgextend"),
-        "linux_raid_member" => format!("make the set anew with mdadm --create --data-offset on a multiple of {unit} bytes (given in KiB)"),
-        "crypto_LUKS" => {
-            format!("make it anew with cryptsetup luksFormat --offset on a multiple of {} sectors of 512 bytes", unit.max(4096) / 512)
-        }
-        other => format!("make the {other} anew with its data area {lacking} bytes further in"),
+/// How to put the data area `p` of a format on `parent` on every boundary, by what it is.
+pub(super) fn data_fixes(p: &Provider, parent: &Provider) -> Vec<String> {
+    let (Some(all), Some(lacking)) = (p.topology.common(), p.topology.nearest(0).1) else {
+        return vec!["no place near it satisfies every boundary beneath it".into()];
     };
-    vec![
-        first,
-        format!("or start its partition {lacking} bytes later: the area would begin at {}", place(p.base() + lacking, p.topology.sector)),
-    ]
+    let unit = all.size();
+    let mut fixes = Vec::new();
+    let reserved = || format!("with {} reserved sectors more: mkfs.fat -a -R", lacking / p.topology.sector.max(1));
+    // Where the format begins off the boundary itself, no offset inside it that tools can be given puts that right.
+    let inside = parent.topology.common().is_some_and(|g| g.contains(0));
+    match p.class {
+        "vfat" if unit <= LARGEST_CLUSTER => fixes.push(format!(
+            "make it anew on a partition that begins on the unit, with clusters of at least {unit} bytes and without -a: mkfs.fat -s; or {}",
+            reserved()
+        )),
+        "vfat" => fixes.push(format!("make it anew {}", reserved())),
+        _ if !inside => {}
+        "exfat" => fixes.push(format!("make it anew with its boundary on the unit: mkfs.exfat --boundary-align={}", unit.max(1 << 20))),
+        "LVM2_member" => {
+            fixes.push(format!("empty it (pvmove, vgreduce, pvremove), then pvcreate --dataalignment {unit}b and vgextend"));
+        }
+        "linux_raid_member" => {
+            fixes.push(format!("make the set anew with mdadm --create --data-offset on a multiple of {unit} bytes (given in KiB)"));
+        }
+        "crypto_LUKS" => fixes.push(format!(
+            "make it anew with cryptsetup luksFormat --offset on a multiple of {} sectors of 512 bytes",
+            unit.max(4096) / 512
+        )),
+        other => fixes.push(format!("make the {other} anew with its data area {lacking} bytes further in")),
+    }
+    if parent.kind.is_some() {
+        let or = if fixes.is_empty() { "" } else { "or " };
+        let begin = place(p.base() + lacking, p.topology.sector);
+        fixes.push(format!("{or}start its partition {lacking} bytes later: the area would begin at {begin}"));
+    } else if !inside {
+        fixes.push("put it on a partition that begins on the boundary".into());
+    }
+    fixes
 }
+
+/// The largest cluster that every system reads on a FAT.
+const LARGEST_CLUSTER: u64 = 32 << 10;

@@ -69,6 +69,12 @@ fn sizes_that_cannot_be_true_are_kept_and_explained() {
 }
 
 #[test]
+fn a_discard_may_be_smaller_than_a_physical_block() {
+    let (t, findings) = Limits { discard_granularity: 512, ..disk() }.topology(LENGTH);
+    assert_eq!((of(&t, Why::Discard), findings), (vec![(512, 0, Trust::Claimed)], vec![]));
+}
+
+#[test]
 fn a_lie_about_the_physical_block_is_not_what_the_rest_is_judged_by() {
     let (t, findings) = Limits { physical_block_size: 5120, optimal_io_size: 65536, minimum_io_size: 0, ..disk() }.topology(LENGTH);
     assert_eq!(of(&t, Why::Optimal), [(65536, 0, Trust::Claimed)]);
