@@ -27,14 +27,19 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
         Some(_) => target.providers.iter().take(1).collect(),
         None => target.providers.iter().filter(|p| p.class == "disk").collect(),
     };
+    if let (true, [first, _, ..]) = (args.json, &asked[..]) {
+        return Err(format!("info {}: one document is of one disk: name it, as {0}#{}", args.target, first.provider).into());
+    }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
+    let several = asked.len() > 1;
     for provider in asked {
         if args.json {
             let document = Document { format: "trueline/info/1", target: &args.target, provider };
             serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
             writeln!(stdout)?;
         } else {
-            text(&args.target, provider, &mut stdout)?;
+            let name = if several { format!("{}#{}", args.target, provider.provider) } else { args.target.clone() };
+            text(&name, provider, &mut stdout)?;
         }
     }
     stdout.flush()?;
