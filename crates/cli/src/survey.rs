@@ -4,6 +4,7 @@ use crate::report::{Finding, Grain, Provider, Range, Table, Target, Verdict};
 use trueline_geom::audit::{self, Audit, Role};
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::kinds;
+use trueline_geom::sign::Sign;
 use trueline_geom::slices::Kind;
 use trueline_geom::topology::{Fact, largest_grain};
 
@@ -45,7 +46,8 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         [one] if !p.is_set => (Some(graph.providers[one].name.clone()), Vec::new()),
         _ => (None, names(&p.parents)),
     };
-    let sign = match p.signs.as_slice() {
+    let signs: Vec<&Sign> = p.in_use().collect();
+    let sign = match signs[..] {
         [one] => Some(one),
         _ => None,
     };
@@ -72,7 +74,7 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         data_bearing: audit.roles[id] == Role::Data,
         base: p.base(),
         root: graph.providers[graph.root(id)].name.clone(),
-        signs: if p.signs.len() > 1 { p.signs.iter().map(|s| s.kind.to_string()).collect() } else { Vec::new() },
+        signs: if signs.len() > 1 { signs.iter().map(|s| s.kind.to_string()).collect() } else { Vec::new() },
         table,
         members,
         // An MBR has no entry of type 0: nobody said.

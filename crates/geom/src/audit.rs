@@ -265,7 +265,7 @@ fn start_fixes(graph: &Graph, id: Id) -> Vec<String> {
     let places: Vec<String> = places.map(|x| place(x, root.topology.sector)).collect();
     let on = if root.is_set { root.name.as_str() } else { "the disk" };
     vec![if places.is_empty() {
-        format!("no start near it satisfies every boundary beneath {on}")
+        format!("no free start near it is on every boundary beneath {on}")
     } else {
         format!("start it at {} of {on}", places.join(" or "))
     }]

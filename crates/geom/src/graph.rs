@@ -96,6 +96,11 @@ impl Provider {
         self.table.as_ref().and_then(|(_, geom)| geom.table())
     }
 
+    /// What was recognised and is in use: under a table a format is what was there before, unless it is never written.
+    pub fn in_use(&self) -> impl Iterator<Item = &Sign> {
+        self.signs.iter().filter(|s| self.table.is_none() || s.inside == Inside::ReadOnly)
+    }
+
     /// Whether it is the inner data area of a format.
     pub fn is_data_area(&self) -> bool {
         !self.is_set && self.kind.is_none() && !self.parents.is_empty()

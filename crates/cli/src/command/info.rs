@@ -32,13 +32,15 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
         return Err(format!("info --json {}: one provider is one document: name it after a #: {}", args.target, names.join(", ")).into());
     }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
+    let several = asked.len() > 1;
     for provider in asked {
         if args.json {
             let document = Document { format: "trueline/info/1", target: &args.target, provider };
             serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
             writeln!(stdout)?;
         } else {
-            text(&args.target, provider, &mut stdout)?;
+            let name = if several { format!("{}#{}", args.target, provider.provider) } else { args.target.clone() };
+            text(&name, provider, &mut stdout)?;
         }
     }
     stdout.flush()?;

@@ -10,9 +10,7 @@ use crate::topology::{Fact, Trust, Why, small_piece_cost};
 pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict {
     let (p, read_only) = (&graph.providers[id], read_only(graph, id));
     let mut verdict = Verdict::Aligned;
-    // Under a table that is in use a format is what was there before.
-    let in_use = p.signs.iter().filter(|s| p.table.is_none() || s.inside == Inside::ReadOnly);
-    for sign in in_use {
+    for sign in p.in_use() {
         if let Some(outer) = outgrown(graph, p, sign) {
             verdict = verdict.max(Verdict::Unknown);
             found.push(one_is_stale(outer, p, sign));
