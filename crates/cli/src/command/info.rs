@@ -2,13 +2,15 @@
 
 use crate::Failure;
 use crate::options::Info;
-use crate::out::size;
+use crate::out::{escape, size};
 use crate::report::Provider;
 use crate::survey::survey;
 use crate::target::{Said, open};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::process::ExitCode;
+use trueline_host::file;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -16,6 +18,45 @@ struct Document<'a> {
     target: &'a str,
     #[serde(flatten)]
     provider: &'a Provider,
+    drive: Option<&'a Drive>,
+}
+
+/// What the kernel says of I/O on the file or device itself, beyond boundaries. `None`, 0: not said.
+#[derive(Serialize)]
+struct Drive {
+    model: Option<String>,
+    rotational: Option<bool>,
+    zoned: Option<String>,
+    /// Preferred bytes of a buffered I/O (`st_blksize`).
+    io_block: u64,
+    /// What memory, and what offset and length of direct I/O are multiples of (`statx`).
+    dio_mem_align: Option<u32>,
+    dio_offset_align: Option<u32>,
+    /// Queue limits of a block device, in bytes.
+    dma_alignment: Option<u64>,
+    max_io: Option<u64>,
+    atomic_write_unit_min: u64,
+    atomic_write_unit_max: u64,
+}
+
+impl Drive {
+    /// Of the one file or device that the target is.
+    fn of(target: &str) -> Option<Drive> {
+        let opened = file::open(Path::new(target)).ok()?;
+        let limits = opened.device.as_ref().map(|d| d.limits.clone()).unwrap_or_default();
+        Some(Drive {
+            model: opened.device.and_then(|d| d.model),
+            rotational: limits.rotational,
+            zoned: limits.zoned.filter(|z| z != "none"),
+            io_block: opened.io.block,
+            dio_mem_align: opened.io.dio_memory,
+            dio_offset_align: opened.io.dio_offset,
+            dma_alignment: limits.dma_alignment,
+            max_io: limits.max_sectors_kb.map(|k| k.saturating_mul(1024)),
+            atomic_write_unit_min: limits.atomic_write_unit_min_bytes,
+            atomic_write_unit_max: limits.atomic_write_unit_max_bytes,
+        })
+    }
 }
 
 pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
@@ -33,21 +74,22 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     let several = asked.len() > 1;
+    let drive = Drive::of(&args.target);
     for provider in asked {
         if args.json {
-            let document = Document { format: "trueline/info/1", target: &args.target, provider };
+            let document = Document { format: "trueline/info/1", target: &args.target, provider, drive: drive.as_ref() };
             serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
             writeln!(stdout)?;
         } else {
             let name = if several { format!("{}#{}", args.target, provider.provider) } else { args.target.clone() };
-            text(&name, provider, &mut stdout)?;
+            text(&name, provider, drive.as_ref(), &mut stdout)?;
         }
     }
     stdout.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(target: &str, p: &Provider, out: &mut dyn Write) -> io::Result<()> {
+fn text(target: &str, p: &Provider, drive: Option<&Drive>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{target}")?;
     let mut line = |value: String, what: &str| writeln!(out, "\t{value:<12}\t# {what}");
     line(p.sector_size.to_string(), "sectorsize")?;
@@ -60,6 +102,28 @@ fn text(target: &str, p: &Provider, out: &mut dyn Write) -> io::Result<()> {
     }
     if let Some(sign) = &p.sign {
         line(sign.clone(), "contents")?;
+    }
+    if let Some(d) = drive {
+        let numbers = [
+            (Some(d.io_block), "preferred bytes of a buffered I/O"),
+            (d.dio_mem_align.map(u64::from), "alignment of memory for direct I/O"),
+            (d.dio_offset_align.map(u64::from), "alignment of offset and length for direct I/O"),
+            (d.dma_alignment, "DMA alignment mask"),
+            (d.max_io, "largest I/O in bytes"),
+            (Some(d.atomic_write_unit_min).filter(|&n| n > 0), "smallest atomic write"),
+            (Some(d.atomic_write_unit_max).filter(|&n| n > 0), "largest atomic write"),
+        ];
+        for (value, what) in numbers {
+            value.map_or(Ok(()), |value| line(value.to_string(), what))?;
+        }
+        let words = [
+            (d.model.clone(), "model"),
+            (d.zoned.clone(), "zones"),
+            (d.rotational.map(|r| (if r { "yes" } else { "no" }).into()), "rotates"),
+        ];
+        for (value, what) in words {
+            value.map_or(Ok(()), |value: String| line(escape::plain(&value), what))?;
+        }
     }
     writeln!(out, "\n\t{:>12} {:>12}  {:<12} {:<8} trust", "grain", "phase", "why", "source")?;
     for g in &p.grains {
