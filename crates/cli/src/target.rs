@@ -74,34 +74,30 @@ pub(crate) fn open(target: &str, said: &Said) -> Result<(Graph, Option<String>),
 
 /// The disks and the provider of a target. The name of a file may have a `#` or a `,` in it: what is there decides.
 fn split(target: &str) -> (Vec<&str>, Option<String>) {
-    let there = |text| disks(text).into_iter().all(is_there);
-    let hashes = || target.match_indices('#').map(|(at, _)| at);
-    let last = if there(target) { None } else { hashes().rfind(|&at| there(&target[..at])).or_else(|| hashes().next()) };
-    match last {
-        Some(at) => (disks(&target[..at]), Some(target[at + 1..].to_string())),
-        None => (disks(target), None),
-    }
-}
-
-/// The names between commas: at each place the shortest that is there.
-fn disks(text: &str) -> Vec<&str> {
-    let (mut names, mut rest) = (Vec::new(), text);
-    if Path::new(text).exists() {
-        return vec![text];
-    }
-    loop {
-        let ends = rest.match_indices(',').map(|(at, _)| at).chain([rest.len()]);
-        let Some(end) = ends.into_iter().find(|&end| is_there(&rest[..end])) else {
-            // It will be an error: what follows need not be looked for.
-            names.extend(rest.split(','));
-            return names;
-        };
-        names.push(&rest[..end]);
-        match rest.get(end + 1..) {
-            Some(after) => rest = after,
-            None => return names,
+    let (mut disks, mut rest) = (Vec::new(), target);
+    while let Some(end) = end_of_name(rest) {
+        let (name, after) = rest.split_at(end);
+        disks.push(name);
+        match (after.strip_prefix('#'), after.strip_prefix(',')) {
+            (Some(provider), _) => return (disks, Some(provider.into())),
+            (None, Some(next)) => rest = next,
+            (None, None) => return (disks, None),
         }
     }
+    // It will be an error: what is not there is taken as it reads.
+    let (names, provider) = rest.split_once('#').map_or((rest, None), |(names, provider)| (names, Some(provider.into())));
+    disks.extend(names.split(','));
+    (disks, provider)
+}
+
+/// The longest path that Linux takes.
+const PATH_MAX: usize = 4096;
+
+/// Where the name at the beginning ends: with the text if all of it is there, else at the first mark before which something is.
+fn end_of_name(text: &str) -> Option<usize> {
+    let marks = text.match_indices([',', '#']).map(|(at, _)| at).take_while(|&at| at <= PATH_MAX);
+    let mut ends = Some(text.len()).filter(|&end| end <= PATH_MAX).into_iter().chain(marks);
+    ends.find(|&end| is_there(&text[..end]))
 }
 
 fn is_there(disk: &str) -> bool {

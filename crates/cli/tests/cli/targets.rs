@@ -112,6 +112,15 @@ fn what_is_not_a_disk_is_refused_in_words() {
 }
 
 #[test]
+fn long_targets_are_refused_soon() {
+    let scratch = scratch();
+    for mark in [",", "#", "a#,", "md:1m,#"] {
+        let target = mark.repeat(120_000 / mark.len());
+        run_with(scratch.path(), &["check", &target]).refused();
+    }
+}
+
+#[test]
 fn options_may_come_after_targets() {
     let scratch = golden("gpt-sfdisk");
     let before = run(scratch.path(), "check --json --for ssd-16k disk").ended(0).stdout.clone();
