@@ -24,6 +24,14 @@ pub(crate) fn this_host(said: &Said) -> Result<Vec<Target>, String> {
     targets(&devices, said, true)
 }
 
+/// A whole device of this host that the user named, with what sysfs knows of it; `None` if it is not one.
+pub(crate) fn named(name: &str, said: &Said) -> Option<Result<Target, String>> {
+    let (devices, at) = sysfs::named(Path::new(name))?;
+    let device = devices.get(at).filter(|d| !matches!(d.kind, Kind::Partition { .. }))?;
+    let target = target(device, &devices, said, true);
+    Some(target.map(|target| Target { target: name.into(), ..target }))
+}
+
 /// What files of `lsblk -OJb` or `nvme id-ns -o json` list, and why some could not be read.
 pub(crate) fn from_files(files: &[PathBuf], said: &Said) -> (Vec<Target>, Vec<String>) {
     let (mut all, mut failures) = (Vec::new(), Vec::new());

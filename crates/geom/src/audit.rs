@@ -242,6 +242,8 @@ fn subject(p: &Provider) -> String {
     match p.signs.as_slice() {
         [one] => one.kind.to_string(),
         [] if p.member.is_some() => "set member".into(),
+        [] if p.is_set => "set".into(),
+        [] if p.parents.is_empty() => "disk".into(),
         [] => "partition".into(),
         _ => "contents".into(),
     }

@@ -12,6 +12,7 @@
 use crate::device::{self, Device, Kind, Member, Signs};
 use crate::error::Error;
 use crate::udev;
+use rustix::fs::FileType;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,16 @@ pub fn host() -> Result<Vec<Device>, Error> {
         device.signs = Signs { fstype: mounted.or(found.fstype), ..found };
     }
     Ok(devices)
+}
+
+/// This host's block devices, and which of them `path` is; `None` if it is none of them, or cannot be looked up.
+pub fn named(path: &Path) -> Option<(Vec<Device>, usize)> {
+    let stat = rustix::fs::stat(path).ok()?;
+    (FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice).then_some(())?;
+    let number = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+    let devices = host().ok()?;
+    let at = devices.iter().position(|d| (d.major, d.minor) == number)?;
+    Some((devices, at))
 }
 
 /// The block devices of the sysfs tree at `root`, mounted as `mountinfo` says (if it can be read).

@@ -68,9 +68,10 @@ pub(crate) fn survey_all(names: &[String], said: &Said) -> (Vec<Target>, Vec<Str
     let work = || {
         let mut done = Vec::new();
         while let Some((i, name)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, names.get(i)?))) {
-            let target =
-                open(name, said).and_then(|(graph, only)| survey(name, &graph, only.as_deref()).map_err(|e| format!("open {name}: {e}")));
-            done.push((i, target));
+            let opened = || {
+                open(name, said).and_then(|(graph, only)| survey(name, &graph, only.as_deref()).map_err(|e| format!("open {name}: {e}")))
+            };
+            done.push((i, host::named(name, said).unwrap_or_else(opened)));
             bar.inc(1);
         }
         done
