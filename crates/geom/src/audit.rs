@@ -70,6 +70,11 @@ const IDLE_GPT: &[&str] = &[
     "9e1a2d38-c612-4316-aa26-8b49521e5a8b", // PReP boot
 ];
 const IDLE_MBR: u8 = 0x41; // PReP boot
+/// The EFI system partition: a file system, but one that is hardly ever written.
+const EFI_GPT: &str = "c12a7328-f81f-11d2-ba4b-00a0c93ec93b";
+const EFI_MBR: u8 = 0xef;
+/// Below this factor a start off a boundary costs I/O in the layer's own blocks nothing to speak of.
+const LITTLE: f64 = 1.05;
 
 /// Judges every provider of `graph`.
 pub fn audit(graph: &Graph) -> Audit {
@@ -142,10 +147,10 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
         }
         Role::Data => {
             if let Some((fact, _)) = missed.first() {
-                // What is never written costs nothing on a unit that only writes must fill.
-                let harmless = fact.why.is_rmw() && read_only(graph, id);
+                // What is not written costs nothing on a unit that only writes must fill.
+                let harmless = unwritten(graph, id).filter(|_| fact.why.is_rmw());
                 found.push(off_start(graph, id, &missed, harmless));
-                verdict = verdict.max(if harmless { Verdict::Aligned } else { Verdict::Misaligned });
+                verdict = verdict.max(if harmless.is_some() { Verdict::Aligned } else { Verdict::Misaligned });
             }
             if p.topology.clashes.iter().any(|c| c.why.costs()) {
                 verdict = Verdict::Misaligned;
@@ -155,7 +160,7 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
     }
     if missed.is_empty() {
         found.extend(off_end(graph, p));
-        found.extend(off_hint(p).filter(|_| role == Role::Data && !read_only(graph, id)));
+        found.extend(off_hint(p).filter(|_| role == Role::Data && unwritten(graph, id).is_none()));
     }
     verdict
 }
@@ -209,7 +214,7 @@ fn block(graph: &Graph, id: Id) -> u64 {
 }
 
 /// The finding for a start, or the start of a data area, off the boundaries `missed`, the costliest first.
-fn off_start(graph: &Graph, id: Id, missed: &[(Fact, Option<Cost>)], harmless: bool) -> Finding {
+fn off_start(graph: &Graph, id: Id, missed: &[(Fact, Option<Cost>)], harmless: Option<&str>) -> Finding {
     let p = &graph.providers[id];
     let ((fact, cost), also) = (missed[0], &missed[1..]);
     let data_area = p.is_data_area();
@@ -221,8 +226,13 @@ fn off_start(graph: &Graph, id: Id, missed: &[(Fact, Option<Cost>)], harmless: b
     for (other, _) in also.iter().filter(|(f, _)| !implied(f)) {
         message.push_str(&format!("; also {}", past(other)));
     }
-    let (severity, cost) = if harmless { (Severity::Note, None) } else { (severity(cost), cost) };
-    let mut finding = Finding::new(rule, severity, 0, message).against_fact(&fact, cost);
+    if let Some(why) = harmless {
+        return Finding::new(rule, Severity::Note, 0, message).against_fact(&fact, None).fix(format!("nothing to do: {why}"));
+    }
+    if cost.is_none_or(|c| c.rmw_factor < LITTLE) {
+        message.push_str("; small I/O hardly notices, I/O as large as that always touches one more");
+    }
+    let mut finding = Finding::new(rule, severity(cost), 0, message).against_fact(&fact, cost);
     finding.fix = match p.parents.first() {
         Some(&parent) if data_area => inside::data_fixes(p, &graph.providers[parent]),
         _ => start_fixes(graph, id),
@@ -230,11 +240,28 @@ fn off_start(graph: &Graph, id: Id, missed: &[(Fact, Option<Cost>)], harmless: b
     finding
 }
 
-/// Whether a provider, or the medium it lies on, is of a format that is never written in place.
-fn read_only(graph: &Graph, id: Id) -> bool {
+/// Why nothing writes a provider while the system runs, if so: it, or what it lies on, is of a format that is never written
+/// in place; or it is the inside of an EFI system partition that itself begins where it should.
+fn unwritten(graph: &Graph, id: Id) -> Option<&'static str> {
     let p = &graph.providers[id];
-    let own = p.signs.iter().any(|s| s.inside == Inside::ReadOnly);
-    own || (!p.is_set && p.parents.first().is_some_and(|&parent| read_only(graph, parent)))
+    let parent = p.parents.first().filter(|_| !p.is_set);
+    if p.signs.iter().any(|s| s.inside == Inside::ReadOnly) {
+        return Some("it is never written in place");
+    }
+    let outer = &graph.providers[*parent?];
+    if p.is_data_area() && boots(outer) && outer.topology.common().is_some_and(|g| g.contains(0)) {
+        return Some("it is written only when what boots is installed");
+    }
+    unwritten(graph, *parent?)
+}
+
+/// Whether it is an EFI system partition.
+fn boots(p: &Provider) -> bool {
+    match p.kind {
+        Some(Kind::Gpt(guid)) => guid.to_string() == EFI_GPT,
+        Some(Kind::Mbr(kind)) => kind == EFI_MBR,
+        _ => false,
+    }
 }
 
 /// What a provider is, for the beginning of a sentence.
@@ -262,9 +289,13 @@ fn start_fixes(graph: &Graph, id: Id) -> Vec<String> {
         let free = !neighbours(parent, own).any(|(from, to)| from <= x.max(own) && x.min(own) < to);
         free && x.checked_sub(parent.base()).is_some_and(|x| usable.contains(&x))
     };
-    let (below, above) = root.topology.nearest(own.saturating_sub(root.base()));
-    let places = [below, above].into_iter().flatten().map(|x| root.base() + x).filter(allowed);
-    let places: Vec<String> = places.map(|x| place(x, root.topology.sector)).collect();
+    let at = own.saturating_sub(root.base());
+    let (below, above) = root.topology.nearest(at);
+    let mut near: Vec<u64> = [below, above].into_iter().flatten().map(|x| root.base() + x).filter(allowed).collect();
+    // Where tools would put it comes first, unless one of these is such a place.
+    let usual = root.topology.usual().filter(|g| !near.iter().any(|x| g.contains(x - root.base())));
+    near.splice(0..0, usual.and_then(|g| g.next(at)).map(|x| root.base() + x).filter(allowed));
+    let places: Vec<String> = near.into_iter().map(|x| place(x, root.topology.sector)).collect();
     let on = if root.is_set { root.name.as_str() } else { "the disk" };
     vec![if places.is_empty() {
         format!("no free start near it is on every boundary beneath {on}")
@@ -335,7 +366,11 @@ fn off_hint(p: &Provider) -> Option<Finding> {
     let hint = |f: &&Fact| f.why == Why::Convention || (f.why == Why::Optimal && f.trust == Trust::Claimed);
     let fact = p.topology.facts.iter().filter(hint).find(|f| !f.grain.contains(0))?;
     let at = place(p.base(), p.topology.sector);
-    let (message, fix) = if fact.why == Why::Convention {
+    let past = fact.grain.remainder(0);
+    let (message, fix) = if fact.why == Why::Convention && fact.grain.size() <= PAGE {
+        let doubt = "nothing on this device, which claims smaller units; four times the operations on one that has them and does not say";
+        (format!("starts at {at}, {past} bytes past a {}-byte unit: {doubt}", fact.grain.size()), "if it is one: --physical 4096")
+    } else if fact.why == Why::Convention {
         let doubt = "right for 4096-byte units, perhaps not for a drive or set with larger ones";
         (
             format!("starts at {at}, not on a multiple of 1 MiB: {doubt}"),
@@ -343,7 +378,6 @@ fn off_hint(p: &Provider) -> Option<Finding> {
         )
     } else {
         let doubt = "a boundary on a RAID controller, a transfer limit on many drives";
-        let past = fact.grain.remainder(0);
         (format!("starts at {at}, {past} bytes past the {}: {doubt}", name_of(fact)), "if it is one, say so: --grain optimal=SIZE")
     };
     Some(Finding::new(&finding::HINT, Severity::Note, 0, message).against_fact(fact, None).fix(fix))

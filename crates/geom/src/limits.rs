@@ -33,6 +33,8 @@ use crate::topology::{Clash, Fact, Grain, Source, Topology, Trust, Why, is_whole
 
 /// The block size where none is reported or believed.
 const SECTOR: u64 = 512;
+/// The unit that a drive may have without saying.
+const PAGE: u64 = 4096;
 
 /// A block device's queue limits, under sysfs's own names; 0 (or `None`) is "not reported".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -128,6 +130,12 @@ impl Limits {
         };
         told.physical = if doubt.is_none() && size > 0 { size } else { sector };
         told.phase = self.phase(told);
+        if self.shape == Shape::Drive && size > 0 && size == sector && sector < PAGE {
+            // Drives with 4096-byte sectors have claimed 512 (the first WD10EARS did).
+            let grain = Grain::new(PAGE, 0);
+            let hint = |grain| Fact { grain, why: Why::Convention, source: Source::Assumed, trust: Trust::Assumed };
+            told.topology.facts.extend(grain.map(hint));
+        }
         told.add(Claim { name: "physical_block_size", why: Why::Physical, size, phase: told.phase }, doubt);
     }
 

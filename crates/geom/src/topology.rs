@@ -497,6 +497,12 @@ impl Topology {
         self.counting().try_fold(Grain { size: self.sector, phase: 0 }, |a, f| a.intersect(f.grain))
     }
 
+    /// What is on [`Topology::common`] and where tools put partitions, if they have an opinion here.
+    pub fn usual(&self) -> Option<Grain> {
+        let fact = self.facts.iter().filter(|f| f.why == Why::Convention).max_by_key(|f| f.grain.size)?;
+        self.common()?.intersect(fact.grain)
+    }
+
     /// The starts nearest to `start` that are on [`Topology::common`]: at or below, and at or above.
     pub fn nearest(&self, start: u64) -> (Option<u64>, Option<u64>) {
         match self.common() {

@@ -1,6 +1,6 @@
 //! Rules about what was recognised on a provider: its blocks, its stripes, its size, its rivals.
 
-use super::{PAGE, Role, Verdict, hides, on, place, read_only, severity};
+use super::{PAGE, Role, Verdict, boots, hides, on, place, severity, unwritten};
 use crate::finding::{self, Finding, Severity};
 use crate::graph::{Graph, Id, Provider};
 use crate::sign::{Inside, Sign};
@@ -8,7 +8,8 @@ use crate::topology::{Fact, Trust, Why, small_piece_cost};
 
 /// The verdict that what was recognised on a provider calls for, beyond where it starts.
 pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict {
-    let (p, read_only) = (&graph.providers[id], read_only(graph, id));
+    let p = &graph.providers[id];
+    let unwritten = boots(p) || unwritten(graph, id).is_some();
     let mut verdict = Verdict::Aligned;
     for sign in p.in_use() {
         if let Some(outer) = outgrown(graph, p, sign) {
@@ -17,7 +18,7 @@ pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>)
         } else {
             found.extend(sizes(p, sign));
         }
-        found.extend(small(p, sign).filter(|_| !read_only).inspect(|f| {
+        found.extend(small(p, sign).filter(|_| !unwritten).inspect(|f| {
             if f.severity == Severity::Error {
                 verdict = verdict.max(Verdict::Misaligned);
             }
@@ -140,9 +141,10 @@ fn small(p: &Provider, sign: &Sign) -> Option<Finding> {
     let cost = small_piece_cost(size, unit)?;
     let assumed = if fact.trust == Trust::Assumed { " (assumed)" } else { "" };
     let severity = match (name, fact.trust) {
+        // Small clusters only part files from each other; the pages of a file are still written whole.
+        ("block", _) if size < PAGE && sign.kind == "vfat" => Severity::Warning,
         ("block" | "fragment", _) if size < PAGE => severity(Some(cost)),
-        ("block" | "fragment", _) => Severity::Warning,
-        (_, Trust::Assumed) => Severity::Note,
+        ("block" | "fragment", _) | (_, Trust::Assumed) => Severity::Note,
         _ => Severity::Warning,
     };
     let message = format!(

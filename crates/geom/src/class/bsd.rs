@@ -269,6 +269,13 @@ fn slices(probe: &Probe<'_>, label: &Label) -> Taste {
             continue;
         }
         seen += 1;
+        if dialect != Dialect::FreeBsd && part.offset >= slice.start && part.end() > slice.end {
+            let at = place(part.offset, sector);
+            let message =
+                format!("{letter} at {at} reaches past its slice, as what lies beyond 2 TiB of an MBR disk must: not looked into");
+            findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message));
+            continue;
+        }
         let start = part.offset.checked_sub(origin);
         let Some(start) = start.filter(|s| s.checked_add(part.length).is_some_and(|end| end <= length)) else {
             findings.push(out_of_range(&letter.to_string(), start.unwrap_or(0), length, sector, "left out"));
