@@ -63,7 +63,11 @@ fn write_summary(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
         .collect();
     writeln!(out, "<p>{}</p>\n</header>", said.join(" · "))?;
     write_table("Targets", &[("Target", ""), ("Verdict", ""), ("Costs", "num"), ("The worst of it", ""), ("Findings", "")], out)?;
-    for (nth, t) in report.targets.iter().enumerate() {
+    // The worst first; the drawings below keep the order asked for.
+    let mut order: Vec<(usize, &Target)> = report.targets.iter().enumerate().collect();
+    let dearest = |t: &Target| t.findings.iter().map(|f| f.rmw_factor).fold(0.0, f64::max);
+    order.sort_by(|(_, a), (_, b)| b.verdict.cmp(&a.verdict).then(dearest(b).total_cmp(&dearest(a))));
+    for (nth, t) in order {
         let worst = leads(t).first().map_or(String::new(), |f| {
             format!(
                 "<span class=\"{}\">{}</span> {}: {}",
@@ -111,7 +115,7 @@ fn leads(t: &Target) -> Vec<&Finding> {
 fn write_lead(t: &Target, f: &Finding, out: &mut dyn io::Write) -> io::Result<()> {
     let p = t.providers.iter().find(|p| p.provider == f.provider);
     let name = escape::xml(&words::name(&f.provider));
-    let content = p.map_or(String::new(), |p| format!(" {}", escape::xml(&words::content(t, p))));
+    let content = p.map_or(String::new(), |p| escape::xml(&words::and_content(t, p)));
     let same = t.findings.iter().filter(|o| o.rule == f.rule && o.severity == f.severity).count() - 1;
     let others = if same > 0 { format!("<br>and {same} more like it") } else { String::new() };
     let title = rule(f.rule).map_or("", |r| r.title);

@@ -107,10 +107,10 @@ fn bar(target: &Target, p: &Provider, width: usize, style: Style) -> (String, bo
     let (open, dash, close) = (style.glyph("├", "|"), style.glyph("─", "-"), style.glyph("┤", "|"));
     let mark = words::shown(p).map_or("", |v| words::mark(v, style));
     let name = words::name(&p.provider);
-    let content = words::content(target, p);
+    let content = words::and_content(target, p);
     let gap = if mark.is_empty() { "" } else { " " };
-    let full = format!(" {mark}{gap}{name} {content} {} ", size::human(p.length));
-    let medium = format!("{mark}{name} {content} ");
+    let full = format!(" {mark}{gap}{name}{content} {} ", size::human(p.length));
+    let medium = format!("{mark}{name}{content} ");
     let short = format!("{mark}{name}");
     let fits = |s: &String| s.chars().count() + 2 <= width;
     match width {

@@ -142,24 +142,23 @@ fn class_of(p: &Provider) -> &'static str {
 }
 
 fn draw_piece(c: &mut Canvas, target: &Target, p: &Provider, x: u64, w: u64, y: u64) {
-    let (name, content) = (words::name(&p.provider), words::content(target, p));
+    let (name, content) = (words::name(&p.provider), words::and_content(target, p));
     let sector = words::lba(p).map_or(String::new(), |lba| format!(" (LBA {lba})"));
     let verdict = words::shown(p).map_or("only carries what stands on it", words::verdict);
     let label = p.label.as_ref().map_or(String::new(), |l| format!(", \"{}\"", escape::plain(l)));
     let at = words::start(p);
-    let title = format!("{name}: {content}{label}; byte {at}{sector}, {}; {verdict}", words::bytes(p.length));
+    let title = format!("{name}:{content}{label}; byte {at}{sector}, {}; {verdict}", words::bytes(p.length));
     c.rect(x, y, w, ROW - 4, class_of(p), &title);
     let mark = words::shown(p).map_or(String::new(), |v| format!("{} ", words::mark(v, Style::default())));
-    let content = if content == "-" { String::new() } else { content };
-    let long = format!("{mark}{name}  {content}{label}, {}", size::human(p.length)).replace("  ,", ",");
-    let medium = format!("{mark}{name}  {content}, {}", size::human(p.length)).replace("  ,", ",");
+    let long = format!("{mark}{name}{content}{label}, {}", size::human(p.length));
+    let medium = format!("{mark}{name}{content}, {}", size::human(p.length));
     let room = w.saturating_sub(12);
     if let Some(line) = [long, medium].into_iter().find(|line| pixels(line, "") <= room) {
         c.text(x + 7, y + 24, "tl-ink", "start", room, &line);
     } else {
         // The two lines of a narrow piece: its name, and what is on it.
         c.text(x + 5, y + 16, "tl-b", "start", w.saturating_sub(6), &format!("{mark}{name}"));
-        c.text(x + 5, y + 32, "tl-dim", "start", w.saturating_sub(6), &content);
+        c.text(x + 5, y + 32, "tl-dim", "start", w.saturating_sub(6), content.trim_start());
     }
 }
 

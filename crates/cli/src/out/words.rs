@@ -33,6 +33,11 @@ pub(crate) fn content(target: &Target, p: &Provider) -> String {
     escape::plain(&text)
 }
 
+/// As [`content`], after a space; nothing where nothing is known.
+pub(crate) fn and_content(target: &Target, p: &Provider) -> String {
+    Some(content(target, p)).filter(|content| content != "-").map_or(String::new(), |content| format!(" {content}"))
+}
+
 /// Where a provider begins: on the medium or, above a set, on the set.
 pub(crate) fn start(p: &Provider) -> u64 {
     p.start.unwrap_or(p.base)
