@@ -4,23 +4,29 @@
 //! |---|---|
 //! | `text.rs` | `check`'s text for people |
 //! | `tree.rs` | `show`'s text: what stands on what, with free space |
-//! | `picture.rs` | the medium to scale, on a terminal |
-//! | `svg.rs`, `zoom.rs` | the same as a drawing, with the grains around every start that misses |
+//! | `picture.rs`, `inset.rs` | the medium to scale, on a terminal, with what misses magnified |
+//! | `svg.rs`, `members.rs`, `zoom.rs` | the same as a drawing, with sets over their members |
 //! | `html.rs`, `markdown.rs` | one self-contained page |
 //! | `json.rs`, `sarif.rs`, `prometheus.rs` | for programs |
 //!
-//! The others are what these share: `group.rs` says once what was found many times, `stack.rs` puts providers in order, `scale.rs` puts bytes on a line, `columns.rs`
-//! aligns cells, `words.rs`, `size.rs` and `escape.rs` say and spell things.
+//! The others are what these share: `group.rs` says once what was found many times, `stack.rs` puts providers in order,
+//! `scale.rs` puts bytes on a line, `miss.rs` finds what to magnify, `canvas.rs` draws, `columns.rs` aligns cells, `words.rs`,
+//! `size.rs` and `escape.rs` say and spell things.
 //!
-//! But for [`Style::of_stdout`], nothing here reads anything but the report: the same report gives the same bytes. Text is written with colour, which the
-//! caller's stream keeps or strips; labels come from hostile disks, so every string is escaped where it is written.
+//! But for [`Style::of_stdout`], nothing here reads anything but the report: the same report gives the same bytes. Text is
+//! written with colour, which the caller's stream keeps or strips; labels come from hostile disks, so every string is escaped
+//! where it is written.
 
+pub(crate) mod canvas;
 pub(crate) mod columns;
 pub(crate) mod escape;
 pub(crate) mod group;
 pub(crate) mod html;
+pub(crate) mod inset;
 pub(crate) mod json;
 pub(crate) mod markdown;
+pub(crate) mod members;
+pub(crate) mod miss;
 pub(crate) mod picture;
 pub(crate) mod prometheus;
 pub(crate) mod sarif;

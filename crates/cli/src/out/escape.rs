@@ -27,6 +27,31 @@ pub(crate) fn xml(text: &str) -> String {
     out
 }
 
+/// Escaped text with every number of five digits or more in groups of three, each but the first between `open` and `close`:
+/// that sets them apart for the eye and not for who copies them. What only looks like a number, a part of a UUID or of an
+/// escape, stays.
+pub(crate) fn grouped(text: &str, open: &str, close: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_alphanumeric()) {
+        let (before, word) = rest.split_at(at);
+        let end = word.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(word.len());
+        let (word, after) = word.split_at(end);
+        out.push_str(before);
+        if word.len() < 5 || !word.bytes().all(|b| b.is_ascii_digit()) || before.ends_with(['#', '-', '.', '{']) {
+            out.push_str(word);
+        } else {
+            let (first, groups) = word.split_at((word.len() - 1) % 3 + 1);
+            out.push_str(first);
+            for nth in 0..groups.len() / 3 {
+                out.push_str(&format!("{open}{}{close}", &groups[3 * nth..3 * nth + 3]));
+            }
+        }
+        rest = after;
+    }
+    out + rest
+}
+
 /// For a label value of the Prometheus text format: backslash, quote and newline.
 pub(crate) fn label(text: &str) -> String {
     text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
@@ -82,6 +107,14 @@ mod tests {
         assert_eq!(plain("a\x1b[31mb\u{202e}c\n"), r"a\u{1b}[31mb\u{202e}c\n");
         assert_eq!(xml("<a b=\"'&\0"), r"&lt;a b=&quot;&#39;&amp;\u{0}");
         assert_eq!(label("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+    }
+
+    #[test]
+    fn groups_of_digits() {
+        let of = |text| grouped(text, "<", ">");
+        assert_eq!(of("byte 1048576 (LBA 2048)"), "byte 1<048><576> (LBA 2048)");
+        assert_eq!(of("12345, 123456 é 1234567"), "12<345>, 123<456> é 1<234><567>");
+        assert_eq!(of("&#12345; p12345 a-12345 1.123456 \\u{12345}"), "&#12345; p12345 a-12345 1.123456 \\u{12345}");
     }
 
     #[test]

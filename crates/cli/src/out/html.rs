@@ -1,6 +1,7 @@
 //! `--html`: one self-contained page, without a script and without a network.
 
-use super::{Style, escape, markdown, size, stack::Stack, svg, text, words};
+use super::group::{self, Group};
+use super::{Style, canvas, escape, markdown, size, stack::Stack, svg, text, words};
 use crate::report::{Finding, Provider, Report, Target, Verdict};
 use std::collections::BTreeSet;
 use std::io;
@@ -8,22 +9,28 @@ use trueline_geom::finding::rule;
 
 /// Beyond so many targets, those with nothing to complain of are folded.
 const OPEN: usize = 8;
+/// Beyond so many findings of one kind, or providers, their table is folded.
+const LISTED: usize = 8;
+const OPEN_ROWS: usize = 40;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--bg:#fff;--ink:#1f2933;--dim:#5b6875;--line:#d5dce3;--soft:#f4f6f8;--bad:#b3261e;--warn:#7a5600;--good:#246b4b}\
 @media (prefers-color-scheme:dark){:root{--bg:#12171d;--ink:#e3e8ed;--dim:#9aa8b5;--line:#313c46;--soft:#1b222a;--bad:#ff8a80;--warn:#e2b54a;--good:#6fd3a4}}\
 *{box-sizing:border-box}body{margin:0 auto;max-width:1080px;padding:24px 20px 60px;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\
-h1{font-size:24px;margin:0 0 4px}h2{font-size:19px;margin:44px 0 8px;padding-top:12px;border-top:1px solid var(--line);overflow-wrap:anywhere}h3{font-size:15px;margin:22px 0 6px}h4{font-size:14px;margin:14px 0 4px}\
-p{margin:4px 0}a{color:inherit}.dim{color:var(--dim)}.aligned,.good{color:var(--good)}.misaligned,.error{color:var(--bad)}.unknown,.warning{color:var(--warn)}.note{color:var(--dim)}\
-.verdict{font-weight:600;white-space:nowrap}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;min-width:660px;font-size:13.5px}\
-th{text-align:left;font-weight:600;color:var(--dim);border-bottom:2px solid var(--line)}td{border-bottom:1px solid var(--line);vertical-align:top}th,td{padding:5px 14px 5px 0}th:last-child,td:last-child{padding-right:0}\
-.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.name{white-space:pre;font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:13px}.long{overflow-wrap:anywhere}\
-figure{margin:12px 0;border:1px solid var(--line);border-radius:6px;overflow-x:auto}figure svg{display:block;width:100%;min-width:720px;height:auto}\
-ul.findings{list-style:none;padding:0;margin:0}ul.findings>li{border-left:4px solid currentColor;background:var(--soft);border-radius:0 6px 6px 0;padding:8px 14px;margin:8px 0}ul.findings>li>*{color:var(--ink)}ul.findings p.head b{text-transform:capitalize}\
-.error>p.head b{color:var(--bad)}.warning>p.head b{color:var(--warn)}.note>p.head b{color:var(--dim)}ul.findings p{overflow-wrap:anywhere}ul.findings .dim{color:var(--dim)}\
-dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 12px;margin:4px 0}dt{color:var(--dim)}dd{margin:0;overflow-wrap:anywhere}\
+h1{font-size:25px;line-height:1.25;margin:0 0 4px;overflow-wrap:anywhere}h2{font-size:20px;line-height:1.3;margin:48px 0 10px;padding-top:14px;border-top:2px solid var(--line);overflow-wrap:anywhere}h3{font-size:15px;margin:24px 0 6px}h4{font-size:14px;margin:14px 0 4px}\
+p{margin:4px 0}a{color:inherit}i{font-style:normal;margin-left:.17em}.dim{color:var(--dim)}.aligned,.good{color:var(--good)}.misaligned,.error{color:var(--bad)}.unknown,.warning{color:var(--warn)}.note{color:var(--dim)}\
+.verdict{font-weight:600;white-space:nowrap}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:13.5px}table.wide{min-width:640px}\
+th{text-align:left;font-weight:600;color:var(--dim);border-bottom:2px solid var(--line)}td{border-bottom:1px solid var(--line);vertical-align:top}th,td{padding:5px 16px 5px 0}th:last-child,td:last-child{padding-right:0}\
+th.num,td.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.name{white-space:pre;font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:13px}.long{overflow-wrap:anywhere}.where{white-space:nowrap}\
+.lead{display:flex;flex-wrap:wrap;margin:10px 0;border:1px solid var(--line);border-left:5px solid currentColor;border-radius:6px;background:var(--soft)}\
+.lead div{flex:1 1 150px;padding:8px 14px 10px}.lead div.do{flex:2 1 300px}.lead dt{font-size:12.5px}.lead dd{color:var(--ink);line-height:1.4}.lead dd b{font-size:18px}.lead .how{color:inherit}\
+figure{margin:12px 0;border:1px solid var(--line);border-radius:6px;overflow-x:auto}figure svg{display:block;width:100%;min-width:760px;height:auto}\
+ul.findings{list-style:none;padding:0;margin:0}ul.findings>li{border-left:5px solid currentColor;background:var(--soft);border-radius:0 6px 6px 0;padding:8px 14px;margin:8px 0}ul.findings>li>*{color:var(--ink)}ul.findings p.head b{text-transform:capitalize}\
+.error>p.head b{color:var(--bad)}.warning>p.head b{color:var(--warn)}.note>p.head b{color:var(--dim)}ul.findings p{overflow-wrap:anywhere}ul.findings td{padding-top:2px;padding-bottom:2px}ul.findings tr:last-child td{border-bottom:0}\
+dl{margin:4px 0}dl.pairs{display:grid;grid-template-columns:max-content 1fr;gap:2px 12px}dt{color:var(--dim)}dd{margin:0;overflow-wrap:anywhere}\
 details{margin:6px 0}summary{cursor:pointer}details.rule{border-bottom:1px solid var(--line);padding:4px 0}pre{background:var(--soft);padding:10px 12px;border-radius:6px;overflow-x:auto;font-size:13px}code{background:var(--soft);padding:1px 4px;border-radius:3px;font-size:13px;font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace}\
-@media print{body{max-width:none;padding:0}figure,ul.findings>li,tr{break-inside:avoid}h2,h3{break-after:avoid}figure{overflow:visible}figure svg{min-width:0}}";
+@media (max-width:600px){body{padding:16px 12px 40px}th,td{padding-right:10px}.where{white-space:normal}table.Places{min-width:0}table.Targets{min-width:0}.Targets thead{display:none}.Targets tr{display:block;border-bottom:1px solid var(--line);padding:7px 0}.Targets td{display:inline-block;border:0;padding:0 12px 0 0}.Targets td.long{display:block}}\
+@media print{body{max-width:none;padding:0;font-size:12px}table{font-size:11px}table.wide{min-width:0}.scroll,figure{overflow:visible}figure svg{min-width:0}figure,ul.findings>li,tr,.lead{break-inside:avoid}h2,h3,thead{break-after:avoid}.lead,ul.findings>li,figure svg{print-color-adjust:exact;-webkit-print-color-adjust:exact}details:not(.rule)::details-content{content-visibility:visible;height:auto}}";
 
 /// Writes the page.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
@@ -31,11 +38,11 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     writeln!(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
     writeln!(out, r#"<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">"#)?;
     writeln!(out, r#"<meta name="viewport" content="width=device-width, initial-scale=1">"#)?;
-    writeln!(out, "<title>{title}</title>\n<style>{STYLE}\n{}</style>\n</head>\n<body>", svg::STYLE)?;
+    writeln!(out, "<title>{title}</title>\n<style>{STYLE}\n{}</style>\n</head>\n<body>", canvas::STYLE)?;
     write_summary(report, out)?;
     writeln!(out, "<main>")?;
     for (nth, target) in report.targets.iter().enumerate() {
-        write_target(nth, target, report.targets.len() > OPEN, out)?;
+        write_target(nth, target, report.targets.len() == 1, report.targets.len() > OPEN, out)?;
     }
     writeln!(out, "</main>")?;
     write_rules(report, out)?;
@@ -43,32 +50,90 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
 }
 
 fn write_summary(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    writeln!(out, "<header>\n<h1>Trueline check: {}</h1>", verdict(report.verdict))?;
+    if let [only] = &report.targets[..] {
+        return writeln!(out, "<header>\n<h1>{}: {}</h1>\n</header>", verdict(only.verdict), escape::xml(&only.target));
+    }
+    writeln!(out, "<header>\n<h1>{}: {}</h1>", verdict(report.verdict), words::count(report.targets.len(), "target"))?;
     let of = |v| report.targets.iter().filter(|t| t.verdict == v).count();
     let all = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned].map(|v| (of(v), v));
-    let said: Vec<String> =
-        all.iter().filter(|(n, _)| *n > 0).map(|(n, v)| format!("<span class=\"{0}\">{n} {0}</span>", words::verdict(*v))).collect();
-    writeln!(out, "<p class=\"dim\">{}: {}</p>\n</header>", words::count(report.targets.len(), "target"), said.join(", "))?;
-    write!(
-        out,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Targets\"><table>\n<thead><tr><th scope=\"col\">Target<th scope=\"col\">Verdict"
-    )?;
-    writeln!(out, "<th scope=\"col\">What does I/O<th scope=\"col\">Findings<th scope=\"col\">The worst</tr></thead>\n<tbody>")?;
-    for (nth, t) in report.targets.iter().enumerate() {
-        let worst = t.findings.first().map_or(String::new(), |f| {
+    let said: Vec<String> = all
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, v)| format!("<span class=\"{1}\">{0} {n} {1}</span>", words::mark(*v, Style::default()), words::verdict(*v)))
+        .collect();
+    writeln!(out, "<p>{}</p>\n</header>", said.join(" · "))?;
+    write_table("Targets", &[("Target", ""), ("Verdict", ""), ("Costs", "num"), ("The worst of it", ""), ("Findings", "")], out)?;
+    // The worst first; the drawings below keep the order asked for.
+    let mut order: Vec<(usize, &Target)> = report.targets.iter().enumerate().collect();
+    let dearest = |t: &Target| t.findings.iter().map(|f| f.rmw_factor).fold(0.0, f64::max);
+    order.sort_by(|(_, a), (_, b)| b.verdict.cmp(&a.verdict).then(dearest(b).total_cmp(&dearest(a))));
+    for (nth, t) in order {
+        let worst = leads(t).first().map_or(String::new(), |f| {
             format!(
                 "<span class=\"{}\">{}</span> {}: {}",
                 f.severity,
                 f.rule,
                 escape::xml(&words::name(&f.provider)),
-                escape::xml(&f.message)
+                numbers(&escape::plain(&f.message))
             )
         });
+        let worst = if worst.is_empty() { words::verdicts(t) } else { worst };
         let name = escape::xml(&t.target);
-        write!(out, "<tr><td class=\"long\"><a href=\"#t{nth}\">{name}</a><td>{}", verdict(t.verdict))?;
-        writeln!(out, "<td>{}<td>{}<td class=\"long\">{worst}</tr>", words::verdicts(t), words::severities(&t.findings))?;
+        let costs = words::dearest(t).map_or(String::new(), |times| times.replace('x', "×"));
+        write!(out, "<tr><td class=\"long\"><a href=\"#t{nth}\">{name}</a><td>{}<td class=\"num\">{costs}", verdict(t.verdict))?;
+        writeln!(out, "<td class=\"long\">{worst}<td>{}</tr>", words::severities(&t.findings))?;
     }
     writeln!(out, "</tbody></table></div>")
+}
+
+/// Opens a table that scrolls where it is too wide; its columns and their classes.
+fn write_table(name: &str, columns: &[(&str, &str)], out: &mut dyn io::Write) -> io::Result<()> {
+    write!(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\"><table class=\"wide {name}\">\n<thead><tr>")?;
+    for (head, class) in columns {
+        let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
+        write!(out, "<th scope=\"col\"{class}>{head}")?;
+    }
+    writeln!(out, "</tr></thead>\n<tbody>")
+}
+
+/// Text with its long numbers in groups of three digits, which are copied without gaps.
+fn numbers(text: &str) -> String {
+    escape::grouped(&escape::xml(text), "<i>", "</i>")
+}
+
+/// What to read first: what puts data at risk, and the start that costs the most.
+fn leads(t: &Target) -> Vec<&Finding> {
+    let grave = |f: &&Finding| f.severity != "note";
+    let risk = t.findings.iter().filter(grave).find(|f| words::cost(f).is_none());
+    let costs = |f: &&Finding| grave(f) && words::cost(f).is_some();
+    // The first of the costliest: `max_by` would give the last.
+    let dear = t.findings.iter().filter(costs).rev().max_by(|a, b| a.rmw_factor.total_cmp(&b.rmw_factor));
+    risk.into_iter().chain(dear).collect()
+}
+
+/// A finding in one glance: what, by how much, what it costs, what to do.
+fn write_lead(t: &Target, f: &Finding, out: &mut dyn io::Write) -> io::Result<()> {
+    let p = t.providers.iter().find(|p| p.provider == f.provider);
+    let name = escape::xml(&words::name(&f.provider));
+    let content = p.map_or(String::new(), |p| escape::xml(&words::and_content(t, p)));
+    let same = t.findings.iter().filter(|o| o.rule == f.rule && o.severity == f.severity).count() - 1;
+    let others = if same > 0 { format!("<br>and {same} more like it") } else { String::new() };
+    let title = rule(f.rule).map_or("", |r| r.title);
+    writeln!(out, "<dl class=\"lead {}\">", f.severity)?;
+    writeln!(out, "<div><dt>what<dd><b>{name}</b>{content}{others}</div>")?;
+    if f.unit > 0 && f.remainder > 0 {
+        let (past, unit) = (numbers(&f.remainder.to_string()), numbers(&words::bytes(f.unit)));
+        writeln!(out, "<div><dt>is off by<dd><b class=\"how\">{past} bytes</b><br>past a boundary of {unit}</div>")?;
+    } else {
+        writeln!(out, "<div><dt>is wrong<dd>{}</div>", escape::xml(title))?;
+    }
+    if let Some(times) = words::times(f) {
+        writeln!(out, "<div><dt>costs<dd><b class=\"how\">{}</b><br>the device operations</div>", times.replace('x', "×"))?;
+    }
+    if let Some(fix) = f.fix.first() {
+        writeln!(out, "<div class=\"do\"><dt>do<dd>{}</div>", numbers(fix))?;
+    }
+    writeln!(out, "</dl>")
 }
 
 /// A verdict with its mark and colour.
@@ -77,19 +142,27 @@ fn verdict(v: Verdict) -> String {
     format!("<span class=\"verdict {word}\">{} {word}</span>", words::mark(v, Style::default()))
 }
 
-fn write_target(nth: usize, t: &Target, fold: bool, out: &mut dyn io::Write) -> io::Result<()> {
-    writeln!(out, "<section aria-labelledby=\"t{nth}\">\n<h2 id=\"t{nth}\">{} {}</h2>", escape::xml(&t.target), verdict(t.verdict))?;
+fn write_target(nth: usize, t: &Target, alone: bool, fold: bool, out: &mut dyn io::Write) -> io::Result<()> {
+    if alone {
+        writeln!(out, "<section>")?;
+    } else {
+        let name = escape::xml(&t.target);
+        writeln!(out, "<section aria-labelledby=\"t{nth}\">\n<h2 id=\"t{nth}\">{}: {name}</h2>", verdict(t.verdict))?;
+    }
     let folded = fold && t.verdict == Verdict::Aligned && t.findings.iter().all(|f| f.severity == "note");
     if folded {
         writeln!(out, "<details><summary>{}</summary>", words::verdicts(t))?;
+    }
+    for f in leads(t) {
+        write_lead(t, f, out)?;
     }
     writeln!(out, "<figure tabindex=\"0\">")?;
     svg::draw(t, false, out)?;
     writeln!(out, "</figure>")?;
     if !t.findings.is_empty() {
-        writeln!(out, "<h3>Findings</h3>\n<ul class=\"findings\">")?;
-        for f in &t.findings {
-            write_finding(f, out)?;
+        writeln!(out, "<h3>{}</h3>\n<ul class=\"findings\">", words::severities(&t.findings))?;
+        for group in group::groups(&t.findings) {
+            write_group(&group, out)?;
         }
         writeln!(out, "</ul>")?;
     }
@@ -97,55 +170,78 @@ fn write_target(nth: usize, t: &Target, fold: bool, out: &mut dyn io::Write) -> 
     writeln!(out, "{}</section>", if folded { "</details>" } else { "" })
 }
 
-fn write_finding(f: &Finding, out: &mut dyn io::Write) -> io::Result<()> {
-    let (severity, id, name) = (f.severity, f.rule, escape::xml(&words::name(&f.provider)));
-    write!(out, "<li class=\"{severity}\"><p class=\"head\"><b>{severity}</b> <a href=\"#{id}\">{id}</a> <strong>{name}</strong>: ")?;
-    writeln!(out, "{}</p>", escape::xml(&f.message))?;
-    if words::cost(f).is_some() || !f.fix.is_empty() {
-        writeln!(out, "<dl>")?;
-        if let Some(cost) = words::cost(f) {
-            writeln!(out, "<dt>costs<dd>{}", escape::xml(&cost))?;
-        }
-        for fix in &f.fix {
-            writeln!(out, "<dt>fix<dd>{}", escape::xml(fix))?;
+fn write_group(group: &Group<'_>, out: &mut dyn io::Write) -> io::Result<()> {
+    let f = group.first();
+    let (severity, id) = (f.severity, f.rule);
+    let whom = if group.several() { words::count(group.findings.len(), "provider") } else { words::name(&f.provider) };
+    let whom = escape::xml(&whom);
+    write!(out, "<li class=\"{severity}\"><p class=\"head\"><b>{severity}</b> <a href=\"#{id}\">{id}</a> <strong>{whom}</strong>: ")?;
+    writeln!(out, "{}</p>", numbers(&escape::plain(&group.says)))?;
+    let mut pairs: Vec<(&str, String)> = Vec::new();
+    pairs.extend(words::cost(f).map(|cost| ("costs", cost)));
+    let shared = if group.several() { group.shared_fix() } else { Some(&f.fix[..]) };
+    if group.several() && shared.is_some() {
+        pairs.push(("on", group.names()));
+    }
+    pairs.extend(shared.unwrap_or_default().iter().map(|fix| ("fix", escape::plain(fix))));
+    if !pairs.is_empty() {
+        writeln!(out, "<dl class=\"pairs\">")?;
+        for (what, text) in pairs {
+            writeln!(out, "<dt>{what}<dd>{}", numbers(&text))?;
         }
         writeln!(out, "</dl>")?;
+    }
+    if shared.is_none() {
+        write_each(group, out)?;
     }
     writeln!(out, "</li>")
 }
 
+/// Where each of several findings is, and what to do about it.
+fn write_each(group: &Group<'_>, out: &mut dyn io::Write) -> io::Result<()> {
+    let many = group.findings.len() > LISTED;
+    if many {
+        writeln!(out, "<details><summary>{}</summary>", escape::xml(&group.names()))?;
+    }
+    write_table("Places", &[("Provider", ""), ("Where", ""), ("Fix", "")], out)?;
+    for f in &group.findings {
+        let (name, place) = (escape::xml(&words::name(&f.provider)), numbers(&group.place(f)));
+        writeln!(out, "<tr><td>{name}<td class=\"where\">{place}<td class=\"long\">{}</tr>", numbers(&escape::plain(&f.fix.join("; "))))?;
+    }
+    writeln!(out, "</tbody></table></div>{}", if many { "</details>" } else { "" })
+}
+
 fn write_providers(t: &Target, out: &mut dyn io::Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "<h3>Providers</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Providers\"><table>\n<thead><tr>"
-    )?;
-    for (head, class) in [
+    let many = t.providers.len() > OPEN_ROWS;
+    let count = words::count(t.providers.len(), "provider");
+    writeln!(out, "{}", if many { format!("<details><summary>{count}</summary>") } else { format!("<h3>{count}</h3>") })?;
+    let columns = [
         ("Provider", ""),
         ("Content", ""),
-        ("Start", "num"),
+        ("Start, bytes", "num"),
         ("LBA", "num"),
         ("Size", "num"),
         ("Largest grain", "num"),
         ("Verdict", ""),
         ("Label", ""),
-    ] {
-        write!(out, "<th scope=\"col\" class=\"{class}\">{head}")?;
-    }
-    writeln!(out, "</tr></thead>\n<tbody>")?;
+    ];
+    let labelled = t.providers.iter().any(|p| p.label.is_some());
+    write_table("Providers", &columns[..if labelled { 8 } else { 7 }], out)?;
     for (branch, id) in text::branches(&Stack::new(t), Style::default()) {
-        write_provider(&branch, t, &t.providers[id], out)?;
+        write_provider(&branch, t, &t.providers[id], labelled, out)?;
     }
-    writeln!(out, "</tbody></table></div>")
+    writeln!(out, "</tbody></table></div>{}", if many { "</details>" } else { "" })
 }
 
-fn write_provider(branch: &str, t: &Target, p: &Provider, out: &mut dyn io::Write) -> io::Result<()> {
-    let verdict = if p.data_bearing { verdict(p.verdict) } else { "<span class=\"dim\">carries only</span>".into() };
+fn write_provider(branch: &str, t: &Target, p: &Provider, labelled: bool, out: &mut dyn io::Write) -> io::Result<()> {
+    let verdict = words::shown(p).map_or_else(|| "<span class=\"dim\">carries only</span>".into(), verdict);
     let grain = p.largest_grain.map_or(String::new(), size::human);
-    let label = p.label.as_deref().map_or(String::new(), escape::plain);
     write!(out, "<tr><td class=\"name\">{branch}{}<td>{}", escape::xml(&words::name(&p.provider)), escape::xml(&words::content(t, p)))?;
-    write!(out, "<td class=\"num\">{}<td class=\"num\">{}", words::start(p), words::lba(p).map_or(String::new(), |l| l.to_string()))?;
-    write!(out, "<td class=\"num\" title=\"{} bytes\">{}<td class=\"num\">{grain}", p.length, size::human(p.length))?;
-    writeln!(out, "<td>{verdict}<td class=\"long\">{}</tr>", escape::xml(&label))
+    let lba = words::lba(p).map_or(String::new(), |l| numbers(&l.to_string()));
+    write!(out, "<td class=\"num\">{}<td class=\"num\">{lba}", numbers(&words::start(p).to_string()))?;
+    write!(out, "<td class=\"num\" title=\"{} bytes\">{}<td class=\"num\">{grain}<td>{verdict}", p.length, size::human(p.length))?;
+    let label = p.label.as_deref().map_or(String::new(), escape::plain);
+    writeln!(out, "{}</tr>", if labelled { format!("<td class=\"long\">{}", escape::xml(&label)) } else { String::new() })
 }
 
 /// The pages of the rules that were broken.
@@ -177,5 +273,21 @@ mod tests {
         assert!(!page.contains("<script") && !page.contains("<img"), "{page}");
         assert!(!page.replace("http://www.w3.org/2000/svg", "").contains("http:"));
         assert!(!page.contains("url(") && !page.contains("@import"));
+    }
+
+    #[test]
+    fn every_finding_of_a_kind_is_there() {
+        let mut target = samples::openbsd();
+        let found = |i: u64| {
+            let (rule, severity, provider) = ("TL0001", "error", format!("p{i}"));
+            let message = format!("starts at byte {} (LBA {i}), 512 bytes past a 4096-byte physical unit", i * 512);
+            let fix = vec![format!("start it at byte {}", i * 512 + 3584)];
+            Finding { rule, severity, provider, offset: i * 512, unit: 4096, remainder: 512, straddle: 1.0, rmw_factor: 4.0, message, fix }
+        };
+        target.findings = (0..200).map(found).collect();
+        let report = samples::report(vec![target]);
+        let page = samples::text(|out| write(&report, out));
+        assert_eq!(page.matches("<li class").count(), 1);
+        assert!((0..200).all(|i| page.contains(&format!("<tr><td>p{i}<td"))), "{page}");
     }
 }

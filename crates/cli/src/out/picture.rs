@@ -1,11 +1,11 @@
 //! `show --picture`: each disk and set as a line of the terminal, what stands on it above it, to scale.
 //!
 //! A piece too small for its columns is drawn wider, and the picture says so; nothing vanishes. What has no room for its
-//! name is named below.
+//! name is named below. Then what the marks mean, and every start that misses, magnified.
 
 use super::scale::{Range, Scale};
 use super::stack::{Piece, Stack};
-use super::{Style, escape, size, text, words};
+use super::{Style, columns, escape, group, inset, miss, size, text, words};
 use crate::report::{Provider, Report, Target, Verdict};
 use anstyle::Style as Colour;
 use std::io;
@@ -19,6 +19,12 @@ const LEAST: usize = 3;
 /// Columns a piece may have beyond its share where there is room, so that its name fits.
 const ROOM: usize = 10;
 
+/// Magnifications written; what else misses is counted.
+const INSETS: usize = 3;
+
+/// So many pieces that had no room for their names are listed one by one.
+const LISTED: usize = 16;
+
 /// Writes a picture of every target.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     for (nth, target) in report.targets.iter().enumerate() {
@@ -28,12 +34,34 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> i
         let bold = Colour::new().bold();
         writeln!(out, "{bold}{}{bold:#}", escape::plain(&target.target))?;
         let stack = Stack::new(target);
-        // What stands on others is above them: sets over their members.
-        for &root in stack.roots.iter().rev() {
+        for root in stack.top_down() {
             write_root(target, &stack, root, out, style)?;
+        }
+        write_marks(target, out, style)?;
+        let misses = miss::misses(target);
+        for miss in misses.iter().take(INSETS) {
+            writeln!(out)?;
+            inset::write(miss, style.width.unwrap_or(WIDTH).max(60), out, style)?;
+        }
+        let more: usize = misses.iter().skip(INSETS).map(|m| m.all.len()).sum();
+        if more > 0 {
+            writeln!(out, "\n{more} more begin off a boundary: `trueline check` names them")?;
         }
     }
     Ok(())
+}
+
+/// What the marks mean, of those that are there.
+fn write_marks(target: &Target, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    let bears = |v| target.providers.iter().any(|p| words::shown(p) == Some(v));
+    let shown: Vec<String> = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned]
+        .into_iter()
+        .filter(|v| bears(*v))
+        .map(|v| format!("{} {}", words::mark(v, style), words::verdict(v)))
+        .chain(target.providers.iter().any(|p| words::shown(p).is_none()).then(|| "no mark: only carries what stands on it".to_owned()))
+        .collect();
+    let dim = Colour::new().dimmed();
+    writeln!(out, "{dim}{}{dim:#}", shown.join("   "))
 }
 
 fn write_root(target: &Target, stack: &Stack<'_>, root: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
@@ -44,25 +72,30 @@ fn write_root(target: &Target, stack: &Stack<'_>, root: usize, out: &mut dyn io:
     let room = (width / 2 / leaves).clamp(LEAST, ROOM);
     let ranges: Vec<Range> = pieces.iter().map(|p| Range { start: p.start, end: p.end, least: if p.leaf { room } else { 1 } }).collect();
     let scale = Scale::new(whole.length.max(1), &ranges, width);
+    // Where there are more pieces than columns, the columns are shared out, and some pieces get none.
+    let column = |byte| scale.cell(byte) * width / scale.width().max(width);
     let rows = pieces.iter().filter_map(|p| p.row).max().unwrap_or(0);
     let mut nameless = Vec::new();
     for row in (0..=rows).rev() {
         let mut at = 0;
         for piece in pieces.iter().filter(|p| p.row == Some(row)) {
-            let (from, to) = (scale.cell(piece.start), scale.cell(piece.end));
+            let (from, to) = (column(piece.start), column(piece.end));
             let p = &target.providers[piece.provider];
             let (line, named) = bar(target, p, to - from, style);
             if !named {
                 nameless.push(piece);
             }
-            let colour = if p.data_bearing { text::colour(p.verdict) } else { Colour::new() };
+            let colour = words::shown(p).map_or(Colour::new(), text::colour);
             write!(out, "{}{colour}{line}{colour:#}", " ".repeat(from - at))?;
             at = to;
         }
         writeln!(out)?;
     }
     nameless.extend(pieces.iter().filter(|p| p.row.is_none()));
-    write_legend(target, whole, &scale, out)?;
+    write_scale(whole, &scale, out, style)?;
+    if nameless.len() > LISTED {
+        return write_many(target, &nameless, out, style);
+    }
     for piece in nameless {
         write_nameless(target, piece, out, style)?;
     }
@@ -72,16 +105,19 @@ fn write_root(target: &Target, stack: &Stack<'_>, root: usize, out: &mut dyn io:
 /// A piece as a measuring line with its name on it, and whether the name found room.
 fn bar(target: &Target, p: &Provider, width: usize, style: Style) -> (String, bool) {
     let (open, dash, close) = (style.glyph("├", "|"), style.glyph("─", "-"), style.glyph("┤", "|"));
-    let mark = if p.data_bearing && p.verdict != Verdict::Aligned { words::mark(p.verdict, style) } else { "" };
+    let mark = words::shown(p).map_or("", |v| words::mark(v, style));
     let name = words::name(&p.provider);
-    let full = format!(" {mark}{name} {} {} ", words::content(target, p), size::human(p.length));
+    let content = words::and_content(target, p);
+    let gap = if mark.is_empty() { "" } else { " " };
+    let full = format!(" {mark}{gap}{name}{content} {} ", size::human(p.length));
+    let medium = format!("{mark}{name}{content} ");
     let short = format!("{mark}{name}");
     let fits = |s: &String| s.chars().count() + 2 <= width;
     match width {
         0 => (String::new(), false),
         1 => (style.glyph("│", "|").into(), false),
         _ => {
-            let (label, named) = [full, short].into_iter().find(fits).map_or((mark.to_owned(), false), |label| (label, true));
+            let (label, named) = [full, medium, short].into_iter().find(fits).map_or((mark.to_owned(), false), |label| (label, true));
             let label = if label.chars().count() + 2 <= width { label } else { String::new() };
             let rest = width - 2 - label.chars().count();
             let before = rest.min(1);
@@ -90,24 +126,42 @@ fn bar(target: &Target, p: &Provider, width: usize, style: Style) -> (String, bo
     }
 }
 
-fn write_legend(target: &Target, whole: &Provider, scale: &Scale, out: &mut dyn io::Write) -> io::Result<()> {
-    let columns = u64::try_from(scale.width()).unwrap_or(u64::MAX).max(1);
+fn write_scale(whole: &Provider, scale: &Scale, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    let cells = u64::try_from(scale.width()).unwrap_or(u64::MAX).max(1);
     let dim = Colour::new().dimmed();
-    let over = if whole.members.is_empty() { String::new() } else { format!("over {}; ", escape::plain(&whole.members.join(", "))) };
-    let scaled = match scale.widened {
-        0 => format!("to scale: a column is {}", size::human(whole.length / columns)),
-        1 => "to scale but for one narrow stretch, which is drawn wider".into(),
-        n => format!("to scale but for {n} narrow stretches, which are drawn wider"),
+    let over = if whole.members.is_empty() {
+        String::new()
+    } else {
+        format!("{} over {}; ", words::name(&whole.provider), escape::plain(&whole.members.join(", ")))
     };
-    let verdict = if target.providers.len() == 1 { format!("; {}", words::verdict(whole.verdict)) } else { String::new() };
-    writeln!(out, "{dim}{over}{scaled}{verdict}{dim:#}")
+    let scaled = match scale.widened {
+        0 => format!("to scale: a column is {}", size::human(whole.length / cells)),
+        1 => "to scale, but for one narrow stretch drawn wider".into(),
+        n => format!("to scale, but for {n} narrow stretches drawn wider"),
+    };
+    write!(out, "{dim}")?;
+    columns::wrap("", 0, &format!("{over}{scaled}"), 0, style.width, out)?;
+    write!(out, "{dim:#}")
 }
 
 fn write_nameless(target: &Target, piece: &Piece, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let p = &target.providers[piece.provider];
-    let mark = if p.data_bearing { words::mark(p.verdict, style) } else { "-" };
+    let mark = words::shown(p).map_or("-", |v| words::mark(v, style));
     let (name, content, at) = (words::name(&p.provider), words::content(target, p), words::start(p));
     writeln!(out, "  {mark} {name} {content}, {} at byte {at}", size::human(p.length))
+}
+
+/// The names of very many, by what is said of them.
+fn write_many(target: &Target, pieces: &[&Piece], out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    for verdict in [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned] {
+        let here = pieces.iter().map(|piece| &target.providers[piece.provider]).filter(|p| p.verdict == verdict);
+        let names: Vec<String> = here.map(|p| words::name(&p.provider)).collect();
+        if !names.is_empty() {
+            let head = format!("  {} {} {}: ", words::mark(verdict, style), names.len(), words::verdict(verdict));
+            columns::wrap(&head, head.chars().count(), &group::runs(names.into_iter()), 4, style.width, out)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -128,6 +182,7 @@ mod tests {
     fn a_crowd_is_named_in_full() {
         let report = samples::report(vec![samples::crowded(2000)]);
         let text = samples::text(|out| write(&report, out, Style { width: Some(80), ascii: false }));
-        assert!((1..=2000).all(|i| [" ", "─", "┤"].iter().any(|end| text.contains(&format!("p{i}{end}")))));
+        assert!(text.contains(" p2000") || text.contains("to p2000"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 }

@@ -50,6 +50,12 @@ impl<'a> Stack<'a> {
         Stack { providers, children, roots }
     }
 
+    /// Disks and sets as they stand over one another: sets, the last made first, then disks.
+    pub(crate) fn top_down(&self) -> Vec<usize> {
+        let (disks, sets): (Vec<usize>, Vec<usize>) = self.roots.iter().partition(|&&root| self.providers[root].members.is_empty());
+        sets.into_iter().rev().chain(disks).collect()
+    }
+
     /// What stands directly on `id`, by start.
     pub(crate) fn children(&self, id: usize) -> &[usize] {
         &self.children[id]

@@ -1,113 +1,21 @@
 //! `--svg`: one target as a drawing. Sets above, disks below; on each, what stands on it, layer over layer; then every start
 //! that misses its grain, magnified.
 //!
-//! One self-contained file without scripts or references. Text comes from hostile disks and is escaped in [`Canvas`], the only
-//! place that writes an element.
+//! One self-contained file without scripts or references.
 
+use super::canvas::{Canvas, INNER, MARGIN, STYLE, WIDTH, pixels};
 use super::scale::{Range, Scale};
 use super::stack::{Piece, Stack};
-use super::{Style, escape, size, words, zoom};
-use crate::report::{Finding, Provider, Report, Target, Verdict};
-use std::fmt::Write as _;
+use super::{Style, escape, members, miss, size, words, zoom};
+use crate::report::{Provider, Report, Target, Verdict};
 use std::io;
 
-const WIDTH: u64 = 1000;
-const MARGIN: u64 = 20;
-const ROW: u64 = 34;
+/// Pixels from one layer to the next.
+const ROW: u64 = 42;
 /// Magnifications drawn; what else misses is counted.
-const ZOOMS: usize = 12;
-
-/// How everything looks, in light and dark. `text` and `rect` colours are written out twice because not every viewer of SVG
-/// knows custom properties.
-pub(super) const STYLE: &str = "\
-.tl{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;font-size:12px}\
-.tl text{fill:#1f2933}.tl .tl-h{font-size:17px;font-weight:600}.tl .tl-b{font-weight:600}\
-.tl .tl-dim{fill:#5b6875;font-size:11px}.tl .tl-num{fill:#5b6875;font-size:10px;font-variant-numeric:tabular-nums}.tl .tl-bad{fill:#b3261e}.tl .tl-good{fill:#246b4b}\
-.tl .tl-warn{fill:#7a5600}.tl-bg{fill:#fff}\
-.tl-disk{fill:#e7ebf0;stroke:#8793a0}.tl-carrier{fill:#dce6f2;stroke:#7d93ad}\
-.tl-aligned{fill:#d3ecdf;stroke:#3b8f6a}.tl-misaligned{fill:#fbd9d6;stroke:#c5362c;stroke-width:2}.tl-unknown{fill:#f5e8c7;stroke:#a87b16;stroke-dasharray:5 3}\
-.tl-zoomline{fill:#f1f4f7;stroke:#d5dce3}.tl-grid{stroke:#5b6875;stroke-dasharray:2 3}.tl-chunk0{fill:#cfe0f5;stroke:#6d8fb8}.tl-chunk1{fill:#e6d8f2;stroke:#9477b3}.tl-chunk2{fill:#d5ead9;stroke:#71a07c}.tl-chunk3{fill:#f4e3cd;stroke:#b58d58}\
-.tl-unit{fill:#e7ebf0;stroke:#8793a0}.tl-odd{fill:#f4f6f8}.tl-block{fill:#d3ecdf;stroke:#3b8f6a}.tl-cross{fill:#f7c1bc;stroke:#c5362c}\
-.tl-miss{fill:#c5362c}.tl-start{stroke:#c5362c;stroke-width:2}.tl-tick{stroke:#5b6875}\
-@media (prefers-color-scheme:dark){\
-.tl text{fill:#e3e8ed}.tl .tl-dim,.tl .tl-num{fill:#9aa8b5}.tl .tl-bad{fill:#ff8a80}.tl .tl-good{fill:#6fd3a4}.tl .tl-warn{fill:#e2b54a}.tl-bg{fill:#12171d}\
-.tl-disk{fill:#252e37;stroke:#5d6b78}.tl-carrier{fill:#22364b;stroke:#56779c}\
-.tl-aligned{fill:#1b4433;stroke:#4fae83}.tl-misaligned{fill:#5b2226;stroke:#ff6b62}.tl-unknown{fill:#463917;stroke:#cfa03a}\
-.tl-zoomline{fill:#1b222a;stroke:#313c46}.tl-grid{stroke:#9aa8b5}.tl-chunk0{fill:#26405f;stroke:#6d95c7}.tl-chunk1{fill:#432f56;stroke:#a585c7}.tl-chunk2{fill:#274530;stroke:#76ab83}.tl-chunk3{fill:#4f3c22;stroke:#c49a61}\
-.tl-unit{fill:#252e37;stroke:#5d6b78}.tl-odd{fill:#1b222a}.tl-block{fill:#1b4433;stroke:#4fae83}.tl-cross{fill:#7a2a2a;stroke:#ff6b62}\
-.tl-miss{fill:#ff6b62}.tl-start{stroke:#ff6b62}.tl-tick{stroke:#9aa8b5}}";
-
-/// A drawing that grows downwards.
-pub(super) struct Canvas {
-    body: String,
-    y: u64,
-}
-
-impl Canvas {
-    /// A box with a tooltip.
-    pub(super) fn rect(&mut self, x: u64, y: u64, w: u64, h: u64, class: &str, title: &str) {
-        let title = escape::xml(title);
-        self.put(format_args!(r#"<rect x="{x}" y="{y}" width="{w}" height="{h}" class="{class}"><title>{title}</title></rect>"#));
-    }
-
-    /// Text, cut to `room` pixels.
-    pub(super) fn text(&mut self, x: u64, y: u64, class: &str, anchor: &str, room: u64, text: &str) {
-        let text = escape::xml(&fit(text, room, class));
-        if !text.is_empty() {
-            self.put(format_args!(r#"<text x="{x}" y="{y}" class="{class}" text-anchor="{anchor}">{text}</text>"#));
-        }
-    }
-
-    /// A vertical line.
-    pub(super) fn line(&mut self, x: u64, y1: u64, y2: u64, class: &str) {
-        self.put(format_args!(r#"<line x1="{x}" x2="{x}" y1="{y1}" y2="{y2}" class="{class}"/>"#));
-    }
-
-    fn put(&mut self, element: std::fmt::Arguments<'_>) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(self.body, "{element}");
-    }
-}
-
-/// Pixels that text of a class is likely to take, on the safe side of the usual sans-serif faces.
-fn pixels(text: &str, class: &str) -> u64 {
-    let wide: u64 = text.chars().map(pixels_of).sum();
-    // 12-pixel text is the measure; in tenths, what each class makes of it.
-    let tenths = match class {
-        c if c.contains("tl-h") => 14,
-        c if c.contains("tl-num") => 8,
-        c if c.contains("tl-dim") => 9,
-        c if c.contains("tl-b") => 11,
-        _ => 10,
-    };
-    wide * tenths / 10
-}
-
-fn pixels_of(c: char) -> u64 {
-    match c {
-        'i' | 'l' | 'j' | '.' | ',' | ':' | ';' | '\'' | '|' | '(' | ')' | ' ' => 4,
-        'm' | 'w' | 'M' | 'W' | '@' => 11,
-        c if c.is_ascii_uppercase() => 9,
-        c if c.is_ascii() => 7,
-        _ => 12,
-    }
-}
-
-/// `text` cut to `room` pixels; nothing if not even its beginning fits.
-fn fit(text: &str, room: u64, class: &str) -> String {
-    if pixels(text, class) <= room {
-        return text.to_owned();
-    }
-    let mut used = pixels("…", class);
-    let kept: String = text
-        .chars()
-        .take_while(|c| {
-            used += pixels(c.encode_utf8(&mut [0; 4]), class);
-            used <= room
-        })
-        .collect();
-    if kept.chars().count() < 2 { String::new() } else { format!("{}…", kept.trim_end()) }
-}
+const ZOOMS: usize = 6;
+/// Disks with nothing on them that are drawn side by side.
+const ABREAST: usize = 4;
 
 /// Writes the drawing of one target as a file of its own.
 pub(crate) fn write(target: &Target, out: &mut dyn io::Write) -> io::Result<()> {
@@ -158,42 +66,48 @@ fn body(target: &Target, headed: bool) -> (String, u64) {
         draw_heading(&mut c, target);
     }
     let stack = Stack::new(target);
-    for &root in stack.roots.iter().rev() {
+    let roots = stack.top_down();
+    let bare = |root: &usize| stack.children(*root).is_empty() && target.providers[*root].members.is_empty() && roots.len() > 1;
+    let (bare, laden): (Vec<usize>, Vec<usize>) = roots.iter().partition(|root| bare(root));
+    for &root in &laden {
         draw_root(&mut c, target, &stack, root);
     }
+    for row in bare.chunks(ABREAST) {
+        draw_bare(&mut c, target, row);
+    }
+    draw_legend(&mut c, target);
     draw_zooms(&mut c, target);
-    (c.body, c.y + 6)
+    (c.body, c.y + 2)
 }
 
 fn draw_heading(c: &mut Canvas, target: &Target) {
-    c.y = 30;
+    c.y = 32;
     let mark = words::mark(target.verdict, Style::default());
     let class = match target.verdict {
         Verdict::Aligned => "tl-h tl-good",
         Verdict::Unknown => "tl-h tl-warn",
         Verdict::Misaligned => "tl-h tl-bad",
     };
-    let inner = WIDTH - 2 * MARGIN;
-    c.text(MARGIN, c.y, class, "start", 30, mark);
-    c.text(MARGIN + 22, c.y, "tl-h", "start", inner * 2 / 3, &target.target);
-    c.text(WIDTH - MARGIN, c.y, "tl-dim", "end", inner / 3, &words::verdicts(target));
-    c.y += 18;
+    let verdict = format!("{mark} {}", words::verdict(target.verdict));
+    let room = pixels(&verdict, "tl-h") + 20;
+    c.text(MARGIN, c.y, "tl-h", "start", INNER - room, &target.target);
+    c.text(WIDTH - MARGIN, c.y, class, "end", room, &verdict);
+    c.y += 20;
 }
 
 /// A disk or set: the layers on it, itself at the bottom, its addresses and grains.
 fn draw_root(c: &mut Canvas, target: &Target, stack: &Stack<'_>, root: usize) {
     let whole = &target.providers[root];
     let pieces = stack.pieces(root);
-    let inner = WIDTH - 2 * MARGIN;
     // What something does I/O from gets room for its name, as far as there is room.
     let leaves = u64::try_from(pieces.iter().filter(|p| p.leaf).count()).unwrap_or(u64::MAX).max(1);
-    let room = (inner / 2 / leaves).clamp(6, 86);
+    let room = (INNER / 2 / leaves).clamp(6, 110);
     let least = |p: &Piece| usize::try_from(if p.leaf { room } else { 3 }).unwrap_or(1);
     let ranges: Vec<Range> = pieces.iter().map(|p| Range { start: p.start, end: p.end, least: least(p) }).collect();
-    let scale = Scale::new(whole.length.max(1), &ranges, usize::try_from(inner).unwrap_or(0));
+    let scale = Scale::new(whole.length.max(1), &ranges, usize::try_from(INNER).unwrap_or(0));
     // Where there are more pieces than pixels, the pixels are shared out: cells are brought back to the drawing's width.
     let cells = u64::try_from(scale.width()).unwrap_or(1).max(1);
-    let x = |byte| MARGIN + u64::try_from(scale.cell(byte)).unwrap_or(0) * inner / cells;
+    let x = |byte| MARGIN + u64::try_from(scale.cell(byte)).unwrap_or(0) * INNER / cells;
     let rows = u64::try_from(pieces.iter().filter_map(|p| p.row).max().unwrap_or(0)).unwrap_or(0);
     for piece in &pieces {
         if let Some(row) = piece.row.and_then(|r| u64::try_from(r).ok()) {
@@ -201,161 +115,146 @@ fn draw_root(c: &mut Canvas, target: &Target, stack: &Stack<'_>, root: usize) {
             draw_piece(c, target, &target.providers[piece.provider], left, (right - left).max(1), c.y + (rows - row) * ROW);
         }
     }
-    c.y += (rows + 1) * ROW;
+    c.y += (rows + 1) * ROW - 4;
     let strays = |p: &Piece| [p.start, p.end].into_iter().any(|byte| x(byte).abs_diff(to_scale(whole, byte)) > 6);
     if pieces.iter().any(strays) {
         draw_true_scale(c, whole, &pieces, &x, target);
     }
     draw_axis(c, whole);
-    if !whole.members.is_empty() {
-        draw_chunks(c, whole);
-    }
+    members::draw(c, target, whole);
     let hidden = pieces.iter().filter(|p| p.row.is_none()).count();
     if hidden > 0 {
-        c.text(
-            MARGIN,
-            c.y + 10,
-            "tl-dim",
-            "start",
-            inner,
-            &format!("{} overlap too many others to be drawn", words::count(hidden, "provider")),
-        );
+        let text = format!("{} overlap too many others to be drawn", words::count(hidden, "provider"));
+        c.text(MARGIN, c.y + 10, "tl-dim", "start", INNER, &text);
         c.y += 18;
     }
     c.y += 12;
 }
 
 fn class_of(p: &Provider) -> &'static str {
-    match p.verdict {
-        _ if p.parent.is_none() && !p.data_bearing => "tl-disk",
-        _ if !p.data_bearing => "tl-carrier",
-        Verdict::Aligned => "tl-aligned",
-        Verdict::Unknown => "tl-unknown",
-        Verdict::Misaligned => "tl-misaligned",
+    match words::shown(p) {
+        Some(Verdict::Aligned) => "tl-aligned",
+        Some(Verdict::Unknown) => "tl-unknown",
+        Some(Verdict::Misaligned) => "tl-misaligned",
+        None if p.parent.is_none() => "tl-disk",
+        None => "tl-carrier",
     }
 }
 
 fn draw_piece(c: &mut Canvas, target: &Target, p: &Provider, x: u64, w: u64, y: u64) {
-    let (name, content) = (words::name(&p.provider), words::content(target, p));
+    let (name, content) = (words::name(&p.provider), words::and_content(target, p));
     let sector = words::lba(p).map_or(String::new(), |lba| format!(" (LBA {lba})"));
-    let verdict = if p.data_bearing { words::verdict(p.verdict) } else { "only carries what stands on it" };
+    let verdict = words::shown(p).map_or("only carries what stands on it", words::verdict);
     let label = p.label.as_ref().map_or(String::new(), |l| format!(", \"{}\"", escape::plain(l)));
     let at = words::start(p);
-    let title = format!("{name}: {content}{label}; byte {at}{sector}, {}; {verdict}", words::bytes(p.length));
+    let title = format!("{name}:{content}{label}; byte {at}{sector}, {}; {verdict}", words::bytes(p.length));
     c.rect(x, y, w, ROW - 4, class_of(p), &title);
-    let mark = if p.data_bearing && p.verdict != Verdict::Aligned {
-        format!("{} ", words::mark(p.verdict, Style::default()))
-    } else {
-        String::new()
-    };
-    let long = format!("{mark}{name} {content}{label}, {}", size::human(p.length));
-    let room = w.saturating_sub(10);
-    let short = format!("{mark}{name}");
-    let medium = format!("{mark}{name} {content}, {}", size::human(p.length));
+    let mark = words::shown(p).map_or(String::new(), |v| format!("{} ", words::mark(v, Style::default())));
+    let long = format!("{mark}{name}{content}{label}, {}", size::human(p.length));
+    let medium = format!("{mark}{name}{content}, {}", size::human(p.length));
+    let room = w.saturating_sub(12);
     if let Some(line) = [long, medium].into_iter().find(|line| pixels(line, "") <= room) {
-        c.text(x + 6, y + 19, "tl-ink", "start", room, &line);
+        c.text(x + 7, y + 24, "tl-ink", "start", room, &line);
     } else {
         // The two lines of a narrow piece: its name, and what is on it.
-        c.text(x + 5, y + 13, "tl-ink tl-b", "start", room, &short);
-        c.text(x + 5, y + 25, "tl-dim", "start", room, &content);
+        c.text(x + 5, y + 16, "tl-b", "start", w.saturating_sub(6), &format!("{mark}{name}"));
+        c.text(x + 5, y + 32, "tl-dim", "start", w.saturating_sub(6), content.trim_start());
     }
+}
+
+/// Disks with nothing on them, members of a set or empty, side by side.
+fn draw_bare(c: &mut Canvas, target: &Target, disks: &[usize]) {
+    let columns = u64::try_from(disks.len()).unwrap_or(1).max(1);
+    let width = (INNER + 10) / columns;
+    for (nth, &disk) in (0u64..).zip(disks) {
+        let (p, x) = (&target.providers[disk], MARGIN + nth * width);
+        draw_piece(c, target, p, x, width - 10, c.y);
+        c.text(x, c.y + ROW + 12, "tl-dim", "start", width - 10, &grains(p));
+    }
+    c.y += ROW + 32;
 }
 
 /// Where a byte lies, strictly to scale.
 fn to_scale(whole: &Provider, byte: u64) -> u64 {
-    let inner = u128::from(WIDTH - 2 * MARGIN);
-    MARGIN + u64::try_from(u128::from(byte) * inner / u128::from(whole.length.max(1))).unwrap_or(0)
+    MARGIN + u64::try_from(u128::from(byte) * u128::from(INNER) / u128::from(whole.length.max(1))).unwrap_or(0)
 }
 
 /// The same disk strictly to scale, with what was widened fanned out to its place above.
 fn draw_true_scale(c: &mut Canvas, whole: &Provider, pieces: &[Piece], x: &dyn Fn(u64) -> u64, target: &Target) {
     let real = |byte: u64| to_scale(whole, byte);
-    let (top, strip) = (c.y - 4, c.y + 22);
+    let (top, strip) = (c.y, c.y + 24);
     let leaves: Vec<&Piece> =
         pieces.iter().filter(|p| p.leaf && p.row.is_some() && target.providers[p.provider].parent.is_some()).collect();
     for p in &leaves {
-        let (a, b, from, to) = (x(p.start), x(p.end), real(p.start), real(p.end).max(real(p.start) + 1));
-        c.put(format_args!(r#"<path d="M{a} {top}L{b} {top}L{to} {strip}L{from} {strip}Z" class="tl-zoomline"/>"#));
+        c.fan((x(p.start), x(p.end)), top, (real(p.start), real(p.end).max(real(p.start) + 1)), strip);
     }
-    c.rect(MARGIN, strip, WIDTH - 2 * MARGIN, 10, "tl-disk", "the same to scale");
+    c.text(WIDTH - MARGIN, strip - 6, "tl-num", "end", INNER, "above, small things are drawn wider; this is to scale:");
+    c.rect(MARGIN, strip, INNER, 12, "tl-disk", "the same to scale");
     for p in &leaves {
         let (from, to) = (real(p.start), real(p.end).max(real(p.start) + 2));
         let on = &target.providers[p.provider];
-        c.rect(from, strip, to - from, 10, class_of(on), &format!("{}: {}", words::name(&on.provider), words::bytes(on.length)));
+        c.rect(from, strip, to - from, 12, class_of(on), &format!("{}: {}", words::name(&on.provider), words::bytes(on.length)));
     }
-    c.y = strip + 12;
+    c.y = strip + 14;
 }
 
 /// Addresses under a disk or set, and the grains it knows.
 fn draw_axis(c: &mut Canvas, whole: &Provider) {
-    let inner = WIDTH - 2 * MARGIN;
-    for nth in 0..=4 {
+    for (nth, anchor) in (0u64..).zip(["start", "middle", "middle", "middle", "end"]) {
         let byte = u64::try_from(u128::from(whole.length) * u128::from(nth) / 4).unwrap_or(0);
-        let x = MARGIN + inner * nth / 4;
-        let anchor = ["start", "middle", "middle", "middle", "end"].get(usize::try_from(nth).unwrap_or(0)).copied().unwrap_or("end");
-        c.line(x, c.y, c.y + 4, "tl-tick");
-        c.text(x, c.y + 15, "tl-num", anchor, 120, &if byte == 0 { "0".into() } else { size::human(byte) });
+        let x = MARGIN + INNER * nth / 4;
+        c.line(x, c.y, c.y + 5, "tl-tick");
+        c.text(x, c.y + 18, "tl-num", anchor, 120, &if byte == 0 { "0".into() } else { size::human(byte) });
     }
-    let grains: Vec<String> = whole
-        .grains
-        .iter()
-        .map(|g| {
-            let phase = if g.phase > 0 { format!(" from byte {}", g.phase) } else { String::new() };
-            // "assumed", once, where nobody said so.
-            let trust = if g.trust == g.source { String::new() } else { format!(", {}", g.trust) };
-            format!("{} {}{phase} ({}{trust})", g.why, size::human(g.size), g.source)
-        })
-        .collect();
-    let over = if whole.members.is_empty() { String::new() } else { format!("over {}; ", whole.members.join(", ")) };
-    let text = format!(
-        "{}: {over}grains: {}",
-        words::name(&whole.provider),
-        if grains.is_empty() { "none known".into() } else { grains.join(" · ") }
-    );
-    c.text(MARGIN, c.y + 32, "tl-dim", "start", inner, &text);
-    c.y += 40;
+    let over = if whole.members.is_empty() { String::new() } else { format!(" over {}", escape::plain(&whole.members.join(", "))) };
+    c.text(MARGIN, c.y + 38, "tl-dim", "start", INNER, &format!("{}{over}: {}", words::name(&whole.provider), grains(whole)));
+    c.y += 46;
 }
 
-/// How a striped set deals its chunks out to its members.
-fn draw_chunks(c: &mut Canvas, set: &Provider) {
-    let Some(chunk) = set.grains.iter().find(|g| g.why == "chunk") else { return };
-    let members = set.members.len();
-    let shown = if members <= 4 { members * 2 } else { members.min(8) };
-    let width = (WIDTH - 2 * MARGIN) / u64::try_from(shown.max(1)).unwrap_or(1);
-    c.text(
-        MARGIN,
-        c.y + 12,
-        "tl-dim",
-        "start",
-        WIDTH,
-        &format!("its first chunks of {}, and the members they lie on:", size::human(chunk.size)),
-    );
-    let classes = ["tl-chunk0", "tl-chunk1", "tl-chunk2", "tl-chunk3"];
-    for (nth, member) in set.members.iter().cycle().take(shown).enumerate() {
-        let at = u64::try_from(nth).unwrap_or(0);
-        let x = MARGIN + at * width;
-        let byte = at.saturating_mul(chunk.size);
-        let class = classes[(nth - nth / members * members).min(classes.len() - 1)];
-        c.rect(x, c.y + 18, width, 22, class, &format!("chunk at byte {byte} of the set, on {}", escape::plain(member)));
-        c.text(x + 6, c.y + 33, "tl-ink", "start", width - 10, &format!("{byte}: {}", words::name(member)));
-    }
-    c.y += 48;
+/// What boundaries a disk or set has, and who says so.
+fn grains(p: &Provider) -> String {
+    let grain = |g: &crate::report::Grain| {
+        let phase = if g.phase > 0 { format!(" from byte {}", g.phase) } else { String::new() };
+        // "assumed", once, where nobody said so.
+        let trust = if g.trust == g.source { String::new() } else { format!(", {}", g.trust) };
+        format!("{} {}{phase} ({}{trust})", g.why, size::human(g.size), g.source)
+    };
+    let all: Vec<String> = p.grains.iter().map(grain).collect();
+    if all.is_empty() { "no grains known".into() } else { format!("grains: {}", all.join(" · ")) }
 }
 
-/// The starts that miss, two in a row.
+/// What the colours and marks mean, of those that are there.
+fn draw_legend(c: &mut Canvas, target: &Target) {
+    let bears = |v| target.providers.iter().any(|p| words::shown(p) == Some(v));
+    let marked = [
+        ("tl-misaligned", Verdict::Misaligned, "costs more I/O than it must"),
+        ("tl-unknown", Verdict::Unknown, "not everything could be known"),
+        ("tl-aligned", Verdict::Aligned, "costs no more I/O than it must"),
+    ];
+    let shown = marked.into_iter().filter(|(_, v, _)| bears(*v));
+    let entry = |(class, v, says): (&'static str, Verdict, &str)| {
+        (class, format!("{} {}: {says}", words::mark(v, Style::default()), words::verdict(v)))
+    };
+    let carries = target.providers.iter().any(|p| words::shown(p).is_none() && p.parent.is_some());
+    let mut x = MARGIN;
+    for (class, text) in shown.map(entry).chain(carries.then(|| ("tl-carrier", "only carries what stands on it".to_owned()))) {
+        c.rect(x, c.y, 14, 14, class, &text);
+        c.text(x + 20, c.y + 12, "tl-dim", "start", INNER, &text);
+        x += pixels(&text, "tl-dim") + 34;
+    }
+    c.y += 34;
+}
+
+/// The starts that miss; of a target where none does, one that hits.
 fn draw_zooms(c: &mut Canvas, target: &Target) {
-    let misses: Vec<&Finding> = target.findings.iter().filter(|f| zoom::shows(f)).collect();
-    for (nth, f) in misses.iter().take(ZOOMS).enumerate() {
-        let left = nth.is_multiple_of(2);
-        let x = if left { MARGIN } else { WIDTH - MARGIN - zoom::WIDTH };
-        let p = target.providers.iter().find(|p| p.provider == f.provider);
-        zoom::draw(c, x, c.y, f, p);
-        if !left || nth + 1 == misses.len().min(ZOOMS) {
-            c.y += zoom::HEIGHT + 18;
-        }
+    let misses = miss::misses(target);
+    let set = |p: &Provider| target.providers.iter().find(|set| !set.members.is_empty() && set.provider == p.root);
+    for miss in misses.iter().take(ZOOMS).chain(miss::hit(target).iter()) {
+        zoom::draw(c, miss, set(miss.provider));
     }
-    if let Some(more) = misses.len().checked_sub(ZOOMS).filter(|&n| n > 0) {
-        c.text(MARGIN, c.y + 4, "tl-dim", "start", WIDTH, &format!("{} more begin off a boundary", more));
+    let more: usize = misses.iter().skip(ZOOMS).map(|m| m.all.len()).sum();
+    if more > 0 {
+        c.text(MARGIN, c.y, "tl-dim", "start", INNER, &format!("{more} more begin off a boundary"));
         c.y += 16;
     }
 }
@@ -363,7 +262,11 @@ fn draw_zooms(c: &mut Canvas, target: &Target) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::DiskOptions;
     use crate::out::samples;
+    use crate::survey::survey;
+    use crate::target::{Said, taste_stores};
+    use trueline_geom::store::{Sparse, Store};
 
     #[test]
     fn hostile_labels_stay_text() {
@@ -372,10 +275,41 @@ mod tests {
         assert!(!text.contains('\u{1b}'));
     }
 
+    /// `docs/stack.svg`, at the top of the README: what `show` draws of two disks of a seed document.
+    #[test]
+    fn the_picture_of_the_readme() {
+        let command = "trueline show --physical 512 --svg docs/stack.svg ada0,ada1";
+        let said = Said::new(&DiskOptions { physical: Some((512, 0)), ..DiskOptions::default() }).unwrap();
+        let dumps = Sparse::from_hexdumps(include_str!("../../../../tests/disks/seed-003-default.hex")).unwrap();
+        let disks = ["ada0", "ada1"].into_iter().zip(dumps);
+        let disks = disks.map(|(name, (_, disk))| (name.to_owned(), Box::new(disk) as Box<dyn Store>)).collect();
+        let target = survey("ada0,ada1", &taste_stores(disks, &said), None).unwrap();
+        let text = samples::text(|out| write(&target, out));
+        // A comment may not hold the hyphens of an option.
+        let made = format!("?>\n<?made-by {command} (the disks are tests/disks/seed-003-default.hex)?>\n");
+        samples::golden("../../../../docs/stack.svg", &text.replacen("?>\n", &made, 1));
+    }
+
     #[test]
     fn a_crowd_stays_on_the_sheet() {
         let text = samples::text(|out| write(&samples::crowded(2000), out));
         assert!(text.len() < 1 << 20 && text.contains("overlap too many others"), "{}", text.len());
+    }
+
+    #[test]
+    fn a_set_shows_where_its_chunks_lie() {
+        let text = samples::text(|out| write(&samples::stripe(), out));
+        assert!(text.contains("deals its bytes out in chunks of 16 KiB") && text.contains("on ada1"), "{text}");
+        let mut many = samples::stripe();
+        let set = many.providers.iter_mut().find(|p| !p.members.is_empty()).unwrap();
+        set.members = (0..100).map(|i| format!("ada{i}")).collect();
+        assert!(samples::text(|out| write(&many, out)).contains("and 92 more"));
+    }
+
+    #[test]
+    fn what_is_aligned_is_shown_on_its_boundary() {
+        let text = samples::text(|out| write(&samples::gpt(), out));
+        assert!(text.contains("p1 begins on a boundary of 4 KiB"), "{text}");
     }
 
     #[test]
@@ -391,5 +325,7 @@ mod tests {
         target.findings[1].unit = u64::MAX;
         target.findings[0].offset = u64::MAX;
         assert!(samples::text(|out| write(&target, out)).ends_with("</svg>\n"));
+        let report = samples::report(vec![target]);
+        assert!(!samples::text(|out| crate::out::picture::write(&report, out, Style::default())).is_empty());
     }
 }

@@ -145,11 +145,8 @@ fn write_target(target: &Target, out: &mut dyn io::Write, style: Style) -> io::R
 }
 
 fn row(branch: &str, target: &Target, p: &Provider, style: Style) -> Vec<Cell> {
-    let verdict = if p.data_bearing {
-        Cell::left(format!("{} {}", words::mark(p.verdict, style), words::verdict(p.verdict))).colour(colour(p.verdict))
-    } else {
-        Cell::default()
-    };
+    let cell = |v| Cell::left(format!("{} {}", words::mark(v, style), words::verdict(v))).colour(colour(v));
+    let verdict = words::shown(p).map_or_else(Cell::default, cell);
     vec![
         Cell::left(format!("{branch}{}", words::name(&p.provider))),
         Cell::left(words::content(target, p)),

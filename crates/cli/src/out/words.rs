@@ -33,6 +33,11 @@ pub(crate) fn content(target: &Target, p: &Provider) -> String {
     escape::plain(&text)
 }
 
+/// As [`content`], after a space; nothing where nothing is known.
+pub(crate) fn and_content(target: &Target, p: &Provider) -> String {
+    Some(content(target, p)).filter(|content| content != "-").map_or(String::new(), |content| format!(" {content}"))
+}
+
 /// Where a provider begins: on the medium or, above a set, on the set.
 pub(crate) fn start(p: &Provider) -> u64 {
     p.start.unwrap_or(p.base)
@@ -40,8 +45,19 @@ pub(crate) fn start(p: &Provider) -> u64 {
 
 /// The sector at which it begins, if it begins at one.
 pub(crate) fn lba(p: &Provider) -> Option<u64> {
-    let start = start(p);
-    is_whole(start, p.sector_size).then(|| start / p.sector_size)
+    sector(start(p), p)
+}
+
+/// The number of the sector of `p`'s size that begins at `byte`, if one does.
+pub(crate) fn sector(byte: u64, p: &Provider) -> Option<u64> {
+    is_whole(byte, p.sector_size).then(|| byte / p.sector_size)
+}
+
+/// The verdict that is shown at a provider: of what does I/O, and of what could not be looked into; what only carries others
+/// has none of its own.
+pub(crate) fn shown(p: &Provider) -> Option<Verdict> {
+    let opaque = p.verdict == Verdict::Unknown && p.table.is_none() && p.sign.is_none() && p.signs.is_empty();
+    (p.data_bearing || opaque).then_some(p.verdict)
 }
 
 /// Verdicts as JSON spells them.

@@ -1,146 +1,143 @@
 //! A start that misses its grain, magnified: a handful of units, and the layer's first blocks lying across them.
-//!
-//! Addresses here count from the unit before the one in which the start lies, so that every boundary is a multiple of the
-//! unit.
 
-use super::svg::Canvas;
-use super::{size, words};
-use crate::report::{Finding, Provider};
-use trueline_geom::topology::{Grain, gcd};
+use super::canvas::{Canvas, INNER, MARGIN, pixels};
+use super::miss::{Miss, View};
+use super::{Style, escape, size, words};
+use crate::report::{Provider, Verdict};
+use trueline_geom::topology::round_down;
 
-/// Pixels a magnification takes.
-pub(super) const WIDTH: u64 = 466;
-pub(super) const HEIGHT: u64 = 132;
-
+/// Pixels for what the rows are called, and for the rows.
+const NAMES: u64 = 190;
+const ROWS: u64 = INNER - NAMES;
+/// Pixels that a row is high.
+const HIGH: u64 = 36;
 /// More blocks than this are drawn as one band, with only those that cross a boundary apart.
-const BLOCKS: u64 = 48;
+const BLOCKS: u64 = 24;
 
-/// What is magnified.
-struct View {
-    /// Left edge, in pixels.
-    x: u64,
-    unit: u64,
-    /// The start that misses.
-    start: u64,
-    /// Bytes shown.
-    shown: u64,
-}
-
-impl View {
-    fn new(x: u64, f: &Finding, block: u64) -> View {
-        // Two blocks and what surrounds them; of large blocks, their beginning.
-        let units = if block <= f.unit.saturating_mul(12) { 2 * block.div_ceil(f.unit) } else { 6 };
-        let shown = (units.max(2) + 2).saturating_mul(f.unit);
-        View { x, unit: f.unit, start: f.unit.saturating_add(f.remainder), shown }
-    }
-
-    fn at(&self, byte: u64) -> u64 {
-        let pixels = u128::from(byte.min(self.shown)) * u128::from(WIDTH) / u128::from(self.shown.max(1));
-        self.x + u64::try_from(pixels).unwrap_or(0)
-    }
-
-    /// Whether `[from, to)` touches more units than its length needs.
-    fn crosses(&self, from: u64, to: u64) -> bool {
-        let Some(grain) = Grain::new(self.unit, 0) else { return false };
-        let (Some(first), Some(last)) = (grain.previous(from), grain.next(to)) else { return false };
-        (last - first) / self.unit > (to - from).div_ceil(self.unit)
-    }
-}
-
-/// Whether a finding can be magnified: something begins past a boundary, in numbers that a drawing can hold.
-pub(super) fn shows(f: &Finding) -> bool {
-    matches!(f.rule, "TL0001" | "TL0003" | "TL0017") && f.unit > 0 && f.unit < 1 << 48 && (1..f.unit).contains(&f.remainder)
-}
-
-/// Draws what `f` says of `p`, with its top left corner at `x`, `y`.
-pub(super) fn draw(canvas: &mut Canvas, x: u64, y: u64, f: &Finding, p: Option<&Provider>) {
-    let bearing = p.is_none_or(|p| p.data_bearing);
-    let known = p.and_then(|p| p.block_size).filter(|b| (1..1 << 48).contains(b));
-    let block = known.unwrap_or(f.unit);
-    let view = View::new(x, f, block);
-    let title = format!("{} begins {} past a boundary of {}", words::name(&f.provider), words::bytes(f.remainder), size::human(f.unit));
-    canvas.text(x, y + 12, if bearing { "tl-bad tl-b" } else { "tl-ink tl-b" }, "start", WIDTH, &title);
-    let blocks = y + 24;
-    if bearing {
-        draw_blocks(canvas, &view, blocks, block);
-    }
-    draw_grid(canvas, &view, blocks - 4, y + 60);
-    draw_units(canvas, &view, y + 60, f);
-    // From the boundary to the start, between the two rows: the miss itself.
-    let (boundary, start) = (view.at(f.unit), view.at(view.start));
-    canvas.rect(boundary, y + 50, (start - boundary).max(2), 6, "tl-miss", &format!("{} past the boundary", words::bytes(f.remainder)));
-    canvas.line(start, blocks - 4, y + 84, "tl-start");
-    let blocks_are = match known {
-        _ if !bearing => format!("byte {}; it only carries what stands on it: nothing does I/O from here", f.offset),
-        Some(b) => format!("byte {}; above its blocks of {}, below units of {}", f.offset, size::human(b), size::human(f.unit)),
-        None => format!(
-            "byte {}; above writes of one unit, its block size not being known, below the units of {}",
-            f.offset,
-            size::human(f.unit)
-        ),
-    };
-    canvas.text(x, y + 116, "tl-dim", "start", WIDTH, &words::cost(f).unwrap_or_default());
-    canvas.text(x, y + 130, "tl-dim", "start", WIDTH, &blocks_are);
-}
-
-/// The boundaries, carried up through the blocks that lie across them.
-fn draw_grid(canvas: &mut Canvas, view: &View, top: u64, bottom: u64) {
-    for nth in 1..view.shown / view.unit {
-        canvas.line(view.at(nth * view.unit), top, bottom, "tl-grid");
-    }
-}
-
-/// The layer's own blocks, those that cross a boundary in red.
-fn draw_blocks(canvas: &mut Canvas, view: &View, y: u64, block: u64) {
-    let room = view.shown.saturating_sub(view.start);
-    let count = room.div_ceil(block);
-    if count > BLOCKS {
-        let (from, to) = (view.at(view.start), view.at(view.shown));
-        canvas.rect(from, y, to - from, 22, "tl-block", &format!("blocks of {}", words::bytes(block)));
-        // Only the block on each boundary can cross it.
-        let mut boundary = view.unit.saturating_mul(2);
-        let first = Grain::new(block, view.start);
-        while boundary < view.shown {
-            if let Some(from) = first.and_then(|g| g.previous(boundary)).filter(|&from| from < boundary) {
-                draw_block(canvas, view, y, from, block);
-            }
-            boundary += view.unit;
-        }
-        return;
-    }
-    for nth in 0..count {
-        draw_block(canvas, view, y, view.start + nth * block, block);
-    }
-}
-
-fn draw_block(canvas: &mut Canvas, view: &View, y: u64, from: u64, block: u64) {
-    let to = from.saturating_add(block);
-    let crosses = view.crosses(from, to);
-    // A block larger than a unit is off the grain at both ends even where it touches no unit more than it must.
-    let (class, says) =
-        if crosses { ("tl-block tl-cross", "crosses a boundary") } else { ("tl-block", "touches no unit more than it must") };
-    let (left, right) = (view.at(from), view.at(to));
-    canvas.rect(left, y, (right - left).max(3), 22, class, &format!("a block of {}: {says}", words::bytes(block)));
-}
-
-/// The units, their boundaries and the addresses of those that have room for one.
-fn draw_units(canvas: &mut Canvas, view: &View, y: u64, f: &Finding) {
-    // The address of the boundary before the start; on a disk with a phase it may lie before byte 0.
-    let boundary = i128::from(f.offset) - i128::from(f.remainder);
-    let count = view.shown / view.unit;
-    let label = 7 * u64::try_from(boundary.abs().max(1).to_string().len()).unwrap_or(20) + 14;
-    let every = label.div_ceil((WIDTH / count).max(1)).max(1);
-    for nth in 0..count {
-        let (from, to) = (view.at(nth * view.unit), view.at((nth + 1) * view.unit));
-        let address = boundary + (i128::from(nth) - 1) * i128::from(view.unit);
-        if address >= 0 {
-            let class = if gcd(nth, 2) == 2 { "tl-unit" } else { "tl-unit tl-odd" };
-            canvas.rect(from, y, to - from, 20, class, &format!("unit of {} at byte {address}", words::bytes(view.unit)));
-            // The boundary that counts always has its address.
-            if (nth + every - 1).is_multiple_of(every) && from + label <= view.x + WIDTH + 14 {
-                canvas.line(from, y, y + 26, "tl-tick");
-                canvas.text(from, y + 37, "tl-num", "start", WIDTH, &address.to_string());
-            }
+/// Draws a miss, or a hit, across the sheet; `set` is what it stands on, where that is a set.
+pub(super) fn draw(c: &mut Canvas, miss: &Miss<'_>, set: Option<&Provider>) {
+    let view = View::new(miss);
+    let class = if miss.remainder > 0 { "tl-bad" } else { "tl-good" };
+    let mark = words::mark(if miss.remainder > 0 { Verdict::Misaligned } else { Verdict::Aligned }, Style::default());
+    let costs = miss.finding.and_then(words::times).map_or(String::new(), |times| format!("{times} the device operations"));
+    let right = if costs.is_empty() { 0 } else { pixels(&costs, "tl-b") + 16 };
+    c.text(MARGIN, c.y + 16, &format!("tl-b {class}"), "start", INNER - right, &format!("{mark} {}", miss.title()));
+    c.text(MARGIN + INNER, c.y + 16, &format!("tl-b {class}"), "end", right, &costs);
+    let (blocks, units) = (c.y + 46, c.y + 46 + HIGH + 12);
+    draw_blocks(c, &view, miss, blocks);
+    draw_units(c, &view, miss, units, set);
+    draw_start(c, &view, miss, blocks, units + HIGH);
+    c.y = units + HIGH + 40;
+    if let Some(f) = miss.finding {
+        let cost = words::cost(f).map(|cost| ("tl-dim", format!("costs: {cost}")));
+        let fixes = f.fix.iter().map(|fix| ("tl-good", format!("fix: {}", escape::plain(fix))));
+        for (class, line) in cost.into_iter().chain(fixes) {
+            c.text(MARGIN + NAMES, c.y + 14, class, "start", ROWS, &line);
+            c.y += 19;
         }
     }
+    c.y += 22;
+}
+
+/// Where a byte of the view falls.
+fn at(view: &View, byte: u64) -> u64 {
+    let pixels = u128::from(byte.min(view.shown)) * u128::from(ROWS) / u128::from(view.shown.max(1));
+    MARGIN + NAMES + u64::try_from(pixels).unwrap_or(0)
+}
+
+/// The layer's own blocks, those that cross a boundary in red and cut where they cross it.
+fn draw_blocks(c: &mut Canvas, view: &View, miss: &Miss<'_>, y: u64) {
+    c.text(MARGIN, y + 23, "tl-dim", "start", NAMES - 12, &miss.blocks());
+    if view.count() > BLOCKS {
+        let (from, to) = (at(view, view.start), at(view, view.shown));
+        c.rect(from, y, to - from, HIGH, "tl-block", &format!("blocks of {}", words::bytes(miss.block)));
+    }
+    for block in view.blocks(BLOCKS) {
+        let (from, to) = (at(view, block.0), at(view, block.1));
+        let (touched, needed) = view.touches(block);
+        let crosses = touched > needed;
+        // A block that leaves the view says so.
+        let on = if block.1 > view.shown { " →" } else { "" };
+        let says = if crosses { format!("touches {touched} units, needs {needed}{on}") } else { format!("touches {touched}{on}") };
+        let class = if crosses { "tl-block tl-cross" } else { "tl-block" };
+        let width = (to - from).max(3);
+        c.rect(from, y, width, HIGH, class, &format!("a block of {}: {says}", words::bytes(miss.block)));
+        for boundary in view.boundaries().filter(|b| crosses && (block.0 + 1..block.1).contains(b)) {
+            // Notches, so that the words between stay legible.
+            c.line(at(view, boundary), y, y + 9, "tl-cut");
+            c.line(at(view, boundary), y + HIGH - 9, y + HIGH, "tl-cut");
+        }
+        let short = format!("{touched} for {needed}{on}");
+        if let Some(text) = [says, short].iter().find(|text| pixels(text, "") + 12 <= width) {
+            c.text(from + width / 2, y + 23, "tl-ink", "middle", width, text);
+        }
+    }
+}
+
+/// The ruler: units, and the addresses of their boundaries, those at which it would be right in green.
+fn draw_units(c: &mut Canvas, view: &View, miss: &Miss<'_>, y: u64, set: Option<&Provider>) {
+    let (first, second) = if miss.assumed { (16, "(assumed: nobody says)") } else { (23, "") };
+    c.text(MARGIN, y + first, "tl-dim", "start", NAMES - 12, &format!("{} of {}", miss.what, size::human(view.unit)));
+    c.text(MARGIN, y + 31, "tl-num", "start", NAMES - 12, second);
+    c.text(
+        MARGIN,
+        y + HIGH + 17,
+        "tl-num",
+        "start",
+        NAMES - 50,
+        &set.map_or("byte".into(), |set| format!("byte of {}", words::name(&set.provider))),
+    );
+    c.text(MARGIN, y + HIGH + 33, "tl-num", "start", NAMES - 12, "(LBA)");
+    let chunked = set.filter(|set| set.class == "stripe" && miss.what == "chunk");
+    let widest = pixels(&(miss.boundary().unsigned_abs() + u128::from(view.shown)).to_string(), "tl-b") + 16;
+    let every = widest.div_ceil((ROWS / (view.shown / view.unit).max(1)).max(1)).max(1);
+    for (nth, from) in (0u64..).zip(view.boundaries()) {
+        let (left, right) = (at(view, from), at(view, from + view.unit));
+        let Ok(address) = u64::try_from(miss.boundary() + i128::from(from) - i128::from(view.unit)) else { continue };
+        let (class, inside) = match chunked {
+            Some(set) => {
+                let member = member(set, address / view.unit);
+                (chunk_class(member), set.members.get(member).map_or(String::new(), |name| format!("on {}", words::name(name))))
+            }
+            None => (if round_down(nth, 2) == nth { "tl-unit" } else { "tl-unit tl-odd" }, size::human(view.unit)),
+        };
+        c.rect(left, y, right - left, HIGH, class, &format!("{} {} at byte {address}", size::human(view.unit), miss.what));
+        c.text((left + right) / 2, y + 23, "tl-dim", "middle", (right - left).saturating_sub(6), &inside);
+        // The boundary that counts always has its address, and so has one to move to.
+        let mends = miss.mends(address.into());
+        if (mends || round_down(nth + every - 1, every) == nth + every - 1) && left + widest <= MARGIN + INNER + 40 {
+            let class = if mends { "tl-b tl-good" } else { "tl-num" };
+            c.line(left, y, y + HIGH + 5, if mends { "tl-hit" } else { "tl-tick" });
+            c.text(left, y + HIGH + 18, class, "middle", widest, &address.to_string());
+            let lba = words::sector(address, miss.provider).map_or(String::new(), |lba| format!("({lba})"));
+            c.text(left, y + HIGH + 34, class, "middle", widest, &lba);
+        }
+    }
+}
+
+/// Where it starts, and from the boundary to there the miss itself.
+fn draw_start(c: &mut Canvas, view: &View, miss: &Miss<'_>, top: u64, bottom: u64) {
+    let (boundary, start) = (at(view, view.unit), at(view, view.start));
+    let lba = words::sector(miss.offset, miss.provider).map_or(String::new(), |lba| format!(" (LBA {lba})"));
+    let class = if miss.remainder > 0 { "tl-bad tl-b" } else { "tl-good tl-b" };
+    let name = words::name(&miss.provider.provider);
+    c.text(start, top - 9, class, "start", ROWS, &format!("{name}: byte {}{lba}", miss.offset));
+    c.line(start, top - 6, bottom, if miss.remainder > 0 { "tl-start" } else { "tl-hit" });
+    if miss.remainder > 0 {
+        let says = words::bytes(miss.remainder);
+        c.rect(boundary, top + HIGH + 3, (start - boundary).max(2), 6, "tl-miss", &format!("{says} past the boundary"));
+        // Beside it, where nothing else is.
+        c.text(start - 8, top + HIGH - 8, class, "end", start - MARGIN - NAMES, &says);
+    }
+}
+
+/// On which member of a striped set its chunk of that number lies.
+pub(super) fn member(set: &Provider, chunk: u64) -> usize {
+    let members = u64::try_from(set.members.len()).unwrap_or(u64::MAX);
+    usize::try_from(chunk - round_down(chunk, members)).unwrap_or(0)
+}
+
+/// The colour of a member.
+pub(super) fn chunk_class(member: usize) -> &'static str {
+    ["tl-chunk0", "tl-chunk1", "tl-chunk2", "tl-chunk3"].get(member).copied().unwrap_or("tl-chunk3")
 }

@@ -1,0 +1,197 @@
+//! What misses its boundary, and what a magnification of it shows.
+//!
+//! Addresses in a [`View`] count from the unit before the one in which the start lies, so that every boundary is a multiple
+//! of the unit.
+
+use super::{group, size, words};
+use crate::report::{Finding, Provider, Target, Verdict};
+use trueline_geom::topology::Grain;
+
+/// Blocks are not counted in a unit of more than this many bytes: no device has one.
+const SANE: u64 = 1 << 48;
+/// What a write is taken to be where nobody says: a page, as in the audit.
+const PAGE: u64 = 4096;
+/// Names longer than this together do not fit a title.
+const NAMES: usize = 30;
+
+/// Starts that miss at one cost, or one that hits; the picture is of the first.
+pub(super) struct Miss<'a> {
+    /// The provider that the picture is of.
+    pub provider: &'a Provider,
+    /// All of them: what they are called, and how many bytes they are past a boundary.
+    pub all: Vec<(String, u64)>,
+    /// What was found of the first, if it misses.
+    pub finding: Option<&'a Finding>,
+    /// Bytes from one boundary to the next.
+    pub unit: u64,
+    /// What the unit is: `physical unit`, `chunk`.
+    pub what: &'static str,
+    /// Whether nobody says that there is such a unit.
+    pub assumed: bool,
+    /// Bytes past a boundary.
+    pub remainder: u64,
+    /// The bytes in which the layer does I/O, and whether that was read from it.
+    pub block: u64,
+    pub block_known: bool,
+    /// Where the first starts, on the medium or its set.
+    pub offset: u64,
+}
+
+/// The starts that miss their boundary and pay for it, the costliest first.
+pub(super) fn misses(target: &Target) -> Vec<Miss<'_>> {
+    let mut all: Vec<Miss<'_>> = Vec::new();
+    for f in target.findings.iter().filter(|f| shows(f)) {
+        let Some(p) = target.providers.iter().find(|p| p.provider == f.provider) else { continue };
+        let miss = Miss::new(target, p, f.unit, f.remainder, f.offset, Some(f));
+        let same = |m: &Miss<'_>| {
+            let (cost, content) = (words::cost(f), words::content(target, p));
+            (m.unit, m.block) == (f.unit, miss.block)
+                && m.finding.is_some_and(|first| words::cost(first) == cost)
+                && words::content(target, m.provider) == content
+        };
+        match all.iter_mut().find(|m| same(m)) {
+            Some(first) => first.all.extend(miss.all),
+            None => all.push(miss),
+        }
+    }
+    let factor = |m: &Miss<'_>| m.finding.map_or(0.0, |f| f.rmw_factor);
+    all.sort_by(|a, b| factor(b).total_cmp(&factor(a)));
+    all
+}
+
+/// Of a target on which everything that does I/O is on its grain, the first such start.
+pub(super) fn hit(target: &Target) -> Option<Miss<'_>> {
+    let p = target.providers.iter().find(|p| p.data_bearing && p.verdict == Verdict::Aligned && p.base > 0)?;
+    let judged = |g: &&crate::report::Grain| matches!(g.why, "physical" | "chunk") && g.trust != "untrusted" && g.phase == 0;
+    // The largest: who is on a chunk is on the sector beneath it.
+    let grain = p.grains.iter().filter(judged).max_by_key(|g| g.size).filter(|g| (2..SANE).contains(&g.size))?;
+    (target.verdict == Verdict::Aligned).then(|| Miss::new(target, p, grain.size, 0, words::start(p), None))
+}
+
+/// Whether a finding can be magnified: something begins past a boundary and pays for it, in numbers that a drawing can hold.
+fn shows(f: &Finding) -> bool {
+    let start = matches!(f.rule, "TL0001" | "TL0003") && f.severity != "note";
+    start && f.unit < SANE && (1..f.unit).contains(&f.remainder)
+}
+
+impl<'a> Miss<'a> {
+    fn new(target: &'a Target, p: &'a Provider, unit: u64, remainder: u64, offset: u64, finding: Option<&'a Finding>) -> Miss<'a> {
+        let grain = p.grains.iter().find(|g| g.size == unit && Grain::new(g.size, g.phase).is_some_and(|g| g.remainder(0) == remainder));
+        let what = match grain.map(|g| g.why) {
+            Some("physical") => "physical unit",
+            Some("preferred") => "preferred write unit",
+            Some("optimal") => "optimal I/O size",
+            Some("chunk") => "chunk",
+            Some("full-stripe") => "full stripe",
+            Some("erase") => "erase unit",
+            Some("cluster") => "container cluster",
+            _ => "unit",
+        };
+        // A data area does I/O in the blocks of the format that it belongs to.
+        let outer = || target.providers.iter().find(|o| p.parent.as_deref() == Some(&o.provider) && o.sign.as_deref() == Some(p.class));
+        let known = p.block_size.or_else(|| outer()?.block_size).filter(|b| (1..SANE).contains(b));
+        Miss {
+            provider: p,
+            all: vec![(words::name(&p.provider), remainder)],
+            finding,
+            unit,
+            what,
+            assumed: grain.is_some_and(|g| g.trust == "assumed"),
+            remainder,
+            block: known.unwrap_or(PAGE),
+            block_known: known.is_some(),
+            offset,
+        }
+    }
+
+    /// `s4a, s4d begin 3584 bytes past a boundary of 4 KiB`; of many, or where they differ, the first and what of the others.
+    pub(super) fn title(&self) -> String {
+        let unit = size::human(self.unit);
+        let begin = if self.all.len() > 1 { "begin" } else { "begins" };
+        let alike = self.all.iter().all(|(_, r)| *r == self.remainder);
+        let names = group::runs(self.all.iter().map(|(name, _)| name.clone()));
+        let first = || format!("{} begins {} past a boundary of {unit}", self.all[0].0, words::bytes(self.remainder));
+        let others = || words::count(self.all.len() - 1, "other");
+        match self.all.iter().map(|(_, r)| r).min().zip(self.all.iter().map(|(_, r)| r).max()) {
+            _ if self.remainder == 0 => format!("{names} {begin} on a boundary of {unit}"),
+            _ if alike && names.chars().count() <= NAMES => {
+                format!("{names} {begin} {} past a boundary of {unit}", words::bytes(self.remainder))
+            }
+            _ if alike => format!("{}; so do {}", first(), others()),
+            Some((least, most)) => format!("{}; {}, by {least} to {}", first(), others(), words::bytes(*most)),
+            None => first(),
+        }
+    }
+
+    /// What its blocks are called.
+    pub(super) fn blocks(&self) -> String {
+        let size = size::human(self.block);
+        match (&self.provider.sign, self.block_known) {
+            (Some(sign), true) => format!("{sign} blocks of {size}"),
+            (None, true) => format!("{} blocks of {size}", self.provider.class),
+            (_, false) => format!("writes of {size}"),
+        }
+    }
+
+    /// The address of the boundary before the start; on a disk with a phase it may lie before byte 0.
+    pub(super) fn boundary(&self) -> i128 {
+        i128::from(self.offset) - i128::from(self.remainder)
+    }
+
+    /// Where one would start it: an address that a fix names.
+    pub(super) fn mends(&self, address: i128) -> bool {
+        let named = format!("byte {address} ");
+        self.finding.is_some_and(|f| f.fix.iter().any(|fix| fix.contains(&named)))
+    }
+}
+
+/// What is magnified: the unit before the start, and from the boundary on some blocks.
+pub(super) struct View {
+    /// Bytes from one boundary to the next.
+    pub unit: u64,
+    /// Where the layer starts.
+    pub start: u64,
+    /// Bytes shown.
+    pub shown: u64,
+    block: u64,
+}
+
+impl View {
+    pub(super) fn new(miss: &Miss<'_>) -> View {
+        let (unit, block) = (miss.unit, miss.block);
+        // Two blocks and what surrounds them; of large blocks, their beginning.
+        let units = if block <= unit.saturating_mul(5) { 2 * block.div_ceil(unit) } else { 6 };
+        View { unit, start: unit.saturating_add(miss.remainder), shown: (units.max(2) + 2).saturating_mul(unit), block }
+    }
+
+    /// The boundaries, from the left edge.
+    pub(super) fn boundaries(&self) -> impl Iterator<Item = u64> {
+        (0..self.shown / self.unit).map(|nth| nth * self.unit)
+    }
+
+    /// How many blocks begin in view.
+    pub(super) fn count(&self) -> u64 {
+        self.shown.saturating_sub(self.start).div_ceil(self.block)
+    }
+
+    /// The blocks that begin in view, the last of them perhaps leaving it; of very many only those that lie across a boundary.
+    pub(super) fn blocks(&self, most: u64) -> Vec<(u64, u64)> {
+        let whole = |from: u64| (from, from.saturating_add(self.block));
+        if self.count() <= most {
+            return (0..self.count()).map(|nth| whole(self.start + nth * self.block)).collect();
+        }
+        let Some(grain) = Grain::new(self.block, self.start) else { return Vec::new() };
+        let across = |&boundary: &u64| boundary > self.start && !grain.contains(boundary);
+        self.boundaries().filter(across).filter_map(|boundary| grain.previous(boundary)).map(whole).collect()
+    }
+
+    /// How many units a block touches, and how many it needs.
+    pub(super) fn touches(&self, (from, to): (u64, u64)) -> (u64, u64) {
+        let ends = || {
+            let grain = Grain::new(self.unit, 0)?;
+            Some((grain.previous(from)?, grain.next(to)?))
+        };
+        let need = (to - from).div_ceil(self.unit);
+        ends().map_or((need, need), |(first, last)| ((last - first) / self.unit, need))
+    }
+}
