@@ -227,9 +227,9 @@ fn grains(p: &Provider) -> String {
 fn draw_legend(c: &mut Canvas, target: &Target) {
     let bears = |v| target.providers.iter().any(|p| words::shown(p) == Some(v));
     let marked = [
-        ("tl-misaligned", Verdict::Misaligned, "costs more I/O than it must"),
+        ("tl-misaligned", Verdict::Misaligned, "off a boundary that counts, or writing less than a unit"),
         ("tl-unknown", Verdict::Unknown, "not everything could be known"),
-        ("tl-aligned", Verdict::Aligned, "costs no more I/O than it must"),
+        ("tl-aligned", Verdict::Aligned, "on the boundaries that count"),
     ];
     let shown = marked.into_iter().filter(|(_, v, _)| bears(*v));
     let entry = |(class, v, says): (&'static str, Verdict, &str)| {
