@@ -8,7 +8,7 @@ wanted='
 fdisk               sfdisk
 gdisk               sgdisk
 parted              parted
-util-linux          blkid losetup mkswap wipefs lsblk
+util-linux          blkid losetup lsblk mkswap partx wipefs
 bsdextrautils       hexdump
 e2fsprogs           mke2fs
 xfsprogs            mkfs.xfs

@@ -4,6 +4,7 @@
 mod golden;
 mod kernel;
 mod lay;
+mod lsblk;
 mod oracle;
 mod recipe;
 mod seeds;

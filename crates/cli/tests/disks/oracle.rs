@@ -79,15 +79,18 @@ pub(crate) fn tell(line: &str) {
 pub(crate) fn missing(recipe: &Recipe) -> Option<String> {
     let needs = recipe.field("needs").flat_map(str::split_whitespace).chain(["sfdisk", "blkid"]);
     let guest = ["qemu-system-x86_64", "busybox", "cpio", "modprobe"];
-    needs
-        .flat_map(|need| if need == "guest" { guest.to_vec() } else { vec![need] })
-        .find(|need| match *need {
-            "root" => !shell("[ $(id -u) = 0 ]"),
-            "loop" => !Path::new("/dev/loop-control").exists(),
-            program => !shell(&format!("command -v {program}")),
-        })
-        .map(str::to_string)
+    missing_of(needs.flat_map(|need| if need == "guest" { guest.to_vec() } else { vec![need] }))
         .or_else(|| (recipe.field("needs").any(|n| n.contains("guest")) && !shell("ls /boot/vmlinuz-*")).then(|| "kernel in /boot".into()))
+}
+
+/// The first of these programs, or of `root` and `loop`, that this machine has not.
+pub(crate) fn missing_of<'a>(needs: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let is_missing = |need: &&str| match *need {
+        "root" => !shell("[ $(id -u) = 0 ]"),
+        "loop" => !Path::new("/dev/loop-control").exists(),
+        program => !shell(&format!("command -v {program}")),
+    };
+    needs.into_iter().find(is_missing).map(str::to_string)
 }
 
 fn shell(command: &str) -> bool {
@@ -95,7 +98,7 @@ fn shell(command: &str) -> bool {
 }
 
 /// Runs a program, found also where administrators' programs are.
-fn tool(program: &str, arguments: &[&str], directory: &Path) -> std::io::Result<Output> {
+pub(crate) fn tool(program: &str, arguments: &[&str], directory: &Path) -> std::io::Result<Output> {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     // The shell searches the new PATH; the program itself would be searched in the old one.
     let words = ["-c", "exec \"$0\" \"$@\"", program].into_iter().chain(arguments.iter().copied());
