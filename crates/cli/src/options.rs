@@ -7,7 +7,7 @@ use trueline_geom::finding::Severity;
 use trueline_geom::profile;
 use trueline_geom::topology::{Fact, Grain, Source, Trust, Why};
 
-/// See, prove, predict and repair how a stack of block storage is laid out.
+/// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it costs where it is not.
 #[derive(Parser)]
 #[command(name = "trueline", version, about, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Options {
@@ -170,6 +170,13 @@ pub(crate) struct Output {
     /// Also write one self-contained page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+}
+
+impl Output {
+    /// Whether a program reads it, which wants a document whatever happened.
+    pub(crate) fn is_for_programs(&self) -> bool {
+        self.json || self.jsonl || self.sarif || self.prometheus
+    }
 }
 
 /// A severity on the command line.

@@ -13,13 +13,16 @@ pub(crate) struct Report {
     pub verdict: Verdict,
     /// In the order asked for.
     pub targets: Vec<Target>,
+    /// What could not be read, a line each, as on stderr. With any, the verdict is `unknown` at best.
+    pub errors: Vec<String>,
 }
 
 impl Report {
     /// The report on `targets`; its format is `trueline/check/1` or one with the same keys.
-    pub(crate) fn new(format: &'static str, targets: Vec<Target>) -> Report {
-        let verdict = targets.iter().map(|t| t.verdict).max().unwrap_or(Verdict::Unknown);
-        Report { format, verdict, targets }
+    pub(crate) fn new(format: &'static str, targets: Vec<Target>, errors: Vec<String>) -> Report {
+        let unread = (!errors.is_empty()).then_some(Verdict::Unknown);
+        let verdict = targets.iter().map(|t| t.verdict).chain(unread).max().unwrap_or(Verdict::Unknown);
+        Report { format, verdict, targets, errors }
     }
 }
 

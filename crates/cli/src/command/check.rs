@@ -32,17 +32,21 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
         survey_all(&args.targets, &said)
     };
     failures.iter().for_each(|failure| complain(failure));
-    let report = Report::new("trueline/check/1", targets);
-    if !report.targets.is_empty() || failures.is_empty() {
-        print(&report, &args.output)?;
+    let report = Report::new("trueline/check/1", targets, failures);
+    if !report.targets.is_empty() || report.errors.is_empty() || args.output.is_for_programs() {
+        match print(&report, &args.output) {
+            // A reader that has gone has read what it wanted; whoever waits for the status has not.
+            Ok(()) | Err(Failure::Pipe) => {}
+            Err(failure) => return Err(failure),
+        }
     }
-    Ok(exit_code(&report, failures.len(), args))
+    Ok(exit_code(&report, args))
 }
 
-fn exit_code(report: &Report, failures: usize, args: &Check) -> ExitCode {
+fn exit_code(report: &Report, args: &Check) -> ExitCode {
     let least = Severity::from(args.fail_on);
     let worst = report.targets.iter().flat_map(|t| &t.findings).map(severity).max();
-    if failures > 0 {
+    if !report.errors.is_empty() {
         ExitCode::from(2)
     } else if worst.is_some_and(|w| w >= least) {
         ExitCode::from(1)

@@ -45,7 +45,7 @@ const SEEDS: &[Seed] = &[
 
 pub(crate) fn run(args: &Demo) -> Result<ExitCode, Failure> {
     let targets = SEEDS.iter().map(check).collect::<Result<Vec<Target>, String>>()?;
-    let report = Report::new("trueline/check/1", targets);
+    let report = Report::new("trueline/check/1", targets, Vec::new());
     print(&report, &Output::default())?;
     write_file(&args.html, |file| out::html::write(&report, file))?;
     writeln!(anstream::stdout(), "\nThe same as a page: {}", args.html.display())?;

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
     if targets.is_empty() {
         return Ok(done);
     }
-    let report = Report::new("trueline/show/1", targets);
+    let report = Report::new("trueline/show/1", targets, failures);
     if let Some(path) = &args.svg {
         write_file(path, |file| out::svg::write_all(&report, file))?;
         if !args.json && !args.picture {

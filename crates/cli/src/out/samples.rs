@@ -160,7 +160,7 @@ pub(crate) fn crowded(slices: u64) -> Target {
 /// A report of these.
 pub(crate) fn report(targets: Vec<Target>) -> Report {
     let verdict = targets.iter().map(|t| t.verdict).max().unwrap_or(Verdict::Aligned);
-    Report { format: "trueline/check/1", verdict, targets }
+    Report { format: "trueline/check/1", verdict, targets, errors: Vec::new() }
 }
 
 /// What `write` writes, with the colours taken out.
