@@ -4,6 +4,7 @@ mod command;
 mod host;
 mod options;
 mod out;
+mod page;
 mod report;
 mod survey;
 mod target;

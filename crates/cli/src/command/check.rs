@@ -3,14 +3,13 @@
 use crate::host;
 use crate::options::{Check, Output};
 use crate::out::{self, Style};
+use crate::page::write_file;
 use crate::report::{Finding, Report, Target, Verdict};
 use crate::survey::survey;
 use crate::target::{Said, open};
 use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -128,11 +127,4 @@ pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
     }
     stdout.flush()?;
     Ok(())
-}
-
-/// Writes a file that the user named.
-pub(crate) fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
-    let failed = |e: io::Error| Failure::Message(format!("write {}: {e}", path.display()));
-    let mut file = BufWriter::new(File::create(path).map_err(failed)?);
-    write(&mut file).and_then(|()| file.flush()).map_err(failed)
 }

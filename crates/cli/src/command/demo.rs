@@ -1,9 +1,10 @@
 //! `demo`: the disks of the five seed documents, laid out in memory and checked.
 
-use super::check::{print, write_file};
+use super::check::print;
 use crate::Failure;
 use crate::options::{Demo, DiskOptions, Output};
 use crate::out;
+use crate::page::write_file;
 use crate::report::{Report, Target};
 use crate::survey::survey;
 use crate::target::{Said, taste_stores};

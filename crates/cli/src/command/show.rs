@@ -1,8 +1,9 @@
 //! `show`: the stack as tasted, with free space.
 
-use super::check::{survey_all, write_file};
+use super::check::survey_all;
 use crate::options::Show;
 use crate::out::{self, Style};
+use crate::page::write_file;
 use crate::report::Report;
 use crate::target::Said;
 use crate::{Failure, complain};

@@ -60,10 +60,12 @@ fn an_unreadable_target_does_not_keep_the_others_back() {
     }
     let two = run(scratch.path(), "check --json missing disk lost");
     assert_eq!(two.stderr.lines().filter(|line| line.starts_with("trueline: open ")).count(), 2, "{}", two.stderr);
-    // With nothing to report there is no document.
+    assert_eq!(two.json()["errors"].as_array().map(Vec::len), Some(2));
+    // A program gets its document even so, and no good verdict; a person has read what there is.
     let none = run(scratch.path(), "check --json missing");
     none.refused();
-    assert_eq!(none.stdout, "");
+    assert_eq!((&none.json()["verdict"], list(&none.json(), "targets").len()), (&"unknown".into(), 0));
+    assert_eq!(run(scratch.path(), "check missing").stdout, "");
 }
 
 #[test]
@@ -122,7 +124,9 @@ fn a_reader_that_has_gone_is_not_worth_a_word() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let ran = program(scratch.path()).args(arguments.split(' ')).stdout(writer).stderr(Stdio::piped()).output().unwrap();
-        assert_eq!((ran.status.code(), String::from_utf8_lossy(&ran.stderr).as_ref()), (Some(0), ""), "{arguments}");
+        // Whoever waits for check's status still gets it.
+        let status = i32::from(arguments.starts_with("check ") && !arguments.contains("--help"));
+        assert_eq!((ran.status.code(), String::from_utf8_lossy(&ran.stderr).as_ref()), (Some(status), ""), "{arguments}");
     }
     // Nor is stderr's.
     let (reader, writer) = std::io::pipe().unwrap();
@@ -163,4 +167,25 @@ fn a_disk_that_cannot_be_read_is_not_aligned() {
         assert_eq!(ran.json()["verdict"], "unknown", "{}", ran.stdout);
         assert!(ran.code == Some(1) || ran.code == Some(3), "{}", ran.stdout);
     }
+}
+
+/// A page takes the place of a page, and of nothing else.
+#[test]
+fn pages_never_overwrite_disks() {
+    let scratch = golden("seed-001-sdd-63");
+    let length = || fs::metadata(scratch.path().join("disk")).unwrap().len();
+    let before = length();
+    std::os::unix::fs::symlink("disk", scratch.path().join("link")).unwrap();
+    for arguments in ["check --html disk disk", "check --html link disk", "show --svg disk disk", "demo --html disk", "check --html . disk"]
+    {
+        assert!(run(scratch.path(), arguments).refused().starts_with("trueline: write "), "{arguments}");
+    }
+    assert_eq!(length(), before);
+    for _ in 0..2 {
+        assert_eq!(run(scratch.path(), "check --html page.html disk").code, Some(1));
+        assert_eq!(run(scratch.path(), "show --svg drawing.svg disk").code, Some(0));
+    }
+    assert_eq!(run(scratch.path(), "check --html /dev/null disk").code, Some(1));
+    let left: Vec<_> = fs::read_dir(scratch.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().starts_with('.')), "{left:?}");
 }

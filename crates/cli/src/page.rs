@@ -1,0 +1,60 @@
+//! Writing a page or drawing where the user said: over an older one, never over anything else.
+//!
+//! A slip of the pen (`check --html disk.img`) names an image or a device where a page should go. What is there is looked at
+//! first, and the page takes its place only when it is complete.
+
+use crate::Failure;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+/// How pages and drawings begin.
+const OURS: [&[u8]; 3] = [b"<!DOCTYPE html", b"<?xml", b"<svg"];
+
+/// Writes what `write` writes to `path`.
+pub(crate) fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let failed = |e: io::Error| Failure::Message(format!("write {}: {e}", path.display()));
+    let refused = |why: &str| Failure::Message(format!("write {}: {why}: name a new file", path.display()));
+    // Through a link to what it leads to, so that the link stays.
+    let to = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let Ok(there) = fs::metadata(&to) else { return replace(&to, write).map_err(failed) };
+    let kind = there.file_type();
+    if kind.is_block_device() {
+        Err(refused("it is a block device"))
+    } else if kind.is_dir() {
+        Err(refused("it is a directory"))
+    } else if !kind.is_file() {
+        // A terminal, a pipe, /dev/null.
+        File::create(&to).and_then(|file| all(file, write)).map_err(failed)
+    } else if there.len() > 0 && !is_page(&to).map_err(failed)? {
+        Err(refused("there is a file that is no page or drawing"))
+    } else {
+        replace(&to, write).map_err(failed)
+    }
+}
+
+fn is_page(path: &Path) -> io::Result<bool> {
+    let mut head = Vec::new();
+    File::open(path)?.take(16).read_to_end(&mut head)?;
+    Ok(OURS.iter().any(|begin| head.starts_with(begin)))
+}
+
+/// Writes beside `path`, then puts it in its place: what was there stays until all is written.
+fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside: PathBuf = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let file = File::options().write(true).create_new(true).open(&beside)?;
+    let done = all(file, write).and_then(|()| fs::rename(&beside, path));
+    if done.is_err() {
+        // It is of no use half written; if it cannot be removed either, the first error is the one to tell.
+        let _ = fs::remove_file(&beside);
+    }
+    done
+}
+
+fn all(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut file = BufWriter::new(file);
+    write(&mut file)?;
+    file.flush()
+}
