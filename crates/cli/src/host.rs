@@ -190,14 +190,14 @@ fn sign_of(device: &Device, all: &[Device]) -> Option<Sign> {
         Kind::Dm { uuid: Some(uuid), .. } if uuid.starts_with("LVM-") => Some("LVM2_member"),
         _ => None,
     });
-    let mut sign = sign::told(device.signs.fstype.as_deref().or(held)?);
+    let mut sign = sign::told(device.signs.fstype.as_deref().or(held)?, device.signs.block);
     sign.label.clone_from(&device.signs.label);
     sign.uuid.clone_from(&device.signs.uuid);
     if let Some(Kind::Md { members, .. }) = holder.map(|d| &d.kind)
         && let Some(offset) = members.iter().find(|m| m.device.as_deref() == Some(&device.name)).and_then(|m| m.offset)
     {
         // The kernel itself says where the set's data begin.
-        sign.inside = Inside::Told;
+        sign.inside = Inside::Understood;
         sign.data = Some(Data { offset, length: None, plain: false });
     }
     Some(sign)

@@ -146,9 +146,6 @@ pub enum Inside {
     Understood,
     /// It is what it is, but where its I/O falls is not known: why, in a few words. Never called aligned.
     Unknown(&'static str),
-    /// Only its name is known, from somebody who looked; its blocks lie at multiples of a page from byte 0.
-    /// Formats with a data area further in are [`Inside::Unknown`] when told.
-    Told,
     /// It is never written in place (ISO 9660, squashfs): reads do not cost.
     ReadOnly,
 }
@@ -210,16 +207,18 @@ const FURTHER_IN: &[&str] = &[
 ];
 const READ_ONLY: &[&str] = &["iso9660", "squashfs"];
 
-/// The sign that somebody else (udev, lsblk, a mount table) gives the name `kind`.
-pub fn told(kind: &str) -> Sign {
+/// The sign that somebody else (udev, lsblk, a mount table) gives the name `kind`, and whose blocks somebody says are of
+/// `block` bytes. With that, a format that does I/O from byte 0 is understood.
+pub fn told(kind: &str, block: Option<u64>) -> Sign {
     let known = |list: &[&'static str]| list.iter().find(|k| **k == kind).copied();
     let (kind, inside) = match (known(FROM_ZERO), known(FURTHER_IN), known(READ_ONLY)) {
-        (Some(kind), ..) => (kind, Inside::Told),
+        (Some(kind), ..) if block.is_some() => (kind, Inside::Understood),
+        (Some(kind), ..) => (kind, Inside::Unknown("its start is judged; the size of its blocks is not known without reading it")),
         (_, Some(kind), _) => (kind, Inside::Unknown("where its data begin is not known without reading it")),
         (.., Some(kind)) => (kind, Inside::ReadOnly),
         _ => ("other", Inside::Unknown("a format that is known by name only")),
     };
-    Sign { inside, ..Sign::new(kind, 0) }
+    Sign { inside, block, ..Sign::new(kind, 0) }
 }
 
 #[cfg(test)]

@@ -113,6 +113,8 @@ pub struct Member {
 pub struct Signs {
     /// blkid's TYPE.
     pub fstype: Option<String>,
+    /// Bytes of its blocks, where it is mounted here.
+    pub block: Option<u64>,
     /// Of the file system.
     pub label: Option<String>,
     /// Of the file system.

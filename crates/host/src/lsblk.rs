@@ -167,6 +167,7 @@ fn device(entry: Entry<'_>) -> Option<Device> {
         mountpoints: entry.mountpoints(),
         signs: Signs {
             fstype: entry.text("fstype"),
+            block: None,
             label: entry.text("label"),
             uuid: entry.text("uuid"),
             pttype: entry.text("pttype"),

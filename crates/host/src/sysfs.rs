@@ -32,9 +32,15 @@ pub fn host() -> Result<Vec<Device>, Error> {
     for device in &mut devices {
         let found = udev::signs(Path::new("/run/udev/data"), device.major, device.minor);
         let mounted = device.signs.fstype.take();
-        device.signs = Signs { fstype: mounted.or(found.fstype), ..found };
+        let block = mounted.as_ref().and(device.mountpoints.first()).and_then(|point| block_of(Path::new(point)));
+        device.signs = Signs { fstype: mounted.or(found.fstype), block, ..found };
     }
     Ok(devices)
+}
+
+/// The block of the file system mounted there, in bytes; of these kinds `f_frsize` is what is allocated and written.
+fn block_of(point: &Path) -> Option<u64> {
+    rustix::fs::statvfs(point).ok().map(|s| s.f_frsize).filter(|&size| size > 0)
 }
 
 /// This host's block devices, and which of them `path` is; `None` if it is none of them, or cannot be looked up.

@@ -28,6 +28,7 @@ pub fn signs(data: &Path, major: u32, minor: u32) -> Signs {
     };
     Signs {
         fstype: value("ID_FS_TYPE"),
+        block: None,
         label: value("ID_FS_LABEL"),
         uuid: value("ID_FS_UUID"),
         pttype: value("ID_PART_TABLE_TYPE"),
