@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use trueline_geom::finding::Severity;
 use trueline_geom::profile;
@@ -135,7 +136,7 @@ impl WhyGrain {
 #[derive(Args)]
 pub(crate) struct Check {
     /// Disks or images, DISK[,DISK...][#PROVIDER]; none: this host
-    pub targets: Vec<String>,
+    pub targets: Vec<OsString>,
     #[command(flatten)]
     pub disk: DiskOptions,
     /// Read a host's devices from a file of `lsblk -OJb`, or a drive from one of `nvme id-ns -o json`: with targets, the drive
@@ -212,7 +213,7 @@ pub(crate) struct Info {
 pub(crate) struct Show {
     /// DISK[,DISK...][#PROVIDER]
     #[arg(required = true)]
-    pub targets: Vec<String>,
+    pub targets: Vec<OsString>,
     #[command(flatten)]
     pub disk: DiskOptions,
     /// Draw it to scale

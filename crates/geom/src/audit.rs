@@ -362,12 +362,15 @@ fn off_end(graph: &Graph, p: &Provider) -> Option<Finding> {
 /// A note on a start that is on every boundary that counts, but not on one that is only a hint: the 1 MiB that tools use for
 /// drives nobody named, or an optimal I/O size that only the device claims.
 fn off_hint(p: &Provider) -> Option<Finding> {
-    p.kind?;
-    let hint = |f: &&Fact| f.why == Why::Convention || (f.why == Why::Optimal && f.trust == Trust::Claimed);
+    // Where tools put partitions says nothing of a data area; the unit that a drive may have does.
+    let partition = p.kind.is_some();
+    let unit = |f: &Fact| f.why == Why::Convention && f.grain.size() <= PAGE;
+    let place_of = |f: &Fact| f.why == Why::Convention || (f.why == Why::Optimal && f.trust == Trust::Claimed);
+    let hint = |f: &&Fact| unit(f) || (partition && place_of(f));
     let fact = p.topology.facts.iter().filter(hint).find(|f| !f.grain.contains(0))?;
     let at = place(p.base(), p.topology.sector);
     let past = fact.grain.remainder(0);
-    let (message, fix) = if fact.why == Why::Convention && fact.grain.size() <= PAGE {
+    let (message, fix) = if unit(fact) {
         let doubt = "nothing on this device, which claims smaller units; four times the operations on one that has them and does not say";
         (format!("starts at {at}, {past} bytes past a {}-byte unit: {doubt}", fact.grain.size()), "if it is one: --physical 4096")
     } else if fact.why == Why::Convention {

@@ -236,6 +236,13 @@ pub(crate) mod tests {
         FORMATS.iter().filter_map(|format| recognised(format, disk(length, parts))).collect()
     }
 
+    #[test]
+    fn a_name_alone_is_not_understood() {
+        let unknown = |kind, block| matches!(told(kind, block).inside, Inside::Unknown(_));
+        assert!(unknown("ext4", None) && unknown("vfat", Some(4096)) && unknown("whatever", Some(4096)));
+        assert_eq!((told("ext4", Some(1024)).inside, told("squashfs", None).inside), (Inside::Understood, Inside::ReadOnly));
+    }
+
     /// Numbers as large and as small as they can be behind every magic: nothing may overflow, shift too far or read on.
     #[test]
     fn hostile_numbers_are_survived() {

@@ -48,7 +48,7 @@ fn advice(place: &Path, source: &std::io::Error, root: bool) -> &'static str {
     match source.kind() {
         ErrorKind::PermissionDenied if root => "a container or security policy forbids it even to root",
         ErrorKind::PermissionDenied if place.starts_with("/dev") => "run as root or be in the group disk",
-        ErrorKind::PermissionDenied => "run as root",
+        ErrorKind::PermissionDenied => "you may not read it",
         ErrorKind::NotFound => "check the name",
         _ if source.raw_os_error() == Some(Errno::NOMEDIUM.raw_os_error()) => "insert a medium",
         _ => "",
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn nobody_is_told_to_be_who_he_is() {
         let told = |place, root| advice(Path::new(place), &Errno::PERM.into(), root);
-        assert_eq!((told("/dev/sdb", false), told("a.img", false)), ("run as root or be in the group disk", "run as root"));
+        assert_eq!((told("/dev/sdb", false), told("a.img", false)), ("run as root or be in the group disk", "you may not read it"));
         assert_eq!(told("/dev/sdb", true), "a container or security policy forbids it even to root");
     }
 }

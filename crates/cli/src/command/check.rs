@@ -9,6 +9,7 @@ use crate::survey::survey;
 use crate::target::{Said, open};
 use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
+use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,16 +66,13 @@ fn severity(finding: &Finding) -> Severity {
 }
 
 /// Every target, on all processors, in the order asked for; and why some could not be read.
-pub(crate) fn survey_all(names: &[String], said: &Said) -> (Vec<Target>, Vec<String>) {
+pub(crate) fn survey_all(names: &[OsString], said: &Said) -> (Vec<Target>, Vec<String>) {
     let bar = progress(names.len());
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         while let Some((i, name)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, names.get(i)?))) {
-            let opened = || {
-                open(name, said).and_then(|(graph, only)| survey(name, &graph, only.as_deref()).map_err(|e| format!("open {name}: {e}")))
-            };
-            done.push((i, host::named(name, said).unwrap_or_else(opened)));
+            done.push((i, survey_one(name, said)));
             bar.inc(1);
         }
         done
@@ -98,6 +96,14 @@ pub(crate) fn survey_all(names: &[String], said: &Said) -> (Vec<Target>, Vec<Str
         }
     }
     (targets, failures)
+}
+
+fn survey_one(name: &OsStr, said: &Said) -> Result<Target, String> {
+    // Names go into JSON and other text; one that is no text could not be told from another.
+    let name = name.to_str().ok_or_else(|| format!("open {}: its name is not UTF-8: give it a link with another name", name.display()))?;
+    let opened =
+        || open(name, said).and_then(|(graph, only)| survey(name, &graph, only.as_deref()).map_err(|e| format!("open {name}: {e}")));
+    host::named(name, said).unwrap_or_else(opened)
 }
 
 fn progress(targets: usize) -> ProgressBar {

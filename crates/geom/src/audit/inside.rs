@@ -42,7 +42,7 @@ pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>)
     // A table that could not be read has been told of: it was recognised.
     if role == Role::Blank && p.member.is_none() && !p.findings.iter().any(hides) {
         let what = if p.seen {
-            "no partition table, file system or set was recognised here"
+            if p.topology.length == 0 { "it is empty: 0 bytes" } else { "no partition table, file system or set was recognised here" }
         } else {
             "it was not read, and nobody told what is on it"
         };

@@ -139,7 +139,7 @@ fn elsewhere(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Taste {
             other.describe()
         );
         let finding = Finding::new(&finding::SECTOR, Severity::Error, unit, message).against(unit, 0, None).fix(format!(
-            "attach the disk so that it shows {unit}-byte sectors (losetup --sector-size {unit}), or open the image with --logical {unit}"
+            "attach the disk so that it shows {unit}-byte sectors (losetup --sector-size {unit}), or open the image with --logical {unit}; to use it with the sectors it has here, make the table anew"
         ));
         return Taste::Refused(vec![finding]);
     }
