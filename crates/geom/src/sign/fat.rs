@@ -14,7 +14,7 @@
 //! Microsoft "FAT: General Overview of On-Disk Format" 1.03, "Boot Sector and BPB", "FAT Type Determination", "FAT
 //! Directory Structure" (its names in snake case, without the prefix); libblkid `superblocks/vfat.c`.
 
-use super::{Data, Format, Sign, bitlocker};
+use super::{Format, Sign, bitlocker};
 use crate::layout;
 use crate::ondisk;
 use crate::probe::Probe;
@@ -114,7 +114,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     sign.size = Some(total * sector);
     sign.sector = Some(sector);
     sign.block = Some(cluster);
-    sign.data = Some(Data { offset: data, length: Some(clusters * cluster), plain: false });
+    sign.data_at(probe, Some(data), Some(clusters * cluster), false);
     Some(sign)
 }
 
