@@ -7,7 +7,7 @@ use crate::finding::{self, Finding, Severity};
 use crate::probe::{Blind, Budget, Limits, Probe};
 use crate::route::Route;
 use crate::sign::{FORMATS, Inside, Sign};
-use crate::slices::{Kind, Slices};
+use crate::slices::{Kind, Slices, bounded, out_of_range};
 use crate::store::Store;
 use crate::topology::Topology;
 use std::collections::BTreeMap;
@@ -250,11 +250,18 @@ impl Graph {
     fn add_told(&mut self, told: Told) {
         let id = self.providers.len() - 1;
         self.providers[id].signs = told.signs;
-        if let Some((scheme, slices)) = told.table {
+        if let Some((scheme, mut slices)) = told.table {
+            let (length, sector) = (self.providers[id].topology.length, self.providers[id].topology.sector);
+            let told = slices.entries.into_iter().zip(told.entries.into_iter().chain(std::iter::repeat_with(Vec::new)));
+            let (inside, outside): (Vec<_>, Vec<_>) = told.partition(|(slice, _)| slice.is_within(length));
+            let left_out = outside.iter().map(|(slice, _)| out_of_range(&slice.suffix, slice.start, length, sector, "left out"));
+            self.providers[id].findings.extend(bounded(left_out.collect()));
+            let signs: Vec<Vec<Sign>>;
+            (slices.entries, signs) = inside.into_iter().unzip();
             let geom: Arc<dyn Geom> = Arc::new(slices);
             self.providers[id].table = Some((scheme, geom.clone()));
             self.add_slices(id, scheme, &geom);
-            for (provider, signs) in self.providers[id + 1..].iter_mut().zip(told.entries) {
+            for (provider, signs) in self.providers[id + 1..].iter_mut().zip(signs) {
                 provider.signs = signs;
             }
         }
