@@ -382,7 +382,14 @@ impl Graph {
             }
             set.built = true;
             let (ids, members): (Vec<Id>, Vec<Member>) = chosen.into_iter().unzip();
-            let Some(geom) = set.class.assemble(&members) else { continue };
+            let Some(geom) = set.class.assemble(&members) else {
+                let message = format!(
+                    "{class} set {} cannot be made of its members: their labels disagree, or leave it no room",
+                    members[0].provider
+                );
+                self.providers[ids[0]].findings.push(Finding::new(&finding::INCOMPLETE, Severity::Warning, 0, message));
+                continue;
+            };
             let below: Vec<Topology> = ids.iter().map(|&i| self.providers[i].topology.clone()).collect();
             let routes: Vec<Route> = ids.iter().map(|&i| self.providers[i].route.clone()).collect();
             let depth = ids.iter().map(|&i| self.providers[i].depth).max().unwrap_or(0) + 1;
@@ -507,10 +514,11 @@ struct Set {
 }
 
 impl Set {
-    /// One provider for every number, the first found; all of them where members have no numbers.
+    /// One provider for every number, the first found; all of them where members have no numbers. A member that counts
+    /// others than the first found is of another time or another set: GEOM refuses it too.
     fn chosen(&self) -> Vec<(Id, Member)> {
         let mut chosen: Vec<(Id, Member)> = Vec::new();
-        for (id, m) in &self.members {
+        for (id, m) in self.members.iter().filter(|(_, m)| m.count == self.members[0].1.count) {
             if m.number.is_none() || !chosen.iter().any(|(_, c)| c.number == m.number) {
                 chosen.push((*id, m.clone()));
             }
