@@ -97,9 +97,10 @@ fn namespaces(text: &str, place: &str, said: &Said) -> Result<Vec<Target>, Strin
     disks.map(|(name, disk)| survey(&name, &Graph::taste(vec![disk], Limits::default()), None)).collect()
 }
 
-/// A target for every device that is not a partition; `read`: whether the devices are this host's.
+/// A target for every device that is not a partition of one listed with it; `read`: whether the devices are this host's.
 fn targets(devices: &[Device], said: &Said, read: bool) -> Result<Vec<Target>, String> {
-    let whole = devices.iter().filter(|d| !matches!(d.kind, Kind::Partition { .. }));
+    let listed = |name: &String| devices.iter().any(|d| d.name == *name);
+    let whole = devices.iter().filter(|d| !matches!(&d.kind, Kind::Partition { parent, .. } if listed(parent)));
     whole.map(|device| target(device, devices, said, read)).collect()
 }
 
@@ -269,5 +270,28 @@ mod tests {
         let named: Vec<(&str, Option<&str>)> = found[0].providers.iter().map(|p| (p.provider.as_str(), p.kind.as_deref())).collect();
         assert_eq!(named, [("", None), ("p1", None), ("p15", None)]);
         assert_eq!(found[0].providers[0].table.as_ref().unwrap().scheme, "partition");
+    }
+
+    #[test]
+    fn a_partition_past_the_end_does_not_give_its_contents_to_the_next() {
+        let list = r#"{"blockdevices":[{"name":"sda","type":"disk","size":1073741824,"children":[
+            {"name":"sda1","type":"part","start":2048,"size":1048576,"fstype":"ext4"},
+            {"name":"sda2","type":"part","start":4194304,"size":1048576,"fstype":"swap"},
+            {"name":"sda3","type":"part","start":4096,"size":1048576,"fstype":"xfs"}]}]}"#;
+        let devices = lsblk::parse(list, "here").unwrap();
+        let found = targets(&devices, &Said::new(&DiskOptions::default()).unwrap(), false).unwrap();
+        let signs: Vec<_> = found[0].providers.iter().map(|p| (p.provider.as_str(), p.sign.as_deref())).collect();
+        assert_eq!(signs, [("", None), ("p1", Some("ext4")), ("p3", Some("xfs"))]);
+        assert!(found[0].findings.iter().any(|f| f.rule == "TL0009" && f.message.starts_with("p2 at byte 2147483648")));
+    }
+
+    #[test]
+    fn a_partition_whose_disk_is_not_listed_is_a_target() {
+        let list = r#"{"blockdevices":[{"name":"sda1","pkname":"sda","type":"part","start":63,"size":1048576,"phy-sec":4096,
+            "log-sec":512,"alignment":512,"fstype":"ext4"}]}"#;
+        let devices = lsblk::parse(list, "here").unwrap();
+        let found = targets(&devices, &Said::new(&DiskOptions::default()).unwrap(), false).unwrap();
+        let named: Vec<_> = found.iter().map(|t| (t.target.as_str(), t.verdict)).collect();
+        assert_eq!(named, [("/dev/sda1", crate::report::Verdict::Misaligned)]);
     }
 }

@@ -7,7 +7,7 @@
 use crate::finding::{self, Finding, Severity};
 use crate::graph::{Graph, Id, Provider};
 use crate::sign::{Inside, Sign};
-use crate::slices::Kind;
+use crate::slices::{Kind, place};
 use crate::topology::{Cost, Fact, Trust, Why, cost};
 
 mod inside;
@@ -175,11 +175,6 @@ fn hides(finding: &Finding) -> bool {
     damaged || unseen || *rule == finding::INCOMPLETE
 }
 
-/// How an address is written: bytes first, LBA in parentheses.
-pub fn place(offset: u64, sector: u64) -> String {
-    format!("byte {offset} (LBA {})", offset / sector.max(1))
-}
-
 /// What a fact is called in a message: `4096-byte physical unit (assumed)`.
 fn name_of(fact: &Fact) -> String {
     let source = if fact.trust == Trust::Assumed { " (assumed)" } else { "" };
@@ -294,7 +289,8 @@ fn start_fixes(graph: &Graph, id: Id) -> Vec<String> {
     let mut near: Vec<u64> = [below, above].into_iter().flatten().map(|x| root.base() + x).filter(allowed).collect();
     // Where tools would put it comes first, unless one of these is such a place.
     let usual = root.topology.usual().filter(|g| !near.iter().any(|x| g.contains(x - root.base())));
-    near.splice(0..0, usual.and_then(|g| g.next(at)).map(|x| root.base() + x).filter(allowed));
+    let usual = usual.and_then(|g| g.next(at)).filter(|&x| x < root.topology.length);
+    near.splice(0..0, usual.map(|x| root.base() + x).filter(allowed));
     let places: Vec<String> = near.into_iter().map(|x| place(x, root.topology.sector)).collect();
     let on = if root.is_set { root.name.as_str() } else { "the disk" };
     vec![if places.is_empty() {
@@ -318,7 +314,7 @@ fn neighbours(parent: &Provider, own: u64) -> impl Iterator<Item = (u64, u64)> {
 /// A note on a start off the grain from which nothing does I/O.
 fn carrier(p: &Provider, role: Role, fact: &Fact) -> Finding {
     let why = match role {
-        Role::Idle => "it holds boot code, which nothing writes while the system runs",
+        Role::Idle => "it holds boot code or is reserved: nothing writes it while the system runs",
         _ if p.table.is_some() || p.is_extended() => "it only carries a table; what counts is where the partitions in it start",
         _ => "what counts is where its data begin",
     };

@@ -34,8 +34,8 @@ pub trait Class: Sync {
     /// What this class makes of a provider. Never writes; damage is a result.
     fn taste(&self, probe: &Probe<'_>) -> Taste;
 
-    /// The set that `members` make; `None` if they do not. They come with one [`Member::set`], in order of
-    /// [`Member::number`], each number once, at least [`Member::enough`] of them.
+    /// The set that `members` make; `None` if they do not. They come with one [`Member::set`] and [`Member::count`], in order
+    /// of [`Member::number`], each number once, at least [`Member::enough`] of them.
     fn assemble(&self, members: &[Member]) -> Option<Arc<dyn Geom>> {
         let _ = members;
         None

@@ -7,7 +7,7 @@ use crate::finding::{self, Finding, Severity};
 use crate::probe::{Blind, Budget, Limits, Probe};
 use crate::route::Route;
 use crate::sign::{FORMATS, Inside, Sign};
-use crate::slices::{Kind, Slices};
+use crate::slices::{Kind, Slices, bounded, out_of_range};
 use crate::store::Store;
 use crate::topology::Topology;
 use std::collections::BTreeMap;
@@ -250,11 +250,18 @@ impl Graph {
     fn add_told(&mut self, told: Told) {
         let id = self.providers.len() - 1;
         self.providers[id].signs = told.signs;
-        if let Some((scheme, slices)) = told.table {
+        if let Some((scheme, mut slices)) = told.table {
+            let (length, sector) = (self.providers[id].topology.length, self.providers[id].topology.sector);
+            let told = slices.entries.into_iter().zip(told.entries.into_iter().chain(std::iter::repeat_with(Vec::new)));
+            let (inside, outside): (Vec<_>, Vec<_>) = told.partition(|(slice, _)| slice.is_within(length));
+            let left_out = outside.iter().map(|(slice, _)| out_of_range(&slice.suffix, slice.start, length, sector, "left out"));
+            self.providers[id].findings.extend(bounded(left_out.collect()));
+            let signs: Vec<Vec<Sign>>;
+            (slices.entries, signs) = inside.into_iter().unzip();
             let geom: Arc<dyn Geom> = Arc::new(slices);
             self.providers[id].table = Some((scheme, geom.clone()));
             self.add_slices(id, scheme, &geom);
-            for (provider, signs) in self.providers[id + 1..].iter_mut().zip(told.entries) {
+            for (provider, signs) in self.providers[id + 1..].iter_mut().zip(signs) {
                 provider.signs = signs;
             }
         }
@@ -375,7 +382,14 @@ impl Graph {
             }
             set.built = true;
             let (ids, members): (Vec<Id>, Vec<Member>) = chosen.into_iter().unzip();
-            let Some(geom) = set.class.assemble(&members) else { continue };
+            let Some(geom) = set.class.assemble(&members) else {
+                let message = format!(
+                    "{class} set {} cannot be made of its members: their labels disagree, or leave it no room",
+                    members[0].provider
+                );
+                self.providers[ids[0]].findings.push(Finding::new(&finding::INCOMPLETE, Severity::Warning, 0, message));
+                continue;
+            };
             let below: Vec<Topology> = ids.iter().map(|&i| self.providers[i].topology.clone()).collect();
             let routes: Vec<Route> = ids.iter().map(|&i| self.providers[i].route.clone()).collect();
             let depth = ids.iter().map(|&i| self.providers[i].depth).max().unwrap_or(0) + 1;
@@ -500,10 +514,11 @@ struct Set {
 }
 
 impl Set {
-    /// One provider for every number, the first found; all of them where members have no numbers.
+    /// One provider for every number, the first found; all of them where members have no numbers. A member that counts
+    /// others than the first found is of another time or another set: GEOM refuses it too.
     fn chosen(&self) -> Vec<(Id, Member)> {
         let mut chosen: Vec<(Id, Member)> = Vec::new();
-        for (id, m) in &self.members {
+        for (id, m) in self.members.iter().filter(|(_, m)| m.count == self.members[0].1.count) {
             if m.number.is_none() || !chosen.iter().any(|(_, c)| c.number == m.number) {
                 chosen.push((*id, m.clone()));
             }

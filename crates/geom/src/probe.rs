@@ -4,6 +4,7 @@ use crate::error::Errno;
 use crate::route::Route;
 use crate::slices::Kind;
 use crate::store::Store;
+use crate::topology::round_down;
 use std::cell::{Cell, RefCell};
 use zerocopy::FromBytes;
 
@@ -125,7 +126,7 @@ impl<'a> Probe<'a> {
             return Some(found);
         }
         let head = end <= HEAD;
-        let from = if head { 0 } else { offset / SECTOR * SECTOR };
+        let from = if head { 0 } else { round_down(offset, SECTOR) };
         let to = if head { HEAD } else { end.div_ceil(SECTOR).saturating_mul(SECTOR) }.min(self.length());
         if !self.budget.take(to - from) {
             self.note(Blind::Budget);

@@ -224,9 +224,11 @@ pub fn told(kind: &str, block: Option<u64>) -> Sign {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::audit::{self, Verdict};
     use crate::finding;
     use crate::graph::{Disk, Graph};
     use crate::probe::{Budget, Limits};
+    use crate::profile;
     use crate::route::Route;
     use crate::store::{Sparse, Store};
     use crate::topology::Topology;
@@ -296,6 +298,37 @@ pub(crate) mod tests {
         let stores: Vec<Box<dyn Store>> = vec![Box::new(disk)];
         let budget = Budget::new(Limits::default());
         (format.recognise)(&Probe::new(&route, &stores, &budget, 512, Some(0), None))
+    }
+
+    /// An exFAT volume whose cluster heap its boot sector puts into sector `heap`.
+    fn exfat(heap: u32) -> [u8; 512] {
+        let mut boot = [0; 512];
+        boot[..11].copy_from_slice(b"\xeb\x76\x90EXFAT   ");
+        boot[72] = 64;
+        boot[88..92].copy_from_slice(&heap.to_le_bytes());
+        boot[92] = 8;
+        boot[108..110].copy_from_slice(&[9, 3]);
+        boot[510..].copy_from_slice(&[0x55, 0xaa]);
+        boot
+    }
+
+    /// There is nothing to judge then, which is not the same as nothing wrong.
+    #[test]
+    fn data_past_the_end_or_over_the_signature_are_unknown() {
+        for (heap, verdict) in [
+            (64, Verdict::Aligned),
+            (65, Verdict::Misaligned),
+            (2048, Verdict::Unknown),
+            (u32::MAX, Verdict::Unknown),
+            (0, Verdict::Unknown),
+        ] {
+            let store = disk(1 << 20, &[(0, &exfat(heap))]);
+            let mut topology = Topology::new(512, store.length());
+            topology.facts = profile::assumed();
+            let graph = Graph::taste(vec![Disk::new("", Box::new(store), topology)], Limits::default());
+            assert_eq!(graph.providers[0].signs[0].kind, "exfat");
+            assert_eq!(audit::audit(&graph).verdicts[0], verdict, "{heap}");
+        }
     }
 
     /// A backing device of bcache in a backing device, and so on to the end of the disk.

@@ -68,6 +68,13 @@ pub struct Slice {
     pub uuid: Option<String>,
 }
 
+impl Slice {
+    /// Whether it lies within a provider of `length` bytes.
+    pub(crate) fn is_within(&self, length: u64) -> bool {
+        self.start.checked_add(self.length).is_some_and(|end| end <= length)
+    }
+}
+
 /// A partition table, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slices {

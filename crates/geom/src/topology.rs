@@ -70,7 +70,7 @@ impl Grain {
         x.checked_sub(self.remainder(x))
     }
 
-    /// The addresses in both (Chinese remainder); `None` if there are none below 2^64.
+    /// The addresses in both (Chinese remainder); `None` if there are none, or no two within 2^64 of each other.
     pub fn intersect(self, other: Grain) -> Option<Grain> {
         let (s1, s2) = (i128::from(self.size), i128::from(other.size));
         let g = i128::from(gcd(self.size, other.size));
@@ -468,12 +468,6 @@ impl Topology {
     /// The facts by which a start is judged.
     pub fn counting(&self) -> impl Iterator<Item = &Fact> {
         self.facts.iter().filter(|f| f.counts())
-    }
-
-    /// The largest read-modify-write unit that is believed, in bytes; the logical sector if none is known.
-    pub fn physical(&self) -> u64 {
-        let known = self.facts.iter().filter(|f| f.why == Why::Physical && f.trust > Trust::Untrusted);
-        known.map(|f| f.grain.size).max().unwrap_or(self.sector)
     }
 
     /// GEOM's `stripesize` and `stripeoffset`: the chunk of the set this stands on, else the physical unit; 0/0 if unknown.

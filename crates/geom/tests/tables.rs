@@ -90,6 +90,8 @@ fn a_damaged_chain_keeps_what_stands_before_it() {
 
     mbr(&mut d, 15_000, &[(0x82, 63, 4000), (0x05, 60_000, 5000)]);
     assert!(findings(&taste(&d))[0].message.contains("outside the extended partition"));
+    mbr(&mut d, 15_000, &[(0x82, 63, 4000), (0x05, 50_000, 5000)]);
+    assert!(findings(&taste(&d))[0].message.contains("outside the extended partition"));
     d.put(15_000 * 512 + 510, &[0, 0]);
     let g = taste(&d);
     assert_eq!((tree(&g).len(), rules(&g)), (3, vec![("TL0011", Severity::Error)]));
@@ -101,6 +103,23 @@ fn a_damaged_chain_keeps_what_stands_before_it() {
     }
     let g = taste(&d);
     assert_eq!((tree(&g).len(), rules(&g)), (129, vec![("TL0011", Severity::Error)]));
+}
+
+#[test]
+fn the_third_entry_of_an_ebr_counts_only_where_it_fits() {
+    let mut d = chained();
+    for (start, logicals) in [(49_000, 2), (20_000, 3)] {
+        mbr(&mut d, 10_000, &[(0x83, 63, 4937), (0x05, 5000, 5000), (0x83, start, 2000)]);
+        let g = taste(&d);
+        assert_eq!((tree(&g).len(), findings(&g).len()), (2 + logicals, 0), "{:?}", tree(&g));
+    }
+}
+
+#[test]
+fn usable_space_begins_before_what_is_there_and_ends_where_32_bits_do() {
+    let mut d = disk(1 << 33);
+    mbr(&mut d, 0, &[(0x83, 8, 1000)]);
+    assert_eq!(taste(&d).providers[0].slices().unwrap().usable, 512..u64::from(u32::MAX) * 512);
 }
 
 #[test]
@@ -137,10 +156,10 @@ fn what_only_ends_like_an_mbr_is_none() {
 #[test]
 fn entries_past_the_end() {
     let mut d = disk(20_000);
-    mbr(&mut d, 0, &[(0x83, 63, 1000), (0x83, 10_000, 20_000), (0x83, 50_000, 100)]);
+    mbr(&mut d, 0, &[(0x83, 63, 1000), (0x83, 10_000, 20_000), (0x83, 50_000, 100), (0x83, 20_000, 1)]);
     let g = taste(&d);
     assert_eq!(tree(&g), ["s1 mbr 63 1000", "s2 mbr 10000 10000"]);
-    assert_eq!(rules(&g), [("TL0009", Severity::Error), ("TL0009", Severity::Error)]);
+    assert_eq!(rules(&g), [("TL0009", Severity::Error); 3]);
     mbr(&mut d, 0, &[(0x83, 50_000, 100)]);
     assert_eq!((tree(&taste(&d)).len(), rules(&taste(&d))), (0, vec![("TL0009", Severity::Error)]));
     // The same table on 4096-byte sectors fits only in units of 512.
@@ -223,6 +242,29 @@ fn a_damaged_copy_is_named_with_both_sums() {
 }
 
 #[test]
+fn a_header_is_believed_only_where_it_belongs() {
+    let last = 3999;
+    // The backup's header in the primary's place; one that is its own other copy; tables over the header and the partitions.
+    let wrong = [
+        (header(last, 1, 34, 3965, 3967, 0), "is in LBA 1 and says it is in LBA 3999"),
+        (header(1, 1, 34, 3965, 2, 0), "names itself as the other copy"),
+        (header(1, last, 34, 3965, 100, 0), "lies over its header or among the partitions"),
+        (header(1, last, 34, 3965, 1, 0), "lies over its header or among the partitions"),
+        (header(1, last, 1, 3965, 2, 0), "usable LBA 1 to 3965"),
+    ];
+    for (mut h, what) in wrong {
+        let mut d = disk(4000);
+        gpt(&mut d, 512, &[]);
+        let crc = crc32fast::hash(&h);
+        h[16..20].copy_from_slice(&crc.to_le_bytes());
+        d.put(512, &h);
+        let g = taste(&d);
+        assert_eq!(rules(&g)[0], ("TL0008", Severity::Warning));
+        assert!(findings(&g)[0].message.contains(what), "{:?}", findings(&g));
+    }
+}
+
+#[test]
 fn a_disk_that_grew_or_was_cut() {
     let mut small = disk(4000);
     gpt(&mut small, 512, &[(7, 40, 99), (7, 100, 3000)]);
@@ -280,8 +322,13 @@ fn an_mbr_beside_a_gpt() {
     // Hybrid: the same partition; then another one.
     mbr(&mut d, 0, &[(0xee, 1, 39), (0xaf, 40, 60)]);
     assert_eq!((tree(&taste(&d)).len(), rules(&taste(&d))), (1, vec![("TL0021", Severity::Note)]));
-    mbr(&mut d, 0, &[(0xee, 1, 39), (0xaf, 41, 60)]);
-    assert_eq!((tree(&taste(&d)).len(), rules(&taste(&d))), (1, vec![("TL0021", Severity::Error)]));
+    for other in [(0xaf, 41, 60), (0xaf, 40, 59)] {
+        mbr(&mut d, 0, &[(0xee, 1, 39), other]);
+        assert_eq!((tree(&taste(&d)).len(), rules(&taste(&d))), (1, vec![("TL0021", Severity::Error)]));
+    }
+    // Linux takes a protective entry only from LBA 1.
+    mbr(&mut d, 0, &[(0xee, 2, 3998)]);
+    assert_eq!((tree(&taste(&d)).len(), rules(&taste(&d))), (1, vec![("TL0008", Severity::Warning)]));
     // A real MBR hides the GPT.
     mbr(&mut d, 0, &[(0x83, 63, 100)]);
     let g = taste(&d);
@@ -403,7 +450,10 @@ fn an_image_of_the_slice_alone_is_read_by_its_own_bounds() {
 fn openbsd_counts_in_48_bits() {
     let mut d = disk(1 << 34);
     d.put(512, &label(false, 1, 16, 512, &[(b'a', 7, 1 << 33, (1 << 33) - 64), (b'c', 0, 1 << 34, 0)]));
-    assert_eq!(tree(&taste(&d)), [format!("a bsd {} {}", (1u64 << 33) - 64, 1u64 << 33)]);
+    let g = taste(&d);
+    assert_eq!(tree(&g), [format!("a bsd {} {}", (1u64 << 33) - 64, 1u64 << 33)]);
+    // It names no bounds of its own.
+    assert_eq!(g.providers[0].slices().unwrap().usable, 0..1 << 43);
 }
 
 #[test]
@@ -412,6 +462,10 @@ fn labels_that_cannot_be_read() {
     let mut d = disk(50_000);
     d.put(4096, &label(false, 0, 8, 4096, &entries));
     assert_eq!((tree(&taste(&d)).len(), rules(&taste(&d))), (0, vec![("TL0007", Severity::Error)]));
+    // In LBA 2 it is nobody's.
+    let mut d = disk(50_000);
+    d.put(1024, &label(false, 0, 8, 512, &entries));
+    assert_eq!((tree(&taste(&d)).len(), rules(&taste(&d)).len()), (0, 0));
     let mut d = disk(50_000);
     d.put(512, &label(false, 0, 8, 512, &entries));
     assert_eq!(rules(&taste_as(&d, 4096, Some(0))), [("TL0007", Severity::Error)]);

@@ -1,9 +1,10 @@
 //! Rules about what was recognised on a provider: its blocks, its stripes, its size, its rivals.
 
-use super::{PAGE, Role, Verdict, boots, hides, on, place, severity, unwritten};
+use super::{PAGE, Role, Verdict, boots, hides, on, severity, unwritten};
 use crate::finding::{self, Finding, Severity};
 use crate::graph::{Graph, Id, Provider};
 use crate::sign::{Inside, Sign};
+use crate::slices::place;
 use crate::topology::{Fact, Trust, Why, small_piece_cost};
 
 /// The verdict that what was recognised on a provider calls for, beyond where it starts.

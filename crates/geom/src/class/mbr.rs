@@ -21,6 +21,7 @@ use crate::finding::{self, Finding, Severity};
 use crate::layout;
 use crate::probe::Probe;
 use crate::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
+use crate::topology::round_down;
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -215,7 +216,7 @@ fn nothing(probe: &Probe<'_>, record: &Record) -> Taste {
         let out = |(n, e): (u32, &Entry)| out_of_range(&format!("s{n}"), e.start() * sector, length, sector, "left out");
         return Taste::Refused(record.used().map(out).collect());
     }
-    let end = length / sector * sector;
+    let end = round_down(length, sector);
     Taste::Geom(Arc::new(Slices { usable: (TRACK * sector).min(end)..end, entries: Vec::new() }), Vec::new())
 }
 

@@ -8,7 +8,7 @@
 //! No metadata: it is made by hand (`--logical`, `--physical`, `--grain`, `--for`).
 
 use super::{Extent, Geom, Op, Slot};
-use crate::topology::{Fact, Topology, round_down};
+use crate::topology::{Fact, Topology, Why, round_down};
 
 /// A nop over one provider.
 pub struct Nop {
@@ -34,7 +34,8 @@ impl Geom for Nop {
         let mut top = below.clone();
         top.length = self.length;
         top.sector = self.sector.unwrap_or(top.sector);
-        top.facts.retain(|old| !self.facts.iter().any(|new| new.why == old.why));
+        let other_sector = |old: &Fact| old.why == Why::Logical && old.grain.size() != top.sector;
+        top.facts.retain(|old| !other_sector(old) && !self.facts.iter().any(|new| new.why == old.why));
         top.facts.extend(&self.facts);
         top
     }

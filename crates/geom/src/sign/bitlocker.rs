@@ -51,7 +51,7 @@ struct Metadata {
 layout!(Metadata, 12, version @ 10);
 
 /// Whether the boot sector of a FAT or NTFS volume is BitLocker's: the file system is then the helper's, not the volume's.
-pub fn is_bitlocker(probe: &Probe<'_>) -> bool {
+pub(super) fn is_bitlocker(probe: &Probe<'_>) -> bool {
     recognise(probe).is_some()
 }
 

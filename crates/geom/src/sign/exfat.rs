@@ -11,7 +11,7 @@
 //! Microsoft "exFAT file system specification", sections 3.1 "Main and Backup Boot Sector Sub-regions" and 7.3 "Volume Label
 //! Directory Entry" (its names in snake case).
 
-use super::{Data, Format, Sign};
+use super::{Format, Sign};
 use crate::layout;
 use crate::ondisk;
 use crate::probe::Probe;
@@ -89,7 +89,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     sign.size = boot.volume_length.get().checked_mul(sector);
     sign.sector = Some(sector);
     sign.block = Some(cluster);
-    sign.data = Some(Data { offset: heap, length: Some(clusters * cluster), plain: false });
+    sign.data_at(probe, Some(heap), Some(clusters * cluster), false);
     if boot.partition_offset.get() > 0 {
         // What the maker believed; a volume that was copied elsewhere keeps it.
         sign.details.push(("partition offset", boot.partition_offset.get().to_string()));

@@ -11,7 +11,7 @@
 //! # Sources
 //! Linux `Documentation/filesystems/f2fs.rst`, "On-disk Layout"; `include/linux/f2fs_fs.h` (`struct f2fs_super_block`).
 
-use super::{Data, Format, Sign};
+use super::{Format, Sign};
 use crate::layout;
 use crate::ondisk;
 use crate::probe::Probe;
@@ -74,7 +74,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     sign.sector = Some(1 << sector_shift);
     sign.block = Some(block);
     let length = u64::from(sb.segment_count_main.get()) * segment;
-    sign.data = Some(Data { offset: main, length: Some(length), plain: false });
+    sign.data_at(probe, Some(main), Some(length), false);
     sign.details.push(("segment", segment.to_string()));
     if sections > 1 {
         sign.details.push(("section", (segment * sections).to_string()));

@@ -14,7 +14,7 @@
 //! Microsoft "FAT: General Overview of On-Disk Format" 1.03, "Boot Sector and BPB", "FAT Type Determination", "FAT
 //! Directory Structure" (its names in snake case, without the prefix); libblkid `superblocks/vfat.c`.
 
-use super::{Data, Format, Sign, bitlocker};
+use super::{Format, Sign, bitlocker};
 use crate::layout;
 use crate::ondisk;
 use crate::probe::Probe;
@@ -114,7 +114,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     sign.size = Some(total * sector);
     sign.sector = Some(sector);
     sign.block = Some(cluster);
-    sign.data = Some(Data { offset: data, length: Some(clusters * cluster), plain: false });
+    sign.data_at(probe, Some(data), Some(clusters * cluster), false);
     Some(sign)
 }
 
@@ -185,5 +185,25 @@ mod tests {
             disk[at..at + with.len()].copy_from_slice(with);
             assert_eq!(everything(32 << 20, &[(0, &disk)]), [], "{at}");
         }
+    }
+
+    #[test]
+    fn the_number_of_clusters_decides_the_kind() {
+        for (clusters, version) in [(0xff4, "FAT12"), (0xff5, "FAT16"), (0xfff4, "FAT16")] {
+            let mut disk = fat16();
+            disk[32..36].copy_from_slice(&(289 + 4 * clusters as u32).to_le_bytes());
+            disk[39..43].copy_from_slice(&[0x34, 0x12, 0xcd, 0xab]);
+            let sign = everything(256 << 20, &[(0, &disk)]).remove(0);
+            assert_eq!((sign.version.as_deref(), sign.uuid.as_deref()), (Some(version), Some("ABCD-1234")));
+            assert_eq!(sign.data.unwrap().length, Some(clusters * 2048));
+        }
+        // The root directory takes whole sectors.
+        let mut disk = fat16();
+        disk[17..19].copy_from_slice(&[17, 0]);
+        assert_eq!(everything(32 << 20, &[(0, &disk)])[0].data.unwrap().offset, (257 + 2) * 512);
+        // OS/2's parameter block stands before its own file systems too.
+        let mut disk = fat16();
+        disk[54..62].copy_from_slice(b"HPFS    ");
+        assert_eq!(everything(32 << 20, &[(0, &disk)]), []);
     }
 }

@@ -169,4 +169,40 @@ mod tests {
         label[500] = 0;
         assert_eq!(recognised(&FORMAT, disk(1 << 20, &[(1536, &label)])), None);
     }
+
+    /// A physical volume whose metadata area of `size` bytes, at 4096, says it begins at `start` and has text at its byte 512.
+    fn volume(offset_xl: u32, start: u64, size: u64) -> Vec<u8> {
+        let mut disk = vec![0; 8192];
+        disk[512..520].copy_from_slice(b"LABELONE");
+        disk[536..544].copy_from_slice(b"LVM2 001");
+        let words = [
+            (520, 1),
+            (584, 1 << 20),
+            (616, 4096),
+            (624, size),
+            (4096 + 24, start),
+            (4096 + 32, size),
+            (4096 + 40, 512),
+            (4096 + 48, 4096),
+        ];
+        for (at, value) in words.into_iter().chain([(532, u64::from(offset_xl))]) {
+            disk[at..at + 4].copy_from_slice(&u32::try_from(value).unwrap().to_le_bytes());
+        }
+        let sum = crc(&disk[532..1024]);
+        disk[528..532].copy_from_slice(&sum.to_le_bytes());
+        disk[4100..4116].copy_from_slice(FMTT_MAGIC);
+        disk[4608..4640].copy_from_slice(b"data {\nextent_size = 8192\n      ");
+        disk
+    }
+
+    #[test]
+    fn the_text_is_read_where_its_area_is_and_no_further() {
+        let details = |disk_bytes: &[u8]| recognised(&FORMAT, disk(8 << 20, &[(0, disk_bytes)])).map(|sign| sign.details);
+        let (group, extent) = (("volume group", "data".to_string()), ("extent size", "4194304".to_string()));
+        assert_eq!(details(&volume(32, 4096, 1024)), Some(vec![group.clone(), extent]));
+        // The area ends behind the name.
+        assert_eq!(details(&volume(32, 4096, 512 + 8)), Some(vec![group]));
+        assert_eq!(details(&volume(32, 8192, 1024)), Some(vec![]));
+        assert_eq!(details(&volume(40, 4096, 1024)), None);
+    }
 }

@@ -282,4 +282,55 @@ mod tests {
             }
         }
     }
+
+    /// A 1.2 superblock in its sector: chunks of 64 KiB, data from 1 MiB, this member's role in the set.
+    fn version_1_2(level: u8, layout: u32, disks: u8, role: u16) -> Vec<u8> {
+        let mut sb = vec![0; 512];
+        sb[..4].copy_from_slice(&MD_SB_MAGIC.to_le_bytes());
+        for (at, value) in [(4, 1), (72, level), (88, 128), (92, disks), (144, 8)] {
+            sb[at] = value;
+        }
+        sb[76..80].copy_from_slice(&layout.to_le_bytes());
+        sb[128..132].copy_from_slice(&2048u32.to_le_bytes());
+        sb[256..258].copy_from_slice(&role.to_le_bytes());
+        sb
+    }
+
+    #[test]
+    fn a_row_is_a_chunk_of_every_data_disk() {
+        let stripe = |level, layout, disks| {
+            let sign = recognised(&FORMAT, disk(8 << 20, &[(4096, &version_1_2(level, layout, disks, 0))])).unwrap();
+            assert_eq!(sign.data.unwrap().offset, 1 << 20);
+            sign.stripe.map(|row| row >> 16)
+        };
+        assert_eq!([0, 4, 5, 6].map(|level| stripe(level, 2, 4)), [4, 3, 3, 2].map(Some));
+        // Two near copies on four disks, and on three, where rows do not repeat; RAID1 has no chunks.
+        assert_eq!((stripe(10, 0x102, 4), stripe(10, 0x102, 3), stripe(1, 0, 2)), (Some(2), Some(3), None));
+    }
+
+    #[test]
+    fn only_a_member_in_use_shows_the_content() {
+        for (role, plain) in [(0, true), (1, true), (0xfffd, false), (0xfffe, false), (0xffff, false)] {
+            let sign = recognised(&FORMAT, disk(8 << 20, &[(4096, &version_1_2(1, 0, 2, role))])).unwrap();
+            assert_eq!(sign.data.unwrap().plain, plain, "{role:x}");
+            // No less than the superblock itself, though it leaves the data nothing.
+            assert_eq!(sign.size, Some(1 << 20));
+        }
+        let mut late = version_1_2(1, 0, 2, 0);
+        late[128..132].copy_from_slice(&[1, 0, 0, 0]);
+        assert_eq!(recognised(&FORMAT, disk(8 << 20, &[(4096, &late)])).unwrap().size, Some(8192));
+    }
+
+    #[test]
+    fn at_the_end_of_the_last_partition_it_is_the_partitions() {
+        let mut table = [0; 72];
+        table[..4].copy_from_slice(&[1, 2, 3, 4]);
+        table[6 + 4] = 0xfd;
+        // From 64 KiB to the end: the same last 64 KiB.
+        table[6 + 8..6 + 16].copy_from_slice(&[128, 0, 0, 0, 128, 7, 0, 0]);
+        table[70..].copy_from_slice(&[0x55, 0xaa]);
+        let sb = superblock(832, false);
+        assert_eq!(recognised(&FORMAT, disk(1 << 20, &[(440, &table), (0xf0000, &sb)])), None);
+        assert!(recognised(&FORMAT, disk(1 << 20, &[(0xf0000, &sb)])).is_some());
+    }
 }

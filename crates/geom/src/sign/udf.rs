@@ -12,7 +12,7 @@
 //! # Sources
 //! ECMA-167, 2/9 and 3/10; OSTA UDF 2.60, 2.2; libblkid `superblocks/udf.c` for what serves as UUID and version.
 
-use super::{Data, Format, Inside, Sign};
+use super::{Format, Inside, Sign};
 use crate::layout;
 use crate::ondisk;
 use crate::probe::Probe;
@@ -115,7 +115,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
                 let (offset, length) = (u64::from(start) * block, u64::from(blocks) * block);
                 let read_only = partition.access_type.get() == ACCESS_READ_ONLY;
                 sign.inside = if read_only { Inside::ReadOnly } else { Inside::Understood };
-                sign.data = Some(Data { offset, length: Some(length), plain: false });
+                sign.data_at(probe, Some(offset), Some(length), false);
                 sign.size = Some(offset + length);
             }
             Some(TAG_LOGICAL) if revision == 0 => {

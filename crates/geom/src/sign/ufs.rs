@@ -112,4 +112,20 @@ mod tests {
         assert_eq!(first(&[(262_144, &two)]), None);
         assert_eq!(first(&[(65536, &two)]), Some(65536));
     }
+
+    #[test]
+    fn a_superblock_whose_sizes_disagree_is_none() {
+        let recognised = |at: usize, with: u32, place: u64| {
+            let mut fs = superblock(UFS2, place);
+            fs[at..at + 4].copy_from_slice(&with.to_le_bytes());
+            everything(1 << 20, &[(65536, &fs)]).len()
+        };
+        // As it is, also by a writer that does not record the place; then another `fs_frag`, and a block no power of two.
+        assert_eq!((recognised(56, 8, 65536), recognised(56, 8, 0)), (1, 1));
+        assert_eq!((recognised(56, 4, 65536), recognised(48, 65535, 65536)), (0, 0));
+        // 16 fragments in a block.
+        let mut fs = superblock(UFS2, 65536);
+        fs[52..60].copy_from_slice(&[0, 16, 0, 0, 16, 0, 0, 0]);
+        assert_eq!(everything(1 << 20, &[(65536, &fs)]), []);
+    }
 }

@@ -13,7 +13,7 @@ use crate::probe::Probe;
 /// The recogniser.
 pub const FORMAT: Format = Format { name: "vdo", recognise };
 
-/// Magic, header and release number come before the UUID.
+/// Magic, header, release number and nonce come before the UUID.
 const UUID_AT: u64 = 40;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {

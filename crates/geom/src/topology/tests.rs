@@ -77,3 +77,35 @@ fn a_shift_is_the_same_boundaries() {
     assert_eq!((g.next(1), g.previous(3583)), (Some(3584), None));
     assert_eq!(grain(u64::MAX, 1).next(2), None);
 }
+
+fn fact(size: u64, why: Why, trust: Trust) -> Fact {
+    Fact { grain: grain(size, 0), why, source: Source::Label, trust }
+}
+
+#[test]
+fn a_start_counts_as_off_only_by_what_is_believed() {
+    let counts = |size, why, trust| fact(size, why, trust).counts();
+    assert_eq!([Trust::Untrusted, Trust::Assumed, Trust::Claimed].map(|t| counts(4096, Why::Physical, t)), [false, true, true]);
+    // What a device alone calls optimal is a hint.
+    assert_eq!([Trust::Assumed, Trust::Claimed, Trust::Trusted].map(|t| counts(4096, Why::Optimal, t)), [false, false, true]);
+    assert!(!counts(1, Why::Physical, Trust::Trusted) && !counts(4096, Why::Row, Trust::Trusted));
+}
+
+#[test]
+fn a_set_believes_no_more_than_its_members() {
+    let member = |size, trust| Topology::new(512, 1 << 20).with(fact(size, Why::Physical, trust));
+    let set = Topology::mirror(&[member(4096, Trust::Trusted), member(4096, Trust::Assumed), member(4095, Trust::Untrusted)], 1 << 20);
+    assert_eq!((set.facts, set.clashes), (vec![fact(4096, Why::Physical, Trust::Assumed)], vec![]));
+    // What clashed below is known above, once.
+    let clashed = Topology::mirror(&[member(4096, Trust::Trusted), member(4096, Trust::Trusted).shift(512, 1 << 19)], 1 << 19);
+    let clash = Clash { why: Why::Physical, unit: 4096, member: 1, remainder: 3584 };
+    assert_eq!(clashed.clashes, [clash]);
+    assert_eq!(Topology::mirror(&[clashed.clone(), clashed], 1 << 19).clashes, [clash]);
+}
+
+#[test]
+fn the_nearest_starts_are_on_the_device() {
+    let disk = Topology::new(512, 8192).with(fact(4096, Why::Physical, Trust::Trusted));
+    assert_eq!((disk.nearest(512), disk.nearest(4096)), ((Some(0), Some(4096)), (Some(4096), Some(4096))));
+    assert_eq!(disk.nearest(4097), (Some(4096), None));
+}
