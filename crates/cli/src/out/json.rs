@@ -12,16 +12,27 @@ struct Line<'a> {
     target: &'a Target,
 }
 
+/// A line of `--jsonl` for what could not be read.
+#[derive(Serialize)]
+struct Unread<'a> {
+    format: &'static str,
+    error: &'a str,
+}
+
 /// Writes the report as one document.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, report)?;
     writeln!(out)
 }
 
-/// Writes every target as one line.
+/// Writes every target as one line, then every error as one.
 pub(crate) fn write_lines(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     for target in &report.targets {
         serde_json::to_writer(&mut *out, &Line { format: report.format, target })?;
+        writeln!(out)?;
+    }
+    for error in &report.errors {
+        serde_json::to_writer(&mut *out, &Unread { format: report.format, error })?;
         writeln!(out)?;
     }
     Ok(())

@@ -21,6 +21,7 @@ type Labels<'a> = Vec<(&'static str, &'a str)>;
 
 /// Writes every metric.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    errors(report).write(out)?;
     target_verdicts(report).write(out)?;
     target_findings(report).write(out)?;
     aligned(report).write(out)?;
@@ -75,6 +76,11 @@ const FINDING: [OfFinding; 3] = [
     ("trueline_finding_remainder_bytes", "Bytes past the last boundary of the unit.", |f| f.remainder.to_string()),
 ];
 
+fn errors(report: &Report) -> Metric<'_> {
+    let series = vec![(Vec::new(), report.errors.len().to_string())];
+    Metric { name: "trueline_errors", help: "Targets that could not be read.", series }
+}
+
 fn target_verdicts(report: &Report) -> Metric<'_> {
     let all = [Verdict::Aligned, Verdict::Misaligned, Verdict::Unknown];
     let series = report.targets.iter().flat_map(|t| {
@@ -114,7 +120,8 @@ impl Metric<'_> {
             let labels: Vec<String> = labels.iter().map(|(k, v)| format!("{k}=\"{}\"", escape::label(v))).collect();
             let labels = labels.join(",");
             if !seen.contains(&labels) {
-                writeln!(out, "{name}{{{labels}}} {value}")?;
+                let braced = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+                writeln!(out, "{name}{braced} {value}")?;
                 seen.insert(labels);
             }
         }

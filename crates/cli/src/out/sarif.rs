@@ -5,7 +5,7 @@
 //! stand in the message and in the properties.
 //!
 //! # Sources
-//! OASIS SARIF 2.1.0: 3.14 run, 3.27 result, 3.28 location, 3.30.11 byteOffset, 3.49 reportingDescriptor.
+//! OASIS SARIF 2.1.0: 3.14 run, 3.20 invocation, 3.27 result, 3.28 location, 3.30.11 byteOffset, 3.49 reportingDescriptor.
 
 use super::{escape, words};
 use crate::report::{Finding, Provider, Report, Target};
@@ -17,11 +17,13 @@ use trueline_geom::finding::{RULES, Rule};
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let rules: Vec<Value> = RULES.iter().map(|r| descriptor(r)).collect();
     let results: Vec<Value> = report.targets.iter().flat_map(|t| t.findings.iter().map(move |f| result(t, f))).collect();
+    let unread: Vec<Value> = report.errors.iter().map(|e| json!({"level": "error", "message": {"text": e}})).collect();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [{
             "tool": {"driver": {"name": "trueline", "version": env!("CARGO_PKG_VERSION"), "rules": rules}},
+            "invocations": [{"executionSuccessful": unread.is_empty(), "toolExecutionNotifications": unread}],
             "results": results,
         }],
     });
@@ -51,9 +53,11 @@ fn lead(rule: &Rule) -> String {
 fn result(target: &Target, f: &Finding) -> Value {
     let provider = target.providers.iter().find(|p| p.provider == f.provider);
     let mut message = format!("{}: {}", words::name(&f.provider), f.message);
-    if let Some(cost) = words::cost(f) {
-        message.push_str(&format!(" Costs: {cost}."));
+    let cost = words::cost(f).map(|cost| format!(" Costs: {cost}."));
+    if (cost.is_some() || !f.fix.is_empty()) && !message.ends_with('.') {
+        message.push('.');
     }
+    message.extend(cost);
     for fix in &f.fix {
         message.push_str(&format!(" Fix: {fix}"));
     }
