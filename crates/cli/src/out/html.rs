@@ -66,7 +66,9 @@ fn write_summary(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
         .filter(|(n, _)| *n > 0)
         .map(|(n, v)| format!("<span class=\"{1}\">{0} {n} {1}</span>", words::mark(*v, Style::default()), words::verdict(*v)))
         .collect();
-    writeln!(out, "<p>{}</p>", said.join(" · "))?;
+    if !said.is_empty() {
+        writeln!(out, "<p>{}</p>", said.join(" · "))?;
+    }
     if !report.errors.is_empty() {
         writeln!(out, "<p class=\"error\"><b>{} could not be read:</b></p>\n<ul class=\"error\">", report.errors.len())?;
         for error in &report.errors {
@@ -311,6 +313,34 @@ mod tests {
         assert!(!page.contains("<script") && !page.contains("<img"), "{page}");
         assert!(!page.replace("http://www.w3.org/2000/svg", "").contains("http:"));
         assert!(!page.contains("url(") && !page.contains("@import"));
+    }
+
+    #[test]
+    fn only_what_is_alike_is_called_so() {
+        let mut target = samples::openbsd();
+        let lead = |t: &Target| others(t, leads(t)[0]);
+        assert_eq!(lead(&target).as_deref(), Some("the worst of 3"));
+        target.findings[0].rmw_factor = 4.0;
+        assert_eq!(lead(&target).as_deref(), Some("and 1 more like it, the worst of 3"));
+        target.findings[2].rmw_factor = 4.0;
+        assert_eq!(lead(&target).as_deref(), Some("and 2 more like it"));
+        target.findings[2].remainder = 512;
+        assert_eq!(lead(&target).as_deref(), Some("and 1 more like it, one of 3"));
+        target.findings.truncate(1);
+        assert_eq!(lead(&target), None);
+    }
+
+    #[test]
+    fn an_error_on_what_is_aligned_and_what_was_not_read_are_at_the_top() {
+        let mut bad = samples::gpt();
+        bad.target = "bad".into();
+        bad.findings = samples::openbsd().findings.drain(..1).collect();
+        let mut report = samples::report(vec![samples::gpt(), bad]);
+        report.errors = vec!["open <x>: no".into()];
+        let page = samples::text(|out| write(&report, out));
+        let at = |what: &str| page.find(what).unwrap_or_else(|| panic!("{what} in {page}"));
+        assert!(at("open &lt;x&gt;: no") < at("\">bad</a>") && at("\">bad</a>") < at("\">/dev/nvme0n1</a>"));
+        assert!(page.contains("✓ aligned, but 1 error"));
     }
 
     #[test]

@@ -138,7 +138,9 @@ mod tests {
     fn series_are_unique_and_escaped() {
         let mut report = samples::report(vec![samples::openbsd(), samples::openbsd(), samples::stripe()]);
         report.targets[2].target = "a\"b\\c\nd".into();
+        report.errors = vec!["open x: no".into()];
         let text = samples::text(|out| write(&report, out));
+        assert!(text.contains("\ntrueline_errors 1\n"), "{text}");
         let series: Vec<&str> = text.lines().filter(|l| !l.starts_with('#')).map(|l| l.rsplit_once(' ').unwrap().0).collect();
         assert_eq!(series.len(), series.iter().collect::<BTreeSet<_>>().len());
         assert!(text.contains(r#"trueline_target_verdict{target="a\"b\\c\nd",verdict="misaligned"} 1"#), "{text}");

@@ -52,15 +52,11 @@ fn lead(rule: &Rule) -> String {
 
 fn result(target: &Target, f: &Finding) -> Value {
     let provider = target.providers.iter().find(|p| p.provider == f.provider);
-    let mut message = format!("{}: {}", words::name(&f.provider), f.message);
-    let cost = words::cost(f).map(|cost| format!(" Costs: {cost}."));
-    if (cost.is_some() || !f.fix.is_empty()) && !message.ends_with('.') {
-        message.push('.');
-    }
-    message.extend(cost);
-    for fix in &f.fix {
-        message.push_str(&format!(" Fix: {fix}"));
-    }
+    let said = [format!("{}: {}", words::name(&f.provider), f.message)];
+    let cost = words::cost(f).map(|cost| format!("Costs: {cost}"));
+    let fixes = f.fix.iter().map(|fix| format!("Fix: {fix}"));
+    let sentences = said.into_iter().chain(cost).chain(fixes).map(|s| s.trim_end_matches('.').to_owned() + ".");
+    let message = sentences.collect::<Vec<_>>().join(" ");
     let mut result = json!({
         "ruleId": f.rule,
         "level": f.severity,
@@ -136,5 +132,18 @@ mod tests {
         assert_eq!(place(2)["region"]["byteOffset"], 5_243_392);
         let index = usize::try_from(results[2]["ruleIndex"].as_u64().unwrap()).unwrap();
         assert_eq!(log["runs"][0]["tool"]["driver"]["rules"][index]["id"], results[2]["ruleId"]);
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_a_notification() {
+        let mut report = samples::report(vec![samples::fat()]);
+        let of = |report: &Report| serde_json::from_str::<Value>(&samples::text(|out| write(report, out))).unwrap()["runs"][0].clone();
+        assert_eq!(of(&report)["invocations"][0], json!({"executionSuccessful": true, "toolExecutionNotifications": []}));
+        report.errors = vec!["open x: no".into()];
+        let run = of(&report);
+        assert_eq!(run["invocations"][0]["executionSuccessful"], false);
+        assert_eq!(run["invocations"][0]["toolExecutionNotifications"][0], json!({"level": "error", "message": {"text": "open x: no"}}));
+        let message = run["results"][0]["message"]["text"].as_str().unwrap();
+        assert!(message.contains("physical unit. Costs: every") && message.contains("operations. Fix: start"), "{message}");
     }
 }
