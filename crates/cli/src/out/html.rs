@@ -42,16 +42,21 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     write_summary(report, out)?;
     writeln!(out, "<main>")?;
     for (nth, target) in report.targets.iter().enumerate() {
-        write_target(nth, target, report.targets.len() == 1, report.targets.len() > OPEN, out)?;
+        write_target(nth, target, is_alone(report), report.targets.len() > OPEN, out)?;
     }
     writeln!(out, "</main>")?;
     write_rules(report, out)?;
     writeln!(out, "</body>\n</html>")
 }
 
+/// Whether the page is about one target and nothing else.
+fn is_alone(report: &Report) -> bool {
+    report.targets.len() == 1 && report.errors.is_empty()
+}
+
 fn write_summary(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    if let [only] = &report.targets[..] {
-        return writeln!(out, "<header>\n<h1>{}: {}</h1>\n</header>", verdict(only.verdict), escape::xml(&only.target));
+    if let Some(only) = report.targets.first().filter(|_| is_alone(report)) {
+        return writeln!(out, "<header>\n<h1>{}: {}</h1>\n</header>", verdict_of(only), escape::xml(&only.target));
     }
     writeln!(out, "<header>\n<h1>{}: {}</h1>", verdict(report.verdict), words::count(report.targets.len(), "target"))?;
     let of = |v| report.targets.iter().filter(|t| t.verdict == v).count();
@@ -61,14 +66,29 @@ fn write_summary(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
         .filter(|(n, _)| *n > 0)
         .map(|(n, v)| format!("<span class=\"{1}\">{0} {n} {1}</span>", words::mark(*v, Style::default()), words::verdict(*v)))
         .collect();
-    writeln!(out, "<p>{}</p>\n</header>", said.join(" · "))?;
+    if !said.is_empty() {
+        writeln!(out, "<p>{}</p>", said.join(" · "))?;
+    }
+    if !report.errors.is_empty() {
+        writeln!(out, "<p class=\"error\"><b>{} could not be read:</b></p>\n<ul class=\"error\">", report.errors.len())?;
+        for error in &report.errors {
+            writeln!(out, "<li class=\"long\">{}</li>", escape::xml(&escape::plain(error)))?;
+        }
+        writeln!(out, "</ul>")?;
+    }
+    writeln!(out, "</header>")?;
+    if report.targets.is_empty() {
+        return Ok(());
+    }
     write_table("Targets", &[("Target", ""), ("Verdict", ""), ("Costs", "num"), ("The worst of it", ""), ("Findings", "")], out)?;
     // The worst first; the drawings below keep the order asked for.
     let mut order: Vec<(usize, &Target)> = report.targets.iter().enumerate().collect();
     let dearest = |t: &Target| t.findings.iter().map(|f| f.rmw_factor).fold(0.0, f64::max);
-    order.sort_by(|(_, a), (_, b)| b.verdict.cmp(&a.verdict).then(dearest(b).total_cmp(&dearest(a))));
+    let rank = |t: &Target| if words::errors(t).is_some() { Verdict::Misaligned } else { t.verdict };
+    order.sort_by(|(_, a), (_, b)| rank(b).cmp(&rank(a)).then(dearest(b).total_cmp(&dearest(a))));
     for (nth, t) in order {
-        let worst = leads(t).first().map_or(String::new(), |f| {
+        let lead = leads(t).into_iter().next();
+        let worst = lead.map_or(String::new(), |f| {
             format!(
                 "<span class=\"{}\">{}</span> {}: {}",
                 f.severity,
@@ -79,8 +99,8 @@ fn write_summary(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
         });
         let worst = if worst.is_empty() { words::verdicts(t) } else { worst };
         let name = escape::xml(&t.target);
-        let costs = words::dearest(t).map_or(String::new(), |times| times.replace('x', "×"));
-        write!(out, "<tr><td class=\"long\"><a href=\"#t{nth}\">{name}</a><td>{}<td class=\"num\">{costs}", verdict(t.verdict))?;
+        let costs = lead.and_then(words::times).map_or(String::new(), |times| times.replace('x', "×"));
+        write!(out, "<tr><td class=\"long\"><a href=\"#t{nth}\">{name}</a><td>{}<td class=\"num\">{costs}", verdict_of(t))?;
         writeln!(out, "<td class=\"long\">{worst}<td>{}</tr>", words::severities(&t.findings))?;
     }
     writeln!(out, "</tbody></table></div>")
@@ -111,13 +131,24 @@ fn leads(t: &Target) -> Vec<&Finding> {
     risk.into_iter().chain(dear).collect()
 }
 
+/// How many findings of its rule and severity there are besides `f`, and how they compare.
+fn others(t: &Target, f: &Finding) -> Option<String> {
+    let kind: Vec<&Finding> = t.findings.iter().filter(|o| (o.rule, o.severity) == (f.rule, f.severity)).collect();
+    let like = |o: &&&Finding| (o.unit, o.remainder) == (f.unit, f.remainder) && words::cost(o) == words::cost(f);
+    let alike = kind.iter().filter(like).count().saturating_sub(1);
+    let more = (alike > 0).then(|| format!("and {alike} more like it"));
+    let lesser = kind.iter().filter(|o| !like(o)).all(|o| o.rmw_factor < f.rmw_factor);
+    let rank = (alike + 1 < kind.len()).then(|| format!("{} of {}", if lesser { "the worst" } else { "one" }, kind.len()));
+    let said: Vec<String> = more.into_iter().chain(rank).collect();
+    (!said.is_empty()).then(|| said.join(", "))
+}
+
 /// A finding in one glance: what, by how much, what it costs, what to do.
 fn write_lead(t: &Target, f: &Finding, out: &mut dyn io::Write) -> io::Result<()> {
     let p = t.providers.iter().find(|p| p.provider == f.provider);
     let name = escape::xml(&words::name(&f.provider));
     let content = p.map_or(String::new(), |p| escape::xml(&words::and_content(t, p)));
-    let same = t.findings.iter().filter(|o| o.rule == f.rule && o.severity == f.severity).count() - 1;
-    let others = if same > 0 { format!("<br>and {same} more like it") } else { String::new() };
+    let others = others(t, f).map_or(String::new(), |others| format!("<br>{others}"));
     let title = rule(f.rule).map_or("", |r| r.title);
     writeln!(out, "<dl class=\"lead {}\">", f.severity)?;
     writeln!(out, "<div><dt>what<dd><b>{name}</b>{content}{others}</div>")?;
@@ -131,7 +162,8 @@ fn write_lead(t: &Target, f: &Finding, out: &mut dyn io::Write) -> io::Result<()
         writeln!(out, "<div><dt>costs<dd><b class=\"how\">{}</b><br>the device operations</div>", times.replace('x', "×"))?;
     }
     if let Some(fix) = f.fix.first() {
-        writeln!(out, "<div class=\"do\"><dt>do<dd>{}</div>", numbers(fix))?;
+        let whom = if others.is_empty() { String::new() } else { format!(" with {name}") };
+        writeln!(out, "<div class=\"do\"><dt>do{whom}<dd>{}</div>", numbers(fix))?;
     }
     writeln!(out, "</dl>")
 }
@@ -142,12 +174,20 @@ fn verdict(v: Verdict) -> String {
     format!("<span class=\"verdict {word}\">{} {word}</span>", words::mark(v, Style::default()))
 }
 
+/// The verdict on a target; an aligned one with errors does not look all-clear.
+fn verdict_of(t: &Target) -> String {
+    match words::errors(t).filter(|_| t.verdict == Verdict::Aligned) {
+        Some(errors) => format!("<span class=\"verdict error\">{} aligned, but {errors}</span>", words::mark(t.verdict, Style::default())),
+        None => verdict(t.verdict),
+    }
+}
+
 fn write_target(nth: usize, t: &Target, alone: bool, fold: bool, out: &mut dyn io::Write) -> io::Result<()> {
     if alone {
         writeln!(out, "<section>")?;
     } else {
         let name = escape::xml(&t.target);
-        writeln!(out, "<section aria-labelledby=\"t{nth}\">\n<h2 id=\"t{nth}\">{}: {name}</h2>", verdict(t.verdict))?;
+        writeln!(out, "<section aria-labelledby=\"t{nth}\">\n<h2 id=\"t{nth}\">{}: {name}</h2>", verdict_of(t))?;
     }
     let folded = fold && t.verdict == Verdict::Aligned && t.findings.iter().all(|f| f.severity == "note");
     if folded {
@@ -273,6 +313,34 @@ mod tests {
         assert!(!page.contains("<script") && !page.contains("<img"), "{page}");
         assert!(!page.replace("http://www.w3.org/2000/svg", "").contains("http:"));
         assert!(!page.contains("url(") && !page.contains("@import"));
+    }
+
+    #[test]
+    fn only_what_is_alike_is_called_so() {
+        let mut target = samples::openbsd();
+        let lead = |t: &Target| others(t, leads(t)[0]);
+        assert_eq!(lead(&target).as_deref(), Some("the worst of 3"));
+        target.findings[0].rmw_factor = 4.0;
+        assert_eq!(lead(&target).as_deref(), Some("and 1 more like it, the worst of 3"));
+        target.findings[2].rmw_factor = 4.0;
+        assert_eq!(lead(&target).as_deref(), Some("and 2 more like it"));
+        target.findings[2].remainder = 512;
+        assert_eq!(lead(&target).as_deref(), Some("and 1 more like it, one of 3"));
+        target.findings.truncate(1);
+        assert_eq!(lead(&target), None);
+    }
+
+    #[test]
+    fn an_error_on_what_is_aligned_and_what_was_not_read_are_at_the_top() {
+        let mut bad = samples::gpt();
+        bad.target = "bad".into();
+        bad.findings = samples::openbsd().findings.drain(..1).collect();
+        let mut report = samples::report(vec![samples::gpt(), bad]);
+        report.errors = vec!["open <x>: no".into()];
+        let page = samples::text(|out| write(&report, out));
+        let at = |what: &str| page.find(what).unwrap_or_else(|| panic!("{what} in {page}"));
+        assert!(at("open &lt;x&gt;: no") < at("\">bad</a>") && at("\">bad</a>") < at("\">/dev/nvme0n1</a>"));
+        assert!(page.contains("✓ aligned, but 1 error"));
     }
 
     #[test]

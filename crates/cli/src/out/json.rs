@@ -12,16 +12,27 @@ struct Line<'a> {
     target: &'a Target,
 }
 
+/// A line of `--jsonl` for what could not be read.
+#[derive(Serialize)]
+struct Unread<'a> {
+    format: &'static str,
+    error: &'a str,
+}
+
 /// Writes the report as one document.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, report)?;
     writeln!(out)
 }
 
-/// Writes every target as one line.
+/// Writes every target as one line, then every error as one.
 pub(crate) fn write_lines(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     for target in &report.targets {
         serde_json::to_writer(&mut *out, &Line { format: report.format, target })?;
+        writeln!(out)?;
+    }
+    for error in &report.errors {
+        serde_json::to_writer(&mut *out, &Unread { format: report.format, error })?;
         writeln!(out)?;
     }
     Ok(())
@@ -34,14 +45,15 @@ mod tests {
 
     #[test]
     fn a_line_is_a_target_with_its_format() {
-        let report = samples::report(vec![samples::gpt(), samples::openbsd()]);
+        let mut report = samples::report(vec![samples::gpt(), samples::openbsd()]);
+        report.errors = vec!["open x: no".into()];
         let text = samples::text(|out| write_lines(&report, out));
         let lines: Vec<serde_json::Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
         let whole: serde_json::Value = serde_json::from_str(&samples::text(|out| write(&report, out))).unwrap();
-        for (i, line) in lines.iter().enumerate() {
+        for (i, line) in lines.iter().take(2).enumerate() {
             assert_eq!(line["format"], "trueline/check/1");
             assert_eq!(line["providers"], whole["targets"][i]["providers"]);
         }
-        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[2..], [serde_json::json!({"format": "trueline/check/1", "error": "open x: no"})]);
     }
 }

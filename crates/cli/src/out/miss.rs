@@ -112,13 +112,15 @@ impl<'a> Miss<'a> {
         let names = group::runs(self.all.iter().map(|(name, _)| name.clone()));
         let first = || format!("{} begins {} past a boundary of {unit}", self.all[0].0, words::bytes(self.remainder));
         let others = || words::count(self.all.len() - 1, "other");
-        match self.all.iter().map(|(_, r)| r).min().zip(self.all.iter().map(|(_, r)| r).max()) {
+        let theirs = || self.all.iter().skip(1).map(|(_, r)| *r);
+        match theirs().min().zip(theirs().max()) {
             _ if self.remainder == 0 => format!("{names} {begin} on a boundary of {unit}"),
             _ if alike && names.chars().count() <= NAMES => {
                 format!("{names} {begin} {} past a boundary of {unit}", words::bytes(self.remainder))
             }
             _ if alike => format!("{}; so do {}", first(), others()),
-            Some((least, most)) => format!("{}; {}, by {least} to {}", first(), others(), words::bytes(*most)),
+            Some((least, most)) if least == most => format!("{}; {}, by {}", first(), others(), words::bytes(most)),
+            Some((least, most)) => format!("{}; {}, by {least} to {}", first(), others(), words::bytes(most)),
             None => first(),
         }
     }

@@ -21,6 +21,7 @@ type Labels<'a> = Vec<(&'static str, &'a str)>;
 
 /// Writes every metric.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    errors(report).write(out)?;
     target_verdicts(report).write(out)?;
     target_findings(report).write(out)?;
     aligned(report).write(out)?;
@@ -75,6 +76,11 @@ const FINDING: [OfFinding; 3] = [
     ("trueline_finding_remainder_bytes", "Bytes past the last boundary of the unit.", |f| f.remainder.to_string()),
 ];
 
+fn errors(report: &Report) -> Metric<'_> {
+    let series = vec![(Vec::new(), report.errors.len().to_string())];
+    Metric { name: "trueline_errors", help: "Targets that could not be read.", series }
+}
+
 fn target_verdicts(report: &Report) -> Metric<'_> {
     let all = [Verdict::Aligned, Verdict::Misaligned, Verdict::Unknown];
     let series = report.targets.iter().flat_map(|t| {
@@ -114,7 +120,8 @@ impl Metric<'_> {
             let labels: Vec<String> = labels.iter().map(|(k, v)| format!("{k}=\"{}\"", escape::label(v))).collect();
             let labels = labels.join(",");
             if !seen.contains(&labels) {
-                writeln!(out, "{name}{{{labels}}} {value}")?;
+                let braced = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+                writeln!(out, "{name}{braced} {value}")?;
                 seen.insert(labels);
             }
         }
@@ -131,7 +138,9 @@ mod tests {
     fn series_are_unique_and_escaped() {
         let mut report = samples::report(vec![samples::openbsd(), samples::openbsd(), samples::stripe()]);
         report.targets[2].target = "a\"b\\c\nd".into();
+        report.errors = vec!["open x: no".into()];
         let text = samples::text(|out| write(&report, out));
+        assert!(text.contains("\ntrueline_errors 1\n"), "{text}");
         let series: Vec<&str> = text.lines().filter(|l| !l.starts_with('#')).map(|l| l.rsplit_once(' ').unwrap().0).collect();
         assert_eq!(series.len(), series.iter().collect::<BTreeSet<_>>().len());
         assert!(text.contains(r#"trueline_target_verdict{target="a\"b\\c\nd",verdict="misaligned"} 1"#), "{text}");

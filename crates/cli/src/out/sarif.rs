@@ -5,7 +5,7 @@
 //! stand in the message and in the properties.
 //!
 //! # Sources
-//! OASIS SARIF 2.1.0: 3.14 run, 3.27 result, 3.28 location, 3.30.11 byteOffset, 3.49 reportingDescriptor.
+//! OASIS SARIF 2.1.0: 3.14 run, 3.20 invocation, 3.27 result, 3.28 location, 3.30.11 byteOffset, 3.49 reportingDescriptor.
 
 use super::{escape, words};
 use crate::report::{Finding, Provider, Report, Target};
@@ -17,11 +17,13 @@ use trueline_geom::finding::{RULES, Rule};
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let rules: Vec<Value> = RULES.iter().map(|r| descriptor(r)).collect();
     let results: Vec<Value> = report.targets.iter().flat_map(|t| t.findings.iter().map(move |f| result(t, f))).collect();
+    let unread: Vec<Value> = report.errors.iter().map(|e| json!({"level": "error", "message": {"text": e}})).collect();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [{
             "tool": {"driver": {"name": "trueline", "version": env!("CARGO_PKG_VERSION"), "rules": rules}},
+            "invocations": [{"executionSuccessful": unread.is_empty(), "toolExecutionNotifications": unread}],
             "results": results,
         }],
     });
@@ -50,13 +52,11 @@ fn lead(rule: &Rule) -> String {
 
 fn result(target: &Target, f: &Finding) -> Value {
     let provider = target.providers.iter().find(|p| p.provider == f.provider);
-    let mut message = format!("{}: {}", words::name(&f.provider), f.message);
-    if let Some(cost) = words::cost(f) {
-        message.push_str(&format!(" Costs: {cost}."));
-    }
-    for fix in &f.fix {
-        message.push_str(&format!(" Fix: {fix}"));
-    }
+    let said = [format!("{}: {}", words::name(&f.provider), f.message)];
+    let cost = words::cost(f).map(|cost| format!("Costs: {cost}"));
+    let fixes = f.fix.iter().map(|fix| format!("Fix: {fix}"));
+    let sentences = said.into_iter().chain(cost).chain(fixes).map(|s| s.trim_end_matches('.').to_owned() + ".");
+    let message = sentences.collect::<Vec<_>>().join(" ");
     let mut result = json!({
         "ruleId": f.rule,
         "level": f.severity,
@@ -132,5 +132,18 @@ mod tests {
         assert_eq!(place(2)["region"]["byteOffset"], 5_243_392);
         let index = usize::try_from(results[2]["ruleIndex"].as_u64().unwrap()).unwrap();
         assert_eq!(log["runs"][0]["tool"]["driver"]["rules"][index]["id"], results[2]["ruleId"]);
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_a_notification() {
+        let mut report = samples::report(vec![samples::fat()]);
+        let of = |report: &Report| serde_json::from_str::<Value>(&samples::text(|out| write(report, out))).unwrap()["runs"][0].clone();
+        assert_eq!(of(&report)["invocations"][0], json!({"executionSuccessful": true, "toolExecutionNotifications": []}));
+        report.errors = vec!["open x: no".into()];
+        let run = of(&report);
+        assert_eq!(run["invocations"][0]["executionSuccessful"], false);
+        assert_eq!(run["invocations"][0]["toolExecutionNotifications"][0], json!({"level": "error", "message": {"text": "open x: no"}}));
+        let message = run["results"][0]["message"]["text"].as_str().unwrap();
+        assert!(message.contains("physical unit. Costs: every") && message.contains("operations. Fix: start"), "{message}");
     }
 }

@@ -237,10 +237,15 @@ fn draw_legend(c: &mut Canvas, target: &Target) {
     };
     let carries = target.providers.iter().any(|p| words::shown(p).is_none() && p.parent.is_some());
     let mut x = MARGIN;
+    // A reader's font may be wider than the estimate.
+    let wide = |text: &str| 20 + pixels(text, "tl-dim") * 6 / 5;
     for (class, text) in shown.map(entry).chain(carries.then(|| ("tl-carrier", "only carries what stands on it".to_owned()))) {
+        if x > MARGIN && x + wide(&text) > WIDTH - MARGIN {
+            (x, c.y) = (MARGIN, c.y + 20);
+        }
         c.rect(x, c.y, 14, 14, class, &text);
         c.text(x + 20, c.y + 12, "tl-dim", "start", INNER, &text);
-        x += pixels(&text, "tl-dim") + 34;
+        x += wide(&text) + 14;
     }
     c.y += 34;
 }

@@ -21,7 +21,11 @@ const LISTED: usize = 8;
 /// Writes the report for people.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     match &report.targets[..] {
-        [target] => write_full(target, out, style),
+        [target] if report.errors.is_empty() => write_full(target, out, style),
+        [target] => {
+            write_full(target, out, style)?;
+            write_total(report, 0, out)
+        }
         targets if targets.len() < MANY => write_several(report, out, style),
         _ => write_many(report, out, style),
     }
@@ -33,7 +37,7 @@ fn write_full(target: &Target, out: &mut dyn io::Write, style: Style) -> io::Res
 }
 
 fn write_several(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
-    let mut spaced = true;
+    let (mut spaced, mut unsaid) = (true, 0);
     for (nth, target) in report.targets.iter().enumerate() {
         let full = target.verdict != Verdict::Aligned || target.findings.iter().any(|f| f.severity != "note");
         if full && nth > 0 && spaced {
@@ -43,6 +47,7 @@ fn write_several(report: &Report, out: &mut dyn io::Write, style: Style) -> io::
             write_full(target, out, style)?;
         } else {
             write_summary(target, true, out, style)?;
+            unsaid += target.findings.len();
         }
         spaced = true;
         if full && nth + 1 < report.targets.len() {
@@ -50,7 +55,7 @@ fn write_several(report: &Report, out: &mut dyn io::Write, style: Style) -> io::
             spaced = false;
         }
     }
-    write_total(report, out)
+    write_total(report, unsaid, out)
 }
 
 /// A line for every target and one for every kind of error and warning; then how often each rule was broken.
@@ -83,7 +88,8 @@ fn write_many(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Res
         let more = "Checked by itself a target shows what stands on it and what to do; `trueline explain RULE` says what a rule means.";
         columns::wrap("", 0, more, 0, style.width, out)?;
     }
-    write_total(report, out)
+    let notes = report.targets.iter().flat_map(|t| &t.findings).filter(|f| f.severity == "note").count();
+    write_total(report, notes, out)
 }
 
 /// The colour of a verdict.
@@ -220,23 +226,33 @@ fn write_each(group: &Group<'_>, out: &mut dyn io::Write, style: Style) -> io::R
 
 /// `padded`: so that the names of several targets stand under one another.
 fn write_summary(target: &Target, padded: bool, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
-    let colour = colour(target.verdict);
-    let (mark, verdict) = (words::mark(target.verdict, style), words::verdict(target.verdict));
+    // An aligned target with errors does not look all-clear.
+    let but = words::errors(target).filter(|_| target.verdict == Verdict::Aligned);
+    let colour = colour(if but.is_some() { Verdict::Misaligned } else { target.verdict });
+    let mark = words::mark(target.verdict, style);
+    let verdict = words::verdict(target.verdict).to_owned() + &but.map_or(String::new(), |errors| format!(", but {errors}"));
     let found = words::severities(&target.findings);
     let found = if found.is_empty() { String::new() } else { format!("; {found}") };
     let worst = words::dearest(target).map_or(String::new(), |times| format!("; up to {times} the device operations"));
-    let pad = if padded { words::verdict(Verdict::Misaligned).len() - verdict.len() } else { 0 };
+    let pad = if padded { words::verdict(Verdict::Misaligned).len().saturating_sub(verdict.len()) } else { 0 };
     let name = escape::plain(&target.target);
     let head = format!("{colour}{mark} {verdict}{colour:#}{:pad$}  {name}: ", "");
     let shown = 2 + verdict.len() + pad + 2 + name.chars().count() + 2;
     columns::wrap(&head, shown, &format!("{}{found}{worst}", words::verdicts(target)), 4, style.width, out)
 }
 
-fn write_total(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+/// `unsaid`: so many notes were left out.
+fn write_total(report: &Report, unsaid: usize, out: &mut dyn io::Write) -> io::Result<()> {
     let of = |v| report.targets.iter().filter(|t| t.verdict == v).count();
     let all = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned].map(|v| (of(v), words::verdict(v)));
     let said: Vec<String> = all.iter().filter(|(n, _)| *n > 0).map(|(n, v)| format!("{n} {v}")).collect();
-    writeln!(out, "{}: {}", words::count(report.targets.len(), "target"), said.join(", "))
+    let unread = if report.errors.is_empty() { String::new() } else { format!("; {} could not be read", report.errors.len()) };
+    writeln!(out, "{}: {}{unread}", words::count(report.targets.len(), "target"), said.join(", "))?;
+    if unsaid > 0 {
+        let are = if unsaid == 1 { "is" } else { "are" };
+        writeln!(out, "{} {are} not shown: check one target alone, or --json", words::count(unsaid, "note"))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -124,6 +124,12 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
+/// How many errors were found, if any: `1 error`.
+pub(crate) fn errors(target: &Target) -> Option<String> {
+    let errors = target.findings.iter().filter(|f| f.severity == "error").count();
+    (errors > 0).then(|| count(errors, "error"))
+}
+
 /// How many findings of each severity, the zeros left out: `2 errors, 1 note`; empty for none.
 pub(crate) fn severities(findings: &[Finding]) -> String {
     let of = |s| findings.iter().filter(|f| f.severity == s).count();
@@ -138,7 +144,12 @@ pub(crate) fn verdicts(target: &Target) -> String {
     let of = |v| bearing().filter(|p| p.verdict == v).count();
     let counts = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned].map(|v| (of(v), verdict(v)));
     let said: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, v)| format!("{n} {v}")).collect();
-    if said.is_empty() { "nothing does I/O".into() } else { said.join(", ") }
+    match target.verdict {
+        _ if !said.is_empty() => said.join(", "),
+        // Where nobody could look, something may.
+        Verdict::Unknown => "nothing is known to do I/O".into(),
+        _ => "nothing does I/O".into(),
+    }
 }
 
 #[cfg(test)]
