@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
-use trueline_geom::finding::INCOMPLETE;
+use trueline_geom::finding::{BLIND, INCOMPLETE};
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
 use trueline_geom::store::{Sparse, Store};
@@ -101,4 +101,23 @@ fn members_that_do_not_agree_make_no_set() {
     assert_eq!(outcome(&taste(&[(MIB, stripe(0)), (MIB, Label { chunk: 32768, ..stripe(1) })])), (None, 2, true));
     // The same place twice is one member.
     assert_eq!(outcome(&taste(&[(MIB, stripe(0)), (MIB, stripe(0))])), (None, 2, true));
+}
+
+/// A mirror of one in a mirror of one, and so on: every label stands before the one around it.
+#[test]
+fn sets_inside_each_other_end() {
+    let mut store = Sparse::new(MIB);
+    for depth in 0..40u8 {
+        let length = MIB - 512 * u64::from(depth);
+        let mut label = b"GEOM::MIRROR\0\0\0\0\x04\0\0\0data\0\0\0\0\0\0\0\0\0\0\0\0".to_vec();
+        label.resize(135, 0);
+        (label[36], label[44]) = (depth, 1);
+        label[59..67].copy_from_slice(&(length - 512).to_le_bytes());
+        label[111..119].copy_from_slice(&length.to_le_bytes());
+        store.put(length - 512, &label);
+    }
+    let topology = Topology::new(512, store.length());
+    let graph = Graph::taste(vec![Disk::new("", Box::new(store), topology)], Limits::default());
+    assert_eq!(graph.providers.len(), Limits::default().depth + 1);
+    assert!(graph.providers.last().unwrap().findings.iter().any(|f| *f.rule == BLIND));
 }

@@ -446,6 +446,17 @@ fn an_image_of_the_slice_alone_is_read_by_its_own_bounds() {
     assert_eq!(tree(&taste_as(&d, 512, None)), ["a bsd 16 1000"]);
 }
 
+/// FreeBSD's `a` may be all of the disk: what stands at the disk's front is then told once, not again for `a`.
+#[test]
+fn an_empty_table_is_not_told_of_twice() {
+    let mut d = disk(50_000);
+    mbr(&mut d, 0, &[]);
+    d.put(512, &label(false, 0, 8, 512, &[(b'a', 7, 50_000, 0), (b'c', 0, 50_000, 0)]));
+    d.put(1024 + 56, b"\x53\xef");
+    let g = taste(&d);
+    assert_eq!((tree(&g), rules(&g)), (vec!["a bsd 0 50000".to_string()], vec![("TL0013", Severity::Warning)]));
+}
+
 #[test]
 fn openbsd_counts_in_48_bits() {
     let mut d = disk(1 << 34);

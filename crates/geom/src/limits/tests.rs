@@ -69,6 +69,30 @@ fn sizes_that_cannot_be_true_are_kept_and_explained() {
 }
 
 #[test]
+fn an_atomic_write_keeps_within_its_boundary() {
+    let atomic = |boundary| Limits { atomic_write_unit_max_bytes: 8192, atomic_write_boundary_bytes: boundary, ..disk() };
+    assert_eq!(of(&atomic(65536).topology(LENGTH).0, Why::Atomic), [(8192, 0, Trust::Claimed)]);
+    lie(&atomic(4096), Why::Atomic, 8192, "does not divide atomic_write_boundary_bytes 4096");
+}
+
+#[test]
+fn a_zone_is_no_chunk_and_what_does_not_discard_has_no_unit() {
+    let limits = Limits { chunk_sectors: 524_288, discard_granularity: 4096, ..disk() };
+    let found = |limits: &Limits| [Why::Chunk, Why::Discard].map(|why| of(&limits.topology(LENGTH).0, why).len());
+    assert_eq!(found(&limits), [1, 1]);
+    let none = Limits { zoned: Some("none".into()), discard_max_bytes: Some(1 << 30), ..limits.clone() };
+    assert_eq!(found(&none), [1, 1]);
+    assert_eq!(found(&Limits { zoned: Some("host-managed".into()), discard_max_bytes: Some(0), ..limits }), [0, 0]);
+}
+
+#[test]
+fn a_drive_that_claims_pages_needs_no_hint() {
+    let hints =
+        |size| of(&Limits { logical_block_size: size, physical_block_size: size, ..Limits::default() }.topology(LENGTH).0, Why::Convention);
+    assert_eq!((hints(512), hints(4096)), (vec![(4096, 0, Trust::Assumed)], vec![]));
+}
+
+#[test]
 fn a_discard_may_be_smaller_than_a_physical_block() {
     let (t, findings) = Limits { discard_granularity: 512, ..disk() }.topology(LENGTH);
     assert_eq!((of(&t, Why::Discard), findings), (vec![(512, 0, Trust::Claimed)], vec![]));

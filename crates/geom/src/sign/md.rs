@@ -243,6 +243,10 @@ mod tests {
     use super::super::Inside;
     use super::super::tests::{disk, recognised};
     use super::*;
+    use crate::graph::{Disk, Graph};
+    use crate::probe::Limits;
+    use crate::store::Store;
+    use crate::topology::Topology;
 
     /// A 0.90 superblock of raid1 over two disks, of `size` KiB, in either byte order.
     fn superblock(size: u32, big: bool) -> Vec<u8> {
@@ -332,5 +336,20 @@ mod tests {
         let sb = superblock(832, false);
         assert_eq!(recognised(&FORMAT, disk(1 << 20, &[(440, &table), (0xf0000, &sb)])), None);
         assert!(recognised(&FORMAT, disk(1 << 20, &[(0xf0000, &sb)])).is_some());
+    }
+
+    /// What stands in the first chunk of a stripe is not the member's own.
+    #[test]
+    fn only_a_copy_is_tasted() {
+        for (level, signs) in [(0, 0), (5, 0), (1, 1)] {
+            let swap = [&[1, 0, 0, 0, 9][..], &[0; 3057], b"SWAPSPACE2"].concat();
+            let mut sb = version_1_2(level, 2, 2, 0);
+            // 4 MiB of every member, in sectors.
+            (sb[81], sb[137]) = (0x20, 0x20);
+            let store = disk(8 << 20, &[(4096, &sb), ((1 << 20) + 1024, &swap)]);
+            let topology = Topology::new(512, store.length());
+            let graph = Graph::taste(vec![Disk::new("", Box::new(store), topology)], Limits::default());
+            assert_eq!((graph.providers.len(), graph.providers[1].signs.len()), (2, signs), "{level}");
+        }
     }
 }

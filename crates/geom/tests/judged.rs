@@ -1,0 +1,77 @@
+//! What the audit makes of disks that no tool here lays out.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
+
+use trueline_geom::audit::{Audit, Verdict, audit};
+use trueline_geom::finding::{DATA, START, Severity};
+use trueline_geom::graph::{Disk, Graph};
+use trueline_geom::probe::Limits;
+use trueline_geom::profile;
+use trueline_geom::store::{Sparse, Store};
+use trueline_geom::topology::Topology;
+
+const SECTORS: u32 = 200_000;
+
+/// A disk of 4096-byte units whose MBR has these entries (type, start, sectors) and that has `bytes` at these sectors.
+fn judge(entries: &[(u8, u32, u32)], runs: &[(u32, &[u8])]) -> (Graph, Audit) {
+    let mut store = Sparse::new(u64::from(SECTORS) * 512);
+    store.put(440, &[1, 2, 3, 4]);
+    store.put(510, &[0x55, 0xaa]);
+    for (at, (kind, start, size)) in (446..).step_by(16).zip(entries) {
+        store.put(at, &[&[0, 0, 0, 0, *kind, 0, 0, 0][..], &start.to_le_bytes(), &size.to_le_bytes()].concat());
+    }
+    for (sector, bytes) in runs {
+        store.put(u64::from(*sector) * 512, bytes);
+    }
+    let mut topology = Topology::new(512, store.length());
+    topology.facts = profile::assumed();
+    let graph = Graph::taste(vec![Disk::new("", Box::new(store), topology)], Limits::default());
+    let audit = audit(&graph);
+    (graph, audit)
+}
+
+/// A FAT16 volume whose first cluster is at its sector 289, in clusters of that many sectors.
+fn fat16(cluster: u8) -> Vec<u8> {
+    let mut boot = vec![0; 512];
+    boot[..3].copy_from_slice(&[0xeb, 0x3c, 0x90]);
+    boot[11..25].copy_from_slice(&[0, 2, cluster, 1, 0, 2, 0, 2, 0, 0, 0xf8, 128, 0, 0]);
+    boot[32..36].copy_from_slice(&65536u32.to_le_bytes());
+    boot[510..].copy_from_slice(&[0x55, 0xaa]);
+    boot
+}
+
+#[test]
+fn a_start_at_which_the_next_partition_begins_is_not_free() {
+    let fix = |entries: &[(u8, u32, u32)]| {
+        let (_, audit) = judge(entries, &[]);
+        audit.findings.iter().find(|(id, f)| *id == 1 && *f.rule == START).unwrap().1.fix.concat()
+    };
+    assert_eq!(fix(&[(0x83, 63, 1), (0x83, 64, 1)]), "no free start near it is on every boundary beneath the disk");
+    assert_eq!(fix(&[(0x83, 63, 2), (0x83, 65, 7)]), "start it at byte 32768 (LBA 64) of the disk");
+    assert_eq!(fix(&[(0x83, 63, 1)]), "start it at byte 1048576 (LBA 2048) or byte 32768 (LBA 64) of the disk");
+}
+
+/// Nobody writes an EFI system partition, so its clusters may be anywhere; but one that begins off the grain was put there
+/// without thought, and so is told.
+#[test]
+fn the_inside_of_an_efi_system_partition_is_harmless_if_it_begins_where_it_should() {
+    let data = |kind, start| {
+        let (_, audit) = judge(&[(kind, start, 100_000)], &[(start, &fat16(8))]);
+        let (id, finding) = audit.findings.iter().find(|(_, f)| *f.rule == DATA).unwrap().clone();
+        (audit.verdicts[id], finding.severity)
+    };
+    assert_eq!(data(0xef, 64), (Verdict::Aligned, Severity::Note));
+    assert_eq!(data(0xef, 65), (Verdict::Misaligned, Severity::Error));
+    assert_eq!(data(0x0e, 64), (Verdict::Misaligned, Severity::Error));
+}
+
+/// The clusters of a volume are written in its data area: they are the block by which that is judged.
+#[test]
+fn a_data_area_is_judged_by_the_block_of_its_format() {
+    let factor = |cluster| {
+        let (_, audit) = judge(&[(0x0e, 64, 100_000)], &[(64, &fat16(cluster))]);
+        audit.findings.iter().find(|(_, f)| *f.rule == DATA).unwrap().1.cost.unwrap().rmw_factor
+    };
+    // Of 4 KiB clusters every one takes two units, each read first; of 32 KiB ones nine units for eight, two read first.
+    assert_eq!((factor(8), factor(64)), (4.0, 11.0 / 8.0));
+}
