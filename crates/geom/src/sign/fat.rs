@@ -189,13 +189,13 @@ mod tests {
 
     #[test]
     fn the_number_of_clusters_decides_the_kind() {
-        for (clusters, version) in [(0xff4, "FAT12"), (0xff5, "FAT16"), (0xfff4, "FAT16")] {
+        for (clusters, version) in [(0xff4u32, "FAT12"), (0xff5, "FAT16"), (0xfff4, "FAT16")] {
             let mut disk = fat16();
-            disk[32..36].copy_from_slice(&(289 + 4 * clusters as u32).to_le_bytes());
+            disk[32..36].copy_from_slice(&(289 + 4 * clusters).to_le_bytes());
             disk[39..43].copy_from_slice(&[0x34, 0x12, 0xcd, 0xab]);
             let sign = everything(256 << 20, &[(0, &disk)]).remove(0);
             assert_eq!((sign.version.as_deref(), sign.uuid.as_deref()), (Some(version), Some("ABCD-1234")));
-            assert_eq!(sign.data.unwrap().length, Some(clusters * 2048));
+            assert_eq!(sign.data.unwrap().length, Some(u64::from(clusters) * 2048));
         }
         // The root directory takes whole sectors.
         let mut disk = fat16();
