@@ -1,3 +1,4 @@
+use super::cost::ratio;
 use super::*;
 
 fn grain(size: u64, phase: u64) -> Grain {

@@ -1,0 +1,65 @@
+//! What the classes and formats make of one provider, and what to do where they exclude each other.
+
+use crate::class::{CLASSES, Class, Geom, Member, Taste};
+use crate::finding::{self, Finding, Severity};
+use crate::probe::Probe;
+use crate::sign::{FORMATS, Inside, Sign};
+use std::sync::Arc;
+
+/// What the classes and formats make of one provider.
+pub(super) struct Found {
+    pub(super) tables: Vec<(&'static str, Arc<dyn Geom>)>,
+    pub(super) member: Option<(&'static dyn Class, Member)>,
+    pub(super) signs: Vec<Sign>,
+    pub(super) findings: Vec<Finding>,
+}
+
+impl Found {
+    /// Asks all of them.
+    pub(super) fn by(probe: &Probe<'_>) -> Found {
+        let signs = FORMATS.iter().filter_map(|f| (f.recognise)(probe)).collect();
+        let mut found = Found { tables: Vec::new(), member: None, signs, findings: Vec::new() };
+        for class in CLASSES {
+            match class.taste(probe) {
+                Taste::No => {}
+                Taste::Refused(why) => found.findings.extend(why),
+                Taste::Geom(geom, damage) => {
+                    found.findings.extend(damage);
+                    found.tables.push((class.name(), geom));
+                }
+                Taste::Member(member) => found.member = Some((*class, member)),
+            }
+        }
+        found
+    }
+
+    /// Decides between answers that exclude each other, where that can be known; names those where it cannot.
+    pub(super) fn settle(&mut self) {
+        // What lies at the front of a set's member, or of a format whose data begin at byte 0 (RAID 1.0, a fixed VHD), is
+        // what the set or the data area shows: it is read there, where it is whole and ends where it should.
+        let holder = self.signs.iter().position(|s| s.data.is_some_and(|d| d.offset == 0));
+        if self.member.is_some() || holder.is_some() {
+            self.tables.clear();
+            self.findings.clear();
+            self.signs = holder.map(|i| self.signs.swap_remove(i)).into_iter().collect();
+        }
+        self.pass_over_empty();
+        if self.tables.len() > 1 {
+            let names: Vec<&str> = self.tables.iter().map(|(name, _)| *name).collect();
+            let message = format!("partition tables of {} kinds stand here: {}; read as {}", names.len(), names.join(", "), names[0]);
+            let finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
+            self.findings.push(finding.fix("wipe the table that is not in use: wipefs --offset"));
+        }
+    }
+
+    /// Passes over a table without partitions where something else is recognised, and says so.
+    fn pass_over_empty(&mut self) {
+        let Some(sign) = self.signs.iter().find(|s| s.inside != Inside::ReadOnly) else { return };
+        let empty = |(_, geom): &(&str, Arc<dyn Geom>)| geom.table().is_some_and(|t| t.entries.is_empty());
+        let Some(at) = self.tables.iter().position(empty) else { return };
+        let (scheme, _) = self.tables.remove(at);
+        let message = format!("an empty {scheme} table stands here as well as {}: it is passed over", sign.kind);
+        let finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
+        self.findings.push(finding.fix("wipe the one that is not in use: wipefs lists both, wipefs --offset --backup removes one"));
+    }
+}

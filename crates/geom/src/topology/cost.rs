@@ -1,0 +1,69 @@
+//! What I/O off a boundary costs, counted over one period in closed form.
+//!
+//! An operation is a read or write of one unit. A unit written only in part is read first where it is a read-modify-write
+//! unit. Relative to the same I/O on the grain, these are the two numbers of every finding.
+
+use super::gcd;
+
+/// What writing in blocks of a layer's own size costs on a unit beneath it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// The share of naturally aligned I/Os that touch one unit more than they need.
+    pub straddle: f64,
+    /// Device operations per such write, relative to the same write on the grain.
+    pub rmw_factor: f64,
+}
+
+/// How writes of one size at naturally aligned places fall on a unit.
+struct Fall {
+    /// Positions in one period.
+    positions: u64,
+    /// Of these, the ones that touch a unit more than needed.
+    straddling: u64,
+    /// Units touched, summed over the positions.
+    touched: u64,
+    /// Units touched only in part, summed over the positions.
+    partial: u64,
+}
+
+/// Writes of `block` bytes at `remainder + k × block` on units of `unit` bytes, over one period, in closed form.
+fn fall(block: u64, unit: u64, remainder: u64) -> Fall {
+    let g = gcd(block, unit);
+    let positions = unit / g;
+    let rest = remainder % g;
+    let need = block.div_ceil(unit);
+    // Position j begins `rest + g·j` past a boundary and needs one unit more when that is past the slack.
+    let slack = need * unit - block;
+    let straddling = positions - slack / g - u64::from(rest == 0);
+    // Both ends lie on a boundary at one position each, and only if the rest is 0.
+    let clean = u64::from(rest == 0);
+    let partial = if block < unit { positions + straddling } else { 2 * (positions - clean) };
+    Fall { positions, straddling, touched: positions * need + straddling, partial }
+}
+
+/// A ratio of two counts; both are far below 2^53 for any block and unit in use.
+#[allow(clippy::cast_precision_loss, reason = "a share for people, not an address")]
+pub(super) fn ratio(a: u64, b: u64) -> f64 {
+    a as f64 / b as f64
+}
+
+/// The cost of a layer that does I/O in `block` bytes and begins `remainder` bytes past a boundary of `unit` bytes.
+///
+/// `rmw`: units written in part are read first (a physical sector, an indirection unit); otherwise a unit touched is
+/// simply one operation more (a chunk of a stripe). `None` for sizes no device has (0, or above 2^48).
+pub fn cost(block: u64, unit: u64, remainder: u64, rmw: bool) -> Option<Cost> {
+    let sane = |v: u64| (1..=1 << 48).contains(&v);
+    (sane(block) && sane(unit)).then_some(())?;
+    let (off, on) = (fall(block, unit, remainder), fall(block, unit, 0));
+    let ops = |f: &Fall| f.touched + if rmw { f.partial } else { 0 };
+    Some(Cost { straddle: ratio(off.straddling, off.positions), rmw_factor: ratio(ops(&off), ops(&on)) })
+}
+
+/// The cost of writing pieces of `piece` bytes, themselves in place, on a larger read-modify-write unit: every one is
+/// read first, relative to writes of whole units. `None` if the piece is not smaller.
+pub fn small_piece_cost(piece: u64, unit: u64) -> Option<Cost> {
+    (piece > 0 && piece < unit && unit <= 1 << 48).then_some(())?;
+    let f = fall(piece, unit, 0);
+    let factor = ratio(f.touched + f.partial, f.positions * piece.div_ceil(unit));
+    Some(Cost { straddle: ratio(f.straddling, f.positions), rmw_factor: factor })
+}
