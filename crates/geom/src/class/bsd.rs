@@ -293,14 +293,18 @@ fn slices(probe: &Probe<'_>, label: &Label) -> Taste {
         // A label neither whole nor of this size: what is left of another one.
         return Taste::Refused(damage(label, dialect));
     }
-    let area = match dialect {
+    Taste::Geom(Arc::new(Slices { usable: usable(label, dialect, origin, length), entries }), bounded(findings))
+}
+
+/// Where partitions may lie: all of the slice, or what OpenBSD's label says of it.
+fn usable(label: &Label, dialect: Dialect, origin: u64, length: u64) -> Range<u64> {
+    let bound = |n: u64| n.saturating_mul(label.sector).saturating_sub(origin).min(length);
+    match dialect {
         Dialect::OpenBsd if label.version == 1 && label.bounds.start < label.bounds.end => {
-            let bound = |n: u64| n.saturating_mul(label.sector).saturating_sub(origin).min(length);
             bound(label.bounds.start)..bound(label.bounds.end)
         }
         _ => 0..length,
-    };
-    Taste::Geom(Arc::new(Slices { usable: area, entries }), bounded(findings))
+    }
 }
 
 /// What is wrong with the label itself.

@@ -48,3 +48,19 @@ impl Geom for Nop {
         Some(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{Grain, Source, Trust};
+
+    #[test]
+    fn one_sector_is_said_and_not_two() {
+        let fact = |size, why| Fact { grain: Grain::new(size, 0).unwrap(), why, source: Source::Sysfs, trust: Trust::Claimed };
+        let below = Topology::new(512, 1 << 20).with(fact(512, Why::Logical)).with(fact(4096, Why::Physical));
+        let seen = |sector| Nop::new((1 << 20) + 512, sector, Vec::new()).topology(0, std::slice::from_ref(&below));
+        let as_4096 = seen(Some(4096));
+        assert_eq!((as_4096.sector, as_4096.length, as_4096.facts), (4096, 1 << 20, vec![fact(4096, Why::Physical)]));
+        assert_eq!((seen(Some(512)).facts.len(), seen(None).facts.len()), (2, 2));
+    }
+}

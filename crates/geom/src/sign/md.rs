@@ -32,6 +32,8 @@ const KIND: &str = "linux_raid_member";
 const MD_SB_MAGIC: u32 = 0xa92b_4efc;
 const MD_RESERVED_BYTES: u64 = 64 << 10;
 const MD_DISK_SYNC: u32 = 1 << 2;
+/// A member that is being rebuilt: it has a role, and up to here the content.
+const MD_FEATURE_RECOVERY_OFFSET: u32 = 2;
 /// Roles from here on are none: faulty (0xfffe), spare (0xffff), journal (0xfffd).
 const ROLE_NONE: u16 = 0xfffd;
 
@@ -159,7 +161,7 @@ fn version_1(probe: &Probe<'_>, at: u64, version: &str) -> Option<Sign> {
         layout: sb.layout.get(),
         disks: sb.raid_disks.get(),
         chunk: u64::from(sb.chunksize.get()) * 512,
-        in_sync: role.is_some_and(|role| role.get() < ROLE_NONE),
+        in_sync: role.is_some_and(|role| role.get() < ROLE_NONE) && sb.feature_map.get() & MD_FEATURE_RECOVERY_OFFSET == 0,
     };
     let plain = set.is_plain();
     let bytes = |sectors: U64| sectors.get().checked_mul(512);
@@ -320,6 +322,9 @@ mod tests {
             // No less than the superblock itself, though it leaves the data nothing.
             assert_eq!(sign.size, Some(1 << 20));
         }
+        let mut rebuilt = version_1_2(1, 0, 2, 0);
+        rebuilt[8] = 2;
+        assert!(!recognised(&FORMAT, disk(8 << 20, &[(4096, &rebuilt)])).unwrap().data.unwrap().plain);
         let mut late = version_1_2(1, 0, 2, 0);
         late[128..132].copy_from_slice(&[1, 0, 0, 0]);
         assert_eq!(recognised(&FORMAT, disk(8 << 20, &[(4096, &late)])).unwrap().size, Some(8192));

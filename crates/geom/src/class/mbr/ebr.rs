@@ -37,6 +37,34 @@ impl Chain {
         let fix = "copy the data of the partitions that are left, then write the chain anew; testdisk finds lost ones by their contents";
         self.findings.push(Finding::new(&finding::EBR, Severity::Error, at, message).fix(fix));
     }
+
+    /// The partitions of the EBR that, with them, takes the bytes `ebr`; the first is `number`.
+    fn add(&mut self, probe: &Probe<'_>, record: &Record, extended: &Slice, ebr: Range<u64>, number: &mut u32) {
+        let (at, sector, end) = (ebr.start, probe.sector(), extended.start + extended.length);
+        for (place_in_ebr, entry) in record.used().filter(|(_, e)| !e.kind().is_extended()) {
+            let start = at.saturating_add(entry.start() * sector);
+            let length = entry.size() * sector;
+            let fits = entry.end() * sector <= ebr.end - ebr.start && start.saturating_add(length) <= end;
+            if place_in_ebr > 2 && !fits {
+                continue;
+            }
+            let suffix = format!("s{number}");
+            if start >= probe.length() {
+                self.damage(at, sector, &format!("{suffix} would begin at {}, past the end: left out", place(start, sector)));
+                continue;
+            }
+            if start.saturating_add(length) > end {
+                let what = format!("{suffix} of {length} bytes at {} leaves the extended partition", place(start, sector));
+                self.damage(at, sector, &what);
+            }
+            let length = length.min(probe.length() - start);
+            self.logicals.push(Slice { suffix, index: *number, start, length, kind: entry.kind(), label: None, uuid: None });
+            *number += 1;
+        }
+        if record.entries().iter().any(begins_on_its_ebr) {
+            self.damage(at, sector, "a logical partition begins on its own EBR: left out");
+        }
+    }
 }
 
 /// Follows the chain in `extended`; its first partition is `number`.
@@ -65,29 +93,7 @@ pub(super) fn walk(probe: &Probe<'_>, extended: &Slice, mut number: u32) -> Chai
             break;
         }
         chain.tables.push((format!("the EBR {} of {}", chain.tables.len() + 1, extended.suffix), at..at.saturating_add(sector)));
-        for (place_in_ebr, entry) in record.used().filter(|(_, e)| !e.kind().is_extended()) {
-            let start = at.saturating_add(entry.start() * sector);
-            let length = entry.size() * sector;
-            let fits = entry.end() * sector <= extent && start.saturating_add(length) <= end;
-            if place_in_ebr > 2 && !fits {
-                continue;
-            }
-            let suffix = format!("s{number}");
-            if start >= probe.length() {
-                chain.damage(at, sector, &format!("{suffix} would begin at {}, past the end: left out", place(start, sector)));
-                continue;
-            }
-            if start.saturating_add(length) > end {
-                let what = format!("{suffix} of {length} bytes at {} leaves the extended partition", place(start, sector));
-                chain.damage(at, sector, &what);
-            }
-            let length = length.min(probe.length() - start);
-            chain.logicals.push(Slice { suffix, index: number, start, length, kind: entry.kind(), label: None, uuid: None });
-            number += 1;
-        }
-        if record.entries().iter().any(begins_on_its_ebr) {
-            chain.damage(at, sector, "a logical partition begins on its own EBR: left out");
-        }
+        chain.add(probe, &record, extended, at..at.saturating_add(extent), &mut number);
         let Some(link) = record.entries().iter().find(|e| e.kind().is_extended() && e.size() > 0) else { break };
         let next = extended.start + link.start() * sector;
         if next >= end {
