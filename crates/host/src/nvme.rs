@@ -48,10 +48,7 @@ fn namespace(entry: &Value) -> Result<Namespace, String> {
         npda: field(entry, "npda")?,
         nows: field(entry, "nows")?,
         noiob: field(entry, "noiob")?,
-        nawun: field(entry, "nawun")?,
         nawupf: field(entry, "nawupf")?,
-        nacwu: field(entry, "nacwu")?,
-        nabsn: field(entry, "nabsn")?,
         nabo: field(entry, "nabo")?,
         nabspf: field(entry, "nabspf")?,
     };

@@ -47,14 +47,8 @@ pub struct Namespace {
     pub nows: u16,
     /// Optimal I/O boundary; 0: none.
     pub noiob: u16,
-    /// Atomic write unit; 0's based.
-    pub nawun: u16,
     /// Atomic write unit over a power failure; 0's based.
     pub nawupf: u16,
-    /// Atomic compare and write unit; 0's based.
-    pub nacwu: u16,
-    /// Atomic boundary size; 0: none, else 0's based.
-    pub nabsn: u16,
     /// First atomic boundary.
     pub nabo: u16,
     /// Atomic boundary size over a power failure; 0: none, else 0's based.
@@ -75,11 +69,6 @@ impl Namespace {
     /// Bytes; `None` as [`Namespace::block`], or past 2^64.
     pub fn length(&self) -> Option<u64> {
         self.block()?.checked_mul(self.nsze)
-    }
-
-    /// Whether each block is transferred with its metadata (FLBAS bit 4), so that a block is not a power of two for the host.
-    pub fn extended(&self) -> bool {
-        self.ms > 0 && self.flbas & 0x10 != 0
     }
 
     /// What the namespace is by this, and what in it cannot be true; `None` as [`Namespace::length`].

@@ -44,7 +44,7 @@ fn new_output() {
         formats.join(",")
     );
     let found = &read(&new)[0];
-    assert_eq!((found.length(), found.ms, found.extended()), (Some(4 << 30), 8, true));
+    assert_eq!((found.length(), found.ms), (Some(4 << 30), 8));
     assert_eq!((sizes(found, Why::Preferred), sizes(found, Why::Optimal)), (vec![16384], vec![131_072]));
     assert_eq!(sizes(found, Why::Atomic), [16384]);
 }
