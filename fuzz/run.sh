@@ -34,7 +34,7 @@ for target; do
     # An input that takes 10 s, or asks for 64 MiB at once, is a crash as well. Instrumented, on a busy machine, everything
     # is a hundred times slower than promised; a loop never ends.
     if ! cargo +nightly fuzz run "$target" -- -max_total_time="$seconds" -max_len=262144 -len_control=0 \
-        -timeout=10 -malloc_limit_mb=64 -rss_limit_mb=1024 -print_final_stats=1 -verbosity=0; then
+        -timeout=10 -malloc_limit_mb=64 -rss_limit_mb=1024 -print_final_stats=1 -print_funcs=0 -verbosity=0; then
         status=1
         echo "fuzz: $target crashed; the input is in fuzz/artifacts/$target" >&2
         case $target in
