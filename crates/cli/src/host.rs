@@ -260,6 +260,8 @@ fn annotate(provider: &mut Provider, device: &Device, parts: &[&Device]) {
 mod tests {
     use super::*;
     use crate::options::DiskOptions;
+    use crate::report::Verdict;
+    use trueline_host::device::Member;
 
     #[test]
     fn partitions_an_old_lsblk_lists_are_numbered_by_their_names() {
@@ -270,6 +272,48 @@ mod tests {
         let named: Vec<(&str, Option<&str>)> = found[0].providers.iter().map(|p| (p.provider.as_str(), p.kind.as_deref())).collect();
         assert_eq!(named, [("", None), ("p1", None), ("p15", None)]);
         assert_eq!(found[0].providers[0].table.as_ref().unwrap().scheme, "partition");
+    }
+
+    /// A drive of 512-byte sectors by its own word, with one partition at 1 MiB.
+    fn drive(part: Device) -> Vec<Device> {
+        let limits = trueline_geom::limits::Limits { logical_block_size: 512, physical_block_size: 512, ..Default::default() };
+        let disk = Device { name: "sda".into(), path: "/dev/sda".into(), size: 1 << 30, limits: limits.clone(), ..Device::default() };
+        let kind = Kind::Partition { parent: "sda".into(), number: Some(1), start: Some(1 << 20), whole: 1 << 30 };
+        vec![disk, Device { name: "sda1".into(), size: 1 << 28, kind, limits, ..part }]
+    }
+
+    fn judged(devices: &[Device], physical: Option<(u64, u64)>) -> Target {
+        let said = Said::new(&DiskOptions { physical, ..DiskOptions::default() }).unwrap();
+        targets(devices, &said, false).unwrap().remove(0)
+    }
+
+    #[test]
+    fn what_is_not_read_is_aligned_only_if_its_blocks_are_known() {
+        let verdict = |block| {
+            let signs = Signs { fstype: Some("ext4".into()), block, ..Signs::default() };
+            judged(&drive(Device { signs, ..Device::default() }), Some((4096, 0))).verdict
+        };
+        assert_eq!([None, Some(4096), Some(1024)].map(verdict), [Verdict::Unknown, Verdict::Aligned, Verdict::Misaligned]);
+    }
+
+    #[test]
+    fn a_running_set_tells_where_its_members_data_begin() {
+        let with = |offset| {
+            let mut devices = drive(Device { holders: vec!["md0".into()], ..Device::default() });
+            let member = Member { slot: 0, device: Some("sda1".into()), offset };
+            let kind = Kind::Md { level: None, chunk: None, disks: None, metadata: None, members: vec![member] };
+            devices.push(Device { name: "md0".into(), path: "/dev/md0".into(), size: 1 << 28, kind, ..Device::default() });
+            devices
+        };
+        let data = |t: &Target| t.providers.iter().find(|p| p.provider == "p1.data").map(|p| (p.start, p.verdict));
+        let odd = (1 << 20) + 512;
+        assert_eq!(data(&judged(&with(Some(1 << 20)), Some((4096, 0)))), Some((Some(2 << 20), Verdict::Aligned)));
+        assert_eq!(data(&judged(&with(Some(odd)), Some((4096, 0)))), Some((Some((1 << 20) + odd), Verdict::Misaligned)));
+        assert_eq!(data(&judged(&with(None), None)), None);
+        // The drive may have larger sectors than it says: that is worth a note on a data area too.
+        let hinted = judged(&with(Some(odd)), None);
+        assert_eq!(data(&hinted).unwrap().1, Verdict::Aligned);
+        assert!(hinted.findings.iter().any(|f| f.rule == "TL0016" && f.provider == "p1.data" && f.remainder == 512));
     }
 
     #[test]
@@ -292,6 +336,6 @@ mod tests {
         let devices = lsblk::parse(list, "here").unwrap();
         let found = targets(&devices, &Said::new(&DiskOptions::default()).unwrap(), false).unwrap();
         let named: Vec<_> = found.iter().map(|t| (t.target.as_str(), t.verdict)).collect();
-        assert_eq!(named, [("/dev/sda1", crate::report::Verdict::Misaligned)]);
+        assert_eq!(named, [("/dev/sda1", Verdict::Misaligned)]);
     }
 }

@@ -33,7 +33,8 @@ pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>)
     if p.table.is_none() && rivals(p).len() > 1 {
         verdict = verdict.max(Verdict::Unknown);
     }
-    if !p.seen && p.signs.is_empty() && role == Role::Data {
+    // What stands on a data area is its set's or its volume's, and judged there.
+    if !p.seen && p.signs.is_empty() && role == Role::Data && !p.is_data_area() {
         verdict = verdict.max(Verdict::Unknown);
         found.push(Finding::new(&finding::OPAQUE, Severity::Note, 0, "its contents were not read, and nobody told what they are".into()));
     }
