@@ -11,6 +11,10 @@ pub enum Errno {
     Range,
     /// No such provider, or one of its members is missing.
     NoDevice,
+    /// It was opened for reading only, or cannot be written at all.
+    ReadOnly,
+    /// The file system that holds the image has no room left.
+    NoSpace,
 }
 
 impl fmt::Display for Errno {
@@ -19,6 +23,8 @@ impl fmt::Display for Errno {
             Errno::Io => "input/output error",
             Errno::Range => "outside the device",
             Errno::NoDevice => "no such device",
+            Errno::ReadOnly => "it cannot be written",
+            Errno::NoSpace => "no space left",
         })
     }
 }

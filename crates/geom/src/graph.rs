@@ -3,6 +3,7 @@
 use crate::class::nop::Nop;
 use crate::class::zero::Zero;
 use crate::class::{Class, Geom, Member};
+use crate::error::Errno;
 use crate::finding::{self, Finding, Severity};
 use crate::probe::{Blind, Budget, Limits, Probe};
 use crate::route::Route;
@@ -219,6 +220,27 @@ impl Graph {
     /// The disks' bytes, as [`Route::read_at`] wants them.
     pub fn stores(&self) -> &[Box<dyn Store>] {
         &self.stores
+    }
+
+    /// A look at `id`, as a class gets it.
+    pub fn probe(&self, id: Id) -> Probe<'_> {
+        let p = &self.providers[id];
+        Probe::new(&p.route, &self.stores, &self.budget, p.topology.sector, p.start, p.kind.as_ref())
+    }
+
+    /// Fills `buffer` from byte `offset` of `id`.
+    pub fn read_at(&self, id: Id, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        self.providers[id].route.read_at(&self.stores, buffer, offset)
+    }
+
+    /// Writes `bytes` at byte `offset` of `id`. What was tasted is not tasted again.
+    pub fn write_at(&self, id: Id, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.providers[id].route.write_at(&self.stores, bytes, offset)
+    }
+
+    /// Returns when everything written would survive a loss of power.
+    pub fn flush(&self) -> Result<(), Errno> {
+        self.stores.iter().try_for_each(|store| store.flush())
     }
 
     fn add_disk(&mut self, disk: Disk) {

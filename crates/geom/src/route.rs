@@ -3,6 +3,7 @@
 use crate::class::{Extent, Geom, Op};
 use crate::error::Errno;
 use crate::store::Store;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Where a provider's bytes are.
@@ -22,6 +23,9 @@ enum End {
     Geom { geom: Arc<dyn Geom>, slot: usize, below: Arc<[Route]> },
 }
 
+/// What is called with every piece of a request, and how many bytes of the request come before it.
+pub type Visit<'a> = dyn FnMut(u64, Piece) -> Result<(), Errno> + 'a;
+
 /// A run of bytes on a store, or nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
@@ -39,6 +43,15 @@ pub enum Piece {
         /// Bytes.
         length: u64,
     },
+}
+
+impl Piece {
+    /// Its bytes in the buffer of a request of which `from` bytes come before it.
+    fn within(self, from: u64) -> Result<Range<usize>, Errno> {
+        let (Piece::Store { length, .. } | Piece::Zero { length }) = self;
+        let index = |n: u64| usize::try_from(n).map_err(|_| Errno::Range);
+        Ok(index(from)?..index(from.saturating_add(length))?)
+    }
 }
 
 impl Route {
@@ -76,55 +89,66 @@ impl Route {
         }
     }
 
-    /// Calls `visit` with every piece of `[offset, offset + length)`, in order: the only function that follows a mapping.
-    /// Stops at the first error. A write to a mirror visits every copy; a read the first.
-    pub fn extents(&self, offset: u64, length: u64, op: Op, visit: &mut dyn FnMut(Piece) -> Result<(), Errno>) -> Result<(), Errno> {
+    /// Calls `visit` with every piece of `[offset, offset + length)` and how far into the request it begins, in order: the only
+    /// function that follows a mapping. Stops at the first error. A write to a mirror visits every copy; a read the first.
+    pub fn extents(&self, offset: u64, length: u64, op: Op, visit: &mut Visit<'_>) -> Result<(), Errno> {
+        self.walk(0, offset, length, op, visit)
+    }
+
+    /// [`Route::extents`] of what lies `done` bytes into the request.
+    fn walk(&self, done: u64, offset: u64, length: u64, op: Op, visit: &mut Visit<'_>) -> Result<(), Errno> {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.length);
         if !inside {
             return Err(Errno::Range);
         }
         let (geom, slot, below) = match &self.end {
-            End::Store(store) => return visit(Piece::Store { store: *store, offset: self.base + offset, length }),
+            End::Store(store) => return visit(done, Piece::Store { store: *store, offset: self.base + offset, length }),
             End::Geom { geom, slot, below } => (geom, *slot, below),
         };
-        let (mut at, end) = (self.base + offset, self.base + offset + length);
+        let (mut done, mut at, end) = (done, self.base + offset, self.base + offset + length);
         while at < end {
             let extent = geom.map(slot, at, end - at, op);
             match extent {
                 Extent::At { consumer, offset, length } => {
-                    below.get(consumer).ok_or(Errno::NoDevice)?.extents(offset, length, op, visit)?;
+                    below.get(consumer).ok_or(Errno::NoDevice)?.walk(done, offset, length, op, visit)?;
                 }
                 Extent::Each { offset, length } => {
                     let copies = if op == Op::Read { 1 } else { below.len() };
                     for copy in &below[..copies.min(below.len())] {
-                        copy.extents(offset, length, op, visit)?;
+                        copy.walk(done, offset, length, op, visit)?;
                     }
                 }
-                Extent::Zero { length } => visit(Piece::Zero { length })?,
+                Extent::Zero { length } => visit(done, Piece::Zero { length })?,
                 Extent::Fail { .. } => return Err(Errno::Io),
             }
             // A map never returns an empty run; should one do so, the request fails rather than hangs.
-            at += if extent.length() > 0 { extent.length() } else { return Err(Errno::Io) };
+            let step = if extent.length() > 0 { extent.length() } else { return Err(Errno::Io) };
+            (done, at) = (done + step, at + step);
         }
         Ok(())
     }
 
     /// Fills `buffer` from `offset`.
     pub fn read_at(&self, stores: &[Box<dyn Store>], buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        let length = buffer.len() as u64;
-        let mut rest = buffer;
-        self.extents(offset, length, Op::Read, &mut |piece| {
-            let count = match piece {
-                Piece::Store { length, .. } | Piece::Zero { length } => usize::try_from(length).map_err(|_| Errno::Range)?,
-            };
-            let (now, later) = std::mem::take(&mut rest).split_at_mut(count);
-            rest = later;
+        self.extents(offset, buffer.len() as u64, Op::Read, &mut |from, piece| {
+            let part = buffer.get_mut(piece.within(from)?).ok_or(Errno::Range)?;
             match piece {
-                Piece::Store { store, offset, .. } => stores.get(store).ok_or(Errno::NoDevice)?.read_at(now, offset),
+                Piece::Store { store, offset, .. } => stores.get(store).ok_or(Errno::NoDevice)?.read_at(part, offset),
                 Piece::Zero { .. } => {
-                    now.fill(0);
+                    part.fill(0);
                     Ok(())
                 }
+            }
+        })
+    }
+
+    /// Writes all of `bytes` at `offset`, on a mirror to every copy. What is nowhere takes no bytes.
+    pub fn write_at(&self, stores: &[Box<dyn Store>], bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.extents(offset, bytes.len() as u64, Op::Write, &mut |from, piece| {
+            let part = bytes.get(piece.within(from)?).ok_or(Errno::Range)?;
+            match piece {
+                Piece::Store { store, offset, .. } => stores.get(store).ok_or(Errno::NoDevice)?.write_at(part, offset),
+                Piece::Zero { .. } => Err(Errno::ReadOnly),
             }
         })
     }

@@ -1,15 +1,26 @@
-//! Leaf bytes: what a disk is read from. Files and devices are in `crates/host`; here is memory.
+//! Leaf bytes: what a disk is read from and written to. Files and devices are in `crates/host`; here is memory.
 
 use crate::error::Errno;
 use std::collections::BTreeMap;
 
-/// A run of bytes that can be read at any offset.
+/// A run of bytes that can be read at any offset, and perhaps written.
 pub trait Store: Send + Sync {
     /// Bytes.
     fn length(&self) -> u64;
 
     /// Fills `buffer` from `offset`. All of it or an error: a short read at the end is [`Errno::Range`].
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno>;
+
+    /// Writes all of `bytes` at `offset`; [`Errno::ReadOnly`] where nothing can be written.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        let _ = (bytes, offset);
+        Err(Errno::ReadOnly)
+    }
+
+    /// Returns when everything written so far would survive a loss of power.
+    fn flush(&self) -> Result<(), Errno> {
+        Ok(())
+    }
 }
 
 /// The most that every `*` in a hexdump may stand for together, in bytes, unless they are zero: a few lines of text must not

@@ -188,6 +188,11 @@ pub fn round_down(value: u64, unit: u64) -> u64 {
     if unit == 0 { value } else { value - value % unit }
 }
 
+/// `value` rounded up to a whole number of `unit`s (`unit` 0: `value` itself); `None` past 2^64.
+pub fn round_up(value: u64, unit: u64) -> Option<u64> {
+    if unit == 0 { Some(value) } else { value.checked_next_multiple_of(unit) }
+}
+
 /// What a boundary is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Why {
@@ -498,6 +503,27 @@ impl Topology {
     pub fn usual(&self) -> Option<Grain> {
         let fact = self.facts.iter().filter(|f| f.why == Why::Convention).max_by_key(|f| f.grain.size)?;
         self.common()?.intersect(fact.grain)
+    }
+
+    /// Where a new partition may begin, the best first, in this provider's addresses. `base` is its byte 0 on the medium: a table
+    /// inside a table agrees with the medium, not with the start of the one above.
+    ///
+    /// The best is on 1 MiB of the medium, on every counting grain, and on what is only a hint or a row of the set, as far as
+    /// these can agree; the last is a whole sector, for a medium too small or too contradictory for anything better.
+    pub fn places(&self, base: u64) -> Vec<Grain> {
+        let sector = Grain { size: self.sector, phase: 0 };
+        let Some(common) = self.common() else { return vec![sector] };
+        let mut places = vec![sector, common];
+        let convention = Grain { size: 1 << 20, phase: 0 }.shift(base);
+        let hints = self.facts.iter().filter(|f| f.trust > Trust::Untrusted && matches!(f.why, Why::Row | Why::Optimal | Why::Convention));
+        for grain in std::iter::once(convention).chain(hints.map(|f| f.grain)) {
+            let best = places[places.len() - 1];
+            // A unit of which the medium holds only a few would waste too much of it.
+            places.extend(best.intersect(grain).filter(|g| *g != best && g.size <= self.length / 4));
+        }
+        places.dedup();
+        places.reverse();
+        places
     }
 
     /// The starts nearest to `start` that are on [`Topology::common`]: at or below, and at or above.

@@ -299,7 +299,7 @@ impl Node {
 fn visited(route: &Route, offset: u64, length: u64, op: Op) -> Vec<Option<(usize, u64)>> {
     let mut all = Vec::new();
     route
-        .extents(offset, length, op, &mut |piece| {
+        .extents(offset, length, op, &mut |_, piece| {
             match piece {
                 Piece::Store { store, offset, length } => all.extend((offset..offset + length).map(|x| Some((store, x)))),
                 Piece::Zero { length } => all.extend((0..length).map(|_| None)),
@@ -350,7 +350,7 @@ fn a_route_is_its_maps() {
                 }
             }
             for (offset, count) in [(length, 1), (0, length + 1), (u64::MAX, 1), (1, u64::MAX)] {
-                assert_eq!(route.extents(offset, count, op, &mut |_| Ok(())), Err(Errno::Range));
+                assert_eq!(route.extents(offset, count, op, &mut |_, _| Ok(())), Err(Errno::Range));
             }
         }
     }
@@ -365,7 +365,7 @@ fn slices_fold() {
         assert_eq!((route.base(), route.medium()), (10 * depth, Some(7)));
         let mut pieces = Vec::new();
         route
-            .extents(5, 50, Op::Read, &mut |p| {
+            .extents(5, 50, Op::Read, &mut |_, p| {
                 pieces.push(p);
                 Ok(())
             })

@@ -178,7 +178,7 @@ fn ends(length: u64) -> [(u64, u64); 3] {
 /// The first [`PIECES`] pieces of a request.
 fn pieces(route: &Route, offset: u64, length: u64, op: Op) -> Vec<Piece> {
     let mut found = Vec::new();
-    let ended = route.extents(offset, length, op, &mut |piece| {
+    let ended = route.extents(offset, length, op, &mut |_, piece| {
         found.push(piece);
         if found.len() < PIECES { Ok(()) } else { Err(Errno::Io) }
     });
@@ -207,8 +207,8 @@ fn route_holds(route: &Route, stores: &[Box<dyn Store>]) {
             assert!(op == Op::Write || found.len() == PIECES || answered == length, "{answered} bytes for {length}");
         }
     }
-    assert!(route.extents(route.length(), 1, Op::Read, &mut |_| Ok(())).is_err(), "a provider is longer than it says");
-    assert!(route.extents(u64::MAX, u64::MAX, Op::Read, &mut |_| Ok(())).is_err());
+    assert!(route.extents(route.length(), 1, Op::Read, &mut |_, _| Ok(())).is_err(), "a provider is longer than it says");
+    assert!(route.extents(u64::MAX, u64::MAX, Op::Read, &mut |_, _| Ok(())).is_err());
 }
 
 /// A sign says nothing that cannot be: a unit of no bytes, a text that a terminal would obey.

@@ -1,0 +1,114 @@
+//! Ordered writes: what an edit comes to on the disk.
+//!
+//! A scheme gives its patches in an order in which a reader finds the old table or the new one after every prefix of them.
+//! Order means nothing to a disk's cache, so a patch says whether what comes before it must have reached the medium.
+
+use crate::error::Errno;
+
+/// One write to a provider, of whole sectors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patch {
+    /// First byte on the provider.
+    pub offset: u64,
+    /// What is written.
+    pub bytes: Vec<u8>,
+    /// What it is, in words: "backup header".
+    pub what: &'static str,
+    /// Whether every patch before this one must be on the medium first.
+    pub after_flush: bool,
+}
+
+impl Patch {
+    /// A write that may be reordered with those before it.
+    pub fn new(offset: u64, bytes: Vec<u8>, what: &'static str) -> Patch {
+        Patch { offset, bytes, what, after_flush: false }
+    }
+
+    /// The same write, once all before it are on the medium.
+    #[must_use]
+    pub fn after_flush(self) -> Patch {
+        Patch { after_flush: true, ..self }
+    }
+
+    /// The byte after the last.
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(self.bytes.len() as u64)
+    }
+}
+
+/// Fills a buffer from a byte of the provider.
+pub type Read<'a> = dyn FnMut(u64, &mut [u8]) -> Result<(), Errno> + 'a;
+
+/// The patches that put back what `patches` overwrite, in the order in which they must be undone. `read` fills a buffer from
+/// the provider as it is before the first of them.
+pub fn undo(patches: &[Patch], read: &mut Read<'_>) -> Result<Vec<Patch>, Errno> {
+    let before = |patch: &Patch| {
+        let mut bytes = vec![0; patch.bytes.len()];
+        read(patch.offset, &mut bytes).map(|()| Patch { bytes, ..patch.clone() })
+    };
+    let mut back: Vec<Patch> = patches.iter().map(before).collect::<Result<_, _>>()?;
+    back.reverse();
+    // What had to be on the medium before a patch is what must come after it on the way back.
+    let flushes: Vec<bool> = patches.iter().map(|p| p.after_flush).collect();
+    for (patch, after) in back.iter_mut().skip(1).zip(flushes.iter().skip(1).rev()) {
+        patch.after_flush = *after;
+    }
+    if let Some(first) = back.first_mut() {
+        first.after_flush = false;
+    }
+    Ok(back)
+}
+
+/// What of `patches` changes anything, given the bytes that are there. A patch that changes nothing passes its flush on.
+pub fn changes(patches: Vec<Patch>, read: &mut Read<'_>) -> Result<Vec<Patch>, Errno> {
+    let (mut kept, mut flush): (Vec<Patch>, bool) = (Vec::new(), false);
+    for mut patch in patches {
+        let mut now = vec![0; patch.bytes.len()];
+        read(patch.offset, &mut now)?;
+        flush |= patch.after_flush;
+        if now != patch.bytes {
+            patch.after_flush = std::mem::take(&mut flush) && !kept.is_empty();
+            kept.push(patch);
+        }
+    }
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(disk: &mut [u8], patches: &[Patch]) {
+        for p in patches {
+            let at = usize::try_from(p.offset).unwrap();
+            disk[at..at + p.bytes.len()].copy_from_slice(&p.bytes);
+        }
+    }
+
+    #[test]
+    fn undone_is_as_before_and_what_changes_nothing_is_left_out() {
+        let first: Vec<u8> = (0..64).collect();
+        let patches = vec![
+            Patch::new(0, vec![9; 8], "a"),
+            Patch::new(8, (8..16).collect(), "the same").after_flush(),
+            Patch::new(4, vec![7; 8], "over a"),
+            Patch::new(56, vec![1; 8], "b").after_flush(),
+        ];
+        let mut read = |at: u64, out: &mut [u8]| {
+            let at = usize::try_from(at).unwrap();
+            out.copy_from_slice(&first[at..at + out.len()]);
+            Ok(())
+        };
+        let back = undo(&patches, &mut read).unwrap();
+        let kept = changes(patches.clone(), &mut read).unwrap();
+        let mut disk = first.clone();
+        write(&mut disk, &patches);
+        let mut less = first.clone();
+        write(&mut less, &kept);
+        assert_eq!(disk, less);
+        assert_eq!(kept.iter().map(|p| (p.what, p.after_flush)).collect::<Vec<_>>(), [("a", false), ("over a", true), ("b", true)]);
+        assert_eq!(back.iter().map(|p| (p.what, p.after_flush)).collect::<Vec<_>>()[..2], [("b", false), ("over a", true)]);
+        write(&mut disk, &back);
+        assert_eq!(disk, first);
+    }
+}

@@ -1,0 +1,131 @@
+//! The classes whose tables can be edited, and what each must answer for that.
+//!
+//! A scheme knows its own bytes: it reads a table into a [`Table`], says what may be in one, and renders the difference of two
+//! tables as ordered writes. Everything that is the same for all schemes is in [`crate::table`].
+
+use crate::ondisk::Guid;
+use crate::patch::Patch;
+use crate::probe::Probe;
+use crate::slices::{Dialect, Kind};
+use crate::table::{Entry, Refusal, Rules, Table};
+use crate::topology::Topology;
+
+/// The schemes, in the order in which they are asked. An extended partition is an EBR's and nobody else's, so that comes first;
+/// the others as in [`crate::class::CLASSES`].
+pub static SCHEMES: &[&dyn Scheme] = &[];
+
+/// A class that can be edited.
+pub trait Scheme: Sync {
+    /// As gpart(8) writes it: `GPT`.
+    fn name(&self) -> &'static str;
+
+    /// The table that is there, damaged or not; `None` if there is none of this scheme. [`Table::raw`] holds every byte that
+    /// an edit may write again.
+    fn read(&self, probe: &Probe<'_>) -> Option<Table>;
+
+    /// An empty table for a provider that has none. [`Table::raw`] holds the bytes that are there now.
+    fn create(&self, probe: &Probe<'_>, ground: &Ground<'_>, new: &New) -> Result<Table, Refusal>;
+
+    /// What follows the provider's name in that of a partition: `p1`, `s5`, `a`.
+    fn suffix(&self, entry: &Entry) -> String;
+
+    /// The type called `name`: an alias of gpart(8), a number `!165`, a GUID `!516e7cb4-…`, or how sfdisk writes it.
+    fn kind(&self, name: &str) -> Option<Kind>;
+
+    /// What can be set and unset, on an entry or on the table.
+    fn attributes(&self) -> &'static [Attribute] {
+        &[]
+    }
+
+    /// Whether `table` can hold its entry numbered `index` as it is now: sizes that do not fit a field, labels too long or not
+    /// supported at all, types of another scheme.
+    fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal>;
+
+    /// What turns the one into the other, as ordered writes. Pure; what neither table says anything about stays as it is in
+    /// `before.raw`. At every prefix, and with the last write cut at any sector, tasting finds one table or the other.
+    ///
+    /// `before` is what [`Scheme::read`] or [`Scheme::create`] gave: a table that was created has nothing on the disk yet.
+    fn render(&self, before: &Table, after: &Table) -> Vec<Patch>;
+
+    /// What removes the table so that nobody finds it again.
+    fn erase(&self, table: &Table) -> Vec<Patch>;
+
+    /// The table as it should be written to be whole again and to fit the provider as it is now.
+    fn recover(&self, table: &Table, ground: &Ground<'_>) -> Result<Table, Refusal> {
+        let _ = ground;
+        Ok(table.clone())
+    }
+}
+
+/// The scheme called `name`, in any case.
+pub fn named(name: &str) -> Option<&'static dyn Scheme> {
+    SCHEMES.iter().copied().find(|s| s.name().eq_ignore_ascii_case(name))
+}
+
+/// What a table lies on.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground<'a> {
+    /// What the provider knows of the boundaries beneath it, in its own addresses.
+    pub topology: &'a Topology,
+    /// Its byte 0 on the medium.
+    pub base: u64,
+    /// What the table above says it is.
+    pub kind: Option<Kind>,
+}
+
+/// What a new table is to be, beyond empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct New {
+    /// Entries it has room for; `None`: as many as usual.
+    pub entries: Option<u32>,
+    /// Its identity; `None`: made of `random`.
+    pub id: Option<Id>,
+    /// Randomness for what has an identity.
+    pub random: [u8; 16],
+    /// The flavour of a BSD label; `None`: what the table above says, else FreeBSD's.
+    pub dialect: Option<Dialect>,
+    /// Sectors a track and tracks a cylinder; `None`: what gpart(8) makes of the size.
+    pub geometry: Option<Geometry>,
+    /// By whose rules the usable range is chosen.
+    pub rules: Rules,
+    /// First and last byte after which partitions may lie, where a layout says so.
+    pub usable: Option<(u64, u64)>,
+}
+
+/// What tells one table from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Id {
+    /// GPT's disk GUID.
+    Guid(Guid),
+    /// MBR's disk signature.
+    Signature(u32),
+    /// OpenBSD's disklabel UID.
+    Duid([u8; 8]),
+}
+
+/// What can be set and unset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attribute {
+    /// As typed after `-a`.
+    pub name: &'static str,
+    /// Its bit, in [`Entry::attributes`] or [`Table::attributes`].
+    pub bit: u64,
+    /// Whether it is the table's, not an entry's.
+    pub of_table: bool,
+    /// Whether only one entry has it at a time.
+    pub exclusive: bool,
+}
+
+/// The geometry that MBR, EBR and BSD labels carry along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Sectors a track.
+    pub sectors: u32,
+    /// Tracks a cylinder: heads.
+    pub heads: u32,
+}
+
+impl Geometry {
+    /// What ATA drives beyond 8.4 GB say.
+    pub const ATA: Geometry = Geometry { sectors: 63, heads: 16 };
+}

@@ -1,0 +1,318 @@
+//! A partition table in memory: what can be done to one, once for all schemes.
+//!
+//! Reading and writing are the scheme's ([`crate::scheme::Scheme`]); overlap, the choice of an index and of a place, resizing
+//! and undoing are here.
+
+use crate::ondisk::Guid;
+use crate::scheme::{Attribute, Geometry, Ground, Id, Scheme};
+use crate::slices::{Dialect, Kind, place};
+use crate::store::Sparse;
+use std::fmt;
+use std::ops::Range;
+
+mod place;
+
+pub use place::{Request, Rules};
+
+/// A table that can be edited.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// The scheme's name.
+    pub scheme: &'static str,
+    /// Logical sector in bytes.
+    pub sector: u64,
+    /// Bytes of the provider it lies on.
+    pub length: u64,
+    /// Where partitions may lie.
+    pub usable: Range<u64>,
+    /// The greatest index.
+    pub capacity: u32,
+    /// Indexes that are never given to a partition.
+    pub kept: &'static [u32],
+    /// The entries in use, by index.
+    pub entries: Vec<Entry>,
+    /// What tells it from others.
+    pub id: Option<Id>,
+    /// The flavour of a BSD label.
+    pub dialect: Option<Dialect>,
+    /// The geometry it carries along.
+    pub geometry: Option<Geometry>,
+    /// Attributes of the table itself.
+    pub attributes: u64,
+    /// Bytes before every partition that belong to the table: an EBR.
+    pub lead: u64,
+    /// Ranges of `usable` that belong to the table.
+    pub taken: Vec<Range<u64>>,
+    /// What is wrong with it, in words. A damaged table can be shown, recovered or destroyed, and nothing else.
+    pub damage: Vec<String>,
+    /// The bytes it was read from.
+    pub raw: Sparse,
+}
+
+/// One partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number as users count, from 1.
+    pub index: u32,
+    /// First byte.
+    pub start: u64,
+    /// Bytes.
+    pub length: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// Its name, where the scheme has names.
+    pub label: Option<String>,
+    /// Its GUID, where the scheme has them.
+    pub uuid: Option<Guid>,
+    /// The scheme's bits, as they are on the disk.
+    pub attributes: u64,
+    /// The index it was read at, whose bytes it keeps; `None` for a new one.
+    pub from: Option<u32>,
+}
+
+impl Entry {
+    /// The byte after the last.
+    pub fn end(&self) -> u64 {
+        self.start.saturating_add(self.length)
+    }
+}
+
+/// Why an edit cannot be made: nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What was found.
+    pub found: String,
+    /// What to do about it; may be empty.
+    pub advice: String,
+}
+
+impl Refusal {
+    /// `found`, and what to do about it.
+    pub fn new(found: impl Into<String>, advice: impl Into<String>) -> Refusal {
+        Refusal { found: found.into(), advice: advice.into() }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.advice.is_empty() { f.write_str(&self.found) } else { write!(f, "{}: {}", self.found, self.advice) }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// A partition to add. What is `None` is chosen.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// What it is to be.
+    pub kind: Kind,
+    /// Where.
+    pub place: Request,
+    /// Its number.
+    pub index: Option<u32>,
+    /// Its name.
+    pub label: Option<String>,
+    /// Its GUID, where the scheme has them.
+    pub uuid: Option<Guid>,
+    /// The scheme's bits.
+    pub attributes: u64,
+}
+
+impl Table {
+    /// The entry numbered `index`.
+    pub fn entry(&self, index: u32) -> Option<&Entry> {
+        self.entries.iter().find(|e| e.index == index)
+    }
+
+    /// The entries by where they begin.
+    pub fn by_start(&self) -> Vec<&Entry> {
+        let mut entries: Vec<&Entry> = self.entries.iter().collect();
+        entries.sort_by_key(|e| (e.start, e.index));
+        entries
+    }
+
+    /// The ranges of `usable` that are nobody's, in order.
+    pub fn free(&self) -> Vec<Range<u64>> {
+        let mut taken: Vec<Range<u64>> = self.entries.iter().map(|e| e.start..e.end()).chain(self.taken.iter().cloned()).collect();
+        taken.sort_by_key(|r| (r.start, r.end));
+        let (mut at, mut free) = (self.usable.start, Vec::new());
+        for range in taken {
+            free.push(at..range.start.min(self.usable.end));
+            at = at.max(range.end);
+        }
+        free.push(at..self.usable.end);
+        free.retain(|r| r.start < r.end);
+        free
+    }
+
+    /// The least index that is free.
+    pub fn free_index(&self) -> Option<u32> {
+        (1..=self.capacity).find(|i| !self.kept.contains(i) && self.entry(*i).is_none())
+    }
+
+    /// Adds a partition; gives its index.
+    pub fn add(&mut self, scheme: &dyn Scheme, ground: &Ground<'_>, wanted: Wanted, rules: Rules) -> Result<u32, Refusal> {
+        self.whole()?;
+        let index = match wanted.index {
+            None => self.free_index().ok_or_else(|| self.full())?,
+            Some(index) if index == 0 || index > self.capacity || self.kept.contains(&index) => {
+                return Err(Refusal::new(format!("index {index} cannot be used"), format!("use 1 to {}", self.capacity)));
+            }
+            Some(index) if self.entry(index).is_some() => {
+                return Err(Refusal::new(format!("index {index} is in use"), "delete it first, or leave out -i"));
+            }
+            Some(index) => index,
+        };
+        let range = place::place(self, ground, &wanted.place, rules)?;
+        let (label, uuid, attributes) = (wanted.label, wanted.uuid, wanted.attributes);
+        let (start, length) = (range.start, range.end - range.start);
+        let entry = Entry { index, start, length, kind: wanted.kind, label, uuid, attributes, from: None };
+        self.apart(&entry)?;
+        scheme.accept(self, &entry)?;
+        self.put(entry);
+        Ok(index)
+    }
+
+    /// Takes out the partition numbered `index`.
+    pub fn delete(&mut self, index: u32) -> Result<Entry, Refusal> {
+        self.whole()?;
+        let at = self.position(index)?;
+        Ok(self.entries.remove(at))
+    }
+
+    /// Gives the partition numbered `index` another type or name.
+    pub fn modify(&mut self, scheme: &dyn Scheme, index: u32, kind: Option<Kind>, label: Option<String>) -> Result<(), Refusal> {
+        self.change(scheme, index, |entry| {
+            entry.kind = kind.unwrap_or(entry.kind);
+            entry.label = label.or(entry.label.take());
+        })
+    }
+
+    /// Gives the partition numbered `index` another size: `size`, or as much as is free behind it.
+    pub fn resize(&mut self, scheme: &dyn Scheme, ground: &Ground<'_>, index: u32, place: &Request, rules: Rules) -> Result<(), Refusal> {
+        self.whole()?;
+        let entry = self.entries[self.position(index)?].clone();
+        let length = place::resize(self, ground, &entry, place, rules)?;
+        self.apart(&Entry { length, ..entry })?;
+        self.change(scheme, index, |entry| entry.length = length)
+    }
+
+    /// Sets or unsets `attribute` on the partition numbered `index`, or on the table.
+    pub fn mark(&mut self, scheme: &dyn Scheme, index: Option<u32>, attribute: &Attribute, on: bool) -> Result<(), Refusal> {
+        self.whole()?;
+        let set = |bits: &mut u64| *bits = if on { *bits | attribute.bit } else { *bits & !attribute.bit };
+        match index {
+            None if attribute.of_table => set(&mut self.attributes),
+            None => return Err(Refusal::new(format!("{} belongs to a partition", attribute.name), "say which with -i")),
+            Some(_) if attribute.of_table => {
+                return Err(Refusal::new(format!("{} belongs to the table", attribute.name), "leave out -i"));
+            }
+            Some(index) => {
+                self.position(index)?;
+                if on && attribute.exclusive {
+                    self.entries.iter_mut().for_each(|e| e.attributes &= !attribute.bit);
+                }
+                self.change(scheme, index, |entry| set(&mut entry.attributes))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it may be edited.
+    fn whole(&self) -> Result<(), Refusal> {
+        match self.damage.as_slice() {
+            [] => Ok(()),
+            damage => Err(Refusal::new(format!("the {} is damaged: {}", self.scheme, damage.join("; ")), "recover it first: part recover")),
+        }
+    }
+
+    fn full(&self) -> Refusal {
+        Refusal::new(format!("all {} entries of the {} are in use", self.capacity, self.scheme), "delete one")
+    }
+
+    fn position(&self, index: u32) -> Result<usize, Refusal> {
+        self.entries.iter().position(|e| e.index == index).ok_or_else(|| {
+            let used: Vec<String> = self.entries.iter().map(|e| e.index.to_string()).collect();
+            let used = if used.is_empty() { "none".into() } else { used.join(", ") };
+            Refusal::new(format!("there is no partition with index {index}"), format!("in use: {used}"))
+        })
+    }
+
+    fn change(&mut self, scheme: &dyn Scheme, index: u32, change: impl FnOnce(&mut Entry)) -> Result<(), Refusal> {
+        self.whole()?;
+        let at = self.position(index)?;
+        let mut entry = self.entries[at].clone();
+        change(&mut entry);
+        scheme.accept(self, &entry)?;
+        self.entries[at] = entry;
+        Ok(())
+    }
+
+    fn put(&mut self, entry: Entry) {
+        let at = self.entries.partition_point(|e| e.index < entry.index);
+        self.entries.insert(at, entry);
+    }
+
+    /// Whether `entry` lies within the usable range and touches no other.
+    fn apart(&self, entry: &Entry) -> Result<(), Refusal> {
+        let (range, sector) = (entry.start..entry.end(), self.sector);
+        let bounds = || format!("partitions lie from {} up to {}", place(self.usable.start, sector), place(self.usable.end, sector));
+        if range.is_empty() {
+            return Err(Refusal::new("a partition of no bytes", "give it a size"));
+        }
+        if range.start < self.usable.start || range.end > self.usable.end {
+            let found = format!("{} bytes at {} do not lie where partitions may", entry.length, place(entry.start, sector));
+            return Err(Refusal::new(found, bounds()));
+        }
+        let others = self.entries.iter().filter(|e| e.index != entry.index).map(|e| (format!("index {}", e.index), e.start..e.end()));
+        let own = self.taken.iter().map(|r| ("the table itself".to_string(), r.clone()));
+        // What lies before an entry of its own table is its own.
+        let lead = range.start.saturating_sub(if entry.from.is_none() { self.lead } else { 0 });
+        match others.chain(own).find(|(_, r)| r.start < range.end && lead < r.end) {
+            None => Ok(()),
+            Some((name, other)) => {
+                let found = format!("{} bytes at {} overlap {name}", entry.length, place(entry.start, sector));
+                let advice = format!("it takes {} up to {}", place(other.start, sector), place(other.end, sector));
+                Err(Refusal::new(found, advice))
+            }
+        }
+    }
+}
+
+/// A table and what it was before each edit.
+pub struct Editor {
+    table: Table,
+    past: Vec<Table>,
+}
+
+impl Editor {
+    /// Edits begin here.
+    pub fn new(table: Table) -> Editor {
+        Editor { table, past: Vec::new() }
+    }
+
+    /// The table as it is now.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// One edit; a refused one leaves everything as it was.
+    pub fn edit<T>(&mut self, edit: impl FnOnce(&mut Table) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let before = self.table.clone();
+        match edit(&mut self.table) {
+            Ok(done) => {
+                self.past.push(before);
+                Ok(done)
+            }
+            Err(refusal) => {
+                self.table = before;
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Takes the last edit back; `false` if there is none.
+    pub fn undo(&mut self) -> bool {
+        self.past.pop().map(|table| self.table = table).is_some()
+    }
+}

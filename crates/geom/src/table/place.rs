@@ -1,0 +1,132 @@
+//! Where a partition goes.
+//!
+//! What is said is obeyed to the letter; what is not said comes out on the best grain there is room for
+//! ([`Topology::places`](crate::topology::Topology::places)), in addresses of the medium.
+
+use super::{Entry, Refusal, Table};
+use crate::scheme::Ground;
+use crate::slices::place as at;
+use crate::topology::{Grain, is_whole};
+use std::ops::Range;
+
+/// Where a partition is wanted, in bytes of the provider. What is `None` is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// First byte.
+    pub start: Option<u64>,
+    /// Bytes.
+    pub size: Option<u64>,
+    /// What a chosen start is a multiple of, in addresses of the medium.
+    pub align: Option<u64>,
+}
+
+/// By whose rules a place is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rules {
+    /// Ours.
+    #[default]
+    Aligned,
+    /// gpart(8)'s, as of FreeBSD 12 and later.
+    Gpart,
+    /// gpart(8)'s, as of FreeBSD 9.
+    Gpart9,
+}
+
+impl Request {
+    /// Whether everything said is in whole sectors.
+    fn check(&self, sector: u64) -> Result<(), Refusal> {
+        for (what, value) in [("start", self.start), ("size", self.size), ("alignment", self.align)] {
+            if let Some(value) = value.filter(|&v| !is_whole(v, sector)) {
+                return Err(Refusal::new(format!("{what} of {value} bytes"), format!("use whole sectors of {sector} bytes")));
+            }
+        }
+        match (self.size, self.align) {
+            (Some(0), _) => Err(Refusal::new("a size of 0", "leave it out to take what is free")),
+            (_, Some(0)) => Err(Refusal::new("an alignment of 0", "leave it out for the best there is")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The range that a new partition takes.
+pub(super) fn place(table: &Table, ground: &Ground<'_>, request: &Request, rules: Rules) -> Result<Range<u64>, Refusal> {
+    request.check(table.sector)?;
+    let start = match (request.start, request.size) {
+        (Some(start), Some(size)) => return range(start, size),
+        (Some(start), None) => return fill(table, ground, start, request.align),
+        (None, _) => request.size,
+    };
+    let _ = rules;
+    let grains = match request.align {
+        Some(align) => said(ground, align),
+        None => ground.topology.places(ground.base),
+    };
+    let found = grains.into_iter().find_map(|grain| hole(table, grain, start));
+    found.ok_or_else(|| no_room(table, request))
+}
+
+/// The grain that the user named: multiples on the medium.
+fn said(ground: &Ground<'_>, align: u64) -> Vec<Grain> {
+    Grain::new(align, 0).map(|grain| grain.shift(ground.base)).into_iter().collect()
+}
+
+fn range(start: u64, size: u64) -> Result<Range<u64>, Refusal> {
+    let end = start.checked_add(size).ok_or_else(|| Refusal::new(format!("{size} bytes at {start} end past 2^64"), ""))?;
+    Ok(start..end)
+}
+
+/// From a start that was said to the end of what is free there.
+fn fill(table: &Table, ground: &Ground<'_>, start: u64, align: Option<u64>) -> Result<Range<u64>, Refusal> {
+    let Some(free) = table.free().into_iter().find(|r| r.contains(&start)) else {
+        let found = format!("{} is not free", at(start, table.sector));
+        return Err(Refusal::new(found, free_ranges(table)));
+    };
+    let grains = align.map_or_else(|| ground.topology.places(ground.base), |align| said(ground, align));
+    let end = grains.into_iter().find_map(|g| g.previous(free.end).filter(|&end| end > start));
+    Ok(start..end.unwrap_or(free.end))
+}
+
+/// The first hole that holds `size` bytes from a grain on, or the largest from grain to grain.
+fn hole(table: &Table, grain: Grain, size: Option<u64>) -> Option<Range<u64>> {
+    let holes = table.free().into_iter().filter_map(|free| {
+        let start = grain.next(free.start.checked_add(table.lead)?)?;
+        let end = match size {
+            Some(size) => start.checked_add(size).filter(|&end| end <= free.end)?,
+            None => grain.previous(free.end)?,
+        };
+        (start < end).then_some(start..end)
+    });
+    match size {
+        Some(_) => holes.min_by_key(|r| r.start),
+        None => holes.reduce(|best, r| if r.end - r.start > best.end - best.start { r } else { best }),
+    }
+}
+
+/// The new length of `entry`.
+pub(super) fn resize(table: &Table, ground: &Ground<'_>, entry: &Entry, request: &Request, rules: Rules) -> Result<u64, Refusal> {
+    request.check(table.sector)?;
+    let _ = rules;
+    if let Some(size) = request.size {
+        return Ok(size);
+    }
+    let next = table.entries.iter().map(|e| e.start).chain(table.taken.iter().map(|r| r.start));
+    let end = next.filter(|&s| s >= entry.end()).min().unwrap_or(table.usable.end).min(table.usable.end);
+    let grains = request.align.map_or_else(|| ground.topology.places(ground.base), |align| said(ground, align));
+    // Growing never shrinks: where even the grain leaves less than there is, nothing changes.
+    let best = grains.into_iter().find_map(|g| g.previous(end).filter(|&e| e > entry.end()));
+    Ok(best.unwrap_or(entry.end()) - entry.start)
+}
+
+fn no_room(table: &Table, request: &Request) -> Refusal {
+    let wanted = request.size.map_or_else(|| "a partition".to_string(), |size| format!("{size} bytes"));
+    let aligned = request.align.map_or_else(String::new, |align| format!(" on {align}"));
+    Refusal::new(format!("no room for {wanted}{aligned}"), free_ranges(table))
+}
+
+/// What is free, in words: the largest few.
+fn free_ranges(table: &Table) -> String {
+    let mut free = table.free();
+    free.sort_by_key(|r| std::cmp::Reverse(r.end - r.start));
+    let ranges: Vec<String> = free.iter().take(3).map(|r| format!("{} bytes at {}", r.end - r.start, at(r.start, table.sector))).collect();
+    if ranges.is_empty() { "nothing is free".into() } else { format!("free: {}", ranges.join(", ")) }
+}
