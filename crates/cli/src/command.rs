@@ -6,4 +6,5 @@ pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod info;
 pub(crate) mod man;
+pub(crate) mod part;
 pub(crate) mod show;

@@ -8,6 +8,7 @@ mod page;
 mod report;
 mod survey;
 mod target;
+mod writing;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Check(args) => command::check::run(&args),
         Command::Info(args) => command::info::run(&args),
         Command::Show(args) => command::show::run(&args),
+        Command::Part(args) => command::part::run(&args),
         Command::Explain(args) => command::explain::run(&args),
         Command::Demo(args) => command::demo::run(&args),
         Command::Man { dir } => command::man::run(&dir),

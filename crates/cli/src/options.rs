@@ -8,6 +8,8 @@ use trueline_geom::finding::Severity;
 use trueline_geom::profile;
 use trueline_geom::topology::{Fact, Grain, Source, Trust, Why};
 
+pub(crate) mod part;
+
 /// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it costs where it is not.
 #[derive(Parser)]
 #[command(name = "trueline", version, about, max_term_width = 100, after_help = EXAMPLES)]
@@ -50,6 +52,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  trueline show disk.img\n  trueline show --picture /dev/sda\n  trueline show --svg stack.svg ada1.img,ada2.img"
     )]
     Show(Show),
+    /// Show and edit partition tables, on the grain
+    #[command(after_help = part::EXAMPLES)]
+    Part(part::Part),
     /// Explain a finding's rule, or list all rules
     #[command(after_help = "Examples:\n  trueline explain\n  trueline explain TL0001")]
     Explain(Explain),

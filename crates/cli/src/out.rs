@@ -21,6 +21,7 @@ pub(crate) mod canvas;
 pub(crate) mod columns;
 pub(crate) mod escape;
 pub(crate) mod group;
+pub(crate) mod hexdump;
 pub(crate) mod html;
 pub(crate) mod inset;
 pub(crate) mod json;

@@ -14,7 +14,7 @@ use trueline_geom::route::Route;
 use trueline_geom::store::{Sparse, Store};
 use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_host::device::Device;
-use trueline_host::file::{self, Opened};
+use trueline_host::file::{self, Access, Opened};
 
 /// Memory, and zeroes, as disks of the size that follows.
 const MEMORY: &str = "md:";
@@ -61,6 +61,16 @@ impl Said {
 
 /// Opens and tastes a target; gives the provider named after `#` as well.
 pub(crate) fn open(target: &str, said: &Said) -> Result<(Graph, Option<String>), String> {
+    open_for(target, said, Access::Read)
+}
+
+/// The files and devices of a target that are opened, as they were typed.
+pub(crate) fn paths(target: &str) -> Vec<&Path> {
+    split(target).0.into_iter().filter(|disk| !is_made_up(disk)).map(Path::new).collect()
+}
+
+/// As [`open`], to look or to write.
+pub(crate) fn open_for(target: &str, said: &Said, access: Access) -> Result<(Graph, Option<String>), String> {
     let (disks, provider) = split(target);
     if disks.contains(&"") {
         return Err(format!("open '{target}': the name of a disk is missing: write DISK[,DISK...][#PROVIDER]"));
@@ -68,7 +78,8 @@ pub(crate) fn open(target: &str, said: &Said) -> Result<(Graph, Option<String>),
     if let Some(twice) = disks.iter().enumerate().find_map(|(i, disk)| (disks[..i].contains(disk) && !is_made_up(disk)).then_some(disk)) {
         return Err(format!("open {}: {twice} is named twice", disks.join(",")));
     }
-    let opened: Vec<Disk> = disks.iter().zip(names(&disks)).map(|(disk, name)| open_disk(disk, name, said)).collect::<Result<_, _>>()?;
+    let opened: Vec<Disk> =
+        disks.iter().zip(names(&disks)).map(|(disk, name)| open_disk(disk, name, said, access)).collect::<Result<_, _>>()?;
     Ok((Graph::taste(opened, Limits::default()), provider))
 }
 
@@ -129,7 +140,7 @@ pub(crate) fn taste_stores(stores: Vec<(String, Box<dyn Store>)>, said: &Said) -
     Graph::taste(disks.collect(), Limits::default())
 }
 
-fn open_disk(disk: &str, name: String, said: &Said) -> Result<Disk, String> {
+fn open_disk(disk: &str, name: String, said: &Said, access: Access) -> Result<Disk, String> {
     if let Some(length) = size_after(disk, ZERO)? {
         let topology = topology(512, length, said);
         let bytes = Bytes::Geom(Arc::new(Zero { length }));
@@ -142,7 +153,7 @@ fn open_disk(disk: &str, name: String, said: &Said) -> Result<Disk, String> {
     if far && !Path::new(disk).exists() {
         return Err(format!("open {disk}: this version reads image files and block devices, {MEMORY}SIZE and {ZERO}SIZE"));
     }
-    let opened = file::open(Path::new(disk)).map_err(|e| e.to_string())?;
+    let opened = file::open_for(Path::new(disk), access).map_err(|e| e.to_string())?;
     if !opened.block {
         return Ok(image(name, Box::new(opened.store), said));
     }

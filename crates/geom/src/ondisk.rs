@@ -27,6 +27,15 @@ impl Guid {
     pub fn is_nil(&self) -> bool {
         self.0 == [0; 16]
     }
+
+    /// A random one (RFC 9562, version 4) of 16 random bytes.
+    pub fn random(bytes: [u8; 16]) -> Guid {
+        let mut guid = Guid(bytes);
+        // The version and the variant, in storage order: byte 7 holds the high half of the third field.
+        guid.0[7] = guid.0[7] & 0x0f | 0x40;
+        guid.0[8] = guid.0[8] & 0x3f | 0x80;
+        guid
+    }
 }
 
 impl std::str::FromStr for Guid {

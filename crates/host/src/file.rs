@@ -1,13 +1,18 @@
-//! One image file or block device, opened for reading.
+//! One image file or block device, opened for reading or for writing.
 //!
 //! # Limits
-//! Opened read-only, never exclusively, and never written: not even its access time where that can be helped. Directories,
-//! pipes, sockets and character devices are refused before they are opened: opening some of them does something.
+//! For reading: read-only, never exclusively, and not even its access time changes where that can be helped. For writing:
+//! exclusively, so that nobody who has it mounted, in a set, as a loop device or in a virtual machine is written under.
+//! Directories, pipes, sockets and character devices are refused before they are opened: opening some of them does something.
+//!
+//! # Sources
+//! open(2) (`O_EXCL` on a block device), fcntl(2) (QEMU locks the images it uses), flock(2) (udev waits for it).
 
+use crate::busy;
 use crate::device::Device;
 use crate::error::Error;
 use crate::sysfs;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatxFlags};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat, StatxFlags};
 use rustix::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -48,12 +53,32 @@ pub struct Medium {
     length: u64,
 }
 
-/// Opens an image file or a block device.
+/// How [`open_for`] opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// To look.
+    Read,
+    /// To write, if nobody else uses it.
+    Write,
+    /// To write whoever uses it: the user has said so.
+    WriteInUse,
+}
+
+/// Opens an image file or a block device for reading.
 pub fn open(path: &Path) -> Result<Opened, Error> {
+    open_for(path, Access::Read)
+}
+
+/// Opens an image file or a block device.
+pub fn open_for(path: &Path, access: Access) -> Result<Opened, Error> {
     let failed = |e: io::Errno| Error::os("open", path, e);
     let before = rustix::fs::stat(path).map_err(failed)?;
     let block = is_block(&before, path)?;
-    let fd = read_only(path).map_err(failed)?;
+    let fd = match access {
+        Access::Read => read_only(path).map_err(failed)?,
+        Access::Write => exclusive(path, block)?,
+        Access::WriteInUse => writable(path, OFlags::empty()).map_err(failed)?,
+    };
     let stat = rustix::fs::fstat(&fd).map_err(failed)?;
     if (stat.st_dev, stat.st_ino) != (before.st_dev, before.st_ino) {
         return Err(Error::not("open", &path.display().to_string(), "it was replaced at that moment", "try again"));
@@ -99,6 +124,38 @@ fn read_only(path: &Path) -> io::Result<OwnedFd> {
     }
 }
 
+fn writable(path: &Path, more: OFlags) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY | more;
+    io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
+}
+
+/// For writing, and nobody else has it.
+fn exclusive(path: &Path, block: bool) -> Result<OwnedFd, Error> {
+    let used = |by: String| Error::not("write", &path.display().to_string(), by, "release it first, or say --allow-busy");
+    if block {
+        // The kernel refuses while it, a partition of it, or what stands on it is mounted or held.
+        let fd = writable(path, OFlags::EXCL).map_err(|e| match e {
+            io::Errno::BUSY => used(match busy::users(path).as_slice() {
+                [] => "it is in use".into(),
+                users => users.join(", "),
+            }),
+            e => Error::os("write", path, e),
+        })?;
+        // udev looks at a device when its writer closes it, and keeps off while this is held; it may hold it now, for a moment.
+        let _ = rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
+        return Ok(fd);
+    }
+    if let Some(device) = busy::loop_of(path) {
+        return Err(used(format!("{device} shows it as a device")));
+    }
+    let fd = writable(path, OFlags::empty()).map_err(|e| Error::os("write", path, e))?;
+    match rustix::fs::fcntl_lock(&fd, FlockOperation::NonBlockingLockExclusive) {
+        Err(io::Errno::AGAIN | io::Errno::ACCESS) => Err(used("another program has locked it, a virtual machine perhaps".into())),
+        // Some file systems have no locks.
+        _ => Ok(fd),
+    }
+}
+
 fn alignment(fd: &OwnedFd, stat: &Stat) -> Io {
     let block = u64::try_from(stat.st_blksize).unwrap_or_default();
     let dio = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
@@ -127,5 +184,27 @@ impl Store for Medium {
             }
         }
         Ok(())
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        let end = u64::try_from(bytes.len()).ok().and_then(|length| offset.checked_add(length));
+        if end.is_none_or(|end| end > self.length) {
+            return Err(Errno::Range);
+        }
+        let (mut rest, mut at) = (bytes, offset);
+        while !rest.is_empty() {
+            match io::retry_on_intr(|| io::pwrite(&self.fd, rest, at)) {
+                Ok(0) | Err(io::Errno::NOSPC | io::Errno::DQUOT) => return Err(Errno::NoSpace),
+                Ok(count) => (rest, at) = (&rest[count..], at + count as u64),
+                Err(io::Errno::BADF | io::Errno::PERM | io::Errno::ROFS) => return Err(Errno::ReadOnly),
+                Err(io::Errno::NODEV | io::Errno::NXIO) => return Err(Errno::NoDevice),
+                Err(_) => return Err(Errno::Io),
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        io::retry_on_intr(|| rustix::fs::fdatasync(&self.fd)).map_err(|_| Errno::Io)
     }
 }

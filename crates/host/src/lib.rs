@@ -1,15 +1,18 @@
-//! Files, block devices, and what the host says of them. All I/O of the program is here; nothing here writes.
+//! Files, block devices, and what the host says of them. All I/O of the program is here.
 //!
 //! [`sysfs::host`] lists this host's block devices, [`lsblk::parse`] another host's from what its `lsblk` printed, and
-//! [`nvme::parse`] what `nvme id-ns` printed. [`file::open`] opens one image or device as a store.
+//! [`nvme::parse`] what `nvme id-ns` printed. [`file::open`] opens one image or device as a store, [`file::open_for`] also for writing.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+pub mod busy;
 pub mod device;
 pub mod error;
 pub mod file;
+pub mod kernel;
 pub mod lsblk;
 pub mod nvme;
+pub mod random;
 pub mod sysfs;
 pub mod udev;
 

@@ -1,0 +1,223 @@
+//! The verbs that change a table.
+
+use super::{Seat, refuse};
+use crate::Failure;
+use crate::options::part::{Add, Common, Create, Delete, Destroy, Length, Mark, Modify, Recover, Resize};
+use crate::out::{escape, size};
+use crate::writing::WriteOptions;
+use std::io::Write;
+use std::process::ExitCode;
+use trueline_geom::ondisk::Guid;
+use trueline_geom::scheme::{self, Attribute, Geometry, Id, New, SCHEMES, Scheme};
+use trueline_geom::slices::{Kind, place};
+use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
+use trueline_host::random;
+
+/// What an edit did, in a line.
+type Said = String;
+
+/// One edit of the table on `target`: read, change, render, write.
+fn edit(
+    (attempt, target): (&str, &str),
+    common: &Common,
+    options: &WriteOptions,
+    change: impl FnOnce(&Seat, &'static dyn Scheme, &mut Table) -> Result<Said, Refusal>,
+) -> Result<ExitCode, Failure> {
+    let seat = Seat::open(target, common, options.access())?;
+    let (scheme, before) = seat.edited(attempt)?;
+    let mut after = before.clone();
+    let said = change(&seat, scheme, &mut after).map_err(|r| refuse(attempt, target, &r))?;
+    seat.write(scheme, scheme.render(&before, &after), Some(&after), options)?;
+    say(options, &said)
+}
+
+/// What was done; nothing where it was only shown.
+fn say(options: &WriteOptions, said: &str) -> Result<ExitCode, Failure> {
+    if !options.dry_run {
+        writeln!(anstream::stdout().lock(), "{}", escape::plain(said))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
+    let attempt = format!("make a {} table on", escape::plain(&args.scheme));
+    let scheme = scheme::named(&args.scheme).ok_or_else(|| {
+        let names: Vec<String> = SCHEMES.iter().map(|s| s.name().to_lowercase()).collect();
+        format!("{attempt} {}: no such scheme: use {}", args.target, names.join(", "))
+    })?;
+    let seat = Seat::open(&args.target, &args.common, args.write.access())?;
+    let refused = |found: String, advice: &str| refuse(&attempt, &args.target, &Refusal::new(found, advice));
+    // An extended partition is an empty chain until it has one; that is no table to lose.
+    match seat.table().filter(|(_, t)| t.lead == 0 || !t.entries.is_empty()) {
+        Some((there, table)) => {
+            let found = format!("there is a {} with {} partitions", there.name(), table.entries.len());
+            return Err(refused(found, "destroy it first: part destroy"));
+        }
+        None => {
+            if let Some(holds) = seat.holds().filter(|_| !args.overwrite) {
+                return Err(refused(holds, "say --overwrite to lose it"));
+            }
+        }
+    }
+    let new = New {
+        entries: args.entries,
+        id: args.id.as_deref().map(id).transpose().map_err(|r| refuse(&attempt, &args.target, &r))?,
+        random: random::bytes().map_err(|e| e.to_string())?,
+        dialect: args.dialect.map(Into::into),
+        geometry: args.geometry.as_deref().map(geometry).transpose().map_err(|r| refuse(&attempt, &args.target, &r))?,
+        rules: args.common.rules(),
+        usable: None,
+    };
+    let table = scheme.create(&seat.graph.probe(seat.id), &seat.ground(), &new).map_err(|r| refuse(&attempt, &args.target, &r))?;
+    let said = format!("{} created", seat.name);
+    let patches = scheme.render(&table, &table);
+    seat.write(scheme, patches, Some(&table), &args.write)?;
+    say(&args.write, &said)
+}
+
+/// An identity as its scheme writes it.
+fn id(text: &str) -> Result<Id, Refusal> {
+    let hex = text.strip_prefix("0x").unwrap_or(text);
+    let number = || u64::from_str_radix(hex, 16).ok();
+    match hex.len() {
+        36 => text.parse().ok().map(Id::Guid),
+        8 => u32::from_str_radix(hex, 16).ok().map(Id::Signature),
+        16 => number().map(|n| Id::Duid(n.to_be_bytes())),
+        _ => None,
+    }
+    .ok_or_else(|| Refusal::new(format!("'{text}' is no identity"), "write a GUID, eight hex digits (MBR) or sixteen (OpenBSD)"))
+}
+
+fn geometry(text: &str) -> Result<Geometry, Refusal> {
+    let numbers = text.split_once(',').and_then(|(s, h)| Some((s.parse().ok()?, h.parse().ok()?)));
+    let good = numbers.filter(|&(sectors, heads): &(u32, u32)| (1..=255).contains(&sectors) && (1..=255).contains(&heads));
+    let (sectors, heads) = good.ok_or_else(|| Refusal::new(format!("geometry '{text}'"), "write sectors and heads, 1 to 255: 63,16"))?;
+    Ok(Geometry { sectors, heads })
+}
+
+pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
+    let attempt = "destroy the table on";
+    let seat = Seat::open(&args.target, &args.common, args.write.access())?;
+    let (scheme, table) = seat.edited(attempt)?;
+    if !table.entries.is_empty() && !args.force {
+        let found = format!("the {} has {} partitions", scheme.name(), table.entries.len());
+        return Err(refuse(attempt, &args.target, &Refusal::new(found, "delete them first, or say -F")));
+    }
+    let said = format!("{} destroyed", seat.name);
+    seat.write(scheme, scheme.erase(&table), None, &args.write)?;
+    say(&args.write, &said)
+}
+
+/// What a partition is called: `ada1s1`.
+fn called(seat: &Seat, scheme: &dyn Scheme, entry: &Entry) -> String {
+    match scheme.name() {
+        // A logical partition is the disk's, not the extended one's.
+        "EBR" => seat.name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('s').to_string() + &scheme.suffix(entry),
+        _ => seat.name.clone() + &scheme.suffix(entry),
+    }
+}
+
+/// A partition that was added or resized, and where it is.
+fn placed(seat: &Seat, scheme: &dyn Scheme, table: &Table, index: u32, done: &str, rules: Rules) -> Said {
+    let Some(entry) = table.entry(index) else { return String::new() };
+    let name = called(seat, scheme, entry);
+    match rules {
+        Rules::Aligned => format!("{name} {done}: {} at {}", size::human(entry.length), place(entry.start, table.sector)),
+        Rules::Gpart | Rules::Gpart9 => format!("{name} {done}"),
+    }
+}
+
+/// Lengths as typed, in bytes.
+fn request(table: &Table, start: Option<Length>, size: Option<Length>, align: Option<Length>) -> Result<Request, Refusal> {
+    let bytes = |length: Option<Length>| {
+        let past = || Refusal::new("a number that ends past 2^64 bytes", "use a smaller one");
+        length.map(|l| l.bytes(table.sector).ok_or_else(past)).transpose()
+    };
+    Ok(Request { start: bytes(start)?, size: bytes(size)?, align: bytes(align)? })
+}
+
+fn kind(scheme: &dyn Scheme, name: &str) -> Result<Kind, Refusal> {
+    let unknown =
+        || Refusal::new(format!("type '{name}' is unknown to {}", scheme.name()), "trueline part types lists them; a raw one is !N");
+    scheme.kind(name).ok_or_else(unknown)
+}
+
+pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
+    let random = random::bytes().map_err(|e| e.to_string())?;
+    let attempt = ("add a partition to", args.target.as_str());
+    edit(attempt, &args.common, &args.write, |seat, scheme, table| {
+        let uuid = match args.uuid.as_deref().map(str::parse::<Guid>) {
+            None => Guid::random(random),
+            Some(Ok(uuid)) => uuid,
+            Some(Err(())) => return Err(Refusal::new("--uuid is no UUID", "write it as uuidgen does")),
+        };
+        let wanted = Wanted {
+            kind: kind(scheme, &args.kind)?,
+            place: request(table, args.start, args.size, args.align)?,
+            index: args.index,
+            label: args.label.clone(),
+            uuid: Some(uuid),
+            attributes: 0,
+        };
+        let rules = args.common.rules();
+        let index = table.add(scheme, &seat.ground(), wanted, rules)?;
+        Ok(placed(seat, scheme, table, index, "added", rules))
+    })
+}
+
+pub(super) fn delete(args: &Delete) -> Result<ExitCode, Failure> {
+    edit(("delete a partition of", &args.target), &args.common, &args.write, |seat, scheme, table| {
+        let entry = table.delete(args.index)?;
+        Ok(format!("{} deleted", called(seat, scheme, &entry)))
+    })
+}
+
+pub(super) fn modify(args: &Modify) -> Result<ExitCode, Failure> {
+    edit(("modify a partition of", &args.target), &args.common, &args.write, |seat, scheme, table| {
+        if args.kind.is_none() && args.label.is_none() {
+            return Err(Refusal::new("nothing to change", "say a type with -t or a label with -l"));
+        }
+        let kind = args.kind.as_deref().map(|name| kind(scheme, name)).transpose()?;
+        table.modify(scheme, args.index, kind, args.label.clone())?;
+        Ok(table.entry(args.index).map_or_else(String::new, |e| format!("{} modified", called(seat, scheme, e))))
+    })
+}
+
+pub(super) fn resize(args: &Resize) -> Result<ExitCode, Failure> {
+    edit(("resize a partition of", &args.target), &args.common, &args.write, |seat, scheme, table| {
+        let place = request(table, None, args.size, args.align)?;
+        let rules = args.common.rules();
+        table.resize(scheme, &seat.ground(), args.index, &place, rules)?;
+        Ok(placed(seat, scheme, table, args.index, "resized", rules))
+    })
+}
+
+pub(super) fn mark(args: &Mark, on: bool) -> Result<ExitCode, Failure> {
+    edit(("mark", &args.target), &args.common, &args.write, |seat, scheme, table| {
+        let attribute = attribute(scheme, &args.attribute)?;
+        table.mark(scheme, args.index, attribute, on)?;
+        let on_what = args.index.and_then(|i| table.entry(i)).map_or_else(|| seat.name.clone(), |e| called(seat, scheme, e));
+        Ok(format!("{} {} on {on_what}", attribute.name, if on { "set" } else { "unset" }))
+    })
+}
+
+fn attribute(scheme: &dyn Scheme, name: &str) -> Result<&'static Attribute, Refusal> {
+    scheme.attributes().iter().find(|a| a.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
+        let names: Vec<&str> = scheme.attributes().iter().map(|a| a.name).collect();
+        let there = if names.is_empty() { "it has none".into() } else { format!("there are {}", names.join(", ")) };
+        Refusal::new(format!("{} has no attribute '{name}'", scheme.name()), there)
+    })
+}
+
+pub(super) fn recover(args: &Recover) -> Result<ExitCode, Failure> {
+    let attempt = "recover the table on";
+    let seat = Seat::open(&args.target, &args.common, args.write.access())?;
+    let (scheme, before) = seat.edited(attempt)?;
+    if before.damage.is_empty() {
+        return say(&args.write, &format!("{} recovering is not needed", seat.name));
+    }
+    let after = scheme.recover(&before, &seat.ground()).map_err(|r| refuse(attempt, &args.target, &r))?;
+    let said = format!("{} recovered", seat.name);
+    seat.write(scheme, scheme.render(&before, &after), Some(&after), &args.write)?;
+    say(&args.write, &said)
+}

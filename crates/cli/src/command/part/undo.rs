@@ -1,0 +1,86 @@
+//! `part undo`: puts back the bytes that `--save` kept.
+
+use super::{Seat, tell_kernel};
+use crate::Failure;
+use crate::options::part::Undo;
+use crate::writing::{Job, carry_out};
+use std::fs;
+use std::process::ExitCode;
+use trueline_geom::patch::Patch;
+use trueline_geom::store::{Sparse, Store};
+
+/// No saved file is larger: it holds tables.
+const MOST: u64 = 64 << 20;
+
+pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
+    let failed = |what: String| Failure::Message(format!("undo with {}: {what}", args.file.display()));
+    let length = fs::metadata(&args.file).map_err(|e| failed(e.to_string()))?.len();
+    if length > MOST {
+        return Err(failed(format!("{length} bytes cannot be saved writes")));
+    }
+    let text = fs::read_to_string(&args.file).map_err(|e| failed(e.to_string()))?;
+    let saved = parse(&text).map_err(failed)?;
+    let seat = Seat::open(&args.target, &args.common, args.write.access())?;
+    let mut jobs: Vec<Job> = Vec::new();
+    for (provider, patch) in saved {
+        let id = seat.graph.find(&provider).ok_or_else(|| failed(format!("{} has no provider '{provider}'", args.target)))?;
+        if patch.end() > seat.graph.providers[id].topology.length {
+            return Err(failed(format!("{} bytes at byte {} do not lie on {}", patch.bytes.len(), patch.offset, args.target)));
+        }
+        match jobs.last_mut().filter(|job| job.id == id) {
+            Some(job) => job.patches.push(patch),
+            None => jobs.push(Job { id, patches: vec![patch] }),
+        }
+    }
+    carry_out(&args.target, &seat.graph, jobs, &args.write)?;
+    drop(seat);
+    if !args.write.dry_run {
+        tell_kernel(&args.target);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The writes in a saved file, each with its provider. See `writing::list` for what it looks like.
+fn parse(text: &str) -> Result<Vec<(String, Patch)>, String> {
+    let (mut saved, mut flush): (Vec<(String, Patch)>, bool) = (Vec::new(), false);
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        if line == "# flush" {
+            flush = true;
+            continue;
+        }
+        let provider = line.strip_prefix("# ").and_then(|l| l.split_once(" bytes at ")).and_then(|(before, _)| before.rsplit_once('#'));
+        let provider = provider.and_then(|(_, p)| p.split_once(':')).map(|(p, _)| p.to_string());
+        let provider = provider.ok_or_else(|| format!("'{line}' is not how a saved write begins"))?;
+        let mut dump = String::new();
+        while let Some(line) = lines.next_if(|l| !l.starts_with('#')) {
+            dump.push_str(line);
+            dump.push('\n');
+        }
+        let first = dump.split_whitespace().next().and_then(|at| u64::from_str_radix(at, 16).ok());
+        let disk = Sparse::from_hexdump(&dump)?;
+        let offset = first.ok_or("a saved write without bytes")?;
+        let length = disk.length().checked_sub(offset).filter(|&n| n <= MOST).and_then(|n| usize::try_from(n).ok());
+        let mut bytes = vec![0; length.ok_or("a saved write of impossible length")?];
+        disk.read_at(&mut bytes, offset).map_err(|e| e.to_string())?;
+        saved.push((provider, Patch { offset, bytes, what: "saved bytes", after_flush: std::mem::take(&mut flush) }));
+    }
+    Ok(saved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saved_writes_are_read_and_nothing_else_is() {
+        let text = "# a to x.img#s1: 4 bytes at byte 16 (LBA 0)\n00000010  01 02 03 04\n00000014\n# flush\n\
+                    # b to x#y.img#: 2 bytes at byte 0 (LBA 0)\n00000000  05 06\n00000002\n";
+        let saved = parse(text).unwrap();
+        let want = |offset, bytes: &[u8], after_flush| Patch { offset, bytes: bytes.into(), what: "saved bytes", after_flush };
+        assert_eq!(saved, [("s1".into(), want(16, &[1, 2, 3, 4], false)), (String::new(), want(0, &[5, 6], true))]);
+        assert!(
+            ["no", "# a to x#: 1 bytes at byte 0\n", "# a to x#: 1 bytes at 0\nffffffffffff 01\n0\n"].iter().all(|t| parse(t).is_err())
+        );
+    }
+}

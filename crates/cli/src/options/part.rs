@@ -1,0 +1,334 @@
+//! `part`: the verbs and options of gpart(8).
+
+use super::DiskOptions;
+use crate::writing::WriteOptions;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use trueline_geom::slices::Dialect;
+use trueline_geom::table::Rules;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  trueline part create -s gpt disk.img
+  trueline part add -t efi -s 512m -l esp disk.img
+  trueline part add -t linux-data disk.img        the rest, on the grain
+  trueline part create -s bsd 'disk.img#s1'       a label inside a slice
+  trueline part show --picture disk.img
+  trueline part apply layout.toml disk.img        all of it at once
+
+Sizes: a plain number counts sectors, as in gpart(8); 512b, 4k, 90g and 1MiB are bytes.";
+
+#[derive(Args)]
+pub(crate) struct Part {
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Verb {
+    /// Make an empty table
+    Create(Create),
+    /// Remove a table
+    Destroy(Destroy),
+    /// Add a partition
+    Add(Add),
+    /// Delete a partition
+    Delete(Delete),
+    /// Change a partition's type or label
+    Modify(Modify),
+    /// Change a partition's size; what is in it is neither moved nor resized
+    Resize(Resize),
+    /// Set an attribute of a partition or of the table
+    Set(Mark),
+    /// Unset an attribute of a partition or of the table
+    Unset(Mark),
+    /// Make a damaged table whole, from its other copy if it has one
+    Recover(Recover),
+    /// Put back the bytes that --save kept
+    Undo(Undo),
+}
+
+/// What all verbs share.
+#[derive(Args, Clone)]
+pub(crate) struct Common {
+    #[command(flatten)]
+    pub disk: DiskOptions,
+    /// Choose places and speak as gpart(8) does
+    #[arg(long)]
+    pub gpart_rules: bool,
+    /// Rules and formats of an older system: 9 for FreeBSD 9
+    #[arg(long, value_name = "RELEASE", value_enum)]
+    pub compat: Option<Compat>,
+    /// One JSON document: the table as it is in the end
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A release whose ways differ.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Compat {
+    /// FreeBSD 9
+    #[value(name = "9")]
+    Nine,
+}
+
+impl Common {
+    /// By whose rules places are chosen.
+    pub(crate) fn rules(&self) -> Rules {
+        match (self.gpart_rules, self.compat) {
+            (false, _) => Rules::Aligned,
+            (true, None) => Rules::Gpart,
+            (true, Some(Compat::Nine)) => Rules::Gpart9,
+        }
+    }
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  trueline part show disk.img\n  trueline part show --picture 'disk.img#s1'")]
+pub(crate) struct Show {
+    /// DISK[,DISK...][#PROVIDER]
+    #[arg(required = true)]
+    pub targets: Vec<String>,
+    /// Labels instead of types
+    #[arg(short = 'l', conflicts_with = "raw")]
+    pub labels: bool,
+    /// Raw types instead of their names
+    #[arg(short = 'r')]
+    pub raw: bool,
+    /// Names of providers instead of indexes
+    #[arg(short = 'p')]
+    pub providers: bool,
+    /// Draw it to scale, with the grain as a ruler
+    #[arg(long, conflicts_with = "json")]
+    pub picture: bool,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  trueline part create -s gpt disk.img\n  trueline part create -s bsd --dialect openbsd 'disk.img#s4'")]
+pub(crate) struct Create {
+    /// gpt, mbr, ebr or bsd
+    #[arg(short = 's', value_name = "SCHEME")]
+    pub scheme: String,
+    /// Entries the table has room for
+    #[arg(short = 'n', value_name = "ENTRIES")]
+    pub entries: Option<u32>,
+    /// The flavour of a BSD label
+    #[arg(long, value_enum)]
+    pub dialect: Option<DialectName>,
+    /// Its identity: a GUID for GPT, eight hex digits for MBR, sixteen for OpenBSD's label
+    #[arg(long, value_name = "ID")]
+    pub id: Option<String>,
+    /// Sectors a track and heads, for MBR and BSD labels
+    #[arg(long, value_name = "SECTORS,HEADS")]
+    pub geometry: Option<String>,
+    /// Make it although there is data: what is there is lost
+    #[arg(long)]
+    pub overwrite: bool,
+    #[command(flatten)]
+    pub write: WriteOptions,
+    #[command(flatten)]
+    pub common: Common,
+    /// DISK[,DISK...][#PROVIDER]
+    pub target: String,
+}
+
+/// A flavour of BSD label.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum DialectName {
+    /// Offsets from the slice
+    Freebsd,
+    /// Offsets from the start of the disk, 48 bits
+    Openbsd,
+    /// Offsets from the start of the disk
+    Netbsd,
+}
+
+impl From<DialectName> for Dialect {
+    fn from(name: DialectName) -> Dialect {
+        match name {
+            DialectName::Freebsd => Dialect::FreeBsd,
+            DialectName::Openbsd => Dialect::OpenBsd,
+            DialectName::Netbsd => Dialect::NetBsd,
+        }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Destroy {
+    /// Even with partitions in it, or damaged
+    #[arg(short = 'F')]
+    pub force: bool,
+    #[command(flatten)]
+    pub write: WriteOptions,
+    #[command(flatten)]
+    pub common: Common,
+    /// DISK[,DISK...][#PROVIDER]
+    pub target: String,
+}
+
+/// A length as typed; how many bytes it is depends on the sector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Length {
+    Bytes(u64),
+    Sectors(u64),
+}
+
+impl Length {
+    /// gpart's way: a plain number counts sectors, one with a unit bytes.
+    pub(crate) fn parse(text: &str) -> Result<Length, String> {
+        let bad = || format!("'{text}' is not a size: 2048 (sectors), 512b, 4k, 1MiB, 90g");
+        let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |hex| (hex, 16));
+        let plain = digits.strip_suffix('s').unwrap_or(digits);
+        if !plain.is_empty() && plain.chars().all(|c| c.is_digit(radix)) {
+            return u64::from_str_radix(plain, radix).map(Length::Sectors).map_err(|_| bad());
+        }
+        let bytes = text.strip_suffix('b').filter(|t| t.chars().all(|c| c.is_ascii_digit())).unwrap_or(text);
+        trueline_geom::profile::bytes(bytes).map(Length::Bytes).ok_or_else(bad)
+    }
+
+    /// In bytes, on sectors of `sector` bytes; `None` past 2^64.
+    pub(crate) fn bytes(self, sector: u64) -> Option<u64> {
+        match self {
+            Length::Bytes(n) => Some(n),
+            Length::Sectors(n) => n.checked_mul(sector),
+        }
+    }
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  trueline part add -t freebsd-ufs -s 90g 'ada1.img#s1'\n  trueline part add -t linux-data -b 63 disk.img    obeyed, with a warning"
+)]
+pub(crate) struct Add {
+    /// Its type: an alias of gpart(8), a number or GUID after a !
+    #[arg(short = 't', value_name = "TYPE")]
+    pub kind: String,
+    /// What its start is a multiple of, on the medium; else 1 MiB and every grain below
+    #[arg(short = 'a', value_name = "ALIGN", value_parser = Length::parse)]
+    pub align: Option<Length>,
+    /// Where it begins
+    #[arg(short = 'b', value_name = "START", value_parser = Length::parse)]
+    pub start: Option<Length>,
+    /// Its size
+    #[arg(short = 's', value_name = "SIZE", value_parser = Length::parse)]
+    pub size: Option<Length>,
+    /// Its index
+    #[arg(short = 'i', value_name = "INDEX")]
+    pub index: Option<u32>,
+    /// Its label
+    #[arg(short = 'l', value_name = "LABEL")]
+    pub label: Option<String>,
+    /// Its UUID, in a GPT
+    #[arg(long, value_name = "UUID")]
+    pub uuid: Option<String>,
+    #[command(flatten)]
+    pub write: WriteOptions,
+    #[command(flatten)]
+    pub common: Common,
+    /// DISK[,DISK...][#PROVIDER]
+    pub target: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Delete {
+    /// Its index
+    #[arg(short = 'i', value_name = "INDEX")]
+    pub index: u32,
+    #[command(flatten)]
+    pub write: WriteOptions,
+    #[command(flatten)]
+    pub common: Common,
+    /// DISK[,DISK...][#PROVIDER]
+    pub target: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Modify {
+    /// Its index
+    #[arg(short = 'i', value_name = "INDEX")]
+    pub index: u32,
+    /// Its new type
+    #[arg(short = 't', value_name = "TYPE")]
+    pub kind: Option<String>,
+    /// Its new label
+    #[arg(short = 'l', value_name = "LABEL")]
+    pub label: Option<String>,
+    #[command(flatten)]
+    pub write: WriteOptions,
+    #[command(flatten)]
+    pub common: Common,
+    /// DISK[,DISK...][#PROVIDER]
+    pub target: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Resize {
+    /// Its index
+    #[arg(short = 'i', value_name = "INDEX")]
+    pub index: u32,
+    /// What its end is a multiple of, on the medium
+    #[arg(short = 'a', value_name = "ALIGN", value_parser = Length::parse)]
+    pub align: Option<Length>,
+    /// Its new size; else as much as is free behind it
+    #[arg(short = 's', value_name = "SIZE", value_parser = Length::parse)]
+    pub size: Option<Length>,
+    #[command(flatten)]
+    pub write: WriteOptions,
+    #[command(flatten)]
+    pub common: Common,
+    /// DISK[,DISK...][#PROVIDER]
+    pub target: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Mark {
+    /// The attribute
+    #[arg(short = 'a', value_name = "ATTRIBUTE")]
+    pub attribute: String,
+    /// The partition; none: the table
+    #[arg(short = 'i', value_name = "INDEX")]
+    pub index: Option<u32>,
+    #[command(flatten)]
+    pub write: WriteOptions,
+    #[command(flatten)]
+    pub common: Common,
+    /// DISK[,DISK...][#PROVIDER]
+    pub target: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Recover {
+    #[command(flatten)]
+    pub write: WriteOptions,
+    #[command(flatten)]
+    pub common: Common,
+    /// DISK[,DISK...][#PROVIDER]
+    pub target: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Undo {
+    #[command(flatten)]
+    pub write: WriteOptions,
+    #[command(flatten)]
+    pub common: Common,
+    /// What --save wrote
+    pub file: PathBuf,
+    /// DISK[,DISK...][#PROVIDER]
+    pub target: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_as_gpart_takes_them() {
+        let bytes = |text: &str, sector| Length::parse(text).unwrap().bytes(sector);
+        assert_eq!(["574", "0x10", "8s"].map(|t| bytes(t, 512)), [574 * 512, 16 * 512, 4096].map(Some));
+        assert_eq!(["512b", "4k", "1MiB", "90g"].map(|t| bytes(t, 4096)), [512, 4096, 1 << 20, 90 << 30].map(Some));
+        assert_eq!(bytes("18446744073709551615", 512), None);
+        assert!(["", "s", "-1", "1x", "99999999999999999999"].iter().all(|t| Length::parse(t).is_err()));
+    }
+}

@@ -1,0 +1,126 @@
+//! Carrying out what was decided: every command that changes a disk writes through here.
+
+use crate::Failure;
+use crate::out::{escape, hexdump};
+use clap::Args;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use trueline_geom::error::Errno;
+use trueline_geom::graph::{Graph, Id};
+use trueline_geom::patch::{self, Patch};
+use trueline_geom::slices::place;
+use trueline_host::file::Access;
+
+/// How to write; the same for every command that does.
+#[derive(Args, Clone, Default)]
+pub(crate) struct WriteOptions {
+    /// Print the exact writes; change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// First save the bytes that are overwritten, for `trueline part undo FILE TARGET`
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// Write even if it is mounted or in use: what uses it may then destroy data
+    #[arg(long)]
+    pub allow_busy: bool,
+}
+
+impl WriteOptions {
+    /// How the target has to be opened.
+    pub(crate) fn access(&self) -> Access {
+        match (self.dry_run, self.allow_busy) {
+            (true, _) => Access::Read,
+            (false, true) => Access::WriteInUse,
+            (false, false) => Access::Write,
+        }
+    }
+}
+
+/// What is to be written to one provider.
+pub(crate) struct Job {
+    /// Which.
+    pub id: Id,
+    /// In order.
+    pub patches: Vec<Patch>,
+}
+
+/// Writes the jobs in order, each after the one before is on the medium, as the user wants it: perhaps only shown, perhaps
+/// with the old bytes saved. Gives the number of writes that change anything.
+pub(crate) fn carry_out(target: &str, graph: &Graph, jobs: Vec<Job>, options: &WriteOptions) -> Result<usize, Failure> {
+    let mut needed = Vec::new();
+    for Job { id, patches } in jobs {
+        let patches = patch::changes(patches, &mut |at, out| graph.read_at(id, out, at)).map_err(|e| cannot(target, "read", e))?;
+        needed.push(Job { id, patches });
+    }
+    let count = needed.iter().map(|job| job.patches.len()).sum();
+    if options.dry_run {
+        let mut out = BufWriter::new(anstream::stdout().lock());
+        list(target, graph, &needed, &mut out)?;
+        out.flush()?;
+        return Ok(count);
+    }
+    if let Some(path) = options.save.as_deref().filter(|_| count > 0) {
+        save(path, target, graph, &needed)?;
+    }
+    for (nth, Job { id, patches }) in needed.iter().enumerate() {
+        for (first, patch) in std::iter::once(true).chain(std::iter::repeat(false)).zip(patches) {
+            if patch.after_flush || first && nth > 0 {
+                graph.flush().map_err(|e| cannot(target, "flush", e))?;
+            }
+            graph.write_at(*id, &patch.bytes, patch.offset).map_err(|e| {
+                let at = place(patch.offset, graph.providers[*id].topology.sector);
+                cannot(target, &format!("write the {} of {} at {at} to", patch.what, name(graph, *id)), e)
+            })?;
+        }
+    }
+    if count > 0 {
+        graph.flush().map_err(|e| cannot(target, "flush", e))?;
+    }
+    Ok(count)
+}
+
+fn cannot(target: &str, attempt: &str, errno: Errno) -> Failure {
+    let advice = match errno {
+        Errno::ReadOnly => ": it is read-only here",
+        Errno::NoSpace => ": the image's file system is full; what was there before is still found",
+        _ => "",
+    };
+    Failure::Message(format!("{attempt} {target}: {errno}{advice}"))
+}
+
+fn name(graph: &Graph, id: Id) -> String {
+    let name = &graph.providers[id].name;
+    if name.is_empty() { "the disk".into() } else { escape::plain(name) }
+}
+
+/// The writes as comments and hexdumps, each in the addresses of its provider: what `undo` reads.
+fn list(target: &str, graph: &Graph, jobs: &[Job], out: &mut dyn Write) -> io::Result<()> {
+    for (nth, Job { id, patches }) in jobs.iter().enumerate() {
+        for (i, patch) in patches.iter().enumerate() {
+            let p = &graph.providers[*id];
+            if patch.after_flush || i == 0 && nth > 0 {
+                writeln!(out, "# flush")?;
+            }
+            let at = place(patch.offset, p.topology.sector);
+            writeln!(out, "# {} to {}#{}: {} bytes at {at}", patch.what, escape::plain(target), p.name, patch.bytes.len())?;
+            hexdump::write(patch.offset, &patch.bytes, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes into a new file at `path` what undoes the jobs.
+fn save(path: &Path, target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Failure> {
+    let failed = |e: io::Error| Failure::Message(format!("save the old bytes in {}: {e}: nothing was written", path.display()));
+    let mut back = Vec::new();
+    for Job { id, patches } in jobs.iter().rev() {
+        let patches = patch::undo(patches, &mut |at, out| graph.read_at(*id, out, at)).map_err(|e| cannot(target, "read", e))?;
+        back.push(Job { id: *id, patches });
+    }
+    // Never over another file: it may be the only copy of older bytes.
+    let file = File::options().write(true).create_new(true).open(path).map_err(failed)?;
+    let mut out = BufWriter::new(file);
+    let written = list(target, graph, &back, &mut out).and_then(|()| out.flush());
+    written.and_then(|()| out.get_ref().sync_all()).map_err(failed)
+}

@@ -1,0 +1,38 @@
+//! Who uses a device or an image, in words for the one who wanted to write it.
+//!
+//! # Sources
+//! Linux `Documentation/ABI/testing/sysfs-block-loop` (`loop/backing_file`), `Documentation/ABI/stable/sysfs-block` (`holders`).
+
+use crate::device::{Device, Kind};
+use crate::sysfs;
+use std::fs;
+use std::path::Path;
+
+/// Who has the block device at `path`, one of its partitions, or what stands on them.
+pub fn users(path: &Path) -> Vec<String> {
+    let Some((devices, at)) = sysfs::named(path) else { return Vec::new() };
+    let own = &devices[at];
+    let part = |d: &&Device| matches!(&d.kind, Kind::Partition { parent, .. } if *parent == own.name);
+    std::iter::once(own).chain(devices.iter().filter(part)).flat_map(uses).collect()
+}
+
+fn uses(device: &Device) -> impl Iterator<Item = String> {
+    let mounted = device.mountpoints.iter().map(|point| match point.as_str() {
+        "[SWAP]" => format!("{} is swapped to", device.path),
+        point => format!("{} is mounted at {point}", device.path),
+    });
+    mounted.chain(device.holders.iter().map(|holder| format!("{} is held by {holder}", device.path)))
+}
+
+/// The loop device that shows the file at `path`, by its path.
+pub fn loop_of(path: &Path) -> Option<String> {
+    let own = rustix::fs::stat(path).ok()?;
+    let shown = |name: &str| {
+        let file = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).ok()?;
+        let there = rustix::fs::stat(file.strip_suffix('\n').unwrap_or(&file)).ok()?;
+        Some((there.st_dev, there.st_ino) == (own.st_dev, own.st_ino))
+    };
+    // Only the loops are looked at, not every device: this comes before each write of an image.
+    let names = fs::read_dir("/sys/block").ok()?.flatten().filter_map(|e| e.file_name().into_string().ok());
+    names.filter(|name| name.starts_with("loop")).find(|name| shown(name) == Some(true)).map(|name| format!("/dev/{name}"))
+}
