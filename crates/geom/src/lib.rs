@@ -15,6 +15,7 @@ pub mod finding;
 pub mod graph;
 pub mod kinds;
 pub mod limits;
+pub mod newfs;
 pub mod ondisk;
 pub mod patch;
 pub mod probe;

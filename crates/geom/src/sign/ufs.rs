@@ -11,46 +11,19 @@
 //! # Sources
 //! FreeBSD `sys/ufs/ffs/fs.h` (`struct fs`, `SBLOCKSEARCH`), `sys/ufs/ffs/ffs_subr.c` (`validate_sblock`).
 
+use self::fs::{BLOCK, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs, MAXFRAG, SBLOCK_UFS1, SBLOCK_UFS2};
 use super::{Format, Piece, Sign};
-use crate::layout;
 use crate::ondisk;
 use crate::probe::Probe;
-use zerocopy::{BE, ByteOrder, FromBytes, I64, Immutable, KnownLayout, LE, U32, Unaligned};
+use zerocopy::{BE, ByteOrder, LE, U32};
+
+pub(crate) mod fs;
 
 /// The recogniser.
 pub const FORMAT: Format = Format { name: "ufs", recognise };
 
-/// `struct fs`, as far as it is read.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Fs<O: ByteOrder> {
-    skip0: [u8; 36],
-    fs_old_size: U32<O>,
-    skip1: [u8; 8],
-    fs_bsize: U32<O>,
-    fs_fsize: U32<O>,
-    fs_frag: U32<O>,
-    skip2: [u8; 84],
-    fs_id: [U32<O>; 2],
-    skip3: [u8; 528],
-    fs_volname: [u8; 32],
-    skip4: [u8; 288],
-    fs_sblockloc: I64<O>,
-    skip5: [u8; 72],
-    fs_size: I64<O>,
-    skip6: [u8; 284],
-    fs_magic: U32<O>,
-}
-layout!(Fs<LE>, 1376, fs_old_size @ 36, fs_bsize @ 48, fs_id @ 144, fs_volname @ 680, fs_sblockloc @ 1000, fs_size @ 1080, fs_magic @ 1372);
-
-const SBLOCKSEARCH: [u64; 4] = [65536, 8192, 0, 262_144];
+const SBLOCKSEARCH: [u64; 4] = [SBLOCK_UFS2, SBLOCK_UFS1, 0, 262_144];
 const MAGIC_AT: u64 = 1372;
-const UFS1: u32 = 0x0001_1954;
-const UFS2: u32 = 0x1954_0119;
-/// `MINBSIZE` and `MAXBSIZE`.
-const BLOCK: std::ops::RangeInclusive<u64> = 4096..=65536;
-/// Fragments in a block at most.
-const MAXFRAG: u64 = 8;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     SBLOCKSEARCH.into_iter().find_map(|at| superblock::<LE>(probe, at).or_else(|| superblock::<BE>(probe, at)))
@@ -59,15 +32,15 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
 /// The superblock at `at`, if there is one in this byte order.
 fn superblock<O: ByteOrder>(probe: &Probe<'_>, at: u64) -> Option<Sign> {
     let magic = probe.read::<U32<O>>(at + MAGIC_AT)?.get();
-    if magic != UFS1 && magic != UFS2 {
+    if magic != FS_UFS1_MAGIC && magic != FS_UFS2_MAGIC {
         return None;
     }
     let fs: Fs<O> = probe.read(at)?;
     let (block, fragment) = (u64::from(fs.fs_bsize.get()), u64::from(fs.fs_fsize.get()));
-    let place = u64::try_from(fs.fs_sblockloc.get()).ok();
+    let place = fs.fs_sblockloc.get();
     // A copy in a cylinder group may stand where another file system would have its first: UFS1 with 64 KiB blocks has one
     // at 65536, and UFS2 says where its first one is (0 by writers that do not know the field).
-    let copy = if magic == UFS1 { at == SBLOCKSEARCH[0] } else { place != Some(at) && place != Some(0) };
+    let copy = if magic == FS_UFS1_MAGIC { at == SBLOCKSEARCH[0] } else { place != at && place != 0 };
     let valid = block.is_power_of_two()
         && BLOCK.contains(&block)
         && fragment.is_power_of_two()
@@ -77,13 +50,13 @@ fn superblock<O: ByteOrder>(probe: &Probe<'_>, at: u64) -> Option<Sign> {
     if copy || !valid {
         return None;
     }
-    let fragments = if magic == UFS1 { Some(u64::from(fs.fs_old_size.get())) } else { u64::try_from(fs.fs_size.get()).ok() };
+    let fragments = if magic == FS_UFS1_MAGIC { u64::from(fs.fs_old_size.get()) } else { fs.fs_size.get() };
     let [time, random] = [fs.fs_id[0].get(), fs.fs_id[1].get()];
     let mut sign = Sign::new("ufs", at + MAGIC_AT);
-    sign.version = Some(if magic == UFS1 { "1" } else { "2" }.into());
-    sign.label = if magic == UFS2 { ondisk::text(&fs.fs_volname) } else { None };
+    sign.version = Some(if magic == FS_UFS1_MAGIC { "1" } else { "2" }.into());
+    sign.label = if magic == FS_UFS2_MAGIC { ondisk::text(&fs.fs_volname) } else { None };
     sign.uuid = (time != 0 || random != 0).then(|| format!("{time:08x}{random:08x}"));
-    sign.size = fragments.and_then(|n| n.checked_mul(fragment));
+    sign.size = fragments.checked_mul(fragment);
     sign.block = Some(block);
     sign.piece = (fragment < block).then_some(Piece { size: fragment, name: "fragment" });
     Some(sign)
@@ -105,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_not_the_first() {
-        let (one, two) = (superblock(UFS1, 8192), superblock(UFS2, 65536));
+        let (one, two) = (superblock(FS_UFS1_MAGIC, 8192), superblock(FS_UFS2_MAGIC, 65536));
         let first = |disk: &[(u64, &[u8])]| everything(1 << 20, disk).first().map(|s| s.magic - MAGIC_AT);
         assert_eq!(first(&[(65536, &one), (8192, &one)]), Some(8192));
         assert_eq!(first(&[(65536, &one)]), None);
@@ -116,7 +89,7 @@ mod tests {
     #[test]
     fn a_superblock_whose_sizes_disagree_is_none() {
         let recognised = |at: usize, with: u32, place: u64| {
-            let mut fs = superblock(UFS2, place);
+            let mut fs = superblock(FS_UFS2_MAGIC, place);
             fs[at..at + 4].copy_from_slice(&with.to_le_bytes());
             everything(1 << 20, &[(65536, &fs)]).len()
         };
@@ -124,7 +97,7 @@ mod tests {
         assert_eq!((recognised(56, 8, 65536), recognised(56, 8, 0)), (1, 1));
         assert_eq!((recognised(56, 4, 65536), recognised(48, 65535, 65536)), (0, 0));
         // 16 fragments in a block.
-        let mut fs = superblock(UFS2, 65536);
+        let mut fs = superblock(FS_UFS2_MAGIC, 65536);
         fs[52..60].copy_from_slice(&[0, 16, 0, 0, 16, 0, 0, 0]);
         assert_eq!(everything(1 << 20, &[(65536, &fs)]), []);
     }

@@ -1,0 +1,94 @@
+//! Making a UFS2 file system as FreeBSD's newfs(8) does, purely: the geometry is decided first, then every byte is handed to
+//! the caller, who writes it.
+//!
+//! # What is written
+//! A file system is a row of cylinder groups. Each begins with room for boot code (used in the first only) and holds a backup
+//! of the superblock, its own map of what is free (`struct cg`), inodes, and data. Only the first two blocks of a group's
+//! inodes are written, the kernel makes the others when it needs them; nothing else of a group is touched. The first group also
+//! holds the summaries of all groups, the root directory and `.snap`. The superblock is at byte 65536.
+//!
+//! [`Newfs::write`] writes it twice: first, with a magic that no reader takes, so that what was here before is no file system
+//! any more; and last of all. A caller who can flush does so after the first and before the last write, both at
+//! [`SUPERBLOCK`]. Memory is some blocks, whatever the size.
+//!
+//! The last 20 bytes before the superblock tell fsck_ffs(8) where the backups are. They share a sector with boot code, and a UFS1
+//! superblock may stand at byte 8192: so the first [`SUPERBLOCK`] bytes are asked for, and only whole sectors are written.
+//!
+//! # Limits
+//! UFS1 is not made, nor is a journal of soft updates (`-j`; `tunefs -j enable` makes one). Where newfs would make a file system
+//! that FreeBSD's `validate_sblock` refuses (more inodes than have numbers, a group without room for its own tables), there
+//! are fewer inodes, or an error. Backups of older file systems stay where the new one has free space, as with newfs.
+//! `struct cg` is counted with the 176 bytes before its maps that newfs counted before FreeBSD 14: since then 168, with 8 bytes
+//! less to fill, which gives the same groups.
+//!
+//! # Sources
+//! FreeBSD `sbin/newfs/{newfs,mkfs}.c`, `sys/ufs/ffs/{fs.h,ffs_subr.c}`, `sys/ufs/ufs/{dinode,dir}.h`, newfs(8).
+
+mod directory;
+mod geometry;
+mod group;
+mod lines;
+mod options;
+mod superblock;
+mod write;
+
+pub use geometry::{Error, Geometry};
+pub use lines::Lines;
+pub use options::{Flavour, Optimization, Options};
+
+use crate::sign::ufs::fs::SBLOCK_UFS2;
+use std::ops::Range;
+
+/// Where the superblock is, in bytes; what lies before it is for boot code.
+pub const SUPERBLOCK: u64 = SBLOCK_UFS2;
+
+/// A file system decided upon, not yet written.
+#[derive(Clone, Debug)]
+pub struct Newfs {
+    options: Options,
+    geometry: Geometry,
+    /// What newfs prints before its summary.
+    said: Vec<String>,
+    /// What newfs prints to standard error, and what it would not notice.
+    warnings: Vec<String>,
+}
+
+impl Newfs {
+    /// Decides upon a file system for a provider of `length` bytes in sectors of `sector` bytes, whose read-modify-write unit
+    /// is `unit`. Where the options leave it open, no fragment is below that unit.
+    pub fn new(length: u64, sector: u64, unit: Option<u64>, options: &Options) -> Result<Newfs, Error> {
+        let (mut said, mut warnings) = (Vec::new(), Vec::new());
+        let mut options = options.clone();
+        options.settle(&mut warnings);
+        let geometry = geometry::decide(length, sector, unit, &options, &mut said, &mut warnings)?;
+        Ok(Newfs { options, geometry, said, warnings })
+    }
+
+    /// Where everything is.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// What was asked for, as far as it is not geometry.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// What the user should know; for standard error.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// What newfs prints for the device `name` on a terminal of `columns` columns (80 where there is none).
+    pub fn lines<'a>(&'a self, name: &'a str, columns: usize) -> Lines<'a> {
+        Lines { newfs: self, name, columns }
+    }
+
+    /// The bytes to discard before anything is written, if that was asked for (`-E`).
+    pub fn erase(&self) -> Option<Range<u64>> {
+        self.options.erase.then(|| SUPERBLOCK..self.geometry.bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests;

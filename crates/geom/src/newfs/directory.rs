@@ -1,0 +1,117 @@
+//! The two directories that a file system is made with, and their inodes.
+
+use super::geometry::up;
+use super::geometry::{DEV_BSIZE, Geometry};
+use super::options::{Flavour, Options};
+use super::superblock::{CK_INODE, check_hash, hashes, word};
+use crate::layout;
+use zerocopy::{FromZeros, I64, Immutable, IntoBytes, LE, U16, U32, U64, Unaligned};
+
+/// The root directory's inode; 0 is none, 1 once held bad blocks.
+pub(super) const ROOTINO: u64 = 2;
+/// Bytes of a directory block.
+const DIRBLKSIZ: u16 = 512;
+/// A file's kind in its mode, and in a directory.
+const IFDIR: u16 = 0o040_000;
+const DT_DIR: u8 = 4;
+
+/// `struct ufs2_dinode`.
+#[derive(FromZeros, IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct Dinode {
+    di_mode: U16<LE>,
+    di_nlink: U16<LE>,
+    di_uid: U32<LE>,
+    di_gid: U32<LE>,
+    di_blksize: U32<LE>,
+    di_size: U64<LE>,
+    di_blocks: U64<LE>,
+    di_atime: I64<LE>,
+    di_mtime: I64<LE>,
+    di_ctime: I64<LE>,
+    di_birthtime: I64<LE>,
+    di_nsec: [U32<LE>; 4],
+    pub(super) di_gen: U32<LE>,
+    di_kernflags: U32<LE>,
+    di_flags: U32<LE>,
+    di_extsize: U32<LE>,
+    di_extb: [U64<LE>; 2],
+    di_db: [U64<LE>; 12],
+    di_ib: [U64<LE>; 3],
+    di_modrev: U64<LE>,
+    di_dirdepth: U32<LE>,
+    di_ckhash: U32<LE>,
+    di_spare: [U32<LE>; 2],
+}
+layout!(
+    Dinode,
+    256,
+    di_nlink @ 2,
+    di_gid @ 8,
+    di_size @ 16,
+    di_blocks @ 24,
+    di_birthtime @ 56,
+    di_gen @ 80,
+    di_db @ 112,
+    di_modrev @ 232,
+    di_dirdepth @ 240,
+    di_ckhash @ 244,
+);
+
+/// Directory `n` of the file system: 0 is the root, 1 is `.snap`.
+pub(super) struct Directory<'a> {
+    pub(super) geometry: &'a Geometry,
+    pub(super) options: &'a Options,
+    pub(super) n: u64,
+}
+
+impl Directory<'_> {
+    /// The fragment it is in: the first of a block of its own.
+    pub(super) fn fragment(&self) -> u64 {
+        up(self.geometry.data(0), self.geometry.frag) + self.n * self.geometry.frag
+    }
+
+    pub(super) fn inode(&self, time: i64) -> Dinode {
+        let (root, snap) = (self.n == 0, self.options.snap);
+        let mut inode = Dinode::new_zeroed();
+        inode.di_mode = U16::new(IFDIR | if root { 0o755 } else { 0o775 });
+        inode.di_nlink = U16::new(if root && snap { 3 } else { 2 });
+        inode.di_gid = U32::new(if root { 0 } else { self.options.operator_gid });
+        inode.di_size = U64::new(u64::from(DIRBLKSIZ));
+        inode.di_blocks = U64::new(self.geometry.fsize / DEV_BSIZE);
+        for clock in [&mut inode.di_atime, &mut inode.di_mtime, &mut inode.di_ctime, &mut inode.di_birthtime] {
+            *clock = I64::new(time);
+        }
+        inode.di_db[0] = U64::new(self.fragment());
+        inode.di_dirdepth = U32::new(u32::from(!root && self.options.flavour == Flavour::FreeBsd14));
+        if hashes(self.options) & CK_INODE != 0 {
+            inode.di_ckhash = U32::new(check_hash(inode.as_bytes()));
+        }
+        inode
+    }
+
+    /// Its entries, in the first bytes of a fragment; the last one's room reaches to the end of the directory block.
+    pub(super) fn entries(&self, bytes: &mut [u8]) {
+        bytes.fill(0);
+        let root = [(ROOTINO, "."), (ROOTINO, ".."), (ROOTINO + 1, ".snap")];
+        let snap = [(ROOTINO + 1, "."), (ROOTINO, "..")];
+        let entries: &[(u64, &str)] = match (self.n, self.options.snap) {
+            (0, true) => &root,
+            (0, false) => &root[..2],
+            _ => &snap,
+        };
+        let mut at: u16 = 0;
+        for (i, (inode, name)) in entries.iter().enumerate() {
+            // Names are this short: the room of one is 12 or 16 bytes.
+            let (letters, long) = if name.len() < 4 { (4, 12) } else { (8, 16) };
+            let room = if i + 1 == entries.len() { DIRBLKSIZ - at } else { long };
+            let entry = &mut bytes[usize::from(at)..];
+            entry[..4].copy_from_slice(word(*inode).as_bytes());
+            entry[4..6].copy_from_slice(&room.to_le_bytes());
+            entry[6] = DT_DIR;
+            entry[7] = u8::try_from(name.len()).unwrap_or(letters);
+            entry[8..8 + name.len()].copy_from_slice(name.as_bytes());
+            at += room;
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Every byte of a file system, in an order that is safe to break off.
+
+use super::directory::{Dinode, Directory, ROOTINO};
+use super::geometry::Geometry;
+use super::superblock::{self, FS_BAD_MAGIC, hashes};
+use super::{Newfs, SUPERBLOCK, group};
+use crate::sign::ufs::fs::{FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs, SBLOCK_UFS1, SBLOCK_UFS2};
+use crate::topology::round_down;
+use std::mem::offset_of;
+use zerocopy::{FromZeros, IntoBytes, LE, U32};
+
+/// Bytes before the superblock.
+const BOOT: usize = 65536;
+const _: () = assert!(BOOT as u64 == SBLOCK_UFS2);
+/// `-R`: the time, and the first of the numbers.
+const REGRESSION_TIME: i64 = 1_000_000_000;
+
+impl Newfs {
+    /// Bytes that [`Newfs::write`] hands over, but for the sector of a UFS1 superblock.
+    pub fn bytes_to_write(&self) -> u64 {
+        let g = &self.geometry;
+        let group = g.sbsize + g.cgsize + g.initediblk() * 256;
+        g.ncg * group + 2 * g.sbsize + g.directories * g.fsize + g.cssize + g.sector
+    }
+
+    /// Hands over everything to be written, in whole sectors: byte offset, bytes. `boot` is what stands in the first
+    /// [`SUPERBLOCK`] bytes; `random` is asked for the generation of each inode.
+    ///
+    /// The first and the last piece go to [`SUPERBLOCK`]. The first makes what was there no file system, the last makes what
+    /// is there one: flush after the one and before the other. In between, offsets rise from group to group.
+    pub fn write<E>(
+        &self,
+        time: i64,
+        random: &mut dyn FnMut() -> u32,
+        boot: &[u8; BOOT],
+        put: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut count = 0_u32;
+        let mut counted = || {
+            count = count.wrapping_add(1);
+            count
+        };
+        let (time, random): (i64, &mut dyn FnMut() -> u32) =
+            if self.options.reproducible { (REGRESSION_TIME, &mut counted) } else { (time, random) };
+        let g = &self.geometry;
+        let mut fs = superblock::superblock(g, &self.options, time, random());
+        let mut sector = zeroed(g.sbsize);
+        fs.fs_magic = U32::new(FS_BAD_MAGIC);
+        superblock::put(&mut fs, SUPERBLOCK, &mut sector);
+        put(SUPERBLOCK, &sector)?;
+        old_superblock(g, boot, put)?;
+        fs.fs_magic = U32::new(FS_UFS2_MAGIC);
+        self.groups(&mut fs, time, random, put)?;
+        self.first_group(put)?;
+        recovery(g, boot, put)?;
+        superblock::with_directories(&mut fs, g);
+        superblock::put(&mut fs, SUPERBLOCK, &mut sector);
+        put(SUPERBLOCK, &sector)
+    }
+
+    /// In every group the backup, the maps, and the inodes.
+    fn groups<E>(
+        &self,
+        fs: &mut Fs<LE>,
+        time: i64,
+        random: &mut dyn FnMut() -> u32,
+        put: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let g = &self.geometry;
+        let (mut backup, mut map) = (zeroed(g.sbsize), zeroed(g.cgsize));
+        // Free inodes are empty but for their generation.
+        let mut inodes: Vec<Dinode> = (0..g.initediblk()).map(|_| Dinode::new_zeroed()).collect();
+        for cg in 0..g.ncg {
+            let at = |fragment| (g.base(cg) + fragment) * g.fsize;
+            superblock::put(fs, at(g.sblkno), &mut backup);
+            put(at(g.sblkno), &backup)?;
+            group::put(g, cg, time, hashes(&self.options), &mut map);
+            put(at(g.cblkno), &map)?;
+            inodes.iter_mut().for_each(|inode| inode.di_gen = U32::new(random()));
+            let directories = if cg == 0 { g.directories } else { 0 };
+            for (inode, n) in inodes.iter_mut().skip(usize::try_from(ROOTINO).unwrap_or(usize::MAX)).zip(0..directories) {
+                *inode = Directory { geometry: g, options: &self.options, n }.inode(time);
+            }
+            put(at(g.iblkno), inodes.as_bytes())?;
+            if cg == 0 {
+                inodes.iter_mut().for_each(|inode| *inode = Dinode::new_zeroed());
+            }
+        }
+        Ok(())
+    }
+
+    /// What only the first group has: the summaries, a block of them at a time, and the directories.
+    fn first_group<E>(&self, put: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>) -> Result<(), E> {
+        let g = &self.geometry;
+        let mut fragment = zeroed(g.fsize);
+        let mut groups = 0..g.ncg;
+        for at in g.dblkno..g.dblkno + g.csfrags() {
+            fragment.fill(0);
+            for (place, cg) in fragment.chunks_exact_mut(16).zip(groups.by_ref()) {
+                place.copy_from_slice(group::summary_of(g, cg).as_bytes());
+            }
+            put(at * g.fsize, &fragment)?;
+        }
+        for n in 0..g.directories {
+            let directory = Directory { geometry: g, options: &self.options, n };
+            directory.entries(&mut fragment);
+            put(directory.fragment() * g.fsize, &fragment)?;
+        }
+        Ok(())
+    }
+}
+
+/// A UFS1 superblock is no longer one; boot code around it stays.
+fn old_superblock<E>(g: &Geometry, boot: &[u8; BOOT], put: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>) -> Result<(), E> {
+    let at = SBLOCK_UFS1 + MAGIC_AT;
+    let old = &boot[range(at, 4)];
+    if old != FS_UFS1_MAGIC.to_le_bytes() && old != FS_UFS1_MAGIC.to_be_bytes() {
+        return Ok(());
+    }
+    let start = round_down(at, g.sector);
+    let mut sector = boot[range(start, g.sector)].to_vec();
+    sector[range(at - start, 4)].fill(0);
+    put(start, &sector)
+}
+
+/// The recovery record ends the sector before the superblock.
+fn recovery<E>(g: &Geometry, boot: &[u8; BOOT], put: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>) -> Result<(), E> {
+    let mut sector = boot[range(SUPERBLOCK - g.sector, g.sector)].to_vec();
+    let record = superblock::recovery(g);
+    let at = sector.len() - size_of_val(&record);
+    sector[at..].copy_from_slice(record.as_bytes());
+    put(SUPERBLOCK - g.sector, &sector)
+}
+
+const MAGIC_AT: u64 = 1372;
+const _: () = assert!(MAGIC_AT as usize == offset_of!(Fs<LE>, fs_magic));
+
+/// A place in the boot area, which is smaller than any `usize`.
+fn range(at: u64, length: u64) -> std::ops::Range<usize> {
+    let start = usize::try_from(at).unwrap_or(BOOT);
+    start..start + usize::try_from(length).unwrap_or(0)
+}
+
+/// A buffer of at most a block.
+fn zeroed(length: u64) -> Vec<u8> {
+    vec![0; usize::try_from(length).unwrap_or(0)]
+}
