@@ -6,6 +6,7 @@ mod options;
 mod out;
 mod page;
 mod report;
+mod seat;
 mod survey;
 mod target;
 mod writing;

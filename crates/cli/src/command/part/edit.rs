@@ -1,9 +1,9 @@
 //! The verbs that change a table.
 
-use super::{Seat, refuse};
 use crate::Failure;
 use crate::options::part::{Add, Common, Create, Delete, Destroy, Length, Mark, Modify, Recover, Resize};
 use crate::out::{escape, size};
+use crate::seat::{Seat, refuse};
 use crate::writing::WriteOptions;
 use std::io::Write;
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ fn edit(
     options: &WriteOptions,
     change: impl FnOnce(&Seat, &'static dyn Scheme, &mut Table) -> Result<Said, Refusal>,
 ) -> Result<ExitCode, Failure> {
-    let seat = Seat::open(target, common, options.access())?;
+    let seat = Seat::open(target, &common.disk, options.access())?;
     let (scheme, before) = seat.edited(attempt)?;
     let mut after = before.clone();
     let said = change(&seat, scheme, &mut after).map_err(|r| refuse(attempt, target, &r))?;
@@ -45,7 +45,7 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
         let names: Vec<String> = SCHEMES.iter().map(|s| s.name().to_lowercase()).collect();
         format!("{attempt} {}: no such scheme: use {}", args.target, names.join(", "))
     })?;
-    let seat = Seat::open(&args.target, &args.common, args.write.access())?;
+    let seat = Seat::open(&args.target, &args.common.disk, args.write.access())?;
     let refused = |found: String, advice: &str| refuse(&attempt, &args.target, &Refusal::new(found, advice));
     // An extended partition is an empty chain until it has one; that is no table to lose.
     match seat.table().filter(|(_, t)| t.lead == 0 || !t.entries.is_empty()) {
@@ -97,7 +97,7 @@ fn geometry(text: &str) -> Result<Geometry, Refusal> {
 
 pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
     let attempt = "destroy the table on";
-    let seat = Seat::open(&args.target, &args.common, args.write.access())?;
+    let seat = Seat::open(&args.target, &args.common.disk, args.write.access())?;
     let (scheme, table) = seat.edited(attempt)?;
     if !table.entries.is_empty() && !args.force {
         let found = format!("the {} has {} partitions", scheme.name(), table.entries.len());
@@ -211,7 +211,7 @@ fn attribute(scheme: &dyn Scheme, name: &str) -> Result<&'static Attribute, Refu
 
 pub(super) fn recover(args: &Recover) -> Result<ExitCode, Failure> {
     let attempt = "recover the table on";
-    let seat = Seat::open(&args.target, &args.common, args.write.access())?;
+    let seat = Seat::open(&args.target, &args.common.disk, args.write.access())?;
     let (scheme, before) = seat.edited(attempt)?;
     if before.damage.is_empty() {
         return say(&args.write, &format!("{} recovering is not needed", seat.name));

@@ -1,8 +1,8 @@
 //! `part undo`: puts back the bytes that `--save` kept.
 
-use super::{Seat, tell_kernel};
 use crate::Failure;
 use crate::options::part::Undo;
+use crate::seat::{Seat, tell_kernel};
 use crate::writing::{Job, carry_out};
 use std::fs;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     }
     let text = fs::read_to_string(&args.file).map_err(|e| failed(e.to_string()))?;
     let saved = parse(&text).map_err(failed)?;
-    let seat = Seat::open(&args.target, &args.common, args.write.access())?;
+    let seat = Seat::open(&args.target, &args.common.disk, args.write.access())?;
     let mut jobs: Vec<Job> = Vec::new();
     for (provider, patch) in saved {
         let id = seat.graph.find(&provider).ok_or_else(|| failed(format!("{} has no provider '{provider}'", args.target)))?;
