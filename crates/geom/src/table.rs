@@ -10,6 +10,7 @@ use crate::store::Sparse;
 use std::fmt;
 use std::ops::Range;
 
+mod autofill;
 mod place;
 
 pub use place::{Request, Rules};

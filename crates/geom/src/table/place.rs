@@ -3,7 +3,7 @@
 //! What is said is obeyed to the letter; what is not said comes out on the best grain there is room for
 //! ([`Topology::places`](crate::topology::Topology::places)), in addresses of the medium.
 
-use super::{Entry, Refusal, Table};
+use super::{Entry, Refusal, Table, autofill};
 use crate::scheme::Ground;
 use crate::slices::place as at;
 use crate::topology::{Grain, is_whole};
@@ -51,12 +51,14 @@ impl Request {
 /// The range that a new partition takes.
 pub(super) fn place(table: &Table, ground: &Ground<'_>, request: &Request, rules: Rules) -> Result<Range<u64>, Refusal> {
     request.check(table.sector)?;
+    if rules != Rules::Aligned {
+        return autofill::place(table, ground, request, rules);
+    }
     let start = match (request.start, request.size) {
         (Some(start), Some(size)) => return range(start, size),
         (Some(start), None) => return fill(table, ground, start, request.align),
         (None, _) => request.size,
     };
-    let _ = rules;
     let grains = match request.align {
         Some(align) => said(ground, align),
         None => ground.topology.places(ground.base),
@@ -105,7 +107,9 @@ fn hole(table: &Table, grain: Grain, size: Option<u64>) -> Option<Range<u64>> {
 /// The new length of `entry`.
 pub(super) fn resize(table: &Table, ground: &Ground<'_>, entry: &Entry, request: &Request, rules: Rules) -> Result<u64, Refusal> {
     request.check(table.sector)?;
-    let _ = rules;
+    if rules != Rules::Aligned {
+        return autofill::resize(table, ground, entry, request, rules);
+    }
     if let Some(size) = request.size {
         return Ok(size);
     }
@@ -124,7 +128,7 @@ fn no_room(table: &Table, request: &Request) -> Refusal {
 }
 
 /// What is free, in words: the largest few.
-fn free_ranges(table: &Table) -> String {
+pub(super) fn free_ranges(table: &Table) -> String {
     let mut free = table.free();
     free.sort_by_key(|r| std::cmp::Reverse(r.end - r.start));
     let ranges: Vec<String> = free.iter().take(3).map(|r| format!("{} bytes at {}", r.end - r.start, at(r.start, table.sector))).collect();
