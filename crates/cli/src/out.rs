@@ -6,6 +6,7 @@
 //! | `tree.rs` | `show`'s text: what stands on what, with free space |
 //! | `picture.rs`, `inset.rs` | the medium to scale, on a terminal, with what misses magnified |
 //! | `svg.rs`, `members.rs`, `zoom.rs` | the same as a drawing, with sets over their members |
+//! | `gpart.rs`, `part.rs` | what `part` shows and says, as gpart(8) does |
 //! | `html.rs`, `markdown.rs` | one self-contained page |
 //! | `json.rs`, `sarif.rs`, `prometheus.rs` | for programs |
 //!
@@ -20,6 +21,7 @@
 pub(crate) mod canvas;
 pub(crate) mod columns;
 pub(crate) mod escape;
+pub(crate) mod gpart;
 pub(crate) mod group;
 pub(crate) mod hexdump;
 pub(crate) mod html;
@@ -28,6 +30,7 @@ pub(crate) mod json;
 pub(crate) mod markdown;
 pub(crate) mod members;
 pub(crate) mod miss;
+pub(crate) mod part;
 pub(crate) mod picture;
 pub(crate) mod prometheus;
 pub(crate) mod sarif;
@@ -42,6 +45,8 @@ pub(crate) mod zoom;
 
 #[cfg(test)]
 mod samples;
+#[cfg(test)]
+mod tables;
 
 /// What a terminal can show.
 #[derive(Clone, Copy, Debug, Default)]

@@ -121,6 +121,33 @@ pub fn name(kind: Kind) -> String {
     found.map_or_else(|byte| format!("!{byte}"), Into::into)
 }
 
+/// The first alias that is not gpart(8)'s; those after it are not either.
+const OURS: &str = "linux-root-x86-64";
+
+/// What gpart(8) calls a type, so that it can read it too; what it has no name for is a number or a GUID.
+pub fn gpart_name(kind: Kind) -> String {
+    let gparts = || ALIASES.iter().take_while(|a| a.name != OURS);
+    let found = match kind {
+        Kind::Gpt(guid) => {
+            let text = guid.to_string();
+            gparts().find(|a| a.gpt == Some(&text))
+        }
+        Kind::Mbr(0x05 | 0x0f) => return "ebr".into(),
+        Kind::Mbr(byte) => gparts().find(|a| a.mbr == Some(byte)),
+        // HAMMER has aliases, which gpart takes and never shows.
+        Kind::Bsd(_, byte) => gparts().find(|a| a.bsd == Some(byte) && a.name.starts_with("freebsd-")),
+    };
+    found.map_or_else(|| format!("!{}", raw_name(kind)), |a| a.name.into())
+}
+
+/// A type as it is on the disk: a GUID, or a number.
+pub fn raw_name(kind: Kind) -> String {
+    match kind {
+        Kind::Gpt(guid) => guid.to_string(),
+        Kind::Mbr(byte) | Kind::Bsd(_, byte) => byte.to_string(),
+    }
+}
+
 /// disklabel(8)'s names, on which the BSDs agree.
 fn bsd_name(byte: u8) -> Option<&'static str> {
     Some(match byte {
@@ -137,6 +164,16 @@ fn bsd_name(byte: u8) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slices::Dialect;
+
+    #[test]
+    fn gparts_names_are_gparts() {
+        let bsd = |byte| gpart_name(Kind::Bsd(Dialect::FreeBsd, byte));
+        assert_eq!([1, 7, 8, 22, 27].map(bsd), ["freebsd-swap", "freebsd-ufs", "!8", "!22", "freebsd-zfs"]);
+        assert_eq!([0xa5, 0x05, 0x0f, 0x01, 0x83].map(|b| gpart_name(Kind::Mbr(b))), ["freebsd", "ebr", "ebr", "!1", "linux-data"]);
+        // The last alias that is gpart's has a byte of its own before it.
+        assert_eq!((gpart_name(Kind::Mbr(0xfc)), gpart_name(Kind::Mbr(0xe8))), ("vmware-vmkdiag".into(), "!232".into()));
+    }
 
     #[test]
     fn every_guid_is_lower_case_and_no_alias_twice() {

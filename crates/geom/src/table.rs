@@ -76,6 +76,12 @@ impl Entry {
     pub fn end(&self) -> u64 {
         self.start.saturating_add(self.length)
     }
+
+    /// The attributes that are set on it, by name.
+    pub fn marks(&self, scheme: &dyn Scheme) -> Vec<&'static str> {
+        let set = |a: &&Attribute| !a.of_table && self.attributes & a.bit == a.bit;
+        scheme.attributes().iter().filter(set).map(|a| a.name).collect()
+    }
 }
 
 /// Why an edit cannot be made: nothing has changed.
@@ -144,6 +150,12 @@ impl Table {
         free.push(at..self.usable.end);
         free.retain(|r| r.start < r.end);
         free
+    }
+
+    /// The bytes of `entry` as gpart(8) counts them: with what lies before it and belongs to the table, in an EBR.
+    pub fn counted(&self, entry: &Entry) -> Range<u64> {
+        let own = self.taken.iter().find(|r| self.lead > 0 && r.end == entry.start);
+        own.map_or(entry.start, |r| r.start)..entry.end()
     }
 
     /// The least index that is free.

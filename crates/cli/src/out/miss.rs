@@ -77,16 +77,7 @@ fn shows(f: &Finding) -> bool {
 impl<'a> Miss<'a> {
     fn new(target: &'a Target, p: &'a Provider, unit: u64, remainder: u64, offset: u64, finding: Option<&'a Finding>) -> Miss<'a> {
         let grain = p.grains.iter().find(|g| g.size == unit && Grain::new(g.size, g.phase).is_some_and(|g| g.remainder(0) == remainder));
-        let what = match grain.map(|g| g.why) {
-            Some("physical") => "physical unit",
-            Some("preferred") => "preferred write unit",
-            Some("optimal") => "optimal I/O size",
-            Some("chunk") => "chunk",
-            Some("full-stripe") => "full stripe",
-            Some("erase") => "erase unit",
-            Some("cluster") => "container cluster",
-            _ => "unit",
-        };
+        let what = grain.map_or("unit", |g| words::unit(g.why));
         // A data area does I/O in the blocks of the format that it belongs to.
         let outer = || target.providers.iter().find(|o| p.parent.as_deref() == Some(&o.provider) && o.sign.as_deref() == Some(p.class));
         let known = p.block_size.or_else(|| outer()?.block_size).filter(|b| (1..SANE).contains(b));

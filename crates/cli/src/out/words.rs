@@ -94,10 +94,7 @@ pub(crate) fn cost(f: &Finding) -> Option<String> {
 
 /// How many times the device operations it costs, `1.75 x`, if more than once.
 pub(crate) fn times(f: &Finding) -> Option<String> {
-    (f.rmw_factor > 1.0).then(|| {
-        let factor = format!("{:.2}", f.rmw_factor);
-        format!("{} x", factor.strip_suffix('0').unwrap_or(&factor))
-    })
+    (f.rmw_factor > 1.0).then(|| factor(f.rmw_factor))
 }
 
 /// The error or warning that costs the most, as [`times`] has it.
@@ -108,6 +105,26 @@ pub(crate) fn dearest(target: &Target) -> Option<String> {
 
 fn percent(share: f64) -> String {
     if share < 0.001 { "under 0.1 %".into() } else { format!("{:.1} %", share * 100.0) }
+}
+
+/// What the unit is called whose purpose JSON calls `why`.
+pub(crate) fn unit(why: &str) -> &'static str {
+    match why {
+        "physical" => "physical unit",
+        "preferred" => "preferred write unit",
+        "optimal" => "optimal I/O size",
+        "chunk" => "chunk",
+        "full-stripe" => "full stripe",
+        "erase" => "erase unit",
+        "cluster" => "container cluster",
+        _ => "unit",
+    }
+}
+
+/// How many times something costs: `1.75 x`.
+pub(crate) fn factor(times: f64) -> String {
+    let factor = format!("{times:.2}");
+    format!("{} x", factor.strip_suffix('0').unwrap_or(&factor))
 }
 
 /// `4096 bytes`, with the short form where it is shorter: `1048576 bytes (1 MiB)`.

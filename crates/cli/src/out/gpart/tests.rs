@@ -1,0 +1,134 @@
+use super::*;
+use crate::out::part::{self, Done};
+use crate::out::samples::{golden, text};
+use crate::out::tables::{Bench, SECTOR};
+use trueline_geom::backup;
+use trueline_geom::table::{Request, Rules};
+
+/// A disk of 250 GB in sectors.
+const SECTORS: u64 = 488_397_168;
+
+fn align(bytes: u64) -> Request {
+    Request { align: Some(bytes), ..Request::default() }
+}
+
+fn show(bench: &Bench, format: Format) -> String {
+    text(|out| write(bench.shown(), format, out))
+}
+
+/// The commands of seed 004 on one disk, and what they print.
+fn session(name: &str, rules: Rules) -> String {
+    let release9 = rules == Rules::Gpart9;
+    let usable = if release9 { (34, 488_397_134) } else { (40, 488_397_127) };
+    let format = Format { release9, ..Format::default() };
+    let mut said: Vec<String> = Vec::new();
+    let add = |bench: &mut Bench, kind, place| {
+        let index = bench.add(kind, place, rules);
+        part::added(bench.shown(), &bench.ground(), bench.table.entry(index).unwrap(), rules) + "\n"
+    };
+    let done = |done, name: &str| part::said(done, name) + "\n";
+    let ufs = Request { size: Some(90 << 30), ..Request::default() };
+
+    let mut disk = Bench::disk(name, SECTORS, 4096, usable);
+    said.push(done(Done::Created, name));
+    said.push(show(&disk, format));
+    said.push(add(&mut disk, "freebsd", align(574 * SECTOR)));
+    said.push(show(&disk, format));
+    let mut label = disk.label(1);
+    said.push(done(Done::Created, &label.name));
+    said.push(show(&label, format));
+    said.push(add(&mut label, "freebsd-ufs", ufs));
+    said.push(show(&label, format));
+    let gone = label.table.delete(1).unwrap();
+    let a = label.shown().partition(&gone);
+    said.push(done(Done::Deleted, &a));
+    said.push(done(Done::Destroyed, &label.name));
+    let gone = disk.table.delete(1).unwrap();
+    let s1 = disk.shown().partition(&gone);
+    said.push(done(Done::Deleted, &s1));
+    said.push(done(Done::Destroyed, name));
+
+    let mut disk = Bench::disk(name, SECTORS, 4096, usable);
+    said.push(done(Done::Created, name));
+    said.push(add(&mut disk, "freebsd", align(4096)));
+    said.push(show(&disk, format));
+    let mut label = disk.label(1);
+    said.push(done(Done::Created, &label.name));
+    said.push(add(&mut label, "freebsd-ufs", Request { align: Some(4096), ..ufs }));
+    said.push(show(&label, format));
+    said.concat()
+}
+
+#[test]
+fn seed_004_as_published_and_as_gpart_prints_it_today() {
+    golden("gpart9.txt", &(session("ada1", Rules::Gpart9) + &session("ada2", Rules::Gpart9)));
+    golden("gpart.txt", &session("ada1", Rules::Gpart));
+}
+
+/// A GPT with labels and attributes.
+fn labelled() -> Bench {
+    let mut disk = Bench::disk("ada0", 2_097_152, 4096, (40, 2_097_111));
+    let at = |start, size| Request { start: Some(start * SECTOR), size: Some(size * SECTOR), align: None };
+    disk.add("freebsd-boot", at(40, 1024), Rules::Gpart);
+    disk.add("linux-root-x86-64", at(4096, 1_000_000), Rules::Gpart);
+    let entries = &mut disk.table.entries;
+    (entries[0].label, entries[0].attributes) = (Some("boot".into()), 3 << 58);
+    entries[1].label = Some("a\n1".into());
+    disk
+}
+
+#[test]
+fn labels_raw_types_names_attributes_and_damage() {
+    let mut disk = labelled();
+    let shown = |disk: &Bench, what, names| show(disk, Format { what, names, release9: false });
+    assert_eq!(
+        shown(&disk, What::Type, false),
+        "=>     40  2097072  ada0  GPT  (1.0G)
+       40     1024     1  freebsd-boot  [bootme,bootonce]  (512K)
+     1064     3032        - free -  (1.5M)
+     4096  1000000     2  !4f68bce3-e8cd-4db1-96e7-fbcaf984b709  (488M)
+  1004096  1093016        - free -  (534M)
+
+"
+    );
+    assert!(shown(&disk, What::Label, true).contains("  ada0p2  a\\n1  (488M)\n"));
+    assert!(shown(&disk, What::Label, true).starts_with("=>     40  2097072    ada0  GPT  (1.0G)\n"));
+    disk.table.entries[1].label = None;
+    disk.table.damage = vec!["the backup is elsewhere".into()];
+    let raw = shown(&disk, What::Raw, false);
+    assert!(raw.contains("  83bd6b9d-7f41-11dc-be0b-001560b84f0f  [bootme,bootonce]  (512K)\n"));
+    assert!(raw.starts_with("=>     40  2097072  ada0  GPT  (1.0G) [CORRUPT]\n"));
+    assert!(shown(&disk, What::Label, false).contains("     2  (null)  (488M)\n"));
+}
+
+#[test]
+fn a_backup_is_gparts_and_is_read_again() {
+    let disk = labelled();
+    let text = backup::write(&disk.table, disk.shown().scheme);
+    assert_eq!(
+        text,
+        "GPT 128
+1                            freebsd-boot      40    1024 boot  [bootme,bootonce] 
+2   !4f68bce3-e8cd-4db1-96e7-fbcaf984b709    4096 1000000 a?1 
+"
+    );
+    let read = backup::parse(&text, SECTOR).unwrap();
+    let got: Vec<_> = read.partitions.iter().map(|l| (l.index, l.start, l.size, l.label.as_deref())).collect();
+    assert_eq!(got, [(1, 40 * SECTOR, 1024 * SECTOR, Some("boot")), (2, 4096 * SECTOR, 1_000_000 * SECTOR, Some("a?1"))]);
+    assert_eq!(read.partitions[0].attributes, ["bootme", "bootonce"]);
+}
+
+#[test]
+fn sizes_as_either_rounds_them() {
+    let both = |bytes| (humanize(bytes), humanize9(bytes));
+    let pair = |new: &str, old: &str| (new.to_owned(), old.to_owned());
+    assert_eq!(both(SECTORS * 512), pair("233G", "232G"));
+    assert_eq!(both(540 * 512), pair("270K", "270k"));
+    assert_eq!(both(51 * 512), pair("26K", "25k"));
+    assert_eq!(both(7 * 512), pair("3.5K", "3.5k"));
+    assert_eq!(both(299_652_828 * 512), pair("143G", "142G"));
+    assert_eq!(both(999), pair("999B", "999B"));
+    assert_eq!(both(1000), pair("1.0K", "1k"));
+    assert_eq!(both(1024), pair("1.0K", "1.0k"));
+    assert_eq!(both(u64::MAX), pair("16E", "16E"));
+}

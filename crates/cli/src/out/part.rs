@@ -1,0 +1,78 @@
+//! What `part` says it has done, in gpart(8)'s words, and what is wrong with a start that was asked for.
+
+use super::gpart::Shown;
+use super::words;
+use trueline_geom::scheme::Ground;
+use trueline_geom::slices::place;
+use trueline_geom::table::{Entry, Rules};
+use trueline_geom::topology::{Fact, Trust};
+
+/// What a write is taken to be where nobody says: a page, as in the audit.
+const PAGE: u64 = 4096;
+
+/// What was done to a table or to one partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Done<'a> {
+    Created,
+    Destroyed,
+    Added,
+    Deleted,
+    Modified,
+    Resized,
+    Set(&'a str),
+    Unset(&'a str),
+    Recovered,
+    /// Nothing was wrong with it.
+    Whole,
+}
+
+/// The line that says so of `name`.
+pub(crate) fn said(done: Done<'_>, name: &str) -> String {
+    match done {
+        Done::Created => format!("{name} created"),
+        Done::Destroyed => format!("{name} destroyed"),
+        Done::Added => format!("{name} added"),
+        Done::Deleted => format!("{name} deleted"),
+        Done::Modified => format!("{name} modified"),
+        Done::Resized => format!("{name} resized"),
+        Done::Set(attribute) => format!("{attribute} set on {name}"),
+        Done::Unset(attribute) => format!("{attribute} unset on {name}"),
+        Done::Recovered => format!("{name} recovered"),
+        Done::Whole => format!("{name} recovering is not needed"),
+    }
+}
+
+/// The line that says that `entry` was added; under gpart's rules with its warning.
+pub(crate) fn added(shown: Shown<'_>, ground: &Ground<'_>, entry: &Entry, rules: Rules) -> String {
+    let (name, (stripe, _)) = (shown.partition(entry), ground.topology.stripe_pair());
+    let (_, offset) = ground.topology.shift(entry.start, entry.length).stripe_pair();
+    if rules != Rules::Aligned && stripe > 0 && offset != 0 {
+        format!("{name} added, but partition is not aligned on {stripe} bytes")
+    } else {
+        said(Done::Added, &name)
+    }
+}
+
+/// What is wrong with where `entry` begins, if anything is: how far it is past which unit, what that costs a layer that
+/// writes pages, and where it would be right.
+pub(crate) fn off_grain(shown: Shown<'_>, ground: &Ground<'_>, entry: &Entry) -> Option<String> {
+    let (table, sector) = (shown.table, shown.table.sector);
+    let missed = ground.topology.shift(entry.start, entry.length).missed(PAGE);
+    let (fact, cost) = missed.first()?;
+    let past = words::bytes(fact.grain.remainder(0));
+    let cost = cost
+        .filter(|c| c.rmw_factor > 1.0)
+        .map_or(String::new(), |c| format!(": writes of {PAGE} bytes take {} the device operations", words::factor(c.rmw_factor)));
+    let taken = |x: u64| table.entries.iter().any(|e| e.index != entry.index && (e.start..e.end()).contains(&x));
+    let (below, above) = ground.topology.nearest(entry.start);
+    let good = [below, above].into_iter().flatten().filter(|x| table.usable.contains(x) && !taken(*x));
+    let good: Vec<String> = good.map(|x| format!("-b {} (byte {x})", x / sector.max(1))).collect();
+    let good = if good.is_empty() { "no free start near it is on every boundary".into() } else { format!("on it: {}", good.join(" or ")) };
+    Some(format!("{} starts at {}, {past} past a {}{cost}; {good}", shown.partition(entry), place(entry.start, sector), unit(fact)))
+}
+
+/// `4096-byte physical unit (assumed)`.
+fn unit(fact: &Fact) -> String {
+    let assumed = if fact.trust == Trust::Assumed { " (assumed)" } else { "" };
+    format!("{}-byte {}{assumed}", fact.grain.size(), words::unit(fact.why.name()))
+}

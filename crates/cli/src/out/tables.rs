@@ -1,0 +1,128 @@
+//! Tables made by hand, for the tests of what `part` shows and says.
+
+use super::gpart::Shown;
+use trueline_geom::patch::Patch;
+use trueline_geom::probe::Probe;
+use trueline_geom::scheme::{Attribute, Ground, New, Scheme};
+use trueline_geom::slices::{Dialect, Kind};
+use trueline_geom::store::Sparse;
+use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
+use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why};
+
+pub(crate) const SECTOR: u64 = 512;
+/// gpart's `freebsd` and `freebsd-boot` in a GPT.
+const FREEBSD: &str = "516e7cb4-6ecf-11d6-8ff8-00022d09712b";
+
+/// A scheme that knows names and nothing else.
+pub(crate) struct Named(&'static str);
+
+pub(crate) static GPT: Named = Named("GPT");
+pub(crate) static BSD: Named = Named("BSD");
+
+impl Scheme for Named {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn read(&self, _: &Probe<'_>) -> Option<Table> {
+        None
+    }
+
+    fn create(&self, _: &Probe<'_>, _: &Ground<'_>, _: &New) -> Result<Table, Refusal> {
+        Err(Refusal::new("made by hand", ""))
+    }
+
+    fn suffix(&self, entry: &Entry) -> String {
+        match entry.kind {
+            Kind::Gpt(guid) if guid.to_string() == FREEBSD => format!("s{}", entry.index),
+            Kind::Gpt(_) => format!("p{}", entry.index),
+            _ => char::from_digit(9 + entry.index, 36).unwrap().into(),
+        }
+    }
+
+    fn kind(&self, name: &str) -> Option<Kind> {
+        let alias = trueline_geom::kinds::ALIASES.iter().find(|a| a.name == name)?;
+        if self.0 == "GPT" { alias.gpt?.parse().ok().map(Kind::Gpt) } else { alias.bsd.map(|b| Kind::Bsd(Dialect::FreeBsd, b)) }
+    }
+
+    fn attributes(&self) -> &'static [Attribute] {
+        const ON: Attribute = Attribute { name: "bootme", bit: 1 << 59, of_table: false, exclusive: false };
+        const ONCE: Attribute = Attribute { name: "bootonce", bit: 1 << 58, ..ON };
+        if self.0 == "GPT" { &[ON, ONCE] } else { &[] }
+    }
+
+    fn accept(&self, _: &Table, _: &Entry) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn render(&self, _: &Table, _: &Table) -> Vec<Patch> {
+        Vec::new()
+    }
+
+    fn erase(&self, _: &Table) -> Vec<Patch> {
+        Vec::new()
+    }
+}
+
+/// A provider with its table: what a command of `part` works on.
+pub(crate) struct Bench {
+    pub name: String,
+    pub topology: Topology,
+    pub base: u64,
+    pub scheme: &'static Named,
+    pub table: Table,
+}
+
+impl Bench {
+    /// A disk of so many sectors, in units of `unit` bytes, with a table from LBA `first` to `last`.
+    pub(crate) fn disk(name: &str, sectors: u64, unit: u64, (first, last): (u64, u64)) -> Bench {
+        let grain = Grain::new(unit, 0).unwrap();
+        let fact = Fact { grain, why: Why::Physical, source: Source::User, trust: Trust::Trusted };
+        let topology = Topology::new(SECTOR, sectors * SECTOR).with(fact);
+        Bench::new(name, topology, 0, &GPT, first, last)
+    }
+
+    /// A BSD label in partition `index` of this one.
+    pub(crate) fn label(&self, index: u32) -> Bench {
+        let entry = self.table.entry(index).unwrap();
+        let topology = self.topology.shift(entry.start, entry.length);
+        Bench::new(&self.shown().partition(entry), topology, entry.start, &BSD, 0, entry.length / SECTOR - 1)
+    }
+
+    fn new(name: &str, topology: Topology, base: u64, scheme: &'static Named, first: u64, last: u64) -> Bench {
+        let table = Table {
+            scheme: scheme.0,
+            sector: SECTOR,
+            length: topology.length,
+            usable: first * SECTOR..(last + 1) * SECTOR,
+            capacity: if scheme.0 == "GPT" { 128 } else { 8 },
+            kept: if scheme.0 == "GPT" { &[] } else { &[3] },
+            entries: Vec::new(),
+            id: None,
+            dialect: None,
+            geometry: None,
+            attributes: 0,
+            lead: 0,
+            taken: Vec::new(),
+            damage: Vec::new(),
+            raw: Sparse::new(0),
+        };
+        Bench { name: name.into(), topology, base, scheme, table }
+    }
+
+    pub(crate) fn shown(&self) -> Shown<'_> {
+        Shown { name: &self.name, table: &self.table, scheme: self.scheme }
+    }
+
+    pub(crate) fn ground(&self) -> Ground<'_> {
+        Ground { topology: &self.topology, base: self.base, kind: None }
+    }
+
+    /// Adds a partition; gives its index.
+    pub(crate) fn add(&mut self, kind: &str, place: Request, rules: Rules) -> u32 {
+        let kind = self.scheme.kind(kind).unwrap();
+        let wanted = Wanted { kind, place, index: None, label: None, uuid: None, attributes: 0 };
+        let ground = Ground { topology: &self.topology, base: self.base, kind: None };
+        self.table.add(self.scheme, &ground, wanted, rules).unwrap()
+    }
+}
