@@ -74,6 +74,23 @@ pub fn changes(patches: Vec<Patch>, read: &mut Read<'_>) -> Result<Vec<Patch>, E
     Ok(kept)
 }
 
+/// What of `patches` lies outside of everything that `others` write: an old table is removed around the new one.
+pub fn outside(patches: Vec<Patch>, others: &[Patch]) -> Vec<Patch> {
+    let mut left = patches;
+    for other in others {
+        let cut = |p: Patch| {
+            let length = p.bytes.len();
+            let index = |byte: u64| usize::try_from(byte.saturating_sub(p.offset)).unwrap_or(usize::MAX).min(length);
+            let (from, to) = (index(other.offset), index(other.end()));
+            let front = Patch { bytes: p.bytes[..from].to_vec(), ..p.clone() };
+            let back = Patch { offset: p.offset + to as u64, bytes: p.bytes[to..].to_vec(), ..p };
+            if from < to { [Some(front), Some(back)] } else { [Some(Patch { bytes: [front.bytes, back.bytes].concat(), ..front }), None] }
+        };
+        left = left.into_iter().flat_map(cut).flatten().filter(|p| !p.bytes.is_empty()).collect();
+    }
+    left
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,5 +127,22 @@ mod tests {
         assert_eq!(back.iter().map(|p| (p.what, p.after_flush)).collect::<Vec<_>>()[..2], [("b", false), ("over a", true)]);
         write(&mut disk, &back);
         assert_eq!(disk, first);
+    }
+
+    #[test]
+    fn outside_of_another_nothing_is_lost_and_nothing_shared() {
+        let others = [Patch::new(10, vec![1; 10], "new"), Patch::new(30, vec![1; 5], "new")];
+        for (offset, length) in [(0, 5), (0, 10), (0, 50), (5, 10), (12, 4), (15, 20), (20, 10), (35, 5)] {
+            let bytes: Vec<u8> = (offset..offset + length).collect();
+            let left = outside(vec![Patch::new(u64::from(offset), bytes, "old")], &others);
+            let mut found: Vec<u64> = Vec::new();
+            for p in &left {
+                let places = p.offset..p.end();
+                assert!(places.clone().map(|x| u8::try_from(x).unwrap()).eq(p.bytes.iter().copied()));
+                found.extend(places);
+            }
+            let want = (u64::from(offset)..u64::from(offset + length)).filter(|x| !(10..20).contains(x) && !(30..35).contains(x));
+            assert!(found.iter().copied().eq(want), "{offset} {length}");
+        }
     }
 }

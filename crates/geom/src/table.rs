@@ -158,6 +158,11 @@ impl Table {
         own.map_or(entry.start, |r| r.start)..entry.end()
     }
 
+    /// Whether it is the chain of an extended partition before it has a link: no table that could be lost.
+    pub fn is_bare_chain(&self) -> bool {
+        self.lead > 0 && self.entries.is_empty()
+    }
+
     /// The least index that is free.
     pub fn free_index(&self) -> Option<u32> {
         (1..=self.capacity).find(|i| !self.kept.contains(i) && self.entry(*i).is_none())

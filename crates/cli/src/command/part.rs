@@ -5,10 +5,15 @@ use crate::options::part::{Part, Verb};
 use std::process::ExitCode;
 
 mod edit;
+mod restore;
+mod show;
 mod undo;
 
 pub(crate) fn run(args: &Part) -> Result<ExitCode, Failure> {
     match &args.verb {
+        Verb::Show(args) => show::show(args),
+        Verb::Backup(args) => show::backup(args),
+        Verb::Restore(args) => restore::run(args),
         Verb::Create(args) => edit::create(args),
         Verb::Destroy(args) => edit::destroy(args),
         Verb::Add(args) => edit::add(args),

@@ -25,6 +25,8 @@ pub(crate) struct Part {
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
+    /// Show a table and what is free, as gpart(8) does
+    Show(Show),
     /// Make an empty table
     Create(Create),
     /// Remove a table
@@ -41,6 +43,10 @@ pub(crate) enum Verb {
     Set(Mark),
     /// Unset an attribute of a partition or of the table
     Unset(Mark),
+    /// Print a table as text that restore takes, here or in gpart(8)
+    Backup(Backup),
+    /// Make a table as such text, on stdin, says
+    Restore(Restore),
     /// Make a damaged table whole, from its other copy if it has one
     Recover(Recover),
     /// Put back the bytes that --save kept
@@ -305,6 +311,32 @@ pub(crate) struct Recover {
     pub common: Common,
     /// DISK[,DISK...][#PROVIDER]
     pub target: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Backup {
+    #[command(flatten)]
+    pub disk: DiskOptions,
+    /// DISK[,DISK...][#PROVIDER]
+    pub target: String,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  trueline part backup ada1.img > ada1.table\n  trueline part restore -l ada2.img < ada1.table")]
+pub(crate) struct Restore {
+    /// Labels too
+    #[arg(short = 'l')]
+    pub labels: bool,
+    /// Replace the table that is there, or data
+    #[arg(short = 'F')]
+    pub force: bool,
+    #[command(flatten)]
+    pub write: WriteOptions,
+    #[command(flatten)]
+    pub common: Common,
+    /// DISK[,DISK...][#PROVIDER]
+    #[arg(required = true)]
+    pub targets: Vec<String>,
 }
 
 #[derive(Args)]

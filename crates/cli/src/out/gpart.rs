@@ -19,9 +19,11 @@ pub(crate) struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// What a partition is called.
+    /// What a partition is called. A logical one is the disk's, not the extended partition's that holds its chain.
     pub(crate) fn partition(&self, entry: &Entry) -> String {
-        format!("{}{}", self.name, self.scheme.suffix(entry))
+        let digits = self.name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let disk = digits.strip_suffix('s').filter(|_| self.table.lead > 0).unwrap_or(self.name);
+        format!("{disk}{}", self.scheme.suffix(entry))
     }
 }
 

@@ -22,6 +22,7 @@ pub(crate) enum Done<'a> {
     Set(&'a str),
     Unset(&'a str),
     Recovered,
+    Restored,
     /// Nothing was wrong with it.
     Whole,
 }
@@ -38,6 +39,7 @@ pub(crate) fn said(done: Done<'_>, name: &str) -> String {
         Done::Set(attribute) => format!("{attribute} set on {name}"),
         Done::Unset(attribute) => format!("{attribute} unset on {name}"),
         Done::Recovered => format!("{name} recovered"),
+        Done::Restored => format!("{name} restored"),
         Done::Whole => format!("{name} recovering is not needed"),
     }
 }

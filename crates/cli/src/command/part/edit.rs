@@ -1,11 +1,13 @@
 //! The verbs that change a table.
 
-use crate::Failure;
 use crate::options::part::{Add, Common, Create, Delete, Destroy, Length, Mark, Modify, Recover, Resize};
-use crate::out::{escape, size};
+use crate::out::gpart::Shown;
+use crate::out::part::{self, Done, off_grain, said};
+use crate::out::{escape, size, table};
 use crate::seat::{Seat, refuse};
 use crate::writing::WriteOptions;
-use std::io::Write;
+use crate::{Failure, complain};
+use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use trueline_geom::ondisk::Guid;
 use trueline_geom::scheme::{self, Attribute, Geometry, Id, New, SCHEMES, Scheme};
@@ -13,28 +15,48 @@ use trueline_geom::slices::{Kind, place};
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
 use trueline_host::random;
 
-/// What an edit did, in a line.
-type Said = String;
+/// What an edit came to.
+struct Outcome {
+    /// What was done, in a line.
+    said: String,
+    /// What is wrong with it, though it was obeyed.
+    warning: Option<String>,
+}
+
+impl Outcome {
+    fn new(said: String) -> Outcome {
+        Outcome { said, warning: None }
+    }
+}
 
 /// One edit of the table on `target`: read, change, render, write.
 fn edit(
     (attempt, target): (&str, &str),
     common: &Common,
     options: &WriteOptions,
-    change: impl FnOnce(&Seat, &'static dyn Scheme, &mut Table) -> Result<Said, Refusal>,
+    change: impl FnOnce(&Seat, &'static dyn Scheme, &mut Table) -> Result<Outcome, Refusal>,
 ) -> Result<ExitCode, Failure> {
     let seat = Seat::open(target, &common.disk, options.access())?;
     let (scheme, before) = seat.edited(attempt)?;
     let mut after = before.clone();
-    let said = change(&seat, scheme, &mut after).map_err(|r| refuse(attempt, target, &r))?;
+    let outcome = change(&seat, scheme, &mut after).map_err(|r| refuse(attempt, target, &r))?;
+    let name = seat.name.clone();
     seat.write(scheme, scheme.render(&before, &after), Some(&after), options)?;
-    say(options, &said)
+    if let Some(warning) = &outcome.warning {
+        complain(&format!("warning: {warning}"));
+    }
+    report(common, options, Shown { name: &name, table: &after, scheme }, &outcome.said)
 }
 
-/// What was done; nothing where it was only shown.
-fn say(options: &WriteOptions, said: &str) -> Result<ExitCode, Failure> {
+/// Says what was done, or gives the table as it is now; nothing where it was only shown.
+fn report(common: &Common, options: &WriteOptions, shown: Shown<'_>, said: &str) -> Result<ExitCode, Failure> {
     if !options.dry_run {
-        writeln!(anstream::stdout().lock(), "{}", escape::plain(said))?;
+        let mut out = BufWriter::new(anstream::stdout().lock());
+        match common.json {
+            true => table::write(&[shown], &mut out)?,
+            false => writeln!(out, "{}", escape::plain(said))?,
+        }
+        out.flush()?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -47,8 +69,7 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
     })?;
     let seat = Seat::open(&args.target, &args.common.disk, args.write.access())?;
     let refused = |found: String, advice: &str| refuse(&attempt, &args.target, &Refusal::new(found, advice));
-    // An extended partition is an empty chain until it has one; that is no table to lose.
-    match seat.table().filter(|(_, t)| t.lead == 0 || !t.entries.is_empty()) {
+    match seat.table().filter(|(_, t)| !t.is_bare_chain()) {
         Some((there, table)) => {
             let found = format!("there is a {} with {} partitions", there.name(), table.entries.len());
             return Err(refused(found, "destroy it first: part destroy"));
@@ -69,10 +90,9 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
         usable: None,
     };
     let table = scheme.create(&seat.graph.probe(seat.id), &seat.ground(), &new).map_err(|r| refuse(&attempt, &args.target, &r))?;
-    let said = format!("{} created", seat.name);
-    let patches = scheme.render(&table, &table);
-    seat.write(scheme, patches, Some(&table), &args.write)?;
-    say(&args.write, &said)
+    let name = seat.name.clone();
+    seat.write(scheme, scheme.render(&table, &table), Some(&table), &args.write)?;
+    report(&args.common, &args.write, Shown { name: &name, table: &table, scheme }, &said(Done::Created, &name))
 }
 
 /// An identity as its scheme writes it.
@@ -103,27 +123,33 @@ pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
         let found = format!("the {} has {} partitions", scheme.name(), table.entries.len());
         return Err(refuse(attempt, &args.target, &Refusal::new(found, "delete them first, or say -F")));
     }
-    let said = format!("{} destroyed", seat.name);
+    let name = seat.name.clone();
     seat.write(scheme, scheme.erase(&table), None, &args.write)?;
-    say(&args.write, &said)
+    let empty = Table { entries: Vec::new(), ..table };
+    report(&args.common, &args.write, Shown { name: &name, table: &empty, scheme }, &said(Done::Destroyed, &name))
 }
 
-/// What a partition is called: `ada1s1`.
-fn called(seat: &Seat, scheme: &dyn Scheme, entry: &Entry) -> String {
-    match scheme.name() {
-        // A logical partition is the disk's, not the extended one's.
-        "EBR" => seat.name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('s').to_string() + &scheme.suffix(entry),
-        _ => seat.name.clone() + &scheme.suffix(entry),
-    }
+/// What was done to one partition of `table`.
+fn outcome(seat: &Seat, scheme: &dyn Scheme, table: &Table, entry: Option<&Entry>, done: Done<'_>) -> Outcome {
+    let shown = Shown { name: &seat.name, table, scheme };
+    let name = entry.map_or_else(|| seat.name.clone(), |e| shown.partition(e));
+    Outcome::new(said(done, &name))
 }
 
-/// A partition that was added or resized, and where it is.
-fn placed(seat: &Seat, scheme: &dyn Scheme, table: &Table, index: u32, done: &str, rules: Rules) -> Said {
-    let Some(entry) = table.entry(index) else { return String::new() };
-    let name = called(seat, scheme, entry);
+/// A partition that was added or resized: where it is, and whether that is good.
+fn placed(seat: &Seat, scheme: &dyn Scheme, table: &Table, index: u32, done: Done<'_>, rules: Rules) -> Outcome {
+    let (shown, ground) = (Shown { name: &seat.name, table, scheme }, seat.ground());
+    let Some(entry) = table.entry(index) else { return Outcome::new(String::new()) };
+    let added = matches!(done, Done::Added);
     match rules {
-        Rules::Aligned => format!("{name} {done}: {} at {}", size::human(entry.length), place(entry.start, table.sector)),
-        Rules::Gpart | Rules::Gpart9 => format!("{name} {done}"),
+        Rules::Aligned => {
+            let line = said(done, &shown.partition(entry));
+            let line = format!("{line}: {} at {}", size::human(entry.length), place(entry.start, table.sector));
+            Outcome { said: line, warning: off_grain(shown, &ground, entry).filter(|_| added) }
+        }
+        // gpart has its warning in the line itself.
+        _ if added => Outcome::new(part::added(shown, &ground, entry, rules)),
+        _ => Outcome::new(said(done, &shown.partition(entry))),
     }
 }
 
@@ -161,14 +187,14 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
         };
         let rules = args.common.rules();
         let index = table.add(scheme, &seat.ground(), wanted, rules)?;
-        Ok(placed(seat, scheme, table, index, "added", rules))
+        Ok(placed(seat, scheme, table, index, Done::Added, rules))
     })
 }
 
 pub(super) fn delete(args: &Delete) -> Result<ExitCode, Failure> {
     edit(("delete a partition of", &args.target), &args.common, &args.write, |seat, scheme, table| {
         let entry = table.delete(args.index)?;
-        Ok(format!("{} deleted", called(seat, scheme, &entry)))
+        Ok(outcome(seat, scheme, table, Some(&entry), Done::Deleted))
     })
 }
 
@@ -179,7 +205,7 @@ pub(super) fn modify(args: &Modify) -> Result<ExitCode, Failure> {
         }
         let kind = args.kind.as_deref().map(|name| kind(scheme, name)).transpose()?;
         table.modify(scheme, args.index, kind, args.label.clone())?;
-        Ok(table.entry(args.index).map_or_else(String::new, |e| format!("{} modified", called(seat, scheme, e))))
+        Ok(outcome(seat, scheme, table, table.entry(args.index), Done::Modified))
     })
 }
 
@@ -188,7 +214,7 @@ pub(super) fn resize(args: &Resize) -> Result<ExitCode, Failure> {
         let place = request(table, None, args.size, args.align)?;
         let rules = args.common.rules();
         table.resize(scheme, &seat.ground(), args.index, &place, rules)?;
-        Ok(placed(seat, scheme, table, args.index, "resized", rules))
+        Ok(placed(seat, scheme, table, args.index, Done::Resized, rules))
     })
 }
 
@@ -196,8 +222,8 @@ pub(super) fn mark(args: &Mark, on: bool) -> Result<ExitCode, Failure> {
     edit(("mark", &args.target), &args.common, &args.write, |seat, scheme, table| {
         let attribute = attribute(scheme, &args.attribute)?;
         table.mark(scheme, args.index, attribute, on)?;
-        let on_what = args.index.and_then(|i| table.entry(i)).map_or_else(|| seat.name.clone(), |e| called(seat, scheme, e));
-        Ok(format!("{} {} on {on_what}", attribute.name, if on { "set" } else { "unset" }))
+        let done = if on { Done::Set(attribute.name) } else { Done::Unset(attribute.name) };
+        Ok(outcome(seat, scheme, table, args.index.and_then(|i| table.entry(i)), done))
     })
 }
 
@@ -214,10 +240,11 @@ pub(super) fn recover(args: &Recover) -> Result<ExitCode, Failure> {
     let seat = Seat::open(&args.target, &args.common.disk, args.write.access())?;
     let (scheme, before) = seat.edited(attempt)?;
     if before.damage.is_empty() {
-        return say(&args.write, &format!("{} recovering is not needed", seat.name));
+        let shown = Shown { name: &seat.name, table: &before, scheme };
+        return report(&args.common, &args.write, shown, &said(Done::Whole, &seat.name));
     }
     let after = scheme.recover(&before, &seat.ground()).map_err(|r| refuse(attempt, &args.target, &r))?;
-    let said = format!("{} recovered", seat.name);
+    let name = seat.name.clone();
     seat.write(scheme, scheme.render(&before, &after), Some(&after), &args.write)?;
-    say(&args.write, &said)
+    report(&args.common, &args.write, Shown { name: &name, table: &after, scheme }, &said(Done::Recovered, &name))
 }

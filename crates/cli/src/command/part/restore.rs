@@ -1,0 +1,93 @@
+//! `part restore`: a table made as gpart(8)'s backup text says, to the sector.
+
+use crate::Failure;
+use crate::options::part::Restore;
+use crate::out::escape;
+use crate::out::part::{Done, said};
+use crate::seat::{Seat, refuse};
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+use trueline_geom::backup::{self, Backup};
+use trueline_geom::ondisk::Guid;
+use trueline_geom::patch::{Patch, outside};
+use trueline_geom::scheme::{self, New, Scheme};
+use trueline_geom::table::{Refusal, Request, Rules, Table, Wanted};
+use trueline_host::random;
+
+/// No table's text is longer.
+const MOST: u64 = 1 << 20;
+const ATTEMPT: &str = "restore the table of";
+
+pub(super) fn run(args: &Restore) -> Result<ExitCode, Failure> {
+    let mut text = String::new();
+    let read = io::stdin().lock().take(MOST).read_to_string(&mut text);
+    read.map_err(|e| format!("restore from stdin: {e}"))?;
+    for target in &args.targets {
+        restore(args, target, &text)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn restore(args: &Restore, target: &str, text: &str) -> Result<(), Failure> {
+    let seat = Seat::open(target, &args.common.disk, args.write.access())?;
+    let sector = seat.graph.providers[seat.id].topology.sector;
+    let backup = backup::parse(text, sector).map_err(|mistake| format!("restore from stdin: {mistake}: nothing was written"))?;
+    let refused = |r: Refusal| refuse(ATTEMPT, target, &r);
+    let scheme = scheme::named(&backup.scheme).ok_or_else(|| {
+        refused(Refusal::new(format!("'{}' is no scheme here", escape::plain(&backup.scheme)), "use GPT, MBR, EBR or BSD"))
+    })?;
+    let old = seat.table();
+    if let Some((there, _)) = old.as_ref().filter(|(_, t)| !args.force && !t.is_bare_chain()) {
+        return Err(refused(Refusal::new(format!("there is a {}", there.name()), "say -F to replace it")));
+    }
+    if let Some(holds) = seat.holds().filter(|_| old.is_none() && !args.force) {
+        return Err(refused(Refusal::new(holds, "say -F to lose it")));
+    }
+    let (patches, after) = patches(args, &seat, scheme, &backup, old).map_err(refused)?;
+    let name = seat.name.clone();
+    seat.write(scheme, patches, Some(&after), &args.write)?;
+    if !args.write.dry_run {
+        writeln!(anstream::stdout().lock(), "{}", said(Done::Restored, &name))?;
+    }
+    Ok(())
+}
+
+/// The writes that make the table, and remove what there is of another one around it.
+fn patches(
+    args: &Restore,
+    seat: &Seat,
+    scheme: &'static dyn Scheme,
+    backup: &Backup,
+    old: Option<(&'static dyn Scheme, Table)>,
+) -> Result<(Vec<Patch>, Table), Refusal> {
+    let random = || random::bytes().map_err(|e| Refusal::new(e.to_string(), ""));
+    let new = New { entries: backup.entries, random: random()?, rules: args.common.rules(), ..New::default() };
+    let empty = scheme.create(&seat.graph.probe(seat.id), &seat.ground(), &new)?;
+    let mut table = empty.clone();
+    for line in &backup.partitions {
+        let of_line = |r: Refusal| Refusal { found: format!("line {}: {}", line.number, r.found), ..r };
+        let unknown = || of_line(Refusal::new(format!("type '{}' is unknown to {}", line.kind, scheme.name()), "a raw one is !N"));
+        let mut attributes = 0;
+        for name in &line.attributes {
+            let found = scheme.attributes().iter().find(|a| a.name.eq_ignore_ascii_case(name) && !a.of_table);
+            attributes |= found.ok_or_else(|| of_line(Refusal::new(format!("no attribute '{name}'"), "correct it")))?.bit;
+        }
+        let wanted = Wanted {
+            kind: scheme.kind(&line.kind).ok_or_else(unknown)?,
+            // To the sector, wherever that is: it is a copy of what was.
+            place: Request { start: Some(line.start), size: Some(line.size), align: None },
+            index: Some(line.index),
+            label: line.label.clone().filter(|_| args.labels),
+            uuid: Some(Guid::random(random()?)),
+            attributes,
+        };
+        table.add(scheme, &seat.ground(), wanted, Rules::Aligned).map_err(of_line)?;
+    }
+    let mut patches = scheme.render(&empty, &table);
+    if let Some((scheme, old)) = old {
+        let mut rest = outside(scheme.erase(&old), &patches);
+        rest.iter_mut().take(1).for_each(|p| p.after_flush = true);
+        patches.extend(rest);
+    }
+    Ok((patches, table))
+}

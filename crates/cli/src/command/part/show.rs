@@ -1,0 +1,51 @@
+//! `part show` and `part backup`: a table in gpart(8)'s text.
+
+use crate::options::part::{Backup, Compat, Show};
+use crate::out::gpart::{self, Format, Shown, What};
+use crate::out::table;
+use crate::seat::Seat;
+use crate::{Failure, complain};
+use std::io::{BufWriter, Write};
+use std::process::ExitCode;
+use trueline_geom::backup;
+use trueline_geom::scheme::Scheme;
+use trueline_geom::table::Table;
+use trueline_host::file::Access;
+
+pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
+    let mut found: Vec<(Seat, &'static dyn Scheme, Table)> = Vec::new();
+    let mut done = ExitCode::SUCCESS;
+    for target in &args.targets {
+        let seat = Seat::open(target, &args.common.disk, Access::Read)?;
+        match seat.edited("show the table on") {
+            Ok((scheme, table)) => found.push((seat, scheme, table)),
+            Err(Failure::Message(message)) => {
+                complain(&message);
+                done = ExitCode::from(2);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    let shown: Vec<Shown<'_>> = found.iter().map(|(seat, scheme, table)| Shown { name: &seat.name, table, scheme: *scheme }).collect();
+    let mut out = BufWriter::new(anstream::stdout().lock());
+    if args.common.json {
+        table::write(&shown, &mut out)?;
+    } else {
+        let what = match (args.labels, args.raw) {
+            (true, _) => What::Label,
+            (_, true) => What::Raw,
+            _ => What::Type,
+        };
+        let format = Format { what, names: args.providers, release9: args.common.compat == Some(Compat::Nine) };
+        shown.iter().try_for_each(|&shown| gpart::write(shown, format, &mut out))?;
+    }
+    out.flush()?;
+    Ok(done)
+}
+
+pub(super) fn backup(args: &Backup) -> Result<ExitCode, Failure> {
+    let seat = Seat::open(&args.target, &args.disk, Access::Read)?;
+    let (scheme, table) = seat.edited("back up the table on")?;
+    write!(anstream::stdout().lock(), "{}", backup::write(&table, scheme))?;
+    Ok(ExitCode::SUCCESS)
+}
