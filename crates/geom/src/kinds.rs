@@ -108,6 +108,29 @@ pub static ALIASES: &[Alias] = &[
     Alias { name: "gpt-protective", gpt: None, mbr: Some(0xee), bsd: None },
 ];
 
+/// What sfdisk's letters and words stand for, where gpart has no alias of that name.
+const SHORTCUTS: [(&str, &str); 12] = [
+    ("L", "linux-data"),
+    ("linux", "linux-data"),
+    ("S", "linux-swap"),
+    ("swap", "linux-swap"),
+    ("H", "linux-home"),
+    ("home", "linux-home"),
+    ("U", "efi"),
+    ("uefi", "efi"),
+    ("R", "linux-raid"),
+    ("raid", "linux-raid"),
+    ("V", "linux-lvm"),
+    ("lvm", "linux-lvm"),
+];
+
+/// The alias called `name`, in any case, or what sfdisk's shortcut `name` stands for.
+pub fn named(name: &str) -> Option<&'static Alias> {
+    let same = |other: &str| other.eq_ignore_ascii_case(name);
+    let full = SHORTCUTS.iter().find(|(short, _)| same(short)).map_or(name, |(_, full)| full);
+    ALIASES.iter().find(|a| a.name.eq_ignore_ascii_case(full))
+}
+
 /// What a type is called; unknown ones as gpart shows them: `!165`, `!516e7cb4-...`.
 pub fn name(kind: Kind) -> String {
     let found = match kind {
@@ -173,6 +196,15 @@ mod tests {
         assert_eq!([0xa5, 0x05, 0x0f, 0x01, 0x83].map(|b| gpart_name(Kind::Mbr(b))), ["freebsd", "ebr", "ebr", "!1", "linux-data"]);
         // The last alias that is gpart's has a byte of its own before it.
         assert_eq!((gpart_name(Kind::Mbr(0xfc)), gpart_name(Kind::Mbr(0xe8))), ("vmware-vmkdiag".into(), "!232".into()));
+    }
+
+    #[test]
+    fn names_are_found_in_any_case_and_shortcuts_lead_to_aliases() {
+        let found = |name| named(name).map(|a| a.name);
+        assert_eq!(found("FreeBSD-UFS"), Some("freebsd-ufs"));
+        assert_eq!(found("l"), Some("linux-data"));
+        assert!(SHORTCUTS.iter().all(|(short, full)| found(short) == Some(full)));
+        assert_eq!(found("ext4"), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::error::Errno;
 use crate::route::Route;
 use crate::slices::Kind;
-use crate::store::Store;
+use crate::store::{Sparse, Store};
 use crate::topology::round_down;
 use std::cell::{Cell, RefCell};
 use zerocopy::FromBytes;
@@ -156,6 +156,13 @@ impl<'a> Probe<'a> {
     /// `distance` bytes before the end; `None` if the provider is shorter.
     pub fn from_end(&self, distance: u64) -> Option<u64> {
         self.length().checked_sub(distance)
+    }
+
+    /// Everything looked at so far, on a disk otherwise zero.
+    pub fn seen(&self) -> Sparse {
+        let mut seen = Sparse::new(self.length());
+        self.seen.borrow().iter().for_each(|(at, bytes)| seen.put(*at, bytes));
+        seen
     }
 
     fn cached(&self, offset: u64, end: u64) -> Option<Vec<u8>> {

@@ -3,6 +3,7 @@
 //! A scheme knows its own bytes: it reads a table into a [`Table`], says what may be in one, and renders the difference of two
 //! tables as ordered writes. Everything that is the same for all schemes is in [`crate::table`].
 
+use crate::class::gpt::Gpt;
 use crate::ondisk::Guid;
 use crate::patch::Patch;
 use crate::probe::Probe;
@@ -12,7 +13,7 @@ use crate::topology::Topology;
 
 /// The schemes, in the order in which they are asked. An extended partition is an EBR's and nobody else's, so that comes first;
 /// the others as in [`crate::class::CLASSES`].
-pub static SCHEMES: &[&dyn Scheme] = &[];
+pub static SCHEMES: &[&dyn Scheme] = &[&Gpt];
 
 /// A class that can be edited.
 pub trait Scheme: Sync {
@@ -35,6 +36,11 @@ pub trait Scheme: Sync {
     /// What can be set and unset, on an entry or on the table.
     fn attributes(&self) -> &'static [Attribute] {
         &[]
+    }
+
+    /// The bits that setting `attribute` sets: its own, and what means nothing without.
+    fn sets(&self, attribute: &Attribute) -> u64 {
+        attribute.bit
     }
 
     /// Whether `table` can hold its entry numbered `index` as it is now: sizes that do not fit a field, labels too long or not

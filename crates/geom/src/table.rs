@@ -218,7 +218,7 @@ impl Table {
     /// Sets or unsets `attribute` on the partition numbered `index`, or on the table.
     pub fn mark(&mut self, scheme: &dyn Scheme, index: Option<u32>, attribute: &Attribute, on: bool) -> Result<(), Refusal> {
         self.whole()?;
-        let set = |bits: &mut u64| *bits = if on { *bits | attribute.bit } else { *bits & !attribute.bit };
+        let set = |bits: &mut u64| *bits = if on { *bits | scheme.sets(attribute) } else { *bits & !attribute.bit };
         match index {
             None if attribute.of_table => set(&mut self.attributes),
             None => return Err(Refusal::new(format!("{} belongs to a partition", attribute.name), "say which with -i")),

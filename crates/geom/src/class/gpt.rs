@@ -28,6 +28,8 @@ use copies::{Copies, Copy, Flaw, Header, header};
 use std::sync::Arc;
 
 mod copies;
+mod scheme;
+mod write;
 
 /// The class.
 pub struct Gpt;
@@ -54,6 +56,14 @@ impl Guard {
             Some(record) if record.is_table(probe.length() / probe.sector()) => Guard::Mbr,
             _ => Guard::Absent,
         }
+    }
+
+    /// The table's attributes, as bits of `scheme.rs`.
+    fn attributes(&self) -> u64 {
+        let Guard::Protective(record) = self else { return 0 };
+        let found = (0..).zip(record.entries()).find(|(_, e)| e.is_protective());
+        let active = found.filter(|(_, e)| e.is_active()).map_or(0, |_| scheme::ACTIVE);
+        active | found.filter(|(slot, _)| *slot == 1).map_or(0, |_| scheme::LENOVOFIX)
     }
 
     /// The last sector of the protective entry: where the backup was written.

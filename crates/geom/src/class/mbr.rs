@@ -57,7 +57,7 @@ pub(super) struct Record {
 layout!(Record, 512, unique_mbr_disk_signature @ 440, partition_record @ 446, signature @ 510);
 
 /// The type of the entry that protects a GPT.
-const PROTECTIVE: u8 = 0xee;
+pub(super) const PROTECTIVE: u8 = 0xee;
 /// Sectors in a track where nobody says otherwise: GEOM keeps the first free for boot code.
 const TRACK: u64 = 63;
 
@@ -80,6 +80,11 @@ impl Entry {
     /// Whether this is the entry that protects a GPT.
     pub(super) fn is_protective(&self) -> bool {
         self.os_type == PROTECTIVE
+    }
+
+    /// Whether its flag says that it is booted.
+    pub(super) fn is_active(&self) -> bool {
+        self.boot_indicator == 0x80
     }
 
     fn kind(&self) -> Kind {
@@ -127,7 +132,7 @@ impl Record {
     }
 
     /// Whether a file system's parameter block stands where an MBR has boot code (FreeBSD's test, and the names).
-    fn is_boot_sector(&self) -> bool {
+    pub(super) fn is_boot_sector(&self) -> bool {
         let b = &self.boot_code;
         let named = matches!(&b[3..11], b"NTFS    " | b"EXFAT   ") || &b[54..57] == b"FAT" || &b[82..85] == b"FAT";
         let bytes_per_sector = u16::from_le_bytes([b[11], b[12]]);

@@ -10,10 +10,10 @@ use crate::ondisk::Guid;
 use crate::probe::Probe;
 use crate::slices::place;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// GPT header (UEFI 2.10, table 5.5).
-#[derive(Clone, FromBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct Header {
     pub(super) signature: [u8; 8],
@@ -34,7 +34,7 @@ pub(super) struct Header {
 layout!(Header, 92, header_crc32 @ 16, my_lba @ 24, alternate_lba @ 32, first_usable_lba @ 40, disk_guid @ 56, partition_entry_lba @ 72, partition_entry_array_crc32 @ 88);
 
 /// GPT partition entry (UEFI 2.10, table 5.6).
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct Entry {
     pub(super) partition_type_guid: Guid,
@@ -46,7 +46,7 @@ pub(super) struct Entry {
 }
 layout!(Entry, 128, starting_lba @ 32, ending_lba @ 40, partition_name @ 56);
 
-const SIGNATURE: &[u8; 8] = b"EFI PART";
+pub(super) const SIGNATURE: &[u8; 8] = b"EFI PART";
 
 /// Why there is no valid copy in a place.
 pub(super) enum Flaw {
@@ -60,6 +60,14 @@ impl Flaw {
     pub(super) fn text(&self) -> &str {
         match self {
             Flaw::Missing(text) | Flaw::Damaged(text, _) => text,
+        }
+    }
+
+    /// Where it says the other copy is.
+    pub(super) fn alternate(&self) -> Option<u64> {
+        match self {
+            Flaw::Missing(_) => None,
+            Flaw::Damaged(_, alternate) => Some(*alternate),
         }
     }
 }
@@ -94,11 +102,7 @@ impl Copies {
     pub(super) fn read(probe: &Probe<'_>, unit: u64, protected: Option<u64>) -> Copies {
         let last = (probe.length() / unit).saturating_sub(1);
         let primary = copy(probe, unit, 1, "primary");
-        let alternate = match &primary {
-            Ok(copy) => Some(copy.header.alternate_lba.get()),
-            Err(Flaw::Damaged(_, alternate)) => Some(*alternate),
-            Err(Flaw::Missing(_)) => None,
-        };
+        let alternate = primary.as_ref().map_or_else(Flaw::alternate, |copy| Some(copy.header.alternate_lba.get()));
         // A valid primary knows where its backup is. Otherwise it is last, or was before the disk grew.
         let places = match &primary {
             Ok(_) => [alternate, None, None],
@@ -165,6 +169,15 @@ fn copy(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Result<Copy, Flaw
     Ok(Copy { header, entries })
 }
 
+/// The CRC of a header of `covered`'s length, its own field counted as zero.
+pub(super) fn header_crc(covered: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&covered[..16]);
+    crc.update(&[0; 4]);
+    crc.update(&covered[20..]);
+    crc.finalize()
+}
+
 /// Reads and checks a header alone.
 pub(super) fn header(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Result<Header, Flaw> {
     let at = lba.checked_mul(unit);
@@ -185,12 +198,7 @@ pub(super) fn header(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Resu
     let Some(covered) = sector.get(..size).filter(|c| c.len() >= size_of::<Header>()) else {
         return damaged(format!("says it is {size} bytes long"));
     };
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(&covered[..16]);
-    // The checksum's own field counts as zero.
-    crc.update(&[0; 4]);
-    crc.update(&covered[20..]);
-    let (stored, computed) = (header.header_crc32.get(), crc.finalize());
+    let (stored, computed) = (header.header_crc32.get(), header_crc(covered));
     if stored != computed {
         return damaged(format!("CRC is {stored:08x}, computed {computed:08x}"));
     }
