@@ -11,6 +11,10 @@ use crate::slices::{Dialect, Kind};
 use crate::table::{Entry, Refusal, Rules, Table};
 use crate::topology::Topology;
 
+mod geometry;
+
+pub use geometry::Geometry;
+
 /// The schemes, in the order in which they are asked. An extended partition is an EBR's and nobody else's, so that comes first;
 /// the others as in [`crate::class::CLASSES`].
 pub static SCHEMES: &[&dyn Scheme] = &[&Gpt];
@@ -120,18 +124,4 @@ pub struct Attribute {
     pub of_table: bool,
     /// Whether only one entry has it at a time.
     pub exclusive: bool,
-}
-
-/// The geometry that MBR, EBR and BSD labels carry along.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Geometry {
-    /// Sectors a track.
-    pub sectors: u32,
-    /// Tracks a cylinder: heads.
-    pub heads: u32,
-}
-
-impl Geometry {
-    /// What ATA drives beyond 8.4 GB say.
-    pub const ATA: Geometry = Geometry { sectors: 63, heads: 16 };
 }
