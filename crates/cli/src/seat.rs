@@ -46,6 +46,11 @@ impl Seat {
         Ground { topology: &p.topology, base: p.base(), kind: p.kind }
     }
 
+    /// Bytes of the disk or set it is on.
+    pub(crate) fn medium(&self) -> u64 {
+        self.graph.providers[self.graph.root(self.id)].topology.length
+    }
+
     /// The table that is there, whole or damaged. What tasting does not see is not edited: a kernel would not see it either.
     pub(crate) fn table(&self) -> Option<(&'static dyn Scheme, Table)> {
         let p = &self.graph.providers[self.id];

@@ -6,6 +6,8 @@
 
 use crate::slices::Kind;
 
+pub mod bsd;
+
 /// One alias and what it stands for in each scheme; `None`: not valid there.
 pub struct Alias {
     /// gpart's name, or one made like it.
@@ -139,7 +141,7 @@ pub fn name(kind: Kind) -> String {
             return ALIASES.iter().find(|a| a.gpt == Some(&text)).map_or(format!("!{text}"), |a| a.name.into());
         }
         Kind::Mbr(byte) => ALIASES.iter().find(|a| a.mbr == Some(byte)).map(|a| a.name).ok_or(byte),
-        Kind::Bsd(_, byte) => bsd_name(byte).ok_or(byte),
+        Kind::Bsd(dialect, byte) => bsd::name(dialect, byte).ok_or(byte),
     };
     found.map_or_else(|byte| format!("!{byte}"), Into::into)
 }
@@ -157,8 +159,7 @@ pub fn gpart_name(kind: Kind) -> String {
         }
         Kind::Mbr(0x05 | 0x0f) => return "ebr".into(),
         Kind::Mbr(byte) => gparts().find(|a| a.mbr == Some(byte)),
-        // HAMMER has aliases, which gpart takes and never shows.
-        Kind::Bsd(_, byte) => gparts().find(|a| a.bsd == Some(byte) && a.name.starts_with("freebsd-")),
+        Kind::Bsd(dialect, byte) => return bsd::alias(dialect, byte).map_or_else(|| format!("!{byte}"), Into::into),
     };
     found.map_or_else(|| format!("!{}", raw_name(kind)), |a| a.name.into())
 }
@@ -169,19 +170,6 @@ pub fn raw_name(kind: Kind) -> String {
         Kind::Gpt(guid) => guid.to_string(),
         Kind::Mbr(byte) | Kind::Bsd(_, byte) => byte.to_string(),
     }
-}
-
-/// disklabel(8)'s names, on which the BSDs agree.
-fn bsd_name(byte: u8) -> Option<&'static str> {
-    Some(match byte {
-        0 => "unused",
-        1 => "swap",
-        7 => "4.2BSD",
-        8 => "MSDOS",
-        14 => "vinum",
-        27 => "ZFS",
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

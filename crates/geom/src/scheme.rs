@@ -3,6 +3,7 @@
 //! A scheme knows its own bytes: it reads a table into a [`Table`], says what may be in one, and renders the difference of two
 //! tables as ordered writes. Everything that is the same for all schemes is in [`crate::table`].
 
+use crate::class::bsd::Bsd;
 use crate::class::gpt::Gpt;
 use crate::ondisk::Guid;
 use crate::patch::Patch;
@@ -17,7 +18,7 @@ pub use geometry::Geometry;
 
 /// The schemes, in the order in which they are asked. An extended partition is an EBR's and nobody else's, so that comes first;
 /// the others as in [`crate::class::CLASSES`].
-pub static SCHEMES: &[&dyn Scheme] = &[&Gpt];
+pub static SCHEMES: &[&dyn Scheme] = &[&Gpt, &Bsd];
 
 /// A class that can be edited.
 pub trait Scheme: Sync {
@@ -36,6 +37,12 @@ pub trait Scheme: Sync {
 
     /// The type called `name`: an alias of gpart(8), a number `!165`, a GUID `!516e7cb4-…`, or how sfdisk writes it.
     fn kind(&self, name: &str) -> Option<Kind>;
+
+    /// [`Scheme::kind`] in `table`, where the number of a type depends on the table's flavour.
+    fn kind_in(&self, table: &Table, name: &str) -> Option<Kind> {
+        let _ = table;
+        self.kind(name)
+    }
 
     /// What can be set and unset, on an entry or on the table.
     fn attributes(&self) -> &'static [Attribute] {
@@ -96,6 +103,8 @@ pub struct New {
     pub dialect: Option<Dialect>,
     /// Sectors a track and tracks a cylinder; `None`: what gpart(8) makes of the size.
     pub geometry: Option<Geometry>,
+    /// Bytes of the medium, which BSD labels name too; `None`: it ends where the provider does.
+    pub medium: Option<u64>,
     /// By whose rules the usable range is chosen.
     pub rules: Rules,
     /// First and last byte after which partitions may lie, where a layout says so.

@@ -24,12 +24,14 @@ pub struct Table {
     pub sector: u64,
     /// Bytes of the provider it lies on.
     pub length: u64,
+    /// What the table's own numbers have added to addresses of the provider: 0, or where they count from elsewhere.
+    pub origin: u64,
     /// Where partitions may lie.
     pub usable: Range<u64>,
     /// The greatest index.
     pub capacity: u32,
-    /// Indexes that are never given to a partition.
-    pub kept: &'static [u32],
+    /// Indexes that are never given to a partition, or hold what is no partition here.
+    pub kept: Vec<u32>,
     /// The entries in use, by index.
     pub entries: Vec<Entry>,
     /// What tells it from others.

@@ -86,6 +86,7 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
         random: random::bytes().map_err(|e| e.to_string())?,
         dialect: args.dialect.map(Into::into),
         geometry: args.geometry.as_deref().map(geometry).transpose().map_err(|r| refuse(&attempt, &args.target, &r))?,
+        medium: Some(seat.medium()),
         rules: args.common.rules(),
         usable: None,
     };

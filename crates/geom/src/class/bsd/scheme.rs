@@ -1,0 +1,471 @@
+//! Editing a label.
+//!
+//! A label is one sector, so an edit is one write. It keeps the place, the byte order and every field that the edit is not about:
+//! boot code beside it, sizes of fragments, entries elsewhere on the disk or of no type.
+//!
+//! # Where partitions may begin
+//! FreeBSD's `a` begins at 0 by default, as gpart(8) has it, and so holds the label itself: that is where the slice's own start is
+//! on the grain. What keeps clear of its first blocks may do so: UFS leaves 64 KiB, ZFS and LFS 8 KiB, swap as many pages as the boot
+//! area has, which all three systems skip for this reason. What begins with its own data is refused there.
+//!
+//! # Sources
+//! Beside the class's own: FreeBSD `sys/vm/swap_pager.c` (`swaponsomething` reserves `howmany(BBSIZE, PAGE_SIZE)` pages), NetBSD
+//! and OpenBSD `uvm_swap.c`.
+
+use super::label::{self, BBSIZE, Blank, Head, Label, MOST, Slot};
+use super::{Bsd, C, D, Place, REPAIR, UNUSED, checksum, dialect, geometry, is_remains, origin, other_sector, placed, said, usable};
+use crate::kinds;
+use crate::patch::Patch;
+use crate::probe::Probe;
+use crate::scheme::{Geometry, Ground, Id, New, Scheme};
+use crate::slices::{Dialect, Kind};
+use crate::store::{Sparse, Store};
+use crate::table::{Entry, Refusal, Table};
+use crate::topology::{is_whole, round_down, round_up};
+use std::ops::Range;
+
+/// The scheme's name.
+const NAME: &str = "BSD";
+
+impl Scheme for Bsd {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn read(&self, probe: &Probe<'_>) -> Option<Table> {
+        if matches!(probe.kind(), Some(Kind::Bsd(..))) {
+            return None;
+        }
+        let found = label::find(&|at, length| probe.bytes(at, length), probe.sector())?;
+        let raw = held(probe, None)?;
+        let label = match found {
+            Ok(label) if label.sector == probe.sector() => label,
+            Ok(label) => return Some(unreadable(probe, raw, other_sector(probe, &label).message)),
+            Err(finding) => return Some(unreadable(probe, raw, finding.message)),
+        };
+        Some(table(probe, &label, raw))
+    }
+
+    fn create(&self, probe: &Probe<'_>, ground: &Ground<'_>, new: &New) -> Result<Table, Refusal> {
+        let plan = Plan::new(probe, ground, new)?;
+        let raw = held(probe, Some((plan.at(), &plan.bytes()))).ok_or_else(|| Refusal::new("where the label goes cannot be read", ""))?;
+        let label = in_table(&raw, plan.sector).ok_or_else(|| Refusal::new("no label can be written here", ""))?;
+        let bounds = usable(&label, plan.dialect, plan.origin, plan.length);
+        let asked = new.usable.map_or(0..plan.length, |(first, last)| first..last.saturating_add(1));
+        Ok(Table {
+            usable: bounds.start.max(asked.start)..bounds.end.min(asked.end).min(reach(&label, plan.origin)),
+            kept: kept(&label, plan.dialect, &[]),
+            id: plan.uid.map(Id::Duid),
+            geometry: Some(plan.geometry),
+            ..bare(probe, raw, plan.dialect, plan.origin, plan.count)
+        })
+    }
+
+    fn suffix(&self, entry: &Entry) -> String {
+        ('a'..='z').zip(1..).find(|(_, i)| *i == entry.index).map(|(letter, _)| letter.into()).unwrap_or_default()
+    }
+
+    fn kind(&self, name: &str) -> Option<Kind> {
+        kinds::bsd::fstype(Dialect::FreeBsd, name).map(|n| Kind::Bsd(Dialect::FreeBsd, n))
+    }
+
+    fn kind_in(&self, table: &Table, name: &str) -> Option<Kind> {
+        let dialect = table.dialect.unwrap_or(Dialect::FreeBsd);
+        kinds::bsd::fstype(dialect, name).map(|n| Kind::Bsd(dialect, n))
+    }
+
+    fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal> {
+        if entry.label.as_ref().is_some_and(|l| !l.is_empty()) {
+            return Err(Refusal::new("labels are not supported by BSD", "leave out -l"));
+        }
+        if entry.uuid.is_some() || entry.attributes != 0 {
+            return Err(Refusal::new("partitions of BSD have no GUID and no attributes", "leave them out"));
+        }
+        let fstype = accept_kind(table, entry)?;
+        let label = in_table(&table.raw, table.sector).ok_or_else(|| Refusal::new("the label cannot be read", REPAIR))?;
+        let start = entry.start.checked_add(table.origin).filter(|&s| is_whole(s, table.sector));
+        let most = if label.is_wide() { (1 << 48) - 1 } else { u64::from(u32::MAX) };
+        let fits = |bytes: u64| bytes / table.sector <= most;
+        match start {
+            Some(start) if is_whole(entry.length, table.sector) && fits(start) && fits(entry.length) => {}
+            _ => {
+                let found =
+                    format!("{} bytes at byte {} of the disk are more than the label can say", entry.length, start.unwrap_or(entry.start));
+                return Err(Refusal::new(found, format!("it counts whole sectors, at most {most}: use GPT")));
+            }
+        }
+        let holds_label = entry.start < label.at.saturating_add(label.size() as u64) && entry.end() > label.at;
+        let as_before = table.entry(entry.index).is_some_and(|e| e.start == entry.start && e.kind == entry.kind);
+        if holds_label && !as_before && !keeps_clear(table.dialect, fstype) {
+            let found = format!("a {} at byte {} would overwrite the label itself", kinds::name(entry.kind), entry.start);
+            return Err(Refusal::new(found, format!("start it behind the boot area, at {BBSIZE} bytes or later, with -b")));
+        }
+        Ok(())
+    }
+
+    fn render(&self, before: &Table, after: &Table) -> Vec<Patch> {
+        let Some(label) = in_table(&after.raw, after.sector) else { return Vec::new() };
+        let mut bytes = bytes(&after.raw, label.at, label.size());
+        let uid = after.id.and_then(|id| if let Id::Duid(uid) = id { Some(uid) } else { None });
+        let head = Head { uid: uid.filter(|_| label.is_wide()), ..Head::default() };
+        label.write(&mut bytes, &head, &slots(before, after, label.entries.len()));
+        let mut new = after.raw.clone();
+        new.put(label.at, &bytes);
+        let own = span(label.at, label.size(), after.sector);
+        let mut patches = changed(&before.raw, &new, own.clone(), "disklabel");
+        let is_new = in_table(&before.raw, before.sector).is_some_and(|l| before.entries.is_empty() && l.stored == !l.computed);
+        if is_new {
+            patches.extend(others(&new, &own, after.sector));
+        }
+        patches
+    }
+
+    fn erase(&self, table: &Table) -> Vec<Patch> {
+        let (mut raw, mut patches) = (table.raw.clone(), Vec::<Patch>::new());
+        // The one that is found first goes last: until then the table is there.
+        for at in label::places(table.sector).into_iter().rev() {
+            if !label::is_magic(&|at, length| Some(bytes(&raw, at, length)), at) {
+                continue;
+            }
+            // A sector of its own goes whole, as gpart(8) has it; a boot sector around a label stays.
+            let most = in_table(&raw, table.sector).filter(|l| l.at == at).map_or(512, |l| l.size() as u64);
+            let length = if at == table.sector { table.sector } else { most };
+            let size = usize::try_from(length).unwrap_or(0);
+            raw.put(at, &vec![0; size]);
+            let cleared = span(at, size, table.sector);
+            let patch = Patch::new(cleared.start, bytes(&raw, cleared.start, to_usize(cleared.end - cleared.start)), "disklabel");
+            patches.push(if patches.is_empty() { patch } else { patch.after_flush() });
+        }
+        patches
+    }
+
+    fn recover(&self, table: &Table, ground: &Ground<'_>) -> Result<Table, Refusal> {
+        let _ = ground;
+        let Some((label, dialect)) = in_table(&table.raw, table.sector).zip(table.dialect) else {
+            return Err(Refusal::new(format!("the label cannot be made whole: {}", table.damage.join("; ")), REPAIR));
+        };
+        let mut raw = table.raw.clone();
+        let mut bytes = bytes(&raw, label.at, label.size());
+        let (head, slots) = fitted(table, &label, dialect);
+        label.write(&mut bytes, &head, &slots);
+        raw.put(label.at, &bytes);
+        let geometry = head.tracks.map(|(sectors, heads)| Geometry { sectors, heads }).or(table.geometry);
+        Ok(Table { raw, geometry, damage: Vec::new(), ..table.clone() })
+    }
+}
+
+/// Types that leave the boot area alone.
+const CLEAR: [&str; 8] = ["4.2BSD", "swap", "4.4LFS", "vinum", "RAID", "ISO9660", "UDF", "ZFS"];
+
+fn keeps_clear(dialect: Option<Dialect>, fstype: u8) -> bool {
+    dialect.and_then(|d| kinds::bsd::name(d, fstype)).is_some_and(|name| CLEAR.contains(&name))
+}
+
+/// The type's number, if it is one of the label's own dialect.
+fn accept_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
+    let (Kind::Bsd(theirs, fstype), Some(own)) = (entry.kind, table.dialect) else {
+        return Err(Refusal::new(format!("{} is no type of a BSD label", kinds::name(entry.kind)), "use one, such as freebsd-ufs"));
+    };
+    if theirs != own && kinds::bsd::name(theirs, fstype) != kinds::bsd::name(own, fstype) {
+        let found = format!("type {} is {}'s; this label is {}'s", kinds::name(entry.kind), theirs.name(), own.name());
+        return Err(Refusal::new(found, "name a type of that system"));
+    }
+    // FreeBSD has partitions of no type; nobody else does, and they would be gone.
+    if fstype == UNUSED && (own != Dialect::FreeBsd || entry.from.is_none()) {
+        return Err(Refusal::new("a partition of type unused is none", "delete it instead"));
+    }
+    Ok(fstype)
+}
+
+/// The label in what a table holds, if it can be read there.
+fn in_table(raw: &Sparse, sector: u64) -> Option<Label> {
+    label::find(&|at, length| Some(bytes(raw, at, length)), sector)?.ok().filter(|l| l.sector == sector)
+}
+
+fn to_usize(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(0)
+}
+
+/// What `raw` holds there; zeros past its end.
+fn bytes(raw: &Sparse, at: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    if raw.read_at(&mut bytes, at).is_err() {
+        bytes.fill(0);
+    }
+    bytes
+}
+
+/// The whole sectors that `length` bytes at `at` are in.
+fn span(at: u64, length: usize, sector: u64) -> Range<u64> {
+    let end = at.saturating_add(length as u64);
+    round_down(at, sector)..round_up(end, sector).unwrap_or(end)
+}
+
+/// Every sector in which a label's magics stand. With a new label and its place: that one among them, and the magic of the
+/// others gone.
+fn held(probe: &Probe<'_>, new: Option<(u64, &[u8])>) -> Option<Sparse> {
+    let (sector, mut raw) = (probe.sector(), Sparse::new(probe.length()));
+    let get = |at, length| probe.bytes(at, length);
+    let stale: Vec<u64> = label::places(sector).into_iter().filter(|&at| label::is_magic(&get, at)).collect();
+    for at in stale.iter().copied().chain(new.map(|(at, _)| at)) {
+        let span = span(at, 512, sector);
+        raw.put(span.start, &probe.bytes(span.start, to_usize(span.end.min(probe.length()) - span.start))?);
+    }
+    if let Some((at, bytes)) = new {
+        stale.iter().for_each(|&at| raw.put(at, &[0; 4]));
+        raw.put(at, bytes);
+    }
+    Some(raw)
+}
+
+/// A table of `capacity` entries, of which none is in use and nothing else is known.
+fn bare(probe: &Probe<'_>, raw: Sparse, dialect: Dialect, origin: u64, capacity: u16) -> Table {
+    Table {
+        scheme: NAME,
+        sector: probe.sector(),
+        length: probe.length(),
+        origin,
+        usable: 0..0,
+        capacity: u32::from(capacity),
+        kept: Vec::new(),
+        entries: Vec::new(),
+        id: None,
+        dialect: Some(dialect),
+        geometry: None,
+        attributes: 0,
+        lead: 0,
+        taken: Vec::new(),
+        damage: Vec::new(),
+        raw,
+    }
+}
+
+fn unreadable(probe: &Probe<'_>, raw: Sparse, why: String) -> Table {
+    let bare = bare(probe, raw, Dialect::FreeBsd, 0, 0);
+    Table { dialect: None, damage: vec![why], ..bare }
+}
+
+/// The label as a table.
+fn table(probe: &Probe<'_>, label: &Label, raw: Sparse) -> Table {
+    let dialect = dialect(probe, label);
+    let origin = origin(probe, label, dialect);
+    let slice = origin..origin.saturating_add(probe.length());
+    let sums = checksum(label).filter(|_| dialect != Dialect::FreeBsd || is_remains(label, dialect, &slice));
+    let damage: Vec<String> = sums.into_iter().chain(geometry(label, dialect)).map(|f| f.message).collect();
+    let (mut entries, mut taken) = (Vec::new(), Vec::new());
+    for (i, (index, part)) in (1..).zip(&label.entries).enumerate() {
+        let kind = Kind::Bsd(dialect, part.fstype);
+        match placed(label, dialect, i, &slice) {
+            Place::Nothing | Place::Foreign => {}
+            Place::At(start) => {
+                let (label, uuid, attributes, from) = (None, None, 0, Some(index));
+                entries.push(Entry { index, start, length: part.length, kind, label, uuid, attributes, from });
+            }
+            // What of it lies here is nobody else's.
+            Place::Past | Place::Outside(_) => {
+                let inside = |at: u64| at.clamp(slice.start, slice.end) - slice.start;
+                taken.push(inside(part.offset)..inside(part.end()));
+            }
+        }
+    }
+    taken.retain(|r: &Range<u64>| r.start < r.end);
+    let (sectors, heads) = label.tracks;
+    let uid = Some(label.uid).filter(|uid| label.is_wide() && *uid != [0; 8]);
+    let range = usable(label, dialect, origin, probe.length());
+    Table {
+        usable: range.start..range.end.min(reach(label, origin)),
+        kept: kept(label, dialect, &entries),
+        id: uid.map(Id::Duid),
+        geometry: Some(Geometry { sectors, heads }),
+        entries,
+        taken,
+        damage,
+        ..bare(probe, raw, dialect, origin, u16::try_from(label.entries.len()).unwrap_or(0))
+    }
+}
+
+/// The byte of the slice past which the label's numbers do not reach.
+fn reach(label: &Label, origin: u64) -> u64 {
+    let most = if label.is_wide() { 1 << 48 } else { u64::from(u32::MAX) };
+    label.sector.saturating_mul(most).saturating_sub(origin)
+}
+
+/// The entries that stand for the whole, and those that say something else than a partition here.
+fn kept(label: &Label, dialect: Dialect, entries: &[Entry]) -> Vec<u32> {
+    let whole = |i: usize| i == C || i == D && dialect == Dialect::NetBsd;
+    let used = |index: u32| entries.iter().any(|e| e.index == index);
+    let kept = |i: usize, index: u32| whole(i) || label.entries[i].length > 0 && !used(index);
+    (1..).zip(0..label.entries.len()).filter(|&(index, i)| kept(i, index)).map(|(index, _)| index).collect()
+}
+
+/// What becomes of every entry's bytes.
+fn slots(before: &Table, after: &Table, count: usize) -> Vec<Slot> {
+    let place = |index: u32| usize::try_from(index).ok().and_then(|i| i.checked_sub(1));
+    let slot = |index: u32| match (after.entry(index), before.entry(index)) {
+        (Some(Entry { start, length, kind: Kind::Bsd(_, fstype), from, .. }), _) => Slot::Put {
+            offset: start.saturating_add(after.origin) / after.sector,
+            size: length / after.sector,
+            fstype: *fstype,
+            from: from.and_then(place),
+        },
+        (None, Some(_)) => Slot::Clear,
+        _ => Slot::Keep,
+    };
+    (1..).take(count).map(slot).collect()
+}
+
+/// The sectors of `range` as one write, if `new` has other bytes there.
+fn changed(old: &Sparse, new: &Sparse, range: Range<u64>, what: &'static str) -> Vec<Patch> {
+    let length = to_usize(range.end.min(new.length()) - range.start);
+    let now = bytes(new, range.start, length);
+    if now == bytes(old, range.start, length) { Vec::new() } else { vec![Patch::new(range.start, now, what)] }
+}
+
+/// What `raw` holds outside `own`: sectors in which another label was.
+fn others(raw: &Sparse, own: &Range<u64>, sector: u64) -> Vec<Patch> {
+    let starts = raw.runs().flat_map(|(at, run)| {
+        let step = to_usize(sector).max(1);
+        (at..at + run.len() as u64).step_by(step)
+    });
+    let outside = starts.filter(|at| !own.contains(at));
+    outside.map(|at| Patch::new(at, bytes(raw, at, to_usize(sector)), "an older label").after_flush()).collect()
+}
+
+/// What makes the head and the entries for the whole fit the provider as it is now.
+fn fitted(table: &Table, label: &Label, dialect: Dialect) -> (Head, Vec<Slot>) {
+    let mut slots: Vec<Slot> = label.entries.iter().map(|_| Slot::Keep).collect();
+    let (own, origin) = (table.length / table.sector, table.origin / table.sector);
+    let whole = label.entries.get(C).filter(|c| c.offset == table.origin && c.length > 0 && c.length != table.length);
+    let fits = own.checked_add(origin).is_some_and(|end| end <= u64::from(u32::MAX));
+    let mut head = Head::default();
+    match dialect {
+        Dialect::OpenBsd if label.is_wide() && label.bounds.start == origin => head.bounds = Some((origin, origin.saturating_add(own))),
+        Dialect::FreeBsd | Dialect::NetBsd if fits => {
+            if let Some(c) = whole {
+                slots[C] = Slot::Put { offset: origin, size: own, fstype: c.fstype, from: Some(C) };
+                head.total = (dialect == Dialect::FreeBsd).then_some(own);
+            }
+        }
+        _ => {}
+    }
+    if geometry(label, dialect).is_some() {
+        head.tracks = Some((Geometry::ATA.sectors, Geometry::ATA.heads));
+    }
+    (head, slots)
+}
+
+/// A label to be made.
+struct Plan {
+    dialect: Dialect,
+    sector: u64,
+    length: u64,
+    origin: u64,
+    /// Bytes of the disk.
+    medium: u64,
+    count: u16,
+    geometry: Geometry,
+    uid: Option<[u8; 8]>,
+}
+
+impl Plan {
+    fn new(probe: &Probe<'_>, ground: &Ground<'_>, new: &New) -> Result<Plan, Refusal> {
+        let (sector, length) = (probe.sector(), probe.length());
+        let dialect = chosen(ground, new)?;
+        if !(512..=u64::from(BBSIZE)).contains(&sector) || !is_whole(u64::from(BBSIZE), sector) || length < u64::from(BBSIZE) {
+            let found = format!("a BSD label needs {BBSIZE} bytes in sectors of 512 or more; here are {length} in sectors of {sector}");
+            return Err(Refusal::new(found, ""));
+        }
+        let origin = if dialect == Dialect::FreeBsd { 0 } else { ground.base };
+        if !is_whole(origin, sector) {
+            return Err(Refusal::new(
+                format!("byte {origin} of the disk is no whole sector of {sector} bytes"),
+                "offsets count from there",
+            ));
+        }
+        let geometry = new.geometry.unwrap_or(Geometry::ATA);
+        if !(1..=255).contains(&geometry.sectors) || !(1..=255).contains(&geometry.heads) {
+            let found = format!("{} sectors a track and {} tracks", geometry.sectors, geometry.heads);
+            return Err(Refusal::new(found, "FreeBSD refuses a label beyond 1 to 255"));
+        }
+        let medium = new.medium.unwrap_or(0).max(ground.base.saturating_add(length));
+        let (count, uid) = (entries(dialect, new)?, identity(dialect, new)?);
+        Ok(Plan { dialect, sector, length, origin, medium, count, geometry, uid })
+    }
+
+    /// OpenBSD's label does not move with the sector.
+    fn at(&self) -> u64 {
+        if self.dialect == Dialect::OpenBsd { 512 } else { self.sector }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let sectors = |bytes: u64| bytes / self.sector;
+        let (own, medium) = (sectors(self.length), sectors(self.medium));
+        let start = sectors(self.origin);
+        // FreeBSD's kernel cuts what has no room; no more can be said.
+        let cut = |n: u64| n.min(u64::from(u32::MAX));
+        let whole = |offset, size| Slot::Put { offset, size, fstype: UNUSED, from: None };
+        let wide = self.dialect == Dialect::OpenBsd;
+        let (c, d, total) = match self.dialect {
+            Dialect::OpenBsd => (whole(0, medium), Slot::Clear, medium),
+            Dialect::NetBsd => (whole(cut(start), cut(own)), whole(0, cut(medium)), cut(medium)),
+            Dialect::FreeBsd | Dialect::DragonFly => (whole(0, cut(own)), Slot::Clear, cut(own)),
+        };
+        let mut slots: Vec<Slot> = (0..self.count).map(|_| Slot::Clear).collect();
+        (slots[C], slots[D]) = (c, d);
+        let head = Head {
+            tracks: Some((self.geometry.sectors, self.geometry.heads)),
+            uid: self.uid,
+            bounds: wide.then(|| (start, start.saturating_add(own))),
+            total: Some(total),
+        };
+        let (rpm, interleave, sbsize) = match self.dialect {
+            Dialect::OpenBsd => (0, 0, 65536),
+            Dialect::NetBsd => (3600, 1, 8192),
+            // What gpart(8) writes.
+            Dialect::FreeBsd | Dialect::DragonFly => (3600, 0, 0),
+        };
+        let sector = u32::try_from(self.sector).unwrap_or(0);
+        label::blank(&Blank { sector, count: self.count, version: u16::from(wide), rpm, interleave, sbsize }, &head, &slots)
+    }
+}
+
+/// The flavour of a new label.
+fn chosen(ground: &Ground<'_>, new: &New) -> Result<Dialect, Refusal> {
+    let by_table = ground.kind.as_ref().and_then(said);
+    if matches!(ground.kind, Some(Kind::Bsd(..))) {
+        return Err(Refusal::new("this is a partition of a BSD label, which holds no other", "label the slice it is in"));
+    }
+    match (new.dialect, by_table) {
+        (Some(Dialect::DragonFly), _) => Err(Refusal::new("DragonFly's 64-bit label is another scheme", "use FreeBSD's")),
+        (Some(asked), Some(said)) if asked != said => {
+            let found =
+                format!("the table above says that this is {}'s, so its label would not be read as {}'s", said.name(), asked.name());
+            Err(Refusal::new(found, "give the slice another type first"))
+        }
+        (asked, said) => Ok(asked.or(said).unwrap_or(Dialect::FreeBsd)),
+    }
+}
+
+/// Entries of a new label: by default what gpart(8) makes, and what the other systems' kernels have.
+fn entries(dialect: Dialect, new: &New) -> Result<u16, Refusal> {
+    let (least, usual, most) = match dialect {
+        Dialect::FreeBsd | Dialect::DragonFly => (8, 8, 20),
+        Dialect::OpenBsd => (8, 16, MOST),
+        Dialect::NetBsd => (8, 16, 16),
+    };
+    let asked = new.entries.map_or(usual, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    match u16::try_from(asked) {
+        Ok(count) if (least..=most).contains(&asked) => Ok(count),
+        _ => Err(Refusal::new(format!("{asked} entries"), format!("a label of {}'s has {least} to {most}", dialect.name()))),
+    }
+}
+
+/// OpenBSD's identity of the disk; the others have none.
+fn identity(dialect: Dialect, new: &New) -> Result<Option<[u8; 8]>, Refusal> {
+    match (new.id, dialect) {
+        (Some(Id::Duid(uid)), Dialect::OpenBsd) => Ok(Some(uid)),
+        (None, Dialect::OpenBsd) => Ok(new.random.first_chunk().copied()),
+        (None, _) => Ok(None),
+        (Some(_), _) => Err(Refusal::new("only OpenBSD's label has an identity, of 8 bytes", "leave it out")),
+    }
+}
