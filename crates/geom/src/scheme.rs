@@ -44,6 +44,11 @@ pub trait Scheme: Sync {
         self.kind(name)
     }
 
+    /// Whether every partition has a GUID.
+    fn has_guids(&self) -> bool {
+        false
+    }
+
     /// What can be set and unset, on an entry or on the table.
     fn attributes(&self) -> &'static [Attribute] {
         &[]

@@ -174,8 +174,8 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
     let attempt = ("add a partition to", args.target.as_str());
     edit(attempt, &args.common, &args.write, |seat, scheme, table| {
         let uuid = match args.uuid.as_deref().map(str::parse::<Guid>) {
-            None => Guid::random(random),
-            Some(Ok(uuid)) => uuid,
+            None => scheme.has_guids().then(|| Guid::random(random)),
+            Some(Ok(uuid)) => Some(uuid),
             Some(Err(())) => return Err(Refusal::new("--uuid is no UUID", "write it as uuidgen does")),
         };
         let wanted = Wanted {
@@ -183,7 +183,7 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
             place: request(table, args.start, args.size, args.align)?,
             index: args.index,
             label: args.label.clone(),
-            uuid: Some(uuid),
+            uuid,
             attributes: 0,
         };
         let rules = args.common.rules();

@@ -61,7 +61,7 @@ fn patches(
     old: Option<(&'static dyn Scheme, Table)>,
 ) -> Result<(Vec<Patch>, Table), Refusal> {
     let random = || random::bytes().map_err(|e| Refusal::new(e.to_string(), ""));
-    let new = New { entries: backup.entries, random: random()?, rules: args.common.rules(), ..New::default() };
+    let new = New { entries: backup.entries, random: random()?, medium: Some(seat.medium()), rules: args.common.rules(), ..New::default() };
     let empty = scheme.create(&seat.graph.probe(seat.id), &seat.ground(), &new)?;
     let mut table = empty.clone();
     for line in &backup.partitions {
@@ -78,7 +78,7 @@ fn patches(
             place: Request { start: Some(line.start), size: Some(line.size), align: None },
             index: Some(line.index),
             label: line.label.clone().filter(|_| args.labels),
-            uuid: Some(Guid::random(random()?)),
+            uuid: if scheme.has_guids() { Some(Guid::random(random()?)) } else { None },
             attributes,
         };
         table.add(scheme, &seat.ground(), wanted, Rules::Aligned).map_err(of_line)?;

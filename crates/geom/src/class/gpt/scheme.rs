@@ -144,6 +144,10 @@ impl Scheme for Gpt {
         text.parse().ok().map(Kind::Gpt)
     }
 
+    fn has_guids(&self) -> bool {
+        true
+    }
+
     fn attributes(&self) -> &'static [Attribute] {
         ATTRIBUTES
     }
@@ -226,9 +230,10 @@ fn empty(length: u64, sector: u64, usable: Range<u64>, capacity: u32) -> Table {
         scheme: "GPT",
         sector,
         length,
+        origin: 0,
         usable,
         capacity,
-        kept: &[],
+        kept: Vec::new(),
         entries: Vec::new(),
         id: None,
         dialect: None,
