@@ -6,5 +6,6 @@ pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod info;
 pub(crate) mod man;
+pub(crate) mod mkfs;
 pub(crate) mod part;
 pub(crate) mod show;

@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         Command::Info(args) => command::info::run(&args),
         Command::Show(args) => command::show::run(&args),
         Command::Part(args) => command::part::run(&args),
+        Command::Mkfs(args) => command::mkfs::run(&args),
         Command::Explain(args) => command::explain::run(&args),
         Command::Demo(args) => command::demo::run(&args),
         Command::Man { dir } => command::man::run(&dir),

@@ -8,6 +8,7 @@ use trueline_geom::finding::Severity;
 use trueline_geom::profile;
 use trueline_geom::topology::{Fact, Grain, Source, Trust, Why};
 
+pub(crate) mod mkfs;
 pub(crate) mod part;
 
 /// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it costs where it is not.
@@ -55,6 +56,9 @@ pub(crate) enum Command {
     /// Show and edit partition tables, on the grain
     #[command(after_help = part::EXAMPLES)]
     Part(part::Part),
+    /// Make a file system, laid out for the grains beneath it
+    #[command(after_help = mkfs::EXAMPLES)]
+    Mkfs(mkfs::Mkfs),
     /// Explain a finding's rule, or list all rules
     #[command(after_help = "Examples:\n  trueline explain\n  trueline explain TL0001")]
     Explain(Explain),

@@ -1,0 +1,57 @@
+//! `mkfs`: a file system on a provider, laid out for the grains beneath it.
+
+use crate::options::mkfs::{Kind, Mkfs};
+use crate::seat::Seat;
+use crate::{Failure, complain};
+use std::process::ExitCode;
+use trueline_geom::patch::Patch;
+use trueline_geom::topology::round_down;
+use trueline_host::file::Access;
+
+mod ufs;
+
+pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
+    let access = match (args.print || args.dry_run, args.allow_busy) {
+        (true, _) => Access::Read,
+        (false, true) => Access::WriteInUse,
+        (false, false) => Access::Write,
+    };
+    let seat = Seat::open(&args.target, &args.disk, access)?;
+    if let Some(found) = lost(&seat).filter(|_| !args.overwrite && !args.print) {
+        let what = args.kind.name();
+        return Err(Failure::Message(format!("make {what} on {}: {found}: say --overwrite to lose it: nothing was written", args.target)));
+    }
+    off_grain(&seat);
+    match args.kind {
+        Kind::Ufs => ufs::run(args, seat),
+    }
+}
+
+/// What is on the provider that a file system would destroy.
+fn lost(seat: &Seat) -> Option<String> {
+    let table = seat.table().filter(|(_, table)| !table.is_bare_chain());
+    table.map(|(scheme, table)| format!("there is a {} with {} partitions", scheme.name(), table.entries.len())).or_else(|| seat.holds())
+}
+
+/// No option of a file system mends a start that is off the grain.
+fn off_grain(seat: &Seat) {
+    let p = &seat.graph.providers[seat.id];
+    if let Some((fact, _)) = p.topology.missed(4096).first() {
+        let (size, past) = (fact.grain.size(), fact.grain.remainder(0));
+        let (target, why) = (&seat.target, fact.why.name());
+        complain(&format!(
+            "warning: {target} starts {past} bytes past a {size}-byte {why} unit, and so will every block: trueline check says what that costs"
+        ));
+    }
+}
+
+/// Writes that leave nothing of what was recognised before: its magic would be found again beside the new one.
+fn wipe(seat: &Seat) -> Vec<Patch> {
+    let p = &seat.graph.providers[seat.id];
+    let (sector, length) = (p.topology.sector, p.topology.length);
+    let size = usize::try_from(sector).unwrap_or(512);
+    let of_sign = |magic: u64| Patch::new(round_down(magic, sector), vec![0; size], "old magic");
+    let mut patches: Vec<Patch> = p.signs.iter().map(|s| of_sign(s.magic)).filter(|patch| patch.end() <= length).collect();
+    patches.dedup_by_key(|patch| patch.offset);
+    patches
+}
