@@ -5,12 +5,14 @@
 
 use crate::class::bsd::Bsd;
 use crate::class::gpt::Gpt;
+use crate::class::mbr::{Ebr, Mbr};
 use crate::ondisk::Guid;
 use crate::patch::Patch;
 use crate::probe::Probe;
 use crate::slices::{Dialect, Kind};
 use crate::table::{Entry, Refusal, Rules, Table};
 use crate::topology::Topology;
+use std::ops::Range;
 
 mod geometry;
 
@@ -18,7 +20,7 @@ pub use geometry::Geometry;
 
 /// The schemes, in the order in which they are asked. An extended partition is an EBR's and nobody else's, so that comes first;
 /// the others as in [`crate::class::CLASSES`].
-pub static SCHEMES: &[&dyn Scheme] = &[&Gpt, &Bsd];
+pub static SCHEMES: &[&dyn Scheme] = &[&Ebr, &Gpt, &Mbr, &Bsd];
 
 /// A class that can be edited.
 pub trait Scheme: Sync {
@@ -71,6 +73,17 @@ pub trait Scheme: Sync {
 
     /// What removes the table so that nobody finds it again.
     fn erase(&self, table: &Table) -> Vec<Patch>;
+
+    /// Gives the entries the numbers they will be read with, and says what of the table's own bytes the edit has moved. Called
+    /// after every change to which entries there are; schemes whose entries keep their numbers have nothing to do.
+    fn settle(&self, table: &mut Table) {
+        let _ = table;
+    }
+
+    /// Where a partition may lie if that very place is asked for: more than `table.usable`, where that keeps to a custom.
+    fn bounds(&self, table: &Table) -> Range<u64> {
+        table.usable.clone()
+    }
 
     /// The table as it should be written to be whole again and to fit the provider as it is now.
     fn recover(&self, table: &Table, ground: &Ground<'_>) -> Result<Table, Refusal> {

@@ -4,7 +4,7 @@
 //! and undoing are here.
 
 use crate::ondisk::Guid;
-use crate::scheme::{Attribute, Geometry, Ground, Id, Scheme};
+use crate::scheme::{self, Attribute, Geometry, Ground, Id, Scheme};
 use crate::slices::{Dialect, Kind, place};
 use crate::store::Sparse;
 use std::fmt;
@@ -173,6 +173,7 @@ impl Table {
     /// Adds a partition; gives its index.
     pub fn add(&mut self, scheme: &dyn Scheme, ground: &Ground<'_>, wanted: Wanted, rules: Rules) -> Result<u32, Refusal> {
         self.whole()?;
+        self.follow(rules);
         let index = match wanted.index {
             None => self.free_index().ok_or_else(|| self.full())?,
             Some(index) if index == 0 || index > self.capacity || self.kept.contains(&index) => {
@@ -189,15 +190,27 @@ impl Table {
         let entry = Entry { index, start, length, kind: wanted.kind, label, uuid, attributes, from: None };
         self.apart(&entry)?;
         scheme.accept(self, &entry)?;
-        self.put(entry);
-        Ok(index)
+        let mut next = self.clone();
+        next.put(entry);
+        scheme.settle(&mut next);
+        let given = next.entries.iter().find(|e| e.start == start).map_or(index, |e| e.index);
+        if wanted.index.is_some_and(|wanted| wanted != given) {
+            let found = format!("a partition at {} gets index {given}, by its place", place(start, self.sector));
+            return Err(Refusal::new(found, "leave out -i"));
+        }
+        *self = next;
+        Ok(given)
     }
 
     /// Takes out the partition numbered `index`.
     pub fn delete(&mut self, index: u32) -> Result<Entry, Refusal> {
         self.whole()?;
         let at = self.position(index)?;
-        Ok(self.entries.remove(at))
+        let entry = self.entries.remove(at);
+        if let Some(scheme) = scheme::named(self.scheme) {
+            scheme.settle(self);
+        }
+        Ok(entry)
     }
 
     /// Gives the partition numbered `index` another type or name.
@@ -211,6 +224,7 @@ impl Table {
     /// Gives the partition numbered `index` another size: `size`, or as much as is free behind it.
     pub fn resize(&mut self, scheme: &dyn Scheme, ground: &Ground<'_>, index: u32, place: &Request, rules: Rules) -> Result<(), Refusal> {
         self.whole()?;
+        self.follow(rules);
         let entry = self.entries[self.position(index)?].clone();
         let length = place::resize(self, ground, &entry, place, rules)?;
         self.apart(&Entry { length, ..entry })?;
@@ -236,6 +250,13 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// By gpart's rules, what an MBR writes into fields nobody reads is gpart's too.
+    fn follow(&mut self, rules: Rules) {
+        if rules != Rules::Aligned && matches!(self.scheme, "MBR" | "EBR") {
+            self.geometry.get_or_insert(Geometry::of(self.length, self.sector));
+        }
     }
 
     /// Whether it may be edited.
@@ -276,11 +297,12 @@ impl Table {
     /// Whether `entry` lies within the usable range and touches no other.
     fn apart(&self, entry: &Entry) -> Result<(), Refusal> {
         let (range, sector) = (entry.start..entry.end(), self.sector);
-        let bounds = || format!("partitions lie from {} up to {}", place(self.usable.start, sector), place(self.usable.end, sector));
+        let usable = scheme::named(self.scheme).map_or_else(|| self.usable.clone(), |scheme| scheme.bounds(self));
+        let bounds = || format!("partitions lie from {} up to {}", place(usable.start, sector), place(usable.end, sector));
         if range.is_empty() {
             return Err(Refusal::new("a partition of no bytes", "give it a size"));
         }
-        if range.start < self.usable.start || range.end > self.usable.end {
+        if range.start < usable.start || range.end > usable.end {
             let found = format!("{} bytes at {} do not lie where partitions may", entry.length, place(entry.start, sector));
             return Err(Refusal::new(found, bounds()));
         }

@@ -11,11 +11,12 @@
 //! Slices.
 //!
 //! # Limits
-//! No MBR is looked for in a slice of another: neither FreeBSD nor Linux does. CHS fields are not read.
+//! No MBR is looked for in a slice of another: neither FreeBSD nor Linux does. CHS fields are not read, only written.
 //!
 //! # Sources
 //! UEFI 2.10 §5.2 (names); FreeBSD `sys/geom/part/g_part_mbr.c` (probe); Linux `block/partitions/msdos.c`, `core.c`.
 
+use self::ebr::Medium;
 use super::{Class, Taste, gpt};
 use crate::finding::{self, Finding, Severity};
 use crate::layout;
@@ -24,15 +25,21 @@ use crate::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place}
 use crate::topology::round_down;
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+mod chain;
 mod ebr;
+mod edit;
+mod edit_ebr;
 
 /// The class.
 pub struct Mbr;
 
+/// The chain inside an extended partition, as a table of its own: one that is edited, not one that is tasted.
+pub struct Ebr;
+
 /// One partition record (UEFI 2.10, table 5.2).
-#[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct Entry {
     boot_indicator: u8,
@@ -45,7 +52,7 @@ pub(super) struct Entry {
 layout!(Entry, 16, os_type @ 4, starting_lba @ 8, size_in_lba @ 12);
 
 /// A sector with a table (UEFI 2.10, table 5.1); an EBR has the same shape.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct Record {
     boot_code: [u8; 440],
@@ -191,9 +198,10 @@ fn table(probe: &Probe<'_>, record: &Record) -> Taste {
     let extended: Vec<Slice> = entries.iter().filter(|s: &&Slice| s.kind.is_extended()).cloned().collect();
     for extended in extended {
         let number = entries.last().map_or(5, |s| s.index.max(4) + 1);
-        let chain = ebr::walk(probe, &extended, number);
+        let read = |at| probe.read(at);
+        let chain = ebr::walk(&Medium { read: &read, sector, length }, &extended, number);
+        inner.extend(chain.tables());
         findings.extend(chain.findings);
-        inner.extend(chain.tables);
         for mut slice in chain.logicals {
             inner.push((slice.suffix.clone(), slice.start..slice.start + slice.length));
             slice.uuid = partuuid(record, slice.index);

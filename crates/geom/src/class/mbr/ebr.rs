@@ -13,91 +13,128 @@
 
 use super::{Entry, Record};
 use crate::finding::{self, Finding, Severity};
-use crate::probe::Probe;
 use crate::slices::{Slice, place};
 use std::ops::Range;
 
 /// Links followed; no kernel makes more partitions.
-const LINKS: usize = 128;
+pub(super) const LINKS: usize = 128;
+
+/// What the extended partition lies on.
+pub(super) struct Medium<'a> {
+    pub(super) read: &'a dyn Fn(u64) -> Option<Record>,
+    pub(super) sector: u64,
+    pub(super) length: u64,
+}
+
+/// One EBR.
+pub(super) struct Link {
+    /// Where it is, as the extended partition counts from.
+    pub(super) at: u64,
+    pub(super) record: Record,
+    /// Which of its entries are partitions, from 0.
+    pub(super) data: Vec<usize>,
+    /// Which of its entries leads on.
+    pub(super) next: Option<usize>,
+}
 
 /// What a chain holds.
 #[derive(Default)]
 pub(super) struct Chain {
+    /// Its EBRs, in order.
+    pub(super) links: Vec<Link>,
     /// The logical partitions, in order.
     pub(super) logicals: Vec<Slice>,
-    /// The sectors the EBRs themselves are in: no partition may cover them.
-    pub(super) tables: Vec<(String, Range<u64>)>,
     /// What is wrong with it.
     pub(super) findings: Vec<Finding>,
+    /// Whether its last link leads nowhere.
+    pub(super) broken: bool,
+    name: String,
+    sector: u64,
 }
 
 impl Chain {
-    fn damage(&mut self, at: u64, sector: u64, what: &str) {
-        let message = format!("the chain of logical partitions: at {}, {what}", place(at, sector));
+    /// The sectors the EBRs themselves are in: no partition may cover them.
+    pub(super) fn tables(&self) -> Vec<(String, Range<u64>)> {
+        let table = |(n, link): (usize, &Link)| (format!("the EBR {n} of {}", self.name), link.at..link.at.saturating_add(self.sector));
+        (1..).zip(&self.links).map(table).collect()
+    }
+
+    fn damage(&mut self, at: u64, what: &str) {
+        let message = format!("the chain of logical partitions: at {}, {what}", place(at, self.sector));
         let fix = "copy the data of the partitions that are left, then write the chain anew; testdisk finds lost ones by their contents";
         self.findings.push(Finding::new(&finding::EBR, Severity::Error, at, message).fix(fix));
     }
 
-    /// The partitions of the EBR that, with them, takes the bytes `ebr`; the first is `number`.
-    fn add(&mut self, probe: &Probe<'_>, record: &Record, extended: &Slice, ebr: Range<u64>, number: &mut u32) {
-        let (at, sector, end) = (ebr.start, probe.sector(), extended.start + extended.length);
-        for (place_in_ebr, entry) in record.used().filter(|(_, e)| !e.kind().is_extended()) {
+    /// The partitions of the EBR that, with them, takes the bytes `ebr`; which entries they are. The first is `number`.
+    fn add(&mut self, length: u64, record: &Record, extended: &Slice, ebr: Range<u64>, number: &mut u32) -> Vec<usize> {
+        let (at, sector, end) = (ebr.start, self.sector, extended.start + extended.length);
+        let mut data = Vec::new();
+        for (slot, entry) in record.partition_record.iter().enumerate().filter(|(_, e)| e.is_used() && !e.kind().is_extended()) {
             let start = at.saturating_add(entry.start() * sector);
-            let length = entry.size() * sector;
-            let fits = entry.end() * sector <= ebr.end - ebr.start && start.saturating_add(length) <= end;
-            if place_in_ebr > 2 && !fits {
+            let size = entry.size() * sector;
+            let fits = entry.end() * sector <= ebr.end - ebr.start && start.saturating_add(size) <= end;
+            if slot > 1 && !fits {
                 continue;
             }
             let suffix = format!("s{number}");
-            if start >= probe.length() {
-                self.damage(at, sector, &format!("{suffix} would begin at {}, past the end: left out", place(start, sector)));
+            if start >= length {
+                self.damage(at, &format!("{suffix} would begin at {}, past the end: left out", place(start, sector)));
                 continue;
             }
-            if start.saturating_add(length) > end {
-                let what = format!("{suffix} of {length} bytes at {} leaves the extended partition", place(start, sector));
-                self.damage(at, sector, &what);
+            if start.saturating_add(size) > end {
+                let what = format!("{suffix} of {size} bytes at {} leaves the extended partition", place(start, sector));
+                self.damage(at, &what);
             }
-            let length = length.min(probe.length() - start);
-            self.logicals.push(Slice { suffix, index: *number, start, length, kind: entry.kind(), label: None, uuid: None });
+            let size = size.min(length - start);
+            self.logicals.push(Slice { suffix, index: *number, start, length: size, kind: entry.kind(), label: None, uuid: None });
+            data.push(slot);
             *number += 1;
         }
         if record.entries().iter().any(begins_on_its_ebr) {
-            self.damage(at, sector, "a logical partition begins on its own EBR: left out");
+            self.damage(at, "a logical partition begins on its own EBR: left out");
         }
+        data
+    }
+
+    fn cut(&mut self, at: u64, what: &str) {
+        self.broken = true;
+        self.damage(at, what);
     }
 }
 
 /// Follows the chain in `extended`; its first partition is `number`.
-pub(super) fn walk(probe: &Probe<'_>, extended: &Slice, mut number: u32) -> Chain {
-    let mut chain = Chain::default();
-    let sector = probe.sector();
+pub(super) fn walk(medium: &Medium<'_>, extended: &Slice, mut number: u32) -> Chain {
+    let sector = medium.sector;
+    let mut chain = Chain { sector, name: extended.suffix.clone(), ..Chain::default() };
     let end = extended.start + extended.length;
     let mut at = extended.start;
     // What the link said the next EBR and its partition take; the first may take all.
     let mut extent = extended.length;
     loop {
-        if chain.tables.len() >= LINKS {
-            chain.damage(at, sector, &format!("the {LINKS}th link leads on; not followed"));
+        if chain.links.len() >= LINKS {
+            chain.cut(at, &format!("the {LINKS}th link leads on; not followed"));
             break;
         }
-        if chain.tables.iter().any(|(_, seen)| seen.start == at) {
-            chain.damage(at, sector, "a link leads back to an EBR already seen");
+        if chain.links.iter().any(|seen| seen.at == at) {
+            chain.cut(at, "a link leads back to an EBR already seen");
             break;
         }
-        let Some(record) = probe.read::<Record>(at) else {
-            chain.damage(at, sector, "the EBR cannot be read");
+        let Some(record) = (medium.read)(at) else {
+            chain.cut(at, "the EBR cannot be read");
             break;
         };
         if !record.is_signed() {
-            chain.damage(at, sector, "there should be an EBR, but it does not end in 55 AA");
+            chain.cut(at, "there should be an EBR, but it does not end in 55 AA");
             break;
         }
-        chain.tables.push((format!("the EBR {} of {}", chain.tables.len() + 1, extended.suffix), at..at.saturating_add(sector)));
-        chain.add(probe, &record, extended, at..at.saturating_add(extent), &mut number);
-        let Some(link) = record.entries().iter().find(|e| e.kind().is_extended() && e.size() > 0) else { break };
+        let data = chain.add(medium.length, &record, extended, at..at.saturating_add(extent), &mut number);
+        let next = record.entries().iter().position(|e| e.kind().is_extended() && e.size() > 0);
+        let leads = next.map(|slot| record.partition_record[slot]);
+        chain.links.push(Link { at, record, data, next });
+        let Some(link) = leads else { break };
         let next = extended.start + link.start() * sector;
         if next >= end {
-            chain.damage(at, sector, &format!("a link leads to {}, outside the extended partition", place(next, sector)));
+            chain.cut(at, &format!("a link leads to {}, outside the extended partition", place(next, sector)));
             break;
         }
         (at, extent) = (next, link.size() * sector);

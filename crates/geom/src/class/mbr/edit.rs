@@ -1,0 +1,407 @@
+//! Editing the MBR's own four entries.
+//!
+//! The table is one sector and one write. An entry keeps its slot; slots nobody uses, the bytes at 444 and the boot code keep
+//! theirs. A new extended partition gets an empty EBR first: what lies there by chance would be read as a chain.
+//!
+//! # On disk
+//! CHS fields are for geometry 255/63 as sfdisk writes them, `FE FF FF` past cylinder 1023; of a table that carries gpart's
+//! geometry they are gpart's, `FF FF FF` past it. They change only with the place of their partition.
+//!
+//! A new table keeps the boot code of a boot sector that has no file system in it, as sfdisk and parted do: a system that
+//! boots from there goes on booting. Anything else goes: the start of an old file system would be found again.
+//!
+//! # Limits
+//! Starts and sizes are below 2^32 sectors; partitions end there too, as FreeBSD has it. One extended partition.
+//!
+//! # Sources
+//! As [`super`]; util-linux `libfdisk/src/dos.c`; FreeBSD `g_part_mbr.c`.
+
+use super::ebr::{Medium, walk};
+use super::{Entry as Slot, Mbr, Record, TRACK};
+use crate::class::{Class, Taste};
+use crate::kinds;
+use crate::patch::Patch;
+use crate::probe::Probe;
+use crate::scheme::{Attribute, Geometry, Ground, Id, New, Scheme};
+use crate::slices::{Kind, Slice, place};
+use crate::store::{Sparse, Store};
+use crate::table::{Entry, Refusal, Rules, Table};
+use crate::topology::round_down;
+use std::ops::Range;
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+/// Entries.
+const ENTRIES: u32 = 4;
+/// What an MBR can set.
+pub(super) const ATTRIBUTES: &[Attribute] = &[Attribute { name: "active", bit: 0x80, of_table: false, exclusive: true }];
+/// An entry nobody uses.
+pub(super) const BLANK: Slot =
+    Slot { boot_indicator: 0, starting_chs: [0; 3], os_type: 0, ending_chs: [0; 3], starting_lba: U32::ZERO, size_in_lba: U32::ZERO };
+
+impl Record {
+    /// What a table without entries is, but for boot code and signature.
+    pub(super) fn empty() -> Record {
+        Record { signature: [0x55, 0xaa], ..Record::new_zeroed() }
+    }
+
+    /// The record at `at` of what was read.
+    pub(super) fn of(raw: &Sparse, at: u64) -> Option<Record> {
+        let mut bytes = [0; size_of::<Record>()];
+        raw.read_at(&mut bytes, at).ok()?;
+        Record::read_from_bytes(&bytes).ok()
+    }
+
+    /// The sector at `at` of what was read, with this record in it.
+    pub(super) fn within(&self, raw: &Sparse, at: u64, sector: u64) -> Vec<u8> {
+        let mut bytes = vec![0; usize::try_from(sector).unwrap_or(0).max(size_of::<Record>())];
+        // What was not read is zero.
+        let _ = raw.read_at(&mut bytes, at);
+        bytes[..size_of::<Record>()].copy_from_slice(self.as_bytes());
+        bytes
+    }
+}
+
+impl Slot {
+    /// Makes this the entry for `entry`, which counts from byte `origin`.
+    pub(super) fn set(&mut self, table: &Table, entry: &Entry, origin: u64) -> Result<(), Refusal> {
+        let Kind::Mbr(os_type) = entry.kind else { return Err(foreign(table)) };
+        let sectors = |bytes: u64, what: &str| {
+            let found = || format!("{what} of {} sectors does not fit the {}", bytes / table.sector, table.scheme);
+            u32::try_from(bytes / table.sector).map_err(|_| Refusal::new(found(), format!("the most is {}; use GPT", u32::MAX)))
+        };
+        let start = entry.start.checked_sub(origin).ok_or_else(|| Refusal::new("a start before the table it is in", ""))?;
+        let (start, size) = (sectors(start, "a start")?, sectors(entry.length, "a size")?);
+        (self.os_type, self.boot_indicator) = (os_type, entry.attributes.to_le_bytes()[0]);
+        if (self.starting_lba.get(), self.size_in_lba.get()) != (start, size) {
+            (self.starting_lba, self.size_in_lba) = (start.into(), size.into());
+            let first = table.origin.saturating_add(entry.start) / table.sector;
+            self.set_chs(table, first, u64::from(size));
+        }
+        Ok(())
+    }
+
+    /// Sets the CHS fields for `size` sectors from `first`.
+    pub(super) fn set_chs(&mut self, table: &Table, first: u64, size: u64) {
+        let chs = |lba| match table.geometry {
+            Some(geometry) => geometry.chs(lba, [0xff; 3]),
+            None => Geometry::LBA.chs(lba, [0xfe, 0xff, 0xff]),
+        };
+        self.starting_chs = chs(first);
+        self.ending_chs = chs(first.saturating_add(size).saturating_sub(1));
+    }
+}
+
+/// A type of another scheme.
+fn foreign(table: &Table) -> Refusal {
+    Refusal::new(format!("a type that is none of {}'s", table.scheme), "use an alias such as linux-data, or a byte such as 0x83")
+}
+
+/// What can be said of any entry's type, the table's place in the stack aside.
+pub(super) fn check_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
+    match entry.kind {
+        Kind::Mbr(0) => Err(Refusal::new("type 0 is that of unused entries", "choose another")),
+        Kind::Mbr(super::PROTECTIVE) => Err(Refusal::new("type 0xee protects a GPT", "create a GPT, which makes it itself")),
+        Kind::Mbr(_) if entry.label.is_some() => Err(Refusal::new(format!("{} has no labels", table.scheme), "leave out -l")),
+        Kind::Mbr(byte) => Ok(byte),
+        _ => Err(foreign(table)),
+    }
+}
+
+/// A type as gpart, as sfdisk (a byte in hexadecimal, a letter), or as a raw number.
+pub(super) fn kind(name: &str) -> Option<Kind> {
+    let digits = |digits: &str, radix| digits.bytes().all(|b| b.is_ascii_alphanumeric()).then(|| u8::from_str_radix(digits, radix).ok())?;
+    let prefixed = |name: &str| name.strip_prefix("0x").or(name.strip_prefix("0X")).map(|hex| digits(hex, 16));
+    let byte = match (name.strip_prefix('!'), name) {
+        // As strtol with base 0.
+        (Some(raw), _) => prefixed(raw).unwrap_or_else(|| digits(raw, if raw.starts_with('0') { 8 } else { 10 })),
+        // sfdisk's own; `e` is a byte.
+        (None, "E") => Some(0x05),
+        (None, "X") => Some(0x85),
+        (None, name) if name.eq_ignore_ascii_case("ebr") => Some(0x05),
+        (None, name) => match kinds::named(name) {
+            Some(alias) => alias.mbr,
+            None => prefixed(name).unwrap_or_else(|| digits(name, 16)),
+        },
+    };
+    byte.filter(|&b| b != 0).map(Kind::Mbr)
+}
+
+/// The entries in use, as they are on the disk.
+fn entries(record: &Record, sector: u64) -> Vec<Entry> {
+    let entry = |(index, slot): (u32, &Slot)| Entry {
+        index,
+        start: slot.start() * sector,
+        length: slot.size() * sector,
+        kind: slot.kind(),
+        label: None,
+        uuid: None,
+        attributes: u64::from(slot.boot_indicator),
+        from: Some(index),
+    };
+    record.used().map(entry).collect()
+}
+
+/// A table without entries on `length` bytes.
+pub(super) fn blank(scheme: &'static str, sector: u64, length: u64) -> Table {
+    let end = (length / sector).min(u64::from(u32::MAX)) * sector;
+    Table {
+        scheme,
+        sector,
+        origin: 0,
+        length,
+        usable: (TRACK * sector).min(end)..end,
+        capacity: ENTRIES,
+        kept: Vec::new(),
+        entries: Vec::new(),
+        id: None,
+        dialect: None,
+        geometry: None,
+        attributes: 0,
+        lead: 0,
+        taken: Vec::new(),
+        damage: Vec::new(),
+        raw: Sparse::new(length),
+    }
+}
+
+/// Whether tables can be on such a provider at all.
+pub(super) fn check_ground(probe: &Probe<'_>) -> Result<(), Refusal> {
+    let (sector, length) = (probe.sector(), probe.length());
+    if !sector.is_power_of_two() || !(512..=4096).contains(&sector) {
+        return Err(Refusal::new(format!("sectors of {sector} bytes"), "an MBR needs 512 to 4096"));
+    }
+    if length < 2 * sector {
+        return Err(Refusal::new(format!("{length} bytes are too few for a table"), format!("the least is {}", 2 * sector)));
+    }
+    Ok(())
+}
+
+/// The range a layout names for partitions, or the usual one.
+pub(super) fn usable(table: &Table, new: &New) -> Range<u64> {
+    let end = table.usable.end;
+    new.usable.map_or(table.usable.clone(), |(first, last)| first.max(table.sector).min(end)..last.saturating_add(1).min(end))
+}
+
+impl Scheme for Mbr {
+    fn name(&self) -> &'static str {
+        "MBR"
+    }
+
+    fn read(&self, probe: &Probe<'_>) -> Option<Table> {
+        let refused = match self.taste(probe) {
+            Taste::Geom(..) => Vec::new(),
+            Taste::Refused(findings) => findings,
+            Taste::No | Taste::Member(_) => return None,
+        };
+        let (record, sector, length) = (Record::read(probe)?, probe.sector(), probe.length());
+        let mut table = blank(Scheme::name(self), sector, length);
+        table.raw.put(0, &probe.bytes(0, usize::try_from(sector).ok()?)?);
+        table.entries = entries(&record, sector);
+        table.id = Some(Id::Signature(record.unique_mbr_disk_signature.get()));
+        let read = |at| probe.read(at);
+        let chains: Vec<Slice> = extended(&table).map(|e| slice(e, length)).collect();
+        for slice in chains {
+            for link in walk(&Medium { read: &read, sector, length }, &slice, 5).links {
+                table.raw.put(link.at, link.record.as_bytes());
+            }
+        }
+        table.damage = refused.into_iter().map(|f| f.message).collect();
+        if table.damage.is_empty() {
+            table.damage = damage(&table, &record);
+        }
+        self.settle(&mut table);
+        Some(table)
+    }
+
+    fn create(&self, probe: &Probe<'_>, ground: &Ground<'_>, new: &New) -> Result<Table, Refusal> {
+        check_ground(probe)?;
+        if let Some(Kind::Mbr(_)) = ground.kind {
+            return Err(Refusal::new("an MBR inside a partition of an MBR is read by no system", "use an extended partition, or GPT"));
+        }
+        if let Some(entries) = new.entries.filter(|&n| n != ENTRIES) {
+            return Err(Refusal::new(format!("{entries} entries"), "an MBR has 4; more fit an extended partition, or GPT"));
+        }
+        let mut table = blank(Scheme::name(self), probe.sector(), probe.length());
+        table.usable = usable(&table, new);
+        table.geometry = match (new.geometry, new.rules) {
+            (None, Rules::Aligned) => None,
+            (None, Rules::Gpart | Rules::Gpart9) => Some(Geometry::of(table.length, table.sector)),
+            (said, _) => said,
+        };
+        table.id = Some(Id::Signature(match new.id {
+            Some(Id::Signature(id)) => id,
+            Some(_) => return Err(Refusal::new("an identity that is none of an MBR's", "use a number of 32 bits")),
+            // Zero is what a disk without a signature has.
+            None => new.random.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).find(|&id| id != 0).unwrap_or(1),
+        }));
+        let sector = usize::try_from(table.sector).unwrap_or(0);
+        let first = probe.bytes(0, sector).ok_or_else(|| Refusal::new("the first sector cannot be read", ""))?;
+        table.raw.put(0, &first);
+        Ok(table)
+    }
+
+    fn suffix(&self, entry: &Entry) -> String {
+        format!("s{}", entry.index)
+    }
+
+    fn kind(&self, name: &str) -> Option<Kind> {
+        kind(name)
+    }
+
+    fn attributes(&self) -> &'static [Attribute] {
+        ATTRIBUTES
+    }
+
+    fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal> {
+        check_kind(table, entry)?;
+        BLANK.clone().set(table, entry, 0)?;
+        let was = table.entry(entry.index).filter(|e| e.from == entry.from && e.start == entry.start);
+        if let Some(was) = was.filter(|e| e.kind.is_extended() != entry.kind.is_extended()) {
+            let found =
+                format!("s{} would {} an extended partition", was.index, if was.kind.is_extended() { "no longer be" } else { "become" });
+            return Err(Refusal::new(found, "delete it and add another in its place"));
+        }
+        if !entry.kind.is_extended() {
+            return Ok(());
+        }
+        if let Some(other) = extended(table).find(|e| e.index != entry.index) {
+            let found = format!("s{} is an extended partition already", other.index);
+            return Err(Refusal::new(found, "logical partitions go into that one"));
+        }
+        match last_logical(table, entry) {
+            Some((suffix, end)) if end > entry.end() => {
+                let found = format!("{suffix} ends at {}, past the end the extended partition is to have", place(end, table.sector));
+                Err(Refusal::new(found, "delete or shrink it first"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn render(&self, before: &Table, after: &Table) -> Vec<Patch> {
+        let (sector, raw) = (before.sector, &before.raw);
+        let Some(now) = Record::of(raw, 0) else { return Vec::new() };
+        let is_read = now.is_signed() && entries(&now, sector) == before.entries && id(before) == now.unique_mbr_disk_signature.get();
+        let start = if is_read { now.clone() } else { fresh(&now) };
+        let raw = if is_read { raw } else { &Sparse::new(before.length) };
+        let is_new = |e: &&Entry| e.kind.is_extended() && !before.entries.iter().any(|b| b.kind.is_extended() && b.start == e.start);
+        let mut patches = Vec::new();
+        let last = record(&start, after, |_| true);
+        for entry in after.entries.iter().filter(is_new) {
+            // An EBR is never written into what the table on the disk calls a partition.
+            let sectors = entry.start..entry.start.saturating_add(sector);
+            if before.entries.iter().any(|e| e.start < sectors.end && sectors.start < e.end()) {
+                let without = record(&start, after, |e| e.from.is_some());
+                patches.push(Patch::new(0, without.within(raw, 0, sector), "MBR without what is deleted"));
+            }
+            let ebr = Record::empty().within(&Sparse::new(0), 0, sector);
+            patches.push(in_order(&patches, Patch::new(entry.start, ebr, "empty EBR")));
+        }
+        if last != now || !patches.is_empty() {
+            patches.push(in_order(&patches, Patch::new(0, last.within(raw, 0, sector), "MBR")));
+        }
+        patches
+    }
+
+    fn erase(&self, table: &Table) -> Vec<Patch> {
+        vec![Patch::new(0, vec![0; usize::try_from(table.sector).unwrap_or(0)], "MBR")]
+    }
+
+    /// Boot loaders live in the first track, so nothing is put there that was not asked for; as in GEOM, a partition that is
+    /// there opens it.
+    fn settle(&self, table: &mut Table) {
+        if table.entries.iter().any(|e| e.start < table.usable.start) {
+            table.usable.start = table.sector;
+        }
+    }
+
+    fn bounds(&self, table: &Table) -> Range<u64> {
+        table.sector..table.usable.end
+    }
+
+    /// An MBR has no second copy: what can be done is to cut what the medium no longer holds.
+    fn recover(&self, table: &Table, _ground: &Ground<'_>) -> Result<Table, Refusal> {
+        let Some(record) = Record::of(&table.raw, 0).filter(|r| !r.entries().iter().any(Slot::is_protective)) else {
+            return Err(Refusal::new("this MBR protects a GPT that is not there", "recover the GPT, or destroy what is left of it"));
+        };
+        let end = round_down(table.length, table.sector);
+        let mut whole = Table { damage: Vec::new(), entries: entries(&record, table.sector), ..table.clone() };
+        if let Some(lost) = whole.entries.iter().find(|e| e.start >= end) {
+            let found = format!("s{} begins at {}, past the end of {} bytes", lost.index, place(lost.start, table.sector), table.length);
+            return Err(Refusal::new(found, "give the disk or image its length back, or destroy the table"));
+        }
+        whole.entries.iter_mut().for_each(|e| e.length = e.length.min(end - e.start));
+        Ok(whole)
+    }
+}
+
+/// `patch`, after whatever comes before it.
+pub(super) fn in_order(before: &[Patch], patch: Patch) -> Patch {
+    if before.is_empty() { patch } else { patch.after_flush() }
+}
+
+fn id(table: &Table) -> u32 {
+    match table.id {
+        Some(Id::Signature(id)) => id,
+        _ => 0,
+    }
+}
+
+/// What a new table begins from, on what stands in the sector now.
+fn fresh(now: &Record) -> Record {
+    let keeps = now.is_signed() && !now.is_boot_sector();
+    Record { boot_code: if keeps { now.boot_code } else { [0; 440] }, ..Record::empty() }
+}
+
+/// `start` with the entries of `table` that count.
+fn record(start: &Record, table: &Table, counts: impl Fn(&Entry) -> bool) -> Record {
+    let mut record = Record { unique_mbr_disk_signature: id(table).into(), signature: [0x55, 0xaa], ..start.clone() };
+    for (index, slot) in (1..).zip(&mut record.partition_record) {
+        match table.entry(index).filter(|e| counts(e)) {
+            Some(entry) => {
+                let was = entry.from.and_then(|from| start.partition_record.get(usize::try_from(from).ok()?.checked_sub(1)?));
+                let mut bytes = was.copied().unwrap_or(BLANK);
+                // What does not fit was refused by `accept`.
+                if bytes.set(table, entry, 0).is_ok() {
+                    *slot = bytes;
+                }
+            }
+            None if slot.is_used() => *slot = BLANK,
+            None => {}
+        }
+    }
+    record
+}
+
+fn extended(table: &Table) -> impl Iterator<Item = &Entry> {
+    table.entries.iter().filter(|e| e.kind.is_extended())
+}
+
+/// An extended partition as [`walk`] takes it.
+fn slice(entry: &Entry, length: u64) -> Slice {
+    let (start, suffix) = (entry.start, format!("s{}", entry.index));
+    let length = entry.length.min(length.saturating_sub(start));
+    Slice { suffix, index: entry.index, start, length, kind: entry.kind, label: None, uuid: None }
+}
+
+/// Name and end of the logical partition in `entry` that ends last.
+fn last_logical(table: &Table, entry: &Entry) -> Option<(String, u64)> {
+    let was = table.entries.iter().find(|e| e.from.is_some() && e.from == entry.from && e.start == entry.start)?;
+    let read = |at| Record::of(&table.raw, at);
+    let medium = Medium { read: &read, sector: table.sector, length: table.length };
+    let logicals = walk(&medium, &slice(was, table.length), 5).logicals;
+    logicals.into_iter().map(|l| (l.suffix, l.start + l.length)).max_by_key(|(_, end)| *end)
+}
+
+/// What an edit must not be made upon.
+fn damage(table: &Table, record: &Record) -> Vec<String> {
+    let out = |e: &Entry| {
+        let found = format!("s{} ends at {}, past the end of {} bytes", e.index, place(e.end(), table.sector), table.length);
+        (e.end() > table.length).then_some(found)
+    };
+    let mut damage: Vec<String> = table.entries.iter().filter_map(out).collect();
+    if record.entries().iter().any(Slot::is_protective) {
+        damage.push("one of its entries protects a GPT that is not there".into());
+    }
+    damage
+}

@@ -1,0 +1,185 @@
+//! Editing the chain of logical partitions, as a table on the extended partition.
+//!
+//! All places count from the extended partition. Logical partitions have no numbers on the disk: they are numbered along the
+//! chain, from 5, so deleting one renumbers those behind it. How the chain changes is in [`super::chain`].
+//!
+//! # Limits
+//! 128 EBRs. Of a disk with two extended partitions, each is numbered from 5 here. In a chain that is damaged nothing is
+//! edited; recovering it cuts off a last link that leads nowhere.
+//!
+//! # Sources
+//! As [`super::ebr`].
+
+use super::Ebr;
+use super::Record;
+use super::chain::{FIRST, Node, Plan};
+use super::ebr::{Chain, LINKS, Medium, walk};
+use super::edit::{ATTRIBUTES, blank, check_ground, check_kind, in_order, kind, usable};
+use crate::patch::Patch;
+use crate::probe::Probe;
+use crate::scheme::{Attribute, Geometry, Ground, New, Scheme};
+use crate::slices::{Kind, Slice};
+use crate::store::Sparse;
+use crate::table::{Entry, Refusal, Rules, Table};
+
+/// The last number that a logical partition can have: one in each of [`LINKS`] EBRs.
+const LAST: u32 = 132;
+const _: () = assert!(LINKS == 128 && FIRST == 5);
+
+fn chain(read: &dyn Fn(u64) -> Option<Record>, sector: u64, length: u64) -> Chain {
+    let extended = Slice { suffix: "this partition".into(), index: 0, start: 0, length, kind: Kind::Mbr(0x05), label: None, uuid: None };
+    walk(&Medium { read, sector, length }, &extended, FIRST)
+}
+
+/// The chain a table was read from; of one that is not on the disk yet, nothing.
+fn chain_of(raw: &Sparse, table: &Table) -> Chain {
+    chain(&|at| Record::of(raw, at), table.sector, table.length)
+}
+
+fn plan(raw: &Sparse, table: &Table) -> Result<Plan, Refusal> {
+    Plan::new(&chain_of(raw, table).links, table)
+}
+
+fn empty(sector: u64, length: u64, origin: u64) -> Table {
+    let table = blank("EBR", sector, length);
+    Table { origin, capacity: LAST, kept: (1..FIRST).collect(), lead: sector, usable: 0..table.usable.end, ..table }
+}
+
+impl Scheme for Ebr {
+    fn name(&self) -> &'static str {
+        "EBR"
+    }
+
+    fn read(&self, probe: &Probe<'_>) -> Option<Table> {
+        let (sector, length) = (probe.sector(), probe.length());
+        probe.kind().filter(|kind| kind.is_extended())?;
+        check_ground(probe).ok()?;
+        let chain = chain(&|at| probe.read(at), sector, length);
+        chain.links.first()?;
+        let mut table = empty(sector, length, probe.start().unwrap_or(0));
+        for link in &chain.links {
+            table.raw.put(link.at, &probe.bytes(link.at, usize::try_from(sector).ok()?)?);
+        }
+        let flags = chain.links.iter().flat_map(|l| l.data.iter().map(|&slot| l.record.partition_record[slot].boot_indicator));
+        let entry = |(slice, flag): (Slice, u8)| Entry {
+            index: slice.index,
+            start: slice.start,
+            length: slice.length,
+            kind: slice.kind,
+            label: None,
+            uuid: None,
+            attributes: u64::from(flag),
+            from: Some(slice.index),
+        };
+        table.entries = chain.logicals.iter().cloned().zip(flags).map(entry).collect();
+        table.damage = chain.findings.into_iter().map(|f| f.message).collect();
+        self.settle(&mut table);
+        Some(table)
+    }
+
+    fn create(&self, probe: &Probe<'_>, ground: &Ground<'_>, new: &New) -> Result<Table, Refusal> {
+        check_ground(probe)?;
+        if !ground.kind.is_some_and(Kind::is_extended) {
+            return Err(Refusal::new("this is no extended partition", "add one to an MBR: part add -t ebr"));
+        }
+        if new.entries.is_some() {
+            return Err(Refusal::new("a number of entries", "leave out -n: a chain has no size of its own"));
+        }
+        if new.id.is_some() {
+            return Err(Refusal::new("an identity", "only the MBR has one"));
+        }
+        let mut table = empty(probe.sector(), probe.length(), ground.base);
+        let first = probe.bytes(0, usize::try_from(table.sector).unwrap_or(0));
+        table.raw.put(0, &first.ok_or_else(|| Refusal::new("the first sector cannot be read", ""))?);
+        if chain_of(&table.raw, &table).links.iter().any(|link| !link.data.is_empty() || link.next.is_some()) {
+            return Err(Refusal::new("there is a chain of logical partitions, or a boot sector that looks like one", "destroy it first"));
+        }
+        table.usable = usable(&table, new);
+        table.geometry = match (new.geometry, new.rules) {
+            (None, Rules::Aligned) => None,
+            (None, Rules::Gpart | Rules::Gpart9) => Some(Geometry::of(table.length, table.sector)),
+            (said, _) => said,
+        };
+        Ok(table)
+    }
+
+    fn suffix(&self, entry: &Entry) -> String {
+        format!("s{}", entry.index)
+    }
+
+    fn kind(&self, name: &str) -> Option<Kind> {
+        kind(name)
+    }
+
+    fn attributes(&self) -> &'static [Attribute] {
+        ATTRIBUTES
+    }
+
+    fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal> {
+        check_kind(table, entry)?;
+        if entry.kind.is_extended() {
+            return Err(Refusal::new("an extended partition inside another", "logical partitions go into the one there is"));
+        }
+        if entry.start < table.sector {
+            return Err(Refusal::new(
+                "the first sector of an extended partition holds the first EBR",
+                format!("begin at {} or behind it", table.sector),
+            ));
+        }
+        let mut with = table.clone();
+        with.entries.retain(|e| e.index != entry.index);
+        with.entries.push(entry.clone());
+        plan(&table.raw, &with).map(|_| ())
+    }
+
+    fn settle(&self, table: &mut Table) {
+        // What cannot be planned was refused by `accept`, or is damaged and stays as it is.
+        let Ok(plan) = plan(&table.raw, table) else { return };
+        let along = plan.last.iter().flat_map(|node| node.data.iter().map(|(_, e)| e.clone()));
+        table.entries = (FIRST..).zip(along).map(|(index, e)| Entry { index, ..e }).collect();
+        table.taken = plan.taken(table);
+    }
+
+    fn render(&self, before: &Table, after: &Table) -> Vec<Patch> {
+        let (raw, sector) = (&before.raw, before.sector);
+        let links = chain_of(raw, before).links;
+        let Ok(plan) = Plan::new(&links, after) else { return Vec::new() };
+        let none = Sparse::new(0);
+        let patch = |node: &Node, what| {
+            let beneath = if node.is_new || links.is_empty() { &none } else { raw };
+            Patch::new(node.at, node.record.within(beneath, node.at, sector), what)
+        };
+        let mut patches: Vec<Patch> = Vec::new();
+        for node in &plan.middle {
+            if links.iter().any(|link| link.at == node.at && link.record != node.record) {
+                patches.push(in_order(&patches, patch(node, "EBR")));
+            }
+        }
+        let new = plan.last.iter().filter(|n| n.is_new).enumerate();
+        let new: Vec<Patch> =
+            new.map(|(i, n)| if i == 0 { in_order(&patches, patch(n, "new EBR")) } else { patch(n, "new EBR") }).collect();
+        patches.extend(new);
+        for node in plan.last.iter().filter(|n| !n.is_new) {
+            let is_there = plan.middle.iter().any(|m| m.at == node.at && m.record == node.record) && !links.is_empty();
+            if !is_there {
+                patches.push(in_order(&patches, patch(node, "EBR that leads to it")));
+            }
+        }
+        patches
+    }
+
+    fn erase(&self, table: &Table) -> Vec<Patch> {
+        vec![Patch::new(0, vec![0; usize::try_from(table.sector).unwrap_or(0)], "first EBR")]
+    }
+
+    fn recover(&self, table: &Table, _ground: &Ground<'_>) -> Result<Table, Refusal> {
+        let chain = chain_of(&table.raw, table);
+        if chain.findings.len() > usize::from(chain.broken) {
+            let found = table.damage.join("; ");
+            return Err(Refusal::new(found, "copy what is left, destroy the chain, and write it anew"));
+        }
+        let mut whole = Table { damage: Vec::new(), ..table.clone() };
+        self.settle(&mut whole);
+        Ok(whole)
+    }
+}
