@@ -163,10 +163,10 @@ fn request(table: &Table, start: Option<Length>, size: Option<Length>, align: Op
     Ok(Request { start: bytes(start)?, size: bytes(size)?, align: bytes(align)? })
 }
 
-fn kind(scheme: &dyn Scheme, name: &str) -> Result<Kind, Refusal> {
+fn kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<Kind, Refusal> {
     let unknown =
         || Refusal::new(format!("type '{name}' is unknown to {}", scheme.name()), "trueline part types lists them; a raw one is !N");
-    scheme.kind(name).ok_or_else(unknown)
+    scheme.kind_in(table, name).ok_or_else(unknown)
 }
 
 pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
@@ -179,7 +179,7 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
             Some(Err(())) => return Err(Refusal::new("--uuid is no UUID", "write it as uuidgen does")),
         };
         let wanted = Wanted {
-            kind: kind(scheme, &args.kind)?,
+            kind: kind(scheme, table, &args.kind)?,
             place: request(table, args.start, args.size, args.align)?,
             index: args.index,
             label: args.label.clone(),
@@ -204,7 +204,7 @@ pub(super) fn modify(args: &Modify) -> Result<ExitCode, Failure> {
         if args.kind.is_none() && args.label.is_none() {
             return Err(Refusal::new("nothing to change", "say a type with -t or a label with -l"));
         }
-        let kind = args.kind.as_deref().map(|name| kind(scheme, name)).transpose()?;
+        let kind = args.kind.as_deref().map(|name| kind(scheme, table, name)).transpose()?;
         table.modify(scheme, args.index, kind, args.label.clone())?;
         Ok(outcome(seat, scheme, table, table.entry(args.index), Done::Modified))
     })

@@ -78,8 +78,8 @@ impl Scheme for Bsd {
         if entry.label.as_ref().is_some_and(|l| !l.is_empty()) {
             return Err(Refusal::new("labels are not supported by BSD", "leave out -l"));
         }
-        if entry.uuid.is_some() || entry.attributes != 0 {
-            return Err(Refusal::new("partitions of BSD have no GUID and no attributes", "leave them out"));
+        if entry.attributes != 0 {
+            return Err(Refusal::new("partitions of BSD have no attributes", "leave them out"));
         }
         let fstype = accept_kind(table, entry)?;
         let label = in_table(&table.raw, table.sector).ok_or_else(|| Refusal::new("the label cannot be read", REPAIR))?;

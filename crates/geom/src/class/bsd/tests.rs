@@ -9,7 +9,7 @@ use crate::scheme::{Geometry, Ground, Id, New, Scheme};
 use crate::slices::{Dialect, Kind};
 use crate::store::{Sparse, Store};
 use crate::table::{Request, Rules, Table, Wanted};
-use crate::topology::{Grain, Topology};
+use crate::topology::Topology;
 
 const MIB: u64 = 1 << 20;
 
@@ -117,4 +117,122 @@ fn freebsd_label_is_gparts_own() {
     assert_eq!(patches[0].bytes, want);
     slice.apply(patches);
     same(&slice.read().unwrap(), &after);
+}
+
+const DIALECTS: [Dialect; 3] = [Dialect::FreeBsd, Dialect::OpenBsd, Dialect::NetBsd];
+
+/// Every dialect and sector, on a whole disk and in slices of a type that says the dialect or does not.
+fn product() -> Vec<(Dialect, Slice, New)> {
+    let mut all = Vec::new();
+    for dialect in DIALECTS {
+        for sector in [512, 4096] {
+            for (base, said) in [(0, false), (63 * sector, true), (63 * sector, false), (MIB, true), (MIB, false)] {
+                for entries in [None, Some(8), Some(16)] {
+                    let byte = match dialect {
+                        Dialect::FreeBsd => 0xa5,
+                        Dialect::OpenBsd => 0xa6,
+                        _ => 0xa9,
+                    };
+                    let slice = Slice::new(200 * MIB, sector, base, Some(Kind::Mbr(byte)).filter(|_| said));
+                    // What is beside the label stays.
+                    let mut slice = slice;
+                    slice.disk.put(0, &[0x5a; 16384]);
+                    let medium = Some(base + 300 * MIB);
+                    all.push((dialect, slice, New { dialect: Some(dialect), entries, random: [7; 16], medium, ..New::default() }));
+                }
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn what_is_made_comes_back_and_can_be_taken_back() {
+    for (dialect, mut slice, new) in product() {
+        let first = slice.head();
+        let created = slice.create(&new);
+        slice.apply(Bsd.render(&created, &created));
+        let empty = slice.head();
+        let changed: Vec<usize> = (0..16384).filter(|&i| first[i] != empty[i]).collect();
+        let label = if dialect == Dialect::OpenBsd { 512 } else { usize::try_from(slice.sector).unwrap() };
+        assert!(changed.iter().all(|i| (label..label + 512).contains(i)), "{dialect:?} {changed:?}");
+        let read = slice.read().unwrap();
+        same(&read, &created);
+        assert_eq!(read.usable, 0..200 * MIB, "{dialect:?}");
+        assert!(slice.apply(Bsd.render(&read, &read)).is_empty());
+
+        let mut table = read.clone();
+        for (kind, size) in [("4.2BSD", 64 * MIB), ("swap", 16 * MIB), ("MSDOS", 8 * MIB)] {
+            slice.add(&mut table, kind, None, Some(size)).unwrap();
+        }
+        let sub = |i: u32| i - u32::from(dialect == Dialect::NetBsd && i == 5);
+        assert_eq!(table.entries.iter().map(|e| sub(e.index)).collect::<Vec<_>>(), [1, 2, 4], "{dialect:?}");
+        let back = slice.apply(Bsd.render(&read, &table));
+        assert_eq!(back.len(), 1);
+        let full = slice.read().unwrap();
+        same(&full, &table);
+        tasted_without_findings(&slice, &full);
+
+        // Every field of an entry but what is meant stays as it is.
+        let mut edited = full.clone();
+        edited
+            .resize(
+                &Bsd,
+                &Ground { topology: &slice.topology(), base: slice.base, kind: slice.kind },
+                2,
+                &Request { size: Some(8 * MIB), ..Request::default() },
+                Rules::Aligned,
+            )
+            .unwrap();
+        edited.delete(1).unwrap();
+        let again = slice.apply(Bsd.render(&full, &edited));
+        same(&slice.read().unwrap(), &edited);
+        slice.apply(again);
+        same(&slice.read().unwrap(), &full);
+        slice.apply(back);
+        assert_eq!(slice.head(), empty);
+
+        slice.apply(Bsd.render(&read, &table));
+        let full = slice.read().unwrap();
+        let mut none = full.clone();
+        for index in full.entries.iter().map(|e| e.index) {
+            none.delete(index).unwrap();
+        }
+        slice.apply(Bsd.render(&full, &none));
+        assert_eq!(slice.head(), empty, "{dialect:?}");
+        slice.apply(Bsd.erase(&none));
+        assert!(slice.read().is_none());
+    }
+}
+
+/// What the reader says of it.
+fn tasted_without_findings(slice: &Slice, table: &Table) {
+    let (disk, name) = match slice.kind {
+        None => (slice.disk.clone(), ""),
+        Some(Kind::Mbr(byte)) => (in_mbr(slice, byte), "s1"),
+        Some(other) => panic!("{other:?}"),
+    };
+    let start = if slice.kind.is_none() { slice.base } else { 0 };
+    let topology = Topology::new(slice.sector, disk.length());
+    let graph = Graph::taste(vec![Disk { start: Some(start), ..Disk::new("", Box::new(disk), topology) }], Limits::default());
+    let found: Vec<_> = graph.providers.iter().flat_map(|p| &p.findings).collect();
+    assert!(found.is_empty(), "{found:?}");
+    let slices = graph.providers[graph.find(name).unwrap()].slices().unwrap();
+    let got: Vec<_> = slices.entries.iter().map(|e| (e.index, e.start, e.length, e.kind, e.suffix.clone())).collect();
+    let want: Vec<_> = table.entries.iter().map(|e| (e.index, e.start, e.length, e.kind, Bsd.suffix(e))).collect();
+    assert_eq!(got, want);
+}
+
+/// The disk that has `slice` as its first MBR partition.
+fn in_mbr(slice: &Slice, byte: u8) -> Sparse {
+    let mut disk = Sparse::new(slice.base + slice.disk.length() + MIB);
+    let sectors = |bytes: u64| u32::try_from(bytes / slice.sector).unwrap().to_le_bytes();
+    let mut entry = [0; 66];
+    entry[4] = byte;
+    entry[8..12].copy_from_slice(&sectors(slice.base));
+    entry[12..16].copy_from_slice(&sectors(slice.disk.length()));
+    entry[64..].copy_from_slice(&[0x55, 0xaa]);
+    disk.put(446, &entry);
+    slice.disk.runs().for_each(|(at, bytes)| disk.put(slice.base + at, bytes));
+    disk
 }
