@@ -7,6 +7,7 @@
 //! | `picture.rs`, `inset.rs` | the medium to scale, on a terminal, with what misses magnified |
 //! | `svg.rs`, `members.rs`, `zoom.rs` | the same as a drawing, with sets over their members |
 //! | `gpart.rs`, `part.rs` | what `part` shows and says, as gpart(8) does |
+//! | `part_picture.rs`, `part_json.rs` | a partition table to scale, on a terminal, and for programs |
 //! | `html.rs`, `markdown.rs` | one self-contained page |
 //! | `json.rs`, `sarif.rs`, `prometheus.rs` | for programs |
 //!
@@ -31,6 +32,8 @@ pub(crate) mod markdown;
 pub(crate) mod members;
 pub(crate) mod miss;
 pub(crate) mod part;
+pub(crate) mod part_json;
+pub(crate) mod part_picture;
 pub(crate) mod picture;
 pub(crate) mod prometheus;
 pub(crate) mod sarif;

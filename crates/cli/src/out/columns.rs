@@ -92,13 +92,15 @@ pub(crate) fn wrap(head: &str, shown: usize, text: &str, indent: usize, width: O
     writeln!(out)
 }
 
-/// What may not be broken: words, and a number with what it counts: `byte 32256`, `(LBA 63)`, `4.0 x`.
+/// What may not be broken: words, and a number with what it counts: `byte 32256`, `(LBA 63)`, `4.0 x`, `4 KiB`.
 fn words(text: &str) -> Vec<&str> {
     let mut words: Vec<&str> = Vec::new();
     let mut from = 0;
     for (at, _) in text.match_indices(' ') {
         let (word, next) = (&text[from..at], &text[at + 1..]);
-        let bound = matches!(word, "byte" | "(LBA") || next.strip_prefix('x').is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+        let times = next.strip_prefix('x').is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+        let size = word.ends_with(|c: char| c.is_ascii_digit()) && next.get(1..3) == Some("iB");
+        let bound = matches!(word, "byte" | "(LBA") || times || size;
         if !bound {
             words.push(word);
             from = at + 1;
@@ -119,5 +121,7 @@ mod tests {
         let at = |width| samples::text(|out| wrap("fix: ", 5, text, 2, width, out));
         assert_eq!(at(Some(20)), "fix: starts at\n  byte 32256\n  (LBA 63), costing\n  4.0 x the time\n");
         assert_eq!(at(None), format!("fix: {text}\n"));
+        let text = |width| samples::text(|out| wrap("", 0, "a unit of 4 KiB", 2, width, out));
+        assert_eq!(text(Some(11)), "a unit of\n  4 KiB\n");
     }
 }

@@ -8,7 +8,7 @@ use trueline_geom::table::{Entry, Rules};
 use trueline_geom::topology::{Fact, Trust};
 
 /// What a write is taken to be where nobody says: a page, as in the audit.
-const PAGE: u64 = 4096;
+pub(super) const PAGE: u64 = 4096;
 
 /// What was done to a table or to one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,4 +77,34 @@ pub(crate) fn off_grain(shown: Shown<'_>, ground: &Ground<'_>, entry: &Entry) ->
 fn unit(fact: &Fact) -> String {
     let assumed = if fact.trust == Trust::Assumed { " (assumed)" } else { "" };
     format!("{}-byte {}{assumed}", fact.grain.size(), words::unit(fact.why.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::out::tables::{Bench, SECTOR};
+    use trueline_geom::table::Request;
+
+    #[test]
+    fn a_start_off_the_grain_is_said_with_its_cost_and_better_ones() {
+        let mut disk = Bench::disk("ada1", 1 << 21, 4096, (34, 2_097_111));
+        let off = Request { align: Some(574 * SECTOR), ..Request::default() };
+        let index = disk.add("freebsd", off, Rules::Gpart);
+        let entry = &disk.table.entry(index).unwrap().clone();
+        let said = |disk: &Bench| off_grain(disk.shown(), &disk.ground(), entry);
+        let want = "ada1s1 starts at byte 293888 (LBA 574), 3072 bytes past a 4096-byte physical unit: writes of 4096 bytes take 4.0 x \
+                    the device operations; on it: -b 568 (byte 290816) or -b 576 (byte 294912)";
+        assert_eq!(said(&disk).as_deref(), Some(want));
+        assert_eq!(added(disk.shown(), &disk.ground(), entry, Rules::Aligned), "ada1s1 added");
+        // What another takes is not offered, nor what lies outside.
+        let mut beside = entry.clone();
+        (beside.index, beside.start, beside.length) = (2, 290_816, 3072);
+        disk.table.entries.push(beside);
+        disk.table.usable.start = 290_816;
+        assert!(said(&disk).unwrap().ends_with("; on it: -b 576 (byte 294912)"));
+        // On the grain there is nothing to say.
+        let mut good = entry.clone();
+        good.start = 294_912;
+        assert_eq!(off_grain(disk.shown(), &disk.ground(), &good), None);
+    }
 }

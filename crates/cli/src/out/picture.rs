@@ -104,21 +104,24 @@ fn write_root(target: &Target, stack: &Stack<'_>, root: usize, out: &mut dyn io:
 
 /// A piece as a measuring line with its name on it, and whether the name found room.
 fn bar(target: &Target, p: &Provider, width: usize, style: Style) -> (String, bool) {
-    let (open, dash, close) = (style.glyph("├", "|"), style.glyph("─", "-"), style.glyph("┤", "|"));
     let mark = words::shown(p).map_or("", |v| words::mark(v, style));
     let name = words::name(&p.provider);
     let content = words::and_content(target, p);
     let gap = if mark.is_empty() { "" } else { " " };
     let full = format!(" {mark}{gap}{name}{content} {} ", size::human(p.length));
-    let medium = format!("{mark}{name}{content} ");
-    let short = format!("{mark}{name}");
+    measure([full, format!("{mark}{name}{content} "), format!("{mark}{name}")], mark, width, style)
+}
+
+/// A measuring line with the first of `labels` on it that has room, else with `mark`; and whether one had.
+pub(super) fn measure(labels: [String; 3], mark: &str, width: usize, style: Style) -> (String, bool) {
+    let (open, dash, close) = (style.glyph("├", "|"), style.glyph("─", "-"), style.glyph("┤", "|"));
     let fits = |s: &String| s.chars().count() + 2 <= width;
     match width {
         0 => (String::new(), false),
         1 => (style.glyph("│", "|").into(), false),
         _ => {
-            let (label, named) = [full, medium, short].into_iter().find(fits).map_or((mark.to_owned(), false), |label| (label, true));
-            let label = if label.chars().count() + 2 <= width { label } else { String::new() };
+            let (label, named) = labels.into_iter().find(fits).map_or((mark.to_owned(), false), |label| (label, true));
+            let label = if fits(&label) { label } else { String::new() };
             let rest = width - 2 - label.chars().count();
             let before = rest.min(1);
             (format!("{open}{}{label}{}{close}", dash.repeat(before), dash.repeat(rest - before)), named)

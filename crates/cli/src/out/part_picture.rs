@@ -1,0 +1,247 @@
+//! `part show --picture`: a table as a line of the terminal, to scale, and every start against the units beneath it.
+//!
+//! At the scale of a disk no unit is visible. So what begins off one, and the first few that begin on one, are magnified: the
+//! same bytes on a line above a ruler of units. Every partition is named, with room for its name on the bar or without.
+
+use super::gpart::Shown;
+use super::part::PAGE;
+use super::scale::{Range, Scale};
+use super::{Style, columns, escape, picture, size, words};
+use anstyle::{AnsiColor, Style as Colour};
+use ruler::Ruler;
+use std::io;
+use trueline_geom::kinds;
+use trueline_geom::scheme::Ground;
+use trueline_geom::slices::place;
+use trueline_geom::table::Entry;
+use trueline_geom::topology::{Fact, Trust, largest_grain};
+
+mod ruler;
+
+/// The width where there is no terminal, and the least that a ruler can be drawn in.
+const WIDTH: usize = 100;
+const NARROW: usize = 60;
+
+/// Columns a partition is given on the bar at least, and what it may have beyond its share so that its name fits.
+const LEAST: usize = 3;
+const ROOM: usize = 10;
+
+/// Rulers drawn for starts that miss and for starts that do not; the others have a line each, up to a number.
+const MISSES: usize = 4;
+const HITS: usize = 2;
+const LISTED: usize = 32;
+
+/// Rows of the bar: partitions overlap in damaged tables only.
+const ROWS: usize = 4;
+
+/// Where a partition begins, against the boundary that it misses at the highest cost, else the largest that counts.
+struct Start<'a> {
+    entry: &'a Entry,
+    /// Its name without the provider's.
+    name: String,
+    fact: Option<Fact>,
+    /// Bytes past a boundary.
+    remainder: u64,
+}
+
+impl<'a> Start<'a> {
+    fn new(shown: Shown<'_>, ground: &Ground<'_>, entry: &'a Entry) -> Start<'a> {
+        let topology = ground.topology.shift(entry.start, entry.length);
+        let missed = topology.missed(PAGE).first().map(|(fact, _)| *fact);
+        let fact = missed.or_else(|| topology.counting().max_by_key(|f| f.grain.size()).copied());
+        let remainder = fact.map_or(0, |f| f.grain.remainder(0));
+        Start { entry, name: escape::plain(&shown.scheme.suffix(entry)), fact, remainder }
+    }
+
+    fn mark(&self, style: Style) -> &'static str {
+        match self.fact {
+            None => "?",
+            Some(_) if self.remainder > 0 => style.glyph("✗", "x"),
+            Some(_) => style.glyph("✓", "+"),
+        }
+    }
+
+    fn colour(&self) -> Colour {
+        match self.fact {
+            None => AnsiColor::Yellow.on_default(),
+            Some(_) if self.remainder > 0 => AnsiColor::Red.on_default(),
+            Some(_) => AnsiColor::Green.on_default(),
+        }
+    }
+
+    /// `s1 begins at byte 293888 (LBA 574), 3072 bytes past a boundary of 4 KiB`.
+    fn says(&self, shown: Shown<'_>, ground: &Ground<'_>) -> String {
+        let (name, at) = (&self.name, place(self.entry.start, shown.table.sector));
+        let medium = ground.base.saturating_add(self.entry.start);
+        let on = if ground.base > 0 { format!(", byte {medium} of the disk") } else { String::new() };
+        let against = match self.fact {
+            None => "; no unit beneath it is known".into(),
+            Some(fact) if self.remainder > 0 => {
+                format!(", {} past a boundary of {}", words::bytes(self.remainder), size::human(fact.grain.size()))
+            }
+            Some(fact) => {
+                let more = largest_grain(medium).filter(|&g| g > fact.grain.size());
+                let more = more.map_or(String::new(), |g| format!(" and of {}", size::human(g)));
+                format!(", on a boundary of {}{more}", size::human(fact.grain.size()))
+            }
+        };
+        format!("{name} begins at {at}{on}{against}")
+    }
+}
+
+/// Writes a picture of the table.
+pub(crate) fn write(shown: Shown<'_>, ground: &Ground<'_>, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    let width = style.width.unwrap_or(WIDTH).max(NARROW);
+    let starts: Vec<Start<'_>> = shown.table.by_start().into_iter().map(|e| Start::new(shown, ground, e)).collect();
+    write_head(shown, ground, width, out)?;
+    write_bar(shown, &starts, width, out, style)?;
+    let (mut misses, mut hits, mut listed, mut left) = (0, 0, 0, 0);
+    let mut apart = true;
+    for start in &starts {
+        let (drawn, most) = if start.remainder > 0 { (&mut misses, MISSES) } else { (&mut hits, HITS) };
+        let fact = start.fact.filter(|_| *drawn < most);
+        if fact.is_none() && listed == LISTED {
+            left += 1;
+            continue;
+        }
+        if fact.is_some() || apart {
+            writeln!(out)?;
+        }
+        apart = fact.is_some();
+        *(if apart { drawn } else { &mut listed }) += 1;
+        let colour = start.colour();
+        write!(out, "{colour}")?;
+        columns::wrap(&format!("{} ", start.mark(style)), 2, &start.says(shown, ground), 2, Some(width), out)?;
+        write!(out, "{colour:#}")?;
+        if let Some(fact) = fact {
+            Ruler::new(start, &fact, width).write(shown, start, &fact, out, style)?;
+        }
+    }
+    if left > 0 {
+        writeln!(out, "{left} more: `trueline part show` lists them")?;
+    }
+    Ok(())
+}
+
+/// What it is a picture of, and what it is measured against.
+fn write_head(shown: Shown<'_>, ground: &Ground<'_>, width: usize, out: &mut dyn io::Write) -> io::Result<()> {
+    let bold = Colour::new().bold();
+    let mut units: Vec<String> = ground.topology.counting().map(name_of).collect();
+    units.dedup();
+    let units = if units.is_empty() { "no unit known beneath it".into() } else { units.join(", ") };
+    let damaged = if shown.table.damage.is_empty() { "" } else { ", damaged" };
+    let text = format!("{}  {}{damaged}  {}  {units}", escape::plain(shown.name), shown.scheme.name(), size::human(shown.table.length));
+    write!(out, "{bold}")?;
+    columns::wrap("", 0, &text, 2, Some(width), out)?;
+    write!(out, "{bold:#}")
+}
+
+/// `physical unit of 4 KiB (assumed)`.
+fn name_of(fact: &Fact) -> String {
+    let assumed = if fact.trust == Trust::Assumed { " (assumed)" } else { "" };
+    format!("{} of {}{assumed}", words::unit(fact.why.name()), size::human(fact.grain.size()))
+}
+
+/// The table to scale: partitions, what is free between them, and what is the table's own; below, where each begins.
+fn write_bar(shown: Shown<'_>, starts: &[Start<'_>], width: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    let (table, free) = (shown.table, shown.table.free());
+    let room = (width / 2 / starts.len().max(1)).clamp(LEAST, ROOM);
+    let clip = |at: u64| at.min(table.length);
+    let range = |start, end, least| Range { start: clip(start), end: clip(end), least };
+    let mut ranges: Vec<Range> = starts.iter().map(|s| range(s.entry.start, s.entry.end(), room)).collect();
+    ranges.extend(free.iter().map(|r| range(r.start, r.end, 1)));
+    ranges.push(range(table.usable.start, table.usable.end, 1));
+    let scale = Scale::new(table.length.max(1), &ranges, width);
+    // Where there are more pieces than columns, the columns are shared out, and some pieces get none.
+    let column = |byte: u64| scale.cell(clip(byte)) * width / scale.width().max(width);
+
+    let mut rows: Vec<Vec<&Start<'_>>> = Vec::new();
+    for start in starts {
+        let fits = |row: &Vec<&Start<'_>>| row.last().is_none_or(|last| column(last.entry.end()) <= column(start.entry.start));
+        match rows.iter().position(fits) {
+            Some(row) => rows[row].push(start),
+            None if rows.len() < ROWS => rows.push(vec![start]),
+            None => {}
+        }
+    }
+    let base: Vec<&'static str> = {
+        let (own, none) = (style.glyph("▓", "#"), style.glyph("░", "."));
+        let mut cells = vec![own; width];
+        for r in &free {
+            cells[column(r.start)..column(r.end)].fill(none);
+        }
+        cells
+    };
+    for row in rows.iter().skip(1).rev() {
+        write_row(row, &vec![" "; width], &column, out, style)?;
+    }
+    write_row(rows.first().map_or(&[][..], Vec::as_slice), &base, &column, out, style)?;
+    write_starts(starts, &column, width, out, style)?;
+    let dim = Colour::new().dimmed();
+    let scaled = if scale.widened == 0 {
+        format!("to scale: a column is {}", size::human(table.length / u64::try_from(width).unwrap_or(1)))
+    } else {
+        "to scale, but narrow stretches are drawn wider".into()
+    };
+    let (none, own) = (style.glyph("░", "."), style.glyph("▓", "#"));
+    let free = if base.contains(&none) { format!("; {none} free") } else { String::new() };
+    let all = table.usable.start == 0 && table.usable.end >= table.length && table.taken.is_empty();
+    let own = if !all { format!("; {own} the table's own") } else { String::new() };
+    let says = format!("{scaled}{free}{own}");
+    write!(out, "{dim}")?;
+    columns::wrap("", 0, &says, 0, Some(width), out)?;
+    write!(out, "{dim:#}")
+}
+
+/// A row of partitions over what is there without them.
+fn write_row(row: &[&Start<'_>], base: &[&str], column: &impl Fn(u64) -> usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    let mut at = 0;
+    for start in row {
+        let (from, to) = (column(start.entry.start).max(at), column(start.entry.end()));
+        write!(out, "{}", base[at..from].concat())?;
+        let (name, mark, colour) = (&start.name, start.mark(style), start.colour());
+        let (kind, size) = (type_name(start.entry), size::human(start.entry.length));
+        let labels = [format!(" {mark} {name} {kind} {size} "), format!("{mark}{name} {kind} "), format!("{mark}{name}")];
+        let (line, _) = picture::measure(labels, mark, to.saturating_sub(from), style);
+        write!(out, "{colour}{line}{colour:#}")?;
+        at = from.max(to);
+    }
+    writeln!(out, "{}", base[at..].concat().trim_end())
+}
+
+/// Its type as gpart(8) calls it, or as others do.
+fn type_name(entry: &Entry) -> String {
+    let name = kinds::gpart_name(entry.kind);
+    if name.starts_with('!') { kinds::name(entry.kind) } else { name }
+}
+
+/// The byte at which each partition begins, under its edge, where there is room.
+fn write_starts(
+    starts: &[Start<'_>],
+    column: &impl Fn(u64) -> usize,
+    width: usize,
+    out: &mut dyn io::Write,
+    style: Style,
+) -> io::Result<()> {
+    let label = |start: &Start<'_>| (column(start.entry.start), format!("{}{}", start.mark(style), start.entry.start));
+    let mut shown: Vec<(usize, String)> = Vec::new();
+    // What misses first: it is what one looks for.
+    let (off, on): (Vec<_>, Vec<_>) = starts.iter().partition(|s| s.remainder > 0);
+    for (at, text) in off.into_iter().chain(on).map(label) {
+        let end = at + text.chars().count();
+        let free = |(other, with): &(usize, String)| end < *other || other + with.chars().count() < at;
+        if end <= width && shown.len() < width && shown.iter().all(free) {
+            shown.push((at, text));
+        }
+    }
+    shown.sort();
+    let line = shown.into_iter().fold(String::new(), |line, (at, text)| {
+        let gap = at - line.chars().count();
+        line + &" ".repeat(gap) + &text
+    });
+    if line.is_empty() { Ok(()) } else { writeln!(out, "{line}") }
+}
+
+#[cfg(test)]
+#[path = "part_picture/tests.rs"]
+mod tests;
