@@ -2,6 +2,7 @@
 //! kernel) on the disks their recipes make.
 
 mod golden;
+mod gpt;
 mod kernel;
 mod lay;
 mod lsblk;
