@@ -14,6 +14,7 @@ pub mod bsd64;
 pub mod concat;
 pub mod gpt;
 pub mod mbr;
+pub mod metadata;
 pub mod mirror;
 pub mod nop;
 pub mod stripe;

@@ -114,6 +114,8 @@ fn sets_inside_each_other_end() {
         (label[36], label[44]) = (depth, 1);
         label[59..67].copy_from_slice(&(length - 512).to_le_bytes());
         label[111..119].copy_from_slice(&length.to_le_bytes());
+        let sum = md5::compute(&label[..119]);
+        label[119..].copy_from_slice(&*sum);
         store.put(length - 512, &label);
     }
     let topology = Topology::new(512, store.length());

@@ -10,22 +10,25 @@
 //! # Sources
 //! FreeBSD `sys/geom/concat/g_concat.h`, `g_concat.c`.
 
+use super::metadata::{self, Field, Label, Labelled, number, text};
 use super::{Class, Extent, Geom, Member, Op, Slot, Taste};
 use crate::layout;
 use crate::ondisk;
 use crate::probe::Probe;
+use crate::table::Refusal;
 use crate::topology::Topology;
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The class.
 pub struct Concat;
 
 const MAGIC: &[u8; 16] = b"GEOM::CONCAT\0\0\0\0";
+const VERSION: u32 = 4;
 
 /// `struct g_concat_metadata`.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Metadata {
     md_magic: [u8; 16],
@@ -46,28 +49,72 @@ impl Class for Concat {
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
         let Some(md) = probe.from_end(probe.sector()).and_then(|at| probe.read::<Metadata>(at)) else { return Taste::No };
-        let (number, count) = (usize::from(md.md_no.get()), usize::from(md.md_all.get()));
-        let valid = md.md_magic == *MAGIC
-            && md.md_version.get() <= 4
-            && (md.md_version.get() < 4 || md.md_provsize.get() == probe.length())
-            && count >= 1
-            && number < count;
-        let Some(name) = ondisk::text(&md.md_name).filter(|_| valid) else { return Taste::No };
-        Taste::Member(Member {
-            set: format!("{name}/{:08x}", md.md_id.get()),
-            provider: format!("concat/{name}"),
-            number: Some(number),
-            count,
-            enough: count,
-            chunk: 0,
-            length: probe.length() - probe.sector(),
-        })
+        md.member(probe.length(), probe.sector()).map_or(Taste::No, Taste::Member)
     }
 
     fn assemble(&self, members: &[Member]) -> Option<Arc<dyn Geom>> {
         let name = members.first()?.provider.clone();
         Some(Arc::new(Linear::new(name, members.iter().map(|m| m.length))?))
     }
+}
+
+impl Metadata {
+    /// What it makes of a provider of that length in the last sector of which it stands.
+    fn member(&self, length: u64, sector: u64) -> Option<Member> {
+        let (number, count) = (usize::from(self.md_no.get()), usize::from(self.md_all.get()));
+        let valid = self.md_magic == *MAGIC
+            && self.md_version.get() <= VERSION
+            && (self.md_version.get() < 4 || self.md_provsize.get() == length)
+            && count >= 1
+            && number < count;
+        let name = ondisk::text(&self.md_name).filter(|_| valid)?;
+        Some(Member {
+            set: format!("{name}/{:08x}", self.md_id.get()),
+            provider: format!("concat/{name}"),
+            number: Some(number),
+            count,
+            enough: count,
+            chunk: 0,
+            length: length.checked_sub(sector)?,
+        })
+    }
+}
+
+/// What `gconcat label` writes, member by member.
+pub fn label(label: &Label<'_>) -> Result<Vec<Labelled>, Refusal> {
+    label.sector(2, usize::from(u16::MAX))?;
+    if label.smallest() == 0 {
+        return Err(Refusal::new("a member of one sector or less", "leave it out"));
+    }
+    let count = u16::try_from(label.components.len()).unwrap_or(u16::MAX);
+    let one = |(number, c): (u16, &metadata::Component)| {
+        let md = Metadata {
+            md_magic: *MAGIC,
+            md_version: VERSION.into(),
+            md_name: metadata::field(label.name),
+            md_id: label.id.into(),
+            md_no: number.into(),
+            md_all: count.into(),
+            md_provider: metadata::field(c.hardcoded.as_deref().unwrap_or_default()),
+            md_provsize: c.length.into(),
+        };
+        metadata::labelled(metadata::sector_of(&md, c.sector), md.member(c.length, c.sector), c.length)
+    };
+    (0..).zip(label.components).map(one).collect()
+}
+
+/// What `gconcat dump` says of a last sector.
+pub fn dump(sector: &[u8]) -> Result<Vec<Field>, Refusal> {
+    let md: Metadata = metadata::read(sector, MAGIC)?;
+    Ok(vec![
+        text("Magic string", "magic", &md.md_magic),
+        number("Metadata version", "version", md.md_version),
+        text("Device name", "name", &md.md_name),
+        number("Device ID", "id", md.md_id),
+        number("Disk number", "number", md.md_no),
+        number("Total number of disks", "count", md.md_all),
+        text("Hardcoded provider", "hardcoded", &md.md_provider),
+    ])
 }
 
 /// A concatenated set.

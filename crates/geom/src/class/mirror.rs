@@ -1,34 +1,44 @@
 //! `mirror`: RAID1 (gmirror).
 //!
 //! # On disk
-//! Last sector of every member: magic `GEOM::MIRROR`, version 4, MD5 of the first 119 bytes at 119 (not verified: a torn
-//! label fails its other checks, and nothing is written by it).
+//! Last sector of every member: magic `GEOM::MIRROR`, version 4, MD5 of the first 119 bytes at 119. FreeBSD does not take a
+//! member whose MD5 is wrong, and neither is it taken here.
 //!
 //! # Topology
 //! What is a boundary on all members.
 //!
 //! # Limits
-//! Members carry a random id, not a number; they are taken in the order in which they were found.
+//! Members carry a random id, not a number; they are taken in the order in which they were found. Versions 3 and 4, which are
+//! alike; older ones lie otherwise and are not read. A hard-coded provider name is written and shown; a member counts wherever
+//! it is found.
 //!
 //! # Sources
 //! FreeBSD `sys/geom/mirror/g_mirror.h`.
 
+use super::metadata::{self, Field, Label, Labelled, Value, number, text};
 use super::{Class, Extent, Geom, Member, Op, Slot, Taste};
+use crate::finding::{self, Finding, Severity};
 use crate::layout;
 use crate::ondisk;
 use crate::probe::Probe;
-use crate::topology::Topology;
+use crate::table::Refusal;
+use crate::topology::{Topology, round_down};
 use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The class.
 pub struct Mirror;
 
 const MAGIC: &[u8; 16] = b"GEOM::MIRROR\0\0\0\0";
+const VERSION: u32 = 4;
+/// `G_MIRROR_DEVICE_FLAG_*`.
+const MFLAGS: [(u64, &str); 2] = [(2, "NOFAILSYNC"), (1, "NOAUTOSYNC")];
+/// `G_MIRROR_DISK_FLAG_*`, as far as `gmirror dump` names them.
+const DFLAGS: [(u64, &str); 4] = [(1, "DIRTY"), (2, "SYNCHRONIZING"), (4, "FORCE_SYNC"), (8, "INACTIVE")];
 
 /// `struct g_mirror_metadata`.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Metadata {
     md_magic: [u8; 16],
@@ -60,28 +70,149 @@ impl Class for Mirror {
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
         let Some(md) = probe.from_end(probe.sector()).and_then(|at| probe.read::<Metadata>(at)) else { return Taste::No };
-        let valid = md.md_magic == *MAGIC
-            && md.md_version.get() <= 4
-            && md.md_provsize.get() == probe.length()
-            && md.md_mediasize.get() <= probe.length() - probe.sector()
-            && md.md_all >= 1;
-        let Some(name) = ondisk::text(&md.md_name).filter(|_| valid) else { return Taste::No };
-        Taste::Member(Member {
-            set: format!("{name}/{:08x}", md.md_mid.get()),
-            provider: format!("mirror/{name}"),
-            // Members are alike: any order will do, and one alone already shows the content.
-            number: None,
-            count: usize::from(md.md_all),
-            enough: 1,
-            chunk: 0,
-            length: md.md_mediasize.get(),
-        })
+        let Some(member) = md.member(probe.length(), probe.sector()) else { return Taste::No };
+        let (found, sum) = (hex(&md.md_hash), hex(&md.sum()));
+        if found != sum {
+            let at = member.length;
+            let message = format!("the label of a member of {} is damaged: its MD5 is {found}, computed {sum}", member.provider);
+            let finding = Finding::new(&finding::INCOMPLETE, Severity::Warning, at, message);
+            return Taste::Refused(vec![finding.fix("insert it into its mirror anew: gmirror forget, then gmirror insert")]);
+        }
+        Taste::Member(member)
     }
 
     fn assemble(&self, members: &[Member]) -> Option<Arc<dyn Geom>> {
         let length = members.iter().map(|m| m.length).min()?;
         Some(Arc::new(Raid1::new(members.first()?.provider.clone(), length)?))
     }
+}
+
+impl Metadata {
+    /// What it makes of a provider of that length in the last sector of which it stands, if its MD5 is right.
+    fn member(&self, length: u64, sector: u64) -> Option<Member> {
+        let valid = self.md_magic == *MAGIC
+            && (3..=VERSION).contains(&self.md_version.get())
+            && self.md_provsize.get() == length
+            && self.md_mediasize.get() <= length.checked_sub(sector)?
+            && self.md_all >= 1;
+        let name = ondisk::text(&self.md_name).filter(|_| valid)?;
+        Some(Member {
+            set: format!("{name}/{:08x}", self.md_mid.get()),
+            provider: format!("mirror/{name}"),
+            // Members are alike: any order will do, and one alone already shows the content.
+            number: None,
+            count: usize::from(self.md_all),
+            enough: 1,
+            chunk: 0,
+            length: self.md_mediasize.get(),
+        })
+    }
+
+    /// The MD5 of all before it.
+    fn sum(&self) -> [u8; 16] {
+        let bytes = self.as_bytes();
+        md5::compute(&bytes[..bytes.len() - self.md_hash.len()]).0
+    }
+}
+
+/// How a mirror chooses the member to read from, in FreeBSD's numbers.
+pub const BALANCES: [&str; 5] = ["none", "round-robin", "load", "split", "prefer"];
+
+/// What is said of a mirror alone.
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    /// One of [`BALANCES`].
+    pub balance: &'a str,
+    /// With `split`, the size in bytes from which a read is split.
+    pub slice: u32,
+    /// Whether a stale member waits for somebody to synchronise it.
+    pub no_autosync: bool,
+    /// Whether members are not synchronised after a crash.
+    pub no_failsync: bool,
+    /// What tells each member from the others: random.
+    pub ids: &'a [u32],
+}
+
+/// What `gmirror label` writes, member by member.
+pub fn label(label: &Label<'_>, options: &Options<'_>) -> Result<Vec<Labelled>, Refusal> {
+    let sector = label.sector(1, usize::from(u8::MAX))?;
+    let Some(balance) = BALANCES.iter().zip(0..).find_map(|(name, number)| (*name == options.balance).then_some(number)) else {
+        return Err(Refusal::new(format!("the balance '{}'", options.balance), format!("use one of {}", BALANCES.join(", "))));
+    };
+    let length = round_down(label.smallest(), sector);
+    if length == 0 {
+        return Err(Refusal::new("a member of one sector or less", "leave it out"));
+    }
+    let flags = [(2, options.no_failsync), (1, options.no_autosync)].into_iter().filter(|(_, on)| *on).map(|(bit, _)| bit).sum::<u64>();
+    let count = u8::try_from(label.components.len()).unwrap_or(u8::MAX);
+    let set_sector =
+        u32::try_from(sector).map_err(|_| Refusal::new(format!("sectors of {sector} bytes"), "use members of like sectors"))?;
+    let one = |(number, (c, id)): (u8, (&metadata::Component, &u32))| {
+        let mut md = Metadata {
+            md_magic: *MAGIC,
+            md_version: VERSION.into(),
+            md_name: metadata::field(label.name),
+            md_mid: label.id.into(),
+            md_did: (*id).into(),
+            md_all: count,
+            md_genid: 0.into(),
+            md_syncid: 1.into(),
+            // The first is preferred.
+            md_priority: number,
+            md_slice: options.slice.into(),
+            md_balance: balance,
+            md_mediasize: length.into(),
+            md_sectorsize: set_sector.into(),
+            md_sync_offset: 0.into(),
+            md_mflags: flags.into(),
+            md_dflags: 0.into(),
+            md_provider: metadata::field(c.hardcoded.as_deref().unwrap_or_default()),
+            md_provsize: c.length.into(),
+            md_hash: [0; 16],
+        };
+        md.md_hash = md.sum();
+        metadata::labelled(metadata::sector_of(&md, c.sector), md.member(c.length, c.sector), c.length)
+    };
+    (0..).zip(label.components.iter().zip(options.ids)).map(one).collect()
+}
+
+/// What `gmirror dump` says of a last sector.
+pub fn dump(sector: &[u8]) -> Result<Vec<Field>, Refusal> {
+    let md: Metadata = metadata::read(sector, MAGIC)?;
+    let (found, sum) = (hex(&md.md_hash), hex(&md.sum()));
+    if found != sum {
+        return Err(Refusal::new(format!("the MD5 of its metadata is {found}, computed {sum}"), "FreeBSD does not take it either"));
+    }
+    let balance = BALANCES.get(usize::from(md.md_balance)).unwrap_or(&"unknown");
+    let flags = |name, key, bits: u64, names: &[(u64, &'static str)]| {
+        let set = names.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, name)| *name);
+        Field { name, key, value: Value::Flags(set.collect()) }
+    };
+    Ok(vec![
+        text("magic", "magic", &md.md_magic),
+        number("version", "version", md.md_version),
+        text("name", "name", &md.md_name),
+        number("mid", "id", md.md_mid),
+        number("did", "disk_id", md.md_did),
+        number("all", "count", md.md_all),
+        number("genid", "genid", md.md_genid),
+        number("syncid", "syncid", md.md_syncid),
+        number("priority", "priority", md.md_priority),
+        number("slice", "slice", md.md_slice),
+        text("balance", "balance", balance.as_bytes()),
+        number("mediasize", "length", md.md_mediasize),
+        number("sectorsize", "sector_size", md.md_sectorsize),
+        number("syncoffset", "sync_offset", md.md_sync_offset),
+        flags("mflags", "flags", md.md_mflags.get(), &MFLAGS),
+        flags("dflags", "disk_flags", md.md_dflags.get(), &DFLAGS),
+        text("hcprovider", "hardcoded", &md.md_provider),
+        number("provsize", "provider_length", md.md_provsize),
+        text("MD5 hash", "md5", found.as_bytes()),
+    ])
+}
+
+fn hex(bytes: &[u8; 16]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// A mirrored set.

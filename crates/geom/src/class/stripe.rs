@@ -9,27 +9,31 @@
 //! itself drops what its members say.
 //!
 //! # Limits
-//! Two members or more; a chunk is a power of two; every member is cut to whole chunks of the smallest.
+//! Two members or more; a chunk is a power of two; every member is cut to whole chunks of the smallest. A hard-coded provider
+//! name is written and shown; a member counts wherever it is found.
 //!
 //! # Sources
 //! FreeBSD `sys/geom/stripe/g_stripe.h`, `g_stripe.c`.
 
+use super::metadata::{self, Field, Label, Labelled, number, text};
 use super::{Class, Extent, Geom, Member, Op, Slot, Taste};
 use crate::layout;
 use crate::ondisk;
 use crate::probe::Probe;
-use crate::topology::{Source, Topology, round_down};
+use crate::table::Refusal;
+use crate::topology::{Source, Topology, is_whole, round_down};
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The class.
 pub struct Stripe;
 
 const MAGIC: &[u8; 16] = b"GEOM::STRIPE\0\0\0\0";
+const VERSION: u32 = 3;
 
 /// `struct g_stripe_metadata`.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Metadata {
     md_magic: [u8; 16],
@@ -51,25 +55,7 @@ impl Class for Stripe {
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
         let Some(md) = probe.from_end(probe.sector()).and_then(|at| probe.read::<Metadata>(at)) else { return Taste::No };
-        let (chunk, count) = (u64::from(md.md_stripesize.get()), usize::from(md.md_all.get()));
-        let number = usize::from(md.md_no.get());
-        let valid = md.md_magic == *MAGIC
-            && (1..=3).contains(&md.md_version.get())
-            && (md.md_version.get() < 3 || md.md_provsize.get() == probe.length())
-            && chunk.is_power_of_two()
-            && chunk >= probe.sector()
-            && count >= 2
-            && number < count;
-        let Some(name) = ondisk::text(&md.md_name).filter(|_| valid) else { return Taste::No };
-        Taste::Member(Member {
-            set: format!("{name}/{:08x}", md.md_id.get()),
-            provider: format!("stripe/{name}"),
-            number: Some(number),
-            count,
-            enough: count,
-            chunk,
-            length: probe.length() - probe.sector(),
-        })
+        md.member(probe.length(), probe.sector()).map_or(Taste::No, Taste::Member)
     }
 
     fn assemble(&self, members: &[Member]) -> Option<Arc<dyn Geom>> {
@@ -80,6 +66,77 @@ impl Class for Stripe {
         let share = members.iter().map(|m| round_down(m.length, m.chunk)).min()?;
         Some(Arc::new(Raid0::new(first.provider.clone(), first.chunk, members.len(), share)?))
     }
+}
+
+impl Metadata {
+    /// What it makes of a provider of that length in the last sector of which it stands.
+    fn member(&self, length: u64, sector: u64) -> Option<Member> {
+        let (chunk, count) = (u64::from(self.md_stripesize.get()), usize::from(self.md_all.get()));
+        let number = usize::from(self.md_no.get());
+        let valid = self.md_magic == *MAGIC
+            && (1..=VERSION).contains(&self.md_version.get())
+            && (self.md_version.get() < 3 || self.md_provsize.get() == length)
+            && chunk.is_power_of_two()
+            && chunk >= sector
+            && count >= 2
+            && number < count;
+        let name = ondisk::text(&self.md_name).filter(|_| valid)?;
+        Some(Member {
+            set: format!("{name}/{:08x}", self.md_id.get()),
+            provider: format!("stripe/{name}"),
+            number: Some(number),
+            count,
+            enough: count,
+            chunk,
+            length: length.checked_sub(sector)?,
+        })
+    }
+}
+
+/// What `gstripe label -s CHUNK` writes, member by member.
+pub fn label(label: &Label<'_>, chunk: u64) -> Result<Vec<Labelled>, Refusal> {
+    let sector = label.sector(2, usize::from(u16::MAX))?;
+    let Some(size) = u32::try_from(chunk).ok().filter(|_| chunk.is_power_of_two()) else {
+        return Err(Refusal::new(format!("a chunk of {chunk} bytes"), format!("use a power of two, {sector} to {}", 1u64 << 31)));
+    };
+    if !is_whole(chunk, sector) {
+        return Err(Refusal::new(format!("a chunk of {chunk} bytes"), format!("it has to be a multiple of {sector}, the members' sector")));
+    }
+    if label.smallest() < chunk {
+        let found = format!("the smallest member has {} bytes before its metadata", label.smallest());
+        return Err(Refusal::new(found, format!("a chunk is {chunk} bytes: use a smaller one, or larger members")));
+    }
+    let count = u16::try_from(label.components.len()).unwrap_or(u16::MAX);
+    let one = |(number, c): (u16, &metadata::Component)| {
+        let md = Metadata {
+            md_magic: *MAGIC,
+            md_version: VERSION.into(),
+            md_name: metadata::field(label.name),
+            md_id: label.id.into(),
+            md_no: number.into(),
+            md_all: count.into(),
+            md_stripesize: size.into(),
+            md_provider: metadata::field(c.hardcoded.as_deref().unwrap_or_default()),
+            md_provsize: c.length.into(),
+        };
+        metadata::labelled(metadata::sector_of(&md, c.sector), md.member(c.length, c.sector), c.length)
+    };
+    (0..).zip(label.components).map(one).collect()
+}
+
+/// What `gstripe dump` says of a last sector.
+pub fn dump(sector: &[u8]) -> Result<Vec<Field>, Refusal> {
+    let md: Metadata = metadata::read(sector, MAGIC)?;
+    Ok(vec![
+        text("Magic string", "magic", &md.md_magic),
+        number("Metadata version", "version", md.md_version),
+        text("Device name", "name", &md.md_name),
+        number("Device ID", "id", md.md_id),
+        number("Disk number", "number", md.md_no),
+        number("Total number of disks", "count", md.md_all),
+        number("Stripe size", "chunk", md.md_stripesize),
+        text("Hardcoded provider", "hardcoded", &md.md_provider),
+    ])
 }
 
 /// A striped set.

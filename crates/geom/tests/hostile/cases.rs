@@ -203,7 +203,7 @@ fn mirror(name: u8, length: u64) -> Vec<u8> {
     md.extend(512u32.to_le_bytes());
     md.resize(111, 0);
     md.extend(length.to_le_bytes()); // md_provsize
-    md.resize(135, 0);
+    md.extend(*md5::compute(&md));
     md
 }
 
@@ -252,8 +252,11 @@ fn mirror_chain(depth: u64) -> Sparse {
     let mut disk = Sparse::new(MIB);
     for level in 0..depth {
         let length = MIB - level * 512;
-        disk.put(length - 512, &mirror(b'a' + u8::try_from(level % 26).unwrap(), length));
-        disk.put(length - 512 + 20, format!("{level:04}").as_bytes());
+        let mut label = mirror(b'a' + u8::try_from(level % 26).unwrap(), length);
+        label[20..24].copy_from_slice(format!("{level:04}").as_bytes());
+        let sum = md5::compute(&label[..119]);
+        label[119..].copy_from_slice(&*sum);
+        disk.put(length - 512, &label);
     }
     disk
 }

@@ -5,7 +5,7 @@ use trueline_geom::store::{Sparse, Store};
 /// The largest table that is summed again.
 const TABLE: u64 = 1 << 20;
 
-/// Gives every GPT header and disklabel on the disk the checksum it should have.
+/// Gives every GPT header, disklabel and gmirror label on the disk the checksum it should have.
 pub fn repair(disk: &mut Sparse, sector: u64) {
     let first = |at: u64| at.checked_next_multiple_of(512).unwrap_or(u64::MAX);
     let sectors: Vec<u64> = disk.runs().flat_map(|(at, bytes)| (first(at)..at + bytes.len() as u64).step_by(512)).collect();
@@ -15,6 +15,8 @@ pub fn repair(disk: &mut Sparse, sector: u64) {
             gpt(disk, sector, at, head);
         } else if number(&head, 0, 4) == 0x8256_4557 && number(&head, 132, 4) == 0x8256_4557 {
             disklabel(disk, at);
+        } else if head.starts_with(b"GEOM::MIRROR") {
+            disk.put(at + 119, &*md5::compute(&head[..119]));
         }
     }
 }

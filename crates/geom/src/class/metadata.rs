@@ -1,0 +1,181 @@
+//! GEOM's metadata: what `label` puts into the last sector of every member of a set, and what `dump` finds there.
+//!
+//! Each class encodes its own ([`super::stripe::label`], [`super::mirror::label`], [`super::concat::label`]); what they share
+//! is here.
+//!
+//! # Limits
+//! Names have 15 bytes at most, as GEOM cuts longer ones off in silence. Sectors of 512 bytes or more.
+//!
+//! # Sources
+//! FreeBSD `lib/geom/stripe/geom_stripe.c`, `lib/geom/mirror/geom_mirror.c`, `lib/geom/concat/geom_concat.c`,
+//! `lib/geom/misc/subr.c`.
+
+use super::Member;
+use crate::ondisk;
+use crate::table::Refusal;
+use crate::topology::lcm;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+/// A provider that a set is to be made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Component {
+    /// Bytes.
+    pub length: u64,
+    /// Logical sector in bytes.
+    pub sector: u64,
+    /// GEOM's name of the only provider that the label is to count on; `None`: wherever it is found.
+    pub hardcoded: Option<String>,
+}
+
+impl Component {
+    /// Bytes before the metadata.
+    pub fn share(&self) -> u64 {
+        self.length.saturating_sub(self.sector)
+    }
+}
+
+/// What every label says, whatever the class.
+#[derive(Clone, Copy, Debug)]
+pub struct Label<'a> {
+    /// The set's name.
+    pub name: &'a str,
+    /// What tells this labelling from every other: random, so that halves of two never make one set.
+    pub id: u32,
+    /// The members, in order.
+    pub components: &'a [Component],
+}
+
+/// A member as it is labelled.
+#[derive(Clone, Debug)]
+pub struct Labelled {
+    /// Its last sector.
+    pub sector: Vec<u8>,
+    /// What its class will make of that.
+    pub member: Member,
+}
+
+/// Bytes of a name, after which GEOM wants a zero.
+const NAME: usize = 15;
+
+impl Label<'_> {
+    /// The sector of the set, if a label can be made: `least` to `most` members, and names that fit.
+    pub(super) fn sector(&self, least: usize, most: usize) -> Result<u64, Refusal> {
+        let count = self.components.len();
+        if !(least..=most).contains(&count) {
+            return Err(Refusal::new(format!("{count} members"), format!("name {least} to {most}")));
+        }
+        let bad = |name: &str| name.is_empty() || name.contains(|c: char| c.is_control() || c.is_whitespace());
+        if bad(self.name) || self.name.contains('/') {
+            return Err(Refusal::new(format!("'{}' is no name for a set", self.name), "use letters, digits and signs but for /"));
+        }
+        for name in self.components.iter().filter_map(|c| c.hardcoded.as_deref()).chain([self.name]) {
+            if name.len() > NAME {
+                let found = format!("the name '{name}' has {} bytes", name.len());
+                return Err(Refusal::new(found, format!("GEOM's metadata has room for {NAME}")));
+            }
+            if bad(name) {
+                return Err(Refusal::new(format!("'{name}' is no provider's name"), "leave out -h"));
+            }
+        }
+        let sectors = self.components.iter().map(|c| Some(c.sector).filter(|&s| s >= 512));
+        let sector = sectors.reduce(|a, b| lcm(a?, b?)).flatten();
+        sector.ok_or_else(|| Refusal::new("sectors that cannot be joined", "use members of like sectors of 512 bytes or more"))
+    }
+
+    /// The least that any member has before its metadata.
+    pub fn smallest(&self) -> u64 {
+        self.components.iter().map(Component::share).min().unwrap_or(0)
+    }
+}
+
+/// `text` in a field of zeros. It is no longer than [`NAME`].
+pub(super) fn field(text: &str) -> [u8; 16] {
+    let mut field = [0; 16];
+    for (to, from) in field.iter_mut().zip(text.bytes().take(NAME)) {
+        *to = from;
+    }
+    field
+}
+
+/// `metadata` at the front of a sector of zeros.
+pub(super) fn sector_of(metadata: &(impl IntoBytes + Immutable), size: u64) -> Vec<u8> {
+    let mut sector = metadata.as_bytes().to_vec();
+    sector.resize(usize::try_from(size).unwrap_or(0).max(sector.len()), 0);
+    sector
+}
+
+/// What a label that was made must be to its own class: a refusal if it is not, for numbers that no disk has.
+pub(super) fn labelled(sector: Vec<u8>, member: Option<Member>, length: u64) -> Result<Labelled, Refusal> {
+    let refusal = || Refusal::new(format!("a member of {length} bytes"), "use a larger one");
+    member.map(|member| Labelled { sector, member }).ok_or_else(refusal)
+}
+
+/// What `dump` says of one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// FreeBSD's name for it.
+    pub name: &'static str,
+    /// Its name for programs; `None` for what only FreeBSD's text spells out.
+    pub key: &'static str,
+    /// What it says.
+    pub value: Value,
+}
+
+/// What a field says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A number.
+    Number(u64),
+    /// Text, empty where nothing is set.
+    Text(String),
+    /// Words for bits, none where no bit is set.
+    Flags(Vec<&'static str>),
+}
+
+impl Value {
+    /// A fixed field's text.
+    pub(super) fn text(field: &[u8]) -> Value {
+        Value::Text(ondisk::text(field).unwrap_or_default())
+    }
+
+    /// As FreeBSD prints it.
+    pub fn print(&self) -> String {
+        match self {
+            Value::Number(n) => n.to_string(),
+            Value::Text(text) => text.clone(),
+            Value::Flags(flags) if flags.is_empty() => "NONE".into(),
+            Value::Flags(flags) => flags.join(" "),
+        }
+    }
+}
+
+/// One of `fields` for [`Field`].
+pub(super) fn number(name: &'static str, key: &'static str, value: impl Into<u64>) -> Field {
+    Field { name, key, value: Value::Number(value.into()) }
+}
+
+/// As [`number`], of text in a fixed field.
+pub(super) fn text(name: &'static str, key: &'static str, field: &[u8]) -> Field {
+    Field { name, key, value: Value::text(field) }
+}
+
+/// The metadata at the front of a last sector, if it is of the class with that magic.
+pub(super) fn read<T: FromBytes>(sector: &[u8], magic: &[u8; 16]) -> Result<T, Refusal> {
+    let wanted = || ondisk::text(magic).unwrap_or_default();
+    let found = match self::magic(sector) {
+        Some(found) if found == wanted() => return T::read_from_prefix(sector).map(|(md, _)| md).map_err(|_| too_short()),
+        Some(found) => format!("its last sector holds {found}"),
+        None => "its last sector holds no metadata".into(),
+    };
+    Err(Refusal::new(format!("{found}, not {}", wanted()), "name a member of such a set"))
+}
+
+fn too_short() -> Refusal {
+    Refusal::new("its last sector is too short for metadata", "")
+}
+
+/// The magic of whatever GEOM class has its metadata in this last sector: `GEOM::ELI`.
+pub fn magic(sector: &[u8]) -> Option<String> {
+    let field = sector.get(..16).filter(|field| field.starts_with(b"GEOM::"))?;
+    ondisk::text(field)
+}
