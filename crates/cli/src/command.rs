@@ -8,4 +8,5 @@ pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod mkfs;
 pub(crate) mod part;
+pub(crate) mod set;
 pub(crate) mod show;

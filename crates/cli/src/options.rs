@@ -10,6 +10,7 @@ use trueline_geom::topology::{Fact, Grain, Source, Trust, Why};
 
 pub(crate) mod mkfs;
 pub(crate) mod part;
+pub(crate) mod sets;
 
 /// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it costs where it is not.
 #[derive(Parser)]
@@ -59,6 +60,15 @@ pub(crate) enum Command {
     /// Make a file system, laid out for the grains beneath it
     #[command(after_help = mkfs::EXAMPLES)]
     Mkfs(mkfs::Mkfs),
+    /// Make striped sets (RAID 0), or take them apart: FreeBSD's gstripe
+    #[command(after_help = sets::STRIPE_EXAMPLES)]
+    Stripe(sets::Stripe),
+    /// Make mirrored sets (RAID 1), or take them apart: FreeBSD's gmirror
+    #[command(after_help = sets::MIRROR_EXAMPLES)]
+    Mirror(sets::Mirror),
+    /// Make sets of one member after another, or take them apart: FreeBSD's gconcat
+    #[command(after_help = sets::CONCAT_EXAMPLES)]
+    Concat(sets::Concat),
     /// Explain a finding's rule, or list all rules
     #[command(after_help = "Examples:\n  trueline explain\n  trueline explain TL0001")]
     Explain(Explain),

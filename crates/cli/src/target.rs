@@ -84,7 +84,7 @@ pub(crate) fn open_for(target: &str, said: &Said, access: Access) -> Result<(Gra
 }
 
 /// The disks and the provider of a target. The name of a file may have a `#` or a `,` in it: what is there decides.
-fn split(target: &str) -> (Vec<&str>, Option<String>) {
+pub(crate) fn split(target: &str) -> (Vec<&str>, Option<String>) {
     let (mut disks, mut rest) = (Vec::new(), target);
     while let Some(end) = end_of_name(rest) {
         let (name, after) = rest.split_at(end);
@@ -116,7 +116,7 @@ fn is_there(disk: &str) -> bool {
 }
 
 /// Whether it is memory or zeroes, of which there are as many as wanted.
-fn is_made_up(disk: &str) -> bool {
+pub(crate) fn is_made_up(disk: &str) -> bool {
     MADE_UP.iter().any(|kind| disk.strip_prefix(kind).is_some_and(|size| profile::bytes(size).is_some()))
 }
 

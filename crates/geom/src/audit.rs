@@ -8,9 +8,10 @@ use crate::finding::{self, Finding, Severity};
 use crate::graph::{Graph, Id, Provider};
 use crate::sign::{Inside, Sign};
 use crate::slices::{Kind, place};
-use crate::topology::{Cost, Fact, Trust, Why, cost};
+use crate::topology::{Clash, Cost, Fact, Trust, Why, cost};
 
 mod inside;
+pub mod members;
 
 /// A verdict about I/O; the worse is the greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -388,25 +389,26 @@ fn clashes(graph: &Graph, id: Id) -> Vec<Finding> {
     let inherited = |c| p.parents.iter().any(|&parent| graph.providers[parent].topology.clashes.contains(c));
     // On a disk it was told, with its finding.
     let fresh = p.topology.clashes.iter().filter(|c| p.is_set && c.why.costs() && !inherited(c));
-    fresh
-        .map(|clash| {
-            let member = p.parents.get(clash.member).map_or("?", |&m| graph.providers[m].name.as_str());
-            let cost = cost(PAGE, clash.unit, clash.remainder, clash.why.is_rmw());
-            let message = format!(
-                "no address is on a {}-byte {} boundary of all members; member {} ({member}) is {} bytes off",
-                clash.unit,
-                clash.why.name(),
-                clash.member,
-                clash.remainder,
-            );
-            let fix = match p.class {
-                "concat" => "make every member of a whole number of units, on its boundary: label aligned partitions, not bare disks",
-                _ => "begin the data of every member on its own boundary: label aligned partitions, not bare disks",
-            };
-            let finding = Finding::new(&finding::CLASH, severity(cost).max(Severity::Warning), 0, message);
-            finding.against(clash.unit, clash.remainder, cost).fix(fix)
-        })
-        .collect()
+    let name = |&member: &Id| graph.providers[member].name.as_str();
+    fresh.map(|c| clash(c, p.class, p.parents.get(c.member).map_or("?", name))).collect()
+}
+
+/// A clash of a set of `class`, in which the member that does not agree is called `member`.
+fn clash(clash: &Clash, class: &str, member: &str) -> Finding {
+    let cost = cost(PAGE, clash.unit, clash.remainder, clash.why.is_rmw());
+    let message = format!(
+        "no address is on a {}-byte {} boundary of all members; member {} ({member}) is {} bytes off",
+        clash.unit,
+        clash.why.name(),
+        clash.member,
+        clash.remainder,
+    );
+    let fix = match class {
+        "concat" => "make every member of a whole number of units, on its boundary: label aligned partitions, not bare disks",
+        _ => "begin the data of every member on its own boundary: label aligned partitions, not bare disks",
+    };
+    let finding = Finding::new(&finding::CLASH, severity(cost).max(Severity::Warning), 0, message);
+    finding.against(clash.unit, clash.remainder, cost).fix(fix)
 }
 
 /// Shared by the rules about a sign: "ext4 on s1".

@@ -23,7 +23,7 @@ struct Document<'a> {
 
 /// What the kernel says of I/O on the file or device itself, beyond boundaries. `None`, 0: not said.
 #[derive(Serialize)]
-struct Drive {
+pub(super) struct Drive {
     model: Option<String>,
     rotational: Option<bool>,
     zoned: Option<String>,
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(target: &str, p: &Provider, drive: Option<&Drive>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn text(target: &str, p: &Provider, drive: Option<&Drive>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{target}")?;
     let mut line = |value: String, what: &str| writeln!(out, "\t{value:<12}\t# {what}");
     line(p.sector_size.to_string(), "sectorsize")?;

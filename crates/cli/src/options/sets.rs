@@ -1,0 +1,151 @@
+//! `stripe`, `mirror`, `concat`: the verbs of gstripe(8), gmirror(8) and gconcat(8) that need no kernel.
+
+use super::{DiskOptions, parse_size};
+use crate::writing::WriteOptions;
+use clap::{ArgAction, Args, Subcommand};
+
+pub(crate) const STRIPE_EXAMPLES: &str = "Examples:
+  trueline stripe label -s 16k data ada1.img ada2.img
+  trueline stripe label data 'ada1.img#p1' 'ada2.img#p1'
+  trueline show ada1.img,ada2.img                 what came of it
+  trueline stripe dump ada1.img
+  trueline stripe clear ada1.img ada2.img";
+
+pub(crate) const MIRROR_EXAMPLES: &str = "Examples:
+  trueline mirror label gm0 'ada1.img#p1' 'ada2.img#p1'
+  trueline mirror label -b prefer gm0 'ada1.img#p1'
+  trueline mirror dump 'ada1.img#p1'";
+
+pub(crate) const CONCAT_EXAMPLES: &str = "Examples:
+  trueline concat label joined 'ada1.img#p1' 'ada2.img#p1'
+  trueline concat clear 'ada1.img#p1' 'ada2.img#p1'";
+
+#[derive(Args)]
+pub(crate) struct Stripe {
+    #[command(subcommand)]
+    pub verb: StripeVerb,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum StripeVerb {
+    /// Make a set: write metadata into the last sector of every member
+    #[command(disable_help_flag = true)]
+    Label(StripeLabel),
+    /// Remove such metadata
+    Clear(Clear),
+    /// Print the metadata of members
+    Dump(Dump),
+}
+
+#[derive(Args)]
+pub(crate) struct StripeLabel {
+    /// Bytes of one member before the next one's turn, a power of two
+    #[arg(short = 's', value_name = "CHUNK", default_value = "65536", value_parser = parse_size)]
+    pub chunk: u64,
+    #[command(flatten)]
+    pub label: Label,
+}
+
+#[derive(Args)]
+pub(crate) struct Mirror {
+    #[command(subcommand)]
+    pub verb: MirrorVerb,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum MirrorVerb {
+    /// Make a set: write metadata into the last sector of every member
+    #[command(disable_help_flag = true)]
+    Label(MirrorLabel),
+    /// Remove such metadata
+    Clear(Clear),
+    /// Print the metadata of members
+    Dump(Dump),
+}
+
+#[derive(Args)]
+pub(crate) struct MirrorLabel {
+    /// Which member is read: load, prefer, round-robin, split
+    #[arg(short = 'b', value_name = "BALANCE", default_value = "load")]
+    pub balance: String,
+    /// With split, the size from which a read is split
+    #[arg(short = 's', value_name = "SLICE", default_value = "4096", value_parser = parse_size)]
+    pub slice: u64,
+    /// Do not synchronise members after a crash
+    #[arg(short = 'F')]
+    pub no_failsync: bool,
+    /// Do not synchronise stale members by itself
+    #[arg(short = 'n')]
+    pub no_autosync: bool,
+    #[command(flatten)]
+    pub label: Label,
+}
+
+#[derive(Args)]
+pub(crate) struct Concat {
+    #[command(subcommand)]
+    pub verb: ConcatVerb,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ConcatVerb {
+    /// Make a set: write metadata into the last sector of every member
+    #[command(disable_help_flag = true)]
+    Label(Label),
+    /// Remove such metadata
+    Clear(Clear),
+    /// Print the metadata of members
+    Dump(Dump),
+}
+
+#[derive(Args)]
+pub(crate) struct Label {
+    /// Count on the members' names: FreeBSD then finds them nowhere else
+    #[arg(short = 'h')]
+    pub hardcode: bool,
+    /// Say what is done
+    #[arg(short = 'v')]
+    pub verbose: bool,
+    /// Make it although members clash or hold something: what is on them is lost
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub write: WriteOptions,
+    #[command(flatten)]
+    pub disk: DiskOptions,
+    // -h is taken, as in gstripe(8).
+    /// Print help
+    #[arg(long, action = ArgAction::Help)]
+    pub help: Option<bool>,
+    /// The name of the set, 15 bytes at most
+    pub name: String,
+    /// The members, in order: DISK[,DISK...][#PROVIDER]
+    #[arg(required = true)]
+    pub disks: Vec<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Clear {
+    /// Say what is done
+    #[arg(short = 'v')]
+    pub verbose: bool,
+    #[command(flatten)]
+    pub write: WriteOptions,
+    #[command(flatten)]
+    pub disk: DiskOptions,
+    /// Members: DISK[,DISK...][#PROVIDER]
+    #[arg(required = true)]
+    pub disks: Vec<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Dump {
+    #[command(flatten)]
+    pub disk: DiskOptions,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Members: DISK[,DISK...][#PROVIDER]
+    #[arg(required = true)]
+    pub disks: Vec<String>,
+}

@@ -1,0 +1,190 @@
+//! What speaks against making a set of these providers: what would be lost, and what no address of the set could put right.
+
+use super::{clash, hides};
+use crate::class::{Class, Member, metadata};
+use crate::graph::{Graph, Id};
+use crate::table::Refusal;
+use crate::topology::{Cost, Topology, Trust, Why, is_whole, small_piece_cost};
+
+/// How much an objection weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// The user should know.
+    Warning,
+    /// It is not done unless the user insists.
+    Doubt,
+    /// It is not done.
+    Bar,
+}
+
+/// Something that speaks against a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Objection {
+    /// How much it weighs.
+    pub weight: Weight,
+    /// What it is, and what to do.
+    pub said: Refusal,
+}
+
+impl Objection {
+    fn new(weight: Weight, found: impl Into<String>, advice: impl Into<String>) -> Objection {
+        Objection { weight, said: Refusal::new(found, advice) }
+    }
+}
+
+/// What speaks against a set of `class` whose members are `ids`, as `members` of it, the heaviest first.
+pub fn objections(graph: &Graph, class: &dyn Class, ids: &[Id], members: &[Member]) -> Vec<Objection> {
+    let mut found = shared(graph, ids);
+    for &id in ids {
+        found.extend(taken(graph, id));
+        found.extend(lost(graph, class, id));
+    }
+    let below: Vec<Topology> = ids.iter().map(|&id| graph.providers[id].topology.clone()).collect();
+    found.extend(units(graph, ids, members.first().map_or(0, |m| m.chunk)));
+    match class.assemble(members) {
+        Some(geom) => found.extend(grains(graph, class, ids, &below, &geom.topology(0, &below))),
+        None => found.push(Objection::new(Weight::Bar, "the set would be larger than 2^64 bytes", "use fewer or smaller members")),
+    }
+    found.sort_by_key(|o| std::cmp::Reverse(o.weight));
+    found
+}
+
+/// What a provider is called in a message.
+fn name(graph: &Graph, id: Id) -> &str {
+    match graph.providers[id].name.as_str() {
+        "" => "the disk",
+        name => name,
+    }
+}
+
+/// Members that share bytes.
+fn shared(graph: &Graph, ids: &[Id]) -> Vec<Objection> {
+    let range = |id: Id| {
+        let route = graph.providers[id].route();
+        (route.base(), route.base().saturating_add(route.length()))
+    };
+    let meet = |a: Id, b: Id| {
+        let ((from, to), (start, end)) = (range(a), range(b));
+        graph.root(a) == graph.root(b) && from < end && start < to || stands_on(graph, a, b) || stands_on(graph, b, a)
+    };
+    let pairs = ids.iter().enumerate().flat_map(|(i, &a)| ids[i + 1..].iter().map(move |&b| (a, b)));
+    let meeting = pairs.filter(|&(a, b)| meet(a, b));
+    meeting
+        .map(|(a, b)| {
+            let found = if a == b {
+                format!("{} is named twice", name(graph, a))
+            } else {
+                format!("{} and {} share bytes", name(graph, a), name(graph, b))
+            };
+            Objection::new(Weight::Bar, found, "name every member once")
+        })
+        .collect()
+}
+
+/// Whether `id` stands on `below`, however far down.
+fn stands_on(graph: &Graph, id: Id, below: Id) -> bool {
+    // A provider comes after what it stands on, so one pass is enough, however many paths there are.
+    let mut under = vec![false; id + 1];
+    under[id] = true;
+    for at in (0..=id).rev().filter(|&at| at > below) {
+        if under[at] {
+            graph.providers[at].parents.iter().for_each(|&parent| under[parent] = true);
+        }
+    }
+    id > below && under[below]
+}
+
+/// What stands in the last sector of a member, which the label takes.
+fn taken(graph: &Graph, id: Id) -> Option<Objection> {
+    let (probe, name) = (graph.probe(id), name(graph, id));
+    let sector = probe.from_end(probe.sector()).and_then(|at| probe.bytes(at, usize::try_from(probe.sector()).ok()?));
+    let Some(sector) = sector else {
+        return Some(Objection::new(Weight::Bar, format!("the last sector of {name} cannot be read"), "leave it out"));
+    };
+    if let Some(magic) = metadata::magic(&sector) {
+        let advice = match magic.as_str() {
+            "GEOM::STRIPE" => "clear it first: trueline stripe clear",
+            "GEOM::MIRROR" => "clear it first: trueline mirror clear",
+            "GEOM::CONCAT" => "clear it first: trueline concat clear",
+            _ => "clear it first, with the tool that it belongs to",
+        };
+        return Some(Objection::new(Weight::Bar, format!("the last sector of {name} holds {magic} metadata"), advice));
+    }
+    let gpt = sector.starts_with(b"EFI PART");
+    gpt.then(|| {
+        let found = format!("the last sector of {name} holds the backup header of a GPT, which the label would take");
+        Objection::new(Weight::Doubt, found, "label a partition, not the disk")
+    })
+}
+
+/// What is on a member and would be lost, or shown by the set in its place.
+fn lost(graph: &Graph, class: &dyn Class, id: Id) -> Vec<Objection> {
+    let (p, name) = (&graph.providers[id], name(graph, id));
+    let fate = match class.name() {
+        "stripe" => "its bytes would be those of other places of the set",
+        _ => "the set would show it, or the part of it that is on this member",
+    };
+    let mut found: Vec<String> = p.in_use().map(|s| format!("there is {} on {name}", s.kind)).collect();
+    found.extend(p.table.as_ref().map(|(scheme, _)| {
+        let entries = p.slices().map_or(0, |s| s.entries.len());
+        format!("there is a {scheme} table of {entries} partitions on {name}")
+    }));
+    found.extend(p.member.as_ref().map(|(class, m)| format!("{name} is a member of the {class} set {}", m.provider)));
+    if p.is_extended() {
+        found.push(format!("{name} is the extended partition, which holds others"));
+    }
+    // What could not be read may be anything.
+    found.extend(p.findings.iter().filter(|f| p.table.is_none() && hides(f)).map(|f| format!("{name}: {}", f.message)));
+    let objection = |found| Objection::new(Weight::Doubt, format!("{found}: {fate}"), "use another, or wipe it first");
+    found.into_iter().map(objection).collect()
+}
+
+/// Units of the members of which a chunk is no whole number, each once.
+fn units(graph: &Graph, ids: &[Id], chunk: u64) -> Vec<Objection> {
+    let (mut found, mut seen) = (Vec::new(), Vec::new());
+    let facts = ids.iter().flat_map(|&id| graph.providers[id].topology.counting().map(move |fact| (id, fact)));
+    for (id, fact) in facts.filter(|(_, f)| chunk > 0 && f.why.is_rmw() && !is_whole(chunk, f.grain.size())) {
+        let unit = fact.grain.size();
+        if seen.contains(&(fact.why, unit)) {
+            continue;
+        }
+        seen.push((fact.why, unit));
+        let said = format!(
+            "{} has a {}, of which a chunk of {chunk} bytes is no whole number: it reads the rest before it writes a chunk{}",
+            name(graph, id),
+            super::name_of(fact),
+            times(small_piece_cost(chunk, unit)),
+        );
+        // A row may still fill what a chunk does not.
+        let weight = if fact.why == Why::Physical { Weight::Doubt } else { Weight::Warning };
+        let advice = unit.checked_next_power_of_two().map_or(String::new(), |size| format!("use -s {size} or a multiple of it"));
+        found.push(Objection::new(weight, said, advice));
+    }
+    found
+}
+
+fn times(cost: Option<Cost>) -> String {
+    cost.filter(|c| c.rmw_factor > 1.0).map_or(String::new(), |c| format!(", {:.2} x the device operations", c.rmw_factor))
+}
+
+/// Where the members' boundaries leave the set.
+fn grains(graph: &Graph, class: &dyn Class, ids: &[Id], below: &[Topology], top: &Topology) -> Vec<Objection> {
+    let mut found: Vec<Objection> = Vec::new();
+    for c in top.clashes.iter().filter(|c| c.why.costs()) {
+        let finding = clash(c, class.name(), ids.get(c.member).map_or("?", |&id| name(graph, id)));
+        let assumed = below.iter().flat_map(|t| &t.facts).any(|f| f.why == c.why && f.trust == Trust::Assumed);
+        let advice = finding.fix.join("; ");
+        let or = if assumed { "; or say what the drives are: --physical 512" } else { "" };
+        found.push(Objection::new(Weight::Doubt, format!("{}{}", finding.message, times(finding.cost)), format!("{advice}{or}")));
+    }
+    for (fact, cost) in top.missed(super::PAGE) {
+        let said = format!(
+            "byte 0 of the set is {} bytes past a {}{}",
+            fact.grain.remainder(0),
+            super::name_of(&fact),
+            times(cost).replacen(',', ": what uses it whole does", 1),
+        );
+        found.push(Objection::new(Weight::Warning, said, "partition it: trueline part add finds the boundary"));
+    }
+    found
+}
