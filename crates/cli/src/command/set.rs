@@ -8,8 +8,8 @@ use crate::survey::survey;
 use crate::target::{self, Said};
 use crate::writing::{Job, carry_out};
 use crate::{Failure, complain};
-use serde::Serialize;
-use serde_json::{Map, Value as Json};
+use serde::{Serialize, Serializer};
+use serde_json::Value as Json;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -150,7 +150,7 @@ impl Kind {
                 (self.dump)(&sector).map_err(|refusal| format!("{} dump {disk}: {refusal}", self.class.name()).into())
             };
             match read() {
-                Ok(fields) if args.json => dumped.push(Dumped { target: disk, metadata: fields.into_iter().map(json).collect() }),
+                Ok(fields) if args.json => dumped.push(Dumped { target: disk, metadata: Fields(fields) }),
                 Ok(fields) => text(disk, &fields, &mut stdout)?,
                 Err(Failure::Message(message)) => {
                     complain(&message);
@@ -180,16 +180,21 @@ struct Document<'a> {
 #[derive(Serialize)]
 struct Dumped<'a> {
     target: &'a str,
-    metadata: Map<String, Json>,
+    metadata: Fields,
 }
 
-fn json(field: Field) -> (String, Json) {
-    let value = match field.value {
-        Value::Number(n) => n.into(),
-        Value::Text(text) => text.into(),
-        Value::Flags(flags) => flags.into(),
-    };
-    (field.key.into(), value)
+/// The fields of a member's metadata, as an object.
+struct Fields(Vec<Field>);
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value = |value: &Value| match value {
+            Value::Number(n) => Json::from(*n),
+            Value::Text(text) => text.as_str().into(),
+            Value::Flags(flags) => flags.clone().into(),
+        };
+        serializer.collect_map(self.0.iter().map(|field| (field.key, value(&field.value))))
+    }
 }
 
 /// As gstripe(8) and its like print it.
@@ -287,7 +292,16 @@ fn weigh(found: &[Objection], force: bool) -> Result<(), String> {
     if heaviest == Weight::Warning || heaviest == Weight::Doubt && force {
         return Ok(());
     }
-    let reasons: Vec<String> = found.iter().filter(|o| o.weight == heaviest).map(|o| o.said.to_string()).collect();
-    let insist = if heaviest == Weight::Doubt { "; or insist with --force" } else { "" };
-    Err(reasons.join("; ") + insist)
+    let mut reasons = String::new();
+    let mut reason = found.iter().filter(|o| o.weight == heaviest).map(|o| &o.said).peekable();
+    while let Some(said) = reason.next() {
+        reasons += &said.found;
+        // What is to be done about several is said once.
+        match reason.peek() {
+            Some(next) if next.advice == said.advice => reasons += "; ",
+            Some(_) => reasons += &format!(": {}; ", said.advice),
+            None => reasons += &format!(": {}", said.advice),
+        }
+    }
+    Err(reasons + if heaviest == Weight::Doubt { "; or insist with --force" } else { "" })
 }

@@ -4,7 +4,7 @@ use super::{clash, hides};
 use crate::class::{Class, Member, metadata};
 use crate::graph::{Graph, Id};
 use crate::table::Refusal;
-use crate::topology::{Cost, Topology, Trust, Why, is_whole, small_piece_cost};
+use crate::topology::{Cost, Topology, Trust, Why, is_whole, round_down, small_piece_cost};
 
 /// How much an objection weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,7 +127,7 @@ fn lost(graph: &Graph, class: &dyn Class, id: Id) -> Vec<Objection> {
     let mut found: Vec<String> = p.in_use().map(|s| format!("there is {} on {name}", s.kind)).collect();
     found.extend(p.table.as_ref().map(|(scheme, _)| {
         let entries = p.slices().map_or(0, |s| s.entries.len());
-        format!("there is a {scheme} table of {entries} partitions on {name}")
+        format!("there is a partition table on {name} ({scheme}, entries in use: {entries})")
     }));
     found.extend(p.member.as_ref().map(|(class, m)| format!("{name} is a member of the {class} set {}", m.provider)));
     if p.is_extended() {
@@ -171,9 +171,17 @@ fn times(cost: Option<Cost>) -> String {
 fn grains(graph: &Graph, class: &dyn Class, ids: &[Id], below: &[Topology], top: &Topology) -> Vec<Objection> {
     let mut found: Vec<Objection> = Vec::new();
     for c in top.clashes.iter().filter(|c| c.why.costs()) {
-        let finding = clash(c, class.name(), ids.get(c.member).map_or("?", |&id| name(graph, id)));
+        let member = ids.get(c.member).map_or("?", |&id| name(graph, id));
+        let finding = clash(c, class.name(), member);
         let assumed = below.iter().flat_map(|t| &t.facts).any(|f| f.why == c.why && f.trust == Trust::Assumed);
-        let advice = finding.fix.join("; ");
+        let advice = match below.get(c.member) {
+            // Its metadata's sector is what makes it end off the boundary.
+            Some(t) if class.name() == "concat" && t.counting().all(|f| f.grain.contains(0)) => {
+                let whole = round_down(t.length.saturating_sub(t.sector), c.unit).saturating_add(t.sector);
+                format!("give {member} {whole} bytes ({} sectors): whole units, and one sector for the metadata", whole / t.sector)
+            }
+            _ => finding.fix.join("; "),
+        };
         let or = if assumed { "; or say what the drives are: --physical 512" } else { "" };
         found.push(Objection::new(Weight::Doubt, format!("{}{}", finding.message, times(finding.cost)), format!("{advice}{or}")));
     }

@@ -115,7 +115,7 @@ pub(super) fn labelled(sector: Vec<u8>, member: Option<Member>, length: u64) -> 
 pub struct Field {
     /// FreeBSD's name for it.
     pub name: &'static str,
-    /// Its name for programs; `None` for what only FreeBSD's text spells out.
+    /// Its name for programs.
     pub key: &'static str,
     /// What it says.
     pub value: Value,
