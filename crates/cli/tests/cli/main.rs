@@ -11,6 +11,7 @@ mod lay;
 #[allow(dead_code, reason = "only the tests of golden disks make disks afresh")]
 mod recipe;
 mod said;
+mod sets;
 mod status;
 mod targets;
 
