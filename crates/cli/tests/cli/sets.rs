@@ -145,7 +145,8 @@ fn what_would_cost_or_be_lost_is_refused() {
     };
     let clash = ["no address is on a 4096-byte physical boundary of all members", "(as1) is 3584 bytes off, 4.00 x", "--force"];
     kept(run(here, "stripe label data a.img#s1 b.img#s1"), &clash);
-    kept(run(here, "concat label data a.img#s1 b.img#s1"), &clash);
+    // What matters of a first member is where it ends.
+    kept(run(here, "concat label data a.img#s1 b.img#s1"), &[clash[0], "(as1) is 3072 bytes off", "label aligned partitions"]);
     kept(run(here, "mirror label data a.img#s1 b.img#s1"), &["(bs1) is 3584 bytes off"]);
     kept(run(here, "stripe label data a.img b.img"), &["partition table on a (mbr, entries in use: 1)", "--force"]);
     kept(run(here, "stripe label -s 2k data b.img#s1 md:8m"), &["a chunk of 2048 bytes is no whole number", "4096-byte", "-s 4096"]);

@@ -2,7 +2,8 @@
 
 use crate::Failure;
 use crate::options::part::Undo;
-use crate::seat::{Seat, tell_kernel};
+use crate::seat::tell_kernel;
+use crate::target::{self, Said};
 use crate::writing::{Job, carry_out};
 use std::fs;
 use std::process::ExitCode;
@@ -20,11 +21,12 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     }
     let text = fs::read_to_string(&args.file).map_err(|e| failed(e.to_string()))?;
     let saved = parse(&text).map_err(failed)?;
-    let seat = Seat::open(&args.target, &args.common.disk, args.write.access())?;
+    // Every write says which provider it was to: of several disks, none needs to be named.
+    let (graph, _) = target::open_for(&args.target, &Said::new(&args.common.disk)?, args.write.access())?;
     let mut jobs: Vec<Job> = Vec::new();
     for (provider, patch) in saved {
-        let id = seat.graph.find(&provider).ok_or_else(|| failed(format!("{} has no provider '{provider}'", args.target)))?;
-        if patch.end() > seat.graph.providers[id].topology.length {
+        let id = graph.find(&provider).ok_or_else(|| failed(format!("{} has no provider '{provider}'", args.target)))?;
+        if patch.end() > graph.providers[id].topology.length {
             return Err(failed(format!("{} bytes at byte {} do not lie on {}", patch.bytes.len(), patch.offset, args.target)));
         }
         match jobs.last_mut().filter(|job| job.id == id) {
@@ -32,8 +34,8 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
             None => jobs.push(Job { id, patches: vec![patch] }),
         }
     }
-    carry_out(&args.target, &seat.graph, jobs, &args.write)?;
-    drop(seat);
+    carry_out(&args.target, &graph, jobs, &args.write)?;
+    drop(graph);
     if !args.write.dry_run {
         tell_kernel(&args.target);
     }
