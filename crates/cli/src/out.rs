@@ -41,7 +41,6 @@ pub(crate) mod scale;
 pub(crate) mod size;
 pub(crate) mod stack;
 pub(crate) mod svg;
-pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod tree;
 pub(crate) mod words;

@@ -12,6 +12,7 @@ use crate::probe::Probe;
 use crate::slices::{Dialect, Kind};
 use crate::table::{Entry, Refusal, Rules, Table};
 use crate::topology::Topology;
+use std::fmt;
 use std::ops::Range;
 
 mod geometry;
@@ -138,6 +139,16 @@ pub enum Id {
     Signature(u32),
     /// OpenBSD's disklabel UID.
     Duid([u8; 8]),
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Id::Guid(guid) => write!(f, "{guid}"),
+            Id::Signature(n) => write!(f, "{n:08x}"),
+            Id::Duid(bytes) => bytes.iter().try_for_each(|b| write!(f, "{b:02x}")),
+        }
+    }
 }
 
 /// What can be set and unset.

@@ -37,6 +37,10 @@ struct TableJson {
     usable: Range,
     /// The greatest index.
     capacity: u32,
+    /// What tells it from others: GPT's disk GUID, MBR's signature, OpenBSD's label UID.
+    id: Option<String>,
+    /// The flavour of a BSD label.
+    dialect: Option<&'static str>,
     /// Attributes of the table itself.
     attributes: Vec<&'static str>,
     /// What is wrong with it; `[]`: nothing.
@@ -89,6 +93,8 @@ impl TableJson {
             stripe_size,
             stripe_offset,
             usable: range(&table.usable),
+            id: table.id.map(|id| id.to_string()),
+            dialect: table.dialect.map(|d| d.name()),
             capacity: table.capacity,
             attributes: attributes.map(|a| a.name).collect(),
             damage: table.damage.clone(),

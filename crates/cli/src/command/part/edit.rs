@@ -3,11 +3,12 @@
 use crate::options::part::{Add, Common, Create, Delete, Destroy, Length, Mark, Modify, Recover, Resize};
 use crate::out::gpart::Shown;
 use crate::out::part::{self, Done, off_grain, said};
-use crate::out::{escape, size, table};
+use crate::out::part_json::Document;
+use crate::out::{escape, size};
 use crate::seat::{Seat, refuse};
 use crate::writing::WriteOptions;
 use crate::{Failure, complain};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use trueline_geom::ondisk::Guid;
 use trueline_geom::scheme::{self, Attribute, Geometry, Id, New, SCHEMES, Scheme};
@@ -40,25 +41,44 @@ fn edit(
     let (scheme, before) = seat.edited(attempt)?;
     let mut after = before.clone();
     let outcome = change(&seat, scheme, &mut after).map_err(|r| refuse(attempt, target, &r))?;
-    let name = seat.name.clone();
+    let report = Report::new(&seat, scheme, &after, common, outcome.said);
     seat.write(scheme, scheme.render(&before, &after), Some(&after), options)?;
     if let Some(warning) = &outcome.warning {
         complain(&format!("warning: {warning}"));
     }
-    report(common, options, Shown { name: &name, table: &after, scheme }, &outcome.said)
+    report.print(options)
 }
 
-/// Says what was done, or gives the table as it is now; nothing where it was only shown.
-fn report(common: &Common, options: &WriteOptions, shown: Shown<'_>, said: &str) -> Result<ExitCode, Failure> {
-    if !options.dry_run {
-        let mut out = BufWriter::new(anstream::stdout().lock());
+/// What is printed once it is done.
+enum Report {
+    /// What was done, in a line.
+    Said(String),
+    /// The table as it is now.
+    Table(Document),
+}
+
+impl Report {
+    fn new(seat: &Seat, scheme: &dyn Scheme, table: &Table, common: &Common, said: String) -> Report {
         match common.json {
-            true => table::write(&[shown], &mut out)?,
-            false => writeln!(out, "{}", escape::plain(said))?,
+            true => Report::Table(Document::new(&[(Shown { name: &seat.name, table, scheme }, seat.ground())])),
+            false => Report::Said(said),
+        }
+    }
+
+    /// Nothing, where it was not really done.
+    fn print(&self, options: &WriteOptions) -> Result<ExitCode, Failure> {
+        let mut out = BufWriter::new(anstream::stdout().lock());
+        match self {
+            _ if options.dry_run => {}
+            Report::Said(said) => writeln!(out, "{}", escape::plain(said))?,
+            Report::Table(document) => {
+                serde_json::to_writer_pretty(&mut out, document).map_err(io::Error::from)?;
+                writeln!(out)?;
+            }
         }
         out.flush()?;
+        Ok(ExitCode::SUCCESS)
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
@@ -91,9 +111,9 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
         usable: None,
     };
     let table = scheme.create(&seat.graph.probe(seat.id), &seat.ground(), &new).map_err(|r| refuse(&attempt, &args.target, &r))?;
-    let name = seat.name.clone();
+    let report = Report::new(&seat, scheme, &table, &args.common, said(Done::Created, &seat.name));
     seat.write(scheme, scheme.render(&table, &table), Some(&table), &args.write)?;
-    report(&args.common, &args.write, Shown { name: &name, table: &table, scheme }, &said(Done::Created, &name))
+    report.print(&args.write)
 }
 
 /// An identity as its scheme writes it.
@@ -124,10 +144,13 @@ pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
         let found = format!("the {} has {} partitions", scheme.name(), table.entries.len());
         return Err(refuse(attempt, &args.target, &Refusal::new(found, "delete them first, or say -F")));
     }
-    let name = seat.name.clone();
-    seat.write(scheme, scheme.erase(&table), None, &args.write)?;
-    let empty = Table { entries: Vec::new(), ..table };
-    report(&args.common, &args.write, Shown { name: &name, table: &empty, scheme }, &said(Done::Destroyed, &name))
+    let patches = scheme.erase(&table);
+    let report = match args.common.json {
+        true => Report::Table(Document::new(&[])),
+        false => Report::Said(said(Done::Destroyed, &seat.name)),
+    };
+    seat.write(scheme, patches, None, &args.write)?;
+    report.print(&args.write)
 }
 
 /// What was done to one partition of `table`.
@@ -241,11 +264,10 @@ pub(super) fn recover(args: &Recover) -> Result<ExitCode, Failure> {
     let seat = Seat::open(&args.target, &args.common.disk, args.write.access())?;
     let (scheme, before) = seat.edited(attempt)?;
     if before.damage.is_empty() {
-        let shown = Shown { name: &seat.name, table: &before, scheme };
-        return report(&args.common, &args.write, shown, &said(Done::Whole, &seat.name));
+        return Report::new(&seat, scheme, &before, &args.common, said(Done::Whole, &seat.name)).print(&args.write);
     }
     let after = scheme.recover(&before, &seat.ground()).map_err(|r| refuse(attempt, &args.target, &r))?;
-    let name = seat.name.clone();
+    let report = Report::new(&seat, scheme, &after, &args.common, said(Done::Recovered, &seat.name));
     seat.write(scheme, scheme.render(&before, &after), Some(&after), &args.write)?;
-    report(&args.common, &args.write, Shown { name: &name, table: &after, scheme }, &said(Done::Recovered, &name))
+    report.print(&args.write)
 }

@@ -2,13 +2,14 @@
 
 use crate::options::part::{Backup, Compat, Show};
 use crate::out::gpart::{self, Format, Shown, What};
-use crate::out::table;
+use crate::out::part_json::Document;
+use crate::out::{Style, part_picture};
 use crate::seat::Seat;
 use crate::{Failure, complain};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use trueline_geom::backup;
-use trueline_geom::scheme::Scheme;
+use trueline_geom::scheme::{Ground, Scheme};
 use trueline_geom::table::Table;
 use trueline_host::file::Access;
 
@@ -26,10 +27,14 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
             Err(failure) => return Err(failure),
         }
     }
-    let shown: Vec<Shown<'_>> = found.iter().map(|(seat, scheme, table)| Shown { name: &seat.name, table, scheme: *scheme }).collect();
+    let shown = found.iter().map(|(seat, scheme, table)| (Shown { name: &seat.name, table, scheme: *scheme }, seat.ground()));
+    let shown: Vec<(Shown<'_>, Ground<'_>)> = shown.collect();
     let mut out = BufWriter::new(anstream::stdout().lock());
     if args.common.json {
-        table::write(&shown, &mut out)?;
+        serde_json::to_writer_pretty(&mut out, &Document::new(&shown)).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else if args.picture {
+        shown.iter().try_for_each(|(shown, ground)| part_picture::write(*shown, ground, &mut out, Style::of_stdout()))?;
     } else {
         let what = match (args.labels, args.raw) {
             (true, _) => What::Label,
@@ -37,7 +42,7 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
             _ => What::Type,
         };
         let format = Format { what, names: args.providers, release9: args.common.compat == Some(Compat::Nine) };
-        shown.iter().try_for_each(|&shown| gpart::write(shown, format, &mut out))?;
+        shown.iter().try_for_each(|(shown, _)| gpart::write(*shown, format, &mut out))?;
     }
     out.flush()?;
     Ok(done)
