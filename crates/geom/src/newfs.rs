@@ -25,16 +25,20 @@
 //! FreeBSD `sbin/newfs/{newfs,mkfs}.c`, `sys/ufs/ffs/{fs.h,ffs_subr.c}`, `sys/ufs/ufs/{dinode,dir}.h`, newfs(8).
 
 mod directory;
+mod error;
 mod geometry;
 mod group;
 mod lines;
 mod options;
+mod shape;
 mod superblock;
 mod write;
 
-pub use geometry::{Error, Geometry};
+pub use error::Error;
+pub use geometry::Geometry;
 pub use lines::Lines;
 pub use options::{Flavour, Optimization, Options};
+pub use write::Put;
 
 use crate::sign::ufs::fs::SBLOCK_UFS2;
 use std::ops::Range;
@@ -60,7 +64,7 @@ impl Newfs {
         let (mut said, mut warnings) = (Vec::new(), Vec::new());
         let mut options = options.clone();
         options.settle(&mut warnings);
-        let geometry = geometry::decide(length, sector, unit, &options, &mut said, &mut warnings)?;
+        let geometry = shape::decide(length, sector, unit, &options, &mut said, &mut warnings)?;
         Ok(Newfs { options, geometry, said, warnings })
     }
 
@@ -79,7 +83,7 @@ impl Newfs {
         &self.warnings
     }
 
-    /// What newfs prints for the device `name` on a terminal of `columns` columns (80 where there is none).
+    /// What newfs prints for the device `name` on a terminal of `columns` columns (0: there is none).
     pub fn lines<'a>(&'a self, name: &'a str, columns: usize) -> Lines<'a> {
         Lines { newfs: self, name, columns }
     }

@@ -1,7 +1,6 @@
 //! The two directories that a file system is made with, and their inodes.
 
-use super::geometry::up;
-use super::geometry::{DEV_BSIZE, Geometry};
+use super::geometry::{DEV_BSIZE, Geometry, up};
 use super::options::{Flavour, Options};
 use super::superblock::{CK_INODE, check_hash, hashes, word};
 use crate::layout;
@@ -102,14 +101,14 @@ impl Directory<'_> {
         };
         let mut at: u16 = 0;
         for (i, (inode, name)) in entries.iter().enumerate() {
-            // Names are this short: the room of one is 12 or 16 bytes.
-            let (letters, long) = if name.len() < 4 { (4, 12) } else { (8, 16) };
-            let room = if i + 1 == entries.len() { DIRBLKSIZ - at } else { long };
+            let letters = u8::try_from(name.len()).unwrap_or(u8::MAX);
+            // Eight bytes, then the name and a NUL in whole words.
+            let own = 8 + 4 * (u16::from(letters) / 4 + 1);
+            let room = if i + 1 == entries.len() { DIRBLKSIZ - at } else { own };
             let entry = &mut bytes[usize::from(at)..];
             entry[..4].copy_from_slice(word(*inode).as_bytes());
             entry[4..6].copy_from_slice(&room.to_le_bytes());
-            entry[6] = DT_DIR;
-            entry[7] = u8::try_from(name.len()).unwrap_or(letters);
+            entry[6..8].copy_from_slice(&[DT_DIR, letters]);
             entry[8..8 + name.len()].copy_from_slice(name.as_bytes());
             at += room;
         }

@@ -4,8 +4,7 @@
 //! blocks there are of each length, and the map of free blocks. Bits count from the low end of each byte.
 
 use super::directory::ROOTINO;
-use super::geometry::Geometry;
-use super::geometry::up;
+use super::geometry::{Geometry, up};
 use super::superblock::{CK_CYLGRP, check_hash, summary, word};
 use crate::layout;
 use crate::sign::ufs::fs::Csum;

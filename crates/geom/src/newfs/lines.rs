@@ -11,6 +11,9 @@ pub struct Lines<'a> {
     pub(super) columns: usize,
 }
 
+/// Columns where there is no terminal.
+const NO_TERMINAL: usize = 80;
+
 /// Megabytes of `fragments`, as C's `float` has them.
 fn megabytes(fragments: u64, fsize: u64) -> f64 {
     f64::from(fragments as f32 * fsize as f32) / 1_048_576.0
@@ -34,12 +37,13 @@ impl fmt::Display for Lines<'_> {
             writeln!(f, "Erasing sectors [{}...{}]", SUPERBLOCK / super::geometry::DEV_BSIZE, sectors - 1)?;
         }
         writeln!(f, "super-block backups (for fsck_ffs -b #) at:")?;
+        let columns = if self.columns == 0 { NO_TERMINAL } else { self.columns };
         let mut column = 0;
         for cg in 0..g.ncg {
             let comma = if cg + 1 < g.ncg { "," } else { "" };
             let backup = format!(" {}{comma}", g.fsbtodb(g.base(cg) + g.sblkno));
             // newfs breaks before the first one too, where the terminal is that narrow.
-            if column + backup.len() >= self.columns {
+            if column + backup.len() >= columns {
                 writeln!(f)?;
                 column = 0;
             }

@@ -1,6 +1,7 @@
 //! What may be asked of newfs, and newfs's own words for it.
 
-use super::geometry::{Error, INT_MAX};
+use super::error::Error;
+use super::shape::MAXCONTIG;
 use crate::sign::ufs::fs::BLOCK;
 
 /// Which FreeBSD's newfs: the check hashes that it writes.
@@ -85,8 +86,12 @@ pub struct Options {
     pub operator_gid: u32,
 }
 
+/// Numbers on the disk are signed 32 bits.
+const INT_MAX: u64 = 0x7fff_ffff;
 /// `MINFREE`: below it, newfs optimises for space.
 const MINFREE: u64 = 8;
+/// Letters that take a value.
+const WITH_VALUE: &str = "LOSabcdefghikmors";
 /// `MAXVOLLEN`, with the NUL.
 const MAXVOLLEN: usize = 32;
 
@@ -185,7 +190,8 @@ impl Options {
             'X' => return Err("newfs: -X is not supported: it leaves a file system unfinished to test fsck".into()),
             'T' => return Err("newfs: -T is not supported: there is no disktab(5) here".into()),
             'p' => return Err("newfs: -p is not supported: name the partition with the device, as in disk.img#s1a".into()),
-            _ => return Ok(false),
+            _ if WITH_VALUE.contains(letter) => return Ok(false),
+            _ => return Err(unknown(letter)),
         }
         Ok(true)
     }
@@ -216,7 +222,7 @@ impl Options {
                     _ => return Err(format!("newfs: {text}: unknown optimization preference: use `space' or `time'")),
                 }
             }
-            _ => return Err(format!("newfs: unknown option -{letter}: newfs(8) has the list")),
+            _ => return Err(unknown(letter)),
         }
         self.check().map_err(|e| format!("newfs: {e}"))
     }
@@ -232,7 +238,7 @@ impl Options {
         within("fragment size", self.fragment_size.unwrap_or(1), positive.clone())?;
         within("bytes per inode", self.density.unwrap_or(1), positive.clone())?;
         within("free space %", self.minfree, 0..=99)?;
-        within("maximum contiguous blocks, at most 256", self.maxcontig.unwrap_or(1), 1..=256)?;
+        within("maximum contiguous blocks, at most 256", self.maxcontig.unwrap_or(1), 1..=MAXCONTIG)?;
         within("blocks per cylinder group", self.max_blocks_per_group, positive.clone())?;
         within("extent block size", self.max_extent.unwrap_or(4096), 4096..=INT_MAX)?;
         within("blocks per file in a cylinder group", self.maxbpg.unwrap_or(1), positive.clone())?;
@@ -251,6 +257,10 @@ impl Options {
             self.optimization = Optimization::Space;
         }
     }
+}
+
+fn unknown(letter: char) -> String {
+    format!("newfs: unknown option -{letter}: newfs(8) has the list")
 }
 
 fn bad(what: &str, text: &str) -> String {

@@ -35,7 +35,7 @@ pub(super) struct FsRecovery {
 }
 layout!(FsRecovery, 20, fsr_magic @ 0, fsr_fsbtodb @ 4, fsr_sblkno @ 8, fsr_fpg @ 12, fsr_ncg @ 16);
 
-/// A number of a geometry, all of which fit their 32-bit fields: [`super::geometry`] refuses others.
+/// A number of a geometry, all of which fit their 32-bit fields: [`super::shape`] refuses others.
 pub(super) fn word(value: u64) -> U32<LE> {
     U32::new(u32::try_from(value).unwrap_or(u32::MAX))
 }

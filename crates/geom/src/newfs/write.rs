@@ -4,10 +4,12 @@ use super::directory::{Dinode, Directory, ROOTINO};
 use super::geometry::Geometry;
 use super::superblock::{self, FS_BAD_MAGIC, hashes};
 use super::{Newfs, SUPERBLOCK, group};
-use crate::sign::ufs::fs::{FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs, SBLOCK_UFS1, SBLOCK_UFS2};
+use crate::sign::ufs::fs::{Csum, FS_MAGIC_AT, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs, SBLOCK_UFS1, SBLOCK_UFS2};
 use crate::topology::round_down;
-use std::mem::offset_of;
 use zerocopy::{FromZeros, IntoBytes, LE, U32};
+
+/// Who writes: byte offset, bytes.
+pub type Put<'a, E> = dyn FnMut(u64, &[u8]) -> Result<(), E> + 'a;
 
 /// Bytes before the superblock.
 const BOOT: usize = 65536;
@@ -19,7 +21,7 @@ impl Newfs {
     /// Bytes that [`Newfs::write`] hands over, but for the sector of a UFS1 superblock.
     pub fn bytes_to_write(&self) -> u64 {
         let g = &self.geometry;
-        let group = g.sbsize + g.cgsize + g.initediblk() * 256;
+        let group = g.sbsize + g.cgsize + g.inode_bytes();
         g.ncg * group + 2 * g.sbsize + g.directories * g.fsize + g.cssize + g.sector
     }
 
@@ -28,13 +30,7 @@ impl Newfs {
     ///
     /// The first and the last piece go to [`SUPERBLOCK`]. The first makes what was there no file system, the last makes what
     /// is there one: flush after the one and before the other. In between, offsets rise from group to group.
-    pub fn write<E>(
-        &self,
-        time: i64,
-        random: &mut dyn FnMut() -> u32,
-        boot: &[u8; BOOT],
-        put: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn write<E>(&self, time: i64, random: &mut dyn FnMut() -> u32, boot: &[u8; BOOT], put: &mut Put<'_, E>) -> Result<(), E> {
         let mut count = 0_u32;
         let mut counted = || {
             count = count.wrapping_add(1);
@@ -59,13 +55,7 @@ impl Newfs {
     }
 
     /// In every group the backup, the maps, and the inodes.
-    fn groups<E>(
-        &self,
-        fs: &mut Fs<LE>,
-        time: i64,
-        random: &mut dyn FnMut() -> u32,
-        put: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    fn groups<E>(&self, fs: &mut Fs<LE>, time: i64, random: &mut dyn FnMut() -> u32, put: &mut Put<'_, E>) -> Result<(), E> {
         let g = &self.geometry;
         let (mut backup, mut map) = (zeroed(g.sbsize), zeroed(g.cgsize));
         // Free inodes are empty but for their generation.
@@ -90,13 +80,13 @@ impl Newfs {
     }
 
     /// What only the first group has: the summaries, a block of them at a time, and the directories.
-    fn first_group<E>(&self, put: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>) -> Result<(), E> {
+    fn first_group<E>(&self, put: &mut Put<'_, E>) -> Result<(), E> {
         let g = &self.geometry;
         let mut fragment = zeroed(g.fsize);
         let mut groups = 0..g.ncg;
         for at in g.dblkno..g.dblkno + g.csfrags() {
             fragment.fill(0);
-            for (place, cg) in fragment.chunks_exact_mut(16).zip(groups.by_ref()) {
+            for (place, cg) in fragment.chunks_exact_mut(size_of::<Csum<LE>>()).zip(groups.by_ref()) {
                 place.copy_from_slice(group::summary_of(g, cg).as_bytes());
             }
             put(at * g.fsize, &fragment)?;
@@ -111,8 +101,8 @@ impl Newfs {
 }
 
 /// A UFS1 superblock is no longer one; boot code around it stays.
-fn old_superblock<E>(g: &Geometry, boot: &[u8; BOOT], put: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>) -> Result<(), E> {
-    let at = SBLOCK_UFS1 + MAGIC_AT;
+fn old_superblock<E>(g: &Geometry, boot: &[u8; BOOT], put: &mut Put<'_, E>) -> Result<(), E> {
+    let at = SBLOCK_UFS1 + FS_MAGIC_AT;
     let old = &boot[range(at, 4)];
     if old != FS_UFS1_MAGIC.to_le_bytes() && old != FS_UFS1_MAGIC.to_be_bytes() {
         return Ok(());
@@ -124,16 +114,13 @@ fn old_superblock<E>(g: &Geometry, boot: &[u8; BOOT], put: &mut dyn FnMut(u64, &
 }
 
 /// The recovery record ends the sector before the superblock.
-fn recovery<E>(g: &Geometry, boot: &[u8; BOOT], put: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>) -> Result<(), E> {
+fn recovery<E>(g: &Geometry, boot: &[u8; BOOT], put: &mut Put<'_, E>) -> Result<(), E> {
     let mut sector = boot[range(SUPERBLOCK - g.sector, g.sector)].to_vec();
     let record = superblock::recovery(g);
     let at = sector.len() - size_of_val(&record);
     sector[at..].copy_from_slice(record.as_bytes());
     put(SUPERBLOCK - g.sector, &sector)
 }
-
-const MAGIC_AT: u64 = 1372;
-const _: () = assert!(MAGIC_AT as usize == offset_of!(Fs<LE>, fs_magic));
 
 /// A place in the boot area, which is smaller than any `usize`.
 fn range(at: u64, length: u64) -> std::ops::Range<usize> {

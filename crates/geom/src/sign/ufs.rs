@@ -11,7 +11,7 @@
 //! # Sources
 //! FreeBSD `sys/ufs/ffs/fs.h` (`struct fs`, `SBLOCKSEARCH`), `sys/ufs/ffs/ffs_subr.c` (`validate_sblock`).
 
-use self::fs::{BLOCK, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs, MAXFRAG, SBLOCK_UFS1, SBLOCK_UFS2};
+use self::fs::{BLOCK, FS_MAGIC_AT, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs, MAXFRAG, SBLOCK_UFS1, SBLOCK_UFS2};
 use super::{Format, Piece, Sign};
 use crate::ondisk;
 use crate::probe::Probe;
@@ -23,7 +23,6 @@ pub(crate) mod fs;
 pub const FORMAT: Format = Format { name: "ufs", recognise };
 
 const SBLOCKSEARCH: [u64; 4] = [SBLOCK_UFS2, SBLOCK_UFS1, 0, 262_144];
-const MAGIC_AT: u64 = 1372;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     SBLOCKSEARCH.into_iter().find_map(|at| superblock::<LE>(probe, at).or_else(|| superblock::<BE>(probe, at)))
@@ -31,7 +30,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
 
 /// The superblock at `at`, if there is one in this byte order.
 fn superblock<O: ByteOrder>(probe: &Probe<'_>, at: u64) -> Option<Sign> {
-    let magic = probe.read::<U32<O>>(at + MAGIC_AT)?.get();
+    let magic = probe.read::<U32<O>>(at + FS_MAGIC_AT)?.get();
     if magic != FS_UFS1_MAGIC && magic != FS_UFS2_MAGIC {
         return None;
     }
@@ -52,7 +51,7 @@ fn superblock<O: ByteOrder>(probe: &Probe<'_>, at: u64) -> Option<Sign> {
     }
     let fragments = if magic == FS_UFS1_MAGIC { u64::from(fs.fs_old_size.get()) } else { fs.fs_size.get() };
     let [time, random] = [fs.fs_id[0].get(), fs.fs_id[1].get()];
-    let mut sign = Sign::new("ufs", at + MAGIC_AT);
+    let mut sign = Sign::new("ufs", at + FS_MAGIC_AT);
     sign.version = Some(if magic == FS_UFS1_MAGIC { "1" } else { "2" }.into());
     sign.label = if magic == FS_UFS2_MAGIC { ondisk::text(&fs.fs_volname) } else { None };
     sign.uuid = (time != 0 || random != 0).then(|| format!("{time:08x}{random:08x}"));
@@ -79,7 +78,7 @@ mod tests {
     #[test]
     fn a_copy_is_not_the_first() {
         let (one, two) = (superblock(FS_UFS1_MAGIC, 8192), superblock(FS_UFS2_MAGIC, 65536));
-        let first = |disk: &[(u64, &[u8])]| everything(1 << 20, disk).first().map(|s| s.magic - MAGIC_AT);
+        let first = |disk: &[(u64, &[u8])]| everything(1 << 20, disk).first().map(|s| s.magic - FS_MAGIC_AT);
         assert_eq!(first(&[(65536, &one), (8192, &one)]), Some(8192));
         assert_eq!(first(&[(65536, &one)]), None);
         assert_eq!(first(&[(262_144, &two)]), None);

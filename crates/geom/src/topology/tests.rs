@@ -110,3 +110,13 @@ fn the_nearest_starts_are_on_the_device() {
     assert_eq!((disk.nearest(512), disk.nearest(4096)), ((Some(0), Some(4096)), (Some(4096), Some(4096))));
     assert_eq!(disk.nearest(4097), (Some(4096), None));
 }
+
+#[test]
+fn a_value_is_rounded_to_whole_units() {
+    assert_eq!(
+        [0, 1, 4095, 4096, 4097].map(|x| (round_down(x, 4096), round_up(x, 4096))),
+        [(0, Some(0)), (0, Some(4096)), (0, Some(4096)), (4096, Some(4096)), (4096, Some(8192))]
+    );
+    assert_eq!((round_down(5, 0), round_up(5, 0)), (5, Some(5)));
+    assert_eq!((round_up(u64::MAX, 4096), round_up(u64::MAX - 1, 3)), (None, Some(u64::MAX)));
+}

@@ -13,6 +13,8 @@ pub(crate) const SBLOCK_UFS2: u64 = 65536;
 pub(crate) const SBLOCK_UFS1: u64 = 8192;
 /// Room for a superblock.
 pub(crate) const SBLOCKSIZE: u64 = 8192;
+/// Where `fs_magic` is in a superblock: its last field.
+pub(crate) const FS_MAGIC_AT: u64 = 1372;
 /// `fs_magic` of UFS1.
 pub(crate) const FS_UFS1_MAGIC: u32 = 0x0001_1954;
 /// `fs_magic` of UFS2.
