@@ -8,5 +8,6 @@ pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod mkfs;
 pub(crate) mod part;
+pub(crate) mod plan;
 pub(crate) mod set;
 pub(crate) mod show;

@@ -1,5 +1,7 @@
 //! The command line, defined once: parsing, help, man pages and completions all come from here.
 
+pub(crate) mod plan;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
@@ -69,6 +71,9 @@ pub(crate) enum Command {
     /// Make sets of one member after another, or take them apart: FreeBSD's gconcat
     #[command(after_help = sets::CONCAT_EXAMPLES)]
     Concat(sets::Concat),
+    /// Plan a layout: the parameters of every layer, what each costs, and the commands to type
+    #[command(after_help = plan::EXAMPLES)]
+    Plan(plan::Plan),
     /// Explain a finding's rule, or list all rules
     #[command(after_help = "Examples:\n  trueline explain\n  trueline explain TL0001")]
     Explain(Explain),

@@ -9,6 +9,7 @@
 //! | `gpart.rs`, `part.rs` | what `part` shows and says, as gpart(8) does |
 //! | `part_picture.rs`, `part_json.rs` | a partition table to scale, on a terminal, and for programs |
 //! | `html.rs`, `markdown.rs` | one self-contained page |
+//! | `plan.rs` | `plan`, as text and as a document |
 //! | `json.rs`, `sarif.rs`, `prometheus.rs` | for programs |
 //!
 //! The others are what these share: `group.rs` says once what was found many times, `stack.rs` puts providers in order,
@@ -35,6 +36,7 @@ pub(crate) mod part;
 pub(crate) mod part_json;
 pub(crate) mod part_picture;
 pub(crate) mod picture;
+pub(crate) mod plan;
 pub(crate) mod prometheus;
 pub(crate) mod sarif;
 pub(crate) mod scale;

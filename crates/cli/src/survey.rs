@@ -86,7 +86,8 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
     }
 }
 
-fn grain(fact: &Fact) -> Grain {
+/// A boundary as it is reported.
+pub(crate) fn grain(fact: &Fact) -> Grain {
     Grain { size: fact.grain.size(), phase: fact.grain.phase(), why: fact.why.name(), source: fact.source.name(), trust: fact.trust.name() }
 }
 

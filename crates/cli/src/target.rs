@@ -4,6 +4,7 @@ use crate::options::{DiskOptions, WhyGrain};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use trueline_geom::class::Geom;
 use trueline_geom::class::gpt;
 use trueline_geom::class::nop::Nop;
 use trueline_geom::class::zero::Zero;
@@ -175,6 +176,12 @@ fn asked(opened: &Opened) -> Topology {
         topology.facts.extend(grain.map(|grain| Fact { grain, why, source: Source::Ioctl, trust: Trust::Claimed }));
     }
     topology
+}
+
+/// A disk of `length` bytes that is not there, as the user describes it; what nobody says is assumed as for an image.
+pub(crate) fn described(said: &Said, length: u64) -> Topology {
+    let nop = said.nop(length);
+    nop.topology(0, &[topology(said.sector.unwrap_or(512), length, said)])
 }
 
 /// The size in `md:SIZE`; `None` if it is not that kind of disk.

@@ -19,6 +19,7 @@ pub mod limits;
 pub mod newfs;
 pub mod ondisk;
 pub mod patch;
+pub mod plan;
 pub mod probe;
 pub mod profile;
 pub mod route;

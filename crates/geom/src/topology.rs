@@ -16,7 +16,7 @@
 //! GEOM `stripesize`/`stripeoffset` (`geom.h`), Linux `alignment_offset` (`Documentation/ABI/stable/sysfs-block`):
 //! `phase = alignment_offset = (stripesize − stripeoffset) mod stripesize`.
 
-pub use cost::{Cost, cost, small_piece_cost};
+pub use cost::{Cost, amplification, cost, small_piece_cost};
 use std::cmp::Ordering;
 
 mod cost;

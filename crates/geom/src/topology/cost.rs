@@ -67,3 +67,23 @@ pub fn small_piece_cost(piece: u64, unit: u64) -> Option<Cost> {
     let factor = ratio(f.touched + f.partial, f.positions * piece.div_ceil(unit));
     Some(Cost { straddle: ratio(f.straddling, f.positions), rmw_factor: factor })
 }
+
+/// Bytes that a device writes for one of a layer: writes of `write` bytes that begin on any multiple of `grid` past
+/// `remainder`, on units of `unit` bytes of which a part is never written alone.
+///
+/// A 4096-byte write on a 16384-byte indirection unit comes to 4. Where a file system hands out blocks smaller than what is
+/// written, `grid` is its block: a 16384-byte page on a grid of 4096 bytes comes to 1.75 on such a unit, in place to 1.
+pub fn amplification(write: u64, grid: u64, unit: u64, remainder: u64) -> Option<f64> {
+    let sane = |v: u64| (1..=1 << 48).contains(&v);
+    (sane(write) && sane(grid) && sane(unit)).then_some(())?;
+    let g = gcd(grid, unit);
+    let (positions, rest) = (unit / g, remainder % g);
+    let need = write.div_ceil(unit);
+    let slack = need * unit - write;
+    // Position j begins `rest + g·j` past a boundary; up to the slack it touches no more than it needs.
+    let fitting = if rest > slack { 0 } else { (slack - rest) / g + 1 };
+    let touched = u128::from(positions) * u128::from(need) + u128::from(positions - fitting.min(positions));
+    // Units touched by one write, on average; then their bytes.
+    let mean = ratio(u64::try_from(touched).ok()?, positions);
+    Some(mean * ratio(unit, write))
+}

@@ -120,3 +120,23 @@ fn a_value_is_rounded_to_whole_units() {
     assert_eq!((round_down(5, 0), round_up(5, 0)), (5, Some(5)));
     assert_eq!((round_up(u64::MAX, 4096), round_up(u64::MAX - 1, 3)), (None, Some(u64::MAX)));
 }
+
+#[test]
+fn amplification_equals_counting() {
+    // Published for a 16 KiB indirection unit: 4, 1, 2 (off by 4 KiB), 1.75 and 1.1875 (anywhere on a 4 KiB grid).
+    let on_16k = [(4096, 4096, 0), (16384, 16384, 0), (16384, 16384, 4096), (16384, 4096, 0), (65536, 4096, 0)];
+    let want = [4.0, 1.0, 2.0, 1.75, 1.1875];
+    assert_eq!(on_16k.map(|(write, grid, remainder)| amplification(write, grid, 16384, remainder)), want.map(Some));
+    for unit in 1..=12_u64 {
+        for (write, grid) in (1..=13).flat_map(|write| (1..=13).map(move |grid| (write, grid))) {
+            for remainder in 0..unit {
+                let starts = (0..unit).map(|k| remainder + k * grid);
+                let touched: u64 = starts.map(|x| (x + write - 1) / unit - x / unit + 1).sum();
+                let counted = touched as f64 / write as f64;
+                let closed = amplification(write, grid, unit, remainder).unwrap();
+                assert!((closed - counted).abs() < 1e-9, "{write} on {grid}+{remainder} on {unit}: {closed}, counted {counted}");
+            }
+        }
+    }
+    assert_eq!([amplification(0, 1, 1, 0), amplification(1, 0, 1, 0), amplification(1, 1, u64::MAX, 0)], [None; 3]);
+}

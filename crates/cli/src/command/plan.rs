@@ -1,0 +1,149 @@
+//! `plan`: the parameters of every layer, for a disk that is there or one that is described.
+
+use crate::Failure;
+use crate::options::plan::Plan as Options;
+use crate::out::plan::Document;
+use crate::out::{Style, plan as out};
+use crate::target::{Said, described, open};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use trueline_geom::graph::Graph;
+use trueline_geom::plan::{Ground, Plan, Use};
+use trueline_geom::topology::Topology;
+
+/// A disk that nobody has, and of which nobody says how large it is.
+const USUAL: u64 = 1 << 40;
+
+pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
+    let said = Said::new(&args.disk)?;
+    let wanted = Use::parse(&args.wanted).map_err(|e| format!("plan --use {}: {e}", args.wanted))?;
+    let mut asked = match &args.target {
+        Some(target) => of_target(target, &said)?,
+        None => Asked::described(&said, args.size.unwrap_or(USUAL)),
+    };
+    if args.target.is_none() && args.size.is_none() {
+        asked.notes.push(format!("a disk of {USUAL} bytes is taken: --size says how large it is"));
+    }
+    if let Some(size) = args.size.filter(|&size| args.target.is_some() && size < asked.ground.topology.length) {
+        asked.ground.topology.length = size;
+    }
+    let needed = usize::try_from(wanted.disks()).unwrap_or(usize::MAX);
+    asked.complete(needed)?;
+    let grains = asked.ground.topology.facts.clone();
+    let mut plan = Plan::of(&wanted, asked.ground);
+    plan.notes.splice(0..0, asked.notes);
+    plan.commands.splice(0..0, asked.commands);
+    let document = Document::new(args.target.as_deref(), &args.wanted, &grains, &plan);
+    let mut stdout = BufWriter::new(anstream::stdout().lock());
+    if args.json {
+        serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
+        writeln!(stdout)?;
+    } else {
+        out::write(&document, &mut stdout, Style::of_stdout())?;
+    }
+    stdout.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is planned on, with what its commands need first.
+struct Asked {
+    ground: Ground,
+    commands: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Asked {
+    /// A disk that is not there.
+    fn described(said: &Said, length: u64) -> Asked {
+        Asked { ground: Ground::disk(described(said, length), Vec::new()), commands: Vec::new(), notes: Vec::new() }
+    }
+
+    /// As many disks as are needed, those that nobody named after the others.
+    fn complete(&mut self, needed: usize) -> Result<(), String> {
+        let names = &mut self.ground.names;
+        if names.len() > needed {
+            return Err(format!("plan: {} disks are named, and {needed} needed: name as many as the use has", names.len()));
+        }
+        if names.len() < needed && !self.ground.whole {
+            return Err(format!("plan: one provider is named, and {needed} disks are needed: name whole disks"));
+        }
+        if !names.is_empty() && names.len() < needed {
+            self.notes.push(format!("{} of {needed} disks are named: the others are taken to be like them", names.len()));
+        }
+        for number in names.len() + 1..=needed {
+            let name = if needed == 1 { "DISK".to_owned() } else { format!("DISK{number}") };
+            self.commands.push(format!("{name}=/dev/disk/by-id/...  # the disk"));
+            names.push(format!("${name}"));
+        }
+        Ok(())
+    }
+}
+
+fn of_target(target: &str, said: &Said) -> Result<Asked, String> {
+    let (graph, only) = open(target, said)?;
+    let disks = target.strip_suffix(&only.as_ref().map_or(String::new(), |p| format!("#{p}"))).unwrap_or(target);
+    let (mut commands, mut names) = (Vec::new(), Vec::new());
+    let several = graph.providers.iter().filter(|p| p.class == "disk").count() > 1;
+    for disk in if several { disks.split(',').collect() } else { vec![disks] } {
+        // Device nodes are used as they are; a file is put behind a loop device first.
+        if Path::new(disk).is_file() {
+            let name = if several { format!("LOOP{}", names.len() + 1) } else { "LOOP".to_owned() };
+            commands.push(format!("{name}=$(losetup --find --show --partscan {})", quoted(disk)));
+            names.push(format!("${{{name}}}"));
+        } else {
+            names.push(quoted(disk));
+        }
+    }
+    let ground = match only.as_deref() {
+        None => Ground::disk(together(&graph), names),
+        Some(name) => {
+            let id = graph
+                .find(name)
+                .ok_or_else(|| format!("open {target}: no provider #{name}; trueline show {} lists them", quoted(disks)))?;
+            let names = names.first().map(|disk| node(disk, name)).into_iter().collect();
+            let whole = graph.providers[id].class == "disk";
+            Ground { topology: graph.providers[id].topology.clone(), names, whole, files: None }
+        }
+    };
+    Ok(Asked { ground, commands, notes: Vec::new() })
+}
+
+/// The boundaries that all disks have in common.
+fn together(graph: &Graph) -> Topology {
+    let disks: Vec<Topology> = graph.providers.iter().filter(|p| p.class == "disk").map(|p| p.topology.clone()).collect();
+    match &disks[..] {
+        [one] => one.clone(),
+        all => Topology::mirror(all, all.iter().map(|t| t.length).min().unwrap_or(0)),
+    }
+}
+
+/// The device node of a provider: `s2` and `p2` are Linux's partition 2; what else there is has none that could be told.
+fn node(disk: &str, provider: &str) -> String {
+    let number = provider.strip_prefix(['p', 's']).filter(|n| n.parse::<u32>().is_ok());
+    match number {
+        Some(n) if disk.ends_with(|c: char| c.is_ascii_digit() || c == '}') => format!("{disk}p{n}"),
+        Some(n) => format!("{disk}{n}"),
+        None => format!("{disk}#{provider}"),
+    }
+}
+
+/// As a shell takes it for one word.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=+,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_one_word_of_a_shell() {
+        assert_eq!(["/dev/sda", "a b", "it's", ""].map(quoted), ["/dev/sda", "'a b'", r"'it'\''s'", "''"]);
+        assert_eq!(
+            [("/dev/sda", "s2"), ("/dev/nvme0n1", "p1"), ("${LOOP}", "s1")].map(|(d, p)| node(d, p)),
+            ["/dev/sda2", "/dev/nvme0n1p1", "${LOOP}p1"]
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! `plan`'s part of the command line.
+
+use super::{DiskOptions, parse_size};
+use clap::Args;
+use trueline_geom::plan::KINDS;
+
+/// Under `plan --help`.
+pub(crate) const EXAMPLES: &str = "Examples:
+  trueline plan /dev/sdb --use xfs
+  trueline plan --for ssd-16k --use luks+lvm+ext4
+  trueline plan --for 512e --use md5x4:64k+luks+lvm+xfs
+  trueline plan --for ssd-16k --use raidz2x6+postgres --json
+  trueline plan --physical 4096+3584 --use ufs
+  trueline plan --grain atomic=16k --physical 16k --use xfs+mysql
+  trueline plan --use sd-card --size 64g";
+
+#[derive(Args)]
+pub(crate) struct Plan {
+    /// DISK[,DISK...][#PROVIDER]; none: a disk as the options say it is
+    pub target: Option<String>,
+    /// What it is for
+    #[arg(long = "use", value_name = "LAYER[+LAYER...]", help = uses_help())]
+    pub wanted: String,
+    #[command(flatten)]
+    pub disk: DiskOptions,
+    /// How large a disk is that is not there, 1 TiB if nobody says; or how much of one that is
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub size: Option<u64>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn uses_help() -> String {
+    let kinds: Vec<String> = KINDS.iter().map(|kind| format!("{} ({})", kind.name, kind.about)).collect();
+    format!("What it is for, layers from the bottom: {}", kinds.join(", "))
+}

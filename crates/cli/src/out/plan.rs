@@ -1,0 +1,185 @@
+//! `plan`: what was chosen, layer by layer, as a table for people and as one document.
+
+use crate::out::columns::{Cell, wrap, write as write_rows};
+use crate::out::{Style, escape, size};
+use crate::report::Grain;
+use anstyle::Style as Colour;
+use serde::Serialize;
+use std::io;
+use trueline_geom::plan::{Alternative, Choice, Plan, Price, Value};
+use trueline_geom::topology::Fact;
+
+/// The whole answer; its serialised form is the contract of `plan --json`.
+#[derive(Serialize)]
+pub(crate) struct Document {
+    format: &'static str,
+    target: Option<String>,
+    r#use: String,
+    grains: Vec<Grain>,
+    layers: Vec<Row>,
+    commands: Vec<String>,
+    notes: Vec<String>,
+}
+
+/// One parameter of one layer.
+#[derive(Serialize)]
+struct Row {
+    layer: String,
+    parameter: &'static str,
+    value: Setting,
+    unit: &'static str,
+    command: Option<String>,
+    why: String,
+    write_amplification: f64,
+    space_cost: Space,
+    alternatives: Vec<Other>,
+}
+
+/// A value that was not chosen.
+#[derive(Serialize)]
+struct Other {
+    value: Setting,
+    unit: &'static str,
+    write_amplification: f64,
+    space_cost: Space,
+    why: String,
+}
+
+/// A number, or a word.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Setting {
+    Number(u64),
+    Word(String),
+}
+
+#[derive(Serialize)]
+struct Space {
+    bytes: u64,
+    what: String,
+}
+
+/// A value and what it counts.
+fn setting(value: &Value) -> (Setting, &'static str) {
+    match value {
+        Value::Bytes(bytes) => (Setting::Number(*bytes), "bytes"),
+        Value::Count(count, unit) => (Setting::Number(*count), unit),
+        Value::Word(word) => (Setting::Word(word.clone()), ""),
+    }
+}
+
+impl From<&Price> for Space {
+    fn from(price: &Price) -> Space {
+        Space { bytes: price.space, what: price.what.clone() }
+    }
+}
+
+impl Other {
+    fn of(other: &Alternative) -> Other {
+        let (value, unit) = setting(&other.value);
+        let price = &other.price;
+        Other { value, unit, write_amplification: price.amplification, space_cost: price.into(), why: other.note.clone() }
+    }
+}
+
+impl Row {
+    fn of(choice: &Choice) -> Row {
+        let (value, unit) = setting(&choice.value);
+        Row {
+            layer: choice.layer.clone(),
+            parameter: choice.parameter,
+            value,
+            unit,
+            command: choice.command.clone(),
+            why: choice.why.clone(),
+            write_amplification: choice.price.amplification,
+            space_cost: (&choice.price).into(),
+            alternatives: choice.alternatives.iter().map(Other::of).collect(),
+        }
+    }
+}
+
+impl Document {
+    /// Of a plan for `wanted` on a disk with those boundaries.
+    pub(crate) fn new(target: Option<&str>, wanted: &str, grains: &[Fact], plan: &Plan) -> Document {
+        Document {
+            format: "trueline/plan/1",
+            target: target.map(str::to_owned),
+            r#use: wanted.into(),
+            grains: grains.iter().map(crate::survey::grain).collect(),
+            layers: plan.choices.iter().map(Row::of).collect(),
+            commands: plan.commands.clone(),
+            notes: plan.notes.clone(),
+        }
+    }
+}
+
+const BOLD: Colour = Colour::new().bold();
+const DIM: Colour = Colour::new().dimmed();
+
+/// Writes it for people.
+pub(crate) fn write(document: &Document, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    let target = document.target.as_deref().map_or(String::new(), |t| format!("{}: ", escape::plain(t)));
+    writeln!(out, "{BOLD}{target}{}{BOLD:#}", escape::plain(&document.r#use))?;
+    for g in &document.grains {
+        let phase = if g.phase > 0 { format!("+{}", g.phase) } else { String::new() };
+        writeln!(out, "  {} {}{phase} ({}, {})", g.why, g.size, g.source, g.trust)?;
+    }
+    for rows in document.layers.chunk_by(|a, b| a.layer == b.layer) {
+        writeln!(out, "\n{BOLD}{}{BOLD:#}", rows.first().map_or("", |row| row.layer.as_str()))?;
+        let mut table = vec![["  parameter", "value", "set with", "written", "lost", ""].map(|head| Cell::left(head).colour(DIM)).to_vec()];
+        table.extend(rows.iter().flat_map(cells));
+        // The reader can do without what is typed: it is in the commands too.
+        write_rows(&table, &[2, 5], style.width, out)?;
+        for row in rows {
+            let head = format!("  {}: ", row.parameter);
+            wrap(&head, head.chars().count(), &row.why, 4, style.width, out)?;
+        }
+    }
+    if !document.notes.is_empty() {
+        writeln!(out, "\n{BOLD}notes{BOLD:#}")?;
+    }
+    for note in &document.notes {
+        wrap("  ", 2, &escape::plain(note), 4, style.width, out)?;
+    }
+    writeln!(out, "\n{BOLD}commands{BOLD:#}")?;
+    for command in &document.commands {
+        writeln!(out, "{}", escape::plain(command))?;
+    }
+    Ok(())
+}
+
+/// The row of a choice, and those of its alternatives.
+fn cells(row: &Row) -> Vec<Vec<Cell>> {
+    let first = vec![
+        Cell::left(format!("  {}", row.parameter)),
+        Cell::right(shown(&row.value, row.unit)),
+        Cell::left(row.command.clone().unwrap_or_default()),
+        Cell::right(format!("{:.2}", row.write_amplification)),
+        Cell::left(lost(&row.space_cost)),
+        Cell::default(),
+    ];
+    let others = row.alternatives.iter().map(|other| {
+        vec![
+            Cell::left("    or").colour(DIM),
+            Cell::right(shown(&other.value, other.unit)),
+            Cell::default(),
+            Cell::right(format!("{:.2}", other.write_amplification)),
+            Cell::left(lost(&other.space_cost)),
+            Cell::left(other.why.clone()),
+        ]
+    });
+    std::iter::once(first).chain(others).collect()
+}
+
+fn shown(value: &Setting, unit: &str) -> String {
+    match value {
+        Setting::Number(n) if unit == "bytes" => size::short(*n),
+        Setting::Number(n) => n.to_string(),
+        Setting::Word(word) => word.clone(),
+    }
+}
+
+fn lost(space: &Space) -> String {
+    if space.bytes == 0 { String::new() } else { format!("{}, {}", size::human(space.bytes), space.what) }
+}

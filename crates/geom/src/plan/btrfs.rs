@@ -1,0 +1,66 @@
+//! Btrfs: sector and node.
+//!
+//! # Sources
+//! mkfs.btrfs(8): `-s` (the page, or the kernel may not mount it), `-n` (a power of two, 64 KiB at most, 16 KiB by default).
+
+use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
+use crate::topology::Topology;
+
+/// What mkfs.btrfs is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// The smallest piece of data, in bytes.
+    pub sector: u64,
+    /// A block of a tree, in bytes.
+    pub node: u64,
+}
+
+impl Parameters {
+    /// The page; nodes of at least the unit, as far as they go.
+    pub fn for_topology(topology: &Topology) -> Parameters {
+        let sector = topology.sector.clamp(PAGE, 65536);
+        let unit = unit_size(topology);
+        let node = powers(16384, 65536).find(|&node| node >= unit).unwrap_or(65536);
+        Parameters { sector, node: node.max(sector) }
+    }
+
+    /// Arguments of mkfs.btrfs.
+    pub fn options(&self) -> Vec<String> {
+        ["-s".to_owned(), self.sector.to_string(), "-n".to_owned(), self.node.to_string()].into()
+    }
+}
+
+pub(super) struct Btrfs;
+
+impl Layer for Btrfs {
+    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+        let t = &ground.topology;
+        let p = Parameters::for_topology(t);
+        let sector = Choice::new(
+            "btrfs",
+            "sector",
+            Value::Bytes(p.sector),
+            format!("the page: other kernels may not mount another; {}", said_unit(t)),
+        )
+        .typed(format!("-s {}", p.sector))
+        .costing(Price::of(written(t, p.sector, p.sector)).tail(p.sector));
+        plan.choose(sector);
+        let price = |node: u64| Price::of(written(t, node, node)).losing(node / 4, "an average node, three quarters full");
+        let why = format!("trees are written in whole nodes, on the {}", said_unit(t));
+        let mut node = Choice::new("btrfs", "node", Value::Bytes(p.node), why).typed(format!("-n {}", p.node)).costing(price(p.node));
+        for other in powers(p.sector, 65536).filter(|&other| other != p.node) {
+            node = node.or(
+                Value::Bytes(other),
+                price(other),
+                if other < p.node { "less to copy on a small change" } else { "flatter trees, more to copy" },
+            );
+        }
+        plan.choose(node);
+        if super::stripe(t).is_some() {
+            plan.note("btrfs: it is not told of the set beneath it; its own chunks of data begin on multiples of 64 KiB");
+        }
+        plan.run(format!("mkfs.btrfs {} {}", p.options().join(" "), ground.arguments()));
+        plan.run(format!("mount {} /mnt", ground.names.first().map_or("", String::as_str)));
+        ground.with_files("/mnt", Files { system: "btrfs", grid: p.sector, whole_blocks: false })
+    }
+}

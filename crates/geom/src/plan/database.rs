@@ -1,0 +1,225 @@
+//! Databases that overwrite pages in files: MySQL (InnoDB), PostgreSQL, MongoDB (WiredTiger); and RocksDB, which does not.
+//!
+//! # What a page costs
+//! A page lies wherever the file system put it: on its blocks, not on its own size. 16 KiB pages on 4 KiB blocks cross a 16 KiB
+//! unit three times in four, so they cost 1.75 where an extent size hint, larger blocks or records would make it 1.
+//!
+//! # Torn pages
+//! InnoDB writes every page twice, PostgreSQL its whole image after a checkpoint, because half a page may be what a power cut
+//! leaves. It may be switched off only where that cannot happen: on records that are never overwritten (ZFS), or on a device
+//! that writes a page as one (`atomic_write_unit_max_bytes`), and then only if pages lie on their own size.
+//!
+//! # Sources
+//! MySQL 8.4 manual: `innodb_page_size` (4096 to 65536, 16384 by default), `innodb_doublewrite`, `innodb_log_write_ahead_size` (512 to the page,
+//! 8192 by default). PostgreSQL 17 manual: `full_page_writes`, `--with-blocksize` (8 KiB by default, 1 to 32), initdb(1) `--wal-segsize`;
+//! sections 28.1 and 28.6 (a file system such as ZFS that prevents partial page writes). WiredTiger `WT_SESSION::create`: `allocation_size`
+//! (4 KiB by default), `leaf_page_max` (32 KiB, a multiple of it). RocksDB wiki, "IO" (files are written once, from end to end).
+
+use super::{Above, Choice, Ground, Layer, Plan, Price, Value, fact, power, powers, said, said_unit, unit_size, written};
+use crate::topology::{Topology, Why};
+
+/// The page of InnoDB, PostgreSQL and WiredTiger, unless told otherwise.
+pub(super) const INNODB: u64 = 16384;
+pub(super) const POSTGRES: u64 = 8192;
+pub(super) const WIREDTIGER: u64 = 4096;
+
+/// A database.
+pub(super) enum Database {
+    Mysql,
+    Postgres,
+    Mongodb,
+    Rocksdb,
+}
+
+impl Layer for Database {
+    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+        match self {
+            Database::Mysql => mysql(ground, plan),
+            Database::Postgres => postgres(ground, plan),
+            Database::Mongodb => mongodb(ground, plan),
+            Database::Rocksdb => rocksdb(ground, plan),
+        }
+        ground.clone()
+    }
+}
+
+/// Where pages of that size begin.
+fn grid(ground: &Ground, page: u64) -> u64 {
+    ground.files.as_ref().map_or(page, |f| f.grid).min(page)
+}
+
+/// What writing one page costs.
+fn price(ground: &Ground, page: u64) -> Price {
+    Price::of(written(&ground.topology, page, grid(ground, page)))
+}
+
+/// The choice of a page, with the other sizes there are.
+fn page(layer: &'static str, parameter: &'static str, typed: &str, sizes: (u64, u64, u64), ground: &Ground, why: &str) -> Choice {
+    let (size, least, most) = sizes;
+    let why = format!("{why}; pages begin on any {} bytes; {}", grid(ground, size), said_unit(&ground.topology));
+    let mut choice = Choice::new(layer, parameter, Value::Bytes(size), why).typed(format!("{typed}{size}")).costing(price(ground, size));
+    for other in powers(least, most).filter(|&other| other != size) {
+        choice = choice.or(
+            Value::Bytes(other),
+            price(ground, other),
+            if other < size { "small rows, read singly" } else { "large rows, scans" },
+        );
+    }
+    choice
+}
+
+/// Whether a page can be torn, and why not.
+enum Torn {
+    /// It can, as far as anybody knows.
+    Yes,
+    /// The device could write it as one, but the file system does not place it so.
+    Placed(String),
+    /// It cannot.
+    No(String),
+}
+
+fn torn(ground: &Ground, page: u64) -> Torn {
+    let files = ground.files.as_ref();
+    if let Some(f) = files.filter(|f| f.whole_blocks && f.grid >= page) {
+        return Torn::No(format!("{} never overwrites a record of {}", f.system, f.grid));
+    }
+    let atomic = fact(&ground.topology, Why::Atomic).filter(|f| f.grain.size() >= page && f.grain.contains(0));
+    match atomic {
+        Some(f) if files.is_none_or(|files| files.grid >= page) => Torn::No(format!("written as one: {}", said(f))),
+        Some(f) => Torn::Placed(format!("the device writes it as one ({}), but it does not lie on its own size", said(f))),
+        None => Torn::Yes,
+    }
+}
+
+/// Whether pages are protected against being torn: `on` writes each one `times`.
+fn guard(layer: &'static str, parameter: &'static str, set: &str, sizes: (u64, f64), ground: &Ground, plan: &mut Plan) {
+    let (page, times) = sizes;
+    let one = price(ground, page);
+    let twice = Price { amplification: one.amplification * times, ..one.clone() };
+    let choice = |value: &str, why: String, price: Price| {
+        Choice::new(layer, parameter, Value::word(value), why).typed(format!("{set}{value}")).costing(price)
+    };
+    plan.choose(match torn(ground, page) {
+        Torn::No(why) => {
+            choice("off", format!("half a page cannot be left: {why}"), one).or(Value::word("on"), twice, "if that is not to be relied on")
+        }
+        Torn::Placed(why) => choice("on", why, twice).or(
+            Value::word("off"),
+            one,
+            "once the files are placed on whole pages: an extent size hint, blocks or clusters of a page",
+        ),
+        Torn::Yes => choice("on", format!("a power cut may leave half a page of {page} bytes"), twice).or(
+            Value::word("off"),
+            one,
+            "only if losing data is allowed",
+        ),
+    });
+}
+
+/// How a file system may be made to put pages where they belong.
+fn placement(ground: &Ground, page: u64, plan: &mut Plan) {
+    let Some(files) = ground.files.as_ref().filter(|f| f.grid < page) else { return };
+    let (now, then) = (written(&ground.topology, page, files.grid), written(&ground.topology, page, page));
+    if then < now {
+        let how = match files.system {
+            "xfs" => format!("xfs_io -c 'extsize {page}' {} before the files are made", ground.arguments()),
+            "ext4" => format!("-O bigalloc -C {page}"),
+            _ => format!("blocks of {page}"),
+        };
+        plan.note(format!(
+            "{}: pages of {page} bytes on blocks of {} cost {now:.2} bytes for one, on their own size {then:.2}: {how}",
+            files.system, files.grid
+        ));
+    }
+}
+
+/// What a page costs a set with parity.
+fn parity(layer: &str, t: &Topology, page: u64, plan: &mut Plan) {
+    if let Some(row) = fact(t, Why::FullStripe).map(|f| f.grain.size()).filter(|&row| row > page) {
+        plan.note(format!(
+            "{layer}: a page of {page} bytes is part of a row of {row}: old data and parity are read for every page; a mirror (md10) is not"
+        ));
+    }
+}
+
+fn mysql(ground: &Ground, plan: &mut Plan) {
+    plan.choose(page(
+        "mysql",
+        "page",
+        "innodb_page_size=",
+        (INNODB, 4096, 65536),
+        ground,
+        "InnoDB's own; it can only be set for a new server",
+    ));
+    guard("mysql", "doublewrite", "innodb_doublewrite=", (INNODB, 2.0), ground, plan);
+    let log = unit_size(&ground.topology).clamp(4096, INNODB);
+    let why = format!("log writes fill whole units, so none is read first: {}", said_unit(&ground.topology));
+    let ahead = Choice::new("mysql", "log write ahead", Value::Bytes(log), why).typed(format!("innodb_log_write_ahead_size={log}"));
+    plan.choose(ahead.costing(price(ground, log)).or(Value::Bytes(512), price(ground, 512), "smaller log, each write part of a unit"));
+    placement(ground, INNODB, plan);
+    parity("mysql", &ground.topology, INNODB, plan);
+    let guard = plan.choices.iter().rev().find(|c| c.parameter == "doublewrite").and_then(|c| c.command.clone()).unwrap_or_default();
+    plan.run(format!("printf '%s\\n' '[mysqld]' innodb_page_size={INNODB} {guard} innodb_log_write_ahead_size={log} >> /etc/mysql/my.cnf"));
+    plan.run(format!("mysqld --initialize --datadir={}/mysql", ground.arguments()));
+}
+
+fn postgres(ground: &Ground, plan: &mut Plan) {
+    let why = "BLCKSZ as built by everybody; another needs a build of its own";
+    let choice = page("postgres", "page", "--with-blocksize=", (POSTGRES, 4096, 32768), ground, why);
+    // Configured in KiB.
+    plan.choose(choice.typed(format!("--with-blocksize={}", POSTGRES / 1024)));
+    guard("postgres", "full_page_writes", "full_page_writes=", (POSTGRES, 2.0), ground, plan);
+    let wal = Choice::new(
+        "postgres",
+        "wal block",
+        Value::Bytes(POSTGRES),
+        format!("as built; a commit writes whole ones; {}", said_unit(&ground.topology)),
+    );
+    plan.choose(wal.typed("--with-wal-blocksize=8").costing(price(ground, POSTGRES)));
+    let segment =
+        Choice::new("postgres", "wal segment", Value::Bytes(16 << 20), "initdb's own; whole units of everything").typed("--wal-segsize=16");
+    plan.choose(segment.or(Value::Bytes(64 << 20), Price::of(1.0), "fewer files under heavy writing"));
+    if ground.files.as_ref().is_some_and(|f| f.whole_blocks) {
+        let why = "a used segment written again saves nothing where blocks are never overwritten";
+        plan.choose(Choice::new("postgres", "wal_recycle", Value::word("off"), why).typed("wal_recycle=off"));
+        plan.choose(Choice::new("postgres", "wal_init_zero", Value::word("off"), why).typed("wal_init_zero=off"));
+    }
+    placement(ground, POSTGRES, plan);
+    parity("postgres", &ground.topology, POSTGRES, plan);
+    plan.run(format!("initdb -D {}/postgres --wal-segsize=16 --data-checksums", ground.arguments()));
+    let settings = plan.choices.iter().filter(|c| c.layer == "postgres").filter_map(|c| c.command.as_deref());
+    let settings: Vec<&str> = settings.filter(|command| !command.starts_with("--")).collect();
+    plan.run(format!("printf '%s\\n' {} >> {}/postgres/postgresql.conf", settings.join(" "), ground.arguments()));
+}
+
+fn mongodb(ground: &Ground, plan: &mut Plan) {
+    // A leaf page of 32 KiB is whole allocations.
+    let size = power(unit_size(&ground.topology), 32768).max(WIREDTIGER);
+    let choice =
+        page("mongodb", "allocation size", "allocation_size=", (size, 4096, 32768), ground, "WiredTiger writes whole ones, of the unit");
+    plan.choose(choice.typed(format!("storageEngine: {{wiredTiger: {{configString: 'allocation_size={size},leaf_page_max=32KB'}}}}")));
+    placement(ground, size, plan);
+    plan.run(format!("mongod --dbpath {}/mongodb", ground.arguments()));
+}
+
+fn rocksdb(ground: &Ground, plan: &mut Plan) {
+    let buffer = unit_size(&ground.topology).max(1 << 20);
+    let why = format!("tables are written once, from end to end, in buffers of it: whole units; {}", said_unit(&ground.topology));
+    let choice = Choice::new("rocksdb", "write buffer of a file", Value::Bytes(buffer), why);
+    plan.choose(choice.typed(format!("writable_file_max_buffer_size={buffer}")).costing(Price::of(written(
+        &ground.topology,
+        buffer,
+        buffer,
+    ))));
+    let why = "with the page cache out of the way the buffer is what the device sees";
+    plan.choose(Choice::new("rocksdb", "direct writes", Value::word("true"), why).typed("use_direct_io_for_flush_and_compaction=true"));
+    let why = "blocks are only read; compressed they end anywhere, so none is aligned unless block_align is set and compression is not";
+    let block = Choice::new("rocksdb", "block", Value::Bytes(16384), why).typed("block_size=16384");
+    plan.choose(block.or(Value::Bytes(4096), Price::of(1.0), "RocksDB's own: more index in memory"));
+    let log = unit_size(&ground.topology).max(512);
+    if log > 4096 {
+        plan.note(format!(
+            "rocksdb: a synced log write below {log} bytes is part of a unit: group commits, or keep wal_dir on a device of smaller units"
+        ));
+    }
+}

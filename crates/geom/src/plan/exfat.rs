@@ -1,0 +1,131 @@
+//! exFAT: cluster, and the boundary on which its table and its clusters begin.
+//!
+//! # Sources
+//! mkfs.exfat(8) (exfatprogs 1.2): `-c`, `-b`, and its table of the SD Card Association's clusters and boundary units by capacity.
+
+use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, fact, powers, said, said_unit, unit_size, written};
+use crate::topology::{Fact, Grain, Source, Topology, Trust, Why};
+
+/// The largest cluster of the format.
+const MOST: u64 = 32 << 20;
+/// What mkfs takes by itself.
+const BOUNDARY: u64 = 1 << 20;
+
+/// What mkfs.exfat is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// Bytes.
+    pub cluster: u64,
+    /// Where the table and the clusters begin, in bytes.
+    pub boundary: u64,
+}
+
+/// The SD Card Association's cluster and boundary unit for a card of `length` bytes.
+pub fn card(length: u64) -> (u64, u64) {
+    const K: u64 = 1 << 10;
+    const M: u64 = 1 << 20;
+    let rows = [
+        (8 * M, 8 * K, 8 * K),
+        (64 * M, 16 * K, 16 * K),
+        (256 * M, 16 * K, 32 * K),
+        (K * M, 16 * K, 64 * K),
+        (2 * K * M, 32 * K, 64 * K),
+        (32 * K * M, 32 * K, 4 * M),
+        (128 * K * M, 128 * K, 16 * M),
+        (512 * K * M, 256 * K, 32 * M),
+    ];
+    rows.into_iter().find(|row| length <= row.0).map_or((512 * K, 64 * M), |row| (row.1, row.2))
+}
+
+impl Parameters {
+    /// A card's own sizes on flash that names its erase unit; else mkfs's, and at least the unit.
+    pub fn for_topology(topology: &Topology) -> Parameters {
+        let (length, unit) = (topology.length, unit_size(topology));
+        let erase = fact(topology, Why::Erase).map(|f| f.grain.size()).filter(|size| size.is_power_of_two());
+        let usual = match (erase, length) {
+            (Some(_), _) => card(length).0,
+            (None, 0..=0x1000_0000) => PAGE,
+            (None, 0x1000_0001..=0x8_0000_0000) => 8 * PAGE,
+            (None, _) => 32 * PAGE,
+        };
+        let cluster = powers(PAGE, MOST).find(|&cluster| cluster >= usual.max(unit)).unwrap_or(MOST);
+        let boundary = erase.unwrap_or(BOUNDARY).max(cluster);
+        // The table and the clusters each begin on one, so a small volume cannot have it.
+        let boundary = if boundary <= length / 8 { boundary } else { cluster };
+        Parameters { cluster, boundary }
+    }
+
+    /// Arguments of mkfs.exfat.
+    pub fn options(&self) -> Vec<String> {
+        ["-c".to_owned(), self.cluster.to_string(), "-b".to_owned(), self.boundary.to_string()].into()
+    }
+}
+
+/// A card with what a camera expects on it.
+struct Card;
+
+/// The largest card with FAT on it: SDHC.
+const SDHC: u64 = 32 << 30;
+
+pub(super) fn parse_card(word: &str) -> Option<Box<dyn Layer>> {
+    (word == "sd-card").then(|| Box::new(Card) as Box<dyn Layer>)
+}
+
+impl Layer for Card {
+    fn lay(&self, ground: &Ground, above: Above, plan: &mut Plan) -> Ground {
+        if ground.topology.length <= SDHC { super::fat::Fat.lay(ground, above, plan) } else { Exfat.lay(ground, above, plan) }
+    }
+
+    /// The boundary unit of a card of this size.
+    fn presumes(&self, disk: &Topology) -> Option<Fact> {
+        let grain = Grain::new(card(disk.length).1, 0)?;
+        fact(disk, Why::Erase).is_none().then_some(Fact { grain, why: Why::Erase, source: Source::Assumed, trust: Trust::Assumed })
+    }
+}
+
+pub(super) struct Exfat;
+
+impl Layer for Exfat {
+    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+        let t = &ground.topology;
+        let p = Parameters::for_topology(t);
+        let price = |cluster| Price::of(written(t, cluster, cluster)).tail(cluster);
+        let erase = fact(t, Why::Erase);
+        let why = match erase {
+            Some(_) => format!("what the SD Card Association has for this capacity; at least the {}", said_unit(t)),
+            None => format!("mkfs.exfat's for this size; at least the {}", said_unit(t)),
+        };
+        let mut cluster =
+            Choice::new("exfat", "cluster", Value::Bytes(p.cluster), why).typed(format!("-c {}", p.cluster)).costing(price(p.cluster));
+        for other in [PAGE, 8 * PAGE, 32 * PAGE].into_iter().filter(|&other| other != p.cluster) {
+            cluster = cluster.or(
+                Value::Bytes(other),
+                price(other),
+                if other < p.cluster { "less lost at the ends of files" } else { "smaller table" },
+            );
+        }
+        plan.choose(cluster);
+        let why = match erase.filter(|f| f.grain.size() == p.boundary) {
+            Some(f) => format!("the table and the clusters begin on the {}", said(f)),
+            None => "the table and the clusters begin on it".to_owned(),
+        };
+        let space = Price::of(1.0).losing(2 * p.boundary, "before and behind the table");
+        let mut boundary =
+            Choice::new("exfat", "boundary", Value::Bytes(p.boundary), why).typed(format!("-b {}", p.boundary)).costing(space);
+        let unit = card(t.length).1;
+        if erase.is_some() && unit != p.boundary {
+            let price = Price::of(1.0).losing(2 * unit, "before and behind the table");
+            boundary = boundary.or(Value::Bytes(unit), price, "the SD Card Association's boundary unit for this capacity");
+        }
+        plan.choose(boundary);
+        if let Some(f) = erase.filter(|f| f.grain.size() > p.boundary) {
+            plan.note(format!("exfat: on a volume this small the clusters do not begin on the {}", said(f)));
+        }
+        if super::unit(t).is_some_and(|f| f.grain.phase() != 0) {
+            plan.note("exfat: mkfs.exfat counts its boundary from byte 0 of the disk, so it cannot follow a phase: check the result");
+        }
+        plan.run(format!("mkfs.exfat {} {}", p.options().join(" "), ground.arguments()));
+        plan.run(format!("mount {} /mnt", ground.arguments()));
+        ground.with_files("/mnt", Files { system: "exfat", grid: p.cluster, whole_blocks: false })
+    }
+}

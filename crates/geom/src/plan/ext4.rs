@@ -1,0 +1,92 @@
+//! ext4: blocks, and the set beneath as stride and stripe width.
+//!
+//! # Sources
+//! mke2fs(8): `-b` (powers of two from 1024; the kernel mounts no more than its page), `-E stride=`, `stripe_width=` in blocks,
+//! `-C` (bigalloc).
+
+use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, powers, said_unit, stripe, unit_size, written};
+use crate::topology::{Topology, is_whole};
+
+/// What mke2fs is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// Bytes.
+    pub block: u64,
+    /// Blocks in a chunk of the set beneath.
+    pub stride: Option<u64>,
+    /// Blocks in a row of it.
+    pub stripe_width: Option<u64>,
+    /// Bytes, where blocks are handed out in larger pieces.
+    pub cluster: Option<u64>,
+}
+
+impl Parameters {
+    /// The page, or the sector if that is larger; the set, if the file system begins on one of its chunks.
+    pub fn for_topology(topology: &Topology) -> Parameters {
+        let block = topology.sector.clamp(PAGE, 65536);
+        let set = stripe(topology).filter(|s| s.off == 0 && is_whole(s.chunk, block));
+        let stripe_width = set.and_then(|s| s.row).map(|row| row / block);
+        Parameters { block, stride: set.map(|s| s.chunk / block), stripe_width, cluster: None }
+    }
+
+    /// Arguments of mke2fs.
+    pub fn options(&self) -> Vec<String> {
+        let mut options = vec!["-b".to_owned(), self.block.to_string()];
+        let pairs = [("stride", self.stride), ("stripe_width", self.stripe_width)];
+        let extended: Vec<String> = pairs.into_iter().filter_map(|(name, n)| Some(format!("{name}={}", n?))).collect();
+        if !extended.is_empty() {
+            options.extend(["-E".to_owned(), extended.join(",")]);
+        }
+        if let Some(cluster) = self.cluster {
+            options.extend(["-O".to_owned(), "bigalloc".to_owned(), "-C".to_owned(), cluster.to_string()]);
+        }
+        options
+    }
+}
+
+pub(super) struct Ext4;
+
+impl Layer for Ext4 {
+    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+        let t = &ground.topology;
+        let p = Parameters::for_topology(t);
+        let price = |cluster| Price::of(written(t, cluster, cluster)).tail(cluster);
+        let mut block =
+            Choice::new("ext4", "block", Value::Bytes(p.block), format!("the largest that every kernel mounts; {}", said_unit(t)))
+                .typed(format!("-b {}", p.block))
+                .costing(price(p.block));
+        for cluster in powers(p.block * 2, unit_size(t).min(1 << 20)) {
+            block =
+                block.or(Value::Bytes(cluster), price(cluster), format!("-O bigalloc -C {cluster}: space in clusters, blocks as before"));
+        }
+        if p.block > PAGE {
+            plan.note(format!("ext4: blocks of {} bytes, the device's sector, need a kernel with pages or block sizes as large", p.block));
+        }
+        plan.choose(block);
+        if let Some((stride, s)) = p.stride.zip(stripe(t)) {
+            let why = format!("the set's chunk of {} bytes: bitmaps are spread over all members", s.chunk);
+            plan.choose(Choice::new("ext4", "stride", Value::Count(stride, "blocks"), why).typed(format!("-E stride={stride}")));
+        }
+        if let Some((width, row)) = p.stripe_width.zip(stripe(t).and_then(|s| s.row)) {
+            let why = format!("a row of {row} bytes of data: large files are placed in whole rows");
+            plan.choose(Choice::new("ext4", "stripe width", Value::Count(width, "blocks"), why).typed(format!("-E stripe_width={width}")));
+        }
+        untold(t, p.stride.is_some(), "ext4", p.block, plan);
+        plan.run(format!("mkfs.ext4 {} {}", p.options().join(" "), ground.arguments()));
+        plan.run(format!("mount {} /mnt", ground.arguments()));
+        ground.with_files("/mnt", Files { system: "ext4", grid: p.block, whole_blocks: false })
+    }
+}
+
+/// Says why a file system is not told of the set beneath it.
+pub(super) fn untold(topology: &Topology, told: bool, layer: &str, block: u64, plan: &mut Plan) {
+    let Some(set) = stripe(topology).filter(|_| !told) else { return };
+    if set.off > 0 {
+        plan.note(format!(
+            "{layer}: it begins {} bytes into a chunk of {} and counts chunks from its own byte 0, so it is not told of the set",
+            set.off, set.chunk
+        ));
+    } else {
+        plan.note(format!("{layer}: a chunk of {} bytes is not whole blocks of {block}, so it is not told of the set", set.chunk));
+    }
+}

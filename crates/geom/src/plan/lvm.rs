@@ -1,0 +1,97 @@
+//! LVM: where the extents begin, and their size.
+//!
+//! A logical volume begins on any extent, so a boundary beneath holds for it only if an extent is whole units of it. A row of
+//! three chunks is no power of two; an extent may be any multiple of 128 KiB.
+//!
+//! # Sources
+//! pvcreate(8): `--dataalignment`, `--dataalignmentoffset`; 1 MiB by default. vgcreate(8): `-s`, a power of two, or else a multiple of
+//! 128 KiB; 4 MiB by default.
+
+use super::{Above, Choice, Ground, Layer, Plan, Price, Value, said, said_unit, written};
+use crate::topology::{Grain, Topology, is_whole, lcm};
+
+/// pvcreate's own start.
+const START: u64 = 1 << 20;
+/// vgcreate's own extent.
+const EXTENT: u64 = 4 << 20;
+/// What an extent that is no power of two is a multiple of.
+const STEP: u64 = 128 << 10;
+/// Beyond this a volume can hardly be sized.
+const MOST: u64 = 1 << 30;
+
+pub(super) struct Lvm;
+
+impl Layer for Lvm {
+    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+        let t = &ground.topology;
+        let grain = super::partition::grain(t).0;
+        let start = grain.and_then(|g| g.next(START)).filter(|&s| s < t.length).unwrap_or(START);
+        let device = ground.arguments();
+        plan.run(format!("pvcreate --dataalignment {}b{} {device}", align(start), shift(start)));
+        plan.choose(start_choice(t, start));
+        let below = t.shift(start, t.length.saturating_sub(start));
+        let extent = extent(&below);
+        plan.choose(extent_choice(&below, extent));
+        plan.run(format!("vgcreate -s {}k vg {device}", extent / 1024));
+        plan.run("lvcreate -l 100%FREE -n data vg");
+        Ground::device(volume(&below, extent, plan), "/dev/vg/data")
+    }
+}
+
+/// The alignment that `start` is said with: itself where it is whole sectors of 4 KiB, else what is below it.
+fn align(start: u64) -> u64 {
+    if is_whole(start, 4096) { start } else { START }
+}
+
+/// What remains to be said of it.
+fn shift(start: u64) -> String {
+    if is_whole(start, 4096) { String::new() } else { format!(" --dataalignmentoffset {}b", start.saturating_sub(START)) }
+}
+
+fn start_choice(t: &Topology, start: u64) -> Choice {
+    let why = if start == START { "pvcreate's own, already on" } else { "the first place behind the metadata on" };
+    let mut choice = Choice::new("lvm", "data alignment", Value::Bytes(start), format!("{why} the {}", all(t)))
+        .typed(format!("--dataalignment {}b{}", align(start), shift(start)))
+        .costing(Price::of(1.0).losing(start, "label and metadata"));
+    if start != START {
+        let off = t.shift(START, 1);
+        let price = Price::of(written(&off, 4096, 4096)).losing(START, "label and metadata");
+        choice = choice.or(Value::Bytes(START), price, format!("pvcreate's own{}", super::partition::missing(t, START)));
+    }
+    choice
+}
+
+/// Every boundary that counts.
+fn all(t: &Topology) -> String {
+    let all: Vec<String> = t.counting().map(said).collect();
+    if all.is_empty() { said_unit(t) } else { all.join(", the ") }
+}
+
+/// The smallest extent from the usual size on that is whole units of everything below.
+fn extent(below: &Topology) -> u64 {
+    let all = below.counting().try_fold(1, |all, f| lcm(all, f.grain.size()));
+    let step = all.and_then(|all| if all.is_power_of_two() { Some(all) } else { lcm(all, STEP) });
+    let extent = step.and_then(|step| Grain::new(step, 0)?.next(EXTENT));
+    extent.filter(|&extent| extent <= MOST).unwrap_or(EXTENT)
+}
+
+fn extent_choice(below: &Topology, extent: u64) -> Choice {
+    let why = if extent == EXTENT { "vgcreate's own, whole units of" } else { "whole units of" };
+    let mut choice = Choice::new("lvm", "extent", Value::Bytes(extent), format!("{why} the {}: every volume begins on them", all(below)))
+        .typed(format!("-s {}k", extent / 1024))
+        .costing(Price::of(1.0).losing(extent / 2, "the last extent of an average volume"));
+    if extent != EXTENT {
+        let price = Price::of(1.0).losing(EXTENT / 2, "the last extent of an average volume");
+        choice = choice.or(Value::Bytes(EXTENT), price, "vgcreate's own: all volumes but the first may begin off the row");
+    }
+    choice
+}
+
+/// What a volume on any extent sees.
+fn volume(below: &Topology, extent: u64, plan: &mut Plan) -> Topology {
+    let (kept, lost): (Vec<_>, Vec<_>) = below.facts.iter().partition(|f| is_whole(extent, f.grain.size()) || !f.why.costs());
+    for fact in lost {
+        plan.note(format!("lvm: extents of {extent} bytes are not whole units of the {}: only the first volume begins on it", said(&fact)));
+    }
+    Topology { facts: kept, ..below.clone() }
+}

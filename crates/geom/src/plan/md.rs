@@ -1,0 +1,197 @@
+//! Linux md: `md5x4`, `md0x2:64k`: chunk, where the members' data begin, the bitmap's chunk.
+//!
+//! # Topology
+//! A set's address class is that of a stripe over its data disks: parity and copies move chunks between members, never within
+//! one. Members are alike, so what is on the grain of one is on that of all.
+//!
+//! # Sources
+//! mdadm(8): `--chunk` (a multiple of 4 KiB, a power of two with parity and on RAID10; 512K by default), `--data-offset` (in KiB),
+//! `--bitmap-chunk` (64M or larger by default). mdadm leaves 128 MiB before the data of a large member, less on a smaller one, so
+//! that a reshape needs no backup file. The kernel's RAID5 writes pieces of a page: it reads the old data and parity, or the
+//! rest of the row, unless the row is written whole (Documentation/driver-api/md/raid5-cache, drivers/md/raid5.c).
+
+use super::{Above, Choice, Ground, Layer, Plan, Price, Value, powers, said_unit, short, unit, unit_size, up};
+use crate::profile;
+use crate::topology::{Source, Topology, Why, is_whole, round_down};
+
+/// mdadm's own chunk.
+const CHUNK: u64 = 512 << 10;
+/// The most that is left before the data.
+const HEADROOM: u64 = 128 << 20;
+/// mdadm's own chunk of a bitmap.
+const BITMAP: u64 = 64 << 20;
+
+/// A set.
+pub(super) struct Md {
+    level: u64,
+    disks: u64,
+    chunk: Option<u64>,
+}
+
+/// `md5x4` or `md5x4:64k`.
+pub(super) fn parse(word: &str) -> Option<Box<dyn Layer>> {
+    let (set, chunk) = word.strip_prefix("md")?.split_once(':').map_or((word.strip_prefix("md")?, None), |(s, c)| (s, Some(c)));
+    let (level, disks) = set.split_once('x')?;
+    let (level, disks): (u64, u64) = (level.parse().ok()?, disks.parse().ok()?);
+    let least = [(0, 2), (1, 2), (4, 3), (5, 3), (6, 4), (10, 2)].into_iter().find(|row| row.0 == level)?.1;
+    let chunk = match chunk {
+        Some(text) => Some(profile::bytes(text).filter(|&c| c.is_power_of_two() && (4096..=1 << 30).contains(&c))?),
+        None => None,
+    };
+    ((least..=384).contains(&disks) && !(level == 1 && chunk.is_some())).then(|| Box::new(Md { level, disks, chunk }) as Box<dyn Layer>)
+}
+
+impl Md {
+    fn parity(&self) -> u64 {
+        match self.level {
+            4 | 5 => 1,
+            6 => 2,
+            _ => 0,
+        }
+    }
+
+    /// Members' worth of data in a row.
+    fn data(&self) -> u64 {
+        match self.level {
+            1 => 1,
+            // Two copies of each chunk; over an odd number of members two rows go together.
+            10 if is_whole(self.disks, 2) => self.disks / 2,
+            10 => self.disks,
+            _ => self.disks - self.parity(),
+        }
+    }
+
+    /// Bytes written by the members for one of the set's, in whole rows and in small pieces.
+    fn written(&self) -> (f64, f64) {
+        let ratio = |a: u64, b: u64| f64::from(u32::try_from(a).unwrap_or(u32::MAX)) / f64::from(u32::try_from(b).unwrap_or(u32::MAX));
+        match self.level {
+            0 => (1.0, 1.0),
+            1 => (ratio(self.disks, 1), ratio(self.disks, 1)),
+            10 => (2.0, 2.0),
+            _ => (ratio(self.disks, self.data()), ratio(1 + self.parity(), 1)),
+        }
+    }
+
+    /// What the set offers over `member`.
+    fn topology(&self, member: &Topology, chunk: u64) -> Topology {
+        let count = usize::try_from(self.data()).unwrap_or(1);
+        if self.level == 1 {
+            return Topology::mirror(std::slice::from_ref(member), member.length);
+        }
+        let (members, share) = (vec![member.clone(); count], round_down(member.length, chunk));
+        let share = if self.level == 10 && !is_whole(self.disks, 2) { share / 2 } else { share };
+        let mut top = Topology::stripe(&members, chunk, share.saturating_mul(self.data()), Source::Label);
+        if self.parity() > 0 {
+            // The kernel passes atomic writes through stripes and mirrors only.
+            top.facts.retain(|f| f.why != Why::Atomic);
+            for fact in top.facts.iter_mut().filter(|f| f.why == Why::Row) {
+                fact.why = Why::FullStripe;
+            }
+        }
+        top
+    }
+}
+
+impl Layer for Md {
+    fn disks(&self) -> u64 {
+        self.disks
+    }
+
+    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+        let t = &ground.topology;
+        let offset = data_offset(t);
+        if is_whole(offset, 1024) {
+            plan.choose(offset_choice(t, offset));
+        } else {
+            plan.note(format!("md: data would have to begin at {offset} on each member, and --data-offset counts in KiB: put the members in partitions on the grain"));
+        }
+        let offset = if is_whole(offset, 1024) { offset } else { round_down(offset, 1024) };
+        let member = t.shift(offset, t.length.saturating_sub(offset));
+        let chunk = self.chunk.unwrap_or(CHUNK).max(if self.chunk.is_some() { 0 } else { up(unit_size(t), 4096) });
+        if self.level != 1 {
+            plan.choose(self.chunk_choice(t, chunk));
+        }
+        if unit(t).is_some_and(|f| !is_whole(chunk, f.grain.size())) {
+            plan.note(format!(
+                "md: a chunk of {chunk} bytes is not whole units: the members' {} is cut at its edges; take a multiple of {}",
+                said_unit(t),
+                unit_size(t)
+            ));
+        }
+        let mut command = format!("mdadm --create /dev/md0 --metadata=1.2 --level={} --raid-devices={}", self.level, self.disks);
+        if self.level != 1 {
+            command += &format!(" --chunk={}K", chunk / 1024);
+        }
+        command += &format!(" --data-offset={}K", offset / 1024);
+        if self.level != 0 {
+            let why = "mdadm's own; a bit for each, written before and after the first write to it";
+            let bitmap = Choice::new("md", "bitmap chunk", Value::Bytes(BITMAP), why)
+                .typed(format!("--bitmap=internal --bitmap-chunk={}", short(BITMAP)));
+            let bits = |chunk: u64| Price::of(1.0).losing((t.length / chunk).div_ceil(8), "the bitmap, on each member");
+            let bitmap = bitmap.costing(bits(BITMAP)).or(
+                Value::Bytes(BITMAP * 4),
+                bits(BITMAP * 4),
+                "fewer writes to the bitmap, more to copy after a crash",
+            );
+            plan.choose(bitmap.or(Value::Bytes(BITMAP / 8), bits(BITMAP / 8), "less to copy after a crash, more writes to the bitmap"));
+            command += &format!(" --bitmap=internal --bitmap-chunk={}", short(BITMAP));
+        }
+        plan.run(format!("{command} {}", ground.arguments()));
+        Ground::device(self.topology(&member, chunk), "/dev/md0")
+    }
+}
+
+impl Md {
+    fn chunk_choice(&self, t: &Topology, chunk: u64) -> Choice {
+        let (whole, small) = self.written();
+        let parity = self.parity() > 0;
+        let why = match self.chunk {
+            Some(_) => "as named".to_owned(),
+            None => format!("mdadm's own, and whole units: {}", said_unit(t)),
+        };
+        let why = if parity {
+            format!(
+                "{why}; written in whole rows of {} bytes: a smaller one is filled by smaller writes, a larger one keeps a read on one member; in pieces {small:.0} bytes for 1, {} operations",
+                chunk.saturating_mul(self.data()),
+                2 + 2 * self.parity()
+            )
+        } else {
+            why
+        };
+        let members = self.disks.saturating_sub(if self.level == 10 { self.disks / 2 } else { self.data() });
+        let redundant = t.length.saturating_mul(members);
+        let price = || {
+            Price::of(whole).losing(
+                redundant,
+                if parity {
+                    "parity"
+                } else if self.level == 10 {
+                    "second copies"
+                } else {
+                    ""
+                },
+            )
+        };
+        let mut choice = Choice::new("md", "chunk", Value::Bytes(chunk), why).typed(format!("--chunk={}K", chunk / 1024)).costing(price());
+        for other in powers(64 << 10, 1 << 20).filter(|&c| c != chunk && is_whole(c, unit_size(t))) {
+            let row = other.saturating_mul(self.data());
+            choice = choice.or(Value::Bytes(other), price(), format!("rows of {row} bytes"));
+        }
+        choice
+    }
+}
+
+/// What mdadm would leave, on the member's boundaries.
+fn data_offset(t: &Topology) -> u64 {
+    // Halved until it is a thousandth of the member.
+    let room = std::iter::successors(Some(HEADROOM), |room| Some(room / 2))
+        .find(|&room| room <= (1 << 20) || room.saturating_mul(1024) <= t.length);
+    let least = room.unwrap_or(1 << 20).max(1 << 20);
+    super::partition::grain(t).0.and_then(|g| g.next(least)).unwrap_or(least)
+}
+
+fn offset_choice(t: &Topology, offset: u64) -> Choice {
+    let why = format!("the data of each member begin on the {}; the room before them is for reshaping", said_unit(t));
+    let choice = Choice::new("md", "data offset", Value::Bytes(offset), why).typed(format!("--data-offset={}K", offset / 1024));
+    choice.costing(Price::of(1.0).losing(offset, "on each member"))
+}

@@ -1,0 +1,70 @@
+//! NTFS: sector and cluster.
+//!
+//! # Sources
+//! mkntfs(8): `-s` (256 to 4096), `-c` (powers of two up to 2 MiB; above 4096 nothing is compressed), `-p`. Clusters above 64 KiB need
+//! Windows 10 1709 or later.
+
+use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
+use crate::topology::Topology;
+
+/// The largest cluster that every Windows reads.
+const MOST: u64 = 65536;
+
+/// What mkntfs is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// Bytes.
+    pub sector: u64,
+    /// Bytes.
+    pub cluster: u64,
+}
+
+impl Parameters {
+    /// The device's own sector, which Windows asks for, and clusters of at least the unit.
+    pub fn for_topology(topology: &Topology) -> Parameters {
+        let unit = unit_size(topology);
+        let cluster = powers(PAGE, MOST).find(|&cluster| cluster >= unit).unwrap_or(MOST);
+        Parameters { sector: topology.sector.clamp(512, 4096), cluster }
+    }
+
+    /// Arguments of mkntfs.
+    pub fn options(&self) -> Vec<String> {
+        ["-s".to_owned(), self.sector.to_string(), "-c".to_owned(), self.cluster.to_string()].into()
+    }
+}
+
+pub(super) struct Ntfs;
+
+impl Layer for Ntfs {
+    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+        let t = &ground.topology;
+        let p = Parameters::for_topology(t);
+        plan.choose(Choice::new("ntfs", "sector", Value::Bytes(p.sector), "the device's logical sector").typed(format!("-s {}", p.sector)));
+        let price = |cluster| Price::of(written(t, cluster, cluster)).tail(cluster);
+        let mut cluster = Choice::new(
+            "ntfs",
+            "cluster",
+            Value::Bytes(p.cluster),
+            format!("at least the {}; counted from byte 0 of the partition", said_unit(t)),
+        )
+        .typed(format!("-c {}", p.cluster))
+        .costing(price(p.cluster));
+        for other in powers(PAGE, MOST).filter(|&other| other != p.cluster && other <= unit_size(t).max(16384)) {
+            cluster = cluster.or(
+                Value::Bytes(other),
+                price(other),
+                if other > PAGE { "no compression" } else { "the default; files can be compressed" },
+            );
+        }
+        plan.choose(cluster);
+        if unit_size(t) > MOST {
+            plan.note(format!(
+                "ntfs: clusters above {MOST} bytes are not read by every Windows: the unit of {} is not reached",
+                unit_size(t)
+            ));
+        }
+        plan.run(format!("mkntfs -Q {} {}", p.options().join(" "), ground.arguments()));
+        plan.run(format!("mount {} /mnt", ground.arguments()));
+        ground.with_files("/mnt", Files { system: "ntfs", grid: p.cluster, whole_blocks: false })
+    }
+}

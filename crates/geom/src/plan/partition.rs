@@ -1,0 +1,115 @@
+//! The partition that everything else stands in: where it begins, and the step of its size.
+//!
+//! A start is on every boundary that counts and, where that can be had too, on a whole MiB, as tools of today make them.
+//! Boundaries with a phase (a drive with the XP jumper: 4096 at 3584) put the start there, off the MiB.
+
+use super::{Choice, Ground, Plan, Price, Value, said, unit_size};
+use crate::topology::{Fact, Grain, Topology, Trust, Why, amplification, gcd, is_whole};
+
+/// The usual step of starts.
+const STEP: u64 = 1 << 20;
+/// Where DOS put the first partition, in sectors of 512 bytes.
+const DOS: u64 = 63 * 512;
+/// What a GPT keeps at the end of the disk: 16 KiB of entries and a sector.
+const TAIL: u64 = 16384;
+
+/// The boundary that partitions begin on, and those that had to be left out of it; `None` on a disk smaller than its sector.
+pub fn grain(topology: &Topology) -> (Option<Grain>, Vec<Fact>) {
+    let (mut kept, mut left) = (Topology::new(topology.sector, topology.length), Vec::new());
+    // The smallest first: missing those costs the most I/O.
+    let mut facts: Vec<&Fact> = topology.counting().collect();
+    facts.sort_by_key(|f| f.grain.size());
+    for fact in facts {
+        let with = kept.clone().with(*fact);
+        match with.common().filter(|g| g.size() <= topology.length) {
+            Some(_) => kept = with,
+            None => left.push(*fact),
+        }
+    }
+    let all = kept.common();
+    // A step of more than an eighth of the disk is no use for the sake of a round number.
+    let usual = all.zip(Grain::new(STEP, 0)).and_then(|(g, step)| g.intersect(step)).filter(|g| g.size() <= topology.length / 8);
+    (usual.or(all), left)
+}
+
+/// Lays one partition over the rest of every disk of `ground`.
+pub(super) fn lay(ground: &Ground, kind: &str, plan: &mut Plan) -> Ground {
+    let t = &ground.topology;
+    let (grain, left) = grain(t);
+    let Some(grain) = grain else { return ground.clone() };
+    for fact in &left {
+        plan.note(format!("no start is on the {} as well as on the others: it is left out", said(fact)));
+    }
+    for clash in &t.clashes {
+        let (why, unit) = (clash.why.name(), clash.unit);
+        plan.note(format!(
+            "member {} is {} bytes off its {unit}-byte {why} unit whatever begins where: nothing above can mend it",
+            clash.member, clash.remainder
+        ));
+    }
+    for hint in t.facts.iter().filter(|f| f.why == Why::Optimal && f.trust == Trust::Claimed) {
+        let size = hint.grain.size();
+        plan.note(format!(
+            "optimal_io_size {size} is only claimed, so it is a hint and nothing is aligned to it: --grain optimal={size} makes it count"
+        ));
+    }
+    let start = grain.next(STEP.min(t.length / 8)).or(grain.next(1)).unwrap_or(0);
+    let end = grain.shift(start).previous(t.length.saturating_sub(start).saturating_sub(TAIL + t.sector)).unwrap_or(0);
+    let why: Vec<String> = t.counting().filter(|f| !left.contains(f)).map(said).collect();
+    let round = if grain.phase() == 0 { " and a whole MiB" } else { "; a whole MiB would be off it" };
+    let why = if why.is_empty() { "a whole MiB: no boundary is known".into() } else { format!("on the {}{round}", why.join(", the ")) };
+    let unit = unit_size(t);
+    let price = |at: u64| {
+        let off = super::unit(t).map_or(0, |f| f.grain.shift(at).remainder(0));
+        Price::of(amplification(unit, unit, unit, off).unwrap_or(1.0))
+    };
+    let mut choice = Choice::new("partition", "start", Value::Bytes(start), why)
+        .typed(format!("start={}", start / t.sector))
+        .costing(price(start).losing(start, "before the first partition"));
+    for (at, note) in [(DOS, "LBA 63, as DOS had it"), (STEP, "1 MiB, what tools take by themselves")] {
+        if at != start && at < t.length && is_whole(at, t.sector) {
+            choice = choice.or(Value::Bytes(at), price(at).losing(at, "before the first partition"), format!("{note}{}", missing(t, at)));
+        }
+    }
+    plan.choose(choice);
+    let step = grain.size();
+    let why = "so that the next partition begins on the same boundaries";
+    plan.choose(Choice::new("partition", "size step", Value::Bytes(step), why));
+    let size = end / t.sector;
+    for disk in &ground.names {
+        plan.run(format!("echo 'start={}, size={size}, type={kind}' | sfdisk --label gpt {disk}", start / t.sector));
+    }
+    let names = ground.names.iter().map(|disk| partition_of(disk)).collect();
+    Ground { topology: t.shift(start, end), names, whole: false, files: None }
+}
+
+/// What the first partition of a disk is called: `$DISK` stands for a link below `/dev/disk`, `${LOOP}` for a loop device.
+fn partition_of(disk: &str) -> String {
+    if disk.starts_with("${") || disk.ends_with(|c: char| c.is_ascii_digit()) && !disk.starts_with('$') {
+        format!("{disk}p1")
+    } else if disk.starts_with('$') {
+        format!("{disk}-part1")
+    } else {
+        format!("{disk}1")
+    }
+}
+
+/// What address `at` misses, in words for a reader who considers it: `; 65536 past the 196608-byte full-stripe unit (label)`.
+pub(super) fn missing(topology: &Topology, at: u64) -> String {
+    let off = topology.counting().map(|f| (f.grain.remainder(at), f)).filter(|(off, _)| *off > 0);
+    off.map(|(off, f)| format!("; {off} past the {}", said(f))).collect()
+}
+
+/// What a layer that begins at byte 0 of a device that is given misses there.
+pub(super) fn given(ground: &Ground, plan: &mut Plan) {
+    let t = &ground.topology;
+    for (fact, cost) in t.missed(unit_size(t)) {
+        let g = gcd(fact.grain.size(), fact.grain.remainder(0));
+        let (off, factor) = (fact.grain.remainder(0), cost.map_or(1.0, |c| c.rmw_factor));
+        plan.note(format!(
+            "{} begins {off} bytes past a boundary of the {} (it is on {g}): {factor:.2} operations for one; make it again on the boundary",
+            ground.arguments(),
+            said(&fact)
+        ));
+    }
+}

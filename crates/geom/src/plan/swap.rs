@@ -1,0 +1,50 @@
+//! Swap: the kernel's page.
+//!
+//! # Sources
+//! mkswap(8): `-p`, needed only where the page is not that of the running kernel.
+
+use super::{Above, Choice, Ground, Layer, PAGE, Plan, Price, Value, said_unit, written};
+use crate::topology::Topology;
+
+/// What mkswap is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// The kernel's page in bytes.
+    pub page: u64,
+}
+
+impl Parameters {
+    /// The page does not depend on the device.
+    pub fn for_topology(_topology: &Topology) -> Parameters {
+        Parameters { page: PAGE }
+    }
+
+    /// Arguments of mkswap.
+    pub fn options(&self) -> Vec<String> {
+        ["-p".to_owned(), self.page.to_string()].into()
+    }
+}
+
+pub(super) struct Swap;
+
+impl Layer for Swap {
+    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+        let t = &ground.topology;
+        let p = Parameters::for_topology(t);
+        let price = |size| Price::of(written(t, size, size));
+        let page = Choice::new(
+            "swap",
+            "page",
+            Value::Bytes(p.page),
+            format!("the kernel's; {}; neighbours are written together where they can be", said_unit(t)),
+        )
+        .typed(format!("-p {}", p.page))
+        .costing(price(p.page))
+        .or(Value::Bytes(16384), price(16384), "only with a kernel of 16 KiB pages (arm64)")
+        .or(Value::Bytes(65536), price(65536), "only with a kernel of 64 KiB pages (arm64, ppc64)");
+        plan.choose(page);
+        plan.run(format!("mkswap {} {}", p.options().join(" "), ground.arguments()));
+        plan.run(format!("swapon {}", ground.arguments()));
+        Ground::device(t.clone(), "swap")
+    }
+}

@@ -1,0 +1,231 @@
+use super::*;
+use crate::topology::{Source, Trust};
+
+/// A disk of 1 TiB in sectors of `sector` bytes with those boundaries: purpose, size, phase.
+fn disk(sector: u64, facts: &[(Why, u64, u64)]) -> Topology {
+    let fact = |&(why, size, phase)| Fact { grain: Grain::new(size, phase).unwrap(), why, source: Source::User, trust: Trust::Trusted };
+    Topology { facts: facts.iter().map(fact).collect(), ..Topology::new(sector, 1 << 40) }
+}
+
+fn plan(wanted: &str, topology: Topology) -> Plan {
+    let wanted = Use::parse(wanted).unwrap();
+    let names = (0..wanted.disks()).map(|i| format!("/dev/d{i}x")).collect();
+    Plan::of(&wanted, Ground::disk(topology, names))
+}
+
+/// The value of a parameter.
+#[track_caller]
+fn value<'a>(plan: &'a Plan, layer: &str, parameter: &str) -> &'a Value {
+    &choice(plan, layer, parameter).value
+}
+
+#[track_caller]
+fn choice<'a>(plan: &'a Plan, layer: &str, parameter: &str) -> &'a Choice {
+    plan.choices.iter().find(|c| c.layer == layer && c.parameter == parameter).unwrap_or_else(|| panic!("no {layer} {parameter}"))
+}
+
+fn bytes(n: u64) -> Value {
+    Value::Bytes(n)
+}
+
+const K: u64 = 1 << 10;
+const M: u64 = 1 << 20;
+
+#[test]
+fn a_row_of_three_chunks_goes_up_through_every_layer() {
+    let p = plan("md5x4:64k+luks+lvm+xfs", disk(512, &[(Why::Physical, 4096, 0)]));
+    assert_eq!(value(&p, "partition", "start"), &bytes(M));
+    assert_eq!((value(&p, "md", "chunk"), value(&p, "md", "data offset")), (&bytes(64 * K), &bytes(128 * M)));
+    // 16 MiB is no multiple of 192 KiB; 18 MiB is 96 of them, and a whole MiB.
+    assert_eq!(value(&p, "luks", "data offset"), &bytes(18 * M));
+    assert_eq!((value(&p, "lvm", "data alignment"), value(&p, "lvm", "extent")), (&bytes(3 * M), &bytes(11 * 384 * K)));
+    assert_eq!((value(&p, "xfs", "su"), value(&p, "xfs", "sw")), (&bytes(64 * K), &Value::Count(3, "stripe units")));
+    assert_eq!(value(&p, "xfs", "log su"), &bytes(64 * K));
+    assert!(p.notes.is_empty(), "{:?}", p.notes);
+    // Four disks: three of data for four written; a piece writes itself and its parity.
+    assert!((choice(&p, "md", "chunk").price.amplification - 4.0 / 3.0).abs() < 1e-9);
+}
+
+#[test]
+fn what_tools_do_by_themselves_is_right_where_the_unit_divides_it() {
+    for unit in [4096, 16 * K, 64 * K] {
+        let p = plan("luks+lvm+ext4", disk(512, &[(Why::Physical, unit, 0)]));
+        assert_eq!(value(&p, "luks", "data offset"), &bytes(16 * M), "{unit}");
+        assert_eq!((value(&p, "lvm", "data alignment"), value(&p, "lvm", "extent")), (&bytes(M), &bytes(4 * M)), "{unit}");
+    }
+    let p = plan("luks1+ext4", disk(512, &[(Why::Physical, 4096, 0)]));
+    assert_eq!(value(&p, "luks", "data offset"), &bytes(2 * M));
+    assert!(p.notes.iter().any(|n| n.contains("512 bytes")), "{:?}", p.notes);
+}
+
+#[test]
+fn the_partition_carries_the_phase() {
+    let p = plan("lvm+ext4", disk(512, &[(Why::Physical, 4096, 3584)]));
+    // The first boundary at or after 1 MiB: LBA 2055.
+    assert_eq!(value(&p, "partition", "start"), &bytes(2055 * 512));
+    assert_eq!(value(&p, "lvm", "data alignment"), &bytes(M));
+    let off: Vec<f64> = choice(&p, "partition", "start").alternatives.iter().map(|a| a.price.amplification).collect();
+    // LBA 63 is on the boundaries of a drive with the jumper, 1 MiB is not.
+    assert_eq!(off, [1.0, 2.0]);
+    let p = plan("ext4", disk(512, &[(Why::Physical, 4096, 0)]));
+    assert_eq!(choice(&p, "partition", "start").alternatives[0].price.amplification, 2.0);
+    let p = plan("ext4", disk(512, &[(Why::Physical, 4096, 0), (Why::FullStripe, 192 * K, 0)]));
+    assert_eq!(value(&p, "partition", "start"), &bytes(3 * M));
+}
+
+#[test]
+fn boundaries_without_a_place_in_common_are_told() {
+    let p = plan("ext4", disk(512, &[(Why::Physical, 4096, 3584), (Why::Erase, 4 * M, 0)]));
+    assert_eq!(value(&p, "partition", "start"), &bytes(2055 * 512));
+    assert!(p.notes.iter().any(|n| n.contains("4194304-byte erase")), "{:?}", p.notes);
+    // A hint is only a hint.
+    let mut claimed = disk(512, &[(Why::Physical, 4096, 0), (Why::Optimal, 3 * 512 * K, 0)]);
+    claimed.facts[1].trust = Trust::Claimed;
+    let p = plan("xfs", claimed.clone());
+    assert_eq!(value(&p, "partition", "start"), &bytes(M));
+    assert!(p.notes.iter().any(|n| n.contains("hint")) && !p.choices.iter().any(|c| c.parameter == "su"), "{p:?}");
+    claimed.facts[1].trust = Trust::Trusted;
+    assert_eq!(value(&plan("xfs", claimed), "partition", "start"), &bytes(3 * M));
+}
+
+#[test]
+fn file_systems_take_the_unit_as_far_as_they_go() {
+    let of = |unit, sector| disk(sector, &[(Why::Physical, unit, 0)]);
+    let e512 = of(4096, 512);
+    assert_eq!(xfs::Parameters::for_topology(&e512), xfs::Parameters { block: 4096, sector: 4096, su: None, sw: None, log_su: None });
+    assert_eq!(xfs::Parameters::for_topology(&of(512, 512)).sector, 512);
+    assert_eq!(xfs::Parameters::for_topology(&of(16 * K, 512)).log_su, Some(16 * K));
+    let btrfs = |unit| btrfs::Parameters::for_topology(&of(unit, 512)).node;
+    assert_eq!([4096, 16 * K, 32 * K, 64 * K, 256 * K].map(btrfs), [16 * K, 16 * K, 32 * K, 64 * K, 64 * K]);
+    let ufs = |unit| ufs::Parameters::for_topology(&of(unit, 512));
+    let blocks = |block, fragment| ufs::Parameters { block, fragment };
+    assert_eq!(
+        [512, 4096, 8 * K, 16 * K, 64 * K].map(ufs),
+        [blocks(32 * K, 4096), blocks(32 * K, 4096), blocks(64 * K, 8 * K), blocks(64 * K, 16 * K), blocks(64 * K, 64 * K)]
+    );
+    let ntfs = |unit, sector| ntfs::Parameters::for_topology(&of(unit, sector));
+    assert_eq!(
+        (ntfs(4096, 512), ntfs(64 * K, 4096)),
+        (ntfs::Parameters { sector: 512, cluster: 4096 }, ntfs::Parameters { sector: 4096, cluster: 64 * K })
+    );
+}
+
+#[test]
+fn sets_are_told_only_where_they_begin() {
+    let row = [(Why::Physical, 4096, 0), (Why::Chunk, 64 * K, 0), (Why::FullStripe, 192 * K, 0)];
+    let raid = disk(512, &row);
+    assert_eq!(ext4::Parameters::for_topology(&raid).options().join(" "), "-b 4096 -E stride=16,stripe_width=48");
+    assert_eq!(xfs::Parameters::for_topology(&raid).options().join(" "), "-b size=4096 -s size=4096 -d su=65536,sw=3 -l su=65536");
+    let off = raid.shift(63 * 512, 1 << 30);
+    assert_eq!((ext4::Parameters::for_topology(&off).stride, xfs::Parameters::for_topology(&off).su), (None, None));
+    // mkfs.xfs: a log stripe unit above 256 KiB becomes 32 KiB; on larger units those.
+    let wide =
+        |unit| xfs::Parameters::for_topology(&disk(512, &[(Why::Physical, unit, 0), (Why::Chunk, 512 * K, 0), (Why::Row, M, 0)])).log_su;
+    assert_eq!([4096, 64 * K].map(wide), [Some(32 * K), Some(64 * K)]);
+}
+
+#[test]
+fn raidz_pads_as_openzfs_does() {
+    // vdev_raidz_asize: 8 KiB on three disks of 4 KiB sectors: two of data, one of parity, one of padding.
+    assert_eq!(zfs::allocated(8 * K, 12, 3, 1), 16 * K);
+    // On six with two of parity: two and two, to a multiple of three.
+    assert_eq!(zfs::allocated(8 * K, 12, 6, 2), 24 * K);
+    // 128 KiB there: 32 of data, 8 rows of two parity sectors, no padding.
+    assert_eq!(zfs::allocated(128 * K, 12, 6, 2), 192 * K);
+    assert_eq!((zfs::allocated(4096, 12, 6, 2), zfs::allocated(4096, 9, 5, 1)), (12 * K, 5120));
+    assert_eq!(zfs::allocated(128 * K, 12, 1, 0), 128 * K);
+    let p = plan("raidz2x6+postgres", disk(512, &[(Why::Physical, 4096, 0)]));
+    let record = choice(&p, "zfs", "recordsize");
+    assert_eq!((&record.value, record.price.amplification, record.price.space), (&bytes(8 * K), 2.0, 16 * K));
+}
+
+#[test]
+fn ashift_is_the_unit_from_12_to_14() {
+    let ashift = |unit| value(&plan("zfs", disk(512, &[(Why::Physical, unit, 0)])), "zfs", "ashift").clone();
+    assert_eq!([512, 4096, 8 * K, 16 * K, 64 * K].map(ashift), [12, 12, 13, 14, 14].map(|n| Value::Count(n, "")));
+    let p = plan("zfs", disk(512, &[(Why::Physical, 16 * K, 0)]));
+    let twelve = choice(&p, "zfs", "ashift").alternatives.iter().find(|a| a.value == Value::Count(12, "")).unwrap();
+    // A record of 16 KiB anywhere on 4 KiB: 1.75.
+    assert_eq!((choice(&p, "zfs", "ashift").price.amplification, twelve.price.amplification), (1.0, 1.75));
+}
+
+#[test]
+fn a_page_is_guarded_unless_it_cannot_be_torn() {
+    let atomic = |size| disk(512, &[(Why::Physical, 16 * K, 0), (Why::Atomic, size, 0)]);
+    let guard = |wanted: &str, t| value(&plan(wanted, t), "mysql", "doublewrite").clone();
+    // The device writes 16 KiB as one, but XFS of 4 KiB blocks does not put pages on 16 KiB.
+    assert_eq!(guard("xfs+mysql", atomic(16 * K)), Value::word("on"));
+    // Larger clusters do.
+    assert_eq!(guard("exfat+mysql", atomic(16 * K)), Value::word("off"));
+    assert_eq!(guard("exfat+mysql", atomic(8 * K)), Value::word("on"));
+    assert_eq!(guard("luks+exfat+mysql", atomic(16 * K)), Value::word("on"), "dm-crypt");
+    assert_eq!(guard("zfs+mysql", atomic(512)), Value::word("off"));
+    let p = plan("xfs+mysql", disk(512, &[(Why::Physical, 16 * K, 0)]));
+    assert_eq!(choice(&p, "mysql", "page").price.amplification, 1.75);
+    assert_eq!(choice(&p, "mysql", "doublewrite").price.amplification, 3.5);
+    assert!(p.notes.iter().any(|n| n.contains("extsize 16384")), "{:?}", p.notes);
+}
+
+#[test]
+fn images_have_subclusters_of_the_unit() {
+    let p = plan("xfs+vm-images+ext4", disk(512, &[(Why::Physical, 16 * K, 0)]));
+    let cluster = choice(&p, "vm-images", "cluster");
+    // 511 GiB in clusters of 512 KiB with 16 bytes each.
+    assert_eq!((&cluster.value, cluster.price.amplification, cluster.price.space), (&bytes(512 * K), 4.0, 511 * 2 * K * 16));
+    // The default copies 64 KiB for 4 and has 8 bytes for each cluster.
+    assert_eq!((cluster.alternatives[0].price.amplification, cluster.alternatives[0].price.space), (16.0, 511 * 16 * K * 8));
+    assert_eq!(value(&p, "vm-images", "guest physical block"), &bytes(16 * K));
+    assert!(p.commands.iter().any(|c| c.contains("/dev/vda1")), "{:?}", p.commands);
+}
+
+#[test]
+fn cards_are_laid_out_as_their_association_says() {
+    let card = |size| Topology { length: size, ..disk(512, &[(Why::Physical, 4096, 0)]) };
+    let p = plan("sd-card", card(64 << 30));
+    assert_eq!((value(&p, "exfat", "cluster"), value(&p, "exfat", "boundary")), (&bytes(128 * K), &bytes(16 * M)));
+    assert_eq!(value(&p, "partition", "start"), &bytes(16 * M));
+    let p = plan("sd-card", card(16 << 30));
+    assert_eq!((value(&p, "vfat", "cluster"), value(&p, "partition", "start")), (&bytes(32 * K), &bytes(4 * M)));
+    let p = fat::Parameters::for_topology(&disk(512, &[(Why::Physical, 4096, 0), (Why::Erase, 4 * M, 0)]));
+    assert!(is_whole(p.data, 4 * M) && p.reserved < 65536, "{p:?}");
+}
+
+#[test]
+fn stacks_that_cannot_stand_are_refused() {
+    for wrong in [
+        "",
+        "foo",
+        "ext4+luks",
+        "swap+ext4",
+        "mysql+xfs",
+        "luks+md5x4",
+        "md5x2",
+        "md1x2:64k",
+        "md5x4:3k",
+        "raidz4x5",
+        "raidz2x2",
+        "xfs+",
+        "md5x385",
+    ] {
+        assert!(Use::parse(wrong).is_err(), "{wrong}");
+    }
+    assert!(Use::parse(&vec!["luks"; 40].join("+")).is_err());
+    for right in ["md10x3+zfs+mysql", "lvm+vm-images", "vm-images+lvm+xfs", "mysql", "raidzx4", "luks+lvm+swap", "md0x2+mariadb"] {
+        assert!(Use::parse(right).is_ok(), "{right}");
+    }
+}
+
+#[test]
+fn no_disk_is_too_strange() {
+    let uses = KINDS.iter().map(|k| k.name).chain(["md6x8+luks+lvm+zfs+vm-images+ext4", "md0x384:4k+xfs+mysql", "raidz3x255+postgres"]);
+    let sizes = [1, 511, 512, 3000, 4096, 65536, 3 << 20, 1 << 33, (1 << 48) + 1, u64::MAX];
+    for wanted in uses {
+        for (length, size) in [0, 1, 511, 1 << 20, 1 << 40, u64::MAX].into_iter().flat_map(|l| sizes.map(|s| (l, s))) {
+            let mut t =
+                disk(512, &[(Why::Physical, size, size / 3), (Why::Chunk, size, 0), (Why::Row, size, size - 1), (Why::Erase, size, 0)]);
+            t.length = length;
+            let p = plan(wanted, t);
+            assert!(p.choices.iter().all(|c| c.price.amplification.is_finite()), "{wanted} {length} {size}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! ZFS: ashift, and the record of files or the block of a volume. `zfs` is one disk, `raidz2x6` six with two of parity.
+//!
+//! # Space
+//! RAID-Z writes each record as a row of its own: its sectors, a parity sector for every row of `disks - parity` of them, and
+//! padding to whole groups of `parity + 1`, so that no hole is too small to be used ([`allocated`]). With large sectors a
+//! small record is nearly all parity.
+//!
+//! # Sources
+//! OpenZFS `module/zfs/vdev_raidz.c` (`vdev_raidz_asize`) and pull request 5931; zpoolprops(7) `ashift` (9 to 16), zfsprops(7) `recordsize`
+//! (128K by default), `volblocksize` (16K since 2.2). OpenZFS takes no more than ashift 14 by itself (`zfs_vdev_max_auto_ashift`, commit
+//! 44cec45f7: 64 KiB sectors and RAID-Z lose too much space).
+
+use super::{Above, Choice, Files, Ground, Layer, Plan, Price, Value, power, powers, said_unit, short, unit_size, up, written};
+use crate::topology::{Fact, Grain, Source, Topology, Trust, Why, round_down};
+
+/// The least that new pools get: a drive of 4096-byte sectors may come to replace one of 512.
+const LEAST: u64 = 12;
+/// The most that OpenZFS takes by itself, and at all.
+const USUAL: u64 = 14;
+const MOST: u64 = 16;
+const RECORD: u64 = 128 << 10;
+const VOLUME: u64 = 16 << 10;
+
+pub(super) struct Zfs {
+    disks: u64,
+    parity: u64,
+}
+
+/// `zfs` or `raidz1x4`.
+pub(super) fn parse(word: &str) -> Option<Box<dyn Layer>> {
+    if word == "zfs" {
+        return Some(Box::new(Zfs { disks: 1, parity: 0 }));
+    }
+    let (parity, disks) = word.strip_prefix("raidz")?.split_once('x')?;
+    let (parity, disks): (u64, u64) = (if parity.is_empty() { 1 } else { parity.parse().ok()? }, disks.parse().ok()?);
+    ((1..=3).contains(&parity) && (parity + 1..=255).contains(&disks)).then(|| Box::new(Zfs { disks, parity }) as Box<dyn Layer>)
+}
+
+/// Bytes taken on all disks together by a record of `size` bytes, in sectors of `1 << ashift`.
+pub fn allocated(size: u64, ashift: u64, disks: u64, parity: u64) -> u64 {
+    let sector = 1 << ashift.min(MOST);
+    let data = size.div_ceil(sector);
+    let sectors = data.saturating_add(parity.saturating_mul(data.div_ceil(disks.saturating_sub(parity).max(1))));
+    up(sectors, parity + 1).saturating_mul(sector)
+}
+
+impl Zfs {
+    /// What a record of its own costs: in space, and in the sectors written for it.
+    fn price(&self, t: &Topology, size: u64, ashift: u64) -> Price {
+        let sector = 1 << ashift;
+        let share =
+            |a: u64, b: u64| f64::from(u32::try_from(a).unwrap_or(u32::MAX)) / f64::from(u32::try_from(b.max(1)).unwrap_or(u32::MAX));
+        let data = size.div_ceil(sector);
+        // One piece on every disk, on any sector of it. Padding is space, not writing.
+        let column = data.div_ceil(self.disks - self.parity);
+        let sectors = data.saturating_add(self.parity.saturating_mul(column));
+        let amplification = share(sectors.saturating_mul(sector), size) * written(t, column.saturating_mul(sector), sector);
+        if self.parity == 0 {
+            return Price::of(amplification).losing(sector / 2, "the last sector of an average compressed record");
+        }
+        let taken = allocated(size, ashift, self.disks, self.parity);
+        Price::of(amplification).losing(taken.saturating_sub(size), "parity and padding of a record")
+    }
+
+    fn ashift(&self, t: &Topology, record: u64, plan: &mut Plan) -> u64 {
+        let log = u64::from(power(unit_size(t), 1 << 20).trailing_zeros());
+        let least = u64::from(power(t.sector, 1 << MOST).trailing_zeros()).clamp(LEAST, MOST);
+        let ashift = log.clamp(least, USUAL.max(least));
+        if log > USUAL {
+            plan.note(format!(
+                "zfs: the unit of {} bytes is above ashift {USUAL}, the most that OpenZFS takes by itself, for the space it costs",
+                unit_size(t)
+            ));
+        }
+        let size = record.min(VOLUME);
+        let why = format!("sectors of {}, on the {}; it can never be changed", 1_u64 << ashift, said_unit(t));
+        let price = |ashift| {
+            let p = self.price(t, size, ashift);
+            Price { what: if self.parity > 0 { format!("{} of {size} bytes", p.what) } else { p.what }, ..p }
+        };
+        let mut choice =
+            Choice::new("zfs", "ashift", Value::Count(ashift, ""), why).typed(format!("-o ashift={ashift}")).costing(price(ashift));
+        for other in
+            [9, 12, 13, 14, 16].into_iter().filter(|&a| a != ashift && (a < ashift || a <= log.max(USUAL)) && 1_u64 << a >= t.sector)
+        {
+            choice = choice.or(
+                Value::Count(other, ""),
+                price(other),
+                if other < ashift { "less space, sectors below the unit" } else { "whole units, more space" },
+            );
+        }
+        plan.choose(choice);
+        ashift
+    }
+}
+
+impl Layer for Zfs {
+    fn disks(&self) -> u64 {
+        self.disks
+    }
+
+    fn lay(&self, ground: &Ground, above: Above, plan: &mut Plan) -> Ground {
+        let t = &ground.topology;
+        let ashift = self.ashift(t, above.page.unwrap_or(RECORD), plan);
+        let sector = 1 << ashift;
+        let set = if self.parity > 0 { format!("raidz{} ", self.parity) } else { String::new() };
+        plan.run(format!("zpool create -o ashift={ashift} tank {set}{}", ground.arguments()));
+        let data = t.length.saturating_mul(self.disks - self.parity);
+        if above.device {
+            let size = VOLUME.max(sector);
+            let mut choice = Choice::new(
+                "zfs",
+                "volblocksize",
+                Value::Bytes(size),
+                "the default since OpenZFS 2.2, or a sector; a smaller write reads and writes a whole block",
+            )
+            .typed(format!("-b {}", short(size)))
+            .costing(self.price(t, size, ashift));
+            for other in powers(sector.max(8192), 128 << 10).filter(|&other| other != size) {
+                choice = choice.or(
+                    Value::Bytes(other),
+                    self.price(t, other, ashift),
+                    if other < size { "small random writes" } else { "less parity and padding; large writes" },
+                );
+            }
+            plan.choose(choice);
+            let length = round_down(data / 5 * 4, size.max(1 << 20));
+            plan.run(format!("zfs create -s -V {length} -b {} tank/data", short(size)));
+            return Ground::device(of_records(512, length, size), "/dev/zvol/tank/data");
+        }
+        let record = above.page.map_or(RECORD, |page| page.max(sector));
+        let why = match (above.name, above.page) {
+            (Some(name), Some(page)) => {
+                format!("{name} overwrites {page} bytes at a time; a larger record is read and written whole for each")
+            }
+            _ => "the default; files below it are one record of their own size".to_owned(),
+        };
+        let page = above.page.unwrap_or(RECORD);
+        let whole = |record: u64| {
+            let p = self.price(t, record, ashift);
+            let copies = f64::from(u32::try_from(record.max(page) / page).unwrap_or(u32::MAX));
+            Price { amplification: p.amplification * copies, ..p }
+        };
+        let mut choice = Choice::new("zfs", "recordsize", Value::Bytes(record), why)
+            .typed(format!("-o recordsize={}", short(record)))
+            .costing(whole(record));
+        for other in powers(sector.max(8192), above.page.map_or(1 << 20, |_| RECORD))
+            .filter(|&other| other != record && (above.page.is_some() || other >= 32768))
+        {
+            choice = choice.or(
+                Value::Bytes(other),
+                whole(other),
+                if other < record { "small random writes" } else { "sequential reads, compression, less padding" },
+            );
+        }
+        plan.choose(choice);
+        plan.run(format!("zfs create -o recordsize={} tank/data", short(record)));
+        let files = Files { system: "zfs", grid: record, whole_blocks: true };
+        Ground { topology: of_records(sector, data, record), names: vec!["/tank/data".into()], whole: false, files: Some(files) }
+    }
+}
+
+/// What stands on records: part of one is never written alone, wherever on the disks the next one goes.
+fn of_records(sector: u64, length: u64, record: u64) -> Topology {
+    let fact = |grain| Fact { grain, why: Why::Physical, source: Source::Label, trust: Trust::Trusted };
+    let mut topology = Topology::new(sector, length);
+    topology.facts.extend(Grain::new(record, 0).map(fact));
+    topology
+}
