@@ -7,7 +7,7 @@
 //! Reserved sectors are a 16-bit number: boundaries above 16 MiB are not reached.
 //!
 //! # Sources
-//! mkfs.fat(8), `-F -S -s -R`; Microsoft FAT specification 1.03, section 3.5 (FAT32 from 65525 clusters on) and the cluster sizes of
+//! mkfs.fat(8), `-F -S -s -R -g`; Microsoft FAT specification 1.03, section 3.5 (FAT32 from 65525 clusters on) and the cluster sizes of
 //! section 3.3; SD Physical Layer, part 2 (clusters of 32 KiB on SDHC). The tables' length was read off mkfs.fat 4.2 and is tested
 //! against it.
 
@@ -18,14 +18,21 @@ use crate::topology::{Topology, Why, is_whole, round_down};
 const MOST: u64 = 65536;
 /// The largest boundary that 16 bits of reserved sectors reach from any table length.
 const REACH: u64 = 16 << 20;
-/// Below this a volume has too few 4 KiB clusters for FAT32.
-const FAT32_LEAST: u64 = 512 << 20;
+/// Fewer clusters than these are FAT12 and FAT16; tables and reserved sectors take some of a volume's.
+const FAT16_LEAST: u64 = 4085;
+const FAT32_LEAST: u64 = 65525;
+/// Clusters' worth of tables of the smallest FAT32 there is, generously.
+const MARGIN: u64 = 160;
 const TABLES: u64 = 2;
+/// Boundaries that are tried.
+const TRIES: u64 = 8;
+/// Sectors of a track, which mkfs makes the volume whole ones of: said, since its own depend on the device.
+const TRACK: u64 = 63;
 
 /// What mkfs.fat is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// Bits of a table's entry: 16 or 32.
+    /// Bits of a table's entry: 12, 16 or 32.
     pub bits: u64,
     /// Bytes.
     pub sector: u64,
@@ -54,20 +61,49 @@ impl Parameters {
         let flash = fact(topology, Why::Erase).is_some() && length > 2 << 30;
         let least = unit.max(if flash { 8 * PAGE } else { usual });
         let cluster = powers(PAGE, MOST).find(|&cluster| cluster >= least).unwrap_or(MOST);
-        let (bits, first) = if length < FAT32_LEAST { (16, 1) } else { (32, 32) };
-        let erase = fact(topology, Why::Erase).map_or(0, |f| f.grain.size());
-        let wanted = [erase, cluster].into_iter().find(|&a| a <= REACH && a <= length / 8 && is_whole(a, cluster));
-        let align = wanted.unwrap_or(cluster);
-        // As mkfs rounds: the reserved sectors and each table are whole clusters.
-        let tables = TABLES * table(bits, sector, cluster, up(first * sector, cluster), length) + root(bits, cluster);
-        let data = up(up(first * sector, cluster) + tables, align);
-        Parameters { bits, sector, cluster, reserved: (data - tables) / sector, align, data }
+        let erase = fact(topology, Why::Erase).map(|f| f.grain.size());
+        let reach = |cluster: u64| erase.filter(|&size| size <= REACH && size <= length / 8 && is_whole(size, cluster)).unwrap_or(cluster);
+        // Between two kinds, where it depends on the tables which one it is, a larger cluster makes it the smaller kind.
+        let kinds = powers(cluster, MOST).find_map(|cluster| Some((bits(length, cluster, reach(cluster))?, cluster)));
+        let (bits, cluster) = kinds.unwrap_or((16, cluster));
+        let (align, first) = (reach(cluster), if bits == 32 { 32 } else { 1 });
+        let first = up(first * sector, cluster);
+        let tables = |reserved| TABLES * table(bits, sector, cluster, reserved, length);
+        let (reserved, data) = place(first, align, root(bits, cluster), tables);
+        Parameters { bits, sector, cluster, reserved: reserved / sector, align, data }
     }
 
     /// Arguments of mkfs.fat.
     pub fn options(&self) -> Vec<String> {
         let pairs = [("-F", self.bits), ("-S", self.sector), ("-s", self.cluster / self.sector), ("-R", self.reserved)];
-        pairs.into_iter().flat_map(|(option, n)| [option.to_owned(), n.to_string()]).collect()
+        let track = ["-g".to_owned(), format!("255/{TRACK}")];
+        pairs.into_iter().flat_map(|(option, n)| [option.to_owned(), n.to_string()]).chain(track).collect()
+    }
+}
+
+/// Bytes of reserved sectors from `first` on with which the data area begins on `align`, and where that is. The more are reserved
+/// the shorter are the `tables`, so it takes a few tries, a boundary further each.
+fn place(first: u64, align: u64, root: u64, tables: impl Fn(u64) -> u64) -> (u64, u64) {
+    let most = tables(first);
+    let least = up(first.saturating_add(most).saturating_add(root), align);
+    for data in (0..TRIES).map(|n| least.saturating_add(n * align)) {
+        let with = |tables: u64| data.saturating_sub(tables).saturating_sub(root);
+        let shorter = tables(with(most));
+        if let Some(taken) = [most, shorter].into_iter().find(|&taken| tables(with(taken)) == taken) {
+            return (with(taken), data);
+        }
+    }
+    (first, first.saturating_add(most).saturating_add(root))
+}
+
+/// The kind of FAT that a volume of `length` bytes comes out as, whatever its tables take; `None` if that depends.
+fn bits(length: u64, cluster: u64, align: u64) -> Option<u64> {
+    let (most, least) = (length / cluster, (length / cluster).saturating_sub(MARGIN + align / cluster));
+    match () {
+        () if least >= FAT32_LEAST => Some(32),
+        () if most < FAT32_LEAST && least >= FAT16_LEAST => Some(16),
+        () if most < FAT16_LEAST => Some(12),
+        () => None,
     }
 }
 
@@ -78,11 +114,10 @@ fn root(bits: u64, cluster: u64) -> u64 {
 
 /// Bytes of one table.
 fn table(bits: u64, sector: u64, cluster: u64, reserved: u64, length: u64) -> u64 {
-    let entry = bits / 8;
-    let room = round_down(length, sector).saturating_sub(reserved + root(bits, cluster));
-    // Every cluster costs its bytes and an entry in each table; two entries stand for no cluster.
-    let clusters = room.saturating_add(TABLES * 2 * entry) / (cluster + TABLES * entry);
-    up(up((clusters + 2) * entry, sector), cluster)
+    let room = round_down(length, sector * TRACK).saturating_sub(reserved + root(bits, cluster));
+    // Every cluster costs its bits and an entry in each table; two entries stand for no cluster.
+    let clusters = room.saturating_mul(8).saturating_add(TABLES * 2 * bits) / (8 * cluster + TABLES * bits);
+    up(up(((clusters + 2) * bits).div_ceil(8), sector), cluster)
 }
 
 pub(super) struct Fat;

@@ -1,0 +1,287 @@
+//! `plan`: every use on every drive as before, the document's keys, and the real tools told what it says.
+
+use crate::{list, program, run, run_with, scratch, texts, zeroes};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write as _};
+use std::path::Path;
+use std::process::Command;
+use trueline_geom::plan::{KINDS, btrfs, exfat, ext4, fat, ntfs, swap, xfs};
+use trueline_geom::profile;
+use trueline_geom::topology::{Topology, Why};
+
+const DRIVES: [&str; 8] = ["512n", "512e", "4kn", "ssd-16k", "ssd-64k", "sd-4m", "raid64kx3", "raid512kx4"];
+
+/// Stacks beside every kind by itself.
+const STACKS: [&str; 9] = [
+    "md5x4:64k+luks+lvm+xfs",
+    "md6x8+xfs",
+    "md10x3+ext4",
+    "luks1+ext4",
+    "lvm+vm-images",
+    "xfs+vm-images+ntfs",
+    "zfs+ext4",
+    "raidz1x3+vm-images",
+    "zfs+postgres",
+];
+
+#[test]
+fn plans_are_as_before() {
+    let bless = std::env::var_os("TRUELINE_BLESS").is_some();
+    let (scratch, mut wrong) = (scratch(), String::new());
+    for drive in DRIVES {
+        let got: String = KINDS.iter().map(|k| k.name).chain(STACKS).map(|wanted| brief(scratch.path(), drive, wanted)).collect();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/plans/{drive}.want"));
+        if bless {
+            fs::write(&path, &got).expect("a golden text can be written");
+        }
+        let want = fs::read_to_string(&path).unwrap_or_default();
+        let line = want.lines().zip(got.lines()).take_while(|(a, b)| a == b).count();
+        if want != got {
+            let at = |text: &str| text.lines().nth(line).unwrap_or("(no more)").to_owned();
+            let _ = writeln!(wrong, "{drive}.want:{}\n--- {}\n+++ {}", line + 1, at(&want), at(&got));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}TRUELINE_BLESS=1 writes what is planned");
+}
+
+/// A plan in one line a choice: what it is set to, what it costs; then notes and commands.
+fn brief(directory: &Path, drive: &str, wanted: &str) -> String {
+    let ran = run(directory, &format!("plan --for {drive} --use {wanted} --size 256g --json"));
+    let document = ran.ended(0).json();
+    let mut text = format!("# {wanted}\n");
+    let price = |v: &Value| {
+        format!("{} {:.2} {}", plain(&v["value"]), v["write_amplification"].as_f64().expect("a number"), v["space_cost"]["bytes"])
+    };
+    for row in list(&document, "layers") {
+        let others: String = list(row, "alternatives").iter().map(|other| format!(" | {}", price(other))).collect();
+        let _ = writeln!(text, "{} {}: {}{others}", plain(&row["layer"]), plain(&row["parameter"]), price(row));
+    }
+    document["notes"].as_array().into_iter().flatten().for_each(|note| writeln!(text, "note: {}", plain(note)).expect("text"));
+    document["commands"].as_array().into_iter().flatten().for_each(|command| writeln!(text, "$ {}", plain(command)).expect("text"));
+    text + "\n"
+}
+
+/// A string without its quotes, a number as it is.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[test]
+fn the_document_keeps_its_keys() {
+    let scratch = scratch();
+    zeroes(scratch.path(), "disk", 1 << 30);
+    let document = run(scratch.path(), "plan disk --physical 16k --use xfs+mysql --json").ended(0).json();
+    assert_eq!(
+        (&document["format"], &document["target"], &document["use"]),
+        (&json!("trueline/plan/1"), &json!("disk"), &json!("xfs+mysql"))
+    );
+    assert_eq!(document["grains"], json!([{"size": 16384, "phase": 0, "why": "physical", "source": "user", "trust": "trusted"}]));
+    let layers = list(&document, "layers");
+    assert_eq!(texts(layers, "layer").first(), Some(&"partition"));
+    for row in layers {
+        assert!(row["parameter"].is_string() && row["unit"].is_string() && row["why"].is_string(), "{row}");
+        assert!(row["command"].is_string() || row["command"].is_null(), "{row}");
+        for priced in list(row, "alternatives").iter().chain([row]) {
+            assert!(priced["value"].is_u64() || priced["value"].is_string(), "{priced}");
+            assert!(priced["write_amplification"].is_f64(), "{priced}");
+            assert!(priced["space_cost"]["bytes"].is_u64() && priced["space_cost"]["what"].is_string(), "{priced}");
+        }
+    }
+    let page = layers.iter().find(|row| row["layer"] == "mysql" && row["parameter"] == "page").expect("a page");
+    assert_eq!((&page["value"], &page["unit"], &page["write_amplification"]), (&json!(16384), &json!("bytes"), &json!(1.75)));
+    let nothing = run(scratch.path(), "plan --use ext4 --json").ended(0).json();
+    assert_eq!(nothing["target"], Value::Null);
+    assert!(nothing["commands"].is_array() && nothing["notes"].is_array());
+}
+
+#[test]
+fn a_use_that_is_not_one_is_refused() {
+    let scratch = scratch();
+    zeroes(scratch.path(), "a", 1 << 30);
+    zeroes(scratch.path(), "b", 1 << 30);
+    for (arguments, word) in [
+        ("plan --use nonsense", "nonsense"),
+        ("plan --use ext4+luks", "does not stand on ext4"),
+        ("plan a,b --use xfs", "2 disks"),
+        ("plan a#s1 --use xfs", "#s1"),
+        ("plan nowhere --use xfs", "nowhere"),
+        ("plan a", "--use"),
+    ] {
+        assert!(run(scratch.path(), arguments).refused().contains(word), "{arguments}");
+    }
+    // Two disks for a set of two, and one with another like it.
+    let both = run(scratch.path(), "plan a,b --use md1x2+ext4").ended(0).stdout.clone();
+    assert!(both.contains("LOOP1=$(losetup") && both.contains("\"${LOOP2}p1\"") | both.contains("${LOOP2}p1"), "{both}");
+    assert!(run(scratch.path(), "plan a --use md1x2+ext4").ended(0).stdout.contains("1 of 2 disks are named"));
+    let spaced = run_with(scratch.path(), &["plan", "md:1g", "--use", " luks + ext4"]);
+    assert_eq!(spaced.code, Some(0), "{}", spaced.stderr);
+}
+
+#[test]
+fn a_provider_off_the_grain_is_told() {
+    let scratch = crate::golden("seed-001-sdd-63");
+    let said = run(scratch.path(), "plan disk#s1 --physical 4096 --use ext4").ended(0).stdout.clone();
+    assert!(said.contains("begins 3584 bytes past a boundary") && !said.contains("sfdisk"), "{said}");
+}
+
+/// What a program printed; `None`, told on the terminal, where it is not installed.
+fn tool(name: &str, arguments: &[String]) -> Option<String> {
+    match Command::new(name).args(arguments).env("MKE2FS_CONFIG", "/dev/null").output() {
+        Ok(output) => {
+            let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+            assert!(output.status.success(), "{name} {}: {text}", arguments.join(" "));
+            Some(text)
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            assert!(std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v != "all"), "{name} is not installed, and TRUELINE_ORACLE=all");
+            let _ = writeln!(std::io::stderr(), "plan: not proved: no {name} here");
+            None
+        }
+        Err(error) => panic!("{name}: {error}"),
+    }
+}
+
+/// A topology of `length` bytes of a drive that `--for` knows.
+fn of(drive: &str, length: u64) -> Topology {
+    let (sector, facts) = profile::named(drive).expect("a drive");
+    Topology { facts, ..Topology::new(sector.unwrap_or(512), length) }
+}
+
+/// Makes a file system of `topology.length` bytes with `options`, and `flags` that a file needs; its image, if the tool is there.
+fn made(directory: &Path, name: &str, flags: &[&str], options: Vec<String>, topology: &Topology) -> Option<std::path::PathBuf> {
+    let image = directory.join("image");
+    let _ = fs::remove_file(&image);
+    zeroes(directory, "image", topology.length);
+    let arguments: Vec<String> = flags.iter().map(|&f| f.to_owned()).chain(options).chain([image.display().to_string()]).collect();
+    tool(name, &arguments).map(|_| image)
+}
+
+/// A little-endian number of an image.
+fn number(image: &Path, at: u64, width: usize) -> u64 {
+    let (mut file, mut bytes) = (File::open(image).expect("an image"), [0; 8]);
+    file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut bytes[..width])).expect("it is as long");
+    u64::from_le_bytes(bytes)
+}
+
+#[test]
+fn mkfs_does_what_ext4_and_xfs_parameters_say() {
+    let scratch = scratch();
+    for drive in DRIVES {
+        let t = of(drive, 1 << 30);
+        let p = ext4::Parameters::for_topology(&t);
+        if let Some(image) = made(scratch.path(), "mkfs.ext4", &["-q", "-F"], p.options(), &t) {
+            // The superblock begins at 1024: s_log_block_size, s_raid_stride, s_raid_stripe_width.
+            let seen = (1024 << number(&image, 1024 + 24, 4), number(&image, 1024 + 0x164, 2), number(&image, 1024 + 0x170, 4));
+            assert_eq!(seen, (p.block, p.stride.unwrap_or(0), p.stripe_width.unwrap_or(0)), "{drive}");
+        }
+        let p = xfs::Parameters::for_topology(&t);
+        if made(scratch.path(), "mkfs.xfs", &["-q", "-f"], p.options(), &t).is_some() {
+            let words = ["-r", "-c", "sb 0", "-c", "p blocksize sectsize unit width logsunit", "image"].map(str::to_owned);
+            let words = words.map(|w| if w == "image" { scratch.path().join(w).display().to_string() } else { w });
+            let Some(seen) = tool("xfs_db", &words) else { continue };
+            let blocks = |n: Option<u64>| n.unwrap_or(0) / p.block;
+            // logsunit is 1 where the log has no stripe unit of its own, or its sector where that is larger.
+            let log = p.log_su.unwrap_or(if p.sector > 512 { p.sector } else { 1 });
+            let row = p.su.zip(p.sw).map(|(su, sw)| su * sw);
+            let want = format!(
+                "blocksize = {}\nsectsize = {}\nunit = {}\nwidth = {}\nlogsunit = {log}\n",
+                p.block,
+                p.sector,
+                blocks(p.su),
+                blocks(row)
+            );
+            assert_eq!(seen, want, "{drive}");
+        }
+    }
+}
+
+#[test]
+fn mkfs_does_what_the_other_parameters_say() {
+    let scratch = scratch();
+    for drive in DRIVES {
+        let t = of(drive, 1 << 30);
+        let p = btrfs::Parameters::for_topology(&t);
+        if let Some(image) = made(scratch.path(), "mkfs.btrfs", &["-q", "-f"], p.options(), &t) {
+            assert_eq!((number(&image, 65536 + 0x90, 4), number(&image, 65536 + 0x94, 4)), (p.sector, p.node), "{drive}");
+        }
+        let p = ntfs::Parameters::for_topology(&t);
+        if let Some(image) = made(scratch.path(), "mkntfs", &["-q", "-Q", "-F"], p.options(), &t) {
+            // Above 128 sectors a cluster is 2 to the power of the negated byte.
+            assert_eq!((number(&image, 11, 2), number(&image, 11, 2) * number(&image, 13, 1)), (p.sector, p.cluster), "{drive}");
+        }
+        let p = exfat::Parameters::for_topology(&t);
+        if let Some(image) = made(scratch.path(), "mkfs.exfat", &[], p.options(), &t) {
+            let sector = 1 << number(&image, 108, 1);
+            let (table, clusters) = (number(&image, 80, 4) * sector, number(&image, 88, 4) * sector);
+            assert_eq!(sector << number(&image, 109, 1), p.cluster, "{drive}");
+            assert_eq!((table % p.boundary, clusters % p.boundary), (0, 0), "{drive}");
+        }
+        let p = swap::Parameters::for_topology(&t);
+        if let Some(image) = made(scratch.path(), "mkswap", &["-q"], p.options(), &t) {
+            assert_eq!(&number(&image, p.page - 10, 8).to_le_bytes(), b"SWAPSPAC", "{drive}");
+        }
+    }
+}
+
+#[test]
+fn fat_data_begin_where_it_is_said() {
+    let scratch = scratch();
+    for drive in ["512e", "4kn", "ssd-16k", "ssd-64k", "sd-4m"] {
+        for length in [
+            8 << 20,
+            17 << 20,
+            40 << 20,
+            100 << 20,
+            256 << 20,
+            260 << 20,
+            (256 << 20) + (700 << 10),
+            511 << 20,
+            (777 << 20) + 512 * 8,
+            500 << 20,
+            600 << 20,
+            (3 << 30) + 12288,
+            8 << 30,
+            9_876_541_440,
+            20 << 30,
+            40 << 30,
+        ] {
+            let t = of(drive, length);
+            let p = fat::Parameters::for_topology(&t);
+            let Some(image) = made(scratch.path(), "mkfs.vfat", &[], p.options(), &t) else { return };
+            let sector = number(&image, 11, 2);
+            let table = if p.bits == 32 { number(&image, 36, 4) } else { number(&image, 22, 2) };
+            let root = number(&image, 17, 2) * 32;
+            let data = (number(&image, 14, 2) + number(&image, 16, 1) * table) * sector + root;
+            assert_eq!((sector, sector * number(&image, 13, 1)), (p.sector, p.cluster), "{drive} {length}");
+            assert_eq!((data, data % p.align), (p.data, 0), "{drive} {length}: {p:?}");
+            let erase = t.facts.iter().find(|f| f.why == Why::Erase);
+            assert!(length < 32 << 20 || erase.is_none_or(|f| p.align == f.grain.size()), "{drive} {length}: {p:?}");
+        }
+    }
+}
+
+#[test]
+fn the_planned_partition_is_what_sfdisk_makes() {
+    let scratch = scratch();
+    for (options, length) in
+        [("--physical 4096+3584", 1 << 30), ("--for raid64kx3", 10_000_000_000), ("--physical 4096+512", 123_456_512), ("", 64 << 20)]
+    {
+        zeroes(scratch.path(), "disk", length);
+        let document = run(scratch.path(), &format!("plan disk {options} --use ext4 --json")).ended(0).json();
+        let command = list(&document, "commands").iter().map(plain).find(|c| c.contains("sfdisk")).expect("a partition");
+        let command = command.replace("sfdisk", "sfdisk -q").replace("${LOOP}", "disk");
+        let done = Command::new("sh").args(["-c", &command]).current_dir(scratch.path()).output().expect("a shell");
+        if !done.status.success() {
+            assert!(tool("sfdisk", &["--version".to_owned()]).is_none(), "{command}: {}", String::from_utf8_lossy(&done.stderr));
+            continue;
+        }
+        let checked = run(scratch.path(), &format!("check disk {options} --json")).json();
+        let providers = list(&checked["targets"][0], "providers");
+        let start = providers.iter().find(|p| p["provider"] == "p1").map(|p| p["start"].clone());
+        assert_eq!(start.as_ref(), Some(&list(&document, "layers")[0]["value"]), "{command}");
+        assert_eq!(checked["targets"][0]["findings"], json!([]), "{command}");
+    }
+    let _ = program(scratch.path());
+}
