@@ -308,6 +308,12 @@ fn said_unit(topology: &Topology) -> String {
     unit(topology).map_or_else(|| format!("{}-byte sectors; no larger unit is known", topology.sector), said)
 }
 
+/// Every boundary that counts.
+fn said_all(topology: &Topology) -> String {
+    let all: Vec<String> = topology.counting().map(said).collect();
+    if all.is_empty() { said_unit(topology) } else { all.join(", the ") }
+}
+
 /// `value` rounded up to whole `step`s.
 fn up(value: u64, step: u64) -> u64 {
     Grain::new(step, 0).and_then(|g| g.next(value)).unwrap_or(value)

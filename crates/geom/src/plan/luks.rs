@@ -5,7 +5,7 @@
 //! (deprecated; LUKS2 rounds it in its own way). The header of LUKS2 is 16 MiB, that of LUKS1 with a 512-bit key ends before 2 MiB, by
 //! default (cryptsetup 2.6).
 
-use super::{Above, Choice, Ground, Layer, Plan, Price, Value, said_unit, unit_size, written};
+use super::{Above, Choice, Ground, Layer, Plan, Price, Value, said_all, said_unit, unit_size, written};
 use crate::topology::{Grain, Why, is_whole};
 
 /// `--offset` counts in these, and takes multiples of eight of them.
@@ -46,6 +46,9 @@ impl Layer for Luks {
             if sector > 512 && t.sector == 512 {
                 choice = choice.or(Value::Bytes(512), price(512), "only if something above needs 512-byte sectors");
             }
+            if sector < STEP {
+                choice = choice.or(Value::Bytes(STEP), price(STEP), "fewer, larger pieces for the cipher; needs 4096-byte I/O above");
+            }
         } else {
             plan.note("luks1: it encrypts in sectors of 512 bytes; LUKS2 has larger ones");
         }
@@ -53,9 +56,9 @@ impl Layer for Luks {
         let whose = if offset == header {
             format!("LUKS{}'s own, on every boundary beneath", self.version)
         } else {
-            "behind the header, on every boundary beneath".into()
+            "behind the header, on every boundary beneath".to_owned()
         };
-        let mut data = Choice::new("luks", "data offset", Value::Bytes(offset), format!("{whose}: {}", said_unit(t)))
+        let mut data = Choice::new("luks", "data offset", Value::Bytes(offset), format!("{whose}: {}", said_all(t)))
             .typed(format!("--offset {}", offset / SECTOR))
             .costing(Price::of(1.0).losing(offset, "header"));
         if offset != header {

@@ -7,7 +7,7 @@
 //! pvcreate(8): `--dataalignment`, `--dataalignmentoffset`; 1 MiB by default. vgcreate(8): `-s`, a power of two, or else a multiple of
 //! 128 KiB; 4 MiB by default.
 
-use super::{Above, Choice, Ground, Layer, Plan, Price, Value, said, said_unit, written};
+use super::{Above, Choice, Ground, Layer, Plan, Price, Value, said, said_all, written};
 use crate::topology::{Grain, Topology, is_whole, lcm};
 
 /// pvcreate's own start.
@@ -50,7 +50,7 @@ fn shift(start: u64) -> String {
 
 fn start_choice(t: &Topology, start: u64) -> Choice {
     let why = if start == START { "pvcreate's own, already on" } else { "the first place behind the metadata on" };
-    let mut choice = Choice::new("lvm", "data alignment", Value::Bytes(start), format!("{why} the {}", all(t)))
+    let mut choice = Choice::new("lvm", "data alignment", Value::Bytes(start), format!("{why} the {}", said_all(t)))
         .typed(format!("--dataalignment {}b{}", align(start), shift(start)))
         .costing(Price::of(1.0).losing(start, "label and metadata"));
     if start != START {
@@ -59,12 +59,6 @@ fn start_choice(t: &Topology, start: u64) -> Choice {
         choice = choice.or(Value::Bytes(START), price, format!("pvcreate's own{}", super::partition::missing(t, START)));
     }
     choice
-}
-
-/// Every boundary that counts.
-fn all(t: &Topology) -> String {
-    let all: Vec<String> = t.counting().map(said).collect();
-    if all.is_empty() { said_unit(t) } else { all.join(", the ") }
 }
 
 /// The smallest extent from the usual size on that is whole units of everything below.
@@ -77,9 +71,10 @@ fn extent(below: &Topology) -> u64 {
 
 fn extent_choice(below: &Topology, extent: u64) -> Choice {
     let why = if extent == EXTENT { "vgcreate's own, whole units of" } else { "whole units of" };
-    let mut choice = Choice::new("lvm", "extent", Value::Bytes(extent), format!("{why} the {}: every volume begins on them", all(below)))
-        .typed(format!("-s {}k", extent / 1024))
-        .costing(Price::of(1.0).losing(extent / 2, "the last extent of an average volume"));
+    let mut choice =
+        Choice::new("lvm", "extent", Value::Bytes(extent), format!("{why} the {}: every volume begins on them", said_all(below)))
+            .typed(format!("-s {}k", extent / 1024))
+            .costing(Price::of(1.0).losing(extent / 2, "the last extent of an average volume"));
     if extent != EXTENT {
         let price = Price::of(1.0).losing(EXTENT / 2, "the last extent of an average volume");
         choice = choice.or(Value::Bytes(EXTENT), price, "vgcreate's own: all volumes but the first may begin off the row");

@@ -151,15 +151,17 @@ impl Md {
         };
         let why = if parity {
             format!(
-                "{why}; written in whole rows of {} bytes: a smaller one is filled by smaller writes, a larger one keeps a read on one member; in pieces {small:.0} bytes for 1, {} operations",
+                "{why}; a row is {} bytes: a smaller one is filled by smaller writes, a larger chunk keeps a read on one member; a write of less than a row writes {small:.0} bytes for 1, in {} operations",
                 chunk.saturating_mul(self.data()),
                 2 + 2 * self.parity()
             )
         } else {
             why
         };
-        let members = self.disks.saturating_sub(if self.level == 10 { self.disks / 2 } else { self.data() });
-        let redundant = t.length.saturating_mul(members);
+        let redundant = match self.level {
+            10 => t.length.saturating_mul(self.disks) / 2,
+            _ => t.length.saturating_mul(self.parity()),
+        };
         let price = || {
             Price::of(whole).losing(
                 redundant,

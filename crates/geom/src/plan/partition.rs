@@ -55,6 +55,9 @@ pub(super) fn lay(ground: &Ground, kind: &str, plan: &mut Plan) -> Ground {
     }
     let start = grain.next(STEP.min(t.length / 8)).or(grain.next(1)).unwrap_or(0);
     let end = grain.shift(start).previous(t.length.saturating_sub(start).saturating_sub(TAIL + t.sector)).unwrap_or(0);
+    if end == 0 {
+        plan.note(format!("{} bytes have no room for a partition at {start}", t.length));
+    }
     let why: Vec<String> = t.counting().filter(|f| !left.contains(f)).map(said).collect();
     let round = if grain.phase() == 0 { " and a whole MiB" } else { "; a whole MiB would be off it" };
     let why = if why.is_empty() { "a whole MiB: no boundary is known".into() } else { format!("on the {}{round}", why.join(", the ")) };

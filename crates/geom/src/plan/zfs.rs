@@ -156,7 +156,7 @@ impl Layer for Zfs {
         plan.choose(choice);
         plan.run(format!("zfs create -o recordsize={} tank/data", short(record)));
         let files = Files { system: "zfs", grid: record, whole_blocks: true };
-        Ground { topology: of_records(sector, data, record), names: vec!["/tank/data".into()], whole: false, files: Some(files) }
+        Ground { topology: of_records(512, data, record), names: vec!["/tank/data".into()], whole: false, files: Some(files) }
     }
 }
 
