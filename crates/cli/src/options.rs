@@ -1,7 +1,5 @@
 //! The command line, defined once: parsing, help, man pages and completions all come from here.
 
-pub(crate) mod plan;
-
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
@@ -12,6 +10,7 @@ use trueline_geom::topology::{Fact, Grain, Source, Trust, Why};
 
 pub(crate) mod mkfs;
 pub(crate) mod part;
+pub(crate) mod plan;
 pub(crate) mod sets;
 
 /// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it costs where it is not.
