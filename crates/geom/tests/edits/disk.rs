@@ -56,6 +56,13 @@ pub(crate) fn written(disk: &Sparse, patches: &[Patch]) -> Sparse {
     disk
 }
 
+/// `length` bytes at `offset`.
+pub(crate) fn bytes(disk: &Sparse, offset: u64, length: u64) -> Vec<u8> {
+    let mut bytes = vec![0; usize::try_from(length).unwrap()];
+    disk.read_at(&mut bytes, offset).unwrap();
+    bytes
+}
+
 /// Every partition that tasting finds, at any depth.
 pub(crate) fn found(disk: &Sparse, sector: u64) -> Vec<String> {
     let topology = Topology::new(sector, disk.length());

@@ -5,3 +5,4 @@
 mod crash;
 mod disk;
 mod gpt;
+mod random;
