@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
 pub mod cases;
+pub mod edits;
 pub mod hexdump;
 pub mod invariants;
 pub mod mutate;
@@ -59,7 +60,10 @@ fn keep_if_it_fails(name: &str, subjects: &[Subject], check: impl FnOnce()) {
 }
 
 fn graph(name: &str, subjects: &[Subject], limits: Limits) {
-    keep_if_it_fails(name, subjects, || graph_holds(subjects, limits));
+    keep_if_it_fails(name, subjects, || {
+        graph_holds(subjects, limits);
+        subjects.iter().for_each(edits::edits_hold);
+    });
 }
 
 #[test]
