@@ -3,6 +3,8 @@
 //!
 //! Sectors of 4096 bytes need a loop device, so root. What is skipped is printed; with `TRUELINE_ORACLE=all` it is a failure.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
+
 use crate::oracle::{missing_of, tell, tool};
 use crate::recipe::Scratch;
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! Power fails while an edit is written.
 //!
 //! What a disk may then hold: every write before the last flush, any of the writes after it, and of one of them only the
-//! front, up to any sector. In each of these states tasting must find the table as it was or as it was to be.
+//! front, up to any sector, or only the back. In each of these states tasting must find the table as it was or as it was to be.
 
 use crate::disk::{found, written};
 use trueline_geom::patch::Patch;
@@ -37,9 +37,13 @@ pub(crate) fn every_state(disk: &Sparse, patches: &[Patch], sector: u64, cut: Cu
             check(&state, &names);
             for last in (0..group.len()).filter(|n| !subset.contains(n)) {
                 for at in cuts(&state, &group[last], sector, cut) {
+                    let patch = &group[last];
                     let mut torn = state.clone();
-                    torn.put(group[last].offset, &group[last].bytes[..at]);
-                    check(&torn, &|| format!("{} and the first {at} bytes of {}", names(), group[last].what));
+                    torn.put(patch.offset, &patch.bytes[..at]);
+                    check(&torn, &|| format!("{} and the first {at} bytes of {}", names(), patch.what));
+                    let mut torn = state.clone();
+                    torn.put(patch.offset + at as u64, &patch.bytes[at..]);
+                    check(&torn, &|| format!("{} and all but the first {at} bytes of {}", names(), patch.what));
                 }
             }
         }

@@ -200,11 +200,24 @@ fn a_recovery_loses_nothing_at_any_time() {
             let recovered = on(&disk, sector, |ground| Gpt.recover(&damaged, ground)).unwrap();
             assert_eq!(recovered.usable.end, disk.length() / sector * sector - 16384 - sector, "{name}");
             let patches = edit(&disk, &damaged, &recovered);
-            println!("{name}: {:?}", patches.iter().map(|p| (p.what, p.after_flush)).collect::<Vec<_>>());
             every_state(&disk, &patches, sector, Cut::Byte);
             let again = read(&Gpt, &written(&disk, &patches), sector).unwrap();
             assert_eq!(on(&disk, sector, |ground| Gpt.recover(&again, ground)).unwrap().entries, table.entries);
         }
+    }
+}
+
+#[test]
+fn copies_that_share_a_table_are_parted() {
+    for sector in SECTORS {
+        let mut disk = three(sector, &new());
+        let last = disk.length() / sector - 1;
+        disk.put(last * sector + 72, &2_u64.to_le_bytes());
+        reseal(&mut disk, sector, last);
+        let damaged = read(&Gpt, &disk, sector).unwrap();
+        assert_eq!((damaged.entries.len(), damaged.damage.len()), (3, 1), "{:?}", damaged.damage);
+        let recovered = on(&disk, sector, |ground| Gpt.recover(&damaged, ground)).unwrap();
+        every_state(&disk, &edit(&disk, &damaged, &recovered), sector, Cut::Byte);
     }
 }
 

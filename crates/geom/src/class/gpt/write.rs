@@ -147,8 +147,9 @@ impl Writer<'_> {
         let own = own.filter(|own| self.source.is_some_and(|source| differences(&own.header, &source.header).is_empty()));
         let entries = self.entries();
         let sectors = (entries.len() as u64).div_ceil(sector);
-        let first_usable = self.after.usable.start / sector;
-        let kept = own.map(|own| own.array(sector)).filter(|array| if lba == 1 { array.end <= first_usable } else { array.end <= lba });
+        let (first, last) = (self.after.usable.start / sector, self.after.usable.end / sector);
+        let fits = |array: &Range<u64>| if lba == 1 { array.end <= first } else { last <= array.start && array.end <= lba };
+        let kept = own.map(|own| own.array(sector)).filter(fits);
         let table = kept.map_or(if lba == 1 { 2 } else { lba.saturating_sub(sectors) }, |array| array.start);
         let header = self.header(own, &entries, lba, other, table);
         let mut array = self.now(table, sectors);
