@@ -76,7 +76,7 @@ pub trait Scheme: Sync {
     fn erase(&self, table: &Table) -> Vec<Patch>;
 
     /// Gives the entries the numbers they will be read with, and says what of the table's own bytes the edit has moved. Called
-    /// after every change to which entries there are; schemes whose entries keep their numbers have nothing to do.
+    /// after every change of which entries there are and where; schemes whose entries keep their numbers have nothing to do.
     fn settle(&self, table: &mut Table) {
         let _ = table;
     }

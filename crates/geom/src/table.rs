@@ -228,7 +228,9 @@ impl Table {
         let entry = self.entries[self.position(index)?].clone();
         let length = place::resize(self, ground, &entry, place, rules)?;
         self.apart(&Entry { length, ..entry })?;
-        self.change(scheme, index, |entry| entry.length = length)
+        self.change(scheme, index, |entry| entry.length = length)?;
+        scheme.settle(self);
+        Ok(())
     }
 
     /// Sets or unsets `attribute` on the partition numbered `index`, or on the table.

@@ -4,5 +4,7 @@
 
 mod crash;
 mod disk;
+mod ebr;
 mod gpt;
 mod random;
+mod mbr;

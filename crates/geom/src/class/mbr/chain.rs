@@ -154,10 +154,7 @@ impl Edit<'_> {
         if emptied && nodes.len() > 1 {
             self.refill(&mut nodes)?;
         }
-        // A chain that leads nowhere is written only once that is to be mended.
-        if self.table.damage.is_empty() {
-            self.link(&mut nodes)?;
-        }
+        self.link(&mut nodes)?;
         Ok(nodes)
     }
 
@@ -266,6 +263,10 @@ impl Edit<'_> {
 
     /// Links every EBR to the next.
     fn link(&self, nodes: &mut [Node]) -> Result<(), Refusal> {
+        // A link that leads nowhere goes only when that is to be mended.
+        if !self.table.damage.is_empty() {
+            return Ok(());
+        }
         for i in 0..nodes.len() {
             let next = nodes.get(i + 1).map(|n| (n.at, n.end().unwrap_or(n.at + self.table.sector), n.changed));
             self.lead(&mut nodes[i], next)?;
