@@ -334,19 +334,27 @@ fn others(raw: &Sparse, own: &Range<u64>, sector: u64) -> Vec<Patch> {
 /// What makes the head and the entries for the whole fit the provider as it is now.
 fn fitted(table: &Table, label: &Label, dialect: Dialect) -> (Head, Vec<Slot>) {
     let mut slots: Vec<Slot> = label.entries.iter().map(|_| Slot::Keep).collect();
-    let (own, origin) = (table.length / table.sector, table.origin / table.sector);
-    let whole = label.entries.get(C).filter(|c| c.offset == table.origin && c.length > 0 && c.length != table.length);
-    let fits = own.checked_add(origin).is_some_and(|end| end <= u64::from(u32::MAX));
+    let (own, start) = (table.length / table.sector, table.origin / table.sector);
+    let end = start.saturating_add(own);
+    let whole = |i: usize, offset, size| label.entries.get(i).map(|e| Slot::Put { offset, size, fstype: e.fstype, from: Some(i) });
+    let is_own = label.entries.get(C).is_some_and(|c| c.offset == table.origin && c.length > 0 && end <= u64::from(u32::MAX));
     let mut head = Head::default();
     match dialect {
-        Dialect::OpenBsd if label.is_wide() && label.bounds.start == origin => head.bounds = Some((origin, origin.saturating_add(own))),
-        Dialect::FreeBsd | Dialect::NetBsd if fits => {
-            if let Some(c) = whole {
-                slots[C] = Slot::Put { offset: origin, size: own, fstype: c.fstype, from: Some(C) };
-                head.total = (dialect == Dialect::FreeBsd).then_some(own);
-            }
+        Dialect::OpenBsd if label.is_wide() && label.bounds.start == start => head.bounds = Some((start, end)),
+        Dialect::FreeBsd | Dialect::NetBsd if is_own => {
+            slots.splice(C..=C, whole(C, start, own));
+            head.total = (dialect == Dialect::FreeBsd).then_some(own);
         }
         _ => {}
+    }
+    // The disk does not end before this slice of it.
+    let disk = if dialect == Dialect::OpenBsd { C } else { D };
+    let reach = if label.is_wide() { (1 << 48) - 1 } else { u64::from(u32::MAX) };
+    let short =
+        label.entries.get(disk).is_some_and(|d| d.offset == 0 && d.fstype == UNUSED && d.length / table.sector < end && end <= reach);
+    if dialect != Dialect::FreeBsd && short {
+        slots.splice(disk..=disk, whole(disk, 0, end));
+        head.total = Some(end);
     }
     if geometry(label, dialect).is_some() {
         head.tracks = Some((Geometry::ATA.sectors, Geometry::ATA.heads));
