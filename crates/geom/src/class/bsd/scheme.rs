@@ -357,7 +357,8 @@ fn fitted(table: &Table, label: &Label, dialect: Dialect) -> (Head, Vec<Slot>) {
         head.total = Some(end);
     }
     if geometry(label, dialect).is_some() {
-        head.tracks = Some((Geometry::ATA.sectors, Geometry::ATA.heads));
+        let made = Geometry::of(table.length, table.sector);
+        head.tracks = Some((made.sectors, made.heads));
     }
     (head, slots)
 }
@@ -390,7 +391,7 @@ impl Plan {
                 "offsets count from there",
             ));
         }
-        let geometry = new.geometry.unwrap_or(Geometry::ATA);
+        let geometry = new.geometry.unwrap_or_else(|| Geometry::of(length, sector));
         if !(1..=255).contains(&geometry.sectors) || !(1..=255).contains(&geometry.heads) {
             let found = format!("{} sectors a track and {} tracks", geometry.sectors, geometry.heads);
             return Err(Refusal::new(found, "FreeBSD refuses a label beyond 1 to 255"));
