@@ -4,6 +4,7 @@
 mod golden;
 mod gpt;
 mod kernel;
+mod labels;
 mod lay;
 mod lsblk;
 mod oracle;
