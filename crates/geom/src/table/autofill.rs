@@ -126,6 +126,7 @@ fn fill(table: &Table, unit: &Unit, request: &Request, rules: Rules) -> Option<(
     };
     let mut from = unit.up(table.usable.start)?;
     if !old {
+        // Release 9 looks for room in front of the start that was said, too.
         from = from.max(start);
     }
     let mut at = table.usable.start;
@@ -134,14 +135,12 @@ fn fill(table: &Table, unit: &Unit, request: &Request, rules: Rules) -> Option<(
             continue;
         }
         let limit = unit.down(taken.start)?;
-        // `at` is not moved by `off` and `limit` is: a hole of less than `off` bytes may be missed. So it is there.
-        if at < limit && from < limit {
+        // gpart also asks whether `at` lies before the limit, unmoved; it does wherever `from` does.
+        if from < limit {
             choice.offer(from, limit, limit - from, unit.size);
         }
         at = taken.end;
-        let next = unit.up(at)?;
-        // The next multiple is never below `from`, but where a start was said release 9 forgets it here.
-        from = if old { next } else { from.max(next) };
+        from = from.max(unit.up(at)?);
     }
     if from < end {
         choice.offer(from, end, round_down(end - from, unit.size), unit.size);

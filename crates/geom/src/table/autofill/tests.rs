@@ -109,11 +109,10 @@ fn what_is_odd_stays_odd() {
     let t = table("GPT", 40, 99_999, &[]);
     let add = |rules| added(&t, (4096, 0), request(NONE, NONE, NONE), rules);
     assert_eq!((add(NEW), add(OLD)), (Ok((40, 99_960)), Ok((40, 99_952))));
-    // A hole is passed over where it ends no more than `off` past its beginning, aligned or not.
-    let t = table("BSD", 0, 999, &[(0, 10), (18, 982)]);
-    assert_eq!(added(&t, (4096, 6), request(NONE, NONE, NONE), NEW), Ok((10, 8)));
-    let t = table("BSD", 0, 999, &[(0, 10), (19, 981)]);
-    assert_eq!(added(&t, (4096, 6), request(NONE, Some(8), NONE), NEW), Ok((10, 8)));
+    // A start with a size and a unit is where release 12 begins to look; release 9 does not care.
+    let t = table("GPT", 40, 99_999, &[(48, 8)]);
+    let add = |rules| added(&t, (4096, 0), request(Some(1000), Some(16), Some(8)), rules);
+    assert_eq!((add(NEW), add(OLD)), (Ok((1000, 16)), Ok((56, 16))));
     // Nothing but less than a unit at the end: nothing.
     let t = table("BSD", 0, 1006, &[(0, 1000)]);
     assert_eq!(added(&t, (4096, 0), request(NONE, NONE, NONE), NEW), Err("autofill: No space left on device".into()));
