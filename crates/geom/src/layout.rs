@@ -1,0 +1,421 @@
+//! What a disk's tables are to be, as a value, and the edits that make them so.
+//!
+//! A layout names the partitions of a table, and inside each, if it likes, another table, at any depth. [`plan`] compares it
+//! with what is there: what agrees is kept, what is missing is made, what contradicts is refused. A partition is never moved,
+//! resized or deleted by the way, and what is in place already gives no write, so a layout can be applied again and again.
+//!
+//! Shares in percent are of what lies between the first and the last boundary of the usable range, whatever else is on the disk:
+//! two halves fill it. (libparted counts percents of the whole device and then looks for a free place near by, so that its
+//! halves never quite fit.) Several partitions that take what is left share it equally.
+//!
+//! # Limits
+//! The flavour of a BSD label and the geometry of a table that is there are kept as they are.
+
+use crate::graph::Found;
+use crate::ondisk::Guid;
+use crate::patch::{Patch, changes};
+use crate::probe::{Blind, Probe};
+use crate::scheme::{Ground, Id, New, SCHEMES, Scheme};
+use crate::slices::{Dialect, Kind, place};
+use crate::table::{Entry, Refusal, Request, Rules, Table, Wanted};
+use crate::topology::{Grain, round_up};
+use lay::{Floor, Item, lay, percent, whole};
+
+mod lay;
+
+/// One percent in [`Size::Percent`], which counts hundredths.
+pub const PERCENT: u32 = 100;
+
+/// What a table is to be.
+#[derive(Clone)]
+pub struct Layout {
+    /// Of which scheme.
+    pub scheme: &'static dyn Scheme,
+    /// What tells it from others; `None`: whatever it is.
+    pub id: Option<Id>,
+    /// Entries it has room for.
+    pub entries: Option<u32>,
+    /// First byte and byte after the last of where partitions may lie.
+    pub usable: Option<(u64, u64)>,
+    /// What chosen starts and ends are multiples of on the medium; `None`: the best grain there is.
+    pub align: Option<u64>,
+    /// The flavour of a BSD label.
+    pub dialect: Option<Dialect>,
+    /// Whether starts count from where the table above counts, as those of logical partitions do in sfdisk's scripts.
+    pub from_above: bool,
+    /// Its partitions.
+    pub parts: Vec<Part>,
+}
+
+/// What a partition is to be. What is `None` is chosen for a new one, and left alone on one that is there.
+#[derive(Clone)]
+pub struct Part {
+    /// Its number; `None`: the least that the layout does not name.
+    pub index: Option<u32>,
+    /// First byte.
+    pub start: Option<u64>,
+    /// How large.
+    pub size: Size,
+    /// What it is.
+    pub kind: Kind,
+    /// Its name.
+    pub label: Option<String>,
+    /// Its GUID.
+    pub uuid: Option<Guid>,
+    /// The scheme's bits.
+    pub attributes: Option<u64>,
+    /// The table inside.
+    pub inside: Option<Layout>,
+}
+
+/// How large a partition is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// Bytes, rounded up to whole sectors.
+    Bytes(u64),
+    /// A share of the usable range, in hundredths of a percent.
+    Percent(u32),
+    /// What is left. A partition that is there keeps the size it has.
+    Rest,
+}
+
+/// What may be done about a disk that contradicts the layout.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct May {
+    /// Delete partitions that the layout does not name.
+    pub delete: bool,
+    /// Write a new table over whatever is there.
+    pub replace: bool,
+}
+
+/// One table of the layout: what it was, what it will be, and the writes between.
+pub struct Step {
+    /// The provider's name within the target: empty for the target itself, `s1`, `p2a`.
+    pub provider: String,
+    /// Its first byte on the target.
+    pub offset: u64,
+    /// Whose table it is.
+    pub scheme: &'static dyn Scheme,
+    /// The table as it will be.
+    pub table: Table,
+    /// What is done, in words; empty: nothing.
+    pub edits: Vec<String>,
+    /// The writes, in addresses of the target, those that change nothing left out.
+    pub patches: Vec<Patch>,
+}
+
+/// Why a layout cannot be applied, and to which provider within the target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// As [`Step::provider`].
+    pub provider: String,
+    /// Why.
+    pub why: Refusal,
+}
+
+/// The tables of `layout` on the provider that `probe` sees, the outer before the inner. Every refusal comes before the first
+/// write. `random` gives what new tables and partitions are told apart by.
+pub fn plan(
+    layout: &Layout,
+    probe: &Probe<'_>,
+    ground: &Ground<'_>,
+    may: May,
+    random: &mut dyn FnMut() -> [u8; 16],
+) -> Result<Vec<Step>, Refused> {
+    let mut planning = Planning { may, random, steps: Vec::new() };
+    planning.table(layout, probe, ground, "", 0, 0)?;
+    Ok(planning.steps)
+}
+
+struct Planning<'a> {
+    may: May,
+    random: &'a mut dyn FnMut() -> [u8; 16],
+    steps: Vec<Step>,
+}
+
+impl Planning<'_> {
+    /// The table on one provider, then those inside it.
+    fn table(&mut self, layout: &Layout, probe: &Probe<'_>, ground: &Ground<'_>, name: &str, offset: u64, above: u64) -> Result<(), Refused> {
+        let refused = |why| Refused { provider: name.into(), why };
+        let layout = &if layout.from_above { counted_from(layout, offset - above).map_err(refused)? } else { layout.clone() };
+        let step = self.one(layout, probe, ground, name, offset).map_err(refused)?;
+        let numbers = numbers(layout, &step.table).map_err(refused)?;
+        let entries: Vec<Option<Entry>> = numbers.iter().map(|&i| step.table.entry(i).cloned()).collect();
+        let names: Vec<String> = entries.iter().map(|e| e.as_ref().map_or(String::new(), |e| format!("{name}{}", layout.scheme.suffix(e)))).collect();
+        // What is inside is read as it will be once this table is written.
+        let written: Vec<Patch> = step.patches.iter().map(|p| Patch { offset: p.offset - offset, ..p.clone() }).collect();
+        self.steps.push(step);
+        for ((part, entry), name) in layout.parts.iter().zip(entries).zip(names) {
+            let (Some(inside), Some(entry)) = (&part.inside, entry) else { continue };
+            let route = probe.route_within(entry.start, entry.length);
+            let inner = probe.within(&route, entry.start, &entry.kind, &written);
+            let topology = ground.topology.shift(entry.start, entry.length);
+            let ground = Ground { topology: &topology, base: ground.base.saturating_add(entry.start), kind: Some(entry.kind) };
+            self.table(inside, &inner, &ground, &name, offset.saturating_add(entry.start), offset)?;
+        }
+        Ok(())
+    }
+
+    /// The table on one provider.
+    fn one(&mut self, layout: &Layout, probe: &Probe<'_>, ground: &Ground<'_>, name: &str, offset: u64) -> Result<Step, Refusal> {
+        let found = SCHEMES.iter().find_map(|scheme| Some((*scheme, scheme.read(probe)?)));
+        let foreign = || Found::by(probe).settled().signs.first().map(|sign| sign.kind);
+        seen(probe)?;
+        let (before, after, edits) = match found {
+            Some((scheme, table)) if scheme.name() == layout.scheme.name() => match self.edited(layout, &table, ground) {
+                Err(_) if self.may.replace => return self.replaced(layout, Some((scheme, &table)), probe, ground, name, offset),
+                edited => edited.map(|(after, edits)| (table, after, edits))?,
+            },
+            Some((scheme, table)) if self.may.replace => {
+                return self.replaced(layout, Some((scheme, &table)), probe, ground, name, offset);
+            }
+            Some((scheme, table)) => {
+                let found = format!("there is a table of another scheme, {}, with {} partitions", scheme.name(), table.entries.len());
+                return Err(Refusal::new(found, "--replace puts the layout in its place, and what is in these partitions is lost"));
+            }
+            None => match foreign() {
+                Some(kind) if !self.may.replace => {
+                    return Err(Refusal::new(format!("there is {kind}"), "--replace writes the layout over it, and what is in it is lost"));
+                }
+                _ => return self.replaced(layout, None, probe, ground, name, offset),
+            },
+        };
+        let patches = if edits.is_empty() { Vec::new() } else { layout.scheme.render(&before, &after) };
+        step(layout, probe, name, offset, after, edits, patches)
+    }
+
+    /// A table made anew, in the place of the one that is there.
+    fn replaced(
+        &mut self,
+        layout: &Layout,
+        old: Option<(&'static dyn Scheme, &Table)>,
+        probe: &Probe<'_>,
+        ground: &Ground<'_>,
+        name: &str,
+        offset: u64,
+    ) -> Result<Step, Refusal> {
+        let mut patches = old.map_or(Vec::new(), |(scheme, table)| scheme.erase(table));
+        let erased = probe.with(&patches);
+        let new = New {
+            entries: layout.entries,
+            id: layout.id,
+            random: (self.random)(),
+            dialect: layout.dialect,
+            usable: layout.usable,
+            ..New::default()
+        };
+        let empty = layout.scheme.create(&erased, ground, &new)?;
+        seen(&erased)?;
+        let mut edits: Vec<String> = old.into_iter().map(|(scheme, table)| format!("destroy {} of {} partitions", scheme.name(), table.entries.len())).collect();
+        edits.push(format!("create {}", layout.scheme.name()));
+        let mut after = empty.clone();
+        self.fill(layout, &mut after, ground, &mut edits)?;
+        let mut fresh = layout.scheme.render(&empty, &after);
+        if let (false, Some(first)) = (patches.is_empty(), fresh.first_mut()) {
+            first.after_flush = true;
+        }
+        patches.extend(fresh);
+        step(layout, probe, name, offset, after, edits, patches)
+    }
+
+    /// The table that is there, made to agree with the layout.
+    fn edited(&mut self, layout: &Layout, table: &Table, ground: &Ground<'_>) -> Result<(Table, Vec<String>), Refusal> {
+        let (mut after, mut edits) = (table.clone(), Vec::new());
+        if !after.damage.is_empty() {
+            after = layout.scheme.recover(table, ground)?;
+            edits.push(format!("recover: {}", table.damage.join("; ")));
+            after.damage.clear();
+        }
+        if let Some(entries) = layout.entries.filter(|&n| n != after.capacity) {
+            let found = format!("the {} has room for {} entries, the layout says {entries}", after.scheme, after.capacity);
+            return Err(Refusal::new(found, "leave it out of the layout"));
+        }
+        if let Some((first, end)) = layout.usable.filter(|&(first, end)| (first, end) != (after.usable.start, after.usable.end)) {
+            let lies = |first, end| format!("from {} up to {}", place(first, table.sector), place(end, table.sector));
+            let found = format!("partitions lie {}, the layout says {}", lies(after.usable.start, after.usable.end), lies(first, end));
+            return Err(Refusal::new(found, "leave it out of the layout"));
+        }
+        if let Some(id) = layout.id.filter(|&id| after.id != Some(id)) {
+            after.id = Some(id);
+            edits.push("change the table's id".into());
+        }
+        self.fill(layout, &mut after, ground, &mut edits)?;
+        Ok((after, edits))
+    }
+
+    /// Makes the partitions of `table` those of the layout.
+    fn fill(&mut self, layout: &Layout, table: &mut Table, ground: &Ground<'_>, edits: &mut Vec<String>) -> Result<(), Refusal> {
+        let numbers = numbers(layout, table)?;
+        let others: Vec<u32> = table.entries.iter().map(|e| e.index).filter(|i| !numbers.contains(i)).collect();
+        if !others.is_empty() && !self.may.delete {
+            let list: Vec<String> = others.iter().map(u32::to_string).collect();
+            let found = format!("the layout does not name partitions that are there: index {}", list.join(", "));
+            return Err(Refusal::new(found, "add them to it, or delete them with --delete-others"));
+        }
+        for index in others {
+            let gone = table.delete(index)?;
+            edits.push(format!("delete {index}: {} bytes at {}", gone.length, place(gone.start, table.sector)));
+        }
+        let grains = grains(layout, ground)?;
+        for (part, &index) in layout.parts.iter().zip(&numbers) {
+            agree(layout, table, part, index, &grains, edits)?;
+        }
+        let items: Vec<Item> = layout.parts.iter().zip(&numbers).map(|(part, &i)| item(part, table.entry(i), table.sector)).collect::<Result<_, _>>()?;
+        let ranges = laid(table, &items, &grains, layout, &numbers)?;
+        for ((part, &index), range) in layout.parts.iter().zip(&numbers).zip(ranges) {
+            let Some(range) = range else { continue };
+            let uuid = part.uuid.or_else(|| matches!(part.kind, Kind::Gpt(_)).then(|| Guid::random((self.random)())));
+            let place_there = Request { start: Some(range.start), size: Some(range.end - range.start), align: None };
+            let attributes = part.attributes.unwrap_or(0);
+            let wanted = Wanted { kind: part.kind, place: place_there, index: Some(index), label: part.label.clone(), uuid, attributes };
+            let of_part = |why: Refusal| Refusal::new(format!("partition {index}: {}", why.found), why.advice);
+            table.add(layout.scheme, ground, wanted, Rules::Aligned).map_err(of_part)?;
+            edits.push(format!("add {index}: {} bytes at {}", range.end - range.start, place(range.start, table.sector)));
+        }
+        Ok(())
+    }
+}
+
+/// The step to `after`, its writes in addresses of the target.
+fn step(
+    layout: &Layout,
+    probe: &Probe<'_>,
+    name: &str,
+    offset: u64,
+    after: Table,
+    edits: Vec<String>,
+    patches: Vec<Patch>,
+) -> Result<Step, Refusal> {
+    let mut read = |at: u64, out: &mut [u8]| probe.fill(at, out);
+    let patches = changes(patches, &mut read).map_err(|errno| Refusal::new(format!("what would be overwritten cannot be read: {errno}"), ""))?;
+    let moved = patches.into_iter().map(|p| Patch { offset: p.offset.saturating_add(offset), ..p });
+    Ok(Step { provider: name.into(), offset, scheme: layout.scheme, table: after, edits, patches: moved.collect() })
+}
+
+/// Nothing is written where something could not be read.
+fn seen(probe: &Probe<'_>) -> Result<(), Refusal> {
+    match probe.blind() {
+        None => Ok(()),
+        Some(Blind::Budget) => Err(Refusal::new("there is more to read than any table has", "destroy what is there first")),
+        Some(Blind::Unreadable(at, errno)) => Err(Refusal::new(format!("{} cannot be read: {errno}", place(at, probe.sector())), "")),
+    }
+}
+
+/// The layout with its starts counted from its own provider, `distance` bytes further on.
+fn counted_from(layout: &Layout, distance: u64) -> Result<Layout, Refusal> {
+    let mut layout = layout.clone();
+    for part in &mut layout.parts {
+        if let Some(start) = part.start {
+            let before = || Refusal::new(format!("{start} lies before the partition that it is in"), "starts here count from the table above");
+            part.start = Some(start.checked_sub(distance).ok_or_else(before)?);
+        }
+    }
+    Ok(layout)
+}
+
+/// The number of each partition of the layout.
+fn numbers(layout: &Layout, table: &Table) -> Result<Vec<u32>, Refusal> {
+    let said: Vec<u32> = layout.parts.iter().filter_map(|p| p.index).collect();
+    if let Some(twice) = said.iter().enumerate().find_map(|(i, index)| said[..i].contains(index).then_some(index)) {
+        return Err(Refusal::new(format!("the layout has two partitions of index {twice}"), "number them differently"));
+    }
+    let mut free = (1..=table.capacity).filter(|i| !said.contains(i) && !table.kept.contains(i));
+    let full = || Refusal::new(format!("the layout has {} partitions, more than the {} takes", layout.parts.len(), table.scheme), "");
+    layout.parts.iter().map(|p| p.index.or_else(|| free.next()).ok_or_else(full)).collect()
+}
+
+/// What chosen places are on, the best first.
+fn grains(layout: &Layout, ground: &Ground<'_>) -> Result<Vec<Grain>, Refusal> {
+    match layout.align {
+        None => Ok(ground.topology.places(ground.base)),
+        Some(align) => {
+            let grain = Grain::new(align, 0).ok_or_else(|| Refusal::new("an alignment of 0", "leave it out for the best there is"))?;
+            Ok(vec![grain.shift(ground.base)])
+        }
+    }
+}
+
+/// Whether the partition that is there is the one of the layout; what may change is changed.
+fn agree(layout: &Layout, table: &mut Table, part: &Part, index: u32, grains: &[Grain], edits: &mut Vec<String>) -> Result<(), Refusal> {
+    let Some(at) = table.entries.iter().position(|e| e.index == index) else { return Ok(()) };
+    let (mut entry, sector) = (table.entries[at].clone(), table.sector);
+    let advice = || "a partition is not moved or resized here: correct the layout, or delete or resize it first".to_string();
+    if let Some(start) = part.start.filter(|&start| start != entry.start) {
+        let found = format!("partition {index} begins at {}, the layout says {}", place(entry.start, sector), place(start, sector));
+        return Err(Refusal::new(found, advice()));
+    }
+    let sizes: Vec<u64> = match part.size {
+        Size::Bytes(size) => round_up(size, sector).into_iter().collect(),
+        Size::Percent(p) => grains.iter().map(|&grain| percent(whole(&table.usable, grain), p, grain)).collect(),
+        Size::Rest => vec![entry.length],
+    };
+    // A share takes what the table needs before the partition with it.
+    let is_size = |&size: &u64| size == entry.length || (table.lead > 0 && matches!(part.size, Size::Percent(_)) && size > entry.length);
+    if !sizes.iter().any(is_size) {
+        let said = sizes.first().copied().unwrap_or(u64::MAX);
+        return Err(Refusal::new(format!("partition {index} has {} bytes, the layout says {said}", entry.length), advice()));
+    }
+    let mut changed = Vec::new();
+    if entry.kind != part.kind {
+        changed.push(format!("type {} to {}", crate::kinds::name(entry.kind), crate::kinds::name(part.kind)));
+        entry.kind = part.kind;
+    }
+    // No name at all and an empty one are the same.
+    if let Some(label) = part.label.as_ref().filter(|&l| l != entry.label.as_deref().unwrap_or_default()) {
+        changed.push(format!("label to {label}"));
+        entry.label = Some(label.clone());
+    }
+    if let Some(uuid) = part.uuid.filter(|&uuid| entry.uuid != Some(uuid)) {
+        changed.push(format!("uuid to {uuid}"));
+        entry.uuid = Some(uuid);
+    }
+    if let Some(attributes) = part.attributes.filter(|&a| a != entry.attributes) {
+        changed.push("attributes".into());
+        entry.attributes = attributes;
+    }
+    if !changed.is_empty() {
+        layout.scheme.accept(table, &entry)?;
+        table.entries[at] = entry;
+        edits.push(format!("modify {index}: {}", changed.join(", ")));
+    }
+    Ok(())
+}
+
+/// The partition as what is to be laid.
+fn item(part: &Part, there: Option<&Entry>, sector: u64) -> Result<Item, Refusal> {
+    if let Some(entry) = there {
+        return Ok(Item::There(entry.end()));
+    }
+    let size = match part.size {
+        Size::Bytes(size) => Size::Bytes(round_up(size, sector).ok_or_else(|| Refusal::new(format!("a size of {size} bytes"), "no disk is so large"))?),
+        size => size,
+    };
+    Ok(Item::New { start: part.start, size })
+}
+
+/// The new partitions on the best grain on which all find room.
+fn laid(
+    table: &Table,
+    items: &[Item],
+    grains: &[Grain],
+    layout: &Layout,
+    numbers: &[u32],
+) -> Result<Vec<Option<std::ops::Range<u64>>>, Refusal> {
+    let floor = Floor { usable: table.usable.clone(), free: table.free(), lead: table.lead };
+    let mut homeless = None;
+    for &grain in grains {
+        match lay(&floor, items, grain) {
+            Ok(ranges) => return Ok(ranges),
+            Err(i) => homeless = homeless.or(Some(i)),
+        }
+    }
+    let i = homeless.unwrap_or(0);
+    let size = match layout.parts.get(i).map(|p| p.size) {
+        Some(Size::Bytes(size)) => format!(" of {size} bytes"),
+        Some(Size::Percent(p)) => format!(" of {}.{:02} %", p / PERCENT, p % PERCENT),
+        _ => String::new(),
+    };
+    let free: Vec<String> = floor.free.iter().take(3).map(|r| format!("{} bytes at {}", r.end - r.start, place(r.start, table.sector))).collect();
+    let free = if free.is_empty() { "nothing is free".into() } else { format!("free before the layout: {}", free.join(", ")) };
+    Err(Refusal::new(format!("no room for partition {}{size}", numbers.get(i).copied().unwrap_or(0)), free))
+}
