@@ -11,7 +11,7 @@ use crate::sign::{Inside, Sign};
 use crate::slices::{Kind, Slices, bounded, out_of_range};
 use crate::store::Store;
 use crate::topology::Topology;
-use found::Found;
+pub(crate) use found::Found;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -11,7 +11,9 @@
 //! # Limits
 //! The flavour of a BSD label and the geometry of a table that is there are kept as they are.
 
+use crate::finding::Severity;
 use crate::graph::Found;
+use crate::kinds;
 use crate::ondisk::Guid;
 use crate::patch::{Patch, changes};
 use crate::probe::{Blind, Probe};
@@ -56,8 +58,8 @@ pub struct Part {
     pub start: Option<u64>,
     /// How large.
     pub size: Size,
-    /// What it is.
-    pub kind: Kind,
+    /// What it is, as [`Scheme::kind`] knows it.
+    pub kind: String,
     /// Its name.
     pub label: Option<String>,
     /// Its GUID.
@@ -141,14 +143,15 @@ impl Planning<'_> {
         let step = self.one(layout, probe, ground, name, offset).map_err(refused)?;
         let numbers = numbers(layout, &step.table).map_err(refused)?;
         let entries: Vec<Option<Entry>> = numbers.iter().map(|&i| step.table.entry(i).cloned()).collect();
-        let names: Vec<String> = entries.iter().map(|e| e.as_ref().map_or(String::new(), |e| format!("{name}{}", layout.scheme.suffix(e)))).collect();
         // What is inside is read as it will be once this table is written.
         let written: Vec<Patch> = step.patches.iter().map(|p| Patch { offset: p.offset - offset, ..p.clone() }).collect();
+        let probe = probe.after(&written);
         self.steps.push(step);
-        for ((part, entry), name) in layout.parts.iter().zip(entries).zip(names) {
+        for (part, entry) in layout.parts.iter().zip(entries) {
             let (Some(inside), Some(entry)) = (&part.inside, entry) else { continue };
+            let name = called(layout.scheme, name, &entry);
             let route = probe.route_within(entry.start, entry.length);
-            let inner = probe.within(&route, entry.start, &entry.kind, &written);
+            let inner = probe.within(&route, entry.start, &entry.kind);
             let topology = ground.topology.shift(entry.start, entry.length);
             let ground = Ground { topology: &topology, base: ground.base.saturating_add(entry.start), kind: Some(entry.kind) };
             self.table(inside, &inner, &ground, &name, offset.saturating_add(entry.start), offset)?;
@@ -158,10 +161,9 @@ impl Planning<'_> {
 
     /// The table on one provider.
     fn one(&mut self, layout: &Layout, probe: &Probe<'_>, ground: &Ground<'_>, name: &str, offset: u64) -> Result<Step, Refusal> {
-        let found = SCHEMES.iter().find_map(|scheme| Some((*scheme, scheme.read(probe)?)));
-        let foreign = || Found::by(probe).settled().signs.first().map(|sign| sign.kind);
+        let (there, holds) = there(probe);
         seen(probe)?;
-        let (before, after, edits) = match found {
+        let (before, after, edits) = match there {
             Some((scheme, table)) if scheme.name() == layout.scheme.name() => match self.edited(layout, &table, ground) {
                 Err(_) if self.may.replace => return self.replaced(layout, Some((scheme, &table)), probe, ground, name, offset),
                 edited => edited.map(|(after, edits)| (table, after, edits))?,
@@ -173,9 +175,9 @@ impl Planning<'_> {
                 let found = format!("there is a table of another scheme, {}, with {} partitions", scheme.name(), table.entries.len());
                 return Err(Refusal::new(found, "--replace puts the layout in its place, and what is in these partitions is lost"));
             }
-            None => match foreign() {
-                Some(kind) if !self.may.replace => {
-                    return Err(Refusal::new(format!("there is {kind}"), "--replace writes the layout over it, and what is in it is lost"));
+            None => match holds {
+                Some(what) if !self.may.replace => {
+                    return Err(Refusal::new(what, "--replace writes the layout over it, and what is in it is lost"));
                 }
                 _ => return self.replaced(layout, None, probe, ground, name, offset),
             },
@@ -195,7 +197,7 @@ impl Planning<'_> {
         offset: u64,
     ) -> Result<Step, Refusal> {
         let mut patches = old.map_or(Vec::new(), |(scheme, table)| scheme.erase(table));
-        let erased = probe.with(&patches);
+        let erased = probe.after(&patches);
         let new = New {
             entries: layout.entries,
             id: layout.id,
@@ -264,16 +266,53 @@ impl Planning<'_> {
         let ranges = laid(table, &items, &grains, layout, &numbers)?;
         for ((part, &index), range) in layout.parts.iter().zip(&numbers).zip(ranges) {
             let Some(range) = range else { continue };
-            let uuid = part.uuid.or_else(|| matches!(part.kind, Kind::Gpt(_)).then(|| Guid::random((self.random)())));
+            let kind = kind(layout, &part.kind)?;
+            let uuid = part.uuid.or_else(|| matches!(kind, Kind::Gpt(_)).then(|| Guid::random((self.random)())));
             let place_there = Request { start: Some(range.start), size: Some(range.end - range.start), align: None };
             let attributes = part.attributes.unwrap_or(0);
-            let wanted = Wanted { kind: part.kind, place: place_there, index: Some(index), label: part.label.clone(), uuid, attributes };
+            let wanted = Wanted { kind, place: place_there, index: Some(index), label: part.label.clone(), uuid, attributes };
             let of_part = |why: Refusal| Refusal::new(format!("partition {index}: {}", why.found), why.advice);
             table.add(layout.scheme, ground, wanted, Rules::Aligned).map_err(of_part)?;
             edits.push(format!("add {index}: {} bytes at {}", range.end - range.start, place(range.start, table.sector)));
         }
         Ok(())
     }
+}
+
+/// The table that is there, whole or damaged; and what would be lost, if it is none: what tasting does not see is no table.
+fn there(probe: &Probe<'_>) -> (Option<(&'static dyn Scheme, Table)>, Option<String>) {
+    let mut read = SCHEMES.iter().filter_map(|&scheme| Some((scheme, scheme.read(probe)?)));
+    if probe.kind().is_some_and(|kind| kind.is_extended()) {
+        // An extended partition is an EBR's, and an empty chain until it has one.
+        return (read.next(), None);
+    }
+    let mut found = Found::by(probe);
+    found.settle();
+    let seen = found.tables.first().map(|(class, _)| *class);
+    let table = read.find(|(scheme, table)| match seen {
+        Some(class) => scheme.name().eq_ignore_ascii_case(class),
+        None => !table.damage.is_empty(),
+    });
+    let sign = found.signs.first().map(|sign| format!("there is {} on it", sign.kind));
+    let member = found.member.map(|(class, member)| format!("it is a member of the {} set {}", class.name(), member.provider));
+    let unread = found.findings.iter().find(|f| f.severity >= Severity::Warning).map(|f| f.message.clone());
+    let foreign = seen.filter(|_| table.is_none()).map(|class| format!("there is a table of {class}"));
+    let holds = sign.or(member).or(foreign).or_else(|| unread.map(|what| format!("there is something that cannot be read: {what}")));
+    (table, holds)
+}
+
+/// The name of the partition `entry` on the provider `name`.
+fn called(scheme: &dyn Scheme, name: &str, entry: &Entry) -> String {
+    // A logical partition is the disk's, not the extended one's.
+    let digits = |c: char| c.is_ascii_digit();
+    let name = if scheme.name() == "EBR" { name.trim_end_matches(digits).trim_end_matches('s') } else { name };
+    format!("{name}{}", scheme.suffix(entry))
+}
+
+/// What a type is called in the scheme.
+fn kind(layout: &Layout, name: &str) -> Result<Kind, Refusal> {
+    let unknown = || Refusal::new(format!("type '{name}' is unknown to {}", layout.scheme.name()), "a raw one is written !N");
+    layout.scheme.kind(name).ok_or_else(unknown)
 }
 
 /// The step to `after`, its writes in addresses of the target.
@@ -356,9 +395,10 @@ fn agree(layout: &Layout, table: &mut Table, part: &Part, index: u32, grains: &[
         return Err(Refusal::new(format!("partition {index} has {} bytes, the layout says {said}", entry.length), advice()));
     }
     let mut changed = Vec::new();
-    if entry.kind != part.kind {
-        changed.push(format!("type {} to {}", crate::kinds::name(entry.kind), crate::kinds::name(part.kind)));
-        entry.kind = part.kind;
+    let kind = kind(layout, &part.kind)?;
+    if entry.kind != kind {
+        changed.push(format!("type {} to {}", kinds::name(entry.kind), kinds::name(kind)));
+        entry.kind = kind;
     }
     // No name at all and an empty one are the same.
     if let Some(label) = part.label.as_ref().filter(|&l| l != entry.label.as_deref().unwrap_or_default()) {

@@ -15,6 +15,7 @@ pub mod error;
 pub mod finding;
 pub mod graph;
 pub mod kinds;
+pub mod layout;
 pub mod limits;
 pub mod newfs;
 pub mod ondisk;

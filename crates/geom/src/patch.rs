@@ -59,12 +59,14 @@ pub fn undo(patches: &[Patch], read: &mut Read<'_>) -> Result<Vec<Patch>, Errno>
     Ok(back)
 }
 
-/// What of `patches` changes anything, given the bytes that are there. A patch that changes nothing passes its flush on.
+/// What of `patches` changes anything, given the bytes that are there and what the patches before it write. A patch that changes
+/// nothing passes its flush on.
 pub fn changes(patches: Vec<Patch>, read: &mut Read<'_>) -> Result<Vec<Patch>, Errno> {
     let (mut kept, mut flush): (Vec<Patch>, bool) = (Vec::new(), false);
     for mut patch in patches {
         let mut now = vec![0; patch.bytes.len()];
         read(patch.offset, &mut now)?;
+        lay_over(&kept, patch.offset, &mut now);
         flush |= patch.after_flush;
         if now != patch.bytes {
             patch.after_flush = std::mem::take(&mut flush) && !kept.is_empty();
@@ -91,6 +93,20 @@ pub fn outside(patches: Vec<Patch>, others: &[Patch]) -> Vec<Patch> {
     left
 }
 
+/// Makes `bytes`, read at `offset` before `patches`, what is there after them.
+pub fn lay_over(patches: &[Patch], offset: u64, bytes: &mut [u8]) {
+    let end = offset.saturating_add(bytes.len() as u64);
+    for patch in patches {
+        let (from, to) = (patch.offset.max(offset), patch.end().min(end));
+        let index = |at: u64, base: u64| usize::try_from(at.checked_sub(base)?).ok();
+        let into = index(from, offset).zip(index(to, offset)).and_then(|(a, b)| bytes.get_mut(a..b));
+        let out = index(from, patch.offset).zip(index(to, patch.offset)).and_then(|(a, b)| patch.bytes.get(a..b));
+        if let (Some(into), Some(out)) = (into, out) {
+            into.copy_from_slice(out);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,6 +116,18 @@ mod tests {
             let at = usize::try_from(p.offset).unwrap();
             disk[at..at + p.bytes.len()].copy_from_slice(&p.bytes);
         }
+    }
+
+    #[test]
+    fn what_is_written_twice_is_compared_with_what_was_written_first() {
+        // Erased and made anew: the second write is the bytes that are there before the first.
+        let patches = vec![Patch::new(0, vec![0; 8], "erased"), Patch::new(4, vec![5; 8], "anew"), Patch::new(4, vec![5; 4], "again")];
+        let mut read = |_: u64, out: &mut [u8]| {
+            out.fill(5);
+            Ok(())
+        };
+        let kept: Vec<&str> = changes(patches, &mut read).unwrap().iter().map(|p| p.what).collect();
+        assert_eq!(kept, ["erased", "anew"]);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! What a class may look at while it tastes: one provider, read only, within a budget.
 
+use crate::class::Geom;
 use crate::error::Errno;
+use crate::patch::{Patch, lay_over};
 use crate::route::Route;
-use crate::slices::Kind;
+use crate::slices::{Kind, Slices};
 use crate::store::{Sparse, Store};
 use crate::topology::round_down;
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 use zerocopy::FromBytes;
 
 /// The bytes read at once at the head of every provider: most signatures are there.
@@ -76,6 +79,8 @@ pub struct Probe<'a> {
     sector: u64,
     start: Option<u64>,
     kind: Option<&'a Kind>,
+    /// Writes that are planned, seen as if they were done.
+    planned: Vec<Patch>,
     seen: RefCell<Vec<(u64, Vec<u8>)>>,
     blind: Cell<Option<Blind>>,
 }
@@ -91,7 +96,32 @@ impl<'a> Probe<'a> {
         start: Option<u64>,
         kind: Option<&'a Kind>,
     ) -> Probe<'a> {
-        Probe { route, stores, budget, sector, start, kind, seen: RefCell::default(), blind: Cell::new(None) }
+        Probe { route, stores, budget, sector, start, kind, planned: Vec::new(), seen: RefCell::default(), blind: Cell::new(None) }
+    }
+
+    /// The same provider as it will be once `patches` are written.
+    #[must_use]
+    pub fn after(&self, patches: &[Patch]) -> Probe<'a> {
+        let planned = self.planned.iter().chain(patches).cloned().collect();
+        Probe { planned, ..Probe::new(self.route, self.stores, self.budget, self.sector, self.start, self.kind) }
+    }
+
+    /// The route of the `length` bytes at `start`, for [`Probe::within`].
+    pub fn route_within(&self, start: u64, length: u64) -> Route {
+        let slice: Arc<dyn Geom> = Arc::new(Slices::one(start, length));
+        Route::new(&slice, 0, length, std::slice::from_ref(self.route))
+    }
+
+    /// What a partition at `start`, of the type `kind`, is seen to hold; `route` leads to it.
+    pub fn within<'b>(&'b self, route: &'b Route, start: u64, kind: &'b Kind) -> Probe<'b> {
+        let cut = |patch: &Patch| {
+            let from = usize::try_from(start.saturating_sub(patch.offset)).ok()?;
+            let bytes = patch.bytes.get(from..).filter(|b| !b.is_empty())?.to_vec();
+            Some(Patch { offset: patch.offset.saturating_sub(start), bytes, ..patch.clone() })
+        };
+        let planned = self.planned.iter().filter_map(cut).collect();
+        let medium = self.start.map(|s| s.saturating_add(start));
+        Probe { planned, ..Probe::new(route, self.stores, self.budget, self.sector, medium, Some(kind)) }
     }
 
     /// Bytes.
@@ -134,13 +164,22 @@ impl<'a> Probe<'a> {
         }
         let mut data = vec![0; usize::try_from(to - from).ok()?];
         match self.route.read_at(self.stores, &mut data, from) {
-            Ok(()) => self.seen.borrow_mut().push((from, data)),
+            Ok(()) => {
+                lay_over(&self.planned, from, &mut data);
+                self.seen.borrow_mut().push((from, data));
+            }
             Err(errno) => {
                 self.note(Blind::Unreadable(from, errno));
                 return None;
             }
         }
         self.cached(offset, end)
+    }
+
+    /// Fills `buffer` from `offset`, as [`Probe::bytes`].
+    pub fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Errno> {
+        buffer.copy_from_slice(&self.bytes(offset, buffer.len()).ok_or(Errno::Io)?);
+        Ok(())
     }
 
     /// An on-disk structure at `offset`, as [`Probe::bytes`].

@@ -7,16 +7,16 @@ use crate::sign::{FORMATS, Inside, Sign};
 use std::sync::Arc;
 
 /// What the classes and formats make of one provider.
-pub(super) struct Found {
-    pub(super) tables: Vec<(&'static str, Arc<dyn Geom>)>,
-    pub(super) member: Option<(&'static dyn Class, Member)>,
-    pub(super) signs: Vec<Sign>,
-    pub(super) findings: Vec<Finding>,
+pub(crate) struct Found {
+    pub(crate) tables: Vec<(&'static str, Arc<dyn Geom>)>,
+    pub(crate) member: Option<(&'static dyn Class, Member)>,
+    pub(crate) signs: Vec<Sign>,
+    pub(crate) findings: Vec<Finding>,
 }
 
 impl Found {
     /// Asks all of them.
-    pub(super) fn by(probe: &Probe<'_>) -> Found {
+    pub(crate) fn by(probe: &Probe<'_>) -> Found {
         let signs = FORMATS.iter().filter_map(|f| (f.recognise)(probe)).collect();
         let mut found = Found { tables: Vec::new(), member: None, signs, findings: Vec::new() };
         for class in CLASSES {
@@ -34,7 +34,7 @@ impl Found {
     }
 
     /// Decides between answers that exclude each other, where that can be known; names those where it cannot.
-    pub(super) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         // What lies at the front of a set's member, or of a format whose data begin at byte 0 (RAID 1.0, a fixed VHD), is
         // what the set or the data area shows: it is read there, where it is whole and ends where it should.
         let holder = self.signs.iter().position(|s| s.data.is_some_and(|d| d.offset == 0));
