@@ -2,6 +2,7 @@
 
 mod command;
 mod host;
+mod layout;
 mod options;
 mod out;
 mod page;

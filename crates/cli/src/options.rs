@@ -9,6 +9,7 @@ use trueline_geom::profile;
 use trueline_geom::topology::{Fact, Grain, Source, Trust, Why};
 
 pub(crate) mod mkfs;
+pub(crate) mod apply;
 pub(crate) mod part;
 pub(crate) mod plan;
 pub(crate) mod sets;

@@ -106,6 +106,13 @@ pub struct Step {
     pub patches: Vec<Patch>,
 }
 
+impl Step {
+    /// The name of one of its partitions within the target.
+    pub fn called(&self, entry: &Entry) -> String {
+        called(self.scheme, &self.provider, entry)
+    }
+}
+
 /// Why a layout cannot be applied, and to which provider within the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
@@ -137,7 +144,15 @@ struct Planning<'a> {
 
 impl Planning<'_> {
     /// The table on one provider, then those inside it.
-    fn table(&mut self, layout: &Layout, probe: &Probe<'_>, ground: &Ground<'_>, name: &str, offset: u64, above: u64) -> Result<(), Refused> {
+    fn table(
+        &mut self,
+        layout: &Layout,
+        probe: &Probe<'_>,
+        ground: &Ground<'_>,
+        name: &str,
+        offset: u64,
+        above: u64,
+    ) -> Result<(), Refused> {
         let refused = |why| Refused { provider: name.into(), why };
         let layout = &if layout.from_above { counted_from(layout, offset - above).map_err(refused)? } else { layout.clone() };
         let step = self.one(layout, probe, ground, name, offset).map_err(refused)?;
@@ -208,7 +223,8 @@ impl Planning<'_> {
         };
         let empty = layout.scheme.create(&erased, ground, &new)?;
         seen(&erased)?;
-        let mut edits: Vec<String> = old.into_iter().map(|(scheme, table)| format!("destroy {} of {} partitions", scheme.name(), table.entries.len())).collect();
+        let mut edits: Vec<String> =
+            old.into_iter().map(|(scheme, table)| format!("destroy {} of {} partitions", scheme.name(), table.entries.len())).collect();
         edits.push(format!("create {}", layout.scheme.name()));
         let mut after = empty.clone();
         self.fill(layout, &mut after, ground, &mut edits)?;
@@ -262,7 +278,8 @@ impl Planning<'_> {
         for (part, &index) in layout.parts.iter().zip(&numbers) {
             agree(layout, table, part, index, &grains, edits)?;
         }
-        let items: Vec<Item> = layout.parts.iter().zip(&numbers).map(|(part, &i)| item(part, table.entry(i), table.sector)).collect::<Result<_, _>>()?;
+        let items: Vec<Item> =
+            layout.parts.iter().zip(&numbers).map(|(part, &i)| item(part, table.entry(i), table.sector)).collect::<Result<_, _>>()?;
         let ranges = laid(table, &items, &grains, layout, &numbers)?;
         for ((part, &index), range) in layout.parts.iter().zip(&numbers).zip(ranges) {
             let Some(range) = range else { continue };
@@ -326,7 +343,8 @@ fn step(
     patches: Vec<Patch>,
 ) -> Result<Step, Refusal> {
     let mut read = |at: u64, out: &mut [u8]| probe.fill(at, out);
-    let patches = changes(patches, &mut read).map_err(|errno| Refusal::new(format!("what would be overwritten cannot be read: {errno}"), ""))?;
+    let patches =
+        changes(patches, &mut read).map_err(|errno| Refusal::new(format!("what would be overwritten cannot be read: {errno}"), ""))?;
     let moved = patches.into_iter().map(|p| Patch { offset: p.offset.saturating_add(offset), ..p });
     Ok(Step { provider: name.into(), offset, scheme: layout.scheme, table: after, edits, patches: moved.collect() })
 }
@@ -345,7 +363,8 @@ fn counted_from(layout: &Layout, distance: u64) -> Result<Layout, Refusal> {
     let mut layout = layout.clone();
     for part in &mut layout.parts {
         if let Some(start) = part.start {
-            let before = || Refusal::new(format!("{start} lies before the partition that it is in"), "starts here count from the table above");
+            let before =
+                || Refusal::new(format!("{start} lies before the partition that it is in"), "starts here count from the table above");
             part.start = Some(start.checked_sub(distance).ok_or_else(before)?);
         }
     }
@@ -427,7 +446,9 @@ fn item(part: &Part, there: Option<&Entry>, sector: u64) -> Result<Item, Refusal
         return Ok(Item::There(entry.end()));
     }
     let size = match part.size {
-        Size::Bytes(size) => Size::Bytes(round_up(size, sector).ok_or_else(|| Refusal::new(format!("a size of {size} bytes"), "no disk is so large"))?),
+        Size::Bytes(size) => {
+            Size::Bytes(round_up(size, sector).ok_or_else(|| Refusal::new(format!("a size of {size} bytes"), "no disk is so large"))?)
+        }
         size => size,
     };
     Ok(Item::New { start: part.start, size })
@@ -455,7 +476,8 @@ fn laid(
         Some(Size::Percent(p)) => format!(" of {}.{:02} %", p / PERCENT, p % PERCENT),
         _ => String::new(),
     };
-    let free: Vec<String> = floor.free.iter().take(3).map(|r| format!("{} bytes at {}", r.end - r.start, place(r.start, table.sector))).collect();
+    let free: Vec<String> =
+        floor.free.iter().take(3).map(|r| format!("{} bytes at {}", r.end - r.start, place(r.start, table.sector))).collect();
     let free = if free.is_empty() { "nothing is free".into() } else { format!("free before the layout: {}", free.join(", ")) };
     Err(Refusal::new(format!("no room for partition {}{size}", numbers.get(i).copied().unwrap_or(0)), free))
 }

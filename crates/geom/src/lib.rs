@@ -25,6 +25,7 @@ pub mod probe;
 pub mod profile;
 pub mod route;
 pub mod scheme;
+pub mod sfdisk;
 pub mod sign;
 pub mod slices;
 pub mod store;

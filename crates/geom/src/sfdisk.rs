@@ -104,7 +104,10 @@ impl Script {
             script.line(line.trim()).map_err(|what| Mistake { line: number, what })?;
         }
         if script.lines.is_empty() && script.label.is_none() {
-            return Err(Mistake { line: text.lines().count().max(1), what: "there is no partition, and no label: line for an empty table".into() });
+            return Err(Mistake {
+                line: text.lines().count().max(1),
+                what: "there is no partition, and no label: line for an empty table".into(),
+            });
         }
         Ok(script)
     }

@@ -4,6 +4,7 @@ use crate::Failure;
 use crate::options::part::{Part, Verb};
 use std::process::ExitCode;
 
+mod apply;
 mod edit;
 mod restore;
 mod show;
@@ -23,6 +24,7 @@ pub(crate) fn run(args: &Part) -> Result<ExitCode, Failure> {
         Verb::Set(args) => edit::mark(args, true),
         Verb::Unset(args) => edit::mark(args, false),
         Verb::Recover(args) => edit::recover(args),
+        Verb::Apply(args) => apply::run(args),
         Verb::Undo(args) => undo::run(args),
     }
 }

@@ -1,6 +1,7 @@
 //! `part`: the verbs and options of gpart(8).
 
 use super::DiskOptions;
+use super::apply::Apply;
 use crate::writing::WriteOptions;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -49,6 +50,8 @@ pub(crate) enum Verb {
     Restore(Restore),
     /// Make a damaged table whole, from its other copy if it has one
     Recover(Recover),
+    /// Make the tables what a layout says they are; what is so already is left alone
+    Apply(Apply),
     /// Put back the bytes that --save kept
     Undo(Undo),
 }

@@ -134,7 +134,9 @@ fn count(text: &str) -> Option<Option<Count>> {
         return Some(None);
     }
     let count = number(text).map(Count::Sectors);
-    count.or_else(|| text.ends_with(|c: char| c.is_ascii_alphabetic() && c != 's').then(|| crate::profile::bytes(text).map(Count::Bytes))?).map(Some)
+    count
+        .or_else(|| text.ends_with(|c: char| c.is_ascii_alphabetic() && c != 's').then(|| crate::profile::bytes(text).map(Count::Bytes))?)
+        .map(Some)
 }
 
 /// The bits of GPT attributes by sfdisk's names and numbers, between blanks or commas.

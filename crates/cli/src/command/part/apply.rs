@@ -1,0 +1,193 @@
+//! `part apply`: the tables of a disk as a file says they are.
+
+use crate::Failure;
+use crate::layout::{self, Document};
+use crate::options::apply::Apply;
+use crate::out::{escape, size};
+use crate::seat::{Seat, refuse};
+use crate::target;
+use serde::Serialize;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use trueline_geom::kinds;
+use trueline_geom::layout::{Layout, May, Step, plan};
+use trueline_geom::patch::Patch;
+use trueline_geom::sfdisk::Script;
+use trueline_geom::slices::place;
+use trueline_geom::table::Refusal;
+use trueline_host::random;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    format: &'static str,
+    target: &'a str,
+    changed: bool,
+    tables: Vec<TableNow<'a>>,
+}
+
+#[derive(Serialize)]
+struct TableNow<'a> {
+    provider: &'a str,
+    scheme: &'a str,
+    edits: &'a [String],
+    partitions: Vec<PartitionNow<'a>>,
+}
+
+#[derive(Serialize)]
+struct PartitionNow<'a> {
+    index: u32,
+    start: u64,
+    length: u64,
+    #[serde(rename = "type")]
+    kind: String,
+    label: Option<&'a str>,
+    uuid: Option<String>,
+}
+
+/// The most that a layout has; a file of more is something else.
+const LONGEST: u64 = 16 << 20;
+
+/// What the user wrote, read.
+enum Wanted {
+    Toml(Document),
+    Sfdisk(Script),
+}
+
+impl Wanted {
+    /// The sector of the disk it is for, if it says so.
+    fn sector(&self) -> Option<u64> {
+        match self {
+            Wanted::Toml(document) => document.sector,
+            Wanted::Sfdisk(script) => script.sector,
+        }
+    }
+
+    /// As a layout for the disk that is there.
+    fn layout(self, sector: u64, length: u64) -> Result<Layout, Refusal> {
+        match self {
+            Wanted::Toml(Document { sector: Some(said), .. }) if said != sector => {
+                let found = format!("the layout is for sectors of {said} bytes, the disk has {sector}");
+                Err(Refusal::new(found, "correct its line sector"))
+            }
+            Wanted::Toml(document) => Ok(document.layout),
+            Wanted::Sfdisk(script) => script.layout(sector, length),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
+    let attempt = format!("apply {} to", args.layout.display());
+    let wanted = read(args)?;
+    let mut disk = args.disk.clone();
+    // A device has the sectors that it has; an image those of the disk that it is for.
+    if is_image(&args.target) {
+        disk.logical = disk.logical.or(wanted.sector());
+    }
+    let seat = Seat::open(&args.target, &disk, args.write.access())?;
+    let topology = &seat.graph.providers[seat.id].topology;
+    let layout = wanted.layout(topology.sector, topology.length).map_err(|r| refuse(&attempt, &args.target, &r))?;
+    let may = May { delete: args.delete_others, replace: args.replace };
+    let mut failed = None;
+    let mut random = || {
+        random::bytes().unwrap_or_else(|e| {
+            failed = Some(e.to_string());
+            [0; 16]
+        })
+    };
+    let steps = plan(&layout, &seat.graph.probe(seat.id), &seat.ground(), may, &mut random).map_err(|refused| {
+        let at = if refused.provider.is_empty() { args.target.clone() } else { format!("{}: {}", args.target, refused.provider) };
+        refuse(&attempt, &at, &refused.why)
+    })?;
+    if let Some(failed) = failed {
+        return Err(Failure::Message(failed));
+    }
+    let name = seat.name.clone();
+    write(seat, args, &steps)?;
+    if !args.write.dry_run {
+        report(args, &name, &steps)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(args: &Apply) -> Result<Wanted, Failure> {
+    let failed = |what: String| Failure::Message(format!("read {}: {what}", args.layout.display()));
+    let mut text = String::new();
+    let file: Box<dyn Read> = match args.layout == Path::new("-") {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(fs::File::open(&args.layout).map_err(|e| failed(e.to_string()))?),
+    };
+    file.take(LONGEST).read_to_string(&mut text).map_err(|e| failed(e.to_string()))?;
+    match args.sfdisk {
+        true => Script::parse(&text).map(Wanted::Sfdisk).map_err(|e| failed(e.to_string())),
+        false => layout::parse(&text).map(Wanted::Toml).map_err(failed),
+    }
+}
+
+/// Whether the target is no device, so that nobody but the layout knows its sector.
+fn is_image(target: &str) -> bool {
+    target::paths(target).iter().all(|path| fs::metadata(path).is_ok_and(|m| m.is_file()))
+}
+
+/// Writes the outer tables before the inner: whatever is on the medium when the power fails is whole.
+fn write(seat: Seat, args: &Apply, steps: &[Step]) -> Result<(), Failure> {
+    let mut patches: Vec<Patch> = Vec::new();
+    for step in steps {
+        let first = patches.len();
+        patches.extend(step.patches.iter().cloned());
+        if let Some(patch) = patches.get_mut(first).filter(|_| first > 0) {
+            patch.after_flush = true;
+        }
+    }
+    match steps.first() {
+        Some(step) => seat.write(step.scheme, patches, Some(&step.table), &args.write),
+        None => Ok(()),
+    }
+}
+
+/// What was done, and what is there now.
+fn report(args: &Apply, name: &str, steps: &[Step]) -> io::Result<()> {
+    let changed = steps.iter().any(|step| !step.edits.is_empty());
+    let mut out = anstream::stdout().lock();
+    if args.json {
+        let tables = steps.iter().map(TableNow::of).collect();
+        let report = Report { format: "trueline/part-apply/1", target: &args.target, changed, tables };
+        serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
+        return writeln!(out);
+    }
+    if !changed {
+        return writeln!(out, "{}: as the layout says; nothing was written", escape::plain(&args.target));
+    }
+    for step in steps.iter().filter(|step| !step.edits.is_empty()) {
+        let provider = format!("{name}{}", step.provider);
+        for edit in &step.edits {
+            writeln!(out, "{}", escape::plain(&format!("{provider}: {edit}")))?;
+        }
+    }
+    for step in steps {
+        for entry in &step.table.entries {
+            let (kind, at) = (kinds::name(entry.kind), place(entry.start, step.table.sector));
+            let label = entry.label.as_deref().unwrap_or_default();
+            let called = format!("{name}{}", step.called(entry));
+            let line = format!("{called:<10} {:>10}  {kind:<18} {at} {label}", size::human(entry.length));
+            writeln!(out, "{}", escape::plain(line.trim_end()))?;
+        }
+    }
+    Ok(())
+}
+
+impl TableNow<'_> {
+    fn of(step: &Step) -> TableNow<'_> {
+        let partitions = step.table.entries.iter().map(|entry| PartitionNow {
+            index: entry.index,
+            start: entry.start,
+            length: entry.length,
+            kind: kinds::name(entry.kind),
+            label: entry.label.as_deref(),
+            uuid: entry.uuid.map(|uuid| uuid.to_string()),
+        });
+        TableNow { provider: &step.provider, scheme: step.table.scheme, edits: &step.edits, partitions: partitions.collect() }
+    }
+}
