@@ -15,7 +15,7 @@ use crate::finding::Severity;
 use crate::graph::Found;
 use crate::kinds;
 use crate::ondisk::Guid;
-use crate::patch::{Patch, changes};
+use crate::patch::{Patch, changes, outside};
 use crate::probe::{Blind, Probe};
 use crate::scheme::{Ground, Id, New, SCHEMES, Scheme};
 use crate::slices::{Dialect, Kind, place};
@@ -106,13 +106,6 @@ pub struct Step {
     pub patches: Vec<Patch>,
 }
 
-impl Step {
-    /// The name of one of its partitions within the target.
-    pub fn called(&self, entry: &Entry) -> String {
-        called(self.scheme, &self.provider, entry)
-    }
-}
-
 /// Why a layout cannot be applied, and to which provider within the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
@@ -123,20 +116,22 @@ pub struct Refused {
 }
 
 /// The tables of `layout` on the provider that `probe` sees, the outer before the inner. Every refusal comes before the first
-/// write. `random` gives what new tables and partitions are told apart by.
+/// write. `medium`: bytes of the disk that it is on. `random` gives what new tables and partitions are told apart by.
 pub fn plan(
     layout: &Layout,
     probe: &Probe<'_>,
     ground: &Ground<'_>,
+    medium: u64,
     may: May,
     random: &mut dyn FnMut() -> [u8; 16],
 ) -> Result<Vec<Step>, Refused> {
-    let mut planning = Planning { may, random, steps: Vec::new() };
+    let mut planning = Planning { medium, may, random, steps: Vec::new() };
     planning.table(layout, probe, ground, "", 0, 0)?;
     Ok(planning.steps)
 }
 
 struct Planning<'a> {
+    medium: u64,
     may: May,
     random: &'a mut dyn FnMut() -> [u8; 16],
     steps: Vec<Step>,
@@ -211,28 +206,27 @@ impl Planning<'_> {
         name: &str,
         offset: u64,
     ) -> Result<Step, Refusal> {
-        let mut patches = old.map_or(Vec::new(), |(scheme, table)| scheme.erase(table));
-        let erased = probe.after(&patches);
         let new = New {
             entries: layout.entries,
             id: layout.id,
             random: (self.random)(),
             dialect: layout.dialect,
             usable: layout.usable,
+            medium: Some(self.medium),
             ..New::default()
         };
-        let empty = layout.scheme.create(&erased, ground, &new)?;
-        seen(&erased)?;
+        let empty = layout.scheme.create(probe, ground, &new)?;
+        seen(probe)?;
         let mut edits: Vec<String> =
             old.into_iter().map(|(scheme, table)| format!("destroy {} of {} partitions", scheme.name(), table.entries.len())).collect();
         edits.push(format!("create {}", layout.scheme.name()));
         let mut after = empty.clone();
         self.fill(layout, &mut after, ground, &mut edits)?;
-        let mut fresh = layout.scheme.render(&empty, &after);
-        if let (false, Some(first)) = (patches.is_empty(), fresh.first_mut()) {
-            first.after_flush = true;
-        }
-        patches.extend(fresh);
+        // The old table is removed around the new one, once that is there.
+        let mut patches = layout.scheme.render(&empty, &after);
+        let mut rest = old.map_or(Vec::new(), |(scheme, table)| outside(scheme.erase(table), &patches));
+        rest.iter_mut().take(1).for_each(|patch| patch.after_flush = true);
+        patches.extend(rest);
         step(layout, probe, name, offset, after, edits, patches)
     }
 
@@ -283,14 +277,19 @@ impl Planning<'_> {
         let ranges = laid(table, &items, &grains, layout, &numbers)?;
         for ((part, &index), range) in layout.parts.iter().zip(&numbers).zip(ranges) {
             let Some(range) = range else { continue };
-            let kind = kind(layout, &part.kind)?;
+            let kind = kind(layout, table, &part.kind)?;
             let uuid = part.uuid.or_else(|| matches!(kind, Kind::Gpt(_)).then(|| Guid::random((self.random)())));
             let place_there = Request { start: Some(range.start), size: Some(range.end - range.start), align: None };
             let attributes = part.attributes.unwrap_or(0);
             let wanted = Wanted { kind, place: place_there, index: Some(index), label: part.label.clone(), uuid, attributes };
             let of_part = |why: Refusal| Refusal::new(format!("partition {index}: {}", why.found), why.advice);
             table.add(layout.scheme, ground, wanted, Rules::Aligned).map_err(of_part)?;
-            edits.push(format!("add {index}: {} bytes at {}", range.end - range.start, place(range.start, table.sector)));
+            edits.push(format!(
+                "add {index}: {}, {} bytes at {}",
+                kinds::name(kind),
+                range.end - range.start,
+                place(range.start, table.sector)
+            ));
         }
         Ok(())
     }
@@ -327,9 +326,9 @@ fn called(scheme: &dyn Scheme, name: &str, entry: &Entry) -> String {
 }
 
 /// What a type is called in the scheme.
-fn kind(layout: &Layout, name: &str) -> Result<Kind, Refusal> {
+fn kind(layout: &Layout, table: &Table, name: &str) -> Result<Kind, Refusal> {
     let unknown = || Refusal::new(format!("type '{name}' is unknown to {}", layout.scheme.name()), "a raw one is written !N");
-    layout.scheme.kind(name).ok_or_else(unknown)
+    layout.scheme.kind_in(table, name).ok_or_else(unknown)
 }
 
 /// The step to `after`, its writes in addresses of the target.
@@ -414,7 +413,7 @@ fn agree(layout: &Layout, table: &mut Table, part: &Part, index: u32, grains: &[
         return Err(Refusal::new(format!("partition {index} has {} bytes, the layout says {said}", entry.length), advice()));
     }
     let mut changed = Vec::new();
-    let kind = kind(layout, &part.kind)?;
+    let kind = kind(layout, table, &part.kind)?;
     if entry.kind != kind {
         changed.push(format!("type {} to {}", kinds::name(entry.kind), kinds::name(kind)));
         entry.kind = kind;

@@ -3,19 +3,18 @@
 use crate::Failure;
 use crate::layout::{self, Document};
 use crate::options::apply::Apply;
-use crate::out::{escape, size};
+use crate::out::escape;
 use crate::seat::{Seat, refuse};
 use crate::target;
 use serde::Serialize;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use trueline_geom::kinds;
 use trueline_geom::layout::{Layout, May, Step, plan};
 use trueline_geom::patch::Patch;
 use trueline_geom::sfdisk::Script;
-use trueline_geom::slices::place;
 use trueline_geom::table::Refusal;
 use trueline_host::random;
 
@@ -97,7 +96,7 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
             [0; 16]
         })
     };
-    let steps = plan(&layout, &seat.graph.probe(seat.id), &seat.ground(), may, &mut random).map_err(|refused| {
+    let steps = plan(&layout, &seat.graph.probe(seat.id), &seat.ground(), seat.medium(), may, &mut random).map_err(|refused| {
         let at = if refused.provider.is_empty() { args.target.clone() } else { format!("{}: {}", args.target, refused.provider) };
         refuse(&attempt, &at, &refused.why)
     })?;
@@ -150,32 +149,23 @@ fn write(seat: Seat, args: &Apply, steps: &[Step]) -> Result<(), Failure> {
 /// What was done, and what is there now.
 fn report(args: &Apply, name: &str, steps: &[Step]) -> io::Result<()> {
     let changed = steps.iter().any(|step| !step.edits.is_empty());
-    let mut out = anstream::stdout().lock();
+    let mut out = BufWriter::new(anstream::stdout().lock());
     if args.json {
         let tables = steps.iter().map(TableNow::of).collect();
         let report = Report { format: "trueline/part-apply/1", target: &args.target, changed, tables };
         serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
-        return writeln!(out);
+        writeln!(out)?;
+        return out.flush();
     }
     if !changed {
-        return writeln!(out, "{}: as the layout says; nothing was written", escape::plain(&args.target));
-    }
-    for step in steps.iter().filter(|step| !step.edits.is_empty()) {
-        let provider = format!("{name}{}", step.provider);
-        for edit in &step.edits {
-            writeln!(out, "{}", escape::plain(&format!("{provider}: {edit}")))?;
-        }
+        writeln!(out, "{}: as the layout says; nothing was written", escape::plain(&args.target))?;
     }
     for step in steps {
-        for entry in &step.table.entries {
-            let (kind, at) = (kinds::name(entry.kind), place(entry.start, step.table.sector));
-            let label = entry.label.as_deref().unwrap_or_default();
-            let called = format!("{name}{}", step.called(entry));
-            let line = format!("{called:<10} {:>10}  {kind:<18} {at} {label}", size::human(entry.length));
-            writeln!(out, "{}", escape::plain(line.trim_end()))?;
+        for edit in &step.edits {
+            writeln!(out, "{}", escape::plain(&format!("{name}{}: {edit}", step.provider)))?;
         }
     }
-    Ok(())
+    out.flush()
 }
 
 impl TableNow<'_> {
