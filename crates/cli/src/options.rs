@@ -8,8 +8,8 @@ use trueline_geom::finding::Severity;
 use trueline_geom::profile;
 use trueline_geom::topology::{Fact, Grain, Source, Trust, Why};
 
-pub(crate) mod mkfs;
 pub(crate) mod apply;
+pub(crate) mod mkfs;
 pub(crate) mod part;
 pub(crate) mod plan;
 pub(crate) mod sets;

@@ -480,3 +480,7 @@ fn laid(
     let free = if free.is_empty() { "nothing is free".into() } else { format!("free before the layout: {}", free.join(", ")) };
     Err(Refusal::new(format!("no room for partition {}{size}", numbers.get(i).copied().unwrap_or(0)), free))
 }
+
+#[cfg(test)]
+#[path = "layout/tests.rs"]
+mod tests;
