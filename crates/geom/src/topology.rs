@@ -89,6 +89,12 @@ impl Grain {
         Grain::new(size, phase)
     }
 
+    /// The boundaries of this grain that are also on `other`; if there are none, the first after each of `other`'s.
+    fn within(self, other: Grain) -> Option<Grain> {
+        let after = || Grain::new(lcm(self.size, other.size)?, self.next(other.phase)?);
+        self.intersect(other).or_else(after)
+    }
+
     /// What this grain of **one** member allows the whole of a stripe of `members` members in chunks of `chunk` bytes.
     ///
     /// If the grain divides the chunk, every address class of the member is the same class of the set, provided chunks
@@ -509,7 +515,8 @@ impl Topology {
     /// inside a table agrees with the medium, not with the start of the one above.
     ///
     /// The best is on 1 MiB of the medium, on every counting grain, and on what is only a hint or a row of the set, as far as
-    /// these can agree; the last is a whole sector, for a medium too small or too contradictory for anything better.
+    /// these can agree; where no boundary is on 1 MiB, the first after it. The last is a whole sector, for a medium too small or
+    /// too contradictory for anything better.
     pub fn places(&self, base: u64) -> Vec<Grain> {
         let sector = Grain { size: self.sector, phase: 0 };
         let Some(common) = self.common() else { return vec![sector] };
@@ -519,7 +526,7 @@ impl Topology {
         for grain in std::iter::once(convention).chain(hints.map(|f| f.grain)) {
             let best = places[places.len() - 1];
             // A unit of which the medium holds only a few would waste too much of it.
-            places.extend(best.intersect(grain).filter(|g| *g != best && g.size <= self.length / 4));
+            places.extend(best.within(grain).filter(|g| *g != best && g.size <= self.length / 4));
         }
         places.dedup();
         places.reverse();

@@ -53,7 +53,8 @@ const MODES: &[Mode] = &[
 ];
 
 fn medium(sector: u64, unit: u64, phase: u64) -> Topology {
-    let fact = |size, phase, why| Fact { grain: Grain::new(size, phase).unwrap(), why, source: Source::User, trust: Trust::Trusted };
+    let fact =
+        |size, phase, why| Fact { grain: Grain::new(size, phase).expect("a size"), why, source: Source::User, trust: Trust::Trusted };
     Topology::new(sector, LENGTH).with(fact(sector, 0, Why::Logical)).with(fact(unit, phase, Why::Physical))
 }
 
@@ -78,17 +79,17 @@ fn nest(disk: &mut Sparse, topology: &Topology, on: &str, (name, inner): (&str, 
     let id = graph.find(on).unwrap_or_else(|| panic!("no provider '{on}'"));
     let p = &graph.providers[id];
     let ground = Ground { topology: &p.topology, base: p.base(), kind: p.kind };
-    let scheme = scheme::named(name).unwrap();
+    let scheme = scheme::named(name).expect("a scheme");
     let empty = scheme.create(&graph.probe(id), &ground, &New { random: [7; 16], ..New::default() })?;
     let mut table = empty.clone();
-    let kind = scheme.kind(&kind(scheme, inner)).unwrap();
+    let kind = scheme.kind(&kind(scheme, inner)).expect("a type");
     let wanted = Wanted { kind, place, index: None, label: None, uuid: Some(Guid([9; 16])), attributes: 0 };
     let index = table.add(scheme, &ground, wanted, Rules::Aligned)?;
     let base = p.base();
     for patch in scheme.render(&empty, &empty).into_iter().chain(scheme.render(&empty, &table)) {
         disk.put(base + patch.offset, &patch.bytes);
     }
-    let entry: Entry = table.entry(index).unwrap().clone();
+    let entry: Entry = table.entry(index).expect("what was added").clone();
     let graph = taste(disk, topology);
     let found =
         graph.providers.iter().find(|p| p.base() == base + entry.start && p.topology.length == entry.length && p.kind == Some(kind));
@@ -96,6 +97,7 @@ fn nest(disk: &mut Sparse, topology: &Topology, on: &str, (name, inner): (&str, 
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "the table of results is read, and written when blessed")]
 fn every_scheme_in_every_other_on_every_medium() {
     let mut text = String::new();
     for (sector, &(unit, phase)) in [512, 4096].into_iter().flat_map(|s| UNITS.iter().map(move |u| (s, u))) {

@@ -51,10 +51,10 @@ fn ours(sector: u64, size: u64, guids: &[Guid], parts: &[Wanted], usable: Option
     let (route, stores) = (Route::store(0, size), [Box::new(disk.clone()) as Box<dyn Store>]);
     let budget = Budget::new(Limits::default());
     let new = New { id: Some(Id::Guid(guids[0])), usable, ..New::default() };
-    let before = Gpt.create(&Probe::new(&route, &stores, &budget, sector, Some(0), None), &ground, &new).unwrap();
+    let before = Gpt.create(&Probe::new(&route, &stores, &budget, sector, Some(0), None), &ground, &new).expect("as the test laid it");
     let mut after = before.clone();
     for (part, uuid) in parts.iter().zip(&guids[1..]) {
-        after.add(&Gpt, &ground, Wanted { uuid: Some(*uuid), ..part.clone() }, Rules::Aligned).unwrap();
+        after.add(&Gpt, &ground, Wanted { uuid: Some(*uuid), ..part.clone() }, Rules::Aligned).expect("as the test laid it");
     }
     Gpt.render(&before, &after).iter().for_each(|p| disk.put(p.offset, &p.bytes));
     disk
@@ -62,7 +62,7 @@ fn ours(sector: u64, size: u64, guids: &[Guid], parts: &[Wanted], usable: Option
 
 fn layout() -> Vec<Wanted> {
     let part = |&(kind, start, size, name, bits): &(&str, u64, u64, &str, &[u32])| Wanted {
-        kind: Gpt.kind(kind).unwrap(),
+        kind: Gpt.kind(kind).expect("as the test laid it"),
         place: Request { start: Some(start * MIB), size: Some(size * MIB), align: None },
         index: None,
         label: Some(name.into()),
@@ -94,11 +94,11 @@ impl Image {
     fn new(what: &str, sector: u64, disk: &Sparse) -> Image {
         let scratch = Scratch::new(&format!("gpt-{what}-{sector}-{}", disk.length()));
         let path = scratch.path().join("disk");
-        let mut file = File::create(&path).unwrap();
-        file.set_len(disk.length()).unwrap();
+        let mut file = File::create(&path).expect("as the test laid it");
+        file.set_len(disk.length()).expect("as the test laid it");
         for (at, bytes) in disk.runs() {
-            file.seek(SeekFrom::Start(at)).unwrap();
-            file.write_all(bytes).unwrap();
+            file.seek(SeekFrom::Start(at)).expect("as the test laid it");
+            file.write_all(bytes).expect("as the test laid it");
         }
         let image = path.to_string_lossy().into_owned();
         let device = (sector != 512).then(|| {
@@ -115,10 +115,10 @@ impl Image {
 
     /// `length` bytes at `offset`.
     fn bytes(&self, offset: u64, length: u64) -> Vec<u8> {
-        let mut bytes = vec![0; usize::try_from(length).unwrap()];
-        let mut file = File::open(&self.path).unwrap();
-        file.seek(SeekFrom::Start(offset)).unwrap();
-        file.read_exact(&mut bytes).unwrap();
+        let mut bytes = vec![0; usize::try_from(length).expect("as the test laid it")];
+        let mut file = File::open(&self.path).expect("as the test laid it");
+        file.seek(SeekFrom::Start(offset)).expect("as the test laid it");
+        file.read_exact(&mut bytes).expect("as the test laid it");
         bytes
     }
 
@@ -126,8 +126,8 @@ impl Image {
     fn differences(&self, disk: &Sparse) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         for from in [0, disk.length() - MIB] {
-            let (theirs, mut ours) = (self.bytes(from, MIB), vec![0; usize::try_from(MIB).unwrap()]);
-            disk.read_at(&mut ours, from).unwrap();
+            let (theirs, mut ours) = (self.bytes(from, MIB), vec![0; usize::try_from(MIB).expect("as the test laid it")]);
+            disk.read_at(&mut ours, from).expect("as the test laid it");
             for at in (from..).zip(theirs.iter().zip(&ours)).filter(|(_, (a, b))| a != b).map(|(at, _)| at) {
                 match runs.last_mut() {
                     Some(run) if run.end == at => run.end += 1,
@@ -187,15 +187,15 @@ fn sfdisk_writes_the_same_bytes() {
         let parts = plain();
         for (n, part) in (2..).zip(&parts) {
             let attributes: Vec<String> = (0..64).filter(|bit| part.attributes >> bit & 1 == 1).map(attribute).collect();
-            let (start, length) = (part.place.start.unwrap() / sector, part.place.size.unwrap() / sector);
-            let (kind, name) = (kind(part), part.label.as_ref().unwrap());
+            let (start, length) = (part.place.start.expect("as the test laid it") / sector, part.place.size.unwrap() / sector);
+            let (kind, name) = (kind(part), part.label.as_ref().expect("as the test laid it"));
             script += &format!("start={start}, size={length}, type={kind}, uuid={}, name=\"{name}\"", guid(n));
             script += &if attributes.is_empty() { "\n".into() } else { format!(", attrs=\"{}\"\n", attributes.join(" ")) };
         }
         let file = image.scratch.path().join("script");
-        std::fs::write(&file, script).unwrap();
+        std::fs::write(&file, script).expect("as the test laid it");
         run("sh", &["-c", "LC_ALL=C.UTF-8 sfdisk --quiet --no-tell-kernel \"$0\" < \"$1\"", &image.name(), &file.to_string_lossy()])
-            .unwrap();
+            .expect("as the test laid it");
         same_bytes("sfdisk", &image, &ours(sector, size, &guids(), &parts, None));
     }
 }
@@ -223,7 +223,7 @@ fn where_sfdisk_begins_nothing_else_differs() {
     for (sector, size) in disks(&["sfdisk"]) {
         let image = Image::new("sfdisk-default", sector, &Sparse::new(size));
         let script = format!("label: gpt\\nlabel-id: {}\\n", guid(1));
-        run("sh", &["-c", "printf \"$1\" | sfdisk --quiet --no-tell-kernel \"$0\"", &image.name(), &script]).unwrap();
+        run("sh", &["-c", "printf \"$1\" | sfdisk --quiet --no-tell-kernel \"$0\"", &image.name(), &script]).expect("as the test laid it");
         let end = size / sector * sector;
         let disk = ours(sector, size, &guids()[..1], &[], Some((MIB, end - 16384 - sector)));
         assert_eq!(image.differences(&disk), [], "from 1 MiB on, as it puts first-lba");
@@ -243,15 +243,16 @@ fn sgdisk_writes_the_same_bytes() {
         let image = Image::new("sgdisk", sector, &Sparse::new(size));
         let mut arguments: Vec<String> = vec!["--set-alignment=1".into(), "--clear".into(), format!("--disk-guid={}", guid(1))];
         for (n, part) in (1..).zip(layout()) {
-            let (start, length) = (part.place.start.unwrap() / sector, part.place.size.unwrap() / sector);
+            let (start, length) = (part.place.start.expect("as the test laid it") / sector, part.place.size.unwrap() / sector);
             arguments.push(format!("--new={n}:{start}:{}", start + length - 1));
             arguments.push(format!("--typecode={n}:{}", kind(&part)));
             arguments.push(format!("--partition-guid={n}:{}", guid(n + 1)));
-            arguments.push(format!("--change-name={n}:{}", part.label.as_ref().unwrap()));
+            arguments.push(format!("--change-name={n}:{}", part.label.as_ref().expect("as the test laid it")));
             arguments.extend((0..64).filter(|bit| part.attributes >> bit & 1 == 1).map(|bit| format!("--attributes={n}:set:{bit}")));
         }
         arguments.push(image.name());
-        run("env", &[&["LC_ALL=C.UTF-8", "sgdisk"][..], &arguments.iter().map(String::as_str).collect::<Vec<_>>()].concat()).unwrap();
+        run("env", &[&["LC_ALL=C.UTF-8", "sgdisk"][..], &arguments.iter().map(String::as_str).collect::<Vec<_>>()].concat())
+            .expect("as the test laid it");
         same_bytes("sgdisk", &image, &ours(sector, size, &guids(), &layout(), None));
     }
 }
@@ -264,19 +265,19 @@ fn parted_writes_the_same_bytes() {
         let mut parts: Vec<Wanted> = layout().into_iter().filter(|p| p.label.as_ref().is_some_and(|l| l.is_ascii())).collect();
         for part in &mut parts {
             // It names a type only by what it knows of it.
-            part.kind = Gpt.kind("linux-data").unwrap();
+            part.kind = Gpt.kind("linux-data").expect("as the test laid it");
             part.attributes = 0;
-            let (start, end) = (part.place.start.unwrap(), part.place.start.unwrap() + part.place.size.unwrap());
-            let name = format!("\"{}\"", part.label.as_ref().unwrap());
+            let (start, end) = (part.place.start.expect("as the test laid it"), part.place.start.unwrap() + part.place.size.unwrap());
+            let name = format!("\"{}\"", part.label.as_ref().expect("as the test laid it"));
             arguments.extend(["mkpart".into(), name, format!("{start}B"), format!("{}B", end - 1)]);
         }
         arguments.extend(["set".into(), "1".into(), "legacy_boot".into(), "on".into()]);
         parts[0].attributes = 4;
-        run("parted", &arguments.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        run("parted", &arguments.iter().map(String::as_str).collect::<Vec<_>>()).expect("as the test laid it");
         // Its GUIDs are its own.
         let header = image.bytes(sector + 56, 16);
         let array = (0..parts.len() as u64).map(|n| image.bytes(2 * sector + 128 * n + 16, 16));
-        let guids: Vec<Guid> = std::iter::once(header).chain(array).map(|b| Guid(b.try_into().unwrap())).collect();
+        let guids: Vec<Guid> = std::iter::once(header).chain(array).map(|b| Guid(b.try_into().expect("as the test laid it"))).collect();
         same_bytes("parted", &image, &ours(sector, size, &guids, &parts, None));
     }
 }
@@ -286,17 +287,17 @@ fn nobody_finds_fault() {
     for (sector, size) in disks(&["sgdisk", "sfdisk", "parted", "blkid"]) {
         let image = Image::new("ours", sector, &ours(sector, size, &guids(), &plain(), None));
         let name = image.name();
-        let said = run("sgdisk", &["--verify", &name]).unwrap();
+        let said = run("sgdisk", &["--verify", &name]).expect("as the test laid it");
         assert!(said.contains("No problems found"), "{said}");
-        let said = run("sfdisk", &["--verify", &name]).unwrap();
+        let said = run("sfdisk", &["--verify", &name]).expect("as the test laid it");
         assert!(said.contains("No errors detected") && !said.contains("arning"), "{said}");
         for n in 1..=LAYOUT.len() {
             // It answers by its exit status.
-            run("parted", &["--script", &name, "align-check", "opt", &n.to_string()]).unwrap();
+            run("parted", &["--script", &name, "align-check", "opt", &n.to_string()]).expect("as the test laid it");
         }
-        let said = run("env", &["LC_ALL=C.UTF-8", "parted", "--script", &name, "print"]).unwrap();
+        let said = run("env", &["LC_ALL=C.UTF-8", "parted", "--script", &name, "print"]).expect("as the test laid it");
         assert!(!said.contains("arning") && !said.contains("rror"), "{said}");
-        let said = run("blkid", &["-p", "-o", "export", &name]).unwrap();
+        let said = run("blkid", &["-p", "-o", "export", &name]).expect("as the test laid it");
         assert!(said.contains("PTTYPE=gpt") && said.contains(&format!("PTUUID={}", guid(1))), "{said}");
     }
 }

@@ -123,8 +123,9 @@ pub(super) fn resize(table: &Table, ground: &Ground<'_>, entry: &Entry, request:
 
 fn no_room(table: &Table, request: &Request) -> Refusal {
     let wanted = request.size.map_or_else(|| "a partition".to_string(), |size| format!("{size} bytes"));
-    let aligned = request.align.map_or_else(String::new, |align| format!(" on {align}"));
-    Refusal::new(format!("no room for {wanted}{aligned}"), free_ranges(table))
+    let aligned = request.align.map_or_else(String::new, |align| format!(" on a multiple of {align} bytes"));
+    let lead = if table.lead > 0 { format!(" and {} bytes for its {} before it", table.lead, table.scheme) } else { String::new() };
+    Refusal::new(format!("no room for {wanted}{aligned}{lead}"), free_ranges(table))
 }
 
 /// What is free, in words: the largest few.

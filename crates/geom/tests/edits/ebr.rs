@@ -56,7 +56,7 @@ impl Chain {
     /// One edit: what is read back is what was meant, and every state on the way is one or the other.
     fn edit(&mut self, change: impl FnOnce(&mut Table)) -> Vec<Patch> {
         let before = self.table();
-        assert_eq!(before.damage, [String::new(); 0]);
+        assert_eq!(before.damage, Vec::<String>::new());
         assert!(Ebr.render(&before, &before).is_empty());
         let mut after = before.clone();
         change(&mut after);
@@ -400,7 +400,7 @@ fn no_edit_of_any_chain_loses_a_sibling_or_touches_one() {
             // At every prefix: a whole chain with every partition that both tables have.
             for n in 0..=patches.len() {
                 let seen = chain.after(&patches[..n]).table();
-                assert_eq!(seen.damage, [String::new(); 0]);
+                assert_eq!(seen.damage, Vec::<String>::new());
                 for entry in after.entries.iter().filter(|e| stays(e)) {
                     assert!(seen.entries.iter().any(|s| s.start == entry.start), "{n} of {:?}: {entry:?} is lost", steps(&patches, 512));
                 }

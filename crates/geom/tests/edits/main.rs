@@ -7,5 +7,5 @@ mod crash;
 mod disk;
 mod ebr;
 mod gpt;
-mod random;
 mod mbr;
+mod random;

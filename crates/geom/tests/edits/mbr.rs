@@ -127,7 +127,7 @@ fn an_extended_partition_begins_with_an_empty_ebr() {
         let patches = Mbr.render(&before, &after);
         assert_eq!(patches.iter().map(|p| (p.offset, p.after_flush)).collect::<Vec<_>>(), [(0, false), (4 * MIB, true), (0, true)]);
         assert_eq!(found(&written(&disk, &patches), sector).len(), 1);
-        assert_eq!(found(&written(&disk, &patches[..1]), sector), [String::new(); 0]);
+        assert_eq!(found(&written(&disk, &patches[..1]), sector), Vec::<String>::new());
     }
 }
 
@@ -179,7 +179,7 @@ fn a_new_table_replaces_the_entries_that_are_there() {
     assert_eq!(table.id, Some(Id::Signature(1)), "never 0, which means none");
     let disk = written(&old, &Mbr.render(&table, &table));
     assert_eq!(bytes(&disk, 444, 66), [0; 66]);
-    assert_eq!(found(&disk, 512), [String::new(); 0]);
+    assert_eq!(found(&disk, 512), Vec::<String>::new());
     assert!(read(&Mbr, &written(&disk, &Mbr.erase(&table)), 512).is_none());
 }
 

@@ -54,7 +54,12 @@ impl Slice {
         let patches = patch::changes(patches, &mut read).unwrap();
         let back = patch::undo(&patches, &mut read).unwrap();
         for p in &patches {
-            assert!(p.offset % self.sector == 0 && p.bytes.len() as u64 % self.sector == 0, "{} {}", p.offset, p.bytes.len());
+            assert!(
+                p.offset.is_multiple_of(self.sector) && (p.bytes.len() as u64).is_multiple_of(self.sector),
+                "{} {}",
+                p.offset,
+                p.bytes.len()
+            );
             self.disk.put(p.offset, &p.bytes);
         }
         back
