@@ -33,7 +33,8 @@ impl Scheme for Bsd {
     }
 
     fn read(&self, probe: &Probe<'_>) -> Option<Table> {
-        if matches!(probe.kind(), Some(Kind::Bsd(..))) {
+        // What is cut off within the label's sector could not be written again.
+        if matches!(probe.kind(), Some(Kind::Bsd(..))) || probe.length() < probe.sector().saturating_mul(2) {
             return None;
         }
         let found = label::find(&|at, length| probe.bytes(at, length), probe.sector())?;
