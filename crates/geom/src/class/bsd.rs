@@ -30,6 +30,7 @@ use label::{Label, Part};
 use std::ops::Range;
 use std::sync::Arc;
 
+mod create;
 mod label;
 mod scheme;
 

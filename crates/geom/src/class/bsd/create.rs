@@ -1,0 +1,125 @@
+//! A new label: what of it the caller decides, what the table above does, and what its system writes.
+
+use super::label::{self, BBSIZE, Blank, Head, MOST, Slot};
+use super::{C, D, UNUSED, said};
+use crate::probe::Probe;
+use crate::scheme::{Geometry, Ground, Id, New};
+use crate::slices::{Dialect, Kind};
+use crate::table::Refusal;
+use crate::topology::is_whole;
+
+/// A label to be made.
+pub(super) struct Plan {
+    pub(super) dialect: Dialect,
+    pub(super) sector: u64,
+    pub(super) length: u64,
+    pub(super) origin: u64,
+    /// Bytes of the disk.
+    pub(super) medium: u64,
+    pub(super) count: u16,
+    pub(super) geometry: Geometry,
+    pub(super) uid: Option<[u8; 8]>,
+}
+
+impl Plan {
+    pub(super) fn new(probe: &Probe<'_>, ground: &Ground<'_>, new: &New) -> Result<Plan, Refusal> {
+        let (sector, length) = (probe.sector(), probe.length());
+        let dialect = chosen(ground, new)?;
+        if !(512..=u64::from(BBSIZE)).contains(&sector) || !is_whole(u64::from(BBSIZE), sector) || length < u64::from(BBSIZE) {
+            let found = format!("a BSD label needs {BBSIZE} bytes in sectors of 512 or more; here are {length} in sectors of {sector}");
+            return Err(Refusal::new(found, ""));
+        }
+        let origin = if dialect == Dialect::FreeBsd { 0 } else { ground.base };
+        if !is_whole(origin, sector) {
+            return Err(Refusal::new(
+                format!("byte {origin} of the disk is no whole sector of {sector} bytes"),
+                "offsets count from there",
+            ));
+        }
+        let geometry = new.geometry.unwrap_or_else(|| Geometry::of(length, sector));
+        if !(1..=255).contains(&geometry.sectors) || !(1..=255).contains(&geometry.heads) {
+            let found = format!("{} sectors a track and {} tracks", geometry.sectors, geometry.heads);
+            return Err(Refusal::new(found, "FreeBSD refuses a label beyond 1 to 255"));
+        }
+        let medium = new.medium.unwrap_or(0).max(ground.base.saturating_add(length));
+        let (count, uid) = (entries(dialect, new)?, identity(dialect, new)?);
+        Ok(Plan { dialect, sector, length, origin, medium, count, geometry, uid })
+    }
+
+    /// OpenBSD's label does not move with the sector.
+    pub(super) fn at(&self) -> u64 {
+        if self.dialect == Dialect::OpenBsd { 512 } else { self.sector }
+    }
+
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let sectors = |bytes: u64| bytes / self.sector;
+        let (own, medium) = (sectors(self.length), sectors(self.medium));
+        let start = sectors(self.origin);
+        // FreeBSD's kernel cuts what has no room; no more can be said.
+        let cut = |n: u64| n.min(u64::from(u32::MAX));
+        let whole = |offset, size| Slot::Put { offset, size, fstype: UNUSED, from: None };
+        let wide = self.dialect == Dialect::OpenBsd;
+        let (c, d, total) = match self.dialect {
+            Dialect::OpenBsd => (whole(0, medium), Slot::Clear, medium),
+            Dialect::NetBsd => (whole(cut(start), cut(own)), whole(0, cut(medium)), cut(medium)),
+            Dialect::FreeBsd | Dialect::DragonFly => (whole(0, cut(own)), Slot::Clear, cut(own)),
+        };
+        let mut slots: Vec<Slot> = (0..self.count).map(|_| Slot::Clear).collect();
+        (slots[C], slots[D]) = (c, d);
+        let head = Head {
+            tracks: Some((self.geometry.sectors, self.geometry.heads)),
+            uid: self.uid,
+            bounds: wide.then(|| (start, start.saturating_add(own))),
+            total: Some(total),
+        };
+        let (rpm, interleave, sbsize) = match self.dialect {
+            Dialect::OpenBsd => (0, 0, 65536),
+            Dialect::NetBsd => (3600, 1, 8192),
+            // What gpart(8) writes.
+            Dialect::FreeBsd | Dialect::DragonFly => (3600, 0, 0),
+        };
+        let sector = u32::try_from(self.sector).unwrap_or(0);
+        label::blank(&Blank { sector, count: self.count, version: u16::from(wide), rpm, interleave, sbsize }, &head, &slots)
+    }
+}
+
+/// The flavour of a new label.
+fn chosen(ground: &Ground<'_>, new: &New) -> Result<Dialect, Refusal> {
+    let by_table = ground.kind.as_ref().and_then(said);
+    if matches!(ground.kind, Some(Kind::Bsd(..))) {
+        return Err(Refusal::new("this is a partition of a BSD label, which holds no other", "label the slice it is in"));
+    }
+    match (new.dialect, by_table) {
+        (Some(Dialect::DragonFly), _) => Err(Refusal::new("DragonFly's 64-bit label is another scheme", "use FreeBSD's")),
+        (Some(asked), Some(said)) if asked != said => {
+            let found =
+                format!("the table above says that this is {}'s, so its label would not be read as {}'s", said.name(), asked.name());
+            Err(Refusal::new(found, "give the slice another type first"))
+        }
+        (asked, said) => Ok(asked.or(said).unwrap_or(Dialect::FreeBsd)),
+    }
+}
+
+/// Entries of a new label: by default what gpart(8) makes, and what the other systems' kernels have.
+fn entries(dialect: Dialect, new: &New) -> Result<u16, Refusal> {
+    let (least, usual, most) = match dialect {
+        Dialect::FreeBsd | Dialect::DragonFly => (8, 8, 20),
+        Dialect::OpenBsd => (8, 16, MOST),
+        Dialect::NetBsd => (8, 16, 16),
+    };
+    let asked = new.entries.map_or(usual, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    match u16::try_from(asked) {
+        Ok(count) if (least..=most).contains(&asked) => Ok(count),
+        _ => Err(Refusal::new(format!("{asked} entries"), format!("a label of {}'s has {least} to {most}", dialect.name()))),
+    }
+}
+
+/// OpenBSD's identity of the disk; the others have none.
+fn identity(dialect: Dialect, new: &New) -> Result<Option<[u8; 8]>, Refusal> {
+    match (new.id, dialect) {
+        (Some(Id::Duid(uid)), Dialect::OpenBsd) => Ok(Some(uid)),
+        (None, Dialect::OpenBsd) => Ok(new.random.first_chunk().copied()),
+        (None, _) => Ok(None),
+        (Some(_), _) => Err(Refusal::new("only OpenBSD's label has an identity, of 8 bytes", "leave it out")),
+    }
+}
