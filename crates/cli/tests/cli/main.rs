@@ -7,6 +7,7 @@ mod hosts;
 mod json;
 #[path = "../disks/lay.rs"]
 mod lay;
+mod part;
 mod plan;
 #[path = "../disks/recipe.rs"]
 #[allow(dead_code, reason = "only the tests of golden disks make disks afresh")]

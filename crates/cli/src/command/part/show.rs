@@ -34,7 +34,12 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
         serde_json::to_writer_pretty(&mut out, &Document::new(&shown)).map_err(io::Error::from)?;
         writeln!(out)?;
     } else if args.picture {
-        shown.iter().try_for_each(|(shown, ground)| part_picture::write(*shown, ground, &mut out, Style::of_stdout()))?;
+        for (nth, (shown, ground)) in shown.iter().enumerate() {
+            if nth > 0 {
+                writeln!(out)?;
+            }
+            part_picture::write(*shown, ground, &mut out, Style::of_stdout())?;
+        }
     } else {
         let what = match (args.labels, args.raw) {
             (true, _) => What::Label,

@@ -1,6 +1,5 @@
 use super::*;
-use crate::out::part::{self, Done};
-use crate::out::samples::{golden, text};
+use crate::out::samples::text;
 use crate::out::tables::{Bench, SECTOR};
 use trueline_geom::backup;
 use trueline_geom::table::{Request, Rules};
@@ -8,61 +7,8 @@ use trueline_geom::table::{Request, Rules};
 /// A disk of 250 GB in sectors.
 const SECTORS: u64 = 488_397_168;
 
-fn align(bytes: u64) -> Request {
-    Request { align: Some(bytes), ..Request::default() }
-}
-
 fn show(bench: &Bench, format: Format) -> String {
     text(|out| write(bench.shown(), format, out))
-}
-
-/// The commands of seed 004 on one disk, and what they print.
-fn session(name: &str, rules: Rules) -> String {
-    let release9 = rules == Rules::Gpart9;
-    let usable = if release9 { (34, 488_397_134) } else { (40, 488_397_127) };
-    let format = Format { release9, ..Format::default() };
-    let mut said: Vec<String> = Vec::new();
-    let add = |bench: &mut Bench, kind, place| {
-        let index = bench.add(kind, place, rules);
-        part::added(bench.shown(), &bench.ground(), bench.table.entry(index).unwrap(), rules) + "\n"
-    };
-    let done = |done, name: &str| part::said(done, name) + "\n";
-    let ufs = Request { size: Some(90 << 30), ..Request::default() };
-
-    let mut disk = Bench::disk(name, SECTORS, 4096, usable);
-    said.push(done(Done::Created, name));
-    said.push(show(&disk, format));
-    said.push(add(&mut disk, "freebsd", align(574 * SECTOR)));
-    said.push(show(&disk, format));
-    let mut label = disk.label(1);
-    said.push(done(Done::Created, &label.name));
-    said.push(show(&label, format));
-    said.push(add(&mut label, "freebsd-ufs", ufs));
-    said.push(show(&label, format));
-    let gone = label.table.delete(1).unwrap();
-    let a = label.shown().partition(&gone);
-    said.push(done(Done::Deleted, &a));
-    said.push(done(Done::Destroyed, &label.name));
-    let gone = disk.table.delete(1).unwrap();
-    let s1 = disk.shown().partition(&gone);
-    said.push(done(Done::Deleted, &s1));
-    said.push(done(Done::Destroyed, name));
-
-    let mut disk = Bench::disk(name, SECTORS, 4096, usable);
-    said.push(done(Done::Created, name));
-    said.push(add(&mut disk, "freebsd", align(4096)));
-    said.push(show(&disk, format));
-    let mut label = disk.label(1);
-    said.push(done(Done::Created, &label.name));
-    said.push(add(&mut label, "freebsd-ufs", Request { align: Some(4096), ..ufs }));
-    said.push(show(&label, format));
-    said.concat()
-}
-
-#[test]
-fn seed_004_as_published_and_as_gpart_prints_it_today() {
-    golden("gpart9.txt", &(session("ada1", Rules::Gpart9) + &session("ada2", Rules::Gpart9)));
-    golden("gpart.txt", &session("ada1", Rules::Gpart));
 }
 
 /// A GPT with labels and attributes.
