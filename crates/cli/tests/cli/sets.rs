@@ -170,7 +170,7 @@ fn a_file_system_or_a_backup_gpt_is_not_written_over() {
     let gpt = golden("gpt-unaligned");
     zeroes(gpt.path(), "other", 16 * MIB);
     let refused = run(gpt.path(), "mirror label gm0 disk other");
-    assert!(refused.refused().contains("the backup header of a GPT"), "{}", refused.stderr);
+    assert!(refused.refused().contains("there is a GPT on disk, and its backup header is in the last sector"), "{}", refused.stderr);
     let set = golden("stripe-16k");
     run(set.path(), "stripe clear disk disk1").ended(0);
     let refused = run(set.path(), "mirror label gm0 disk");

@@ -36,8 +36,9 @@ impl Objection {
 pub fn objections(graph: &Graph, class: &dyn Class, ids: &[Id], members: &[Member]) -> Vec<Objection> {
     let mut found = shared(graph, ids);
     for &id in ids {
-        found.extend(taken(graph, id));
-        found.extend(lost(graph, class, id));
+        let taken = taken(graph, id);
+        found.extend(lost(graph, class, id, taken.is_some()));
+        found.extend(taken);
     }
     let below: Vec<Topology> = ids.iter().map(|&id| graph.providers[id].topology.clone()).collect();
     found.extend(units(graph, ids, members.first().map_or(0, |m| m.chunk)));
@@ -112,24 +113,24 @@ fn taken(graph: &Graph, id: Id) -> Option<Objection> {
     }
     let gpt = sector.starts_with(b"EFI PART");
     gpt.then(|| {
-        let found = format!("the last sector of {name} holds the backup header of a GPT, which the label would take");
+        let found = format!("there is a GPT on {name}, and its backup header is in the last sector, which the label would take");
         Objection::new(Weight::Doubt, found, "label a partition, not the disk")
     })
 }
 
-/// What is on a member and would be lost, or shown by the set in its place.
-fn lost(graph: &Graph, class: &dyn Class, id: Id) -> Vec<Objection> {
+/// What is on a member and would be lost, or shown by the set in its place. `taken`: what stands in its last sector has been
+/// named, so its table or set need not be.
+fn lost(graph: &Graph, class: &dyn Class, id: Id, taken: bool) -> Vec<Objection> {
     let (p, name) = (&graph.providers[id], name(graph, id));
     let fate = match class.name() {
         "stripe" => "its bytes would be those of other places of the set",
         _ => "the set would show it, or the part of it that is on this member",
     };
     let mut found: Vec<String> = p.in_use().map(|s| format!("there is {} on {name}", s.kind)).collect();
-    found.extend(p.table.as_ref().map(|(scheme, _)| {
+    found.extend(p.table.as_ref().filter(|_| !taken).map(|(scheme, _)| {
         let entries = p.slices().map_or(0, |s| s.entries.len());
         format!("there is a partition table on {name} ({scheme}, entries in use: {entries})")
     }));
-    found.extend(p.member.as_ref().map(|(class, m)| format!("{name} is a member of the {class} set {}", m.provider)));
     if p.is_extended() {
         found.push(format!("{name} is the extended partition, which holds others"));
     }
