@@ -83,16 +83,16 @@ fn guids() -> Vec<Guid> {
 }
 
 /// An image, shown in its sector size.
-struct Image {
+pub(crate) struct Image {
     path: PathBuf,
     /// The loop device, where the sector is not 512.
     device: Option<String>,
-    scratch: Scratch,
+    pub(crate) scratch: Scratch,
 }
 
 impl Image {
-    fn new(what: &str, sector: u64, disk: &Sparse) -> Image {
-        let scratch = Scratch::new(&format!("gpt-{what}-{sector}-{}", disk.length()));
+    pub(crate) fn new(what: &str, sector: u64, disk: &Sparse) -> Image {
+        let scratch = Scratch::new(&format!("table-{what}-{sector}-{}", disk.length()));
         let path = scratch.path().join("disk");
         let mut file = File::create(&path).expect("as the test laid it");
         file.set_len(disk.length()).expect("as the test laid it");
@@ -109,12 +109,12 @@ impl Image {
     }
 
     /// What tools are given.
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.device.clone().unwrap_or_else(|| self.path.to_string_lossy().into_owned())
     }
 
     /// `length` bytes at `offset`.
-    fn bytes(&self, offset: u64, length: u64) -> Vec<u8> {
+    pub(crate) fn bytes(&self, offset: u64, length: u64) -> Vec<u8> {
         let mut bytes = vec![0; usize::try_from(length).expect("as the test laid it")];
         let mut file = File::open(&self.path).expect("as the test laid it");
         file.seek(SeekFrom::Start(offset)).expect("as the test laid it");
@@ -150,7 +150,7 @@ impl Drop for Image {
 }
 
 /// What the program prints; `Err` says what went wrong.
-fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
+pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let ran = tool(program, arguments, Path::new("/")).map_err(|e| format!("{program}: {e}"))?;
     let text = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     if ran.status.success() { Ok(text) } else { Err(format!("{program} {arguments:?}: {text}")) }
@@ -158,13 +158,18 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
 
 /// Every sector size this machine can show, with every size.
 fn disks(programs: &[&str]) -> Vec<(u64, u64)> {
+    sectors(programs).into_iter().flat_map(|sector| SIZES.map(|size| (sector, size))).collect()
+}
+
+/// Every sector size this machine can show to those programs.
+pub(crate) fn sectors(programs: &[&str]) -> Vec<u64> {
     let mut found = Vec::new();
     for sector in [512, 4096] {
         let needs = if sector == 512 { &[][..] } else { &["losetup", "root", "loop"] };
         match missing_of(programs.iter().chain(needs).copied()) {
-            None => found.extend(SIZES.map(|size| (sector, size))),
+            None => found.push(sector),
             Some(missing) => {
-                tell(&format!("oracle: skipped GPT of {sector}-byte sectors with {programs:?}: no {missing} here"));
+                tell(&format!("oracle: skipped tables of {sector}-byte sectors with {programs:?}: no {missing} here"));
                 assert!(!std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v == "all"), "TRUELINE_ORACLE=all, and something was skipped");
             }
         }
@@ -225,7 +230,7 @@ fn where_sfdisk_begins_nothing_else_differs() {
         let script = format!("label: gpt\\nlabel-id: {}\\n", guid(1));
         run("sh", &["-c", "printf \"$1\" | sfdisk --quiet --no-tell-kernel \"$0\"", &image.name(), &script]).expect("as the test laid it");
         let end = size / sector * sector;
-        let disk = ours(sector, size, &guids()[..1], &[], Some((MIB, end - 16384 - sector - 1)));
+        let disk = ours(sector, size, &guids()[..1], &[], Some((MIB, end - 16384 - sector)));
         assert_eq!(image.differences(&disk), [], "from 1 MiB on, as it puts first-lba");
         // FreeBSD, sgdisk and parted leave to partitions what the table does not take: first usable LBA and header CRC.
         let fields = [16..20, 40..44].map(|f: Range<u64>| [sector + f.start..sector + f.end, end - sector + f.start..end - sector + f.end]);

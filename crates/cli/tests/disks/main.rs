@@ -7,6 +7,7 @@ mod kernel;
 mod labels;
 mod lay;
 mod lsblk;
+mod mbr;
 mod oracle;
 mod recipe;
 mod seeds;
