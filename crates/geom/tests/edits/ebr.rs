@@ -419,3 +419,19 @@ fn no_edit_of_any_chain_loses_a_sibling_or_touches_one() {
     }
     assert_eq!((single, batches), (480, 480));
 }
+
+#[test]
+fn by_gparts_rules_an_ebr_lies_a_track_before_its_partition() {
+    let mut chain = Chain::sized(512, 1 << 30);
+    for _ in 0..2 {
+        chain.edit(|table| {
+            let place = Request { size: Some(63 * 100 * 512), ..Request::default() };
+            try_add(&Ebr, table, Wanted { place, ..part("freebsd", 0, 0) }, Rules::Gpart).unwrap();
+        });
+    }
+    assert_eq!(chain.places(), [(63, 63 * 99), (63 * 101, 63 * 99)]);
+    let table = chain.table();
+    assert_eq!(table.taken, [0..63 * 512, 6300 * 512..6363 * 512]);
+    assert_eq!(table.entries.iter().map(|e| table.counted(e)).collect::<Vec<_>>(), [0..6300 * 512, 6300 * 512..12_600 * 512]);
+    assert_eq!(bytes(&chain.disk, AT + 446, 8)[5..], [0x23, 0x3f, 0x01], "by gpart's geometry of 1 GiB: 63 sectors, 64 heads");
+}
