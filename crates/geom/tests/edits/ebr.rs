@@ -151,6 +151,10 @@ fn a_deleted_partition_is_skipped_and_those_behind_it_are_renumbered() {
         let patches = chain.add(MIB, 20 * MIB - sector);
         assert_eq!(steps(&patches, sector), [(21 * grain - 1, "new EBR", false), (0, "EBR that leads to it", true)]);
         assert_eq!(chain.places(), [(grain, 20 * grain - 1), (21 * grain, 4 * grain), (31 * grain, 4 * grain)]);
+        // That sector is kept for it, whoever else there is.
+        let mut kept = chain.after(&[]);
+        kept.edit(|t| assert!(t.delete(5).is_ok()));
+        assert!(try_add(&Ebr, &mut kept.table(), part("83", MIB, 20 * MIB), Rules::Aligned).is_err());
         // The last, the only one: an empty EBR is left.
         for index in [7, 6, 5] {
             chain.edit(|t| assert!(t.delete(index).is_ok()));

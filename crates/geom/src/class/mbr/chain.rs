@@ -83,7 +83,7 @@ impl Plan {
         };
         let used = self.last.iter().enumerate().filter(|(n, node)| *n > 0 || !node.data.is_empty());
         let mut taken: Vec<Range<u64>> = used.map(|(_, node)| ebr(node)).collect();
-        let kept = self.kept.clone().filter(|kept| taken.iter().all(|t| t.end < kept.end));
+        let kept = self.kept.clone().filter(|kept| !taken.iter().any(|t| t.start <= kept.start && kept.end <= t.end));
         taken.extend(kept);
         taken
     }
