@@ -1,5 +1,6 @@
 //! The command line as scripts outside rely on it: what it takes, what it prints, how it ends.
 
+mod apply;
 mod docs;
 mod forms;
 mod help;

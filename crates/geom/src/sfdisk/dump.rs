@@ -49,7 +49,9 @@ fn write(out: &mut String, table: &Table, logicals: Option<(&Table, u64)>, devic
     })();
     let partitions = (|| {
         headers?;
-        writeln!(out)?;
+        if !table.entries.is_empty() {
+            writeln!(out)?;
+        }
         for entry in &table.entries {
             partition(out, device, entry.index, entry.start, entry, sector)?;
         }
