@@ -32,13 +32,13 @@ sgdisk="$sgdisk -n 8:0:0 $image"
 round() {
     runs=$1
     shift
-    hyperfine -N --warmup 2 --runs "$runs" --style none --input script --export-json round.json \
+    hyperfine -N --warmup 2 --runs "$runs" --style none --export-json round.json \
         --prepare "sh -c 'rm -f $image; truncate -s 1G $image'" "$@" >/dev/null 2>&1
 }
 
-# The median of seven rounds, in each of which both programs have their turn.
+# The median of seven rounds, in each of which both programs have their turn, started by a shell as sfdisk reads its stdin.
 ratio=$(for _ in 1 2 3 4 5 6 7; do
-    round 40 "$trueline part apply layout.toml $image" "sfdisk -q $image"
+    round 40 "sh -c 'exec $trueline part apply layout.toml $image'" "sh -c 'exec sfdisk -q $image <script'"
     jq -r '[.results[].median] | "\(.[0] / .[1]) \(.[0] * 1000) \(.[1] * 1000)"' round.json
 done | sort -n | sed -n 4p)
 round 5 "$parted" "$sgdisk"

@@ -49,7 +49,10 @@ fn what_is_refused_writes_nothing() {
     run(directory.path(), "part apply good.toml disk.img").ended(0);
     let before = fs::read(directory.path().join("disk.img")).unwrap();
     let refusals = [
-        ("scheme = \"gpt\"\n[[partition]]\ntype = \"efi\"\nsize = \"9MiB\"\n", "partition 1 has 8388608 bytes, the layout says 9437184"),
+        (
+            "scheme = \"gpt\"\n[[partition]]\ntype = \"efi\"\nsize = \"9MiB\"\n[[partition]]\ntype = \"efi\"\n",
+            "partition 1 has 8388608 bytes, the layout says 9437184",
+        ),
         (
             "scheme = \"gpt\"\n[[partition]]\ntype = \"efi\"\nsize = \"8MiB\"\n",
             "the layout does not name partitions that are there: index 2",
