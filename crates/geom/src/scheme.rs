@@ -126,7 +126,7 @@ pub struct New {
     pub medium: Option<u64>,
     /// By whose rules the usable range is chosen.
     pub rules: Rules,
-    /// First and last byte that partitions may take, where a layout says so.
+    /// First byte that partitions may take and the byte after the last, where a layout says so.
     pub usable: Option<(u64, u64)>,
 }
 

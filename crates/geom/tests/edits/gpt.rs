@@ -271,7 +271,7 @@ fn after_an_erasure_nobody_finds_anything() {
 /// A table with something in every place that nobody reads: boot code, a hybrid MBR, header and entries longer than usual,
 /// its primary table at LBA 40.
 fn vendor(sector: u64) -> Sparse {
-    let mut disk = three(sector, &New { usable: Some((MIB, 60 * MIB - 1)), entries: Some(64), ..new() });
+    let mut disk = three(sector, &New { usable: Some((MIB, 60 * MIB)), entries: Some(64), ..new() });
     let last = disk.length() / sector - 1;
     let entries = bytes(&disk, 2 * sector, 64 * 128);
     let mut wide = vec![0xa5; 64 * 256];
@@ -400,14 +400,14 @@ fn a_table_is_as_large_as_asked_for_or_refused() {
     assert_eq!(usable(512, New { entries: Some(4), ..new() }).unwrap(), (3, 131_070));
     assert_eq!(usable(512, New { entries: Some(200), ..new() }).unwrap(), (52, 131_021));
     assert_eq!(usable(4096, new()).unwrap(), (6, 16_379));
-    assert_eq!(usable(512, New { usable: Some((MIB, 2 * MIB - 1)), ..new() }).unwrap(), (2048, 4096));
+    assert_eq!(usable(512, New { usable: Some((MIB, 2 * MIB)), ..new() }).unwrap(), (2048, 4096));
     for new in [
         New { entries: Some(3), ..new() },
         New { entries: Some(4097), ..new() },
-        New { usable: Some((512, MIB - 1)), ..new() },
-        New { usable: Some((MIB, 64 * MIB - 1)), ..new() },
-        New { usable: Some((MIB + 1, 2 * MIB - 1)), ..new() },
-        New { usable: Some((2 * MIB, MIB - 1)), ..new() },
+        New { usable: Some((512, MIB)), ..new() },
+        New { usable: Some((MIB, 64 * MIB)), ..new() },
+        New { usable: Some((MIB + 1, 2 * MIB)), ..new() },
+        New { usable: Some((2 * MIB, MIB)), ..new() },
         New { id: Some(Id::Signature(1)), ..new() },
     ] {
         assert!(usable(512, new).is_err(), "{new:?}");

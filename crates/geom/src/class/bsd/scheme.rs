@@ -53,7 +53,7 @@ impl Scheme for Bsd {
         let raw = held(probe, Some((plan.at(), &plan.bytes()))).ok_or_else(|| Refusal::new("where the label goes cannot be read", ""))?;
         let label = in_table(&raw, plan.sector).ok_or_else(|| Refusal::new("no label can be written here", ""))?;
         let bounds = usable(&label, plan.dialect, plan.origin, plan.length);
-        let asked = new.usable.map_or(0..plan.length, |(first, last)| first..last.saturating_add(1));
+        let asked = new.usable.map_or(0..plan.length, |(from, to)| from..to);
         Ok(Table {
             usable: bounds.start.max(asked.start)..bounds.end.min(asked.end).min(reach(&label, plan.origin)),
             kept: kept(&label, plan.dialect, &[]),

@@ -118,7 +118,7 @@ impl Scheme for Gpt {
             return Err(Refusal::new(found, format!("it takes {least}, or fewer entries")));
         }
         let id = match new.id {
-            None => ondisk::Guid(version_4(new.random)),
+            None => ondisk::Guid::random(new.random),
             Some(Id::Guid(guid)) => guid,
             Some(_) => return Err(Refusal::new("an identity that is no GUID", "a GPT is known by a GUID")),
         };
@@ -281,24 +281,16 @@ fn read(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Table
 
 /// Where partitions may lie in a new table that leaves `outer`.
 fn usable(new: &New, outer: Range<u64>, sector: u64) -> Result<Range<u64>, Refusal> {
-    let Some((start, last)) = new.usable else {
+    let Some((start, end)) = new.usable else {
         let paged = round_up(outer.start, PAGE).unwrap_or(u64::MAX)..round_down(outer.end, PAGE);
         return Ok(if new.rules == Rules::Gpart && !paged.is_empty() { paged } else { outer });
     };
-    let end = last.saturating_add(1);
     if start < outer.start || end > outer.end || start >= end || !is_whole(start, sector) || !is_whole(end, sector) {
         let found = format!("a usable range from {} up to {}", place(start, sector), place(end, sector));
         let advice = format!("here it can be {} up to {}, in whole sectors", place(outer.start, sector), place(outer.end, sector));
         return Err(Refusal::new(found, advice));
     }
     Ok(start..end)
-}
-
-/// A random GUID (RFC 9562 §5.4), in storage order.
-fn version_4(mut random: [u8; 16]) -> [u8; 16] {
-    random[7] = random[7] & 0x0f | 0x40;
-    random[8] = random[8] & 0x3f | 0x80;
-    random
 }
 
 /// What the bytes that a table was read from say, looked at again.

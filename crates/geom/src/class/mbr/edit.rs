@@ -180,7 +180,7 @@ pub(super) fn check_ground(probe: &Probe<'_>) -> Result<(), Refusal> {
 /// The range a layout names for partitions, or the usual one.
 pub(super) fn usable(table: &Table, new: &New) -> Range<u64> {
     let end = table.usable.end;
-    new.usable.map_or(table.usable.clone(), |(first, last)| first.max(table.sector).min(end)..last.saturating_add(1).min(end))
+    new.usable.map_or(table.usable.clone(), |(from, to)| from.max(table.sector).min(end)..to.min(end))
 }
 
 impl Scheme for Mbr {
