@@ -44,7 +44,7 @@ pub(crate) enum Verb {
     Set(Mark),
     /// Unset an attribute of a partition or of the table
     Unset(Mark),
-    /// Print a table as text that restore takes, here or in gpart(8)
+    /// Print a table as text that restore takes, here or in gpart(8); with --sfdisk as a script
     Backup(Backup),
     /// Make a table as such text, on stdin, says
     Restore(Restore),
@@ -318,6 +318,9 @@ pub(crate) struct Recover {
 
 #[derive(Args)]
 pub(crate) struct Backup {
+    /// As sfdisk --dump writes it, for apply --sfdisk or sfdisk itself
+    #[arg(long)]
+    pub sfdisk: bool,
     #[command(flatten)]
     pub disk: DiskOptions,
     /// DISK[,DISK...][#PROVIDER]

@@ -8,13 +8,6 @@ use crate::recipe::Scratch;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::route::Route;
-use trueline_geom::scheme::SCHEMES;
-use trueline_geom::sfdisk;
-use trueline_geom::slices::Kind;
-use trueline_geom::store::{Sparse, Store};
-use trueline_geom::table::Table;
 
 /// Sector, MiB, and the shell line that makes `a.img`.
 const DISKS: &[(u64, u64, &str)] = &[
@@ -122,18 +115,10 @@ fn round(n: usize, sector: u64, size: u64, line: &str) -> Result<(), String> {
 
 /// The script for the table of an image.
 fn dump(image: &Path, sector: u64) -> Result<String, String> {
-    let bytes = fs::read(image).map_err(|e| e.to_string())?;
-    let mut disk = Sparse::new(bytes.len() as u64);
-    (0..).step_by(4096).zip(bytes.chunks(4096)).filter(|(_, c)| c.iter().any(|&b| b != 0)).for_each(|(at, chunk)| disk.put(at, chunk));
-    let stores: [Box<dyn Store>; 1] = [Box::new(disk)];
-    let (route, budget) = (Route::store(0, bytes.len() as u64), Budget::new(Limits::default()));
-    let probe = Probe::new(&route, &stores, &budget, sector, Some(0), None);
-    let read = |probe: &Probe<'_>| SCHEMES.iter().find_map(|s| s.read(probe));
-    let table = read(&probe).ok_or("no table")?;
-    let extended = table.entries.iter().find(|e| e.kind.is_extended());
-    let logicals: Option<(Table, u64)> = extended.and_then(|e| {
-        let (route, kind): (_, Kind) = (probe.route_within(e.start, e.length), e.kind);
-        Some((read(&probe.within(&route, e.start, &kind))?, e.start))
-    });
-    sfdisk::dump(&table, logicals.as_ref().map(|(t, at)| (t, *at)), "a.img").ok_or("not a table of sfdisk's".into())
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trueline"));
+    let directory = image.parent().ok_or("an image lies in a directory")?;
+    let ran = command.args(["part", "backup", "--sfdisk", "--logical", &sector.to_string(), "a.img"]).current_dir(directory).output();
+    let ran = ran.map_err(|e| e.to_string())?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    if ran.status.success() { Ok(text(ran.stdout)) } else { Err(text(ran.stderr)) }
 }

@@ -1,15 +1,18 @@
-//! `part show` and `part backup`: a table in gpart(8)'s text.
+//! `part show` and `part backup`: a table in gpart(8)'s text, or sfdisk's.
 
 use crate::options::part::{Backup, Compat, Show};
 use crate::out::gpart::{self, Format, Shown, What};
 use crate::out::part_json::Document;
 use crate::out::{Style, part_picture};
 use crate::seat::Seat;
+use crate::target;
 use crate::{Failure, complain};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use trueline_geom::backup;
+use trueline_geom::class::mbr::Ebr;
 use trueline_geom::scheme::{Ground, Scheme};
+use trueline_geom::sfdisk;
 use trueline_geom::table::Table;
 use trueline_host::file::Access;
 
@@ -56,6 +59,24 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
 pub(super) fn backup(args: &Backup) -> Result<ExitCode, Failure> {
     let seat = Seat::open(&args.target, &args.disk, Access::Read)?;
     let (scheme, table) = seat.edited("back up the table on")?;
-    write!(anstream::stdout().lock(), "{}", backup::write(&table, scheme))?;
+    let text = match args.sfdisk {
+        true => script(&seat, &table)?,
+        false => backup::write(&table, scheme),
+    };
+    write!(anstream::stdout().lock(), "{text}")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// As sfdisk writes it: logical partitions beside the others.
+fn script(seat: &Seat, table: &Table) -> Result<String, Failure> {
+    let graph = &seat.graph;
+    let extended = graph.children(seat.id).find(|&id| graph.providers[id].is_extended());
+    let logicals = extended.and_then(|id| {
+        let start = graph.providers[id].base().checked_sub(graph.providers[seat.id].base())?;
+        Some((Ebr.read(&graph.probe(id))?, start))
+    });
+    let device = target::paths(&seat.target).first().map_or_else(|| seat.target.clone(), |p| p.display().to_string());
+    sfdisk::dump(table, logicals.as_ref().map(|(table, start)| (table, *start)), &device).ok_or_else(|| {
+        Failure::Message(format!("back up the table on {}: sfdisk has no script of a {}: leave out --sfdisk", seat.target, table.scheme))
+    })
 }
