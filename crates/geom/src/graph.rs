@@ -238,6 +238,11 @@ impl Graph {
         self.providers[id].route.write_at(&self.stores, bytes, offset)
     }
 
+    /// Makes `length` bytes at byte `offset` of `id` zero.
+    pub fn zero(&self, id: Id, offset: u64, length: u64) -> Result<(), Errno> {
+        self.providers[id].route.zero(&self.stores, offset, length)
+    }
+
     /// Returns when everything written would survive a loss of power.
     pub fn flush(&self) -> Result<(), Errno> {
         self.stores.iter().try_for_each(|store| store.flush())

@@ -152,4 +152,12 @@ impl Route {
             }
         })
     }
+
+    /// Makes `length` bytes from `offset` zero, on a mirror on every copy. What is nowhere is zero already.
+    pub fn zero(&self, stores: &[Box<dyn Store>], offset: u64, length: u64) -> Result<(), Errno> {
+        self.extents(offset, length, Op::Write, &mut |_, piece| match piece {
+            Piece::Store { store, offset, length } => stores.get(store).ok_or(Errno::NoDevice)?.zero(offset, length),
+            Piece::Zero { .. } => Ok(()),
+        })
+    }
 }

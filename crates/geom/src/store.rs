@@ -17,10 +17,30 @@ pub trait Store: Send + Sync {
         Err(Errno::ReadOnly)
     }
 
+    /// Makes `length` bytes from `offset` zero, without writing them where that can be had.
+    fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        write_zeros(length, &mut |done, zeros| self.write_at(zeros, offset.checked_add(done).ok_or(Errno::Range)?))
+    }
+
     /// Returns when everything written so far would survive a loss of power.
     fn flush(&self) -> Result<(), Errno> {
         Ok(())
     }
+}
+
+/// Zeros that are written at once.
+const ZEROS: usize = 1 << 20;
+
+/// Hands `length` zeros to `write`, a bounded piece at a time, each with how many came before it.
+pub fn write_zeros(length: u64, write: &mut dyn FnMut(u64, &[u8]) -> Result<(), Errno>) -> Result<(), Errno> {
+    let zeros = vec![0; to_index(length).min(ZEROS)];
+    let mut done = 0;
+    while done < length {
+        let piece = &zeros[..to_index(length - done).min(ZEROS)];
+        write(done, piece)?;
+        done += piece.len() as u64;
+    }
+    Ok(())
 }
 
 /// The most that every `*` in a hexdump may stand for together, in bytes, unless they are zero: a few lines of text must not
@@ -181,6 +201,26 @@ mod tests {
         }
         assert_eq!(disk.read_at(&mut [0; 2], 99), Err(Errno::Range));
         assert_eq!(disk.read_at(&mut [0; 2], u64::MAX), Err(Errno::Range));
+    }
+
+    #[test]
+    fn zeros_are_handed_over_in_pieces() {
+        let long = 2 * ZEROS as u64;
+        for length in [0, 1, long / 2, long - 1, long, long + 1] {
+            let mut pieces = Vec::new();
+            let mut next = 0;
+            write_zeros(length, &mut |done, zeros| {
+                assert_eq!(done, next);
+                assert!(zeros.iter().all(|&b| b == 0));
+                next += zeros.len() as u64;
+                pieces.push(zeros.len());
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(next, length);
+            assert!(pieces.iter().all(|n| (1..=ZEROS).contains(n)));
+        }
+        assert_eq!(write_zeros(long, &mut |_, _| Err(Errno::NoSpace)), Err(Errno::NoSpace));
     }
 
     #[test]

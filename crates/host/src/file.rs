@@ -3,6 +3,7 @@
 //! # Limits
 //! For reading: read-only, never exclusively, and not even its access time changes where that can be helped. For writing:
 //! exclusively, so that nobody who has it mounted, in a set, as a loop device or in a virtual machine is written under.
+//! Zeros are punched out of a file, which gives their room back, and asked of a device; where neither can, they are written.
 //! Directories, pipes, sockets and character devices are refused before they are opened: opening some of them does something.
 //!
 //! # Sources
@@ -12,12 +13,12 @@ use crate::busy;
 use crate::device::Device;
 use crate::error::Error;
 use crate::sysfs;
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat, StatxFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat, StatxFlags};
 use rustix::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use trueline_geom::error::Errno;
-use trueline_geom::store::Store;
+use trueline_geom::store::{self, Store};
 
 /// What [`open`] found.
 pub struct Opened {
@@ -51,6 +52,8 @@ pub struct Io {
 pub struct Medium {
     fd: OwnedFd,
     length: u64,
+    /// How its file system or driver makes a range zero without being sent zeros.
+    zeros: FallocateFlags,
 }
 
 /// How [`open_for`] opens.
@@ -96,8 +99,15 @@ pub fn open_for(path: &Path, access: Access) -> Result<Opened, Error> {
         sector: asked(rustix::fs::ioctl_blksszget(&fd)),
         physical: asked(rustix::fs::ioctl_blkpbszget(&fd)),
         io: alignment(&fd, &stat),
-        store: Medium { fd, length },
+        store: Medium::new(fd, length, block),
     })
+}
+
+impl Medium {
+    fn new(fd: OwnedFd, length: u64, block: bool) -> Medium {
+        let zeros = if block { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
+        Medium { fd, length, zeros: zeros | FallocateFlags::KEEP_SIZE }
+    }
 }
 
 /// Whether it is a block device; an error if it is neither that nor a file.
@@ -202,6 +212,17 @@ impl Store for Medium {
             }
         }
         Ok(())
+    }
+
+    fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        if offset.checked_add(length).is_none_or(|end| end > self.length) {
+            return Err(Errno::Range);
+        }
+        if length == 0 || io::retry_on_intr(|| rustix::fs::fallocate(&self.fd, self.zeros, offset, length)).is_ok() {
+            return Ok(());
+        }
+        // Not every file system and driver can; whatever else is wrong, a write says it too.
+        store::write_zeros(length, &mut |done, zeros| self.write_at(zeros, offset + done))
     }
 
     fn flush(&self) -> Result<(), Errno> {

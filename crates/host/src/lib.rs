@@ -14,7 +14,9 @@ pub mod lsblk;
 pub mod nvme;
 pub mod random;
 pub mod sysfs;
+pub mod tool;
 pub mod udev;
+pub mod unnamed;
 
 pub use device::{Device, Kind};
 pub use error::Error;

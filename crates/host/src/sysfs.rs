@@ -53,6 +53,25 @@ pub fn named(path: &Path) -> Option<(Vec<Device>, usize)> {
     Some((devices, at))
 }
 
+/// The path of the block device that is `length` bytes at byte `start` of the block device at `path`: that itself, or a
+/// partition as the kernel has it.
+pub fn node(path: &Path, start: u64, length: u64) -> Option<PathBuf> {
+    let (devices, at) = named(path)?;
+    let own = &devices[at];
+    if (start, length) == (0, own.size) {
+        return Some(path.into());
+    }
+    let (disk, start) = match &own.kind {
+        Kind::Partition { parent, start: first, .. } => (parent, first.as_ref()?.checked_add(start)?),
+        _ => (&own.name, start),
+    };
+    let same = |d: &&Device| match &d.kind {
+        Kind::Partition { parent, start: first, .. } => parent == disk && *first == Some(start) && d.size == length,
+        _ => false,
+    };
+    devices.iter().find(same).map(|d| PathBuf::from(&d.path))
+}
+
 /// The block devices of the sysfs tree at `root`, mounted as `mountinfo` says (if it can be read).
 pub fn read(root: &Path, mountinfo: &Path) -> Result<Vec<Device>, Error> {
     let block = root.join("block");

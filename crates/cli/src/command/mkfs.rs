@@ -3,11 +3,14 @@
 use crate::options::mkfs::{Kind, Mkfs};
 use crate::seat::Seat;
 use crate::{Failure, complain};
+use indicatif::{ProgressBar, ProgressStyle};
 use std::process::ExitCode;
 use trueline_geom::patch::Patch;
 use trueline_geom::topology::round_down;
 use trueline_host::file::Access;
 
+mod arguments;
+mod system;
 mod ufs;
 
 pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
@@ -24,6 +27,7 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
     off_grain(&seat);
     match args.kind {
         Kind::Ufs => ufs::run(args, seat),
+        _ => system::run(args, seat),
     }
 }
 
@@ -54,4 +58,10 @@ fn wipe(seat: &Seat) -> Vec<Patch> {
     let mut patches: Vec<Patch> = p.signs.iter().map(|s| of_sign(s.magic)).filter(|patch| patch.end() <= length).collect();
     patches.dedup_by_key(|patch| patch.offset);
     patches
+}
+
+/// A bar on stderr, if that is a terminal.
+fn bar(what: &'static str, bytes: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg} {bar:40} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
+    ProgressBar::new(bytes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_message(what)
 }

@@ -39,6 +39,20 @@ pub(crate) struct Mkfs {
 /// A file system that can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
+    /// ext4: mkfs.ext4's options
+    Ext4,
+    /// XFS: mkfs.xfs's options
+    Xfs,
+    /// Btrfs: mkfs.btrfs's options
+    Btrfs,
+    /// FAT12, FAT16 or FAT32, by size: mkfs.vfat's options
+    Vfat,
+    /// exFAT: mkfs.exfat's options
+    Exfat,
+    /// NTFS: mkntfs's options
+    Ntfs,
+    /// Swap: mkswap's options
+    Swap,
     /// UFS2, built in: newfs's options
     Ufs,
 }
@@ -47,6 +61,13 @@ impl Kind {
     /// As typed.
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Kind::Ext4 => "ext4",
+            Kind::Xfs => "xfs",
+            Kind::Btrfs => "btrfs",
+            Kind::Vfat => "vfat",
+            Kind::Exfat => "exfat",
+            Kind::Ntfs => "ntfs",
+            Kind::Swap => "swap",
             Kind::Ufs => "ufs",
         }
     }

@@ -1,11 +1,11 @@
 //! `mkfs ufs`: newfs, built in.
 
-use super::wipe;
+use super::{bar, wipe};
 use crate::options::mkfs::Mkfs;
 use crate::out::hexdump;
 use crate::seat::Seat;
 use crate::{Failure, complain};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -47,7 +47,7 @@ fn write_all(newfs: &Newfs, seat: &Seat, dry_run: bool) -> Result<(), (String, E
     graph.read_at(id, &mut boot, 0).map_err(|e| ("read what precedes the superblock".to_string(), e))?;
     let time = SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(|t| i64::try_from(t.as_secs()).ok()).unwrap_or(0);
     let mut random = Random::default();
-    let bar = bar(newfs.bytes_to_write(), dry_run);
+    let bar = if dry_run { ProgressBar::hidden() } else { bar("write", newfs.bytes_to_write()) };
     let mut out = BufWriter::new(anstream::stdout().lock());
     let mut superblocks = 0;
     let at = |attempt: &str, offset: u64| format!("{attempt} {}", place(offset, sector));
@@ -72,14 +72,6 @@ fn write_all(newfs: &Newfs, seat: &Seat, dry_run: bool) -> Result<(), (String, E
     newfs.write(time, &mut || random.next(), &boot, &mut put)?;
     bar.finish_and_clear();
     if dry_run { out.flush().map_err(|_| ("print the writes".into(), Errno::Io)) } else { graph.flush().map_err(|e| ("flush".into(), e)) }
-}
-
-fn bar(bytes: u64, hidden: bool) -> ProgressBar {
-    if hidden {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
-    ProgressBar::new(bytes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// Random numbers, fetched some at a time: one is wanted for every inode.

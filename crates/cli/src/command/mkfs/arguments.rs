@@ -1,0 +1,130 @@
+//! What a system's mkfs is told: what the grains come to, and the user's own words, which win.
+
+use crate::options::mkfs::Kind;
+use trueline_geom::graph::Provider;
+use trueline_geom::plan::{btrfs, exfat, ext4, fat, ntfs, swap, xfs};
+
+/// A mkfs of this system.
+pub(super) struct Tool {
+    /// Its name.
+    pub(super) program: &'static str,
+    /// The Debian package it is in.
+    pub(super) package: &'static str,
+    /// The FreeBSD package, if it is in one there.
+    pub(super) freebsd: Option<&'static str>,
+    /// Without which it refuses a file.
+    pub(super) file: &'static [&'static str],
+    /// Without which it refuses a device that is whole or was in use before; both were judged here.
+    pub(super) device: &'static [&'static str],
+}
+
+impl Tool {
+    /// What makes `kind`; `None` for what is built in.
+    pub(super) fn of(kind: Kind) -> Option<Tool> {
+        let tool = |program, package, freebsd, file, device| Some(Tool { program, package, freebsd, file, device });
+        match kind {
+            Kind::Ext4 => tool("mkfs.ext4", "e2fsprogs", Some("e2fsprogs"), &["-F"], &[]),
+            Kind::Xfs => tool("mkfs.xfs", "xfsprogs", Some("xfsprogs"), &["-f"], &["-f"]),
+            Kind::Btrfs => tool("mkfs.btrfs", "btrfs-progs", None, &["-f"], &["-f"]),
+            Kind::Vfat => tool("mkfs.vfat", "dosfstools", None, &["-I"], &["-I"]),
+            Kind::Exfat => tool("mkfs.exfat", "exfatprogs", None, &[], &[]),
+            Kind::Ntfs => tool("mkntfs", "ntfs-3g", Some("fusefs-ntfs"), &["-F"], &["-F"]),
+            Kind::Swap => tool("mkswap", "util-linux", None, &[], &["-f"]),
+            Kind::Ufs => None,
+        }
+    }
+}
+
+/// The heads and sectors of a track that BIOSes and Windows agree on.
+const HEADS: &str = "255";
+const TRACK: &str = "63";
+
+/// Options for `kind` on `p`, each with its value, but for what `own` settles otherwise; then `own`, with what has to be said
+/// together joined.
+pub(super) fn merged(kind: Kind, p: &Provider, own: &[String]) -> (Vec<String>, Vec<String>) {
+    let said = said(own);
+    let (mut ours, mut own) = (Vec::new(), own.to_vec());
+    for (flag, value) in derived(kind, p) {
+        let again = said.iter().rfind(|(at, letter, _)| kind == Kind::Ext4 && flag == "-E" && *letter == 'E' && *at < own.len());
+        if gives_way(kind, &flag, &said) {
+            continue;
+        }
+        // mke2fs takes only the last -E, and of it the last of a name.
+        match again {
+            Some((at, _, theirs)) => {
+                own[*at] = if own[*at] == *theirs { format!("{value},{theirs}") } else { format!("-E{value},{theirs}") }
+            }
+            None => ours.extend([flag, value]),
+        }
+    }
+    if kind == Kind::Ntfs {
+        // Otherwise it fills the volume with zeros first, and looks for bad sectors.
+        ours.insert(0, "-Q".to_owned());
+    }
+    (ours, own)
+}
+
+/// The options that the grains come to.
+fn derived(kind: Kind, p: &Provider) -> Vec<(String, String)> {
+    let t = &p.topology;
+    let words = match kind {
+        Kind::Ext4 => ext4::Parameters::for_topology(t).options(),
+        Kind::Xfs => xfs::Parameters::for_topology(t).options(),
+        Kind::Btrfs => btrfs::Parameters::for_topology(t).options(),
+        Kind::Vfat => fat::Parameters::for_topology(t).options(),
+        Kind::Exfat => exfat::Parameters::for_topology(t).options(),
+        Kind::Ntfs => ntfs::Parameters::for_topology(t).options(),
+        Kind::Swap => swap::Parameters::for_topology(t).options(),
+        Kind::Ufs => Vec::new(),
+    };
+    let mut pairs: Vec<(String, String)> =
+        words.chunks_exact(2).filter_map(|pair| Some((pair.first()?.clone(), pair.get(1)?.clone()))).collect();
+    // A boot sector says how many sectors come before it, in 32 bits.
+    let before = p.start.map(|start| start / t.sector).filter(|&n| u32::try_from(n).is_ok());
+    let more = match kind {
+        Kind::Vfat => before.map(|n| vec![("-h", n.to_string())]),
+        Kind::Ntfs => before.map(|n| vec![("-p", n.to_string()), ("-H", HEADS.to_owned()), ("-S", TRACK.to_owned())]),
+        _ => None,
+    };
+    pairs.extend(more.into_iter().flatten().map(|(flag, value)| (flag.to_owned(), value)));
+    pairs
+}
+
+/// The letters in `own` with their values, each with where its value stands.
+fn said(own: &[String]) -> Vec<(usize, char, String)> {
+    let letters = own.iter().enumerate().filter(|(_, word)| !word.starts_with("--"));
+    let letter = letters.filter_map(|(at, word)| {
+        let mut rest = word.strip_prefix('-')?.chars();
+        let letter = rest.next()?;
+        let joined = rest.as_str();
+        Some(match joined {
+            "" => (at + 1, letter, own.get(at + 1).cloned().unwrap_or_default()),
+            _ => (at, letter, joined.to_owned()),
+        })
+    });
+    letter.collect()
+}
+
+/// Whether what the user says leaves no room for our option.
+fn gives_way(kind: Kind, flag: &str, said: &[(usize, char, String)]) -> bool {
+    let letter = |letters: &str| said.iter().any(|(_, letter, _)| letters.contains(*letter));
+    let named = |of: char, names: &[&str]| {
+        let values = said.iter().filter(|(_, letter, _)| *letter == of).flat_map(|(_, _, value)| value.split(','));
+        values.map(|value| value.split('=').next().unwrap_or(value)).any(|name| names.contains(&name))
+    };
+    match (kind, flag) {
+        // The stride is counted in blocks.
+        (Kind::Ext4, "-E") => letter("b"),
+        (Kind::Xfs, "-d") => named('d', &["su", "sw", "sunit", "swidth", "noalign"]),
+        (Kind::Xfs, "-l") => named('l', &["su", "sunit"]),
+        // They were reserved for tables of just that length.
+        (Kind::Vfat, "-R") => letter("RFSsfra"),
+        _ => flag.strip_prefix('-').is_some_and(letter),
+    }
+}
+
+/// A word as a shell takes it.
+pub(super) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-+=/.,:@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}

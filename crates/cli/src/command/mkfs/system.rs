@@ -1,0 +1,189 @@
+//! `mkfs ext4` and the like: the system's own mkfs, told what the grains come to.
+//!
+//! Where the kernel has the provider as a device the tool runs on that. Otherwise (a partition of an image) it runs on a sparse
+//! file of the provider's length, and what it wrote there is put into the provider, whatever lies between: no root, no loop
+//! device, and nothing is written at all if the tool fails.
+
+use super::arguments::{Tool, merged, quoted};
+use super::{bar, wipe};
+use crate::Failure;
+use crate::options::mkfs::{Kind, Mkfs};
+use crate::out::hexdump;
+use crate::seat::Seat;
+use crate::target;
+use std::ffi::OsString;
+use std::io::{BufWriter, Write};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use trueline_geom::error::Errno;
+use trueline_geom::slices::place;
+use trueline_host::tool::{self, Ran};
+use trueline_host::unnamed::Unnamed;
+use trueline_host::{Error, sysfs};
+
+/// What makes a file system be recognised is before this byte, in all that are made here: it is written last.
+const HEAD: u64 = 128 << 10;
+/// Bytes read at once, and made zero at once where there is a bar to show.
+const PIECE: u64 = 1 << 20;
+const SPAN: u64 = 1 << 30;
+/// What is zero is not written in pieces of this size.
+const BLOCK: usize = 4096;
+
+pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
+    let Some(tool) = Tool::of(args.kind) else { return Err(Failure::Message(format!("make {}: it is built in", args.kind.name()))) };
+    let p = &seat.graph.providers[seat.id];
+    let (ours, own) = merged(args.kind, p, &args.own);
+    let node = node(&seat);
+    if args.print {
+        let device = node.as_deref().map_or_else(|| args.target.clone(), |path| path.display().to_string());
+        let words = [tool.program.to_owned()].into_iter().chain(ours).chain([device]).chain(own);
+        writeln!(anstream::stdout(), "{}", words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" "))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let failed = |what: String| Failure::Message(format!("make {} on {}: {what}", args.kind.name(), args.target));
+    let program = tool::find(tool.program).ok_or_else(|| failed(missing(&tool)))?;
+    let arguments = |force: &[&str], device: PathBuf| {
+        let before = force.iter().map(|&word| word.to_owned()).chain(ours.clone()).map(OsString::from);
+        before.chain([device.into_os_string()]).chain(own.iter().map(OsString::from)).collect::<Vec<OsString>>()
+    };
+    if let Some(node) = node.filter(|_| !args.dry_run) {
+        // It opens the device for itself alone, as was done here to see that nobody uses it.
+        drop(seat);
+        let ran = tool::run(&program, &arguments(tool.device, node), None).map_err(|e| failed(e.to_string()))?;
+        return if ran.status.success() { Ok(ExitCode::SUCCESS) } else { Err(failed(ended(&tool, &ran))) };
+    }
+    let (sector, length) = (p.topology.sector, p.topology.length);
+    if args.kind == Kind::Exfat && sector != 512 {
+        let why = format!("mkfs.exfat takes the sector from the device, and there is none here with sectors of {sector} bytes");
+        return Err(failed(format!("{why}: attach the image with losetup --sector-size {sector}: nothing was written")));
+    }
+    let directory = target::paths(&args.target).first().and_then(|path| path.parent()).filter(|dir| !dir.starts_with("/dev"));
+    let unwritten = |e: Error| failed(format!("{e}: nothing was written"));
+    let file = Unnamed::new(directory.unwrap_or(&std::env::temp_dir()), length).map_err(unwritten)?;
+    let ran = tool::run(&program, &arguments(tool.file, file.path()), Some(&file)).map_err(unwritten)?;
+    if !ran.status.success() {
+        return Err(failed(format!("{}: nothing was written", ended(&tool, &ran))));
+    }
+    let made = file.length().map_err(unwritten)?;
+    if made != length {
+        return Err(failed(format!("what {} made takes {made} bytes, and there are {length}: nothing was written", tool.program)));
+    }
+    if args.dry_run {
+        show(&file, &seat)?
+    } else {
+        copy(&file, &seat)?
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The device that is the provider, as the kernel has it.
+fn node(seat: &Seat) -> Option<PathBuf> {
+    let p = &seat.graph.providers[seat.id];
+    let paths = target::paths(&seat.target);
+    let [path] = paths.as_slice() else { return None };
+    p.route().medium().and_then(|_| sysfs::node(path, p.route().base(), p.topology.length))
+}
+
+fn missing(tool: &Tool) -> String {
+    let freebsd = tool.freebsd.map_or_else(String::new, |package| format!(" (on FreeBSD {package})"));
+    format!("{} is not on this system: install {}{freebsd}: nothing was written", tool.program, tool.package)
+}
+
+/// How the tool ended, and what it said of it: what is neither its name and version nor the list of its options.
+fn ended(tool: &Tool, ran: &Ran) -> String {
+    let banner =
+        |line: &&str| !line.is_empty() && !line.contains("version") && !line.starts_with("mke2fs 1") && !line.starts_with("mkfs.fat 4");
+    let usage = |line: &&str| !line.to_lowercase().starts_with("usage:");
+    let lines: Vec<&str> = ran.said.lines().map(str::trim).filter(banner).take_while(usage).collect();
+    let how = format!("{} failed ({})", tool.program, ran.status);
+    if lines.is_empty() { how } else { format!("{how}: {}", lines.join("; ")) }
+}
+
+/// Puts what is in `file` into the provider. What makes it a file system comes last: broken off, there is none.
+fn copy(file: &Unnamed, seat: &Seat) -> Result<(), Failure> {
+    let (graph, id) = (&seat.graph, seat.id);
+    let (sector, length) = (graph.providers[id].topology.sector, graph.providers[id].topology.length);
+    let head = HEAD.min(length);
+    let failed = |attempt: &str, errno: Errno| Failure::Message(format!("{attempt} {}: {errno}", seat.target));
+    let flush = || graph.flush().map_err(|e| failed("flush", e));
+    for patch in wipe(seat) {
+        graph.write_at(id, &patch.bytes, patch.offset).map_err(|e| failed("wipe the old magic of", e))?;
+    }
+    graph.zero(id, 0, head).map_err(|e| failed("wipe the beginning of", e))?;
+    flush()?;
+    let zeros = bar("zero", length - head);
+    for at in (head..length).step_by(usize::try_from(SPAN).unwrap_or(BLOCK)) {
+        let span = SPAN.min(length - at);
+        graph.zero(id, at, span).map_err(|e| failed(&format!("make zero, from {} of", place(at, sector)), e))?;
+        zeros.inc(span);
+    }
+    zeros.finish_and_clear();
+    let copied = bar("copy", allocated(file, length)?);
+    let mut put = |offset: u64, bytes: &[u8]| {
+        copied.inc(bytes.len() as u64);
+        graph.write_at(id, bytes, offset).map_err(|e| failed(&format!("write {} of", place(offset, sector)), e))
+    };
+    runs(file, head..length, &mut put)?;
+    flush()?;
+    runs(file, 0..head, &mut put)?;
+    copied.finish_and_clear();
+    flush()
+}
+
+/// Bytes that may have to be copied.
+fn allocated(file: &Unnamed, length: u64) -> Result<u64, Failure> {
+    let (mut sum, mut at) = (0, 0);
+    while let Some(data) = file.data(at).map_err(unread)?.filter(|_| at < length) {
+        sum += data.end - data.start;
+        at = data.end;
+    }
+    Ok(sum)
+}
+
+/// What [`copy`] would write, in its order.
+fn show(file: &Unnamed, seat: &Seat) -> Result<(), Failure> {
+    let topology = &seat.graph.providers[seat.id].topology;
+    let (sector, length) = (topology.sector, topology.length);
+    let head = HEAD.min(length);
+    let mut out = BufWriter::new(anstream::stdout().lock());
+    writeln!(out, "# zero: {length} bytes at {}", place(0, sector))?;
+    let mut put = |offset: u64, bytes: &[u8]| {
+        writeln!(out, "# {} bytes at {}", bytes.len(), place(offset, sector))?;
+        Ok(hexdump::write(offset, bytes, &mut out)?)
+    };
+    runs(file, head..length, &mut put)?;
+    runs(file, 0..head, &mut put)?;
+    Ok(out.flush()?)
+}
+
+fn unread(error: Error) -> Failure {
+    Failure::Message(error.to_string())
+}
+
+/// Hands over what is not zero in `range` of `file`.
+fn runs(file: &Unnamed, range: Range<u64>, put: &mut dyn FnMut(u64, &[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
+    let (mut buffer, mut at) = (Vec::new(), range.start);
+    while let Some(data) = file.data(at).map_err(unread)?.filter(|data| data.start < range.end) {
+        at = data.start.max(range.start);
+        let end = data.end.min(range.end);
+        while at < end {
+            buffer.resize(usize::try_from((end - at).min(PIECE)).unwrap_or(BLOCK), 0);
+            file.read_at(&mut buffer, at).map_err(unread)?;
+            let blocks: Vec<&[u8]> = buffer.chunks(BLOCK).collect();
+            let mut rest = buffer.as_slice();
+            for alike in blocks.chunk_by(|a, b| is_zero(a) == is_zero(b)) {
+                let (run, after) = rest.split_at(alike.iter().map(|block| block.len()).sum());
+                if !is_zero(run) {
+                    put(at, run)?;
+                }
+                (at, rest) = (at + run.len() as u64, after);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&b| b == 0)
+}

@@ -1,0 +1,92 @@
+//! A sparse file without a name: gone when nobody has it open any more, however this program ends.
+//!
+//! # Sources
+//! open(2) (`O_TMPFILE`), lseek(2) (`SEEK_DATA`, `SEEK_HOLE`), proc_pid_fd(5): another program opens it by its descriptor there.
+
+use crate::error::Error;
+use crate::random;
+use rustix::fs::{Mode, OFlags, SeekFrom};
+use rustix::io::{self, FdFlags};
+use std::ops::Range;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// A file without a name.
+#[derive(Debug)]
+pub struct Unnamed {
+    fd: OwnedFd,
+}
+
+impl Unnamed {
+    /// `length` zeros: in `directory`, or where temporary files are kept if nothing may be written there.
+    pub fn new(directory: &Path, length: u64) -> Result<Unnamed, Error> {
+        let elsewhere = std::env::temp_dir();
+        in_directory(directory, length)
+            .or_else(|_| in_directory(&elsewhere, length))
+            .map(|fd| Unnamed { fd })
+            .map_err(|e| Error::os("make a temporary file in", &elsewhere, e))
+    }
+
+    /// Where a program that inherits it opens it.
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.fd.as_raw_fd()).into()
+    }
+
+    /// Lets programs that are started from now on inherit it.
+    pub(crate) fn bequeath(&self) -> io::Result<()> {
+        io::fcntl_setfd(&self.fd, FdFlags::empty())
+    }
+
+    /// Bytes; a program may have made it longer or shorter.
+    pub fn length(&self) -> Result<u64, Error> {
+        rustix::fs::fstat(&self.fd).map(|stat| u64::try_from(stat.st_size).unwrap_or_default()).map_err(failed)
+    }
+
+    /// The first run at or after `from` that may hold something else than zeros.
+    pub fn data(&self, from: u64) -> Result<Option<Range<u64>>, Error> {
+        let start = match rustix::fs::seek(&self.fd, SeekFrom::Data(from)) {
+            Ok(start) => start,
+            Err(io::Errno::NXIO) => return Ok(None),
+            Err(e) => return Err(failed(e)),
+        };
+        let end = rustix::fs::seek(&self.fd, SeekFrom::Hole(start)).map_err(failed)?;
+        Ok(Some(start..end).filter(|run| !run.is_empty()))
+    }
+
+    /// Fills `buffer` from `offset`; zeros past the end.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        let mut done = 0;
+        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match io::retry_on_intr(|| io::pread(&self.fd, &mut *rest, offset + done as u64)).map_err(failed)? {
+                0 => {
+                    rest.fill(0);
+                    return Ok(());
+                }
+                count => done += count,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn failed(errno: io::Errno) -> Error {
+    Error::os("read", Path::new("a temporary file"), errno)
+}
+
+fn in_directory(directory: &Path, length: u64) -> io::Result<OwnedFd> {
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+    let fd = match rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
+        // The file system makes none without a name.
+        Err(io::Errno::OPNOTSUPP | io::Errno::ISDIR | io::Errno::INVAL) => {
+            let number = random::bytes::<8>().map_err(|_| io::Errno::IO)?;
+            let path = directory.join(format!(".trueline-{:016x}", u64::from_le_bytes(number)));
+            let fd = rustix::fs::open(&path, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
+            rustix::fs::unlink(&path)?;
+            fd
+        }
+        opened => opened?,
+    };
+    rustix::fs::ftruncate(&fd, length)?;
+    Ok(fd)
+}
