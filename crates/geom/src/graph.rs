@@ -243,6 +243,11 @@ impl Graph {
         self.providers[id].route.zero(&self.stores, offset, length)
     }
 
+    /// Begins to bring what was written in `length` bytes at byte `offset` of `id` to the media.
+    pub fn hasten(&self, id: Id, offset: u64, length: u64) -> Result<(), Errno> {
+        self.providers[id].route.hasten(&self.stores, offset, length)
+    }
+
     /// Returns when everything written would survive a loss of power.
     pub fn flush(&self) -> Result<(), Errno> {
         self.stores.iter().try_for_each(|store| store.flush())

@@ -153,6 +153,16 @@ impl Route {
         })
     }
 
+    /// Begins to bring what was written in the `length` bytes from `offset` to the media.
+    pub fn hasten(&self, stores: &[Box<dyn Store>], offset: u64, length: u64) -> Result<(), Errno> {
+        self.extents(offset, length, Op::Write, &mut |_, piece| {
+            if let Piece::Store { store, offset, length } = piece {
+                stores.get(store).ok_or(Errno::NoDevice)?.hasten(offset, length);
+            }
+            Ok(())
+        })
+    }
+
     /// Makes `length` bytes from `offset` zero, on a mirror on every copy. What is nowhere is zero already.
     pub fn zero(&self, stores: &[Box<dyn Store>], offset: u64, length: u64) -> Result<(), Errno> {
         self.extents(offset, length, Op::Write, &mut |_, piece| match piece {

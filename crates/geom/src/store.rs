@@ -22,17 +22,25 @@ pub trait Store: Send + Sync {
         write_zeros(length, &mut |done, zeros| self.write_at(zeros, offset.checked_add(done).ok_or(Errno::Range)?))
     }
 
+    /// Begins to bring what was written in the `length` bytes from `offset` to the medium, so that a flush has less to wait for.
+    fn hasten(&self, offset: u64, length: u64) {
+        let _ = (offset, length);
+    }
+
     /// Returns when everything written so far would survive a loss of power.
     fn flush(&self) -> Result<(), Errno> {
         Ok(())
     }
 }
 
+/// Who writes: how many bytes came before, bytes.
+pub type Put<'a> = dyn FnMut(u64, &[u8]) -> Result<(), Errno> + 'a;
+
 /// Zeros that are written at once.
 const ZEROS: usize = 1 << 20;
 
 /// Hands `length` zeros to `write`, a bounded piece at a time, each with how many came before it.
-pub fn write_zeros(length: u64, write: &mut dyn FnMut(u64, &[u8]) -> Result<(), Errno>) -> Result<(), Errno> {
+pub fn write_zeros(length: u64, write: &mut Put<'_>) -> Result<(), Errno> {
     let zeros = vec![0; to_index(length).min(ZEROS)];
     let mut done = 0;
     while done < length {

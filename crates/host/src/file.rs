@@ -13,8 +13,9 @@ use crate::busy;
 use crate::device::Device;
 use crate::error::Error;
 use crate::sysfs;
-use rustix::fs::{AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat, StatxFlags};
+use rustix::fs::{Advice, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat, StatxFlags};
 use rustix::io;
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use trueline_geom::error::Errno;
@@ -104,7 +105,7 @@ pub fn open_for(path: &Path, access: Access) -> Result<Opened, Error> {
 }
 
 impl Medium {
-    fn new(fd: OwnedFd, length: u64, block: bool) -> Medium {
+    pub(crate) fn new(fd: OwnedFd, length: u64, block: bool) -> Medium {
         let zeros = if block { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
         Medium { fd, length, zeros: zeros | FallocateFlags::KEEP_SIZE }
     }
@@ -223,6 +224,11 @@ impl Store for Medium {
         }
         // Not every file system and driver can; whatever else is wrong, a write says it too.
         store::write_zeros(length, &mut |done, zeros| self.write_at(zeros, offset + done))
+    }
+
+    fn hasten(&self, offset: u64, length: u64) {
+        // Linux starts writing what is dirty before it drops what is not; no more than a hint, so nothing can be wrong.
+        let _ = rustix::fs::fadvise(&self.fd, offset, NonZeroU64::new(length), Advice::DontNeed);
     }
 
     fn flush(&self) -> Result<(), Errno> {

@@ -4,6 +4,7 @@
 //! open(2) (`O_TMPFILE`), lseek(2) (`SEEK_DATA`, `SEEK_HOLE`), proc_pid_fd(5): another program opens it by its descriptor there.
 
 use crate::error::Error;
+use crate::file::Medium;
 use crate::random;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::{self, FdFlags};
@@ -25,6 +26,12 @@ impl Unnamed {
             .or_else(|_| in_directory(&elsewhere, length))
             .map(|fd| Unnamed { fd })
             .map_err(|e| Error::os("make a temporary file in", &elsewhere, e))
+    }
+
+    /// Its bytes as they are now.
+    pub fn store(&self) -> Result<Medium, Error> {
+        let fd = self.fd.try_clone().map_err(|e| Error::os("open", Path::new(NAME), e))?;
+        Ok(Medium::new(fd, self.length()?, false))
     }
 
     /// Where a program that inherits it opens it.
@@ -69,8 +76,11 @@ impl Unnamed {
     }
 }
 
+/// As it is called in an error.
+const NAME: &str = "a temporary file";
+
 fn failed(errno: io::Errno) -> Error {
-    Error::os("read", Path::new("a temporary file"), errno)
+    Error::os("read", Path::new(NAME), errno)
 }
 
 fn in_directory(directory: &Path, length: u64) -> io::Result<OwnedFd> {

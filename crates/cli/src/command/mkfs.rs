@@ -24,7 +24,9 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
         let what = args.kind.name();
         return Err(Failure::Message(format!("make {what} on {}: {found}: say --overwrite to lose it: nothing was written", args.target)));
     }
-    off_grain(&seat);
+    if !system::clusters_follow(args.kind) {
+        off_grain(&seat);
+    }
     match args.kind {
         Kind::Ufs => ufs::run(args, seat),
         _ => system::run(args, seat),
@@ -49,13 +51,15 @@ fn off_grain(seat: &Seat) {
     }
 }
 
-/// Writes that leave nothing of what was recognised before: its magic would be found again beside the new one.
+/// Writes that leave nothing of what was recognised before, formats and a table: they would be found again beside the new one.
 fn wipe(seat: &Seat) -> Vec<Patch> {
     let p = &seat.graph.providers[seat.id];
     let (sector, length) = (p.topology.sector, p.topology.length);
     let size = usize::try_from(sector).unwrap_or(512);
     let of_sign = |magic: u64| Patch::new(round_down(magic, sector), vec![0; size], "old magic");
-    let mut patches: Vec<Patch> = p.signs.iter().map(|s| of_sign(s.magic)).filter(|patch| patch.end() <= length).collect();
+    let table = seat.table().filter(|(_, table)| !table.is_bare_chain()).map(|(scheme, table)| scheme.erase(&table)).unwrap_or_default();
+    let signs = p.signs.iter().map(|s| of_sign(s.magic));
+    let mut patches: Vec<Patch> = signs.chain(table).filter(|patch| patch.end() <= length).collect();
     patches.dedup_by_key(|patch| patch.offset);
     patches
 }

@@ -8,6 +8,7 @@ mod hosts;
 mod json;
 #[path = "../disks/lay.rs"]
 mod lay;
+mod mkfs;
 mod part;
 mod plan;
 #[path = "../disks/recipe.rs"]

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use trueline_geom::plan::{KINDS, btrfs, exfat, ext4, fat, ntfs, swap, xfs};
 use trueline_geom::profile;
-use trueline_geom::topology::{Topology, Why};
+use trueline_geom::topology::{Fact, Topology, Why};
 
 const DRIVES: [&str; 8] = ["512n", "512e", "4kn", "ssd-16k", "ssd-64k", "sd-4m", "raid64kx3", "raid512kx4"];
 
@@ -228,38 +228,32 @@ fn mkfs_does_what_the_other_parameters_say() {
 #[test]
 fn fat_data_begin_where_it_is_said() {
     let scratch = scratch();
+    let (m, g) = (1 << 20, 1 << 30);
     for drive in ["512e", "4kn", "ssd-16k", "ssd-64k", "sd-4m"] {
-        for length in [
-            8 << 20,
-            17 << 20,
-            40 << 20,
-            100 << 20,
-            256 << 20,
-            260 << 20,
-            (256 << 20) + (700 << 10),
-            511 << 20,
-            (777 << 20) + 512 * 8,
-            500 << 20,
-            600 << 20,
-            (3 << 30) + 12288,
-            8 << 30,
-            9_876_541_440,
-            20 << 30,
-            40 << 30,
-        ] {
-            let t = of(drive, length);
-            let p = fat::Parameters::for_topology(&t);
-            let Some(image) = made(scratch.path(), "mkfs.vfat", &[], p.options(), &t) else { return };
-            let sector = number(&image, 11, 2);
-            let table = if p.bits == 32 { number(&image, 36, 4) } else { number(&image, 22, 2) };
-            let root = number(&image, 17, 2) * 32;
-            let data = (number(&image, 14, 2) + number(&image, 16, 1) * table) * sector + root;
-            assert_eq!((sector, sector * number(&image, 13, 1)), (p.sector, p.cluster), "{drive} {length}");
-            assert_eq!((data, data % p.align), (p.data, 0), "{drive} {length}: {p:?}");
-            let erase = t.facts.iter().find(|f| f.why == Why::Erase);
-            assert!(length < 32 << 20 || erase.is_none_or(|f| p.align == f.grain.size()), "{drive} {length}: {p:?}");
+        let lengths =
+            [8 * m, 17 * m, 40 * m, 100 * m, 256 * m, 260 * m, 256 * m + (700 << 10), 511 * m, 777 * m + 512 * 8, 500 * m, 600 * m];
+        for length in lengths.into_iter().chain([3 * g + 12288, 8 * g, 9_876_541_440, 20 * g, 40 * g]) {
+            // As of a partition that begins on the boundaries, or at one of these bytes.
+            for start in [0, 63 * 512, m, 3 * 4096] {
+                let disk = of(drive, length + start);
+                fat_is_as_said(scratch.path(), &disk.shift(start, length), &format!("{drive} {length} at {start}"));
+            }
         }
     }
+}
+
+fn fat_is_as_said(directory: &Path, t: &Topology, which: &str) {
+    let p = fat::Parameters::for_topology(t);
+    let Some(image) = made(directory, "mkfs.vfat", &[], p.options(), t) else { return };
+    let sector = number(&image, 11, 2);
+    let table = if p.bits == 32 { number(&image, 36, 4) } else { number(&image, 22, 2) };
+    let root = number(&image, 17, 2) * 32;
+    let data = (number(&image, 14, 2) + number(&image, 16, 1) * table) * sector + root;
+    assert_eq!((sector, sector * number(&image, 13, 1)), (p.sector, p.cluster), "{which}");
+    assert_eq!((data, data % p.align), (p.data, p.phase), "{which}: {p:?}");
+    let reached =
+        |f: &&Fact| f.grain.phase() % p.sector == 0 && (f.grain.size() <= p.cluster || f.why == Why::Erase && t.length >= 32 << 20);
+    assert!(t.facts.iter().filter(reached).all(|f| f.grain.contains(data)), "{which}: {p:?}");
 }
 
 #[test]

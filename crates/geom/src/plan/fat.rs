@@ -1,7 +1,8 @@
 //! FAT: sector, cluster, and reserved sectors so many that the data area begins on a boundary.
 //!
 //! mkfs.fat makes the reserved sectors and each table whole clusters, so the data area comes out on a cluster, which on flash is
-//! not the erase unit. The tables' length is known beforehand, so the reserved sectors can make up for it.
+//! not the erase unit. The tables' length is known beforehand, so the reserved sectors can make up for it. Where the partition
+//! itself begins off a boundary by less than clusters, mkfs.fat is told to round nothing (`-a`): the clusters are on it all the same.
 //!
 //! # Limits
 //! Reserved sectors are a 16-bit number: boundaries above 16 MiB are not reached.
@@ -12,7 +13,7 @@
 //! against it.
 
 use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, fact, powers, said, said_unit, unit_size, up, written};
-use crate::topology::{Topology, Why, is_whole, round_down};
+use crate::topology::{Grain, Topology, Why, is_whole, round_down};
 
 /// The largest cluster of 512-byte sectors.
 const MOST: u64 = 65536;
@@ -42,6 +43,10 @@ pub struct Parameters {
     pub reserved: u64,
     /// The boundary of the data area in bytes.
     pub align: u64,
+    /// Where the first one is.
+    pub phase: u64,
+    /// Whether reserved sectors and tables are whole clusters, as mkfs has them by itself.
+    pub rounded: bool,
     /// Where the data area comes out, in bytes.
     pub data: u64,
 }
@@ -61,31 +66,42 @@ impl Parameters {
         let flash = fact(topology, Why::Erase).is_some() && length > 2 << 30;
         let least = unit.max(if flash { 8 * PAGE } else { usual });
         let cluster = powers(PAGE, MOST).find(|&cluster| cluster >= least).unwrap_or(MOST);
-        let erase = fact(topology, Why::Erase).map(|f| f.grain.size());
-        let reach = |cluster: u64| erase.filter(|&size| size <= REACH && size <= length / 8 && is_whole(size, cluster)).unwrap_or(cluster);
+        let erase = fact(topology, Why::Erase).map(|f| f.grain);
+        let whole = |grain: &Grain| is_whole(grain.phase(), sector);
+        let near = super::unit(topology).map(|f| f.grain).filter(whole).map_or(0, Grain::phase);
+        let reach = |cluster: u64| {
+            let far = erase.filter(whole).filter(|g| g.size() <= REACH && g.size() <= length / 8 && is_whole(g.size(), cluster));
+            far.or_else(|| Grain::new(cluster, near))
+        };
+        let size = |cluster: u64| reach(cluster).map_or(cluster, Grain::size);
         // Between two kinds, where it depends on the tables which one it is, a larger cluster makes it the smaller kind.
-        let kinds = powers(cluster, MOST).find_map(|cluster| Some((bits(length, cluster, reach(cluster))?, cluster)));
+        let kinds = powers(cluster, MOST).find_map(|cluster| Some((bits(length, cluster, size(cluster))?, cluster)));
         let (bits, cluster) = kinds.unwrap_or((16, cluster));
-        let (align, first) = (reach(cluster), if bits == 32 { 32 } else { 1 });
-        let first = up(first * sector, cluster);
-        let tables = |reserved| TABLES * table(bits, sector, cluster, reserved, length);
-        let (reserved, data) = place(first, align, root(bits, cluster), tables);
-        Parameters { bits, sector, cluster, reserved: reserved / sector, align, data }
+        let (align, phase) = (size(cluster), reach(cluster).map_or(0, Grain::phase));
+        let rounded = is_whole(phase, cluster);
+        let (step, whole) = if rounded { (cluster, sector * TRACK) } else { (sector, sector) };
+        let (first, root) = (up(if bits == 32 { 32 } else { 1 } * sector, step), root(bits, step));
+        let room = |reserved: u64| round_down(length, whole).saturating_sub(reserved.saturating_add(root));
+        let tables = |reserved| TABLES * table(bits, sector, cluster, step, room(reserved));
+        let (reserved, data) = place(first, (align, phase), root, tables);
+        Parameters { bits, sector, cluster, reserved: reserved / sector, align, phase, rounded, data }
     }
 
     /// Arguments of mkfs.fat.
     pub fn options(&self) -> Vec<String> {
         let pairs = [("-F", self.bits), ("-S", self.sector), ("-s", self.cluster / self.sector), ("-R", self.reserved)];
         let track = ["-g".to_owned(), format!("255/{TRACK}")];
-        pairs.into_iter().flat_map(|(option, n)| [option.to_owned(), n.to_string()]).chain(track).collect()
+        let as_said = (!self.rounded).then(|| "-a".to_owned());
+        pairs.into_iter().flat_map(|(option, n)| [option.to_owned(), n.to_string()]).chain(track).chain(as_said).collect()
     }
 }
 
-/// Bytes of reserved sectors from `first` on with which the data area begins on `align`, and where that is. The more are reserved
+/// Bytes of reserved sectors from `first` on with which the data area begins on the boundary, and where that is. The more are reserved
 /// the shorter are the `tables`, so it takes a few tries, a boundary further each.
-fn place(first: u64, align: u64, root: u64, tables: impl Fn(u64) -> u64) -> (u64, u64) {
+fn place(first: u64, (align, phase): (u64, u64), root: u64, tables: impl Fn(u64) -> u64) -> (u64, u64) {
     let most = tables(first);
-    let least = up(first.saturating_add(most).saturating_add(root), align);
+    let least = first.saturating_add(most).saturating_add(root);
+    let least = Grain::new(align, phase).and_then(|g| g.next(least)).unwrap_or(least);
     for data in (0..TRIES).map(|n| least.saturating_add(n * align)) {
         let with = |tables: u64| data.saturating_sub(tables).saturating_sub(root);
         let shorter = tables(with(most));
@@ -107,17 +123,16 @@ fn bits(length: u64, cluster: u64, align: u64) -> Option<u64> {
     }
 }
 
-/// Bytes of the root directory before the clusters, which FAT32 has not: 512 entries of 32 bytes, in whole clusters.
-fn root(bits: u64, cluster: u64) -> u64 {
-    if bits == 32 { 0 } else { up(512 * 32, cluster) }
+/// Bytes of the root directory before the clusters, which FAT32 has not: 512 entries of 32 bytes, in whole steps.
+fn root(bits: u64, step: u64) -> u64 {
+    if bits == 32 { 0 } else { up(512 * 32, step) }
 }
 
-/// Bytes of one table.
-fn table(bits: u64, sector: u64, cluster: u64, reserved: u64, length: u64) -> u64 {
-    let room = round_down(length, sector * TRACK).saturating_sub(reserved + root(bits, cluster));
+/// Bytes of one table, in whole steps, where there is `room` for all of them and the clusters.
+fn table(bits: u64, sector: u64, cluster: u64, step: u64, room: u64) -> u64 {
     // Every cluster costs its bits and an entry in each table; two entries stand for no cluster.
     let clusters = room.saturating_mul(8).saturating_add(TABLES * 2 * bits) / (8 * cluster + TABLES * bits);
-    up(up(((clusters + 2) * bits).div_ceil(8), sector), cluster)
+    up(up(((clusters + 2) * bits).div_ceil(8), sector), step)
 }
 
 pub(super) struct Fat;

@@ -45,16 +45,17 @@ pub(super) fn merged(kind: Kind, p: &Provider, own: &[String]) -> (Vec<String>, 
     let said = said(own);
     let (mut ours, mut own) = (Vec::new(), own.to_vec());
     for (flag, value) in derived(kind, p) {
-        let again = said.iter().rfind(|(at, letter, _)| kind == Kind::Ext4 && flag == "-E" && *letter == 'E' && *at < own.len());
         if gives_way(kind, &flag, &said) {
             continue;
         }
         // mke2fs takes only the last -E, and of it the last of a name.
-        match again {
-            Some((at, _, theirs)) => {
-                own[*at] = if own[*at] == *theirs { format!("{value},{theirs}") } else { format!("-E{value},{theirs}") }
+        let theirs = said.iter().rfind(|(_, letter, _)| flag == "-E" && *letter == 'E');
+        match theirs.and_then(|(at, _, theirs)| own.get_mut(*at).zip(Some(theirs))) {
+            Some((word, theirs)) => {
+                let dash = if word == theirs { "" } else { "-E" };
+                *word = format!("{dash}{},{theirs}", value.unwrap_or_default());
             }
-            None => ours.extend([flag, value]),
+            None => ours.extend([flag].into_iter().chain(value)),
         }
     }
     if kind == Kind::Ntfs {
@@ -65,7 +66,7 @@ pub(super) fn merged(kind: Kind, p: &Provider, own: &[String]) -> (Vec<String>, 
 }
 
 /// The options that the grains come to.
-fn derived(kind: Kind, p: &Provider) -> Vec<(String, String)> {
+fn derived(kind: Kind, p: &Provider) -> Vec<(String, Option<String>)> {
     let t = &p.topology;
     let words = match kind {
         Kind::Ext4 => ext4::Parameters::for_topology(t).options(),
@@ -77,8 +78,13 @@ fn derived(kind: Kind, p: &Provider) -> Vec<(String, String)> {
         Kind::Swap => swap::Parameters::for_topology(t).options(),
         Kind::Ufs => Vec::new(),
     };
-    let mut pairs: Vec<(String, String)> =
-        words.chunks_exact(2).filter_map(|pair| Some((pair.first()?.clone(), pair.get(1)?.clone()))).collect();
+    let mut pairs: Vec<(String, Option<String>)> = Vec::new();
+    for word in words {
+        match pairs.last_mut().filter(|(_, value)| value.is_none() && !word.starts_with('-')) {
+            Some((_, value)) => *value = Some(word),
+            None => pairs.push((word, None)),
+        }
+    }
     // A boot sector says how many sectors come before it, in 32 bits.
     let before = p.start.map(|start| start / t.sector).filter(|&n| u32::try_from(n).is_ok());
     let more = match kind {
@@ -86,7 +92,7 @@ fn derived(kind: Kind, p: &Provider) -> Vec<(String, String)> {
         Kind::Ntfs => before.map(|n| vec![("-p", n.to_string()), ("-H", HEADS.to_owned()), ("-S", TRACK.to_owned())]),
         _ => None,
     };
-    pairs.extend(more.into_iter().flatten().map(|(flag, value)| (flag.to_owned(), value)));
+    pairs.extend(more.into_iter().flatten().map(|(flag, value)| (flag.to_owned(), Some(value))));
     pairs
 }
 
@@ -118,7 +124,7 @@ fn gives_way(kind: Kind, flag: &str, said: &[(usize, char, String)]) -> bool {
         (Kind::Xfs, "-d") => named('d', &["su", "sw", "sunit", "swidth", "noalign"]),
         (Kind::Xfs, "-l") => named('l', &["su", "sunit"]),
         // They were reserved for tables of just that length.
-        (Kind::Vfat, "-R") => letter("RFSsfra"),
+        (Kind::Vfat, "-R" | "-a") => letter("RFSsfra"),
         _ => flag.strip_prefix('-').is_some_and(letter),
     }
 }

@@ -6,17 +6,21 @@
 
 use super::arguments::{Tool, merged, quoted};
 use super::{bar, wipe};
-use crate::Failure;
 use crate::options::mkfs::{Kind, Mkfs};
 use crate::out::hexdump;
 use crate::seat::Seat;
 use crate::target;
+use crate::{Failure, complain};
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use trueline_geom::error::Errno;
+use trueline_geom::graph::{Disk, Graph};
+use trueline_geom::newfs::Put;
+use trueline_geom::plan::PAGE;
+use trueline_geom::probe::Limits;
 use trueline_geom::slices::place;
 use trueline_host::tool::{self, Ran};
 use trueline_host::unnamed::Unnamed;
@@ -69,12 +73,34 @@ pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
     if made != length {
         return Err(failed(format!("what {} made takes {made} bytes, and there are {length}: nothing was written", tool.program)));
     }
+    if clusters_follow(args.kind) {
+        off_unit(&file, &seat)?;
+    }
     if args.dry_run {
         show(&file, &seat)?
     } else {
         copy(&file, &seat)?
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether it begins its clusters where its tables end, and not at a multiple of them from the start.
+pub(super) fn clusters_follow(kind: Kind) -> bool {
+    matches!(kind, Kind::Vfat | Kind::Exfat)
+}
+
+/// Says so if the clusters came out off a boundary.
+fn off_unit(file: &Unnamed, seat: &Seat) -> Result<(), Failure> {
+    let topology = seat.graph.providers[seat.id].topology.clone();
+    let made = Graph::taste(vec![Disk::new("", Box::new(file.store().map_err(unread)?), topology)], Limits::default());
+    let missed = made.providers.iter().filter(|p| p.is_data_area()).find_map(|p| Some(p.topology.missed(PAGE).first()?.0));
+    if let Some(fact) = missed {
+        let (size, past, why, target) = (fact.grain.size(), fact.grain.remainder(0), fact.why.name(), &seat.target);
+        complain(&format!(
+            "warning: the clusters of {target} begin {past} bytes past a {size}-byte {why} unit, and so will every file: trueline check says what that costs"
+        ));
+    }
+    Ok(())
 }
 
 /// The device that is the provider, as the kernel has it.
@@ -162,7 +188,7 @@ fn unread(error: Error) -> Failure {
 }
 
 /// Hands over what is not zero in `range` of `file`.
-fn runs(file: &Unnamed, range: Range<u64>, put: &mut dyn FnMut(u64, &[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
+fn runs(file: &Unnamed, range: Range<u64>, put: &mut Put<'_, Failure>) -> Result<(), Failure> {
     let (mut buffer, mut at) = (Vec::new(), range.start);
     while let Some(data) = file.data(at).map_err(unread)?.filter(|data| data.start < range.end) {
         at = data.start.max(range.start);

@@ -1,5 +1,6 @@
 //! `mkfs ufs`: newfs, built in.
 
+use super::arguments::quoted;
 use super::{bar, wipe};
 use crate::options::mkfs::Mkfs;
 use crate::out::hexdump;
@@ -7,9 +8,11 @@ use crate::seat::Seat;
 use crate::{Failure, complain};
 use indicatif::ProgressBar;
 use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 use trueline_geom::error::Errno;
+use trueline_geom::graph::{Graph, Id};
 use trueline_geom::newfs::{Newfs, Options, SUPERBLOCK};
 use trueline_geom::slices::place;
 use trueline_geom::topology::{Trust, Why};
@@ -17,6 +20,8 @@ use trueline_host::random;
 
 /// Bytes before the superblock.
 const BOOT: usize = 65536;
+/// Bytes after which the device may begin to write.
+const HASTE: u64 = 512 << 10;
 const _: () = assert!(BOOT as u64 == SUPERBLOCK);
 
 pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
@@ -27,9 +32,12 @@ pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
     let unit = p.topology.facts.iter().filter(|f| f.why == Why::Physical && f.trust > Trust::Untrusted).map(|f| f.grain.size()).max();
     let newfs = Newfs::new(p.topology.length, sector, unit, &options).map_err(|e| failed(e.to_string()))?;
     newfs.warnings().iter().for_each(|warning| complain(&format!("warning: {warning}")));
-    let columns = terminal_size::terminal_size_of(std::io::stdout()).map_or(80, |(width, _)| usize::from(width.0));
-    let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(columns);
+    let terminal = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
+    let columns = terminal.or_else(|| std::env::var("COLUMNS").ok()?.parse().ok()).unwrap_or_default();
     let only_print = args.print || newfs.options().only_print;
+    if args.print {
+        writeln!(anstream::stdout(), "{}", command(args, &newfs))?;
+    }
     if !args.dry_run {
         write!(BufWriter::new(anstream::stdout().lock()), "{}", newfs.lines(&args.target, columns))?;
     }
@@ -39,39 +47,114 @@ pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What one would type on FreeBSD.
+fn command(args: &Mkfs, newfs: &Newfs) -> String {
+    let mut own: Vec<&str> = Vec::new();
+    let mut words = args.own.iter();
+    // What newfs was compiled for is said here alone.
+    while let Some(word) = words.next() {
+        match word.strip_prefix("--") {
+            None => own.push(word),
+            Some(name) if name.contains('=') => {}
+            Some(_) => _ = words.next(),
+        }
+    }
+    let (block, fragment) = (newfs.geometry().bsize.to_string(), newfs.geometry().fsize.to_string());
+    let sizes = [("-b", block.as_str()), ("-f", fragment.as_str())];
+    let unsaid = sizes.iter().filter(|(flag, _)| !own.iter().any(|word| word.starts_with(flag))).flat_map(|&(flag, size)| [flag, size]);
+    let words = ["newfs"].into_iter().chain(unsaid).chain(own.iter().copied()).chain([args.target.as_str()]);
+    words.map(quoted).collect::<Vec<_>>().join(" ")
+}
+
 /// Writes it, or shows what would be written.
 fn write_all(newfs: &Newfs, seat: &Seat, dry_run: bool) -> Result<(), (String, Errno)> {
     let (graph, id) = (&seat.graph, seat.id);
     let sector = graph.providers[id].topology.sector;
+    let at = |attempt: &str, offset: u64| format!("{attempt} {}", place(offset, sector));
+    let flush = || graph.flush().map_err(|e| ("flush".to_string(), e));
+    let mut writer = Writer { out: dry_run.then(|| BufWriter::new(anstream::stdout().lock())), graph, id, at: &at };
+    let read = |bytes: &mut [u8], offset| graph.read_at(id, bytes, offset).map_err(|e| (at("read from", offset), e));
+    let wiped = wipe(seat);
+    let mut old = vec![0; usize::try_from(newfs.geometry().sbsize).unwrap_or_default()];
+    read(&mut old, SUPERBLOCK)?;
+    // Where nothing was recognised there is nothing to be gone before anything else changes.
+    let fresh = wiped.is_empty() && old.iter().all(|&b| b == 0);
+    wiped.iter().try_for_each(|patch| writer.write(patch.offset, &patch.bytes))?;
+    if let Some(range) = newfs.erase() {
+        writer.zero(range)?;
+    }
     let mut boot = [0; BOOT];
-    graph.read_at(id, &mut boot, 0).map_err(|e| ("read what precedes the superblock".to_string(), e))?;
+    read(&mut boot, 0)?;
+    // A dry run has not wiped it.
+    for patch in wiped {
+        let (from, bytes) = (usize::try_from(patch.offset).unwrap_or(BOOT).min(BOOT), patch.bytes.len());
+        let to = from.saturating_add(bytes).min(BOOT);
+        boot[from..to].copy_from_slice(&patch.bytes[..to - from]);
+    }
     let time = SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(|t| i64::try_from(t.as_secs()).ok()).unwrap_or(0);
     let mut random = Random::default();
     let bar = if dry_run { ProgressBar::hidden() } else { bar("write", newfs.bytes_to_write()) };
-    let mut out = BufWriter::new(anstream::stdout().lock());
-    let mut superblocks = 0;
-    let at = |attempt: &str, offset: u64| format!("{attempt} {}", place(offset, sector));
-    let mut put = |offset: u64, bytes: &[u8]| {
-        if dry_run {
-            let shown = writeln!(out, "# {} bytes at {}", bytes.len(), place(offset, sector));
-            return shown.and_then(|()| hexdump::write(offset, bytes, &mut out)).map_err(|_| ("print the writes".into(), Errno::Io));
-        }
+    let (mut superblocks, mut count, mut hastened, mut end) = (0, 0, 0, 0);
+    newfs.write(time, &mut || random.next(), &boot, &mut |offset, bytes| {
         // Nothing is there from the first superblock on until the last, whatever interrupts it.
         superblocks += usize::from(offset == SUPERBLOCK);
-        if superblocks == 2 {
-            graph.flush().map_err(|e| ("flush".to_string(), e))?;
+        let (first, last) = (offset == SUPERBLOCK && superblocks == 1, offset == SUPERBLOCK && superblocks == 2);
+        if last && !dry_run {
+            flush()?;
         }
-        graph.write_at(id, bytes, offset).map_err(|e| (at("write at", offset), e))?;
-        if superblocks == 1 && offset == SUPERBLOCK {
-            graph.flush().map_err(|e| ("flush".to_string(), e))?;
+        writer.write(offset, bytes)?;
+        if first && !fresh && !dry_run {
+            flush()?;
         }
         bar.inc(bytes.len() as u64);
+        // The device works while the next groups are made; with all of it left to the flush it takes half as long again.
+        (count, end) = (count + bytes.len() as u64, end.max(offset + bytes.len() as u64));
+        if count >= HASTE && !dry_run {
+            graph.hasten(id, hastened, end - hastened).map_err(|e| (at("write at", offset), e))?;
+            (count, hastened) = (0, end);
+        }
         Ok(())
-    };
-    wipe(seat).iter().try_for_each(|patch| put(patch.offset, &patch.bytes))?;
-    newfs.write(time, &mut || random.next(), &boot, &mut put)?;
+    })?;
     bar.finish_and_clear();
-    if dry_run { out.flush().map_err(|_| ("print the writes".into(), Errno::Io)) } else { graph.flush().map_err(|e| ("flush".into(), e)) }
+    writer.finish()
+}
+
+/// Where the bytes go: to the provider or, as text, to the user.
+struct Writer<'a, W: Write> {
+    out: Option<W>,
+    graph: &'a Graph,
+    id: Id,
+    /// Where an attempt was made, in words.
+    at: &'a dyn Fn(&str, u64) -> String,
+}
+
+impl<W: Write> Writer<'_, W> {
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), (String, Errno)> {
+        let Some(out) = &mut self.out else {
+            return self.graph.write_at(self.id, bytes, offset).map_err(|e| ((self.at)("write at", offset), e));
+        };
+        let shown = writeln!(out, "{}", (self.at)(&format!("# {} bytes at", bytes.len()), offset));
+        shown.and_then(|()| hexdump::write(offset, bytes, out)).map_err(unprinted)
+    }
+
+    fn zero(&mut self, range: Range<u64>) -> Result<(), (String, Errno)> {
+        let length = range.end - range.start;
+        match &mut self.out {
+            None => self.graph.zero(self.id, range.start, length).map_err(|e| ((self.at)("erase from", range.start), e)),
+            Some(out) => writeln!(out, "{}", (self.at)(&format!("# zero: {length} bytes at"), range.start)).map_err(unprinted),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), (String, Errno)> {
+        match &mut self.out {
+            None => self.graph.flush().map_err(|e| ("flush".into(), e)),
+            Some(out) => out.flush().map_err(unprinted),
+        }
+    }
+}
+
+fn unprinted(_: std::io::Error) -> (String, Errno) {
+    ("print the writes".into(), Errno::Io)
 }
 
 /// Random numbers, fetched some at a time: one is wanted for every inode.
