@@ -14,13 +14,14 @@ mod system;
 mod ufs;
 
 pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
-    let access = match (args.print || args.dry_run, args.allow_busy) {
+    let only_print = args.print || args.kind == Kind::Ufs && ufs::only_prints(&args.own);
+    let access = match (only_print || args.dry_run, args.allow_busy) {
         (true, _) => Access::Read,
         (false, true) => Access::WriteInUse,
         (false, false) => Access::Write,
     };
     let seat = Seat::open(&args.target, &args.disk, access)?;
-    if let Some(found) = lost(&seat).filter(|_| !args.overwrite && !args.print) {
+    if let Some(found) = lost(&seat).filter(|_| !args.overwrite && !only_print) {
         let what = args.kind.name();
         return Err(Failure::Message(format!("make {what} on {}: {found}: say --overwrite to lose it: nothing was written", args.target)));
     }

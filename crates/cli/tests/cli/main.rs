@@ -64,7 +64,7 @@ impl Ran {
 fn program(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trueline"));
     command.current_dir(directory).stdin(Stdio::null());
-    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM"] {
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "TERM"] {
         command.env_remove(name);
     }
     command

@@ -1,6 +1,6 @@
 //! `mkfs`: every file system into partitions of images, judged by the tools that repair it; what is refused; what newfs prints.
 
-use crate::{program, run, run_with, scratch, zeroes};
+use crate::{Ran, list, program, recipe::Scratch, run, run_with, scratch, zeroes};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
@@ -43,7 +43,7 @@ fn partitioned(directory: &Path, scheme: &str, options: &str) -> (&'static str, 
     run(directory, &format!("part create -s {scheme} {options} disk")).ended(0);
     run(directory, &format!("part add -t linux-data -s 400MiB {options} disk")).ended(0);
     let shown = run(directory, &format!("check {options} --json disk")).json();
-    let providers = crate::list(&shown["targets"][0], "providers");
+    let providers = list(&shown["targets"][0], "providers");
     let start = providers.iter().find(|p| p["provider"] == name).and_then(|p| p["start"].as_u64()).expect("a partition");
     let file = File::options().write(true).open(directory.join("disk")).expect("the disk");
     let fill = |byte: u8, length: usize, at: u64| file.write_all_at(&vec![byte; length], at).expect("a write");
@@ -87,9 +87,16 @@ fn made_and_judged(kind: &str, checks: &[&[&str]], scheme: &str, options: &str) 
     let which = format!("{kind} on {scheme} {options}");
     let (name, start) = partitioned(directory, scheme, options);
     let before = around(directory, start);
-    let ran = run(directory, &format!("mkfs {kind} {options} disk#{name}"));
+    // mkfs.xfs makes so many groups of a striped set that its least log does not fit into one of so small a volume.
+    let own = if kind == "xfs" && options.contains("raid") { "-- -d agcount=4" } else { "" };
+    let ran = run(directory, &format!("mkfs {kind} {options} disk#{name} {own}"));
     if kind == "exfat" && options.contains("--logical 4096") {
         assert!(ran.refused().contains("losetup --sector-size 4096"), "{}", ran.stderr);
+        return;
+    }
+    if kind == "exfat" && options.contains("raid64kx3") {
+        // Its boundary is a power of two, and a row of three chunks is none.
+        assert!(ran.code == Some(0) && ran.stderr.contains("past a 196608-byte full stripe"), "{which}: {}", ran.stderr);
         return;
     }
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{which}");
@@ -171,10 +178,194 @@ fn fat_of_every_kind_has_its_clusters_on_the_unit() {
             }
             run(scratch.path(), &format!("mkfs vfat {options} disk#s1")).ended(0);
             let document = run(scratch.path(), &format!("check {options} --json disk")).json();
-            let providers = crate::list(&document["targets"][0], "providers");
+            let providers = list(&document["targets"][0], "providers");
             let data = providers.iter().find(|p| p["provider"] == "s1.data").expect("a data area");
             assert_eq!(data["verdict"], "aligned", "{length} at {start}, {options}: {data:#}");
             fs::rename(scratch.path().join("disk"), scratch.path().join("whole")).expect("a rename");
         }
     }
+}
+
+/// A disk `disk` of 64 MiB with one partition `p1`.
+fn small() -> Scratch {
+    let scratch = scratch();
+    zeroes(scratch.path(), "disk", 64 * MEG);
+    run(scratch.path(), "part create -s gpt disk").ended(0);
+    run(scratch.path(), "part add -t linux-data disk").ended(0);
+    scratch
+}
+
+fn bytes(scratch: &Scratch) -> Vec<u8> {
+    fs::read(scratch.path().join("disk")).expect("the disk")
+}
+
+/// That it is refused in one line with `words` in it, and the disk is as before.
+#[track_caller]
+fn nothing_written(scratch: &Scratch, ran: impl FnOnce() -> Ran, words: &[&str]) {
+    let before = bytes(scratch);
+    let ran = ran();
+    let line = ran.refused();
+    assert!(words.iter().all(|word| line.contains(word)), "{line}");
+    assert!(bytes(scratch) == before, "{line}: but something was");
+}
+
+#[test]
+fn what_would_be_lost_is_named() {
+    let disk = small();
+    let path = disk.path();
+    run(path, "mkfs ufs disk#p1 -- -R").ended(0);
+    nothing_written(&disk, || run(path, "mkfs ext4 disk#p1"), &["there is ufs on it", "--overwrite"]);
+    nothing_written(&disk, || run(path, "mkfs ufs disk#p1"), &["there is ufs on it", "--overwrite"]);
+    nothing_written(&disk, || run(path, "mkfs swap disk"), &["there is a GPT with 1 partitions", "--overwrite"]);
+    nothing_written(&disk, || run(path, "mkfs swap disk#p2"), &["no provider 'p2'"]);
+}
+
+#[test]
+fn an_old_table_and_old_magic_are_gone() {
+    for kind in ["ufs", "swap"] {
+        if kind == "swap" && tool(&["mkswap", "-V"]).is_none() {
+            continue;
+        }
+        let disk = small();
+        let ran = run(disk.path(), &format!("mkfs {kind} --overwrite disk"));
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+        let document = run(disk.path(), "check --json disk").json();
+        let providers = list(&document["targets"][0], "providers");
+        assert_eq!(providers.iter().map(|p| p["sign"].as_str()).collect::<Vec<_>>(), [Some(kind)], "{document:#}");
+        let bytes = bytes(&disk);
+        assert!(!bytes.windows(8).any(|word| word == b"EFI PART"), "{kind}: a header of the GPT is left");
+    }
+}
+
+#[test]
+fn a_missing_tool_names_its_package() {
+    let disk = small();
+    for (kind, package) in [
+        ("ext4", "e2fsprogs"),
+        ("xfs", "xfsprogs"),
+        ("btrfs", "btrfs-progs"),
+        ("vfat", "dosfstools"),
+        ("exfat", "exfatprogs"),
+        ("ntfs", "ntfs-3g"),
+        ("swap", "util-linux"),
+    ] {
+        let ran = || Ran::of(&program(disk.path()).args(["mkfs", kind, "disk#p1"]).env("PATH", "").output().expect("the program"));
+        nothing_written(&disk, ran, &["is not on this system", &format!("install {package}"), "nothing was written"]);
+    }
+}
+
+#[test]
+fn a_tool_that_fails_is_heard() {
+    if tool(&["mkfs.xfs", "-V"]).is_none() {
+        return;
+    }
+    let disk = small();
+    let said = ["mkfs.xfs failed (exit status: 1)", "larger than 300MB", "nothing was written"];
+    nothing_written(&disk, || run(disk.path(), "mkfs xfs disk#p1"), &said);
+    nothing_written(
+        &disk,
+        || run(disk.path(), "mkfs xfs disk#p1 -- -b size=3"),
+        &["mkfs.xfs failed", "Invalid value 3 for -b size", "nothing"],
+    );
+}
+
+#[test]
+fn what_it_would_run_is_printed_and_not_run() {
+    let disk = small();
+    let print = |arguments: &str| run_with(disk.path(), &[&["mkfs", "--print"], &*arguments.split(' ').collect::<Vec<_>>()].concat());
+    let before = bytes(&disk);
+    for (arguments, wanted) in [
+        ("ext4 disk#p1", "mkfs.ext4 -b 4096 'disk#p1'"),
+        ("ext4 --for raid64kx4 --logical 512 disk#p1 -- -m 0", "mkfs.ext4 -b 4096 -E stride=16,stripe_width=64 'disk#p1' -m 0"),
+        (
+            "ext4 --for raid64kx4 disk#p1 -- -E nodiscard,stride=8",
+            "mkfs.ext4 -b 4096 'disk#p1' -E stride=16,stripe_width=64,nodiscard,stride=8",
+        ),
+        ("ext4 --for raid64kx4 disk#p1 -- -Enodiscard", "mkfs.ext4 -b 4096 'disk#p1' -Estride=16,stripe_width=64,nodiscard"),
+        ("ext4 --for raid64kx4 disk#p1 -- -b 1024", "mkfs.ext4 'disk#p1' -b 1024"),
+        ("xfs --for raid64kx4 disk#p1", "mkfs.xfs -b size=4096 -s size=4096 -d su=65536,sw=4 -l su=65536 'disk#p1'"),
+        (
+            "xfs --for raid64kx4 disk#p1 -- -d agcount=2",
+            "mkfs.xfs -b size=4096 -s size=4096 -d su=65536,sw=4 -l su=65536 'disk#p1' -d agcount=2",
+        ),
+        ("xfs --for raid64kx4 disk#p1 -- -d noalign -l su=4k", "mkfs.xfs -b size=4096 -s size=4096 'disk#p1' -d noalign -l su=4k"),
+        ("btrfs disk#p1", "mkfs.btrfs -s 4096 -n 16384 'disk#p1'"),
+        ("vfat disk#p1", "mkfs.vfat -F 16 -S 512 -s 8 -R 8 -g 255/63 -h 2048 'disk#p1'"),
+        ("exfat disk#p1", "mkfs.exfat -c 4096 -b 1048576 'disk#p1'"),
+        ("ntfs --for ssd-16k disk#p1 -- -c 4096", "mkntfs -Q -s 512 -p 2048 -H 255 -S 63 'disk#p1' -c 4096"),
+        ("swap disk#p1 -- -L a", "mkswap -p 4096 'disk#p1' -L a"),
+    ] {
+        let ran = print(arguments);
+        // Of a set that the partition is off something else is said.
+        assert_eq!((ran.code, ran.stdout.trim_end()), (Some(0), wanted), "{arguments}: {}", ran.stderr);
+    }
+    let ran = print("ufs --for ssd-16k disk#p1 -- -U --maxphys 128k");
+    assert_eq!(ran.stdout.lines().next(), Some("newfs -b 65536 -f 16384 -U 'disk#p1'"));
+    assert!(ran.stdout.contains("super-block backups"));
+    assert!(bytes(&disk) == before, "it was run all the same");
+}
+
+#[test]
+fn a_dry_run_shows_the_writes() {
+    let disk = small();
+    let before = bytes(&disk);
+    if tool(&["mkswap", "-V"]).is_some() {
+        let ran = run(disk.path(), "mkfs swap --dry-run disk#p1 -- -L scratch");
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+        assert!(ran.stdout.starts_with("# zero: 65011712 bytes at byte 0 (LBA 0)\n# 4096 bytes at byte 0 (LBA 0)\n"), "{}", ran.stdout);
+        assert!(ran.stdout.contains("|......SWAPSPACE2|\n00001000\n"), "{}", ran.stdout);
+    }
+    let ran = run(disk.path(), "mkfs ufs --dry-run disk#p1 -- -E -R");
+    assert!(ran.stdout.starts_with("# zero: 64946176 bytes at byte 65536 (LBA 128)\n"), "{}", &ran.stdout[..200]);
+    assert!(bytes(&disk) == before);
+}
+
+#[test]
+fn a_start_off_the_unit_is_warned_of() {
+    let scratch = scratch();
+    zeroes(scratch.path(), "disk", 64 * MEG);
+    run(scratch.path(), "part create -s mbr disk").ended(0);
+    assert_eq!(run(scratch.path(), "part add -t linux-data -b 63s disk").code, Some(0));
+    let ran = run(scratch.path(), "mkfs ufs disk#s1");
+    assert_eq!(ran.code, Some(0));
+    let wanted = "trueline: warning: disk#s1 starts 3584 bytes past a 4096-byte physical unit, and so will every block";
+    assert!(ran.stderr.starts_with(wanted) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+    if tool(&["mkfs.exfat", "-V"]).is_some() {
+        let ran = run(scratch.path(), "mkfs exfat --overwrite disk#s1");
+        let wanted = "trueline: warning: disk#s1: exfat data area starts at byte 2097152 (LBA 4096), 3584 bytes past a 4096-byte physical unit";
+        assert!(ran.code == Some(0) && ran.stderr.starts_with(wanted), "{}", ran.stderr);
+    }
+}
+
+/// The transcript of seed 004, whose terminal was 206 columns wide.
+#[test]
+fn newfs_prints_what_was_published() {
+    let published = include_str!("../../../geom/src/newfs/tests/ada1s1a.txt");
+    let scratch = scratch();
+    zeroes(scratch.path(), "ada1s1a", 188_743_680 * 512);
+    let words = ["mkfs", "ufs", "ada1s1a", "--", "-U", "--maxphys", "128k", "--flavour", "9"];
+    let ran = Ran::of(&program(scratch.path()).args(words).env("COLUMNS", "206").output().expect("the program"));
+    ran.ended(0);
+    assert_eq!(ran.stdout, published.replace("/dev/ada1s1a", "ada1s1a"));
+    // Without a terminal and COLUMNS newfs takes 80.
+    let narrow = run(scratch.path(), &format!("{} -N", words.join(" ")));
+    assert!(narrow.ended(0).stdout.lines().skip(4).all(|line| line.len() < 80));
+    assert!(narrow.stdout.split_whitespace().eq(ran.stdout.split_whitespace()));
+}
+
+#[test]
+fn the_same_words_make_the_same_ufs_and_boot_code_stays() {
+    let disk = small();
+    let file = File::options().write(true).open(disk.path().join("disk")).expect("the disk");
+    file.write_all_at(b"boot code", MEG).expect("a write");
+    let made = |own: &str| {
+        run(disk.path(), &format!("mkfs ufs --overwrite disk#p1 -- {own}")).ended(0);
+        bytes(&disk)
+    };
+    let first = made("-R -U -E");
+    assert!(made("-R -U") == first);
+    assert!(made("-R -U -n") != first);
+    // Nothing of the longer one is left where all is erased first.
+    assert!(made("-R -U -E") == first);
+    assert_eq!(&first[1 << 20..][..9], b"boot code");
 }

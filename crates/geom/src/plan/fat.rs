@@ -19,6 +19,8 @@ use crate::topology::{Grain, Topology, Why, is_whole, round_down};
 const MOST: u64 = 65536;
 /// The largest boundary that 16 bits of reserved sectors reach from any table length.
 const REACH: u64 = 16 << 20;
+/// Boundaries larger than a cluster that the data area is put on, the first that can be reached.
+const FAR: [Why; 4] = [Why::Erase, Why::FullStripe, Why::Row, Why::Chunk];
 /// Fewer clusters than these are FAT12 and FAT16; tables and reserved sectors take some of a volume's.
 const FAT16_LEAST: u64 = 4085;
 const FAT32_LEAST: u64 = 65525;
@@ -52,7 +54,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Clusters of at least the unit, and the data area on the erase unit if there is one.
+    /// Clusters of at least the unit, and the data area on the erase unit or a row of the set if there is one.
     pub fn for_topology(topology: &Topology) -> Parameters {
         let (length, unit) = (topology.length, unit_size(topology));
         let sector = topology.sector.clamp(512, 4096);
@@ -66,12 +68,11 @@ impl Parameters {
         let flash = fact(topology, Why::Erase).is_some() && length > 2 << 30;
         let least = unit.max(if flash { 8 * PAGE } else { usual });
         let cluster = powers(PAGE, MOST).find(|&cluster| cluster >= least).unwrap_or(MOST);
-        let erase = fact(topology, Why::Erase).map(|f| f.grain);
         let whole = |grain: &Grain| is_whole(grain.phase(), sector);
         let near = super::unit(topology).map(|f| f.grain).filter(whole).map_or(0, Grain::phase);
         let reach = |cluster: u64| {
-            let far = erase.filter(whole).filter(|g| g.size() <= REACH && g.size() <= length / 8 && is_whole(g.size(), cluster));
-            far.or_else(|| Grain::new(cluster, near))
+            let mut far = FAR.iter().filter_map(|&why| fact(topology, why).map(|f| f.grain)).filter(whole);
+            far.find(|g| g.size() <= REACH && g.size() <= length / 8 && is_whole(g.size(), cluster)).or_else(|| Grain::new(cluster, near))
         };
         let size = |cluster: u64| reach(cluster).map_or(cluster, Grain::size);
         // Between two kinds, where it depends on the tables which one it is, a larger cluster makes it the smaller kind.
@@ -156,7 +157,8 @@ impl Layer for Fat {
         }
         plan.choose(cluster);
         let erase = fact(t, Why::Erase);
-        let why = match erase.filter(|f| f.grain.size() == p.align) {
+        let far = FAR.iter().filter_map(|&why| fact(t, why)).find(|f| f.grain.size() == p.align && f.grain.phase() == p.phase);
+        let why = match far {
             Some(f) => format!("the data area, behind two tables, begins at {} on the {}", p.data, said(f)),
             None => format!("the data area, behind two tables, begins at {} on a whole cluster", p.data),
         };

@@ -16,10 +16,11 @@ use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use trueline_geom::audit;
 use trueline_geom::error::Errno;
+use trueline_geom::finding::Severity;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::newfs::Put;
-use trueline_geom::plan::PAGE;
 use trueline_geom::probe::Limits;
 use trueline_geom::slices::place;
 use trueline_host::tool::{self, Ran};
@@ -93,12 +94,10 @@ pub(super) fn clusters_follow(kind: Kind) -> bool {
 fn off_unit(file: &Unnamed, seat: &Seat) -> Result<(), Failure> {
     let topology = seat.graph.providers[seat.id].topology.clone();
     let made = Graph::taste(vec![Disk::new("", Box::new(file.store().map_err(unread)?), topology)], Limits::default());
-    let missed = made.providers.iter().filter(|p| p.is_data_area()).find_map(|p| Some(p.topology.missed(PAGE).first()?.0));
-    if let Some(fact) = missed {
-        let (size, past, why, target) = (fact.grain.size(), fact.grain.remainder(0), fact.why.name(), &seat.target);
-        complain(&format!(
-            "warning: the clusters of {target} begin {past} bytes past a {size}-byte {why} unit, and so will every file: trueline check says what that costs"
-        ));
+    let found = audit::audit(&made).findings;
+    let off = found.iter().find(|(id, f)| made.providers[*id].is_data_area() && f.severity >= Severity::Warning);
+    if let Some((_, finding)) = off {
+        complain(&format!("warning: {}: {}", seat.target, finding.message));
     }
     Ok(())
 }

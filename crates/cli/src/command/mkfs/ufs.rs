@@ -47,6 +47,11 @@ pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether newfs is asked for its lines alone.
+pub(super) fn only_prints(own: &[String]) -> bool {
+    Options::parse(own, 512).is_ok_and(|options| options.only_print)
+}
+
 /// What one would type on FreeBSD.
 fn command(args: &Mkfs, newfs: &Newfs) -> String {
     let mut own: Vec<&str> = Vec::new();
