@@ -69,7 +69,8 @@ pub fn node(path: &Path, start: u64, length: u64) -> Option<PathBuf> {
         Kind::Partition { parent, start: first, .. } => parent == disk && *first == Some(start) && d.size == length,
         _ => false,
     };
-    devices.iter().find(same).map(|d| PathBuf::from(&d.path))
+    // In a container the kernel may have it without a node.
+    devices.iter().find(same).map(|d| PathBuf::from(&d.path)).filter(|path| path.exists())
 }
 
 /// The block devices of the sysfs tree at `root`, mounted as `mountinfo` says (if it can be read).
