@@ -251,8 +251,9 @@ fn fat_is_as_said(directory: &Path, t: &Topology, which: &str) {
     let data = (number(&image, 14, 2) + number(&image, 16, 1) * table) * sector + root;
     assert_eq!((sector, sector * number(&image, 13, 1)), (p.sector, p.cluster), "{which}");
     assert_eq!((data, data % p.align), (p.data, p.phase), "{which}: {p:?}");
-    let reached =
-        |f: &&Fact| f.grain.phase() % p.sector == 0 && (f.grain.size() <= p.cluster || f.why == Why::Erase && t.length >= 32 << 20);
+    let reached = |f: &&Fact| {
+        f.grain.phase().is_multiple_of(p.sector) && (f.grain.size() <= p.cluster || f.why == Why::Erase && t.length >= 32 << 20)
+    };
     assert!(t.facts.iter().filter(reached).all(|f| f.grain.contains(data)), "{which}: {p:?}");
 }
 
