@@ -6,8 +6,8 @@ use crate::writing::{Job, WriteOptions, carry_out};
 use crate::{Failure, complain};
 use trueline_geom::finding::Severity;
 use trueline_geom::graph::{Graph, Id};
-use trueline_geom::patch::Patch;
-use trueline_geom::scheme::{Ground, SCHEMES, Scheme};
+use trueline_geom::patch::{self, Patch};
+use trueline_geom::scheme::{Ground, New, SCHEMES, Scheme};
 use trueline_geom::table::{Refusal, Table};
 use trueline_host::file::Access;
 use trueline_host::kernel::{self, Reread};
@@ -20,6 +20,37 @@ pub(crate) struct Seat {
     pub(crate) id: Id,
     /// GEOM's name of it: `ada1`, `ada1s1`.
     pub(crate) name: String,
+}
+
+/// What a new table would take the place of.
+pub(crate) enum There {
+    /// Nothing that anybody would miss.
+    Nothing,
+    /// A table, whole or damaged.
+    Table(&'static dyn Scheme, Table),
+    /// Something else, in words.
+    Data(String),
+}
+
+impl There {
+    /// An empty table. Where data is given up, nothing of it stays in the sectors that the table shares with it: else it would
+    /// be recognised by them, and the table passed over.
+    pub(crate) fn create(&self, seat: &Seat, scheme: &dyn Scheme, new: &New) -> Result<Table, Refusal> {
+        let probe = seat.graph.probe(seat.id);
+        match self {
+            There::Data(_) => scheme.create(&probe.after(&patch::blank(probe.length())), &seat.ground(), new),
+            _ => scheme.create(&probe, &seat.ground(), new),
+        }
+    }
+
+    /// The writes that make the new table, and then remove what else is left of what was there: nobody finds it again.
+    pub(crate) fn replaced(&self, seat: &Seat, made: Vec<Patch>) -> Vec<Patch> {
+        match self {
+            There::Nothing => made,
+            There::Table(scheme, table) => patch::instead(made, scheme.erase(table)),
+            There::Data(_) => patch::instead(made, patch::blank(seat.ground().topology.length)),
+        }
+    }
 }
 
 impl Seat {
@@ -94,6 +125,14 @@ impl Seat {
         sign.or(member).or_else(|| self.unread().map(|what| format!("there is something that cannot be read: {what}")))
     }
 
+    /// What a new table would take the place of.
+    pub(crate) fn there(&self) -> There {
+        match self.table().filter(|(_, table)| !table.is_bare_chain()) {
+            Some((scheme, table)) => There::Table(scheme, table),
+            None => self.holds().map_or(There::Nothing, There::Data),
+        }
+    }
+
     /// Writes `patches`, checks that `after` is what is read back, and tells the kernel.
     pub(crate) fn write(
         self,
@@ -136,6 +175,11 @@ fn no_provider(target: &str, name: &str, graph: &Graph) -> Failure {
     let names: Vec<&str> = graph.providers.iter().map(|p| p.name.as_str()).filter(|n| !n.is_empty()).take(20).collect();
     let there = if names.is_empty() { "there is none".into() } else { format!("there are {}", names.join(", ")) };
     Failure::Message(format!("open {target}: no provider '{name}': {there}"))
+}
+
+/// So many of them, in words.
+pub(crate) fn partitions(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "partition" } else { "partitions" })
 }
 
 /// What cannot be done, as every failure is said.

@@ -15,7 +15,7 @@ use crate::finding::Severity;
 use crate::graph::Found;
 use crate::kinds;
 use crate::ondisk::Guid;
-use crate::patch::{Patch, changes, outside};
+use crate::patch::{Patch, blank, changes, instead};
 use crate::probe::{Blind, Probe};
 use crate::scheme::{Ground, Id, New, SCHEMES, Scheme};
 use crate::slices::{Dialect, Kind, place};
@@ -175,11 +175,11 @@ impl Planning<'_> {
         seen(probe)?;
         let (before, after, edits) = match there {
             Some((scheme, table)) if scheme.name() == layout.scheme.name() => match self.edited(layout, &table, ground) {
-                Err(_) if self.may.replace => return self.replaced(layout, Some((scheme, &table)), probe, ground, name, offset),
+                Err(_) if self.may.replace => return self.replaced(layout, Old::Table(scheme, &table), probe, ground, name, offset),
                 edited => edited.map(|(after, edits)| (table, after, edits))?,
             },
             Some((scheme, table)) if self.may.replace => {
-                return self.replaced(layout, Some((scheme, &table)), probe, ground, name, offset);
+                return self.replaced(layout, Old::Table(scheme, &table), probe, ground, name, offset);
             }
             Some((scheme, table)) => {
                 let found = format!("there is a table of another scheme, {}, with {} partitions", scheme.name(), table.entries.len());
@@ -189,7 +189,8 @@ impl Planning<'_> {
                 Some(what) if !self.may.replace => {
                     return Err(Refusal::new(what, "--replace writes the layout over it, and what is in it is lost"));
                 }
-                _ => return self.replaced(layout, None, probe, ground, name, offset),
+                Some(_) => return self.replaced(layout, Old::Data, probe, ground, name, offset),
+                None => return self.replaced(layout, Old::Nothing, probe, ground, name, offset),
             },
         };
         let patches = if edits.is_empty() { Vec::new() } else { layout.scheme.render(&before, &after) };
@@ -200,7 +201,7 @@ impl Planning<'_> {
     fn replaced(
         &mut self,
         layout: &Layout,
-        old: Option<(&'static dyn Scheme, &Table)>,
+        old: Old<'_>,
         probe: &Probe<'_>,
         ground: &Ground<'_>,
         name: &str,
@@ -215,18 +216,20 @@ impl Planning<'_> {
             medium: Some(self.medium),
             ..New::default()
         };
-        let empty = layout.scheme.create(probe, ground, &new)?;
-        seen(probe)?;
-        let mut edits: Vec<String> =
-            old.into_iter().map(|(scheme, table)| format!("destroy {} of {} partitions", scheme.name(), table.entries.len())).collect();
+        // Data is given up with the sectors that the table would share with it: it would be recognised by them.
+        let gone = if matches!(old, Old::Data) { blank(probe.length()) } else { Vec::new() };
+        let bare = probe.after(&gone);
+        let empty = layout.scheme.create(&bare, ground, &new)?;
+        seen(&bare)?;
+        let mut edits = Vec::new();
+        if let Old::Table(scheme, table) = old {
+            edits.push(format!("destroy {} of {} partitions", scheme.name(), table.entries.len()));
+        }
         edits.push(format!("create {}", layout.scheme.name()));
         let mut after = empty.clone();
         self.fill(layout, &mut after, ground, &mut edits)?;
-        // The old table is removed around the new one, once that is there.
-        let mut patches = layout.scheme.render(&empty, &after);
-        let mut rest = old.map_or(Vec::new(), |(scheme, table)| outside(scheme.erase(table), &patches));
-        rest.iter_mut().take(1).for_each(|patch| patch.after_flush = true);
-        patches.extend(rest);
+        let rest = if let Old::Table(scheme, table) = old { scheme.erase(table) } else { gone };
+        let patches = instead(layout.scheme.render(&empty, &after), rest);
         step(layout, probe, name, offset, after, edits, patches)
     }
 
@@ -293,6 +296,13 @@ impl Planning<'_> {
         }
         Ok(())
     }
+}
+
+/// What a table made anew takes the place of.
+enum Old<'a> {
+    Nothing,
+    Table(&'static dyn Scheme, &'a Table),
+    Data,
 }
 
 /// The table that is there, whole or damaged; and what would be lost, if it is none: what tasting does not see is no table.

@@ -4,6 +4,7 @@
 //! Order means nothing to a disk's cache, so a patch says whether what comes before it must have reached the medium.
 
 use crate::error::Errno;
+use crate::topology::round_down;
 
 /// One write to a provider, of whole sectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +94,25 @@ pub fn outside(patches: Vec<Patch>, others: &[Patch]) -> Vec<Patch> {
     left
 }
 
+/// `new`, and then what of `old` lies around it: whoever reads in between finds what was there, or what `new` makes.
+pub fn instead(new: Vec<Patch>, old: Vec<Patch>) -> Vec<Patch> {
+    let mut rest = outside(old, &new);
+    rest.iter_mut().take(1).for_each(|patch| patch.after_flush = true);
+    new.into_iter().chain(rest).collect()
+}
+
+/// At either end of a provider, the bytes in which every format has what it is known by, if only a copy of it.
+const KNOWN_BY: u64 = 1 << 20;
+
+/// Zeroes over whatever a provider of `length` bytes is known by, in pieces: those that are zeroes already need not be written.
+pub fn blank(length: u64) -> Vec<Patch> {
+    const PIECE: usize = 64 << 10;
+    let (front, back) = (KNOWN_BY.min(length), round_down(length.saturating_sub(KNOWN_BY), PIECE as u64));
+    let starts = (0..front).step_by(PIECE).chain((back.max(front)..length).step_by(PIECE));
+    let piece = |at: u64| Patch::new(at, vec![0; usize::try_from(length - at).unwrap_or(PIECE).min(PIECE)], "nothing, over what was there");
+    starts.map(piece).collect()
+}
+
 /// Makes `bytes`, read at `offset` before `patches`, what is there after them.
 pub fn lay_over(patches: &[Patch], offset: u64, bytes: &mut [u8]) {
     let end = offset.saturating_add(bytes.len() as u64);
@@ -155,6 +175,26 @@ mod tests {
         assert_eq!(back.iter().map(|p| (p.what, p.after_flush)).collect::<Vec<_>>()[..2], [("b", false), ("over a", true)]);
         write(&mut disk, &back);
         assert_eq!(disk, first);
+    }
+
+    #[test]
+    fn what_is_known_by_its_ends_is_blanked_there() {
+        for length in [1, 511, 4096, (1 << 20) + 512, (2 << 20) - 512, 64 << 20, (64 << 20) + 7 * 512] {
+            let mut at = 0;
+            for p in blank(length) {
+                let skipped = at..p.offset;
+                assert!(p.offset >= at && (skipped.is_empty() || skipped.start >= 1 << 20 && skipped.end + (1 << 20) <= length));
+                assert!(!p.bytes.is_empty() && p.bytes.iter().all(|b| *b == 0));
+                at = p.end();
+            }
+            assert_eq!(at, length);
+        }
+        let new = || vec![Patch::new(512, vec![1; 512], "new")];
+        let all = instead(new(), blank(4096));
+        assert_eq!(
+            all.iter().map(|p| (p.offset, p.end(), p.after_flush)).collect::<Vec<_>>(),
+            [(512, 1024, false), (0, 512, true), (1024, 4096, false)]
+        );
     }
 
     #[test]

@@ -1,5 +1,11 @@
 //! `part`: what was published comes out again, and what it shows is what is there.
 
+mod busy;
+mod edit;
+mod image;
+mod over;
+mod power;
+
 use crate::{run, scratch, zeroes};
 use std::path::Path;
 

@@ -5,7 +5,7 @@ use crate::out::gpart::Shown;
 use crate::out::part::{self, Done, off_grain, said};
 use crate::out::part_json::Document;
 use crate::out::{escape, size};
-use crate::seat::{Seat, refuse};
+use crate::seat::{Seat, There, partitions, refuse};
 use crate::writing::WriteOptions;
 use crate::{Failure, complain};
 use std::io::{self, BufWriter, Write};
@@ -89,16 +89,21 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
     })?;
     let seat = Seat::open(&args.target, &args.common.disk, args.write.access())?;
     let refused = |found: String, advice: &str| refuse(&attempt, &args.target, &Refusal::new(found, advice));
-    match seat.table().filter(|(_, t)| !t.is_bare_chain()) {
-        Some((there, table)) => {
-            let found = format!("there is a {} with {} partitions", there.name(), table.entries.len());
-            return Err(refused(found, "destroy it first: part destroy"));
+    if args.dialect.is_some() && scheme.name() != "BSD" {
+        return Err(refused(format!("a {} has no dialects", scheme.name()), "leave out --dialect"));
+    }
+    if args.geometry.is_some() && scheme.has_guids() {
+        return Err(refused(format!("a {} has no geometry", scheme.name()), "leave out --geometry"));
+    }
+    let there = seat.there();
+    match &there {
+        There::Table(there, table) if !args.overwrite => {
+            let damaged = if table.damage.is_empty() { "" } else { "damaged " };
+            let found = format!("there is a {damaged}{} with {}", there.name(), partitions(table.entries.len()));
+            return Err(refused(found, "part destroy removes it, --overwrite puts the new one in its place"));
         }
-        None => {
-            if let Some(holds) = seat.holds().filter(|_| !args.overwrite) {
-                return Err(refused(holds, "say --overwrite to lose it"));
-            }
-        }
+        There::Data(holds) if !args.overwrite => return Err(refused(holds.clone(), "say --overwrite to lose it")),
+        _ => {}
     }
     let new = New {
         entries: args.entries,
@@ -110,9 +115,10 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
         rules: args.common.rules(),
         usable: None,
     };
-    let table = scheme.create(&seat.graph.probe(seat.id), &seat.ground(), &new).map_err(|r| refuse(&attempt, &args.target, &r))?;
+    let table = there.create(&seat, scheme, &new).map_err(|r| refuse(&attempt, &args.target, &r))?;
     let report = Report::new(&seat, scheme, &table, &args.common, said(Done::Created, &seat.name));
-    seat.write(scheme, scheme.render(&table, &table), Some(&table), &args.write)?;
+    let patches = there.replaced(&seat, scheme.render(&table, &table));
+    seat.write(scheme, patches, Some(&table), &args.write)?;
     report.print(&args.write)
 }
 
@@ -140,9 +146,12 @@ pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
     let attempt = "destroy the table on";
     let seat = Seat::open(&args.target, &args.common.disk, args.write.access())?;
     let (scheme, table) = seat.edited(attempt)?;
+    let refused = |found: String, advice| Err(refuse(attempt, &args.target, &Refusal::new(found, advice)));
+    if !table.damage.is_empty() && !args.force {
+        return refused(format!("the {} is damaged: {}", scheme.name(), table.damage.join("; ")), "part recover, or say -F to lose it");
+    }
     if !table.entries.is_empty() && !args.force {
-        let found = format!("the {} has {} partitions", scheme.name(), table.entries.len());
-        return Err(refuse(attempt, &args.target, &Refusal::new(found, "delete them first, or say -F")));
+        return refused(format!("the {} has {}", scheme.name(), partitions(table.entries.len())), "delete them first, or say -F");
     }
     let patches = scheme.erase(&table);
     let report = match args.common.json {
@@ -187,8 +196,9 @@ fn request(table: &Table, start: Option<Length>, size: Option<Length>, align: Op
 }
 
 fn kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<Kind, Refusal> {
-    let unknown =
-        || Refusal::new(format!("type '{name}' is unknown to {}", scheme.name()), "trueline part types lists them; a raw one is !N");
+    let unknown = || {
+        Refusal::new(format!("type '{name}' is unknown to {}", scheme.name()), "use a name of gpart(8), or its number or GUID after a !")
+    };
     scheme.kind_in(table, name).ok_or_else(unknown)
 }
 
@@ -198,6 +208,9 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
     edit(attempt, &args.common, &args.write, |seat, scheme, table| {
         let uuid = match args.uuid.as_deref().map(str::parse::<Guid>) {
             None => scheme.has_guids().then(|| Guid::random(random)),
+            Some(_) if !scheme.has_guids() => {
+                return Err(Refusal::new(format!("partitions of {} have no UUIDs", scheme.name()), "leave out --uuid"));
+            }
             Some(Ok(uuid)) => Some(uuid),
             Some(Err(())) => return Err(Refusal::new("--uuid is no UUID", "write it as uuidgen does")),
         };

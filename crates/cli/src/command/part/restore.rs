@@ -4,12 +4,12 @@ use crate::Failure;
 use crate::options::part::Restore;
 use crate::out::escape;
 use crate::out::part::{Done, said};
-use crate::seat::{Seat, refuse};
+use crate::seat::{Seat, There, partitions, refuse};
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use trueline_geom::backup::{self, Backup};
 use trueline_geom::ondisk::Guid;
-use trueline_geom::patch::{Patch, outside};
+use trueline_geom::patch::Patch;
 use trueline_geom::scheme::{self, New, Scheme};
 use trueline_geom::table::{Refusal, Request, Rules, Table, Wanted};
 use trueline_host::random;
@@ -36,14 +36,16 @@ fn restore(args: &Restore, target: &str, text: &str) -> Result<(), Failure> {
     let scheme = scheme::named(&backup.scheme).ok_or_else(|| {
         refused(Refusal::new(format!("'{}' is no scheme here", escape::plain(&backup.scheme)), "use GPT, MBR, EBR or BSD"))
     })?;
-    let old = seat.table();
-    if let Some((there, _)) = old.as_ref().filter(|(_, t)| !args.force && !t.is_bare_chain()) {
-        return Err(refused(Refusal::new(format!("there is a {}", there.name()), "say -F to replace it")));
+    let there = seat.there();
+    match &there {
+        There::Table(there, table) if !args.force => {
+            let found = format!("there is a {} with {}", there.name(), partitions(table.entries.len()));
+            return Err(refused(Refusal::new(found, "say -F to replace it")));
+        }
+        There::Data(holds) if !args.force => return Err(refused(Refusal::new(holds.clone(), "say -F to lose it"))),
+        _ => {}
     }
-    if let Some(holds) = seat.holds().filter(|_| old.is_none() && !args.force) {
-        return Err(refused(Refusal::new(holds, "say -F to lose it")));
-    }
-    let (patches, after) = patches(args, &seat, scheme, &backup, old).map_err(refused)?;
+    let (patches, after) = patches(args, &seat, scheme, &backup, &there).map_err(refused)?;
     let name = seat.name.clone();
     seat.write(scheme, patches, Some(&after), &args.write)?;
     if !args.write.dry_run {
@@ -58,11 +60,11 @@ fn patches(
     seat: &Seat,
     scheme: &'static dyn Scheme,
     backup: &Backup,
-    old: Option<(&'static dyn Scheme, Table)>,
+    there: &There,
 ) -> Result<(Vec<Patch>, Table), Refusal> {
     let random = || random::bytes().map_err(|e| Refusal::new(e.to_string(), ""));
     let new = New { entries: backup.entries, random: random()?, medium: Some(seat.medium()), rules: args.common.rules(), ..New::default() };
-    let empty = scheme.create(&seat.graph.probe(seat.id), &seat.ground(), &new)?;
+    let empty = there.create(seat, scheme, &new)?;
     let mut table = empty.clone();
     for line in &backup.partitions {
         let of_line = |r: Refusal| Refusal { found: format!("line {}: {}", line.number, r.found), ..r };
@@ -83,11 +85,5 @@ fn patches(
         };
         table.add(scheme, &seat.ground(), wanted, Rules::Aligned).map_err(of_line)?;
     }
-    let mut patches = scheme.render(&empty, &table);
-    if let Some((scheme, old)) = old {
-        let mut rest = outside(scheme.erase(&old), &patches);
-        rest.iter_mut().take(1).for_each(|p| p.after_flush = true);
-        patches.extend(rest);
-    }
-    Ok((patches, table))
+    Ok((there.replaced(seat, scheme.render(&empty, &table)), table))
 }

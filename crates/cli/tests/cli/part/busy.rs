@@ -1,0 +1,216 @@
+//! Live devices, and images that somebody else uses.
+//!
+//! Loop devices and mounts need root; what is skipped is printed, and with `TRUELINE_ORACLE=all` a failure.
+
+use super::image::{Image, MIB};
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Whether this machine can do what a test needs; says so if not.
+fn can(what: &str, needs: &str) -> bool {
+    let able = sh("/", needs).is_some();
+    if !able {
+        eprintln!("part: skipped {what}: not so here: {needs}");
+        assert!(!std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v == "all"), "TRUELINE_ORACLE=all, and something was skipped");
+    }
+    able
+}
+
+const LOOPS: &str = "[ $(id -u) = 0 ] && [ -e /dev/loop-control ] && command -v losetup partx && losetup -f";
+const MOUNTS: &str = "[ $(id -u) = 0 ] && [ -e /dev/loop-control ] && command -v losetup partx mkfs.ext4 mount umount && losetup -f";
+
+/// What a shell command prints, if it works.
+fn sh(directory: impl AsRef<Path>, command: &str) -> Option<String> {
+    let command = format!("PATH=$PATH:/usr/sbin:/sbin\n{command}");
+    let ran = Command::new("sh").args(["-c", &command]).current_dir(directory).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let ran = ran.ok().filter(|ran| ran.status.success())?;
+    Some(String::from_utf8_lossy(&ran.stdout).trim().into())
+}
+
+/// A loop device over an image.
+struct Loop(String);
+
+impl Loop {
+    fn new(disk: &Image, options: &str) -> Loop {
+        let device = sh(disk.scratch.path(), &format!("losetup --find --show {options} disk")).expect("losetup");
+        Loop(device)
+    }
+
+    /// Number, first byte and length of every partition, as the kernel says.
+    fn partitions(&self) -> Vec<(u64, u64, u64)> {
+        let name = self.0.trim_start_matches("/dev/");
+        let mut found = Vec::new();
+        for entry in fs::read_dir(format!("/sys/block/{name}")).expect("sysfs").flatten() {
+            let number = |file: &str| fs::read_to_string(entry.path().join(file)).ok()?.trim().parse::<u64>().ok();
+            if let (Some(partition), Some(start), Some(size)) = (number("partition"), number("start"), number("size")) {
+                found.push((partition, start * 512, size * 512));
+                assert_eq!(number("alignment_offset"), Some(0));
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let device = &self.0;
+        // What the kernel keeps of partitions goes first: a detached loop may keep them.
+        let _ = sh("/", &format!("umount {device}p1; umount {device}; partx --delete {device}; losetup --detach {device}"));
+    }
+}
+
+/// A program that is ended when the test is.
+struct Holder(Child);
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn an_image_behind_a_loop_device_is_not_written() {
+    if !can("images behind loop devices", LOOPS) {
+        return;
+    }
+    let disk = Image::new(16 * MIB, "");
+    disk.part("create -s gpt disk").ended(0);
+    let device = Loop::new(&disk, "");
+    let before = disk.bytes("disk");
+    for verb in ["add -t efi", "destroy", "create -s mbr --overwrite", "recover", "set -a active"] {
+        let ran = disk.part(&format!("{verb} disk"));
+        let want = format!("{} shows it as a device: release it first, or say --allow-busy", device.0);
+        assert!(ran.refused().contains(&want), "{verb}: {}", ran.stderr);
+    }
+    assert!(before == disk.bytes("disk"));
+    disk.part("add -t efi --dry-run disk").ended(0);
+    disk.part("add -t efi --allow-busy disk").ended(0);
+    assert_eq!(disk.places("").len(), 1);
+}
+
+#[test]
+fn the_kernel_shows_what_was_written_to_a_loop_device() {
+    if !can("tables on loop devices", LOOPS) {
+        return;
+    }
+    for (scan, sector) in [("--partscan", 512), ("", 512), ("--partscan", 4096)] {
+        let disk = Image::new(32 * MIB, "");
+        let device = Loop::new(&disk, &format!("{scan} --sector-size {sector}"));
+        let part = |words: &str| disk.part(&words.replace("DEV", &device.0));
+        let shown = || {
+            let entries = part("show --json DEV").json()["tables"][0]["entries"].as_array().cloned().expect("entries");
+            let number = |e: &serde_json::Value, key: &str| e[key].as_u64().expect("a number");
+            entries.iter().map(|e| (number(e, "index"), number(e, "start"), number(e, "length"))).collect::<Vec<_>>()
+        };
+        for verb in [
+            "create -s gpt DEV",
+            "add -t efi -s 2m DEV",
+            "add -t linux-data -s 4m DEV",
+            "add -t linux-data DEV",
+            "delete -i 2 DEV",
+            "resize -i 1 -s 3m DEV",
+            "destroy -F DEV",
+            "create -s mbr DEV",
+            "add -t linux-data -s 3m DEV",
+            "add -t fat32 -s 3m DEV",
+            "modify -i 2 -t linux-data DEV",
+            "delete -i 1 DEV",
+        ] {
+            part(verb).ended(0);
+            if scan.is_empty() {
+                // It reads no tables of such a one by itself.
+                sh("/", &format!("partx --delete {0}; partx --add {0}", device.0));
+            }
+            let ours = if verb.starts_with("destroy") { Vec::new() } else { shown() };
+            assert_eq!(device.partitions(), ours, "{verb} {scan} {sector}");
+        }
+    }
+}
+
+#[test]
+fn what_is_mounted_is_not_written() {
+    if !can("mounted devices", MOUNTS) {
+        return;
+    }
+    let disk = Image::new(64 * MIB, "");
+    fs::create_dir(disk.path("mnt")).expect("a directory");
+    let mnt = disk.path("mnt").display().to_string();
+    let device = Loop::new(&disk, "--partscan");
+    let part = |words: &str| disk.part(&words.replace("DEV", &device.0));
+    let mount = |what: &str| sh("/", &format!("mkfs.ext4 -qF {what} && mount {what} {mnt}")).is_some();
+    if !mount(&device.0) {
+        assert!(!can("mounted devices", "false"));
+        return;
+    }
+    for verb in ["create -s gpt DEV", "create -s gpt --overwrite DEV"] {
+        let ran = part(verb);
+        let want = format!("{} is mounted at {mnt}: release it first, or say --allow-busy", device.0);
+        assert!(ran.refused().contains(&want), "{}", ran.stderr);
+    }
+    sh("/", &format!("umount {mnt}")).expect("umount");
+    part("create -s gpt --overwrite DEV").ended(0);
+    part("add -t linux-data -s 32m DEV").ended(0);
+    assert!(mount(&format!("{}p1", device.0)), "a partition is mounted");
+    let before = disk.bytes("disk");
+    for verb in ["add -t efi DEV", "destroy -F DEV", "resize -i 1 -s 16m DEV"] {
+        let ran = part(verb);
+        assert!(ran.refused().contains(&format!("{}p1 is mounted at {mnt}", device.0)), "{}", ran.stderr);
+    }
+    assert!(before[..17408] == disk.bytes("disk")[..17408], "the table is as it was");
+    let ran = part("add -t efi --allow-busy DEV");
+    let want = format!("{0} is in use, so the kernel keeps the old partitions: partx -u {0}", device.0);
+    assert!(ran.code == Some(0) && ran.stderr.contains(&want), "{}", ran.stderr);
+    sh("/", &format!("partx --update {}", device.0)).expect("partx");
+    assert_eq!(device.partitions().len(), 2);
+    sh("/", &format!("umount {mnt}")).expect("umount");
+    part("delete -i 2 DEV").ended(0);
+    assert_eq!(device.partitions().len(), 1);
+}
+
+#[test]
+fn what_is_read_only_is_not_written() {
+    if !can("read-only loop devices", LOOPS) {
+        return;
+    }
+    let disk = Image::new(16 * MIB, "");
+    let device = Loop::new(&disk, "--read-only");
+    let ran = disk.part(&format!("create -s gpt {}", device.0));
+    assert!(ran.refused().contains(&format!("write {}: ", device.0)), "{}", ran.stderr);
+    assert!(disk.bytes("disk").iter().all(|b| *b == 0));
+}
+
+#[test]
+fn an_image_that_a_virtual_machine_has_is_not_written() {
+    if !can("images that QEMU has", "command -v qemu-io") {
+        return;
+    }
+    let disk = Image::new(16 * MIB, "");
+    let mut io = Command::new("qemu-io");
+    io.args(["-f", "raw", "disk"]).current_dir(disk.scratch.path());
+    let io = io.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut holder = Holder(io.expect("qemu-io runs"));
+    // It has the image once it asks what to do.
+    holder.0.stdout.as_mut().expect("its output").read_exact(&mut [0; 7]).expect("its prompt");
+    let ran = disk.part("create -s gpt disk");
+    assert!(ran.refused().contains("another program has locked it, a virtual machine perhaps"), "{}", ran.stderr);
+    assert!(disk.bytes("disk").iter().all(|b| *b == 0));
+    disk.part("create -s gpt --allow-busy disk").ended(0);
+    drop(holder);
+    disk.part("add -t efi disk").ended(0);
+}
+
+#[test]
+fn what_is_no_disk_is_not_written() {
+    let disk = Image::new(16 * MIB, "");
+    fs::create_dir(disk.path("directory")).expect("a directory");
+    for (target, why) in [("directory", "it is a directory"), ("/dev/null", "it is a character device"), ("nowhere", "No such file")] {
+        let ran = disk.part(&format!("create -s gpt {target}"));
+        assert!(ran.refused().contains(why), "{}", ran.stderr);
+    }
+    let ran = disk.part("create -s gpt disk#p1");
+    assert!(ran.refused().contains("no provider 'p1'"), "{}", ran.stderr);
+}

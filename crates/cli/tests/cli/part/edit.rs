@@ -1,0 +1,263 @@
+//! Every verb and option on every scheme, and what is refused.
+
+use super::image::{Image, MIB};
+use crate::{run, run_with};
+use std::fs::{self, File};
+use std::process::Stdio;
+
+const ID: &str = "--id 0d1f8f5c-6f55-4e0e-9f0e-000000000000";
+const UUID: &str = "--uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000001";
+
+#[test]
+fn every_verb_on_a_gpt() {
+    for options in ["", "--logical 4096"] {
+        let disk = Image::new(16 * MIB, options);
+        disk.refused("create -s nope disk", "no such scheme");
+        disk.refused("create -s gpt -n 0 disk", "0 entries");
+        disk.refused("create -s gpt --id 12345678 disk", "GUID");
+        disk.refused("create -s gpt --dialect netbsd disk", "a GPT has no dialects");
+        disk.refused("create -s gpt --geometry 63,16 disk", "a GPT has no geometry");
+        assert_eq!(disk.done(&format!("create -s gpt {ID} disk")), "disk created\n");
+        disk.refused("create -s mbr disk", "there is a GPT with 0 partitions: part destroy removes it, --overwrite");
+        let said = disk.done(&format!("add -t efi -s 2m -l Größe-😀 {UUID} disk"));
+        assert_eq!(said, format!("diskp1 added: 2 MiB at byte 1048576 (LBA {})\n", if options.is_empty() { 2048 } else { 256 }));
+        disk.done("add -t linux-data -s 3MiB -i 7 --uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000002 disk");
+        disk.done("add -t freebsd-ufs --uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000003 disk");
+        assert_eq!(disk.places(""), [(1, MIB, 2 * MIB), (2, 6 * MIB, 9 * MIB), (7, 3 * MIB, 3 * MIB)]);
+        disk.refused("add -t nope disk", "type 'nope' is unknown to GPT: use a name of gpart(8)");
+        disk.refused("add -t efi -i 7 disk", "index 7 is in use");
+        disk.refused("add -t efi -i 129 disk", "use 1 to 128");
+        disk.refused("add -t efi -b 4m -s 1m disk", "overlap index 7");
+        disk.refused("add -t efi -s 1m disk", "no room for 1048576 bytes");
+        disk.refused("add -t efi -b 0 -s 8s disk", "do not lie where partitions may");
+        disk.refused("add -t efi -b 18446744073709551615 disk", "ends past 2^64 bytes");
+        disk.refused("add -t efi --uuid zz disk", "no UUID");
+        disk.refused(&format!("modify -i 1 -l {} disk", "é".repeat(37)), "37 UTF-16 units: a GPT has room for 36");
+        disk.refused("modify -i 1 disk", "nothing to change");
+        disk.refused("modify -i 3 -t efi disk", "no partition with index 3: in use: 1, 2, 7");
+        disk.refused("resize -i 1 -s 4m disk", "overlap index 7");
+        disk.refused("resize -i 1 -s 0 disk", "a size of 0");
+        disk.refused("delete -i 3 disk", "no partition with index 3");
+        disk.refused("set -a nope -i 1 disk", "GPT has no attribute 'nope'");
+        disk.refused("set -a bootme disk", "belongs to a partition");
+        disk.refused("destroy disk", "the GPT has 3 partitions");
+        disk.done("modify -i 1 -t freebsd-boot -l other disk");
+        disk.done("resize -i 7 -s 2m disk");
+        disk.done("resize -i 7 disk");
+        disk.done("set -a bootme -i 2 disk");
+        disk.done("unset -a bootme -i 2 disk");
+        disk.done("set -a active disk");
+        assert_eq!(disk.done("recover disk"), "disk recovering is not needed\n");
+        disk.done("delete -i 7 disk");
+        let json: serde_json::Value = serde_json::from_str(&disk.done("modify -i 1 -l Größe --json disk")).expect("a document");
+        assert_eq!(json["format"], "trueline/part/1");
+        let p1 = &json["tables"][0]["entries"][0];
+        assert_eq!((&p1["label"], &p1["start"], &p1["aligned"]), (&"Größe".into(), &MIB.into(), &true.into()));
+        assert_eq!(disk.table(""), json["tables"][0]);
+        disk.done("destroy -F disk");
+        let none = disk.part("show disk");
+        assert!(none.refused().contains("there is no partition table"), "{}", none.stderr);
+    }
+}
+
+#[test]
+fn every_verb_on_an_mbr_and_its_logical_partitions() {
+    for options in ["", "--logical 4096"] {
+        let disk = Image::new(32 * MIB, options);
+        disk.refused("create -s mbr -n 5 disk", "an MBR has 4");
+        disk.done("create -s mbr --id 12345678 disk");
+        disk.done("add -t linux-data -s 2m disk");
+        disk.done("add -t ebr disk");
+        disk.refused(&format!("add -t linux-data {UUID} disk"), "partitions of MBR have no UUIDs");
+        disk.refused("add -t linux-data -l name disk", "MBR has no labels");
+        disk.done("set -a active -i 1 disk");
+        disk.done("modify -i 1 -t fat32lba disk");
+        disk.done("resize -i 1 -s 1m disk");
+        disk.done("unset -a active -i 1 disk");
+        for size in ["4m", "3m", "2m", "1m"] {
+            disk.done(&format!("add -t linux-data -s {size} disk#s2"));
+        }
+        let first = disk.places("#s2");
+        assert_eq!(first.iter().map(|p| p.0).collect::<Vec<_>>(), [5, 6, 7, 8]);
+        disk.refused("delete -i 1 disk#s2", "no partition with index 1");
+        disk.refused("add -t linux-data -i 20 disk#s2", "leave out -i");
+        disk.done("modify -i 6 -t linux-swap disk#s2");
+        disk.done("delete -i 7 disk#s2");
+        disk.done("resize -i 6 disk#s2");
+        disk.done("delete -i 5 disk#s2");
+        // The siblings stay where they were, under the numbers that the kernel gives them.
+        let now = disk.places("#s2");
+        assert_eq!(now.iter().map(|p| (p.0, p.1)).collect::<Vec<_>>(), [(5, first[1].1), (6, first[3].1)]);
+        disk.done("add -t linux-data -s 1m disk#s2");
+        disk.refused("destroy disk#s2", "partitions");
+        disk.done("destroy -F disk#s2");
+        disk.done("delete -i 2 disk");
+        for _ in 0..3 {
+            disk.done("add -t linux-data -s 1m disk");
+        }
+        disk.refused("add -t linux-data -s 1m disk", "all 4 entries of the MBR are in use");
+        disk.done("destroy -F disk");
+    }
+}
+
+#[test]
+fn every_verb_on_the_bsd_labels() {
+    let dialects = [("freebsd", "freebsd", "freebsd-swap"), ("openbsd", "openbsd", "freebsd-swap"), ("netbsd", "netbsd", "freebsd-swap")];
+    for (kind, dialect, swap) in dialects {
+        for options in ["", "--logical 4096"] {
+            let disk = Image::new(32 * MIB, options);
+            disk.done("create -s mbr --id 12345678 disk");
+            disk.done(&format!("add -t {kind} -s 20m disk"));
+            let id = if kind == "openbsd" { "--id 0123456789abcdef" } else { "" };
+            disk.done(&format!("create -s bsd {id} disk#s1"));
+            assert_eq!(disk.table("#s1")["dialect"].as_str().map(str::to_lowercase).as_deref(), Some(dialect));
+            disk.done("add -t freebsd-ufs -s 4m disk#s1");
+            disk.done(&format!("add -t {swap} -s 2m disk#s1"));
+            disk.done("add -t freebsd-ufs disk#s1");
+            assert_eq!(
+                disk.places("#s1").iter().map(|p| (p.1, p.2)).collect::<Vec<_>>(),
+                [(0, 4 * MIB), (4 * MIB, 2 * MIB), (6 * MIB, 14 * MIB)]
+            );
+            let last = disk.places("#s1")[2].0;
+            disk.refused("add -t freebsd-ufs disk#s1", "no room");
+            disk.refused("add -t linux-data disk#s1", "type 'linux-data' is unknown to BSD");
+            disk.refused("modify -i 1 -l name disk#s1", "labels are not supported");
+            disk.refused("set -a bootme -i 1 disk#s1", "there are none");
+            disk.done(&format!("modify -i {last} -t {swap} disk#s1"));
+            disk.done(&format!("resize -i {last} -s 1m disk#s1"));
+            disk.done(&format!("delete -i {last} disk#s1"));
+            disk.done("recover disk#s1");
+            disk.done("destroy -F disk#s1");
+            disk.done(&format!("create -s bsd -n 16 {id} disk#s1"));
+        }
+    }
+}
+
+#[test]
+fn a_label_three_deep() {
+    for options in ["", "--logical 4096", "--physical 4096+3584"] {
+        let disk = Image::new(64 * MIB, options);
+        disk.done(&format!("create -s gpt {ID} disk"));
+        disk.done(&format!("add -t mbr -s 50m {UUID} disk"));
+        disk.done("create -s mbr --id 12345678 disk#p1");
+        disk.done("add -t freebsd -s 30m disk#p1");
+        disk.done("create -s bsd disk#p1s1");
+        disk.done("add -t freebsd-ufs -s 8m disk#p1s1");
+        disk.done("add -t freebsd-swap -s 8m disk#p1s1");
+        let table = disk.table("#p1s1");
+        for entry in table["entries"].as_array().expect("entries") {
+            assert_eq!(entry["aligned"], true, "{options}: {entry}");
+        }
+        disk.done("delete -i 1 disk#p1s1");
+        disk.done("resize -i 2 -s 4m disk#p1s1");
+        disk.refused("resize -i 1 -s 20m disk#p1", "");
+        disk.done("destroy -F disk#p1s1");
+    }
+}
+
+#[test]
+fn what_is_known_of_the_drive_decides_where_it_begins() {
+    let begins = |options: &str| {
+        let disk = Image::new(64 * MIB, options);
+        disk.part("create -s gpt disk").ended(0);
+        disk.part("add -t linux-data disk").ended(0);
+        disk.places("")[0].1
+    };
+    assert_eq!(begins("--for ssd-16k") % 16384, 0);
+    assert_eq!(begins("--for sd-4m"), 4 * MIB);
+    assert_eq!(begins("--for raid64kx3") % (3 * 64 << 10), 0);
+    assert_eq!(begins("--physical 4096+3584") % 4096, 3584);
+    assert_eq!(begins("--grain optimal=3m") % (3 * MIB), 0);
+    assert_eq!(begins("--grain optimal=5m --physical 4096"), 5 * MIB);
+}
+
+#[test]
+fn off_the_grain_is_obeyed_with_a_warning() {
+    for (options, words, offset, cost) in [
+        (
+            "--physical 4096",
+            "-b 2049 -s 1m",
+            "512 bytes past a 4096-byte physical unit",
+            "writes of 4096 bytes take 4.0 x the device operations",
+        ),
+        ("--physical 4096", "-b 63 -s 1m", "3584 bytes past a 4096-byte physical unit", "on it: -b 56 (byte 28672) or -b 64 (byte 32768)"),
+        ("--physical 4096", "-a 574 -s 1m", "3072 bytes past a 4096-byte physical unit", "-b 568 (byte 290816) or -b 576 (byte 294912)"),
+        ("--for sd-4m", "-b 2048 -s 1m", "1048576 bytes past a 4194304-byte", "-b 8192 (byte 4194304)"),
+    ] {
+        let disk = Image::new(16 * MIB, options);
+        disk.done(&format!("create -s gpt {ID} disk"));
+        let ran = disk.edited(&format!("add -t linux-data {words} {UUID} disk"));
+        let line = ran.stderr.strip_suffix('\n').expect("a line");
+        assert!(ran.code == Some(0) && line.starts_with("trueline: warning: ") && !line.contains('\n'), "{line}");
+        assert!(line.contains(offset) && line.contains(cost), "{line}");
+    }
+}
+
+#[test]
+fn partitions_until_it_is_full() {
+    let disk = Image::new(16 * MIB, "");
+    disk.part("create -s gpt -n 8 disk").ended(0);
+    let mut last = disk.part("add -t linux-data -s 1m disk");
+    let mut added = 0;
+    while last.code == Some(0) {
+        added += 1;
+        last = disk.part("add -t linux-data -s 1m disk");
+    }
+    assert!(last.refused().contains("no room for 1048576 bytes") || last.refused().contains("entries of the GPT are in use"));
+    let places = disk.places("");
+    assert!(places.len() == added && added >= 8, "{added}");
+    for pair in places.windows(2) {
+        assert!(pair[0].1 + pair[0].2 <= pair[1].1 && pair[1].1 % 4096 == 0);
+    }
+}
+
+#[test]
+fn a_backup_restored_elsewhere_is_the_same_table() {
+    let disk = Image::new(16 * MIB, "");
+    disk.done(&format!("create -s gpt {ID} disk"));
+    disk.done(&format!("add -t efi -s 2m -l Größe {UUID} disk"));
+    disk.done("set -a bootme -i 1 disk");
+    let text = disk.part("backup disk").ended(0).stdout.clone();
+    crate::zeroes(disk.scratch.path(), "other", 16 * MIB);
+    let restore = |arguments: &str| {
+        fs::write(disk.path("text"), &text).expect("a file");
+        let input = File::open(disk.path("text")).expect("a file");
+        let ran = crate::program(disk.scratch.path()).args(arguments.split_whitespace()).stdin(Stdio::from(input)).output();
+        crate::Ran::of(&ran.expect("the program runs"))
+    };
+    restore("part restore -l other").ended(0);
+    let shown = |name: &str| run(disk.scratch.path(), &format!("part show -l {name}")).ended(0).stdout.replace(name, "");
+    assert_eq!(shown("disk"), shown("other").replacen("  (16M)", "  (16M)", 1).replace(" other", " disk"));
+    let again = restore("part restore -l other");
+    assert!(again.refused().contains("there is a GPT with 1 partition: say -F to replace it"), "{}", again.stderr);
+    restore("part restore -F -l other").ended(0);
+    for (text, why) in
+        [("", "line 1"), ("GPT 128\n1 nope 2048 8\n", "line 2: type 'nope'"), ("XXX 4\n", "no scheme"), ("GPT 128\n1 efi 0 8\n", "line 2")]
+    {
+        fs::write(disk.path("text"), text).expect("a file");
+        let before = disk.bytes("other");
+        let input = File::open(disk.path("text")).expect("a file");
+        let ran = crate::program(disk.scratch.path()).args(["part", "restore", "-F", "other"]).stdin(Stdio::from(input)).output();
+        let ran = crate::Ran::of(&ran.expect("the program runs"));
+        assert!(ran.refused().contains(why) && ran.refused().ends_with("nothing was written"), "{}", ran.stderr);
+        assert!(before == disk.bytes("other"));
+    }
+}
+
+#[test]
+fn what_saved_nothing_or_something_else_is_not_undone() {
+    let disk = Image::new(16 * MIB, "");
+    disk.done(&format!("create -s gpt {ID} disk"));
+    fs::write(disk.path("bad"), "no saved bytes\n").expect("a file");
+    for (file, why) in [("none", "No such file"), ("bad", "is not how a saved write begins")] {
+        let before = disk.bytes("disk");
+        let ran = disk.part(&format!("undo {file} disk"));
+        assert!(ran.refused().contains(why), "{}", ran.stderr);
+        assert!(before == disk.bytes("disk"));
+    }
+    // What is there is not saved over.
+    disk.refused("destroy --save bad disk", "File exists");
+    let twice = run_with(disk.scratch.path(), &["part", "add", "-t", "efi", "--dry-run", "--save", "never", "disk"]);
+    assert_eq!(twice.code, Some(0));
+    assert!(!disk.path("never").exists());
+}

@@ -1,0 +1,186 @@
+//! Tables over something else, damaged ones, and disks that have grown or shrunk.
+
+use super::image::{Image, MIB};
+use crate::run;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::process::Command;
+
+const ID: &str = "--id 0d1f8f5c-6f55-4e0e-9f0e-000000000000";
+const UUID: &str = "--uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000001";
+
+/// The way to make each empty table with nothing left to chance.
+const CREATE: [&str; 3] = ["create -s gpt --id 0d1f8f5c-6f55-4e0e-9f0e-000000000009", "create -s mbr --id 87654321", "create -s bsd"];
+
+/// Signs of formats, each where it stands: XFS, FAT, ext2, LVM2, swap, btrfs, md 0.90.
+const SIGNS: [(&str, &[(i64, &[u8])]); 2] = [
+    ("swap", &[(4086, b"SWAPSPACE2"), (1024, &[1, 0, 0, 0, 0xff, 3, 0, 0])]),
+    ("LUKS", &[(0, b"LUKS\xba\xbe\0\x01aes\0"), (40, b"xts-plain64\0"), (72, b"sha256\0"), (104, &[0, 0, 8, 0, 0, 0, 0, 64])]),
+];
+
+fn put(disk: &Image, at: i64, bytes: &[u8]) {
+    let file = File::options().write(true).open(disk.path("disk")).expect("the image");
+    let length = file.metadata().expect("its size").len();
+    let at = if at < 0 { length.checked_add_signed(at) } else { u64::try_from(at).ok() };
+    file.write_all_at(bytes, at.expect("a place")).expect("it can be written");
+}
+
+fn resize(disk: &Image, length: u64) {
+    File::options().write(true).open(disk.path("disk")).expect("the image").set_len(length).expect("another length");
+}
+
+#[test]
+fn over_another_table_nothing_of_it_is_found_again() {
+    for options in ["", "--logical 4096"] {
+        for old in CREATE {
+            for new in CREATE {
+                let disk = Image::new(16 * MIB, options);
+                disk.done(&format!("{old} disk"));
+                let kind = if old.contains("mbr") { "linux-data -s 4m" } else { "freebsd-ufs -s 4m" };
+                let uuid = if old.contains("gpt") { UUID } else { "" };
+                disk.done(&format!("add -t {kind} {uuid} disk"));
+                disk.refused(
+                    &format!("{new} disk"),
+                    "with 1 partition: part destroy removes it, --overwrite puts the new one in its place",
+                );
+                disk.done(&format!("{new} --overwrite disk"));
+                assert_eq!(disk.places(""), [], "{old}, {new}");
+                disk.done("destroy disk");
+                let left = disk.part("show disk");
+                assert!(left.refused().contains("there is no partition table"), "{old}, {new}: {}", left.stderr);
+            }
+        }
+    }
+}
+
+#[test]
+fn over_a_format_nothing_of_it_is_found_again() {
+    for (name, signs) in SIGNS {
+        for new in CREATE {
+            let disk = Image::new(16 * MIB, "");
+            signs.iter().for_each(|(at, bytes)| put(&disk, *at, bytes));
+            disk.refused(&format!("{new} disk"), &format!("{name} on it: say --overwrite to lose it").replace("LUKS", "crypto_LUKS"));
+            disk.done(&format!("{new} --overwrite disk"));
+            // No sign of it passes the table over.
+            let kind = if new.contains("mbr") { "linux-data" } else { "freebsd-ufs" };
+            disk.part(&format!("add -t {kind} -s 1m disk")).ended(0);
+            disk.done("destroy -F disk");
+            disk.done(&format!("{new} disk"));
+        }
+    }
+}
+
+#[test]
+fn over_a_real_file_system_nothing_of_it_is_found_again() {
+    for mkfs in ["mkfs.ext4 -qF", "mkfs.vfat", "mkfs.ntfs -qF", "mkfs.btrfs -fq", "mkswap -q"] {
+        for new in CREATE {
+            let disk = Image::new(128 * MIB, "");
+            let made = format!("PATH=$PATH:/usr/sbin:/sbin; {mkfs} disk >/dev/null 2>&1");
+            if !Command::new("sh").args(["-c", &made]).current_dir(disk.scratch.path()).status().is_ok_and(|s| s.success()) {
+                eprintln!("skipped: {mkfs} does not work here");
+                assert!(!std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v == "all"), "TRUELINE_ORACLE=all: {mkfs}");
+                break;
+            }
+            let ran = disk.part(&format!("{new} disk"));
+            assert!(ran.refused().contains("say --overwrite to lose it"), "{}", ran.stderr);
+            disk.part(&format!("{new} --overwrite disk")).ended(0);
+            let kind = if new.contains("mbr") { "linux-data" } else { "freebsd-ufs" };
+            disk.part(&format!("add -t {kind} -s 1m disk")).ended(0);
+            let check = run(disk.scratch.path(), "check --json disk").json();
+            assert_eq!(check["targets"][0]["providers"][0]["sign"], serde_json::Value::Null, "{mkfs}, {new}");
+        }
+    }
+}
+
+#[test]
+fn either_copy_of_a_gpt_is_made_again() {
+    for (options, sector) in [("", 512), ("--logical 4096", 4096)] {
+        let back = -16384 - sector;
+        for (what, at) in [("header", sector), ("array", 2 * sector), ("backup header", -sector), ("backup array", back), ("PMBR", 0)] {
+            let disk = Image::new(16 * MIB, options);
+            disk.done(&format!("create -s gpt {ID} disk"));
+            disk.done(&format!("add -t efi -s 2m -l name {UUID} disk"));
+            let (whole, table) = (disk.bytes("disk"), disk.table(""));
+            put(&disk, at, &[0xee; 512]);
+            if what == "PMBR" {
+                put(&disk, at, &[0; 512]);
+            }
+            assert_eq!(disk.table("")["entries"], table["entries"], "{what}");
+            assert_ne!(disk.table("")["damage"], serde_json::json!([]), "{what}");
+            disk.refused("add -t efi disk", "the GPT is damaged");
+            disk.refused("destroy disk", "is damaged");
+            disk.refused("create -s mbr disk", "there is a damaged GPT with 1 partition");
+            disk.done("recover disk");
+            assert!(whole == disk.bytes("disk"), "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_gpt_that_cannot_be_read_is_lost_only_if_told() {
+    let disk = Image::new(16 * MIB, "");
+    disk.done(&format!("create -s gpt {ID} disk"));
+    disk.done(&format!("add -t efi {UUID} disk"));
+    put(&disk, 600, &[0xee]);
+    put(&disk, -412, &[0xee]);
+    disk.refused("add -t efi disk", "the GPT is damaged");
+    disk.refused("recover disk", "neither copy of the GPT can be used");
+    disk.refused("destroy disk", "the GPT is damaged");
+    disk.refused("create -s mbr disk", "there is a damaged GPT");
+    disk.done("create -s mbr --id 12345678 --overwrite disk");
+    disk.done("destroy disk");
+    assert!(disk.part("show disk").refused().contains("there is no partition table"));
+}
+
+#[test]
+fn a_disk_that_has_grown() {
+    for options in ["", "--logical 4096"] {
+        let disk = Image::new(16 * MIB, options);
+        disk.done(&format!("create -s gpt {ID} disk"));
+        disk.done(&format!("add -t efi -s 2m {UUID} disk"));
+        resize(&disk, 24 * MIB);
+        disk.refused("add -t efi disk", "has grown since the table was written: recover it first: part recover");
+        disk.done("recover disk");
+        disk.done("add -t linux-data --uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000002 disk");
+        assert_eq!(disk.places(""), [(1, MIB, 2 * MIB), (2, 3 * MIB, 20 * MIB)]);
+        for (create, kind) in [("create -s mbr --id 12345678", "linux-data"), ("create -s bsd", "freebsd-ufs")] {
+            let disk = Image::new(16 * MIB, options);
+            disk.done(&format!("{create} disk"));
+            disk.done(&format!("add -t {kind} -s 8m disk"));
+            resize(&disk, 24 * MIB);
+            disk.done(&format!("add -t {kind} disk"));
+            let places = disk.places("");
+            assert_eq!(places[1].1 + places[1].2, 24 * MIB);
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_has_shrunk() {
+    for options in ["", "--logical 4096"] {
+        let disk = Image::new(16 * MIB, options);
+        disk.done(&format!("create -s gpt {ID} disk"));
+        disk.done(&format!("add -t efi -s 2m {UUID} disk"));
+        resize(&disk, 8 * MIB);
+        disk.refused("add -t efi disk", "the GPT is damaged");
+        disk.done("recover disk");
+        disk.done("add -t efi --uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000002 disk");
+        resize(&disk, 4 * MIB);
+        disk.refused("recover disk", "p2 takes");
+        for (create, kind) in [("create -s mbr --id 12345678", "linux-data"), ("create -s bsd", "freebsd-ufs")] {
+            let disk = Image::new(16 * MIB, options);
+            disk.done(&format!("{create} disk"));
+            disk.done(&format!("add -t {kind} -s 8m disk"));
+            resize(&disk, 4 * MIB);
+            assert!(disk.part("show disk").ended(0).stdout.contains("[CORRUPT]"));
+            disk.refused(&format!("add -t {kind} disk"), "is damaged");
+            disk.refused("delete -i 1 disk", "is damaged");
+            disk.refused("recover disk", "give the disk or image its length back, or destroy the table");
+            disk.refused("destroy disk", "is damaged");
+            resize(&disk, 16 * MIB);
+            disk.done("resize -i 1 -s 2m disk");
+            resize(&disk, 4 * MIB);
+            disk.done(&format!("add -t {kind} disk"));
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The power fails at any write: through the program, every state is the table before or the table after.
+//!
+//! The ordered writes are what `--dry-run` lists. Those between two flushes may reach the medium in any order, so every subset of
+//! them is laid on a copy, and every write of that group is cut at several sectors.
+
+use super::image::{Image, MIB, Write};
+use crate::{Ran, run_with};
+use serde_json::Value;
+use std::fs;
+
+/// What the program shows on the copy `name` of the disk, and that `check` gets to its end.
+fn state(disk: &Image, name: &str, provider: &str) -> Option<Vec<Value>> {
+    let shown = disk.part(&format!("show --json {name}{provider}"));
+    let check: Ran =
+        run_with(disk.scratch.path(), &[&["check", "--json", name], &*disk.options.split_whitespace().collect::<Vec<_>>()].concat());
+    assert!(matches!(check.code, Some(0 | 1)), "{}", check.stderr);
+    if shown.code != Some(0) {
+        assert!(shown.refused().contains("there is no partition table"), "{}", shown.stderr);
+        return None;
+    }
+    let table = shown.json()["tables"][0].clone();
+    let keys = ["index", "start", "length", "raw_type", "label", "attributes"];
+    let entries = table["entries"].as_array().expect("entries").iter();
+    let own = vec![table["scheme"].clone(), table["dialect"].clone(), table["attributes"].clone()];
+    Some(own.into_iter().chain(entries.flat_map(|e| keys.map(|key| e[key].clone()))).collect())
+}
+
+/// Cuts `words` short in every way; gives how many states there were.
+#[track_caller]
+fn cut(disk: &Image, words: &str, provider: &str) -> usize {
+    let writes = disk.writes(words);
+    assert!(!writes.is_empty(), "{words}: writes nothing");
+    let before = state(disk, "disk", provider);
+    fs::copy(disk.path("disk"), disk.path("done")).expect("a copy");
+    writes.iter().for_each(|w| disk.write("done", w, w.bytes.len()));
+    let after = state(disk, "done", provider);
+    let mut groups: Vec<Vec<&Write>> = Vec::new();
+    for write in &writes {
+        match groups.last_mut().filter(|_| !write.after_flush) {
+            Some(group) => group.push(write),
+            None => groups.push(vec![write]),
+        }
+    }
+    let mut states = 0;
+    fs::copy(disk.path("disk"), disk.path("base")).expect("a copy");
+    for group in groups {
+        // Of many writes in a group, prefixes and each alone have to do.
+        let all: u32 = (1 << group.len().min(4)) - 1;
+        for chosen in 1..=all {
+            for torn in [None, Some(1), Some(2), Some(3), Some(8), Some(31)] {
+                fs::copy(disk.path("base"), disk.path("cut")).expect("a copy");
+                let chosen: Vec<&&Write> = group.iter().enumerate().filter(|(i, _)| chosen >> i & 1 == 1).map(|(_, w)| w).collect();
+                let (last, others) = chosen.split_last().expect("at least one");
+                let length = torn.map_or(last.bytes.len(), |sectors| sectors * 512);
+                if torn.is_some() && length >= last.bytes.len() {
+                    continue;
+                }
+                others.iter().for_each(|w| disk.write("cut", w, w.bytes.len()));
+                disk.write("cut", last, length);
+                let now = state(disk, "cut", provider);
+                assert!(now == before || now == after, "{words}: {torn:?} of a write at {}: neither: {now:?}", last.offset);
+                states += 1;
+            }
+        }
+        group.iter().for_each(|w| disk.write("base", w, w.bytes.len()));
+    }
+    states
+}
+
+const ID: &str = "--id 0d1f8f5c-6f55-4e0e-9f0e-000000000000";
+const UUID: [&str; 3] = [
+    "--uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000001",
+    "--uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000002",
+    "--uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000003",
+];
+
+#[test]
+fn while_a_gpt_is_edited() {
+    for options in ["", "--logical 4096"] {
+        let disk = Image::new(8 * MIB, options);
+        assert!(cut(&disk, &format!("create -s gpt {ID} disk"), "") > 1);
+        disk.part(&format!("create -s gpt {ID} disk")).ended(0);
+        disk.part(&format!("add -t efi -s 1m {} disk", UUID[0])).ended(0);
+        disk.part(&format!("add -t linux-data -s 1m {} disk", UUID[1])).ended(0);
+        let add = format!("add -t freebsd-ufs {} disk", UUID[2]);
+        let verbs = ["delete -i 1 disk", "resize -i 2 disk", "modify -i 1 -l name disk", "set -a bootme -i 1 disk", "destroy -F disk"];
+        for verb in
+            verbs.iter().copied().chain([add.as_str(), "create -s mbr --id 12345678 --overwrite disk", "create -s bsd --overwrite disk"])
+        {
+            assert!(cut(&disk, verb, "") > 1);
+        }
+        let file = fs::OpenOptions::new().write(true).open(disk.path("disk")).expect("the image");
+        file.set_len(12 * MIB).expect("a longer one");
+        cut(&disk, "recover disk", "");
+    }
+}
+
+#[test]
+fn while_an_mbr_and_its_chain_are_edited() {
+    for options in ["", "--logical 4096"] {
+        let disk = Image::new(32 * MIB, options);
+        disk.part("create -s mbr --id 12345678 disk").ended(0);
+        disk.part("add -t linux-data -s 1m disk").ended(0);
+        disk.part("add -t ebr -s 24m disk").ended(0);
+        for verb in
+            ["add -t linux-data disk", "resize -i 2 disk", "modify -i 1 -t fat32 disk", "set -a active -i 1 disk", "delete -i 1 disk"]
+        {
+            cut(&disk, verb, "");
+        }
+        for _ in 0..3 {
+            disk.part("add -t linux-data -s 4m disk#s2").ended(0);
+        }
+        for verb in [
+            "add -t linux-data -s 2m",
+            "delete -i 5",
+            "delete -i 6",
+            "delete -i 7",
+            "resize -i 7",
+            "resize -i 5 -s 1m",
+            "modify -i 6 -t linux-swap",
+        ] {
+            cut(&disk, &format!("{verb} disk#s2"), "#s2");
+        }
+        disk.part("delete -i 6 disk#s2").ended(0);
+        // Into the gap: the chain goes through it.
+        cut(&disk, "add -t linux-data -s 2m disk#s2", "#s2");
+        cut(&disk, "resize -i 5 disk#s2", "#s2");
+        for verb in [format!("create -s gpt {ID} --overwrite disk"), "destroy -F disk".into(), "create -s bsd --overwrite disk".into()] {
+            cut(&disk, &verb, "");
+        }
+    }
+}
+
+#[test]
+fn while_a_label_is_edited() {
+    for (kind, id) in [("freebsd", ""), ("openbsd", "--id 0123456789abcdef"), ("netbsd", "")] {
+        for options in ["", "--logical 4096"] {
+            let disk = Image::new(16 * MIB, options);
+            disk.part("create -s mbr --id 12345678 disk").ended(0);
+            disk.part(&format!("add -t {kind} disk")).ended(0);
+            cut(&disk, &format!("create -s bsd {id} disk#s1"), "#s1");
+            disk.part(&format!("create -s bsd {id} disk#s1")).ended(0);
+            disk.part("add -t freebsd-ufs -s 2m disk#s1").ended(0);
+            for verb in ["add -t freebsd-swap", "resize -i 1", "delete -i 1", "modify -i 1 -t freebsd-swap", "destroy -F"] {
+                cut(&disk, &format!("{verb} disk#s1"), "#s1");
+            }
+        }
+    }
+}
