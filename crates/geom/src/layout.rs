@@ -246,9 +246,13 @@ impl Planning<'_> {
             return Err(Refusal::new(found, "leave it out of the layout"));
         }
         if let Some((first, end)) = layout.usable.filter(|&(first, end)| (first, end) != (after.usable.start, after.usable.end)) {
-            let lies = |first, end| format!("from {} up to {}", place(first, table.sector), place(end, table.sector));
-            let found = format!("partitions lie {}, the layout says {}", lies(after.usable.start, after.usable.end), lies(first, end));
-            return Err(Refusal::new(found, "leave it out of the layout"));
+            if layout.scheme.keeps_usable() {
+                let lies = |first, end| format!("from {} up to {}", place(first, table.sector), place(end, table.sector));
+                let found = format!("partitions lie {}, the layout says {}", lies(after.usable.start, after.usable.end), lies(first, end));
+                return Err(Refusal::new(found, "leave it out of the layout"));
+            }
+            let new = New { usable: layout.usable, ..New::default() };
+            after.usable = new.usable(after.usable.clone(), layout.scheme.bounds(&after), after.sector)?;
         }
         if let Some(id) = layout.id.filter(|&id| after.id != Some(id)) {
             after.id = Some(id);

@@ -9,9 +9,9 @@ use crate::class::mbr::{Ebr, Mbr};
 use crate::ondisk::Guid;
 use crate::patch::Patch;
 use crate::probe::Probe;
-use crate::slices::{Dialect, Kind};
+use crate::slices::{Dialect, Kind, place};
 use crate::table::{Entry, Refusal, Rules, Table};
-use crate::topology::Topology;
+use crate::topology::{Topology, is_whole};
 use std::fmt;
 use std::ops::Range;
 
@@ -49,6 +49,11 @@ pub trait Scheme: Sync {
 
     /// Whether every partition has a GUID.
     fn has_guids(&self) -> bool {
+        false
+    }
+
+    /// Whether the table itself says where partitions may lie.
+    fn keeps_usable(&self) -> bool {
         false
     }
 
@@ -126,8 +131,21 @@ pub struct New {
     pub medium: Option<u64>,
     /// By whose rules the usable range is chosen.
     pub rules: Rules,
-    /// First byte that partitions may take and the byte after the last, where a layout says so.
+    /// First byte and byte after the last of where partitions may lie, where a layout says so.
     pub usable: Option<(u64, u64)>,
+}
+
+impl New {
+    /// Where partitions may lie: what is said, in whole sectors of `outer`, or as usual.
+    pub(crate) fn usable(&self, usual: Range<u64>, outer: Range<u64>, sector: u64) -> Result<Range<u64>, Refusal> {
+        let Some((start, end)) = self.usable else { return Ok(usual) };
+        if start < outer.start || end > outer.end || start >= end || !is_whole(start, sector) || !is_whole(end, sector) {
+            let found = format!("a usable range from {} up to {}", place(start, sector), place(end, sector));
+            let advice = format!("here it can be {} up to {}, in whole sectors", place(outer.start, sector), place(outer.end, sector));
+            return Err(Refusal::new(found, advice));
+        }
+        Ok(start..end)
+    }
 }
 
 /// What tells one table from another.

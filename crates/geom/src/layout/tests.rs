@@ -97,6 +97,27 @@ fn nested() -> Vec<(&'static str, Layout)> {
 }
 
 #[test]
+fn partitions_lie_where_the_layout_says_they_may() {
+    for scheme in ["GPT", "MBR", "BSD"] {
+        let usable = |range| Layout {
+            usable: Some(range),
+            ..table(scheme, vec![part(if scheme == "BSD" { "freebsd-ufs" } else { "linux-data" }, Size::Rest)])
+        };
+        for (first, end) in [(8 * M, 8 * M), (9 * M, 8 * M), (M, 65 * M), (M + 1, 8 * M), (M, 8 * M - 1), (0, u64::MAX)] {
+            let refused = Disk::new(512, 4096, 0)
+                .plan(&usable((first, end)), May::default())
+                .err()
+                .unwrap_or_else(|| panic!("{scheme} {first} {end}"));
+            assert!(refused.why.found.starts_with("a usable range from "), "{refused:?}");
+        }
+        let (mut disk, wanted) = (Disk::new(512, 4096, 0), usable((4 * M, 8 * M)));
+        let places = disk.apply(&wanted, May::default());
+        assert_eq!(places.iter().map(|(_, start, size)| (*start, *size)).collect::<Vec<_>>(), [(4 * M, 4 * M)], "{scheme}");
+        assert!(disk.plan(&wanted, May::default()).is_ok_and(|steps| steps.iter().all(|s| s.patches.is_empty())), "{scheme} again");
+    }
+}
+
+#[test]
 fn every_depth_is_on_the_grain_and_a_second_run_changes_nothing() {
     for (sector, unit, phase) in [(512, 4096, 0), (512, 4096, 3584), (4096, 16384, 0), (512, 49152, 512 * 5)] {
         for (name, layout) in nested() {

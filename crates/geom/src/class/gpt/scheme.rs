@@ -144,6 +144,10 @@ impl Scheme for Gpt {
         text.parse().ok().map(Kind::Gpt)
     }
 
+    fn keeps_usable(&self) -> bool {
+        true
+    }
+
     fn has_guids(&self) -> bool {
         true
     }
@@ -281,16 +285,9 @@ fn read(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Table
 
 /// Where partitions may lie in a new table that leaves `outer`.
 fn usable(new: &New, outer: Range<u64>, sector: u64) -> Result<Range<u64>, Refusal> {
-    let Some((start, end)) = new.usable else {
-        let paged = round_up(outer.start, PAGE).unwrap_or(u64::MAX)..round_down(outer.end, PAGE);
-        return Ok(if new.rules == Rules::Gpart && !paged.is_empty() { paged } else { outer });
-    };
-    if start < outer.start || end > outer.end || start >= end || !is_whole(start, sector) || !is_whole(end, sector) {
-        let found = format!("a usable range from {} up to {}", place(start, sector), place(end, sector));
-        let advice = format!("here it can be {} up to {}, in whole sectors", place(outer.start, sector), place(outer.end, sector));
-        return Err(Refusal::new(found, advice));
-    }
-    Ok(start..end)
+    let paged = round_up(outer.start, PAGE).unwrap_or(u64::MAX)..round_down(outer.end, PAGE);
+    let usual = if new.rules == Rules::Gpart && !paged.is_empty() { paged } else { outer.clone() };
+    new.usable(usual, outer, sector)
 }
 
 /// What the bytes that a table was read from say, looked at again.

@@ -177,12 +177,6 @@ pub(super) fn check_ground(probe: &Probe<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The range a layout names for partitions, or the usual one.
-pub(super) fn usable(table: &Table, new: &New) -> Range<u64> {
-    let end = table.usable.end;
-    new.usable.map_or(table.usable.clone(), |(from, to)| from.max(table.sector).min(end)..to.min(end))
-}
-
 impl Scheme for Mbr {
     fn name(&self) -> &'static str {
         "MBR"
@@ -223,7 +217,7 @@ impl Scheme for Mbr {
             return Err(Refusal::new(format!("{entries} entries"), "an MBR has 4; more fit an extended partition, or GPT"));
         }
         let mut table = blank(Scheme::name(self), probe.sector(), probe.length());
-        table.usable = usable(&table, new);
+        table.usable = new.usable(table.usable.clone(), self.bounds(&table), table.sector)?;
         table.geometry = match (new.geometry, new.rules) {
             (None, Rules::Aligned) => None,
             (None, Rules::Gpart | Rules::Gpart9) => Some(Geometry::of(table.length, table.sector)),

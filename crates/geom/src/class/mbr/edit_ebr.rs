@@ -14,7 +14,7 @@ use super::Ebr;
 use super::Record;
 use super::chain::{FIRST, Node, Plan};
 use super::ebr::{Chain, LINKS, Medium, walk};
-use super::edit::{ATTRIBUTES, blank, check_ground, check_kind, in_order, kind, usable};
+use super::edit::{ATTRIBUTES, blank, check_ground, check_kind, in_order, kind};
 use crate::patch::Patch;
 use crate::probe::Probe;
 use crate::scheme::{Attribute, Geometry, Ground, New, Scheme};
@@ -94,7 +94,7 @@ impl Scheme for Ebr {
         if chain_of(&table.raw, &table).links.iter().any(|link| !link.data.is_empty() || link.next.is_some()) {
             return Err(Refusal::new("there is a chain of logical partitions, or a boot sector that looks like one", "destroy it first"));
         }
-        table.usable = usable(&table, new);
+        table.usable = new.usable(table.usable.clone(), self.bounds(&table), table.sector)?;
         table.geometry = match (new.geometry, new.rules) {
             (None, Rules::Aligned) => None,
             (None, Rules::Gpart | Rules::Gpart9) => Some(Geometry::of(table.length, table.sector)),
