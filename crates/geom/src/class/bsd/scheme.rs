@@ -13,13 +13,13 @@
 //! and OpenBSD `uvm_swap.c`.
 
 use super::create::Plan;
-use super::label::{self, BBSIZE, Head, Label, Slot};
+use super::label::{self, BBSIZE, Head, Label, Part, Slot};
 use super::{Bsd, C, D, Place, REPAIR, UNUSED, checksum, dialect, geometry, is_remains, origin, other_sector, placed, usable};
 use crate::kinds;
 use crate::patch::Patch;
 use crate::probe::Probe;
 use crate::scheme::{Geometry, Ground, Id, New, Scheme};
-use crate::slices::{Dialect, Kind};
+use crate::slices::{Dialect, Kind, place};
 use crate::store::{Sparse, Store};
 use crate::table::{Entry, Refusal, Table};
 use crate::topology::{is_whole, round_down, round_up};
@@ -64,7 +64,7 @@ impl Scheme for Bsd {
     }
 
     fn suffix(&self, entry: &Entry) -> String {
-        ('a'..='z').zip(1..).find(|(_, i)| *i == entry.index).map(|(letter, _)| letter.into()).unwrap_or_default()
+        suffix(entry.index)
     }
 
     fn kind(&self, name: &str) -> Option<Kind> {
@@ -146,6 +146,12 @@ impl Scheme for Bsd {
         let Some((label, dialect)) = in_table(&table.raw, table.sector).zip(table.dialect) else {
             return Err(Refusal::new(format!("the label cannot be made whole: {}", table.damage.join("; ")), REPAIR));
         };
+        let slice = table.origin..table.origin.saturating_add(table.length);
+        let past = |i: &usize| matches!(placed(&label, dialect, *i, &slice), Place::Past | Place::Outside(_));
+        if let Some(i) = (0..label.entries.len()).find(past) {
+            let found = beyond(&suffix(u32::try_from(i).unwrap_or(0) + 1), &label.entries[i], &slice, label.sector);
+            return Err(Refusal::new(found, "give the disk or image its length back, or destroy the table"));
+        }
         let mut raw = table.raw.clone();
         let mut bytes = bytes(&raw, label.at, label.size());
         let (head, slots) = fitted(table, &label, dialect);
@@ -253,7 +259,7 @@ fn table(probe: &Probe<'_>, label: &Label, raw: Sparse) -> Table {
     let origin = origin(probe, label, dialect);
     let slice = origin..origin.saturating_add(probe.length());
     let sums = checksum(label).filter(|_| dialect != Dialect::FreeBsd || is_remains(label, dialect, &slice));
-    let damage: Vec<String> = sums.into_iter().chain(geometry(label, dialect)).map(|f| f.message).collect();
+    let mut damage: Vec<String> = sums.into_iter().chain(geometry(label, dialect)).map(|f| f.message).collect();
     let (mut entries, mut taken) = (Vec::new(), Vec::new());
     for (i, (index, part)) in (1..).zip(&label.entries).enumerate() {
         let kind = Kind::Bsd(dialect, part.fstype);
@@ -267,6 +273,7 @@ fn table(probe: &Probe<'_>, label: &Label, raw: Sparse) -> Table {
             Place::Past | Place::Outside(_) => {
                 let inside = |at: u64| at.clamp(slice.start, slice.end) - slice.start;
                 taken.push(inside(part.offset)..inside(part.end()));
+                damage.push(beyond(&suffix(index), part, &slice, label.sector));
             }
         }
     }
@@ -284,6 +291,17 @@ fn table(probe: &Probe<'_>, label: &Label, raw: Sparse) -> Table {
         damage,
         ..bare(probe, raw, dialect, origin, u16::try_from(label.entries.len()).unwrap_or(0))
     }
+}
+
+/// The letter of the partition numbered `index`.
+fn suffix(index: u32) -> String {
+    ('a'..='z').zip(1..).find(|(_, i)| *i == index).map(|(letter, _)| letter.into()).unwrap_or_default()
+}
+
+/// What is wrong with a partition that does not lie within the slice: its length was another once, or the entry is false.
+fn beyond(letter: &str, part: &Part, slice: &Range<u64>, sector: u64) -> String {
+    let (from, to) = (place(part.offset, sector), place(part.end(), sector));
+    format!("{letter} takes {from} up to {to}, and the label's slice {} up to {}", place(slice.start, sector), place(slice.end, sector))
 }
 
 /// The byte of the slice past which the label's numbers do not reach.
