@@ -45,6 +45,7 @@ peak() {
 
 times=$(ratio)
 echo "$times" | awk '{ printf "ratio to mke2fs: %.2f (lazy), %.2f (not)   ms: %.1f, mke2fs %.1f and %.1f\n", $1, $2, $3, $4, $5 }'
+# shellcheck disable=SC2086 # the words of a command
 echo "bytes written, syncs: $(traced "$trueline" mkfs ufs "$ours"); mke2fs $(traced $lazy)"
 small=$(peak 1G) large=$(peak 15T)
 echo "peak KiB: $small for 1 GiB, $large for 15 TiB"

@@ -370,3 +370,27 @@ fn the_same_words_make_the_same_ufs_and_boot_code_stays() {
     assert!(made("-R -U -E") == first);
     assert_eq!(&first[1 << 20..][..9], b"boot code");
 }
+
+#[test]
+fn into_sets_as_into_partitions() {
+    if tool(&["mkfs.ext4", "-V"]).is_none() {
+        return;
+    }
+    for (class, set) in [("stripe", "stripe/data"), ("mirror", "mirror/data")] {
+        let scratch = scratch();
+        let path = scratch.path();
+        ["a", "b"].iter().for_each(|name| zeroes(path, name, 32 * MEG));
+        run(path, &format!("{class} label data a b")).ended(0);
+        let ran = run(path, &format!("mkfs ext4 a,b#{set}"));
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{class}");
+        let document = run(path, "check --json a,b").json();
+        let providers = list(&document["targets"][0], "providers");
+        let made = providers.iter().find(|p| p["provider"] == set).expect("a set");
+        assert_eq!(made["sign"], "ext4", "{class}: {document:#}");
+        if class == "mirror" {
+            let read = |name: &str| fs::read(path.join(name)).expect("a member");
+            let data = usize::try_from(32 * MEG).expect("some") - 512;
+            assert!(read("a")[..data] == read("b")[..data], "both copies are the same");
+        }
+    }
+}

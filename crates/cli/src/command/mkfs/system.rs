@@ -14,7 +14,7 @@ use crate::{Failure, complain};
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trueline_geom::audit;
 use trueline_geom::error::Errno;
@@ -37,8 +37,7 @@ const BLOCK: usize = 4096;
 
 pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
     let Some(tool) = Tool::of(args.kind) else { return Err(Failure::Message(format!("make {}: it is built in", args.kind.name()))) };
-    let p = &seat.graph.providers[seat.id];
-    let (ours, own) = merged(args.kind, p, &args.own);
+    let (ours, own) = merged(args.kind, &seat.graph.providers[seat.id], &args.own);
     let node = node(&seat);
     if args.print {
         let device = node.as_deref().map_or_else(|| args.target.clone(), |path| path.display().to_string());
@@ -46,43 +45,63 @@ pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
         writeln!(anstream::stdout(), "{}", words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" "))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let failed = |what: String| Failure::Message(format!("make {} on {}: {what}", args.kind.name(), args.target));
-    let program = tool::find(tool.program).ok_or_else(|| failed(missing(&tool)))?;
-    let arguments = |force: &[&str], device: PathBuf| {
-        let before = force.iter().map(|&word| word.to_owned()).chain(ours.clone()).map(OsString::from);
-        before.chain([device.into_os_string()]).chain(own.iter().map(OsString::from)).collect::<Vec<OsString>>()
-    };
-    if let Some(node) = node.filter(|_| !args.dry_run) {
-        // It opens the device for itself alone, as was done here to see that nobody uses it.
-        drop(seat);
-        let ran = tool::run(&program, &arguments(tool.device, node), None).map_err(|e| failed(e.to_string()))?;
-        return if ran.status.success() { Ok(ExitCode::SUCCESS) } else { Err(failed(ended(&tool, &ran))) };
-    }
-    let (sector, length) = (p.topology.sector, p.topology.length);
-    if args.kind == Kind::Exfat && sector != 512 {
-        let why = format!("mkfs.exfat takes the sector from the device, and there is none here with sectors of {sector} bytes");
-        return Err(failed(format!("{why}: attach the image with losetup --sector-size {sector}: nothing was written")));
-    }
-    let directory = target::paths(&args.target).first().and_then(|path| path.parent()).filter(|dir| !dir.starts_with("/dev"));
-    let unwritten = |e: Error| failed(format!("{e}: nothing was written"));
-    let file = Unnamed::new(directory.unwrap_or(&std::env::temp_dir()), length).map_err(unwritten)?;
-    let ran = tool::run(&program, &arguments(tool.file, file.path()), Some(&file)).map_err(unwritten)?;
-    if !ran.status.success() {
-        return Err(failed(format!("{}: nothing was written", ended(&tool, &ran))));
-    }
-    let made = file.length().map_err(unwritten)?;
-    if made != length {
-        return Err(failed(format!("what {} made takes {made} bytes, and there are {length}: nothing was written", tool.program)));
-    }
-    if clusters_follow(args.kind) {
-        off_unit(&file, &seat)?;
-    }
-    if args.dry_run {
-        show(&file, &seat)?
-    } else {
-        copy(&file, &seat)?
+    let call = Call { args, tool, ours, own };
+    match node.filter(|_| !args.dry_run) {
+        Some(node) => {
+            // It opens the device for itself alone, as was done here to see that nobody uses it.
+            drop(seat);
+            call.run(call.tool.device, &node, None)?;
+        }
+        None => through_file(&call, &seat)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the tool on a file, and copies what it made.
+fn through_file(call: &Call<'_>, seat: &Seat) -> Result<(), Failure> {
+    let topology = &seat.graph.providers[seat.id].topology;
+    let (sector, length) = (topology.sector, topology.length);
+    let unwritten = |what: String| call.failed(&format!("{what}: nothing was written"));
+    if call.args.kind == Kind::Exfat && sector != 512 {
+        let why = format!("mkfs.exfat takes the sector from the device, and there is none here with sectors of {sector} bytes");
+        return Err(unwritten(format!("{why}: attach the image with losetup --sector-size {sector}")));
+    }
+    let beside = target::paths(&seat.target).first().and_then(|path| path.parent()).filter(|dir| !dir.starts_with("/dev"));
+    let file = Unnamed::new(beside.unwrap_or(&std::env::temp_dir()), length).map_err(|e| unwritten(e.to_string()))?;
+    call.run(call.tool.file, &file.path(), Some(&file))?;
+    let made = file.length().map_err(unread)?;
+    if made != length {
+        return Err(unwritten(format!("what {} made takes {made} bytes, and there are {length}", call.tool.program)));
+    }
+    if clusters_follow(call.args.kind) {
+        off_unit(&file, seat)?;
+    }
+    if call.args.dry_run { show(&file, seat) } else { copy(&file, seat) }
+}
+
+/// A tool and what it is told.
+struct Call<'a> {
+    args: &'a Mkfs,
+    tool: Tool,
+    ours: Vec<String>,
+    own: Vec<String>,
+}
+
+impl Call<'_> {
+    fn failed(&self, what: &str) -> Failure {
+        Failure::Message(format!("make {} on {}: {what}", self.args.kind.name(), self.args.target))
+    }
+
+    /// Runs it on `device`, which is `file` if there is one.
+    fn run(&self, force: &[&str], device: &Path, file: Option<&Unnamed>) -> Result<(), Failure> {
+        let end = if file.is_some() { ": nothing was written" } else { "" };
+        let program = tool::find(self.tool.program).ok_or_else(|| self.failed(&missing(&self.tool)))?;
+        let options = force.iter().copied().chain(self.ours.iter().map(String::as_str)).map(OsString::from);
+        let arguments: Vec<OsString> = options.chain([device.into()]).chain(self.own.iter().map(OsString::from)).collect();
+        let ran = tool::run(&program, &arguments, file).map_err(|e| self.failed(&format!("{e}{end}")))?;
+        let how = |ran: &Ran| ended(&self.tool, ran, &device.display().to_string(), &self.args.target);
+        if ran.status.success() { Ok(()) } else { Err(self.failed(&format!("{}{end}", how(&ran)))) }
+    }
 }
 
 /// Whether it begins its clusters where its tables end, and not at a multiple of them from the start.
@@ -115,14 +134,17 @@ fn missing(tool: &Tool) -> String {
     format!("{} is not on this system: install {}{freebsd}: nothing was written", tool.program, tool.package)
 }
 
-/// How the tool ended, and what it said of it: what is neither its name and version nor the list of its options.
-fn ended(tool: &Tool, ran: &Ran) -> String {
-    let banner =
-        |line: &&str| !line.is_empty() && !line.contains("version") && !line.starts_with("mke2fs 1") && !line.starts_with("mkfs.fat 4");
+/// How lines begin in which the tools name themselves.
+const BANNERS: [&str; 5] = ["mke2fs 1", "mkfs.fat 4", "exfatprogs version", "btrfs-progs v", "See http"];
+
+/// How the tool ended, and what it said of it but for its name and the list of its options; `device`, as it knows it, is
+/// `target` to the user.
+fn ended(tool: &Tool, ran: &Ran, device: &str, target: &str) -> String {
+    let told = |line: &&str| !line.is_empty() && !BANNERS.iter().any(|banner| line.starts_with(banner));
     let usage = |line: &&str| !line.to_lowercase().starts_with("usage:");
-    let lines: Vec<&str> = ran.said.lines().map(str::trim).filter(banner).take_while(usage).collect();
+    let lines: Vec<&str> = ran.said.lines().map(str::trim).filter(told).take_while(usage).collect();
     let how = format!("{} failed ({})", tool.program, ran.status);
-    if lines.is_empty() { how } else { format!("{how}: {}", lines.join("; ")) }
+    if lines.is_empty() { how } else { format!("{how}: {}", lines.join("; ").replace(device, target)) }
 }
 
 /// Puts what is in `file` into the provider. What makes it a file system comes last: broken off, there is none.
