@@ -6,7 +6,8 @@ use super::superblock::{self, FS_BAD_MAGIC, hashes};
 use super::{Newfs, SUPERBLOCK, group};
 use crate::sign::ufs::fs::{Csum, FS_MAGIC_AT, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs, SBLOCK_UFS1, SBLOCK_UFS2};
 use crate::topology::round_down;
-use zerocopy::{FromZeros, IntoBytes, LE, U32};
+use std::mem::offset_of;
+use zerocopy::{IntoBytes, LE, U32};
 
 /// Who writes: byte offset, bytes.
 pub type Put<'a, E> = dyn FnMut(u64, &[u8]) -> Result<(), E> + 'a;
@@ -14,6 +15,8 @@ pub type Put<'a, E> = dyn FnMut(u64, &[u8]) -> Result<(), E> + 'a;
 /// Bytes before the superblock.
 const BOOT: usize = 65536;
 const _: () = assert!(BOOT as u64 == SBLOCK_UFS2);
+/// Where an inode has its generation.
+const DI_GEN: usize = offset_of!(Dinode, di_gen);
 /// `-R`: the time, and the first of the numbers.
 const REGRESSION_TIME: i64 = 1_000_000_000;
 
@@ -57,23 +60,33 @@ impl Newfs {
     /// In every group the backup, the maps, and the inodes.
     fn groups<E>(&self, fs: &mut Fs<LE>, time: i64, random: &mut dyn FnMut() -> u32, put: &mut Put<'_, E>) -> Result<(), E> {
         let g = &self.geometry;
-        let (mut backup, mut map) = (zeroed(g.sbsize), zeroed(g.cgsize));
-        // Free inodes are empty but for their generation.
-        let mut inodes: Vec<Dinode> = (0..g.initediblk()).map(|_| Dinode::new_zeroed()).collect();
+        let mut backup = zeroed(g.sbsize);
+        // The map and the inodes; free inodes are empty but for their generation.
+        let mut rest = zeroed(g.cgsize + g.inode_bytes());
+        let split = rest.len() - usize::try_from(g.inode_bytes()).unwrap_or(0);
         for cg in 0..g.ncg {
             let at = |fragment| (g.base(cg) + fragment) * g.fsize;
             superblock::put(fs, at(g.sblkno), &mut backup);
             put(at(g.sblkno), &backup)?;
-            group::put(g, cg, time, hashes(&self.options), &mut map);
-            put(at(g.cblkno), &map)?;
-            inodes.iter_mut().for_each(|inode| inode.di_gen = U32::new(random()));
-            let directories = if cg == 0 { g.directories } else { 0 };
-            for (inode, n) in inodes.iter_mut().skip(usize::try_from(ROOTINO).unwrap_or(usize::MAX)).zip(0..directories) {
-                *inode = Directory { geometry: g, options: &self.options, n }.inode(time);
+            let (map, inodes) = rest.split_at_mut(split);
+            group::put(g, cg, time, hashes(&self.options), map);
+            for inode in inodes.chunks_exact_mut(size_of::<Dinode>()) {
+                inode[DI_GEN..DI_GEN + size_of::<u32>()].copy_from_slice(&random().to_le_bytes());
             }
-            put(at(g.iblkno), inodes.as_bytes())?;
+            let directories = if cg == 0 { g.directories } else { 0 };
+            let used = inodes.chunks_exact_mut(size_of::<Dinode>()).skip(usize::try_from(ROOTINO).unwrap_or(usize::MAX));
+            for (inode, n) in used.zip(0..directories) {
+                inode.copy_from_slice(Directory { geometry: g, options: &self.options, n }.inode(time).as_bytes());
+            }
+            // One write where the inodes follow at once, as they do but for odd sizes.
+            if at(g.cblkno) + g.cgsize == at(g.iblkno) {
+                put(at(g.cblkno), &rest)?;
+            } else {
+                put(at(g.cblkno), &rest[..split])?;
+                put(at(g.iblkno), &rest[split..])?;
+            }
             if cg == 0 {
-                inodes.iter_mut().for_each(|inode| *inode = Dinode::new_zeroed());
+                rest[split..].fill(0);
             }
         }
         Ok(())
