@@ -33,23 +33,31 @@ pub(crate) enum There {
 }
 
 impl There {
-    /// An empty table. Where data is given up, nothing of it stays in the sectors that the table shares with it: else it would
-    /// be recognised by them, and the table passed over.
+    /// What removes it.
+    fn gone(&self, seat: &Seat) -> Vec<Patch> {
+        match self {
+            There::Nothing => Vec::new(),
+            There::Table(scheme, table) => scheme.erase(table),
+            There::Data(_) => patch::blank(seat.ground().topology.length),
+        }
+    }
+
+    /// An empty table. Of what is given up, nothing stays in the sectors that the table shares with it: else it would be
+    /// recognised by them. Another table is seen to by the scheme itself, which must know of it to choose the order of its writes.
     pub(crate) fn create(&self, seat: &Seat, scheme: &dyn Scheme, new: &New) -> Result<Table, Refusal> {
         let probe = seat.graph.probe(seat.id);
         match self {
-            There::Data(_) => scheme.create(&probe.after(&patch::blank(probe.length())), &seat.ground(), new),
+            There::Data(_) => scheme.create(&probe.after(&self.gone(seat)), &seat.ground(), new),
+            There::Table(old, _) if scheme.is_guest() && old.name() != scheme.name() => {
+                scheme.create(&probe.after(&self.gone(seat)), &seat.ground(), new)
+            }
             _ => scheme.create(&probe, &seat.ground(), new),
         }
     }
 
     /// The writes that make the new table, and then remove what else is left of what was there: nobody finds it again.
     pub(crate) fn replaced(&self, seat: &Seat, made: Vec<Patch>) -> Vec<Patch> {
-        match self {
-            There::Nothing => made,
-            There::Table(scheme, table) => patch::instead(made, scheme.erase(table)),
-            There::Data(_) => patch::instead(made, patch::blank(seat.ground().topology.length)),
-        }
+        patch::instead(made, self.gone(seat))
     }
 }
 

@@ -216,9 +216,17 @@ impl Planning<'_> {
             medium: Some(self.medium),
             ..New::default()
         };
-        // Data is given up with the sectors that the table would share with it: it would be recognised by them.
-        let gone = if matches!(old, Old::Data) { blank(probe.length()) } else { Vec::new() };
-        let bare = probe.after(&gone);
+        // What is given up leaves nothing in the sectors that the table shares with it: it would be recognised by them. Another
+        // table is seen to by the scheme itself, which must know of it to choose the order of its writes.
+        let gone = match old {
+            Old::Nothing => Vec::new(),
+            Old::Table(scheme, table) => scheme.erase(table),
+            Old::Data => blank(probe.length()),
+        };
+        let bare = match old {
+            Old::Table(scheme, _) if !layout.scheme.is_guest() || scheme.name() == layout.scheme.name() => probe.after(&[]),
+            _ => probe.after(&gone),
+        };
         let empty = layout.scheme.create(&bare, ground, &new)?;
         seen(&bare)?;
         let mut edits = Vec::new();
@@ -228,8 +236,7 @@ impl Planning<'_> {
         edits.push(format!("create {}", layout.scheme.name()));
         let mut after = empty.clone();
         self.fill(layout, &mut after, ground, &mut edits)?;
-        let rest = if let Old::Table(scheme, table) = old { scheme.erase(table) } else { gone };
-        let patches = instead(layout.scheme.render(&empty, &after), rest);
+        let patches = instead(layout.scheme.render(&empty, &after), gone);
         step(layout, probe, name, offset, after, edits, patches)
     }
 

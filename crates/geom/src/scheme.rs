@@ -57,6 +57,11 @@ pub trait Scheme: Sync {
         false
     }
 
+    /// Whether it leaves the boot sector that it stands in to others: what of another table is there is not its to remove.
+    fn is_guest(&self) -> bool {
+        false
+    }
+
     /// What can be set and unset, on an entry or on the table.
     fn attributes(&self) -> &'static [Attribute] {
         &[]

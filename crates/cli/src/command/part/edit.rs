@@ -85,7 +85,7 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
     let attempt = format!("make a {} table on", escape::plain(&args.scheme));
     let scheme = scheme::named(&args.scheme).ok_or_else(|| {
         let names: Vec<String> = SCHEMES.iter().map(|s| s.name().to_lowercase()).collect();
-        format!("{attempt} {}: no such scheme: use {}", args.target, names.join(", "))
+        format!("{attempt} {}: no such scheme: use {}: nothing was written", args.target, names.join(", "))
     })?;
     let seat = Seat::open(&args.target, &args.common.disk, args.write.access())?;
     let refused = |found: String, advice: &str| refuse(&attempt, &args.target, &Refusal::new(found, advice));

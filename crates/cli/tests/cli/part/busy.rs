@@ -62,6 +62,13 @@ impl Drop for Loop {
     }
 }
 
+/// Whether this kernel was built to read the tables of disks: some are not.
+fn kernel_reads() -> bool {
+    let disk = Image::new(16 * MIB, "");
+    let table = "printf 'label: gpt\n,1M\n' | sfdisk -q --no-tell-kernel disk";
+    sh(disk.scratch.path(), table).is_some() && !Loop::new(&disk, "--partscan").partitions().is_empty()
+}
+
 /// A program that is ended when the test is.
 struct Holder(Child);
 
@@ -97,6 +104,7 @@ fn the_kernel_shows_what_was_written_to_a_loop_device() {
     if !can("tables on loop devices", LOOPS) {
         return;
     }
+    let reads = kernel_reads();
     for (scan, sector) in [("--partscan", 512), ("", 512), ("--partscan", 4096)] {
         let disk = Image::new(32 * MIB, "");
         let device = Loop::new(&disk, &format!("{scan} --sector-size {sector}"));
@@ -121,11 +129,11 @@ fn the_kernel_shows_what_was_written_to_a_loop_device() {
             "delete -i 1 DEV",
         ] {
             part(verb).ended(0);
-            if scan.is_empty() {
+            let ours = if verb.starts_with("destroy") { Vec::new() } else { shown() };
+            if scan.is_empty() || !reads {
                 // It reads no tables of such a one by itself.
                 sh("/", &format!("partx --delete {0}; partx --add {0}", device.0));
             }
-            let ours = if verb.starts_with("destroy") { Vec::new() } else { shown() };
             assert_eq!(device.partitions(), ours, "{verb} {scan} {sector}");
         }
     }
@@ -152,22 +160,24 @@ fn what_is_mounted_is_not_written() {
         assert!(ran.refused().contains(&want), "{}", ran.stderr);
     }
     sh("/", &format!("umount {mnt}")).expect("umount");
-    part("create -s gpt --overwrite DEV").ended(0);
+    part("create -s mbr --overwrite DEV").ended(0);
     part("add -t linux-data -s 32m DEV").ended(0);
+    sh("/", &format!("partx --update {}", device.0)).expect("partx");
     assert!(mount(&format!("{}p1", device.0)), "a partition is mounted");
     let before = disk.bytes("disk");
-    for verb in ["add -t efi DEV", "destroy -F DEV", "resize -i 1 -s 16m DEV"] {
+    for verb in ["add -t fat32 DEV", "destroy -F DEV", "resize -i 1 -s 16m DEV"] {
         let ran = part(verb);
         assert!(ran.refused().contains(&format!("{}p1 is mounted at {mnt}", device.0)), "{}", ran.stderr);
     }
-    assert!(before[..17408] == disk.bytes("disk")[..17408], "the table is as it was");
-    let ran = part("add -t efi --allow-busy DEV");
+    assert!(before[..512] == disk.bytes("disk")[..512], "the table is as it was");
+    let ran = part("add -t fat32 --allow-busy DEV");
     let want = format!("{0} is in use, so the kernel keeps the old partitions: partx -u {0}", device.0);
     assert!(ran.code == Some(0) && ran.stderr.contains(&want), "{}", ran.stderr);
     sh("/", &format!("partx --update {}", device.0)).expect("partx");
     assert_eq!(device.partitions().len(), 2);
     sh("/", &format!("umount {mnt}")).expect("umount");
     part("delete -i 2 DEV").ended(0);
+    sh("/", &format!("partx --update {}", device.0)).expect("partx");
     assert_eq!(device.partitions().len(), 1);
 }
 
@@ -179,7 +189,7 @@ fn what_is_read_only_is_not_written() {
     let disk = Image::new(16 * MIB, "");
     let device = Loop::new(&disk, "--read-only");
     let ran = disk.part(&format!("create -s gpt {}", device.0));
-    assert!(ran.refused().contains(&format!("write {}: ", device.0)), "{}", ran.stderr);
+    assert!(ran.refused().contains(&device.0) && ran.refused().contains("read-only"), "{}", ran.stderr);
     assert!(disk.bytes("disk").iter().all(|b| *b == 0));
 }
 
@@ -207,7 +217,9 @@ fn an_image_that_a_virtual_machine_has_is_not_written() {
 fn what_is_no_disk_is_not_written() {
     let disk = Image::new(16 * MIB, "");
     fs::create_dir(disk.path("directory")).expect("a directory");
-    for (target, why) in [("directory", "it is a directory"), ("/dev/null", "it is a character device"), ("nowhere", "No such file")] {
+    for (target, why) in
+        [("directory", "it is a directory"), ("/dev/null", "it is a character device"), ("nowhere", "no such file or device")]
+    {
         let ran = disk.part(&format!("create -s gpt {target}"));
         assert!(ran.refused().contains(why), "{}", ran.stderr);
     }

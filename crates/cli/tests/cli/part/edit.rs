@@ -122,7 +122,7 @@ fn every_verb_on_the_bsd_labels() {
             disk.refused("add -t freebsd-ufs disk#s1", "no room");
             disk.refused("add -t linux-data disk#s1", "type 'linux-data' is unknown to BSD");
             disk.refused("modify -i 1 -l name disk#s1", "labels are not supported");
-            disk.refused("set -a bootme -i 1 disk#s1", "there are none");
+            disk.refused("set -a bootme -i 1 disk#s1", "BSD has no attribute 'bootme': it has none");
             disk.done(&format!("modify -i {last} -t {swap} disk#s1"));
             disk.done(&format!("resize -i {last} -s 1m disk#s1"));
             disk.done(&format!("delete -i {last} disk#s1"));
@@ -150,7 +150,6 @@ fn a_label_three_deep() {
         }
         disk.done("delete -i 1 disk#p1s1");
         disk.done("resize -i 2 -s 4m disk#p1s1");
-        disk.refused("resize -i 1 -s 20m disk#p1", "");
         disk.done("destroy -F disk#p1s1");
     }
 }
@@ -182,7 +181,7 @@ fn off_the_grain_is_obeyed_with_a_warning() {
         ),
         ("--physical 4096", "-b 63 -s 1m", "3584 bytes past a 4096-byte physical unit", "on it: -b 56 (byte 28672) or -b 64 (byte 32768)"),
         ("--physical 4096", "-a 574 -s 1m", "3072 bytes past a 4096-byte physical unit", "-b 568 (byte 290816) or -b 576 (byte 294912)"),
-        ("--for sd-4m", "-b 2048 -s 1m", "1048576 bytes past a 4194304-byte", "-b 8192 (byte 4194304)"),
+        ("--for sd-4m", "-b 2048 -s 1m", "1048576 bytes (1 MiB) past a 4194304-byte erase unit", "-b 8192 (byte 4194304)"),
     ] {
         let disk = Image::new(16 * MIB, options);
         disk.done(&format!("create -s gpt {ID} disk"));
@@ -218,29 +217,29 @@ fn a_backup_restored_elsewhere_is_the_same_table() {
     disk.done(&format!("add -t efi -s 2m -l Größe {UUID} disk"));
     disk.done("set -a bootme -i 1 disk");
     let text = disk.part("backup disk").ended(0).stdout.clone();
-    crate::zeroes(disk.scratch.path(), "other", 16 * MIB);
+    crate::zeroes(disk.scratch.path(), "copy", 16 * MIB);
     let restore = |arguments: &str| {
         fs::write(disk.path("text"), &text).expect("a file");
         let input = File::open(disk.path("text")).expect("a file");
         let ran = crate::program(disk.scratch.path()).args(arguments.split_whitespace()).stdin(Stdio::from(input)).output();
         crate::Ran::of(&ran.expect("the program runs"))
     };
-    restore("part restore -l other").ended(0);
+    restore("part restore -l copy").ended(0);
     let shown = |name: &str| run(disk.scratch.path(), &format!("part show -l {name}")).ended(0).stdout.replace(name, "");
-    assert_eq!(shown("disk"), shown("other").replacen("  (16M)", "  (16M)", 1).replace(" other", " disk"));
-    let again = restore("part restore -l other");
+    assert_eq!(shown("disk"), shown("copy"));
+    let again = restore("part restore -l copy");
     assert!(again.refused().contains("there is a GPT with 1 partition: say -F to replace it"), "{}", again.stderr);
-    restore("part restore -F -l other").ended(0);
+    restore("part restore -F -l copy").ended(0);
     for (text, why) in
         [("", "line 1"), ("GPT 128\n1 nope 2048 8\n", "line 2: type 'nope'"), ("XXX 4\n", "no scheme"), ("GPT 128\n1 efi 0 8\n", "line 2")]
     {
         fs::write(disk.path("text"), text).expect("a file");
-        let before = disk.bytes("other");
+        let before = disk.bytes("copy");
         let input = File::open(disk.path("text")).expect("a file");
-        let ran = crate::program(disk.scratch.path()).args(["part", "restore", "-F", "other"]).stdin(Stdio::from(input)).output();
+        let ran = crate::program(disk.scratch.path()).args(["part", "restore", "-F", "copy"]).stdin(Stdio::from(input)).output();
         let ran = crate::Ran::of(&ran.expect("the program runs"));
         assert!(ran.refused().contains(why) && ran.refused().ends_with("nothing was written"), "{}", ran.stderr);
-        assert!(before == disk.bytes("other"));
+        assert!(before == disk.bytes("copy"));
     }
 }
 

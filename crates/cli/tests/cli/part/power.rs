@@ -3,8 +3,8 @@
 //! The ordered writes are what `--dry-run` lists. Those between two flushes may reach the medium in any order, so every subset of
 //! them is laid on a copy, and every write of that group is cut at several sectors.
 
-use super::image::{Image, MIB, Write};
-use crate::{Ran, run_with};
+use super::image::{Image, MIB, Write, writes};
+use crate::{Ran, program, run_with};
 use serde_json::Value;
 use std::fs;
 
@@ -28,14 +28,18 @@ fn state(disk: &Image, name: &str, provider: &str) -> Option<Vec<Value>> {
 /// Cuts `words` short in every way; gives how many states there were.
 #[track_caller]
 fn cut(disk: &Image, words: &str, provider: &str) -> usize {
-    let writes = disk.writes(words);
+    cut_writes(disk, words, &disk.writes(words), provider)
+}
+
+#[track_caller]
+fn cut_writes(disk: &Image, words: &str, writes: &[Write], provider: &str) -> usize {
     assert!(!writes.is_empty(), "{words}: writes nothing");
     let before = state(disk, "disk", provider);
     fs::copy(disk.path("disk"), disk.path("done")).expect("a copy");
     writes.iter().for_each(|w| disk.write("done", w, w.bytes.len()));
     let after = state(disk, "done", provider);
     let mut groups: Vec<Vec<&Write>> = Vec::new();
-    for write in &writes {
+    for write in writes {
         match groups.last_mut().filter(|_| !write.after_flush) {
             Some(group) => group.push(write),
             None => groups.push(vec![write]),
@@ -47,11 +51,12 @@ fn cut(disk: &Image, words: &str, provider: &str) -> usize {
         // Of many writes in a group, prefixes and each alone have to do.
         let all: u32 = (1 << group.len().min(4)) - 1;
         for chosen in 1..=all {
-            for torn in [None, Some(1), Some(2), Some(3), Some(8), Some(31)] {
+            for torn in [None, Some(1), Some(2), Some(3), Some(17)] {
                 fs::copy(disk.path("base"), disk.path("cut")).expect("a copy");
                 let chosen: Vec<&&Write> = group.iter().enumerate().filter(|(i, _)| chosen >> i & 1 == 1).map(|(_, w)| w).collect();
                 let (last, others) = chosen.split_last().expect("at least one");
-                let length = torn.map_or(last.bytes.len(), |sectors| sectors * 512);
+                let sector = if disk.options.is_empty() { 512 } else { 4096 };
+                let length = torn.map_or(last.bytes.len(), |sectors| sectors * sector);
                 if torn.is_some() && length >= last.bytes.len() {
                     continue;
                 }
@@ -77,7 +82,7 @@ const UUID: [&str; 3] = [
 #[test]
 fn while_a_gpt_is_edited() {
     for options in ["", "--logical 4096"] {
-        let disk = Image::new(8 * MIB, options);
+        let disk = Image::new(5 * MIB, options);
         assert!(cut(&disk, &format!("create -s gpt {ID} disk"), "") > 1);
         disk.part(&format!("create -s gpt {ID} disk")).ended(0);
         disk.part(&format!("add -t efi -s 1m {} disk", UUID[0])).ended(0);
@@ -90,7 +95,7 @@ fn while_a_gpt_is_edited() {
             assert!(cut(&disk, verb, "") > 1);
         }
         let file = fs::OpenOptions::new().write(true).open(disk.path("disk")).expect("the image");
-        file.set_len(12 * MIB).expect("a longer one");
+        file.set_len(6 * MIB).expect("a longer one");
         cut(&disk, "recover disk", "");
     }
 }
@@ -98,32 +103,32 @@ fn while_a_gpt_is_edited() {
 #[test]
 fn while_an_mbr_and_its_chain_are_edited() {
     for options in ["", "--logical 4096"] {
-        let disk = Image::new(32 * MIB, options);
+        let disk = Image::new(12 * MIB, options);
         disk.part("create -s mbr --id 12345678 disk").ended(0);
         disk.part("add -t linux-data -s 1m disk").ended(0);
-        disk.part("add -t ebr -s 24m disk").ended(0);
+        disk.part("add -t ebr -s 9m disk").ended(0);
         for verb in
             ["add -t linux-data disk", "resize -i 2 disk", "modify -i 1 -t fat32 disk", "set -a active -i 1 disk", "delete -i 1 disk"]
         {
             cut(&disk, verb, "");
         }
         for _ in 0..3 {
-            disk.part("add -t linux-data -s 4m disk#s2").ended(0);
+            disk.part("add -t linux-data -s 1m disk#s2").ended(0);
         }
         for verb in [
-            "add -t linux-data -s 2m",
+            "add -t linux-data -s 1m",
             "delete -i 5",
             "delete -i 6",
             "delete -i 7",
             "resize -i 7",
-            "resize -i 5 -s 1m",
+            "resize -i 5 -s 512k",
             "modify -i 6 -t linux-swap",
         ] {
             cut(&disk, &format!("{verb} disk#s2"), "#s2");
         }
         disk.part("delete -i 6 disk#s2").ended(0);
         // Into the gap: the chain goes through it.
-        cut(&disk, "add -t linux-data -s 2m disk#s2", "#s2");
+        cut(&disk, "add -t linux-data -s 512k disk#s2", "#s2");
         cut(&disk, "resize -i 5 disk#s2", "#s2");
         for verb in [format!("create -s gpt {ID} --overwrite disk"), "destroy -F disk".into(), "create -s bsd --overwrite disk".into()] {
             cut(&disk, &verb, "");
@@ -135,15 +140,32 @@ fn while_an_mbr_and_its_chain_are_edited() {
 fn while_a_label_is_edited() {
     for (kind, id) in [("freebsd", ""), ("openbsd", "--id 0123456789abcdef"), ("netbsd", "")] {
         for options in ["", "--logical 4096"] {
-            let disk = Image::new(16 * MIB, options);
+            let disk = Image::new(6 * MIB, options);
             disk.part("create -s mbr --id 12345678 disk").ended(0);
             disk.part(&format!("add -t {kind} disk")).ended(0);
             cut(&disk, &format!("create -s bsd {id} disk#s1"), "#s1");
             disk.part(&format!("create -s bsd {id} disk#s1")).ended(0);
-            disk.part("add -t freebsd-ufs -s 2m disk#s1").ended(0);
+            disk.part("add -t freebsd-ufs -s 1m disk#s1").ended(0);
             for verb in ["add -t freebsd-swap", "resize -i 1", "delete -i 1", "modify -i 1 -t freebsd-swap", "destroy -F"] {
                 cut(&disk, &format!("{verb} disk#s1"), "#s1");
             }
+        }
+    }
+}
+
+#[test]
+fn while_another_table_is_restored() {
+    for options in ["", "--logical 4096"] {
+        for (old, new) in [("gpt", "MBR 4"), ("mbr", "GPT 128"), ("gpt", "GPT 64"), ("mbr", "MBR 4"), ("bsd", "GPT 128")] {
+            let disk = Image::new(5 * MIB, options);
+            disk.part(&format!("create -s {old} disk")).ended(0);
+            disk.part(&format!("add -t {} -s 1m disk", if old == "bsd" { "freebsd-ufs" } else { "linux-data" })).ended(0);
+            fs::write(disk.path("text"), format!("{new}\n1 linux-swap 256 64\n2 linux-data 512 256\n")).expect("a file");
+            let input = fs::File::open(disk.path("text")).expect("a file");
+            let words = format!("part restore -F --dry-run {options} disk");
+            let ran = program(disk.scratch.path()).args(words.split_whitespace()).stdin(input).output();
+            let listed = Ran::of(&ran.expect("the program runs")).ended(0).stdout.clone();
+            cut_writes(&disk, &format!("{new} over {old}"), &writes(&listed), "");
         }
     }
 }

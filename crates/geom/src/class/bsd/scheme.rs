@@ -63,6 +63,10 @@ impl Scheme for Bsd {
         })
     }
 
+    fn is_guest(&self) -> bool {
+        true
+    }
+
     fn suffix(&self, entry: &Entry) -> String {
         suffix(entry.index)
     }

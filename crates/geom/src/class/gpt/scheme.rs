@@ -14,7 +14,7 @@
 //! UEFI 2.10 §5.3; FreeBSD `sys/geom/part/g_part_gpt.c`, gpart(8); systemd, "Discoverable Partitions" (bits 59 to 63);
 //! Linux `libfdisk/src/gpt.c` (names of attributes).
 
-use super::copies::{Copies, Copy};
+use super::copies::{Copies, Copy, SIGNATURE};
 use super::{FREEBSD, Gpt, Guard, damage, write};
 use crate::class::mbr::Record;
 use crate::kinds;
@@ -128,9 +128,14 @@ impl Scheme for Gpt {
         // Boot code may stay; a file system's boot sector would still say that the whole disk is one.
         let keep = Record::read(probe).filter(|record| !record.is_boot_sector()).map_or(0, |_| 440);
         boot[keep..440].fill(0);
+        // In a larger sector a BSD label follows the boot sector.
+        boot.iter_mut().skip(512).for_each(|byte| *byte = 0);
         let mut raw = Sparse::new(length);
-        // What else lies where the table will is not the table's.
         raw.put(0, &boot);
+        // What else lies where the table will is not the table's; but another's label may, and decides what is written first.
+        if let Some(other) = probe.bytes(sector, boot.len()).filter(|bytes| !bytes.starts_with(SIGNATURE)) {
+            raw.put(sector, &other);
+        }
         let usable = usable(new, outer, sector)?;
         Ok(Table { id: Some(Id::Guid(id)), raw, ..empty(length, sector, usable, entries) })
     }

@@ -6,7 +6,8 @@
 //! found whatever an interrupted write leaves there.
 //!
 //! A table on a disk that had none needs no order: whatever part of it is written, its checksums make it the new table or
-//! nothing. Only where an MBR of real partitions gives way is LBA 0 written last: it hides the GPT until then.
+//! nothing. Only where an MBR of real partitions gives way is LBA 0 written last: it hides the GPT until then. Where something
+//! stands in LBA 1, a BSD label perhaps, the backup and then LBA 0 go first: with them the GPT is there, whatever becomes of it.
 //!
 //! # What stays
 //! A header's bytes past its fields, an entry's past the 128, boot code, and every bit that nobody changed. A hybrid MBR is
@@ -75,6 +76,7 @@ pub(super) fn render(probe: &Probe<'_>, guard: &Guard, copies: &Copies, before: 
     let boot = new.boot(guard);
     match copies.best() {
         None if matches!(guard, Guard::Mbr) => ordered(join([backup, primary].concat()), boot.into_iter().collect()),
+        None if new.now(1, 1).iter().any(|byte| *byte != 0) => ordered(ordered(backup, boot.into_iter().collect()), primary),
         None => join([boot.into_iter().collect(), primary, backup].concat()),
         Some((_, "primary")) => ordered(join([backup, boot.into_iter().collect()].concat()), join(primary)),
         Some(_) => ordered(join(primary), join([backup, boot.into_iter().collect()].concat())),

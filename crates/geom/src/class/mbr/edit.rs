@@ -230,7 +230,9 @@ impl Scheme for Mbr {
             None => new.random.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).find(|&id| id != 0).unwrap_or(1),
         }));
         let sector = usize::try_from(table.sector).unwrap_or(0);
-        let first = probe.bytes(0, sector).ok_or_else(|| Refusal::new("the first sector cannot be read", ""))?;
+        let mut first = probe.bytes(0, sector).ok_or_else(|| Refusal::new("the first sector cannot be read", ""))?;
+        // In a larger sector a BSD label follows the boot sector.
+        first.iter_mut().skip(512).for_each(|byte| *byte = 0);
         table.raw.put(0, &first);
         Ok(table)
     }
