@@ -151,8 +151,8 @@ impl Scheme for Bsd {
             return Err(Refusal::new(format!("the label cannot be made whole: {}", table.damage.join("; ")), REPAIR));
         };
         let slice = table.origin..table.origin.saturating_add(table.length);
-        let past = |i: &usize| matches!(placed(&label, dialect, *i, &slice), Place::Past | Place::Outside(_));
-        if let Some(i) = (0..label.entries.len()).find(past) {
+        let outside = |i: &usize| matches!(placed(&label, dialect, *i, &slice), Place::Outside(_));
+        if let Some(i) = (0..label.entries.len()).find(outside) {
             let found = beyond(&suffix(u32::try_from(i).unwrap_or(0) + 1), &label.entries[i], &slice, label.sector);
             return Err(Refusal::new(found, "give the disk or image its length back, or destroy the table"));
         }
@@ -274,10 +274,11 @@ fn table(probe: &Probe<'_>, label: &Label, raw: Sparse) -> Table {
                 entries.push(Entry { index, start, length: part.length, kind, label, uuid, attributes, from });
             }
             // What of it lies here is nobody else's.
-            Place::Past | Place::Outside(_) => {
+            out @ (Place::Past | Place::Outside(_)) => {
                 let inside = |at: u64| at.clamp(slice.start, slice.end) - slice.start;
                 taken.push(inside(part.offset)..inside(part.end()));
-                damage.push(beyond(&suffix(index), part, &slice, label.sector));
+                // OpenBSD and NetBSD reach past their slice where they must.
+                damage.extend(matches!(out, Place::Outside(_)).then(|| beyond(&suffix(index), part, &slice, label.sector)));
             }
         }
     }
