@@ -73,7 +73,11 @@ impl std::error::Error for Mistake {}
 /// The text of `table`, byte for byte gpart's.
 pub fn write(table: &Table, scheme: &dyn Scheme) -> String {
     let sectors = |bytes: u64| bytes / table.sector.max(1);
-    let types: Vec<String> = table.entries.iter().map(|e| kinds::gpart_name(e.kind)).collect();
+    // gpart has one name for several numbers of an MBR: a table that is made again is to have the same.
+    let same = |name: &String, kind| scheme.kind_in(table, name) == Some(kind);
+    let name =
+        |kind| Some(kinds::gpart_name(kind)).filter(|name| same(name, kind)).unwrap_or_else(|| format!("!{}", kinds::raw_name(kind)));
+    let types: Vec<String> = table.entries.iter().map(|e| name(e.kind)).collect();
     let widest = types.iter().map(String::len).max().unwrap_or(0);
     let digits = sectors(table.usable.end.saturating_sub(1)).to_string().len();
     let entries = table.capacity.to_string();

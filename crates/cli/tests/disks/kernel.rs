@@ -31,6 +31,42 @@ const DISKS: &[(&str, u64, u64, u64, u64)] = &[
     ("seed-004-574", 512, 4096, 0, 0),
 ];
 
+/// Disks that `trueline part` makes: what it is, its sector, the verbs, the providers whose tables Linux reads. (Its BSD labels
+/// count sectors of 512 bytes on every disk.)
+const MADE: &[(&str, u64, &[&str], &[&str])] = &[
+    ("gpt", 512, GPT, &[""]),
+    ("gpt", 4096, GPT, &[""]),
+    ("mbr", 512, MBR, &["", "#s2"]),
+    ("mbr", 4096, MBR, &["", "#s2"]),
+    (
+        "bsd",
+        512,
+        &[
+            "create -s mbr disk",
+            "add -t linux-data -s 3m disk",
+            "add -t freebsd disk",
+            "create -s bsd disk#s2",
+            "add -t freebsd-ufs -s 9m disk#s2",
+            "add -t freebsd-swap -s 5m disk#s2",
+            "add -t freebsd-ufs disk#s2",
+        ],
+        &["", "#s2"],
+    ),
+];
+const GPT: &[&str] =
+    &["create -s gpt disk", "add -t efi -s 5m disk", "add -t linux-swap -s 516k disk", "add -t linux-data disk", "delete -i 1 disk"];
+const MBR: &[&str] = &[
+    "create -s mbr disk",
+    "add -t linux-data -s 3m disk",
+    "add -t ebr disk",
+    "create -s ebr disk#s2",
+    "add -t linux-data -s 3m disk#s2",
+    "add -t linux-swap -s 5m disk#s2",
+    "add -t linux-data -s 7m disk#s2",
+    "add -t linux-data disk#s2",
+    "delete -i 6 disk#s2",
+];
+
 /// The disk that is also copied onto the one of `scsi_debug`, and the options that describe that one to us.
 const JUMPERED: (&str, &str) = ("mbr-cylinders", "4096+3584");
 
@@ -69,6 +105,32 @@ fn the_kernel_agrees() {
         }
         disks.push((format!("{device}: {name} {logical}/{physical} min {minimum}"), device, file, options));
     }
+    let mut made: Vec<(String, BTreeSet<(u64, u64)>)> = Vec::new();
+    for (number, &(what, sector, verbs, tables)) in MADE.iter().enumerate() {
+        let directory = scratch.path().join(format!("made-{number}"));
+        std::fs::create_dir(&directory).unwrap();
+        std::fs::File::create(directory.join("disk")).unwrap().set_len(64 << 20).unwrap();
+        let options = ["--logical".to_string(), sector.to_string(), "--physical".into(), "4096".into()].to_vec();
+        let part = |words: &str| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_trueline"));
+            let ran = command.arg("part").args(words.split_whitespace()).args(&options).current_dir(&directory).output().unwrap();
+            assert!(ran.status.success() && ran.stderr.is_empty(), "{words}: {}", String::from_utf8_lossy(&ran.stderr));
+            ran.stdout
+        };
+        verbs.iter().for_each(|verb| drop(part(verb)));
+        let mut places = BTreeSet::new();
+        for table in tables {
+            let shown: Value = serde_json::from_slice(&part(&format!("show --json disk{table}"))).unwrap();
+            let (table, number) = (&shown["tables"][0], |value: &Value, key: &str| value[key].as_u64().unwrap());
+            let entries = table["entries"].as_array().unwrap();
+            places.extend(entries.iter().map(|e| (number(table, "base") + number(e, "start"), number(e, "length"))));
+        }
+        let device = format!("vd{}", char::from(b'a' + u8::try_from(disks.len()).unwrap()));
+        let file = directory.join("disk");
+        arguments.push(format!("{},lbs={sector},pbs=4096", file.display()));
+        disks.push((format!("{device}: part {what} {sector}"), device.clone(), file, options));
+        made.push((device, places));
+    }
     let mut boot = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kernel/boot.sh"));
     if let Some((device, file)) = jumpered {
         boot.args(["-m", "scsi_debug dev_size_mb=100 physblk_exp=3 lowest_aligned=7"]);
@@ -100,6 +162,15 @@ fn the_kernel_agrees() {
                 ours.difference(&theirs).collect::<Vec<_>>()
             ));
         }
+    }
+    for (device, places) in &made {
+        let (theirs, _) = kernel(&lines, device);
+        assert!(theirs.iter().all(|row| row.2 == 0), "{device}: off what the kernel aligns to: {theirs:?}");
+        // Of the extended one, Linux shows the start alone.
+        let starts = |rows: &mut dyn Iterator<Item = u64>| rows.collect::<BTreeSet<u64>>();
+        assert_eq!(starts(&mut theirs.iter().map(|r| r.0)), starts(&mut places.iter().map(|r| r.0)), "{device}");
+        let other: Vec<_> = theirs.iter().filter(|r| !places.contains(&(r.0, r.1))).collect();
+        assert!(other.iter().all(|r| r.1 <= 4096) && other.len() <= 1, "{device}: {other:?}");
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     tell(&format!("kernel: {} partitions on {} disks agree", lines.len() - disks.len(), disks.len()));

@@ -11,4 +11,5 @@ mod lsblk;
 mod mbr;
 mod oracle;
 mod recipe;
+mod round;
 mod seeds;

@@ -75,7 +75,7 @@ fn patches(
             attributes |= found.ok_or_else(|| of_line(Refusal::new(format!("no attribute '{name}'"), "correct it")))?.bit;
         }
         let wanted = Wanted {
-            kind: scheme.kind(&line.kind).ok_or_else(unknown)?,
+            kind: scheme.kind_in(&table, &line.kind).ok_or_else(unknown)?,
             // To the sector, wherever that is: it is a copy of what was.
             place: Request { start: Some(line.start), size: Some(line.size), align: None },
             index: Some(line.index),
