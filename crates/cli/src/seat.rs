@@ -27,7 +27,7 @@ pub(crate) enum There {
     /// Nothing that anybody would miss.
     Nothing,
     /// A table, whole or damaged.
-    Table(&'static dyn Scheme, Table),
+    Table(&'static dyn Scheme, Box<Table>),
     /// Something else, in words.
     Data(String),
 }
@@ -136,7 +136,7 @@ impl Seat {
     /// What a new table would take the place of.
     pub(crate) fn there(&self) -> There {
         match self.table().filter(|(_, table)| !table.is_bare_chain()) {
-            Some((scheme, table)) => There::Table(scheme, table),
+            Some((scheme, table)) => There::Table(scheme, Box::new(table)),
             None => self.holds().map_or(There::Nothing, There::Data),
         }
     }

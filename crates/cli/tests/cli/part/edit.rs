@@ -164,7 +164,7 @@ fn what_is_known_of_the_drive_decides_where_it_begins() {
     };
     assert_eq!(begins("--for ssd-16k") % 16384, 0);
     assert_eq!(begins("--for sd-4m"), 4 * MIB);
-    assert_eq!(begins("--for raid64kx3") % (3 * 64 << 10), 0);
+    assert_eq!(begins("--for raid64kx3") % (192 << 10), 0);
     assert_eq!(begins("--physical 4096+3584") % 4096, 3584);
     assert_eq!(begins("--grain optimal=3m") % (3 * MIB), 0);
     assert_eq!(begins("--grain optimal=5m --physical 4096"), 5 * MIB);

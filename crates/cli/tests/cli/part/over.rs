@@ -12,8 +12,11 @@ const UUID: &str = "--uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000001";
 /// The way to make each empty table with nothing left to chance.
 const CREATE: [&str; 3] = ["create -s gpt --id 0d1f8f5c-6f55-4e0e-9f0e-000000000009", "create -s mbr --id 87654321", "create -s bsd"];
 
-/// Signs of formats, each where it stands: XFS, FAT, ext2, LVM2, swap, btrfs, md 0.90.
-const SIGNS: [(&str, &[(i64, &[u8])]); 2] = [
+/// Bytes at a place; counted from the end, if it is negative.
+type Sign = (i64, &'static [u8]);
+
+/// Formats by their signs.
+const SIGNS: [(&str, &[Sign]); 2] = [
     ("swap", &[(4086, b"SWAPSPACE2"), (1024, &[1, 0, 0, 0, 0xff, 3, 0, 0])]),
     ("LUKS", &[(0, b"LUKS\xba\xbe\0\x01aes\0"), (40, b"xts-plain64\0"), (72, b"sha256\0"), (104, &[0, 0, 8, 0, 0, 0, 0, 64])]),
 ];
