@@ -281,6 +281,24 @@ fn a_broken_chain_is_only_cut_when_that_is_asked_for() {
 }
 
 #[test]
+fn a_second_link_that_nobody_follows_never_takes_the_place_of_the_first() {
+    let mut chain = Chain::new(512);
+    chain.ebr(0, &[(5, 20_000, 9), (0x0f, 30_000, 9), (0x85, 40_000, 9)]);
+    chain.ebr(20_000, &[(0x83, 2048, 2048)]);
+    chain.ebr(30_000, &[(0x83, 2048, 2048)]);
+    assert_eq!(chain.places(), [(22_048, 2048)]);
+    let mut before = chain.after(&[]);
+    before.add(MIB, MIB);
+    assert_eq!(before.places(), [(2048, 2048), (22_048, 2048)]);
+    chain.edit(|t| assert!(t.delete(5).is_ok()));
+    assert_eq!(chain.places(), []);
+    chain.ebr(0, &[(5, 0, 9), (0x0f, 30_000, 9)]);
+    let broken = chain.table();
+    let whole = Ebr.recover(&broken, &ground(&grown_topology())).unwrap();
+    assert_eq!(chain.after(&Ebr.render(&broken, &whole)).table().damage, Vec::<String>::new());
+}
+
+#[test]
 fn more_links_than_anybody_follows_are_not_made() {
     let mut chain = Chain::sized(512, 1 << 30);
     let mut table = chain.table();

@@ -15,7 +15,7 @@ fn read(scheme: &dyn Scheme, disk: &Sparse, sector: u64) -> Option<Table> {
 }
 
 /// The disk after `patches`, which write whole sectors that it has.
-fn written(subject: &Subject, patches: &[Patch]) -> Sparse {
+pub fn written(subject: &Subject, patches: &[Patch]) -> Sparse {
     let mut disk = subject.disk.clone();
     for patch in patches {
         assert!(patch.end() <= disk.length(), "{} ends at {} of {}", patch.what, patch.end(), disk.length());

@@ -13,6 +13,7 @@ pub mod hexdump;
 pub mod invariants;
 pub mod mutate;
 pub mod repair;
+pub mod sequence;
 
 use invariants::{SHORT, Subject, graph_holds, parser_holds, parsers};
 use mutate::{Random, mutate, resized};
@@ -24,8 +25,15 @@ use trueline_geom::topology::Grain;
 
 /// Mutants of every disk, if nobody says how many.
 const MUTANTS: u64 = 200;
+/// Mutants whose tables are edited, of every disk.
+const SEQUENCES: u64 = 20;
 /// How far into a disk it is cut at every sector.
 const CUTS: u64 = 40 << 10;
+
+/// How many mutants to make instead of `usual`.
+fn wanted(usual: u64) -> u64 {
+    std::env::var("TRUELINE_MUTANTS").map_or(usual, |n| n.parse().expect("TRUELINE_MUTANTS is a number"))
+}
 
 /// The golden disks and the built-in ones: those of one entry are tasted together.
 fn disks() -> Vec<(String, Vec<Sparse>)> {
@@ -108,8 +116,7 @@ fn small_limits_are_kept() {
 
 #[test]
 fn mutants() {
-    let wanted = std::env::var("TRUELINE_MUTANTS").ok();
-    let count = wanted.map_or(MUTANTS, |n| n.parse().expect("TRUELINE_MUTANTS is a number"));
+    let count = wanted(MUTANTS);
     let disks = disks();
     for (nth, (name, originals)) in disks.iter().enumerate() {
         let mut random = Random::new(nth as u64);
@@ -133,6 +140,22 @@ fn mutants() {
                 _ => {}
             }
             graph(&format!("{name}-mutant-{number}"), &subjects, SHORT);
+        }
+    }
+}
+
+#[test]
+fn edits_of_mutants() {
+    let disks = disks();
+    for (nth, (name, originals)) in disks.iter().enumerate() {
+        let mut random = Random::new(nth as u64 + 1000);
+        for number in 0..wanted(SEQUENCES) {
+            let sector = if random.below(8) == 0 { 4096 } else { 512 };
+            let disk = if number == 0 { originals[0].clone() } else { mutate(&originals[0], sector, &mut random) };
+            let subject = Subject::new(disk, sector);
+            keep_if_it_fails(&format!("{name}-edits-{number}"), std::slice::from_ref(&subject), || {
+                sequence::sequences_hold(&subject, &mut |n| random.below(n));
+            });
         }
     }
 }

@@ -113,6 +113,15 @@ impl Node {
         order.into_iter().find(|&slot| self.next != Some(slot) && self.record.partition_record.get(slot) == Some(&BLANK))
     }
 
+    /// Of several links readers follow the first. Where that goes or moves, none that was passed over may take its place.
+    fn forget_links(&mut self) {
+        for (slot, entry) in self.record.partition_record.iter_mut().enumerate() {
+            if self.next != Some(slot) && entry.kind().is_extended() {
+                *entry = BLANK;
+            }
+        }
+    }
+
     /// Whether it holds one partition, a link, and nothing else at all.
     fn is_plain(&self) -> bool {
         let known = |slot: usize| self.next == Some(slot) || self.data.iter().any(|(s, _)| *s == slot);
@@ -209,6 +218,7 @@ impl Edit<'_> {
             if let (Some(link @ 0), Some(to)) = (first.next, first.free([1, 2, 3, 1])) {
                 first.record.partition_record.swap(link, to);
                 first.next = Some(to);
+                first.forget_links();
             }
             if let Some(slot) = first.free([0, 2, 3, 1]).filter(|&slot| slot == 0) {
                 return self.put(first, slot, entry);
@@ -279,6 +289,7 @@ impl Edit<'_> {
         let Some((at, end, changed)) = next else {
             if let Some(link) = node.next.take() {
                 node.record.partition_record[link] = BLANK;
+                node.forget_links();
             }
             return Ok(());
         };
