@@ -18,6 +18,18 @@ const SECTOR_4096: u8 = 1;
 const REPAIR: u8 = 2;
 const UNIT: u8 = 4;
 
+/// Bytes before a disk that say what is done with it.
+pub const SCRIPT: usize = 192;
+
+/// The numbers in `script`, each below the one asked for; 0 after its end.
+pub fn numbers(script: &[u8]) -> impl FnMut(u64) -> u64 {
+    let mut input = Input(script);
+    move |below| {
+        let width = u64::from((u64::BITS - below.saturating_sub(1).leading_zeros()).div_ceil(8));
+        input.number(width) % below.max(1)
+    }
+}
+
 /// The disks that `data` describes: one at least.
 pub fn decode(data: &[u8]) -> Vec<Subject> {
     let mut input = Input(data);

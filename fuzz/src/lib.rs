@@ -1,4 +1,4 @@
-//! Fuzz targets for tasting and for each parser. What must hold is said once, in `crates/geom/tests/hostile/`.
+//! Fuzz targets for tasting, each parser, edits, texts and newfs. What must hold is said once, in `crates/geom/tests/hostile/`.
 
 #![forbid(unsafe_code)]
 
@@ -6,9 +6,17 @@ pub mod input;
 
 #[path = "../../crates/geom/tests/hostile/cases.rs"]
 pub mod cases;
+#[path = "../../crates/geom/tests/hostile/edits.rs"]
+pub mod edits;
 #[path = "../../crates/geom/tests/hostile/hexdump.rs"]
 pub mod hexdump;
 #[path = "../../crates/geom/tests/hostile/invariants.rs"]
 pub mod invariants;
+#[path = "../../crates/geom/tests/hostile/newfs.rs"]
+pub mod newfs;
 #[path = "../../crates/geom/tests/hostile/repair.rs"]
 pub mod repair;
+#[path = "../../crates/geom/tests/hostile/sequence.rs"]
+pub mod sequence;
+#[path = "../../crates/geom/tests/hostile/texts.rs"]
+pub mod texts;

@@ -1,14 +1,15 @@
 //! Golden disks to fuzz inputs, and back.
 //!
 //! `corpus build DIR FILE.hex...` writes what the targets start from, these and the built-in hostile disks, under DIR/taste,
-//! DIR/parser and DIR/hexdump.
-//! `corpus show taste|parser FILE` prints the disks of one input as hexdump text: what a crash leaves, as golden disks.
+//! DIR/parser, DIR/hexdump and DIR/edit; and a text of every kind under DIR/texts and DIR/newfs.
+//! `corpus show taste|parser|edit FILE` prints the disks of one input as hexdump text: what a crash leaves, as golden disks.
 
 use std::path::Path;
 use trueline_fuzz::cases;
 use trueline_fuzz::hexdump::hexdump;
-use trueline_fuzz::input::{decode, encode};
+use trueline_fuzz::input::{SCRIPT, decode, encode};
 use trueline_fuzz::invariants::{Subject, parser_holds, parsers};
+use trueline_fuzz::texts::TEXTS;
 use trueline_geom::store::{Sparse, Store};
 
 fn main() {
@@ -16,8 +17,8 @@ fn main() {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args[..] {
         ["build", into, ref files @ ..] => build(Path::new(into), files),
-        ["show", target @ ("taste" | "parser"), file] => show(target, file),
-        _ => Err("usage: corpus build DIR FILE.hex... | corpus show taste|parser FILE".into()),
+        ["show", target @ ("taste" | "parser" | "edit"), file] => show(target, file),
+        _ => Err("usage: corpus build DIR FILE.hex... | corpus show taste|parser|edit FILE".into()),
     };
     if let Err(why) = done {
         eprintln!("corpus: {why}");
@@ -26,8 +27,14 @@ fn main() {
 }
 
 fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
-    for target in ["taste", "parser", "hexdump"] {
+    for target in ["taste", "parser", "hexdump", "edit", "texts", "newfs"] {
         std::fs::create_dir_all(into.join(target))?;
+    }
+    for (nth, text) in TEXTS.iter().enumerate() {
+        std::fs::write(into.join("texts").join(nth.to_string()), text)?;
+        // A length of 64 MiB or so in 512-byte sectors.
+        let numbers = [38, 0, 0, 0, 0, 0, 0, 0, 255, 0, 12, 0];
+        std::fs::write(into.join("newfs").join(nth.to_string()), [&numbers, text.as_bytes()].concat())?;
     }
     for (name, disks) in cases::all() {
         if let Some(data) = encode(&disks[..disks.len().min(4)], 512) {
@@ -49,6 +56,11 @@ fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
             for (nth, disk) in disks.iter().enumerate() {
                 let Some(data) = encode(std::slice::from_ref(disk), sector) else { continue };
                 same(disk, &data).map_err(|why| format!("{file}: {why}"))?;
+                for script in 0..3_u8 {
+                    let script: Vec<u8> = (0..=255_u8).take(SCRIPT).map(|n| n.wrapping_mul(37 + 2 * script)).collect();
+                    let edited = [script, data.clone()].concat();
+                    std::fs::write(into.join("edit").join(format!("{name}-{nth}-{sector}-{}", edited[1])), edited)?;
+                }
                 // A parser starts from the disks that it recognises.
                 for which in 0..parsers() {
                     if parser_holds(which, &Subject::new(disk.clone(), sector)) {
@@ -75,7 +87,12 @@ fn same(disk: &Sparse, data: &[u8]) -> Result<(), String> {
 
 fn show(target: &str, file: &str) -> Result<(), Box<dyn std::error::Error>> {
     let data = std::fs::read(file)?;
-    let data = if target == "parser" { data.get(1..).unwrap_or_default() } else { &data };
+    let before = match target {
+        "parser" => 1,
+        "edit" => SCRIPT,
+        _ => 0,
+    };
+    let data = data.get(before..).unwrap_or_default();
     for (nth, subject) in decode(data).iter().enumerate() {
         println!("# Disk {nth} of a fuzz input: sectors of {} bytes, unit {:?}.", subject.sector, subject.physical);
         print!("{}", hexdump(&subject.disk));

@@ -12,8 +12,10 @@ pub mod edits;
 pub mod hexdump;
 pub mod invariants;
 pub mod mutate;
+pub mod newfs;
 pub mod repair;
 pub mod sequence;
+pub mod texts;
 
 use invariants::{SHORT, Subject, graph_holds, parser_holds, parsers};
 use mutate::{Random, mutate, resized};
@@ -156,6 +158,32 @@ fn edits_of_mutants() {
             keep_if_it_fails(&format!("{name}-edits-{number}"), std::slice::from_ref(&subject), || {
                 sequence::sequences_hold(&subject, &mut |n| random.below(n));
             });
+        }
+    }
+}
+
+#[test]
+fn texts_of_every_kind() {
+    let mut random = Random::new(7);
+    for number in 0..wanted(60 * MUTANTS) {
+        let mut text: Vec<char> = random.pick(&texts::TEXTS).chars().collect();
+        for _ in 0..random.below(4) {
+            let (at, from) = (random.below(text.len() as u64 + 1) as usize, random.below(text.len() as u64 + 1) as usize);
+            match random.below(5) {
+                0 => text
+                    .insert(at, random.pick(&['\n', ' ', ',', ';', ':', '=', '"', '+', '-', '[', ']', '0', '9', '\u{202e}', '\u{20ac}'])),
+                1 if at < text.len() => drop(text.remove(at)),
+                2 => text.truncate(at),
+                3 => drop(text.splice(at..at, "18446744073709551615".chars())),
+                _ => {
+                    let piece: Vec<char> = text[from.min(at)..from.max(at)].to_vec();
+                    text.splice(at..at, piece);
+                }
+            }
+        }
+        let text: String = text.into_iter().collect();
+        if catch_unwind(|| texts::texts_hold(&text)).is_err() {
+            panic!("mutant {number}: {text:?}");
         }
     }
 }

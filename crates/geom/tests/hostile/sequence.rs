@@ -176,7 +176,7 @@ impl Bench<'_> {
     }
 
     fn place(&self, table: &Table, numbers: &mut Numbers<'_>) -> Request {
-        let mut some = |numbers: &mut Numbers<'_>| match numbers(4) {
+        let some = |numbers: &mut Numbers<'_>| match numbers(4) {
             0 => None,
             // In or beside what is free.
             1 => {
