@@ -10,6 +10,7 @@ mod report;
 mod seat;
 mod survey;
 mod target;
+mod text;
 mod writing;
 
 use clap::error::ErrorKind;
@@ -80,7 +81,7 @@ fn main() -> ExitCode {
 
 /// One line on stderr, whatever names the message holds. Where nobody reads it, the exit status still speaks.
 pub(crate) fn complain(message: &str) {
-    let _ = writeln!(anstream::stderr(), "trueline: {}", escape::plain(message));
+    let _ = writeln!(anstream::stderr(), "trueline: {}", escape::plain(&escape::short(message)));
 }
 
 /// Help is printed as it is; what is wrong with the command line is one line, as every other failure.

@@ -1,5 +1,7 @@
 //! Strings from disks and people, made harmless where they are written.
 
+use std::borrow::Cow;
+
 /// For a terminal and a log line: control characters, and those that turn the line's direction, are spelt out.
 pub(crate) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -7,6 +9,17 @@ pub(crate) fn plain(text: &str) -> String {
         if c.is_control() || turns(c) { out.extend(c.escape_default()) } else { out.push(c) }
     }
     out
+}
+
+/// Characters of a message, at most.
+const MESSAGE: usize = 4000;
+
+/// A message that quotes what is too long to be read, without its middle: what was attempted comes first, what to do last.
+pub(crate) fn short(message: &str) -> Cow<'_, str> {
+    let at = |left: usize| message.char_indices().nth(left).map(|(at, _)| at);
+    let (Some(_), Some(front)) = (at(MESSAGE), at(MESSAGE / 2)) else { return message.into() };
+    let back = message.char_indices().nth_back(MESSAGE / 2).map_or(front, |(at, _)| at);
+    format!("{} ... {}", &message[..front], &message[back..]).into()
 }
 
 /// For XML and HTML, as content or between double quotes; what neither can hold is spelt out.
@@ -101,6 +114,14 @@ fn turns(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_message_keeps_its_front_and_its_end() {
+        let long = |n: usize| format!("add: type '{}' is unknown", "\u{1f4be}".repeat(n));
+        assert_eq!(short(&long(3900)), long(3900));
+        let said = short(&long(1_000_000)).into_owned();
+        assert!(said.starts_with("add: type '") && said.ends_with("' is unknown") && said.len() < 20_000, "{}", said.len());
+    }
 
     #[test]
     fn hostile_strings() {

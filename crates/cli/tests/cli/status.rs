@@ -116,6 +116,8 @@ fn a_reader_that_has_gone_is_not_worth_a_word() {
         "explain",
         "explain TL0001",
         "demo --html demo.html",
+        "mkfs ufs md:64m --dry-run",
+        "mkfs ufs md:100t --print",
         "completions bash",
         "--help",
         "check --help",

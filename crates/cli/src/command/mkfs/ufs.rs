@@ -42,7 +42,10 @@ pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
         write!(BufWriter::new(anstream::stdout().lock()), "{}", newfs.lines(&args.target, columns))?;
     }
     if !only_print {
-        write_all(&newfs, &seat, args.dry_run).map_err(|(attempt, errno)| failed(format!("{attempt}: {errno}")))?;
+        write_all(&newfs, &seat, args.dry_run).map_err(|stop| match stop {
+            Stop::At(attempt, errno) => failed(format!("{attempt}: {errno}")),
+            Stop::Print(error) => error.into(),
+        })?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -72,7 +75,7 @@ fn command(args: &Mkfs, newfs: &Newfs) -> String {
 }
 
 /// Writes it, or shows what would be written.
-fn write_all(newfs: &Newfs, seat: &Seat, dry_run: bool) -> Result<(), (String, Errno)> {
+fn write_all(newfs: &Newfs, seat: &Seat, dry_run: bool) -> Result<(), Stop> {
     let (graph, id) = (&seat.graph, seat.id);
     let sector = graph.providers[id].topology.sector;
     let at = |attempt: &str, offset: u64| format!("{attempt} {}", place(offset, sector));
@@ -100,7 +103,7 @@ fn write_all(newfs: &Newfs, seat: &Seat, dry_run: bool) -> Result<(), (String, E
     let mut random = Random::default();
     let bar = if dry_run { ProgressBar::hidden() } else { bar("write", newfs.bytes_to_write()) };
     let (mut superblocks, mut count, mut hastened, mut end) = (0, 0, 0, 0);
-    newfs.write(time, &mut || random.next(), &boot, &mut |offset, bytes| {
+    newfs.write(time, &mut || random.next(), &boot, &mut |offset, bytes| -> Result<(), Stop> {
         // Nothing is there from the first superblock on until the last, whatever interrupts it.
         superblocks += usize::from(offset == SUPERBLOCK);
         let (first, last) = (offset == SUPERBLOCK && superblocks == 1, offset == SUPERBLOCK && superblocks == 2);
@@ -134,32 +137,42 @@ struct Writer<'a, W: Write> {
 }
 
 impl<W: Write> Writer<'_, W> {
-    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), (String, Errno)> {
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Stop> {
         let Some(out) = &mut self.out else {
-            return self.graph.write_at(self.id, bytes, offset).map_err(|e| ((self.at)("write at", offset), e));
+            return self.graph.write_at(self.id, bytes, offset).map_err(|e| Stop::At((self.at)("write at", offset), e));
         };
         let shown = writeln!(out, "{}", (self.at)(&format!("# {} bytes at", bytes.len()), offset));
-        shown.and_then(|()| hexdump::write(offset, bytes, out)).map_err(unprinted)
+        shown.and_then(|()| hexdump::write(offset, bytes, out)).map_err(Stop::Print)
     }
 
-    fn zero(&mut self, range: Range<u64>) -> Result<(), (String, Errno)> {
+    fn zero(&mut self, range: Range<u64>) -> Result<(), Stop> {
         let length = range.end - range.start;
         match &mut self.out {
-            None => self.graph.zero(self.id, range.start, length).map_err(|e| ((self.at)("erase from", range.start), e)),
-            Some(out) => writeln!(out, "{}", (self.at)(&format!("# zero: {length} bytes at"), range.start)).map_err(unprinted),
+            None => self.graph.zero(self.id, range.start, length).map_err(|e| Stop::At((self.at)("erase from", range.start), e)),
+            Some(out) => writeln!(out, "{}", (self.at)(&format!("# zero: {length} bytes at"), range.start)).map_err(Stop::Print),
         }
     }
 
-    fn finish(&mut self) -> Result<(), (String, Errno)> {
+    fn finish(&mut self) -> Result<(), Stop> {
         match &mut self.out {
-            None => self.graph.flush().map_err(|e| ("flush".into(), e)),
-            Some(out) => out.flush().map_err(unprinted),
+            None => self.graph.flush().map_err(|e| Stop::At("flush".into(), e)),
+            Some(out) => out.flush().map_err(Stop::Print),
         }
     }
 }
 
-fn unprinted(_: std::io::Error) -> (String, Errno) {
-    ("print the writes".into(), Errno::Io)
+/// Why it ended early.
+enum Stop {
+    /// What was attempted failed.
+    At(String, Errno),
+    /// What would be written could not be printed.
+    Print(std::io::Error),
+}
+
+impl From<(String, Errno)> for Stop {
+    fn from((attempt, errno): (String, Errno)) -> Stop {
+        Stop::At(attempt, errno)
+    }
 }
 
 /// Random numbers, fetched some at a time: one is wanted for every inode.

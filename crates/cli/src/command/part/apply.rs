@@ -6,6 +6,7 @@ use crate::options::apply::Apply;
 use crate::out::escape;
 use crate::seat::{Seat, refuse};
 use crate::target;
+use crate::text;
 use serde::Serialize;
 use std::fs;
 use std::io::{self, BufWriter, Read, Write};
@@ -113,12 +114,11 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
 
 fn read(args: &Apply) -> Result<Wanted, Failure> {
     let failed = |what: String| Failure::Message(format!("read {}: {what}", args.layout.display()));
-    let mut text = String::new();
     let file: Box<dyn Read> = match args.layout == Path::new("-") {
         true => Box::new(io::stdin().lock()),
         false => Box::new(fs::File::open(&args.layout).map_err(|e| failed(e.to_string()))?),
     };
-    file.take(LONGEST).read_to_string(&mut text).map_err(|e| failed(e.to_string()))?;
+    let text = text::read(file, LONGEST).map_err(failed)?;
     match args.sfdisk {
         true => Script::parse(&text).map(Wanted::Sfdisk).map_err(|e| failed(e.to_string())),
         false => layout::parse(&text).map(Wanted::Toml).map_err(failed),

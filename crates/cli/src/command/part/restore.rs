@@ -5,7 +5,8 @@ use crate::options::part::Restore;
 use crate::out::escape;
 use crate::out::part::{Done, said};
 use crate::seat::{Seat, There, partitions, refuse};
-use std::io::{self, Read, Write};
+use crate::text;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use trueline_geom::backup::{self, Backup};
 use trueline_geom::ondisk::Guid;
@@ -19,9 +20,7 @@ const MOST: u64 = 1 << 20;
 const ATTEMPT: &str = "restore the table of";
 
 pub(super) fn run(args: &Restore) -> Result<ExitCode, Failure> {
-    let mut text = String::new();
-    let read = io::stdin().lock().take(MOST).read_to_string(&mut text);
-    read.map_err(|e| format!("restore from stdin: {e}"))?;
+    let text = text::read(io::stdin().lock(), MOST).map_err(|e| format!("restore from stdin: {e}: nothing was written"))?;
     for target in &args.targets {
         restore(args, target, &text)?;
     }

@@ -4,8 +4,9 @@ use crate::Failure;
 use crate::options::part::Undo;
 use crate::seat::tell_kernel;
 use crate::target::{self, Said};
+use crate::text;
 use crate::writing::{Job, carry_out};
-use std::fs;
+use std::fs::File;
 use std::process::ExitCode;
 use trueline_geom::patch::Patch;
 use trueline_geom::store::{Sparse, Store};
@@ -15,11 +16,7 @@ const MOST: u64 = 64 << 20;
 
 pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     let failed = |what: String| Failure::Message(format!("undo with {}: {what}", args.file.display()));
-    let length = fs::metadata(&args.file).map_err(|e| failed(e.to_string()))?.len();
-    if length > MOST {
-        return Err(failed(format!("{length} bytes cannot be saved writes")));
-    }
-    let text = fs::read_to_string(&args.file).map_err(|e| failed(e.to_string()))?;
+    let text = File::open(&args.file).map_err(|e| e.to_string()).and_then(|file| text::read(file, MOST)).map_err(failed)?;
     let saved = parse(&text).map_err(failed)?;
     // Every write says which provider it was to: of several disks, none needs to be named.
     let (graph, _) = target::open_for(&args.target, &Said::new(&args.common.disk)?, args.write.access())?;
@@ -45,6 +42,8 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
 /// The writes in a saved file, each with its provider. See `writing::list` for what it looks like.
 fn parse(text: &str) -> Result<Vec<(String, Patch)>, String> {
     let (mut saved, mut flush): (Vec<(String, Patch)>, bool) = (Vec::new(), false);
+    // A `*` stands for any number of bytes: all writes together have the room of the file itself.
+    let mut left = MOST;
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         if line == "# flush" {
@@ -62,8 +61,10 @@ fn parse(text: &str) -> Result<Vec<(String, Patch)>, String> {
         let first = dump.split_whitespace().next().and_then(|at| u64::from_str_radix(at, 16).ok());
         let disk = Sparse::from_hexdump(&dump)?;
         let offset = first.ok_or("a saved write without bytes")?;
-        let length = disk.length().checked_sub(offset).filter(|&n| n <= MOST).and_then(|n| usize::try_from(n).ok());
-        let mut bytes = vec![0; length.ok_or("a saved write of impossible length")?];
+        let length = disk.length().checked_sub(offset).and_then(|n| Some((left.checked_sub(n)?, usize::try_from(n).ok()?)));
+        let (rest, length) = length.ok_or("a saved write of impossible length")?;
+        left = rest;
+        let mut bytes = vec![0; length];
         disk.read_at(&mut bytes, offset).map_err(|e| e.to_string())?;
         saved.push((provider, Patch { offset, bytes, what: "saved bytes", after_flush: std::mem::take(&mut flush) }));
     }
@@ -81,6 +82,8 @@ mod tests {
         let saved = parse(text).unwrap();
         let want = |offset, bytes: &[u8], after_flush| Patch { offset, bytes: bytes.into(), what: "saved bytes", after_flush };
         assert_eq!(saved, [("s1".into(), want(16, &[1, 2, 3, 4], false)), (String::new(), want(0, &[5, 6], true))]);
+        let large = "# a to x#: 9 bytes at byte 0\n00000000  00\n*\n03000000\n";
+        assert!(parse(large).is_ok() && parse(&large.repeat(2)).is_err());
         assert!(
             ["no", "# a to x#: 1 bytes at byte 0\n", "# a to x#: 1 bytes at 0\nffffffffffff 01\n0\n"].iter().all(|t| parse(t).is_err())
         );

@@ -1,0 +1,23 @@
+//! Texts that people hand in: read whole, or refused. The front of one that is too long would be another text.
+
+use std::io::Read;
+
+/// The text that `from` gives, of at most `most` bytes.
+pub(crate) fn read(from: impl Read, most: u64) -> Result<String, String> {
+    let mut text = String::new();
+    from.take(most.saturating_add(1)).read_to_string(&mut text).map_err(|e| e.to_string())?;
+    if text.len() as u64 > most { Err(format!("more than {most} bytes")) } else { Ok(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+
+    #[test]
+    fn a_text_is_whole_or_refused() {
+        assert_eq!(read(&b"four"[..], 4), Ok("four".into()));
+        assert_eq!(read(&b"five5"[..], 4), Err("more than 4 bytes".into()));
+        assert_eq!(read(std::io::repeat(b'x'), 4), Err("more than 4 bytes".into()));
+        assert!(read(&b"\xff"[..], 4).is_err());
+    }
+}
