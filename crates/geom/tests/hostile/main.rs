@@ -168,7 +168,8 @@ fn texts_of_every_kind() {
     for number in 0..wanted(60 * MUTANTS) {
         let mut text: Vec<char> = random.pick(&texts::TEXTS).chars().collect();
         for _ in 0..random.below(4) {
-            let (at, from) = (random.below(text.len() as u64 + 1) as usize, random.below(text.len() as u64 + 1) as usize);
+            let places: Vec<usize> = (0..=text.len()).collect();
+            let (at, from) = (random.pick(&places), random.pick(&places));
             match random.below(5) {
                 0 => text
                     .insert(at, random.pick(&['\n', ' ', ',', ';', ':', '=', '"', '+', '-', '[', ']', '0', '9', '\u{202e}', '\u{20ac}'])),
