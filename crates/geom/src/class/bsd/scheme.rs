@@ -52,6 +52,11 @@ impl Scheme for Bsd {
         let plan = Plan::new(probe, ground, new)?;
         let raw = held(probe, Some((plan.at(), &plan.bytes()))).ok_or_else(|| Refusal::new("where the label goes cannot be read", ""))?;
         let label = in_table(&raw, plan.sector).ok_or_else(|| Refusal::new("no label can be written here", ""))?;
+        // What tells the dialects apart does not fit every size: a label that reads as another's would not come back.
+        if dialect(probe, &label) != plan.dialect {
+            let found = format!("a label of {} here would be read as one of {}", plan.dialect.name(), dialect(probe, &label).name());
+            return Err(Refusal::new(found, "put it into a partition of its type, or use GPT"));
+        }
         let bounds = usable(&label, plan.dialect, plan.origin, plan.length);
         let bounds = bounds.start..bounds.end.min(reach(&label, plan.origin));
         Ok(Table {

@@ -160,10 +160,12 @@ fn byte_order_origin_and_what_else_an_entry_says_survive() {
 
 #[test]
 fn what_cannot_be_said_is_refused() {
-    let slice = Slice::new(3 << 40, 512, MIB, None);
-    let refused =
-        |table: &Table, kind: &str, start, size| slice.add(&mut table.clone(), kind, Some(start), Some(size)).unwrap_err().to_string();
     for dialect in DIALECTS {
+        // On so large a disk only the table above can tell a NetBSD label from a FreeBSD one.
+        let above = (dialect == Dialect::NetBsd).then_some(Kind::Mbr(0xa9));
+        let slice = Slice::new(3 << 40, 512, MIB, above);
+        let refused =
+            |table: &Table, kind: &str, start, size| slice.add(&mut table.clone(), kind, Some(start), Some(size)).unwrap_err().to_string();
         let table = slice.create(&New { dialect: Some(dialect), ..New::default() });
         let wide = dialect == Dialect::OpenBsd;
         let end = if wide { 3 << 40 } else { u64::from(u32::MAX) * 512 - table.origin };
