@@ -4,11 +4,11 @@ use crate::options::DiskOptions;
 use crate::target::{self, Said};
 use crate::writing::{Job, WriteOptions, carry_out};
 use crate::{Failure, complain};
-use trueline_geom::finding::Severity;
 use trueline_geom::graph::{Graph, Id};
-use trueline_geom::patch::{self, Patch};
-use trueline_geom::scheme::{Ground, New, SCHEMES, Scheme};
+use trueline_geom::patch::Patch;
+use trueline_geom::scheme::{Ground, Scheme};
 use trueline_geom::table::{Refusal, Table};
+use trueline_geom::there::There;
 use trueline_host::file::Access;
 use trueline_host::kernel::{self, Reread};
 
@@ -20,45 +20,6 @@ pub(crate) struct Seat {
     pub(crate) id: Id,
     /// GEOM's name of it: `ada1`, `ada1s1`.
     pub(crate) name: String,
-}
-
-/// What a new table would take the place of.
-pub(crate) enum There {
-    /// Nothing that anybody would miss.
-    Nothing,
-    /// A table, whole or damaged.
-    Table(&'static dyn Scheme, Box<Table>),
-    /// Something else, in words.
-    Data(String),
-}
-
-impl There {
-    /// What removes it.
-    fn gone(&self, seat: &Seat) -> Vec<Patch> {
-        match self {
-            There::Nothing => Vec::new(),
-            There::Table(scheme, table) => scheme.erase(table),
-            There::Data(_) => patch::blank(seat.ground().topology.length),
-        }
-    }
-
-    /// An empty table. Of what is given up, nothing stays in the sectors that the table shares with it: else it would be
-    /// recognised by them. Another table is seen to by the scheme itself, which must know of it to choose the order of its writes.
-    pub(crate) fn create(&self, seat: &Seat, scheme: &dyn Scheme, new: &New) -> Result<Table, Refusal> {
-        let probe = seat.graph.probe(seat.id);
-        match self {
-            There::Data(_) => scheme.create(&probe.after(&self.gone(seat)), &seat.ground(), new),
-            There::Table(old, _) if scheme.is_guest() && old.name() != scheme.name() => {
-                scheme.create(&probe.after(&self.gone(seat)), &seat.ground(), new)
-            }
-            _ => scheme.create(&probe, &seat.ground(), new),
-        }
-    }
-
-    /// The writes that make the new table, and then remove what else is left of what was there: nobody finds it again.
-    pub(crate) fn replaced(&self, seat: &Seat, made: Vec<Patch>) -> Vec<Patch> {
-        patch::instead(made, self.gone(seat))
-    }
 }
 
 impl Seat {
@@ -90,54 +51,36 @@ impl Seat {
         self.graph.providers[self.graph.root(self.id)].topology.length
     }
 
-    /// The table that is there, whole or damaged. What tasting does not see is not edited: a kernel would not see it either.
+    /// The table that is there, whole or damaged.
     pub(crate) fn table(&self) -> Option<(&'static dyn Scheme, Table)> {
-        let p = &self.graph.providers[self.id];
-        let seen = p.table.as_ref().map(|(class, _)| *class);
-        let probe = self.graph.probe(self.id);
-        SCHEMES.iter().find_map(|&scheme| {
-            let table = scheme.read(&probe)?;
-            let agreed = match seen {
-                Some(class) => scheme.name().eq_ignore_ascii_case(class),
-                None => p.is_extended() || !table.damage.is_empty(),
-            };
-            agreed.then_some((scheme, table))
-        })
+        self.graph.providers[self.id].tasted().table(&self.graph.probe(self.id))
     }
 
     /// The table that is there, or why nothing can be done to it.
     pub(crate) fn edited(&self, attempt: &str) -> Result<(&'static dyn Scheme, Table), Failure> {
-        let p = &self.graph.providers[self.id];
+        let tasted = self.graph.providers[self.id].tasted();
         self.table().ok_or_else(|| {
-            let found = match (&p.table, self.unread()) {
-                (Some((class, _)), _) => format!("its {class} table cannot be edited"),
-                (None, Some(what)) => format!("its table cannot be read: {what}"),
-                (None, None) => "there is no partition table: make one first: part create -s gpt".into(),
+            let found = match (tasted.table, tasted.holder(), tasted.unread()) {
+                (Some(class), _, _) => format!("its {class} table cannot be edited"),
+                (None, Some(holder), _) => format!("{holder}: its table is edited there"),
+                (None, None, Some(what)) => format!("its table cannot be read: {what}"),
+                (None, None, None) => "there is no partition table: make one first: part create -s gpt".into(),
             };
             Failure::Message(format!("{attempt} {}: {found}", self.target))
         })
     }
 
-    /// Why a table that seems to be there could not be read.
-    pub(crate) fn unread(&self) -> Option<&str> {
-        let p = &self.graph.providers[self.id];
-        let worst = p.findings.iter().filter(|f| p.table.is_none() && f.severity >= Severity::Warning);
-        worst.map(|f| f.message.as_str()).next()
-    }
-
-    /// What would be lost if the provider were written over: a format in use, a table nobody can read.
+    /// What would be lost if the provider were written over, besides a table that can be read.
     pub(crate) fn holds(&self) -> Option<String> {
-        let p = &self.graph.providers[self.id];
-        let sign = p.in_use().next().map(|s| format!("there is {} on it", s.kind));
-        let member = p.member.as_ref().map(|(class, m)| format!("it is a member of the {class} set {}", m.provider));
-        sign.or(member).or_else(|| self.unread().map(|what| format!("there is something that cannot be read: {what}")))
+        let veiled = self.graph.veil(self.id).map(|kind| format!("only {kind} can tell what is on it"));
+        veiled.or_else(|| self.graph.providers[self.id].tasted().holds())
     }
 
     /// What a new table would take the place of.
     pub(crate) fn there(&self) -> There {
-        match self.table().filter(|(_, table)| !table.is_bare_chain()) {
-            Some((scheme, table)) => There::Table(scheme, Box::new(table)),
-            None => self.holds().map_or(There::Nothing, There::Data),
+        match self.graph.providers[self.id].tasted().there(&self.graph.probe(self.id)) {
+            There::Nothing => self.holds().map_or(There::Nothing, There::Data),
+            there => there,
         }
     }
 

@@ -2,6 +2,8 @@
 
 use crate::options::{DiskOptions, WhyGrain};
 use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use trueline_geom::class::Geom;
@@ -76,12 +78,24 @@ pub(crate) fn open_for(target: &str, said: &Said, access: Access) -> Result<(Gra
     if disks.contains(&"") {
         return Err(format!("open '{target}': the name of a disk is missing: write DISK[,DISK...][#PROVIDER]"));
     }
-    if let Some(twice) = disks.iter().enumerate().find_map(|(i, disk)| (disks[..i].contains(disk) && !is_made_up(disk)).then_some(disk)) {
-        return Err(format!("open {}: {twice} is named twice", disks.join(",")));
-    }
+    distinct(&disks)?;
     let opened: Vec<Disk> =
         disks.iter().zip(names(&disks)).map(|(disk, name)| open_disk(disk, name, said, access)).collect::<Result<_, _>>()?;
     Ok((Graph::taste(opened, Limits::default()), provider))
+}
+
+/// A disk that is opened twice would be written twice, each time as if it were another.
+fn distinct(disks: &[&str]) -> Result<(), String> {
+    let identity = |disk: &str| fs::metadata(disk).ok().map(|m| (m.dev(), m.ino()));
+    let known: Vec<_> = disks.iter().filter(|disk| !is_made_up(disk)).map(|&disk| (disk, identity(disk))).collect();
+    for (i, (disk, own)) in known.iter().enumerate() {
+        let same = known[..i].iter().find(|(other, theirs)| other == disk || own.is_some() && own == theirs);
+        if let Some((other, _)) = same {
+            let twice = if other == disk { format!("{disk} is named twice") } else { format!("{other} and {disk} are the same disk") };
+            return Err(format!("open {}: {twice}", disks.join(",")));
+        }
+    }
+    Ok(())
 }
 
 /// The disks and the provider of a target. The name of a file may have a `#` or a `,` in it: what is there decides.

@@ -63,27 +63,58 @@ pub(crate) fn carry_out(target: &str, graph: &Graph, jobs: Vec<Job>, options: &W
     if let Some(path) = options.save.as_deref().filter(|_| count > 0) {
         save(path, target, graph, &needed)?;
     }
-    for (nth, Job { id, patches }) in needed.iter().enumerate() {
-        for (first, patch) in std::iter::once(true).chain(std::iter::repeat(false)).zip(patches) {
-            if patch.after_flush || first && nth > 0 {
-                graph.flush().map_err(|e| cannot(target, "flush", e))?;
+    write(target, graph, &needed, count, options)?;
+    Ok(count)
+}
+
+/// The writes, `count` of them, and a look at what came of them.
+fn write(target: &str, graph: &Graph, jobs: &[Job], count: usize, options: &WriteOptions) -> Result<(), Failure> {
+    let mut done = 0;
+    let broken = |attempt: &str, errno, done| {
+        let Failure::Message(message) = cannot(target, attempt, errno) else { return cannot(target, attempt, errno) };
+        let back = options.save.as_ref().filter(|_| done > 0);
+        let back = back.map_or_else(String::new, |file| format!("; take them back: trueline part undo {} {target}", file.display()));
+        Failure::Message(format!("{message}: {done} of {count} writes were made{back}"))
+    };
+    for (nth, Job { id, patches }) in jobs.iter().enumerate() {
+        for (i, patch) in patches.iter().enumerate() {
+            if patch.after_flush || i == 0 && nth > 0 {
+                graph.flush().map_err(|e| broken("flush", e, done))?;
             }
             graph.write_at(*id, &patch.bytes, patch.offset).map_err(|e| {
                 let at = place(patch.offset, graph.providers[*id].topology.sector);
-                cannot(target, &format!("write the {} of {} at {at} to", patch.what, name(graph, *id)), e)
+                broken(&format!("write the {} of {} at {at} to", patch.what, name(graph, *id)), e, done)
             })?;
+            done += 1;
         }
     }
     if count > 0 {
-        graph.flush().map_err(|e| cannot(target, "flush", e))?;
+        graph.flush().map_err(|e| broken("flush", e, done))?;
     }
-    Ok(count)
+    read_back(target, graph, jobs)
+}
+
+/// Compares what is there with what was written, of several writes to one place with the last.
+fn read_back(target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Failure> {
+    for Job { id, patches } in jobs {
+        let all: Vec<Patch> = jobs.iter().filter(|job| job.id == *id).flat_map(|job| job.patches.iter().cloned()).collect();
+        for patch in patches {
+            let (mut wanted, mut there) = (patch.bytes.clone(), vec![0; patch.bytes.len()]);
+            patch::lay_over(&all, patch.offset, &mut wanted);
+            graph.read_at(*id, &mut there, patch.offset).map_err(|e| cannot(target, "read back", e))?;
+            if there != wanted {
+                let message = format!("write {target}: the {} does not read back as it should: check the disk", patch.what);
+                return Err(Failure::Message(message));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn cannot(target: &str, attempt: &str, errno: Errno) -> Failure {
     let advice = match errno {
         Errno::ReadOnly => ": it is read-only here",
-        Errno::NoSpace => ": the image's file system is full; what was there before is still found",
+        Errno::NoSpace => ": what it is stored on is full",
         _ => "",
     };
     Failure::Message(format!("{attempt} {target}: {errno}{advice}"))
@@ -110,9 +141,19 @@ fn list(target: &str, graph: &Graph, jobs: &[Job], out: &mut dyn Write) -> io::R
     Ok(())
 }
 
+/// The longest file that [`save`] makes and `part undo` reads: it holds tables.
+pub(crate) const MOST_SAVED: u64 = 256 << 20;
+/// Characters that [`list`] takes for a byte, at the most.
+const SAVED_BYTE: u64 = 5;
+
 /// Writes into a new file at `path` what undoes the jobs.
 fn save(path: &Path, target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Failure> {
     let failed = |e: io::Error| Failure::Message(format!("save the old bytes in {}: {e}: nothing was written", path.display()));
+    let bytes: u64 = jobs.iter().flat_map(|job| &job.patches).map(|patch| patch.bytes.len() as u64).sum();
+    if bytes > MOST_SAVED / SAVED_BYTE {
+        let most = MOST_SAVED / SAVED_BYTE;
+        return Err(failed(io::Error::other(format!("they are {bytes}, more than the {most} that part undo reads"))));
+    }
     let mut back = Vec::new();
     for Job { id, patches } in jobs.iter().rev() {
         let patches = patch::undo(patches, &mut |at, out| graph.read_at(*id, out, at)).map_err(|e| cannot(target, "read", e))?;
@@ -122,5 +163,8 @@ fn save(path: &Path, target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Fa
     let file = File::options().write(true).create_new(true).open(path).map_err(failed)?;
     let mut out = BufWriter::new(file);
     let written = list(target, graph, &back, &mut out).and_then(|()| out.flush());
-    written.and_then(|()| out.get_ref().sync_all()).map_err(failed)
+    written.and_then(|()| out.get_ref().sync_all()).map_err(failed)?;
+    // A new file is on the medium only once its name is.
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
 }

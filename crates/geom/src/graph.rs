@@ -10,6 +10,7 @@ use crate::route::Route;
 use crate::sign::{Inside, Sign};
 use crate::slices::{Kind, Slices, bounded, out_of_range};
 use crate::store::Store;
+use crate::there::Tasted;
 use crate::topology::Topology;
 pub(crate) use found::Found;
 use std::collections::BTreeMap;
@@ -103,6 +104,12 @@ impl Provider {
     /// What was recognised and is in use: under a table a format is what was there before, unless it is never written.
     pub fn in_use(&self) -> impl Iterator<Item = &Sign> {
         self.signs.iter().filter(|s| self.table.is_none() || s.inside == Inside::ReadOnly)
+    }
+
+    /// What tasting made of it.
+    pub fn tasted(&self) -> Tasted<'_> {
+        let member = self.member.as_ref().map(|(class, member)| (*class, member));
+        Tasted { table: self.table.as_ref().map(|(class, _)| *class), member, signs: &self.signs, findings: &self.findings }
     }
 
     /// Whether it is the inner data area of a format.
@@ -228,6 +235,13 @@ impl Graph {
         Probe::new(&p.route, &self.stores, &self.budget, p.topology.sector, p.start, p.kind.as_ref())
     }
 
+    /// The format whose data area `id` is, if it shows noise: an encrypted or striped one.
+    pub fn veil(&self, id: Id) -> Option<&'static str> {
+        let p = &self.providers[id];
+        let plain = |s: &Sign| s.kind == p.class && s.data.is_some_and(|d| d.plain);
+        (p.is_data_area() && !self.providers[p.parents[0]].signs.iter().any(plain)).then_some(p.class)
+    }
+
     /// Fills `buffer` from byte `offset` of `id`.
     pub fn read_at(&self, id: Id, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
         self.providers[id].route.read_at(&self.stores, buffer, offset)
@@ -308,11 +322,7 @@ impl Graph {
     /// Asks what `id` is, and adds the providers that follow.
     fn taste_one(&mut self, id: Id, sets: &mut Sets) {
         let provider = &self.providers[id];
-        let tasted = match provider.is_data_area() {
-            // An encrypted or striped area shows noise; only a plain one is tasted.
-            true => self.providers[provider.parents[0]].signs.iter().any(|s| s.kind == provider.class && s.data.is_some_and(|d| d.plain)),
-            false => !provider.is_extended() && provider.topology.length > 0,
-        };
+        let tasted = self.veil(id).is_none() && !provider.is_extended() && provider.topology.length > 0;
         if !tasted || !provider.seen {
             return;
         }

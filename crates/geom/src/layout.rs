@@ -11,15 +11,15 @@
 //! # Limits
 //! The flavour of a BSD label and the geometry of a table that is there are kept as they are.
 
-use crate::finding::Severity;
 use crate::graph::Found;
 use crate::kinds;
 use crate::ondisk::Guid;
-use crate::patch::{Patch, blank, changes, instead};
-use crate::probe::{Blind, Probe};
-use crate::scheme::{Ground, Id, New, SCHEMES, Scheme};
+use crate::patch::{Patch, changes};
+use crate::probe::Probe;
+use crate::scheme::{Ground, Id, New, Scheme};
 use crate::slices::{Dialect, Kind, place};
 use crate::table::{Entry, Refusal, Request, Rules, Table, Wanted};
+use crate::there::{Tasted, There, seen};
 use crate::topology::{Grain, round_up};
 use lay::{Floor, Item, lay, percent, whole};
 
@@ -171,27 +171,21 @@ impl Planning<'_> {
 
     /// The table on one provider.
     fn one(&mut self, layout: &Layout, probe: &Probe<'_>, ground: &Ground<'_>, name: &str, offset: u64) -> Result<Step, Refusal> {
-        let (there, holds) = there(probe);
+        let there = there(probe);
         seen(probe)?;
-        let (before, after, edits) = match there {
-            Some((scheme, table)) if scheme.name() == layout.scheme.name() => match self.edited(layout, &table, ground) {
-                Err(_) if self.may.replace => return self.replaced(layout, Old::Table(scheme, &table), probe, ground, name, offset),
-                edited => edited.map(|(after, edits)| (table, after, edits))?,
+        let (before, after, edits) = match &there {
+            There::Table(scheme, table) if scheme.name() == layout.scheme.name() => match self.edited(layout, table, ground) {
+                Err(_) if self.may.replace => return self.replaced(layout, &there, probe, ground, name, offset),
+                edited => edited.map(|(after, edits)| (Table::clone(table), after, edits))?,
             },
-            Some((scheme, table)) if self.may.replace => {
-                return self.replaced(layout, Old::Table(scheme, &table), probe, ground, name, offset);
-            }
-            Some((scheme, table)) => {
+            There::Table(scheme, table) if !self.may.replace => {
                 let found = format!("there is a table of another scheme, {}, with {} partitions", scheme.name(), table.entries.len());
                 return Err(Refusal::new(found, "--replace puts the layout in its place, and what is in these partitions is lost"));
             }
-            None => match holds {
-                Some(what) if !self.may.replace => {
-                    return Err(Refusal::new(what, "--replace writes the layout over it, and what is in it is lost"));
-                }
-                Some(_) => return self.replaced(layout, Old::Data, probe, ground, name, offset),
-                None => return self.replaced(layout, Old::Nothing, probe, ground, name, offset),
-            },
+            There::Data(what) if !self.may.replace => {
+                return Err(Refusal::new(what.clone(), "--replace writes the layout over it, and what is in it is lost"));
+            }
+            _ => return self.replaced(layout, &there, probe, ground, name, offset),
         };
         let patches = if edits.is_empty() { Vec::new() } else { layout.scheme.render(&before, &after) };
         step(layout, probe, name, offset, after, edits, patches)
@@ -201,7 +195,7 @@ impl Planning<'_> {
     fn replaced(
         &mut self,
         layout: &Layout,
-        old: Old<'_>,
+        there: &There,
         probe: &Probe<'_>,
         ground: &Ground<'_>,
         name: &str,
@@ -216,27 +210,15 @@ impl Planning<'_> {
             medium: Some(self.medium),
             ..New::default()
         };
-        // What is given up leaves nothing in the sectors that the table shares with it: it would be recognised by them. Another
-        // table is seen to by the scheme itself, which must know of it to choose the order of its writes.
-        let gone = match old {
-            Old::Nothing => Vec::new(),
-            Old::Table(scheme, table) => scheme.erase(table),
-            Old::Data => blank(probe.length()),
-        };
-        let bare = match old {
-            Old::Table(scheme, _) if !layout.scheme.is_guest() || scheme.name() == layout.scheme.name() => probe.after(&[]),
-            _ => probe.after(&gone),
-        };
-        let empty = layout.scheme.create(&bare, ground, &new)?;
-        seen(&bare)?;
+        let empty = there.create(probe, ground, layout.scheme, &new)?;
         let mut edits = Vec::new();
-        if let Old::Table(scheme, table) = old {
+        if let There::Table(scheme, table) = there {
             edits.push(format!("destroy {} of {} partitions", scheme.name(), table.entries.len()));
         }
         edits.push(format!("create {}", layout.scheme.name()));
         let mut after = empty.clone();
         self.fill(layout, &mut after, ground, &mut edits)?;
-        let patches = instead(layout.scheme.render(&empty, &after), gone);
+        let patches = there.replaced(probe, layout.scheme.render(&empty, &after));
         step(layout, probe, name, offset, after, edits, patches)
     }
 
@@ -309,33 +291,18 @@ impl Planning<'_> {
     }
 }
 
-/// What a table made anew takes the place of.
-enum Old<'a> {
-    Nothing,
-    Table(&'static dyn Scheme, &'a Table),
-    Data,
-}
-
-/// The table that is there, whole or damaged; and what would be lost, if it is none: what tasting does not see is no table.
-fn there(probe: &Probe<'_>) -> (Option<(&'static dyn Scheme, Table)>, Option<String>) {
-    let mut read = SCHEMES.iter().filter_map(|&scheme| Some((scheme, scheme.read(probe)?)));
+/// What is on the provider.
+fn there(probe: &Probe<'_>) -> There {
+    let nothing = Tasted { table: None, member: None, signs: &[], findings: &[] };
     if probe.kind().is_some_and(|kind| kind.is_extended()) {
         // An extended partition is an EBR's, and an empty chain until it has one.
-        return (read.next(), None);
+        return nothing.table(probe).map_or(There::Nothing, |(scheme, table)| There::Table(scheme, Box::new(table)));
     }
     let mut found = Found::by(probe);
     found.settle();
-    let seen = found.tables.first().map(|(class, _)| *class);
-    let table = read.find(|(scheme, table)| match seen {
-        Some(class) => scheme.name().eq_ignore_ascii_case(class),
-        None => !table.damage.is_empty(),
-    });
-    let sign = found.signs.first().map(|sign| format!("there is {} on it", sign.kind));
-    let member = found.member.map(|(class, member)| format!("it is a member of the {} set {}", class.name(), member.provider));
-    let unread = found.findings.iter().find(|f| f.severity >= Severity::Warning).map(|f| f.message.clone());
-    let foreign = seen.filter(|_| table.is_none()).map(|class| format!("there is a table of {class}"));
-    let holds = sign.or(member).or(foreign).or_else(|| unread.map(|what| format!("there is something that cannot be read: {what}")));
-    (table, holds)
+    let table = found.tables.first().map(|(class, _)| *class);
+    let member = found.member.as_ref().map(|(class, member)| (class.name(), member));
+    Tasted { table, member, signs: &found.signs, findings: &found.findings }.there(probe)
 }
 
 /// The name of the partition `entry` on the provider `name`.
@@ -367,15 +334,6 @@ fn step(
         changes(patches, &mut read).map_err(|errno| Refusal::new(format!("what would be overwritten cannot be read: {errno}"), ""))?;
     let moved = patches.into_iter().map(|p| Patch { offset: p.offset.saturating_add(offset), ..p });
     Ok(Step { provider: name.into(), offset, scheme: layout.scheme, table: after, edits, patches: moved.collect() })
-}
-
-/// Nothing is written where something could not be read.
-fn seen(probe: &Probe<'_>) -> Result<(), Refusal> {
-    match probe.blind() {
-        None => Ok(()),
-        Some(Blind::Budget) => Err(Refusal::new("there is more to read than any table has", "destroy what is there first")),
-        Some(Blind::Unreadable(at, errno)) => Err(Refusal::new(format!("{} cannot be read: {errno}", place(at, probe.sector())), "")),
-    }
 }
 
 /// The layout with its starts counted from its own provider, `distance` bytes further on.

@@ -30,4 +30,5 @@ pub mod sign;
 pub mod slices;
 pub mod store;
 pub mod table;
+pub mod there;
 pub mod topology;

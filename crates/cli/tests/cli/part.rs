@@ -2,6 +2,7 @@
 
 mod busy;
 mod edit;
+mod held;
 mod image;
 mod over;
 mod power;

@@ -5,7 +5,7 @@ use crate::out::gpart::Shown;
 use crate::out::part::{self, Done, off_grain, said};
 use crate::out::part_json::Document;
 use crate::out::{escape, size};
-use crate::seat::{Seat, There, partitions, refuse};
+use crate::seat::{Seat, partitions, refuse};
 use crate::writing::WriteOptions;
 use crate::{Failure, complain};
 use std::io::{self, BufWriter, Write};
@@ -14,6 +14,7 @@ use trueline_geom::ondisk::Guid;
 use trueline_geom::scheme::{self, Attribute, Geometry, Id, New, SCHEMES, Scheme};
 use trueline_geom::slices::{Kind, place};
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
+use trueline_geom::there::There;
 use trueline_host::random;
 
 /// What an edit came to.
@@ -115,9 +116,9 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
         rules: args.common.rules(),
         usable: None,
     };
-    let table = there.create(&seat, scheme, &new).map_err(|r| refuse(&attempt, &args.target, &r))?;
+    let table = there.create(&seat.graph.probe(seat.id), &seat.ground(), scheme, &new).map_err(|r| refuse(&attempt, &args.target, &r))?;
     let report = Report::new(&seat, scheme, &table, &args.common, said(Done::Created, &seat.name));
-    let patches = there.replaced(&seat, scheme.render(&table, &table));
+    let patches = there.replaced(&seat.graph.probe(seat.id), scheme.render(&table, &table));
     seat.write(scheme, patches, Some(&table), &args.write)?;
     report.print(&args.write)
 }

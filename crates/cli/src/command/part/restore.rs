@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::options::part::Restore;
 use crate::out::escape;
 use crate::out::part::{Done, said};
-use crate::seat::{Seat, There, partitions, refuse};
+use crate::seat::{Seat, partitions, refuse};
 use crate::text;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -13,6 +13,7 @@ use trueline_geom::ondisk::Guid;
 use trueline_geom::patch::Patch;
 use trueline_geom::scheme::{self, New, Scheme};
 use trueline_geom::table::{Refusal, Request, Rules, Table, Wanted};
+use trueline_geom::there::There;
 use trueline_host::random;
 
 /// No table's text is longer.
@@ -63,7 +64,7 @@ fn patches(
 ) -> Result<(Vec<Patch>, Table), Refusal> {
     let random = || random::bytes().map_err(|e| Refusal::new(e.to_string(), ""));
     let new = New { entries: backup.entries, random: random()?, medium: Some(seat.medium()), rules: args.common.rules(), ..New::default() };
-    let empty = there.create(seat, scheme, &new)?;
+    let empty = there.create(&seat.graph.probe(seat.id), &seat.ground(), scheme, &new)?;
     let mut table = empty.clone();
     for line in &backup.partitions {
         let of_line = |r: Refusal| Refusal { found: format!("line {}: {}", line.number, r.found), ..r };
@@ -84,5 +85,5 @@ fn patches(
         };
         table.add(scheme, &seat.ground(), wanted, Rules::Aligned).map_err(of_line)?;
     }
-    Ok((there.replaced(seat, scheme.render(&empty, &table)), table))
+    Ok((there.replaced(&seat.graph.probe(seat.id), scheme.render(&empty, &table)), table))
 }

@@ -5,18 +5,15 @@ use crate::options::part::Undo;
 use crate::seat::tell_kernel;
 use crate::target::{self, Said};
 use crate::text;
-use crate::writing::{Job, carry_out};
+use crate::writing::{Job, MOST_SAVED, carry_out};
 use std::fs::File;
 use std::process::ExitCode;
 use trueline_geom::patch::Patch;
 use trueline_geom::store::{Sparse, Store};
 
-/// No saved file is larger: it holds tables.
-const MOST: u64 = 64 << 20;
-
 pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     let failed = |what: String| Failure::Message(format!("undo with {}: {what}", args.file.display()));
-    let text = File::open(&args.file).map_err(|e| e.to_string()).and_then(|file| text::read(file, MOST)).map_err(failed)?;
+    let text = File::open(&args.file).map_err(|e| e.to_string()).and_then(|file| text::read(file, MOST_SAVED)).map_err(failed)?;
     let saved = parse(&text).map_err(failed)?;
     // Every write says which provider it was to: of several disks, none needs to be named.
     let (graph, _) = target::open_for(&args.target, &Said::new(&args.common.disk)?, args.write.access())?;
@@ -50,8 +47,9 @@ fn parse(text: &str) -> Result<Vec<(String, Patch)>, String> {
             flush = true;
             continue;
         }
-        let provider = line.strip_prefix("# ").and_then(|l| l.split_once(" bytes at ")).and_then(|(before, _)| before.rsplit_once('#'));
-        let provider = provider.and_then(|(_, p)| p.split_once(':')).map(|(p, _)| p.to_string());
+        // From behind: what stands before the numbers is a name, in which anything may be.
+        let named = line.strip_prefix("# ").and_then(|l| l.rsplit_once(" bytes at ")).and_then(|(before, _)| before.rsplit_once(": "));
+        let provider = named.and_then(|(name, _)| name.rsplit_once('#')).map(|(_, p)| p.to_string());
         let provider = provider.ok_or_else(|| format!("'{line}' is not how a saved write begins"))?;
         let mut dump = String::new();
         while let Some(line) = lines.next_if(|l| !l.starts_with('#')) {
