@@ -67,7 +67,7 @@ pub(super) fn lay(ground: &Ground, kind: &str, plan: &mut Plan) -> Ground {
         Price::of(amplification(unit, unit, unit, off).unwrap_or(1.0))
     };
     let mut choice = Choice::new("partition", "start", Value::Bytes(start), why)
-        .typed(format!("start={}", start / t.sector))
+        .typed(format!("-b {}", start / t.sector))
         .costing(price(start).losing(start, "before the first partition"));
     for (at, note) in [(DOS, "LBA 63, as DOS had it"), (STEP, "1 MiB, what tools take by themselves")] {
         if at != start && at < t.length && is_whole(at, t.sector) {
@@ -80,7 +80,8 @@ pub(super) fn lay(ground: &Ground, kind: &str, plan: &mut Plan) -> Ground {
     plan.choose(Choice::new("partition", "size step", Value::Bytes(step), why));
     let size = end / t.sector;
     for disk in &ground.names {
-        plan.run(format!("echo 'start={}, size={size}, type={kind}' | sfdisk --label gpt {disk}", start / t.sector));
+        plan.run(format!("trueline part create -s gpt {disk}"));
+        plan.run(format!("trueline part add -t {kind} -b {} -s {size} {disk}", start / t.sector));
     }
     let names = ground.names.iter().map(|disk| partition_of(disk)).collect();
     Ground { topology: t.shift(start, end), names, whole: false, files: None }

@@ -30,15 +30,15 @@ pub struct Kind {
     pub gives: Place,
     /// In what pieces it overwrites files, if they are of one size.
     page: Option<u64>,
-    /// sfdisk's type of a partition for it.
+    /// The type of a partition for it.
     partition: &'static str,
     parse: fn(&str) -> Option<Box<dyn Layer>>,
 }
 
-const LINUX: &str = "linux";
-const BASIC: &str = "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7";
-const CRYPT: &str = "CA7D7CCB-63ED-4C53-861C-1742536059CC";
-const FREEBSD_UFS: &str = "516E7CB6-6ECF-11D6-8FF8-00022D09712B";
+const LINUX: &str = "linux-data";
+const BASIC: &str = "ms-basic-data";
+const CRYPT: &str = "linux-luks";
+const FREEBSD_UFS: &str = "freebsd-ufs";
 const SOLARIS_USR: &str = "6A898CC3-1DD2-11B2-99A6-080020736631";
 
 /// A kind with neither pages nor a partition type of its own.
@@ -49,7 +49,7 @@ const fn kind(name: &'static str, about: &'static str, on: Place, gives: Place, 
 /// All kinds: sets first, then what divides a device, file systems, and what lies in files.
 pub static KINDS: &[Kind] = &[
     Kind {
-        partition: "raid",
+        partition: "linux-raid",
         ..kind("md5x4", "Linux RAID: level x disks, :CHUNK (md0x2 md1x2 md5x4:64k md6x8 md10x4)", Place::Disks, Place::Device, md::parse)
     },
     Kind {
@@ -60,7 +60,7 @@ pub static KINDS: &[Kind] = &[
     },
     Kind { partition: CRYPT, ..kind("luks", "LUKS2 encryption (luks1: LUKS1)", Place::Device, Place::Device, luks::parse) },
     Kind {
-        partition: "lvm",
+        partition: "linux-lvm",
         ..kind("lvm", "LVM: one volume over all", Place::Device, Place::Device, |w| {
             (w == "lvm").then(|| Box::new(lvm::Lvm) as Box<dyn Layer>)
         })
@@ -99,7 +99,7 @@ pub static KINDS: &[Kind] = &[
         ..kind("ufs", "UFS2", Place::Device, Place::Files, |w| (w == "ufs").then(|| Box::new(ufs::Ufs) as Box<dyn Layer>))
     },
     Kind {
-        partition: "swap",
+        partition: "linux-swap",
         ..kind("swap", "Linux swap", Place::Device, Place::Nothing, |w| (w == "swap").then(|| Box::new(swap::Swap) as Box<dyn Layer>))
     },
     Kind {
