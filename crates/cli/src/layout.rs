@@ -17,7 +17,7 @@ struct Table {
     scheme: Word<SchemeName>,
     /// Of the outermost table only.
     sector: Option<Bytes>,
-    id: Option<Word<Identity>>,
+    id: Option<Word<Id>>,
     entries: Option<u32>,
     usable: Option<[Bytes; 2]>,
     align: Option<Bytes>,
@@ -76,7 +76,7 @@ impl Table {
         }
         Ok(layout::Layout {
             scheme,
-            id: self.id.map(|id| id.0.0),
+            id: self.id.map(|id| id.0),
             entries: self.entries,
             usable: self.usable.map(|[first, end]| (first.0, end.0)),
             align: self.align.map(|a| a.0),
@@ -130,23 +130,6 @@ impl FromStr for SchemeName {
             let names: Vec<String> = SCHEMES.iter().map(|s| s.name().to_lowercase()).collect();
             format!("no scheme '{text}': there are {}", names.join(", "))
         })
-    }
-}
-
-struct Identity(Id);
-
-impl FromStr for Identity {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Identity, String> {
-        let hex = text.strip_prefix("0x").unwrap_or(text);
-        let id = match hex.len() {
-            36 => text.parse().ok().map(Id::Guid),
-            8 => u32::from_str_radix(hex, 16).ok().map(Id::Signature),
-            16 => u64::from_str_radix(hex, 16).ok().map(|n| Id::Duid(n.to_be_bytes())),
-            _ => None,
-        };
-        id.map(Identity).ok_or_else(|| format!("'{text}' is no identity: a GUID for GPT, eight hex digits for MBR, sixteen for OpenBSD"))
     }
 }
 

@@ -18,7 +18,7 @@ use crate::patch::{Patch, changes};
 use crate::probe::Probe;
 use crate::scheme::{Ground, Id, New, Scheme};
 use crate::slices::{Dialect, Kind, place};
-use crate::table::{Entry, Refusal, Request, Rules, Table, Wanted};
+use crate::table::{Entry, Refusal, Request, Rules, Table, Wanted, free_ranges};
 use crate::there::{Tasted, There, seen};
 use crate::topology::{Grain, round_up};
 use lay::{Floor, Item, lay, percent, whole};
@@ -264,7 +264,10 @@ impl Planning<'_> {
             let gone = table.delete(index)?;
             edits.push(format!("delete {index}: {} bytes at {}", gone.length, place(gone.start, table.sector)));
         }
-        let grains = grains(layout, ground)?;
+        if layout.align == Some(0) {
+            return Err(Refusal::new("an alignment of 0", "leave it out for the best there is"));
+        }
+        let grains = ground.grains(layout.align);
         for (part, &index) in layout.parts.iter().zip(&numbers) {
             agree(layout, table, part, index, &grains, edits)?;
         }
@@ -360,17 +363,6 @@ fn numbers(layout: &Layout, table: &Table) -> Result<Vec<u32>, Refusal> {
     layout.parts.iter().map(|p| p.index.or_else(|| free.next()).ok_or_else(full)).collect()
 }
 
-/// What chosen places are on, the best first.
-fn grains(layout: &Layout, ground: &Ground<'_>) -> Result<Vec<Grain>, Refusal> {
-    match layout.align {
-        None => Ok(ground.topology.places(ground.base)),
-        Some(align) => {
-            let grain = Grain::new(align, 0).ok_or_else(|| Refusal::new("an alignment of 0", "leave it out for the best there is"))?;
-            Ok(vec![grain.shift(ground.base)])
-        }
-    }
-}
-
 /// Whether the partition that is there is the one of the layout; what may change is changed.
 fn agree(layout: &Layout, table: &mut Table, part: &Part, index: u32, grains: &[Grain], edits: &mut Vec<String>) -> Result<(), Refusal> {
     let Some(at) = table.entries.iter().position(|e| e.index == index) else { return Ok(()) };
@@ -454,9 +446,7 @@ fn laid(
         Some(Size::Percent(p)) => format!(" of {}.{:02} %", p / PERCENT, p % PERCENT),
         _ => String::new(),
     };
-    let free: Vec<String> =
-        floor.free.iter().take(3).map(|r| format!("{} bytes at {}", r.end - r.start, place(r.start, table.sector))).collect();
-    let free = if free.is_empty() { "nothing is free".into() } else { format!("free before the layout: {}", free.join(", ")) };
+    let free = format!("before the layout, {}", free_ranges(table));
     Err(Refusal::new(format!("no room for partition {}{size}", numbers.get(i).copied().unwrap_or(0)), free))
 }
 

@@ -11,9 +11,10 @@ use crate::patch::Patch;
 use crate::probe::Probe;
 use crate::slices::{Dialect, Kind, place};
 use crate::table::{Entry, Refusal, Rules, Table};
-use crate::topology::{Topology, is_whole};
+use crate::topology::{Grain, Topology, is_whole};
 use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 
 mod geometry;
 
@@ -119,6 +120,16 @@ pub struct Ground<'a> {
     pub kind: Option<Kind>,
 }
 
+impl Ground<'_> {
+    /// What chosen places are on, the best first: multiples of `align` on the medium, or the best there is.
+    pub(crate) fn grains(&self, align: Option<u64>) -> Vec<Grain> {
+        match align {
+            None => self.topology.places(self.base),
+            Some(align) => Grain::new(align, 0).map(|grain| grain.shift(self.base)).into_iter().collect(),
+        }
+    }
+}
+
 /// What a new table is to be, beyond empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct New {
@@ -162,6 +173,22 @@ pub enum Id {
     Signature(u32),
     /// OpenBSD's disklabel UID.
     Duid([u8; 8]),
+}
+
+impl FromStr for Id {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Id, String> {
+        let hex = text.strip_prefix("0x").unwrap_or(text);
+        let number = || u64::from_str_radix(hex, 16).ok().filter(|_| hex.bytes().all(|b| b.is_ascii_hexdigit()));
+        let id = match hex.len() {
+            36 => text.parse().ok().map(Id::Guid),
+            8 => number().and_then(|n| n.try_into().ok()).map(Id::Signature),
+            16 => number().map(|n| Id::Duid(n.to_be_bytes())),
+            _ => None,
+        };
+        id.ok_or_else(|| format!("'{text}' is no identity: a GUID for GPT, eight hex digits for MBR, sixteen for OpenBSD"))
+    }
 }
 
 impl fmt::Display for Id {

@@ -13,6 +13,7 @@ use std::ops::Range;
 mod autofill;
 mod place;
 
+pub(crate) use place::free_ranges;
 pub use place::{Request, Rules};
 
 /// A table that can be edited.
@@ -128,6 +129,28 @@ pub struct Wanted {
 }
 
 impl Table {
+    /// A table of nothing, with room for nothing, on a provider of `length` bytes.
+    pub fn new(scheme: &'static str, sector: u64, length: u64) -> Table {
+        Table {
+            scheme,
+            sector,
+            length,
+            origin: 0,
+            usable: 0..0,
+            capacity: 0,
+            kept: Vec::new(),
+            entries: Vec::new(),
+            id: None,
+            dialect: None,
+            geometry: None,
+            attributes: 0,
+            lead: 0,
+            taken: Vec::new(),
+            damage: Vec::new(),
+            raw: Sparse::new(length),
+        }
+    }
+
     /// The entry numbered `index`.
     pub fn entry(&self, index: u32) -> Option<&Entry> {
         self.entries.iter().find(|e| e.index == index)

@@ -5,7 +5,6 @@ use trueline_geom::patch::Patch;
 use trueline_geom::probe::Probe;
 use trueline_geom::scheme::{Attribute, Ground, New, Scheme};
 use trueline_geom::slices::{Dialect, Kind};
-use trueline_geom::store::Sparse;
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
 use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why};
 
@@ -91,22 +90,10 @@ impl Bench {
 
     fn new(name: &str, topology: Topology, base: u64, scheme: &'static Named, first: u64, last: u64) -> Bench {
         let table = Table {
-            scheme: scheme.0,
-            sector: SECTOR,
-            length: topology.length,
-            origin: 0,
             usable: first * SECTOR..(last + 1) * SECTOR,
             capacity: if scheme.0 == "GPT" { 128 } else { 8 },
             kept: if scheme.0 == "GPT" { Vec::new() } else { vec![3] },
-            entries: Vec::new(),
-            id: None,
-            dialect: None,
-            geometry: None,
-            attributes: 0,
-            lead: 0,
-            taken: Vec::new(),
-            damage: Vec::new(),
-            raw: Sparse::new(0),
+            ..Table::new(scheme.0, SECTOR, topology.length)
         };
         Bench { name: name.into(), topology, base, scheme, table }
     }

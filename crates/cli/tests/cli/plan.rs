@@ -263,7 +263,7 @@ fn the_planned_partition_is_what_part_makes() {
     for (options, length) in
         [("--physical 4096+3584", 1 << 30), ("--for raid64kx3", 10_000_000_000), ("--physical 4096+512", 123_456_512), ("", 64 << 20)]
     {
-        let _ = std::fs::remove_file(scratch.path().join("disk"));
+        let _ = fs::remove_file(scratch.path().join("disk"));
         zeroes(scratch.path(), "disk", length);
         let document = run(scratch.path(), &format!("plan disk {options} --use ext4 --json")).ended(0).json();
         let commands: Vec<String> = list(&document, "commands").iter().map(|c| plain(c).replace("${LOOP}", "disk")).collect();

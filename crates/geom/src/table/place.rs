@@ -59,17 +59,8 @@ pub(super) fn place(table: &Table, ground: &Ground<'_>, request: &Request, rules
         (Some(start), None) => return fill(table, ground, start, request.align),
         (None, _) => request.size,
     };
-    let grains = match request.align {
-        Some(align) => said(ground, align),
-        None => ground.topology.places(ground.base),
-    };
-    let found = grains.into_iter().find_map(|grain| hole(table, grain, start));
+    let found = ground.grains(request.align).into_iter().find_map(|grain| hole(table, grain, start));
     found.ok_or_else(|| no_room(table, request))
-}
-
-/// The grain that the user named: multiples on the medium.
-fn said(ground: &Ground<'_>, align: u64) -> Vec<Grain> {
-    Grain::new(align, 0).map(|grain| grain.shift(ground.base)).into_iter().collect()
 }
 
 fn range(start: u64, size: u64) -> Result<Range<u64>, Refusal> {
@@ -83,8 +74,7 @@ fn fill(table: &Table, ground: &Ground<'_>, start: u64, align: Option<u64>) -> R
         let found = format!("{} is not free", at(start, table.sector));
         return Err(Refusal::new(found, free_ranges(table)));
     };
-    let grains = align.map_or_else(|| ground.topology.places(ground.base), |align| said(ground, align));
-    let end = grains.into_iter().find_map(|g| g.previous(free.end).filter(|&end| end > start));
+    let end = ground.grains(align).into_iter().find_map(|g| g.previous(free.end).filter(|&end| end > start));
     Ok(start..end.unwrap_or(free.end))
 }
 
@@ -115,9 +105,8 @@ pub(super) fn resize(table: &Table, ground: &Ground<'_>, entry: &Entry, request:
     }
     let next = table.entries.iter().map(|e| e.start).chain(table.taken.iter().map(|r| r.start));
     let end = next.filter(|&s| s >= entry.end()).min().unwrap_or(table.usable.end).min(table.usable.end);
-    let grains = request.align.map_or_else(|| ground.topology.places(ground.base), |align| said(ground, align));
     // Growing never shrinks: where even the grain leaves less than there is, nothing changes.
-    let best = grains.into_iter().find_map(|g| g.previous(end).filter(|&e| e > entry.end()));
+    let best = ground.grains(request.align).into_iter().find_map(|g| g.previous(end).filter(|&e| e > entry.end()));
     Ok(best.unwrap_or(entry.end()) - entry.start)
 }
 
@@ -129,7 +118,7 @@ fn no_room(table: &Table, request: &Request) -> Refusal {
 }
 
 /// What is free, in words: the largest few.
-pub(super) fn free_ranges(table: &Table) -> String {
+pub(crate) fn free_ranges(table: &Table) -> String {
     let mut free = table.free();
     free.sort_by_key(|r| std::cmp::Reverse(r.end - r.start));
     let ranges: Vec<String> = free.iter().take(3).map(|r| format!("{} bytes at {}", r.end - r.start, at(r.start, table.sector))).collect();

@@ -11,7 +11,7 @@ use crate::{Failure, complain};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use trueline_geom::ondisk::Guid;
-use trueline_geom::scheme::{self, Attribute, Geometry, Id, New, SCHEMES, Scheme};
+use trueline_geom::scheme::{self, Attribute, Geometry, New, SCHEMES, Scheme};
 use trueline_geom::slices::{Kind, place};
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
 use trueline_geom::there::There;
@@ -108,7 +108,7 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
     }
     let new = New {
         entries: args.entries,
-        id: args.id.as_deref().map(id).transpose().map_err(|r| refuse(&attempt, &args.target, &r))?,
+        id: args.id.as_deref().map(str::parse).transpose().map_err(|wrong: String| refused(wrong, ""))?,
         random: random::bytes().map_err(|e| e.to_string())?,
         dialect: args.dialect.map(Into::into),
         geometry: args.geometry.as_deref().map(geometry).transpose().map_err(|r| refuse(&attempt, &args.target, &r))?,
@@ -121,19 +121,6 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
     let patches = there.replaced(&seat.graph.probe(seat.id), scheme.render(&table, &table));
     seat.write(scheme, patches, Some(&table), &args.write)?;
     report.print(&args.write)
-}
-
-/// An identity as its scheme writes it.
-fn id(text: &str) -> Result<Id, Refusal> {
-    let hex = text.strip_prefix("0x").unwrap_or(text);
-    let number = || u64::from_str_radix(hex, 16).ok();
-    match hex.len() {
-        36 => text.parse().ok().map(Id::Guid),
-        8 => u32::from_str_radix(hex, 16).ok().map(Id::Signature),
-        16 => number().map(|n| Id::Duid(n.to_be_bytes())),
-        _ => None,
-    }
-    .ok_or_else(|| Refusal::new(format!("'{text}' is no identity"), "write a GUID, eight hex digits (MBR) or sixteen (OpenBSD)"))
 }
 
 fn geometry(text: &str) -> Result<Geometry, Refusal> {

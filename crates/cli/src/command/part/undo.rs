@@ -40,7 +40,7 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
 fn parse(text: &str) -> Result<Vec<(String, Patch)>, String> {
     let (mut saved, mut flush): (Vec<(String, Patch)>, bool) = (Vec::new(), false);
     // A `*` stands for any number of bytes: all writes together have the room of the file itself.
-    let mut left = MOST;
+    let mut left = MOST_SAVED;
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         if line == "# flush" {

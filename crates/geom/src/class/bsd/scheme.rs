@@ -237,24 +237,8 @@ fn held(probe: &Probe<'_>, new: Option<(u64, &[u8])>) -> Option<Sparse> {
 
 /// A table of `capacity` entries, of which none is in use and nothing else is known.
 fn bare(probe: &Probe<'_>, raw: Sparse, dialect: Dialect, origin: u64, capacity: u16) -> Table {
-    Table {
-        scheme: NAME,
-        sector: probe.sector(),
-        length: probe.length(),
-        origin,
-        usable: 0..0,
-        capacity: u32::from(capacity),
-        kept: Vec::new(),
-        entries: Vec::new(),
-        id: None,
-        dialect: Some(dialect),
-        geometry: None,
-        attributes: 0,
-        lead: 0,
-        taken: Vec::new(),
-        damage: Vec::new(),
-        raw,
-    }
+    let table = Table::new(NAME, probe.sector(), probe.length());
+    Table { origin, capacity: u32::from(capacity), dialect: Some(dialect), raw, ..table }
 }
 
 fn unreadable(probe: &Probe<'_>, raw: Sparse, why: String) -> Table {

@@ -235,24 +235,7 @@ impl Scheme for Gpt {
 
 /// A table of nothing.
 fn empty(length: u64, sector: u64, usable: Range<u64>, capacity: u32) -> Table {
-    Table {
-        scheme: "GPT",
-        sector,
-        length,
-        origin: 0,
-        usable,
-        capacity,
-        kept: Vec::new(),
-        entries: Vec::new(),
-        id: None,
-        dialect: None,
-        geometry: None,
-        attributes: 0,
-        lead: 0,
-        taken: Vec::new(),
-        damage: Vec::new(),
-        raw: Sparse::new(length),
-    }
+    Table { usable, capacity, ..Table::new("GPT", sector, length) }
 }
 
 /// The table that `copy` describes.

@@ -145,24 +145,7 @@ fn entries(record: &Record, sector: u64) -> Vec<Entry> {
 /// A table without entries on `length` bytes.
 pub(super) fn blank(scheme: &'static str, sector: u64, length: u64) -> Table {
     let end = (length / sector).min(u64::from(u32::MAX)) * sector;
-    Table {
-        scheme,
-        sector,
-        origin: 0,
-        length,
-        usable: (TRACK * sector).min(end)..end,
-        capacity: ENTRIES,
-        kept: Vec::new(),
-        entries: Vec::new(),
-        id: None,
-        dialect: None,
-        geometry: None,
-        attributes: 0,
-        lead: 0,
-        taken: Vec::new(),
-        damage: Vec::new(),
-        raw: Sparse::new(length),
-    }
+    Table { usable: (TRACK * sector).min(end)..end, capacity: ENTRIES, ..Table::new(scheme, sector, length) }
 }
 
 /// Whether tables can be on such a provider at all.

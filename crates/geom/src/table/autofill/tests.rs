@@ -1,7 +1,6 @@
 use super::*;
 use crate::scheme::Geometry;
 use crate::slices::Kind;
-use crate::store::Sparse;
 use crate::topology::{Fact, Source, Topology, Trust, Why};
 
 /// The disk of FORMATS' worked example: 488397168 sectors of 512 bytes.
@@ -18,24 +17,8 @@ fn table(scheme: &'static str, first: u64, last: u64, entries: &[(u64, u64)]) ->
         attributes: 0,
         from: None,
     };
-    Table {
-        scheme,
-        sector: 512,
-        length: DISK * 512,
-        origin: 0,
-        usable: first * 512..(last + 1) * 512,
-        capacity: 128,
-        kept: Vec::new(),
-        entries: (0..).zip(entries).map(entry).collect(),
-        id: None,
-        dialect: None,
-        geometry: None,
-        attributes: 0,
-        lead: 0,
-        taken: Vec::new(),
-        damage: Vec::new(),
-        raw: Sparse::new(0),
-    }
+    let usable = first * 512..(last + 1) * 512;
+    Table { usable, capacity: 128, entries: (0..).zip(entries).map(entry).collect(), ..Table::new(scheme, 512, DISK * 512) }
 }
 
 /// A provider whose byte 0 lies `base` sectors past a boundary of `unit` bytes; of 0: of nothing known.
