@@ -142,7 +142,7 @@ fn list(target: &str, graph: &Graph, jobs: &[Job], out: &mut dyn Write) -> io::R
 }
 
 /// The longest file that [`save`] makes and `part undo` reads: it holds tables.
-pub(crate) const MOST_SAVED: u64 = 256 << 20;
+pub(crate) const MOST_SAVED: u64 = 64 << 20;
 /// Characters that [`list`] takes for a byte, at the most.
 const SAVED_BYTE: u64 = 5;
 
