@@ -198,6 +198,7 @@ fn what_cannot_be_said_is_refused() {
             assert!(slice.ground(|g| table.clone().add(&Bsd, g, wanted, Rules::Aligned)).is_err(), "{dialect:?} {index}");
         }
     }
+    let slice = Slice::new(1 << 40, 512, MIB, None);
     let create = |slice: &Slice, new: &New| slice.ground(|g| slice.probe(|p| Bsd.create(p, g, new))).map(|_| ()).map_err(|r| r.to_string());
     for (dialect, few, many) in [(Dialect::FreeBsd, 7, 21), (Dialect::OpenBsd, 7, 23), (Dialect::NetBsd, 7, 17)] {
         for entries in [few, few + 1, many - 1, many, 0, u32::MAX] {
@@ -207,6 +208,10 @@ fn what_cannot_be_said_is_refused() {
     }
     let openbsd = Slice { kind: Some(Kind::Mbr(0xa6)), ..slice.clone() };
     assert!(create(&openbsd, &New { dialect: Some(Dialect::FreeBsd), ..New::default() }).unwrap_err().contains("another type first"));
+    let large = Slice::new(3 << 40, 512, 0, None);
+    assert!(
+        create(&large, &New { dialect: Some(Dialect::NetBsd), ..New::default() }).unwrap_err().contains("would be read as one of FreeBSD")
+    );
     assert!(create(&slice, &New { id: Some(Id::Signature(1)), ..New::default() }).is_err());
     assert!(
         create(&Slice { base: 512, ..Slice::new(MIB, 4096, 0, None) }, &New { dialect: Some(Dialect::NetBsd), ..New::default() }).is_err()
