@@ -53,7 +53,11 @@ impl Seat {
 
     /// The table that is there, whole or damaged.
     pub(crate) fn table(&self) -> Option<(&'static dyn Scheme, Table)> {
-        self.graph.providers[self.id].tasted().table(&self.graph.probe(self.id))
+        self.table_on(self.id)
+    }
+
+    fn table_on(&self, id: Id) -> Option<(&'static dyn Scheme, Table)> {
+        self.graph.providers[id].tasted().table(&self.graph.probe(id))
     }
 
     /// The table that is there, or why nothing can be done to it.
@@ -74,6 +78,16 @@ impl Seat {
     pub(crate) fn holds(&self) -> Option<String> {
         let veiled = self.graph.veil(self.id).map(|kind| format!("only {kind} can tell what is on it"));
         veiled.or_else(|| self.graph.providers[self.id].tasted().holds())
+    }
+
+    /// The table it is a partition of, if that stands in its own first sectors: a BSD label whose first partition begins with it.
+    pub(crate) fn table_within(&self) -> Option<(&'static dyn Scheme, String)> {
+        let p = &self.graph.providers[self.id];
+        let &[parent] = p.parents.as_slice() else { return None };
+        let start = p.base().checked_sub(self.graph.providers[parent].base())?;
+        let (scheme, table) = self.table_on(parent)?;
+        let within = scheme.erase(&table).iter().any(|patch| patch.end() > start && patch.offset < start.saturating_add(p.topology.length));
+        within.then(|| (scheme, self.graph.providers[parent].name.clone()))
     }
 
     /// What a new table would take the place of.
@@ -126,6 +140,12 @@ fn no_provider(target: &str, name: &str, graph: &Graph) -> Failure {
     let names: Vec<&str> = graph.providers.iter().map(|p| p.name.as_str()).filter(|n| !n.is_empty()).take(20).collect();
     let there = if names.is_empty() { "there is none".into() } else { format!("there are {}", names.join(", ")) };
     Failure::Message(format!("open {target}: no provider '{name}': {there}"))
+}
+
+/// A scheme with its article: `an MBR`.
+pub(crate) fn named(scheme: &str) -> String {
+    let scheme = if scheme == "BSD" { "BSD label" } else { scheme };
+    format!("{} {scheme}", if scheme.starts_with(['E', 'M']) { "an" } else { "a" })
 }
 
 /// So many of them, in words.

@@ -1,7 +1,8 @@
 //! `mkfs`: a file system on a provider, laid out for the grains beneath it.
 
 use crate::options::mkfs::{Kind, Mkfs};
-use crate::seat::Seat;
+use crate::out::escape;
+use crate::seat::{Seat, named, partitions};
 use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::process::ExitCode;
@@ -21,9 +22,10 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
         (false, false) => Access::Write,
     };
     let seat = Seat::open(&args.target, &args.disk, access)?;
-    if let Some(found) = lost(&seat).filter(|_| !args.overwrite && !only_print) {
+    let found = lost(&seat).map(|found| found + ": ").or_else(|| shared(args.kind, &seat).map(|found| found + ", or "));
+    if let Some(found) = found.filter(|_| !args.overwrite && !only_print) {
         let what = args.kind.name();
-        return Err(Failure::Message(format!("make {what} on {}: {found}: say --overwrite to lose it: nothing was written", args.target)));
+        return Err(Failure::Message(format!("make {what} on {}: {found}say --overwrite to lose it: nothing was written", args.target)));
     }
     if !system::clusters_follow(args.kind) {
         off_grain(&seat);
@@ -37,7 +39,16 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
 /// What is on the provider that a file system would destroy.
 fn lost(seat: &Seat) -> Option<String> {
     let table = seat.table().filter(|(_, table)| !table.is_bare_chain());
-    table.map(|(scheme, table)| format!("there is a {} with {} partitions", scheme.name(), table.entries.len())).or_else(|| seat.holds())
+    table
+        .map(|(scheme, table)| format!("there is {} with {}", named(scheme.name()), partitions(table.entries.len())))
+        .or_else(|| seat.holds())
+}
+
+/// The table around it, if its sectors are the provider's first. UFS leaves those alone; others write or clear them.
+fn shared(kind: Kind, seat: &Seat) -> Option<String> {
+    let (scheme, parent) = seat.table_within().filter(|_| kind != Kind::Ufs)?;
+    let on = if parent.is_empty() { "the disk".into() } else { escape::plain(&parent) };
+    Some(format!("its first sectors hold {}, that of {on}: begin it behind that, as with part add -b 16", named(scheme.name())))
 }
 
 /// No option of a file system mends a start that is off the grain.

@@ -216,8 +216,27 @@ fn what_would_be_lost_is_named() {
     run(path, "mkfs ufs disk#p1 -- -R").ended(0);
     nothing_written(&disk, || run(path, "mkfs ext4 disk#p1"), &["there is ufs on it", "--overwrite"]);
     nothing_written(&disk, || run(path, "mkfs ufs disk#p1"), &["there is ufs on it", "--overwrite"]);
-    nothing_written(&disk, || run(path, "mkfs swap disk"), &["there is a GPT with 1 partitions", "--overwrite"]);
+    nothing_written(&disk, || run(path, "mkfs swap disk"), &["there is a GPT with 1 partition:", "--overwrite"]);
     nothing_written(&disk, || run(path, "mkfs swap disk#p2"), &["no provider 'p2'"]);
+}
+
+#[test]
+fn a_label_in_the_first_sectors_of_its_partition_stays() {
+    let disk = scratch();
+    let path = disk.path();
+    zeroes(path, "disk", 64 * MEG);
+    run(path, "part create -s bsd disk").ended(0);
+    run(path, "part add -t freebsd-ufs -s 32m disk").ended(0);
+    run(path, "part add -t freebsd-ufs disk").ended(0);
+    for kind in ["ext4", "swap", "vfat"] {
+        nothing_written(&disk, || run(path, &format!("mkfs {kind} disk#a")), &["a BSD label, that of the disk", "--overwrite"]);
+    }
+    // UFS begins behind it, and so does the next partition.
+    run(path, "mkfs ufs disk#a -- -U").ended(0);
+    if tool(&["mkswap", "-V"]).is_some() {
+        run(path, "mkfs swap disk#b").ended(0);
+    }
+    assert!(run(path, "part show disk").ended(0).stdout.contains("  2  freebsd-ufs  (32M)"));
 }
 
 #[test]

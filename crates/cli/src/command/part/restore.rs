@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::options::part::Restore;
 use crate::out::escape;
 use crate::out::part::{Done, said};
-use crate::seat::{Seat, partitions, refuse};
+use crate::seat::{Seat, named, partitions, refuse};
 use crate::text;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -39,7 +39,7 @@ fn restore(args: &Restore, target: &str, text: &str) -> Result<(), Failure> {
     let there = seat.there();
     match &there {
         There::Table(there, table) if !args.force => {
-            let found = format!("there is a {} with {}", there.name(), partitions(table.entries.len()));
+            let found = format!("there is {} with {}", named(there.name()), partitions(table.entries.len()));
             return Err(refused(Refusal::new(found, "say -F to replace it")));
         }
         There::Data(holds) if !args.force => return Err(refused(Refusal::new(holds.clone(), "say -F to lose it"))),
