@@ -1,11 +1,12 @@
 //! Texts that people hand in: read whole, or refused. The front of one that is too long would be another text.
 
+use crate::out::words;
 use std::io::Read;
 
 /// The text that `from` gives, of at most `most` bytes.
 pub(crate) fn read(from: impl Read, most: u64) -> Result<String, String> {
     let mut text = String::new();
-    from.take(most.saturating_add(1)).read_to_string(&mut text).map_err(|e| e.to_string())?;
+    from.take(most.saturating_add(1)).read_to_string(&mut text).map_err(|e| words::os(&e))?;
     if text.len() as u64 > most { Err(format!("more than {most} bytes")) } else { Ok(text) }
 }
 

@@ -1,9 +1,9 @@
 //! Carrying out what was decided: every command that changes a disk writes through here.
 
 use crate::Failure;
-use crate::out::{escape, hexdump};
+use crate::out::{escape, hexdump, words};
 use clap::Args;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use trueline_geom::error::Errno;
@@ -148,7 +148,8 @@ const SAVED_BYTE: u64 = 5;
 
 /// Writes into a new file at `path` what undoes the jobs.
 fn save(path: &Path, target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Failure> {
-    let failed = |e: io::Error| Failure::Message(format!("save the old bytes in {}: {e}: nothing was written", path.display()));
+    let failed =
+        |e: io::Error| Failure::Message(format!("save the old bytes in {}: {}: nothing was written", path.display(), words::os(&e)));
     let bytes: u64 = jobs.iter().flat_map(|job| &job.patches).map(|patch| patch.bytes.len() as u64).sum();
     if bytes > MOST_SAVED / SAVED_BYTE {
         let most = MOST_SAVED / SAVED_BYTE;
@@ -163,7 +164,11 @@ fn save(path: &Path, target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Fa
     let file = File::options().write(true).create_new(true).open(path).map_err(failed)?;
     let mut out = BufWriter::new(file);
     let written = list(target, graph, &back, &mut out).and_then(|()| out.flush());
-    written.and_then(|()| out.get_ref().sync_all()).map_err(failed)?;
+    written.and_then(|()| out.get_ref().sync_all()).map_err(|e| {
+        // Half of it would be in the way of the next attempt; if it cannot be removed, that one says so.
+        let _ = fs::remove_file(path);
+        failed(e)
+    })?;
     // A new file is on the medium only once its name is.
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)

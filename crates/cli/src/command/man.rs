@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::options::Options;
+use crate::out::words;
 use clap::CommandFactory;
 use clap_mangen::Man;
 use std::io::{self, Write};
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn run(dir: &Path) -> Result<ExitCode, Failure> {
-    let failed = |e: io::Error| Failure::Message(format!("write manual pages into {}: {e}", dir.display()));
+    let failed = |e: io::Error| Failure::Message(format!("write manual pages into {}: {}", dir.display(), words::os(&e)));
     let mut program = Options::command().disable_help_subcommand(true);
     program.build();
     page(&program, dir).map_err(failed)?;

@@ -5,6 +5,7 @@ use super::apply::Apply;
 use crate::writing::WriteOptions;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use trueline_geom::kinds::ALIASES;
 use trueline_geom::slices::Dialect;
 use trueline_geom::table::Rules;
 
@@ -176,6 +177,32 @@ pub(crate) struct Destroy {
     pub target: String,
 }
 
+/// Examples, and every type by name: gpart(8)'s manual is not to be had everywhere.
+fn add_help() -> String {
+    let mut help = String::from(
+        "Examples:
+  trueline part add -t freebsd-ufs -s 90g 'ada1.img#s1'
+  trueline part add -t linux-data -b 63 disk.img    obeyed, with a warning
+
+Types:",
+    );
+    let mut names: Vec<&str> = ALIASES.iter().map(|alias| alias.name).collect();
+    names.sort_unstable();
+    let mut room = 0;
+    for name in names {
+        if name.len() >= room {
+            help.push_str("\n ");
+            room = WIDTH;
+        }
+        room -= name.len() + 1;
+        help = help + " " + name;
+    }
+    help + "\n  in a BSD label also disklabel's: 4.2BSD swap MSDOS ...; sfdisk's L U S H R V; any other as a number or GUID: !131"
+}
+
+/// Columns of a list of names.
+const WIDTH: usize = 96;
+
 /// A length as typed; how many bytes it is depends on the sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
@@ -206,9 +233,7 @@ impl Length {
 }
 
 #[derive(Args)]
-#[command(
-    after_help = "Examples:\n  trueline part add -t freebsd-ufs -s 90g 'ada1.img#s1'\n  trueline part add -t linux-data -b 63 disk.img    obeyed, with a warning"
-)]
+#[command(after_help = add_help())]
 pub(crate) struct Add {
     /// Its type: an alias of gpart(8), a number or GUID after a !
     #[arg(short = 't', value_name = "TYPE")]

@@ -47,6 +47,8 @@ pub(crate) struct Format {
     pub names: bool,
     /// `--compat 9`.
     pub release9: bool,
+    /// Types that gpart(8) has no name for by ours, which `add` takes; not where gpart's own words are asked for.
+    pub ours: bool,
 }
 
 /// Writes a table and an empty line.
@@ -75,7 +77,10 @@ pub(crate) fn write(shown: Shown<'_>, format: Format, out: &mut dyn io::Write) -
         }
         let id = if format.names { name } else { entry.index.to_string() };
         let what = match format.what {
-            What::Type => kinds::gpart_name(entry.kind),
+            What::Type => match kinds::gpart_name(entry.kind) {
+                unnamed if format.ours && unnamed.starts_with('!') => kinds::name(entry.kind),
+                name => name,
+            },
             What::Label => entry.label.as_deref().map_or("(null)".into(), escape::plain),
             What::Raw => kinds::raw_name(entry.kind),
         };

@@ -2,7 +2,19 @@
 
 use super::{Style, escape, size};
 use crate::report::{Finding, Provider, Target, Verdict};
+use std::io::{self, ErrorKind};
 use trueline_geom::topology::is_whole;
+
+/// What the operating system says of a file, and what to do.
+pub(crate) fn os(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => "no such file or directory: check the name".into(),
+        ErrorKind::PermissionDenied => "permission denied".into(),
+        ErrorKind::AlreadyExists => "it is there already: name another file".into(),
+        ErrorKind::InvalidData => "it is not text".into(),
+        _ => error.to_string(),
+    }
+}
 
 /// A provider's name; the one disk of a target has none of its own.
 pub(crate) fn name(provider: &str) -> String {

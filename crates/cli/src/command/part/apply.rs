@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::layout::{self, Document};
 use crate::options::apply::Apply;
-use crate::out::escape;
+use crate::out::{escape, words};
 use crate::seat::{Seat, refuse};
 use crate::target;
 use crate::text;
@@ -116,7 +116,7 @@ fn read(args: &Apply) -> Result<Wanted, Failure> {
     let failed = |what: String| Failure::Message(format!("read {}: {what}", args.layout.display()));
     let file: Box<dyn Read> = match args.layout == Path::new("-") {
         true => Box::new(io::stdin().lock()),
-        false => Box::new(fs::File::open(&args.layout).map_err(|e| failed(e.to_string()))?),
+        false => Box::new(fs::File::open(&args.layout).map_err(|e| failed(words::os(&e)))?),
     };
     let text = text::read(file, LONGEST).map_err(failed)?;
     match args.sfdisk {

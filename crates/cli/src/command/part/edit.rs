@@ -5,11 +5,12 @@ use crate::out::gpart::Shown;
 use crate::out::part::{self, Done, off_grain, said};
 use crate::out::part_json::Document;
 use crate::out::{escape, size};
-use crate::seat::{Seat, partitions, refuse};
+use crate::seat::{Seat, named, partitions, refuse};
 use crate::writing::WriteOptions;
 use crate::{Failure, complain};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
+use trueline_geom::kinds::ALIASES;
 use trueline_geom::ondisk::Guid;
 use trueline_geom::scheme::{self, Attribute, Geometry, New, SCHEMES, Scheme};
 use trueline_geom::slices::{Kind, place};
@@ -83,7 +84,7 @@ impl Report {
 }
 
 pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
-    let attempt = format!("make a {} table on", escape::plain(&args.scheme));
+    let attempt = format!("make a table ({}) on", escape::plain(&args.scheme));
     let scheme = scheme::named(&args.scheme).ok_or_else(|| {
         let names: Vec<String> = SCHEMES.iter().map(|s| s.name().to_lowercase()).collect();
         format!("{attempt} {}: no such scheme: use {}: nothing was written", args.target, names.join(", "))
@@ -91,16 +92,17 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
     let seat = Seat::open(&args.target, &args.common.disk, args.write.access())?;
     let refused = |found: String, advice: &str| refuse(&attempt, &args.target, &Refusal::new(found, advice));
     if args.dialect.is_some() && scheme.name() != "BSD" {
-        return Err(refused(format!("a {} has no dialects", scheme.name()), "leave out --dialect"));
+        return Err(refused(format!("{} has no dialects", named(scheme.name())), "leave out --dialect"));
     }
     if args.geometry.is_some() && scheme.has_guids() {
-        return Err(refused(format!("a {} has no geometry", scheme.name()), "leave out --geometry"));
+        return Err(refused(format!("{} has no geometry", named(scheme.name())), "leave out --geometry"));
     }
     let there = seat.there();
     match &there {
         There::Table(there, table) if !args.overwrite => {
-            let damaged = if table.damage.is_empty() { "" } else { "damaged " };
-            let found = format!("there is a {damaged}{} with {}", there.name(), partitions(table.entries.len()));
+            let damaged = !table.damage.is_empty();
+            let what = if damaged { format!("a damaged {}", there.name()) } else { named(there.name()) };
+            let found = format!("there is {what} with {}", partitions(table.entries.len()));
             return Err(refused(found, "part destroy removes it, --overwrite puts the new one in its place"));
         }
         There::Data(holds) if !args.overwrite => return Err(refused(holds.clone(), "say --overwrite to lose it")),
@@ -184,10 +186,18 @@ fn request(table: &Table, start: Option<Length>, size: Option<Length>, align: Op
 }
 
 fn kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<Kind, Refusal> {
-    let unknown = || {
-        Refusal::new(format!("type '{name}' is unknown to {}", scheme.name()), "use a name of gpart(8), or its number or GUID after a !")
-    };
-    scheme.kind_in(table, name).ok_or_else(unknown)
+    scheme.kind_in(table, name).ok_or_else(|| {
+        let valid = || ALIASES.iter().map(|a| a.name).filter(|known| scheme.kind_in(table, known).is_some());
+        let typed = name.to_lowercase();
+        let family = typed.split_once('-').map_or(typed.as_str(), |(system, _)| system);
+        let mut near: Vec<&str> = valid().filter(|known| !typed.is_empty() && known.contains(&typed)).collect();
+        if near.is_empty() {
+            near = valid().filter(|known| !family.is_empty() && known.starts_with(family)).collect();
+        }
+        let some = if near.is_empty() { String::new() } else { format!("there are {}; ", near.join(", ")) };
+        let advice = format!("{some}trueline part add --help lists the names; any other is a number or GUID after a !");
+        Refusal::new(format!("type '{name}' is unknown to {}", scheme.name()), advice)
+    })
 }
 
 pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
@@ -212,7 +222,15 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
         };
         let rules = args.common.rules();
         let index = table.add(scheme, &seat.ground(), wanted, rules)?;
-        Ok(placed(seat, scheme, table, index, Done::Added, rules))
+        let outcome = placed(seat, scheme, table, index, Done::Added, rules);
+        // Nobody asked for a place or a size, and all that is left is a scrap in front of the first boundary.
+        let asked = args.start.or(args.size).or(args.align).is_some();
+        if let Some(entry) = table.entry(index).filter(|_| outcome.warning.is_some() && !asked) {
+            let found =
+                format!("no room on the grain: the most that is free is {} bytes at {}", entry.length, place(entry.start, table.sector));
+            return Err(Refusal::new(found, "delete or resize what is there, or insist with -b"));
+        }
+        Ok(outcome)
     })
 }
 
@@ -239,8 +257,20 @@ pub(super) fn resize(args: &Resize) -> Result<ExitCode, Failure> {
         let place = request(table, None, args.size, args.align)?;
         let rules = args.common.rules();
         table.resize(scheme, &seat.ground(), args.index, &place, rules)?;
-        Ok(placed(seat, scheme, table, args.index, Done::Resized, rules))
+        let mut outcome = placed(seat, scheme, table, args.index, Done::Resized, rules);
+        outcome.warning = outcome.warning.or_else(|| table.entry(args.index).and_then(|entry| cut_off(seat, scheme, table, entry)));
+        Ok(outcome)
     })
+}
+
+/// Whether what is in `entry` says that it is longer than it.
+fn cut_off(seat: &Seat, scheme: &dyn Scheme, table: &Table, entry: &Entry) -> Option<String> {
+    let start = seat.ground().base.checked_add(entry.start)?;
+    let mut inside = seat.graph.children(seat.id).map(|id| &seat.graph.providers[id]).filter(|p| p.base() == start);
+    let (kind, size) = inside.find_map(|p| p.in_use().find_map(|s| Some((s.kind, s.size.filter(|&size| size > entry.length)?))))?;
+    let name = Shown { name: &seat.name, table, scheme }.partition(entry);
+    let length = entry.length;
+    Some(format!("{kind} on {name} covers {size} bytes, of which {length} are left: make it larger again before anything writes to it"))
 }
 
 pub(super) fn mark(args: &Mark, on: bool) -> Result<ExitCode, Failure> {

@@ -13,7 +13,7 @@ use trueline_geom::backup;
 use trueline_geom::class::mbr::Ebr;
 use trueline_geom::scheme::{Ground, Scheme};
 use trueline_geom::sfdisk;
-use trueline_geom::table::Table;
+use trueline_geom::table::{Rules, Table};
 use trueline_host::file::Access;
 
 pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
@@ -49,7 +49,9 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
             (_, true) => What::Raw,
             _ => What::Type,
         };
-        let format = Format { what, names: args.providers, release9: args.common.compat == Some(Compat::Nine) };
+        let (release9, ours) =
+            (args.common.compat == Some(Compat::Nine), args.common.rules() == Rules::Aligned && args.common.compat.is_none());
+        let format = Format { what, names: args.providers, release9, ours };
         shown.iter().try_for_each(|(shown, _)| gpart::write(*shown, format, &mut out))?;
     }
     out.flush()?;

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::options::part::Undo;
+use crate::out::words;
 use crate::seat::tell_kernel;
 use crate::target::{self, Said};
 use crate::text;
@@ -13,7 +14,7 @@ use trueline_geom::store::{Sparse, Store};
 
 pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     let failed = |what: String| Failure::Message(format!("undo with {}: {what}", args.file.display()));
-    let text = File::open(&args.file).map_err(|e| e.to_string()).and_then(|file| text::read(file, MOST_SAVED)).map_err(failed)?;
+    let text = File::open(&args.file).map_err(|e| words::os(&e)).and_then(|file| text::read(file, MOST_SAVED)).map_err(failed)?;
     let saved = parse(&text).map_err(failed)?;
     // Every write says which provider it was to: of several disks, none needs to be named.
     let (graph, _) = target::open_for(&args.target, &Said::new(&args.common.disk)?, args.write.access())?;

@@ -26,7 +26,7 @@ fn labelled() -> Bench {
 #[test]
 fn labels_raw_types_names_attributes_and_damage() {
     let mut disk = labelled();
-    let shown = |disk: &Bench, what, names| show(disk, Format { what, names, release9: false });
+    let shown = |disk: &Bench, what, names| show(disk, Format { what, names, ..Format::default() });
     assert_eq!(
         shown(&disk, What::Type, false),
         "=>     40  2097072  ada0  GPT  (1.0G)

@@ -193,6 +193,42 @@ fn off_the_grain_is_obeyed_with_a_warning() {
 }
 
 #[test]
+fn a_scrap_before_the_first_boundary_is_not_given_unasked() {
+    let disk = Image::new(16 * MIB, "");
+    disk.part("create -s mbr disk").ended(0);
+    disk.part("add -t linux-data disk").ended(0);
+    disk.part("add -t linux-data -b 64 disk").ended(0);
+    disk.refused("add -t linux-data disk", "no room on the grain: the most that is free is 512 bytes at byte 32256 (LBA 63)");
+    disk.part("add -t linux-data -b 63 disk").ended(0);
+}
+
+#[test]
+fn what_a_smaller_partition_cuts_off_is_said() {
+    let disk = Image::new(64 * MIB, "");
+    disk.part("create -s gpt disk").ended(0);
+    disk.part("add -t freebsd-ufs disk").ended(0);
+    run(disk.scratch.path(), "mkfs ufs disk#p1").ended(0);
+    let ran = disk.part("resize -i 1 -s 32m disk");
+    assert!(ran.code == Some(0) && ran.stderr.contains("warning: ufs on diskp1 covers 65"), "{}", ran.stderr);
+    assert_eq!(disk.part("resize -i 1 disk").stderr, "");
+}
+
+#[test]
+fn types_that_are_unknown_lead_to_those_there_are() {
+    let disk = Image::new(16 * MIB, "");
+    disk.part("create -s mbr disk").ended(0);
+    disk.refused("add -t fat disk", "type 'fat' is unknown to MBR: there are fat16, fat32, fat32lba, ");
+    disk.refused("add -t freebsd-foo disk", "there are freebsd; ");
+    disk.refused("add -t ext4 disk", "is unknown to MBR: trueline part add --help lists the names");
+    let help = run(disk.scratch.path(), "part add --help").ended(0).stdout.clone();
+    assert!(help.contains(" efi ") && help.contains(" openbsd "), "{help}");
+    // Where gpart(8) has no name, ours is shown, unless its words are wanted.
+    disk.part("add -t openbsd disk").ended(0);
+    let shown = |options: &str| disk.part(&format!("show {options} disk")).ended(0).stdout.contains("  1  openbsd  (");
+    assert_eq!(["", "--gpart-rules", "--compat 9"].map(shown), [true, false, false]);
+}
+
+#[test]
 fn partitions_until_it_is_full() {
     let disk = Image::new(16 * MIB, "");
     disk.part("create -s gpt -n 8 disk").ended(0);
@@ -248,14 +284,14 @@ fn what_saved_nothing_or_something_else_is_not_undone() {
     let disk = Image::new(16 * MIB, "");
     disk.done(&format!("create -s gpt {ID} disk"));
     fs::write(disk.path("bad"), "no saved bytes\n").expect("a file");
-    for (file, why) in [("none", "No such file"), ("bad", "is not how a saved write begins")] {
+    for (file, why) in [("none", "no such file"), ("bad", "is not how a saved write begins")] {
         let before = disk.bytes("disk");
         let ran = disk.part(&format!("undo {file} disk"));
         assert!(ran.refused().contains(why), "{}", ran.stderr);
         assert!(before == disk.bytes("disk"));
     }
     // What is there is not saved over.
-    disk.refused("destroy --save bad disk", "File exists");
+    disk.refused("destroy --save bad disk", "it is there already");
     let twice = run_with(disk.scratch.path(), &["part", "add", "-t", "efi", "--dry-run", "--save", "never", "disk"]);
     assert_eq!(twice.code, Some(0));
     assert!(!disk.path("never").exists());
