@@ -17,6 +17,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use options::{Color, Command, Options};
 use out::escape;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -84,6 +85,21 @@ pub(crate) fn complain(message: &str) {
     let _ = writeln!(anstream::stderr(), "trueline: {}", escape::plain(&escape::short(message)));
 }
 
+/// The command and verb that are being typed, as far as they are any, with a blank behind each: where help is.
+fn typed(words: impl Iterator<Item = OsString>) -> String {
+    let (mut at, mut path) = (Options::command(), String::new());
+    let mut words = words.filter_map(|word| word.into_string().ok()).peekable();
+    while words.next_if(|word| word.starts_with('-')).is_some_and(|word| !word.contains('=')) {
+        words.next_if(|word| at.find_subcommand(word).is_none());
+    }
+    for word in words {
+        let Some(next) = at.find_subcommand(&word).cloned() else { break };
+        path = path + &word + " ";
+        at = next;
+    }
+    path
+}
+
 /// Help is printed as it is; what is wrong with the command line is one line, as every other failure.
 fn refuse(answer: &clap::Error) -> ExitCode {
     if matches!(answer.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
@@ -95,9 +111,6 @@ fn refuse(answer: &clap::Error) -> ExitCode {
     let said =
         text.trim_start_matches("error: ").split("\n\n").filter(|p| !p.starts_with("Usage:") && !p.starts_with("For more information"));
     let said: Vec<String> = said.map(|p| p.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    let commands = Options::command();
-    let mut words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
-    let command = words.find(|word| commands.find_subcommand(word).is_some()).map_or(String::new(), |name| format!("{name} "));
-    complain(&format!("{}; see trueline {command}--help", said.join("; ")));
+    complain(&format!("{}; see trueline {}--help", said.join("; "), typed(std::env::args_os().skip(1))));
     ExitCode::from(2)
 }

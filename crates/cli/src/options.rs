@@ -14,7 +14,8 @@ pub(crate) mod part;
 pub(crate) mod plan;
 pub(crate) mod sets;
 
-/// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it costs where it is not.
+/// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it costs where it is not; plans
+/// and makes layouts that are.
 #[derive(Parser)]
 #[command(name = "trueline", version, about, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Options {
@@ -30,7 +31,12 @@ const EXAMPLES: &str = "Examples:
   trueline check disk.img                 an image, judged by 4096-byte units
   trueline check --for ssd-16k *.img      many images, for a drive of 16 KiB units
   trueline show --picture /dev/sda        what is on it, to scale
-  trueline explain TL0001                 what a finding means and how to mend it";
+  trueline explain TL0001                 what a finding means and how to mend it
+  trueline plan --for ssd-16k --use luks+lvm+ext4     what to tell every layer
+  trueline part create -s gpt disk.img                a table; see trueline part --help
+  trueline part add -t linux-data disk.img            the rest of it, on the grain
+  trueline part apply layout.toml disk.img            or all of it at once
+  trueline mkfs ext4 'disk.img#p1'                    into the image, without root";
 
 /// When to colour.
 #[derive(Clone, Copy, ValueEnum)]

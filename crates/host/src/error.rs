@@ -33,7 +33,7 @@ impl Error {
     /// The operating system refused.
     pub fn os(attempt: &'static str, place: &Path, source: impl Into<std::io::Error>) -> Error {
         let source = source.into();
-        let advice = advice(place, &source, rustix::process::geteuid().is_root());
+        let advice = advice(attempt, place, &source, rustix::process::geteuid().is_root());
         Error { attempt, place: place.display().to_string(), source: Cause::Os(source), advice }
     }
 
@@ -44,10 +44,11 @@ impl Error {
 }
 
 /// What to do when the operating system refuses `root`, or somebody else.
-fn advice(place: &Path, source: &std::io::Error, root: bool) -> &'static str {
+fn advice(attempt: &str, place: &Path, source: &std::io::Error, root: bool) -> &'static str {
     match source.kind() {
         ErrorKind::PermissionDenied if root => "a container or security policy forbids it even to root",
         ErrorKind::PermissionDenied if place.starts_with("/dev") => "run as root or be in the group disk",
+        ErrorKind::PermissionDenied if attempt == "write" => "you may not write it",
         ErrorKind::PermissionDenied => "you may not read it",
         ErrorKind::NotFound => "check the name",
         _ if source.raw_os_error() == Some(Errno::NOMEDIUM.raw_os_error()) => "insert a medium",
@@ -97,8 +98,9 @@ mod tests {
 
     #[test]
     fn nobody_is_told_to_be_who_he_is() {
-        let told = |place, root| advice(Path::new(place), &Errno::PERM.into(), root);
+        let told = |place, root| advice("open", Path::new(place), &Errno::PERM.into(), root);
         assert_eq!((told("/dev/sdb", false), told("a.img", false)), ("run as root or be in the group disk", "you may not read it"));
+        assert_eq!(advice("write", Path::new("a.img"), &Errno::PERM.into(), false), "you may not write it");
         assert_eq!(told("/dev/sdb", true), "a container or security policy forbids it even to root");
     }
 }

@@ -35,6 +35,20 @@ fn every_command_has_an_example() {
 }
 
 #[test]
+fn what_is_mistyped_leads_to_its_help() {
+    let scratch = scratch();
+    for (typed, help) in [
+        ("part add disk.img", "see trueline part add --help"),
+        ("part bootcode -i 1 disk.img", "see trueline part --help"),
+        ("gpart show disk.img", "see trueline --help"),
+        ("check --nope part", "see trueline check --help"),
+        ("--color never mkfs ext3 disk.img", "see trueline mkfs --help"),
+    ] {
+        assert!(run(scratch.path(), typed).refused().trim_end().ends_with(help), "{typed}");
+    }
+}
+
+#[test]
 fn every_command_has_a_manual_page() {
     let scratch = scratch();
     let directory = scratch.path().join("man");
