@@ -268,9 +268,9 @@ fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
     findings
 }
 
-const REPAIR: &str = "write both copies anew from the good one: gdisk, w, or gpart recover";
+const REPAIR: &str = "write both copies anew from the good one: trueline part recover, or gdisk, w";
 const LENGTHEN: &str = "restore the full length of the disk or image; then, if the backup is still missing: gdisk, w";
-const MOVE: &str = "move the backup to the end: sgdisk -e, sfdisk --relocate gpt-bak-std, or gpart recover";
+const MOVE: &str = "move the backup to the end: trueline part recover, sgdisk -e, or sfdisk --relocate gpt-bak-std";
 const GUARD: &str = "write a protective MBR: gdisk, x, n, w";
 
 /// What to do about a backup that is neither at the end nor pointed to.
