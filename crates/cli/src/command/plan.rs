@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::options::plan::Plan as Options;
 use crate::out::plan::Document;
-use crate::out::{Style, plan as out};
+use crate::out::{Style, plan as out, size};
 use crate::target::{Said, described, open};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -14,16 +14,21 @@ use trueline_geom::topology::Topology;
 
 /// A disk that nobody has, and of which nobody says how large it is.
 const USUAL: u64 = 1 << 40;
+/// Below this there is no room for a table and a partition on the grain; a bare number was meant to be something else.
+const LEAST: u64 = 1 << 20;
 
 pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     let said = Said::new(&args.disk)?;
     let wanted = Use::parse(&args.wanted).map_err(|e| format!("plan --use {}: {e}", args.wanted))?;
+    if let Some(small) = args.size.filter(|&size| size < LEAST) {
+        return Err(Failure::Message(format!("plan --size {small}: no layout fits into {small} bytes: say it with a unit, 64g, 1TiB")));
+    }
     let mut asked = match &args.target {
         Some(target) => of_target(target, &said)?,
         None => Asked::described(&said, args.size.unwrap_or(USUAL)),
     };
     if args.target.is_none() && args.size.is_none() {
-        asked.notes.push(format!("a disk of {USUAL} bytes is taken: --size says how large it is"));
+        asked.notes.push(format!("a disk of {} is taken: --size says how large it is", size::human(USUAL)));
     }
     if let Some(size) = args.size.filter(|&size| args.target.is_some() && size < asked.ground.topology.length) {
         asked.ground.topology.length = size;

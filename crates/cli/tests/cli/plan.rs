@@ -107,6 +107,7 @@ fn a_use_that_is_not_one_is_refused() {
         ("plan a,b --use xfs", "2 disks"),
         ("plan a#s1 --use xfs", "#s1"),
         ("plan nowhere --use xfs", "nowhere"),
+        ("plan --use xfs --size 64", "no layout fits into 64 bytes"),
         ("plan a", "--use"),
     ] {
         assert!(run(scratch.path(), arguments).refused().contains(word), "{arguments}");

@@ -181,7 +181,18 @@ impl Use {
 
 fn one(word: &str) -> Result<(&'static Kind, Box<dyn Layer>), String> {
     let found = KINDS.iter().find_map(|kind| Some((kind, (kind.parse)(word)?)));
-    found.ok_or_else(|| format!("no use '{word}': there are {}", KINDS.iter().map(|k| k.name).collect::<Vec<_>>().join(" ")))
+    let digit = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+    found.ok_or_else(|| {
+        if word.strip_prefix("md").is_some_and(digit) {
+            let form =
+                "levels 0, 1, 10 over 2 disks or more, 4 and 5 over 3, 6 over 4; a chunk, but for level 1, is a power of two from 4k";
+            return format!("no set '{word}': write md LEVEL x DISKS : CHUNK, as md5x4:64k: {form}");
+        }
+        if word.starts_with("raidz") {
+            return format!("no pool '{word}': write raidz PARITY x DISKS, as raidz2x6: parity 1 to 3, and more disks than that");
+        }
+        format!("no use '{word}': there are {}", KINDS.iter().map(|k| k.name).collect::<Vec<_>>().join(" "))
+    })
 }
 
 /// Lays `wanted` out on `disk`, a partition over every whole disk first.

@@ -210,6 +210,11 @@ fn stacks_that_cannot_stand_are_refused() {
         assert!(Use::parse(wrong).is_err(), "{wrong}");
     }
     assert!(Use::parse(&vec!["luks"; 40].join("+")).is_err());
+    for (wrong, why) in
+        [("md5x2+xfs", "4 and 5 over 3"), ("md5x4:3k+xfs", "a power of two from 4k"), ("raidz4x6", "parity 1 to 3"), ("mdx", "no use")]
+    {
+        assert!(Use::parse(wrong).is_err_and(|e| e.contains(why)), "{wrong}");
+    }
     for right in ["md10x3+zfs+mysql", "lvm+vm-images", "vm-images+lvm+xfs", "mysql", "raidzx4", "luks+lvm+swap", "md0x2+mariadb"] {
         assert!(Use::parse(right).is_ok(), "{right}");
     }

@@ -137,12 +137,15 @@ fn missing(tool: &Tool) -> String {
 /// How lines begin in which the tools name themselves.
 const BANNERS: [&str; 5] = ["mke2fs 1", "mkfs.fat 4", "exfatprogs version", "btrfs-progs v", "See http"];
 
-/// How the tool ended, and what it said of it but for its name and the list of its options; `device`, as it knows it, is
+/// Lines of a tool that are passed on. It says its errors first.
+const TOLD: usize = 3;
+
+/// How the tool ended, and what it said of it but for its name, its progress and the list of its options; `device`, as it knows it, is
 /// `target` to the user.
 fn ended(tool: &Tool, ran: &Ran, device: &str, target: &str) -> String {
-    let told = |line: &&str| !line.is_empty() && !BANNERS.iter().any(|banner| line.starts_with(banner));
+    let told = |line: &&str| !line.is_empty() && !line.contains('\u{8}') && !BANNERS.iter().any(|banner| line.starts_with(banner));
     let usage = |line: &&str| !line.to_lowercase().starts_with("usage:");
-    let lines: Vec<&str> = ran.said.lines().map(str::trim).filter(told).take_while(usage).collect();
+    let lines: Vec<&str> = ran.said.lines().map(str::trim).filter(told).take_while(usage).take(TOLD).collect();
     let how = format!("{} failed ({})", tool.program, ran.status);
     if lines.is_empty() { how } else { format!("{how}: {}", lines.join("; ").replace(device, target)) }
 }
