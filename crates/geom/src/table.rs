@@ -383,3 +383,15 @@ impl Editor {
         self.past.pop().map(|table| self.table = table).is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_in_another_partition_frees_nothing_of_it() {
+        let mut table = Table { usable: 0..100, ..Table::new("GPT", 1, 100) };
+        table.taken = vec![10..60, 20..30, 70..80];
+        assert_eq!(table.free(), [0..10, 60..70, 80..100]);
+    }
+}
