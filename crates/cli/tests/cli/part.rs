@@ -46,6 +46,46 @@ fn seed_004_comes_out_as_published() {
     assert_eq!(seed_004(scratch.path(), "ada1", ""), include_str!("../out/gpart.txt"));
 }
 
+/// Seed 003: two disks striped, and the file system where fdisk and disklabel put it, where its author put it, and where we do.
+#[test]
+fn seed_003_comes_out_as_published_and_aligned_by_default() {
+    let scratch = scratch();
+    let here = scratch.path();
+    ["ada1", "ada2"].iter().for_each(|disk| zeroes(here, disk, 625_142_448 * 512));
+    run(here, "stripe label -s 16384 data ada1 ada2").ended(0);
+    let (set, slice) = ("ada1,ada2#stripe/data", "ada1,ada2#stripe/datas1");
+    let verb = |verb: &str| run(here, &format!("part {verb}"));
+    verb(&format!("create -s mbr {set}")).ended(0);
+    // The track and the cylinders are fdisk -I's; bytes 63 * 512 past the first chunk, which is said.
+    let added = verb(&format!("add -t freebsd -b 63 -s 1250274627 {set}"));
+    assert!(added.stderr.starts_with("trueline: warning: stripe/datas1 starts at byte 32256 (LBA 63), "), "{}", added.stderr);
+    verb(&format!("create -s bsd {slice}")).ended(0);
+    let diskinfo = || {
+        let info = run(here, &format!("info --json {slice}a")).json();
+        ["length", "stripe_size", "stripe_offset"].map(|key| info[key].as_u64())
+    };
+    let check = || run(here, "check ada1,ada2").code;
+    assert_eq!(verb(&format!("add -t freebsd-ufs -b 16 -s 1250274611 {slice}")).code, Some(0));
+    assert_eq!((diskinfo(), check()), ([640_140_600_832, 16384, 7680].map(Some), Some(1)), "the default partitioning of 2009");
+    verb(&format!("delete -i 1 {slice}")).ended(0);
+    verb(&format!("add -t freebsd-ufs -b 33 -s 1250274578 {slice}")).ended(0);
+    assert_eq!((diskinfo(), check()), ([640_140_583_936, 16384, 0].map(Some), Some(0)), "aligned by hand");
+    // By gpart's rules the label finds the stripe, whatever the slice does.
+    verb(&format!("delete -i 1 {slice}")).ended(0);
+    verb(&format!("add --gpart-rules -t freebsd-ufs {slice}")).ended(0);
+    assert_eq!((diskinfo()[2], check()), (Some(0), Some(0)), "gpart's rules");
+    // And by ours nothing has to be said, in either table.
+    verb(&format!("destroy -F {slice}")).ended(0);
+    verb(&format!("delete -i 1 {set}")).ended(0);
+    verb(&format!("add -t freebsd {set}")).ended(0);
+    verb(&format!("create -s bsd {slice}")).ended(0);
+    verb(&format!("add -t freebsd-ufs {slice}")).ended(0);
+    assert_eq!((diskinfo()[2], check()), (Some(0), Some(0)), "ours");
+    let found = run(here, "check --json ada1,ada2").json();
+    let starts: Vec<_> = found["targets"][0]["findings"].as_array().into_iter().flatten().map(|f| &f["rule"]).collect();
+    assert!(starts.is_empty(), "{starts:?}");
+}
+
 #[test]
 fn a_picture_shows_what_misses() {
     let scratch = scratch();
