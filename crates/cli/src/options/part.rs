@@ -73,6 +73,17 @@ pub(crate) struct Common {
     pub json: bool,
 }
 
+/// What every verb that changes one table has.
+#[derive(Args)]
+pub(crate) struct On {
+    #[command(flatten)]
+    pub write: WriteOptions,
+    #[command(flatten)]
+    pub common: Common,
+    /// DISK[,DISK...][#PROVIDER]
+    pub target: String,
+}
+
 /// A release whose ways differ.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Compat {
@@ -136,11 +147,7 @@ pub(crate) struct Create {
     #[arg(long)]
     pub overwrite: bool,
     #[command(flatten)]
-    pub write: WriteOptions,
-    #[command(flatten)]
-    pub common: Common,
-    /// DISK[,DISK...][#PROVIDER]
-    pub target: String,
+    pub on: On,
 }
 
 /// A flavour of BSD label.
@@ -170,11 +177,7 @@ pub(crate) struct Destroy {
     #[arg(short = 'F')]
     pub force: bool,
     #[command(flatten)]
-    pub write: WriteOptions,
-    #[command(flatten)]
-    pub common: Common,
-    /// DISK[,DISK...][#PROVIDER]
-    pub target: String,
+    pub on: On,
 }
 
 /// Examples, and every type by name: gpart(8)'s manual is not to be had everywhere.
@@ -257,11 +260,7 @@ pub(crate) struct Add {
     #[arg(long, value_name = "UUID")]
     pub uuid: Option<String>,
     #[command(flatten)]
-    pub write: WriteOptions,
-    #[command(flatten)]
-    pub common: Common,
-    /// DISK[,DISK...][#PROVIDER]
-    pub target: String,
+    pub on: On,
 }
 
 #[derive(Args)]
@@ -270,11 +269,7 @@ pub(crate) struct Delete {
     #[arg(short = 'i', value_name = "INDEX")]
     pub index: u32,
     #[command(flatten)]
-    pub write: WriteOptions,
-    #[command(flatten)]
-    pub common: Common,
-    /// DISK[,DISK...][#PROVIDER]
-    pub target: String,
+    pub on: On,
 }
 
 #[derive(Args)]
@@ -289,11 +284,7 @@ pub(crate) struct Modify {
     #[arg(short = 'l', value_name = "LABEL")]
     pub label: Option<String>,
     #[command(flatten)]
-    pub write: WriteOptions,
-    #[command(flatten)]
-    pub common: Common,
-    /// DISK[,DISK...][#PROVIDER]
-    pub target: String,
+    pub on: On,
 }
 
 #[derive(Args)]
@@ -308,11 +299,7 @@ pub(crate) struct Resize {
     #[arg(short = 's', value_name = "SIZE", value_parser = Length::parse)]
     pub size: Option<Length>,
     #[command(flatten)]
-    pub write: WriteOptions,
-    #[command(flatten)]
-    pub common: Common,
-    /// DISK[,DISK...][#PROVIDER]
-    pub target: String,
+    pub on: On,
 }
 
 #[derive(Args)]
@@ -324,21 +311,13 @@ pub(crate) struct Mark {
     #[arg(short = 'i', value_name = "INDEX")]
     pub index: Option<u32>,
     #[command(flatten)]
-    pub write: WriteOptions,
-    #[command(flatten)]
-    pub common: Common,
-    /// DISK[,DISK...][#PROVIDER]
-    pub target: String,
+    pub on: On,
 }
 
 #[derive(Args)]
 pub(crate) struct Recover {
     #[command(flatten)]
-    pub write: WriteOptions,
-    #[command(flatten)]
-    pub common: Common,
-    /// DISK[,DISK...][#PROVIDER]
-    pub target: String,
+    pub on: On,
 }
 
 #[derive(Args)]
@@ -372,14 +351,10 @@ pub(crate) struct Restore {
 
 #[derive(Args)]
 pub(crate) struct Undo {
-    #[command(flatten)]
-    pub write: WriteOptions,
-    #[command(flatten)]
-    pub common: Common,
     /// What --save wrote
     pub file: PathBuf,
-    /// DISK[,DISK...][#PROVIDER]
-    pub target: String,
+    #[command(flatten)]
+    pub on: On,
 }
 
 #[cfg(test)]

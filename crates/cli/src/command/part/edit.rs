@@ -87,10 +87,10 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
     let attempt = format!("make a table ({}) on", escape::plain(&args.scheme));
     let scheme = scheme::named(&args.scheme).ok_or_else(|| {
         let names: Vec<String> = SCHEMES.iter().map(|s| s.name().to_lowercase()).collect();
-        format!("{attempt} {}: no such scheme: use {}: nothing was written", args.target, names.join(", "))
+        format!("{attempt} {}: no such scheme: use {}: nothing was written", args.on.target, names.join(", "))
     })?;
-    let seat = Seat::open(&args.target, &args.common.disk, args.write.access())?;
-    let refused = |found: String, advice: &str| refuse(&attempt, &args.target, &Refusal::new(found, advice));
+    let seat = Seat::open(&args.on.target, &args.on.common.disk, args.on.write.access())?;
+    let refused = |found: String, advice: &str| refuse(&attempt, &args.on.target, &Refusal::new(found, advice));
     if args.dialect.is_some() && scheme.name() != "BSD" {
         return Err(refused(format!("{} has no dialects", named(scheme.name())), "leave out --dialect"));
     }
@@ -113,16 +113,17 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
         id: args.id.as_deref().map(str::parse).transpose().map_err(|wrong: String| refused(wrong, ""))?,
         random: random::bytes().map_err(|e| e.to_string())?,
         dialect: args.dialect.map(Into::into),
-        geometry: args.geometry.as_deref().map(geometry).transpose().map_err(|r| refuse(&attempt, &args.target, &r))?,
+        geometry: args.geometry.as_deref().map(geometry).transpose().map_err(|r| refuse(&attempt, &args.on.target, &r))?,
         medium: Some(seat.medium()),
-        rules: args.common.rules(),
+        rules: args.on.common.rules(),
         usable: None,
     };
-    let table = there.create(&seat.graph.probe(seat.id), &seat.ground(), scheme, &new).map_err(|r| refuse(&attempt, &args.target, &r))?;
-    let report = Report::new(&seat, scheme, &table, &args.common, said(Done::Created, &seat.name));
+    let table =
+        there.create(&seat.graph.probe(seat.id), &seat.ground(), scheme, &new).map_err(|r| refuse(&attempt, &args.on.target, &r))?;
+    let report = Report::new(&seat, scheme, &table, &args.on.common, said(Done::Created, &seat.name));
     let patches = there.replaced(&seat.graph.probe(seat.id), scheme.render(&table, &table));
-    seat.write(scheme, patches, Some(&table), &args.write)?;
-    report.print(&args.write)
+    seat.write(scheme, patches, Some(&table), &args.on.write)?;
+    report.print(&args.on.write)
 }
 
 fn geometry(text: &str) -> Result<Geometry, Refusal> {
@@ -134,9 +135,9 @@ fn geometry(text: &str) -> Result<Geometry, Refusal> {
 
 pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
     let attempt = "destroy the table on";
-    let seat = Seat::open(&args.target, &args.common.disk, args.write.access())?;
+    let seat = Seat::open(&args.on.target, &args.on.common.disk, args.on.write.access())?;
     let (scheme, table) = seat.edited(attempt)?;
-    let refused = |found: String, advice| Err(refuse(attempt, &args.target, &Refusal::new(found, advice)));
+    let refused = |found: String, advice| Err(refuse(attempt, &args.on.target, &Refusal::new(found, advice)));
     if !table.damage.is_empty() && !args.force {
         return refused(format!("the {} is damaged: {}", scheme.name(), table.damage.join("; ")), "part recover, or say -F to lose it");
     }
@@ -144,12 +145,12 @@ pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
         return refused(format!("the {} has {}", scheme.name(), partitions(table.entries.len())), "delete them first, or say -F");
     }
     let patches = scheme.erase(&table);
-    let report = match args.common.json {
+    let report = match args.on.common.json {
         true => Report::Table(Document::new(&[])),
         false => Report::Said(said(Done::Destroyed, &seat.name)),
     };
-    seat.write(scheme, patches, None, &args.write)?;
-    report.print(&args.write)
+    seat.write(scheme, patches, None, &args.on.write)?;
+    report.print(&args.on.write)
 }
 
 /// What was done to one partition of `table`.
@@ -202,8 +203,8 @@ fn kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<Kind, Refusal>
 
 pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
     let random = random::bytes().map_err(|e| e.to_string())?;
-    let attempt = ("add a partition to", args.target.as_str());
-    edit(attempt, &args.common, &args.write, |seat, scheme, table| {
+    let attempt = ("add a partition to", args.on.target.as_str());
+    edit(attempt, &args.on.common, &args.on.write, |seat, scheme, table| {
         let uuid = match args.uuid.as_deref().map(str::parse::<Guid>) {
             None => scheme.has_guids().then(|| Guid::random(random)),
             Some(_) if !scheme.has_guids() => {
@@ -220,7 +221,7 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
             uuid,
             attributes: 0,
         };
-        let rules = args.common.rules();
+        let rules = args.on.common.rules();
         let index = table.add(scheme, &seat.ground(), wanted, rules)?;
         let outcome = placed(seat, scheme, table, index, Done::Added, rules);
         // Nobody asked for a place or a size, and all that is left is a scrap in front of the first boundary.
@@ -235,14 +236,14 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
 }
 
 pub(super) fn delete(args: &Delete) -> Result<ExitCode, Failure> {
-    edit(("delete a partition of", &args.target), &args.common, &args.write, |seat, scheme, table| {
+    edit(("delete a partition of", &args.on.target), &args.on.common, &args.on.write, |seat, scheme, table| {
         let entry = table.delete(args.index)?;
         Ok(outcome(seat, scheme, table, Some(&entry), Done::Deleted))
     })
 }
 
 pub(super) fn modify(args: &Modify) -> Result<ExitCode, Failure> {
-    edit(("modify a partition of", &args.target), &args.common, &args.write, |seat, scheme, table| {
+    edit(("modify a partition of", &args.on.target), &args.on.common, &args.on.write, |seat, scheme, table| {
         if args.kind.is_none() && args.label.is_none() {
             return Err(Refusal::new("nothing to change", "say a type with -t or a label with -l"));
         }
@@ -253,9 +254,9 @@ pub(super) fn modify(args: &Modify) -> Result<ExitCode, Failure> {
 }
 
 pub(super) fn resize(args: &Resize) -> Result<ExitCode, Failure> {
-    edit(("resize a partition of", &args.target), &args.common, &args.write, |seat, scheme, table| {
+    edit(("resize a partition of", &args.on.target), &args.on.common, &args.on.write, |seat, scheme, table| {
         let place = request(table, None, args.size, args.align)?;
-        let rules = args.common.rules();
+        let rules = args.on.common.rules();
         table.resize(scheme, &seat.ground(), args.index, &place, rules)?;
         let mut outcome = placed(seat, scheme, table, args.index, Done::Resized, rules);
         outcome.warning = outcome.warning.or_else(|| table.entry(args.index).and_then(|entry| cut_off(seat, scheme, table, entry)));
@@ -274,7 +275,7 @@ fn cut_off(seat: &Seat, scheme: &dyn Scheme, table: &Table, entry: &Entry) -> Op
 }
 
 pub(super) fn mark(args: &Mark, on: bool) -> Result<ExitCode, Failure> {
-    edit(("mark", &args.target), &args.common, &args.write, |seat, scheme, table| {
+    edit(("mark", &args.on.target), &args.on.common, &args.on.write, |seat, scheme, table| {
         let attribute = attribute(scheme, &args.attribute)?;
         table.mark(scheme, args.index, attribute, on)?;
         let done = if on { Done::Set(attribute.name) } else { Done::Unset(attribute.name) };
@@ -292,13 +293,13 @@ fn attribute(scheme: &dyn Scheme, name: &str) -> Result<&'static Attribute, Refu
 
 pub(super) fn recover(args: &Recover) -> Result<ExitCode, Failure> {
     let attempt = "recover the table on";
-    let seat = Seat::open(&args.target, &args.common.disk, args.write.access())?;
+    let seat = Seat::open(&args.on.target, &args.on.common.disk, args.on.write.access())?;
     let (scheme, before) = seat.edited(attempt)?;
     if before.damage.is_empty() {
-        return Report::new(&seat, scheme, &before, &args.common, said(Done::Whole, &seat.name)).print(&args.write);
+        return Report::new(&seat, scheme, &before, &args.on.common, said(Done::Whole, &seat.name)).print(&args.on.write);
     }
-    let after = scheme.recover(&before, &seat.ground()).map_err(|r| refuse(attempt, &args.target, &r))?;
-    let report = Report::new(&seat, scheme, &after, &args.common, said(Done::Recovered, &seat.name));
-    seat.write(scheme, scheme.render(&before, &after), Some(&after), &args.write)?;
-    report.print(&args.write)
+    let after = scheme.recover(&before, &seat.ground()).map_err(|r| refuse(attempt, &args.on.target, &r))?;
+    let report = Report::new(&seat, scheme, &after, &args.on.common, said(Done::Recovered, &seat.name));
+    seat.write(scheme, scheme.render(&before, &after), Some(&after), &args.on.write)?;
+    report.print(&args.on.write)
 }

@@ -2,12 +2,13 @@
 
 use crate::Failure;
 use crate::options::part::Undo;
-use crate::out::words;
+use crate::out::{escape, words};
 use crate::seat::tell_kernel;
 use crate::target::{self, Said};
 use crate::text;
 use crate::writing::{Job, MOST_SAVED, carry_out};
 use std::fs::File;
+use std::io::Write;
 use std::process::ExitCode;
 use trueline_geom::patch::Patch;
 use trueline_geom::store::{Sparse, Store};
@@ -17,22 +18,23 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     let text = File::open(&args.file).map_err(|e| words::os(&e)).and_then(|file| text::read(file, MOST_SAVED)).map_err(failed)?;
     let saved = parse(&text).map_err(failed)?;
     // Every write says which provider it was to: of several disks, none needs to be named.
-    let (graph, _) = target::open_for(&args.target, &Said::new(&args.common.disk)?, args.write.access())?;
+    let (graph, _) = target::open_for(&args.on.target, &Said::new(&args.on.common.disk)?, args.on.write.access())?;
     let mut jobs: Vec<Job> = Vec::new();
     for (provider, patch) in saved {
-        let id = graph.find(&provider).ok_or_else(|| failed(format!("{} has no provider '{provider}'", args.target)))?;
+        let id = graph.find(&provider).ok_or_else(|| failed(format!("{} has no provider '{provider}'", args.on.target)))?;
         if patch.end() > graph.providers[id].topology.length {
-            return Err(failed(format!("{} bytes at byte {} do not lie on {}", patch.bytes.len(), patch.offset, args.target)));
+            return Err(failed(format!("{} bytes at byte {} do not lie on {}", patch.bytes.len(), patch.offset, args.on.target)));
         }
         match jobs.last_mut().filter(|job| job.id == id) {
             Some(job) => job.patches.push(patch),
             None => jobs.push(Job { id, patches: vec![patch] }),
         }
     }
-    carry_out(&args.target, &graph, jobs, &args.write)?;
+    let count = carry_out(&args.on.target, &graph, jobs, &args.on.write)?;
     drop(graph);
-    if !args.write.dry_run {
-        tell_kernel(&args.target);
+    if !args.on.write.dry_run {
+        tell_kernel(&args.on.target);
+        writeln!(anstream::stdout().lock(), "{}: {count} writes put back", escape::plain(&args.on.target))?;
     }
     Ok(ExitCode::SUCCESS)
 }
