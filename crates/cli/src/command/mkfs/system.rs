@@ -39,10 +39,11 @@ pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
     let Some(tool) = Tool::of(args.kind) else { return Err(Failure::Message(format!("make {}: it is built in", args.kind.name()))) };
     let (ours, own) = merged(args.kind, &seat.graph.providers[seat.id], &args.own);
     let node = node(&seat);
+    let device = node.as_deref().map_or_else(|| args.target.clone(), |path| path.display().to_string());
+    let words = [tool.program.to_owned()].into_iter().chain(ours.clone()).chain([device]).chain(own.clone());
+    let command = words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ");
     if args.print {
-        let device = node.as_deref().map_or_else(|| args.target.clone(), |path| path.display().to_string());
-        let words = [tool.program.to_owned()].into_iter().chain(ours).chain([device]).chain(own);
-        writeln!(anstream::stdout(), "{}", words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" "))?;
+        writeln!(anstream::stdout(), "{command}")?;
         return Ok(ExitCode::SUCCESS);
     }
     let call = Call { args, tool, ours, own };
@@ -53,6 +54,10 @@ pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
             call.run(call.tool.device, &node, None)?;
         }
         None => through_file(&call, &seat)?,
+    }
+    if !args.dry_run {
+        // As if it had been typed: the options are what this is about.
+        writeln!(anstream::stdout(), "{command}")?;
     }
     Ok(ExitCode::SUCCESS)
 }
