@@ -136,7 +136,7 @@ fn tool(name: &str, arguments: &[String]) -> Option<String> {
             Some(text)
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            assert!(std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v != "all"), "{name} is not installed, and TRUELINE_ORACLE=all");
+            assert!(!std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v == "all"), "{name} is not installed, and TRUELINE_ORACLE=all");
             let _ = writeln!(std::io::stderr(), "plan: not proved: no {name} here");
             None
         }

@@ -18,8 +18,8 @@ fn can(what: &str, needs: &str) -> bool {
     able
 }
 
-const LOOPS: &str = "[ $(id -u) = 0 ] && [ -e /dev/loop-control ] && command -v losetup partx && losetup -f";
-const MOUNTS: &str = "[ $(id -u) = 0 ] && [ -e /dev/loop-control ] && command -v losetup partx mkfs.ext4 mount umount && losetup -f";
+const LOOPS: &str = "[ $(id -u) = 0 ] && [ -e /dev/loop-control ] && command -v losetup && command -v partx && losetup -f";
+const MOUNTS: &str = "[ $(id -u) = 0 ] && [ -e /dev/loop-control ] && command -v losetup && command -v partx && command -v mkfs.ext4 && command -v mount && losetup -f";
 
 /// What a shell command prints, if it works.
 fn sh(directory: impl AsRef<Path>, command: &str) -> Option<String> {
