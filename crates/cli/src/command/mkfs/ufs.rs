@@ -187,8 +187,8 @@ impl Random {
             // A generation number only tells old file handles from new ones; without the kernel's randomness it is 0.
             self.left = random::bytes::<4096>().map_or_else(|_| vec![0; 4096], Vec::from);
         }
-        let at = self.left.len() - 4;
-        let bytes = self.left.split_off(at);
-        bytes.first_chunk().map_or(0, |b| u32::from_le_bytes(*b))
+        let number = self.left.last_chunk().map_or(0, |b| u32::from_le_bytes(*b));
+        self.left.truncate(self.left.len() - size_of::<u32>());
+        number
     }
 }
