@@ -294,6 +294,8 @@ pub enum Source {
     Assumed,
     /// A measurement.
     Measured,
+    /// The model of a simulated drive.
+    Model,
 }
 
 impl Source {
@@ -308,6 +310,7 @@ impl Source {
             Source::User => "user",
             Source::Assumed => "assumed",
             Source::Measured => "measured",
+            Source::Model => "model",
         }
     }
 }

@@ -1,0 +1,57 @@
+//! What one run of a workload measured.
+
+use hdrhistogram::Histogram;
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// From the first request to the end of the last.
+    pub ns: u64,
+    /// Requests done.
+    pub ops: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Requests that failed, and the first failure in words.
+    pub errors: u64,
+    /// The first of them.
+    pub first_error: Option<String>,
+    /// From asking to done, in ns: 1 ns to an hour, to three digits.
+    pub latency: Histogram<u64>,
+}
+
+/// The longest latency that is told apart: an hour.
+const LONGEST: u64 = 3_600_000_000_000;
+
+impl Run {
+    /// Nothing yet.
+    pub fn new() -> Run {
+        #[allow(clippy::expect_used, reason = "the bounds are constants that the histogram takes")]
+        let latency = Histogram::new_with_bounds(1, LONGEST, 3).expect("constant bounds");
+        Run { ns: 0, ops: 0, bytes: 0, errors: 0, first_error: None, latency }
+    }
+
+    /// Seconds.
+    #[allow(clippy::cast_precision_loss, reason = "for people and statistics")]
+    pub fn seconds(&self) -> f64 {
+        self.ns as f64 / 1e9
+    }
+
+    /// Requests a second; 0 if no time passed.
+    #[allow(clippy::cast_precision_loss, reason = "for people and statistics")]
+    pub fn rate(&self) -> f64 {
+        if self.ns == 0 { 0.0 } else { self.ops as f64 / self.seconds() }
+    }
+
+    /// One request is done.
+    pub fn record(&mut self, bytes: u64, latency_ns: u64) {
+        self.ops += 1;
+        self.bytes += bytes;
+        self.latency.saturating_record(latency_ns.max(1));
+    }
+}
+
+impl Default for Run {
+    fn default() -> Run {
+        Run::new()
+    }
+}

@@ -1,0 +1,65 @@
+//! What a drive did, so that every second is explained.
+
+use crate::time::Ps;
+use std::ops::AddAssign;
+
+/// Counts and spans since the drive was switched on. The spans of the mechanism add up to the time that passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Commands of the host, by kind.
+    pub reads: u64,
+    /// Writes of the host.
+    pub writes: u64,
+    /// Flushes of the host.
+    pub flushes: u64,
+    /// Bytes the host read.
+    pub bytes_read: u64,
+    /// Bytes the host wrote.
+    pub bytes_written: u64,
+    /// Operations of the medium: passes of a head over sectors, reads and programs of flash pages.
+    pub media_ops: u64,
+    /// Bytes the medium read.
+    pub media_read: u64,
+    /// Bytes the medium wrote; over `bytes_written`, the write amplification.
+    pub media_written: u64,
+    /// Physical sectors or indirection units that were written in part, and so read first.
+    pub rmw: u64,
+    /// Reads of the medium that only a read-modify-write needed.
+    pub rmw_reads: u64,
+    /// Revolutions lost because a sector had just passed.
+    pub lost_revolutions: u64,
+    /// Commands answered from a cache: reads from memory, writes merged with what was still dirty.
+    pub cache_hits: u64,
+    /// Time in set-up and command overhead of the mechanism.
+    pub setup: Ps,
+    /// Time the arm moved or settled.
+    pub seek: Ps,
+    /// Time waiting for a sector to come round.
+    pub rotate: Ps,
+    /// Time in which bytes went to or from the medium.
+    pub transfer: Ps,
+    /// Time the mechanism had nothing to do.
+    pub idle: Ps,
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Counters) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.flushes += other.flushes;
+        self.bytes_read += other.bytes_read;
+        self.bytes_written += other.bytes_written;
+        self.media_ops += other.media_ops;
+        self.media_read += other.media_read;
+        self.media_written += other.media_written;
+        self.rmw += other.rmw;
+        self.rmw_reads += other.rmw_reads;
+        self.lost_revolutions += other.lost_revolutions;
+        self.cache_hits += other.cache_hits;
+        self.setup += other.setup;
+        self.seek += other.seek;
+        self.rotate += other.rotate;
+        self.transfer += other.transfer;
+        self.idle += other.idle;
+    }
+}

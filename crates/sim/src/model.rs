@@ -1,0 +1,202 @@
+//! A drive's model: a TOML file in which every number has an origin.
+//!
+//! # Form
+//! Common keys (`name`, `size`, `logical_block_size`, ...) and one table, `[disk]`, `[ssd]` or `[memory]`, with the parameters of that
+//! kind of drive. `[origin]` says of every key where its number comes from (`published`, `generic`, `calibrated`, `fitted`, `user`, and
+//! in words); `[range]` between which values a sweep may take it. Keys end in their unit.
+//!
+//! # Errors
+//! What is not TOML, not a key or not a value that a drive can have is refused with the line and the reason.
+
+use crate::drive::Drive;
+use crate::drive::disk::Disk;
+use crate::drive::memory::Memory;
+use crate::drive::ssd::Ssd;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use toml::{Table, Value};
+use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why};
+
+pub mod disk;
+pub mod memory;
+pub mod ssd;
+
+/// The models that are built in, in the order in which they are listed.
+pub const MODELS: &[(&str, &str)] = &[("md", include_str!("../models/md.toml"))];
+
+/// A drive as its file describes it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// What it is called.
+    pub name: String,
+    /// In a line.
+    pub title: String,
+    /// Bytes.
+    pub size: u64,
+    /// What the host addresses, in bytes.
+    pub logical_block_size: u64,
+    /// What the medium writes whole, in bytes: a physical sector, an indirection unit.
+    pub physical_block_size: u64,
+    /// The first byte that begins a physical block (`alignment_offset` of Linux).
+    #[serde(default)]
+    pub alignment_offset: u64,
+    /// What the drive says its physical block is, where that is not the truth.
+    pub reported_physical_block_size: Option<u64>,
+    /// What it says the best size of an I/O is; 0: nothing.
+    #[serde(default)]
+    pub optimal_io_size: u64,
+    /// A hard disk's parameters.
+    pub disk: Option<disk::Parameters>,
+    /// An SSD's, or a card's.
+    pub ssd: Option<ssd::Parameters>,
+    /// Memory's.
+    pub memory: Option<memory::Parameters>,
+    /// Key → the least and the greatest value a sweep gives it.
+    #[serde(default)]
+    pub range: BTreeMap<String, [f64; 2]>,
+    /// Key → where its value comes from.
+    #[serde(default)]
+    pub origin: BTreeMap<String, String>,
+}
+
+/// Why a model is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The line, if one can be named.
+    pub line: Option<usize>,
+    /// What is wrong, and what would not be.
+    pub message: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Why one value cannot be.
+pub(crate) type Impossible = (&'static str, String);
+
+impl Model {
+    /// A model that is built in.
+    pub fn named(name: &str) -> Option<&'static str> {
+        MODELS.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
+    }
+
+    /// Reads a model from its file.
+    pub fn parse(text: &str) -> Result<Model, Refusal> {
+        let model: Model = toml::from_str(text).map_err(|e| refused(text, &e))?;
+        model.check().map_err(|(key, message)| Refusal { line: line_of(text, key), message })?;
+        Ok(model)
+    }
+
+    /// The same file with some keys set to other values: `jumper = true`, `disk.rpm = 7200`. A key without its table is looked for in
+    /// the table of the drive's kind.
+    pub fn parse_with(text: &str, set: &[(String, Value)]) -> Result<Model, Refusal> {
+        Model::parse(text)?;
+        let mut table: Table = toml::from_str(text).map_err(|e| refused(text, &e))?;
+        for (key, value) in set {
+            put(&mut table, key, value.clone())?;
+        }
+        let model: Model = table.try_into().map_err(|e: toml::de::Error| Refusal { line: None, message: e.message().to_owned() })?;
+        model.check().map_err(|(_, message)| Refusal { line: None, message })?;
+        Ok(model)
+    }
+
+    /// A drive of this model, switched on at time 0. `seed` is where its platters happen to stand, and how fast they really turn.
+    pub fn drive(&self, seed: u64) -> Box<dyn Drive> {
+        match (&self.disk, &self.ssd, &self.memory) {
+            (Some(disk), _, _) => Box::new(Disk::new(self, disk, seed)),
+            (_, Some(ssd), _) => Box::new(Ssd::new(self, ssd)),
+            (_, _, Some(memory)) => Box::new(Memory::new(memory)),
+            (None, None, None) => Box::new(Memory::new(&memory::Parameters::default())),
+        }
+    }
+
+    /// What is really so of its boundaries, as a disk of `length` bytes.
+    pub fn topology(&self, length: u64) -> Topology {
+        let mut topology = Topology::new(self.logical_block_size, length);
+        let physical = self.alignment_offset % self.physical_block_size.max(1);
+        for (size, phase, why) in [
+            (self.logical_block_size, 0, Why::Logical),
+            (self.physical_block_size, physical, Why::Physical),
+            (self.optimal_io_size, 0, Why::Optimal),
+        ] {
+            let grain = Grain::new(size, phase);
+            topology.facts.extend(grain.map(|grain| Fact { grain, why, source: Source::Model, trust: Trust::Trusted }));
+        }
+        topology
+    }
+
+    /// What cannot be, with the key it is about.
+    fn check(&self) -> Result<(), Impossible> {
+        let power = |key, size: u64, least| {
+            let fits = size.is_power_of_two() && size >= least && size <= 1 << 30;
+            if fits { Ok(()) } else { Err((key, format!("{key} = {size}: a power of two from {least} to 1 GiB"))) }
+        };
+        power("logical_block_size", self.logical_block_size, 512)?;
+        power("physical_block_size", self.physical_block_size, self.logical_block_size)?;
+        let sized = |key, bytes: u64| match bytes % self.logical_block_size {
+            0 => Ok(()),
+            _ => Err((key, format!("{key} = {bytes}: not a multiple of logical_block_size = {}", self.logical_block_size))),
+        };
+        sized("size", self.size)?;
+        if self.size < self.physical_block_size || self.size > 1 << 56 {
+            return Err(("size", format!("size = {}: at least one physical block, at most 64 PiB", self.size)));
+        }
+        sized("alignment_offset", self.alignment_offset)?;
+        if self.alignment_offset >= self.physical_block_size {
+            let (offset, block) = (self.alignment_offset, self.physical_block_size);
+            return Err(("alignment_offset", format!("alignment_offset = {offset}: less than physical_block_size = {block}")));
+        }
+        let kinds = [self.disk.is_some(), self.ssd.is_some(), self.memory.is_some()];
+        if kinds.iter().filter(|&&there| there).count() != 1 {
+            return Err(("name", "a model has one of the tables [disk], [ssd] and [memory]".into()));
+        }
+        self.disk.as_ref().map_or(Ok(()), |disk| disk.check(self))?;
+        self.ssd.as_ref().map_or(Ok(()), |ssd| ssd.check(self))
+    }
+}
+
+/// What TOML says, with the line it is about.
+fn refused(text: &str, error: &toml::de::Error) -> Refusal {
+    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    Refusal { line, message: error.message().replace('\n', " ") }
+}
+
+/// The line on which `key` is given a value.
+fn line_of(text: &str, key: &str) -> Option<usize> {
+    let gives = |line: &str| line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='));
+    text.lines().position(gives).map(|at| at + 1)
+}
+
+/// Puts a value at a key, `rpm` or `disk.rpm`.
+fn put(table: &mut Table, key: &str, value: Value) -> Result<(), Refusal> {
+    const KINDS: [&str; 3] = ["disk", "ssd", "memory"];
+    let (kind, leaf) = match key.split_once('.') {
+        Some((kind, leaf)) => (Some(kind.to_owned()), leaf),
+        None if table.contains_key(key) || is_common(key) => (None, key),
+        None => (KINDS.iter().find(|kind| table.contains_key(**kind)).map(|&kind| kind.to_owned()), key),
+    };
+    let inner = match kind {
+        None => table,
+        Some(kind) => {
+            let unknown = || Refusal { line: None, message: format!("{key}: the model has no table [{kind}]") };
+            table.get_mut(&kind).and_then(Value::as_table_mut).ok_or_else(unknown)?
+        }
+    };
+    inner.insert(leaf.to_owned(), value);
+    Ok(())
+}
+
+/// Keys outside the tables that a file may leave out.
+fn is_common(key: &str) -> bool {
+    ["alignment_offset", "reported_physical_block_size", "optimal_io_size"].contains(&key)
+}

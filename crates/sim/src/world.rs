@@ -1,0 +1,277 @@
+//! Several drives under the classes of `trueline-geom`, and the clock that they share.
+//!
+//! A request goes down a [`Route`] as in every other engine; what of it lies together on one drive is one command, as gstripe and
+//! dm-stripe send it. Each drive has a queue of the host before it, of which it is given as many commands as it has tags. The
+//! processor is one server: what layers cost is spent there, one request after another.
+
+use crate::counters::Counters;
+use crate::drive::{Command, Completion, Drive, Op};
+use crate::time::Ps;
+use elevator::Elevator;
+use std::collections::VecDeque;
+use trueline_geom::class;
+use trueline_geom::error::Errno;
+use trueline_geom::route::{Piece, Route};
+use trueline_geom::topology::is_whole;
+
+mod elevator;
+
+pub use elevator::Schedule;
+
+/// A drive, and the host's queue before it.
+struct Port {
+    drive: Box<dyn Drive>,
+    /// Its logical sector.
+    sector: u64,
+    queue: Elevator,
+    in_flight: usize,
+}
+
+/// A request that is not done.
+#[derive(Clone, Copy)]
+struct Open {
+    tag: u64,
+    commands: usize,
+    /// When the last of its commands so far was done.
+    at: Ps,
+}
+
+/// What a host asks of a provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What it is called when it is done.
+    pub tag: u64,
+    /// What it does. A flush goes to every drive.
+    pub op: Op,
+    /// First byte of the provider.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Whether a write is done only when it is on the medium.
+    pub fua: bool,
+}
+
+/// The drives and their clock.
+pub struct World {
+    now: Ps,
+    ports: Vec<Port>,
+    open: Slab<Open>,
+    /// Command → the place of its request in `open`.
+    commands: Slab<usize>,
+    /// Commands on their way through the processor, in order: when, to which drive.
+    arriving: VecDeque<(Ps, usize, Command)>,
+    processor: Ps,
+    done: VecDeque<Completion>,
+    finished: Vec<Completion>,
+    digest: u64,
+}
+
+impl World {
+    /// Drives, each with its logical sector, at time 0.
+    pub fn new(drives: Vec<(Box<dyn Drive>, u64)>, schedule: Schedule) -> World {
+        let port = |(drive, sector)| Port { drive, sector, queue: Elevator::new(schedule), in_flight: 0 };
+        World {
+            now: 0,
+            ports: drives.into_iter().map(port).collect(),
+            open: Slab::default(),
+            commands: Slab::default(),
+            arriving: VecDeque::new(),
+            processor: 0,
+            done: VecDeque::new(),
+            finished: Vec::new(),
+            digest: 0xcbf2_9ce4_8422_2325,
+        }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Ps {
+        self.now
+    }
+
+    /// Requests that are not done, or done and not yet taken.
+    pub fn in_flight(&self) -> usize {
+        self.open.used + self.done.len()
+    }
+
+    /// What every drive did so far.
+    pub fn counters(&self) -> Vec<Counters> {
+        self.ports.iter().map(|port| port.drive.counters()).collect()
+    }
+
+    /// A number that two runs share only if every request was done at the same picosecond (FNV-1a).
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Sends a request down `route`, after `cost` of the processor's time. [`Errno::Range`] outside the provider or not in whole
+    /// sectors of a drive.
+    pub fn submit(&mut self, route: &Route, request: Request, cost: Ps) -> Result<(), Errno> {
+        let Request { op, offset, length, fua, .. } = request;
+        let mut pieces: Vec<(usize, u64, u64)> = Vec::with_capacity(4);
+        match op {
+            Op::Flush => pieces.extend((0..self.ports.len()).map(|port| (port, 0, 0))),
+            Op::Read | Op::Write => {
+                let way = if op == Op::Read { class::Op::Read } else { class::Op::Write };
+                route.extents(offset, length, way, &mut |_, piece| {
+                    if let Piece::Store { store, offset, length } = piece {
+                        // What follows a piece on the same drive is the same command.
+                        match pieces.iter_mut().rev().find(|(own, ..)| *own == store) {
+                            Some((_, at, bytes)) if *at + *bytes == offset => *bytes += length,
+                            _ => pieces.push((store, offset, length)),
+                        }
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        for &(store, offset, length) in &pieces {
+            let sector = self.ports.get(store).ok_or(Errno::NoDevice)?.sector;
+            if !is_whole(offset, sector) || !is_whole(length, sector) {
+                return Err(Errno::Range);
+            }
+        }
+        self.processor = self.processor.max(self.now) + cost;
+        let open = self.open.put(Open { tag: request.tag, commands: pieces.len(), at: self.processor });
+        for (port, offset, length) in &pieces {
+            let tag = self.commands.put(open) as u64;
+            self.arriving.push_back((self.processor, *port, Command { tag, op, offset: *offset, length: *length, fua }));
+        }
+        if pieces.is_empty() {
+            self.close(open);
+        }
+        self.arrive();
+        Ok(())
+    }
+
+    /// Lets the processor be busy for `span`, while drives go on.
+    pub fn think(&mut self, span: Ps) {
+        self.pass(self.now + span);
+    }
+
+    /// Goes on until `least` requests are done or nothing more happens, and appends all that are done, in order of time.
+    pub fn wait(&mut self, least: usize, done: &mut Vec<Completion>) {
+        while self.done.len() < least {
+            let Some(next) = self.next() else { break };
+            self.happen(next);
+        }
+        for completion in self.done.drain(..) {
+            for word in [completion.tag, completion.at] {
+                self.digest = (self.digest ^ word).wrapping_mul(0x100_0000_01b3);
+            }
+            done.push(completion);
+        }
+    }
+
+    /// Goes on until `until`, whatever is done by then.
+    pub fn pass(&mut self, until: Ps) {
+        while let Some(next) = self.next().filter(|&next| next <= until) {
+            self.happen(next);
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// When something next happens.
+    fn next(&self) -> Option<Ps> {
+        let arrival = self.arriving.front().map(|&(at, ..)| at);
+        self.ports.iter().filter_map(|port| port.drive.next()).chain(arrival).min()
+    }
+
+    /// Everything that happens at `at`.
+    fn happen(&mut self, at: Ps) {
+        debug_assert!(at >= self.now, "time goes back from {} to {at}", self.now);
+        self.now = at.max(self.now);
+        for port in 0..self.ports.len() {
+            if self.ports[port].drive.next().is_some_and(|next| next <= self.now) {
+                let mut finished = std::mem::take(&mut self.finished);
+                self.ports[port].drive.advance(self.now, &mut finished);
+                for completion in finished.drain(..) {
+                    self.complete(port, completion);
+                }
+                self.finished = finished;
+                self.feed(port);
+            }
+        }
+        self.arrive();
+    }
+
+    /// Commands that are through the processor come to their drives' queues.
+    fn arrive(&mut self) {
+        while let Some(&(at, port, command)) = self.arriving.front().filter(|(at, ..)| *at <= self.now) {
+            debug_assert!(at <= self.now);
+            self.arriving.pop_front();
+            self.ports[port].queue.push(command);
+            self.feed(port);
+        }
+    }
+
+    /// Gives a drive as many commands as it has tags.
+    fn feed(&mut self, port: usize) {
+        let now = self.now;
+        let Port { drive, queue, in_flight, .. } = &mut self.ports[port];
+        while *in_flight < drive.tags() {
+            let Some(command) = queue.pop() else { break };
+            *in_flight += 1;
+            drive.submit(now, command);
+        }
+    }
+
+    fn complete(&mut self, port: usize, completion: Completion) {
+        self.ports[port].in_flight -= 1;
+        let Some(open) = usize::try_from(completion.tag).ok().and_then(|tag| self.commands.take(tag)) else {
+            debug_assert!(false, "a drive completes what it was not given, or twice");
+            return;
+        };
+        if let Some(request) = self.open.get(open) {
+            request.at = request.at.max(completion.at);
+            request.commands -= 1;
+            if request.commands == 0 {
+                self.close(open);
+            }
+        }
+    }
+
+    fn close(&mut self, open: usize) {
+        if let Some(Open { tag, at, .. }) = self.open.take(open) {
+            self.done.push_back(Completion { tag, at });
+        }
+    }
+}
+
+/// Things with a number each, which is used again once they are taken.
+struct Slab<T> {
+    places: Vec<Option<T>>,
+    free: Vec<usize>,
+    used: usize,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Slab<T> {
+        Slab { places: Vec::new(), free: Vec::new(), used: 0 }
+    }
+}
+
+impl<T> Slab<T> {
+    fn put(&mut self, thing: T) -> usize {
+        self.used += 1;
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() - 1
+        });
+        self.places[place] = Some(thing);
+        place
+    }
+
+    fn get(&mut self, place: usize) -> Option<&mut T> {
+        self.places.get_mut(place)?.as_mut()
+    }
+
+    fn take(&mut self, place: usize) -> Option<T> {
+        let thing = self.places.get_mut(place)?.take()?;
+        self.free.push(place);
+        self.used -= 1;
+        Some(thing)
+    }
+}
+
+#[cfg(test)]
+mod tests;

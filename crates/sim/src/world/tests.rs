@@ -1,0 +1,57 @@
+use super::*;
+use crate::drive::memory::Memory;
+use crate::model::memory::Parameters;
+use crate::time::US;
+
+fn world(drives: usize, schedule: Schedule) -> World {
+    let memory = || Box::new(Memory::new(&Parameters { command_ns: 1000.0, rate_bytes: 0 })) as Box<dyn Drive>;
+    World::new((0..drives).map(|_| (memory(), 512)).collect(), schedule)
+}
+
+fn read(tag: u64, offset: u64, length: u64) -> Request {
+    Request { tag, op: Op::Read, offset, length, fua: false }
+}
+
+#[test]
+fn requests_follow_one_another_and_the_processor_comes_first() {
+    let (mut world, route) = (world(1, Schedule::Fifo), Route::store(0, 1 << 20));
+    world.submit(&route, read(7, 0, 512), 5 * US).unwrap();
+    world.submit(&route, read(8, 512, 512), 5 * US).unwrap();
+    let mut done = Vec::new();
+    world.wait(2, &mut done);
+    assert_eq!(done, [Completion { tag: 7, at: 6 * US }, Completion { tag: 8, at: 11 * US }]);
+    assert_eq!(world.in_flight(), 0);
+}
+
+#[test]
+fn what_is_outside_or_in_parts_of_sectors_is_refused() {
+    let (mut world, route) = (world(1, Schedule::Fifo), Route::store(0, 4096));
+    for (offset, length) in [(0, 513), (1, 512), (4096, 512), (u64::MAX, 512)] {
+        assert_eq!(world.submit(&route, read(0, offset, length), 0), Err(Errno::Range));
+    }
+    assert_eq!(world.in_flight(), 0);
+}
+
+#[test]
+fn clook_goes_up_and_begins_again_but_does_not_pass_a_flush() {
+    let mut queue = Elevator::new(Schedule::CLook);
+    let command = |tag, op, offset| Command { tag, op, offset, length: 512, fua: false };
+    for (tag, offset) in [(0, 5), (1, 9), (2, 1)] {
+        queue.push(command(tag, Op::Write, offset));
+    }
+    assert_eq!(queue.pop().map(|c| c.tag), Some(2), "from where the head is");
+    queue.push(command(3, Op::Flush, 0));
+    queue.push(command(4, Op::Write, 6));
+    queue.push(command(5, Op::Write, 0));
+    let order: Vec<u64> = std::iter::from_fn(|| queue.pop()).map(|c| c.tag).collect();
+    assert_eq!(
+        order,
+        [0, 1, 3, 4, 5].map(|tag| if tag == 4 {
+            5
+        } else if tag == 5 {
+            4
+        } else {
+            tag
+        })
+    );
+}
