@@ -1,11 +1,14 @@
 //! `TARGET := DISK[,DISK...][#PROVIDER]`: what the user points at, opened and tasted.
 
+pub(crate) mod simulated;
+
 use crate::options::{DiskOptions, WhyGrain};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
+use toml::Value;
 use trueline_geom::class::Geom;
 use trueline_geom::class::gpt;
 use trueline_geom::class::nop::Nop;
@@ -18,6 +21,7 @@ use trueline_geom::store::{Sparse, Store};
 use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_host::device::Device;
 use trueline_host::file::{self, Access, Opened};
+use trueline_sim::model::Model;
 
 /// Memory, and zeroes, as disks of the size that follows.
 const MEMORY: &str = "md:";
@@ -84,6 +88,35 @@ pub(crate) fn open_for(target: &str, said: &Said, access: Access) -> Result<(Gra
     Ok((Graph::taste(opened, Limits::default()), provider))
 }
 
+/// As [`open`], of a target of simulated drives: with the model of each, in the order of the graph's stores. `None` if no disk of it
+/// is simulated; refused if only some are. `set`: keys of the models that are set to other values.
+#[allow(dead_code, reason = "bench builds its world from it")]
+pub(crate) fn simulated(target: &str, said: &Said, set: &[(String, Value)]) -> Result<Option<Simulated>, String> {
+    let (disks, provider) = split(target);
+    if !disks.iter().any(|disk| simulated::is_simulated(disk)) {
+        return Ok(None);
+    }
+    let (mut opened, mut models) = (Vec::new(), Vec::new());
+    for (disk, name) in disks.iter().zip(names(&disks)) {
+        let (disk, model) = simulated::open_disk(disk, &name, said, set)?.ok_or_else(|| {
+            format!("open {target}: {disk} is no simulated drive and others are: write drive:MODEL={disk} to put what is on it on one")
+        })?;
+        opened.push(disk);
+        models.push(model);
+    }
+    Ok(Some(Simulated { graph: Graph::taste(opened, Limits::default()), provider, models }))
+}
+
+/// A target of simulated drives.
+#[allow(dead_code, reason = "bench builds its world from it")]
+pub(crate) struct Simulated {
+    pub(crate) graph: Graph,
+    /// What was named after the `#`.
+    pub(crate) provider: Option<String>,
+    /// Of every store of the graph, in order.
+    pub(crate) models: Vec<Model>,
+}
+
 /// A disk that is opened twice would be written twice, each time as if it were another.
 fn distinct(disks: &[&str]) -> Result<(), String> {
     let identity = |disk: &str| fs::metadata(disk).ok().map(|m| (m.dev(), m.ino()));
@@ -130,17 +163,21 @@ fn is_there(disk: &str) -> bool {
     Path::new(disk).exists() || is_made_up(disk)
 }
 
-/// Whether it is memory or zeroes, of which there are as many as wanted.
+/// Whether it is memory, zeroes or a simulated drive, of which there are as many as wanted.
 pub(crate) fn is_made_up(disk: &str) -> bool {
-    MADE_UP.iter().any(|kind| disk.strip_prefix(kind).is_some_and(|size| profile::bytes(size).is_some()))
+    simulated::is_there(disk) || MADE_UP.iter().any(|kind| disk.strip_prefix(kind).is_some_and(|size| profile::bytes(size).is_some()))
 }
 
-/// What the disks of a target are called: nothing if there is one, else by their files as far as that tells them apart.
+/// What the disks of a target are called: nothing if there is one, else by their files (what is on a simulated drive, or its model) as
+/// far as that tells them apart.
 fn names(disks: &[&str]) -> Vec<String> {
     if disks.len() < 2 {
         return vec![String::new(); disks.len()];
     }
-    let stem = |disk: &&str| Path::new(disk).file_stem().map_or((*disk).into(), |n| n.to_string_lossy().into_owned());
+    let stem = |disk: &&str| {
+        let file = simulated::file(disk).unwrap_or(disk);
+        Path::new(file).file_stem().map_or((*disk).into(), |n| n.to_string_lossy().into_owned())
+    };
     let stems: Vec<String> = disks.iter().map(stem).collect();
     let typed: Vec<String> = disks.iter().map(|&disk| disk.into()).collect();
     let differ = |names: &Vec<String>| names.iter().collect::<BTreeSet<_>>().len() == names.len();
@@ -164,9 +201,11 @@ fn open_disk(disk: &str, name: String, said: &Said, access: Access) -> Result<Di
     if let Some(length) = size_after(disk, MEMORY)? {
         return Ok(image(name, Box::new(Sparse::new(length)), said));
     }
-    let far = disk.contains("://") || disk.starts_with("drive:");
-    if far && !Path::new(disk).exists() {
-        return Err(format!("open {disk}: this version reads image files and block devices, {MEMORY}SIZE and {ZERO}SIZE"));
+    if let Some((disk, _)) = simulated::open_disk(disk, &name, said, &[])? {
+        return Ok(disk);
+    }
+    if disk.contains("://") && !Path::new(disk).exists() {
+        return Err(format!("open {disk}: this version reads image files and block devices, {MEMORY}SIZE, {ZERO}SIZE and drive:MODEL"));
     }
     let opened = file::open_for(Path::new(disk), access).map_err(|e| e.to_string())?;
     if !opened.block {

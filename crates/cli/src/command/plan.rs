@@ -4,6 +4,7 @@ use crate::Failure;
 use crate::options::plan::Plan as Options;
 use crate::out::plan::Document;
 use crate::out::{Style, plan as out, size};
+use crate::target::simulated::is_simulated;
 use crate::target::{Said, described, open};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -96,6 +97,11 @@ fn of_target(target: &str, said: &Said) -> Result<Asked, String> {
             let name = if several { format!("LOOP{}", names.len() + 1) } else { "LOOP".to_owned() };
             commands.push(format!("{name}=$(losetup --find --show --partscan {})", quoted(disk)));
             names.push(format!("${{{name}}}"));
+        } else if is_simulated(disk) {
+            // What is planned on it is typed for the drive that it stands for.
+            let name = if several { format!("DISK{}", names.len() + 1) } else { "DISK".to_owned() };
+            commands.push(format!("{name}=/dev/disk/by-id/...  # the disk"));
+            names.push(format!("${name}"));
         } else {
             names.push(quoted(disk));
         }

@@ -2,6 +2,7 @@
 
 mod apply;
 mod docs;
+mod drives;
 mod forms;
 mod help;
 mod hosts;

@@ -125,9 +125,10 @@ fn read(args: &Apply) -> Result<Wanted, Failure> {
     }
 }
 
-/// Whether the target is no device, so that nobody but the layout knows its sector.
+/// Whether the target is no device and no simulated one, so that nobody but the layout knows its sector.
 fn is_image(target: &str) -> bool {
-    target::paths(target).iter().all(|path| fs::metadata(path).is_ok_and(|m| m.is_file()))
+    let simulated = target::split(target).0.into_iter().any(target::simulated::is_simulated);
+    !simulated && target::paths(target).iter().all(|path| fs::metadata(path).is_ok_and(|m| m.is_file()))
 }
 
 /// Writes the outer tables before the inner: whatever is on the medium when the power fails is whole.

@@ -1,0 +1,169 @@
+//! `drive:MODEL[@SIZE][=IMAGE]`: a simulated drive as a disk.
+//!
+//! It is empty, of its model's size or `SIZE`, or holds what an image file holds: then it is as long as the image, zeros follow up to
+//! `SIZE` where one is given, and nothing can be written. Its boundaries are what the model says they really are.
+
+use super::Said;
+use crate::text;
+use std::fs::File;
+use std::path::Path;
+use toml::Value;
+use trueline_geom::error::Errno;
+use trueline_geom::graph::{Bytes, Disk};
+use trueline_geom::profile;
+use trueline_geom::store::{Sparse, Store};
+use trueline_host::file::{self, Medium};
+use trueline_sim::model::{MODELS, Model};
+
+/// What such a disk begins with.
+const KIND: &str = "drive:";
+
+/// The most a model file may hold.
+const LONGEST: u64 = 1 << 20;
+
+/// `drive:MODEL[@SIZE][=IMAGE]`, taken apart.
+struct Spelling<'a> {
+    /// A name, or a file.
+    model: &'a str,
+    size: Option<&'a str>,
+    image: Option<&'a str>,
+}
+
+impl Spelling<'_> {
+    /// `None` if it is another kind of disk. A model file may have any name: what is there decides.
+    fn of(disk: &str) -> Option<Spelling<'_>> {
+        let rest = disk.strip_prefix(KIND).filter(|_| !Path::new(disk).exists())?;
+        if Path::new(rest).is_file() {
+            return Some(Spelling { model: rest, size: None, image: None });
+        }
+        let (rest, image) = rest.split_once('=').map_or((rest, None), |(rest, image)| (rest, Some(image)));
+        if Path::new(rest).is_file() {
+            return Some(Spelling { model: rest, size: None, image });
+        }
+        let (model, size) = rest.rsplit_once('@').map_or((rest, None), |(model, size)| (model, Some(size)));
+        Some(Spelling { model, size, image })
+    }
+
+    /// Whether everything it names is there.
+    fn is_whole(&self) -> bool {
+        let model = Model::named(self.model).is_some() || Path::new(self.model).is_file();
+        model && self.size.is_none_or(|size| profile::bytes(size).is_some()) && self.image.is_none_or(|image| Path::new(image).exists())
+    }
+}
+
+/// Whether it is a simulated drive, well spelled or not.
+pub(crate) fn is_simulated(disk: &str) -> bool {
+    Spelling::of(disk).is_some()
+}
+
+/// Whether it is a simulated drive of which all that is named is there.
+pub(super) fn is_there(disk: &str) -> bool {
+    Spelling::of(disk).is_some_and(|spelling| spelling.is_whole())
+}
+
+/// What a simulated drive is called after: what is on it, or its model.
+pub(super) fn file(disk: &str) -> Option<&str> {
+    Spelling::of(disk).map(|spelling| spelling.image.unwrap_or(spelling.model))
+}
+
+/// The text of a model: one that is built in, or a file's.
+pub(crate) fn model_text(name: &str) -> Result<String, String> {
+    if let Some(text) = Model::named(name) {
+        return Ok(text.to_owned());
+    }
+    let looks_like_a_file = name.contains('/') || Path::new(name).extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"));
+    if !looks_like_a_file && !Path::new(name).is_file() {
+        let names: Vec<&str> = MODELS.iter().map(|(name, _)| *name).collect();
+        return Err(format!("no model '{name}': there are {}, or a model file ./x.toml", names.join(", ")));
+    }
+    // A pipe would be waited for.
+    match std::fs::metadata(name) {
+        Ok(found) if !found.is_file() => {
+            return Err("it is no file: a model is a TOML file, as trueline drives --template prints it".into());
+        }
+        Ok(_) => {}
+        Err(e) => return Err(crate::out::words::os(&e)),
+    }
+    let file = File::open(name).map_err(|e| crate::out::words::os(&e))?;
+    text::read(file, LONGEST)
+}
+
+/// A model with some of its keys set.
+pub(crate) fn model(name: &str, set: &[(String, Value)]) -> Result<Model, String> {
+    Model::parse_with(&model_text(name)?, set).map_err(|refusal| refusal.to_string())
+}
+
+/// A simulated drive, its bytes, and how many there are.
+struct Opened {
+    model: Model,
+    store: Box<dyn Store>,
+}
+
+/// Opens one; `None` if it is another kind of disk. `set`: keys of the model that are set to other values.
+fn open(disk: &str, set: &[(String, Value)]) -> Result<Option<Opened>, String> {
+    let Some(Spelling { model: name, size, image }) = Spelling::of(disk) else { return Ok(None) };
+    let failed = |why: String| format!("open {disk}: {why}");
+    let size = match size {
+        Some(size) => Some(profile::bytes(size).ok_or_else(|| failed(format!("'{size}' is not a size: 64m, 1g")))?),
+        None => None,
+    };
+    let sized = size.map(|size| {
+        let size = i64::try_from(size).map_err(|_| failed(format!("{size} bytes are more than a drive has")))?;
+        Ok::<_, String>(("size".to_owned(), Value::Integer(size)))
+    });
+    let set: Vec<(String, Value)> = set.iter().cloned().map(Ok).chain(sized).collect::<Result<_, _>>()?;
+    let model = model(name, &set).map_err(failed)?;
+    let store: Box<dyn Store> = match image {
+        None => Box::new(Sparse::new(model.size)),
+        Some("") => return Err(failed("the name of the image is missing: write drive:MODEL=disk.img".into())),
+        Some(path) => Box::new(Image::open(path, &model, size.is_some()).map_err(failed)?),
+    };
+    Ok(Some(Opened { model, store }))
+}
+
+/// A simulated drive as a disk called `name`; `None` if it is another kind of disk.
+pub(super) fn open_disk(disk: &str, name: &str, said: &Said, set: &[(String, Value)]) -> Result<Option<(Disk, Model)>, String> {
+    let Some(Opened { model, store }) = open(disk, set)? else { return Ok(None) };
+    let length = store.length();
+    let topology = model.topology(length);
+    let bytes = Bytes::Store(store);
+    let disk = Disk { name: name.into(), bytes, topology, start: Some(0), nop: Some(said.nop(length)), findings: Vec::new() };
+    Ok(Some((disk, model)))
+}
+
+/// An image on a drive: the image, then zeros.
+struct Image {
+    medium: Medium,
+    length: u64,
+}
+
+impl Image {
+    fn open(path: &str, model: &Model, whole: bool) -> Result<Image, String> {
+        let medium = file::open(Path::new(path)).map_err(|e| e.to_string())?.store;
+        let length = if whole { model.size } else { medium.length() };
+        if medium.length() > model.size {
+            let (has, size) = (medium.length(), model.size);
+            return Err(format!("{path} has {has} bytes and the drive {size}: give the drive a size: drive:{}@{has}={path}", model.name));
+        }
+        let sector = model.logical_block_size;
+        if !trueline_geom::topology::is_whole(length, sector) {
+            return Err(format!("{path} has {length} bytes: not whole sectors of {sector}"));
+        }
+        Ok(Image { medium, length })
+    }
+}
+
+impl Store for Image {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        let end = u64::try_from(buffer.len()).ok().and_then(|length| offset.checked_add(length));
+        end.filter(|&end| end <= self.length).ok_or(Errno::Range)?;
+        let there = usize::try_from(self.medium.length().saturating_sub(offset)).unwrap_or(usize::MAX);
+        let (there, zeros) = buffer.split_at_mut(there.min(buffer.len()));
+        zeros.fill(0);
+        if there.is_empty() { Ok(()) } else { self.medium.read_at(there, offset) }
+    }
+}
