@@ -5,9 +5,11 @@
 
 #![deny(unsafe_code)]
 
+pub mod ab;
 pub mod error;
 pub mod files;
 pub mod result;
 pub mod rig;
 pub mod run;
+pub mod statistics;
 pub mod streams;

@@ -1,0 +1,175 @@
+//! A/B measurements: the same work on two or more layouts, interleaved, so that what happens to the machine meanwhile happens to all.
+//!
+//! Blocks of runs hold every variant once, and every block is followed by its mirror: A B B A. A steady drift then adds the same to
+//! both. The next pair of blocks begins with the next variant (B A A B), so that none is always first.
+
+use crate::error::Error;
+use crate::run::Run;
+use crate::statistics::{Comparison, Summary, noise};
+use hdrhistogram::Histogram;
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The variants' names, the one that others are compared with first: `aligned`, `unaligned`.
+    pub variants: Vec<String>,
+    /// Runs of each variant that are done first and not looked at.
+    pub warmup: usize,
+    /// Runs of each variant, at least.
+    pub runs: usize,
+    /// Whether to go on until the interval is narrow.
+    pub until: Option<Until>,
+    /// What of a run is compared.
+    pub measure: Measure,
+    /// Of the interval's resamples.
+    pub seed: u64,
+}
+
+/// When enough has been run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Until {
+    /// When the interval of the ratio is no wider than this share of it: 0.02.
+    pub width: f64,
+    /// Or after so many runs of each variant.
+    pub most: usize,
+}
+
+/// What of a run is compared. Either way less is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Seconds, where every run does the same.
+    Time,
+    /// Seconds a request, where every run lasts the same.
+    TimePerRequest,
+}
+
+/// The run that is about to begin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress<'a> {
+    /// The name of its variant.
+    pub variant: &'a str,
+    /// Which run of this variant, from 0, warm-up included.
+    pub run: usize,
+    /// Whether it is not looked at.
+    pub warmup: bool,
+    /// Runs done, of all variants.
+    pub done: usize,
+    /// Runs that are planned; with [`Until`], the most there may be.
+    pub planned: usize,
+}
+
+/// What was measured, all of it or as far as it came.
+#[derive(Debug)]
+pub struct Measurement {
+    /// The runs of each variant that are finished, in order.
+    pub runs: Vec<Vec<Run>>,
+    /// What ended it early: a run that failed, an interrupt.
+    pub stopped: Option<Error>,
+    /// The last variant over the first; an error where that is no number.
+    pub comparison: Result<Comparison, Error>,
+    /// What is to be known before any of it is believed.
+    pub warnings: Vec<String>,
+}
+
+/// The variant of each run, `runs` of each of `variants`.
+pub fn order(variants: usize, runs: usize) -> impl Iterator<Item = usize> {
+    (0..runs).flat_map(move |block| {
+        let turn = move |place: usize| (place + block / 2) % variants.max(1);
+        (0..variants).map(move |place| turn(if block % 2 == 0 { place } else { variants - 1 - place }))
+    })
+}
+
+/// Measures as planned. `one` makes one run: of which variant, and the how manieth of it from 0, warm-up included, which seeds what is
+/// virtual. An error of it, as at an interrupt, ends the measurement; the runs before it are kept.
+pub fn measure(
+    plan: &Plan,
+    one: &mut dyn FnMut(usize, usize) -> Result<Run, Error>,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Measurement {
+    let count = plan.variants.len();
+    let most = plan.until.map_or(plan.runs, |until| until.most.max(plan.runs));
+    let planned = most.saturating_add(plan.warmup).saturating_mul(count);
+    let mut runs: Vec<Vec<Run>> = vec![Vec::new(); count];
+    let mut begun = vec![0; count];
+    let mut stopped = None;
+    for (done, variant) in order(count, plan.warmup).chain(order(count, most)).enumerate() {
+        let warmup = done < plan.warmup.saturating_mul(count);
+        let block_begins = done % count == 0 && !warmup;
+        if block_begins && runs[0].len() >= plan.runs && plan.until.is_some_and(|until| is_narrow(plan, until, &runs)) {
+            break;
+        }
+        let run = begun[variant];
+        begun[variant] += 1;
+        progress(Progress { variant: &plan.variants[variant], run, warmup, done, planned });
+        match one(variant, run) {
+            Ok(_) if warmup => {}
+            Ok(run) => runs[variant].push(run),
+            Err(error) => {
+                stopped = Some(error);
+                break;
+            }
+        }
+    }
+    let comparison = compare(plan, &runs);
+    let warnings = warnings(plan, &runs);
+    Measurement { runs, stopped, comparison, warnings }
+}
+
+impl Measurement {
+    /// The latencies of all runs of a variant.
+    pub fn latency(&self, variant: usize) -> Histogram<u64> {
+        let mut all = Run::new().latency;
+        for run in self.runs.get(variant).into_iter().flatten() {
+            // All are made with the same bounds; one that is not is left out rather than cut.
+            let _ = all.add(&run.latency);
+        }
+        all
+    }
+}
+
+impl Measure {
+    /// Of one run, in seconds.
+    pub fn of(self, run: &Run) -> f64 {
+        match self {
+            Measure::Time => run.seconds(),
+            Measure::TimePerRequest => 1.0 / run.rate(),
+        }
+    }
+
+    /// Of a series.
+    pub fn series(self, runs: &[Run]) -> Vec<f64> {
+        runs.iter().map(|run| self.of(run)).collect()
+    }
+}
+
+fn compare(plan: &Plan, runs: &[Vec<Run>]) -> Result<Comparison, Error> {
+    let [first, .., last] = runs else {
+        return Err(Error("compare: one variant; a ratio needs two".into()));
+    };
+    Comparison::of(&plan.measure.series(first), &plan.measure.series(last), plan.seed)
+}
+
+fn is_narrow(plan: &Plan, until: Until, runs: &[Vec<Run>]) -> bool {
+    compare(plan, runs).is_ok_and(|c| c.could_show.is_some() && (c.ratio.high - c.ratio.low) <= until.width * c.ratio.median)
+}
+
+fn warnings(plan: &Plan, runs: &[Vec<Run>]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let series: Vec<Vec<f64>> = runs.iter().map(|runs| plan.measure.series(runs)).collect();
+    for ((name, runs), values) in plan.variants.iter().zip(runs).zip(&series) {
+        let errors: u64 = runs.iter().map(|run| run.errors).sum();
+        if let Some(first) = runs.iter().find_map(|run| run.first_error.as_ref()) {
+            warnings.push(format!("{name}: {errors} requests failed, the first: {first}"));
+        }
+        if Summary::of(values).is_none() && !values.is_empty() {
+            warnings.push(format!("{name}: a run without a request has no time a request"));
+        }
+        warnings.extend(noise::of_series(name, values));
+    }
+    let series: Vec<&[f64]> = series.iter().map(Vec::as_slice).collect();
+    warnings.extend(noise::drift(&series));
+    warnings
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Statistics of few and noisy runs: medians before means, intervals before numbers.
+//!
+//! A comparison is the ratio of two medians with its 95 % interval by a seeded bootstrap ([`bootstrap`]), so that the same runs give
+//! the same interval everywhere. What is not finite or not above zero never gets in: [`comparison::Comparison::of`] refuses it by name.
+
+pub mod bootstrap;
+pub mod comparison;
+pub mod distribution;
+pub mod noise;
+pub mod rank;
+pub mod slope;
+
+pub use comparison::{Comparison, Ratio, Verdict};
+pub use slope::{Slope, slope};
+
+/// 95 %.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// What makes a median absolute deviation of normal values their standard deviation: 1 / Φ⁻¹(¾).
+pub(crate) const MAD_TO_SIGMA: f64 = 1.482_602_218_505_602;
+
+/// An interval.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Interval {
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+/// Values in a line.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Summary {
+    /// How many.
+    pub count: usize,
+    /// The least.
+    pub least: f64,
+    /// The greatest.
+    pub greatest: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Sample standard deviation (n − 1); 0 of one value.
+    pub deviation: f64,
+    /// Median.
+    pub median: f64,
+    /// Median absolute deviation from the median, not scaled.
+    pub mad: f64,
+}
+
+impl Summary {
+    /// Of finite values; `None` if there are none, or one is not.
+    pub fn of(values: &[f64]) -> Option<Summary> {
+        if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
+            return None;
+        }
+        let mean = mean(values);
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let deviation = if values.len() < 2 { 0.0 } else { (squares / real(values.len() - 1)).sqrt() };
+        let median = median(values);
+        let mut away: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
+        Some(Summary {
+            count: values.len(),
+            least: values.iter().copied().fold(f64::INFINITY, f64::min),
+            greatest: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            mean,
+            deviation,
+            median,
+            mad: median_of(&mut away),
+        })
+    }
+}
+
+/// The mean of values; 0 of none.
+pub fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / real(values.len()) }
+}
+
+/// The median of values; 0 of none.
+pub fn median(values: &[f64]) -> f64 {
+    median_of(&mut values.to_vec())
+}
+
+/// The same, in any order afterwards.
+pub(crate) fn median_of(values: &mut [f64]) -> f64 {
+    let half = values.len() / 2;
+    if values.is_empty() {
+        return 0.0;
+    }
+    let even = values.len().is_multiple_of(2);
+    let (below, &mut middle, _) = values.select_nth_unstable_by(half, f64::total_cmp);
+    if even { below.iter().copied().fold(f64::NEG_INFINITY, f64::max).midpoint(middle) } else { middle }
+}
+
+/// The value at a quantile of ascending values, between two of them in proportion (type 7 of Hyndman and Fan 1996, as numpy does).
+pub fn quantile(ascending: &[f64], at: f64) -> f64 {
+    let Some(last) = ascending.len().checked_sub(1) else { return 0.0 };
+    let place = at.clamp(0.0, 1.0) * real(last);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the length")]
+    let below = place.floor() as usize;
+    let (low, high) = (ascending[below.min(last)], ascending[(below + 1).min(last)]);
+    low + (high - low) * place.fract()
+}
+
+/// A count as a number.
+#[allow(clippy::cast_precision_loss, reason = "counts of runs are far below 2^53")]
+pub(crate) fn real(count: usize) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests;
