@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod drives;
 pub(crate) mod explain;
 pub(crate) mod info;
 pub(crate) mod man;

@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         Command::Mirror(args) => command::set::mirror(&args),
         Command::Concat(args) => command::set::concat(&args),
         Command::Plan(args) => command::plan::run(&args),
+        Command::Drives(args) => command::drives::run(&args),
         Command::Explain(args) => command::explain::run(&args),
         Command::Demo(args) => command::demo::run(&args),
         Command::Man { dir } => command::man::run(&dir),

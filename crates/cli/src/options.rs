@@ -9,6 +9,7 @@ use trueline_geom::profile;
 use trueline_geom::topology::{Fact, Grain, Source, Trust, Why};
 
 pub(crate) mod apply;
+pub(crate) mod drives;
 pub(crate) mod mkfs;
 pub(crate) mod part;
 pub(crate) mod plan;
@@ -80,6 +81,9 @@ pub(crate) enum Command {
     /// Plan a layout: the parameters of every layer, what each costs, and the commands to type
     #[command(after_help = plan::EXAMPLES)]
     Plan(plan::Plan),
+    /// List the simulated drives, their parameters and where each number comes from
+    #[command(after_help = drives::EXAMPLES)]
+    Drives(drives::Drives),
     /// Explain a finding's rule, or list all rules
     #[command(after_help = "Examples:\n  trueline explain\n  trueline explain TL0001")]
     Explain(Explain),

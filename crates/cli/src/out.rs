@@ -10,6 +10,7 @@
 //! | `part_picture.rs`, `part_json.rs` | a partition table to scale, on a terminal, and for programs |
 //! | `html.rs`, `markdown.rs` | one self-contained page |
 //! | `plan.rs` | `plan`, as text and as a document |
+//! | `drives.rs` | the simulated drives, as text and as a document |
 //! | `json.rs`, `sarif.rs`, `prometheus.rs` | for programs |
 //!
 //! The others are what these share: `group.rs` says once what was found many times, `stack.rs` puts providers in order,
@@ -22,6 +23,7 @@
 
 pub(crate) mod canvas;
 pub(crate) mod columns;
+pub(crate) mod drives;
 pub(crate) mod escape;
 pub(crate) mod gpart;
 pub(crate) mod group;

@@ -20,7 +20,10 @@ use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why};
 
 pub mod disk;
 pub mod memory;
+mod parameters;
 pub mod ssd;
+
+pub use parameters::Parameter;
 
 /// The models that are built in, in the order in which they are listed.
 pub const MODELS: &[(&str, &str)] = &[("md", include_str!("../models/md.toml"))];
@@ -100,14 +103,29 @@ impl Model {
     /// The same file with some keys set to other values: `jumper = true`, `disk.rpm = 7200`. A key without its table is looked for in
     /// the table of the drive's kind.
     pub fn parse_with(text: &str, set: &[(String, Value)]) -> Result<Model, Refusal> {
-        Model::parse(text)?;
+        Model::set(text, set).map(|(model, _)| model)
+    }
+
+    /// The model with its keys set, and its file as it would be then.
+    fn set(text: &str, set: &[(String, Value)]) -> Result<(Model, Table), Refusal> {
+        let mut model = Model::parse(text)?;
         let mut table: Table = toml::from_str(text).map_err(|e| refused(text, &e))?;
+        let without_line = |message: String| Refusal { line: None, message: message.replace('\n', " ") };
         for (key, value) in set {
             put(&mut table, key, value.clone())?;
+            model = table.clone().try_into().map_err(|e: toml::de::Error| without_line(format!("{key}: {}", e.message())))?;
         }
-        let model: Model = table.try_into().map_err(|e: toml::de::Error| Refusal { line: None, message: e.message().to_owned() })?;
-        model.check().map_err(|(_, message)| Refusal { line: None, message })?;
-        Ok(model)
+        model.check().map_err(|(_, message)| without_line(message))?;
+        Ok((model, table))
+    }
+
+    /// The table that its parameters are in: `disk`, `ssd` or `memory`.
+    pub fn kind(&self) -> &'static str {
+        match (&self.disk, &self.ssd) {
+            (Some(_), _) => "disk",
+            (_, Some(_)) => "ssd",
+            (None, None) => "memory",
+        }
     }
 
     /// A drive of this model, switched on at time 0. `seed` is where its platters happen to stand, and how fast they really turn.
@@ -155,6 +173,11 @@ impl Model {
         if self.alignment_offset >= self.physical_block_size {
             let (offset, block) = (self.alignment_offset, self.physical_block_size);
             return Err(("alignment_offset", format!("alignment_offset = {offset}: less than physical_block_size = {block}")));
+        }
+        if let Some((key, [least, most])) =
+            self.range.iter().find(|(_, [least, most])| !(least.is_finite() && most.is_finite() && least <= most))
+        {
+            return Err(("range", format!("[range] {key} = [{least}, {most}]: two numbers, the least first")));
         }
         let kinds = [self.disk.is_some(), self.ssd.is_some(), self.memory.is_some()];
         if kinds.iter().filter(|&&there| there).count() != 1 {

@@ -113,3 +113,59 @@ fn what_is_wrong_with_a_drive_is_said_with_its_line() {
     zeroes(scratch.path(), "drive:md", 4096);
     assert_eq!(disk(&run(scratch.path(), "check --json drive:md").json())["length"], 4096);
 }
+
+#[test]
+fn models_are_listed_with_every_number_and_its_origin() {
+    let scratch = scratch();
+    let all = run(scratch.path(), "drives --json").ended(0).json();
+    assert_eq!(all["format"], "trueline/drives/1");
+    let names = texts(list(&all, "models"), "name");
+    let text = run(scratch.path(), "drives").ended(0).stdout.clone();
+    assert_eq!(text.lines().skip(1).map(|l| l.split_whitespace().next().unwrap()).collect::<Vec<_>>(), names);
+    for (name, whole) in names.iter().zip(list(&all, "models")) {
+        let one = run(scratch.path(), &format!("drives --json {name}")).ended(0).json();
+        assert_eq!(&one["models"][0], whole, "{name}");
+        let text = run(scratch.path(), &format!("drives {name}")).ended(0).stdout.clone();
+        for parameter in list(whole, "parameters") {
+            let row = text.lines().find(|l| l.split_whitespace().next() == parameter["key"].as_str());
+            assert!(row.is_some_and(|row| row.contains(parameter["origin"].as_str().unwrap())), "{name}: {parameter}");
+        }
+        // A template is the whole file: the same drive.
+        let template = run(scratch.path(), &format!("drives --template {name}")).ended(0).stdout.clone();
+        fs::write(scratch.path().join("own.toml"), &template).unwrap();
+        let own = run(scratch.path(), "drives --json ./own.toml").ended(0).json();
+        assert_eq!(own, one, "{name}");
+        let document = run(scratch.path(), &format!("drives --json --template {name}")).ended(0).json();
+        assert_eq!(document["models"][0]["template"], template.as_str());
+        let check = |target: &str| list(disk(&run(scratch.path(), &format!("check --json drive:{target}")).json()), "grains").to_vec();
+        assert_eq!(check(name), check("./own.toml"), "{name}");
+    }
+}
+
+#[test]
+fn keys_are_set_and_what_cannot_be_is_refused() {
+    let scratch = scratch();
+    let document = run(scratch.path(), "drives md --json --set command_ns=5 --set memory.rate_bytes=7").ended(0).json();
+    let parameters = list(&document["models"][0], "parameters");
+    let of = |key: &str| parameters.iter().find(|p| p["key"] == key).map(|p| (p["value"].clone(), p["origin"].clone()));
+    assert_eq!((of("command_ns"), of("rate_bytes")), (Some((5.into(), "user".into())), Some((7.into(), "user".into()))));
+    for (arguments, want) in [
+        ("drives nope", "no model 'nope': there are md"),
+        ("drives --template nope", "no model 'nope'"),
+        ("drives md --set rpm", "write KEY=VALUE"),
+        ("drives md --set rpm=7200", "unknown field `rpm`"),
+        ("drives md --set size=-1", "size: invalid value"),
+        ("drives md --set name.x=1", "no table [name]"),
+        ("drives --set size=512", "MODEL"),
+        ("drives md --template md", "cannot be used with"),
+    ] {
+        assert!(run(scratch.path(), arguments).refused().contains(want), "{arguments}: {}", run(scratch.path(), arguments).stderr);
+    }
+}
+
+#[test]
+fn names_of_models_are_completed() {
+    let scratch = scratch();
+    let script = run(scratch.path(), "completions bash").ended(0).stdout.clone();
+    assert!(list(&run(scratch.path(), "drives --json").json(), "models").iter().all(|m| script.contains(m["name"].as_str().unwrap())));
+}
