@@ -28,7 +28,7 @@ pub struct Plan {
 /// When enough has been run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Until {
-    /// When the interval of the ratio is no wider than this share of it: 0.02.
+    /// When the interval of the ratio is no wider than this share of it, 0.02, and there are six runs of each variant.
     pub width: f64,
     /// Or after so many runs of each variant.
     pub most: usize,
@@ -94,8 +94,7 @@ pub fn measure(
     let mut stopped = None;
     for (done, variant) in order(count, plan.warmup).chain(order(count, most)).enumerate() {
         let warmup = done < plan.warmup.saturating_mul(count);
-        let block_begins = done % count == 0 && !warmup;
-        if block_begins && runs[0].len() >= plan.runs && plan.until.is_some_and(|until| is_narrow(plan, until, &runs)) {
+        if !warmup && plan.until.is_some_and(|until| is_narrow(plan, until, &runs)) {
             break;
         }
         let run = begun[variant];
@@ -149,8 +148,13 @@ fn compare(plan: &Plan, runs: &[Vec<Run>]) -> Result<Comparison, Error> {
     Comparison::of(&plan.measure.series(first), &plan.measure.series(last), plan.seed)
 }
 
+/// Whether an interval is narrow, after blocks and their mirrors. Of very few runs one may be so by chance, and whoever looks after
+/// every run will see that: of six, hardly.
 fn is_narrow(plan: &Plan, until: Until, runs: &[Vec<Run>]) -> bool {
-    compare(plan, runs).is_ok_and(|c| c.could_show.is_some() && (c.ratio.high - c.ratio.low) <= until.width * c.ratio.median)
+    let whole = runs.iter().all(|own| own.len() == runs[0].len() && own.len().is_multiple_of(2));
+    whole
+        && runs[0].len() >= plan.runs.max(6)
+        && compare(plan, runs).is_ok_and(|c| c.ratio.high - c.ratio.low <= until.width * c.ratio.median)
 }
 
 fn warnings(plan: &Plan, runs: &[Vec<Run>]) -> Vec<String> {

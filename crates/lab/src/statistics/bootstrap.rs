@@ -23,28 +23,29 @@ pub fn reach_of_few(count: usize) -> f64 {
     (real(count) / real(count - 1)).sqrt() * student_quantile(0.5 + CONFIDENCE / 2.0, count - 1)
 }
 
-/// The interval of a statistic of `count` things, which is given the places of those that were drawn. The same seed gives the same
-/// interval. Nothing to draw from, or a statistic that is not finite: `None`.
-pub fn interval(count: usize, reach: f64, seed: u64, statistic: &mut dyn FnMut(&[usize]) -> f64) -> Option<Interval> {
-    let mut drawn: Vec<usize> = (0..count).collect();
+/// The interval of a statistic of `count` things, which is given how many times each was drawn. The same seed gives the same interval.
+/// Nothing to draw from, or a statistic that is not finite: `None`.
+pub fn interval(count: usize, reach: f64, seed: u64, statistic: &mut dyn FnMut(&[u32]) -> f64) -> Option<Interval> {
+    let mut drawn = vec![1; count];
     let whole = statistic(&drawn);
     if count == 0 || !whole.is_finite() {
         return None;
     }
-    let acceleration = acceleration(count, statistic)?;
+    let acceleration = acceleration(&mut drawn, statistic)?;
     let mut random = Random::new(seed);
     let below = u64::try_from(count).ok()?;
     let mut resampled = Vec::with_capacity(RESAMPLES);
     for _ in 0..RESAMPLES {
-        for place in &mut drawn {
-            *place = usize::try_from(random.below(below)).ok()?;
+        drawn.fill(0);
+        for _ in 0..count {
+            drawn[usize::try_from(random.below(below)).ok()?] += 1;
         }
         resampled.push(statistic(&drawn));
     }
     if resampled.iter().any(|value| !value.is_finite()) {
         return None;
     }
-    resampled.sort_by(f64::total_cmp);
+    resampled.sort_unstable_by(f64::total_cmp);
     // A resample that equals the sample counts half below it: medians of few values often do.
     let under = resampled.partition_point(|&value| value < whole);
     let at_most = resampled.partition_point(|&value| value <= whole);
@@ -58,14 +59,19 @@ pub fn interval(count: usize, reach: f64, seed: u64, statistic: &mut dyn FnMut(&
 }
 
 /// How the statistic's deviation changes with its value: from the skew of what it is without each thing in turn.
-fn acceleration(count: usize, statistic: &mut dyn FnMut(&[usize]) -> f64) -> Option<f64> {
-    if count < 3 {
+fn acceleration(drawn: &mut [u32], statistic: &mut dyn FnMut(&[u32]) -> f64) -> Option<f64> {
+    if drawn.len() < 3 {
         return Some(0.0);
     }
-    // More than this many are left out in groups of neighbours: the work of a long series stays in bounds.
-    let group = count.div_ceil(1000);
-    let mut but = |left: usize| statistic(&(0..count).filter(|place| place / group != left).collect::<Vec<_>>());
-    let without: Vec<f64> = (0..count.div_ceil(group)).map(&mut but).collect();
+    // More than a thousand are left out in groups of neighbours: the work of a long series stays in bounds.
+    let group = drawn.len().div_ceil(1000);
+    let mut without = Vec::with_capacity(1000);
+    for from in (0..drawn.len()).step_by(group) {
+        let to = (from + group).min(drawn.len());
+        drawn[from..to].fill(0);
+        without.push(statistic(drawn));
+        drawn[from..to].fill(1);
+    }
     if without.iter().any(|value| !value.is_finite()) {
         return None;
     }
@@ -73,4 +79,32 @@ fn acceleration(count: usize, statistic: &mut dyn FnMut(&[usize]) -> f64) -> Opt
     let squares: f64 = without.iter().map(|value| (middle - value).powi(2)).sum();
     let cubes: f64 = without.iter().map(|value| (middle - value).powi(3)).sum();
     Some(if squares == 0.0 { 0.0 } else { cubes / (6.0 * squares.powf(1.5)) })
+}
+
+/// Values in ascending order, each with its place, so that the median of what was drawn is found in one walk.
+pub struct Ascending(Vec<(f64, usize)>);
+
+impl Ascending {
+    /// Of values in their places.
+    pub fn new(values: &[f64]) -> Ascending {
+        let mut ascending: Vec<(f64, usize)> = values.iter().copied().zip(0..).collect();
+        ascending.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Ascending(ascending)
+    }
+
+    /// The median of the values, each as many times as it was drawn; not a number if nothing was.
+    pub fn median(&self, drawn: &[u32]) -> f64 {
+        let total: u32 = drawn.iter().sum();
+        let (mut seen, mut low) = (0, None);
+        for &(value, place) in &self.0 {
+            seen += drawn[place];
+            if seen * 2 >= total && seen > 0 {
+                let low = *low.get_or_insert(value);
+                if seen * 2 > total {
+                    return low.midpoint(value);
+                }
+            }
+        }
+        f64::NAN
+    }
 }

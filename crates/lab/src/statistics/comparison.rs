@@ -1,6 +1,6 @@
 //! Two series of runs compared, and what may be said of it.
 
-use super::bootstrap::{interval, reach, reach_of_few};
+use super::bootstrap::{Ascending, interval, reach, reach_of_few};
 use super::distribution::normal_quantile;
 use super::{Interval, median};
 use crate::error::Error;
@@ -64,14 +64,11 @@ impl Comparison {
             return Err(Error(format!("compare: a run of {bad} s; a ratio needs times above zero")));
         }
         let whole = median(last) / median(first);
-        let (mut above, mut below) = (Vec::with_capacity(runs), Vec::with_capacity(runs));
-        let mut of = |places: &[usize]| {
-            above.clear();
-            below.clear();
-            above.extend(places.iter().map(|&place| last[place]));
-            below.extend(places.iter().map(|&place| first[place]));
-            super::median_of(&mut above) / super::median_of(&mut below)
-        };
+        if !whole.is_finite() {
+            return Err(Error("compare: times too far apart for a ratio".into()));
+        }
+        let (below, above) = (Ascending::new(first), Ascending::new(last));
+        let mut of = |drawn: &[u32]| above.median(drawn) / below.median(drawn);
         let found = if runs < ENOUGH { None } else { interval(runs, reach_of_few(runs), seed, &mut of) };
         // The ratio of the medians may lie a hair outside its own interval; nobody wants to read that.
         let ends = found.map_or_else(|| any(first, last), |i| Interval { low: i.low.min(whole), high: i.high.max(whole) });
@@ -107,17 +104,25 @@ impl fmt::Display for Comparison {
                 let s = if self.runs == 1 { "" } else { "s" };
                 write!(f, "takes {median:.3} times as long; {} run{s} each are too few for an interval", self.runs)
             }
-            Verdict::Slower if median >= 2.0 => write!(f, "takes {low:.2} to {high:.2} times as long (95 %)"),
-            Verdict::Slower => write!(f, "slower by {} to {} (95 %)", percent(low - 1.0), percent(high - 1.0)),
-            Verdict::Faster if median <= 0.5 => write!(f, "takes 1/{:.2} to 1/{:.2} of the time (95 %)", 1.0 / high, 1.0 / low),
-            Verdict::Faster => write!(f, "faster: takes {} to {} less time (95 %)", percent(1.0 - high), percent(1.0 - low)),
+            Verdict::Slower if median >= 2.0 => write!(f, "takes {} times as long (95 %)", span(low, high, |ratio| format!("{ratio:.2}"))),
+            Verdict::Slower => write!(f, "slower by {} (95 %)", span(low - 1.0, high - 1.0, percent)),
+            Verdict::Faster if median <= 0.5 => {
+                write!(f, "takes {} of the time (95 %)", span(high, low, |ratio| format!("1/{:.2}", 1.0 / ratio)))
+            }
+            Verdict::Faster => write!(f, "faster: takes {} less time (95 %)", span(1.0 - high, 1.0 - low, percent)),
             Verdict::NoDifference => {
-                let change = format!("{} to {}", signed(low - 1.0), signed(high - 1.0));
+                let change = span(low - 1.0, high - 1.0, signed);
                 let could = self.could_show.map_or(0.0, |ratio| ratio - 1.0);
                 write!(f, "no difference can be shown ({change}, 95 %); one of {} could have been", percent(could))
             }
         }
     }
+}
+
+/// From one to another, or one alone if nobody could tell them apart.
+fn span(from: f64, to: f64, say: impl Fn(f64) -> String) -> String {
+    let (from, to) = (say(from), say(to));
+    if from == to { from } else { format!("{from} to {to}") }
 }
 
 /// A share in per cent, to three digits or so.
