@@ -15,6 +15,8 @@ pub enum Errno {
     ReadOnly,
     /// The file system that holds the image has no room left.
     NoSpace,
+    /// Not in whole sectors, or not where direct I/O can begin.
+    Unaligned,
 }
 
 impl fmt::Display for Errno {
@@ -25,6 +27,7 @@ impl fmt::Display for Errno {
             Errno::NoDevice => "no such device",
             Errno::ReadOnly => "it cannot be written",
             Errno::NoSpace => "no space left",
+            Errno::Unaligned => "not in whole sectors of the device",
         })
     }
 }

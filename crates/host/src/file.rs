@@ -105,6 +105,11 @@ pub fn open_for(path: &Path, access: Access) -> Result<Opened, Error> {
 }
 
 impl Medium {
+    /// The open file.
+    pub(crate) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
     pub(crate) fn new(fd: OwnedFd, length: u64, block: bool) -> Medium {
         let zeros = if block { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
         Medium { fd, length, zeros: zeros | FallocateFlags::KEEP_SIZE }
@@ -167,7 +172,7 @@ fn exclusive(path: &Path, block: bool) -> Result<OwnedFd, Error> {
     }
 }
 
-fn alignment(fd: &OwnedFd, stat: &Stat) -> Io {
+pub(crate) fn alignment(fd: &OwnedFd, stat: &Stat) -> Io {
     let block = u64::try_from(stat.st_blksize).unwrap_or_default();
     let dio = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
     let dio = dio.filter(|s| s.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && s.stx_dio_offset_align > 0);

@@ -5,14 +5,19 @@
 
 #![deny(unsafe_code)]
 
+pub mod buffers;
 pub mod busy;
 pub mod device;
+pub mod engine;
 pub mod error;
 pub mod file;
 pub mod kernel;
+pub mod lane;
 pub mod lsblk;
 pub mod nvme;
 pub mod random;
+pub mod ring;
+pub mod sync;
 pub mod sysfs;
 pub mod tool;
 pub mod udev;

@@ -1,0 +1,106 @@
+//! Memory that a kernel reads into and writes from: page-aligned, as many places as there are requests, filled once with bytes that no
+//! drive can compress.
+
+#![allow(unsafe_code, reason = "memory that lives outside Rust's allocator, because the kernel keeps its address")]
+
+use crate::random;
+use rustix::io;
+use rustix::mm::{MapFlags, ProtFlags};
+use std::ptr::NonNull;
+use trueline_geom::topology::round_up;
+
+/// A mapping of anonymous memory, in places of the same size.
+#[derive(Debug)]
+pub struct Buffers {
+    base: NonNull<u8>,
+    bytes: usize,
+    place: usize,
+}
+
+/// What every address is a multiple of, and so every place.
+const PAGE: u64 = 4096;
+
+impl Buffers {
+    /// `count` places of at least `length` bytes each.
+    pub fn new(count: usize, length: u64) -> io::Result<Buffers> {
+        let place = round_up(length.max(1), PAGE).and_then(|place| usize::try_from(place).ok()).ok_or(io::Errno::NOMEM)?;
+        let bytes = place.checked_mul(count.max(1)).filter(|&bytes| bytes <= isize::MAX.unsigned_abs()).ok_or(io::Errno::NOMEM)?;
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing that Rust knows of.
+        let base = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags) }?;
+        let base = NonNull::new(base.cast()).ok_or(io::Errno::NOMEM)?;
+        let mut buffers = Buffers { base, bytes, place };
+        fill(buffers.bytes_mut(0, bytes));
+        Ok(buffers)
+    }
+
+    /// Bytes of one place.
+    pub fn place(&self) -> usize {
+        self.place
+    }
+
+    /// Bytes of all.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Never: there is always one place.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Whether `length` bytes from `at` are all inside.
+    pub(crate) fn holds(&self, at: usize, length: usize) -> bool {
+        at.checked_add(length).is_some_and(|end| end <= self.bytes)
+    }
+
+    /// Leaves the mapping where it is for ever, because the kernel may still use it.
+    pub(crate) fn forget(&mut self) {
+        self.bytes = 0;
+    }
+
+    /// Where byte `at` is, for the kernel. `at` is inside.
+    pub(crate) fn address(&self, at: usize) -> *mut u8 {
+        debug_assert!(at <= self.bytes);
+        self.base.as_ptr().wrapping_add(at)
+    }
+
+    /// `length` bytes from `at`. Whoever asks knows that no request on them is in flight.
+    pub(crate) fn bytes(&self, at: usize, length: usize) -> &[u8] {
+        assert!(self.holds(at, length), "{length} bytes at {at} of {}", self.bytes);
+        // SAFETY: inside the mapping, which lives as long as `self`, was initialised when it was made and is written only through
+        // `bytes_mut`, which borrows all of it, or by a request in flight, of which there is none.
+        unsafe { std::slice::from_raw_parts(self.address(at), length) }
+    }
+
+    /// As [`Buffers::bytes`], to change them.
+    pub(crate) fn bytes_mut(&mut self, at: usize, length: usize) -> &mut [u8] {
+        assert!(self.holds(at, length), "{length} bytes at {at} of {}", self.bytes);
+        // SAFETY: as above, and `self` is borrowed for as long.
+        unsafe { std::slice::from_raw_parts_mut(self.address(at), length) }
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        if self.bytes == 0 {
+            return;
+        }
+        // SAFETY: made by mmap with this length; nobody borrows it any more, and an engine drops it after its last request.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Fills with xorshift64* from random bytes: no drive finds a repetition in it.
+fn fill(bytes: &mut [u8]) {
+    // Without the system's randomness it is the same bytes every time, and no less incompressible.
+    let seed = random::bytes::<8>().map_or(0x9e37_79b9_7f4a_7c15, u64::from_le_bytes);
+    let mut state = seed | 1;
+    for word in bytes.chunks_mut(8) {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        let eight = state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes();
+        word.copy_from_slice(&eight[..word.len()]);
+    }
+}
