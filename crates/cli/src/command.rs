@@ -1,5 +1,6 @@
 //! One command a file.
 
+pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod demo;

@@ -10,6 +10,7 @@ use trueline_geom::topology::{Fact, Grain, Source, Trust, Why};
 
 pub(crate) mod apply;
 pub(crate) mod drives;
+pub(crate) mod bench;
 pub(crate) mod mkfs;
 pub(crate) mod part;
 pub(crate) mod plan;
@@ -84,6 +85,9 @@ pub(crate) enum Command {
     /// List the simulated drives, their parameters and where each number comes from
     #[command(after_help = drives::EXAMPLES)]
     Drives(drives::Drives),
+    /// Measure what misalignment costs: the same work aligned and not, on real and on simulated drives
+    #[command(after_help = bench::EXAMPLES)]
+    Bench(bench::Bench),
     /// Explain a finding's rule, or list all rules
     #[command(after_help = "Examples:\n  trueline explain\n  trueline explain TL0001")]
     Explain(Explain),

@@ -11,6 +11,7 @@
 //! | `html.rs`, `markdown.rs` | one self-contained page |
 //! | `plan.rs` | `plan`, as text and as a document |
 //! | `drives.rs` | the simulated drives, as text and as a document |
+//! | `bench.rs`, `bench_csv.rs` | `bench`, as text and as comma-separated values |
 //! | `json.rs`, `sarif.rs`, `prometheus.rs` | for programs |
 //!
 //! The others are what these share: `group.rs` says once what was found many times, `stack.rs` puts providers in order,
@@ -21,6 +22,8 @@
 //! written with colour, which the caller's stream keeps or strips; labels come from hostile disks, so every string is escaped
 //! where it is written.
 
+pub(crate) mod bench;
+pub(crate) mod bench_csv;
 pub(crate) mod canvas;
 pub(crate) mod columns;
 pub(crate) mod drives;

@@ -136,7 +136,7 @@ pub(crate) fn tell_kernel(target: &str) {
     }
 }
 
-fn no_provider(target: &str, name: &str, graph: &Graph) -> Failure {
+pub(crate) fn no_provider(target: &str, name: &str, graph: &Graph) -> Failure {
     let names: Vec<&str> = graph.providers.iter().map(|p| p.name.as_str()).filter(|n| !n.is_empty()).take(20).collect();
     let there = if names.is_empty() { "there is none".into() } else { format!("there are {}", names.join(", ")) };
     Failure::Message(format!("open {target}: no provider '{name}': {there}"))

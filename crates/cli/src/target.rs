@@ -90,7 +90,6 @@ pub(crate) fn open_for(target: &str, said: &Said, access: Access) -> Result<(Gra
 
 /// As [`open`], of a target of simulated drives: with the model of each, in the order of the graph's stores. `None` if no disk of it
 /// is simulated; refused if only some are. `set`: keys of the models that are set to other values.
-#[allow(dead_code, reason = "bench builds its world from it")]
 pub(crate) fn simulated(target: &str, said: &Said, set: &[(String, Value)]) -> Result<Option<Simulated>, String> {
     let (disks, provider) = split(target);
     if !disks.iter().any(|disk| simulated::is_simulated(disk)) {
@@ -108,7 +107,6 @@ pub(crate) fn simulated(target: &str, said: &Said, set: &[(String, Value)]) -> R
 }
 
 /// A target of simulated drives.
-#[allow(dead_code, reason = "bench builds its world from it")]
 pub(crate) struct Simulated {
     pub(crate) graph: Graph,
     /// What was named after the `#`.

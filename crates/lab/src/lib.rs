@@ -14,3 +14,4 @@ pub mod rig;
 pub mod run;
 pub mod statistics;
 pub mod streams;
+pub mod workload;

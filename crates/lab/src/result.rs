@@ -4,6 +4,8 @@
 
 use serde::Serialize;
 
+pub mod bench;
+
 /// `trueline/lab/1`.
 #[derive(Clone, Debug, Serialize)]
 pub struct LabDocument {

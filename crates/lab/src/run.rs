@@ -17,6 +17,10 @@ pub struct Run {
     pub first_error: Option<String>,
     /// From asking to done, in ns: 1 ns to an hour, to three digits.
     pub latency: Histogram<u64>,
+    /// The sum of them, exact.
+    pub waited_ns: u64,
+    /// The longest of them, exact.
+    pub longest_ns: u64,
 }
 
 /// The longest latency that is told apart: an hour.
@@ -27,7 +31,7 @@ impl Run {
     pub fn new() -> Run {
         #[allow(clippy::expect_used, reason = "the bounds are constants that the histogram takes")]
         let latency = Histogram::new_with_bounds(1, LONGEST, 3).expect("constant bounds");
-        Run { ns: 0, ops: 0, bytes: 0, errors: 0, first_error: None, latency }
+        Run { ns: 0, ops: 0, bytes: 0, errors: 0, first_error: None, latency, waited_ns: 0, longest_ns: 0 }
     }
 
     /// Seconds.
@@ -42,10 +46,18 @@ impl Run {
         if self.ns == 0 { 0.0 } else { self.ops as f64 / self.seconds() }
     }
 
+    /// ns from asking to done, the mean; 0 of no requests.
+    #[allow(clippy::cast_precision_loss, reason = "for people and statistics")]
+    pub fn mean_ns(&self) -> f64 {
+        if self.ops == 0 { 0.0 } else { self.waited_ns as f64 / self.ops as f64 }
+    }
+
     /// One request is done.
     pub fn record(&mut self, bytes: u64, latency_ns: u64) {
         self.ops += 1;
         self.bytes += bytes;
+        self.waited_ns = self.waited_ns.saturating_add(latency_ns);
+        self.longest_ns = self.longest_ns.max(latency_ns);
         self.latency.saturating_record(latency_ns.max(1));
     }
 }

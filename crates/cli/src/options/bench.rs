@@ -1,0 +1,106 @@
+//! `bench`'s part of the command line.
+
+use super::{DiskOptions, parse_size};
+use clap::Args;
+use toml::Value;
+use trueline_lab::workload::{Parameters, WORKLOADS, Way};
+
+/// Under `bench --help`.
+pub(crate) const EXAMPLES: &str = "Examples:
+  trueline bench random-write drive:md                    aligned, and a sector further: is there a difference?
+  trueline bench random-write --buffered drive:md         through the page cache, which reads what is written in part
+  trueline bench random-read --offset 0,1,7 --qd 32 /dev/sdb
+  trueline bench dd --bs 64k --count 1000 disk.img
+  trueline bench dd --write --destructive --seconds 10 /dev/sdb
+  trueline bench latency /dev/sdb '/dev/sdb#p1'           what a layer adds
+  trueline bench random-write --json drive:md@8g";
+
+#[derive(Args)]
+pub(crate) struct Bench {
+    #[arg(value_name = "WORKLOAD", help = workloads_help())]
+    pub workload: String,
+    /// DISK[,DISK...][#PROVIDER]; drive:MODEL[@SIZE]: a simulated drive
+    #[arg(required = true, value_name = "TARGET")]
+    pub targets: Vec<String>,
+    /// Move every request by so many sectors of the target, one variant each [default: 0,1; of several targets: 0]
+    #[arg(long, value_name = "SECTORS,...", value_delimiter = ',')]
+    pub offset: Vec<u64>,
+    /// Requests in flight
+    #[arg(long, value_name = "N")]
+    pub qd: Option<usize>,
+    /// Bytes of a request
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub bs: Option<u64>,
+    /// Requests of a run
+    #[arg(long, value_name = "N", conflicts_with = "seconds")]
+    pub count: Option<u64>,
+    /// Seconds of a run
+    #[arg(long, value_name = "S")]
+    pub seconds: Option<f64>,
+    /// Runs of every variant
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub runs: u32,
+    /// Through the page cache of the host, every write waiting for the medium (O_SYNC), instead of past it (O_DIRECT)
+    #[arg(long)]
+    pub buffered: bool,
+    /// Reads only
+    #[arg(long, short = 'r', conflicts_with = "write")]
+    pub read: bool,
+    /// Writes only
+    #[arg(long, short = 'w')]
+    pub write: bool,
+    /// Where random numbers and the platters of simulated drives begin
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: u64,
+    /// A key of the simulated drives' model, set to another value
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
+    pub set: Vec<(String, Value)>,
+    #[command(flatten)]
+    pub disk: DiskOptions,
+    /// One JSON document
+    #[arg(long, group = "form")]
+    pub json: bool,
+    /// Comma-separated values, a run a line
+    #[arg(long, group = "form")]
+    pub csv: bool,
+}
+
+impl Bench {
+    /// What the workload is told, of a variant that is moved by `offset` bytes.
+    pub(crate) fn parameters(&self, offset: u64) -> Parameters {
+        let op = match (self.read, self.write) {
+            (true, _) => Some(Way::Read),
+            (_, true) => Some(Way::Write),
+            (false, false) => None,
+        };
+        Parameters { offset, bs: self.bs, qd: self.qd, count: self.count, seconds: self.seconds, op, ..Parameters::default() }
+    }
+}
+
+fn workloads_help() -> String {
+    let kinds: Vec<String> = WORKLOADS.iter().map(|kind| format!("{} ({})", kind.name, kind.title)).collect();
+    format!("What to run: {}", kinds.join(", "))
+}
+
+/// `KEY=VALUE` with a value as TOML has it; a word that is none is taken as text.
+fn parse_set(text: &str) -> Result<(String, Value), String> {
+    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("write KEY=VALUE: rpm=7200")?;
+    let table: Result<toml::Table, _> = toml::from_str(&format!("value = {value}"));
+    let read = table.ok().and_then(|mut table| table.remove("value").filter(|_| table.is_empty()));
+    Ok((key.into(), read.unwrap_or_else(|| Value::String(value.into()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_toml_or_words() {
+        assert_eq!(parse_set("rpm=7200").unwrap(), ("rpm".into(), Value::Integer(7200)));
+        assert_eq!(parse_set("disk.seek=8.5").unwrap(), ("disk.seek".into(), Value::Float(8.5)));
+        assert_eq!(parse_set("jumper=true").unwrap(), ("jumper".into(), Value::Boolean(true)));
+        assert_eq!(parse_set("personality=window").unwrap(), ("personality".into(), Value::String("window".into())));
+        assert_eq!(parse_set("a=1\nb = 2").unwrap(), ("a".into(), Value::String("1\nb = 2".into())));
+        assert!(parse_set("rpm").is_err() && parse_set("=1").is_err());
+    }
+}

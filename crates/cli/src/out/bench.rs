@@ -1,0 +1,99 @@
+//! `bench` for people: what every variant took, the ratio in words, and where the time of simulated drives went.
+
+use super::columns::{self, Cell};
+use super::{Style, escape};
+use std::io::{self, Write};
+use trueline_lab::result::bench::{BenchDocument, BenchRun, Ratio, Variant};
+
+/// Writes it.
+pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut rows = vec![["variant", "runs", "rate", "MB/s", "mean", "p50", "p99", "max", "host reads", "errors"].map(Cell::right).to_vec()];
+    rows[0][0] = Cell::left("variant");
+    rows.extend(document.variants.iter().map(row));
+    columns::write(&rows, &[1], style.width, out)?;
+    if let Some(ratio) = &document.ratio {
+        writeln!(out, "\n{}", in_words(document, ratio))?;
+    }
+    spent(document, style, out)
+}
+
+/// One variant: medians of its runs.
+fn row(variant: &Variant) -> Vec<Cell> {
+    let of = |value: &dyn Fn(&BenchRun) -> f64| median(variant.runs.iter().map(value).collect());
+    let per_second = |amount: f64, run: &BenchRun| if run.seconds > 0.0 { amount / run.seconds } else { 0.0 };
+    #[allow(clippy::cast_precision_loss, reason = "for people")]
+    let cells = [
+        of(&|run| per_second(run.ops as f64, run)).map(|rate| format!("{}/s", three(rate))),
+        of(&|run| per_second(run.bytes as f64, run) / 1e6).map(three),
+        of(&|run| run.latency_ns.mean).map(time),
+        of(&|run| run.latency_ns.p50 as f64).map(time),
+        of(&|run| run.latency_ns.p99 as f64).map(time),
+        of(&|run| run.latency_ns.max as f64).map(time),
+    ];
+    let host_reads: Vec<u64> = variant.runs.iter().filter_map(|run| run.host_reads).collect();
+    let errors: u64 = variant.runs.iter().map(|run| run.errors).sum();
+    let mut row = vec![Cell::left(escape::plain(&variant.name)), Cell::right(variant.runs.len().to_string())];
+    row.extend(cells.map(|cell| Cell::right(cell.unwrap_or_else(|| "-".into()))));
+    row.push(Cell::right(if host_reads.is_empty() { String::new() } else { host_reads.iter().sum::<u64>().to_string() }));
+    row.push(Cell::right(if errors > 0 { errors.to_string() } else { String::new() }));
+    row
+}
+
+/// The ratio, and what it can show.
+fn in_words(document: &BenchDocument, ratio: &Ratio) -> String {
+    let name = |variant: Option<&Variant>| variant.map_or_else(String::new, |v| escape::plain(&v.name));
+    let (first, last) = (name(document.variants.first()), name(document.variants.last()));
+    let Ratio { median, low, high } = *ratio;
+    let interval = format!("95 % interval {low:.3} to {high:.3}");
+    if low <= 1.0 && high >= 1.0 {
+        format!("no difference can be shown between {first} and {last}: {median:.3} times the time, {interval}")
+    } else {
+        format!("{last} takes {median:.3} times the time of {first}, {interval}")
+    }
+}
+
+/// Where the time of simulated drives went.
+fn spent(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let heading = ["where time went", "setup", "seek", "rotate", "transfer", "idle", "media ops", "RMW", "lost revs", "write x"];
+    let mut rows = vec![heading.map(Cell::right).to_vec()];
+    rows[0][0] = Cell::left(heading[0]);
+    for variant in &document.variants {
+        let Some(s) = &variant.drives else { continue };
+        let all = s.setup + s.seek + s.rotate + s.transfer + s.idle;
+        let share = |part: f64| if all > 0.0 { format!("{:.1} %", part / all * 100.0) } else { "-".into() };
+        let mut row = vec![Cell::left(escape::plain(&variant.name))];
+        row.extend([s.setup, s.seek, s.rotate, s.transfer, s.idle].map(|part| Cell::right(share(part))));
+        row.extend([s.media_ops, s.rmw, s.lost_revolutions].map(|n| Cell::right(if n > 0 { n.to_string() } else { String::new() })));
+        row.push(Cell::right(s.write_amplification.filter(|x| *x > 0.0).map_or_else(String::new, |x| format!("{x:.2}"))));
+        rows.push(row);
+    }
+    if rows.len() > 1 {
+        writeln!(out)?;
+        columns::write(&rows, &[], style.width, out)?;
+    }
+    Ok(())
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+/// Three digits that count: `1234`, `56.7`, `0.089`.
+fn three(value: f64) -> String {
+    match value {
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}
+
+/// ns in the unit that reads best.
+fn time(ns: f64) -> String {
+    match ns {
+        n if n >= 1e9 => format!("{} s", three(n / 1e9)),
+        n if n >= 1e6 => format!("{} ms", three(n / 1e6)),
+        n if n >= 1e3 => format!("{} us", three(n / 1e3)),
+        n => format!("{n:.0} ns"),
+    }
+}

@@ -1,0 +1,137 @@
+//! `trueline/bench/1`: the runs of one workload on its variants, and the ratio.
+
+use super::Spent;
+use crate::run::Run;
+use serde::Serialize;
+use trueline_sim::counters::Counters;
+use trueline_sim::time::seconds;
+
+/// The document.
+#[derive(Clone, Debug, Serialize)]
+pub struct BenchDocument {
+    /// `trueline/bench/1`.
+    pub format: &'static str,
+    /// Its name.
+    pub workload: String,
+    /// `real` or `virtual`.
+    pub time: &'static str,
+    /// Bytes of a request; `None` where they differ.
+    pub bs: Option<u64>,
+    /// Whether through the page cache of the host.
+    pub buffered: bool,
+    /// What was compared, the first being what the last is compared with.
+    pub variants: Vec<Variant>,
+    /// Time of the last variant over the first; `None` if there are not two, or a run is missing.
+    pub ratio: Option<Ratio>,
+    /// Time of a request over the layers below its provider; `None` where they do not differ.
+    pub slope: Option<Slope>,
+    /// What speaks against the measurement, in words.
+    pub warnings: Vec<String>,
+    /// Why there are fewer runs than were asked for.
+    pub ended: Option<String>,
+}
+
+/// One variant.
+#[derive(Clone, Debug, Serialize)]
+pub struct Variant {
+    /// What tells it from the others.
+    pub name: String,
+    /// As typed.
+    pub target: String,
+    /// Bytes that every request is moved by.
+    pub offset: u64,
+    /// Layers between the provider and its disks.
+    pub depth: usize,
+    /// Its finished runs, in order.
+    pub runs: Vec<BenchRun>,
+    /// What the drives of all its runs did; of real drives nothing is known.
+    pub drives: Option<Spent>,
+}
+
+/// One run.
+#[derive(Clone, Debug, Serialize)]
+pub struct BenchRun {
+    /// From the first request to the end of the last.
+    pub seconds: f64,
+    /// Requests done.
+    pub ops: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// From asking to done.
+    pub latency_ns: Latency,
+    /// Reads that only the page cache needed; real: all reads of the device. `None` without a page cache.
+    pub host_reads: Option<u64>,
+}
+
+/// Latencies in ns; quantiles to three digits.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Latency {
+    /// The mean, exact as the longest is.
+    pub mean: f64,
+    /// Half are no longer.
+    pub p50: u64,
+    /// 99 of 100 are no longer.
+    pub p99: u64,
+    /// The longest.
+    pub max: u64,
+}
+
+/// A ratio of times with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ratio {
+    /// The median.
+    pub median: f64,
+    /// The least.
+    pub low: f64,
+    /// The greatest.
+    pub high: f64,
+}
+
+/// What a layer adds to a request, with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Slope {
+    /// ns a layer.
+    pub ns: f64,
+    /// The least.
+    pub low: f64,
+    /// The greatest.
+    pub high: f64,
+}
+
+impl BenchRun {
+    /// One run as it is told.
+    pub fn of(run: &Run, host_reads: Option<u64>) -> BenchRun {
+        let latency = &run.latency;
+        let quantile = |q| latency.value_at_quantile(q).min(run.longest_ns);
+        let latency_ns = Latency { mean: run.mean_ns(), p50: quantile(0.5), p99: quantile(0.99), max: run.longest_ns };
+        BenchRun { seconds: run.seconds(), ops: run.ops, bytes: run.bytes, errors: run.errors, latency_ns, host_reads }
+    }
+}
+
+impl Spent {
+    /// What drives did, `host_reads` of which only the page cache needed.
+    pub fn of(drives: &[Counters], host_reads: u64) -> Spent {
+        let mut all = Counters::default();
+        for drive in drives {
+            all += *drive;
+        }
+        #[allow(clippy::cast_precision_loss, reason = "for people")]
+        let amplification = (all.bytes_written > 0).then(|| all.media_written as f64 / all.bytes_written as f64);
+        Spent {
+            drives: drives.len(),
+            media_ops: all.media_ops,
+            rmw: all.rmw,
+            rmw_reads: all.rmw_reads,
+            lost_revolutions: all.lost_revolutions,
+            write_amplification: amplification,
+            host_reads,
+            setup: seconds(all.setup),
+            seek: seconds(all.seek),
+            rotate: seconds(all.rotate),
+            transfer: seconds(all.transfer),
+            idle: seconds(all.idle),
+        }
+    }
+}

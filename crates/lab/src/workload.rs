@@ -1,0 +1,173 @@
+//! The workloads, in the order in which they are listed. Each is written once, against a rig or a file system, and cannot know whether
+//! time is real.
+//!
+//! # Adding one
+//! One file, a `mod` line, a line in [`WORKLOADS`].
+
+use crate::error::Error;
+use crate::rig::Rig;
+use crate::run::Run;
+use crate::streams::{self, Ask, Limit};
+use serde::Deserialize;
+use trueline_geom::topology::is_whole;
+
+pub mod dd;
+pub mod glibc;
+pub mod random;
+
+/// Every workload.
+pub const WORKLOADS: &[Kind] = &[dd::KIND, random::READ, random::WRITE];
+
+/// The workload of that name.
+pub fn named(name: &str) -> Option<&'static Kind> {
+    WORKLOADS.iter().find(|kind| kind.name == name)
+}
+
+/// What a workload is, before it is given parameters.
+pub struct Kind {
+    /// Its name on the command line and in labs.
+    pub name: &'static str,
+    /// In a line.
+    pub title: &'static str,
+    /// What makes it.
+    pub needs: Needs,
+}
+
+/// What a workload runs on.
+pub enum Needs {
+    /// Blocks of a provider.
+    Blocks(fn(&Parameters) -> Result<Box<dyn Blocks>, Error>),
+}
+
+/// A workload of blocks with its parameters.
+pub trait Blocks {
+    /// Whether it writes.
+    fn writes(&self) -> bool;
+
+    /// Requests and bytes of one run on a provider of `length` bytes, for a bar and for refusing before anything is begun; `None`
+    /// for what only time ends.
+    fn extent(&self, length: u64) -> Option<u64>;
+
+    /// Runs once. `seed` decides what is random; every variant of a run is given the same.
+    fn run(&self, rig: &mut dyn Rig, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error>;
+}
+
+/// Who looks on: told how many requests were asked for so far, before every one; `false` ends the run.
+pub type Watch<'a> = dyn FnMut(u64) -> bool + 'a;
+
+/// Parameters of every workload; what is not said is each workload's own.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Parameters {
+    /// Bytes that every request is moved by: 0 is aligned.
+    pub offset: u64,
+    /// Bytes of a request.
+    pub bs: Option<u64>,
+    /// Requests in flight.
+    pub qd: Option<usize>,
+    /// Requests of a run.
+    pub count: Option<u64>,
+    /// Seconds of a run, instead.
+    pub seconds: Option<f64>,
+    /// Read or write, where the workload does either.
+    pub op: Option<Way>,
+    /// Who says where random requests go.
+    pub generator: Generator,
+    /// Blocks that random requests fall on, from the first; all that there are if not said.
+    pub blocks: Option<u64>,
+}
+
+/// Which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// From the medium.
+    Read,
+    /// To the medium.
+    Write,
+}
+
+/// Where random numbers come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Generator {
+    /// `SplitMix64` of the run's seed.
+    #[default]
+    Seeded,
+    /// random(3) of the GNU C library as a program that never calls srandom(3) has it, the same in every run.
+    Glibc,
+}
+
+impl Parameters {
+    /// When a run ends: after `count` or `seconds`, or after `default` requests.
+    fn limit(&self, default: u64) -> Result<Limit, Error> {
+        match (self.count, self.seconds) {
+            (Some(_), Some(_)) => Err(Error("a run ends after a count or after seconds, not both".into())),
+            (_, Some(seconds)) => span_ns(seconds).map(Limit::Time),
+            (count, None) => match count.unwrap_or(default) {
+                0 => Err(Error("a run of 0 requests measures nothing".into())),
+                count => Ok(Limit::Count(count)),
+            },
+        }
+    }
+
+    /// Requests in flight.
+    fn depth(&self, default: usize) -> Result<usize, Error> {
+        match self.qd.unwrap_or(default) {
+            depth @ 1..=MOST_IN_FLIGHT => Ok(depth),
+            depth => Err(Error(format!("{depth} requests in flight: from 1 to {MOST_IN_FLIGHT}"))),
+        }
+    }
+
+    /// Bytes of a request.
+    fn block(&self, default: u64) -> Result<u64, Error> {
+        match self.bs.unwrap_or(default) {
+            bs @ 1..=MOST_BYTES => Ok(bs),
+            bs => Err(Error(format!("requests of {bs} bytes: from 1 to {MOST_BYTES}"))),
+        }
+    }
+}
+
+/// The most requests in flight, and the longest, that a workload takes.
+const MOST_IN_FLIGHT: usize = 4096;
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Seconds as ns; what is no span of time is refused.
+fn span_ns(seconds: f64) -> Result<u64, Error> {
+    if !(seconds > 0.0 && seconds <= 1e9) {
+        return Err(Error(format!("a run of {seconds} seconds: more than 0, at most 1e9")));
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and below 2^63")]
+    Ok((seconds * 1e9).ceil() as u64)
+}
+
+/// That requests of `bs` bytes from `offset` are whole sectors of the rig.
+fn whole(rig: &dyn Rig, what: &str, bs: u64, offset: u64) -> Result<(), Error> {
+    let sector = rig.sector();
+    if is_whole(bs, sector) && is_whole(offset, sector) {
+        return Ok(());
+    }
+    Err(Error(format!("{what} of {bs} bytes at an offset of {offset}: the target takes whole sectors of {sector} bytes")))
+}
+
+/// [`streams::run`] with somebody who looks on.
+fn watched(
+    rig: &mut dyn Rig,
+    depth: usize,
+    limit: Limit,
+    watch: &mut Watch<'_>,
+    next: &mut dyn FnMut(usize) -> Option<Ask>,
+) -> Result<Run, Error> {
+    let mut asked = 0;
+    let mut source = |stream: usize| {
+        if !watch(asked) {
+            return None;
+        }
+        asked += 1;
+        next(stream)
+    };
+    streams::run(rig, depth, limit, &mut source)
+}
+
+#[cfg(test)]
+mod recorder;

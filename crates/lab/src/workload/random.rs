@@ -1,0 +1,93 @@
+//! `random-read`, `random-write`: blocks anywhere, each at a multiple of its size and the offset further.
+//!
+//! The program of the OSnews test of 2010 is `random-write` with `generator = "glibc"` and `blocks = 200000000`:
+//! `random() % 200000000 * 4096 + off * 512`.
+
+use super::{Blocks, Generator, Kind, Needs, Parameters, Watch, glibc, watched, whole};
+use crate::error::Error;
+use crate::rig::{Op, Rig};
+use crate::run::Run;
+use crate::streams::{Ask, Limit};
+use trueline_sim::random;
+
+/// Random reads.
+pub const READ: Kind = Kind { name: "random-read", title: "reads of 4 KiB anywhere", needs: Needs::Blocks(|p| make(p, Op::Read)) };
+/// Random writes.
+pub const WRITE: Kind = Kind { name: "random-write", title: "writes of 4 KiB anywhere", needs: Needs::Blocks(|p| make(p, Op::Write)) };
+
+const BLOCK: u64 = 4096;
+const COUNT: u64 = 1000;
+
+struct Random {
+    bs: u64,
+    offset: u64,
+    op: Op,
+    depth: usize,
+    limit: Limit,
+    generator: Generator,
+    blocks: Option<u64>,
+}
+
+fn make(parameters: &Parameters, op: Op) -> Result<Box<dyn Blocks>, Error> {
+    let (bs, depth, limit) = (parameters.block(BLOCK)?, parameters.depth(1)?, parameters.limit(COUNT)?);
+    Ok(Box::new(Random { bs, offset: parameters.offset, op, depth, limit, generator: parameters.generator, blocks: parameters.blocks }))
+}
+
+/// Block numbers.
+enum Numbers {
+    Seeded(random::Random),
+    Glibc(glibc::Random),
+}
+
+impl Numbers {
+    fn below(&mut self, blocks: u64) -> u64 {
+        match self {
+            Numbers::Seeded(random) => random.below(blocks),
+            Numbers::Glibc(random) => u64::from(random.draw()) % blocks.max(1),
+        }
+    }
+}
+
+impl Random {
+    /// Blocks that requests fall on. A block is left free at the end even at offset 0, so that every offset within a block has the
+    /// same requests but for the offset.
+    fn blocks(&self, length: u64) -> Result<u64, Error> {
+        let Random { bs, offset, .. } = *self;
+        let there = length.saturating_sub(offset.max(bs)) / bs;
+        match self.blocks {
+            None | Some(0) if there == 0 => Err(Error(format!("random blocks of {bs} bytes at {offset}: the target has {length} bytes"))),
+            None => Ok(there),
+            Some(wanted @ 1..) if wanted <= there => Ok(wanted),
+            Some(wanted) => Err(Error(format!("{wanted} random blocks of {bs} bytes at {offset}: the target has {there}"))),
+        }
+    }
+}
+
+impl Blocks for Random {
+    fn writes(&self) -> bool {
+        self.op == Op::Write
+    }
+
+    fn extent(&self, _length: u64) -> Option<u64> {
+        match self.limit {
+            Limit::Count(count) => Some(count),
+            Limit::Time(_) | Limit::Source => None,
+        }
+    }
+
+    fn run(&self, rig: &mut dyn Rig, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
+        let Random { bs, offset, op, .. } = *self;
+        whole(rig, "random blocks", bs, offset)?;
+        let blocks = self.blocks(rig.length())?;
+        let mut numbers = match self.generator {
+            Generator::Seeded => Numbers::Seeded(random::Random::new(seed)),
+            Generator::Glibc => Numbers::Glibc(glibc::Random::default()),
+        };
+        watched(rig, self.depth, self.limit, watch, &mut |_| {
+            Some(Ask { op, offset: numbers.below(blocks) * bs + offset, length: bs, fua: false })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
