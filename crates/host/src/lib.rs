@@ -11,6 +11,7 @@ pub mod device;
 pub mod engine;
 pub mod error;
 pub mod file;
+pub mod interrupt;
 pub mod kernel;
 pub mod lane;
 pub mod lsblk;

@@ -3,14 +3,20 @@
 use crate::Failure;
 use crate::options::bench::Bench;
 use crate::out::{self, Style};
+use progress::Progress;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
+use trueline_host::interrupt;
+use trueline_lab::ab::{self, Measure, Measurement, Plan};
+use trueline_lab::error::Error;
 use trueline_lab::result::Spent;
-use trueline_lab::result::bench::{BenchDocument, BenchRun, Ratio, Variant as Told};
-use trueline_lab::workload::{self, Kind, Needs, WORKLOADS};
+use trueline_lab::result::bench::{BenchDocument, BenchRun, Variant as Told};
+use trueline_lab::statistics::{Slope, slope};
+use trueline_lab::workload::{self, Blocks, Kind, Needs, Parameters, WORKLOADS};
 use variant::Variant;
 
 mod ground;
+mod progress;
 mod variant;
 
 pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
@@ -19,8 +25,13 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
         format!("bench: no workload '{}': there are {}", args.workload, names.join(", "))
     })?;
     let mut variants = variant::all(args, kind)?;
-    let ended = measure(args, &mut variants);
-    let document = document(args, kind, &variants, ended.clone());
+    interrupt::remember_first();
+    let measured = measure(args, &mut variants);
+    if measured.runs.iter().all(Vec::is_empty) {
+        let why = measured.stopped.map_or_else(|| "no run was finished".into(), |error| error.0);
+        return Err(Failure::Message(format!("bench {}: {why}", kind.name)));
+    }
+    let document = document(args, kind, &variants, &measured);
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.json {
         serde_json::to_writer_pretty(&mut stdout, &document).map_err(std::io::Error::from)?;
@@ -32,60 +43,74 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
     }
     stdout.flush()?;
     // What was measured is told whatever happened afterwards.
-    ended.map_or(Ok(ExitCode::SUCCESS), |why| Err(Failure::Message(why)))
-}
-
-/// Runs all variants in turn, there and back, until every one has its runs; why there are fewer.
-fn measure(args: &Bench, variants: &mut [Variant]) -> Option<String> {
-    for run in 0..args.runs {
-        let order: Vec<usize> = if run % 2 == 0 { (0..variants.len()).collect() } else { (0..variants.len()).rev().collect() };
-        for nth in order {
-            let variant = &mut variants[nth];
-            if let Err(error) = variant.run(u64::from(run), args.seed) {
-                return Some(format!("bench {} on {}: {error}", args.workload, variant.target));
-            }
-        }
+    match measured.stopped {
+        None => Ok(ExitCode::SUCCESS),
+        Some(error) => Err(Failure::Message(format!("bench {}: {error}: the runs before it are shown", kind.name))),
     }
-    None
 }
 
-fn document(args: &Bench, kind: &Kind, variants: &[Variant], ended: Option<String>) -> BenchDocument {
-    let is_virtual = variants.iter().all(|v| v.ground.borrow().is_virtual());
-    let told: Vec<Told> = variants.iter().map(told).collect();
+/// Runs all variants in turn, until every one has its runs or something ends it.
+fn measure(args: &Bench, variants: &mut [Variant]) -> Measurement {
+    let is_virtual = is_virtual(variants);
+    let plan = Plan {
+        variants: variants.iter().map(|variant| variant.name.clone()).collect(),
+        warmup: args.warmup.map_or(usize::from(!is_virtual), |n| usize::try_from(n).unwrap_or(usize::MAX)),
+        runs: usize::try_from(args.runs).unwrap_or(usize::MAX),
+        until: None,
+        measure: if args.seconds.is_some() { Measure::TimePerRequest } else { Measure::Time },
+        seed: args.seed,
+    };
+    let progress = Progress::new(variants);
+    let mut one = |nth: usize, run: usize| {
+        let Some(variant) = variants.get_mut(nth) else { return Err(Error("a variant that is not there".into())) };
+        let done = variant.run(run, run >= plan.warmup, args.seed, &mut |asked| progress.asked(asked));
+        let done = done.map_err(|error| Error(format!("{}: {error}", variant.name)))?;
+        if interrupt::happened() { Err(Error("interrupted".into())) } else { Ok(done) }
+    };
+    let measured = ab::measure(&plan, &mut one, &mut |at| progress.begin(&at));
+    progress.end();
+    measured
+}
+
+/// Whether the time of all of them is virtual.
+fn is_virtual(variants: &[Variant]) -> bool {
+    variants.iter().all(|variant| variant.ground.borrow().is_virtual())
+}
+
+fn document(args: &Bench, kind: &Kind, variants: &[Variant], measured: &Measurement) -> BenchDocument {
+    let comparison = measured.comparison.as_ref().ok().copied();
     BenchDocument {
         format: "trueline/bench/1",
         workload: kind.name.into(),
-        time: if is_virtual { "virtual" } else { "real" },
-        bs: None,
+        time: if is_virtual(variants) { "virtual" } else { "real" },
         buffered: args.buffered,
-        ratio: ratio(&told),
-        variants: told,
-        slope: None,
-        warnings: Vec::new(),
-        ended,
+        variants: variants.iter().enumerate().map(|(nth, variant)| told(variant, nth, measured)).collect(),
+        ratio: comparison.map(|comparison| comparison.ratio),
+        comparison,
+        slope: slope_of(variants, measured),
+        warnings: measured.warnings.clone(),
+        ended: measured.stopped.as_ref().map(ToString::to_string),
     }
 }
 
-fn told(variant: &Variant) -> Told {
-    let runs: Vec<BenchRun> = variant.runs.iter().map(|run| BenchRun::of(&run.run, run.host_reads)).collect();
-    let host_reads = variant.runs.iter().filter_map(|run| run.host_reads).sum();
+fn told(variant: &Variant, nth: usize, measured: &Measurement) -> Told {
+    let reads = variant.host_reads.iter().copied();
+    let runs: Vec<BenchRun> = measured.runs[nth].iter().zip(reads).map(|(run, reads)| BenchRun::of(run, reads)).collect();
+    let host_reads = runs.iter().filter_map(|run| run.host_reads).sum();
     let drives = (!variant.spent.is_empty()).then(|| Spent::of(&variant.spent, host_reads));
     Told { name: variant.name.clone(), target: variant.target.clone(), offset: variant.offset, depth: variant.depth, runs, drives }
 }
 
-/// Time of the last over the first, a request.
-fn ratio(variants: &[Told]) -> Option<Ratio> {
-    let [first, .., last] = variants else { return None };
-    #[allow(clippy::cast_precision_loss, reason = "for statistics")]
-    let each = |run: &BenchRun| run.seconds / run.ops.max(1) as f64;
-    let mut ratios: Vec<f64> = first.runs.iter().zip(&last.runs).map(|(a, b)| each(b) / each(a)).filter(|r| r.is_finite()).collect();
-    ratios.sort_by(f64::total_cmp);
-    let (low, high) = (*ratios.first()?, *ratios.last()?);
-    Some(Ratio { median: ratios[ratios.len() / 2], low, high })
+/// Of several depths: what a layer adds to a request, from the mean of every run.
+fn slope_of(variants: &[Variant], measured: &Measurement) -> Option<Slope> {
+    let runs = variants.iter().zip(&measured.runs);
+    #[allow(clippy::cast_precision_loss, reason = "a handful of layers")]
+    let points = runs.flat_map(|(variant, runs)| runs.iter().map(|run| (variant.depth as f64, run.mean_ns())));
+    slope(&points.collect::<Vec<_>>())
 }
 
 /// A workload of blocks.
-fn make(kind: &Kind, parameters: &workload::Parameters) -> Result<Box<dyn workload::Blocks>, String> {
+fn make(kind: &Kind, parameters: &Parameters) -> Result<Box<dyn Blocks>, String> {
     match kind.needs {
         Needs::Blocks(make) => make(parameters).map_err(|e| format!("bench {}: {e}", kind.name)),
     }

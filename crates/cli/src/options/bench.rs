@@ -40,6 +40,9 @@ pub(crate) struct Bench {
     /// Runs of every variant
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub runs: u32,
+    /// Runs of every variant that are done first and not counted [default: 1; in virtual time 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
+    pub warmup: Option<u32>,
     /// Through the page cache of the host, every write waiting for the medium (O_SYNC), instead of past it (O_DIRECT)
     #[arg(long)]
     pub buffered: bool,

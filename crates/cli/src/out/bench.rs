@@ -3,7 +3,8 @@
 use super::columns::{self, Cell};
 use super::{Style, escape};
 use std::io::{self, Write};
-use trueline_lab::result::bench::{BenchDocument, BenchRun, Ratio, Variant};
+use trueline_lab::result::bench::{BenchDocument, BenchRun, Variant};
+use trueline_lab::statistics::{Comparison, Interval, Slope};
 
 /// Writes it.
 pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -11,8 +12,15 @@ pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write)
     rows[0][0] = Cell::left("variant");
     rows.extend(document.variants.iter().map(row));
     columns::write(&rows, &[1], style.width, out)?;
-    if let Some(ratio) = &document.ratio {
-        writeln!(out, "\n{}", in_words(document, ratio))?;
+    if let Some(comparison) = &document.comparison {
+        writeln!(out, "\n{}", in_words(document, comparison))?;
+    }
+    if let Some(Slope { slope, interval, .. }) = &document.slope {
+        let Interval { low, high } = interval;
+        writeln!(out, "a layer adds {slope:.0} ns to a request ({low:.0} to {high:.0}, 95 %)")?;
+    }
+    for warning in &document.warnings {
+        writeln!(out, "warning: {}", escape::plain(warning))?;
     }
     spent(document, style, out)
 }
@@ -40,16 +48,10 @@ fn row(variant: &Variant) -> Vec<Cell> {
 }
 
 /// The ratio, and what it can show.
-fn in_words(document: &BenchDocument, ratio: &Ratio) -> String {
+fn in_words(document: &BenchDocument, comparison: &Comparison) -> String {
     let name = |variant: Option<&Variant>| variant.map_or_else(String::new, |v| escape::plain(&v.name));
     let (first, last) = (name(document.variants.first()), name(document.variants.last()));
-    let Ratio { median, low, high } = *ratio;
-    let interval = format!("95 % interval {low:.3} to {high:.3}");
-    if low <= 1.0 && high >= 1.0 {
-        format!("no difference can be shown between {first} and {last}: {median:.3} times the time, {interval}")
-    } else {
-        format!("{last} takes {median:.3} times the time of {first}, {interval}")
-    }
+    format!("{last} against {first}: {comparison}")
 }
 
 /// Where the time of simulated drives went.

@@ -2,6 +2,7 @@
 
 use super::Spent;
 use crate::run::Run;
+use crate::statistics::{Comparison, Ratio, Slope};
 use serde::Serialize;
 use trueline_sim::counters::Counters;
 use trueline_sim::time::seconds;
@@ -15,15 +16,15 @@ pub struct BenchDocument {
     pub workload: String,
     /// `real` or `virtual`.
     pub time: &'static str,
-    /// Bytes of a request; `None` where they differ.
-    pub bs: Option<u64>,
     /// Whether through the page cache of the host.
     pub buffered: bool,
     /// What was compared, the first being what the last is compared with.
     pub variants: Vec<Variant>,
-    /// Time of the last variant over the first; `None` if there are not two, or a run is missing.
+    /// Time of the last variant over the first; `None` if there are not two, or one has no run.
     pub ratio: Option<Ratio>,
-    /// Time of a request over the layers below its provider; `None` where they do not differ.
+    /// The same, and what may be said of it.
+    pub comparison: Option<Comparison>,
+    /// ns of a request over the layers below its provider; `None` where they do not differ.
     pub slope: Option<Slope>,
     /// What speaks against the measurement, in words.
     pub warnings: Vec<String>,
@@ -76,28 +77,6 @@ pub struct Latency {
     pub p99: u64,
     /// The longest.
     pub max: u64,
-}
-
-/// A ratio of times with its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Ratio {
-    /// The median.
-    pub median: f64,
-    /// The least.
-    pub low: f64,
-    /// The greatest.
-    pub high: f64,
-}
-
-/// What a layer adds to a request, with its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Slope {
-    /// ns a layer.
-    pub ns: f64,
-    /// The least.
-    pub low: f64,
-    /// The greatest.
-    pub high: f64,
 }
 
 impl BenchRun {

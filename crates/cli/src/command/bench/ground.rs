@@ -53,6 +53,11 @@ impl Ground {
         true
     }
 
+    /// Bytes.
+    pub(super) fn length(&self) -> u64 {
+        self.drives.graph.providers[self.id].topology.length
+    }
+
     /// Bytes of its sector.
     pub(super) fn sector(&self) -> u64 {
         self.drives.graph.providers[self.id].topology.sector

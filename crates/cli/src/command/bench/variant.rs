@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use trueline_lab::error::Error;
 use trueline_lab::run::Run;
-use trueline_lab::workload::{Blocks, Kind};
+use trueline_lab::workload::{Blocks, Kind, Watch};
 use trueline_sim::counters::Counters;
 use trueline_sim::random::Random;
 
@@ -21,15 +21,10 @@ pub(super) struct Variant {
     workload: Box<dyn Blocks>,
     /// Variants of one target share it.
     pub(super) ground: Rc<RefCell<Ground>>,
-    pub(super) runs: Vec<Finished>,
-    /// What each drive did in all runs.
+    /// Reads that the page cache added, of every run that counts.
+    pub(super) host_reads: Vec<Option<u64>>,
+    /// What each drive did in all of them.
     pub(super) spent: Vec<Counters>,
-}
-
-/// A run that is done.
-pub(super) struct Finished {
-    pub(super) run: Run,
-    pub(super) host_reads: Option<u64>,
 }
 
 /// Every target at every offset.
@@ -54,23 +49,31 @@ pub(super) fn all(args: &Bench, kind: &Kind) -> Result<Vec<Variant>, Failure> {
             let bytes = bytes.ok_or_else(|| format!("bench {target}: an offset of {offset} sectors: no disk has so many"))?;
             let workload = super::make(kind, &args.parameters(bytes))?;
             let (target, ground) = (target.clone(), Rc::clone(&ground));
-            variants.push(Variant { name, target, offset: bytes, depth, workload, ground, runs: Vec::new(), spent: Vec::new() });
+            variants.push(Variant { name, target, offset: bytes, depth, workload, ground, host_reads: Vec::new(), spent: Vec::new() });
         }
     }
     Ok(variants)
 }
 
 impl Variant {
-    /// One run more. In a run every variant has the same requests, on drives whose platters stand alike.
-    pub(super) fn run(&mut self, run: u64, seed: u64) -> Result<(), Error> {
-        let seed = Random::new(seed.wrapping_add(run)).bits();
+    /// Requests of a run; `None` if only time ends it.
+    pub(super) fn extent(&self) -> Option<u64> {
+        self.workload.extent(self.ground.borrow().length())
+    }
+
+    /// The run of that number. In a run every variant has the same requests, on drives whose platters stand alike. `counts`: it is not
+    /// there to warm up.
+    pub(super) fn run(&mut self, run: usize, counts: bool, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
+        let seed = Random::new(seed.wrapping_add(run as u64)).bits();
         let mut ground = self.ground.borrow_mut();
-        let done = ground.run(seed, &mut |rig| self.workload.run(rig, seed, &mut |_| true))?;
-        self.runs.push(Finished { run: done.run, host_reads: done.host_reads });
-        self.spent.resize(done.spent.len().max(self.spent.len()), Counters::default());
-        for (all, one) in self.spent.iter_mut().zip(done.spent) {
-            *all += one;
+        let done = ground.run(seed, &mut |rig| self.workload.run(rig, seed, watch))?;
+        if counts {
+            self.host_reads.push(done.host_reads);
+            self.spent.resize(done.spent.len().max(self.spent.len()), Counters::default());
+            for (all, one) in self.spent.iter_mut().zip(done.spent) {
+                *all += one;
+            }
         }
-        Ok(())
+        Ok(done.run)
     }
 }

@@ -1,0 +1,38 @@
+//! Ctrl-C as a question that long work asks, instead of an end.
+//!
+//! The first SIGINT is remembered; the second ends the program as it would have without this.
+
+#![allow(unsafe_code, reason = "a signal handler, which no safe wrapper without further dependencies has")]
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// signal(7): the same on every architecture that Linux runs on.
+const SIGINT: c_int = 2;
+/// `SIG_DFL`.
+const DEFAULT: usize = 0;
+
+unsafe extern "C" {
+    /// signal(2) of the C library, which restarts system calls.
+    fn signal(number: c_int, handler: usize) -> usize;
+}
+
+extern "C" fn remember(_number: c_int) {
+    INTERRUPTED.store(true, Ordering::Relaxed);
+    // SAFETY: signal(2) may be called in a handler (signal-safety(7)), and the default needs no code of ours.
+    unsafe { signal(SIGINT, DEFAULT) };
+}
+
+/// From now on the first Ctrl-C is only remembered.
+pub fn remember_first() {
+    let handler: extern "C" fn(c_int) = remember;
+    // SAFETY: the handler touches nothing but an atomic and signal(2) itself.
+    unsafe { signal(SIGINT, handler as usize) };
+}
+
+/// Whether there was one.
+pub fn happened() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
