@@ -9,6 +9,7 @@ pub mod ab;
 pub mod error;
 pub mod files;
 pub mod latency;
+pub mod host;
 pub mod result;
 pub mod rig;
 pub mod run;

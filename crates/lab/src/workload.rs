@@ -12,11 +12,13 @@ use serde::Deserialize;
 use trueline_geom::topology::is_whole;
 
 pub mod dd;
+pub mod fill;
 pub mod glibc;
+pub mod latency;
 pub mod random;
 
 /// Every workload.
-pub const WORKLOADS: &[Kind] = &[dd::KIND, random::READ, random::WRITE];
+pub const WORKLOADS: &[Kind] = &[dd::KIND, random::READ, random::WRITE, latency::KIND, fill::KIND];
 
 /// The workload of that name.
 pub fn named(name: &str) -> Option<&'static Kind> {
@@ -170,4 +172,4 @@ fn watched(
 }
 
 #[cfg(test)]
-mod recorder;
+pub(crate) mod recorder;

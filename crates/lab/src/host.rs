@@ -1,0 +1,3 @@
+//! What an operating system does between a program and its drive, one system a file.
+
+pub mod linux_bdev;

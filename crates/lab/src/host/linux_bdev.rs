@@ -1,0 +1,204 @@
+//! Linux: a whole block device opened without `O_DIRECT`, with `O_SYNC`.
+//!
+//! Between the program and the device stands the page cache, in blocks of the largest power of two that divides the device's size, a page
+//! at the most (`set_init_blocksize` in block/bdev.c; `blockdev --getbsz`). A write of a part of a block first reads the block, one
+//! after another, and then writes it whole: what the device sees is aligned, and slow. A block that is in the cache is not read again.
+//!
+//! # Limits
+//! Every write waits for the device, as with `O_SYNC`. Nothing is read ahead. The cache forgets what came first, first.
+//!
+//! Measured on Linux 6.18 with a loop device, 200 writes of 4096 bytes at 512 past a multiple of 4096: 400 reads of 8 sectors, 3200
+//! sectors written; a device of an odd number of sectors: no reads, 1600 sectors written.
+
+use crate::rig::{Done, Op, Request, Rig};
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use trueline_geom::error::Errno;
+use trueline_geom::topology::{largest_grain, round_down, round_up};
+
+/// A page of memory, and so the largest block.
+const PAGE: u64 = 4096;
+
+/// What a flush by `O_SYNC` reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// The drive: a write is done when the drive has it, perhaps in a cache of its own (Linux before 2.6.33, and drives without a
+    /// cache).
+    Drive,
+    /// The medium: a write is done when a FLUSH CACHE behind it is.
+    Medium,
+}
+
+/// A rig seen through the page cache.
+pub struct Buffered<'a> {
+    inner: &'a mut dyn Rig,
+    block: u64,
+    sync: Sync,
+    /// Blocks in the cache, by number, and in the order in which they came.
+    cached: HashSet<u64>,
+    order: VecDeque<u64>,
+    /// Blocks that the cache has room for.
+    room: usize,
+    /// By the tag that the inner rig knows them by.
+    open: BTreeMap<u64, Open>,
+    next: u64,
+    ready: VecDeque<Done>,
+    finished: Vec<Done>,
+    added: u64,
+}
+
+/// A request that is not done, and what of it is still to be asked.
+struct Open {
+    tag: u64,
+    steps: VecDeque<Request>,
+}
+
+impl<'a> Buffered<'a> {
+    /// A device behind a cache of `memory` bytes, of which nothing is in it yet.
+    pub fn new(inner: &'a mut dyn Rig, sync: Sync, memory: u64) -> Buffered<'a> {
+        let block = block_of(inner.length(), inner.sector());
+        Buffered {
+            inner,
+            block,
+            sync,
+            cached: HashSet::new(),
+            order: VecDeque::new(),
+            room: usize::try_from(memory / block).unwrap_or(usize::MAX).max(1),
+            open: BTreeMap::new(),
+            next: 0,
+            ready: VecDeque::new(),
+            finished: Vec::new(),
+            added: 0,
+        }
+    }
+
+    /// Reads that only blocks written in part needed.
+    pub fn added_reads(&self) -> u64 {
+        self.added
+    }
+
+    /// What the device is asked for `request`, in order.
+    fn steps(&mut self, request: Request) -> Result<VecDeque<Request>, Errno> {
+        let Request { tag, op, offset, length, .. } = request;
+        let ask = |op, offset, length| Request { tag, op, offset, length, fua: false };
+        if op == Op::Flush {
+            return Ok(VecDeque::from([ask(op, 0, 0)]));
+        }
+        let end = offset.checked_add(length).filter(|&end| end <= self.inner.length()).ok_or(Errno::Range)?;
+        let (first, last) = (round_down(offset, self.block), round_up(end, self.block).ok_or(Errno::Range)?);
+        let mut steps = VecDeque::new();
+        let blocks = (first..last).step_by(usize::try_from(self.block).map_err(|_| Errno::Range)?);
+        for at in blocks {
+            let in_part = at < offset || at + self.block > end;
+            let missing = (op == Op::Read || in_part) && !self.cached.contains(&at);
+            match steps.back_mut() {
+                _ if !missing => {}
+                // A read asks for what is missing in one go; a write for one page at a time, as it comes to it.
+                Some(Request { offset, length, .. }) if op == Op::Read && *offset + *length == at => *length += self.block,
+                _ => steps.push_back(ask(Op::Read, at, self.block)),
+            }
+            if missing && op == Op::Write {
+                self.added += 1;
+            }
+            self.keep(at);
+        }
+        if op == Op::Write {
+            steps.push_back(ask(Op::Write, first, last - first));
+            steps.extend((self.sync == Sync::Medium).then(|| ask(Op::Flush, 0, 0)));
+        }
+        Ok(steps)
+    }
+
+    /// Puts a block into the cache.
+    fn keep(&mut self, at: u64) {
+        if !self.cached.insert(at) {
+            return;
+        }
+        self.order.push_back(at);
+        if self.order.len() > self.room
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.cached.remove(&oldest);
+        }
+    }
+
+    /// Asks for the next step of a request; without one it is done.
+    fn go_on(&mut self, mut open: Open, at: u64) {
+        let Some(step) = open.steps.pop_front() else {
+            self.ready.push_back(Done { tag: open.tag, at, error: None });
+            return;
+        };
+        let tag = self.next;
+        self.next += 1;
+        match self.inner.push(Request { tag, ..step }) {
+            Ok(()) => {
+                self.open.insert(tag, open);
+            }
+            Err(errno) => self.ready.push_back(Done { tag: open.tag, at, error: Some(errno) }),
+        }
+    }
+}
+
+/// Bytes of a block of a device's page cache.
+pub fn block_of(length: u64, sector: u64) -> u64 {
+    largest_grain(length).unwrap_or(PAGE).min(PAGE).max(sector)
+}
+
+impl Rig for Buffered<'_> {
+    fn length(&self) -> u64 {
+        self.inner.length()
+    }
+
+    fn sector(&self) -> u64 {
+        self.inner.sector()
+    }
+
+    fn depth(&self) -> usize {
+        self.inner.depth()
+    }
+
+    fn now(&mut self) -> u64 {
+        self.inner.now()
+    }
+
+    fn push(&mut self, request: Request) -> Result<(), Errno> {
+        let steps = self.steps(request)?;
+        let now = self.inner.now();
+        self.go_on(Open { tag: request.tag, steps }, now);
+        Ok(())
+    }
+
+    fn wait(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
+        while self.ready.len() < least && !self.open.is_empty() {
+            let mut finished = std::mem::take(&mut self.finished);
+            self.inner.wait(1, &mut finished)?;
+            if finished.is_empty() {
+                break;
+            }
+            for Done { tag, at, error } in finished.drain(..) {
+                let Some(open) = self.open.remove(&tag) else { continue };
+                match error {
+                    None => self.go_on(open, at),
+                    error => self.ready.push_back(Done { tag: open.tag, at, error }),
+                }
+            }
+            self.finished = finished;
+        }
+        done.extend(self.ready.drain(..));
+        Ok(())
+    }
+
+    fn think(&mut self, ns: u64) {
+        self.inner.think(ns);
+    }
+
+    fn rest(&mut self, ns: u64) {
+        self.inner.rest(ns);
+    }
+
+    fn is_virtual(&self) -> bool {
+        self.inner.is_virtual()
+    }
+}
+
+#[cfg(test)]
+mod tests;
