@@ -7,6 +7,7 @@ pub(crate) mod demo;
 pub(crate) mod drives;
 pub(crate) mod explain;
 pub(crate) mod info;
+pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod mkfs;
 pub(crate) mod part;

@@ -67,6 +67,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => command::plan::run(&args),
         Command::Drives(args) => command::drives::run(&args),
         Command::Bench(args) => command::bench::run(&args),
+        Command::Lab(args) => command::lab::run(&args),
         Command::Explain(args) => command::explain::run(&args),
         Command::Demo(args) => command::demo::run(&args),
         Command::Man { dir } => command::man::run(&dir),

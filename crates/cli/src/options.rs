@@ -9,8 +9,9 @@ use trueline_geom::profile;
 use trueline_geom::topology::{Fact, Grain, Source, Trust, Why};
 
 pub(crate) mod apply;
-pub(crate) mod drives;
 pub(crate) mod bench;
+pub(crate) mod drives;
+pub(crate) mod lab;
 pub(crate) mod mkfs;
 pub(crate) mod part;
 pub(crate) mod plan;
@@ -88,6 +89,9 @@ pub(crate) enum Command {
     /// Measure what misalignment costs: the same work aligned and not, on real and on simulated drives
     #[command(after_help = bench::EXAMPLES)]
     Bench(bench::Bench),
+    /// Make published measurements again, on simulated drives: theirs beside ours
+    #[command(after_help = lab::EXAMPLES)]
+    Lab(lab::Lab),
     /// Explain a finding's rule, or list all rules
     #[command(after_help = "Examples:\n  trueline explain\n  trueline explain TL0001")]
     Explain(Explain),

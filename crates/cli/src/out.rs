@@ -12,6 +12,7 @@
 //! | `plan.rs` | `plan`, as text and as a document |
 //! | `drives.rs` | the simulated drives, as text and as a document |
 //! | `bench.rs`, `bench_csv.rs` | `bench`, as text and as comma-separated values |
+//! | `lab.rs`, `lab_csv.rs` | published values beside ours, for people and for tables |
 //! | `json.rs`, `sarif.rs`, `prometheus.rs` | for programs |
 //!
 //! The others are what these share: `group.rs` says once what was found many times, `stack.rs` puts providers in order,
@@ -34,6 +35,8 @@ pub(crate) mod hexdump;
 pub(crate) mod html;
 pub(crate) mod inset;
 pub(crate) mod json;
+pub(crate) mod lab;
+pub(crate) mod lab_csv;
 pub(crate) mod markdown;
 pub(crate) mod members;
 pub(crate) mod miss;

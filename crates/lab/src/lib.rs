@@ -8,8 +8,10 @@
 pub mod ab;
 pub mod error;
 pub mod files;
-pub mod latency;
 pub mod host;
+pub mod host;
+pub mod lab;
+pub mod latency;
 pub mod result;
 pub mod rig;
 pub mod run;

@@ -47,6 +47,8 @@ pub struct Row {
     pub ours: Option<Ours>,
     /// `ours.ratio / published.ratio - 1`.
     pub error: Option<f64>,
+    /// The greatest |error| that is promised; where there is no ratio, of the aligned value.
+    pub bound: Option<f64>,
     /// Whether it is predicted, rather than measured here or not at all.
     pub predicted: bool,
     /// What is to be known of this row.
@@ -57,6 +59,22 @@ pub struct Row {
     pub alternatives: Vec<Alternative>,
     /// What was run, aligned first: where its seconds went.
     pub variants: Vec<VariantResult>,
+}
+
+impl Row {
+    /// How far ours is from what is published: of the ratio or, where there is none, of the aligned value.
+    pub fn deviation(&self) -> Option<f64> {
+        if self.error.is_some() {
+            return self.error;
+        }
+        let (published, ours) = (self.published?, self.ours?);
+        if published.ratio.is_some() { None } else { Some(ours.aligned? / published.aligned? - 1.0) }
+    }
+
+    /// Whether it is within its bound; `None`: it has none, or nothing to compare.
+    pub fn keeps_bound(&self) -> Option<bool> {
+        Some(self.deviation()?.abs() <= self.bound?)
+    }
 }
 
 /// Published values.

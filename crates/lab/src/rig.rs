@@ -2,6 +2,7 @@
 
 use trueline_geom::error::Errno;
 
+pub mod observed;
 pub mod real;
 pub mod simulated;
 

@@ -1,0 +1,105 @@
+//! `lab`: published measurements, made again.
+
+use crate::options::lab::{Lab as Options, Run, Verb};
+use crate::out::{Style, lab as text, lab_csv, words};
+use crate::{Failure, complain};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use trueline_lab::lab::{Asked, BUILT_IN, Lab, Texts, run as run_rows};
+
+/// The largest text that is read: a lab, a hexdump, a model.
+const MOST: u64 = 16 << 20;
+/// Rows at one time.
+const THREADS: usize = 2;
+
+pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
+    match &args.verb {
+        Verb::Run(args) => rows(args),
+        Verb::List => list(),
+    }
+}
+
+fn list() -> Result<ExitCode, Failure> {
+    let labs = built_in()?;
+    let mut stdout = BufWriter::new(anstream::stdout().lock());
+    text::list(&labs, &mut stdout, Style::of_stdout())?;
+    stdout.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn rows(args: &Run) -> Result<ExitCode, Failure> {
+    let labs = if args.all { built_in()? } else { args.files.iter().map(|file| open(file)).collect::<Result<_, _>>()? };
+    for id in &args.row {
+        if !labs.iter().any(|lab| lab.rows().any(|row| row == id)) {
+            let there: Vec<&str> = labs.iter().flat_map(Lab::rows).collect();
+            return Err(Failure::Message(format!("lab run --row {id}: no such row: there are {}", there.join(", "))));
+        }
+    }
+    let asked = Asked { rows: args.row.clone(), sweep: args.sweep.into(), threads: THREADS };
+    let bar = bar(&labs, &asked);
+    let (document, failures) = run_rows(&labs, &asked, &|lab, row| {
+        bar.set_message(format!("{lab} {row}"));
+        bar.inc(1);
+    });
+    bar.finish_and_clear();
+    let mut stdout = BufWriter::new(anstream::stdout().lock());
+    if args.json {
+        serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
+        writeln!(stdout)?;
+    } else if args.csv {
+        lab_csv::write(&document, &mut stdout)?;
+    } else {
+        text::write(&document, &mut stdout, Style::of_stdout())?;
+    }
+    stdout.flush()?;
+    for failure in &failures {
+        let line = failure.line.map_or(String::new(), |line| format!(" line {line}:"));
+        complain(&format!("lab run {}, row {}:{line} {}", failure.lab, failure.row, failure.message));
+    }
+    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// Shown on a terminal only, and on stderr.
+fn bar(labs: &[Lab], asked: &Asked) -> ProgressBar {
+    let wanted = |id: &&str| asked.rows.is_empty() || asked.rows.iter().any(|row| row == id);
+    let rows = labs.iter().flat_map(Lab::rows).filter(wanted).count();
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style =
+        ProgressStyle::with_template("{bar:30} {pos}/{len} rows, {eta} left  {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(rows as u64).with_style(style)
+}
+
+fn built_in() -> Result<Vec<Lab>, String> {
+    BUILT_IN.iter().map(|lab| lab.lab().map_err(|e| format!("lab run {}: {e}", lab.file))).collect()
+}
+
+/// A lab file, or a lab that comes with the program.
+fn open(file: &Path) -> Result<Lab, String> {
+    let named = |name: &str| file.to_str().is_some_and(|file| format!("labs/{file}.toml") == name);
+    if let Some(lab) = BUILT_IN.iter().find(|lab| named(lab.file)).filter(|_| !file.exists()) {
+        return lab.lab().map_err(|e| format!("lab run {}: {e}", lab.file));
+    }
+    let place = file.display();
+    let text = read(file).map_err(|e| format!("lab run {place}: {e}"))?;
+    let directory = file.parent().unwrap_or(Path::new("")).to_owned();
+    Lab::parse(&text, Box::new(Beside(directory))).map_err(|e| format!("lab run {place}: {e}"))
+}
+
+/// The texts that stand beside a lab file.
+struct Beside(PathBuf);
+
+impl Texts for Beside {
+    fn read(&self, name: &str) -> Result<Cow<'static, str>, String> {
+        read(&self.0.join(name)).map(Cow::Owned)
+    }
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    crate::text::read(File::open(file).map_err(|e| words::os(&e))?, MOST)
+}

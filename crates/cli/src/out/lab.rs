@@ -1,0 +1,158 @@
+//! `lab`: published values beside ours, a table a lab.
+
+use crate::out::columns::{Cell, wrap, write as write_rows};
+use crate::out::{Style, escape, words};
+use anstyle::{AnsiColor, Style as Colour};
+use std::io;
+use trueline_lab::lab::Lab;
+use trueline_lab::result::{LabDocument, LabResult, Row};
+
+const BOLD: Colour = Colour::new().bold();
+const DIM: Colour = Colour::new().dimmed();
+const RED: Colour = AnsiColor::Red.on_default();
+
+/// The tables, what is to be known of their rows, and how many rows are within their bounds.
+pub(crate) fn write(document: &LabDocument, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    for lab in &document.labs {
+        table(lab, out, style)?;
+    }
+    summary(document, out)
+}
+
+/// The labs that there are.
+pub(crate) fn list(labs: &[Lab], out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    for lab in labs {
+        let head = format!("{BOLD}{}{BOLD:#}  ", escape::plain(lab.name()));
+        wrap(&head, lab.name().chars().count() + 2, &escape::plain(lab.title()), 2, style.width, out)?;
+        wrap("  ", 2, &lab.rows().map(escape::plain).collect::<Vec<_>>().join(" "), 2, style.width, out)?;
+    }
+    Ok(())
+}
+
+fn table(lab: &LabResult, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    let head = format!("{BOLD}{}{BOLD:#}  ", escape::plain(&lab.lab));
+    wrap(&head, lab.lab.chars().count() + 2, &escape::plain(&lab.title), 2, style.width, out)?;
+    if let Some(source) = &lab.source {
+        wrap(&format!("{DIM}"), 0, &escape::plain(source), 2, style.width, out)?;
+        write!(out, "{DIM:#}")?;
+    }
+    let mut rows = vec![heading()];
+    for row in &lab.rows {
+        rows.extend(cells(row, style));
+    }
+    write_rows(&rows, &[12, 1], style.width, out)?;
+    for row in lab.rows.iter().filter(|row| !row.note.is_empty()) {
+        let name = escape::plain(&row.row);
+        wrap(&format!("  {BOLD}{name}{BOLD:#}: "), name.chars().count() + 4, &escape::plain(&row.note), 4, style.width, out)?;
+    }
+    writeln!(out)
+}
+
+fn heading() -> Vec<Cell> {
+    let left = |text: &str| Cell::left(text).colour(BOLD);
+    let right = |text: &str| Cell::right(text).colour(BOLD);
+    vec![
+        left("ROW"),
+        left("UNIT"),
+        right("PUBLISHED"),
+        right("UNALIGNED"),
+        right("RATIO"),
+        right("OURS"),
+        right("UNALIGNED"),
+        right("RATIO"),
+        left("INTERVAL"),
+        right("ERROR"),
+        left("WITHIN"),
+        left("FIRMWARE"),
+    ]
+}
+
+/// A row, and the same under its other personalities.
+fn cells(row: &Row, style: Style) -> Vec<Vec<Cell>> {
+    let amount = |value: Option<f64>| Cell::right(value.map_or(String::new(), |v| number(v, &row.unit)));
+    let published = row.published;
+    let mut rows = vec![vec![
+        Cell::left(escape::plain(&row.row)),
+        Cell::left(unit(&row.unit)),
+        amount(published.and_then(|p| p.aligned)),
+        amount(published.and_then(|p| p.unaligned)),
+        Cell::right(ratio(published.and_then(|p| p.ratio))),
+        if row.ours.is_none() { Cell::right("-").colour(DIM) } else { amount(row.ours.and_then(|o| o.aligned)) },
+        amount(row.ours.and_then(|o| o.unaligned)),
+        Cell::right(ratio(row.ours.and_then(|o| o.ratio))),
+        Cell::left(interval(row.ours.and_then(|o| o.low.zip(o.high)))),
+        Cell::right(percent(row.deviation())),
+        within(row, style),
+        Cell::left(row.personality.clone().unwrap_or_default()),
+    ]];
+    rows.extend(row.alternatives.iter().map(|other| {
+        let mut cells = vec![Cell::default(); 12];
+        cells[0] = Cell::left("  or").colour(DIM);
+        cells[5] = amount(other.ours.aligned);
+        cells[6] = amount(other.ours.unaligned);
+        cells[7] = Cell::right(ratio(other.ours.ratio));
+        cells[8] = Cell::left(interval(other.ours.low.zip(other.ours.high)));
+        cells[9] = Cell::right(percent(other.error));
+        cells[11] = Cell::left(escape::plain(&other.personality));
+        cells
+    }));
+    rows
+}
+
+/// Whether a row keeps its bound, with the bound.
+fn within(row: &Row, style: Style) -> Cell {
+    let Some(bound) = row.bound else { return Cell::default() };
+    let bound = format!("{:.0} %", bound * 100.0);
+    match row.keeps_bound() {
+        Some(true) => Cell::left(format!("{} {bound}", style.glyph("✓", "+"))),
+        Some(false) => Cell::left(format!("{} {bound}", style.glyph("✗", "x"))).colour(RED),
+        None => Cell::left(bound).colour(DIM),
+    }
+}
+
+/// How many rows are predicted, and how well.
+fn summary(document: &LabDocument, out: &mut dyn io::Write) -> io::Result<()> {
+    let rows = || document.labs.iter().flat_map(|lab| &lab.rows);
+    let bounded = rows().filter(|row| row.keeps_bound().is_some()).count();
+    let kept = rows().filter(|row| row.keeps_bound() == Some(true)).count();
+    let free = rows().filter(|row| row.ours.is_some() && row.keeps_bound().is_none()).count();
+    let none = rows().filter(|row| row.ours.is_none() && !row.predicted).count();
+    let failed = rows().filter(|row| row.ours.is_none() && row.predicted).count();
+    let mut said = vec![format!("{kept} of {} within their bounds", words::count(bounded, "row"))];
+    if free > 0 {
+        said.push(format!("{free} without a published value or a bound"));
+    }
+    if none > 0 {
+        said.push(format!("{none} that cannot honestly be predicted"));
+    }
+    if failed > 0 {
+        said.push(format!("{failed} not run"));
+    }
+    writeln!(out, "{}", said.join(", "))
+}
+
+/// A value in its row's unit, to a handful of digits.
+fn number(value: f64, unit: &str) -> String {
+    let value = if unit == "bytes/s" { value / 1e6 } else { value };
+    match value.abs() {
+        v if v >= 1000.0 => format!("{value:.0}"),
+        v if v >= 100.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+fn unit(unit: &str) -> &str {
+    if unit == "bytes/s" { "MB/s" } else { unit }
+}
+
+fn ratio(ratio: Option<f64>) -> String {
+    ratio.map_or(String::new(), |ratio| format!("{ratio:.3}"))
+}
+
+fn interval(bounds: Option<(f64, f64)>) -> String {
+    bounds.map_or(String::new(), |(low, high)| format!("{low:.3}..{high:.3}"))
+}
+
+fn percent(error: Option<f64>) -> String {
+    error.map_or(String::new(), |error| format!("{:+.1} %", error * 100.0))
+}

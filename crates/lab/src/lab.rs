@@ -1,0 +1,105 @@
+//! Labs: published measurements, each with what is needed to make it again.
+//!
+//! # Form
+//! A lab is a TOML file: `name`, `title`, the document (`source`, `seed`), and one `[[row]]` a measurement. A row says what the
+//! document found (`published`), what is run (`workload`, `host`, `drives`, `processor`) and where: the variants `aligned` and
+//! `unaligned`, each with the disks of a hexdump and a provider on them, or a bare offset. What a row needs and does not say, the lab
+//! may say once for all of them. `docs/manual/lab.md` has every key.
+//!
+//! # Running
+//! The disks are tasted as `check` tastes them, with what the models know of their boundaries; the provider's route drives simulated
+//! drives. No layer is written a second time for the lab.
+//!
+//! # Errors
+//! What is not TOML, not a key, or names what is not there is refused with the line and the reason. A row that fails is reported; the
+//! others are not lost.
+
+use file::{Form, RowForm};
+use std::borrow::Cow;
+use toml::Spanned;
+pub use trueline_sim::model::Refusal;
+
+mod built_in;
+mod file;
+mod host;
+mod rows;
+mod scene;
+mod spent;
+mod workload;
+
+pub use built_in::{BUILT_IN, BuiltIn};
+pub use rows::{Asked, Failure, Progress, run};
+
+/// The texts that a lab names: hexdumps and model files, by the names that stand in it.
+pub trait Texts: Send + Sync {
+    /// The whole text, or why it cannot be had.
+    fn read(&self, name: &str) -> Result<Cow<'static, str>, String>;
+}
+
+/// A lab as its file describes it.
+pub struct Lab {
+    form: Form,
+    text: String,
+    texts: Box<dyn Texts>,
+}
+
+impl Lab {
+    /// Reads a lab from its file; what it names is looked for when a row is run.
+    pub fn parse(text: &str, texts: Box<dyn Texts>) -> Result<Lab, Refusal> {
+        let form: Form = toml::from_str(text).map_err(|e| refused(text, &e))?;
+        let lab = Lab { form, text: text.to_owned(), texts };
+        lab.check()?;
+        Ok(lab)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.form.name
+    }
+
+    /// What it is about, in a line.
+    pub fn title(&self) -> &str {
+        &self.form.title
+    }
+
+    /// The ids of its rows.
+    pub fn rows(&self) -> impl Iterator<Item = &str> {
+        self.form.row.iter().map(|row| row.get_ref().id.as_str())
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        if self.form.row.is_empty() {
+            return Err(Refusal { line: None, message: "a lab has at least one [[row]]".into() });
+        }
+        let mut seen: Vec<&str> = Vec::new();
+        for row in &self.form.row {
+            let id = row.get_ref().id.as_str();
+            if seen.contains(&id) {
+                return Err(self.at(row, format!("row {id} is there already")));
+            }
+            seen.push(id);
+            row.get_ref().check(&self.form).map_err(|message| self.at(row, format!("row {id}: {message}")))?;
+        }
+        Ok(())
+    }
+
+    /// A refusal of what stands at `place`.
+    fn at<T>(&self, place: &Spanned<T>, message: String) -> Refusal {
+        Refusal { line: Some(line(&self.text, place.span().start)), message }
+    }
+
+    fn row(&self, index: usize) -> &Spanned<RowForm> {
+        &self.form.row[index]
+    }
+}
+
+/// What TOML says, with the line it is about.
+fn refused(text: &str, error: &toml::de::Error) -> Refusal {
+    let message = error.message().replace('\n', " ");
+    Refusal { line: error.span().map(|span| line(text, span.start)), message }
+}
+
+/// The line of a byte, from 1.
+fn line(text: &str, at: usize) -> usize {
+    text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count() + 1
+}

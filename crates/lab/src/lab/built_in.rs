@@ -1,0 +1,64 @@
+//! The labs that come with the program, with the texts they name: they run from any directory.
+
+use super::{Lab, Refusal, Texts};
+use std::borrow::Cow;
+
+/// The labs, in the order in which they are listed.
+pub const BUILT_IN: &[BuiltIn] = &[
+    BuiltIn { file: "labs/2002-geom.toml", text: include_str!("../../../../labs/2002-geom.toml") },
+    BuiltIn { file: "labs/2009-gstripe.toml", text: include_str!("../../../../labs/2009-gstripe.toml") },
+    BuiltIn { file: "labs/2013-gpart.toml", text: include_str!("../../../../labs/2013-gpart.toml") },
+];
+
+/// A golden disk, as labs name it.
+macro_rules! disk {
+    ($name:literal) => {
+        (concat!("../tests/disks/", $name, ".hex"), include_str!(concat!("../../../../tests/disks/", $name, ".hex")))
+    };
+}
+
+const DISKS: &[(&str, &str)] = &[
+    disk!("seed-002-md"),
+    disk!("seed-003-aligned"),
+    disk!("seed-003-default"),
+    disk!("seed-004-574"),
+    disk!("seed-004-aligned"),
+    disk!("seed-004-forced"),
+];
+
+/// A lab that comes with the program.
+pub struct BuiltIn {
+    /// Its file in the repository.
+    pub file: &'static str,
+    /// What stands in it.
+    pub text: &'static str,
+}
+
+impl BuiltIn {
+    /// The lab.
+    pub fn lab(&self) -> Result<Lab, Refusal> {
+        Lab::parse(self.text, Box::new(Embedded))
+    }
+}
+
+struct Embedded;
+
+impl Texts for Embedded {
+    fn read(&self, name: &str) -> Result<Cow<'static, str>, String> {
+        let disk = DISKS.iter().find(|(own, _)| *own == name);
+        disk.map(|(_, text)| Cow::Borrowed(*text)).ok_or_else(|| "it does not come with the program".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_lab_is_one() {
+        for built_in in BUILT_IN {
+            let lab = built_in.lab().map_err(|e| format!("{}: {e}", built_in.file)).unwrap();
+            assert_eq!(built_in.file, format!("labs/{}.toml", lab.name()));
+        }
+    }
+}

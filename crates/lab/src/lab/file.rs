@@ -1,0 +1,227 @@
+//! The keys of a lab file.
+
+use super::host::Host;
+use super::workload::Workload;
+use serde::de::{Deserializer, Error as _, Visitor};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use toml::{Spanned, Value};
+use trueline_geom::profile;
+
+/// A lab.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Form {
+    pub name: String,
+    pub title: String,
+    /// The number of the seed document.
+    pub seed: Option<String>,
+    /// The document the published values are from.
+    pub source: Option<String>,
+    /// Where drives stand when they are switched on, and which random requests are made.
+    #[serde(default = "one")]
+    pub random: u64,
+    /// The drives of the rows that name none.
+    #[serde(default)]
+    pub drives: Vec<DriveForm>,
+    /// The processor of the rows that name none.
+    #[serde(default)]
+    pub processor: Processor,
+    #[serde(default)]
+    pub row: Vec<Spanned<RowForm>>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// A row.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RowForm {
+    pub id: String,
+    pub title: String,
+    pub unit: Unit,
+    /// What the document says.
+    pub published: Option<PublishedForm>,
+    /// What is run; none: no honest prediction can be made, and `note` says why.
+    pub workload: Option<Workload>,
+    #[serde(default)]
+    pub host: Host,
+    #[serde(default)]
+    pub drives: Vec<DriveForm>,
+    pub processor: Option<Processor>,
+    pub aligned: Option<VariantForm>,
+    pub unaligned: Option<VariantForm>,
+    /// Whether its value is predicted, rather than calibrated to the row itself.
+    #[serde(default = "yes")]
+    pub predicted: bool,
+    /// The greatest |error|.
+    pub bound: Option<f64>,
+    /// Seconds of the row over seconds that are simulated, where only a sample is.
+    #[serde(default = "whole")]
+    pub scale: f64,
+    /// The firmware personalities that are tried besides the drives' own.
+    #[serde(default)]
+    pub personalities: Vec<String>,
+    #[serde(default)]
+    pub note: String,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn whole() -> f64 {
+    1.0
+}
+
+impl RowForm {
+    /// What cannot be.
+    pub(super) fn check(&self, lab: &Form) -> Result<(), String> {
+        let Some(workload) = &self.workload else {
+            return if self.note.is_empty() { Err("without a workload, note says why it cannot be predicted".into()) } else { Ok(()) };
+        };
+        if self.aligned.is_none() {
+            return Err("a row with a workload has at least the variant aligned".into());
+        }
+        if self.drives(lab).is_empty() {
+            return Err("drives: name the model of at least one".into());
+        }
+        if !(self.scale.is_finite() && self.scale > 0.0) {
+            return Err(format!("scale = {}: a number above 0", self.scale));
+        }
+        if self.bound.is_some_and(|bound| !(bound.is_finite() && bound >= 0.0)) {
+            return Err("bound: a number from 0".into());
+        }
+        if workload.is_of_files() != self.host.is_of_files() {
+            let (needs, is) = if workload.is_of_files() { ("a file system", "has none") } else { ("blocks", "gives files") };
+            return Err(format!("the workload {} needs {needs}, and the host {} {is}", workload.name(), self.host.name()));
+        }
+        Ok(())
+    }
+
+    /// Its drives, or the lab's.
+    pub(super) fn drives<'a>(&'a self, lab: &'a Form) -> &'a [DriveForm] {
+        if self.drives.is_empty() { &lab.drives } else { &self.drives }
+    }
+}
+
+/// What a value counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(super) enum Unit {
+    /// Seconds of the whole.
+    #[serde(rename = "s")]
+    Seconds,
+    /// Requests a second.
+    #[serde(rename = "req/s")]
+    Requests,
+    /// Bytes a second.
+    #[serde(rename = "bytes/s")]
+    Bytes,
+    /// Nanoseconds a request.
+    #[serde(rename = "ns")]
+    Nanoseconds,
+}
+
+impl Unit {
+    /// As the file spells it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Unit::Seconds => "s",
+            Unit::Requests => "req/s",
+            Unit::Bytes => "bytes/s",
+            Unit::Nanoseconds => "ns",
+        }
+    }
+
+    /// Whether more is better.
+    pub(super) fn more_is_better(self) -> bool {
+        matches!(self, Unit::Requests | Unit::Bytes)
+    }
+}
+
+/// What a document says.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PublishedForm {
+    pub aligned: Option<f64>,
+    pub unaligned: Option<f64>,
+}
+
+/// A drive.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DriveForm {
+    /// A model that `trueline drives` lists, or a model file.
+    pub model: Spanned<String>,
+    /// Keys of the model with other values.
+    #[serde(default)]
+    pub set: BTreeMap<String, Value>,
+}
+
+/// Where a variant's requests go.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct VariantForm {
+    /// A text of `hexdump -C` with the disks' contents; none: bare drives.
+    pub disk: Option<Spanned<String>>,
+    /// The provider on them; none: the only disk.
+    pub provider: Option<Spanned<String>>,
+    /// Where requests begin in it, in bytes.
+    #[serde(default)]
+    pub offset: Size,
+    /// Keys of every drive's model with other values.
+    #[serde(default)]
+    pub set: BTreeMap<String, Value>,
+    /// Classes that requests go through besides those that stand on the provider's path: a BSD label's `c` is the whole slice, and no
+    /// provider of ours.
+    #[serde(default)]
+    pub through: Vec<String>,
+}
+
+/// What the host's processor spends on a request.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Processor {
+    /// Entering the kernel and leaving it.
+    #[serde(default)]
+    pub syscall_ns: f64,
+    /// What the block layer costs whatever is in it.
+    #[serde(default)]
+    pub fixed_ns: f64,
+    /// What each class on the provider's path costs.
+    #[serde(default)]
+    pub class_ns: BTreeMap<String, f64>,
+}
+
+/// Bytes: `4096`, `"4k"`, `"1GiB"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Size(pub u64);
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Size, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Size;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("bytes: 4096, \"4k\", \"1GiB\"")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Size, E> {
+                profile::bytes(text).map(Size).ok_or_else(|| E::custom(format!("'{text}' is not a size: 4096, \"4k\", \"1GiB\"")))
+            }
+
+            fn visit_u64<E>(self, bytes: u64) -> Result<Size, E> {
+                Ok(Size(bytes))
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, bytes: i64) -> Result<Size, E> {
+                u64::try_from(bytes).map(Size).map_err(|_| E::custom(format!("{bytes} is not a size")))
+            }
+        }
+        deserializer.deserialize_any(Text).map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,210 @@
+//! A variant of a row, ready to run: its disks tasted, its provider found, its drives' models read.
+
+use super::file::{DriveForm, Processor, RowForm, VariantForm};
+use super::{Lab, Refusal};
+use crate::result::Layout;
+use crate::rig::observed::Observed;
+use crate::rig::simulated::Simulated;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use toml::{Spanned, Value};
+use trueline_geom::class::Geom;
+use trueline_geom::graph::{Disk, Graph, Id};
+use trueline_geom::probe::Limits;
+use trueline_geom::route::Route;
+use trueline_geom::slices::Slices;
+use trueline_geom::store::{Sparse, Store};
+use trueline_geom::topology::Why;
+use trueline_sim::model::Model;
+use trueline_sim::time::{NS, Ps, span};
+use trueline_sim::world::{Schedule, World};
+
+/// What is run on.
+pub(super) struct Scene {
+    drives: Vec<Drive>,
+    route: Route,
+    sector: u64,
+    cost: Ps,
+    schedule: Schedule,
+    /// The disks and the provider, in words.
+    pub target: String,
+    /// Where its layers begin; no requests yet.
+    pub layout: Layout,
+}
+
+/// A drive's model, as a text and with what the lab sets.
+struct Drive {
+    text: String,
+    set: Vec<(String, Value)>,
+    place: usize,
+    name: String,
+}
+
+impl Scene {
+    /// Lays out `variant` of `row`.
+    pub(super) fn new(lab: &Lab, row: &RowForm, variant: &VariantForm) -> Result<Scene, Refusal> {
+        let drives = row.drives(&lab.form).iter().map(|form| Drive::new(lab, form, variant)).collect::<Result<Vec<_>, _>>()?;
+        let models = drives.iter().map(|drive| drive.model(&[]).map_err(|e| lab.at_byte(drive.place, e))).collect::<Result<Vec<_>, _>>()?;
+        let graph = taste(lab, variant, &models)?;
+        let id = find(lab, variant, &graph)?;
+        let provider = &graph.providers[id];
+        let room = provider.route().length();
+        let offset = variant.offset.0;
+        if offset >= room {
+            let place = variant.provider.as_ref().map_or(0, |name| name.span().start);
+            return Err(lab.at_byte(place, format!("offset = {offset}: the provider has {room} bytes")));
+        }
+        let shifted: Arc<dyn Geom> = Arc::new(Slices::one(offset, room - offset));
+        let route = Route::new(&shifted, 0, room - offset, std::slice::from_ref(provider.route()));
+        let processor = row.processor.as_ref().unwrap_or(&lab.form.processor);
+        Ok(Scene {
+            route,
+            sector: provider.topology.sector,
+            cost: cost(processor, &graph, id, &variant.through),
+            schedule: row.host.schedule(),
+            target: target(&drives, provider.name.as_str(), offset),
+            layout: layout(&graph, id, offset, &models),
+            drives,
+        })
+    }
+
+    /// The drives, switched on, with further keys of every model set; `seed` says where their platters stand.
+    pub(super) fn rig(&self, set: &[(String, Value)], seed: u64) -> Result<Observed, String> {
+        let drives = self.drives.iter().zip(0..).map(|(drive, nth)| {
+            let model = drive.model(set)?;
+            Ok((model.drive(seed.wrapping_add(nth)), model.logical_block_size))
+        });
+        let world = World::new(drives.collect::<Result<Vec<_>, String>>()?, self.schedule);
+        Ok(Observed::new(Simulated::new(world, self.route.clone(), self.sector, self.cost)))
+    }
+
+    /// The firmware personality of its first drive, where it has one.
+    pub(super) fn personality(&self, set: &[(String, Value)]) -> Option<String> {
+        let drive = self.drives.first()?;
+        let said = set.iter().chain(&drive.set).find(|(key, _)| key == PERSONALITY || key == "disk.personality");
+        let own = || drive.text.parse::<toml::Table>().ok()?.get("disk")?.get(PERSONALITY).cloned();
+        said.map(|(_, value)| value.clone()).or_else(own)?.as_str().map(str::to_owned)
+    }
+
+    /// Where request `(offset, length)` of the provider falls on what [`Scene::layout`] shows.
+    pub(super) fn place(&self, (offset, length): (u64, u64)) -> (u64, u64) {
+        (self.route.base().saturating_add(offset), length)
+    }
+}
+
+/// The key of a firmware personality.
+pub(super) const PERSONALITY: &str = "personality";
+
+impl Drive {
+    fn new(lab: &Lab, form: &DriveForm, variant: &VariantForm) -> Result<Drive, Refusal> {
+        let (name, place) = (form.model.get_ref(), form.model.span().start);
+        let text = match Model::named(name) {
+            Some(text) => text.to_owned(),
+            None if name.contains(['/', '.']) => lab.read(&form.model, "model")?,
+            None => return Err(lab.at_byte(place, format!("no model '{name}': trueline drives lists them; a file is ./{name}.toml"))),
+        };
+        // What a variant says counts before what the drive says.
+        let set: BTreeMap<String, Value> = form.set.iter().chain(&variant.set).map(|(k, v)| (k.clone(), v.clone())).collect();
+        Ok(Drive { text, set: set.into_iter().collect(), place, name: name.clone() })
+    }
+
+    fn model(&self, further: &[(String, Value)]) -> Result<Model, String> {
+        let set: Vec<(String, Value)> = self.set.iter().chain(further).cloned().collect();
+        Model::parse_with(&self.text, &set).map_err(|e| format!("model {}: {e}", self.name))
+    }
+}
+
+/// The disks of a variant with everything found on them.
+fn taste(lab: &Lab, variant: &VariantForm, models: &[Model]) -> Result<Graph, Refusal> {
+    let dumps: Vec<(String, Sparse)> = match &variant.disk {
+        Some(name) => {
+            let text = lab.read(name, "hexdump")?;
+            Sparse::from_hexdumps(&text).map_err(|e| lab.at(name, format!("hexdump {}: {e}", name.get_ref())))?
+        }
+        None => models.iter().enumerate().map(|(nth, model)| (format!("disk{nth}"), Sparse::new(model.size))).collect(),
+    };
+    let place = variant.disk.as_ref().map_or(0, |name| name.span().start);
+    if dumps.len() != models.len() {
+        return Err(lab.at_byte(place, format!("{} drives for {} disks: name a drive for each", models.len(), dumps.len())));
+    }
+    let several = dumps.len() > 1;
+    let mut disks = Vec::new();
+    for ((name, disk), model) in dumps.into_iter().zip(models) {
+        let length = disk.length();
+        if length > model.size {
+            let message = format!("disk {name} has {length} bytes, and model {} {}: set size", model.name, model.size);
+            return Err(lab.at_byte(place, message));
+        }
+        disks.push(Disk::new(if several { name } else { String::new() }, Box::new(disk), model.topology(length)));
+    }
+    Ok(Graph::taste(disks, Limits::default()))
+}
+
+/// The provider of a variant.
+fn find(lab: &Lab, variant: &VariantForm, graph: &Graph) -> Result<Id, Refusal> {
+    let Some(name) = &variant.provider else {
+        let several = graph.providers.iter().filter(|p| p.class == "disk").count() > 1;
+        let place = variant.disk.as_ref().map_or(0, |name| name.span().start);
+        return if several { Err(lab.at_byte(place, "several disks: name the provider".into())) } else { Ok(0) };
+    };
+    graph.find(name.get_ref()).ok_or_else(|| {
+        let there: Vec<&str> = graph.providers.iter().map(|p| p.name.as_str()).filter(|name| !name.is_empty()).collect();
+        let there = if there.is_empty() { "there is none but the disk".to_owned() } else { format!("there are {}", there.join(", ")) };
+        lab.at(name, format!("no provider '{}': {there}", name.get_ref()))
+    })
+}
+
+/// Provider `id` and what it stands on, from the outside in.
+fn path(graph: &Graph, id: Id) -> Vec<Id> {
+    let mut path = vec![id];
+    while let Some(&parent) = path.last().and_then(|&id| graph.providers[id].parents.first()) {
+        path.push(parent);
+    }
+    path.reverse();
+    path
+}
+
+/// What a request to `id` costs the processor, and through further classes.
+fn cost(processor: &Processor, graph: &Graph, id: Id, through: &[String]) -> Ps {
+    let classes = path(graph, id).into_iter().map(|id| graph.providers[id].class).chain(through.iter().map(String::as_str));
+    let layers: f64 = classes.filter_map(|class| processor.class_ns.get(class)).sum();
+    span(processor.syscall_ns + processor.fixed_ns + layers, NS)
+}
+
+fn target(drives: &[Drive], provider: &str, offset: u64) -> String {
+    let names: Vec<String> = drives.iter().map(|drive| format!("drive:{}", drive.name)).collect();
+    let provider = if provider.is_empty() { String::new() } else { format!("#{provider}") };
+    let offset = if offset > 0 { format!(" from byte {offset}") } else { String::new() };
+    format!("{}{provider}{offset}", names.join(","))
+}
+
+/// The layers over the first medium or, where there is a set, over the set.
+fn layout(graph: &Graph, id: Id, offset: u64, models: &[Model]) -> Layout {
+    let root = graph.root(id);
+    let provider = |id: Id| &graph.providers[id];
+    let chunk = provider(root).topology.facts.iter().find(|fact| fact.why == Why::Chunk).map(|fact| fact.grain);
+    let (unit, phase) = match (chunk, models.first()) {
+        (Some(chunk), _) => (chunk.size(), chunk.phase()),
+        (None, Some(model)) => (model.physical_block_size, model.alignment_offset),
+        (None, None) => (0, 0),
+    };
+    let inside = path(graph, id).into_iter().skip_while(|&id| id != root);
+    let name = |id: Id| if provider(id).name.is_empty() { "disk".to_owned() } else { provider(id).name.clone() };
+    let mut layers: Vec<(String, u64)> = inside.map(|id| (name(id), provider(id).base())).collect();
+    if offset > 0 {
+        layers.push(("requests".into(), provider(id).base().saturating_add(offset)));
+    }
+    Layout { unit, phase, layers, requests: Vec::new() }
+}
+
+impl Lab {
+    fn at_byte(&self, byte: usize, message: String) -> Refusal {
+        Refusal { line: (byte > 0).then(|| super::line(&self.text, byte)), message }
+    }
+
+    /// A text that the lab names.
+    fn read(&self, name: &Spanned<String>, what: &str) -> Result<String, Refusal> {
+        let text = self.texts.read(name.get_ref());
+        text.map(std::borrow::Cow::into_owned).map_err(|e| self.at(name, format!("read the {what} {}: {e}", name.get_ref())))
+    }
+}

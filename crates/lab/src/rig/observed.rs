@@ -1,0 +1,73 @@
+//! Drives in virtual time as a rig that remembers where its first requests fell.
+
+use super::simulated::Simulated;
+use super::{Done, Op, Request, Rig};
+use trueline_geom::error::Errno;
+
+/// Requests that are remembered: as many as a picture has room for.
+const REMEMBERED: usize = 12;
+
+/// A rig, watched.
+pub struct Observed {
+    rig: Simulated,
+    seen: Vec<(u64, u64)>,
+}
+
+impl Observed {
+    /// Watches `rig`.
+    pub fn new(rig: Simulated) -> Observed {
+        Observed { rig, seen: Vec::with_capacity(REMEMBERED) }
+    }
+
+    /// First byte of the provider and bytes of the first requests that moved any.
+    pub fn seen(&self) -> &[(u64, u64)] {
+        &self.seen
+    }
+
+    /// What is watched.
+    pub fn rig(&self) -> &Simulated {
+        &self.rig
+    }
+}
+
+impl Rig for Observed {
+    fn length(&self) -> u64 {
+        self.rig.length()
+    }
+
+    fn sector(&self) -> u64 {
+        self.rig.sector()
+    }
+
+    fn depth(&self) -> usize {
+        self.rig.depth()
+    }
+
+    fn now(&mut self) -> u64 {
+        self.rig.now()
+    }
+
+    fn push(&mut self, request: Request) -> Result<(), Errno> {
+        self.rig.push(request)?;
+        if self.seen.len() < REMEMBERED && request.op != Op::Flush {
+            self.seen.push((request.offset, request.length));
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
+        self.rig.wait(least, done)
+    }
+
+    fn think(&mut self, ns: u64) {
+        self.rig.think(ns);
+    }
+
+    fn rest(&mut self, ns: u64) {
+        self.rig.rest(ns);
+    }
+
+    fn is_virtual(&self) -> bool {
+        self.rig.is_virtual()
+    }
+}
