@@ -24,7 +24,6 @@ mod file;
 mod host;
 mod rows;
 mod scene;
-mod spent;
 mod workload;
 
 pub use built_in::{BUILT_IN, BuiltIn};

@@ -2,15 +2,12 @@
 
 use super::host::Host;
 use super::workload::Workload;
-use serde::de::{Deserializer, Error as _, Visitor};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 use toml::{Spanned, Value};
-use trueline_geom::profile;
 
 /// A lab.
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Form {
     pub name: String,
@@ -25,6 +22,9 @@ pub(super) struct Form {
     /// The drives of the rows that name none.
     #[serde(default)]
     pub drives: Vec<DriveForm>,
+    /// The host of the rows that name none.
+    #[serde(default)]
+    pub host: Host,
     /// The processor of the rows that name none.
     #[serde(default)]
     pub processor: Processor,
@@ -37,7 +37,7 @@ fn one() -> u64 {
 }
 
 /// A row.
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RowForm {
     pub id: String,
@@ -47,8 +47,7 @@ pub(super) struct RowForm {
     pub published: Option<PublishedForm>,
     /// What is run; none: no honest prediction can be made, and `note` says why.
     pub workload: Option<Workload>,
-    #[serde(default)]
-    pub host: Host,
+    pub host: Option<Host>,
     #[serde(default)]
     pub drives: Vec<DriveForm>,
     pub processor: Option<Processor>,
@@ -95,11 +94,17 @@ impl RowForm {
         if self.bound.is_some_and(|bound| !(bound.is_finite() && bound >= 0.0)) {
             return Err("bound: a number from 0".into());
         }
-        if workload.is_of_files() != self.host.is_of_files() {
+        let host = self.host(lab);
+        if workload.is_of_files() != host.is_of_files() {
             let (needs, is) = if workload.is_of_files() { ("a file system", "has none") } else { ("blocks", "gives files") };
-            return Err(format!("the workload {} needs {needs}, and the host {} {is}", workload.name(), self.host.name()));
+            return Err(format!("the workload {} needs {needs}, and the host {} {is}", workload.name(), host.name()));
         }
         Ok(())
+    }
+
+    /// Its host, or the lab's.
+    pub(super) fn host<'a>(&'a self, lab: &'a Form) -> &'a Host {
+        self.host.as_ref().unwrap_or(&lab.host)
     }
 
     /// Its drives, or the lab's.
@@ -171,7 +176,7 @@ pub(super) struct VariantForm {
     pub provider: Option<Spanned<String>>,
     /// Where requests begin in it, in bytes.
     #[serde(default)]
-    pub offset: Size,
+    pub offset: u64,
     /// Keys of every drive's model with other values.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,
@@ -194,34 +199,4 @@ pub(super) struct Processor {
     /// What each class on the provider's path costs.
     #[serde(default)]
     pub class_ns: BTreeMap<String, f64>,
-}
-
-/// Bytes: `4096`, `"4k"`, `"1GiB"`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Size(pub u64);
-
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Size, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
-            type Value = Size;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("bytes: 4096, \"4k\", \"1GiB\"")
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Size, E> {
-                profile::bytes(text).map(Size).ok_or_else(|| E::custom(format!("'{text}' is not a size: 4096, \"4k\", \"1GiB\"")))
-            }
-
-            fn visit_u64<E>(self, bytes: u64) -> Result<Size, E> {
-                Ok(Size(bytes))
-            }
-
-            fn visit_i64<E: serde::de::Error>(self, bytes: i64) -> Result<Size, E> {
-                u64::try_from(bytes).map(Size).map_err(|_| E::custom(format!("{bytes} is not a size")))
-            }
-        }
-        deserializer.deserialize_any(Text).map_err(D::Error::custom)
-    }
 }

@@ -3,8 +3,7 @@
 use super::Lab;
 use super::file::{PublishedForm, RowForm, Unit, VariantForm};
 use super::scene::{PERSONALITY, Scene};
-use super::spent::{curve, spent};
-use crate::result::{Alternative, LabDocument, LabResult, Layout, Ours, Published, Row, VariantResult};
+use crate::result::{Alternative, LabDocument, LabResult, Layout, Ours, Published, Row, Spent, VariantResult};
 use crate::run::Run;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -148,7 +147,7 @@ impl Lab {
         let Some(workload) = &form.workload else { return Ok(Vec::new()) };
         let variant = |(name, scene): &(&str, Scene)| {
             let mut rig = scene.rig(set, self.form.random)?;
-            let run = form.host.run(workload, &mut rig, self.form.random).map_err(|e| format!("{name}: {e}"))?;
+            let run = form.host(&self.form).run(workload, &mut rig, self.form.random).map_err(|e| format!("{name}: {e}"))?;
             if let Some(first) = &run.first_error {
                 return Err(format!("{name}: {} requests failed, the first: {first}", run.errors));
             }
@@ -160,13 +159,22 @@ impl Lab {
                 ops: run.ops,
                 bytes: run.bytes,
                 latency: curve(&run),
-                drives: Some(spent(&rig.rig().counters())),
+                drives: Some(Spent::of(&rig.rig().counters(), 0)),
                 layout: Some(Layout { requests, ..scene.layout.clone() }),
             };
             Ok(Measured { value: value(form, &run), variant })
         };
         scenes.iter().map(variant).collect()
     }
+}
+
+/// Quantiles of a latency curve.
+const QUANTILES: [f64; 15] = [0.0, 0.01, 0.05, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 1.0];
+
+/// Latency at quantiles, ascending.
+fn curve(run: &Run) -> Vec<(f64, u64)> {
+    let at = |&quantile: &f64| (quantile, run.latency.value_at_quantile(quantile));
+    if run.latency.is_empty() { Vec::new() } else { QUANTILES.iter().map(at).collect() }
 }
 
 /// A variant that has run.

@@ -49,7 +49,7 @@ impl Scene {
         let id = find(lab, variant, &graph)?;
         let provider = &graph.providers[id];
         let room = provider.route().length();
-        let offset = variant.offset.0;
+        let offset = variant.offset;
         if offset >= room {
             let place = variant.provider.as_ref().map_or(0, |name| name.span().start);
             return Err(lab.at_byte(place, format!("offset = {offset}: the provider has {room} bytes")));
@@ -61,7 +61,7 @@ impl Scene {
             route,
             sector: provider.topology.sector,
             cost: cost(processor, &graph, id, &variant.through),
-            schedule: row.host.schedule(),
+            schedule: row.host(&lab.form).schedule(),
             target: target(&drives, provider.name.as_str(), offset),
             layout: layout(&graph, id, offset, &models),
             drives,
