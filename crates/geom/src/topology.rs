@@ -73,6 +73,13 @@ impl Grain {
         x.checked_sub(self.remainder(x))
     }
 
+    /// How many of the units between boundaries `length` bytes at `start` touch, whole or in part.
+    pub fn touched(self, start: u64, length: u64) -> u64 {
+        let end = u128::from(self.remainder(start)) + u128::from(length);
+        // At most one more than a u64 holds, of units of one byte.
+        if length == 0 { 0 } else { u64::try_from(end.div_ceil(u128::from(self.size))).unwrap_or(u64::MAX) }
+    }
+
     /// The addresses in both (Chinese remainder); `None` if there are none, or no two within 2^64 of each other.
     pub fn intersect(self, other: Grain) -> Option<Grain> {
         let (s1, s2) = (i128::from(self.size), i128::from(other.size));

@@ -34,11 +34,7 @@ details{margin:6px 0}summary{cursor:pointer}details.rule{border-bottom:1px solid
 
 /// Writes the page.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    let title = format!("Trueline check: {}", words::verdict(report.verdict));
-    writeln!(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
-    writeln!(out, r#"<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">"#)?;
-    writeln!(out, r#"<meta name="viewport" content="width=device-width, initial-scale=1">"#)?;
-    writeln!(out, "<title>{title}</title>\n<style>{STYLE}\n{}</style>\n</head>\n<body>", canvas::STYLE)?;
+    open(&format!("Trueline check: {}", words::verdict(report.verdict)), &[canvas::STYLE], out)?;
     write_summary(report, out)?;
     writeln!(out, "<main>")?;
     for (nth, target) in report.targets.iter().enumerate() {
@@ -47,6 +43,14 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     writeln!(out, "</main>")?;
     write_rules(report, out)?;
     writeln!(out, "</body>\n</html>")
+}
+
+/// Begins a page, to the inside of its body: nothing may be fetched, no script may run. `styles` follow [`STYLE`].
+pub(super) fn open(title: &str, styles: &[&str], out: &mut dyn io::Write) -> io::Result<()> {
+    writeln!(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
+    writeln!(out, r#"<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">"#)?;
+    writeln!(out, r#"<meta name="viewport" content="width=device-width, initial-scale=1">"#)?;
+    writeln!(out, "<title>{}</title>\n<style>{STYLE}\n{}</style>\n</head>\n<body>", escape::xml(title), styles.join("\n"))
 }
 
 /// Whether the page is about one target and nothing else.

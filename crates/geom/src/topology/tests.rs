@@ -140,3 +140,18 @@ fn amplification_equals_counting() {
     }
     assert_eq!([amplification(0, 1, 1, 0), amplification(1, 0, 1, 0), amplification(1, 1, u64::MAX, 0)], [None; 3]);
 }
+
+#[test]
+fn touched_by_counting() {
+    for (size, phase) in [(4, 0), (4, 3), (1, 0), (7, 2)] {
+        let at = grain(size, phase);
+        for start in 0..20 {
+            for length in 0..20 {
+                let units: std::collections::BTreeSet<u64> = (start..start + length).map(|x| x + size - at.remainder(x)).collect();
+                assert_eq!(at.touched(start, length), u64::try_from(units.len()).unwrap(), "{at:?} {start} {length}");
+            }
+        }
+    }
+    assert_eq!(grain(1, 0).touched(u64::MAX, u64::MAX), u64::MAX);
+    assert_eq!(grain(4096, 0).touched(u64::MAX, u64::MAX), (1 << 52) + 1);
+}

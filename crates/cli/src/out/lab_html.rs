@@ -1,0 +1,202 @@
+//! `lab run --html`: what was published beside what we find, as one self-contained page of charts, without a script.
+//!
+//! | file | what |
+//! |---|---|
+//! | `accuracy.rs` | ours against the published, all rows in one chart |
+//! | `row.rs` | one row, with the charts below |
+//! | `bars.rs` | its values and their ratio |
+//! | `spent.rs` | where each second went |
+//! | `latency.rs` | how long requests took |
+//! | `medium.rs` | the layout on the medium |
+//! | `standing.rs` | what a row costs, and how far it is from what was published |
+//! | `lanes.rs`, `track.rs`, `axis.rs`, `quantity.rs` | what charts are made of: strips, positions, numbers for people |
+
+mod accuracy;
+mod axis;
+mod bars;
+mod lanes;
+mod latency;
+mod medium;
+mod quantity;
+mod row;
+mod spent;
+mod standing;
+mod track;
+
+#[cfg(test)]
+pub(crate) mod sample;
+
+use super::{html, words};
+use lanes::text_of;
+use quantity::times;
+use standing::{Tally, dearest, tally, tally_all};
+use std::io::{self, Write};
+use trueline_lab::result::{LabDocument, LabResult};
+
+/// How the charts look, with the colours of [`html::STYLE`].
+const STYLE: &str = include_str!("lab_html/lab.css");
+
+/// The hatching that says again what the colour of the unaligned says.
+const HATCH: &str = "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
+                     patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect width=\"2\" height=\"6\" class=\"hatching\"/></pattern></defs></svg>";
+
+/// Writes the page.
+pub(crate) fn write(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
+    html::open("Trueline lab: what misalignment costs", &[STYLE], out)?;
+    writeln!(out, "<header>\n<h1>What misalignment costs</h1>\n{}</header>", said(document))?;
+    write_labs(document, out)?;
+    writeln!(out, "</body>\n</html>")
+}
+
+/// Writes everything below the heading of a page: the cards, the chart of all rows, every lab.
+fn write_labs(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{HATCH}\n<main>")?;
+    write_cards(document, out)?;
+    accuracy::write(document, out)?;
+    for lab in &document.labs {
+        write_lab(lab, out)?;
+    }
+    writeln!(out, "</main>")
+}
+
+/// The page in a sentence.
+fn said(document: &LabDocument) -> String {
+    let all = tally_all(document);
+    let mut text = format!("<p>{} of {}", words::count(all.rows, "row"), words::count(document.labs.len(), "lab"));
+    if all.bounded > 0 {
+        text.push_str(&format!(": <b>{} of {}</b> that promise a bound keep it", all.kept, all.bounded));
+    }
+    if all.without > 0 {
+        text.push_str(&format!("; {} cannot honestly be predicted, and say why", all.without));
+    }
+    text + ".</p>\n"
+}
+
+fn write_cards(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<ul class=\"cards\">")?;
+    for lab in &document.labs {
+        write_card(lab, out)?;
+    }
+    writeln!(out, "</ul>")
+}
+
+/// A lab in one figure: what misalignment costs where it costs the most.
+fn write_card(lab: &LabResult, out: &mut dyn Write) -> io::Result<()> {
+    let (anchor, name) = (anchor(&lab.lab, ""), text_of(&lab.lab));
+    writeln!(out, "<li><a href=\"#{anchor}\"><span class=\"name\">{name}</span>")?;
+    if let Some((row, cost, ours)) = dearest(lab) {
+        let class = if cost > 1.05 { "un" } else { "al" };
+        writeln!(out, "<span class=\"figure {class}\">{}</span>", times(cost))?;
+        let (al, un) = if cost >= 1.0 { (100.0 / cost, 100.0) } else { (100.0, 100.0 * cost) };
+        let mut track = track::Track::new(16);
+        track.rect((0.0, al), (0, 6), "al", "aligned");
+        track.rect((0.0, un), (9, 6), "un hatch", "unaligned");
+        let verb = if cost > 1.05 { "misaligned costs the most on" } else { "no cost, at most on" };
+        let whose = if ours { String::new() } else { ", as published".into() };
+        writeln!(out, "{}<span class=\"what\">{verb} <b>{}</b>{whose}</span>", track.finish(), text_of(&row.row))?;
+        if let Some(published) = row.published.and_then(|p| p.ratio).filter(|_| ours) {
+            writeln!(out, "<span class=\"dim\">published {}</span>", times(standing::cost(row, published)))?;
+        }
+    } else {
+        writeln!(out, "<span class=\"figure\">{}</span><span class=\"what\">{}</span>", lab.rows.len(), text_of(&lab.title))?;
+    }
+    writeln!(out, "<span class=\"dim\">{}</span></a></li>", bounds(&tally(lab)))
+}
+
+/// How many rows keep their bounds.
+fn bounds(tally: &Tally) -> String {
+    let mut said = Vec::new();
+    if tally.bounded > 0 {
+        let mark = if tally.kept == tally.bounded { "<span class=\"good\">✓</span>" } else { "<span class=\"error\">✗</span>" };
+        said.push(format!("{mark} {} of {} within bounds", tally.kept, tally.bounded));
+    }
+    if tally.without > 0 {
+        said.push(format!("{} not predicted", tally.without));
+    }
+    if said.is_empty() { words::count(tally.rows, "row") } else { said.join(" · ") }
+}
+
+fn write_lab(lab: &LabResult, out: &mut dyn Write) -> io::Result<()> {
+    let anchor = anchor(&lab.lab, "");
+    writeln!(out, "<section class=\"lab\" aria-labelledby=\"{anchor}\">\n<h2 id=\"{anchor}\">{}</h2>", text_of(&lab.title))?;
+    let source = lab.source.as_ref().map_or(String::new(), |s| format!(" · published in: {}", text_of(s)));
+    writeln!(out, "<p class=\"dim\"><b>{}</b>{source} · {}</p>", text_of(&lab.lab), bounds(&tally(lab)))?;
+    for row in &lab.rows {
+        row::write(lab, row, out)?;
+    }
+    writeln!(out, "</section>")
+}
+
+/// The id of a lab, or of a row of it, in the page.
+fn anchor(lab: &str, row: &str) -> String {
+    let clean = |text: &str| -> String { text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(60).collect() };
+    if row.is_empty() { format!("lab-{}", clean(lab)) } else { format!("row-{}-{}", clean(lab), clean(row)) }
+}
+
+/// The colour of a variant.
+fn class_of(variant: &str) -> &'static str {
+    if variant == "aligned" { "al" } else { "un" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(document: &LabDocument) -> String {
+        crate::out::samples::text(|out| write(document, out))
+    }
+
+    #[test]
+    fn hostile_strings_stay_text_and_nothing_is_fetched() {
+        let mut document = sample::document();
+        let bad = "\"><script>alert(1)</script><img src=http://x onerror=y>\u{202e}\0";
+        for lab in &mut document.labs {
+            (lab.lab, lab.title, lab.source) = (bad.into(), bad.into(), Some(bad.into()));
+            for row in &mut lab.rows {
+                (row.row, row.title, row.unit, row.note) = (bad.into(), bad.into(), bad.into(), bad.into());
+                (row.seed, row.personality) = (Some(bad.into()), Some(bad.into()));
+                row.alternatives.iter_mut().for_each(|a| a.personality = bad.into());
+                for variant in &mut row.variants {
+                    (variant.name, variant.target) = (bad.into(), bad.into());
+                    variant.layout.iter_mut().flat_map(|l| &mut l.layers).for_each(|(name, _)| *name = bad.into());
+                }
+            }
+        }
+        let page = page(&document);
+        assert!(!page.contains("<script") && !page.contains("<img") && !page.contains('\u{202e}') && !page.contains('\0'), "{page}");
+        assert!(!page.contains("@import") && !page.replace("url(#hatch)", "").contains("url("));
+    }
+
+    #[test]
+    fn hostile_numbers_are_drawn_and_none_is_not_a_number() {
+        for odd in [f64::NAN, f64::INFINITY, f64::MAX, -1.0, 0.0, 1e-320] {
+            let mut document = sample::document();
+            for row in document.labs.iter_mut().flat_map(|lab| &mut lab.rows) {
+                (row.bound, row.error) = (Some(odd), Some(odd));
+                if let Some(ours) = &mut row.ours {
+                    (ours.aligned, ours.ratio, ours.low, ours.high) = (Some(odd), Some(odd), Some(odd), Some(odd));
+                }
+                for variant in &mut row.variants {
+                    variant.latency.iter_mut().for_each(|(q, ns)| (*q, *ns) = (odd, u64::MAX));
+                    variant.drives.iter_mut().for_each(|d| (d.seek, d.rotate) = (odd, odd));
+                    variant.layout.iter_mut().for_each(|l| (l.unit, l.phase) = (u64::MAX, u64::MAX));
+                }
+            }
+            let page = page(&document);
+            assert!(!page.contains("NaN") && !page.contains("inf%") && !page.contains("\"inf"), "{odd}");
+        }
+    }
+
+    #[test]
+    fn every_row_is_there_and_can_be_linked_to() {
+        let document = sample::document();
+        let page = page(&document);
+        for lab in &document.labs {
+            for row in &lab.rows {
+                assert_eq!(page.matches(&format!("id=\"{}\"", anchor(&lab.lab, &row.row))).count(), 1, "{}", row.row);
+            }
+        }
+        assert!(page.contains("nothing can be predicted from that") && page.contains("<b>8 of 8</b> that promise a bound keep it"));
+        assert_eq!(crate::out::samples::text(|out| write(&LabDocument { format: "", labs: vec![] }, out)).matches("<article").count(), 0);
+    }
+}

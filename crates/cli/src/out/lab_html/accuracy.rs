@@ -1,0 +1,118 @@
+//! Ours against the published, of every row that can be compared: the one chart that shows how far we may be believed.
+
+use super::axis::Axis;
+use super::bars::whisker;
+use super::lanes::text_of;
+use super::quantity::{percent, plain, times};
+use super::standing::{Compared, compared, kept};
+use super::track::{Anchor, Track};
+use std::io::{self, Write};
+use trueline_lab::result::{LabDocument, Row};
+
+/// Writes the chart; nothing if no row can be compared.
+pub(super) fn write(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
+    let of = |row: &Row| compared(row.published.as_ref(), row.ours.as_ref());
+    let all: Vec<Compared> = document.labs.iter().flat_map(|lab| &lab.rows).filter_map(of).collect();
+    if all.is_empty() {
+        return Ok(());
+    }
+    let ends = all.iter().flat_map(|c| [Some(c.factor), c.interval.map(|i| i.0), c.interval.map(|i| i.1)]).flatten();
+    // A wild row must not press all others into a point.
+    let bounds = [0.8, 1.25].into_iter();
+    let Some(axis) = Axis::log(ends.map(|v| v.clamp(0.02, 50.0)).chain(bounds)) else { return Ok(()) };
+    writeln!(out, "<section aria-labelledby=\"accuracy\">\n<h2 id=\"accuracy\">How near ours is to what was published</h2>")?;
+    writeln!(
+        out,
+        "<p class=\"lead-in\">A dot on the line is a perfect prediction; on the right we find a greater ratio, on the left a lesser one. \
+         The grey band is what is promised of a row, the whisker what the ranges of the drive's parameters make of it.</p>"
+    )?;
+    writeln!(out, "<table class=\"accuracy\" style=\"--grid:{}\">", grid(&axis))?;
+    writeln!(
+        out,
+        "<thead><tr><th scope=\"col\">Row<th scope=\"col\" class=\"plot\">{}<th scope=\"col\" class=\"num\">published<th scope=\"col\" class=\"num\">ours<th scope=\"col\" class=\"num\">error</tr></thead>",
+        ticks(&axis)
+    )?;
+    for lab in document.labs.iter().filter(|lab| lab.rows.iter().any(|row| row.published.is_some())) {
+        writeln!(out, "<tbody><tr class=\"of\"><th scope=\"rowgroup\">{}<td class=\"plot\"><td><td><td></tr>", text_of(&lab.lab))?;
+        for row in &lab.rows {
+            let anchor = super::anchor(&lab.lab, &row.row);
+            match of(row) {
+                Some(found) => write_row(row, &anchor, &found, &axis, out)?,
+                None if row.published.is_some() => write_without(row, &anchor, out)?,
+                None => {}
+            }
+        }
+        writeln!(out, "</tbody>")?;
+    }
+    writeln!(out, "</table>\n</section>")
+}
+
+fn write_row(row: &Row, anchor: &str, found: &Compared, axis: &Axis, out: &mut dyn Write) -> io::Result<()> {
+    let mut track = Track::new(24);
+    if let Some(bound) = row.bound.filter(|b| (0.0..1.0).contains(b)) {
+        let band = (axis.at(1.0 - bound), axis.at(1.0 + bound));
+        track.rect(band, (3, 18), "bound", &format!("promised: within {}", percent(bound).trim_start_matches('+')));
+    }
+    if let Some(interval) = found.interval {
+        whisker(&mut track, axis, interval, "");
+    }
+    let verdict = match kept(row) {
+        Some(true) => "our",
+        Some(false) => "our missed",
+        None => "our free",
+    };
+    let error = percent(found.factor - 1.0);
+    track.dot(axis.at(found.factor), 12.0, 5.0, &format!("point {verdict}"), &format!("{}: {error}", row.title));
+    let shown = |ratio: Option<f64>, value: Option<f64>| match (found.of_ratios, ratio, value) {
+        (true, Some(ratio), _) => times(ratio),
+        (false, _, Some(value)) => super::quantity::value(value, &row.unit),
+        _ => String::new(),
+    };
+    let theirs = row.published.map_or(String::new(), |p| shown(p.ratio, p.aligned.or(p.unaligned)));
+    let own = row.ours.map_or(String::new(), |o| shown(o.ratio, o.aligned.or(o.unaligned)));
+    let mark = match kept(row) {
+        Some(true) => "<span class=\"good\">✓</span>",
+        Some(false) => "<span class=\"error\">✗</span>",
+        None => "",
+    };
+    write_cells(
+        row,
+        anchor,
+        &track.finish(),
+        [&text_of(&theirs), &text_of(&own), &format!("{error} <span class=\"mark\">{mark}</span>")],
+        out,
+    )
+}
+
+/// A row of which nothing is predicted: it is there, and grey.
+fn write_without(row: &Row, anchor: &str, out: &mut dyn Write) -> io::Result<()> {
+    let mut track = Track::new(24);
+    track.text(50.0, 16.0, "none", Anchor::Middle, if row.ours.is_none() { "not predicted" } else { "nothing to compare" });
+    let theirs = row.published.and_then(|p| p.ratio).map_or(String::new(), times);
+    write_cells(row, anchor, &track.finish(), [&theirs, "–", "–"], out)
+}
+
+fn write_cells(row: &Row, anchor: &str, plot: &str, [theirs, ours, error]: [&str; 3], out: &mut dyn Write) -> io::Result<()> {
+    let dim = if row.ours.is_none() { " class=\"dim\"" } else { "" };
+    let (id, title) = (text_of(&row.row), text_of(&row.title));
+    write!(out, "<tr{dim}><th scope=\"row\"><a href=\"#{anchor}\"><b>{id}</b></a> <span>{title}</span><td class=\"plot\">{plot}")?;
+    writeln!(out, "<td class=\"num\" data-of=\"published\">{theirs}<td class=\"num\" data-of=\"ours\">{ours}<td class=\"num\">{error}</tr>")
+}
+
+/// The named values along the top.
+fn ticks(axis: &Axis) -> String {
+    let mut track = Track::new(18);
+    for tick in axis.ticks(9) {
+        track.text(axis.at(tick), 13.0, "tick", Anchor::Middle, &plain(tick));
+    }
+    track.finish()
+}
+
+/// The lines down the table, as a background of all its cells; that of 1 is the one that counts.
+fn grid(axis: &Axis) -> String {
+    let line = |at: f64, colour: &str, half: &str| {
+        format!("linear-gradient(90deg,transparent calc({at:.2}% - {half}),{colour} 0 calc({at:.2}% + {half}),transparent 0)")
+    };
+    let others = axis.ticks(9).into_iter().filter(|t| (t - 1.0).abs() > 1e-9).map(|t| line(axis.at(t), "var(--line)", ".5px"));
+    std::iter::once(line(axis.at(1.0), "var(--dim)", ".75px")).chain(others).collect::<Vec<String>>().join(",")
+}

@@ -1,0 +1,58 @@
+//! A chart of strips under one another, each with its name on the left and its value on the right.
+
+use super::track::Track;
+use crate::out::escape;
+use std::fmt::Write as _;
+
+/// A chart that is being put together.
+pub(super) struct Lanes {
+    body: String,
+    said: String,
+}
+
+impl Lanes {
+    /// A chart of nothing; what it is about, for who cannot see it.
+    pub(super) fn new(about: &str) -> Lanes {
+        Lanes { body: String::new(), said: about.to_owned() }
+    }
+
+    /// A heading of the strips that follow; with a key of its colour if it has a class.
+    pub(super) fn head(&mut self, text: &str, class: &str) {
+        let key = if class.is_empty() { String::new() } else { key(class) };
+        self.put(format_args!("<div class=\"lh\">{key}{}</div>", text_of(text)));
+    }
+
+    /// A strip; `says` is what its value is of, for who cannot see it.
+    pub(super) fn lane(&mut self, name: &str, track: Track, value: &str, says: &str) {
+        self.put(format_args!("<div class=\"ll\">{}</div>{}<div class=\"lv\">{}</div>", text_of(name), track.finish(), text_of(value)));
+        let _ = write!(self.said, "; {says}: {value}");
+    }
+
+    /// The strip of the axis, which has no value.
+    pub(super) fn axis(&mut self, track: Track) {
+        self.put(format_args!("<div class=\"ll\"></div>{}<div class=\"lv\"></div>", track.finish()));
+    }
+
+    /// The chart as an element.
+    pub(super) fn finish(self) -> String {
+        format!("<div class=\"lanes\" role=\"img\" aria-label=\"{}\">\n{}</div>\n", text_of(&self.said), self.body)
+    }
+
+    fn put(&mut self, element: std::fmt::Arguments<'_>) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.body, "{element}");
+    }
+}
+
+/// A key of a colour, hatched as what it stands for.
+pub(super) fn key(class: &str) -> String {
+    let hatch = if class.split(' ').any(|c| matches!(c, "un" | "idle")) { " hatch" } else { "" };
+    let mut track = Track::new(12);
+    track.rect((0.0, 100.0), (0, 12), &format!("{class}{hatch}"), "");
+    format!("<span class=\"key\">{}</span>", track.finish())
+}
+
+/// Text of people and files, safe in a page.
+pub(super) fn text_of(text: &str) -> String {
+    escape::xml(&escape::plain(text))
+}

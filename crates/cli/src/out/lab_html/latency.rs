@@ -1,0 +1,103 @@
+//! How long requests took: the share that was done within a time, aligned and unaligned over one another.
+
+use super::axis::Axis;
+use super::lanes::{key, text_of};
+use super::quantity::{seconds, tick};
+use super::track::{Anchor, Track};
+use trueline_lab::result::{Row, VariantResult};
+
+const HEIGHT: u32 = 170;
+/// Points of a curve, at most: more cannot be told apart.
+const POINTS: usize = 400;
+/// What is marked on a curve.
+const QUANTILES: [(f64, &str); 2] = [(0.5, "p50"), (0.99, "p99")];
+
+/// The curves of a row; `None` where no variant has any.
+pub(super) fn curves(row: &Row) -> Option<String> {
+    let drawn: Vec<&VariantResult> = row.variants.iter().filter(|v| v.latency.len() > 1).collect();
+    let axis = Axis::log(drawn.iter().flat_map(|v| &v.latency).map(|(_, ns)| ns_of(*ns)))?;
+    let mut track = Track::new(HEIGHT + 20);
+    for share in [0.0, 0.5, 0.99] {
+        track.level((0.0, 100.0), down(share) / 100.0 * f64::from(HEIGHT), "grid");
+    }
+    for at in axis.ticks(5) {
+        track.upright(axis.at(at), "grid");
+        track.text(axis.at(at), f64::from(HEIGHT) + 15.0, "tick", Anchor::Middle, &tick(at));
+    }
+    for (share, name) in QUANTILES {
+        track.text(0.3, down(share) / 100.0 * f64::from(HEIGHT) + 12.0, "tick", Anchor::Start, name);
+    }
+    let (mut legend, mut said) = (String::new(), format!("Share of requests done within a time, {}", row.title));
+    for variant in &drawn {
+        let class = super::class_of(&variant.name);
+        track.curve_in(HEIGHT, &path(&variant.latency, &axis), &format!("curve {class}"));
+        let mut told = Vec::new();
+        for (share, name) in QUANTILES {
+            let Some(ns) = quantile(&variant.latency, share) else { continue };
+            let text = format!("{name} {}", seconds(ns_of(ns) / 1e9));
+            let y = down(share) / 100.0 * f64::from(HEIGHT);
+            track.dot(axis.at(ns_of(ns)), y, 4.5, &format!("point {class}"), &format!("{}: {text}", variant.name));
+            told.push(text);
+        }
+        let told = told.join(" · ");
+        legend.push_str(&format!("<li>{}<b>{}</b> {told}</li>", key(class), text_of(&variant.name)));
+        said.push_str(&format!("; {}: {told}", variant.name));
+    }
+    let chart = track.finish();
+    Some(format!("<div role=\"img\" aria-label=\"{}\">{chart}</div>\n<ul class=\"legend\">{legend}</ul>\n", text_of(&said)))
+}
+
+/// From the top, in percent: a little room above all requests.
+fn down(share: f64) -> f64 {
+    98.0 - if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) } * 92.0
+}
+
+/// The points of a curve, in percent.
+fn path(latency: &[(f64, u64)], axis: &Axis) -> Vec<(f64, f64)> {
+    let step = latency.len().div_ceil(POINTS).max(1);
+    let last = latency.len().saturating_sub(1);
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    for (nth, (share, ns)) in latency.iter().enumerate() {
+        if nth % step == 0 || nth == last {
+            points.push((axis.at(ns_of(*ns)), down(*share)));
+        }
+    }
+    // From nothing done to all done.
+    if let (Some(first), Some(end)) = (points.first().copied(), points.last().copied()) {
+        points.insert(0, (first.0, down(0.0)));
+        points.push((end.0, down(1.0)));
+    }
+    points
+}
+
+/// The least latency that `share` of the requests kept.
+fn quantile(latency: &[(f64, u64)], share: f64) -> Option<u64> {
+    latency.iter().find(|(q, _)| *q >= share - 1e-9).map(|(_, ns)| *ns)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "for a drawing")]
+fn ns_of(ns: u64) -> f64 {
+    ns as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_the_least_that_suffice() {
+        let latency = [(0.0, 100), (0.5, 200), (0.9, 300), (0.99, 900), (1.0, 1000)];
+        assert_eq!([0.5, 0.95, 0.99].map(|q| quantile(&latency, q)), [Some(200), Some(900), Some(900)]);
+        assert_eq!(quantile(&latency[..2], 0.99), None);
+    }
+
+    #[test]
+    fn a_curve_goes_from_nothing_to_all_and_never_back() {
+        let latency: Vec<(f64, u64)> = (0..5000u32).map(|i| (f64::from(i) / 4999.0, 1000 + u64::from(i) * 10)).collect();
+        let axis = Axis::log([1e3, 1e5]).unwrap();
+        let points = path(&latency, &axis);
+        assert!(points.len() <= POINTS + 3, "{}", points.len());
+        assert!(points.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 >= w[1].1));
+        assert_eq!((points[0].1, points[points.len() - 1].1), (down(0.0), down(1.0)));
+    }
+}

@@ -1,0 +1,153 @@
+//! A layout drawn on the medium: its blocks as a ruler, every layer where it begins in one, and the first requests over them.
+
+use super::lanes::Lanes;
+use super::track::Track;
+use crate::out::{escape, size};
+use trueline_geom::topology::Grain;
+use trueline_lab::result::{Layout, Row, VariantResult};
+
+/// Blocks drawn, layers and requests listed, at most.
+const BLOCKS: u64 = 8;
+const LAYERS: usize = 8;
+const REQUESTS: usize = 6;
+
+const RULER: u32 = 18;
+const LAYER: u32 = 22;
+const REQUEST: u32 = 20;
+
+/// The layouts of a row's variants; `None` where there are none.
+pub(super) fn layouts(row: &Row) -> Option<String> {
+    let drawn: Vec<String> = row.variants.iter().filter_map(layout).collect();
+    (!drawn.is_empty()).then(|| drawn.concat())
+}
+
+fn layout(variant: &VariantResult) -> Option<String> {
+    let layout = variant.layout.as_ref()?;
+    let grain = Grain::new(layout.unit, layout.phase)?;
+    let window = Window::new(grain, layout);
+    let mut lanes = Lanes::new(&format!("Layout on the medium, {}", variant.name));
+    lanes.head(&variant.name, super::class_of(&variant.name));
+    lanes.lane("blocks", window.ruler(), &size::human(grain.size()), "each");
+    for (name, first) in layout.layers.iter().take(LAYERS) {
+        let past = grain.remainder(*first);
+        let mut track = window.track(LAYER);
+        let title = format!("{name} begins at byte {first}, {}", past_of(past));
+        track.rect((window.at(past), 100.0), (3, LAYER - 6), if past == 0 { "layer" } else { "layer off" }, &title);
+        track.rect((window.at(past), window.at(past) + 0.8), (3, LAYER - 6), if past == 0 { "begin" } else { "begin off" }, &title);
+        lanes.lane(
+            name,
+            track,
+            &if past == 0 { "on a boundary".to_owned() } else { format!("+{past}") },
+            &format!("{name} begins at byte {first}"),
+        );
+    }
+    for (nth, &(first, length)) in layout.requests.iter().take(REQUESTS).enumerate() {
+        lane_of_request(&window, nth + 1, first, length, &mut lanes);
+    }
+    Some(lanes.finish())
+}
+
+fn lane_of_request(window: &Window, nth: usize, first: u64, length: u64, lanes: &mut Lanes) {
+    let (past, touched) = (window.grain.remainder(first), window.grain.touched(first, length));
+    let straddles = touched > window.least(length);
+    let ends = (window.at(past), window.at(past.saturating_add(length)));
+    let mut track = window.track(REQUEST);
+    let title = format!("byte {first}, {}, {}", size::human(length), past_of(past));
+    track.rect(ends, (3, REQUEST - 6), if straddles { "request over hatch" } else { "request" }, &title);
+    let text = if straddles { format!("{touched} not {}", window.least(length)) } else { format!("{touched}") };
+    let text = format!("{text} block{}", if touched == 1 { "" } else { "s" });
+    lanes.lane(&format!("request {nth}"), track, &text, &title);
+}
+
+fn past_of(past: u64) -> String {
+    if past == 0 { "on a boundary".into() } else { escape::grouped(&format!("{past} bytes past a boundary"), "\u{2009}", "") }
+}
+
+/// The stretch of blocks that is drawn.
+struct Window {
+    grain: Grain,
+    blocks: u64,
+}
+
+impl Window {
+    /// As many blocks as the longest request needs, within reason.
+    fn new(grain: Grain, layout: &Layout) -> Window {
+        let touched = layout.requests.iter().take(REQUESTS).map(|&(first, length)| grain.touched(first, length)).max();
+        Window { grain, blocks: touched.unwrap_or(2).clamp(2, BLOCKS) }
+    }
+
+    /// The blocks that so many bytes cannot do without.
+    fn least(&self, length: u64) -> u64 {
+        self.grain.touched(self.grain.phase(), length)
+    }
+
+    /// Where a byte falls, counted from the first boundary drawn, in percent.
+    #[allow(clippy::cast_precision_loss, reason = "for a drawing")]
+    fn at(&self, byte: u64) -> f64 {
+        (byte as f64 / self.grain.size() as f64 / self.blocks as f64 * 100.0).min(100.0)
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "for a drawing")]
+    fn boundary(&self, nth: u64) -> f64 {
+        nth as f64 / self.blocks as f64 * 100.0
+    }
+
+    /// A strip with the boundaries down it.
+    fn track(&self, height: u32) -> Track {
+        let mut track = Track::new(height);
+        for nth in 0..=self.blocks {
+            track.upright(self.boundary(nth), "edge");
+        }
+        track
+    }
+
+    fn ruler(&self) -> Track {
+        let mut track = Track::new(RULER);
+        for nth in 0..self.blocks {
+            let class = if nth % 2 == 0 { "block" } else { "block odd" };
+            track.rect((self.boundary(nth), self.boundary(nth + 1)), (2, RULER - 4), class, "a block of the medium");
+        }
+        track
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(unit: u64, phase: u64, requests: &[(u64, u64)]) -> Window {
+        let layout = Layout { unit, phase, layers: vec![], requests: requests.to_vec() };
+        Window::new(Grain::new(unit, phase).unwrap(), &layout)
+    }
+
+    fn drawn(window: &Window, first: u64, length: u64) -> String {
+        let mut lanes = Lanes::new("");
+        lane_of_request(window, 1, first, length, &mut lanes);
+        lanes.finish()
+    }
+
+    #[test]
+    fn what_straddles_is_red_and_what_does_not_is_not() {
+        let w = window(4096, 0, &[(512, 4096)]);
+        assert_eq!(w.blocks, 2);
+        assert!(drawn(&w, 512, 4096).contains("request over") && drawn(&w, 512, 4096).contains("2 not 1 blocks"));
+        assert!(!drawn(&w, 4096, 4096).contains("over") && drawn(&w, 4096, 4096).contains("1 block<"));
+        // A small request within one block is whole, wherever it is.
+        assert!(!drawn(&w, 512, 2048).contains("over"));
+        // The jumper moves the boundaries.
+        let jumper = window(4096, 3584, &[]);
+        assert!(!drawn(&jumper, 3584, 4096).contains("over") && drawn(&jumper, 4096, 4096).contains("over"));
+    }
+
+    #[test]
+    fn any_layout_is_drawn_within_its_place() {
+        for (unit, phase) in [(1, 0), (u64::MAX, 7), (4096, u64::MAX), (1 << 63, 1)] {
+            let w = window(unit, phase, &[(u64::MAX, u64::MAX), (0, 0), (5, u64::MAX)]);
+            assert!((2..=BLOCKS).contains(&w.blocks));
+            for byte in [0, 1, unit, u64::MAX] {
+                assert!((0.0..=100.0).contains(&w.at(byte)));
+            }
+            assert!(drawn(&w, u64::MAX, u64::MAX).len() < 5000);
+        }
+    }
+}

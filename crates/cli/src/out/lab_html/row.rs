@@ -1,0 +1,104 @@
+//! One row of a lab: its values, where its seconds went, how long its requests took, its layout, and what is to be known of it.
+
+use super::lanes::text_of;
+use super::quantity::{digits, percent, seconds, value};
+use super::standing::{compared, kept};
+use super::{anchor, bars, latency, medium, spent};
+use std::io::{self, Write};
+use trueline_lab::result::{LabResult, Row};
+
+/// Writes the row.
+pub(super) fn write(lab: &LabResult, row: &Row, out: &mut dyn Write) -> io::Result<()> {
+    let id = anchor(&lab.lab, &row.row);
+    let dead = if row.ours.is_none() { " dead" } else { "" };
+    writeln!(out, "<article class=\"row{dead}\" id=\"{id}\" data-row=\"{}\">", text_of(&row.row))?;
+    writeln!(out, "<h3>{} {}</h3>", text_of(&row.title), pill(row))?;
+    let seed = row.seed.as_ref().map_or(String::new(), |seed| format!("seed {} · ", text_of(seed)));
+    writeln!(out, "<p class=\"id\">{seed}<code>{}</code></p>", text_of(&row.row))?;
+    if !row.note.is_empty() {
+        let why = if row.ours.is_none() { "<b>Not predicted:</b> " } else { "" };
+        writeln!(out, "<p class=\"say\">{why}{}</p>", text_of(&row.note))?;
+    } else if row.ours.is_none() {
+        writeln!(out, "<p class=\"say\"><b>Not predicted.</b></p>")?;
+    }
+    writeln!(out, "<div class=\"charts\">")?;
+    write_chart("Published and ours", Some(bars::bars(row)), out)?;
+    write_chart("Where each second went", spent::seconds_of(row), out)?;
+    write_chart("Share of requests done within a time", latency::curves(row), out)?;
+    write_chart("The layout on the medium", medium::layouts(row), out)?;
+    writeln!(out, "</div>")?;
+    write_numbers(row, out)?;
+    writeln!(out, "</article>")
+}
+
+fn write_chart(title: &str, chart: Option<String>, out: &mut dyn Write) -> io::Result<()> {
+    match chart {
+        Some(chart) => writeln!(out, "<figure class=\"chart\"><figcaption>{title}</figcaption>\n{chart}</figure>"),
+        None => Ok(()),
+    }
+}
+
+/// How far ours is from what was published, in a word.
+fn pill(row: &Row) -> String {
+    let Some(found) = compared(row.published.as_ref(), row.ours.as_ref()) else {
+        let word = match (&row.ours, row.predicted) {
+            (None, _) => "not predicted",
+            (Some(_), false) => "measured here",
+            (Some(_), true) => "predicted, nothing published",
+        };
+        return format!("<span class=\"pill\">{word}</span>");
+    };
+    let error = percent(found.factor - 1.0);
+    let within = row.bound.map_or(String::new(), |b| percent(b).trim_start_matches('+').to_owned());
+    match kept(row) {
+        Some(true) => format!("<span class=\"pill good\">✓ {error}, within {within}</span>"),
+        Some(false) => format!("<span class=\"pill error\">✗ {error}, not within {within}</span>"),
+        None => format!("<span class=\"pill\">{error}</span>"),
+    }
+}
+
+/// All of it as tables, for who wants the numbers or cannot see the charts.
+fn write_numbers(row: &Row, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<details><summary>The numbers</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"numbers\">")?;
+    writeln!(
+        out,
+        "<table><thead><tr><td><th scope=\"col\" class=\"num\">aligned<th scope=\"col\" class=\"num\">unaligned<th scope=\"col\" class=\"num\">ratio<th scope=\"col\" class=\"num\">interval<th scope=\"col\" class=\"num\">error</tr></thead><tbody>"
+    )?;
+    let of = |v: Option<f64>| v.map_or("–".into(), |v| text_of(&value(v, &row.unit)));
+    let ratio = |v: Option<f64>| v.map_or("–".into(), digits);
+    let mut line = |name: &str, cells: [String; 5]| {
+        writeln!(out, "<tr><th scope=\"row\">{}<td class=\"num\">{}</tr>", text_of(name), cells.join("<td class=\"num\">"))
+    };
+    let dash = || "–".to_owned();
+    if let Some(p) = &row.published {
+        line("published", [of(p.aligned), of(p.unaligned), ratio(p.ratio), dash(), dash()])?;
+    }
+    let own = row.ours.iter().map(|o| (row.personality.as_deref(), o, row.error));
+    let others = row.alternatives.iter().map(|a| (Some(a.personality.as_str()), &a.ours, a.error));
+    for (personality, o, error) in own.chain(others) {
+        let name = personality.map_or_else(|| "ours".into(), |p| format!("ours, {p}"));
+        let interval = o.low.zip(o.high).map_or_else(dash, |(low, high)| format!("{} … {}", digits(low), digits(high)));
+        line(&name, [of(o.aligned), of(o.unaligned), ratio(o.ratio), interval, error.map_or_else(dash, percent)])?;
+    }
+    writeln!(out, "</tbody></table>")?;
+    if !row.variants.is_empty() {
+        write_variants(row, out)?;
+    }
+    writeln!(out, "</div></details>")
+}
+
+#[allow(clippy::cast_precision_loss, reason = "for people")]
+fn write_variants(row: &Row, out: &mut dyn Write) -> io::Result<()> {
+    let heads = ["target", "time", "requests", "bytes", "p50", "p99", "longest", "setup", "seek", "rotate", "transfer", "idle"];
+    writeln!(out, "<table><thead><tr><td><th scope=\"col\">{}</tr></thead><tbody>", heads.join("<th scope=\"col\" class=\"num\">"))?;
+    for v in &row.variants {
+        let at = |share: f64| v.latency.iter().find(|(q, _)| *q >= share - 1e-9).map_or("–".into(), |(_, ns)| seconds(*ns as f64 / 1e9));
+        let part = |s: Option<f64>| s.map_or("–".into(), seconds);
+        let d = v.drives.as_ref();
+        let mut cells = vec![text_of(&v.target), seconds(v.seconds), v.ops.to_string(), crate::out::size::human(v.bytes)];
+        cells.extend([at(0.5), at(0.99), at(1.0)]);
+        cells.extend([d.map(|d| d.setup), d.map(|d| d.seek), d.map(|d| d.rotate), d.map(|d| d.transfer), d.map(|d| d.idle)].map(part));
+        writeln!(out, "<tr><th scope=\"row\">{}<td>{}</tr>", text_of(&v.name), cells.join("<td class=\"num\">"))?;
+    }
+    writeln!(out, "</tbody></table>")
+}

@@ -1,0 +1,123 @@
+//! How a row stands: what it costs, how ours compares with what was published, and whether that is within its bound.
+
+use trueline_lab::result::{LabDocument, LabResult, Ours, Published, Row};
+
+/// Ours over published.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Compared {
+    /// Of the ratios; of the values where a document has but one layout.
+    pub factor: f64,
+    /// The ends of our interval, over the same.
+    pub interval: Option<(f64, f64)>,
+    /// Whether it is of ratios.
+    pub of_ratios: bool,
+}
+
+/// Compares ours with what was published, as far as both are there and make sense.
+pub(super) fn compared(published: Option<&Published>, ours: Option<&Ours>) -> Option<Compared> {
+    let (published, ours) = (published?, ours?);
+    if let Some(factor) = over(ours.ratio, published.ratio) {
+        let interval = over(ours.low, published.ratio).zip(over(ours.high, published.ratio));
+        return Some(Compared { factor, interval, of_ratios: true });
+    }
+    let factor = over(ours.aligned, published.aligned).or_else(|| over(ours.unaligned, published.unaligned))?;
+    Some(Compared { factor, interval: None, of_ratios: false })
+}
+
+fn over(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    let positive = |v: &f64| v.is_finite() && *v > 0.0;
+    Some(a.filter(positive)? / b.filter(positive)?).filter(positive)
+}
+
+/// How a row keeps its bound; `None` where it has none, or nothing to compare.
+pub(super) fn kept(row: &Row) -> Option<bool> {
+    let bound = row.bound?;
+    let compared = compared(row.published.as_ref(), row.ours.as_ref())?;
+    // What rounds to the bound is within it: `5 %` is not missed by 5.0001 %.
+    Some((compared.factor - 1.0).abs() <= bound + 0.0005)
+}
+
+/// How many times the work costs where it is not aligned, of a ratio in the row's unit.
+pub(super) fn cost(row: &Row, ratio: f64) -> f64 {
+    if row.more_is_better { 1.0 / ratio } else { ratio }
+}
+
+/// The row of a lab that misalignment costs the most, and how many times: by ours, else by what was published.
+pub(super) fn dearest(lab: &LabResult) -> Option<(&Row, f64, bool)> {
+    let most = |of: &dyn Fn(&Row) -> Option<f64>| -> Option<(&Row, f64)> {
+        let all = lab.rows.iter().filter_map(|row| Some((row, cost(row, of(row)?)))).filter(|(_, c)| c.is_finite() && *c > 0.0);
+        // The first of the dearest: `max_by` would give the last.
+        all.rev().max_by(|(_, a), (_, b)| a.total_cmp(b))
+    };
+    let ours = most(&|row| row.ours?.ratio).map(|(row, cost)| (row, cost, true));
+    ours.or_else(|| most(&|row| row.published?.ratio).map(|(row, cost)| (row, cost, false)))
+}
+
+/// Rows counted by how they stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Tally {
+    /// Rows.
+    pub rows: usize,
+    /// Those that can be compared and have a bound, and those of them that keep it.
+    pub bounded: usize,
+    pub kept: usize,
+    /// Those of which nothing is predicted.
+    pub without: usize,
+}
+
+/// Counts the rows of a lab.
+pub(super) fn tally(lab: &LabResult) -> Tally {
+    let mut tally = Tally::default();
+    for row in &lab.rows {
+        tally.rows += 1;
+        tally.without += usize::from(row.ours.is_none());
+        if let Some(kept) = kept(row) {
+            tally.bounded += 1;
+            tally.kept += usize::from(kept);
+        }
+    }
+    tally
+}
+
+/// Counts the rows of all labs.
+pub(super) fn tally_all(document: &LabDocument) -> Tally {
+    document.labs.iter().map(tally).fold(Tally::default(), |a, b| Tally {
+        rows: a.rows + b.rows,
+        bounded: a.bounded + b.bounded,
+        kept: a.kept + b.kept,
+        without: a.without + b.without,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn ratios_are_compared_before_values() {
+        let published = Published { aligned: Some(133.0), unaligned: Some(112.0), ratio: Some(0.84) };
+        let ours = Ours { aligned: Some(140.0), unaligned: Some(120.0), ratio: Some(0.882), low: Some(0.84), high: None };
+        let found = compared(Some(&published), Some(&ours)).unwrap();
+        assert!((found.factor - 1.05).abs() < 1e-9 && found.of_ratios && found.interval.is_none());
+        let alone = compared(Some(&Published { ratio: None, ..published }), Some(&ours)).unwrap();
+        assert!((alone.factor - 140.0 / 133.0).abs() < 1e-9 && !alone.of_ratios);
+        let odd = Published { aligned: Some(0.0), unaligned: Some(f64::NAN), ratio: Some(-1.0) };
+        assert_eq!(compared(Some(&odd), Some(&ours)), None);
+    }
+
+    #[test]
+    fn the_dearest_row_and_the_tally() {
+        let document = sample::document();
+        let drive = document.labs.iter().find(|lab| lab.lab == "2010-osnews").unwrap();
+        let (row, cost, ours) = dearest(drive).unwrap();
+        assert_eq!((row.row.as_str(), ours), ("random-write", true));
+        assert!((cost - 20.6 / 6.29).abs() < 1e-9, "{cost}");
+        let stripe = document.labs.iter().find(|lab| lab.lab == "2009-gstripe").unwrap();
+        let (row, cost, _) = dearest(stripe).unwrap();
+        // More is better: half as many requests cost twice the time.
+        assert!(row.row == "raidtest-n64" && (cost - 660.0 / 357.0).abs() < 1e-9, "{cost}");
+        assert_eq!(tally(drive), Tally { rows: 4, bounded: 2, kept: 2, without: 1 });
+        assert_eq!(tally_all(&document).rows, document.labs.iter().map(|lab| lab.rows.len()).sum::<usize>());
+    }
+}
