@@ -9,7 +9,6 @@ pub mod ab;
 pub mod error;
 pub mod files;
 pub mod host;
-pub mod host;
 pub mod lab;
 pub mod latency;
 pub mod result;
