@@ -12,15 +12,18 @@ use crate::buffers::Buffers;
 use crate::engine::{Finished, Op, Transfer, check, errno, rest};
 use crate::lane::Lane;
 use io_uring::types::{Fixed, FsyncFlags};
-use io_uring::{IoUring, opcode, squeue};
+use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::io::{self, ReadWriteFlags};
-use std::io::IoSliceMut;
+use setup::Entrance;
 use std::os::fd::{AsFd, AsRawFd};
 use trueline_geom::error::Errno;
+
+mod setup;
 
 /// A ring, its files and its memory.
 pub struct Ring {
     ring: IoUring,
+    entrance: Entrance,
     lanes: Vec<Lane>,
     buffers: Buffers,
     /// Whether the memory is registered: mapped and pinned once, not at every request.
@@ -29,8 +32,10 @@ pub struct Ring {
     /// What is in flight, each in its slot; what is not is in `free`.
     slots: Vec<Transfer>,
     free: Vec<u32>,
-    /// Pushed, and not yet sent.
-    unsent: bool,
+    /// In the queue, and not yet sent.
+    unsent: u32,
+    /// Slots of short transfers, of which the rest is asked for.
+    short: Vec<u32>,
     /// Done while something else was asked for.
     early: Vec<Finished>,
 }
@@ -39,30 +44,38 @@ pub struct Ring {
 pub type Refused = (io::Errno, Vec<Lane>, Buffers);
 
 /// The most that one ring has in flight.
-const DEEPEST: u32 = 4096;
-
-/// The longest memory that can be registered at once (`io_buffer_validate`).
-const REGISTERED: usize = 1 << 30;
+pub const DEEPEST: u32 = 4096;
 
 impl Ring {
     /// A ring for `depth` transfers at a time over `lanes`.
     pub fn new(lanes: Vec<Lane>, mut buffers: Buffers, depth: u32) -> Result<Ring, Refused> {
         let depth = depth.clamp(1, DEEPEST).next_power_of_two();
         let files: Vec<i32> = lanes.iter().map(|lane| lane.as_fd().as_raw_fd()).collect();
-        let made = set_up(depth).and_then(|ring| {
-            ring.submitter().register_files(&files)?;
-            Ok(ring)
+        let made = setup::set_up(depth).and_then(|ring| match ring.submitter().register_files(&files) {
+            Ok(()) => Ok(ring),
+            Err(e) => Err(io::Errno::from_io_error(&e).unwrap_or(io::Errno::IO)),
         });
         let ring = match made {
             Ok(ring) => ring,
-            Err(e) => return Err((io::Errno::from_io_error(&e).unwrap_or(io::Errno::IO), lanes, buffers)),
+            Err(errno) => return Err((errno, lanes, buffers)),
         };
-        let registered = register(&ring, &mut buffers);
+        let registered = setup::register(&ring, &mut buffers);
+        // As many as there is room for completions: so none can be lost.
+        let room = ring.params().cq_entries();
         let idle = Transfer { tag: 0, op: Op::Flush, lane: 0, offset: 0, place: 0, length: 0, fua: false };
-        let slots = vec![idle; ring.params().cq_entries() as usize];
-        let free = (0..ring.params().cq_entries()).rev().collect();
-        let depth = depth as usize;
-        Ok(Ring { ring, lanes, buffers, registered, depth, slots, free, unsent: false, early: Vec::new() })
+        Ok(Ring {
+            entrance: Entrance::new(&ring),
+            ring,
+            lanes,
+            buffers,
+            registered,
+            depth: depth as usize,
+            slots: vec![idle; room as usize],
+            free: (0..room).rev().collect(),
+            unsent: 0,
+            short: Vec::new(),
+            early: Vec::new(),
+        })
     }
 
     pub(crate) fn depth(&self) -> usize {
@@ -91,7 +104,11 @@ impl Ring {
             None => self.make_room()?,
         };
         self.slots[slot as usize] = transfer;
-        self.queue(slot)
+        let queued = self.queue(slot, &transfer);
+        if queued.is_err() {
+            self.free.push(slot);
+        }
+        queued
     }
 
     /// Waits until one transfer is done, and takes its slot.
@@ -104,54 +121,49 @@ impl Ring {
         self.free.pop().ok_or(Errno::Io)
     }
 
-    /// Queues what is in `slot`.
+    /// Queues `transfer`, which is in `slot`. Every request is built where it is copied into the queue, not handed around.
     #[inline]
-    fn queue(&mut self, slot: u32) -> Result<(), Errno> {
-        let entry = self.entry(slot);
-        self.unsent = true;
-        loop {
-            // SAFETY: file and memory are registered or owned by `self` until the request is answered, and `check` found the memory inside.
-            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
-                return Ok(());
-            }
-            if let Err(errno) = self.send(0) {
-                self.free.push(slot);
-                return Err(errno);
-            }
-        }
-    }
-
-    /// The request of what is in `slot`.
-    #[inline]
-    fn entry(&self, slot: u32) -> squeue::Entry {
-        let Transfer { op, lane, offset, place, length, fua, .. } = self.slots[slot as usize];
+    fn queue(&mut self, slot: u32, transfer: &Transfer) -> Result<(), Errno> {
+        let &Transfer { op, lane, offset, place, length, fua, .. } = transfer;
         #[allow(clippy::cast_possible_truncation, reason = "`check` found the lane, and a ring has far fewer than that many")]
         let file = Fixed(lane as u32);
         let address = self.buffers.address(place);
         #[allow(clippy::cast_possible_wrap, reason = "flags, which the kernel calls signed")]
         let flags = if fua { ReadWriteFlags::DSYNC.bits() as i32 } else { 0 };
-        let entry = match (op, self.registered) {
-            (Op::Read, true) => opcode::ReadFixed::new(file, address, length, 0).offset(offset).build(),
-            (Op::Read, false) => opcode::Read::new(file, address, length).offset(offset).build(),
-            (Op::Write, true) => opcode::WriteFixed::new(file, address, length, 0).offset(offset).rw_flags(flags).build(),
-            (Op::Write, false) => opcode::Write::new(file, address, length).offset(offset).rw_flags(flags).build(),
-            (Op::Flush, _) => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
-        };
-        entry.user_data(u64::from(slot))
+        match (op, self.registered) {
+            (Op::Read, true) => self.put(slot, opcode::ReadFixed::new(file, address, length, 0).offset(offset).build()),
+            (Op::Read, false) => self.put(slot, opcode::Read::new(file, address, length).offset(offset).build()),
+            (Op::Write, true) => self.put(slot, opcode::WriteFixed::new(file, address, length, 0).offset(offset).rw_flags(flags).build()),
+            (Op::Write, false) => self.put(slot, opcode::Write::new(file, address, length).offset(offset).rw_flags(flags).build()),
+            (Op::Flush, _) => self.put(slot, opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build()),
+        }
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "an entry is 64 bytes, built in one arm: by value it would be copied twice")]
+    fn put(&mut self, slot: u32, entry: squeue::Entry) -> Result<(), Errno> {
+        let entry = entry.user_data(u64::from(slot));
+        loop {
+            // SAFETY: file and memory are registered or owned by `self` until the request is answered, and `check` found the memory inside.
+            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
+                self.unsent += 1;
+                return Ok(());
+            }
+            self.send(0)?;
+        }
     }
 
     /// Sends what is queued, and waits for `want` completions.
+    #[inline]
     fn send(&mut self, want: usize) -> Result<(), Errno> {
-        match self.ring.submit_and_wait(want) {
-            Ok(_) => {
-                self.unsent = !self.ring.submission().is_empty();
+        match self.entrance.enter(self.unsent, u32::try_from(want).unwrap_or(u32::MAX)) {
+            Ok(sent) => {
+                self.unsent = self.unsent.saturating_sub(sent);
                 Ok(())
             }
-            // A signal; or the kernel wants completions taken first, which the caller does.
-            Err(e) => match io::Errno::from_io_error(&e) {
-                Some(io::Errno::INTR | io::Errno::AGAIN | io::Errno::BUSY) if self.in_flight() > 0 => Ok(()),
-                from => Err(from.map_or(Errno::Io, errno)),
-            },
+            // A signal, or no memory for a moment: the caller asks again.
+            Err(io::Errno::INTR | io::Errno::AGAIN | io::Errno::BUSY) => Ok(()),
+            Err(from) => Err(errno(from)),
         }
     }
 
@@ -167,12 +179,14 @@ impl Ring {
     fn collect(&mut self, least: usize, done: &mut Vec<Finished>) -> Result<(), Errno> {
         let enough = done.len() + least.min(self.in_flight());
         loop {
+            // What is queued is sent even if enough is done: the device is to be kept busy.
             let ready = done.len() + self.ring.completion().len();
-            if self.unsent || ready < enough {
+            if self.unsent > 0 || ready < enough {
                 self.send(enough.saturating_sub(ready))?;
             }
-            self.take(done)?;
-            if done.len() >= enough && !self.unsent {
+            self.take(done);
+            self.go_on(done);
+            if done.len() >= enough && self.unsent == 0 {
                 return Ok(());
             }
         }
@@ -180,37 +194,51 @@ impl Ring {
 
     /// Takes what is done.
     #[inline]
-    fn take(&mut self, done: &mut Vec<Finished>) -> Result<(), Errno> {
-        // What is left of a short transfer goes into the queue, so the completions are not borrowed meanwhile.
-        while let Some(entry) = { self.ring.completion().next() } {
-            let slot = u32::try_from(entry.user_data()).map_err(|_| Errno::Io)?;
-            let transfer = *self.slots.get(slot as usize).ok_or(Errno::Io)?;
-            let answer = match u32::try_from(entry.result()) {
-                Ok(bytes) if bytes == transfer.length => Ok(None),
-                Ok(bytes) => rest(&transfer, &self.lanes[transfer.lane], bytes),
-                Err(_) => match io::Errno::from_raw_os_error(-entry.result()) {
-                    io::Errno::INTR | io::Errno::AGAIN => Ok(Some(transfer)),
-                    from => Err(errno(from)),
-                },
+    fn take(&mut self, done: &mut Vec<Finished>) {
+        let Ring { ring, slots, free, short, lanes, .. } = self;
+        for entry in ring.completion() {
+            let Some((slot, place)) = u32::try_from(entry.user_data()).ok().and_then(|slot| Some((slot, slots.get_mut(slot as usize)?)))
+            else {
+                debug_assert!(false, "the kernel answers what it was not asked");
+                continue;
             };
-            let error = match answer {
-                Ok(Some(rest)) => {
-                    self.slots[slot as usize] = rest;
-                    match self.queue(slot) {
-                        Ok(()) => continue,
-                        Err(errno) => {
-                            done.push(Finished { tag: transfer.tag, error: Some(errno) });
-                            continue;
-                        }
-                    }
-                }
+            let error = match outcome(&entry, place, lanes) {
                 Ok(None) => None,
+                Ok(Some(rest)) => {
+                    *place = rest;
+                    short.push(slot);
+                    continue;
+                }
                 Err(errno) => Some(errno),
             };
-            self.free.push(slot);
-            done.push(Finished { tag: transfer.tag, error });
+            free.push(slot);
+            done.push(Finished { tag: place.tag, error });
         }
-        Ok(())
+    }
+
+    /// Asks for what is left of transfers that came back short.
+    #[inline]
+    fn go_on(&mut self, done: &mut Vec<Finished>) {
+        while let Some(slot) = self.short.pop() {
+            let transfer = self.slots[slot as usize];
+            if let Err(errno) = self.queue(slot, &transfer) {
+                self.free.push(slot);
+                done.push(Finished { tag: transfer.tag, error: Some(errno) });
+            }
+        }
+    }
+}
+
+/// What came of `transfer`: all of it, a rest to ask for, or an error.
+#[inline]
+fn outcome(entry: &cqueue::Entry, transfer: &Transfer, lanes: &[Lane]) -> Result<Option<Transfer>, Errno> {
+    match u32::try_from(entry.result()) {
+        Ok(bytes) if bytes == transfer.length => Ok(None),
+        Ok(bytes) => rest(transfer, lanes.get(transfer.lane).ok_or(Errno::NoDevice)?, bytes),
+        Err(_) => match io::Errno::from_raw_os_error(entry.result().wrapping_neg()) {
+            io::Errno::INTR | io::Errno::AGAIN => Ok(Some(*transfer)),
+            from => Err(errno(from)),
+        },
     }
 }
 
@@ -223,42 +251,4 @@ impl Drop for Ring {
             self.buffers.forget();
         }
     }
-}
-
-/// A ring of `entries` with as many of the flags as this kernel has.
-fn set_up(entries: u32) -> std::io::Result<IoUring> {
-    let mut refused = None;
-    for level in 0..4 {
-        let mut builder = IoUring::builder();
-        builder.dontfork();
-        if level < 3 {
-            // One bad request does not hold the others back (5.18); nobody is interrupted to be told of a completion (5.19).
-            builder.setup_submit_all();
-            match level {
-                2 => builder.setup_coop_taskrun(),
-                // Completions are worked off when they are asked for, by the one thread that asks (6.1).
-                _ => builder.setup_single_issuer().setup_defer_taskrun(),
-            };
-            if level == 0 {
-                // No indirection between queue and entries (6.6).
-                builder.setup_no_sqarray();
-            }
-        }
-        match builder.build(entries) {
-            Err(e) if io::Errno::from_io_error(&e) == Some(io::Errno::INVAL) => refused = Some(e),
-            made => return made,
-        }
-    }
-    Err(refused.unwrap_or_else(|| io::Errno::INVAL.into()))
-}
-
-/// Registers all of the memory; `false` where that cannot be had: more than may be locked, or than can be registered at once.
-fn register(ring: &IoUring, buffers: &mut Buffers) -> bool {
-    if buffers.len() > REGISTERED {
-        return false;
-    }
-    let all = [IoSliceMut::new(buffers.bytes_mut(0, buffers.len()))];
-    // SAFETY: std promises that an IoSliceMut is an iovec. The mapping outlives the ring's use of it: `Ring::drop` waits for what is in
-    // flight, and if it cannot wait, it leaves the mapping where it is.
-    unsafe { ring.submitter().register_buffers(&*std::ptr::from_ref(&all).cast::<[_; 1]>()) }.is_ok()
 }
