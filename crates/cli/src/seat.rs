@@ -126,6 +126,14 @@ impl Seat {
     }
 }
 
+/// What is on the provider that would be lost if it were written over, a table too.
+pub(crate) fn found(seat: &Seat) -> Option<String> {
+    let table = seat.table().filter(|(_, table)| !table.is_bare_chain());
+    table
+        .map(|(scheme, table)| format!("there is {} with {}", named(scheme.name()), partitions(table.entries.len())))
+        .or_else(|| seat.holds())
+}
+
 /// Has the kernel read the tables of the block devices of `target` again.
 pub(crate) fn tell_kernel(target: &str) {
     for path in target::paths(target).into_iter().filter(|path| path.starts_with("/dev")) {

@@ -18,6 +18,7 @@ pub mod lsblk;
 pub mod nvme;
 pub mod random;
 pub mod ring;
+pub mod stat;
 pub mod sync;
 pub mod sysfs;
 pub mod tool;

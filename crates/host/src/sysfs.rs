@@ -20,7 +20,7 @@ use std::str::FromStr;
 use trueline_geom::limits::Limits;
 
 /// The unit of `size`, `start` and `offset`.
-const SECTOR: u64 = 512;
+pub(crate) const SECTOR: u64 = 512;
 /// sysfs gives a page at most.
 const ATTRIBUTE: u64 = 4096;
 /// The most of a mount table that is read.

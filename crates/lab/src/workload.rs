@@ -46,7 +46,13 @@ pub trait Blocks {
     /// Whether it writes.
     fn writes(&self) -> bool;
 
-    /// Requests and bytes of one run on a provider of `length` bytes, for a bar and for refusing before anything is begun; `None`
+    /// Requests in flight, the most.
+    fn depth(&self) -> usize;
+
+    /// Bytes of the largest request.
+    fn largest(&self) -> u64;
+
+    /// Requests of one run on a provider of `length` bytes, for a bar and for refusing before anything is begun; `None`
     /// for what only time ends.
     fn extent(&self, length: u64) -> Option<u64>;
 
@@ -75,6 +81,8 @@ pub struct Parameters {
     pub op: Option<Way>,
     /// Who says where random requests go.
     pub generator: Generator,
+    /// Whether a write is done only when it is on the medium, as with `O_SYNC`.
+    pub sync: bool,
     /// Blocks that random requests fall on, from the first; all that there are if not said.
     pub blocks: Option<u64>,
 }

@@ -2,7 +2,7 @@
 
 use crate::options::mkfs::{Kind, Mkfs};
 use crate::out::escape;
-use crate::seat::{Seat, named, partitions};
+use crate::seat::{Seat, found, named};
 use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
         (false, false) => Access::Write,
     };
     let seat = Seat::open(&args.target, &args.disk, access)?;
-    let found = lost(&seat).map(|found| found + ": ").or_else(|| shared(args.kind, &seat).map(|found| found + ", or "));
+    let found = found(&seat).map(|found| found + ": ").or_else(|| shared(args.kind, &seat).map(|found| found + ", or "));
     if let Some(found) = found.filter(|_| !args.overwrite && !only_print) {
         let what = args.kind.name();
         return Err(Failure::Message(format!("make {what} on {}: {found}say --overwrite to lose it: nothing was written", args.target)));
@@ -34,14 +34,6 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
         Kind::Ufs => ufs::run(args, seat),
         _ => system::run(args, seat),
     }
-}
-
-/// What is on the provider that a file system would destroy.
-fn lost(seat: &Seat) -> Option<String> {
-    let table = seat.table().filter(|(_, table)| !table.is_bare_chain());
-    table
-        .map(|(scheme, table)| format!("there is {} with {}", named(scheme.name()), partitions(table.entries.len())))
-        .or_else(|| seat.holds())
 }
 
 /// The table around it, if its sectors are the provider's first. UFS leaves those alone; others write or clear them.

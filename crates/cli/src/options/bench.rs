@@ -52,6 +52,12 @@ pub(crate) struct Bench {
     /// Writes only
     #[arg(long, short = 'w')]
     pub write: bool,
+    /// Write although there is a table, a file system or a member of a set: that is lost
+    #[arg(long)]
+    pub destructive: bool,
+    /// Write even if it is mounted or in use: what uses it may then destroy data
+    #[arg(long)]
+    pub allow_busy: bool,
     /// Where random numbers and the platters of simulated drives begin
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
@@ -76,7 +82,16 @@ impl Bench {
             (_, true) => Some(Way::Write),
             (false, false) => None,
         };
-        Parameters { offset, bs: self.bs, qd: self.qd, count: self.count, seconds: self.seconds, op, ..Parameters::default() }
+        Parameters {
+            offset,
+            bs: self.bs,
+            qd: self.qd,
+            count: self.count,
+            seconds: self.seconds,
+            op,
+            sync: self.buffered,
+            ..Parameters::default()
+        }
     }
 }
 

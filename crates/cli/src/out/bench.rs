@@ -4,7 +4,7 @@ use super::columns::{self, Cell};
 use super::{Style, escape};
 use std::io::{self, Write};
 use trueline_lab::result::bench::{BenchDocument, BenchRun, Variant};
-use trueline_lab::statistics::{Comparison, Interval, Slope};
+use trueline_lab::statistics::{Comparison, Interval, Slope, median};
 
 /// Writes it.
 pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -27,7 +27,7 @@ pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write)
 
 /// One variant: medians of its runs.
 fn row(variant: &Variant) -> Vec<Cell> {
-    let of = |value: &dyn Fn(&BenchRun) -> f64| median(variant.runs.iter().map(value).collect());
+    let of = |value: &dyn Fn(&BenchRun) -> f64| middle(&variant.runs.iter().map(value).collect::<Vec<_>>());
     let per_second = |amount: f64, run: &BenchRun| if run.seconds > 0.0 { amount / run.seconds } else { 0.0 };
     #[allow(clippy::cast_precision_loss, reason = "for people")]
     let cells = [
@@ -76,9 +76,9 @@ fn spent(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+/// The median of the runs; `None` of none.
+fn middle(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| median(values))
 }
 
 /// Three digits that count: `1234`, `56.7`, `0.089`.

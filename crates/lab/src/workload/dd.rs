@@ -19,13 +19,14 @@ struct Dd {
     op: Op,
     depth: usize,
     limit: Limit,
+    sync: bool,
 }
 
 fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     let bs = parameters.block(BLOCK)?;
     let op = if parameters.op == Some(Way::Write) { Op::Write } else { Op::Read };
     let limit = parameters.limit((RUN / bs).max(1))?;
-    Ok(Box::new(Dd { bs, offset: parameters.offset, op, depth: parameters.depth(1)?, limit }))
+    Ok(Box::new(Dd { bs, offset: parameters.offset, op, depth: parameters.depth(1)?, limit, sync: parameters.sync }))
 }
 
 impl Dd {
@@ -38,6 +39,14 @@ impl Dd {
 impl Blocks for Dd {
     fn writes(&self) -> bool {
         self.op == Op::Write
+    }
+
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    fn largest(&self) -> u64 {
+        self.bs
     }
 
     fn extent(&self, length: u64) -> Option<u64> {
@@ -61,7 +70,7 @@ impl Blocks for Dd {
             if next == blocks && again {
                 next = 0;
             }
-            let ask = (next < blocks).then(|| Ask { op, offset: offset + next * bs, length: bs, fua: false });
+            let ask = (next < blocks).then(|| Ask { op, offset: offset + next * bs, length: bs, fua: self.sync });
             next += 1;
             ask
         })

@@ -17,6 +17,7 @@ struct Fill {
     offset: u64,
     depth: usize,
     limit: Limit,
+    sync: bool,
 }
 
 fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
@@ -24,12 +25,26 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
         (None, None) => Limit::Source,
         _ => parameters.limit(0)?,
     };
-    Ok(Box::new(Fill { bs: parameters.block(BLOCK)?, offset: parameters.offset, depth: parameters.depth(1)?, limit }))
+    Ok(Box::new(Fill {
+        bs: parameters.block(BLOCK)?,
+        offset: parameters.offset,
+        depth: parameters.depth(1)?,
+        limit,
+        sync: parameters.sync,
+    }))
 }
 
 impl Blocks for Fill {
     fn writes(&self) -> bool {
         true
+    }
+
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    fn largest(&self) -> u64 {
+        self.bs
     }
 
     fn extent(&self, length: u64) -> Option<u64> {
@@ -50,7 +65,7 @@ impl Blocks for Fill {
         let mut at = self.offset;
         watched(rig, self.depth, self.limit, watch, &mut |_| {
             let length = self.bs.min(end - at);
-            let ask = (length > 0).then_some(Ask { op: Op::Write, offset: at, length, fua: false });
+            let ask = (length > 0).then_some(Ask { op: Op::Write, offset: at, length, fua: self.sync });
             at += length;
             ask
         })

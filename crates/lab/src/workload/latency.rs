@@ -13,6 +13,8 @@ pub const KIND: Kind =
     Kind { name: "latency", title: "reads of one and the same sector: what a request costs in itself", needs: Needs::Blocks(make) };
 
 const COUNT: u64 = 100_000;
+/// The largest sector that Linux takes.
+const MOST_SECTOR: u64 = 65536;
 
 struct Latency {
     /// A sector of the rig, if not said.
@@ -21,17 +23,33 @@ struct Latency {
     op: Op,
     depth: usize,
     limit: Limit,
+    sync: bool,
 }
 
 fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     let bs = parameters.bs.map(|_| parameters.block(0)).transpose()?;
     let op = if parameters.op == Some(Way::Write) { Op::Write } else { Op::Read };
-    Ok(Box::new(Latency { bs, offset: parameters.offset, op, depth: parameters.depth(1)?, limit: parameters.limit(COUNT)? }))
+    Ok(Box::new(Latency {
+        bs,
+        offset: parameters.offset,
+        op,
+        depth: parameters.depth(1)?,
+        limit: parameters.limit(COUNT)?,
+        sync: parameters.sync,
+    }))
 }
 
 impl Blocks for Latency {
     fn writes(&self) -> bool {
         self.op == Op::Write
+    }
+
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    fn largest(&self) -> u64 {
+        self.bs.unwrap_or(MOST_SECTOR)
     }
 
     fn extent(&self, _length: u64) -> Option<u64> {
@@ -48,7 +66,7 @@ impl Blocks for Latency {
         if offset.checked_add(length).is_none_or(|end| end > rig.length()) {
             return Err(Error(format!("latency of {length} bytes at {offset}: the target has {} bytes", rig.length())));
         }
-        let ask = Ask { op, offset, length, fua: false };
+        let ask = Ask { op, offset, length, fua: self.sync };
         watched(rig, self.depth, self.limit, watch, &mut |_| Some(ask))
     }
 }

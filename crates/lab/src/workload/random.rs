@@ -24,13 +24,23 @@ struct Random {
     op: Op,
     depth: usize,
     limit: Limit,
+    sync: bool,
     generator: Generator,
     blocks: Option<u64>,
 }
 
 fn make(parameters: &Parameters, op: Op) -> Result<Box<dyn Blocks>, Error> {
     let (bs, depth, limit) = (parameters.block(BLOCK)?, parameters.depth(1)?, parameters.limit(COUNT)?);
-    Ok(Box::new(Random { bs, offset: parameters.offset, op, depth, limit, generator: parameters.generator, blocks: parameters.blocks }))
+    Ok(Box::new(Random {
+        bs,
+        offset: parameters.offset,
+        op,
+        depth,
+        limit,
+        sync: parameters.sync,
+        generator: parameters.generator,
+        blocks: parameters.blocks,
+    }))
 }
 
 /// Block numbers.
@@ -68,6 +78,14 @@ impl Blocks for Random {
         self.op == Op::Write
     }
 
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    fn largest(&self) -> u64 {
+        self.bs
+    }
+
     fn extent(&self, _length: u64) -> Option<u64> {
         match self.limit {
             Limit::Count(count) => Some(count),
@@ -84,7 +102,7 @@ impl Blocks for Random {
             Generator::Glibc => Numbers::Glibc(glibc::Random::default()),
         };
         watched(rig, self.depth, self.limit, watch, &mut |_| {
-            Some(Ask { op, offset: numbers.below(blocks) * bs + offset, length: bs, fua: false })
+            Some(Ask { op, offset: numbers.below(blocks) * bs + offset, length: bs, fua: self.sync })
         })
     }
 }

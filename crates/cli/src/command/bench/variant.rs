@@ -35,9 +35,10 @@ pub(super) fn all(args: &Bench, kind: &Kind) -> Result<Vec<Variant>, Failure> {
         ([], false) => &[0, 1],
         (said, _) => said,
     };
+    let writes = super::make(kind, &args.parameters(0))?.writes();
     let mut variants = Vec::new();
     for target in &args.targets {
-        let ground = Rc::new(RefCell::new(ground::open(target, args)?));
+        let ground = Rc::new(RefCell::new(ground::open(target, args, writes)?));
         let (sector, depth) = (ground.borrow().sector(), ground.borrow().depth());
         for &offset in offsets {
             let name = match (several, offsets.len()) {
@@ -66,7 +67,7 @@ impl Variant {
     pub(super) fn run(&mut self, run: usize, counts: bool, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
         let seed = Random::new(seed.wrapping_add(run as u64)).bits();
         let mut ground = self.ground.borrow_mut();
-        let done = ground.run(seed, &mut |rig| self.workload.run(rig, seed, watch))?;
+        let done = ground.run(seed, &*self.workload, &mut |rig| self.workload.run(rig, seed, watch))?;
         if counts {
             self.host_reads.push(done.host_reads);
             self.spent.resize(done.spent.len().max(self.spent.len()), Counters::default());
