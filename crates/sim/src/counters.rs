@@ -40,6 +40,8 @@ pub struct Counters {
     pub transfer: Ps,
     /// Time the mechanism had nothing to do.
     pub idle: Ps,
+    /// Steps of the simulation itself: commands in, data through the link, operations of the medium, timers.
+    pub events: u64,
 }
 
 impl AddAssign for Counters {
@@ -61,5 +63,6 @@ impl AddAssign for Counters {
         self.rotate += other.rotate;
         self.transfer += other.transfer;
         self.idle += other.idle;
+        self.events += other.events;
     }
 }

@@ -26,7 +26,15 @@ pub mod ssd;
 pub use parameters::Parameter;
 
 /// The models that are built in, in the order in which they are listed.
-pub const MODELS: &[(&str, &str)] = &[("md", include_str!("../models/md.toml"))];
+pub const MODELS: &[(&str, &str)] = &[
+    ("wd10ears", include_str!("../models/wd10ears.toml")),
+    ("wd10eads", include_str!("../models/wd10eads.toml")),
+    ("seed-003", include_str!("../models/seed-003.toml")),
+    ("seed-004", include_str!("../models/seed-004.toml")),
+    ("512n", include_str!("../models/512n.toml")),
+    ("4kn", include_str!("../models/4kn.toml")),
+    ("md", include_str!("../models/md.toml")),
+];
 
 /// A drive as its file describes it.
 #[derive(Clone, Debug, Deserialize)]
@@ -141,7 +149,7 @@ impl Model {
     /// What is really so of its boundaries, as a disk of `length` bytes.
     pub fn topology(&self, length: u64) -> Topology {
         let mut topology = Topology::new(self.logical_block_size, length);
-        let physical = self.alignment_offset % self.physical_block_size.max(1);
+        let physical = self.phase();
         for (size, phase, why) in [
             (self.logical_block_size, 0, Why::Logical),
             (self.physical_block_size, physical, Why::Physical),
@@ -151,6 +159,12 @@ impl Model {
             topology.facts.extend(grain.map(|grain| Fact { grain, why, source: Source::Model, trust: Trust::Trusted }));
         }
         topology
+    }
+
+    /// The first byte that begins a physical block: `alignment_offset`, less the sector that a disk's jumper adds.
+    pub fn phase(&self) -> u64 {
+        let moved = if self.disk.as_ref().is_some_and(|disk| disk.jumper) { self.logical_block_size } else { 0 };
+        Grain::new(self.physical_block_size, self.alignment_offset).map_or(0, |grain| grain.shift(moved).phase())
     }
 
     /// What cannot be, with the key it is about.

@@ -1,40 +1,372 @@
-//! `disk`: a stand-in while the drive is being built.
+//! `disk`: a hard disk with zones, an arm, caches and a firmware.
+//!
+//! The link and the mechanism are two servers: commands come and data go while the arm moves. Reads and writes that do not go
+//! through the cache wait in the [`queue`]; written data wait in the [`write_cache`] until there is a reason to destage, and what
+//! goes to the medium together is decided by the [`firmware`]. A physical sector that is written in part is read, and written when
+//! it comes round again. All places inside are bytes of the medium: those of the host, moved by `alignment_offset` and the jumper.
 
-use super::memory::Memory;
-use super::{Command, Completion, Drive};
+use super::{Command, Completion, Drive, Op};
 use crate::counters::Counters;
-use crate::model::{Model, disk::Parameters, memory};
-use crate::time::Ps;
+use crate::model::Model;
+use crate::model::disk::{Order, Parameters, Personality};
+use crate::random::Random;
+use crate::time::{MS, Ps, S, span};
+use edges::EdgeCache;
+use firmware::Firmware;
+use geometry::{Geometry, Measures};
+use job::{Running, Work};
+use ledger::Ledger;
+use mechanism::{Mechanism, Times};
+use queue::{Queue, Waiting};
+use read_cache::ReadCache;
+use std::collections::VecDeque;
+use trueline_geom::topology::Grain;
+use write_cache::WriteCache;
+
+mod dispatch;
+mod edges;
+mod firmware;
+mod geometry;
+mod job;
+mod ledger;
+mod mechanism;
+mod queue;
+mod read_cache;
+mod write_cache;
+
+/// What comes off the link.
+#[derive(Clone, Copy, Debug)]
+enum Arrival {
+    /// A command, and a write's data.
+    Command(Command),
+    /// The data of a read are with the host.
+    Sent(u64),
+}
+
+/// A flush that waits for every write up to `seq`.
+#[derive(Clone, Copy, Debug)]
+struct Flush {
+    tag: u64,
+    seq: u64,
+}
+
+/// How much may be dirty, from the model.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    bytes: u64,
+    high: u64,
+    low: u64,
+    slots: usize,
+    idle: Ps,
+}
 
 /// The drive.
 #[derive(Debug)]
-pub struct Disk(Memory);
+pub struct Disk {
+    /// A physical sector, in bytes.
+    sector: u64,
+    /// Bytes by which the host's addresses are moved on the medium.
+    shift: u64,
+    tags: usize,
+    mechanism: Mechanism,
+    running: Option<Running>,
+    /// When the mechanism last became free.
+    free: Ps,
+    overhead: Ps,
+    per_byte: f64,
+    link_free: Ps,
+    link: VecDeque<(Ps, Arrival)>,
+    queue: Queue,
+    reads: ReadCache,
+    writes: WriteCache,
+    limits: Limits,
+    write_through: bool,
+    destage_order: Order,
+    firmware: Box<dyn Firmware>,
+    edges: EdgeCache,
+    /// What lies in the log of the medium, where there is one: its first sector, its sectors, the next to be written.
+    log: WriteCache,
+    log_first: u64,
+    log_sectors: u64,
+    log_next: u64,
+    /// Writes for which there is no room.
+    stalled: VecDeque<Command>,
+    flushes: VecDeque<Flush>,
+    /// Between the high and the low mark: dirty data are destaged though nobody asks.
+    urgent: bool,
+    /// Whose turn it is, where both commands and destaging press.
+    destage_turn: bool,
+    outstanding: usize,
+    /// When the host last asked or was answered.
+    touched: Ps,
+    /// When a read was last answered.
+    answered: Ps,
+    /// Writes that came into the cache.
+    arrivals: u64,
+    clock: Ps,
+    done: Vec<Completion>,
+    counters: Counters,
+    ledger: Ledger,
+}
+
+/// What the platters of a model measure, at its nominal speed.
+pub(crate) fn measures(model: &Model, parameters: &Parameters) -> Measures {
+    let sector = model.physical_block_size;
+    let outer = (parameters.outer_track_bytes / sector).max(1);
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sectors of a track")]
+    let inner = ((outer as f64 * parameters.inner_outer_ratio) as u64).clamp(1, outer);
+    let log = if parameters.personality == Personality::Log { parameters.log_bytes } else { 0 };
+    // One sector more for what alignment_offset moves over the end.
+    let bytes = parameters.full_size_bytes.max(model.size).saturating_add(sector).saturating_add(log);
+    let head_skew = span(parameters.head_switch_ms, MS);
+    Measures {
+        sectors: bytes.div_ceil(sector),
+        heads: parameters.heads.into(),
+        zones: parameters.zones.into(),
+        outer,
+        inner,
+        rev: span(60.0 / parameters.rpm, S),
+        head_skew,
+        cylinder_skew: head_skew.max(span(parameters.track_to_track_ms + parameters.write_settle_ms, MS)),
+    }
+}
 
 impl Disk {
-    /// Switched on at 0.
-    pub fn new(_model: &Model, _parameters: &Parameters, _seed: u64) -> Disk {
-        Disk(Memory::new(&memory::Parameters { command_ns: 5e6, rate_bytes: 100_000_000 }))
+    /// Switched on at 0. `seed`: where the platters stand then, and how fast they really turn.
+    pub fn new(model: &Model, parameters: &Parameters, seed: u64) -> Disk {
+        let sector = model.physical_block_size;
+        let mut random = Random::new(seed);
+        let slow_or_fast = 1.0 + parameters.rpm_spread_percent / 100.0 * (2.0 * random.unit() - 1.0);
+        let rev = span(60.0 / (parameters.rpm * slow_or_fast), S).max(1);
+        let measures = measures(model, parameters);
+        let geometry = Geometry::new(&Measures { rev, ..measures });
+        let times = Times {
+            average_seek_ms: parameters.average_seek_ms,
+            track_to_track_ms: parameters.track_to_track_ms,
+            head_switch: span(parameters.head_switch_ms, MS),
+            write_settle: span(parameters.write_settle_ms, MS),
+            setup: span(parameters.setup_ms, MS),
+        };
+        let logs = parameters.personality == Personality::Log;
+        let log_sectors = if logs { parameters.log_bytes / sector } else { 0 };
+        let log_first = measures.sectors - log_sectors;
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a cache")]
+        let share = |percent: f64| (parameters.cache_bytes as f64 * percent / 100.0) as u64;
+        #[allow(clippy::cast_precision_loss, reason = "a rate")]
+        let per_byte = S as f64 / parameters.link_rate_bytes as f64;
+        Disk {
+            sector,
+            shift: Grain::new(sector, model.phase()).map_or(0, |grain| grain.remainder(0)),
+            tags: parameters.tags as usize,
+            mechanism: Mechanism::new(geometry, times, random.below(rev)),
+            running: None,
+            free: 0,
+            overhead: span(parameters.command_overhead_ms, MS),
+            per_byte,
+            link_free: 0,
+            link: VecDeque::new(),
+            queue: Queue::new(parameters.order, span(parameters.age_limit_ms, MS)),
+            reads: ReadCache::new(parameters.read_segments as usize, parameters.read_ahead_bytes),
+            writes: WriteCache::new(sector),
+            limits: Limits {
+                bytes: parameters.cache_bytes,
+                high: share(parameters.high_percent),
+                low: share(parameters.low_percent),
+                slots: parameters.slots as usize,
+                idle: span(parameters.idle_ms, MS),
+            },
+            write_through: !parameters.write_cache,
+            destage_order: parameters.destage_order,
+            firmware: firmware::of(parameters, sector),
+            edges: EdgeCache::new(parameters.edge_cache_sectors as usize),
+            log: WriteCache::new(sector),
+            log_first,
+            log_sectors,
+            log_next: log_first,
+            stalled: VecDeque::new(),
+            flushes: VecDeque::new(),
+            urgent: false,
+            destage_turn: false,
+            outstanding: 0,
+            touched: 0,
+            answered: 0,
+            arrivals: 0,
+            clock: 0,
+            done: Vec::new(),
+            counters: Counters::default(),
+            ledger: Ledger::default(),
+        }
+    }
+
+    /// What of the host's bytes a command is about, on the medium.
+    fn place(&self, command: &Command) -> (u64, u64) {
+        (command.offset + self.shift, command.offset + self.shift + command.length)
+    }
+
+    fn on_link(&self, bytes: u64) -> Ps {
+        #[allow(clippy::cast_precision_loss, reason = "bytes of one command")]
+        span(bytes as f64 * self.per_byte, 1)
+    }
+
+    /// Ends a command.
+    fn complete(&mut self, at: Ps, tag: u64) {
+        self.ledger.complete(tag);
+        self.outstanding -= 1;
+        self.touched = at;
+        self.done.push(Completion { tag, at });
+    }
+
+    /// Sends a read's data, which began to be there at `since`, to the host. It ends after the last sector has gone.
+    fn send(&mut self, command: &Command, since: Ps, now: Ps) {
+        let begin = self.link_free.max(since);
+        let end = (begin + self.on_link(command.length)).max(now + self.on_link(self.sector.min(command.length)));
+        self.link_free = end.max(self.link_free);
+        self.link.push_back((self.link_free, Arrival::Sent(command.tag)));
+    }
+
+    /// When the idle host's dirty data are destaged.
+    fn idle_at(&self) -> Option<Ps> {
+        let dirty = !self.writes.is_empty() || !self.log.is_empty();
+        (self.running.is_none() && self.outstanding == 0 && dirty).then(|| self.touched.saturating_add(self.limits.idle))
+    }
+
+    /// Until when dirty data are not destaged merely because they are many: what follows a read is often near it.
+    fn held_until(&self) -> Ps {
+        if self.answered == 0 { 0 } else { self.answered.saturating_add(self.limits.idle) }
+    }
+
+    /// Everything up to and at `now`.
+    fn run(&mut self, now: Ps) {
+        while let Some(at) = self.event().filter(|&at| at <= now) {
+            debug_assert!(at >= self.clock, "time goes back");
+            self.clock = at.max(self.clock);
+            self.counters.events += 1;
+            if self.running.as_ref().is_some_and(|running| running.end() <= at) {
+                self.finish(at);
+            } else if self.link.front().is_some_and(|(due, _)| *due <= at) {
+                match self.link.pop_front() {
+                    Some((_, Arrival::Sent(tag))) => {
+                        self.answered = at;
+                        self.complete(at, tag);
+                    }
+                    Some((_, Arrival::Command(command))) => self.arrive(at, command),
+                    None => {}
+                }
+            }
+            self.dispatch(at);
+        }
+        self.clock = self.clock.max(now);
+    }
+
+    /// When something next happens inside.
+    fn event(&self) -> Option<Ps> {
+        let running = self.running.as_ref().map(Running::end);
+        let link = self.link.front().map(|(due, _)| *due);
+        let held = self.urgent.then(|| self.held_until()).filter(|&until| until > self.clock);
+        let next = running.into_iter().chain(link).chain(held).chain(self.idle_at()).min();
+        // An idle timer that ran out while the mechanism was busy is due now.
+        next.map(|at| at.max(self.clock))
+    }
+
+    /// A command is off the link.
+    fn arrive(&mut self, now: Ps, command: Command) {
+        match command.op {
+            Op::Flush => self.flushes.push_back(Flush { tag: command.tag, seq: self.arrivals }),
+            Op::Write if command.length == 0 => self.complete(now, command.tag),
+            Op::Write if self.write_through || command.fua => self.enqueue(now, command, command.offset + self.shift),
+            Op::Write => self.stalled.push_back(command),
+            Op::Read => self.arrive_read(now, command),
+        }
+    }
+
+    fn arrive_read(&mut self, now: Ps, command: Command) {
+        self.note_ahead(now);
+        let (start, end) = self.place(&command);
+        self.reads.ask(start, end);
+        let missing = self.missing(start, end);
+        if missing >= end {
+            self.counters.cache_hits += 1;
+            self.send(&command, now, now);
+        } else {
+            self.enqueue(now, command, missing);
+        }
+    }
+
+    fn enqueue(&mut self, now: Ps, command: Command, from: u64) {
+        let sector = from / self.sector;
+        let place = self.mechanism.geometry.locate(sector);
+        self.queue.push(Waiting { command, at: now, sector, place });
+    }
+
+    /// The first byte of `start..end` that no cache has; `end` if they have all.
+    fn missing(&self, start: u64, end: u64) -> u64 {
+        let mut at = start;
+        while at < end {
+            let next = self.reads.covered(at).max(self.writes.covered(at)).max(self.in_flight(at));
+            if next == at {
+                break;
+            }
+            at = next;
+        }
+        at.min(end)
+    }
+
+    /// As far as the data on their way to the medium go from `at` on.
+    fn in_flight(&self, at: u64) -> u64 {
+        let Some(Running { work: Work::Destage { taken, .. }, .. }) = &self.running else { return at };
+        taken.iter().find(|taken| taken.start <= at && at < taken.end).map_or(at, |taken| taken.end)
     }
 }
 
 impl Drive for Disk {
     fn submit(&mut self, now: Ps, command: Command) {
-        self.0.submit(now, command);
+        self.run(now);
+        self.ledger.submit(command.tag);
+        self.outstanding += 1;
+        self.touched = now;
+        self.counters.events += 1;
+        let data = match command.op {
+            Op::Read => {
+                (self.counters.reads, self.counters.bytes_read) = (self.counters.reads + 1, self.counters.bytes_read + command.length);
+                0
+            }
+            Op::Write => {
+                self.counters.writes += 1;
+                self.counters.bytes_written += command.length;
+                command.length
+            }
+            Op::Flush => {
+                self.counters.flushes += 1;
+                0
+            }
+        };
+        self.link_free = self.link_free.max(now) + self.overhead + self.on_link(data);
+        self.link.push_back((self.link_free, Arrival::Command(command)));
     }
 
     fn next(&self) -> Option<Ps> {
-        self.0.next()
+        if self.done.is_empty() { self.event() } else { Some(self.clock) }
     }
 
     fn advance(&mut self, now: Ps, done: &mut Vec<Completion>) {
-        self.0.advance(now, done);
+        self.run(now);
+        done.append(&mut self.done);
     }
 
     fn tags(&self) -> usize {
-        32
+        self.tags
     }
 
     fn counters(&self) -> Counters {
-        self.0.counters()
+        let mut counters = self.counters;
+        counters.lost_revolutions = self.mechanism.lost;
+        match &self.running {
+            Some(running) => running.spans.first(self.clock - running.start).count(&mut counters),
+            None => counters.idle += self.clock - self.free,
+        }
+        counters
     }
 }
+
+#[cfg(test)]
+mod tests;

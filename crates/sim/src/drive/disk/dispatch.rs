@@ -1,0 +1,315 @@
+//! What the mechanism does next, and what follows when it is done.
+
+use super::firmware::{Reason, Target};
+use super::job::{Ragged, Running, Work, edges, runs};
+use super::mechanism::Spans;
+use super::write_cache::Taken;
+use super::{Command, Disk, Op, Ps};
+
+impl Disk {
+    /// After anything that happened: takes in what finds room, ends flushes, gives the mechanism something to do.
+    pub(super) fn dispatch(&mut self, now: Ps) {
+        self.admit(now);
+        self.end_flushes(now);
+        self.press();
+        if matches!(self.running, Some(Running { work: Work::Ahead { .. }, .. })) && (self.presses(now) || self.is_asked()) {
+            self.curtail(now);
+        }
+        if self.running.is_none() {
+            self.pick(now);
+        }
+    }
+
+    /// Whether a command waits for the mechanism.
+    fn is_asked(&self) -> bool {
+        !self.queue.is_empty() || !self.stalled.is_empty() || !self.flushes.is_empty()
+    }
+
+    /// Whether dirty data are so many that they are destaged, and no read was just answered.
+    fn presses(&self, now: Ps) -> bool {
+        self.urgent && now >= self.held_until()
+    }
+
+    /// Extents and bytes on their way to the medium: they hold their slots until they are there.
+    fn leaving(&self) -> (usize, u64) {
+        match &self.running {
+            Some(Running { work: Work::Destage { taken, target: _ }, .. }) => {
+                (taken.len(), taken.iter().map(|taken| taken.end - taken.start).sum())
+            }
+            _ => (0, 0),
+        }
+    }
+
+    /// Takes writes into the cache as long as there is room.
+    fn admit(&mut self, now: Ps) {
+        let (extents, bytes) = self.leaving();
+        while let Some(&command) = self.stalled.front() {
+            let (start, end) = self.place(&command);
+            let merges = self.writes.ends_at(start).is_some_and(|before| self.may_merge(before.seq) && self.firmware.merges(before));
+            let slot = merges || self.writes.len() + extents < self.limits.slots;
+            let dirty = self.writes.bytes() + bytes;
+            if !slot || (dirty > 0 && dirty + command.length > self.limits.bytes) {
+                break;
+            }
+            self.stalled.pop_front();
+            self.arrivals += 1;
+            let barrier = self.flushes.back().map(|flush| flush.seq);
+            let firmware = &self.firmware;
+            let merge = |before: &super::write_cache::Extent| barrier.is_none_or(|seq| before.seq > seq) && firmware.merges(before);
+            let overwritten = self.writes.insert(start, end, self.arrivals, &merge, &self.mechanism.geometry);
+            self.counters.cache_hits += u64::from(overwritten > 0);
+            self.ledger.written += command.length;
+            self.ledger.overwritten += overwritten;
+            self.complete(now, command.tag);
+        }
+        self.ledger.balance(self.writes.bytes() + bytes);
+    }
+
+    /// Whether dirty data of that age may grow: not while a flush waits for them, or it might never end.
+    fn may_merge(&self, seq: u64) -> bool {
+        self.flushes.back().is_none_or(|flush| seq > flush.seq)
+    }
+
+    /// Ends the flushes for which nothing is left to do.
+    fn end_flushes(&mut self, now: Ps) {
+        let running = match &self.running {
+            Some(Running { work: Work::Destage { taken, .. }, .. }) => taken.iter().map(|taken| taken.seq).min(),
+            Some(Running { work: Work::Through { seq, .. }, .. }) => Some(*seq),
+            _ => None,
+        };
+        let oldest = self.writes.oldest().map(|(seq, _)| seq).into_iter().chain(running).min().unwrap_or(u64::MAX);
+        while let Some(&flush) = self.flushes.front().filter(|flush| flush.seq < oldest) {
+            self.flushes.pop_front();
+            debug_assert!(self.writes.by_age().all(|(_, extent)| extent.seq > flush.seq), "a flush ends before its destage");
+            self.complete(now, flush.tag);
+        }
+    }
+
+    /// Begins to press at the high mark, and goes on to the low one: without that every write would be one revolution late.
+    fn press(&mut self) {
+        let (slots, bytes) = (self.writes.len(), self.writes.bytes());
+        if slots + 1 >= self.limits.slots || bytes > self.limits.high {
+            self.urgent = true;
+        } else if slots <= self.limits.slots / 2 && bytes <= self.limits.low {
+            self.urgent = false;
+        }
+    }
+
+    /// Gives the free mechanism something to do: commands first, in turn with what other commands wait for; then what presses; then
+    /// what may as well be done.
+    fn pick(&mut self, now: Ps) {
+        let waited_for = !self.stalled.is_empty() || !self.flushes.is_empty();
+        if waited_for && (self.destage_turn || self.queue.is_empty()) && self.destage(now, true, false) {
+            self.destage_turn = false;
+            return;
+        }
+        if self.serve(now) {
+            self.destage_turn = true;
+            return;
+        }
+        if (waited_for && self.destage(now, true, false)) || (self.presses(now) && self.destage(now, false, false)) {
+            return;
+        }
+        let idle = self.outstanding == 0 && now >= self.touched.saturating_add(self.limits.idle);
+        if idle && (self.destage(now, true, true) || self.empty_log(now)) {
+            return;
+        }
+        self.read_ahead(now);
+    }
+
+    /// The next command of the queue that needs the mechanism.
+    fn serve(&mut self, now: Ps) -> bool {
+        while let Some(waiting) = self.queue.pop(now, &self.mechanism) {
+            let command = waiting.command;
+            let (start, end) = self.place(&command);
+            if command.op == Op::Write {
+                self.write_through(now, command, start, end);
+                return true;
+            }
+            let missing = self.missing(start, end);
+            if missing < end {
+                self.read(now, command, missing, end);
+                return true;
+            }
+            self.send(&command, now, now);
+        }
+        false
+    }
+
+    fn begin(&mut self, now: Ps, work: Work, spans: Spans) {
+        self.counters.idle += now - self.free;
+        self.running = Some(Running { work, start: now, spans });
+    }
+
+    /// A pass over sectors, counted.
+    fn pass(&mut self, now: Ps, spans: &mut Spans, (from, to): (u64, u64), write: bool, again: bool) {
+        let own = self.mechanism.pass(now + spans.sum(), from, to, write, again);
+        spans.setup += own.setup;
+        spans.seek += own.seek;
+        spans.rotate += own.rotate;
+        spans.transfer += own.transfer;
+        self.counters.media_ops += 1;
+        if !write {
+            self.counters.media_read += (to - from) * self.sector;
+        }
+    }
+
+    fn read(&mut self, now: Ps, command: Command, missing: u64, end: u64) {
+        let (from, to) = (missing / self.sector, end.div_ceil(self.sector));
+        let place = self.mechanism.geometry.locate(from);
+        let data = now + self.mechanism.cost(now, from, &place, false);
+        let mut spans = Spans::default();
+        self.pass(now, &mut spans, (from, to), false, false);
+        self.begin(now, Work::Read { command, data, from, to }, spans);
+    }
+
+    fn write_through(&mut self, now: Ps, command: Command, start: u64, end: u64) {
+        let (overwritten, seq) = self.writes.cut(start, end, &self.mechanism.geometry);
+        self.ledger.overwritten += overwritten;
+        let taken = [Taken { start, end, seq }];
+        let spans = self.rewrite(now, &taken);
+        self.begin(now, Work::Through { command, seq }, spans);
+    }
+
+    /// Writes extents where they belong; what they fill in part is read in a pass before.
+    fn rewrite(&mut self, now: Ps, taken: &[Taken]) -> Spans {
+        let mut spans = Spans::default();
+        let ragged = Ragged::of(taken, self.sector, &self.edges);
+        if let Some(span) = ragged.span {
+            self.pass(now, &mut spans, span, false, false);
+            self.counters.rmw += ragged.sectors;
+            self.counters.rmw_reads += 1;
+        }
+        let (mut from, mut to) = (u64::MAX, 0);
+        for run in runs(taken) {
+            let (first, last) = (run.0 / self.sector, run.1.div_ceil(self.sector));
+            (from, to) = (from.min(first), to.max(last));
+            self.counters.media_written += (last - first) * self.sector;
+            edges(run, self.sector).for_each(|edge| self.edges.learn(edge));
+            self.log.cut(run.0, run.1, &self.mechanism.geometry);
+        }
+        self.pass(now, &mut spans, (from, to), true, ragged.span.is_some());
+        spans
+    }
+
+    /// Destages what the firmware takes together with the extent that comes first. `forced`: nothing is kept back.
+    fn destage(&mut self, now: Ps, forced: bool, idle: bool) -> bool {
+        let covered = self.flushes.back().filter(|_| self.stalled.is_empty()).map(|flush| flush.seq);
+        let firmware = &self.firmware;
+        let accept = |start: u64, extent: &super::write_cache::Extent| {
+            covered.is_none_or(|seq| extent.seq <= seq) && (forced || !firmware.waits(start, extent))
+        };
+        let Some(start) = self.writes.choose(self.destage_order, now, &self.mechanism, &accept) else { return false };
+        let log_room = (self.log_sectors * self.sector).saturating_sub(self.log.bytes());
+        let (mut taken, reason) = (Vec::with_capacity(1), Reason { forced, idle, log_room });
+        let target = self.firmware.gather(&mut self.writes, start, reason, &self.mechanism.geometry, &mut taken);
+        debug_assert!(!taken.is_empty(), "a firmware that destages nothing");
+        let spans = match target {
+            Target::Home => self.rewrite(now, &taken),
+            Target::Log => self.append(now, &taken),
+        };
+        self.begin(now, Work::Destage { taken, target }, spans);
+        true
+    }
+
+    /// Writes extents one behind the other in the log, from its beginning again where it ends.
+    fn append(&mut self, now: Ps, taken: &[Taken]) -> Spans {
+        let bytes: u64 = taken.iter().map(|taken| taken.end - taken.start).sum();
+        let sectors = bytes.div_ceil(self.sector).min(self.log_sectors);
+        if self.log_next + sectors > self.log_first + self.log_sectors {
+            self.log_next = self.log_first;
+        }
+        let mut spans = Spans::default();
+        self.pass(now, &mut spans, (self.log_next, self.log_next + sectors), true, false);
+        self.log_next += sectors;
+        self.counters.media_written += sectors * self.sector;
+        spans
+    }
+
+    /// Rewrites in place what lies in the log.
+    fn empty_log(&mut self, now: Ps) -> bool {
+        let Some(start) = self.log.choose(self.destage_order, now, &self.mechanism, &|_, _| true) else { return false };
+        let mut taken = Vec::new();
+        let reason = Reason { forced: true, idle: true, log_room: 0 };
+        self.firmware.gather(&mut self.log, start, reason, &self.mechanism.geometry, &mut taken);
+        let spans = self.rewrite(now, &taken);
+        // What was in the log is on the medium already.
+        self.begin(now, Work::Destage { taken: Vec::new(), target: Target::Home }, spans);
+        true
+    }
+
+    /// Reads on where the last read ended, to the end of the track.
+    fn read_ahead(&mut self, now: Ps) {
+        let Some((start, until)) = self.reads.ahead(self.sector) else { return };
+        let (from, end) = (start / self.sector, until.div_ceil(self.sector).min(self.log_first));
+        if from >= end || !self.mechanism.continues(from, false) {
+            return;
+        }
+        let place = self.mechanism.geometry.locate(from);
+        let to = end.min(from + (place.per_track - place.index));
+        let data = now + self.mechanism.cost(now, from, &place, false);
+        let spans = self.mechanism.pass(now, from, to, false, false);
+        self.begin(now, Work::Ahead { data, place, from, to }, spans);
+    }
+
+    /// Notes what was read ahead so far, and says the first sector that was not.
+    pub(super) fn note_ahead(&mut self, now: Ps) -> Option<u64> {
+        let Some(Running { work: Work::Ahead { data, place, from, to }, .. }) = &self.running else { return None };
+        let passed = if now < *data { 0 } else { self.mechanism.geometry.passed(place, now - data) };
+        let (from, reached) = (*from, (from + passed).min(*to));
+        if reached > from {
+            self.reads.fill(from * self.sector, reached * self.sector, 0);
+        }
+        Some(reached)
+    }
+
+    /// Reads no further ahead: something else is to be done. If it goes on right here, the sector under the head is read to its end.
+    fn curtail(&mut self, now: Ps) {
+        let Some(reached) = self.note_ahead(now) else { return };
+        let goes_on = self.queue.begins_at(reached);
+        let Some(Running { work: Work::Ahead { place, from, to, .. }, spans, start, .. }) = &mut self.running else { return };
+        if goes_on && reached < *to {
+            *to = reached + 1;
+            spans.transfer = self.mechanism.geometry.passing(place, *to - *from);
+            self.mechanism.stop_at(*to);
+        } else if !goes_on {
+            spans.first(now - *start).count(&mut self.counters);
+            self.counters.media_read += (reached - *from) * self.sector;
+            self.mechanism.interrupt();
+            self.running = None;
+            self.free = now;
+        }
+    }
+
+    /// The mechanism is done with something.
+    pub(super) fn finish(&mut self, now: Ps) {
+        let Some(Running { work, spans, .. }) = self.running.take() else { return };
+        spans.count(&mut self.counters);
+        self.free = now;
+        match work {
+            Work::Read { command, data, from, to } => {
+                let end = self.place(&command).1;
+                self.reads.fill(from * self.sector, to * self.sector, end);
+                self.answered = now;
+                self.send(&command, data, now);
+            }
+            Work::Through { command, .. } => {
+                self.ledger.written += command.length;
+                self.ledger.destaged += command.length;
+                self.complete(now, command.tag);
+            }
+            Work::Destage { taken, target } => {
+                for Taken { start, end, seq } in taken {
+                    self.ledger.destaged += end - start;
+                    if target == Target::Log {
+                        self.log.insert(start, end, seq, &|_| false, &self.mechanism.geometry);
+                    }
+                }
+            }
+            Work::Ahead { from, to, .. } => {
+                self.reads.fill(from * self.sector, to * self.sector, 0);
+                self.counters.media_read += (to - from) * self.sector;
+            }
+        }
+    }
+}

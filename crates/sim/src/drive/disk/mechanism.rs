@@ -1,0 +1,169 @@
+//! The arm and the platters: one operation at a time, in set-up, seek, settle, rotation and transfer.
+
+use super::geometry::{Geometry, Place};
+use crate::counters::Counters;
+use crate::time::{MS, Ps, span};
+
+/// Where the time of an operation goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spans {
+    pub(super) setup: Ps,
+    pub(super) seek: Ps,
+    pub(super) rotate: Ps,
+    pub(super) transfer: Ps,
+}
+
+impl Spans {
+    pub(super) fn sum(&self) -> Ps {
+        self.setup + self.seek + self.rotate + self.transfer
+    }
+
+    /// Of an operation that is `elapsed` old: what comes first is spent first.
+    pub(super) fn first(&self, elapsed: Ps) -> Spans {
+        let setup = self.setup.min(elapsed);
+        let seek = self.seek.min(elapsed - setup);
+        let rotate = self.rotate.min(elapsed - setup - seek);
+        let transfer = self.transfer.min(elapsed - setup - seek - rotate);
+        Spans { setup, seek, rotate, transfer }
+    }
+
+    pub(super) fn count(&self, counters: &mut Counters) {
+        counters.setup += self.setup;
+        counters.seek += self.seek;
+        counters.rotate += self.rotate;
+        counters.transfer += self.transfer;
+    }
+}
+
+/// The times of a mechanism.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    pub(super) average_seek_ms: f64,
+    pub(super) track_to_track_ms: f64,
+    pub(super) head_switch: Ps,
+    pub(super) write_settle: Ps,
+    pub(super) setup: Ps,
+}
+
+/// The arm over the platters.
+#[derive(Debug)]
+pub(super) struct Mechanism {
+    pub(super) geometry: Geometry,
+    times: Times,
+    /// A seek over `d` cylinders takes `fixed + root * sqrt(d)`, in ms.
+    fixed: f64,
+    root: f64,
+    /// What the platters were turned by at time 0.
+    phase: Ps,
+    cylinder: u64,
+    head: u64,
+    /// The sector after the last that passed under the head, and whether it was written.
+    next: u64,
+    writing: bool,
+    /// The head stopped within a sector: nothing continues from here.
+    broken: bool,
+    /// Waits of more than half a revolution for what had just passed.
+    pub(super) lost: u64,
+}
+
+impl Mechanism {
+    pub(super) fn new(geometry: Geometry, times: Times, phase: Ps) -> Mechanism {
+        // E sqrt|x - y| = 8/15 for x, y uniform in [0, 1]: so is the mean over all pairs of cylinders the average seek, and the
+        // shortest the track-to-track.
+        #[allow(clippy::cast_precision_loss, reason = "cylinders are fewer than 2^24")]
+        let mean_root = (geometry.cylinders as f64).sqrt() * 8.0 / 15.0;
+        let root = if mean_root > 1.0 { (times.average_seek_ms - times.track_to_track_ms) / (mean_root - 1.0) } else { 0.0 };
+        let fixed = times.track_to_track_ms - root;
+        Mechanism { geometry, times, fixed, root, phase, cylinder: 0, head: 0, next: 0, writing: false, broken: true, lost: 0 }
+    }
+
+    /// The sector after the last that passed.
+    pub(super) fn next_sector(&self) -> u64 {
+        self.next
+    }
+
+    /// Forgets what passed last: the head stopped within a sector.
+    pub(super) fn interrupt(&mut self) {
+        self.broken = true;
+    }
+
+    /// Corrects what passed last, after an operation was cut short at the end of a sector.
+    pub(super) fn stop_at(&mut self, sector: u64) {
+        self.next = sector;
+    }
+
+    /// A seek over `distance` cylinders.
+    pub(super) fn seek(&self, distance: u64) -> Ps {
+        if distance == 0 {
+            return 0;
+        }
+        #[allow(clippy::cast_precision_loss, reason = "cylinders are fewer than 2^24")]
+        let root = (distance as f64).sqrt();
+        span(self.fixed + self.root * root, MS)
+    }
+
+    /// From where the arm is to a track.
+    fn reach(&self, cylinder: u64, head: u64, write: bool) -> Ps {
+        if cylinder != self.cylinder {
+            self.seek(cylinder.abs_diff(self.cylinder)) + if write { self.times.write_settle } else { 0 }
+        } else if head != self.head {
+            self.times.head_switch
+        } else {
+            0
+        }
+    }
+
+    /// How long after `at` an angle comes to the heads.
+    fn wait(&self, at: Ps, angle: Ps) -> Ps {
+        let rev = self.geometry.rev;
+        let now = (at + self.phase) % rev;
+        if angle >= now { angle - now } else { angle + rev - now }
+    }
+
+    /// Whether an operation goes on where the last ended: there is nothing to set up.
+    pub(super) fn continues(&self, sector: u64, write: bool) -> bool {
+        sector == self.next && write == self.writing && !self.broken
+    }
+
+    /// How long after `at` the head would be at `sector`, which is at `place`.
+    pub(super) fn cost(&self, at: Ps, sector: u64, place: &Place, write: bool) -> Ps {
+        let setup = if self.continues(sector, write) { 0 } else { self.times.setup };
+        let ready = setup + self.reach(place.cylinder, place.head, write);
+        ready + self.wait(at + ready, place.angle)
+    }
+
+    /// What anything on a cylinder costs at least, unless it continues the last operation.
+    pub(super) fn least(&self, cylinder: u64, write: bool) -> Ps {
+        self.times.setup + self.reach(cylinder, self.head, write)
+    }
+
+    /// Where the arm is.
+    pub(super) fn cylinder(&self) -> u64 {
+        self.cylinder
+    }
+
+    /// One pass over the sectors `from..to`, beginning at `at`. `again`: it belongs to the operation before and needs no set-up.
+    pub(super) fn pass(&mut self, at: Ps, from: u64, to: u64, write: bool, again: bool) -> Spans {
+        let mut spans = Spans::default();
+        let continues = self.continues(from, write);
+        if !continues && !again {
+            spans.setup = self.times.setup;
+        }
+        let mut sector = from;
+        while sector < to {
+            let place = self.geometry.locate(sector);
+            spans.seek += self.reach(place.cylinder, place.head, write);
+            (self.cylinder, self.head) = (place.cylinder, place.head);
+            let wait = self.wait(at + spans.sum(), place.angle);
+            if wait > self.geometry.rev / 2 && (continues || again || sector > from) {
+                self.lost += 1;
+            }
+            spans.rotate += wait;
+            let sectors = Geometry::left_on_track(&place).min(to - sector);
+            spans.transfer += self.geometry.passing(&place, sectors);
+            sector += sectors;
+        }
+        (self.next, self.writing, self.broken) = (to, write, false);
+        spans
+    }
+}

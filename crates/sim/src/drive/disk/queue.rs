@@ -1,0 +1,70 @@
+//! Commands that need the mechanism, and which of them is next.
+
+use super::geometry::Place;
+use super::mechanism::Mechanism;
+use crate::drive::Command;
+use crate::model::disk::Order;
+use crate::time::Ps;
+
+/// A command that waits for the mechanism.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub(super) command: Command,
+    /// When it came.
+    pub(super) at: Ps,
+    /// Its first physical sector that has to pass.
+    pub(super) sector: u64,
+    pub(super) place: Place,
+}
+
+/// The commands in order of arrival.
+#[derive(Debug)]
+pub(super) struct Queue {
+    waiting: Vec<Waiting>,
+    order: Order,
+    age_limit: Ps,
+}
+
+impl Queue {
+    pub(super) fn new(order: Order, age_limit: Ps) -> Queue {
+        Queue { waiting: Vec::new(), order, age_limit }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether one of them begins at a sector.
+    pub(super) fn begins_at(&self, sector: u64) -> bool {
+        self.waiting.iter().any(|waiting| waiting.sector == sector)
+    }
+
+    pub(super) fn push(&mut self, waiting: Waiting) {
+        self.waiting.push(waiting);
+    }
+
+    /// The next; the oldest if it has waited too long.
+    pub(super) fn pop(&mut self, now: Ps, mechanism: &Mechanism) -> Option<Waiting> {
+        let oldest = self.waiting.first()?;
+        let aged = now - oldest.at > self.age_limit;
+        let at = match self.order {
+            _ if aged => 0,
+            Order::Fifo => 0,
+            Order::CLook => self.up_from(mechanism.next_sector()),
+            Order::Sptf => self.nearest(now, mechanism),
+        };
+        Some(self.waiting.remove(at))
+    }
+
+    /// The first at or after `sector`, or the first of all.
+    fn up_from(&self, sector: u64) -> usize {
+        let key = |&(_, w): &(usize, &Waiting)| (w.sector < sector, w.sector);
+        self.waiting.iter().enumerate().min_by_key(key).map_or(0, |(at, _)| at)
+    }
+
+    /// The one that the head can begin soonest (SPTF: shortest positioning time first).
+    fn nearest(&self, now: Ps, mechanism: &Mechanism) -> usize {
+        let cost = |w: &Waiting| mechanism.cost(now, w.sector, &w.place, w.command.op == crate::drive::Op::Write);
+        self.waiting.iter().enumerate().min_by_key(|(_, w)| cost(w)).map_or(0, |(at, _)| at)
+    }
+}

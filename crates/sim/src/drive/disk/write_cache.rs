@@ -1,0 +1,214 @@
+//! What was written and is not yet on the medium: disjoint extents of bytes with the order in which they came.
+
+use super::geometry::{Geometry, Place};
+use super::mechanism::Mechanism;
+use crate::model::disk::Order;
+use crate::time::Ps;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Dirty bytes, from the key under which they are kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    pub(super) end: u64,
+    /// When the oldest data that it stands for came, as a count of writes: it, or what it overwrote.
+    pub(super) seq: u64,
+    /// How many commands that each went on where the last ended it grew from.
+    pub(super) streak: u32,
+    /// Bytes of that stream so far, on the medium or not.
+    pub(super) streamed: u64,
+    /// Where its first physical sector is.
+    place: Place,
+}
+
+/// A part of the cache on its way to the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) seq: u64,
+}
+
+/// The interval map.
+#[derive(Debug)]
+pub(super) struct WriteCache {
+    sector: u64,
+    extents: BTreeMap<u64, Extent>,
+    /// (seq, start) of every extent.
+    arrivals: BTreeSet<(u64, u64)>,
+    bytes: u64,
+}
+
+impl WriteCache {
+    pub(super) fn new(sector: u64) -> WriteCache {
+        WriteCache { sector, extents: BTreeMap::new(), arrivals: BTreeSet::new(), bytes: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.extents.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.extents.is_empty()
+    }
+
+    /// Dirty bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The oldest extent: (seq, start).
+    pub(super) fn oldest(&self) -> Option<(u64, u64)> {
+        self.arrivals.first().copied()
+    }
+
+    /// The extent that begins at `start`.
+    pub(super) fn get(&self, start: u64) -> Option<&Extent> {
+        self.extents.get(&start)
+    }
+
+    /// The extent that ends at `end`.
+    pub(super) fn ends_at(&self, end: u64) -> Option<&Extent> {
+        self.extents.range(..end).next_back().map(|(_, extent)| extent).filter(|extent| extent.end == end)
+    }
+
+    /// Extents that begin in `from..to`, in order.
+    pub(super) fn within(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, &Extent)> {
+        self.extents.range(from..to.max(from)).map(|(&start, extent)| (start, extent))
+    }
+
+    /// Extents from the oldest on.
+    pub(super) fn by_age(&self) -> impl Iterator<Item = (u64, &Extent)> {
+        self.arrivals.iter().filter_map(|(_, start)| Some((*start, self.extents.get(start)?)))
+    }
+
+    /// As far as it holds everything from `at` on.
+    pub(super) fn covered(&self, mut at: u64) -> u64 {
+        while let Some((_, extent)) = self.extents.range(..=at).next_back().filter(|(_, extent)| at < extent.end) {
+            at = extent.end;
+        }
+        at
+    }
+
+    fn put(&mut self, start: u64, extent: Extent) {
+        self.bytes += extent.end - start;
+        self.arrivals.insert((extent.seq, start));
+        self.extents.insert(start, extent);
+    }
+
+    fn remove(&mut self, start: u64) -> Option<Extent> {
+        let extent = self.extents.remove(&start)?;
+        self.arrivals.remove(&(extent.seq, start));
+        self.bytes -= extent.end - start;
+        Some(extent)
+    }
+
+    /// Drops whatever is in `start..end`: how many bytes, and the oldest arrival among them.
+    pub(super) fn cut(&mut self, start: u64, end: u64, geometry: &Geometry) -> (u64, u64) {
+        let (mut dropped, mut oldest) = (0, u64::MAX);
+        let first = self.extents.range(..=start).next_back().map_or(start, |(&first, _)| first);
+        let mut from = first;
+        while let Some((own, extent)) = self.extents.range(from..end).next().map(|(&own, &extent)| (own, extent)) {
+            from = own + 1;
+            if extent.end <= start {
+                continue;
+            }
+            self.remove(own);
+            if own < start {
+                self.put(own, Extent { end: start, ..extent });
+            }
+            if extent.end > end {
+                self.put(end, Extent { place: geometry.locate(end / self.sector), ..extent });
+            }
+            dropped += extent.end.min(end) - own.max(start);
+            oldest = oldest.min(extent.seq);
+        }
+        (dropped, oldest)
+    }
+
+    /// Takes in `start..end`, the `seq`th write, and says how many dirty bytes it overwrote. With an extent that ends where it begins it
+    /// becomes one if `merge` says so.
+    pub(super) fn insert(&mut self, start: u64, end: u64, seq: u64, merge: &dyn Fn(&Extent) -> bool, geometry: &Geometry) -> u64 {
+        let (overwritten, oldest) = self.cut(start, end, geometry);
+        // A flush that waits for what was overwritten waits for what took its place: else neither would be on the medium.
+        let seq = seq.min(oldest);
+        let before = self.extents.range(..start).next_back().map(|(&own, &extent)| (own, extent));
+        match before.filter(|(_, extent)| extent.end == start && merge(extent)) {
+            Some((own, extent)) => {
+                self.remove(own);
+                let streamed = extent.streamed + (end - start);
+                self.put(own, Extent { end, seq: seq.min(extent.seq), streak: extent.streak.saturating_add(1), streamed, ..extent });
+            }
+            None => {
+                let place = geometry.locate(start / self.sector);
+                self.put(start, Extent { end, seq, streak: 1, streamed: end - start, place });
+            }
+        }
+        self.check();
+        overwritten
+    }
+
+    /// Takes the beginning of the extent at `start` out, up to `end`.
+    pub(super) fn take(&mut self, start: u64, end: u64, geometry: &Geometry, taken: &mut Vec<Taken>) {
+        let Some(extent) = self.remove(start) else { return };
+        if extent.end > end {
+            self.put(end, Extent { place: geometry.locate(end / self.sector), ..extent });
+        }
+        taken.push(Taken { start, end: extent.end.min(end), seq: extent.seq });
+    }
+
+    /// The extent to destage first, of those that `accept` lets through.
+    pub(super) fn choose(&self, order: Order, now: Ps, mechanism: &Mechanism, accept: &dyn Fn(u64, &Extent) -> bool) -> Option<u64> {
+        let head = mechanism.next_sector().saturating_mul(self.sector);
+        let accepted = |(start, extent): &(&u64, &Extent)| accept(**start, extent);
+        match order {
+            Order::Fifo => self.by_age().find(|(start, extent)| accept(*start, extent)).map(|(start, _)| start),
+            Order::CLook => {
+                let up = self.extents.range(head..).find(accepted);
+                up.or_else(|| self.extents.range(..head).find(accepted)).map(|(&start, _)| start)
+            }
+            Order::Sptf => self.nearest(now, head, mechanism, accept),
+        }
+    }
+
+    /// The extent whose first sector comes under the head first. From where the head is outwards; where the seek alone takes longer
+    /// than the best so far, nothing farther can be better.
+    fn nearest(&self, now: Ps, head: u64, mechanism: &Mechanism, accept: &dyn Fn(u64, &Extent) -> bool) -> Option<u64> {
+        let mut best: Option<(Ps, u64)> = None;
+        let mut look = |start: u64, extent: &Extent| {
+            let limit = best.map_or(Ps::MAX, |(cost, _)| cost);
+            if mechanism.least(extent.place.cylinder, true) >= limit && extent.place.cylinder != mechanism.cylinder() {
+                return false;
+            }
+            let cost = mechanism.cost(now, start / self.sector, &extent.place, true);
+            if cost < limit && accept(start, extent) {
+                best = Some((cost, start));
+            }
+            true
+        };
+        for (&start, extent) in self.extents.range(head..) {
+            if !look(start, extent) {
+                break;
+            }
+        }
+        for (&start, extent) in self.extents.range(..head).rev() {
+            if !look(start, extent) {
+                break;
+            }
+        }
+        best.map(|(_, start)| start)
+    }
+
+    /// What must be so of the map; looked at in debug builds.
+    fn check(&self) {
+        if !cfg!(debug_assertions) || self.extents.len() > 64 {
+            return;
+        }
+        let mut end = 0;
+        for (&start, extent) in &self.extents {
+            debug_assert!(end <= start && start < extent.end, "extents overlap at {start}");
+            end = extent.end;
+        }
+        debug_assert_eq!(self.extents.len(), self.arrivals.len());
+        debug_assert_eq!(self.bytes, self.extents.iter().map(|(start, extent)| extent.end - start).sum::<u64>());
+    }
+}
