@@ -122,7 +122,8 @@ impl Engine {
     }
 
     /// Asks for a transfer. An error is of this one, which then is not answered again.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and copied from registers")]
     pub fn push(&mut self, transfer: Transfer) -> Result<(), Errno> {
         match self {
             Engine::Ring(ring) => ring.push(transfer),

@@ -96,7 +96,8 @@ impl Ring {
     }
 
     /// Puts a transfer into the queue; it is sent with the others at the next [`Ring::wait`].
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and copied from registers")]
     pub(crate) fn push(&mut self, transfer: Transfer) -> Result<(), Errno> {
         check(&transfer, &self.lanes, &self.buffers)?;
         let slot = match self.free.pop() {
@@ -122,7 +123,8 @@ impl Ring {
     }
 
     /// Queues `transfer`, which is in `slot`. Every request is built where it is copied into the queue, not handed around.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and copied from registers")]
     fn queue(&mut self, slot: u32, transfer: &Transfer) -> Result<(), Errno> {
         let &Transfer { op, lane, offset, place, length, fua, .. } = transfer;
         #[allow(clippy::cast_possible_truncation, reason = "`check` found the lane, and a ring has far fewer than that many")]

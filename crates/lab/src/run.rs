@@ -60,6 +60,27 @@ impl Run {
         self.longest_ns = self.longest_ns.max(latency_ns);
         self.latency.saturating_record(latency_ns.max(1));
     }
+
+    /// Requests that took equally long are done; `alike` is empty afterwards.
+    pub fn record_alike(&mut self, alike: &mut Alike) {
+        let Alike { latency_ns, ops, bytes } = std::mem::take(alike);
+        self.ops += ops;
+        self.bytes += bytes;
+        if ops > 0 {
+            self.latency.saturating_record_n(latency_ns.max(1), ops);
+        }
+    }
+}
+
+/// Requests that took equally long, not yet recorded: looking up a latency's place costs more than the rest of a request's way back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alike {
+    /// How long each of them took.
+    pub latency_ns: u64,
+    /// How many there are.
+    pub ops: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 impl Default for Run {

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::rig::{Done, Op, Request, Rig};
-use crate::run::Run;
+use crate::run::{Alike, Run};
 
 /// What a stream asks next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +48,7 @@ pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Sourc
     // When each stream asked, and for how much.
     let mut asked: Vec<(u64, Ask)> = Vec::with_capacity(count);
     let mut done: Vec<Done> = Vec::with_capacity(count);
+    let mut alike = Alike::default();
     let (mut in_flight, mut sent, mut now) = (0, 0, begin);
     let over = |sent: u64, now: u64| match limit {
         Limit::Count(most) => sent >= most,
@@ -84,7 +85,14 @@ pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Sourc
             let Some(stream) = usize::try_from(tag).ok().filter(|&stream| stream < asked.len()) else { continue };
             let (since, ask) = asked[stream];
             match error {
-                None => run.record(ask.length, at.saturating_sub(since)),
+                None => {
+                    let latency = at.saturating_sub(since);
+                    // Requests that were sent together and came back together took equally long: they are counted once.
+                    if latency != alike.latency_ns {
+                        run.record_alike(&mut alike);
+                    }
+                    alike = Alike { latency_ns: latency, ops: alike.ops + 1, bytes: alike.bytes + ask.length };
+                }
                 Some(errno) => failed(&mut run, ask, errno),
             }
             now = now.max(at);
@@ -92,6 +100,7 @@ pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Sourc
             idle.push(stream);
         }
     }
+    run.record_alike(&mut alike);
     run.ns = now - begin;
     Ok(run)
 }

@@ -5,12 +5,13 @@
 
 use super::{Done, Op, Request, Rig};
 use crate::error::Error;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use trueline_geom::class;
 use trueline_geom::error::Errno;
 use trueline_geom::route::{Piece, Route};
 use trueline_geom::topology::lcm;
 use trueline_host::buffers::Buffers;
+use trueline_host::clock;
 use trueline_host::engine::{self, Choice, Engine, Finished, Transfer};
 use trueline_host::lane::Lane;
 
@@ -39,7 +40,6 @@ struct Open {
 /// A provider on real media.
 pub struct Real {
     engine: Engine,
-    begin: Instant,
     route: Route,
     /// The medium and the byte at which the provider begins, where it is a plain range.
     plain: Option<(usize, u64)>,
@@ -69,7 +69,6 @@ impl Real {
         Ok(Real {
             plain: route.medium().map(|medium| (medium, route.base())),
             engine,
-            begin: Instant::now(),
             route,
             sector,
             place,
@@ -176,7 +175,7 @@ impl Real {
         loop {
             self.finished.clear();
             self.engine.wait(want, &mut self.finished)?;
-            let at = since(self.begin);
+            let at = clock::now();
             for &Finished { tag, error } in &self.finished {
                 let Some(slot) = index(tag).ok().filter(|&slot| slot < self.open.len()) else { return Err(Errno::Io) };
                 let open = &mut self.open[slot];
@@ -209,7 +208,7 @@ impl Rig for Real {
     }
 
     fn now(&mut self) -> u64 {
-        since(self.begin)
+        clock::now()
     }
 
     fn push(&mut self, request: Request) -> Result<(), Errno> {
@@ -220,7 +219,7 @@ impl Rig for Real {
         self.open[slot as usize] = Open { tag: request.tag, transfers: 0, error: None };
         match self.start(slot, request) {
             Ok(0) => {
-                self.early.push(Done { tag: request.tag, at: since(self.begin), error: None });
+                self.early.push(Done { tag: request.tag, at: clock::now(), error: None });
                 self.free.push(slot);
             }
             Ok(transfers) => self.open[slot as usize].transfers = transfers,
@@ -247,11 +246,6 @@ impl Rig for Real {
     fn is_virtual(&self) -> bool {
         false
     }
-}
-
-/// ns since `begin`, by CLOCK_MONOTONIC.
-fn since(begin: Instant) -> u64 {
-    u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A place in memory.
