@@ -17,3 +17,4 @@ pub mod run;
 pub mod statistics;
 pub mod streams;
 pub mod workload;
+pub mod sweep;

@@ -1,0 +1,251 @@
+//! How far a predicted ratio depends on what is not known of a drive: a sweep of its model's `[range]`s.
+//!
+//! Points are a Latin hypercube (McKay, Beckman and Conover, Technometrics 21(2), 1979): of n points, every parameter has one in each
+//! nth part of its range, so 64 points see each range as closely as 64 values of it alone would. A parameter's values depend on
+//! the seed and its own name, not on what else is swept.
+
+use crate::error::Error;
+use crate::statistics::{quantile, rank, real};
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use toml::{Table, Value};
+use trueline_sim::model::{Model, Refusal};
+use trueline_sim::random::Random;
+
+/// Points of a sweep, at most.
+const MOST: usize = 1 << 16;
+
+/// Keys of a model with other values, as [`Model::parse_with`] takes them.
+pub type Set = Vec<(String, Value)>;
+
+/// A key that is swept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    /// As `[range]` spells it.
+    pub key: String,
+    /// The least value.
+    pub low: f64,
+    /// The greatest.
+    pub high: f64,
+    /// Whether only whole numbers will do: the model's own value and both ends are.
+    pub whole: bool,
+}
+
+/// What is swept, and how.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    /// The model's file.
+    pub text: &'a str,
+    /// What is set at every point and at the default: a personality, what the user sets. Its keys are not swept.
+    pub fixed: Set,
+    /// Points besides the default.
+    pub points: usize,
+    /// Where in its part of the range each value lies.
+    pub seed: u64,
+    /// Points at one time. The result is the same whatever the number.
+    pub threads: usize,
+}
+
+/// What a sweep found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sweep {
+    /// The ratio of the model as it is.
+    pub default: f64,
+    /// The least of all points and the default.
+    pub low: f64,
+    /// The greatest.
+    pub high: f64,
+    /// Below it lies one point in twenty.
+    pub low_90: f64,
+    /// Above it lies one in twenty.
+    pub high_90: f64,
+    /// The ratio at each point that could be run, with the values it was run at.
+    pub points: Vec<(Set, f64)>,
+    /// Points at which the model cannot be, and why of the first.
+    pub impossible: usize,
+    /// Of the first.
+    pub why: Option<Refusal>,
+    /// How the ratio goes with each parameter, rank correlation from −1 to 1, the strongest first.
+    pub sensitivity: Vec<(String, f64)>,
+}
+
+/// The keys of a model that can be swept: those with a range, unless they are fixed or no numbers.
+///
+/// # Errors
+/// The text is not a model.
+pub fn parameters(text: &str, fixed: &[(String, Value)]) -> Result<Vec<Parameter>, Refusal> {
+    let model = Model::parse_with(text, fixed)?;
+    let table: Table = toml::from_str(text).map_err(|e| Refusal { line: None, message: e.message().to_owned() })?;
+    let mut parameters = Vec::new();
+    for (key, &[low, high]) in &model.range {
+        let own = value(&table, key);
+        let is_number = own.is_none_or(|own| own.is_integer() || own.is_float());
+        if is_number && low < high && !fixed.iter().any(|(other, _)| leaf(other) == leaf(key)) {
+            let whole = own.is_some_and(Value::is_integer) && low.fract() == 0.0 && high.fract() == 0.0;
+            parameters.push(Parameter { key: key.clone(), low, high, whole });
+        }
+    }
+    Ok(parameters)
+}
+
+/// The points of a sweep.
+pub fn points(parameters: &[Parameter], count: usize, seed: u64) -> Vec<Set> {
+    let count = count.min(MOST);
+    let mut points: Vec<Set> = vec![Vec::with_capacity(parameters.len()); count];
+    for parameter in parameters {
+        let mut random = Random::new(seed ^ name_hash(&parameter.key));
+        let mut parts: Vec<usize> = (0..count).collect();
+        for last in (1..count).rev() {
+            let other = random.below(u64::try_from(last + 1).unwrap_or(1));
+            parts.swap(last, usize::try_from(other).unwrap_or(last));
+        }
+        for (point, part) in points.iter_mut().zip(parts) {
+            let share = (real(part) + random.unit()) / real(count);
+            point.push((parameter.key.clone(), parameter.at(share)));
+        }
+    }
+    points
+}
+
+/// Runs the default and every point. `one` makes the ratio with some keys of the model set, [`Plan::fixed`] among them.
+///
+/// # Errors
+/// The default fails, or a point fails for another reason than that the model cannot be; or a ratio is no number.
+pub fn run(plan: &Plan<'_>, one: &(dyn Fn(&Set) -> Result<f64, Error> + Sync)) -> Result<Sweep, Error> {
+    let refused = |refusal: Refusal| Error(format!("sweep: {refusal}"));
+    let parameters = parameters(plan.text, &plan.fixed).map_err(refused)?;
+    // What nothing is known to vary of is as good as known.
+    let count = if parameters.is_empty() { 0 } else { plan.points };
+    let drawn = points(&parameters, count, plan.seed);
+    let (mut sets, mut impossible, mut why) = (vec![plan.fixed.clone()], 0, None);
+    for point in drawn {
+        let set: Set = plan.fixed.iter().cloned().chain(point).collect();
+        match Model::parse_with(plan.text, &set) {
+            Ok(_) => sets.push(set),
+            Err(refusal) => {
+                impossible += 1;
+                why.get_or_insert(refusal);
+            }
+        }
+    }
+    let ratios = each(&sets, plan.threads, one)?;
+    let points: Vec<(Set, f64)> = sets.into_iter().zip(ratios).collect();
+    Ok(Sweep::of(points, plan.fixed.len(), &parameters, impossible, why))
+}
+
+/// What `one` makes of every set, in their order, `threads` at one time. What fails first in the order of the sets is the error.
+fn each(sets: &[Set], threads: usize, one: &(dyn Fn(&Set) -> Result<f64, Error> + Sync)) -> Result<Vec<f64>, Error> {
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let done: Mutex<Vec<(usize, Result<f64, Error>)>> = Mutex::new(Vec::with_capacity(sets.len()));
+    thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, sets.len().max(1)) {
+            scope.spawn(|| {
+                // Whatever comes before a point that fails has begun before it, and is finished: the first error is always the same.
+                while !failed.load(Ordering::Relaxed) {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(set) = sets.get(at) else { break };
+                    let ratio = one(set).and_then(|ratio| match ratio {
+                        ratio if ratio.is_finite() && ratio > 0.0 => Ok(ratio),
+                        _ => Err(Error(format!("sweep: a ratio of {ratio}"))),
+                    });
+                    failed.fetch_or(ratio.is_err(), Ordering::Relaxed);
+                    if let Ok(mut done) = done.lock() {
+                        done.push((at, ratio));
+                    }
+                }
+            });
+        }
+    });
+    // A thread that panics takes the scope with it, so the lock is never poisoned here.
+    let mut done = done.into_inner().unwrap_or_default();
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, ratio)| ratio).collect()
+}
+
+impl Parameter {
+    /// The value at a share of the range.
+    fn at(&self, share: f64) -> Value {
+        if self.whole {
+            // Every whole number of the range has the same share of it.
+            #[allow(clippy::cast_possible_truncation, reason = "a cast to an integer saturates, and a model refuses what is too much")]
+            let whole = (self.low + ((self.high - self.low + 1.0) * share).floor()).min(self.high) as i64;
+            Value::Integer(whole)
+        } else {
+            Value::Float(self.low * (1.0 - share) + self.high * share)
+        }
+    }
+}
+
+impl Sweep {
+    /// Of ratios, that of the default first; sets begin with `fixed` keys that are the same in all.
+    fn of(mut points: Vec<(Set, f64)>, fixed: usize, parameters: &[Parameter], impossible: usize, why: Option<Refusal>) -> Sweep {
+        let default = points.remove(0).1;
+        let mut ascending: Vec<f64> = points.iter().map(|(_, ratio)| *ratio).chain([default]).collect();
+        let ratios = &ascending[..points.len()];
+        let number = |value: &Value| value.as_float().or(value.as_integer().map(whole)).unwrap_or(0.0);
+        let mut sensitivity: Vec<(String, f64)> = (fixed..)
+            .zip(parameters)
+            .map(|(place, parameter)| {
+                let values: Vec<f64> = points.iter().map(|(set, _)| number(&set[place].1)).collect();
+                (parameter.key.clone(), rank::correlation(&values, ratios))
+            })
+            .collect();
+        sensitivity.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+        ascending.sort_by(f64::total_cmp);
+        let (low, high) = (quantile(&ascending, 0.0), quantile(&ascending, 1.0));
+        let (low_90, high_90) = (quantile(&ascending, 0.05), quantile(&ascending, 0.95));
+        Sweep { default, low, high, low_90, high_90, points, impossible, why, sensitivity }
+    }
+}
+
+/// What the interval comes from.
+impl fmt::Display for Sweep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.points.len();
+        if count == 0 && self.impossible == 0 {
+            return f.write_str("the model has no range to sweep");
+        }
+        write!(f, "{count} points")?;
+        if self.impossible > 0 {
+            write!(f, ", {} more could not be", self.impossible)?;
+        }
+        // A rank correlation of nothing has a deviation of 1 / √(n − 1): once in a hundred it is above 2.6 of them.
+        match self.sensitivity.first() {
+            _ if self.low == self.high => f.write_str("; the ratio is the same at all"),
+            Some((key, by)) if count > 7 && by.abs() > 2.6 / real(count - 1).sqrt() => {
+                let way = if *by > 0.0 { "more" } else { "less" };
+                write!(f, "; it depends most on {key}, the more of it the {way} (rank correlation {by:.2})")
+            }
+            _ => f.write_str("; it depends on no parameter alone"),
+        }
+    }
+}
+
+/// A key without its table.
+fn leaf(key: &str) -> &str {
+    key.split_once('.').map_or(key, |(_, leaf)| leaf)
+}
+
+/// The model's own value of a key, in one of its tables if it is not outside of them.
+fn value<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
+    let inside = || ["disk", "ssd", "memory"].iter().find_map(|kind| table.get(*kind)?.get(key));
+    match key.split_once('.') {
+        Some((kind, leaf)) => table.get(kind)?.get(leaf),
+        None => table.get(key).or_else(inside),
+    }
+}
+
+/// FNV-1a.
+fn name_hash(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+#[allow(clippy::cast_precision_loss, reason = "it was made from a number of 53 bits")]
+fn whole(value: i64) -> f64 {
+    value as f64
+}
+
+#[cfg(test)]
+mod tests;
