@@ -2,3 +2,7 @@
 
 pub mod freebsd_ufs;
 pub mod linux_bdev;
+mod buffers;
+mod names;
+pub mod openbsd_ffs;
+mod queue;

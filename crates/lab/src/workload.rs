@@ -11,11 +11,13 @@ use crate::streams::{self, Ask, Limit};
 use serde::Deserialize;
 use trueline_geom::topology::is_whole;
 
+pub mod copy;
 pub mod dd;
 pub mod fill;
 pub mod glibc;
 pub mod latency;
 pub mod random;
+pub mod tree;
 
 /// Every workload.
 pub const WORKLOADS: &[Kind] = &[dd::KIND, random::READ, random::WRITE, latency::KIND, fill::KIND];

@@ -1,0 +1,196 @@
+//! Where new inodes and blocks go: `ffs_dirpref`, `ffs1_blkpref`, `ffs_hashalloc`.
+
+use super::inode::Inode;
+use super::{DEVICE, DEVICE_DELAY, Group, OpenbsdFfs};
+use crate::error::Error;
+use crate::host::names::{Id, ROOT};
+
+/// Blocks of a file that its inode points to (`NDADDR`).
+const DIRECT: u64 = 12;
+/// Bytes that a directory is expected to hold in files (`avgfilesize` 16384 × `avgfpdir` 64).
+const DIRECTORY_BYTES: u64 = 16384 * 64;
+
+impl OpenbsdFfs<'_> {
+    pub(super) fn group(&mut self, group: u32) -> &mut Group {
+        let shape = &self.shape;
+        self.groups[group as usize].get_or_insert_with(|| Box::new(Group::new(shape, group)))
+    }
+
+    /// The groups from one on, each once.
+    fn from(&self, group: u32) -> impl Iterator<Item = u32> + use<> {
+        let groups = self.shape.groups;
+        (group..groups).chain(0..group)
+    }
+
+    /// A number for a new inode: a file's in the group of its directory, a directory's where it has room to grow.
+    pub(super) fn take_inode(&mut self, parent: Id, directory: bool) -> Result<u64, Error> {
+        let above = self.shape.group_of_inode(self.names.node(parent)?.number);
+        let preferred = if directory { self.group_for_directory(parent, above) } else { above };
+        for group in self.from(preferred) {
+            self.fetch(self.shape.map_of(group), self.shape.bsize)?;
+            if let Some(inode) = self.group(group).take_inode() {
+                let own = self.group(group);
+                own.new_directories = if directory { own.new_directories + 1 } else { own.new_directories.saturating_sub(1) };
+                self.write_later(DEVICE, self.shape.map_of(group), self.shape.bsize, DEVICE_DELAY);
+                return Ok(u64::from(group) * u64::from(self.shape.inodes) + u64::from(inode));
+            }
+        }
+        Err(Error("create: no inode is free on the file system".into()))
+    }
+
+    /// One of the root's goes to the group with the most free blocks, any other near its parent, until a group has as many new ones
+    /// as it has room for what they are expected to hold.
+    fn group_for_directory(&mut self, parent: Id, above: u32) -> u32 {
+        let average = self.free_blocks / u64::from(self.shape.groups);
+        if parent == ROOT {
+            let most = |own: &mut Self, group| (own.group(group).free_blocks, u32::MAX - own.group(group).new_directories);
+            return (0..self.shape.groups).rev().max_by_key(|&group| most(self, group)).unwrap_or(0);
+        }
+        let contiguous = (average * self.shape.bsize / DIRECTORY_BYTES).clamp(1, 255);
+        let fits = |own: &mut Self, group: u32| {
+            let group = own.group(group);
+            u64::from(group.new_directories) < contiguous && u64::from(group.free_blocks) >= average - average / 4 && group.free_inodes > 0
+        };
+        self.from(above).find(|&group| fits(self, group)).unwrap_or(above)
+    }
+
+    /// Makes block `lbn` of a file `fragments` long: in its place if what follows is free, else elsewhere.
+    pub(super) fn grow(&mut self, id: Id, lbn: u64, fragments: u32) -> Result<(), Error> {
+        let frag = self.shape.frag;
+        let old = self.names.node(id)?.block(lbn, frag);
+        if let Some((at, had)) = old {
+            if had >= fragments {
+                return Ok(());
+            }
+            let (group, within) = self.split(at);
+            if self.group(group).extend(within, had, fragments) {
+                self.names.node(id)?.put(lbn, at, fragments, frag);
+                return self.note_map(group);
+            }
+        }
+        let preferred = self.preferred(id, lbn)?;
+        let at = self.take(preferred, fragments)?;
+        if let Some((at, had)) = old {
+            self.buffers.forget(self.shape.byte(at));
+            self.give(at, had);
+        }
+        self.names.node(id)?.put(lbn, at, fragments, frag);
+        Ok(())
+    }
+
+    /// The indirect block that block `lbn` needs, if it is its first: written at once, so that it never points at rubbish.
+    pub(super) fn indirect(&mut self, id: Id, lbn: u64) -> Result<(), Error> {
+        let Some(over) = lbn.checked_sub(DIRECT) else { return Ok(()) };
+        let pointers = self.shape.pointers();
+        if over % pointers == 0 && self.names.node(id)?.indirect.len() as u64 == over / pointers + u64::from(over > pointers) {
+            // The second needs the double indirect block above it too.
+            for _ in 0..(if over == pointers { 2 } else { 1 }) {
+                let preferred = self.preferred(id, lbn)?;
+                let at = self.take(preferred, self.shape.frag)?;
+                self.names.node(id)?.indirect.push(at);
+                self.write_now(self.shape.byte(at), self.shape.bsize)?;
+            }
+        }
+        let number = self.names.node(id)?.number;
+        if let Some(&at) = self.names.node(id)?.indirect.last() {
+            self.write_later(number, self.shape.byte(at), self.shape.bsize, super::FILE_DELAY);
+        }
+        Ok(())
+    }
+
+    /// Where a block had best be: after the one before it; after as many blocks as an indirect block has pointers, in another group
+    /// that has as much free as the average.
+    fn preferred(&mut self, id: Id, lbn: u64) -> Result<u64, Error> {
+        let (frag, pointers) = (self.shape.frag, self.shape.pointers());
+        let inode = self.names.node(id)?;
+        let home = self.shape.group_of_inode(inode.number);
+        let before = lbn.checked_sub(1).and_then(|lbn| inode.block(lbn, frag));
+        let indirect = inode.indirect.last().copied();
+        let begin = |group| self.shape.base(group) + u64::from(self.shape.data);
+        match (lbn.checked_sub(DIRECT), before) {
+            (Some(0), _) | (None, None) => Ok(indirect.map_or(begin(home), |at| at + u64::from(frag))),
+            (Some(over), Some((at, _))) if over % pointers == 0 => {
+                let average = self.free_blocks / u64::from(self.shape.groups);
+                let next = (self.split(at).0 + 1) % self.shape.groups;
+                let group = self.from(next).find(|&group| u64::from(self.group(group).free_blocks) >= average).unwrap_or(next);
+                let wanted = self.shape.base(group) + u64::from(self.shape.data);
+                Ok(indirect.filter(|&at| self.split(at).0 == group).map_or(wanted, |at| at + u64::from(frag)))
+            }
+            (_, Some((at, _))) => Ok(at + u64::from(frag)),
+            (Some(_), None) => Ok(begin(home)),
+        }
+    }
+
+    /// Takes fragments, preferably at `preferred`.
+    fn take(&mut self, preferred: u64, fragments: u32) -> Result<u64, Error> {
+        let (first, within) = self.split(preferred.min(self.shape.size - 1));
+        for group in self.from(first) {
+            self.fetch(self.shape.map_of(group), self.shape.bsize)?;
+            let wanted = (group == first).then_some(within);
+            let own = self.group(group);
+            let before = own.free_blocks;
+            let taken = own.take(fragments, wanted);
+            let broken = before - own.free_blocks;
+            if let Some(at) = taken {
+                self.free_blocks -= u64::from(broken);
+                self.write_later(DEVICE, self.shape.map_of(group), self.shape.bsize, DEVICE_DELAY);
+                return Ok(self.shape.base(group) + u64::from(at));
+            }
+        }
+        Err(Error("write: no space left on the file system".into()))
+    }
+
+    fn give(&mut self, at: u64, fragments: u32) {
+        let (group, within) = self.split(at);
+        let own = self.group(group);
+        let before = own.free_blocks;
+        own.give(within, fragments);
+        let whole = own.free_blocks - before;
+        self.free_blocks += u64::from(whole);
+    }
+
+    /// Everything a removed file had is free.
+    pub(super) fn give_back(&mut self, inode: Inode) -> Result<(), Error> {
+        let (frag, bsize) = (self.shape.frag, self.shape.bsize);
+        let mut groups = vec![self.shape.group_of_inode(inode.number)];
+        for run in &inode.runs {
+            let mut given = 0;
+            while given < run.fragments {
+                let (at, fragments) = (run.at + u64::from(given), (run.fragments - given).min(frag));
+                self.buffers.forget(self.shape.byte(at));
+                self.give(at, fragments);
+                given += fragments;
+            }
+            groups.push(self.split(run.at).0);
+        }
+        for &at in &inode.indirect {
+            self.buffers.forget(self.shape.byte(at));
+            self.give(at, frag);
+        }
+        let within = u32::try_from(inode.number % u64::from(self.shape.inodes)).unwrap_or(0);
+        let home = self.shape.group_of_inode(inode.number);
+        self.group(home).give_inode(within);
+        groups.dedup();
+        for group in groups {
+            let map = self.shape.map_of(group);
+            self.fetch(map, bsize)?;
+            self.write_later(DEVICE, map, bsize, DEVICE_DELAY);
+        }
+        Ok(())
+    }
+
+    /// The map of a group has changed.
+    fn note_map(&mut self, group: u32) -> Result<(), Error> {
+        let (map, bsize) = (self.shape.map_of(group), self.shape.bsize);
+        self.fetch(map, bsize)?;
+        self.write_later(DEVICE, map, bsize, DEVICE_DELAY);
+        Ok(())
+    }
+
+    /// The group of a fragment, and its number there.
+    fn split(&self, at: u64) -> (u32, u32) {
+        let per = u64::from(self.shape.per_group);
+        let narrow = |x: u64| u32::try_from(x).unwrap_or(u32::MAX);
+        (narrow(at / per), narrow(at % per))
+    }
+}

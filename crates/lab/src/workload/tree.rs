@@ -1,0 +1,157 @@
+//! `tree`: unpacks a tree of files as tar does, copies it as `cp -r`, deletes it as `rm -r`.
+//!
+//! What the tree is comes from a seed, sizes lognormal, or from a tarball's headers. A phase is measured by itself; what is in memory at
+//! its end is not waited for, as the programs do not.
+
+use super::Watch;
+use crate::error::Error;
+use crate::files::{File, Files};
+use crate::run::Run;
+use plan::Entry;
+
+pub mod plan;
+pub mod tar;
+
+pub use plan::{Plan, Sizes};
+
+/// Bytes that tar writes at one time (20 records of 512), and that cp copies at one time.
+const TAR_WRITE: u64 = 10240;
+const COPY: u64 = 65536;
+
+/// What is done to the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// tar: directories and files are made, written, and given their times.
+    Unpack,
+    /// cp -r: every file is read and made again elsewhere. What was unpacked is read from the medium where the host can forget it.
+    Copy,
+    /// rm -r: files, then their directories.
+    Delete,
+}
+
+impl Phase {
+    /// All, in the order in which they can be run.
+    pub const ALL: [Phase; 3] = [Phase::Unpack, Phase::Copy, Phase::Delete];
+
+    /// `unpack`, `copy`, `delete`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Unpack => "unpack",
+            Phase::Copy => "copy",
+            Phase::Delete => "delete",
+        }
+    }
+}
+
+/// What is run.
+#[derive(Clone, Debug, Default)]
+pub struct Parameters {
+    /// The tree.
+    pub plan: Plan,
+    /// ns that a program computes for a file: unpacking, system calls. Spent where time is virtual.
+    pub think_ns: u64,
+}
+
+/// Runs the first phases up to `last`; what each measured. Operations are files and directories, bytes those of the files.
+pub fn run(files: &mut dyn Files, parameters: &Parameters, last: Phase, watch: &mut Watch<'_>) -> Result<Vec<(Phase, Run)>, Error> {
+    let mut runs = Vec::new();
+    let mut asked = 0;
+    for phase in Phase::ALL {
+        let mut run = Run::new();
+        let begin = files.now();
+        let mut each = |files: &mut dyn Files, entry: &Entry| {
+            if !watch(asked) {
+                return Ok(false);
+            }
+            asked += 1;
+            let before = files.now();
+            match phase {
+                Phase::Unpack => unpack(files, parameters, entry)?,
+                Phase::Copy => copy(files, parameters, entry)?,
+                Phase::Delete => delete(files, entry, "tree")?,
+            }
+            let now = files.now();
+            run.record(entry.size.unwrap_or(0), now.saturating_sub(before));
+            Ok(true)
+        };
+        match phase {
+            Phase::Unpack => files.make_directory("tree")?,
+            Phase::Copy => files.make_directory("copy")?,
+            Phase::Delete => {}
+        }
+        let backwards = phase == Phase::Delete;
+        parameters.plan.each(backwards, &mut |entry| each(files, entry))?;
+        if phase == Phase::Delete {
+            files.remove_directory("tree")?;
+        }
+        run.ns = files.now().saturating_sub(begin);
+        runs.push((phase, run));
+        if phase == last {
+            break;
+        }
+        files.forget()?;
+    }
+    Ok(runs)
+}
+
+/// Takes away what [`run`] left, up to `last`, unmeasured.
+pub fn clean(files: &mut dyn Files, parameters: &Parameters, last: Phase) -> Result<(), Error> {
+    let left: &[&str] = match last {
+        Phase::Unpack => &["tree"],
+        Phase::Copy => &["tree", "copy"],
+        Phase::Delete => &["copy"],
+    };
+    for root in left {
+        parameters.plan.each(true, &mut |entry| delete(files, entry, root).map(|()| true))?;
+        files.remove_directory(root)?;
+    }
+    Ok(())
+}
+
+fn unpack(files: &mut dyn Files, parameters: &Parameters, entry: &Entry) -> Result<(), Error> {
+    let name = format!("tree/{}", entry.name);
+    files.think(parameters.think_ns);
+    let Some(size) = entry.size else {
+        files.make_directory(&name)?;
+        return files.set_times(&name);
+    };
+    let file = files.create(&name)?;
+    write(files, file, size, TAR_WRITE)?;
+    files.close(file)?;
+    files.set_times(&name)
+}
+
+fn copy(files: &mut dyn Files, parameters: &Parameters, entry: &Entry) -> Result<(), Error> {
+    let (from, to) = (format!("tree/{}", entry.name), format!("copy/{}", entry.name));
+    files.think(parameters.think_ns);
+    let Some(size) = entry.size else { return files.make_directory(&to) };
+    let source = files.open(&from)?;
+    let copy = files.create(&to)?;
+    let mut at = 0;
+    while at < size {
+        let length = COPY.min(size - at);
+        files.read(source, at, length)?;
+        files.write(copy, at, length)?;
+        at += length;
+    }
+    files.close(copy)?;
+    files.close(source)
+}
+
+fn delete(files: &mut dyn Files, entry: &Entry, root: &str) -> Result<(), Error> {
+    let name = format!("{root}/{}", entry.name);
+    if entry.size.is_some() { files.remove(&name) } else { files.remove_directory(&name) }
+}
+
+fn write(files: &mut dyn Files, file: File, size: u64, chunk: u64) -> Result<(), Error> {
+    let mut at = 0;
+    while at < size {
+        let length = chunk.min(size - at);
+        files.write(file, at, length)?;
+        at += length;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

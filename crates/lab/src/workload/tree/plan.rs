@@ -1,0 +1,137 @@
+//! What a tree of files is: from a seed, in the memory of its directories' names, or from a list.
+
+use crate::error::Error;
+use trueline_sim::random::Random;
+
+/// A directory, or a file with its size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// From the root of the tree, with `/` between names.
+    pub name: String,
+    /// Bytes; `None`: a directory.
+    pub size: Option<u64>,
+}
+
+/// Sizes from a lognormal distribution, over directories that each hold as many files.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sizes {
+    /// Files.
+    pub files: u64,
+    /// Files of a directory.
+    pub per_directory: u64,
+    /// Directories of a directory.
+    pub fan: u64,
+    /// The median size in bytes, at least 1.
+    pub median: f64,
+    /// The mean, at least the median.
+    pub mean: f64,
+    /// Of the random numbers.
+    pub seed: u64,
+}
+
+impl Default for Sizes {
+    /// A source tree: median 4 KiB, mean 10 KiB.
+    fn default() -> Sizes {
+        Sizes { files: 4000, per_directory: 12, fan: 8, median: 4096.0, mean: 10240.0, seed: 1 }
+    }
+}
+
+/// No file of a seeded tree is larger.
+const LARGEST: f64 = 1_073_741_824.0;
+
+/// A tree.
+#[derive(Clone, Debug)]
+pub enum Plan {
+    /// From a seed.
+    Seeded(Sizes),
+    /// From a list, every directory before what is in it.
+    Listed(Vec<Entry>),
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan::Seeded(Sizes::default())
+    }
+}
+
+impl Plan {
+    /// Hands every entry to `each`, directories before what is in them, or all the other way round, until it says `false`.
+    pub fn each(&self, backwards: bool, each: &mut dyn FnMut(&Entry) -> Result<bool, Error>) -> Result<(), Error> {
+        match self {
+            Plan::Seeded(sizes) => sizes.each(backwards, each),
+            Plan::Listed(entries) => {
+                let mut at = 0..entries.len();
+                while let Some(n) = if backwards { at.next_back() } else { at.next() } {
+                    if !each(&entries[n])? {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Entries, directories too.
+    pub fn entries(&self) -> u64 {
+        match self {
+            Plan::Seeded(sizes) => sizes.files + sizes.directories(),
+            Plan::Listed(entries) => entries.len() as u64,
+        }
+    }
+}
+
+impl Sizes {
+    fn directories(&self) -> u64 {
+        self.files.div_ceil(self.per_directory.max(1))
+    }
+
+    fn each(&self, backwards: bool, each: &mut dyn FnMut(&Entry) -> Result<bool, Error>) -> Result<(), Error> {
+        if !(self.median >= 1.0 && self.mean >= self.median && self.mean <= LARGEST) {
+            let (median, mean) = (self.median, self.mean);
+            return Err(Error(format!("sizes of median {median} and mean {mean}: at least 1, the mean at least the median")));
+        }
+        let sigma = (2.0 * (self.mean / self.median).ln()).sqrt();
+        for step in 0..self.directories() {
+            let number = if backwards { self.directories() - 1 - step } else { step };
+            let own = self.directory(number);
+            let files = (number * self.per_directory..self.files).take(usize::try_from(self.per_directory.max(1)).unwrap_or(usize::MAX));
+            let above = Entry { name: own.clone(), size: None };
+            if !backwards && !each(&above)? {
+                return Ok(());
+            }
+            for file in files {
+                let entry = Entry { name: format!("{own}/{file:07x}.c"), size: Some(self.size(file, sigma)) };
+                if !each(&entry)? {
+                    return Ok(());
+                }
+            }
+            if backwards && !each(&above)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// A directory's name: every one but the first is in one before it.
+    fn directory(&self, number: u64) -> String {
+        let mut names = Vec::new();
+        let mut at = number;
+        while at > 0 {
+            names.push(format!("d{at:x}"));
+            at = (at - 1) / self.fan.max(2);
+        }
+        names.push("d0".into());
+        names.reverse();
+        names.join("/")
+    }
+
+    /// A file's size: the same whoever asks, and in whatever order.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 2^30")]
+    fn size(&self, file: u64, sigma: f64) -> u64 {
+        let mut random = Random::new(Random::new(self.seed).bits() ^ file.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        // Box and Muller: two uniform numbers make a normal one.
+        let (u, v) = (1.0 - random.unit(), random.unit());
+        let normal = (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos();
+        (self.median * (sigma * normal).exp()).min(LARGEST) as u64
+    }
+}

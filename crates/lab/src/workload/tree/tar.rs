@@ -1,0 +1,175 @@
+//! The list of a tarball: names and sizes from the headers of POSIX ustar and pax archives and GNU tar's long names; contents are passed
+//! over. What is compressed is not read.
+//!
+//! POSIX.1-2017, pax: "ustar Interchange Format", "pax Header Block". GNU tar manual, "The Standard Format".
+
+use super::plan::Entry;
+use crate::error::Error;
+use std::collections::HashSet;
+use std::io::{Read, Seek, SeekFrom};
+use trueline_geom::topology::round_up;
+
+const RECORD: usize = 512;
+/// Bounds of what is kept: entries, bytes of a name, bytes of an extended header.
+const MOST_ENTRIES: usize = 4 << 20;
+const LONGEST_NAME: usize = 4096;
+const LONGEST_HEADER: u64 = 1 << 20;
+
+/// What headers before a file say of it.
+#[derive(Default)]
+struct Said {
+    path: Option<String>,
+    size: Option<u64>,
+}
+
+/// Reads the list. Only directories and plain files are in it; a directory that is not in the archive and has something in it is added.
+pub fn list(archive: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Error> {
+    let mut entries = Vec::new();
+    let mut there = HashSet::new();
+    let (mut said, mut at) = (Said::default(), 0);
+    loop {
+        let mut record = [0; RECORD];
+        match archive.read_exact(&mut record) {
+            Ok(()) => {}
+            // Archives of some writers end without their two empty records.
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof && at > 0 => return Ok(entries),
+            Err(error) => return Err(wrong(at, &format!("{error}"))),
+        }
+        if record.iter().all(|&byte| byte == 0) {
+            return Ok(entries);
+        }
+        check(&record, at)?;
+        let size = number(&record[124..136]).ok_or_else(|| wrong(at, "a size that is no number"))?;
+        let data = Some(size).filter(|&size| size < 1 << 56).ok_or_else(|| wrong(at, "a size past 2^56"))?;
+        let mut next = data;
+        match record[156] {
+            b'x' => extended(&text(archive, data, at)?, &mut said, at)?,
+            b'L' => said.path = Some(String::from_utf8_lossy(trim(&text(archive, data, at)?)).into_owned()),
+            kind => {
+                let Said { path, size } = std::mem::take(&mut said);
+                let name = path.unwrap_or_else(|| name_of(&record));
+                next = size.unwrap_or(data);
+                let size = match kind {
+                    b'0' | 0 | b'7' if !name.ends_with('/') => Some(Some(next)),
+                    b'5' | b'0' | 0 => Some(None),
+                    _ => None,
+                };
+                if let Some(size) = size {
+                    enter(&mut entries, &mut there, &name, size, at)?;
+                }
+                // Links, devices and directories have no data whatever their size says.
+                if matches!(kind, b'1'..=b'6') {
+                    next = 0;
+                }
+            }
+        }
+        at = round_up(next, RECORD)
+            .and_then(|data| at.checked_add(RECORD)?.checked_add(data))
+            .ok_or_else(|| wrong(at, "a size past 2^64"))?;
+        archive.seek(SeekFrom::Start(at)).map_err(|error| wrong(at, &error.to_string()))?;
+    }
+}
+
+/// Whether it is a header: its checksum is the sum of its bytes, its own taken as blanks.
+fn check(record: &[u8; RECORD], at: u64) -> Result<(), Error> {
+    let sum = |own: &dyn Fn(u8) -> u64| record.iter().enumerate().map(|(n, &b)| if (148..156).contains(&n) { 32 } else { own(b) }).sum();
+    let unsigned: u64 = sum(&u64::from);
+    if number(&record[148..156]) == Some(unsigned) {
+        return Ok(());
+    }
+    let hint = match record {
+        [0x1f, 0x8b, ..] => "it is compressed with gzip: unpack it first",
+        [0xfd, b'7', b'z', ..] => "it is compressed with xz: unpack it first",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "it is compressed with zstd: unpack it first",
+        [b'B', b'Z', b'h', ..] => "it is compressed with bzip2: unpack it first",
+        _ => "no tar header, its checksum is wrong",
+    };
+    Err(wrong(at, hint))
+}
+
+fn wrong(at: u64, what: &str) -> Error {
+    Error(format!("read the tar archive at {at}: {what}"))
+}
+
+/// A number in octal, or, with its first bit set, in base 256 (GNU).
+fn number(field: &[u8]) -> Option<u64> {
+    if let [first, rest @ ..] = field
+        && first & 0x80 != 0
+    {
+        return rest.iter().try_fold(u64::from(first & 0x7f), |sum, &byte| sum.checked_mul(256)?.checked_add(u64::from(byte)));
+    }
+    let digits = trim(field);
+    let digits = std::str::from_utf8(digits).ok()?.trim();
+    if digits.is_empty() { Some(0) } else { u64::from_str_radix(digits, 8).ok() }
+}
+
+/// What comes before the first 0.
+fn trim(field: &[u8]) -> &[u8] {
+    field.split(|&byte| byte == 0).next().unwrap_or(field)
+}
+
+/// The name in a header: of ustar with its prefix.
+fn name_of(record: &[u8; RECORD]) -> String {
+    let own = String::from_utf8_lossy(trim(&record[..100]));
+    let prefix = String::from_utf8_lossy(trim(&record[345..500]));
+    if &record[257..263] == b"ustar\0" && !prefix.is_empty() { format!("{prefix}/{own}") } else { own.into_owned() }
+}
+
+/// What an extended header or a long name says.
+fn text(archive: &mut impl Read, size: u64, at: u64) -> Result<Vec<u8>, Error> {
+    if size > LONGEST_HEADER {
+        return Err(wrong(at, &format!("an extended header of {size} bytes: at most {LONGEST_HEADER}")));
+    }
+    let mut bytes = Vec::new();
+    archive.take(size).read_to_end(&mut bytes).map_err(|error| wrong(at, &error.to_string()))?;
+    if bytes.len() as u64 == size { Ok(bytes) } else { Err(wrong(at, "an extended header that is cut short")) }
+}
+
+/// `LENGTH KEY=VALUE\n` records of pax.
+fn extended(bytes: &[u8], said: &mut Said, at: u64) -> Result<(), Error> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let record = record_of(rest).ok_or_else(|| wrong(at, "an extended header that is not pax's"))?;
+        let (length, key, value) = record;
+        match key {
+            b"path" => said.path = Some(String::from_utf8_lossy(value).into_owned()),
+            b"size" => {
+                let size = std::str::from_utf8(value).ok().and_then(|size| size.parse::<u64>().ok()).filter(|&size| size < 1 << 56);
+                said.size = Some(size.ok_or_else(|| wrong(at, "an extended header with a size that is no number"))?);
+            }
+            _ => {}
+        }
+        rest = &rest[length..];
+    }
+    Ok(())
+}
+
+/// One record: its length, key, value.
+fn record_of(bytes: &[u8]) -> Option<(usize, &[u8], &[u8])> {
+    let blank = bytes.iter().take(20).position(|&byte| byte == b' ')?;
+    let length: usize = std::str::from_utf8(&bytes[..blank]).ok()?.parse().ok()?;
+    let line = bytes.get(blank + 1..length)?.strip_suffix(b"\n")?;
+    let equals = line.iter().position(|&byte| byte == b'=')?;
+    Some((length, &line[..equals], &line[equals + 1..]))
+}
+
+/// Enters a name as it may be used below a directory: without a root, `.` and `..`; directories that nobody made come first.
+fn enter(entries: &mut Vec<Entry>, there: &mut HashSet<String>, name: &str, size: Option<u64>, at: u64) -> Result<(), Error> {
+    let parts: Vec<&str> = name.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    if parts.contains(&"..") || name.len() > LONGEST_NAME || name.contains('\0') {
+        return Err(wrong(at, "a name that leads outside, or is longer than 4096 bytes"));
+    }
+    let mut own = String::new();
+    for (n, part) in parts.iter().enumerate() {
+        if n > 0 {
+            own.push('/');
+        }
+        own.push_str(part);
+        let last = n + 1 == parts.len();
+        // An archive may hold a file twice; the tree has it once.
+        if there.insert(own.clone()) {
+            entries.push(Entry { name: own.clone(), size: if last { size } else { None } });
+        }
+    }
+    if entries.len() > MOST_ENTRIES { Err(wrong(at, "more than 4194304 files")) } else { Ok(()) }
+}
