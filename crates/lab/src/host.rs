@@ -3,6 +3,9 @@
 pub mod freebsd_ufs;
 pub mod linux_bdev;
 mod buffers;
+mod extents;
+pub mod freebsd_ufs;
+pub mod linux_writeback;
 mod names;
 pub mod openbsd_ffs;
 mod queue;

@@ -102,7 +102,7 @@ impl<'a> OpenbsdFfs<'a> {
         }
         let before = first.free_blocks;
         let at = first.take(1, None).ok_or_else(|| Error("newfs: no room for a root".into()))?;
-        root.put(0, u64::from(at), 1, shape.frag);
+        root.extents.put(0, u64::from(at), 1, shape.frag);
         let free_blocks = free_blocks - u64::from(before - first.free_blocks);
         groups[0] = Some(Box::new(first));
         let (buffers, names) = (Buffers::new(parameters.cache), Names::new(root));
@@ -112,7 +112,7 @@ impl<'a> OpenbsdFfs<'a> {
     /// Where the data of a file is: (first byte of the provider, bytes), in order.
     pub fn extents(&mut self, name: &str) -> Result<Vec<(u64, u64)>, Error> {
         let (id, shape) = (self.names.get(name)?, self.shape);
-        Ok(self.names.node(id)?.runs.iter().map(|run| (shape.byte(run.at), u64::from(run.fragments) * shape.fsize)).collect())
+        Ok(self.names.node(id)?.extents.runs().iter().map(|run| (shape.byte(run.at), u64::from(run.fragments) * shape.fsize)).collect())
     }
 
     /// What is due is written, and what is too much.
@@ -184,7 +184,7 @@ impl<'a> OpenbsdFfs<'a> {
     fn directory_buffer(&mut self, directory: Id, block: u32) -> Result<(u64, u64), Error> {
         let (frag, bsize) = (self.shape.frag, self.shape.bsize);
         let lbn = u64::from(block) * DIRECTORY_BLOCK / bsize;
-        let place = self.names.node(directory)?.block(lbn, frag);
+        let place = self.names.node(directory)?.extents.block(lbn, frag);
         let (at, fragments) = place.ok_or_else(|| Error(format!("directory inode {directory}: block {lbn} is not there")))?;
         Ok((self.shape.byte(at), u64::from(fragments) * self.shape.fsize))
     }

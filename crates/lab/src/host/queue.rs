@@ -5,11 +5,12 @@ use crate::rig::{Done, Op, Request, Rig};
 use std::collections::HashMap;
 
 /// A rig, and what was asked of it that is not done.
-pub(super) struct Queue<'a> {
+pub(crate) struct Queue<'a> {
     rig: &'a mut dyn Rig,
     next: u64,
-    /// Tag → the first byte.
-    open: HashMap<u64, u64>,
+    /// Tag → the first byte, and how many.
+    open: HashMap<u64, (u64, u64)>,
+    bytes: u64,
     /// First byte → tag: what is being written is not written again before it is done (`B_BUSY`, `PG_writeback`).
     busy: HashMap<u64, u64>,
     done: Vec<Done>,
@@ -17,35 +18,35 @@ pub(super) struct Queue<'a> {
 }
 
 impl<'a> Queue<'a> {
-    pub(super) fn new(rig: &'a mut dyn Rig) -> Queue<'a> {
-        Queue { rig, next: 0, open: HashMap::new(), busy: HashMap::new(), done: Vec::new(), failed: None }
+    pub(crate) fn new(rig: &'a mut dyn Rig) -> Queue<'a> {
+        Queue { rig, next: 0, open: HashMap::new(), bytes: 0, busy: HashMap::new(), done: Vec::new(), failed: None }
     }
 
     /// Bytes of the provider.
-    pub(super) fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.rig.length()
     }
 
     /// Its sector.
-    pub(super) fn sector(&self) -> u64 {
+    pub(crate) fn sector(&self) -> u64 {
         self.rig.sector()
     }
 
-    pub(super) fn now(&mut self) -> u64 {
+    pub(crate) fn now(&mut self) -> u64 {
         self.rig.now()
     }
 
-    pub(super) fn is_virtual(&self) -> bool {
+    pub(crate) fn is_virtual(&self) -> bool {
         self.rig.is_virtual()
     }
 
     /// The host computes, and drives go on.
-    pub(super) fn think(&mut self, ns: u64) {
+    pub(crate) fn think(&mut self, ns: u64) {
         self.rig.think(ns);
     }
 
     /// Asks, once what was last asked of the same place is done. The tag is for [`Queue::finish`].
-    pub(super) fn begin(&mut self, op: Op, offset: u64, length: u64) -> Result<u64, Error> {
+    pub(crate) fn begin(&mut self, op: Op, offset: u64, length: u64) -> Result<u64, Error> {
         if let Some(&tag) = self.busy.get(&offset) {
             self.finish(tag)?;
         }
@@ -53,7 +54,8 @@ impl<'a> Queue<'a> {
         let tag = self.next;
         self.next += 1;
         self.rig.push(Request { tag, op, offset, length, fua: false }).map_err(|errno| Error::io(attempt(op), offset, errno))?;
-        self.open.insert(tag, offset);
+        self.open.insert(tag, (offset, length));
+        self.bytes += length;
         if op == Op::Write {
             self.busy.insert(offset, tag);
         }
@@ -61,13 +63,13 @@ impl<'a> Queue<'a> {
     }
 
     /// Asks, and returns when it is done.
-    pub(super) fn wait_for(&mut self, op: Op, offset: u64, length: u64) -> Result<(), Error> {
+    pub(crate) fn wait_for(&mut self, op: Op, offset: u64, length: u64) -> Result<(), Error> {
         let tag = self.begin(op, offset, length)?;
         self.finish(tag)
     }
 
     /// Returns when `tag` is done.
-    pub(super) fn finish(&mut self, tag: u64) -> Result<(), Error> {
+    pub(crate) fn finish(&mut self, tag: u64) -> Result<(), Error> {
         while self.open.contains_key(&tag) {
             self.wait()?;
         }
@@ -75,23 +77,53 @@ impl<'a> Queue<'a> {
     }
 
     /// Returns when at most `most` are not done.
-    pub(super) fn settle(&mut self, most: usize) -> Result<(), Error> {
+    pub(crate) fn settle(&mut self, most: usize) -> Result<(), Error> {
         while self.open.len() > most {
             self.wait()?;
         }
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Takes note of what is done by now, if anything must be waited for: at least one.
-    fn wait(&mut self) -> Result<(), Error> {
-        let waiting = self.open.len();
-        let lost = |what: &str| Error(format!("wait for {waiting} requests: {what}"));
-        self.rig.wait(1, &mut self.done).map_err(|errno| lost(&errno.to_string()))?;
-        if self.done.is_empty() {
-            return Err(lost("they were never answered"));
+    /// How many are not done, as far as is known.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Bytes of them.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Takes note of what is done by now.
+    pub(crate) fn poll(&mut self) -> Result<(), Error> {
+        self.gather(0)?;
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Returns when at least one more is done, if anything is in flight.
+    pub(crate) fn wait_some(&mut self) -> Result<(), Error> {
+        if !self.open.is_empty() {
+            self.wait()?;
         }
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// At least one must be done.
+    fn wait(&mut self) -> Result<(), Error> {
+        let before = self.open.len();
+        self.gather(1)?;
+        if self.open.len() == before {
+            return Err(Error(format!("wait for {before} requests: they were never answered")));
+        }
+        Ok(())
+    }
+
+    fn gather(&mut self, least: usize) -> Result<(), Error> {
+        let waiting = self.open.len();
+        self.rig.wait(least, &mut self.done).map_err(|errno| Error(format!("wait for {waiting} requests: {errno}")))?;
         for Done { tag, error, .. } in self.done.drain(..) {
-            let Some(offset) = self.open.remove(&tag) else { continue };
+            let Some((offset, length)) = self.open.remove(&tag) else { continue };
+            self.bytes -= length;
             if self.busy.get(&offset) == Some(&tag) {
                 self.busy.remove(&offset);
             }

@@ -63,6 +63,9 @@ impl Rig for Recorder {
             self.now = self.now.max(next.at);
             done.push(next);
         }
+        // What else is done by now comes too.
+        let ready = self.queue.partition_point(|next| next.at <= self.now);
+        done.extend(self.queue.drain(..ready));
         Ok(())
     }
 

@@ -23,7 +23,7 @@ impl OpenbsdFfs<'_> {
             }
             let used = stop.max(size.min((lbn + 1) * bsize)) - lbn * bsize;
             let fragments = if lbn < DIRECT { u32::try_from(used.div_ceil(fsize)).unwrap_or(frag) } else { frag };
-            if self.names.node(id)?.block(lbn, frag).is_none() {
+            if self.names.node(id)?.extents.block(lbn, frag).is_none() {
                 self.indirect(id, lbn)?;
             }
             self.grow(id, lbn, fragments)?;
@@ -40,8 +40,8 @@ impl OpenbsdFfs<'_> {
         let (bsize, fsize, frag) = (self.shape.bsize, self.shape.fsize, self.shape.frag);
         let inode = self.names.node(id)?;
         let number = inode.number;
-        let (at, fragments) = inode.block(lbn, frag).ok_or_else(|| Error(format!("write block {lbn}: it is not there")))?;
-        let follows = lbn > 0 && inode.block(lbn - 1, frag).is_some_and(|(before, _)| before + u64::from(frag) == at);
+        let (at, fragments) = inode.extents.block(lbn, frag).ok_or_else(|| Error(format!("write block {lbn}: it is not there")))?;
+        let follows = lbn > 0 && inode.extents.block(lbn - 1, frag).is_some_and(|(before, _)| before + u64::from(frag) == at);
         let (first, count) = inode.cluster;
         self.write_later(number, self.shape.byte(at), u64::from(fragments) * fsize, FILE_DELAY);
         if !ended {
@@ -63,7 +63,7 @@ impl OpenbsdFfs<'_> {
         let (bsize, frag) = (self.shape.bsize, self.shape.frag);
         let inode = self.names.node(id)?;
         let (first, count) = std::mem::take(&mut inode.cluster);
-        let Some((at, _)) = inode.block(first, frag) else { return Ok(()) };
+        let Some((at, _)) = inode.extents.block(first, frag) else { return Ok(()) };
         let begin = self.shape.byte(at);
         let mut unsent: Option<(u64, u64)> = None;
         for block in (0..count).map(|n| begin + n * bsize) {
@@ -111,7 +111,7 @@ impl OpenbsdFfs<'_> {
     /// A block is in memory, with what follows it in its cluster.
     fn read_cluster(&mut self, id: Id, lbn: u64) -> Result<(), Error> {
         self.begin_read(id, lbn)?;
-        let Some((at, _)) = self.names.node(id)?.block(lbn, self.shape.frag) else { return Ok(()) };
+        let Some((at, _)) = self.names.node(id)?.extents.block(lbn, self.shape.frag) else { return Ok(()) };
         match self.arriving.remove(&self.shape.byte(at)) {
             Some(tag) => self.queue.finish(tag),
             None => Ok(()),
@@ -121,7 +121,7 @@ impl OpenbsdFfs<'_> {
     /// Asks for a block and for what lies after it, to the end of its cluster, of the file, or of what is not in memory.
     fn begin_read(&mut self, id: Id, lbn: u64) -> Result<(), Error> {
         let (bsize, fsize, frag) = (self.shape.bsize, self.shape.fsize, self.shape.frag);
-        let Some((at, fragments)) = self.names.node(id)?.block(lbn, frag) else { return Ok(()) };
+        let Some((at, fragments)) = self.names.node(id)?.extents.block(lbn, frag) else { return Ok(()) };
         let begin = self.shape.byte(at);
         if self.buffers.has(begin) {
             return Ok(());
@@ -129,7 +129,7 @@ impl OpenbsdFfs<'_> {
         let mut blocks = vec![(begin, u64::from(fragments) * fsize)];
         let last = lbn / self.blocks() * self.blocks() + self.blocks();
         for next in lbn + 1..last {
-            let Some((at, fragments)) = self.names.node(id)?.block(next, frag) else { break };
+            let Some((at, fragments)) = self.names.node(id)?.extents.block(next, frag) else { break };
             let byte = self.shape.byte(at);
             if byte != begin + (next - lbn) * bsize || self.buffers.has(byte) {
                 break;

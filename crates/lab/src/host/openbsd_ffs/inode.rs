@@ -1,27 +1,17 @@
 //! What a file system knows of a file: where its blocks are, and of a directory how its entries lie.
 
+use crate::host::extents::Extents;
 use crate::host::names::Id;
 
 /// Bytes that a directory grows by, and that no entry crosses (`DIRBLKSIZ`).
 pub(super) const DIRECTORY_BLOCK: u64 = 512;
-
-/// Blocks that are one after another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
-    /// The first, counted in the file.
-    pub(super) lbn: u64,
-    /// Its first fragment, counted in the file system.
-    pub(super) at: u64,
-    /// Fragments; only the last block of a file has fewer than a block.
-    pub(super) fragments: u32,
-}
 
 /// A file or a directory.
 #[derive(Debug, Default)]
 pub(super) struct Inode {
     pub(super) number: u64,
     pub(super) size: u64,
-    pub(super) runs: Vec<Run>,
+    pub(super) extents: Extents,
     /// Indirect blocks: their first fragments.
     pub(super) indirect: Vec<u64>,
     pub(super) parent: Id,
@@ -33,32 +23,6 @@ pub(super) struct Inode {
     pub(super) cluster: (u64, u64),
     /// The block after the last that was read.
     pub(super) read_on: u64,
-}
-
-impl Inode {
-    /// Where a block is: first fragment, fragments.
-    pub(super) fn block(&self, lbn: u64, frag: u32) -> Option<(u64, u32)> {
-        let run = self.runs[..self.runs.partition_point(|run| run.lbn <= lbn)].last()?;
-        let skipped = u32::try_from(lbn - run.lbn).ok()?.checked_mul(frag)?;
-        let left = run.fragments.checked_sub(skipped).filter(|&left| left > 0)?;
-        Some((run.at + u64::from(skipped), left.min(frag)))
-    }
-
-    /// Notes a block after the last, or in the place of its last.
-    pub(super) fn put(&mut self, lbn: u64, at: u64, fragments: u32, frag: u32) {
-        if let Some((_, old)) = self.block(lbn, frag)
-            && let Some(run) = self.runs.last_mut()
-        {
-            run.fragments -= old;
-            if run.fragments == 0 {
-                self.runs.pop();
-            }
-        }
-        match self.runs.last_mut() {
-            Some(run) if run.at + u64::from(run.fragments) == at && run.fragments.is_multiple_of(frag) => run.fragments += fragments,
-            _ => self.runs.push(Run { lbn, at, fragments }),
-        }
-    }
 }
 
 /// The entries of a directory.

@@ -57,14 +57,14 @@ impl OpenbsdFfs<'_> {
     /// Makes block `lbn` of a file `fragments` long: in its place if what follows is free, else elsewhere.
     pub(super) fn grow(&mut self, id: Id, lbn: u64, fragments: u32) -> Result<(), Error> {
         let frag = self.shape.frag;
-        let old = self.names.node(id)?.block(lbn, frag);
+        let old = self.names.node(id)?.extents.block(lbn, frag);
         if let Some((at, had)) = old {
             if had >= fragments {
                 return Ok(());
             }
             let (group, within) = self.split(at);
             if self.group(group).extend(within, had, fragments) {
-                self.names.node(id)?.put(lbn, at, fragments, frag);
+                self.names.node(id)?.extents.put(lbn, at, fragments, frag);
                 return self.note_map(group);
             }
         }
@@ -74,7 +74,7 @@ impl OpenbsdFfs<'_> {
             self.buffers.forget(self.shape.byte(at));
             self.give(at, had);
         }
-        self.names.node(id)?.put(lbn, at, fragments, frag);
+        self.names.node(id)?.extents.put(lbn, at, fragments, frag);
         Ok(())
     }
 
@@ -104,7 +104,7 @@ impl OpenbsdFfs<'_> {
         let (frag, pointers) = (self.shape.frag, self.shape.pointers());
         let inode = self.names.node(id)?;
         let home = self.shape.group_of_inode(inode.number);
-        let before = lbn.checked_sub(1).and_then(|lbn| inode.block(lbn, frag));
+        let before = lbn.checked_sub(1).and_then(|lbn| inode.extents.block(lbn, frag));
         let indirect = inode.indirect.last().copied();
         let begin = |group| self.shape.base(group) + u64::from(self.shape.data);
         match (lbn.checked_sub(DIRECT), before) {
@@ -153,7 +153,7 @@ impl OpenbsdFfs<'_> {
     pub(super) fn give_back(&mut self, inode: Inode) -> Result<(), Error> {
         let (frag, bsize) = (self.shape.frag, self.shape.bsize);
         let mut groups = vec![self.shape.group_of_inode(inode.number)];
-        for run in &inode.runs {
+        for run in inode.extents.runs() {
             let mut given = 0;
             while given < run.fragments {
                 let (at, fragments) = (run.at + u64::from(given), (run.fragments - given).min(frag));

@@ -63,8 +63,8 @@ pub fn list(archive: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Error> {
                 }
             }
         }
-        at = round_up(next, RECORD)
-            .and_then(|data| at.checked_add(RECORD)?.checked_add(data))
+        at = round_up(next, RECORD as u64)
+            .and_then(|data| at.checked_add(RECORD as u64)?.checked_add(data))
             .ok_or_else(|| wrong(at, "a size past 2^64"))?;
         archive.seek(SeekFrom::Start(at)).map_err(|error| wrong(at, &error.to_string()))?;
     }

@@ -1,0 +1,51 @@
+//! Where the blocks of a file are.
+
+/// Blocks that are one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    /// The first, counted in the file.
+    pub(super) lbn: u64,
+    /// Its first fragment, counted in the file system.
+    pub(super) at: u64,
+    /// Fragments; only the last block of a file has fewer than a block.
+    pub(super) fragments: u32,
+}
+
+/// The runs of a file, in its order. A block is `frag` fragments; of a file system without fragments one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Extents(Vec<Run>);
+
+impl Extents {
+    /// The runs.
+    pub(super) fn runs(&self) -> &[Run] {
+        &self.0
+    }
+
+    /// Where a block is: first fragment, fragments.
+    pub(super) fn block(&self, lbn: u64, frag: u32) -> Option<(u64, u32)> {
+        let run = self.0[..self.0.partition_point(|run| run.lbn <= lbn)].last()?;
+        let skipped = u32::try_from(lbn - run.lbn).ok()?.checked_mul(frag)?;
+        let left = run.fragments.checked_sub(skipped).filter(|&left| left > 0)?;
+        Some((run.at + u64::from(skipped), left.min(frag)))
+    }
+
+    /// Notes a block after the last, or in the place of the last.
+    pub(super) fn put(&mut self, lbn: u64, at: u64, fragments: u32, frag: u32) {
+        if let Some((_, old)) = self.block(lbn, frag)
+            && let Some(run) = self.0.last_mut()
+        {
+            run.fragments -= old;
+            if run.fragments == 0 {
+                self.0.pop();
+            }
+        }
+        match self.0.last_mut() {
+            Some(run)
+                if run.at + u64::from(run.fragments) == at && run.fragments.is_multiple_of(frag) && run.fragments < u32::MAX - frag =>
+            {
+                run.fragments += fragments;
+            }
+            _ => self.0.push(Run { lbn, at, fragments }),
+        }
+    }
+}

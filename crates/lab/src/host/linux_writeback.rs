@@ -1,0 +1,381 @@
+//! `linux-writeback`: ext2 on Linux 2.6.31 through its page cache, on any rig.
+//!
+//! # Rules
+//! From Linux 2.6.31's `mm/page-writeback.c`, `fs/fs-writeback.c` and `fs/ext2`, as far as they are documented; see [`flusher`]:
+//!
+//! - **No program waits** for a write: pages are dirty, and somebody writes them when they are 30 s old (he looks every 5 s), when a
+//!   tenth of the memory is dirty, and a program waits when a fifth is.
+//! - **A pass** writes at most 1024 pages, 4 MiB, of one inode, in the order of its pages; requests are at most 512 KiB, and what lies
+//!   together is one request. At most 128 are in the queue.
+//! - **Metadata** (inodes, maps, indirect blocks) are pages of the device's own inode; as long as files have something to write, they wait
+//!   until they are old.
+//! - **Blocks** of a file follow one another from the first free one of its group; after the first 12, an indirect block stands before every
+//!   1024 of data.
+//! - **Reading** brings 128 KiB, and the next 128 KiB when a program reads on.
+//!
+//! # Limits
+//! An empty file system as mke2fs made it in 2009 (blocks of 4 KiB); a directory is in the group of its parent until less than an eighth
+//! of that is free; nothing is kept for root; no barriers, as ext2 has none; the processor's time is not in it.
+
+use super::extents::Extents;
+use super::names::{Id, Names, ROOT};
+use crate::error::Error;
+use crate::files::{File, Files};
+use crate::rig::Rig;
+use flusher::{DEVICE, Flusher};
+use group::Group;
+use shape::{BLOCK, PER_GROUP, Shape};
+
+pub(crate) mod flusher;
+mod group;
+mod pages;
+pub(crate) mod shape;
+
+pub use flusher::Limits;
+
+/// What the host has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// Bytes of memory.
+    pub memory: u64,
+}
+
+impl Default for Parameters {
+    /// The host of seed 001: 8 GiB.
+    fn default() -> Parameters {
+        Parameters { memory: 8 << 30 }
+    }
+}
+
+/// Blocks that an inode points to, and pointers in an indirect block.
+const DIRECT: u64 = 12;
+const POINTERS: u64 = BLOCK / 4;
+
+/// A file or a directory.
+#[derive(Default)]
+struct Inode {
+    number: u64,
+    size: u64,
+    parent: Id,
+    /// Bytes of its name's entry, and for a directory of all entries in it.
+    entry: u64,
+    extents: Extents,
+    indirect: Vec<u64>,
+    /// Files in it, of a directory.
+    entries: Option<u64>,
+}
+
+/// The file system.
+pub struct LinuxWriteback<'a> {
+    flusher: Flusher<'a>,
+    shape: Shape,
+    /// Made when something is first taken of them.
+    groups: Vec<Option<Box<Group>>>,
+    names: Names<Inode>,
+    cache: pages::Cache,
+}
+
+impl<'a> LinuxWriteback<'a> {
+    /// An empty one on the whole of a rig.
+    pub fn new(rig: &'a mut dyn Rig, parameters: Parameters) -> Result<LinuxWriteback<'a>, Error> {
+        let length = rig.length();
+        let shape = Shape::new(length).ok_or_else(|| Error(format!("mke2fs: {length} bytes are too few")))?;
+        let mut groups: Vec<Option<Box<Group>>> = (0..shape.groups()).map(|_| None).collect();
+        let mut first = Group::new(&shape, 0);
+        // Inodes 1 to 10 are kept back; 2 is the root. It has one block.
+        for _ in 0..10 {
+            first.take_inode();
+        }
+        let mut root = Inode { number: 1, size: BLOCK, entries: Some(0), entry: 24, ..Inode::default() };
+        let at = first.take(0).ok_or_else(|| Error("mke2fs: no room for a root".into()))?;
+        root.extents.put(0, u64::from(at), 1, 1);
+        groups[0] = Some(Box::new(first));
+        let flusher = Flusher::new(rig, Limits::of_memory(parameters.memory));
+        Ok(LinuxWriteback { flusher, shape, groups, names: Names::new(root), cache: pages::Cache::new(parameters.memory) })
+    }
+
+    /// Where the data of a file is: (first byte of the provider, bytes), in order.
+    pub fn extents(&mut self, name: &str) -> Result<Vec<(u64, u64)>, Error> {
+        let id = self.names.get(name)?;
+        Ok(self.names.node(id)?.extents.runs().iter().map(|run| (run.at * BLOCK, u64::from(run.fragments) * BLOCK)).collect())
+    }
+
+    /// Bytes that are dirty.
+    pub fn dirty(&self) -> u64 {
+        self.flusher.dirty()
+    }
+
+    fn group(&mut self, group: u64) -> Result<&mut Group, Error> {
+        let shape = &self.shape;
+        let own = usize::try_from(group).ok().and_then(|group| self.groups.get_mut(group));
+        let own = own.ok_or_else(|| Error(format!("group {group}: the file system has fewer")))?;
+        Ok(own.get_or_insert_with(|| Box::new(Group::new(shape, group))))
+    }
+
+    /// The groups from one on, each once.
+    fn from(&self, group: u64) -> impl Iterator<Item = u64> + use<> {
+        (group..self.shape.groups()).chain(0..group)
+    }
+
+    /// A block of the device is changed: read if it is not in memory, and dirty.
+    fn change(&mut self, block: u64) -> Result<(), Error> {
+        self.cache.fetch_block(&mut self.flusher.queue, block)?;
+        self.flusher.soil(DEVICE, block, 1, block * BLOCK)
+    }
+
+    /// Takes a block, preferably at `preferred`.
+    fn take(&mut self, preferred: u64) -> Result<u64, Error> {
+        let preferred = preferred.min(self.shape.blocks - 1);
+        let first = preferred / PER_GROUP;
+        for group in self.from(first) {
+            let within = if group == first { preferred % PER_GROUP } else { 0 };
+            let taken = self.group(group)?.take(u32::try_from(within).unwrap_or(0));
+            if let Some(at) = taken {
+                self.change(self.shape.maps(group))?;
+                return Ok(group * PER_GROUP + u64::from(at));
+            }
+        }
+        Err(Error("write: no space left on the file system".into()))
+    }
+
+    /// A number for a new inode: in the group of its directory, or the next with room.
+    fn take_inode(&mut self, parent: Id, directory: bool) -> Result<u64, Error> {
+        let above = self.names.node(parent)?.number / Shape::INODES;
+        for group in self.from(above) {
+            let crowded = directory && self.group(group)?.free < u32::try_from(PER_GROUP / 8).unwrap_or(0);
+            if crowded && group != above {
+                continue;
+            }
+            if let Some(inode) = self.group(group)?.take_inode() {
+                self.change(self.shape.maps(group) + 1)?;
+                return Ok(group * Shape::INODES + u64::from(inode));
+            }
+        }
+        Err(Error("create: no inode is free on the file system".into()))
+    }
+
+    /// Block `lbn` of a file is there: with the indirect blocks it needs before it.
+    fn grow(&mut self, id: Id, lbn: u64) -> Result<(), Error> {
+        let inode = self.names.node(id)?;
+        if inode.extents.block(lbn, 1).is_some() {
+            return Ok(());
+        }
+        let home = inode.number / Shape::INODES;
+        let before = inode.extents.runs().last().map(|run| run.at + u64::from(run.fragments));
+        let mut preferred = before.unwrap_or(self.shape.data(home));
+        if lbn >= DIRECT && (lbn - DIRECT).is_multiple_of(POINTERS) {
+            let nth = (lbn - DIRECT) / POINTERS;
+            // The first has none above it, the second the double indirect block, and after 1024 more the triple one with another.
+            let above = match nth.checked_sub(1) {
+                None => 0,
+                Some(0) => 1,
+                Some(over) if over.is_multiple_of(POINTERS) => 1 + u64::from(over == POINTERS),
+                Some(_) => 0,
+            };
+            for _ in 0..=above {
+                let at = self.take(preferred)?;
+                self.names.node(id)?.indirect.push(at);
+                self.cache.keep_block(at);
+                self.flusher.soil(DEVICE, at, 1, at * BLOCK)?;
+                preferred = at + 1;
+            }
+        }
+        let at = self.take(preferred)?;
+        self.names.node(id)?.extents.put(lbn, at, 1, 1);
+        if let Some(&indirect) = self.names.node(id)?.indirect.last() {
+            self.flusher.soil(DEVICE, indirect, 1, indirect * BLOCK)?;
+        }
+        Ok(())
+    }
+
+    /// A name comes into a directory: one of its pages is dirty.
+    fn enter(&mut self, parent: Id, bytes: u64) -> Result<(), Error> {
+        let inode = self.names.node(parent)?;
+        let entries = inode.entries.as_mut().ok_or_else(|| Error("make a file in what is no directory".into()))?;
+        *entries += 1;
+        inode.entry += bytes;
+        let (number, lbn) = (inode.number, (inode.entry - 1) / BLOCK);
+        let grown = inode.extents.block(lbn, 1).is_none();
+        inode.size = inode.size.max((lbn + 1) * BLOCK);
+        self.grow(parent, lbn)?;
+        self.change(self.shape.inode_block(number))?;
+        self.change_directory(parent, lbn, grown)
+    }
+
+    fn change_directory(&mut self, directory: Id, lbn: u64, new: bool) -> Result<(), Error> {
+        let inode = self.names.node(directory)?;
+        let number = inode.number;
+        let Some((at, _)) = inode.extents.block(lbn, 1) else { return Ok(()) };
+        if new {
+            self.cache.keep_block(at);
+        } else {
+            self.cache.fetch_block(&mut self.flusher.queue, at)?;
+        }
+        self.flusher.soil(number + 1, lbn, 1, at * BLOCK)
+    }
+
+    /// What `open` and `stat` read: the directory's first block and the inode's.
+    fn look_up(&mut self, name: &str) -> Result<Id, Error> {
+        let id = self.names.get(name)?;
+        let (parent, number) = (self.names.node(id)?.parent, self.names.node(id)?.number);
+        if let Some((at, _)) = self.names.node(parent)?.extents.block(0, 1) {
+            self.cache.fetch_block(&mut self.flusher.queue, at)?;
+        }
+        self.cache.fetch_block(&mut self.flusher.queue, self.shape.inode_block(number))?;
+        Ok(id)
+    }
+
+    /// A new inode with its name.
+    fn make(&mut self, name: &str, directory: bool) -> Result<Id, Error> {
+        if self.names.is_there(name) {
+            return Err(Error(format!("create {name}: it is there already")));
+        }
+        let parent = self.names.parent(name)?;
+        let leaf = name.rsplit('/').next().unwrap_or(name).len().min(255) as u64;
+        let entry = (8 + leaf).next_multiple_of(4);
+        if self.names.node(parent)?.entries.is_none() {
+            return Err(Error(format!("create {name}: it would be in what is no directory")));
+        }
+        let number = self.take_inode(parent, directory)?;
+        self.change(self.shape.inode_block(number))?;
+        let id = self.names.enter(name, Inode { number, parent, entry, ..Inode::default() })?;
+        if directory {
+            let inode = self.names.node(id)?;
+            (inode.entries, inode.size) = (Some(0), BLOCK);
+            self.grow(id, 0)?;
+            self.change_directory(id, 0, true)?;
+        }
+        self.enter(parent, entry)?;
+        Ok(id)
+    }
+
+    /// A name goes, with all it had.
+    fn drop_name(&mut self, name: &str) -> Result<(), Error> {
+        let id = self.look_up(name)?;
+        let parent = self.names.node(id)?.parent;
+        if let Some(entries) = self.names.node(parent)?.entries.as_mut() {
+            *entries -= 1;
+        }
+        self.change_directory(parent, 0, false)?;
+        let Some(inode) = self.names.leave(name) else { return Ok(()) };
+        self.flusher.drop_owner(inode.number + 1);
+        self.cache.drop_owner(inode.number + 1);
+        self.change(self.shape.inode_block(inode.number))?;
+        let home = inode.number / Shape::INODES;
+        self.group(home)?.give_inode(u32::try_from(inode.number % Shape::INODES).unwrap_or(0));
+        self.change(self.shape.maps(home) + 1)?;
+        let runs = inode.extents.runs().iter().map(|run| (run.at, u64::from(run.fragments)));
+        for (at, count) in runs.chain(inode.indirect.iter().map(|&at| (at, 1))) {
+            for block in at..at + count {
+                self.group(block / PER_GROUP)?.give(u32::try_from(block % PER_GROUP).unwrap_or(0));
+            }
+            for group in at / PER_GROUP..=(at + count - 1) / PER_GROUP {
+                self.change(self.shape.maps(group))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Files for LinuxWriteback<'_> {
+    fn now(&mut self) -> u64 {
+        self.flusher.queue.now()
+    }
+
+    fn make_directory(&mut self, name: &str) -> Result<(), Error> {
+        self.make(name, true).map(drop)
+    }
+
+    fn create(&mut self, name: &str) -> Result<File, Error> {
+        let id = self.make(name, false)?;
+        Ok(self.names.open(id))
+    }
+
+    fn open(&mut self, name: &str) -> Result<File, Error> {
+        let id = self.look_up(name)?;
+        Ok(self.names.open(id))
+    }
+
+    fn write(&mut self, file: File, offset: u64, length: u64) -> Result<(), Error> {
+        let id = self.names.opened(file)?;
+        let end = offset.checked_add(length).ok_or_else(|| Error(format!("write at {offset}: past 2^64")))?;
+        for lbn in offset / BLOCK..end.div_ceil(BLOCK) {
+            self.grow(id, lbn)?;
+            let inode = self.names.node(id)?;
+            inode.size = inode.size.max(end);
+            let number = inode.number;
+            let (at, _) = inode.extents.block(lbn, 1).ok_or_else(|| Error(format!("write block {lbn}: it is not there")))?;
+            self.cache.keep(number + 1, lbn);
+            self.flusher.soil(number + 1, lbn, 1, at * BLOCK)?;
+        }
+        let number = self.names.node(id)?.number;
+        self.change(self.shape.inode_block(number))
+    }
+
+    fn read(&mut self, file: File, offset: u64, length: u64) -> Result<(), Error> {
+        let id = self.names.opened(file)?;
+        self.flusher.pump(false)?;
+        let inode = self.names.node(id)?;
+        let end = offset.saturating_add(length).min(inode.size);
+        let cache = &mut self.cache;
+        let queue = &mut self.flusher.queue;
+        (offset / BLOCK..end.div_ceil(BLOCK)).try_for_each(|lbn| cache.read(queue, inode.number + 1, &inode.extents, lbn))
+    }
+
+    fn sync_file(&mut self, file: File) -> Result<(), Error> {
+        let id = self.names.opened(file)?;
+        let number = self.names.node(id)?.number;
+        self.flusher.sync_owner(number + 1)?;
+        self.flusher.sync_owner(DEVICE)
+    }
+
+    fn close(&mut self, file: File) -> Result<(), Error> {
+        self.names.close(file).map(drop)
+    }
+
+    fn stat(&mut self, name: &str) -> Result<u64, Error> {
+        let id = self.look_up(name)?;
+        Ok(self.names.node(id)?.size)
+    }
+
+    fn set_times(&mut self, name: &str) -> Result<(), Error> {
+        let id = self.names.get(name)?;
+        let number = self.names.node(id)?.number;
+        self.change(self.shape.inode_block(number))
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), Error> {
+        let id = self.names.get(name)?;
+        if self.names.node(id)?.entries.is_some() {
+            return Err(Error(format!("remove {name}: it is a directory")));
+        }
+        self.drop_name(name)
+    }
+
+    fn remove_directory(&mut self, name: &str) -> Result<(), Error> {
+        let id = self.names.get(name)?;
+        match self.names.node(id)?.entries {
+            Some(0) if id != ROOT => self.drop_name(name),
+            Some(_) => Err(Error(format!("remove {name}: the directory is not empty"))),
+            None => Err(Error(format!("remove {name}: it is no directory"))),
+        }
+    }
+
+    fn forget(&mut self) -> Result<(), Error> {
+        self.flusher.sync()?;
+        self.cache.empty();
+        Ok(())
+    }
+
+    fn think(&mut self, ns: u64) {
+        // What fails here is found by the next write.
+        let _ = self.flusher.think(ns);
+    }
+
+    fn is_virtual(&self) -> bool {
+        self.flusher.queue.is_virtual()
+    }
+}
+
+#[cfg(test)]
+mod tests;

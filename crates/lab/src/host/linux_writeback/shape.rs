@@ -1,0 +1,115 @@
+//! Where things are in an ext2 as mke2fs of 2009 makes it: groups of 32768 blocks of 4 KiB, inodes of 256 bytes, one for every 16 KiB,
+//! `sparse_super` and `resize_inode`.
+
+/// Bytes of a block.
+pub(crate) const BLOCK: u64 = 4096;
+/// Blocks of a group: the bits of a block.
+pub(crate) const PER_GROUP: u64 = 8 * BLOCK;
+/// Bytes of an inode, and of data for each.
+const INODE: u64 = 256;
+const BYTES_PER_INODE: u64 = 16384;
+/// Bytes of a group's descriptor.
+const DESCRIPTOR: u64 = 32;
+/// Blocks that the table of descriptors may grow by at most (`resize_inode`).
+const RESERVED: u64 = 1024;
+
+/// The shape of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Blocks.
+    pub(crate) blocks: u64,
+    /// Blocks of the descriptors, and of those that may come.
+    descriptors: u64,
+    reserved: u64,
+}
+
+impl Shape {
+    /// Blocks of a group's table of inodes, and its inodes.
+    pub(crate) const TABLE: u64 = Shape::INODES * INODE / BLOCK;
+    pub(crate) const INODES: u64 = PER_GROUP * BLOCK / BYTES_PER_INODE;
+
+    /// On `length` bytes; `None` if there is no room for a group's tables. A last group that is shorter than its tables is not made.
+    pub(crate) fn new(length: u64) -> Option<Shape> {
+        let blocks = length / BLOCK;
+        let descriptors = (blocks.div_ceil(PER_GROUP) * DESCRIPTOR).div_ceil(BLOCK);
+        let reserved = RESERVED.min(descriptors * 1023);
+        let mut own = Shape { blocks, descriptors, reserved };
+        let last = own.groups().checked_sub(1)?;
+        if own.blocks < own.data(last) + 64 {
+            own.blocks = last * PER_GROUP;
+        }
+        (own.blocks > 0).then_some(own)
+    }
+
+    /// Groups.
+    pub(crate) fn groups(&self) -> u64 {
+        self.blocks.div_ceil(PER_GROUP)
+    }
+
+    /// Blocks of a group's superblock and descriptors, used and reserved; 0 where it has no backup.
+    pub(crate) fn backup(&self, group: u64) -> u64 {
+        if has_backup(group) { 1 + self.descriptors + self.reserved } else { 0 }
+    }
+
+    /// Blocks of the superblock and the descriptors in use.
+    pub(crate) fn head(&self) -> u64 {
+        1 + self.descriptors
+    }
+
+    /// The block of a group's map of blocks; that of inodes follows.
+    pub(crate) fn maps(&self, group: u64) -> u64 {
+        group * PER_GROUP + self.backup(group)
+    }
+
+    /// The first block of a group's table of inodes.
+    pub(crate) fn table(&self, group: u64) -> u64 {
+        self.maps(group) + 2
+    }
+
+    /// The first block of a group that is free for data.
+    pub(crate) fn data(&self, group: u64) -> u64 {
+        self.table(group) + Shape::TABLE
+    }
+
+    /// The block after a group's last.
+    pub(crate) fn end(&self, group: u64) -> u64 {
+        ((group + 1) * PER_GROUP).min(self.blocks)
+    }
+
+    /// The block that an inode is in; inodes count from 0 here.
+    pub(crate) fn inode_block(&self, inode: u64) -> u64 {
+        self.table(inode / Shape::INODES) + inode % Shape::INODES * INODE / BLOCK
+    }
+}
+
+/// Groups 0 and 1, and powers of 3, 5 and 7 (`sparse_super`).
+fn has_backup(group: u64) -> bool {
+    let power = |base: u64| {
+        let mut at = base;
+        while at < group {
+            at *= base;
+        }
+        at == group
+    };
+    group <= 1 || power(3) || power(5) || power(7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_2_mb_in_groups_of_128() {
+        assert_eq!((Shape::TABLE * BLOCK, PER_GROUP * BLOCK, Shape::INODES), (2 << 20, 128 << 20, 8192));
+        let shape = Shape::new(1_500_300_000_000).unwrap();
+        assert_eq!(shape.groups(), 11179);
+        let backups: Vec<u64> = (0..60).filter(|&group| has_backup(group)).collect();
+        assert_eq!(backups, [0, 1, 3, 5, 7, 9, 25, 27, 49]);
+        for group in 0..shape.groups() {
+            assert!(shape.maps(group) >= group * PER_GROUP && shape.data(group) < shape.end(group), "{group}");
+        }
+        assert_eq!(shape.table(2), 2 * PER_GROUP + 2);
+        assert_eq!(shape.inode_block(Shape::INODES + 17), shape.table(1) + 1);
+        assert_eq!(Shape::new(100_000), None);
+    }
+}
