@@ -9,11 +9,11 @@
 //! | `gpart.rs`, `part.rs` | what `part` shows and says, as gpart(8) does |
 //! | `part_picture.rs`, `part_json.rs` | a partition table to scale, on a terminal, and for programs |
 //! | `html.rs`, `markdown.rs` | one self-contained page |
-//! | `lab_html.rs` | the page of labs: published against ours, as charts |
 //! | `plan.rs` | `plan`, as text and as a document |
 //! | `drives.rs` | the simulated drives, as text and as a document |
 //! | `bench.rs`, `bench_csv.rs` | `bench`, as text and as comma-separated values |
 //! | `lab.rs`, `lab_csv.rs` | published values beside ours, for people and for tables |
+//! | `lab_html.rs` | the same as one self-contained page of charts |
 //! | `json.rs`, `sarif.rs`, `prometheus.rs` | for programs |
 //!
 //! The others are what these share: `group.rs` says once what was found many times, `stack.rs` puts providers in order,
@@ -38,7 +38,6 @@ pub(crate) mod inset;
 pub(crate) mod json;
 pub(crate) mod lab;
 pub(crate) mod lab_csv;
-#[cfg_attr(not(test), allow(dead_code, reason = "written by `lab run`, which follows"))]
 pub(crate) mod lab_html;
 pub(crate) mod markdown;
 pub(crate) mod members;

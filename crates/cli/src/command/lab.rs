@@ -1,7 +1,8 @@
 //! `lab`: published measurements, made again.
 
 use crate::options::lab::{Lab as Options, Run, Verb};
-use crate::out::{Style, lab as text, lab_csv, words};
+use crate::out::{Style, lab as text, lab_csv, lab_html, words};
+use crate::page::write_file;
 use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::borrow::Cow;
@@ -56,6 +57,9 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
         text::write(&document, &mut stdout, Style::of_stdout())?;
     }
     stdout.flush()?;
+    if let Some(path) = &args.html {
+        write_file(path, |file| lab_html::write(&document, file))?;
+    }
     for failure in &failures {
         let line = failure.line.map_or(String::new(), |line| format!(" line {line}:"));
         complain(&format!("lab run {}, row {}:{line} {}", failure.lab, failure.row, failure.message));

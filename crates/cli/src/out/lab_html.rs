@@ -28,10 +28,10 @@ pub(crate) mod sample;
 
 use super::{html, words};
 use lanes::text_of;
-use quantity::times;
-use standing::{Tally, dearest, tally, tally_all};
+use quantity::{percent, times};
+use standing::{Tally, dearest, farthest, tally, tally_all};
 use std::io::{self, Write};
-use trueline_lab::result::{LabDocument, LabResult};
+use trueline_lab::result::{LabDocument, LabResult, Row};
 
 /// How the charts look, with the colours of [`html::STYLE`].
 const STYLE: &str = include_str!("lab_html/lab.css");
@@ -80,27 +80,40 @@ fn write_cards(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</ul>")
 }
 
-/// A lab in one figure: what misalignment costs where it costs the most.
+/// A lab in one figure: what misalignment costs where it costs the most; without ratios, how far its values are off.
 fn write_card(lab: &LabResult, out: &mut dyn Write) -> io::Result<()> {
-    let (anchor, name) = (anchor(&lab.lab, ""), text_of(&lab.lab));
-    writeln!(out, "<li><a href=\"#{anchor}\"><span class=\"name\">{name}</span>")?;
+    let (anchor, name, tally) = (anchor(&lab.lab, ""), text_of(&lab.lab), tally(lab));
+    writeln!(out, "<li><a href=\"#{anchor}\" title=\"{}\"><span class=\"name\">{name}</span>", text_of(&lab.title))?;
+    let mut below = vec![bounds(&tally)];
     if let Some((row, cost, ours)) = dearest(lab) {
-        let class = if cost > 1.05 { "un" } else { "al" };
-        writeln!(out, "<span class=\"figure {class}\">{}</span>", times(cost))?;
-        let (al, un) = if cost >= 1.0 { (100.0 / cost, 100.0) } else { (100.0, 100.0 * cost) };
-        let mut track = track::Track::new(16);
-        track.rect((0.0, al), (0, 6), "al", "aligned");
-        track.rect((0.0, un), (9, 6), "un hatch", "unaligned");
-        let verb = if cost > 1.05 { "misaligned costs the most on" } else { "no cost, at most on" };
-        let whose = if ours { String::new() } else { ", as published".into() };
-        writeln!(out, "{}<span class=\"what\">{verb} <b>{}</b>{whose}</span>", track.finish(), text_of(&row.row))?;
+        write_cost(row, cost, ours, out)?;
         if let Some(published) = row.published.and_then(|p| p.ratio).filter(|_| ours) {
-            writeln!(out, "<span class=\"dim\">published {}</span>", times(standing::cost(row, published)))?;
+            below.insert(0, format!("published {}", times(standing::cost(row, published))));
         }
+    } else if let Some(off) = farthest(lab) {
+        writeln!(out, "<span class=\"figure\">{}</span><span class=\"what\">at most, off the published values</span>", percent(off))?;
     } else {
-        writeln!(out, "<span class=\"figure\">{}</span><span class=\"what\">{}</span>", lab.rows.len(), text_of(&lab.title))?;
+        writeln!(out, "<span class=\"figure\">–</span><span class=\"what\">{}</span>", text_of(&lab.title))?;
     }
-    writeln!(out, "<span class=\"dim\">{}</span></a></li>", bounds(&tally(lab)))
+    writeln!(out, "<span class=\"below\">{}</span></a></li>", below.join("<br>"))
+}
+
+/// The figure of a card, with two bars that are as long as the same work takes.
+fn write_cost(row: &Row, cost: f64, ours: bool, out: &mut dyn Write) -> io::Result<()> {
+    let interval = row.ours.and_then(|o| o.low.zip(o.high)).filter(|_| ours);
+    let none = interval.is_some_and(|(low, high)| low <= 1.0 && high >= 1.0);
+    let (class, verb) = match cost {
+        _ if none => ("al", "no difference can be shown on"),
+        cost if cost > 1.05 => ("un", "misaligned costs the most on"),
+        _ => ("al", "as good as no cost, even on"),
+    };
+    let (al, un) = if cost >= 1.0 { (100.0 / cost, 100.0) } else { (100.0, 100.0 * cost) };
+    let mut track = track::Track::new(16);
+    track.rect((0.0, al), (0, 6), "al", "aligned");
+    track.rect((0.0, un), (9, 6), "un hatch", "unaligned");
+    let whose = if ours { "" } else { ", as published" };
+    writeln!(out, "<span class=\"figure {class}\">{}</span>{}", times(cost), track.finish())?;
+    writeln!(out, "<span class=\"what\">{verb} <b>{}</b>{whose}</span>", text_of(&row.row))
 }
 
 /// How many rows keep their bounds.

@@ -4,10 +4,16 @@ use super::axis::Axis;
 use super::bars::whisker;
 use super::lanes::text_of;
 use super::quantity::{percent, plain, times};
-use super::standing::{Compared, compared, kept};
+use super::standing::{Compared, compared};
 use super::track::{Anchor, Track};
 use std::io::{self, Write};
 use trueline_lab::result::{LabDocument, Row};
+
+/// Values named along the top, at most.
+const TICKS: usize = 8;
+/// Beyond these a dot is an arrow: a wild row must not press all others into a point.
+const WILD: (f64, f64) = (0.25, 4.0);
+const RULES: &str = "<svg class=\"rules\" aria-hidden=\"true\"><use href=\"#rules\"/></svg>";
 
 /// Writes the chart; nothing if no row can be compared.
 pub(super) fn write(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
@@ -17,23 +23,21 @@ pub(super) fn write(document: &LabDocument, out: &mut dyn Write) -> io::Result<(
         return Ok(());
     }
     let ends = all.iter().flat_map(|c| [Some(c.factor), c.interval.map(|i| i.0), c.interval.map(|i| i.1)]).flatten();
-    // A wild row must not press all others into a point.
-    let bounds = [0.8, 1.25].into_iter();
-    let Some(axis) = Axis::log(ends.map(|v| v.clamp(0.02, 50.0)).chain(bounds)) else { return Ok(()) };
+    let Some(axis) = Axis::log(ends.map(|v| v.clamp(WILD.0, WILD.1)).chain([0.8, 1.25])) else { return Ok(()) };
     writeln!(out, "<section aria-labelledby=\"accuracy\">\n<h2 id=\"accuracy\">How near ours is to what was published</h2>")?;
     writeln!(
         out,
         "<p class=\"lead-in\">A dot on the line is a perfect prediction; on the right we find a greater ratio, on the left a lesser one. \
          The grey band is what is promised of a row, the whisker what the ranges of the drive's parameters make of it.</p>"
     )?;
-    writeln!(out, "<table class=\"accuracy\" style=\"--grid:{}\">", grid(&axis))?;
+    writeln!(out, "{}<table class=\"accuracy\">", grid(&axis))?;
     writeln!(
         out,
         "<thead><tr><th scope=\"col\">Row<th scope=\"col\" class=\"plot\">{}<th scope=\"col\" class=\"num\">published<th scope=\"col\" class=\"num\">ours<th scope=\"col\" class=\"num\">error</tr></thead>",
         ticks(&axis)
     )?;
     for lab in document.labs.iter().filter(|lab| lab.rows.iter().any(|row| row.published.is_some())) {
-        writeln!(out, "<tbody><tr class=\"of\"><th scope=\"rowgroup\">{}<td class=\"plot\"><td><td><td></tr>", text_of(&lab.lab))?;
+        writeln!(out, "<tbody><tr class=\"of\"><th scope=\"rowgroup\">{}<td class=\"plot\">{RULES}<td><td><td></tr>", text_of(&lab.lab))?;
         for row in &lab.rows {
             let anchor = super::anchor(&lab.lab, &row.row);
             match of(row) {
@@ -56,13 +60,19 @@ fn write_row(row: &Row, anchor: &str, found: &Compared, axis: &Axis, out: &mut d
     if let Some(interval) = found.interval {
         whisker(&mut track, axis, interval, "");
     }
-    let verdict = match kept(row) {
+    let verdict = match row.keeps_bound() {
         Some(true) => "our",
         Some(false) => "our missed",
         None => "our free",
     };
     let error = percent(found.factor - 1.0);
-    track.dot(axis.at(found.factor), 12.0, 5.0, &format!("point {verdict}"), &format!("{}: {error}", row.title));
+    if found.factor < WILD.0 {
+        track.text(1.0, 17.0, "wild", Anchor::Start, "◀");
+    } else if found.factor > WILD.1 {
+        track.text(97.0, 17.0, "wild", Anchor::Start, "▶");
+    } else {
+        track.dot(axis.at(found.factor), 12.0, 5.0, &format!("point {verdict}"), &format!("{}: {error}", row.title));
+    }
     let shown = |ratio: Option<f64>, value: Option<f64>| match (found.of_ratios, ratio, value) {
         (true, Some(ratio), _) => times(ratio),
         (false, _, Some(value)) => super::quantity::value(value, &row.unit),
@@ -70,7 +80,7 @@ fn write_row(row: &Row, anchor: &str, found: &Compared, axis: &Axis, out: &mut d
     };
     let theirs = row.published.map_or(String::new(), |p| shown(p.ratio, p.aligned.or(p.unaligned)));
     let own = row.ours.map_or(String::new(), |o| shown(o.ratio, o.aligned.or(o.unaligned)));
-    let mark = match kept(row) {
+    let mark = match row.keeps_bound() {
         Some(true) => "<span class=\"good\">✓</span>",
         Some(false) => "<span class=\"error\">✗</span>",
         None => "",
@@ -95,24 +105,25 @@ fn write_without(row: &Row, anchor: &str, out: &mut dyn Write) -> io::Result<()>
 fn write_cells(row: &Row, anchor: &str, plot: &str, [theirs, ours, error]: [&str; 3], out: &mut dyn Write) -> io::Result<()> {
     let dim = if row.ours.is_none() { " class=\"dim\"" } else { "" };
     let (id, title) = (text_of(&row.row), text_of(&row.title));
-    write!(out, "<tr{dim}><th scope=\"row\"><a href=\"#{anchor}\"><b>{id}</b></a> <span>{title}</span><td class=\"plot\">{plot}")?;
+    write!(out, "<tr{dim}><th scope=\"row\"><a href=\"#{anchor}\"><b>{id}</b></a> <span>{title}</span><td class=\"plot\">{RULES}{plot}")?;
     writeln!(out, "<td class=\"num\" data-of=\"published\">{theirs}<td class=\"num\" data-of=\"ours\">{ours}<td class=\"num\">{error}</tr>")
 }
 
 /// The named values along the top.
 fn ticks(axis: &Axis) -> String {
     let mut track = Track::new(18);
-    for tick in axis.ticks(9) {
+    for tick in axis.ticks(TICKS).into_iter().filter(|t| (2.0..97.0).contains(&axis.at(*t))) {
         track.text(axis.at(tick), 13.0, "tick", Anchor::Middle, &plain(tick));
     }
     track.finish()
 }
 
-/// The lines down the table, as a background of all its cells; that of 1 is the one that counts.
+/// The lines down the table, defined once and used in every cell, however high; that of 1 is the one that counts.
 fn grid(axis: &Axis) -> String {
-    let line = |at: f64, colour: &str, half: &str| {
-        format!("linear-gradient(90deg,transparent calc({at:.2}% - {half}),{colour} 0 calc({at:.2}% + {half}),transparent 0)")
+    let line = |at: f64| {
+        let class = if (at - 1.0).abs() < 1e-9 { "one" } else { "grid" };
+        format!("<line x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"0\" y2=\"100%\" class=\"{class}\"/>", axis.at(at))
     };
-    let others = axis.ticks(9).into_iter().filter(|t| (t - 1.0).abs() > 1e-9).map(|t| line(axis.at(t), "var(--line)", ".5px"));
-    std::iter::once(line(axis.at(1.0), "var(--dim)", ".75px")).chain(others).collect::<Vec<String>>().join(",")
+    let lines: String = axis.ticks(TICKS).into_iter().filter(|t| (t - 1.0).abs() > 1e-9).chain([1.0]).map(line).collect();
+    format!("<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><g id=\"rules\">{lines}</g></defs></svg>")
 }

@@ -24,7 +24,8 @@ impl Lanes {
 
     /// A strip; `says` is what its value is of, for who cannot see it.
     pub(super) fn lane(&mut self, name: &str, track: Track, value: &str, says: &str) {
-        self.put(format_args!("<div class=\"ll\">{}</div>{}<div class=\"lv\">{}</div>", text_of(name), track.finish(), text_of(value)));
+        let shown = escape::grouped(&text_of(value), "<i>", "</i>");
+        self.put(format_args!("<div class=\"ll\">{}</div>{}<div class=\"lv\">{shown}</div>", text_of(name), track.finish()));
         let _ = write!(self.said, "; {says}: {value}");
     }
 

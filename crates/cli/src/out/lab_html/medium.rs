@@ -2,14 +2,14 @@
 
 use super::lanes::Lanes;
 use super::track::Track;
-use crate::out::{escape, size};
+use crate::out::size;
 use trueline_geom::topology::Grain;
 use trueline_lab::result::{Layout, Row, VariantResult};
 
 /// Blocks drawn, layers and requests listed, at most.
 const BLOCKS: u64 = 8;
 const LAYERS: usize = 8;
-const REQUESTS: usize = 6;
+const REQUESTS: usize = 4;
 
 const RULER: u32 = 18;
 const LAYER: u32 = 22;
@@ -27,40 +27,39 @@ fn layout(variant: &VariantResult) -> Option<String> {
     let window = Window::new(grain, layout);
     let mut lanes = Lanes::new(&format!("Layout on the medium, {}", variant.name));
     lanes.head(&variant.name, super::class_of(&variant.name));
-    lanes.lane("blocks", window.ruler(), &size::human(grain.size()), "each");
+    lanes.lane("blocks", window.ruler(), "", &format!("of {}", size::human(grain.size())));
     for (name, first) in layout.layers.iter().take(LAYERS) {
         let past = grain.remainder(*first);
-        let mut track = window.track(LAYER);
+        let mut track = Track::new(LAYER);
         let title = format!("{name} begins at byte {first}, {}", past_of(past));
-        track.rect((window.at(past), 100.0), (3, LAYER - 6), if past == 0 { "layer" } else { "layer off" }, &title);
-        track.rect((window.at(past), window.at(past) + 0.8), (3, LAYER - 6), if past == 0 { "begin" } else { "begin off" }, &title);
-        lanes.lane(
-            name,
-            track,
-            &if past == 0 { "on a boundary".to_owned() } else { format!("+{past}") },
-            &format!("{name} begins at byte {first}"),
-        );
+        let off = if past == 0 { "" } else { " off" };
+        track.rect((window.at(past), 100.0), (3, LAYER - 6), &format!("layer{off}"), &title);
+        track.rect((window.at(past), window.at(past) + 1.0), (3, LAYER - 6), &format!("begin{off}"), &title);
+        window.edges(&mut track);
+        let value = if past == 0 { "on a boundary".to_owned() } else { format!("+{past} bytes") };
+        lanes.lane(name, track, &value, &format!("{name} begins at byte {first}"));
     }
-    for (nth, &(first, length)) in layout.requests.iter().take(REQUESTS).enumerate() {
-        lane_of_request(&window, nth + 1, first, length, &mut lanes);
+    for &(first, length) in layout.requests.iter().take(REQUESTS) {
+        lane_of_request(&window, first, length, &mut lanes);
     }
     Some(lanes.finish())
 }
 
-fn lane_of_request(window: &Window, nth: usize, first: u64, length: u64, lanes: &mut Lanes) {
+fn lane_of_request(window: &Window, first: u64, length: u64, lanes: &mut Lanes) {
     let (past, touched) = (window.grain.remainder(first), window.grain.touched(first, length));
     let straddles = touched > window.least(length);
     let ends = (window.at(past), window.at(past.saturating_add(length)));
-    let mut track = window.track(REQUEST);
+    let mut track = Track::new(REQUEST);
     let title = format!("byte {first}, {}, {}", size::human(length), past_of(past));
     track.rect(ends, (3, REQUEST - 6), if straddles { "request over hatch" } else { "request" }, &title);
-    let text = if straddles { format!("{touched} not {}", window.least(length)) } else { format!("{touched}") };
-    let text = format!("{text} block{}", if touched == 1 { "" } else { "s" });
-    lanes.lane(&format!("request {nth}"), track, &text, &title);
+    window.edges(&mut track);
+    let only = if straddles { format!(", not {}", window.least(length)) } else { String::new() };
+    let text = format!("{touched} block{}{only}", if touched == 1 { "" } else { "s" });
+    lanes.lane(&format!("at {}", size::human(first)), track, &text, &title);
 }
 
 fn past_of(past: u64) -> String {
-    if past == 0 { "on a boundary".into() } else { escape::grouped(&format!("{past} bytes past a boundary"), "\u{2009}", "") }
+    if past == 0 { "on a boundary".into() } else { format!("{past} bytes past a boundary") }
 }
 
 /// The stretch of blocks that is drawn.
@@ -92,20 +91,21 @@ impl Window {
         nth as f64 / self.blocks as f64 * 100.0
     }
 
-    /// A strip with the boundaries down it.
-    fn track(&self, height: u32) -> Track {
-        let mut track = Track::new(height);
+    /// The boundaries, down a strip.
+    fn edges(&self, track: &mut Track) {
         for nth in 0..=self.blocks {
             track.upright(self.boundary(nth), "edge");
         }
-        track
     }
 
+    /// The blocks, each with its size in it.
     fn ruler(&self) -> Track {
         let mut track = Track::new(RULER);
         for nth in 0..self.blocks {
             let class = if nth % 2 == 0 { "block" } else { "block odd" };
-            track.rect((self.boundary(nth), self.boundary(nth + 1)), (2, RULER - 4), class, "a block of the medium");
+            let ends = (self.boundary(nth), self.boundary(nth + 1));
+            track.rect(ends, (0, RULER), class, "a block of the medium");
+            track.inside(ends, RULER, "in-block", &size::human(self.grain.size()));
         }
         track
     }
@@ -122,7 +122,7 @@ mod tests {
 
     fn drawn(window: &Window, first: u64, length: u64) -> String {
         let mut lanes = Lanes::new("");
-        lane_of_request(window, 1, first, length, &mut lanes);
+        lane_of_request(window, first, length, &mut lanes);
         lanes.finish()
     }
 
@@ -130,7 +130,7 @@ mod tests {
     fn what_straddles_is_red_and_what_does_not_is_not() {
         let w = window(4096, 0, &[(512, 4096)]);
         assert_eq!(w.blocks, 2);
-        assert!(drawn(&w, 512, 4096).contains("request over") && drawn(&w, 512, 4096).contains("2 not 1 blocks"));
+        assert!(drawn(&w, 512, 4096).contains("request over") && drawn(&w, 512, 4096).contains("2 blocks, not 1<"));
         assert!(!drawn(&w, 4096, 4096).contains("over") && drawn(&w, 4096, 4096).contains("1 block<"));
         // A small request within one block is whole, wherever it is.
         assert!(!drawn(&w, 512, 2048).contains("over"));

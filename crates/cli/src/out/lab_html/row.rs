@@ -2,7 +2,7 @@
 
 use super::lanes::text_of;
 use super::quantity::{digits, percent, seconds, value};
-use super::standing::{compared, kept};
+use super::standing::compared;
 use super::{anchor, bars, latency, medium, spent};
 use std::io::{self, Write};
 use trueline_lab::result::{LabResult, Row};
@@ -15,27 +15,31 @@ pub(super) fn write(lab: &LabResult, row: &Row, out: &mut dyn Write) -> io::Resu
     writeln!(out, "<h3>{} {}</h3>", text_of(&row.title), pill(row))?;
     let seed = row.seed.as_ref().map_or(String::new(), |seed| format!("seed {} · ", text_of(seed)));
     writeln!(out, "<p class=\"id\">{seed}<code>{}</code></p>", text_of(&row.row))?;
-    if !row.note.is_empty() {
-        let why = if row.ours.is_none() { "<b>Not predicted:</b> " } else { "" };
-        writeln!(out, "<p class=\"say\">{why}{}</p>", text_of(&row.note))?;
-    } else if row.ours.is_none() {
-        writeln!(out, "<p class=\"say\"><b>Not predicted.</b></p>")?;
+    let right = [chart("Where each second went", spent::seconds_of(row)), chart("The layout on the medium", medium::layouts(row))].concat();
+    let left = chart("Published and ours", Some(bars::bars(row))) + &chart("Share of requests done within a time", latency::curves(row));
+    // What is said stands beside the bars where there is nothing else.
+    let said = said(row);
+    if right.is_empty() {
+        writeln!(out, "<div class=\"charts\"><div>{left}</div><div>{said}</div></div>")?;
+    } else {
+        writeln!(out, "{said}<div class=\"charts\"><div>{left}</div><div>{right}</div></div>")?;
     }
-    writeln!(out, "<div class=\"charts\">")?;
-    write_chart("Published and ours", Some(bars::bars(row)), out)?;
-    write_chart("Where each second went", spent::seconds_of(row), out)?;
-    write_chart("Share of requests done within a time", latency::curves(row), out)?;
-    write_chart("The layout on the medium", medium::layouts(row), out)?;
-    writeln!(out, "</div>")?;
     write_numbers(row, out)?;
     writeln!(out, "</article>")
 }
 
-fn write_chart(title: &str, chart: Option<String>, out: &mut dyn Write) -> io::Result<()> {
-    match chart {
-        Some(chart) => writeln!(out, "<figure class=\"chart\"><figcaption>{title}</figcaption>\n{chart}</figure>"),
-        None => Ok(()),
+/// What is to be known of a row.
+fn said(row: &Row) -> String {
+    match (&row.ours, row.note.as_str()) {
+        (None, "") => "<p class=\"say\"><b>Not predicted.</b></p>\n".into(),
+        (None, note) => format!("<p class=\"say\"><b>Not predicted:</b> {}</p>\n", text_of(note)),
+        (Some(_), "") => String::new(),
+        (Some(_), note) => format!("<p class=\"say\">{}</p>\n", text_of(note)),
     }
+}
+
+fn chart(title: &str, chart: Option<String>) -> String {
+    chart.map_or(String::new(), |chart| format!("<figure class=\"chart\"><figcaption>{title}</figcaption>\n{chart}</figure>\n"))
 }
 
 /// How far ours is from what was published, in a word.
@@ -50,7 +54,7 @@ fn pill(row: &Row) -> String {
     };
     let error = percent(found.factor - 1.0);
     let within = row.bound.map_or(String::new(), |b| percent(b).trim_start_matches('+').to_owned());
-    match kept(row) {
+    match row.keeps_bound() {
         Some(true) => format!("<span class=\"pill good\">✓ {error}, within {within}</span>"),
         Some(false) => format!("<span class=\"pill error\">✗ {error}, not within {within}</span>"),
         None => format!("<span class=\"pill\">{error}</span>"),

@@ -29,14 +29,6 @@ fn over(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     Some(a.filter(positive)? / b.filter(positive)?).filter(positive)
 }
 
-/// How a row keeps its bound; `None` where it has none, or nothing to compare.
-pub(super) fn kept(row: &Row) -> Option<bool> {
-    let bound = row.bound?;
-    let compared = compared(row.published.as_ref(), row.ours.as_ref())?;
-    // What rounds to the bound is within it: `5 %` is not missed by 5.0001 %.
-    Some((compared.factor - 1.0).abs() <= bound + 0.0005)
-}
-
 /// How many times the work costs where it is not aligned, of a ratio in the row's unit.
 pub(super) fn cost(row: &Row, ratio: f64) -> f64 {
     if row.more_is_better { 1.0 / ratio } else { ratio }
@@ -51,6 +43,11 @@ pub(super) fn dearest(lab: &LabResult) -> Option<(&Row, f64, bool)> {
     };
     let ours = most(&|row| row.ours?.ratio).map(|(row, cost)| (row, cost, true));
     ours.or_else(|| most(&|row| row.published?.ratio).map(|(row, cost)| (row, cost, false)))
+}
+
+/// The deviation of a lab's row that is the farthest off.
+pub(super) fn farthest(lab: &LabResult) -> Option<f64> {
+    lab.rows.iter().filter_map(Row::deviation).filter(|d| d.is_finite()).max_by(|a, b| a.abs().total_cmp(&b.abs()))
 }
 
 /// Rows counted by how they stand.
@@ -71,7 +68,7 @@ pub(super) fn tally(lab: &LabResult) -> Tally {
     for row in &lab.rows {
         tally.rows += 1;
         tally.without += usize::from(row.ours.is_none());
-        if let Some(kept) = kept(row) {
+        if let Some(kept) = row.keeps_bound() {
             tally.bounded += 1;
             tally.kept += usize::from(kept);
         }
