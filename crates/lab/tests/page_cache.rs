@@ -1,0 +1,136 @@
+//! The model of Linux's page cache before a block device against this kernel's: the same writes, and what the device has seen of them.
+//!
+//! It takes root and a loop device; without them it is skipped, and that is said.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use trueline_geom::route::Route;
+use trueline_geom::store::Store;
+use trueline_host::engine::Choice;
+use trueline_host::file::{self, Access};
+use trueline_host::lane::{Cache, Lane};
+use trueline_host::stat::{self, Done};
+use trueline_lab::host::linux_bdev::{Buffered, Sync};
+use trueline_lab::rig::Rig;
+use trueline_lab::rig::real::{Real, Shape};
+use trueline_lab::rig::simulated::Simulated;
+use trueline_lab::workload::{self, Needs, Parameters};
+use trueline_sim::model::Model;
+use trueline_sim::world::{Schedule, World};
+
+/// Bytes of the device: many more blocks than are written.
+const SIZE: u64 = 1 << 30;
+
+#[test]
+fn this_kernel_reads_and_writes_what_the_model_says() {
+    for (size, offset) in [(SIZE, 0), (SIZE, 512), (SIZE, 3584), (SIZE + 512, 512), (SIZE + 1024, 512)] {
+        let Some(device) = LoopDevice::new(size) else { return };
+        let found = seen(&device, offset, Cache::Through);
+        assert_eq!(found, modelled(size, offset), "{size} bytes, writes {offset} past a block, this kernel left, the model right");
+        if (size, offset) == (SIZE, 512) {
+            // But for blocks that two of the writes share, each writes two pages, and reads both before.
+            assert!(found.reads > 390 && found.bytes_read == found.reads * 4096 && found.bytes_written == 3200 * 512, "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn past_the_page_cache_nothing_is_read() {
+    let Some(device) = LoopDevice::new(SIZE) else { return };
+    let found = seen(&device, 512, Cache::Around);
+    assert_eq!((found.reads, found.bytes_written), (0, 1600 * 512));
+}
+
+/// 200 random writes.
+fn writes(rig: &mut dyn Rig, offset: u64) {
+    let parameters = Parameters { offset, count: Some(200), sync: true, ..Parameters::default() };
+    let kind = workload::named("random-write").expect("a workload");
+    let Needs::Blocks(make) = kind.needs;
+    let run = make(&parameters).and_then(|work| work.run(rig, 1, &mut |_| true)).expect("they are written");
+    assert_eq!((run.ops, run.errors), (200, 0), "{:?}", run.first_error);
+}
+
+/// What a device sees of them.
+fn seen(device: &LoopDevice, offset: u64, cache: Cache) -> Done {
+    let opened = file::open_for(&device.path, Access::Write).expect("a loop device of our own");
+    let medium = opened.store;
+    let lane = Lane::new(&medium, cache, &device.path).expect("it is open");
+    let shape = Shape { depth: 1, largest: 4096, engine: Choice::Best };
+    let mut rig = Real::new(Route::store(0, medium.length()), 512, vec![lane], shape).expect("a rig");
+    medium.hasten(0, 0);
+    let before = device.at_rest();
+    writes(&mut rig, offset);
+    let after = stat::done(&device.path).expect("sysfs has it");
+    Done {
+        reads: after.reads - before.reads,
+        bytes_read: after.bytes_read - before.bytes_read,
+        // A flush is counted as a write here and not there.
+        writes: 0,
+        bytes_written: after.bytes_written - before.bytes_written,
+    }
+}
+
+/// What a memory disk sees of them behind the model.
+fn modelled(size: u64, offset: u64) -> Done {
+    let model = Model::parse(Model::named("md").expect("a model")).expect("a model");
+    let world = World::new(vec![(model.drive(1), 512)], Schedule::Fifo);
+    let mut inner = Simulated::new(world, Route::store(0, size), 512, 0);
+    let mut rig = Buffered::new(&mut inner, Sync::Medium, 1 << 30);
+    writes(&mut rig, offset);
+    let added = rig.added_reads();
+    let drive = inner.counters()[0];
+    assert_eq!(drive.reads, added);
+    Done { reads: drive.reads, bytes_read: drive.bytes_read, writes: 0, bytes_written: drive.bytes_written }
+}
+
+/// A loop device over a sparse file, taken away when it is dropped.
+struct LoopDevice {
+    path: PathBuf,
+    file: PathBuf,
+}
+
+impl LoopDevice {
+    /// One of `size` bytes; `None`, with a word, where none can be had.
+    fn new(size: u64) -> Option<LoopDevice> {
+        let skipped = |why: &str| eprintln!("skipped: the page cache of this kernel: {why}");
+        let name = format!("trueline-page-cache-{}-{:?}", std::process::id(), std::thread::current().id());
+        let file = std::env::temp_dir().join(name.replace(['(', ')'], ""));
+        std::fs::File::create(&file).and_then(|made| made.set_len(size)).expect("a sparse file");
+        let made = Command::new("losetup").args(["--find", "--show"]).arg(&file).output();
+        let path = match made {
+            Ok(ran) if ran.status.success() => PathBuf::from(String::from_utf8_lossy(&ran.stdout).trim()),
+            Ok(ran) => {
+                skipped(&format!("losetup: {}", String::from_utf8_lossy(&ran.stderr).trim()));
+                let _ = std::fs::remove_file(&file);
+                return None;
+            }
+            Err(error) => {
+                skipped(&format!("losetup: {error}"));
+                let _ = std::fs::remove_file(&file);
+                return None;
+            }
+        };
+        Some(LoopDevice { path, file })
+    }
+
+    /// What it has done once nobody looks at it any more: udev does when it appears.
+    fn at_rest(&self) -> Done {
+        let mut last = stat::done(&self.path).expect("sysfs has it");
+        loop {
+            std::thread::sleep(Duration::from_millis(30));
+            let now = stat::done(&self.path).expect("sysfs has it");
+            if now == last {
+                return now;
+            }
+            last = now;
+        }
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("--detach").arg(&self.path).status();
+        let _ = std::fs::remove_file(Path::new(&self.file));
+    }
+}
