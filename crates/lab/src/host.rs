@@ -1,10 +1,9 @@
 //! What an operating system does between a program and its drive, one system a file.
 
-pub mod freebsd_ufs;
-pub mod linux_bdev;
 mod buffers;
 mod extents;
 pub mod freebsd_ufs;
+pub mod linux_bdev;
 pub mod linux_writeback;
 mod names;
 pub mod openbsd_ffs;

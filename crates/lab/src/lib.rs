@@ -16,5 +16,5 @@ pub mod rig;
 pub mod run;
 pub mod statistics;
 pub mod streams;
-pub mod workload;
 pub mod sweep;
+pub mod workload;
