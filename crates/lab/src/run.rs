@@ -54,19 +54,17 @@ impl Run {
 
     /// One request is done.
     pub fn record(&mut self, bytes: u64, latency_ns: u64) {
-        self.ops += 1;
-        self.bytes += bytes;
-        self.waited_ns = self.waited_ns.saturating_add(latency_ns);
-        self.longest_ns = self.longest_ns.max(latency_ns);
-        self.latency.saturating_record(latency_ns.max(1));
+        self.record_alike(&mut Alike { latency_ns, ops: 1, bytes });
     }
 
     /// Requests that took equally long are done; `alike` is empty afterwards.
     pub fn record_alike(&mut self, alike: &mut Alike) {
         let Alike { latency_ns, ops, bytes } = std::mem::take(alike);
-        self.ops += ops;
-        self.bytes += bytes;
         if ops > 0 {
+            self.ops += ops;
+            self.bytes = self.bytes.saturating_add(bytes);
+            self.waited_ns = self.waited_ns.saturating_add(latency_ns.saturating_mul(ops));
+            self.longest_ns = self.longest_ns.max(latency_ns);
             self.latency.saturating_record_n(latency_ns.max(1), ops);
         }
     }

@@ -40,7 +40,11 @@ pub enum Limit {
     Source,
 }
 
-/// Runs `count` streams on a rig. Requests that fail are counted; a rig that fails ends the run with its error.
+/// Failures one after another that end a run: what answers nothing any more is not asked until the time is over.
+const GIVE_UP: u64 = 1000;
+
+/// Runs `count` streams on a rig. Requests that fail are counted, and 1000 one after another end the run; so does a rig that fails, with
+/// its error.
 pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Source) -> Result<Run, Error> {
     let mut run = Run::new();
     let count = count.clamp(1, rig.depth());
@@ -49,8 +53,9 @@ pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Sourc
     let mut asked: Vec<(u64, Ask)> = Vec::with_capacity(count);
     let mut done: Vec<Done> = Vec::with_capacity(count);
     let mut alike = Alike::default();
-    let (mut in_flight, mut sent, mut now) = (0, 0, begin);
-    let over = |sent: u64, now: u64| match limit {
+    let (mut in_flight, mut sent, mut now, mut failures) = (0, 0, begin, 0);
+    let over = |sent: u64, now: u64, failures: u64| match limit {
+        _ if failures >= GIVE_UP => true,
         Limit::Count(most) => sent >= most,
         Limit::Time(span) => now - begin >= span,
         Limit::Source => false,
@@ -58,7 +63,7 @@ pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Sourc
     let mut idle: Vec<usize> = (0..count).rev().collect();
     loop {
         while let Some(stream) = idle.pop() {
-            let ask = if over(sent, now) { None } else { source.next(stream) };
+            let ask = if over(sent, now, failures) { None } else { source.next(stream) };
             let Some(ask) = ask else { continue };
             let Ask { op, offset, length, fua } = ask;
             if asked.len() <= stream {
@@ -70,6 +75,7 @@ pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Sourc
                 Ok(()) => in_flight += 1,
                 Err(errno) => {
                     failed(&mut run, ask, errno);
+                    failures += 1;
                     idle.push(stream);
                 }
             }
@@ -86,6 +92,7 @@ pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Sourc
             let (since, ask) = asked[stream];
             match error {
                 None => {
+                    failures = 0;
                     let latency = at.saturating_sub(since);
                     // Requests that were sent together and came back together took equally long: they are counted once.
                     if latency != alike.latency_ns {
@@ -93,7 +100,10 @@ pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Sourc
                     }
                     alike = Alike { latency_ns: latency, ops: alike.ops + 1, bytes: alike.bytes + ask.length };
                 }
-                Some(errno) => failed(&mut run, ask, errno),
+                Some(errno) => {
+                    failed(&mut run, ask, errno);
+                    failures += 1;
+                }
             }
             now = now.max(at);
             in_flight -= 1;
@@ -113,4 +123,35 @@ fn failed(run: &mut Run, ask: Ask, errno: trueline_geom::error::Errno) {
     };
     run.errors += 1;
     run.first_error.get_or_insert_with(|| Error::io(attempt, ask.offset, errno).to_string());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trueline_geom::route::Route;
+    use trueline_sim::drive::memory::Memory;
+    use trueline_sim::model::memory::Parameters;
+    use trueline_sim::world::{Schedule, World};
+
+    fn memory(length: u64) -> crate::rig::simulated::Simulated {
+        let drive = Memory::new(&Parameters { command_ns: 1000.0, rate_bytes: 0 });
+        crate::rig::simulated::Simulated::new(World::new(vec![(Box::new(drive), 512)], Schedule::Fifo), Route::store(0, length), 512, 0)
+    }
+
+    #[test]
+    fn every_request_is_counted_once() {
+        let mut ask = |_| Some(Ask { op: Op::Read, offset: 0, length: 512, fua: false });
+        let run = run(&mut memory(4096), 4, Limit::Count(10), &mut ask).unwrap();
+        assert_eq!((run.ops, run.bytes, run.errors, run.ns), (10, 5120, 0, 10_000));
+        // The first four wait for 1, 2, 3 and 4 commands, the others for 4.
+        assert_eq!((run.latency.len(), run.waited_ns, run.longest_ns), (10, 1000 + 2000 + 3000 + 7 * 4000, 4000));
+    }
+
+    #[test]
+    fn what_only_fails_ends() {
+        let mut ask = |_| Some(Ask { op: Op::Write, offset: 4096, length: 512, fua: false });
+        let run = run(&mut memory(4096), 2, Limit::Time(1), &mut ask).unwrap();
+        assert_eq!((run.ops, run.errors), (0, GIVE_UP));
+        assert_eq!(run.first_error.as_deref(), Some("write at 4096: outside the device"));
+    }
 }
