@@ -33,6 +33,9 @@ pub const MODELS: &[(&str, &str)] = &[
     ("seed-004", include_str!("../models/seed-004.toml")),
     ("512n", include_str!("../models/512n.toml")),
     ("4kn", include_str!("../models/4kn.toml")),
+    ("qlc-16k", include_str!("../models/qlc-16k.toml")),
+    ("qlc-64k", include_str!("../models/qlc-64k.toml")),
+    ("sd-4m", include_str!("../models/sd-4m.toml")),
     ("md", include_str!("../models/md.toml")),
 ];
 
@@ -150,10 +153,13 @@ impl Model {
     pub fn topology(&self, length: u64) -> Topology {
         let mut topology = Topology::new(self.logical_block_size, length);
         let physical = self.phase();
+        let erase = self.ssd.as_ref().map_or(0, |ssd| ssd.allocation_unit_bytes);
         for (size, phase, why) in [
             (self.logical_block_size, 0, Why::Logical),
             (self.physical_block_size, physical, Why::Physical),
             (self.optimal_io_size, 0, Why::Optimal),
+            // The first physical block begins the first of them.
+            (erase, if physical == 0 { 0 } else { (erase + physical).saturating_sub(self.physical_block_size) }, Why::Erase),
         ] {
             let grain = Grain::new(size, phase);
             topology.facts.extend(grain.map(|grain| Fact { grain, why, source: Source::Model, trust: Trust::Trusted }));
@@ -198,7 +204,8 @@ impl Model {
             return Err(("name", "a model has one of the tables [disk], [ssd] and [memory]".into()));
         }
         self.disk.as_ref().map_or(Ok(()), |disk| disk.check(self))?;
-        self.ssd.as_ref().map_or(Ok(()), |ssd| ssd.check(self))
+        self.ssd.as_ref().map_or(Ok(()), |ssd| ssd.check(self))?;
+        self.memory.as_ref().map_or(Ok(()), memory::Parameters::check)
     }
 }
 
@@ -237,3 +244,6 @@ fn put(table: &mut Table, key: &str, value: Value) -> Result<(), Refusal> {
 fn is_common(key: &str) -> bool {
     ["alignment_offset", "reported_physical_block_size", "optimal_io_size"].contains(&key)
 }
+
+#[cfg(test)]
+mod tests;

@@ -145,10 +145,10 @@ fn models_are_listed_with_every_number_and_its_origin() {
 #[test]
 fn keys_are_set_and_what_cannot_be_is_refused() {
     let scratch = scratch();
-    let document = run(scratch.path(), "drives md --json --set command_ns=5 --set memory.rate_bytes=7").ended(0).json();
+    let document = run(scratch.path(), "drives md --json --set command_ns=5 --set memory.rate_bytes=700000").ended(0).json();
     let parameters = list(&document["models"][0], "parameters");
     let of = |key: &str| parameters.iter().find(|p| p["key"] == key).map(|p| (p["value"].clone(), p["origin"].clone()));
-    assert_eq!((of("command_ns"), of("rate_bytes")), (Some((5.into(), "user".into())), Some((7.into(), "user".into()))));
+    assert_eq!((of("command_ns"), of("rate_bytes")), (Some((5.into(), "user".into())), Some((700_000.into(), "user".into()))));
     for (arguments, want) in [
         ("drives nope", "no model 'nope': there are md"),
         ("drives --template nope", "no model 'nope'"),

@@ -1,40 +1,347 @@
-//! `ssd`: a stand-in while the drive is being built.
+//! `ssd`: flash behind an indirection unit, as in large SSDs and, with a few open allocation units, in cards.
+//!
+//! A command passes the controller (a server, `controller_ns` each) and, after `command_ns`, the link (a server). A write goes to the
+//! buffer, a unit at a time, as there is room; there it is done, unless it is FUA without power-loss protection or there is no buffer.
+//! A unit that was written whole is programmed at once; one that was written in part waits for the rest for `merge_ns`, or until half
+//! the buffer waits so, or a FLUSH comes. Then what of it is missing is read first, unless it is still in memory: a read-modify-write.
+//! Sequential writes off the unit pay that only at their ends.
+//!
+//! Programs go to the die that is free first, a group of `planes` pages together where so many wait. Reads go to the die that the page
+//! lies on, striped over the dies. The whole drive counts as written before. A write to an allocation unit that is not open closes
+//! another (`open`), which is counted as a read-modify-write.
+//!
+//! # Time
+//! The mechanism is the dies together. `transfer`: at least one reads, programs or copies. `setup`: none does, and a command is in the
+//! drive, in the controller, on the link or in a queue. `idle`: neither. They add up to the time that passed; nothing seeks or rotates.
 
-use super::memory::Memory;
-use super::{Command, Completion, Drive};
+use super::{Command, Completion, Drive, Op};
 use crate::counters::Counters;
-use crate::model::{Model, memory, ssd::Parameters};
-use crate::time::Ps;
+use crate::model::{Model, ssd::Parameters};
+use crate::time::{NS, Ps, S, span};
+use buffer::{Buffer, Unit};
+use flash::Flash;
+use open::OpenUnits;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use trueline_geom::topology::round_down;
+
+mod buffer;
+mod enter;
+mod flash;
+mod open;
+mod program;
+
+/// What happens at a time, in the order in which it was set for times that are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A command is through the controller.
+    Decoded(u64),
+    /// The data of a write is here; a flush is behind all writes before it.
+    Arrived(u64),
+    /// The data of a read is here.
+    Read(u64),
+    /// A command is done.
+    Sent(u64),
+    /// The rest of a unit that was written in part is here.
+    Merged(u64),
+    /// A group of units is programmed.
+    Programmed(u64),
+    /// A die is free.
+    Free,
+}
+
+/// A command that is not done.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    command: Command,
+    /// In the order of arrival.
+    order: u64,
+    /// Bytes of a write that are in the buffer.
+    entered: u64,
+    /// Units that have to be programmed before it is done.
+    waits: u64,
+    /// Whether nothing more of it has to enter.
+    whole: bool,
+}
 
 /// The drive.
 #[derive(Debug)]
-pub struct Ssd(Memory);
+pub struct Ssd {
+    /// Bytes of an indirection unit, and what is added to an address so that units begin at its multiples.
+    unit: u64,
+    lead: u64,
+    /// The end of the last unit's data, so shifted.
+    end: u64,
+    page: u64,
+    tags: usize,
+    command: Ps,
+    controller: Ps,
+    link_per_byte: f64,
+    merge: Ps,
+    /// Units that fit into the buffer.
+    capacity: usize,
+    cache_units: usize,
+    gc: f64,
+    /// Whether what is in the buffer is as good as on the medium, and whether it counts for nothing.
+    protected: bool,
+    through: bool,
+
+    now: Ps,
+    numbers: u64,
+    events: BinaryHeap<Reverse<(Ps, u64, Event)>>,
+    finished: Vec<Completion>,
+    open: BTreeMap<u64, Open>,
+    controller_free: Ps,
+    link_free: Ps,
+    /// Writes and flushes at the buffer, in order.
+    entering: VecDeque<u64>,
+    buffer: Buffer,
+    /// Units on their way from the buffer: waiting for a read, for a die, being programmed.
+    merging: BTreeMap<u64, Unit>,
+    ready: VecDeque<Unit>,
+    programs: BTreeMap<u64, Vec<Unit>>,
+    on_their_way: usize,
+    /// How often each unit is in memory on its way or in the cache, whose order `cached` is.
+    resident: BTreeMap<u64, usize>,
+    cached: VecDeque<u64>,
+    /// Whether a look at the dies is due.
+    look: bool,
+    flash: Flash,
+    allocation: Option<OpenUnits>,
+    /// Pages that garbage collection owes.
+    owed: f64,
+    /// Bytes of writes: entered, written over in the buffer, programmed.
+    entered: u64,
+    replaced: u64,
+    programmed: u64,
+    counters: Counters,
+}
 
 impl Ssd {
     /// Switched on at 0.
-    pub fn new(_model: &Model, _parameters: &Parameters) -> Ssd {
-        Ssd(Memory::new(&memory::Parameters { command_ns: 5e4, rate_bytes: 1_000_000_000 }))
+    pub fn new(model: &Model, parameters: &Parameters) -> Ssd {
+        let unit = model.physical_block_size.max(1);
+        let lead = (unit - model.alignment_offset % unit) % unit;
+        let units = |bytes: u64| usize::try_from(bytes / unit).unwrap_or(usize::MAX);
+        #[allow(clippy::cast_precision_loss, reason = "a rate")]
+        let link_per_byte = S as f64 / parameters.link_rate_bytes as f64;
+        Ssd {
+            unit,
+            lead,
+            end: model.size.saturating_add(lead),
+            page: parameters.page_bytes,
+            tags: parameters.queue_depth as usize,
+            command: span(parameters.command_ns, NS),
+            controller: span(parameters.controller_ns, NS),
+            link_per_byte,
+            merge: span(parameters.merge_ns, NS),
+            capacity: units(parameters.buffer_bytes).max(1),
+            cache_units: units(parameters.cache_bytes),
+            gc: parameters.gc_factor - 1.0,
+            protected: parameters.power_loss_protection && parameters.buffer_bytes > 0,
+            through: parameters.buffer_bytes == 0,
+            now: 0,
+            numbers: 0,
+            events: BinaryHeap::new(),
+            finished: Vec::new(),
+            open: BTreeMap::new(),
+            controller_free: 0,
+            link_free: 0,
+            entering: VecDeque::new(),
+            buffer: Buffer::default(),
+            merging: BTreeMap::new(),
+            ready: VecDeque::new(),
+            programs: BTreeMap::new(),
+            on_their_way: 0,
+            resident: BTreeMap::new(),
+            cached: VecDeque::new(),
+            look: false,
+            flash: Flash::new(parameters),
+            allocation: OpenUnits::new(parameters.allocation_unit_bytes, parameters.open_units),
+            owed: 0.0,
+            entered: 0,
+            replaced: 0,
+            programmed: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// A number that no other has.
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    fn set(&mut self, at: Ps, event: Event) {
+        let number = self.number();
+        self.events.push(Reverse((at, number, event)));
+    }
+
+    /// Lets time pass, and says what it was spent on.
+    fn pass(&mut self, to: Ps) {
+        let spent = to.saturating_sub(self.now);
+        let busy = self.flash.busy.saturating_sub(self.now).min(spent);
+        self.counters.transfer += busy;
+        let rest = if self.open.is_empty() { &mut self.counters.idle } else { &mut self.counters.setup };
+        *rest += spent - busy;
+        self.now = self.now.max(to);
+    }
+
+    /// Takes the link for `bytes`; when they are over.
+    fn send(&mut self, bytes: u64) -> Ps {
+        #[allow(clippy::cast_precision_loss, reason = "bytes of one command")]
+        let transfer = span(bytes as f64 * self.link_per_byte, 1);
+        self.link_free = self.link_free.max(self.now) + transfer;
+        self.link_free
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Decoded(tag) => self.decoded(tag),
+            Event::Arrived(tag) => {
+                self.entering.push_back(tag);
+                self.enter();
+            }
+            Event::Read(tag) => {
+                let length = self.open.get(&tag).map_or(0, |open| open.command.length);
+                let at = self.send(length);
+                self.set(at, Event::Sent(tag));
+            }
+            Event::Sent(tag) => self.complete(tag),
+            Event::Merged(number) => {
+                let unit = self.merging.remove(&number);
+                debug_assert!(unit.is_some(), "a unit is read once");
+                self.ready.extend(unit);
+                self.program(false);
+            }
+            Event::Programmed(number) => self.programmed(number),
+            Event::Free => {
+                self.look = false;
+                self.program(true);
+            }
+        }
+    }
+
+    fn decoded(&mut self, tag: u64) {
+        let Some(&Open { command, .. }) = self.open.get(&tag) else { return };
+        let (at, event) = match command.op {
+            Op::Read => (self.read(command), Event::Read(tag)),
+            Op::Write => (self.send(command.length), Event::Arrived(tag)),
+            Op::Flush => (self.send(0), Event::Arrived(tag)),
+        };
+        self.set(at, event);
+    }
+
+    /// Reads what a command asks for; when it is there.
+    fn read(&mut self, command: Command) -> Ps {
+        let (start, end) = self.shifted(command);
+        let (mut done, mut at, mut from_flash) = (self.now, start, false);
+        while at < end {
+            let page = round_down(at, self.page);
+            let next = (page + self.page).min(end);
+            let unit = round_down(at, self.unit);
+            let held = self.resident.contains_key(&unit) || self.buffer.get(unit).is_some_and(|unit| unit.covers(at, next));
+            if !held {
+                done = done.max(self.flash.read(self.now, self.home(page), next - at));
+                self.counters.media_ops += 1;
+                self.counters.media_read += next - at;
+                from_flash = true;
+            }
+            at = next;
+        }
+        self.counters.cache_hits += u64::from(!from_flash);
+        done
+    }
+
+    /// The die that a page lies on.
+    fn home(&self, page: u64) -> usize {
+        let nth = self.allocation.as_ref().map_or(page / self.page, |allocation| allocation.number(page));
+        self.flash.home(nth)
+    }
+
+    /// First byte and end of a command, in addresses of which units begin at multiples.
+    fn shifted(&self, command: Command) -> (u64, u64) {
+        let start = command.offset.saturating_add(self.lead);
+        (start, start.saturating_add(command.length).min(self.end))
+    }
+
+    /// Bytes of a unit, less at the ends of the drive.
+    fn length(&self, unit: u64) -> u64 {
+        (unit + self.unit).min(self.end) - unit.max(self.lead)
+    }
+
+    /// A command is done.
+    fn complete(&mut self, tag: u64) {
+        let Some(Open { command, order, .. }) = self.open.remove(&tag) else {
+            debug_assert!(false, "a command is done twice");
+            return;
+        };
+        debug_assert!(
+            command.op != Op::Flush || self.protected || self.in_memory().all(|unit| unit.order > order),
+            "a flush is done before a write that came before it is on the medium"
+        );
+        self.finished.push(Completion { tag, at: self.now });
+    }
+
+    /// Every unit that is not programmed.
+    fn in_memory(&self) -> impl Iterator<Item = &Unit> {
+        let programs = self.programs.values().flatten();
+        self.buffer.units().chain(self.merging.values()).chain(&self.ready).chain(programs)
     }
 }
 
 impl Drive for Ssd {
     fn submit(&mut self, now: Ps, command: Command) {
-        self.0.submit(now, command);
+        self.pass(now);
+        let counters = &mut self.counters;
+        match command.op {
+            Op::Read => (counters.reads, counters.bytes_read) = (counters.reads + 1, counters.bytes_read + command.length),
+            Op::Write => (counters.writes, counters.bytes_written) = (counters.writes + 1, counters.bytes_written + command.length),
+            Op::Flush => counters.flushes += 1,
+        }
+        let order = self.number();
+        let before = self.open.insert(command.tag, Open { command, order, entered: 0, waits: 0, whole: false });
+        debug_assert!(before.is_none(), "two commands are called {}", command.tag);
+        self.controller_free = self.controller_free.max(self.now) + self.controller;
+        self.set(self.controller_free + self.command, Event::Decoded(command.tag));
     }
 
     fn next(&self) -> Option<Ps> {
-        self.0.next()
+        let event = self.events.peek().map(|Reverse((at, ..))| *at);
+        let deadline = self.buffer.oldest().map(|(at, _)| at);
+        event.into_iter().chain(deadline).min()
     }
 
     fn advance(&mut self, now: Ps, done: &mut Vec<Completion>) {
-        self.0.advance(now, done);
+        while let Some(at) = self.next().filter(|&at| at <= now) {
+            self.pass(at);
+            if let Some(&Reverse((_, _, event))) = self.events.peek().filter(|Reverse((own, ..))| *own == at) {
+                self.events.pop();
+                self.happen(event);
+            } else if let Some((_, unit)) = self.buffer.oldest() {
+                self.destage(unit);
+                self.program(false);
+            }
+        }
+        self.pass(now);
+        done.append(&mut self.finished);
+        debug_assert!(
+            self.on_their_way > 0 || self.buffer.len() > 0 || self.entered == self.replaced + self.programmed,
+            "{} bytes were written, {} again and {} programmed",
+            self.entered,
+            self.replaced,
+            self.programmed
+        );
     }
 
     fn tags(&self) -> usize {
-        32
+        self.tags
     }
 
     fn counters(&self) -> Counters {
-        self.0.counters()
+        self.counters
     }
 }
+
+#[cfg(test)]
+mod tests;

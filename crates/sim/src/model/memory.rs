@@ -1,5 +1,6 @@
 //! `[memory]`: a fixed time a command and a rate.
 
+use super::Impossible;
 use serde::Deserialize;
 
 /// What memory takes.
@@ -11,4 +12,17 @@ pub struct Parameters {
     /// Bytes a second; 0: as fast as can be.
     #[serde(default)]
     pub rate_bytes: u64,
+}
+
+impl Parameters {
+    /// What cannot be, and what would take longer than virtual time lasts.
+    pub(super) fn check(&self) -> Result<(), Impossible> {
+        if !(0.0..=1e9).contains(&self.command_ns) {
+            return Err(("command_ns", format!("command_ns = {}: from 0 to 1000000000, which is a second", self.command_ns)));
+        }
+        if self.rate_bytes != 0 && self.rate_bytes < 100_000 {
+            return Err(("rate_bytes", format!("rate_bytes = {}: 0, which is as fast as can be, or 100000 at least", self.rate_bytes)));
+        }
+        Ok(())
+    }
 }

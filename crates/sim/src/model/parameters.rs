@@ -73,7 +73,7 @@ mod tests {
             }
             for (key, [least, most]) in &model.range {
                 let value = &all.iter().find(|p| p.key == *key).unwrap().value;
-                let number = value.as_float().or_else(|| value.as_integer().map(|n| f64::from(u32::try_from(n).unwrap())));
+                let number = value.as_float().or_else(|| value.as_integer().and_then(|n| n.to_string().parse().ok()));
                 assert!(
                     number.is_some_and(|n| least <= most && (*least..=*most).contains(&n)),
                     "{name}: {key} = {value:?}: {least}..{most}"
@@ -90,11 +90,11 @@ mod tests {
     #[test]
     fn what_is_set_comes_from_the_user() {
         let text = Model::named("md").unwrap();
-        let set = [("memory.command_ns".to_owned(), Value::Integer(5)), ("rate_bytes".to_owned(), Value::Integer(7))];
+        let set = [("memory.command_ns".to_owned(), Value::Integer(5)), ("rate_bytes".to_owned(), Value::Integer(700_000))];
         let all = Parameter::of(text, &set).unwrap();
         let of = |key: &str| all.iter().find(|p| p.key == key).map(|p| (p.value.clone(), p.origin.clone().unwrap_or_default()));
         assert_eq!(of("command_ns"), Some((Value::Integer(5), "user".into())));
-        assert_eq!(of("rate_bytes"), Some((Value::Integer(7), "user".into())));
+        assert_eq!(of("rate_bytes"), Some((Value::Integer(700_000), "user".into())));
         assert!(of("size").unwrap().1.starts_with("generic"));
         assert_eq!(
             all.iter().map(|p| p.key.as_str()).take(3).collect::<Vec<_>>(),

@@ -1,4 +1,4 @@
-//! `[ssd]`: flash behind an indirection unit.
+//! `[ssd]`: flash behind an indirection unit, which is the model's `physical_block_size`; an SSD, or a card.
 
 use super::{Impossible, Model};
 use serde::Deserialize;
@@ -7,13 +7,121 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters {
-    /// Dies that work at one time.
+    /// Commands it takes at one time.
+    pub queue_depth: u32,
+    /// Bytes a second between host and drive.
+    pub link_rate_bytes: u64,
+    /// Nanoseconds from a command's arrival to its first work, beyond what the controller is busy with it.
+    pub command_ns: f64,
+    /// Nanoseconds the controller is busy with a command; one over it is the most commands a second.
+    pub controller_ns: f64,
+    /// Dies: what reads or programs at one time.
     pub dies: u32,
+    /// Channels that the dies share, die `d` on channel `d` modulo this.
+    pub channels: u32,
+    /// Bytes a second on a channel.
+    pub channel_rate_bytes: u64,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Pages that a die programs together.
+    pub planes: u32,
+    /// Nanoseconds in which a die senses a page (tR).
+    pub read_ns: f64,
+    /// Nanoseconds in which a die programs the pages of its planes (tPROG).
+    pub program_ns: f64,
+    /// Bytes that wait to be programmed, at most; 0: a write is done when it is programmed.
+    pub buffer_bytes: u64,
+    /// Nanoseconds that a unit written in part waits for the rest.
+    #[serde(default)]
+    pub merge_ns: f64,
+    /// Bytes of units kept in memory after they were programmed, the oldest given up first.
+    #[serde(default)]
+    pub cache_bytes: u64,
+    /// Bytes programmed for every byte that a host's write has programmed, garbage collection included: 1 where there is none.
+    #[serde(default = "one")]
+    pub gc_factor: f64,
+    /// Whether what is buffered survives a loss of power, so that FLUSH and FUA have nothing to wait for.
+    #[serde(default)]
+    pub power_loss_protection: bool,
+    /// Bytes that are mapped as one, as in cards (the SD association's AU, an erase block); 0: every indirection unit on its own.
+    #[serde(default)]
+    pub allocation_unit_bytes: u64,
+    /// Allocation units that can be written piecemeal at one time. To write in another, the one written longest ago is closed, and
+    /// what of it was not written is copied.
+    #[serde(default)]
+    pub open_units: u32,
 }
+
+fn one() -> f64 {
+    1.0
+}
+
+/// The longest time of any step. It keeps sums of times inside a `Ps`.
+const LONGEST_NS: f64 = 1e9;
 
 impl Parameters {
     /// What cannot be.
-    pub(super) fn check(&self, _model: &Model) -> Result<(), Impossible> {
-        if self.dies > 0 { Ok(()) } else { Err(("dies", "dies = 0: an SSD has at least one".into())) }
+    pub(super) fn check(&self, model: &Model) -> Result<(), Impossible> {
+        let unit = model.physical_block_size;
+        self.counts()?;
+        for (key, ns) in [
+            ("command_ns", self.command_ns),
+            ("controller_ns", self.controller_ns),
+            ("read_ns", self.read_ns),
+            ("program_ns", self.program_ns),
+            ("merge_ns", self.merge_ns),
+        ] {
+            if !(0.0..=LONGEST_NS).contains(&ns) {
+                return Err((key, format!("{key} = {ns}: from 0 to {LONGEST_NS}, which is a second")));
+            }
+        }
+        for (key, rate) in [("link_rate_bytes", self.link_rate_bytes), ("channel_rate_bytes", self.channel_rate_bytes)] {
+            if !(100_000..=1 << 44).contains(&rate) {
+                return Err((key, format!("{key} = {rate}: from 100000 to 2^44 bytes a second")));
+            }
+        }
+        if unit > 4 << 20 {
+            return Err(("physical_block_size", format!("physical_block_size = {unit}: an indirection unit has 4 MiB at most")));
+        }
+        let page = self.page_bytes;
+        if !page.is_power_of_two() || page < model.logical_block_size || page > unit {
+            let least = model.logical_block_size;
+            let what = format!("page_bytes = {page}: a power of two from logical_block_size = {least} to physical_block_size = {unit}");
+            return Err(("page_bytes", what));
+        }
+        for (key, bytes) in [("buffer_bytes", self.buffer_bytes), ("cache_bytes", self.cache_bytes)] {
+            if bytes != 0 && !(unit..=1 << 40).contains(&bytes) {
+                return Err((key, format!("{key} = {bytes}: 0, or from one indirection unit, {unit}, to 1 TiB")));
+            }
+        }
+        if !(1.0..=100.0).contains(&self.gc_factor) {
+            return Err(("gc_factor", format!("gc_factor = {}: from 1, no garbage collection, to 100", self.gc_factor)));
+        }
+        self.allocation(unit)
+    }
+
+    /// What there is at least one of, and not too many.
+    fn counts(&self) -> Result<(), Impossible> {
+        let counts = [("dies", self.dies), ("channels", self.channels), ("planes", self.planes), ("queue_depth", self.queue_depth)];
+        for (key, count) in counts {
+            let most = if key == "queue_depth" { 65536 } else { 4096 };
+            if count == 0 || count > most {
+                return Err((key, format!("{key} = {count}: from 1 to {most}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn allocation(&self, unit: u64) -> Result<(), Impossible> {
+        let (bytes, open) = (self.allocation_unit_bytes, self.open_units);
+        if bytes != 0 && (!bytes.is_power_of_two() || bytes < unit || bytes > 1 << 30) {
+            let what = format!("allocation_unit_bytes = {bytes}: 0, or a power of two from physical_block_size = {unit} to 1 GiB");
+            return Err(("allocation_unit_bytes", what));
+        }
+        if (bytes == 0) != (open == 0) || open > 4096 {
+            let what = format!("open_units = {open} with allocation_unit_bytes = {bytes}: both, or neither, and 4096 at most");
+            return Err(("open_units", what));
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,74 @@
+use super::*;
+
+/// A built-in model with the line of `key` in another form.
+fn with(name: &str, key: &str, value: &str) -> String {
+    let line = |line: &str| if line.starts_with(&format!("{key} =")) { format!("{key} = {value}") } else { line.to_owned() };
+    let text = Model::named(name).unwrap();
+    let text = ["\n[range]", "\n[origin]"].iter().find_map(|table| text.split_once(table)).map_or(text, |(front, _)| front);
+    let changed: Vec<String> = text.lines().map(line).collect();
+    assert!(changed.iter().any(|line| *line == format!("{key} = {value}")), "{name} has no {key}");
+    changed.join("\n")
+}
+
+#[test]
+fn values_that_no_drive_has_are_refused_with_their_line() {
+    for (name, key, value, reason) in [
+        ("qlc-16k", "dies", "0", "dies = 0: from 1 to 4096"),
+        ("qlc-16k", "dies", "5000", "from 1 to 4096"),
+        ("qlc-16k", "channels", "0", "channels = 0: from 1"),
+        ("qlc-16k", "planes", "0", "planes = 0: from 1"),
+        ("qlc-16k", "queue_depth", "0", "queue_depth = 0: from 1 to 65536"),
+        (
+            "qlc-16k",
+            "page_bytes",
+            "32768",
+            "page_bytes = 32768: a power of two from logical_block_size = 512 to physical_block_size = 16384",
+        ),
+        ("qlc-16k", "page_bytes", "256", "a power of two from logical_block_size"),
+        ("qlc-16k", "page_bytes", "3000", "a power of two"),
+        ("qlc-16k", "read_ns", "-1", "read_ns = -1: from 0"),
+        ("qlc-16k", "read_ns", "nan", "read_ns = NaN: from 0"),
+        ("qlc-16k", "program_ns", "1e300", "which is a second"),
+        ("qlc-16k", "command_ns", "inf", "command_ns = inf"),
+        ("qlc-16k", "controller_ns", "2e9", "which is a second"),
+        ("qlc-16k", "merge_ns", "-0.5", "merge_ns = -0.5"),
+        ("qlc-16k", "link_rate_bytes", "0", "from 100000 to 2^44 bytes a second"),
+        ("qlc-16k", "link_rate_bytes", "9223372036854775807", "from 100000 to 2^44"),
+        ("qlc-16k", "channel_rate_bytes", "1", "from 100000"),
+        ("qlc-16k", "buffer_bytes", "8192", "from one indirection unit, 16384"),
+        ("qlc-16k", "cache_bytes", "9223372036854775807", "to 1 TiB"),
+        ("qlc-16k", "gc_factor", "0.5", "from 1, no garbage collection"),
+        ("qlc-16k", "gc_factor", "nan", "from 1"),
+        ("qlc-16k", "physical_block_size", "8388608", "an indirection unit has 4 MiB at most"),
+        ("qlc-16k", "size", "9223372036854775296", "at most 64 PiB"),
+        ("qlc-16k", "size", "0", "at least one physical block"),
+        ("sd-4m", "open_units", "0", "both, or neither"),
+        ("sd-4m", "allocation_unit_bytes", "8192", "a power of two from physical_block_size = 16384"),
+        ("sd-4m", "allocation_unit_bytes", "3000000", "a power of two"),
+        ("md", "command_ns", "1e10", "which is a second"),
+        ("md", "command_ns", "nan", "command_ns = NaN"),
+        // What TOML or the type of the value refuses.
+        ("qlc-16k", "dies", "-1", "invalid value"),
+        ("qlc-16k", "dies", "\"many\"", "invalid type"),
+        ("qlc-16k", "dies", "1.5", "invalid type"),
+        ("qlc-16k", "dies", "{ a = 1 }", "invalid type"),
+        ("qlc-16k", "read_ns", "[1, 2]", "invalid type"),
+        ("qlc-16k", "link_rate_bytes", "1e300", "invalid type"),
+        ("qlc-16k", "size", "99999999999999999999", ""),
+        ("qlc-16k", "power_loss_protection", "1", "invalid type"),
+    ] {
+        let text = with(name, key, value);
+        let refusal = Model::parse(&text).expect_err(&format!("{key} = {value}"));
+        assert!(refusal.message.contains(reason), "{key} = {value}: {refusal}");
+        let line = text.lines().position(|line| line.starts_with(&format!("{key} ="))).map(|at| at + 1);
+        assert_eq!(refusal.line, line, "{key} = {value}: {refusal}");
+    }
+    let text = with("md", "command_ns", "1").replace("[memory]", "rate_bytes = 5\n[memory]");
+    assert_eq!(Model::parse(&text).unwrap_err().line, Some(8), "a key in the wrong table");
+    let ranges = [("[5, 1]", "the least first"), ("[nan, 1]", "two numbers"), ("[0, inf]", "two numbers"), ("[1]", "invalid length")];
+    for (range, reason) in ranges {
+        let text = format!("{}\n[range]\ncommand_ns = {range}\n", with("md", "command_ns", "1"));
+        let refusal = Model::parse(&text).unwrap_err();
+        assert!(refusal.message.contains(reason), "{range}: {refusal}");
+    }
+}
