@@ -192,3 +192,38 @@ pub(crate) fn errno(from: io::Errno) -> Errno {
         _ => Errno::Io,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file;
+    use crate::lane::Cache;
+    use std::path::Path;
+
+    #[test]
+    fn what_is_short_is_gone_on_with_or_an_error() {
+        let path = Path::new("/proc/self/exe");
+        let lane = Lane::new(&file::open(path).unwrap().store, Cache::Through, path).unwrap();
+        let read = Transfer { tag: 1, op: Op::Read, lane: 0, offset: 8192, place: 4096, length: 4096, fua: false };
+        assert_eq!(rest(&read, &lane, 4096), Ok(None));
+        let after = Transfer { offset: 8192 + 1000, place: 4096 + 1000, length: 3096, ..read };
+        assert_eq!(rest(&read, &lane, 1000), Ok(Some(after)));
+        assert_eq!(rest(&after, &lane, 3096), Ok(None));
+        assert_eq!(rest(&read, &lane, 0), Err(Errno::Range));
+        assert_eq!(rest(&Transfer { op: Op::Write, ..read }, &lane, 0), Err(Errno::NoSpace));
+        assert_eq!(rest(&Transfer { op: Op::Flush, length: 0, ..read }, &lane, 0), Ok(None));
+    }
+
+    #[test]
+    fn errors_of_the_device_keep_their_meaning() {
+        let told = [
+            (io::Errno::IO, Errno::Io),
+            (io::Errno::NODEV, Errno::NoDevice),
+            (io::Errno::NXIO, Errno::NoDevice),
+            (io::Errno::NOSPC, Errno::NoSpace),
+            (io::Errno::ROFS, Errno::ReadOnly),
+            (io::Errno::INVAL, Errno::Unaligned),
+        ];
+        assert!(told.iter().all(|&(from, to)| errno(from) == to));
+    }
+}

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
+mod engine;
 mod file;
 mod lsblk;
 mod nvme;
@@ -9,6 +10,7 @@ mod sysfs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use trueline_geom::topology::{Trust, Why};
 use trueline_host::Device;
@@ -41,6 +43,41 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A loop device that goes with the test.
+struct Loop(PathBuf);
+
+impl Loop {
+    /// Shows `image` as a device; `None`, and says so, where there are no loop devices to be had.
+    fn new(image: &Path, options: &[&str]) -> Option<Loop> {
+        let made = Loop::losetup(&[&["--find", "--show"], options].concat(), image);
+        if made.is_none() {
+            println!("skipped: no loop devices here (root, losetup and the loop driver)");
+        }
+        made.map(|device| Loop(PathBuf::from(device)))
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Has the kernel look at the length of the image again.
+    fn resize(&self) {
+        Loop::losetup(&["--set-capacity"], &self.0).unwrap();
+    }
+
+    fn losetup(options: &[&str], on: &Path) -> Option<String> {
+        let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+        let ran = Command::new("losetup").env("PATH", path).args(options).arg(on).output().ok()?;
+        ran.status.success().then(|| String::from_utf8_lossy(&ran.stdout).trim().to_owned())
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Loop::losetup(&["--detach"], &self.0);
     }
 }
 

@@ -1,0 +1,69 @@
+#!/bin/sh
+# engine.sh: random reads of 4 KiB by our engine, by fio's io_uring engine at its best settings, and by a bare loop in C.
+#
+# Bounds, on a cached file: ahead of fio at depths 1, 8 and 32, and within 10 % of the loop. All three have registered buffers and a
+# registered file, and send and take requests together; ours measures the latency of every request besides, which fio is told to leave
+# out. Each round gives every program its turn; medians of the rounds, and of their ratios. Past the page cache (O_DIRECT) is shown to
+# compare with: there the device decides.
+set -eu
+cd "$(dirname "$0")/.."
+# shellcheck source=benches/lib.sh
+. benches/lib.sh
+need engine fio=fio gcc=gcc jq=jq
+target=${CARGO_TARGET_DIR:-target}
+cargo build --quiet --release --package trueline-lab --example engine
+engine=$(realpath "$target/release/examples/engine")
+scratch=$(mktemp -d "$target/engine.XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
+gcc -O2 -Wall -o "$scratch/uring-loop" benches/uring-loop.c
+file=$scratch/file
+rounds=${ROUNDS:-9} seconds=${SECONDS_EACH:-1}
+head -c 512M /dev/urandom >"$file"
+"$scratch/uring-loop" "$file" 1 0.01 >/dev/null || { echo "engine: skipped, there is no io_uring here" >&2; exit 0; }
+
+# fio_ns DEPTH DIRECT: ns a read.
+fio_ns() {
+    fio --name=engine --filename="$file" --rw=randread --bs=4k --ioengine=io_uring --iodepth="$1" --direct="$2" \
+        --iodepth_batch="$1" --iodepth_batch_complete_min=1 --iodepth_batch_complete_max="$1" \
+        --fixedbufs=1 --registerfiles=1 --nonvectored=1 --gtod_reduce=1 --norandommap=1 --random_generator=tausworthe64 \
+        --invalidate=0 --time_based=1 --runtime="$seconds" --output-format=json |
+        jq '.jobs[0].read | .runtime * 1e6 / .total_ios'
+}
+
+# round KIND DEPTH: depth, and ns a read of ours, fio and the loop.
+round() {
+    case $1 in
+        cached) direct='' bit=0 ;;
+        direct) direct=direct bit=1 ;;
+    esac
+    # shellcheck disable=SC2086 # an empty word is no argument
+    echo "$1 $2 $("$engine" "$file" "$2" "$seconds" $direct) $(fio_ns "$2" $bit) $("$scratch/uring-loop" "$file" "$2" "$seconds" $direct)"
+}
+
+# median: of the numbers, one a line.
+median() {
+    sort -g | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)] }'
+}
+
+cat "$file" >/dev/null
+for _ in $(seq "$rounds"); do
+    for depth in 1 8 32; do round cached $depth; done
+done >"$scratch/rounds"
+for _ in 1 2 3; do
+    for depth in 1 8 32; do round direct $depth; done
+done >>"$scratch/rounds"
+
+status=0
+printf '%8s %6s %10s %10s %10s %12s %12s\n' '' depth 'ours ns' 'fio ns' 'loop ns' 'ours/fio' 'ours/loop'
+for kind in cached direct; do
+    for depth in 1 8 32; do
+        of() { awk -v kind=$kind -v depth=$depth "\$1 == kind && \$2 == depth { print $1 }" "$scratch/rounds" | median; }
+        fio=$(of '$3 / $4') loop=$(of '$3 / $5')
+        printf '%8s %6d %10.0f %10.0f %10.0f %12.3f %12.3f\n' $kind $depth "$(of '$3')" "$(of '$4')" "$(of '$5')" "$fio" "$loop"
+        [ $kind = direct ] || awk -v fio="$fio" -v loop="$loop" 'BEGIN { exit !(fio < 1 && loop <= 1.1) }' || {
+            echo "engine: at depth $depth the ratio to fio is $fio (bound 1), to the loop $loop (bound 1.1)" >&2
+            status=1
+        }
+    done
+done
+exit $status
