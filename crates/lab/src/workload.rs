@@ -9,6 +9,7 @@ use crate::rig::Rig;
 use crate::run::Run;
 use crate::streams::{self, Ask, Limit};
 use serde::Deserialize;
+use std::path::PathBuf;
 use trueline_geom::topology::is_whole;
 
 pub mod copy;
@@ -16,11 +17,12 @@ pub mod dd;
 pub mod fill;
 pub mod glibc;
 pub mod latency;
+pub mod raidtest;
 pub mod random;
 pub mod tree;
 
 /// Every workload.
-pub const WORKLOADS: &[Kind] = &[dd::KIND, random::READ, random::WRITE, latency::KIND, fill::KIND];
+pub const WORKLOADS: &[Kind] = &[dd::KIND, random::READ, random::WRITE, raidtest::KIND, latency::KIND, fill::KIND];
 
 /// The workload of that name.
 pub fn named(name: &str) -> Option<&'static Kind> {
@@ -81,6 +83,8 @@ pub struct Parameters {
     pub seconds: Option<f64>,
     /// Read or write, where the workload does either.
     pub op: Option<Way>,
+    /// The requests of `raidtest`, the trace of `replay`.
+    pub file: Option<PathBuf>,
     /// Who says where random requests go.
     pub generator: Generator,
     /// Whether a write is done only when it is on the medium, as with `O_SYNC`.

@@ -1,0 +1,133 @@
+//! The file of benchmarks/raidtest: records of 16 bytes, offset u64, length u32, type u8 (0 reads, 1 writes), 3 bytes that its author
+//! left as they were; little-endian as on the machines it ran on.
+//!
+//! # Limits
+//! The program transfers from a buffer of 128 KiB; no request is longer.
+
+use crate::rig::Op;
+use std::fmt;
+use trueline_geom::topology::is_whole;
+use trueline_sim::random::Random;
+
+/// Bytes of a record.
+pub const RECORD: u64 = 16;
+/// The longest request.
+pub const LONGEST: u64 = 128 << 10;
+/// The most records that are read or made: 1 GiB of them.
+pub const MOST: u64 = (1 << 30) / RECORD;
+
+/// One request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u32,
+    /// Read or write.
+    pub op: Op,
+}
+
+/// Why a file is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The byte of the file at which the record begins.
+    pub byte: u64,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {}: {}", self.byte, self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Reads a file.
+pub fn parse(bytes: &[u8]) -> Result<Vec<Record>, Refusal> {
+    let (records, rest) = bytes.as_chunks::<16>();
+    let byte = |nth: usize| (nth as u64).saturating_mul(RECORD);
+    if !rest.is_empty() {
+        let message = format!("a record of {} bytes, cut short: all have {RECORD}", rest.len());
+        return Err(Refusal { byte: byte(records.len()), message });
+    }
+    let read = records.iter().enumerate().map(|(nth, record)| {
+        let refused = |message| Refusal { byte: byte(nth), message };
+        let &[o0, o1, o2, o3, o4, o5, o6, o7, l0, l1, l2, l3, kind, ..] = record;
+        let offset = u64::from_le_bytes([o0, o1, o2, o3, o4, o5, o6, o7]);
+        let length = u32::from_le_bytes([l0, l1, l2, l3]);
+        if length == 0 || u64::from(length) > LONGEST {
+            return Err(refused(format!("a request of {length} bytes: from 1 to {LONGEST}")));
+        }
+        let op = match kind {
+            0 => Op::Read,
+            1 => Op::Write,
+            other => return Err(refused(format!("a request of type {other}: 0 reads, 1 writes"))),
+        };
+        Ok(Record { offset, length, op })
+    });
+    read.collect()
+}
+
+/// The bytes of a file; what its author left as it was is 0.
+pub fn render(records: &[Record]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(records.len() * 16);
+    for Record { offset, length, op } in records {
+        bytes.extend(offset.to_le_bytes());
+        bytes.extend(length.to_le_bytes());
+        bytes.extend([u8::from(*op == Op::Write), 0, 0, 0]);
+    }
+    bytes
+}
+
+/// What requests are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes of the medium.
+    pub medium: u64,
+    /// Bytes of a sector.
+    pub sector: u64,
+    /// Bytes of every request; `None`: from a sector to 128 KiB.
+    pub fixed: Option<u64>,
+    /// Of every request; `None`: as it falls.
+    pub op: Option<Op>,
+}
+
+/// Makes requests as genfile does, from random numbers of our own: a length from a sector to 128 KiB, all alike likely, at any sector of
+/// the first 2^32 at which it fits. Of a fixed length, as mav's patch had it, they lie at multiples of the length.
+pub fn generate(count: u64, shape: Shape, seed: u64) -> Result<Vec<Record>, String> {
+    let Shape { medium, sector, fixed, op } = shape;
+    if !(1..=LONGEST).contains(&sector) {
+        return Err(format!("sectors of {sector} bytes: from 1 to {LONGEST}"));
+    }
+    if let Some(fixed) = fixed.filter(|&fixed| fixed == 0 || fixed > LONGEST || !is_whole(fixed, sector)) {
+        return Err(format!("requests of {fixed} bytes: whole sectors of {sector} bytes, at most {LONGEST}"));
+    }
+    if medium < fixed.unwrap_or(LONGEST) {
+        return Err(format!("a medium of {medium} bytes: requests have up to {} bytes", fixed.unwrap_or(LONGEST)));
+    }
+    if !(1..=MOST).contains(&count) {
+        return Err(format!("{count} requests: from 1 to {MOST}"));
+    }
+    let mut random = Random::new(seed);
+    let mut records = Vec::new();
+    for _ in 0..count {
+        let (length, offset) = match fixed {
+            Some(length) => (length, length * random.below((medium / length).min(1 << 32))),
+            None => {
+                let length = sector * (random.below(LONGEST / sector) + 1);
+                // One more place than genfile has where it fits exactly: there it divides by 0.
+                let places = (medium / sector - length / sector).max(1);
+                (length, sector * random.below(places.min(1 << 32)))
+            }
+        };
+        let drawn = if random.below(2) == 0 { Op::Read } else { Op::Write };
+        let length = u32::try_from(length).map_err(|_| format!("requests of {length} bytes"))?;
+        records.push(Record { offset, length, op: op.unwrap_or(drawn) });
+    }
+    Ok(records)
+}
+
+#[cfg(test)]
+mod tests;
