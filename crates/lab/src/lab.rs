@@ -22,6 +22,7 @@ pub use trueline_sim::model::Refusal;
 mod built_in;
 mod file;
 mod host;
+mod interval;
 mod rows;
 mod scene;
 mod workload;

@@ -121,7 +121,7 @@ pub struct VariantResult {
     pub name: String,
     /// Target: disks and provider.
     pub target: String,
-    /// Seconds of its run, the median if there were several.
+    /// Seconds of its run: of real time the median if there were several, of virtual time of all together, as what follows.
     pub seconds: f64,
     /// Requests.
     pub ops: u64,

@@ -68,6 +68,19 @@ impl Run {
             self.latency.saturating_record_n(latency_ns.max(1), ops);
         }
     }
+
+    /// This run and another after it.
+    pub fn and(&mut self, other: &Run) {
+        self.ns += other.ns;
+        self.ops += other.ops;
+        self.bytes += other.bytes;
+        self.errors += other.errors;
+        self.first_error = self.first_error.take().or_else(|| other.first_error.clone());
+        // Both histograms have the same bounds, so this cannot fail.
+        let _ = self.latency.add(&other.latency);
+        self.waited_ns = self.waited_ns.saturating_add(other.waited_ns);
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
 }
 
 /// Requests that took equally long, not yet recorded: looking up a latency's place costs more than the rest of a request's way back.
@@ -84,5 +97,26 @@ pub struct Alike {
 impl Default for Run {
     fn default() -> Run {
         Run::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_alike_and_runs_together_count_as_one_by_one() {
+        let (mut each, mut alike, mut other) = (Run::new(), Run::new(), Run::new());
+        for latency_ns in [700, 700, 700, 9, 9] {
+            each.record(512, latency_ns);
+        }
+        alike.record_alike(&mut Alike { latency_ns: 700, ops: 3, bytes: 1536 });
+        alike.record_alike(&mut Alike::default());
+        other.record(512, 9);
+        other.record(512, 9);
+        alike.and(&other);
+        let told = |run: &Run| (run.ops, run.bytes, run.waited_ns, run.longest_ns, run.latency.len(), run.latency.max());
+        assert_eq!(told(&alike), told(&each));
+        assert_eq!(told(&each), (5, 2560, 2118, 700, 5, 700));
     }
 }

@@ -7,6 +7,9 @@ use std::io;
 use trueline_lab::lab::Lab;
 use trueline_lab::result::{LabDocument, LabResult, Row};
 
+/// The width of notes where nobody says how wide a line is: they are paragraphs, not lines for a program.
+const LINE: usize = 120;
+
 const BOLD: Colour = Colour::new().bold();
 const DIM: Colour = Colour::new().dimmed();
 const RED: Colour = AnsiColor::Red.on_default();
@@ -41,11 +44,30 @@ fn table(lab: &LabResult, out: &mut dyn io::Write, style: Style) -> io::Result<(
         rows.extend(cells(row, style));
     }
     write_rows(&rows, &[12, 1], style.width, out)?;
-    for row in lab.rows.iter().filter(|row| !row.note.is_empty()) {
-        let name = escape::plain(&row.row);
-        wrap(&format!("  {BOLD}{name}{BOLD:#}: "), name.chars().count() + 4, &escape::plain(&row.note), 4, style.width, out)?;
+    for (names, note) in notes(&lab.rows) {
+        wrap(
+            &format!("  {BOLD}{names}{BOLD:#}: "),
+            names.chars().count() + 4,
+            &escape::plain(note),
+            4,
+            Some(style.width.unwrap_or(LINE)),
+            out,
+        )?;
     }
     writeln!(out)
+}
+
+/// What is to be known, each text once, with the rows it is about.
+fn notes(rows: &[Row]) -> Vec<(String, &str)> {
+    let mut notes: Vec<(String, &str)> = Vec::new();
+    for row in rows.iter().filter(|row| !row.note.is_empty()) {
+        let name = escape::plain(&row.row);
+        match notes.iter_mut().find(|(_, note)| *note == row.note) {
+            Some((names, _)) => *names = format!("{names}, {name}"),
+            None => notes.push((name, &row.note)),
+        }
+    }
+    notes
 }
 
 fn heading() -> Vec<Cell> {
@@ -118,7 +140,10 @@ fn summary(document: &LabDocument, out: &mut dyn io::Write) -> io::Result<()> {
     let free = rows().filter(|row| row.ours.is_some() && row.keeps_bound().is_none()).count();
     let none = rows().filter(|row| row.ours.is_none() && !row.predicted).count();
     let failed = rows().filter(|row| row.ours.is_none() && row.predicted).count();
-    let mut said = vec![format!("{kept} of {} within their bounds", words::count(bounded, "row"))];
+    let mut said = Vec::new();
+    if bounded > 0 {
+        said.push(format!("{kept} of {} within their bounds", words::count(bounded, "row")));
+    }
     if free > 0 {
         said.push(format!("{free} without a published value or a bound"));
     }

@@ -7,6 +7,7 @@ mod forms;
 mod help;
 mod hosts;
 mod json;
+mod lab;
 #[path = "../disks/lay.rs"]
 mod lay;
 mod mkfs;

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
 
+/// The most times that drives are switched on for a row.
+const STARTS: u32 = 1024;
+
 /// A lab.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,9 +61,15 @@ pub(super) struct RowForm {
     pub predicted: bool,
     /// The greatest |error|.
     pub bound: Option<f64>,
+    /// How many times the drives are switched on and the workload run: spindles of a set stand otherwise each time, and turn otherwise.
+    #[serde(default = "once")]
+    pub starts: u32,
     /// Seconds of the row over seconds that are simulated, where only a sample is.
     #[serde(default = "whole")]
     pub scale: f64,
+    /// Whether the interval is from a sweep over the ranges of its drives' parameters.
+    #[serde(default = "yes")]
+    pub sweep: bool,
     /// The firmware personalities that are tried besides the drives' own.
     #[serde(default)]
     pub personalities: Vec<String>,
@@ -70,6 +79,10 @@ pub(super) struct RowForm {
 
 fn yes() -> bool {
     true
+}
+
+fn once() -> u32 {
+    1
 }
 
 fn whole() -> f64 {
@@ -90,6 +103,9 @@ impl RowForm {
         }
         if !(self.scale.is_finite() && self.scale > 0.0) {
             return Err(format!("scale = {}: a number above 0", self.scale));
+        }
+        if !(1..=STARTS).contains(&self.starts) {
+            return Err(format!("starts = {}: from 1 to {STARTS}", self.starts));
         }
         if self.bound.is_some_and(|bound| !(bound.is_finite() && bound >= 0.0)) {
             return Err("bound: a number from 0".into());

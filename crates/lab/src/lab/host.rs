@@ -3,6 +3,7 @@
 use super::workload::Workload;
 use crate::error::Error;
 use crate::host::freebsd_ufs::{FreebsdUfs, Shape};
+use crate::host::linux_bdev::{Buffered, Sync};
 use crate::rig::Rig;
 use crate::run::Run;
 use serde::Deserialize;
@@ -15,6 +16,14 @@ pub(super) enum Host {
     /// Nothing: every request goes down as it is.
     #[default]
     Direct,
+    /// Linux's page cache over a whole block device opened with `O_SYNC`.
+    LinuxBdevBuffered {
+        /// Bytes of memory that it may take.
+        memory_bytes: u64,
+        /// Whether a flush of the drive follows every write, as since Linux 2.6.33.
+        #[serde(default)]
+        flush: bool,
+    },
     /// One large file on a UFS2.
     FreebsdUfs(Shape),
 }
@@ -24,29 +33,37 @@ impl Host {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Host::Direct => "direct",
+            Host::LinuxBdevBuffered { .. } => "linux-bdev-buffered",
             Host::FreebsdUfs(_) => "freebsd-ufs",
         }
     }
 
     /// Whether what it gives is a file system, rather than blocks.
-    #[allow(clippy::unused_self, reason = "hosts of files are told apart here")]
     pub(super) fn is_of_files(&self) -> bool {
-        false
+        match self {
+            Host::Direct | Host::LinuxBdevBuffered { .. } | Host::FreebsdUfs(_) => false,
+        }
     }
 
     /// In what order its requests wait for a drive.
     pub(super) fn schedule(&self) -> Schedule {
         match self {
-            Host::Direct => Schedule::Fifo,
+            Host::Direct | Host::LinuxBdevBuffered { .. } => Schedule::Fifo,
             Host::FreebsdUfs(_) => Schedule::CLook,
         }
     }
 
-    /// Runs `workload` on `rig` through it.
-    pub(super) fn run(&self, workload: &Workload, rig: &mut dyn Rig, random: u64) -> Result<Run, Error> {
+    /// Runs `workload` on `rig` through it; with how many reads only its page cache needed.
+    pub(super) fn run(&self, workload: &Workload, rig: &mut dyn Rig, random: u64) -> Result<(Run, u64), Error> {
         match self {
-            Host::Direct => workload.on_blocks(rig, random),
-            Host::FreebsdUfs(shape) => workload.on_blocks(&mut FreebsdUfs::new(rig, *shape)?, random),
+            Host::Direct => Ok((workload.on_blocks(rig, random)?, 0)),
+            Host::LinuxBdevBuffered { memory_bytes, flush } => {
+                let sync = if *flush { Sync::Medium } else { Sync::Drive };
+                let mut buffered = Buffered::new(rig, sync, *memory_bytes);
+                let run = workload.on_blocks(&mut buffered, random)?;
+                Ok((run, buffered.added_reads()))
+            }
+            Host::FreebsdUfs(shape) => Ok((workload.on_blocks(&mut FreebsdUfs::new(rig, *shape)?, random)?, 0)),
         }
     }
 }

@@ -3,6 +3,8 @@
 use super::Lab;
 use super::file::{PublishedForm, RowForm, Unit, VariantForm};
 use super::scene::{PERSONALITY, Scene};
+use super::workload::Workload;
+use crate::latency::curve;
 use crate::result::{Alternative, LabDocument, LabResult, Layout, Ours, Published, Row, Spent, VariantResult};
 use crate::run::Run;
 use std::sync::Mutex;
@@ -115,7 +117,7 @@ impl Lab {
     }
 
     /// Runs a row's variants, and again under its other personalities.
-    fn fill(&self, form: &RowForm, _asked: &Asked, row: &mut Row) -> Result<(), super::Refusal> {
+    fn fill(&self, form: &RowForm, asked: &Asked, row: &mut Row) -> Result<(), super::Refusal> {
         if form.workload.is_none() {
             return Ok(());
         }
@@ -129,7 +131,7 @@ impl Lab {
         }
         let plain = |message| super::Refusal { line: None, message };
         let runs = self.measure(form, &scenes, &[]).map_err(plain)?;
-        let ours = ours(&runs);
+        let ours = self.with_interval(form, &scenes, &[], asked.sweep, ours(&runs)).map_err(plain)?;
         row.personality = scenes.first().and_then(|(_, scene)| scene.personality(&[]));
         row.error = error(row.published, ours);
         row.ours = Some(ours);
@@ -137,50 +139,67 @@ impl Lab {
         for personality in &form.personalities {
             let set = [(PERSONALITY.to_owned(), Value::String(personality.clone()))];
             let ours = self::ours(&self.measure(form, &scenes, &set).map_err(plain)?);
+            let ours = self.with_interval(form, &scenes, &set, asked.sweep, ours).map_err(plain)?;
             row.alternatives.push(Alternative { personality: personality.clone(), ours, error: error(row.published, ours) });
         }
         Ok(())
     }
 
-    /// Runs every variant once, with further keys of the models set.
-    fn measure(&self, form: &RowForm, scenes: &[(&str, Scene)], set: &[(String, Value)]) -> Result<Vec<Measured>, String> {
+    /// Runs every variant, with further keys of the models set.
+    pub(super) fn measure(&self, form: &RowForm, scenes: &[(&str, Scene)], set: &[(String, Value)]) -> Result<Vec<Measured>, String> {
         let Some(workload) = &form.workload else { return Ok(Vec::new()) };
-        let variant = |(name, scene): &(&str, Scene)| {
-            let mut rig = scene.rig(set, self.form.random)?;
-            let run = form.host(&self.form).run(workload, &mut rig, self.form.random).map_err(|e| format!("{name}: {e}"))?;
+        scenes
+            .iter()
+            .map(|(name, scene)| {
+                self.variant(form, workload, scene, set).map_err(|e| format!("{name}: {e}")).map(|measured| measured.named(name))
+            })
+            .collect()
+    }
+
+    /// Runs a variant, as many times as the row says.
+    fn variant(&self, form: &RowForm, workload: &Workload, scene: &Scene, set: &[(String, Value)]) -> Result<Measured, String> {
+        let (mut all, mut counters, mut host_reads, mut requests) = (Run::new(), Vec::new(), 0, Vec::new());
+        for start in 0..form.starts {
+            let mut rig = scene.rig(set, self.form.random, start)?;
+            let random = self.form.random.wrapping_add(start.into());
+            let (run, reads) = form.host(&self.form).run(workload, &mut rig, random).map_err(|e| e.0)?;
             if let Some(first) = &run.first_error {
-                return Err(format!("{name}: {} requests failed, the first: {first}", run.errors));
+                return Err(format!("{} requests failed, the first: {first}", run.errors));
             }
-            let requests = rig.seen().iter().map(|&request| scene.place(request)).collect();
-            let variant = VariantResult {
-                name: (*name).into(),
-                target: scene.target.clone(),
-                seconds: run.seconds(),
-                ops: run.ops,
-                bytes: run.bytes,
-                latency: curve(&run),
-                drives: Some(Spent::of(&rig.rig().counters(), 0)),
-                layout: Some(Layout { requests, ..scene.layout.clone() }),
-            };
-            Ok(Measured { value: value(form, &run), variant })
+            if start == 0 {
+                requests = rig.seen().iter().map(|&request| scene.place(request)).collect();
+            }
+            all.and(&run);
+            counters.extend(rig.rig().counters());
+            host_reads += reads;
+        }
+        let mut drives = Spent::of(&counters, host_reads);
+        drives.drives /= usize::try_from(form.starts).unwrap_or(1);
+        let variant = VariantResult {
+            name: String::new(),
+            target: scene.target.clone(),
+            seconds: all.seconds(),
+            ops: all.ops,
+            bytes: all.bytes,
+            latency: curve(&all.latency),
+            drives: Some(drives),
+            layout: Some(Layout { requests, ..scene.layout.clone() }),
         };
-        scenes.iter().map(variant).collect()
+        Ok(Measured { value: value(form, &all), variant })
     }
 }
 
-/// Quantiles of a latency curve.
-const QUANTILES: [f64; 15] = [0.0, 0.01, 0.05, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 1.0];
-
-/// Latency at quantiles, ascending.
-fn curve(run: &Run) -> Vec<(f64, u64)> {
-    let at = |&quantile: &f64| (quantile, run.latency.value_at_quantile(quantile));
-    if run.latency.is_empty() { Vec::new() } else { QUANTILES.iter().map(at).collect() }
-}
-
 /// A variant that has run.
-struct Measured {
+pub(super) struct Measured {
     value: f64,
     variant: VariantResult,
+}
+
+impl Measured {
+    fn named(mut self, name: &str) -> Measured {
+        name.clone_into(&mut self.variant.name);
+        self
+    }
 }
 
 /// A run in the row's unit.
@@ -189,14 +208,14 @@ fn value(form: &RowForm, run: &Run) -> f64 {
     let seconds = run.seconds();
     let over = |count: f64, by: f64| if by > 0.0 { count / by } else { 0.0 };
     match form.unit {
-        Unit::Seconds => seconds * form.scale,
+        Unit::Seconds => seconds * form.scale / f64::from(form.starts),
         Unit::Requests => run.rate(),
         Unit::Bytes => over(run.bytes as f64, seconds),
         Unit::Nanoseconds => over(run.ns as f64, run.ops as f64),
     }
 }
 
-fn ours(runs: &[Measured]) -> Ours {
+pub(super) fn ours(runs: &[Measured]) -> Ours {
     let of = |name: &str| runs.iter().find(|run| run.variant.name == name).map(|run| run.value);
     let (aligned, unaligned) = (of("aligned"), of("unaligned"));
     Ours { aligned, unaligned, ratio: ratio(aligned, unaligned), low: None, high: None }

@@ -68,11 +68,13 @@ impl Scene {
         })
     }
 
-    /// The drives, switched on, with further keys of every model set; `seed` says where their platters stand.
-    pub(super) fn rig(&self, set: &[(String, Value)], seed: u64) -> Result<Observed, String> {
-        let drives = self.drives.iter().zip(0..).map(|(drive, nth)| {
+    /// The drives, switched on for the `start`th time, with further keys of every model set; `random` says where their platters stand.
+    pub(super) fn rig(&self, set: &[(String, Value)], random: u64, start: u32) -> Result<Observed, String> {
+        // No two drives are the same, of all that are ever switched on.
+        let before = u64::from(start).wrapping_mul(self.drives.len() as u64);
+        let drives = self.drives.iter().zip(random.wrapping_add(before)..).map(|(drive, seed)| {
             let model = drive.model(set)?;
-            Ok((model.drive(seed.wrapping_add(nth)), model.logical_block_size))
+            Ok((model.drive(seed), model.logical_block_size))
         });
         let world = World::new(drives.collect::<Result<Vec<_>, String>>()?, self.schedule);
         Ok(Observed::new(Simulated::new(world, self.route.clone(), self.sector, self.cost)))
@@ -84,6 +86,17 @@ impl Scene {
         let said = set.iter().chain(&drive.set).find(|(key, _)| key == PERSONALITY || key == "disk.personality");
         let own = || drive.text.parse::<toml::Table>().ok()?.get("disk")?.get(PERSONALITY).cloned();
         said.map(|(_, value)| value.clone()).or_else(own)?.as_str().map(str::to_owned)
+    }
+
+    /// The file of its drives' model, if all are of one.
+    pub(super) fn only_model(&self) -> Option<&str> {
+        let (first, others) = self.drives.split_first()?;
+        others.iter().all(|drive| drive.text == first.text).then_some(first.text.as_str())
+    }
+
+    /// The keys that the lab sets of its drives.
+    pub(super) fn own_keys(&self) -> impl Iterator<Item = &(String, Value)> {
+        self.drives.iter().flat_map(|drive| &drive.set)
     }
 
     /// Where request `(offset, length)` of the provider falls on what [`Scene::layout`] shows.

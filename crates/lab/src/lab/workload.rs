@@ -7,6 +7,9 @@ use crate::workload::{self, Kind, Needs, Parameters};
 use serde::Deserialize;
 use toml::{Table, Value};
 
+/// The most requests of a run: minutes, on any machine. A lab is a file from anywhere.
+const MOST: u64 = 1 << 27;
+
 /// What is run.
 #[derive(Clone, Deserialize)]
 #[serde(try_from = "Table")]
@@ -46,7 +49,14 @@ impl Workload {
     /// Runs it on blocks.
     pub(super) fn on_blocks(&self, rig: &mut dyn Rig, random: u64) -> Result<Run, Error> {
         match self.kind.needs {
-            Needs::Blocks(make) => make(&self.parameters)?.run(rig, random, &mut |_| true),
+            Needs::Blocks(make) => {
+                let mut asked = 0;
+                let run = make(&self.parameters)?.run(rig, random, &mut |so_far| {
+                    asked = so_far;
+                    so_far <= MOST
+                })?;
+                if asked > MOST { Err(Error(format!("workload {}: more than {MOST} requests", self.name()))) } else { Ok(run) }
+            }
         }
     }
 }
