@@ -31,6 +31,7 @@ cpio                cpio
 kmod                modprobe
 xz-utils            xz
 zstd                zstd
+chromium            chromium
 '
 missing=$(echo "$wanted" | while read -r package programs; do
     for program in $programs; do

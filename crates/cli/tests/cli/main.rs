@@ -8,6 +8,7 @@ mod help;
 mod hosts;
 mod json;
 mod lab;
+mod lab_page;
 #[path = "../disks/lay.rs"]
 mod lay;
 mod mkfs;
