@@ -16,6 +16,7 @@ pub mod copy;
 pub mod dd;
 pub mod fill;
 pub mod glibc;
+pub mod innodb;
 pub mod latency;
 pub mod raidtest;
 pub mod random;
@@ -23,6 +24,7 @@ pub mod tree;
 
 /// Every workload.
 pub const WORKLOADS: &[Kind] = &[dd::KIND, random::READ, random::WRITE, raidtest::KIND, latency::KIND, fill::KIND];
+pub const WORKLOADS: &[Kind] = &[dd::KIND, random::READ, random::WRITE, latency::KIND, fill::KIND, innodb::KIND];
 
 /// The workload of that name.
 pub fn named(name: &str) -> Option<&'static Kind> {
@@ -89,6 +91,9 @@ pub struct Parameters {
     pub generator: Generator,
     /// Whether a write is done only when it is on the medium, as with `O_SYNC`.
     pub sync: bool,
+    /// Bytes between the places that random requests begin at, a request's own if not said: 4096 under requests of 16384 is what a file
+    /// system of blocks of 4096 makes of such pages.
+    pub grid: Option<u64>,
     /// Blocks that random requests fall on, from the first; all that there are if not said.
     pub blocks: Option<u64>,
 }

@@ -20,6 +20,7 @@ const COUNT: u64 = 1000;
 
 struct Random {
     bs: u64,
+    grid: u64,
     offset: u64,
     op: Op,
     depth: usize,
@@ -33,6 +34,7 @@ fn make(parameters: &Parameters, op: Op) -> Result<Box<dyn Blocks>, Error> {
     let (bs, depth, limit) = (parameters.block(BLOCK)?, parameters.depth(1)?, parameters.limit(COUNT)?);
     Ok(Box::new(Random {
         bs,
+        grid: parameters.grid.unwrap_or(bs),
         offset: parameters.offset,
         op,
         depth,
@@ -62,8 +64,9 @@ impl Random {
     /// Blocks that requests fall on. A block is left free at the end even at offset 0, so that every offset within a block has the
     /// same requests but for the offset.
     fn blocks(&self, length: u64) -> Result<u64, Error> {
-        let Random { bs, offset, .. } = *self;
-        let there = length.saturating_sub(offset.max(bs)) / bs;
+        let Random { bs, grid, offset, .. } = *self;
+        let room = length.saturating_sub(offset.max(bs)).saturating_sub(bs.saturating_sub(grid));
+        let there = room.checked_div(grid).unwrap_or(0);
         match self.blocks {
             None | Some(0) if there == 0 => Err(Error(format!("random blocks of {bs} bytes at {offset}: the target has {length} bytes"))),
             None => Ok(there),
@@ -94,15 +97,16 @@ impl Blocks for Random {
     }
 
     fn run(&self, rig: &mut dyn Rig, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
-        let Random { bs, offset, op, .. } = *self;
+        let Random { bs, grid, offset, op, .. } = *self;
         whole(rig, "random blocks", bs, offset)?;
+        whole(rig, "a grid of random blocks", grid, offset)?;
         let blocks = self.blocks(rig.length())?;
         let mut numbers = match self.generator {
             Generator::Seeded => Numbers::Seeded(random::Random::new(seed)),
             Generator::Glibc => Numbers::Glibc(glibc::Random::default()),
         };
         watched(rig, self.depth, self.limit, watch, &mut |_| {
-            Some(Ask { op, offset: numbers.below(blocks) * bs + offset, length: bs, fua: self.sync })
+            Some(Ask { op, offset: numbers.below(blocks) * grid + offset, length: bs, fua: self.sync })
         })
     }
 }

@@ -43,3 +43,17 @@ fn the_last_block_is_inside_and_what_is_too_small_is_refused() {
     let words = refused(&READ, &parameters(512), &mut Recorder::new(4096));
     assert_eq!(words, "random blocks of 4096 bytes at 512: the target has 4096 bytes");
 }
+
+/// Pages of 16384 bytes on a grid of 4096 begin anywhere on it, inside the target.
+#[test]
+fn a_grid_is_finer_than_the_blocks() {
+    let mut rig = Recorder::new(1 << 20);
+    let parameters = Parameters { bs: Some(16384), grid: Some(4096), count: Some(500), ..Parameters::default() };
+    made(&WRITE, &parameters).run(&mut rig, 1, &mut |_| true).unwrap();
+    assert!(rig.asked.iter().all(|&(_, offset, length)| offset % 4096 == 0 && length == 16384));
+    for phase in [0, 4096, 8192, 12288] {
+        assert!(rig.asked.iter().any(|(_, offset, _)| offset % 16384 == phase), "{phase}");
+    }
+    let none = Parameters { grid: Some(0), ..parameters };
+    assert!(made(&WRITE, &none).run(&mut rig, 1, &mut |_| true).is_err());
+}
