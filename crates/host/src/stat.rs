@@ -24,6 +24,13 @@ pub fn done(path: &Path) -> Option<Done> {
     parse(&text)
 }
 
+/// Bytes that were really read from storage for this process so far, those that the page cache read for it among them
+/// (`read_bytes` of proc_pid_io(5)); `None` where the kernel does not count.
+pub fn fetched() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/io").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.parse().ok()
+}
+
 fn parse(text: &str) -> Option<Done> {
     let fields: Vec<u64> = text.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
     let &[reads, _, sectors_read, _, writes, _, sectors_written, ..] = fields.as_slice() else { return None };

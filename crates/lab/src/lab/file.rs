@@ -1,6 +1,7 @@
 //! The keys of a lab file.
 
 use super::host::Host;
+use super::real::Real;
 use super::workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,6 +52,8 @@ pub(super) struct RowForm {
     /// What is run; none: no honest prediction can be made, and `note` says why.
     pub workload: Option<Workload>,
     pub host: Option<Host>,
+    /// It is measured on this machine, rather than on drives.
+    pub real: Option<Real>,
     #[serde(default)]
     pub drives: Vec<DriveForm>,
     pub processor: Option<Processor>,
@@ -98,7 +101,7 @@ impl RowForm {
         if self.aligned.is_none() {
             return Err("a row with a workload has at least the variant aligned".into());
         }
-        if self.drives(lab).is_empty() {
+        if self.real.is_none() && self.drives(lab).is_empty() {
             return Err("drives: name the model of at least one".into());
         }
         if !(self.scale.is_finite() && self.scale > 0.0) {

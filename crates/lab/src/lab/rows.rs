@@ -47,21 +47,25 @@ pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> (LabDocument
     let wanted = |id: &str| asked.rows.is_empty() || asked.rows.iter().any(|row| row == id);
     let all = labs.iter().enumerate().flat_map(|(nth, lab)| lab.rows().enumerate().map(move |(row, id)| (nth, row, id)));
     let places: Vec<Place> = all.filter(|(.., id)| wanted(id)).map(|(lab, row, _)| (lab, row)).collect();
-    let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(Place, Row, Option<Failure>)>> = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for _ in 0..asked.threads.clamp(1, places.len().max(1)) {
-            scope.spawn(|| {
-                while let Some(&(lab, row)) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let (result, failure) = labs[lab].run_row(row, asked);
-                    progress(labs[lab].name(), &result.row);
-                    if let Ok(mut done) = done.lock() {
-                        done.push(((lab, row), result, failure));
+    // What is measured on this machine is measured alone, when nothing else of it runs.
+    let (real, simulated): (Vec<Place>, Vec<Place>) = places.into_iter().partition(|&(lab, row)| labs[lab].is_real(row));
+    for (places, threads) in [(simulated, asked.threads), (real, 1)] {
+        let next = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..threads.clamp(1, places.len().max(1)) {
+                scope.spawn(|| {
+                    while let Some(&(lab, row)) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let (result, failure) = labs[lab].run_row(row, asked);
+                        progress(labs[lab].name(), &result.row);
+                        if let Ok(mut done) = done.lock() {
+                            done.push(((lab, row), result, failure));
+                        }
                     }
-                }
-            });
-        }
-    });
+                });
+            }
+        });
+    }
     // A thread that panics takes the scope with it, so the lock is never poisoned here.
     let mut done = done.into_inner().unwrap_or_default();
     done.sort_by_key(|(place, ..)| *place);
@@ -79,6 +83,11 @@ impl Lab {
     fn empty(&self) -> LabResult {
         let form = &self.form;
         LabResult { lab: form.name.clone(), title: form.title.clone(), source: form.source.clone(), rows: Vec::new() }
+    }
+
+    /// Whether a row is measured on this machine.
+    fn is_real(&self, index: usize) -> bool {
+        self.row(index).get_ref().real.is_some()
     }
 
     fn run_row(&self, index: usize, asked: &Asked) -> (Row, Option<Failure>) {
@@ -119,6 +128,10 @@ impl Lab {
     /// Runs a row's variants, and again under its other personalities.
     fn fill(&self, form: &RowForm, asked: &Asked, row: &mut Row) -> Result<(), super::Refusal> {
         if form.workload.is_none() {
+            return Ok(());
+        }
+        if let Some(real) = &form.real {
+            self.measure_here(form, real, row);
             return Ok(());
         }
         let variants = [("aligned", &form.aligned), ("unaligned", &form.unaligned)];
@@ -204,7 +217,7 @@ impl Measured {
 
 /// A run in the row's unit.
 #[allow(clippy::cast_precision_loss, reason = "for people and statistics")]
-fn value(form: &RowForm, run: &Run) -> f64 {
+pub(super) fn value(form: &RowForm, run: &Run) -> f64 {
     let seconds = run.seconds();
     let over = |count: f64, by: f64| if by > 0.0 { count / by } else { 0.0 };
     match form.unit {

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::rig::Rig;
 use crate::run::Run;
-use crate::workload::{self, Kind, Needs, Parameters};
+use crate::workload::{self, Blocks, Kind, Needs, Parameters};
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -43,6 +43,14 @@ impl Workload {
     pub(super) fn is_of_files(&self) -> bool {
         match self.kind.needs {
             Needs::Blocks(_) => false,
+        }
+    }
+
+    /// It, with every request so many bytes further.
+    pub(super) fn from(&self, offset: u64) -> Result<Box<dyn Blocks>, Error> {
+        let offset = self.parameters.offset.saturating_add(offset);
+        match self.kind.needs {
+            Needs::Blocks(make) => make(&Parameters { offset, ..self.parameters.clone() }),
         }
     }
 

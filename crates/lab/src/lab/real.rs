@@ -1,0 +1,298 @@
+//! Rows that are measured on this machine, on a scratch file that the lab makes and that has no name: nothing else is ever written, and
+//! nothing of it is left, however the program ends.
+//!
+//! What this machine cannot do (no direct I/O on this file system, no sectors so small, no room) is said in the row's note; the other rows
+//! go on.
+
+use super::Lab;
+use super::file::{RowForm, VariantForm};
+use super::rows::value;
+use crate::ab::{self, Measure, Plan};
+use crate::error::Error;
+use crate::latency::curve;
+use crate::result::{Ours, Row, VariantResult};
+use crate::rig;
+use crate::run::Run;
+use crate::statistics::{median, slope};
+use crate::workload::Blocks;
+use serde::Deserialize;
+use std::path::Path;
+use trueline_geom::graph::{Disk, Graph, Id};
+use trueline_geom::probe::Limits;
+use trueline_geom::store::{Sparse, Store};
+use trueline_geom::topology::Topology;
+use trueline_host::engine::Choice;
+use trueline_host::file::Medium;
+use trueline_host::lane::{Cache, Lane};
+use trueline_host::unnamed::Unnamed;
+use trueline_host::{interrupt, stat};
+
+/// How a row is measured.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Real {
+    /// Bytes of the scratch file, written before anything is measured; not said with a hexdump, whose disk it then is.
+    #[serde(default)]
+    pub bytes: u64,
+    /// Whether through the page cache, which holds nothing of the file when a run begins.
+    #[serde(default)]
+    pub buffered: bool,
+    /// Runs of each variant.
+    #[serde(default = "ten")]
+    pub runs: usize,
+    /// Providers of the hexdump's disk, each deeper than the one before, `""` the disk itself: the row is what a layer adds.
+    #[serde(default)]
+    pub layers: Vec<String>,
+}
+
+fn ten() -> usize {
+    10
+}
+
+/// The largest scratch file, and the most runs: a lab file may come from anywhere.
+const LARGEST: u64 = 4 << 30;
+const MOST_RUNS: usize = 1000;
+
+/// Somewhere in the scratch file that a workload runs.
+struct Place {
+    name: String,
+    provider: Id,
+    depth: usize,
+    work: Box<dyn Blocks>,
+}
+
+/// A scratch file with what is found on it.
+struct Scratch {
+    medium: Medium,
+    graph: Graph,
+    cache: Cache,
+}
+
+impl Lab {
+    /// Measures a row. What it cannot do here is told in the note, and is no failure.
+    pub(super) fn measure_here(&self, form: &RowForm, real: &Real, row: &mut Row) {
+        row.predicted = false;
+        if let Err(error) = self.try_here(form, real, row) {
+            add(&mut row.note, &format!("skipped here: {error}"));
+        }
+    }
+
+    fn try_here(&self, form: &RowForm, real: &Real, row: &mut Row) -> Result<(), Error> {
+        let scratch = self.scratch(form, real)?;
+        let places = self.places(form, real, &scratch)?;
+        let plan = Plan {
+            variants: places.iter().map(|place| place.name.clone()).collect(),
+            warmup: 1,
+            runs: real.runs.clamp(1, MOST_RUNS),
+            until: None,
+            measure: Measure::Time,
+            seed: self.form.random,
+        };
+        // What the page cache read for each variant, and for how many requests, warm-up included.
+        let mut fetched = vec![(0, 0); places.len()];
+        let mut one = |nth: usize, run: usize| {
+            let place = places.get(nth).ok_or_else(|| Error("a variant that is not there".into()))?;
+            let before = stat::fetched();
+            let run = scratch.run(place, self.form.random.wrapping_add(run as u64))?;
+            fetched[nth].0 += stat::fetched().zip(before).map_or(0, |(after, before)| after.saturating_sub(before));
+            fetched[nth].1 += run.ops;
+            if interrupt::happened() { Err(Error("interrupted".into())) } else { Ok(run) }
+        };
+        let found = ab::measure(&plan, &mut one, &mut |_| {});
+        if found.runs.iter().all(Vec::is_empty) {
+            return Err(found.stopped.unwrap_or_else(|| Error("no run was finished".into())));
+        }
+        let middle = |runs: &Vec<Run>| median(&runs.iter().map(|run| value(form, run)).collect::<Vec<_>>());
+        let values: Vec<f64> = found.runs.iter().map(middle).collect();
+        let mut notes: Vec<String> = found.stopped.iter().map(|error| format!("ended early: {error}")).collect();
+        row.ours = Some(if real.layers.is_empty() {
+            notes.extend(found.comparison.as_ref().ok().filter(|_| places.len() > 1).map(ToString::to_string));
+            ours(form, &values, &found)
+        } else {
+            let (ours, said) = a_layer(&places, &found.runs);
+            notes.push(said);
+            ours
+        });
+        for (place, (bytes, requests)) in places.iter().zip(fetched).filter(|(_, (bytes, _))| real.buffered && *bytes > 0) {
+            notes.push(format!("{}: the page cache read {} bytes a request", place.name, bytes / requests.max(1)));
+        }
+        notes.extend(found.warnings.iter().cloned());
+        notes.iter().for_each(|note| add(&mut row.note, note));
+        row.variants = (0..places.len()).map(|nth| told(&places[nth], nth, &found, real)).collect();
+        Ok(())
+    }
+
+    /// The file: a hexdump's disk, or so many bytes that are really there.
+    fn scratch(&self, form: &RowForm, real: &Real) -> Result<Scratch, Error> {
+        let disk = match form.aligned.as_ref().and_then(|variant| variant.disk.as_ref()) {
+            None => Sparse::new(real.bytes),
+            Some(name) => {
+                let text = self.texts.read(name.get_ref()).map_err(|e| Error(format!("read the hexdump {}: {e}", name.get_ref())))?;
+                let disks = Sparse::from_hexdumps(&text).map_err(|e| Error(format!("hexdump {}: {e}", name.get_ref())))?;
+                disks.into_iter().next().ok_or_else(|| Error(format!("hexdump {}: no disk", name.get_ref())))?.1
+            }
+        };
+        let length = disk.length();
+        if length == 0 || length > LARGEST {
+            return Err(Error(format!("make a scratch file of {length} bytes: from 1 to {LARGEST}; say bytes")));
+        }
+        let medium = Unnamed::new(Path::new("."), length).and_then(|file| file.store()).map_err(|e| Error(e.to_string()))?;
+        // Blocks that were never written are not read from anywhere: those of a disk are as they are in its hexdump.
+        let mut block = vec![0; 1 << 20];
+        let mut at = 0;
+        while at < length {
+            let part = usize::try_from(length - at).unwrap_or(usize::MAX).min(block.len());
+            let done = disk.read_at(&mut block[..part], at).and_then(|()| medium.write_at(&block[..part], at));
+            done.map_err(|errno| Error::io("write the scratch file", at, errno))?;
+            at += part as u64;
+        }
+        medium.flush().map_err(|errno| Error::io("flush the scratch file", 0, errno))?;
+        let cache = if real.buffered { Cache::Through } else { Cache::Around };
+        let graph = Graph::taste(vec![Disk::new(String::new(), Box::new(disk), Topology::new(512, length))], Limits::default());
+        Ok(Scratch { medium, graph, cache })
+    }
+
+    /// Where the row's variants run, or the providers of its layers.
+    fn places(&self, form: &RowForm, real: &Real, scratch: &Scratch) -> Result<Vec<Place>, Error> {
+        let workload = form.workload.as_ref().ok_or_else(|| Error("a row that is measured has a workload".into()))?;
+        let place = |name: &str, provider: &str, offset: u64| {
+            let there = if provider.is_empty() { Some(0) } else { scratch.graph.find(provider) };
+            let provider = there.ok_or_else(|| Error(format!("no provider '{provider}' in the hexdump")))?;
+            let depth = scratch.graph.providers[provider].depth;
+            Ok(Place { name: name.into(), provider, depth, work: workload.from(offset)? })
+        };
+        if !real.layers.is_empty() {
+            let name = |provider: &str| if provider.is_empty() { "disk".to_owned() } else { provider.to_owned() };
+            return real.layers.iter().map(|provider| place(&name(provider), provider, 0)).collect();
+        }
+        let variants = [("aligned", &form.aligned), ("unaligned", &form.unaligned)];
+        let there = variants.iter().filter_map(|(name, variant)| variant.as_ref().map(|variant: &VariantForm| (name, variant)));
+        let named = |variant: &VariantForm| variant.provider.as_ref().map_or(String::new(), |name| name.get_ref().clone());
+        there.map(|(name, variant)| place(name, &named(variant), variant.offset)).collect()
+    }
+}
+
+impl Scratch {
+    /// One run, on a rig of its own: what one run leaves in it is not the next one's affair.
+    fn run(&self, place: &Place, seed: u64) -> Result<Run, Error> {
+        let provider = &self.graph.providers[place.provider];
+        let lane = Lane::new(&self.medium, self.cache, Path::new("the scratch file")).map_err(|e| Error(e.to_string()))?;
+        let depth = u32::try_from(place.work.depth()).unwrap_or(u32::MAX);
+        let shape = rig::real::Shape { depth, largest: place.work.largest(), engine: Choice::Best };
+        let mut rig = rig::real::Real::new(provider.route().clone(), provider.topology.sector, vec![lane], shape)?;
+        self.medium.flush().map_err(|errno| Error::io("flush the scratch file", 0, errno))?;
+        self.medium.hasten(0, 0);
+        let run = place.work.run(&mut rig, seed, &mut |_| !interrupt::happened())?;
+        match &run.first_error {
+            Some(first) => Err(Error(format!("{} requests failed, the first: {first}", run.errors))),
+            None => Ok(run),
+        }
+    }
+}
+
+/// Values of a row in its unit, and the interval of its ratio, which there is of times.
+fn ours(form: &RowForm, values: &[f64], found: &ab::Measurement) -> Ours {
+    let ratio = found.comparison.as_ref().ok().map(|comparison| comparison.ratio).filter(|_| values.len() > 1);
+    let (low, high) = (ratio.map(|ratio| ratio.low), ratio.map(|ratio| ratio.high));
+    let over = |value: Option<f64>| value.map(|value| 1.0 / value);
+    let median = ratio.map(|ratio| ratio.median);
+    let (ratio, low, high) = if form.unit.more_is_better() { (over(median), over(high), over(low)) } else { (median, low, high) };
+    Ours { aligned: values.first().copied(), unaligned: values.get(1).copied(), ratio, low, high }
+}
+
+/// What a layer adds to a request: the slope of the mean over the layers below.
+fn a_layer(places: &[Place], runs: &[Vec<Run>]) -> (Ours, String) {
+    #[allow(clippy::cast_precision_loss, reason = "a handful of layers")]
+    let points = places.iter().zip(runs).flat_map(|(place, runs)| runs.iter().map(|run| (place.depth as f64, run.mean_ns())));
+    let line = slope(&points.collect::<Vec<_>>());
+    let said = match line {
+        None => "too few layers for a slope".into(),
+        Some(line) => {
+            let (low, high) = (line.interval.low, line.interval.high);
+            let verdict = if low <= 0.0 && high >= 0.0 { "; it may be nothing" } else { "" };
+            format!("{:.1} ns a layer (95 %: {low:.1} to {high:.1}){verdict}; {:.0} ns without one", line.slope, line.intercept)
+        }
+    };
+    (Ours { aligned: line.map(|line| line.slope), unaligned: None, ratio: None, low: None, high: None }, said)
+}
+
+fn told(place: &Place, nth: usize, found: &ab::Measurement, real: &Real) -> VariantResult {
+    let runs = found.runs.get(nth).map_or(&[][..], Vec::as_slice);
+    let first = runs.first();
+    let way = if real.buffered { "through the page cache" } else { "direct" };
+    VariantResult {
+        name: place.name.clone(),
+        target: format!("scratch file, {way}"),
+        seconds: median(&Measure::Time.series(runs)),
+        ops: first.map_or(0, |run| run.ops),
+        bytes: first.map_or(0, |run| run.bytes),
+        latency: curve(&found.latency(nth)),
+        drives: None,
+        layout: None,
+    }
+}
+
+/// Adds a sentence to a note.
+fn add(note: &mut String, more: &str) {
+    if !note.is_empty() {
+        note.push_str("; ");
+    }
+    note.push_str(more);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::lab::{Asked, Lab, Texts, run};
+    use std::borrow::Cow;
+
+    struct Disks;
+
+    impl Texts for Disks {
+        fn read(&self, name: &str) -> Result<Cow<'static, str>, String> {
+            assert_eq!(name, "../tests/disks/bsd-freebsd.hex");
+            Ok(include_str!("../../../../tests/disks/bsd-freebsd.hex").into())
+        }
+    }
+
+    fn all(text: &str) -> Vec<crate::result::Row> {
+        let lab = Lab::parse(text, Box::new(Disks)).expect("a lab");
+        let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
+        let (mut document, failures) = run(&[lab], &asked, &|_, _| {});
+        assert_eq!(failures, []);
+        document.labs.remove(0).rows
+    }
+
+    /// The lab that comes with the program, made small: every row has values, or says why not.
+    #[test]
+    fn this_machine_is_measured_or_says_why_not() {
+        let text = include_str!("../../../../labs/here.toml").replace("268435456", "4194304");
+        let text = text.replace("count = 20000", "count = 50").replace("count = 1000", "count = 50").replace("count = 200", "count = 3");
+        let text = text.replace("real = { ", "real = { runs = 4, ");
+        let rows = all(&text);
+        assert_eq!(rows.len(), 6);
+        for row in rows {
+            let said = row.note.contains("skipped here: ");
+            assert!(row.ours.is_some() != said, "{row:?}");
+            assert!(!row.predicted && row.variants.iter().all(|variant| variant.ops > 0 && variant.seconds > 0.0), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_skipped_with_a_reason() {
+        let row = |real: &str, rest: &str| {
+            let head = "name = \"x\"\ntitle = \"x\"\n[[row]]\nid = \"r\"\ntitle = \"r\"\nunit = \"ns\"\n";
+            let work = "workload = { kind = \"random-read\", bs = 512, count = 5 }\n";
+            all(&format!("{head}{work}real = {{ {real} }}\n{rest}\n")).remove(0)
+        };
+        for (real, rest, why) in [
+            ("buffered = true", "aligned = {}", "make a scratch file of 0 bytes"),
+            ("bytes = 99999999999999", "aligned = {}", "from 1 to 4294967296"),
+            ("bytes = 512", "aligned = {}", "random blocks of 512 bytes"),
+            ("bytes = 65536, layers = [\"s9\"]", "aligned = {}", "no provider 's9'"),
+            ("bytes = 65536", "aligned = { offset = 7 }", "at an offset of 7"),
+        ] {
+            let row = row(real, rest);
+            assert!(row.ours.is_none() && row.note.starts_with("skipped here: ") && row.note.contains(why), "{}", row.note);
+        }
+    }
+}
