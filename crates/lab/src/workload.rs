@@ -5,6 +5,7 @@
 //! One file, a `mod` line, a line in [`WORKLOADS`].
 
 use crate::error::Error;
+use crate::files::Files;
 use crate::rig::Rig;
 use crate::run::Run;
 use crate::streams::{self, Ask, Limit};
@@ -18,13 +19,14 @@ pub mod fill;
 pub mod glibc;
 pub mod innodb;
 pub mod latency;
+pub mod mkfs;
 pub mod raidtest;
 pub mod random;
 pub mod tree;
 
 /// Every workload.
-pub const WORKLOADS: &[Kind] = &[dd::KIND, random::READ, random::WRITE, raidtest::KIND, latency::KIND, fill::KIND];
-pub const WORKLOADS: &[Kind] = &[dd::KIND, random::READ, random::WRITE, latency::KIND, fill::KIND, innodb::KIND];
+pub const WORKLOADS: &[Kind] =
+    &[dd::KIND, random::READ, random::WRITE, raidtest::KIND, latency::KIND, fill::KIND, innodb::KIND, tree::KIND, copy::KIND, mkfs::KIND];
 
 /// The workload of that name.
 pub fn named(name: &str) -> Option<&'static Kind> {
@@ -45,6 +47,17 @@ pub struct Kind {
 pub enum Needs {
     /// Blocks of a provider.
     Blocks(fn(&Parameters) -> Result<Box<dyn Blocks>, Error>),
+    /// A file system.
+    Files(fn(&Parameters) -> Result<Box<dyn OnFiles>, Error>),
+}
+
+/// A workload of files with its parameters.
+pub trait OnFiles {
+    /// Operations of one run, for a bar.
+    fn extent(&self) -> u64;
+
+    /// Runs once in an empty directory, and takes away what it made. `seed` decides what is random.
+    fn run(&self, files: &mut dyn Files, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error>;
 }
 
 /// A workload of blocks with its parameters.
@@ -96,6 +109,25 @@ pub struct Parameters {
     pub grid: Option<u64>,
     /// Blocks that random requests fall on, from the first; all that there are if not said.
     pub blocks: Option<u64>,
+    /// Bytes of a file, of the file system that is made.
+    pub size: Option<u64>,
+    /// Files.
+    pub files: Option<u64>,
+    /// Files of a directory.
+    pub per_directory: Option<u64>,
+    /// The median and the mean size of files, in bytes.
+    pub median: Option<f64>,
+    /// See `median`.
+    pub mean: Option<f64>,
+    /// What is measured of what is done to a tree.
+    pub phase: Option<tree::Phase>,
+    /// Bytes a second that come from where something is copied from.
+    pub source_rate: Option<u64>,
+    /// ns that the program computes for a file.
+    pub think_ns: Option<u64>,
+    /// The tree, instead of one from a seed.
+    #[serde(skip)]
+    pub entries: Option<std::sync::Arc<Vec<tree::plan::Entry>>>,
 }
 
 /// Which way.

@@ -113,5 +113,6 @@ fn slope_of(variants: &[Variant], measured: &Measurement) -> Option<Slope> {
 fn make(kind: &Kind, parameters: &Parameters) -> Result<Box<dyn Blocks>, String> {
     match kind.needs {
         Needs::Blocks(make) => make(parameters).map_err(|e| format!("bench {}: {e}", kind.name)),
+        Needs::Files(_) => Err(format!("bench {}: it runs on files, and only in labs so far", kind.name)),
     }
 }

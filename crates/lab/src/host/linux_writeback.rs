@@ -24,6 +24,7 @@ use crate::files::{File, Files};
 use crate::rig::Rig;
 use flusher::{DEVICE, Flusher};
 use group::Group;
+use serde::Deserialize;
 use shape::{BLOCK, PER_GROUP, Shape};
 
 pub(crate) mod flusher;
@@ -34,7 +35,8 @@ pub(crate) mod shape;
 pub use flusher::Limits;
 
 /// What the host has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Parameters {
     /// Bytes of memory.
     pub memory: u64,

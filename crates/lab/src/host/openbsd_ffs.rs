@@ -29,6 +29,7 @@ use crate::files::{File, Files};
 use crate::rig::{Op, Rig};
 use group::Group;
 use inode::{DIRECTORY_BLOCK, Directory, Inode};
+use serde::Deserialize;
 use shape::Shape;
 use std::collections::HashMap;
 use trueline_geom::topology::{round_down, round_up};
@@ -49,7 +50,8 @@ const DEVICE_DELAY: u64 = 10;
 const DEVICE: u64 = 0;
 
 /// How the file system was made, and what its host has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Parameters {
     /// Bytes of a fragment, `newfs -f`.
     pub fsize: u64,

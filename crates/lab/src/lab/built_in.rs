@@ -7,6 +7,8 @@ use std::borrow::Cow;
 pub const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { file: "labs/2002-geom.toml", text: include_str!("../../../../labs/2002-geom.toml") },
     BuiltIn { file: "labs/2009-gstripe.toml", text: include_str!("../../../../labs/2009-gstripe.toml") },
+    BuiltIn { file: "labs/2010-osnews.toml", text: include_str!("../../../../labs/2010-osnews.toml") },
+    BuiltIn { file: "labs/2010-wd10ears.toml", text: include_str!("../../../../labs/2010-wd10ears.toml") },
     BuiltIn { file: "labs/2013-gpart.toml", text: include_str!("../../../../labs/2013-gpart.toml") },
 ];
 
@@ -18,6 +20,9 @@ macro_rules! disk {
 }
 
 const DISKS: &[(&str, &str)] = &[
+    disk!("seed-000-openbsd"),
+    disk!("seed-001-sdc-64"),
+    disk!("seed-001-sdd-63"),
     disk!("seed-002-md"),
     disk!("seed-003-aligned"),
     disk!("seed-003-default"),

@@ -196,6 +196,9 @@ pub(super) struct VariantForm {
     /// Where requests begin in it, in bytes.
     #[serde(default)]
     pub offset: u64,
+    /// Bytes that the workload moves every request by: above the host, where `offset` is below it.
+    #[serde(default)]
+    pub by: u64,
     /// Keys of every drive's model with other values.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,

@@ -4,6 +4,8 @@ use super::workload::Workload;
 use crate::error::Error;
 use crate::host::freebsd_ufs::{FreebsdUfs, Shape};
 use crate::host::linux_bdev::{Buffered, Sync};
+use crate::host::linux_writeback::{self, LinuxWriteback};
+use crate::host::openbsd_ffs::{self, OpenbsdFfs};
 use crate::rig::Rig;
 use crate::run::Run;
 use serde::Deserialize;
@@ -26,6 +28,10 @@ pub(super) enum Host {
     },
     /// One large file on a UFS2.
     FreebsdUfs(Shape),
+    /// Files on an ext2 through the page cache.
+    LinuxWriteback(linux_writeback::Parameters),
+    /// Files on an FFS.
+    OpenbsdFfs(openbsd_ffs::Parameters),
 }
 
 impl Host {
@@ -35,21 +41,22 @@ impl Host {
             Host::Direct => "direct",
             Host::LinuxBdevBuffered { .. } => "linux-bdev-buffered",
             Host::FreebsdUfs(_) => "freebsd-ufs",
+            Host::LinuxWriteback(_) => "linux-writeback",
+            Host::OpenbsdFfs(_) => "openbsd-ffs",
         }
     }
 
     /// Whether what it gives is a file system, rather than blocks.
     pub(super) fn is_of_files(&self) -> bool {
-        match self {
-            Host::Direct | Host::LinuxBdevBuffered { .. } | Host::FreebsdUfs(_) => false,
-        }
+        matches!(self, Host::LinuxWriteback(_) | Host::OpenbsdFfs(_))
     }
 
     /// In what order its requests wait for a drive.
     pub(super) fn schedule(&self) -> Schedule {
         match self {
             Host::Direct | Host::LinuxBdevBuffered { .. } => Schedule::Fifo,
-            Host::FreebsdUfs(_) => Schedule::CLook,
+            // disksort of the BSDs, cfq's order of Linux 2.6.31.
+            Host::FreebsdUfs(_) | Host::LinuxWriteback(_) | Host::OpenbsdFfs(_) => Schedule::CLook,
         }
     }
 
@@ -64,6 +71,8 @@ impl Host {
                 Ok((run, buffered.added_reads()))
             }
             Host::FreebsdUfs(shape) => Ok((workload.on_blocks(&mut FreebsdUfs::new(rig, *shape)?, random)?, 0)),
+            Host::LinuxWriteback(parameters) => Ok((workload.on_files(&mut LinuxWriteback::new(rig, *parameters)?, random)?, 0)),
+            Host::OpenbsdFfs(parameters) => Ok((workload.on_files(&mut OpenbsdFfs::new(rig, *parameters)?, random)?, 0)),
         }
     }
 }

@@ -175,7 +175,7 @@ impl Lab {
         for start in 0..form.starts {
             let mut rig = scene.rig(set, self.form.random, start)?;
             let random = self.form.random.wrapping_add(start.into());
-            let (run, reads) = form.host(&self.form).run(workload, &mut rig, random).map_err(|e| e.0)?;
+            let (run, reads) = form.host(&self.form).run(&workload.moved(scene.by), &mut rig, random).map_err(|e| e.0)?;
             if let Some(first) = &run.first_error {
                 return Err(format!("{} requests failed, the first: {first}", run.errors));
             }

@@ -30,6 +30,8 @@ pub(super) struct Scene {
     pub target: String,
     /// Where its layers begin; no requests yet.
     pub layout: Layout,
+    /// Bytes that the workload moves its requests by.
+    pub by: u64,
 }
 
 /// A drive's model, as a text and with what the lab sets.
@@ -65,6 +67,7 @@ impl Scene {
             target: target(&drives, provider.name.as_str(), offset),
             layout: layout(&graph, id, offset, &models),
             drives,
+            by: variant.by,
         })
     }
 

@@ -1,6 +1,7 @@
 //! The workloads that a lab file can name: those of `bench`, with the same parameters.
 
 use crate::error::Error;
+use crate::files::Files;
 use crate::rig::Rig;
 use crate::run::Run;
 use crate::workload::{self, Blocks, Kind, Needs, Parameters};
@@ -39,10 +40,18 @@ impl Workload {
         self.kind.name
     }
 
+    /// The same with its requests moved by so many bytes.
+    pub(super) fn moved(&self, by: u64) -> Workload {
+        let mut moved = self.clone();
+        moved.parameters.offset = moved.parameters.offset.saturating_add(by);
+        moved
+    }
+
     /// Whether it needs a file system, rather than blocks.
     pub(super) fn is_of_files(&self) -> bool {
         match self.kind.needs {
             Needs::Blocks(_) => false,
+            Needs::Files(_) => true,
         }
     }
 
@@ -51,6 +60,7 @@ impl Workload {
         let offset = self.parameters.offset.saturating_add(offset);
         match self.kind.needs {
             Needs::Blocks(make) => make(&Parameters { offset, ..self.parameters.clone() }),
+            Needs::Files(_) => Err(Error(format!("{}: it needs a file system", self.kind.name))),
         }
     }
 
@@ -65,6 +75,15 @@ impl Workload {
                 })?;
                 if asked > MOST { Err(Error(format!("workload {}: more than {MOST} requests", self.name()))) } else { Ok(run) }
             }
+            Needs::Files(_) => Err(Error(format!("{}: it needs a file system", self.kind.name))),
+        }
+    }
+
+    /// Runs it on files.
+    pub(super) fn on_files(&self, files: &mut dyn Files, random: u64) -> Result<Run, Error> {
+        match self.kind.needs {
+            Needs::Blocks(_) => Err(Error(format!("{}: it needs blocks", self.kind.name))),
+            Needs::Files(make) => make(&self.parameters)?.run(files, random, &mut |_| true),
         }
     }
 }

@@ -1,9 +1,53 @@
 //! `copy`: one large file, written as cp and dd do and read as dd does, in pieces of one size.
 
-use super::Watch;
+use super::{Kind, Needs, OnFiles, Watch, Way};
 use crate::error::Error;
 use crate::files::Files;
 use crate::run::Run;
+
+/// One large file.
+pub const KIND: Kind = Kind { name: "copy", title: "one large file written, or read, in pieces", needs: Needs::Files(make) };
+
+struct Copy {
+    parameters: Parameters,
+    way: Way,
+}
+
+fn make(said: &super::Parameters) -> Result<Box<dyn OnFiles>, Error> {
+    let own = Parameters::default();
+    let parameters = Parameters {
+        bytes: said.size.unwrap_or(own.bytes),
+        piece: said.block(own.piece)?,
+        source_rate: said.source_rate.unwrap_or(0),
+        sync: said.sync,
+    };
+    if parameters.bytes == 0 {
+        return Err(Error("a file of 0 bytes: there is nothing to measure".into()));
+    }
+    Ok(Box::new(Copy { parameters, way: said.op.unwrap_or(Way::Write) }))
+}
+
+impl OnFiles for Copy {
+    fn extent(&self) -> u64 {
+        self.parameters.bytes.div_ceil(self.parameters.piece)
+    }
+
+    fn run(&self, files: &mut dyn Files, _seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
+        let unwatched = &mut |_| true;
+        let run = match self.way {
+            Way::Write => run(files, NAME, &self.parameters, watch)?,
+            Way::Read => {
+                run(files, NAME, &self.parameters, unwatched)?;
+                read(files, NAME, &self.parameters, watch)?
+            }
+        };
+        files.remove(NAME)?;
+        Ok(run)
+    }
+}
+
+/// What the file is called.
+const NAME: &str = "copy";
 
 /// What is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,13 +104,10 @@ pub fn read(files: &mut dyn Files, name: &str, parameters: &Parameters, watch: &
 
 /// Every piece, with what it took.
 fn pieces(bytes: u64, piece: u64, watch: &mut Watch<'_>, mut each: impl FnMut(u64, u64) -> Result<u64, Error>) -> Result<Run, Error> {
-    if bytes == 0 || piece == 0 {
-        return Err(Error("copy a file of 0 bytes, or in pieces of 0: there is nothing to measure".into()));
-    }
     let mut run = Run::new();
     let mut at = 0;
     while at < bytes && watch(run.ops) {
-        let length = piece.min(bytes - at);
+        let length = piece.max(1).min(bytes - at);
         let took = each(at, length)?;
         run.record(length, took);
         at += length;

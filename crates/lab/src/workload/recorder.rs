@@ -84,7 +84,7 @@ impl Rig for Recorder {
 
 /// The workload of blocks that `kind` makes.
 pub(crate) fn made(kind: &Kind, parameters: &Parameters) -> Box<dyn Blocks> {
-    let Needs::Blocks(make) = kind.needs;
+    let Needs::Blocks(make) = kind.needs else { panic!("{} runs on files", kind.name) };
     make(parameters).unwrap()
 }
 
@@ -95,6 +95,6 @@ pub(crate) fn ran(kind: &Kind, parameters: &Parameters, rig: &mut Recorder) -> R
 
 /// Why it cannot be run.
 pub(crate) fn refused(kind: &Kind, parameters: &Parameters, rig: &mut Recorder) -> String {
-    let Needs::Blocks(make) = kind.needs;
+    let Needs::Blocks(make) = kind.needs else { panic!("{} runs on files", kind.name) };
     make(parameters).and_then(|workload| workload.run(rig, 1, &mut |_| true)).unwrap_err().0
 }

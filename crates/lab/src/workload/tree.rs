@@ -3,11 +3,12 @@
 //! What the tree is comes from a seed, sizes lognormal, or from a tarball's headers. A phase is measured by itself; what is in memory at
 //! its end is not waited for, as the programs do not.
 
-use super::Watch;
+use super::{Kind, Needs, OnFiles, Watch};
 use crate::error::Error;
 use crate::files::{File, Files};
 use crate::run::Run;
 use plan::Entry;
+use serde::Deserialize;
 
 pub mod plan;
 pub mod tar;
@@ -18,8 +19,57 @@ pub use plan::{Plan, Sizes};
 const TAR_WRITE: u64 = 10240;
 const COPY: u64 = 65536;
 
+/// A tree of files.
+pub const KIND: Kind = Kind { name: "tree", title: "a tree of files unpacked, copied, deleted", needs: Needs::Files(make) };
+
+struct Tree {
+    parameters: Parameters,
+    phase: Phase,
+}
+
+fn make(said: &super::Parameters) -> Result<Box<dyn OnFiles>, Error> {
+    let own = Sizes::default();
+    let plan = match &said.entries {
+        Some(entries) => Plan::Listed(entries.clone()),
+        None => Plan::Seeded(Sizes {
+            files: said.files.unwrap_or(own.files),
+            per_directory: said.per_directory.unwrap_or(own.per_directory),
+            median: said.median.unwrap_or(own.median),
+            mean: said.mean.unwrap_or(own.mean),
+            ..own
+        }),
+    };
+    plan.check()?;
+    Ok(Box::new(Tree { parameters: Parameters { plan, think_ns: said.think_ns.unwrap_or(0) }, phase: said.phase.unwrap_or(Phase::Unpack) }))
+}
+
+impl OnFiles for Tree {
+    fn extent(&self) -> u64 {
+        self.parameters.plan.entries()
+    }
+
+    fn run(&self, files: &mut dyn Files, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
+        let mut parameters = self.parameters.clone();
+        if let Plan::Seeded(sizes) = &mut parameters.plan {
+            sizes.seed = seed;
+        }
+        let (last, before) = (self.phase, std::cell::Cell::new(0));
+        // Only what is measured is watched.
+        let skip = self.extent() * Phase::ALL.iter().position(|&phase| phase == last).unwrap_or(0) as u64;
+        let runs = run(files, &parameters, last, &mut |asked| {
+            before.set(asked);
+            asked < skip || watch(asked - skip)
+        })?;
+        if before.get() + 1 >= skip + self.extent() {
+            clean(files, &parameters, last)?;
+        }
+        runs.into_iter().next_back().map(|(_, run)| run).ok_or_else(|| Error("tree: nothing was run".into()))
+    }
+}
+
 /// What is done to the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// tar: directories and files are made, written, and given their times.
     Unpack,

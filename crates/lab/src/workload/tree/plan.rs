@@ -1,6 +1,7 @@
 //! What a tree of files is: from a seed, in the memory of its directories' names, or from a list.
 
 use crate::error::Error;
+use std::sync::Arc;
 use trueline_sim::random::Random;
 
 /// A directory, or a file with its size.
@@ -36,6 +37,8 @@ impl Default for Sizes {
     }
 }
 
+/// The most files of a tree.
+const MOST_FILES: u64 = 100_000_000;
 /// No file of a seeded tree is larger.
 const LARGEST: f64 = 1_073_741_824.0;
 
@@ -45,7 +48,7 @@ pub enum Plan {
     /// From a seed.
     Seeded(Sizes),
     /// From a list, every directory before what is in it.
-    Listed(Vec<Entry>),
+    Listed(Arc<Vec<Entry>>),
 }
 
 impl Default for Plan {
@@ -71,6 +74,20 @@ impl Plan {
         }
     }
 
+    /// What cannot be.
+    pub fn check(&self) -> Result<(), Error> {
+        let Plan::Seeded(Sizes { files, per_directory, median, mean, .. }) = *self else { return Ok(()) };
+        if !(median >= 1.0 && mean >= median && mean <= LARGEST) {
+            return Err(Error(format!(
+                "files of a median of {median} and a mean of {mean} bytes: from 1 to 2^30, the mean not below the median"
+            )));
+        }
+        if !(1..=MOST_FILES).contains(&files) || per_directory == 0 {
+            return Err(Error(format!("{files} files, {per_directory} a directory: 1 to {MOST_FILES} files, at least 1 a directory")));
+        }
+        Ok(())
+    }
+
     /// Entries, directories too.
     pub fn entries(&self) -> u64 {
         match self {
@@ -86,10 +103,6 @@ impl Sizes {
     }
 
     fn each(&self, backwards: bool, each: &mut dyn FnMut(&Entry) -> Result<bool, Error>) -> Result<(), Error> {
-        if !(self.median >= 1.0 && self.mean >= self.median && self.mean <= LARGEST) {
-            let (median, mean) = (self.median, self.mean);
-            return Err(Error(format!("sizes of median {median} and mean {mean}: at least 1, the mean at least the median")));
-        }
         let sigma = (2.0 * (self.mean / self.median).ln()).sqrt();
         for step in 0..self.directories() {
             let number = if backwards { self.directories() - 1 - step } else { step };

@@ -1,0 +1,140 @@
+//! `mkfs`: what mke2fs of 2009 writes for an ext2, through the page cache of Linux: a table of inodes of 2 MiB for every 128 MiB, one
+//! after another; then, when it closes the device, superblocks, descriptors and both maps of every group; then fsync.
+//!
+//! The data of 1.5 TB is 22 GB of tables and 22,000 maps. With `count`, only as many groups are written, in eight stretches over the
+//! device; the time is then of these, and its ratio that of all as far as the stretches are like the rest.
+
+use super::{Blocks, Kind, Needs, Parameters, Watch};
+use crate::error::Error;
+use crate::host::linux_writeback::Limits;
+use crate::host::linux_writeback::flusher::{DEVICE, Flusher};
+use crate::host::linux_writeback::shape::{BLOCK, Shape};
+use crate::rig::Rig;
+use crate::run::Run;
+
+/// A file system being made.
+pub const KIND: Kind = Kind { name: "mkfs", title: "the writes of mke2fs, through Linux's page cache", needs: Needs::Blocks(make) };
+
+/// Bytes of memory of the host, of which a tenth and a fifth may be dirty; requests; stretches.
+const MEMORY: u64 = 8 << 30;
+const STRETCHES: u64 = 8;
+
+struct Mkfs {
+    groups: Option<u64>,
+    bytes: Option<u64>,
+}
+
+fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
+    if parameters.count == Some(0) {
+        return Err(Error("a file system of 0 groups: there is nothing to measure".into()));
+    }
+    Ok(Box::new(Mkfs { groups: parameters.count, bytes: parameters.size }))
+}
+
+impl Mkfs {
+    fn shape(&self, length: u64) -> Result<Shape, Error> {
+        let bytes = self.bytes.unwrap_or(length).min(length);
+        Shape::new(bytes).ok_or_else(|| Error(format!("mke2fs: {bytes} bytes are too few")))
+    }
+
+    /// The groups that are written, in order.
+    fn groups(&self, shape: &Shape) -> impl Iterator<Item = u64> + use<> {
+        let all = shape.groups();
+        let wanted = self.groups.unwrap_or(all).min(all);
+        let stretches = if wanted == all { 1 } else { STRETCHES.min(wanted) };
+        (0..stretches).flat_map(move |nth| {
+            let first = nth * all / stretches;
+            first..first + (wanted * (nth + 1) / stretches - wanted * nth / stretches)
+        })
+    }
+}
+
+impl Blocks for Mkfs {
+    fn writes(&self) -> bool {
+        true
+    }
+
+    fn depth(&self) -> usize {
+        Limits::of_memory(MEMORY).requests
+    }
+
+    fn largest(&self) -> u64 {
+        Limits::of_memory(MEMORY).request
+    }
+
+    fn extent(&self, length: u64) -> Option<u64> {
+        let shape = self.shape(length).ok()?;
+        Some(self.groups(&shape).count() as u64 * 2)
+    }
+
+    fn run(&self, rig: &mut dyn Rig, _seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
+        let shape = self.shape(rig.length())?;
+        let mut cache = Flusher::new(rig, Limits::of_memory(MEMORY));
+        let begin = cache.queue.now();
+        let (mut run, mut last, mut asked) = (Run::new(), begin, 0);
+        let mut write = |cache: &mut Flusher<'_>, block: u64, blocks: u64| {
+            cache.soil(DEVICE, block, blocks, block * BLOCK)?;
+            let now = cache.queue.now();
+            run.record(blocks * BLOCK, now - last);
+            last = now;
+            Ok(())
+        };
+        let mut goes_on = || {
+            asked += 1;
+            watch(asked - 1)
+        };
+        for group in self.groups(&shape) {
+            if !goes_on() {
+                break;
+            }
+            // As `ext2fs_zero_blocks` does: a table in pieces of 32 KiB.
+            for piece in (0..Shape::TABLE).step_by(8) {
+                write(&mut cache, shape.table(group) + piece, 8)?;
+            }
+        }
+        for group in self.groups(&shape) {
+            if !goes_on() {
+                break;
+            }
+            if shape.backup(group) > 0 {
+                write(&mut cache, shape.maps(group) - shape.backup(group), shape.head())?;
+            }
+            write(&mut cache, shape.maps(group), 2)?;
+        }
+        cache.sync()?;
+        run.ns = cache.queue.now() - begin;
+        Ok(run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rig::Op;
+    use crate::workload::recorder::{Recorder, made, ran};
+
+    #[test]
+    fn tables_then_maps() {
+        let mut rig = Recorder::new(10 << 30);
+        let run = ran(&KIND, &Parameters::default(), &mut rig);
+        // 80 groups: a table of 2 MiB each, in requests of 512 KiB; what lies together is one.
+        let bytes: u64 = rig.asked.iter().map(|&(_, _, length)| length).sum();
+        assert_eq!(bytes, run.bytes);
+        assert!(rig.asked.iter().all(|&(op, _, length)| op == Op::Write && length <= 512 << 10));
+        let whole = rig.asked.iter().filter(|asked| asked.2 == 512 << 10).count();
+        assert_eq!(whole, 80 * 4);
+        // Nothing that is small comes before the last table.
+        let maps = rig.asked.iter().filter(|asked| asked.2 < 512 << 10).count();
+        assert!((80..=88).contains(&maps), "{maps}");
+    }
+
+    #[test]
+    fn a_sample_is_spread_over_the_device() {
+        let shape = Shape::new(1 << 40).unwrap();
+        let groups: Vec<u64> = Mkfs { groups: Some(409), bytes: None }.groups(&shape).collect();
+        assert_eq!(groups.len(), 409);
+        assert!(groups.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!((groups[0], groups[408] / 1024), (0, 7));
+        assert_eq!(made(&KIND, &Parameters { count: Some(409), ..Parameters::default() }).extent(1 << 40), Some(818));
+    }
+}
