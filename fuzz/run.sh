@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 [ $# = 0 ] || shift
-[ $# -gt 0 ] || set -- taste parser hexdump edit texts newfs
+[ $# -gt 0 ] || set -- taste parser hexdump edit texts newfs model
 
 if ! cargo +nightly --version >/dev/null 2>&1; then
     echo "fuzz: skipped, there is no nightly toolchain: rustup toolchain install nightly" >&2
@@ -41,6 +41,7 @@ for target; do
         hexdump) echo "fuzz: the input is text: make it a case of hexdump_text_is_read in crates/geom/src/store.rs" >&2 ;;
         texts) echo "fuzz: the input is text: make it one of TEXTS in crates/geom/tests/hostile/texts.rs" >&2 ;;
         newfs) echo "fuzz: make it a case of hostile_numbers_end in crates/geom/src/newfs/tests/checked.rs" >&2 ;;
+        model) echo "fuzz: the input is text: make it a case in crates/sim/tests/hostile/main.rs" >&2 ;;
         *)
             echo "fuzz: make it smaller:     cargo +nightly fuzz tmin $target fuzz/artifacts/$target/INPUT" >&2
             echo "fuzz: then a golden disk:  cargo +nightly run --release --manifest-path fuzz/Cargo.toml --bin corpus -- show $target fuzz/artifacts/$target/INPUT > tests/disks/fuzz-WHAT.hex" >&2

@@ -1,4 +1,5 @@
-//! Fuzz targets for tasting, each parser, edits, texts and newfs. What must hold is said once, in `crates/geom/tests/hostile/`.
+//! Fuzz targets for tasting, each parser, edits, texts, newfs and models. What must hold is said once, in
+//! `crates/geom/tests/hostile/` and `crates/sim/tests/hostile/`.
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +13,8 @@ pub mod edits;
 pub mod hexdump;
 #[path = "../../crates/geom/tests/hostile/invariants.rs"]
 pub mod invariants;
+#[path = "../../crates/sim/tests/hostile/models.rs"]
+pub mod models;
 #[path = "../../crates/geom/tests/hostile/newfs.rs"]
 pub mod newfs;
 #[path = "../../crates/geom/tests/hostile/repair.rs"]

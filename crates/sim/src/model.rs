@@ -194,6 +194,12 @@ impl Model {
             let (offset, block) = (self.alignment_offset, self.physical_block_size);
             return Err(("alignment_offset", format!("alignment_offset = {offset}: less than physical_block_size = {block}")));
         }
+        if let Some(reported) = self.reported_physical_block_size {
+            power("reported_physical_block_size", reported, self.logical_block_size)?;
+        }
+        if self.optimal_io_size > 1 << 40 {
+            return Err(("optimal_io_size", format!("optimal_io_size = {}: 1 TiB at most", self.optimal_io_size)));
+        }
         if let Some((key, [least, most])) =
             self.range.iter().find(|(_, [least, most])| !(least.is_finite() && most.is_finite() && least <= most))
         {

@@ -1,7 +1,7 @@
 //! Golden disks to fuzz inputs, and back.
 //!
 //! `corpus build DIR FILE.hex...` writes what the targets start from, these and the built-in hostile disks, under DIR/taste,
-//! DIR/parser, DIR/hexdump and DIR/edit; and a text of every kind under DIR/texts and DIR/newfs.
+//! DIR/parser, DIR/hexdump and DIR/edit; a text of every kind under DIR/texts and DIR/newfs; and the models under DIR/model.
 //! `corpus show taste|parser|edit FILE` prints the disks of one input as hexdump text: what a crash leaves, as golden disks.
 
 use std::path::Path;
@@ -11,6 +11,7 @@ use trueline_fuzz::input::{SCRIPT, decode, encode};
 use trueline_fuzz::invariants::{Subject, parser_holds, parsers};
 use trueline_fuzz::texts::TEXTS;
 use trueline_geom::store::{Sparse, Store};
+use trueline_sim::model::MODELS;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -27,7 +28,7 @@ fn main() {
 }
 
 fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
-    for target in ["taste", "parser", "hexdump", "edit", "texts", "newfs"] {
+    for target in ["taste", "parser", "hexdump", "edit", "texts", "newfs", "model"] {
         std::fs::create_dir_all(into.join(target))?;
     }
     for (nth, text) in TEXTS.iter().enumerate() {
@@ -35,6 +36,12 @@ fn build(into: &Path, files: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
         // A length of 64 MiB or so in 512-byte sectors.
         let numbers = [38, 0, 0, 0, 0, 0, 0, 0, 255, 0, 12, 0];
         std::fs::write(into.join("newfs").join(nth.to_string()), [&numbers, text.as_bytes()].concat())?;
+    }
+    for (name, text) in MODELS {
+        // What is said of the numbers is only in the way of changing them.
+        let numbers = text.split_once("\n[origin]").map_or(*text, |(front, _)| front);
+        std::fs::write(into.join("model").join(name), text)?;
+        std::fs::write(into.join("model").join(format!("{name}-numbers")), numbers)?;
     }
     for (name, disks) in cases::all() {
         if let Some(data) = encode(&disks[..disks.len().min(4)], 512) {

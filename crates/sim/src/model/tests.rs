@@ -63,6 +63,11 @@ fn values_that_no_drive_has_are_refused_with_their_line() {
         let line = text.lines().position(|line| line.starts_with(&format!("{key} ="))).map(|at| at + 1);
         assert_eq!(refusal.line, line, "{key} = {value}: {refusal}");
     }
+    for (key, reason) in [("optimal_io_size", "1 TiB at most"), ("reported_physical_block_size", "a power of two from 512")] {
+        let text = with("md", "size", "1073741824").replace("[memory]", &format!("{key} = 18446744073709551615\n[memory]"));
+        let refusal = Model::parse(&text).unwrap_err();
+        assert!(refusal.message.contains(reason) && refusal.line.is_some(), "{refusal}");
+    }
     let text = with("md", "command_ns", "1").replace("[memory]", "rate_bytes = 5\n[memory]");
     assert_eq!(Model::parse(&text).unwrap_err().line, Some(8), "a key in the wrong table");
     let ranges = [("[5, 1]", "the least first"), ("[nan, 1]", "two numbers"), ("[0, inf]", "two numbers"), ("[1]", "invalid length")];

@@ -17,7 +17,7 @@ pub fn model_holds(text: &str, seed: u64) {
         }
         Ok(model) => {
             serves(&model, seed);
-            assert!(Parameter::of(text, &[]).is_ok());
+            assert!(Parameter::of(text, &[]).is_ok(), "{text}");
             model.topology(model.size);
         }
     }
