@@ -87,8 +87,8 @@ fn what_is_wrong_with_a_drive_is_said_with_its_line() {
     }
     for (target, want) in [
         ("drive:", "no model ''"),
-        ("drive:nope", "no model 'nope': there are md"),
-        ("drive:nope@1g", "no model 'nope': there are md"),
+        ("drive:nope", "no model 'nope': there are wd10ears"),
+        ("drive:nope@1g", "no model 'nope': there are wd10ears"),
         ("drive:./nope.toml", "no such file"),
         ("drive:./d.toml", "it is no file"),
         ("drive:/dev/null", "it is no file"),
@@ -150,7 +150,7 @@ fn keys_are_set_and_what_cannot_be_is_refused() {
     let of = |key: &str| parameters.iter().find(|p| p["key"] == key).map(|p| (p["value"].clone(), p["origin"].clone()));
     assert_eq!((of("command_ns"), of("rate_bytes")), (Some((5.into(), "user".into())), Some((700_000.into(), "user".into()))));
     for (arguments, want) in [
-        ("drives nope", "no model 'nope': there are md"),
+        ("drives nope", "no model 'nope': there are wd10ears"),
         ("drives --template nope", "no model 'nope'"),
         ("drives md --set rpm", "write KEY=VALUE"),
         ("drives md --set rpm=7200", "unknown field `rpm`"),
