@@ -23,15 +23,24 @@ const PAGE: u64 = 4096;
 impl Buffers {
     /// `count` places of at least `length` bytes each.
     pub fn new(count: usize, length: u64) -> io::Result<Buffers> {
+        let mut buffers = Buffers::map(count, length, MapFlags::PRIVATE)?;
+        fill(buffers.bytes_mut(0, buffers.bytes));
+        Ok(buffers)
+    }
+
+    /// One place of `length` zeros, of which only what is written takes room.
+    pub(crate) fn zeros(length: u64) -> io::Result<Buffers> {
+        Buffers::map(1, length, MapFlags::PRIVATE | MapFlags::NORESERVE)
+    }
+
+    fn map(count: usize, length: u64, flags: MapFlags) -> io::Result<Buffers> {
         let place = round_up(length.max(1), PAGE).and_then(|place| usize::try_from(place).ok()).ok_or(io::Errno::NOMEM)?;
         let bytes = place.checked_mul(count.max(1)).filter(|&bytes| bytes <= isize::MAX.unsigned_abs()).ok_or(io::Errno::NOMEM)?;
-        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing that Rust knows of.
         let base = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags) }?;
         let base = NonNull::new(base.cast()).ok_or(io::Errno::NOMEM)?;
-        let mut buffers = Buffers { base, bytes, place };
-        fill(buffers.bytes_mut(0, bytes));
-        Ok(buffers)
+        Ok(Buffers { base, bytes, place })
     }
 
     /// Bytes of one place.
@@ -80,6 +89,11 @@ impl Buffers {
         unsafe { std::slice::from_raw_parts_mut(self.address(at), length) }
     }
 }
+
+// SAFETY: it owns its mapping, which belongs to the process and not to a thread.
+unsafe impl Send for Buffers {}
+// SAFETY: through a shared reference it is only read.
+unsafe impl Sync for Buffers {}
 
 impl Drop for Buffers {
     fn drop(&mut self) {

@@ -53,6 +53,8 @@ pub struct Io {
 pub struct Medium {
     fd: OwnedFd,
     length: u64,
+    /// Whether nobody else may write it meanwhile, because this program has locked it.
+    locked: bool,
     /// How its file system or driver makes a range zero without being sent zeros.
     zeros: FallocateFlags,
 }
@@ -100,7 +102,7 @@ pub fn open_for(path: &Path, access: Access) -> Result<Opened, Error> {
         sector: asked(rustix::fs::ioctl_blksszget(&fd)),
         physical: asked(rustix::fs::ioctl_blkpbszget(&fd)),
         io: alignment(&fd, &stat),
-        store: Medium::new(fd, length, block),
+        store: Medium { locked: access == Access::Write && !block, ..Medium::new(fd, length, block) },
     })
 }
 
@@ -110,9 +112,14 @@ impl Medium {
         &self.fd
     }
 
+    /// Whether it is locked for this program.
+    pub(crate) fn is_locked(&self) -> bool {
+        self.locked
+    }
+
     pub(crate) fn new(fd: OwnedFd, length: u64, block: bool) -> Medium {
         let zeros = if block { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
-        Medium { fd, length, zeros: zeros | FallocateFlags::KEEP_SIZE }
+        Medium { fd, length, locked: false, zeros: zeros | FallocateFlags::KEEP_SIZE }
     }
 }
 
@@ -165,11 +172,16 @@ fn exclusive(path: &Path, block: bool) -> Result<OwnedFd, Error> {
         return Err(used(format!("{device} shows it as a device")));
     }
     let fd = writable(path, OFlags::empty()).map_err(|e| Error::os("write", path, e))?;
-    match rustix::fs::fcntl_lock(&fd, FlockOperation::NonBlockingLockExclusive) {
-        Err(io::Errno::AGAIN | io::Errno::ACCESS) => Err(used("another program has locked it, a virtual machine perhaps".into())),
-        // Some file systems have no locks.
-        _ => Ok(fd),
-    }
+    if lock(&fd) { Ok(fd) } else { Err(used(LOCKED.into())) }
+}
+
+/// Who has locked a file.
+pub(crate) const LOCKED: &str = "another program has locked it, a virtual machine perhaps";
+
+/// Locks a file for this program; `false` if another has.
+pub(crate) fn lock(fd: &OwnedFd) -> bool {
+    // Some file systems have no locks.
+    !matches!(rustix::fs::fcntl_lock(fd, FlockOperation::NonBlockingLockExclusive), Err(io::Errno::AGAIN | io::Errno::ACCESS))
 }
 
 pub(crate) fn alignment(fd: &OwnedFd, stat: &Stat) -> Io {

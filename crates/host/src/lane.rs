@@ -54,6 +54,10 @@ impl Lane {
             }
             _ => failed(e),
         })?;
+        // A process's lock goes when any of its descriptors of the file is closed: that of a lane before this one.
+        if medium.is_locked() && !file::lock(&fd) {
+            return Err(Error::not("write", &place.display().to_string(), file::LOCKED, "release it first, or say --allow-busy"));
+        }
         let (grain, memory) = match cache {
             Cache::Around => asked_of(&fd).map_err(failed)?,
             Cache::Through => (1, 1),

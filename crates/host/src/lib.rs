@@ -16,6 +16,7 @@ pub mod interrupt;
 pub mod kernel;
 pub mod lane;
 pub mod lsblk;
+pub mod memory;
 pub mod nvme;
 pub mod random;
 pub mod ring;

@@ -15,6 +15,7 @@ use io_uring::types::{Fixed, FsyncFlags};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::io::{self, ReadWriteFlags};
 use setup::Entrance;
+use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd};
 use trueline_geom::error::Errno;
 
@@ -38,6 +39,8 @@ pub struct Ring {
     short: Vec<u32>,
     /// Done while something else was asked for.
     early: Vec<Finished>,
+    /// Not to be sent to another thread.
+    here: PhantomData<*const ()>,
 }
 
 /// Why there is no ring, and what it would have been made of.
@@ -75,6 +78,7 @@ impl Ring {
             unsent: 0,
             short: Vec::new(),
             early: Vec::new(),
+            here: PhantomData,
         })
     }
 

@@ -5,6 +5,7 @@ use trueline_geom::error::Errno;
 pub mod observed;
 pub mod real;
 pub mod simulated;
+pub mod stored;
 
 /// What a request does.
 pub use trueline_sim::drive::Op;

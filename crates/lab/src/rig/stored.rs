@@ -1,0 +1,91 @@
+//! A provider whose disks are stores, as a rig: every request is done when it is asked for, by the route that every command takes.
+//! Over memory it measures what our own layers cost.
+
+use super::{Done, Op, Request, Rig};
+use std::time::Duration;
+use trueline_geom::error::Errno;
+use trueline_geom::route::Route;
+use trueline_geom::store::Store;
+use trueline_geom::topology::is_whole;
+use trueline_host::clock;
+
+/// A provider over stores.
+pub struct Stored<'a> {
+    stores: &'a [Box<dyn Store>],
+    route: Route,
+    sector: u64,
+    /// As long as the longest request so far.
+    buffer: Vec<u8>,
+    done: Vec<Done>,
+}
+
+/// The longest request.
+const LONGEST: usize = 64 << 20;
+
+impl<'a> Stored<'a> {
+    /// The provider that `route` leads from, in sectors of `sector` bytes.
+    pub fn new(stores: &'a [Box<dyn Store>], route: Route, sector: u64) -> Stored<'a> {
+        Stored { stores, route, sector, buffer: Vec::new(), done: Vec::new() }
+    }
+
+    fn at_once(&mut self, request: Request) -> Result<(), Errno> {
+        let Request { op, offset, length, fua, .. } = request;
+        if op != Op::Flush && !(is_whole(offset, self.sector) && is_whole(length, self.sector)) {
+            return Err(Errno::Unaligned);
+        }
+        let flush = || self.stores.iter().try_for_each(|store| store.flush());
+        if op == Op::Flush {
+            return flush();
+        }
+        let length = usize::try_from(length).ok().filter(|&length| length <= LONGEST).ok_or(Errno::Range)?;
+        if self.buffer.len() < length {
+            // What is written is no run of zeros.
+            self.buffer.extend((self.buffer.len()..length).map(|n| n.to_le_bytes()[0] ^ 0x5a));
+        }
+        match op {
+            Op::Write => self.route.write_at(self.stores, &self.buffer[..length], offset)?,
+            _ => self.route.read_at(self.stores, &mut self.buffer[..length], offset)?,
+        }
+        if op == Op::Write && fua { flush() } else { Ok(()) }
+    }
+}
+
+impl Rig for Stored<'_> {
+    fn length(&self) -> u64 {
+        self.route.length()
+    }
+
+    fn sector(&self) -> u64 {
+        self.sector
+    }
+
+    fn depth(&self) -> usize {
+        1
+    }
+
+    fn now(&mut self) -> u64 {
+        clock::now()
+    }
+
+    fn push(&mut self, request: Request) -> Result<(), Errno> {
+        self.at_once(request)?;
+        self.done.push(Done { tag: request.tag, at: 0, error: None });
+        Ok(())
+    }
+
+    fn wait(&mut self, _least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
+        let at = clock::now();
+        done.extend(self.done.drain(..).map(|one| Done { at, ..one }));
+        Ok(())
+    }
+
+    fn think(&mut self, _ns: u64) {}
+
+    fn rest(&mut self, ns: u64) {
+        std::thread::sleep(Duration::from_nanos(ns));
+    }
+
+    fn is_virtual(&self) -> bool {
+        false
+    }
+}
