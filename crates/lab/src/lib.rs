@@ -17,4 +17,5 @@ pub mod run;
 pub mod statistics;
 pub mod streams;
 pub mod sweep;
+pub mod trace;
 pub mod workload;

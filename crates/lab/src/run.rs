@@ -1,6 +1,8 @@
 //! What one run of a workload measured.
 
+use crate::error::Error;
 use hdrhistogram::Histogram;
+use trueline_geom::error::Errno;
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -50,6 +52,12 @@ impl Run {
     #[allow(clippy::cast_precision_loss, reason = "for people and statistics")]
     pub fn mean_ns(&self) -> f64 {
         if self.ops == 0 { 0.0 } else { self.waited_ns as f64 / self.ops as f64 }
+    }
+
+    /// One request failed: what was attempted, and where.
+    pub fn fail(&mut self, attempt: &str, offset: u64, errno: Errno) {
+        self.errors += 1;
+        self.first_error.get_or_insert_with(|| Error::io(attempt, offset, errno).to_string());
     }
 
     /// One request is done.

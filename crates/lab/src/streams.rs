@@ -121,8 +121,7 @@ fn failed(run: &mut Run, ask: Ask, errno: trueline_geom::error::Errno) {
         Op::Write => "write",
         Op::Flush => "flush",
     };
-    run.errors += 1;
-    run.first_error.get_or_insert_with(|| Error::io(attempt, ask.offset, errno).to_string());
+    run.fail(attempt, ask.offset, errno);
 }
 
 #[cfg(test)]

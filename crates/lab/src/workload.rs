@@ -22,11 +22,13 @@ pub mod latency;
 pub mod mkfs;
 pub mod raidtest;
 pub mod random;
+pub mod replay;
 pub mod tree;
 
 /// Every workload.
 pub const WORKLOADS: &[Kind] =
     &[dd::KIND, random::READ, random::WRITE, raidtest::KIND, latency::KIND, fill::KIND, innodb::KIND, tree::KIND, copy::KIND, mkfs::KIND];
+    &[dd::KIND, random::READ, random::WRITE, raidtest::KIND, latency::KIND, fill::KIND, innodb::KIND, replay::KIND];
 
 /// The workload of that name.
 pub fn named(name: &str) -> Option<&'static Kind> {
@@ -100,6 +102,10 @@ pub struct Parameters {
     pub op: Option<Way>,
     /// The requests of `raidtest`, the trace of `replay`.
     pub file: Option<PathBuf>,
+    /// Whether `replay` asks for requests when they were asked, not as fast as they are answered.
+    pub timed: bool,
+    /// Whether `replay` folds what lies past the target into it.
+    pub wrap: bool,
     /// Who says where random requests go.
     pub generator: Generator,
     /// Whether a write is done only when it is on the medium, as with `O_SYNC`.

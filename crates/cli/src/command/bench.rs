@@ -15,6 +15,7 @@ use trueline_lab::statistics::{Slope, slope};
 use trueline_lab::workload::{self, Blocks, Kind, Needs, Parameters, WORKLOADS};
 use variant::Variant;
 
+mod genfile;
 mod ground;
 mod progress;
 mod variant;
@@ -24,6 +25,11 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
         let names: Vec<&str> = WORKLOADS.iter().map(|kind| kind.name).collect();
         format!("bench: no workload '{}': there are {}", args.workload, names.join(", "))
     })?;
+    fits(args, kind)?;
+    if let Some(path) = &args.genfile {
+        genfile::run(args, path)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut variants = variant::all(args, kind)?;
     interrupt::remember_first();
     let measured = measure(args, &mut variants);
@@ -46,6 +52,21 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
     match measured.stopped {
         None => Ok(ExitCode::SUCCESS),
         Some(error) => Err(Failure::Message(format!("bench {}: {error}: the runs before it are shown", kind.name))),
+    }
+}
+
+/// That options of one workload are not said of another.
+fn fits(args: &Bench, kind: &Kind) -> Result<(), Failure> {
+    let own = [
+        ("--requests", "raidtest", args.requests.is_some()),
+        ("--genfile", "raidtest", args.genfile.is_some()),
+        ("--trace", "replay", args.trace.is_some()),
+        ("--timed", "replay", args.timed),
+        ("--wrap", "replay", args.wrap),
+    ];
+    match own.iter().find(|(_, of, said)| *said && *of != kind.name) {
+        Some((option, of, _)) => Err(format!("bench {}: {option} is for {of}", kind.name).into()),
+        None => Ok(()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{DiskOptions, parse_size};
 use clap::Args;
+use std::path::PathBuf;
 use toml::Value;
 use trueline_lab::workload::{Parameters, WORKLOADS, Way};
 
@@ -13,6 +14,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline bench dd --bs 64k --count 1000 disk.img
   trueline bench dd --write --destructive --seconds 10 /dev/sdb
   trueline bench latency /dev/sdb '/dev/sdb#p1'           what a layer adds
+  trueline bench raidtest -r -n 64 --bs 16k /dev/sdb
+  trueline bench replay --trace log.blkparse drive:md
   trueline bench random-write --json drive:md@8g";
 
 #[derive(Args)]
@@ -25,8 +28,8 @@ pub(crate) struct Bench {
     /// Move every request by so many sectors of the target, one variant each [default: 0,1; of several targets: 0]
     #[arg(long, value_name = "SECTORS,...", value_delimiter = ',')]
     pub offset: Vec<u64>,
-    /// Requests in flight
-    #[arg(long, value_name = "N")]
+    /// Requests in flight, processes of raidtest
+    #[arg(long, short = 'n', value_name = "N", visible_alias = "processes")]
     pub qd: Option<usize>,
     /// Bytes of a request
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -52,6 +55,21 @@ pub(crate) struct Bench {
     /// Writes only
     #[arg(long, short = 'w')]
     pub write: bool,
+    /// raidtest: the requests of a file that its genfile, or --genfile, made
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["bs", "trace"])]
+    pub requests: Option<PathBuf>,
+    /// raidtest: write --count requests for the first target into a new file, and run nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "trace"])]
+    pub genfile: Option<PathBuf>,
+    /// replay: the trace, of blktrace, blkparse, fio (--write_iolog) or our own
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// replay: ask for requests when they were asked, not as fast as they are answered
+    #[arg(long)]
+    pub timed: bool,
+    /// replay: fold requests past the end of the target into it
+    #[arg(long)]
+    pub wrap: bool,
     /// Write although there is a table, a file system or a member of a set: that is lost
     #[arg(long)]
     pub destructive: bool,

@@ -74,8 +74,10 @@ impl Raidtest {
     /// The requests of a run.
     fn records(&self, rig: &dyn Rig, seed: u64) -> Result<Vec<Record>, Error> {
         let room = rig.length().saturating_sub(self.offset);
+        // As much is left free at the end at every offset within a request, so that all have the same requests but for the offset.
+        let made = rig.length().saturating_sub(self.offset.max(file::LONGEST));
         let Some(records) = &self.records else {
-            let shape = Shape { medium: room, sector: rig.sector(), fixed: self.bs, op: self.op };
+            let shape = Shape { medium: made, sector: rig.sector(), fixed: self.bs, op: self.op };
             return file::generate(self.count, shape, seed).map_err(|why| Error(format!("raidtest: {why}")));
         };
         let end = |record: &Record| record.offset.checked_add(u64::from(record.length));

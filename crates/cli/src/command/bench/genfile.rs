@@ -1,0 +1,42 @@
+//! `bench raidtest --genfile`: requests into a file, as raidtest's own genfile makes and tells them.
+
+use super::ground::{self, Ground};
+use crate::Failure;
+use crate::options::bench::Bench;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use trueline_lab::rig::Op;
+use trueline_lab::workload::raidtest::file::{self, Record, Shape};
+
+/// Requests of a file of which nothing else is said.
+const COUNT: u64 = 1000;
+
+pub(super) fn run(args: &Bench, path: &Path) -> Result<(), Failure> {
+    let failed = |why: &dyn std::fmt::Display| Failure::Message(format!("write {}: {why}", path.display()));
+    let Some(target) = args.targets.first() else { return Err(failed(&"for which target?")) };
+    let ground: Ground = ground::open(target, args, false)?;
+    let op = match (args.read, args.write) {
+        (true, _) => Some(Op::Read),
+        (_, true) => Some(Op::Write),
+        (false, false) => None,
+    };
+    let shape = Shape { medium: ground.length(), sector: ground.sector(), fixed: args.bs, op };
+    let records = file::generate(args.count.unwrap_or(COUNT), shape, args.seed).map_err(|why| failed(&why))?;
+    // Never over another file, as there without -f.
+    let new = File::options().write(true).create_new(true).open(path).map_err(|e| failed(&crate::out::words::os(&e)))?;
+    (&new).write_all(&file::render(&records)).and_then(|()| new.sync_all()).map_err(|e| failed(&e))?;
+    let mut out = anstream::stdout();
+    writeln!(out, "File {} generated.", crate::out::escape::plain(&path.display().to_string()))?;
+    tell(&records, &mut out)?;
+    Ok(())
+}
+
+/// What the port says of requests.
+fn tell(records: &[Record], out: &mut dyn Write) -> std::io::Result<()> {
+    let reads = records.iter().filter(|record| record.op == Op::Read).count();
+    let bytes: u64 = records.iter().map(|record| u64::from(record.length)).sum();
+    writeln!(out, "Number of READ requests: {reads}.")?;
+    writeln!(out, "Number of WRITE requests: {}.", records.len() - reads)?;
+    writeln!(out, "Number of bytes to transmit: {bytes}.")
+}

@@ -1,0 +1,115 @@
+//! blkparse's text in its default format, `%D %2c %8s %5T.%9t %5p %2a %3d %S + %n [%C]` (blkparse(1)); the summary at its end is not read.
+//!
+//! A request is where it was queued (`Q`), in sectors of 512 bytes.
+
+use super::{Entry, Format, Input, flush, transfer};
+use crate::rig::Op;
+use std::collections::VecDeque;
+
+/// Every action that blkparse prints (blkparse(1), ACTION IDENTIFIERS), and messages.
+const ACTIONS: &[&str] = &["A", "B", "C", "D", "F", "G", "I", "M", "P", "Q", "R", "S", "T", "U", "UT", "W", "X", "m", "a", "d", "Z"];
+
+/// What it says of each of its files.
+const INPUT: &str = "Input file ";
+
+const SECTOR: u64 = 512;
+
+#[derive(Default)]
+pub(super) struct Blkparse {
+    /// `8,0`.
+    device: Option<String>,
+    /// In the summary.
+    ended: bool,
+}
+
+/// Whether a text begins as blkparse's.
+pub(super) fn begins(text: &str) -> bool {
+    let mut words = text.split_ascii_whitespace();
+    text.starts_with(INPUT) || words.next().is_some_and(is_device) && words.next().is_some_and(|cpu| cpu.parse::<u32>().is_ok())
+}
+
+fn is_device(word: &str) -> bool {
+    word.split_once(',').is_some_and(|(major, minor)| major.parse::<u32>().is_ok() && minor.parse::<u32>().is_ok())
+}
+
+impl Format for Blkparse {
+    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, String> {
+        let Some(line) = input.line()? else { return Ok(false) };
+        let words: Vec<&str> = line.split_ascii_whitespace().take(10).collect();
+        self.ended |= words.first().is_some_and(|word| word.starts_with("CPU") || *word == "Total");
+        if self.ended || words.is_empty() || line.starts_with(INPUT) {
+            return Ok(true);
+        }
+        let &[device, _cpu, _sequence, time, _pid, action, rwbs, ..] = words.as_slice() else {
+            return Err("a line of blkparse, cut short".into());
+        };
+        if !is_device(device) {
+            return Err(format!("'{device}' is no device: MAJOR,MINOR"));
+        }
+        let at_ns = nanoseconds(time).ok_or_else(|| format!("'{time}' is no time"))?;
+        if !ACTIONS.contains(&action) {
+            return Err(format!("unknown action '{action}'"));
+        }
+        if action != "Q" {
+            return Ok(true);
+        }
+        match &self.device {
+            Some(own) if own != device => return Err(format!("requests on {own} and on {device}: a replay has one target")),
+            Some(_) => {}
+            None => self.device = Some(device.to_owned()),
+        }
+        let range = || -> Option<(u64, u64)> {
+            let &[sector, "+", count] = words.get(7..10)? else { return None };
+            Some((sector.parse::<u64>().ok()?.checked_mul(SECTOR)?, count.parse::<u64>().ok()?.checked_mul(SECTOR)?))
+        };
+        self.queued(at_ns, rwbs, range(), input, found)?;
+        Ok(true)
+    }
+}
+
+impl Blkparse {
+    /// A request, from what it does (`fill_rwbs` in kernel/trace/blktrace.c: `F` first is a flush before it, `F` later FUA) and where.
+    fn queued(
+        &self,
+        at_ns: u64,
+        rwbs: &str,
+        range: Option<(u64, u64)>,
+        input: &mut Input<'_>,
+        found: &mut VecDeque<Entry>,
+    ) -> Result<(), String> {
+        let before = rwbs.strip_prefix('F').filter(|rest| rest.starts_with(['R', 'W', 'D', 'E', 'F', 'N']));
+        let rest = before.unwrap_or(rwbs);
+        found.extend(before.map(|_| flush(at_ns)));
+        let fua = rest.get(1..).is_some_and(|flags| flags.contains('F'));
+        let op = match rest.chars().next() {
+            Some('R') => Op::Read,
+            Some('W') => Op::Write,
+            Some('F') => {
+                found.extend(before.is_none().then(|| flush(at_ns)));
+                return Ok(());
+            }
+            Some('D' | 'E' | 'N') => {
+                input.skipped += 1;
+                return Ok(());
+            }
+            _ => return Err(format!("'{rwbs}' neither reads nor writes")),
+        };
+        match range {
+            Some((_, 0)) | None if before.is_some() => Ok(()),
+            Some((offset, length)) => {
+                found.push_back(transfer(at_ns, op, offset, length, fua && op == Op::Write)?);
+                Ok(())
+            }
+            None => Err("a queued request without SECTOR + COUNT".into()),
+        }
+    }
+}
+
+/// `12.000000345`.
+fn nanoseconds(time: &str) -> Option<u64> {
+    let (seconds, fraction) = time.split_once('.')?;
+    if fraction.len() != 9 {
+        return None;
+    }
+    seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction.parse().ok()?)
+}

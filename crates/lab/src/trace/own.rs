@@ -1,0 +1,51 @@
+//! Our own format: text, a first line `trueline trace 1`, then a line a request: `NS OP OFFSET LENGTH`, in ns and bytes.
+//!
+//! `OP` is `R`, `W`, `WF` (done only when it is on the medium) or `F` (a flush, whose offset and length are 0). What begins with `#`
+//! is a comment.
+
+use super::{Entry, Format, Input, flush, transfer};
+use crate::rig::Op;
+use std::collections::VecDeque;
+
+/// The first line.
+pub const HEAD: &str = "trueline trace 1";
+
+/// One request as a line, without its end.
+pub fn line(entry: &Entry) -> String {
+    let op = match (entry.op, entry.fua) {
+        (Op::Read, _) => "R",
+        (Op::Write, false) => "W",
+        (Op::Write, true) => "WF",
+        (Op::Flush, _) => "F",
+    };
+    format!("{} {op} {} {}", entry.at_ns, entry.offset, entry.length)
+}
+
+pub(super) struct Own;
+
+impl Own {
+    pub(super) fn of(text: &str) -> Option<Own> {
+        (text.lines().next().map(str::trim_end) == Some(HEAD)).then_some(Own)
+    }
+}
+
+impl Format for Own {
+    fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, String> {
+        let Some(line) = input.line()? else { return Ok(false) };
+        if line == HEAD || line.is_empty() || line.starts_with('#') {
+            return Ok(true);
+        }
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let &[at, op, offset, length] = words.as_slice() else { return Err("not NS OP OFFSET LENGTH".into()) };
+        let number = |word: &str| word.parse::<u64>().map_err(|_| format!("'{word}' is no number"));
+        let (at, offset, length) = (number(at)?, number(offset)?, number(length)?);
+        found.push_back(match op {
+            "R" => transfer(at, Op::Read, offset, length, false)?,
+            "W" => transfer(at, Op::Write, offset, length, false)?,
+            "WF" => transfer(at, Op::Write, offset, length, true)?,
+            "F" => flush(at),
+            other => return Err(format!("unknown operation '{other}': R, W, WF or F")),
+        });
+        Ok(true)
+    }
+}

@@ -1,0 +1,256 @@
+//! `replay`: the requests of a block trace ([`crate::trace`]), as fast as they are answered or when they were asked.
+//!
+//! As fast as they are answered, `qd` of them are in flight at a time, in the order of the trace. At their times, each is asked when it was,
+//! whatever is still in flight: what the target cannot keep up with waits, and its latency says so.
+
+use super::{Blocks, Kind, Needs, Parameters, Watch, watched};
+use crate::error::Error;
+use crate::rig::{Done, Op, Request, Rig};
+use crate::run::Run;
+use crate::streams::{Ask, Limit};
+use crate::trace::{Entry, Trace};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+use trueline_geom::topology::{is_whole, round_down};
+
+/// The replay.
+pub const KIND: Kind =
+    Kind { name: "replay", title: "the requests of a block trace: blktrace, blkparse, fio's log, our own", needs: Needs::Blocks(make) };
+
+struct Replay {
+    path: PathBuf,
+    offset: u64,
+    depth: usize,
+    limit: Limit,
+    timed: bool,
+    wrap: bool,
+    scan: Scan,
+}
+
+/// What is in a trace.
+#[derive(Default)]
+struct Scan {
+    requests: u64,
+    /// Reads and writes, their furthest end and the longest.
+    transfers: u64,
+    end: u64,
+    longest: u64,
+    writes: bool,
+    skipped: u64,
+}
+
+fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
+    let path = parameters.file.clone().ok_or_else(|| Error("replay: there is no trace: name one with --trace FILE".into()))?;
+    let limit = match (parameters.count, parameters.seconds) {
+        (None, None) => Limit::Source,
+        _ => parameters.limit(0)?,
+    };
+    let mut scan = Scan::default();
+    let mut trace = open(&path)?;
+    for entry in &mut trace {
+        let Entry { op, offset, length, .. } = entry.map_err(|refusal| failed(&path, &refusal))?;
+        scan.requests += 1;
+        if op != Op::Flush {
+            scan.transfers += 1;
+            scan.end = scan.end.max(offset + length);
+            scan.longest = scan.longest.max(length);
+            scan.writes |= op == Op::Write;
+        }
+    }
+    scan.skipped = trace.skipped();
+    if scan.transfers == 0 {
+        return Err(failed(&path, &"there is no queued read or write in it"));
+    }
+    let (timed, wrap) = (parameters.timed, parameters.wrap);
+    Ok(Box::new(Replay { path, offset: parameters.offset, depth: parameters.depth(1)?, limit, timed, wrap, scan }))
+}
+
+fn failed(path: &std::path::Path, why: &dyn std::fmt::Display) -> Error {
+    Error(format!("read {}: {why}", path.display()))
+}
+
+fn open(path: &std::path::Path) -> Result<Trace<'static>, Error> {
+    // Whoever opens a pipe waits for its other end.
+    let is_file = std::fs::metadata(path).map_err(|e| failed(path, &e))?.is_file();
+    if !is_file {
+        return Err(failed(path, &"it is no file"));
+    }
+    let file = File::open(path).map_err(|e| failed(path, &e))?;
+    Trace::new(Box::new(BufReader::with_capacity(1 << 16, file))).map_err(|refusal| failed(path, &refusal))
+}
+
+impl Replay {
+    /// Where requests may fall, if they are wrapped: whole pages, so that none comes to lie otherwise on them.
+    fn span(&self, rig: &dyn Rig) -> Result<u64, Error> {
+        let room = rig.length().saturating_sub(self.offset);
+        if self.scan.end <= room {
+            return Ok(u64::MAX);
+        }
+        let span = round_down(room.saturating_sub(self.scan.longest), 4096);
+        if self.wrap && span > 0 {
+            return Ok(span);
+        }
+        let outside = |entry: &Entry| entry.op != Op::Flush && entry.offset + entry.length > room;
+        let (mut count, mut first) = (0_u64, None);
+        let mut trace = open(&self.path)?;
+        while let Some(entry) = trace.next() {
+            if outside(&entry.map_err(|refusal| failed(&self.path, &refusal))?) {
+                count += 1;
+                first.get_or_insert(trace.place());
+            }
+        }
+        let (all, first) = (self.scan.transfers, first.map_or_else(String::new, |place| format!(", the first at {place}")));
+        let advice = if self.wrap { "it is too small for the longest of them" } else { "--wrap folds them into it" };
+        let message = format!("{count} of {all} requests end past the target's {} bytes{first}: {advice}", rig.length());
+        Err(failed(&self.path, &message))
+    }
+
+    /// The requests, moved and folded; one that is not whole sectors is an error.
+    fn asks(&self, span: u64, sector: u64) -> Result<impl Iterator<Item = Result<(u64, Ask), Error>>, Error> {
+        let (path, shift) = (self.path.clone(), self.offset);
+        Ok(open(&self.path)?.map(move |entry| {
+            let Entry { at_ns, op, offset, length, fua } = entry.map_err(|refusal| failed(&path, &refusal))?;
+            let offset = if op == Op::Flush { 0 } else { offset % span + shift };
+            if !is_whole(offset, sector) || !is_whole(length, sector) {
+                let message = format!("{length} bytes at {offset}: the target takes whole sectors of {sector} bytes");
+                return Err(failed(&path, &message));
+            }
+            Ok((at_ns, Ask { op, offset, length, fua }))
+        }))
+    }
+}
+
+impl Blocks for Replay {
+    fn writes(&self) -> bool {
+        self.scan.writes
+    }
+
+    fn depth(&self) -> usize {
+        if self.timed { self.depth.max(IN_FLIGHT) } else { self.depth }
+    }
+
+    fn largest(&self) -> u64 {
+        self.scan.longest
+    }
+
+    fn extent(&self, _length: u64) -> Option<u64> {
+        match self.limit {
+            Limit::Count(count) => Some(count.min(self.scan.requests)),
+            Limit::Source => Some(self.scan.requests),
+            Limit::Time(_) => None,
+        }
+    }
+
+    fn run(&self, rig: &mut dyn Rig, _seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
+        let span = self.span(rig)?;
+        let mut asks = self.asks(span, rig.sector())?;
+        if self.timed {
+            return timed(rig, self.limit, &mut asks, watch);
+        }
+        let mut broken = None;
+        let run = watched(rig, self.depth, self.limit, watch, &mut |_| match asks.next()? {
+            Ok((_, ask)) => Some(ask),
+            Err(error) => {
+                broken = Some(error);
+                None
+            }
+        });
+        broken.map_or(run, Err)
+    }
+}
+
+/// Requests in flight at their times, the most: then the next waits.
+const IN_FLIGHT: usize = 256;
+/// How long the host rests at a time while something is in flight: when that is done is then known to that.
+const NAP_NS: u64 = 50_000;
+
+/// What is in flight.
+struct Flight {
+    run: Run,
+    /// By tag: when it was to be asked, and what.
+    asked: Vec<Option<(u64, Ask)>>,
+    free: Vec<usize>,
+    done: Vec<Done>,
+    last: u64,
+}
+
+impl Flight {
+    fn is_empty(&self) -> bool {
+        self.free.len() == self.asked.len()
+    }
+
+    /// Takes at least `least` that are done.
+    fn take(&mut self, rig: &mut dyn Rig, least: usize) -> Result<(), Error> {
+        rig.wait(least, &mut self.done).map_err(|errno| Error(format!("wait for requests: {errno}")))?;
+        if self.done.len() < least {
+            return Err(Error("requests were never answered".into()));
+        }
+        for Done { tag, at, error } in self.done.drain(..) {
+            let Some(place) = usize::try_from(tag).ok().filter(|&place| place < self.asked.len()) else { continue };
+            let Some((since, ask)) = self.asked[place].take() else { continue };
+            match error {
+                None => self.run.record(ask.length, at.saturating_sub(since)),
+                Some(errno) => self.run.fail("request", ask.offset, errno),
+            }
+            self.last = self.last.max(at);
+            self.free.push(place);
+        }
+        Ok(())
+    }
+}
+
+/// Asks for every request when it was asked, from the first on.
+fn timed(
+    rig: &mut dyn Rig,
+    limit: Limit,
+    asks: &mut dyn Iterator<Item = Result<(u64, Ask), Error>>,
+    watch: &mut Watch<'_>,
+) -> Result<Run, Error> {
+    let most = IN_FLIGHT.min(rig.depth()).max(1);
+    let begin = rig.now();
+    let mut flight = Flight { run: Run::new(), asked: vec![None; most], free: (0..most).rev().collect(), done: Vec::new(), last: begin };
+    let (mut first, mut sent) = (None, 0);
+    for ask in asks {
+        let (at, ask) = ask?;
+        let due = begin.saturating_add(at - *first.get_or_insert(at));
+        let over = match limit {
+            Limit::Count(most) => sent >= most,
+            Limit::Time(span) => due - begin >= span,
+            Limit::Source => false,
+        };
+        if over || !watch(sent) {
+            break;
+        }
+        sent += 1;
+        loop {
+            let now = rig.now();
+            if now >= due {
+                break;
+            }
+            let gap = due - now;
+            rig.rest(if flight.is_empty() { gap } else { gap.min(NAP_NS) });
+            flight.take(rig, 0)?;
+        }
+        if flight.free.is_empty() {
+            flight.take(rig, 1)?;
+        }
+        let Some(place) = flight.free.pop() else { return Err(Error("requests were never answered".into())) };
+        let Ask { op, offset, length, fua } = ask;
+        match rig.push(Request { tag: place as u64, op, offset, length, fua }) {
+            Ok(()) => flight.asked[place] = Some((due, ask)),
+            Err(errno) => {
+                flight.run.fail("request", offset, errno);
+                flight.free.push(place);
+            }
+        }
+    }
+    while !flight.is_empty() {
+        flight.take(rig, 1)?;
+    }
+    flight.run.ns = flight.last.saturating_sub(begin);
+    Ok(flight.run)
+}
+
+#[cfg(test)]
+mod tests;

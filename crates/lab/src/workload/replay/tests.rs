@@ -1,0 +1,76 @@
+use super::*;
+use crate::trace::own;
+use crate::workload::recorder::{Recorder, ran, refused};
+
+/// A trace of our own in a file.
+struct Written(PathBuf);
+
+impl Written {
+    fn new(name: &str, lines: &str) -> Written {
+        let path = std::env::temp_dir().join(format!("trueline-replay-{name}-{}", std::process::id()));
+        std::fs::write(&path, format!("{}\n{lines}", own::HEAD)).unwrap();
+        Written(path)
+    }
+
+    fn parameters(&self) -> Parameters {
+        Parameters { file: Some(self.0.clone()), ..Parameters::default() }
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+const LINES: &str = "1000000 R 0 4096\n1000500 W 8192 512\n1004000 F 0 0\n1010000 R 512 512\n";
+
+#[test]
+fn as_fast_as_answered_the_order_is_the_traces() {
+    let (trace, mut rig) = (Written::new("fast", LINES), Recorder::new(1 << 20));
+    let run = ran(&KIND, &Parameters { offset: 512, ..trace.parameters() }, &mut rig);
+    assert_eq!(rig.asked, [(Op::Read, 512, 4096), (Op::Write, 8704, 512), (Op::Flush, 0, 0), (Op::Read, 1024, 512)]);
+    assert_eq!((run.ops, run.bytes, run.ns, rig.times.clone()), (4, 5120, 4000, vec![0, 1000, 2000, 3000]));
+    let mut rig = Recorder::new(1 << 20);
+    ran(&KIND, &Parameters { qd: Some(4), ..trace.parameters() }, &mut rig);
+    assert_eq!(rig.most, 4);
+}
+
+#[test]
+fn at_its_times_each_is_asked_when_it_was_whatever_is_in_flight() {
+    let (trace, mut rig) = (Written::new("timed", LINES), Recorder::new(1 << 20));
+    let run = ran(&KIND, &Parameters { timed: true, ..trace.parameters() }, &mut rig);
+    assert_eq!((rig.times.clone(), rig.most), (vec![0, 500, 4000, 10_000], 2));
+    // The second waited for the first, a microsecond a request.
+    assert_eq!((run.ops, run.ns, run.waited_ns, run.longest_ns), (4, 11_000, 1000 + 1500 + 1000 + 1000, 1500));
+}
+
+#[test]
+fn what_lies_past_the_target_is_counted_and_refused_or_folded() {
+    let trace = Written::new("past", "0 R 0 512\n1 R 100352 512\n2 W 1048576 4096\n");
+    let words = refused(&KIND, &trace.parameters(), &mut Recorder::new(65536));
+    let wanted = "2 of 3 requests end past the target's 65536 bytes, the first at line 3: --wrap folds them into it";
+    assert!(words.ends_with(wanted), "{words}");
+    let mut rig = Recorder::new(65536);
+    let run = ran(&KIND, &Parameters { wrap: true, ..trace.parameters() }, &mut rig);
+    // Folded by 61440 bytes, whole pages, so that what was aligned stays so.
+    assert_eq!(rig.asked, [(Op::Read, 0, 512), (Op::Read, 100_352 - 61440, 512), (Op::Write, 1_048_576 % 61440, 4096)]);
+    assert_eq!(run.errors, 0);
+    let words = refused(&KIND, &Parameters { wrap: true, ..trace.parameters() }, &mut Recorder::new(4096));
+    assert!(words.ends_with("it is too small for the longest of them"), "{words}");
+}
+
+#[test]
+fn what_cannot_be_replayed_is_refused() {
+    let words = refused(&KIND, &Parameters::default(), &mut Recorder::new(4096));
+    assert_eq!(words, "replay: there is no trace: name one with --trace FILE");
+    let empty = Written::new("empty", "5 F 0 0\n");
+    let words = refused(&KIND, &empty.parameters(), &mut Recorder::new(4096));
+    assert!(words.ends_with("there is no queued read or write in it"), "{words}");
+    let bad = Written::new("bad", "5 R 0 512\n6 R 0\n");
+    let words = refused(&KIND, &bad.parameters(), &mut Recorder::new(4096));
+    assert!(words.ends_with("line 3: not NS OP OFFSET LENGTH"), "{words}");
+    let odd = Written::new("odd", "5 R 0 512\n6 R 100 512\n");
+    let words = refused(&KIND, &odd.parameters(), &mut Recorder::new(4096));
+    assert!(words.ends_with("512 bytes at 100: the target takes whole sectors of 512 bytes"), "{words}");
+}
