@@ -25,7 +25,7 @@ fn the_table_is_as_before() {
 
 #[test]
 fn every_row_keeps_its_bound() {
-    let document = run(scratch().path(), "lab run --all --json").ended(0).json();
+    let document = run(scratch().path(), "lab run --all --sweep 0 --json").ended(0).json();
     assert_eq!(document["format"], "trueline/lab/1");
     let mut bounded = 0;
     for lab in list(&document, "labs") {
