@@ -10,6 +10,7 @@ pub const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { file: "labs/2010-osnews.toml", text: include_str!("../../../../labs/2010-osnews.toml") },
     BuiltIn { file: "labs/2010-wd10ears.toml", text: include_str!("../../../../labs/2010-wd10ears.toml") },
     BuiltIn { file: "labs/2013-gpart.toml", text: include_str!("../../../../labs/2013-gpart.toml") },
+    BuiltIn { file: "labs/2026-qlc.toml", text: include_str!("../../../../labs/2026-qlc.toml") },
 ];
 
 /// A golden disk, as labs name it.

@@ -9,10 +9,10 @@ logical_block_size = 512
 physical_block_size = 4096
 [memory]
 command_ns = 100.5
-rate_bytes = 1000
+rate_bytes = 100000
 [range]
 command_ns = [50, 150]
-rate_bytes = [1000, 1003]
+rate_bytes = [100000, 100003]
 "#;
 
 fn plan(text: &str) -> Plan<'_> {
@@ -22,7 +22,7 @@ fn plan(text: &str) -> Plan<'_> {
 /// A ratio that rises with the time of a command, and a little with the rate.
 fn ratio(set: &Set) -> Result<f64, Error> {
     let memory = Model::parse_with(TEXT, set).expect("was tried").memory.expect("memory");
-    Ok(1.0 + memory.command_ns / 100.0 + f64::from(u32::try_from(memory.rate_bytes).expect("small")) * 1e-6)
+    Ok(1.0 + memory.command_ns / 100.0 + f64::from(u32::try_from(memory.rate_bytes - 99_000).expect("small")) * 1e-6)
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn every_part_of_every_range_is_used_once() {
     }
     // Of whole numbers each has its share: 16 of 64 points.
     let drawn = points(&parameters, 64, 5);
-    for value in 1000..1004 {
+    for value in 100_000..100_004 {
         assert_eq!(drawn.iter().filter(|point| point[1].1 == Value::Integer(value)).count(), 16);
     }
 }
