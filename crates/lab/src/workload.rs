@@ -26,9 +26,20 @@ pub mod replay;
 pub mod tree;
 
 /// Every workload.
-pub const WORKLOADS: &[Kind] =
-    &[dd::KIND, random::READ, random::WRITE, raidtest::KIND, latency::KIND, fill::KIND, innodb::KIND, tree::KIND, copy::KIND, mkfs::KIND];
-    &[dd::KIND, random::READ, random::WRITE, raidtest::KIND, latency::KIND, fill::KIND, innodb::KIND, replay::KIND];
+#[rustfmt::skip] // One a line, so that adding one is adding a line.
+pub const WORKLOADS: &[Kind] = &[
+    dd::KIND,
+    random::READ,
+    random::WRITE,
+    raidtest::KIND,
+    latency::KIND,
+    fill::KIND,
+    innodb::KIND,
+    replay::KIND,
+    tree::KIND,
+    copy::KIND,
+    mkfs::KIND,
+];
 
 /// The workload of that name.
 pub fn named(name: &str) -> Option<&'static Kind> {
