@@ -57,9 +57,13 @@ status=0
 printf '%8s %6s %10s %10s %10s %12s %12s\n' '' depth 'ours ns' 'fio ns' 'loop ns' 'ours/fio' 'ours/loop'
 for kind in cached direct; do
     for depth in 1 8 32; do
-        of() { awk -v kind=$kind -v depth=$depth "\$1 == kind && \$2 == depth { print $1 }" "$scratch/rounds" | median; }
-        fio=$(of '$3 / $4') loop=$(of '$3 / $5')
-        printf '%8s %6d %10.0f %10.0f %10.0f %12.3f %12.3f\n' $kind $depth "$(of '$3')" "$(of '$4')" "$(of '$5')" "$fio" "$loop"
+        # of COLUMN [COLUMN]: the median, or that of the ratio.
+        of() {
+            awk -v kind=$kind -v depth=$depth -v n="$1" -v d="${2:-0}" \
+                '$1 == kind && $2 == depth { print d ? $n / $d : $n }' "$scratch/rounds" | median
+        }
+        fio=$(of 3 4) loop=$(of 3 5)
+        printf '%8s %6d %10.0f %10.0f %10.0f %12.3f %12.3f\n' $kind $depth "$(of 3)" "$(of 4)" "$(of 5)" "$fio" "$loop"
         [ $kind = direct ] || awk -v fio="$fio" -v loop="$loop" 'BEGIN { exit !(fio < 1 && loop <= 1.1) }' || {
             echo "engine: at depth $depth the ratio to fio is $fio (bound 1), to the loop $loop (bound 1.1)" >&2
             status=1

@@ -185,10 +185,10 @@ impl Ring {
     fn collect(&mut self, least: usize, done: &mut Vec<Finished>) -> Result<(), Errno> {
         let enough = done.len() + least.min(self.in_flight());
         loop {
-            // What is queued is sent even if enough is done: the device is to be kept busy.
-            let ready = done.len() + self.ring.completion().len();
-            if self.unsent > 0 || ready < enough {
-                self.send(enough.saturating_sub(ready))?;
+            // What is queued is sent even if enough is done: the device is to be kept busy. The kernel counts what is ready and not yet
+            // taken as completions that it need not wait for.
+            if self.unsent > 0 || done.len() + self.ring.completion().len() < enough {
+                self.send(enough.saturating_sub(done.len()))?;
             }
             self.take(done);
             self.go_on(done);

@@ -185,6 +185,16 @@ fn a_file_cut_short_in_a_run_is_counted_and_the_run_ends() {
     }
 }
 
+/// A disk of larger sectors than the workload knows: time alone would never end the run, because nothing takes any.
+#[test]
+fn a_run_of_which_every_request_is_refused_ends() {
+    let stores: [Box<dyn Store>; 1] = [Box::new(Memory::new(LENGTH).unwrap())];
+    let mut rig = Stored::new(&stores, Route::store(0, LENGTH), 4096);
+    let mut unaligned = |_| Some(Ask { op: Op::Read, offset: 512, length: 4096, fua: false });
+    let error = run(&mut rig, 1, Limit::Time(1_000_000), &mut unaligned).unwrap_err();
+    assert_eq!(error.to_string(), "read at 512: not in whole sectors of the device, and so 1000 requests in a row");
+}
+
 fn losetup(options: &[&str], on: &Path) -> Option<PathBuf> {
     let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
     let ran = Command::new("losetup").env("PATH", path).args(options).arg(on).output().ok()?;
