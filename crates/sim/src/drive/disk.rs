@@ -271,7 +271,12 @@ impl Disk {
     /// A command is off the link.
     fn arrive(&mut self, now: Ps, command: Command) {
         match command.op {
-            Op::Flush => self.flushes.push_back(Flush { tag: command.tag, seq: self.arrivals }),
+            Op::Flush => {
+                self.flushes.push_back(Flush { tag: command.tag, seq: self.arrivals });
+                if self.flushes.len() == 1 {
+                    self.writes.cover(self.arrivals);
+                }
+            }
             Op::Write if command.length == 0 => self.complete(now, command.tag),
             Op::Write if self.write_through || command.fua => self.enqueue(now, command, command.offset + self.shift),
             Op::Write => self.stalled.push_back(command),

@@ -190,3 +190,6 @@ fn between(key: &'static str, value: f64, least: f64, most: f64, what: &str) -> 
 fn count(key: &'static str, value: u64, least: u64, most: u64, what: &str) -> Result<(), Impossible> {
     if (least..=most).contains(&value) { Ok(()) } else { Err((key, format!("{key} = {value}: {what}, {least} to {most}"))) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -72,15 +72,19 @@ impl Disk {
 
     /// Ends the flushes for which nothing is left to do.
     fn end_flushes(&mut self, now: Ps) {
+        if self.flushes.is_empty() {
+            return;
+        }
         let running = match &self.running {
             Some(Running { work: Work::Destage { taken, .. }, .. }) => taken.iter().map(|taken| taken.seq).min(),
             Some(Running { work: Work::Through { seq, .. }, .. }) => Some(*seq),
             _ => None,
         };
-        let oldest = self.writes.oldest().map(|(seq, _)| seq).into_iter().chain(running).min().unwrap_or(u64::MAX);
-        while let Some(&flush) = self.flushes.front().filter(|flush| flush.seq < oldest) {
+        let running = running.unwrap_or(u64::MAX);
+        while let Some(&flush) = self.flushes.front().filter(|flush| self.writes.left() == 0 && flush.seq < running) {
             self.flushes.pop_front();
-            debug_assert!(self.writes.by_age().all(|(_, extent)| extent.seq > flush.seq), "a flush ends before its destage");
+            self.writes.cover(self.flushes.front().map_or(0, |next| next.seq));
+            debug_assert!(self.writes.oldest(&|_, _| true).is_none_or(|(_, e)| e.seq > flush.seq), "a flush ends before its destage");
             self.complete(now, flush.tag);
         }
     }

@@ -45,6 +45,19 @@ pub(super) struct Times {
     pub(super) setup: Ps,
 }
 
+/// Seeks over fewer cylinders are kept.
+const NEAR: u64 = 2048;
+
+/// A seek over `distance` cylinders. A square root is exact to the last bit on every machine, which a logarithm is not.
+fn seek(fixed: f64, root: f64, distance: u64) -> Ps {
+    if distance == 0 {
+        return 0;
+    }
+    #[allow(clippy::cast_precision_loss, reason = "cylinders are fewer than 2^24")]
+    let of_distance = (distance as f64).sqrt();
+    span(fixed + root * of_distance, MS)
+}
+
 /// The arm over the platters.
 #[derive(Debug)]
 pub(super) struct Mechanism {
@@ -53,6 +66,8 @@ pub(super) struct Mechanism {
     /// A seek over `d` cylinders takes `fixed + root * sqrt(d)`, in ms.
     fixed: f64,
     root: f64,
+    /// The seeks over the fewest cylinders, which are asked for most.
+    near: Vec<Ps>,
     /// What the platters were turned by at time 0.
     phase: Ps,
     cylinder: u64,
@@ -74,7 +89,8 @@ impl Mechanism {
         let mean_root = (geometry.cylinders as f64).sqrt() * 8.0 / 15.0;
         let root = if mean_root > 1.0 { (times.average_seek_ms - times.track_to_track_ms) / (mean_root - 1.0) } else { 0.0 };
         let fixed = times.track_to_track_ms - root;
-        Mechanism { geometry, times, fixed, root, phase, cylinder: 0, head: 0, next: 0, writing: false, broken: true, lost: 0 }
+        let near = (0..NEAR).map(|distance| seek(fixed, root, distance)).collect();
+        Mechanism { geometry, times, fixed, root, near, phase, cylinder: 0, head: 0, next: 0, writing: false, broken: true, lost: 0 }
     }
 
     /// The sector after the last that passed.
@@ -94,12 +110,8 @@ impl Mechanism {
 
     /// A seek over `distance` cylinders.
     pub(super) fn seek(&self, distance: u64) -> Ps {
-        if distance == 0 {
-            return 0;
-        }
-        #[allow(clippy::cast_precision_loss, reason = "cylinders are fewer than 2^24")]
-        let root = (distance as f64).sqrt();
-        span(self.fixed + self.root * root, MS)
+        let near = usize::try_from(distance).ok().and_then(|distance| self.near.get(distance));
+        near.copied().unwrap_or_else(|| seek(self.fixed, self.root, distance))
     }
 
     /// From where the arm is to a track.
@@ -113,11 +125,14 @@ impl Mechanism {
         }
     }
 
-    /// How long after `at` an angle comes to the heads.
-    fn wait(&self, at: Ps, angle: Ps) -> Ps {
-        let rev = self.geometry.rev;
-        let now = (at + self.phase) % rev;
-        if angle >= now { angle - now } else { angle + rev - now }
+    /// What is under the heads at `at`.
+    pub(super) fn angle(&self, at: Ps) -> Ps {
+        (at + self.phase) % self.geometry.rev
+    }
+
+    /// How long it takes until `angle` is under the heads, where `now` is.
+    fn wait(&self, now: Ps, angle: Ps) -> Ps {
+        if angle >= now { angle - now } else { angle + self.geometry.rev - now }
     }
 
     /// Whether an operation goes on where the last ended: there is nothing to set up.
@@ -127,14 +142,27 @@ impl Mechanism {
 
     /// How long after `at` the head would be at `sector`, which is at `place`.
     pub(super) fn cost(&self, at: Ps, sector: u64, place: &Place, write: bool) -> Ps {
-        let setup = if self.continues(sector, write) { 0 } else { self.times.setup };
-        let ready = setup + self.reach(place.cylinder, place.head, write);
-        ready + self.wait(at + ready, place.angle)
+        let ready = self.ready(place, self.continues(sector, write), write);
+        ready + self.turn(self.angle(at), ready, place)
     }
 
-    /// What anything on a cylinder costs at least, unless it continues the last operation.
-    pub(super) fn least(&self, cylinder: u64, write: bool) -> Ps {
-        self.times.setup + self.reach(cylinder, self.head, write)
+    /// Set-up and seek: how long it takes before the head waits for a sector to come round.
+    pub(super) fn ready(&self, place: &Place, continues: bool, write: bool) -> Ps {
+        let setup = if continues { 0 } else { self.times.setup };
+        setup + self.reach(place.cylinder, place.head, write)
+    }
+
+    /// How long the head then waits, if `angle` is under it now and it is `ready` then.
+    pub(super) fn turn(&self, angle: Ps, ready: Ps, place: &Place) -> Ps {
+        // Most are ready within a revolution or two: cheaper than a division.
+        let (mut then, rev) = (angle + ready, self.geometry.rev);
+        if then >= rev {
+            then -= rev;
+        }
+        if then >= rev {
+            then %= rev;
+        }
+        self.wait(then, place.angle)
     }
 
     /// Where the arm is.
@@ -154,7 +182,7 @@ impl Mechanism {
             let place = self.geometry.locate(sector);
             spans.seek += self.reach(place.cylinder, place.head, write);
             (self.cylinder, self.head) = (place.cylinder, place.head);
-            let wait = self.wait(at + spans.sum(), place.angle);
+            let wait = self.wait(self.angle(at + spans.sum()), place.angle);
             if wait > self.geometry.rev / 2 && (continues || again || sector > from) {
                 self.lost += 1;
             }

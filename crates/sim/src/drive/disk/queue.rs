@@ -2,7 +2,7 @@
 
 use super::geometry::Place;
 use super::mechanism::Mechanism;
-use crate::drive::Command;
+use crate::drive::{Command, Op};
 use crate::model::disk::Order;
 use crate::time::Ps;
 
@@ -64,7 +64,12 @@ impl Queue {
 
     /// The one that the head can begin soonest (SPTF: shortest positioning time first).
     fn nearest(&self, now: Ps, mechanism: &Mechanism) -> usize {
-        let cost = |w: &Waiting| mechanism.cost(now, w.sector, &w.place, w.command.op == crate::drive::Op::Write);
+        let angle = mechanism.angle(now);
+        let cost = |w: &Waiting| {
+            let write = w.command.op == Op::Write;
+            let ready = mechanism.ready(&w.place, mechanism.continues(w.sector, write), write);
+            ready + mechanism.turn(angle, ready, &w.place)
+        };
         self.waiting.iter().enumerate().min_by_key(|(_, w)| cost(w)).map_or(0, |(at, _)| at)
     }
 }

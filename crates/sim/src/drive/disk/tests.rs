@@ -1,14 +1,31 @@
 //! What physics and the specification demand of the drive, one subject a file.
 
+#![allow(clippy::cast_possible_truncation, reason = "small counts as indices")]
+
 use super::*;
 use toml::Value;
 
+mod books;
+mod closed;
+mod pitfalls;
 mod seeds;
 
 /// A model with keys set to other values.
 fn model(name: &str, set: &[(&str, Value)]) -> Model {
     let set: Vec<(String, Value)> = set.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
     Model::parse_with(Model::named(name).unwrap(), &set).unwrap()
+}
+
+fn f(value: f64) -> Value {
+    Value::Float(value)
+}
+
+fn i(value: i64) -> Value {
+    Value::Integer(value)
+}
+
+fn t(value: &str) -> Value {
+    Value::String(value.to_owned())
 }
 
 /// A drive with a host before it that keeps `depth` commands in it.
@@ -49,8 +66,21 @@ impl Bench {
         self.now - begun
     }
 
+    fn pass(&mut self, span: Ps) {
+        self.now += span;
+        let before = self.done.len();
+        self.drive.advance(self.now, &mut self.done);
+        self.open -= self.done.len() - before;
+    }
+
     /// Everything is on the medium.
     fn flush(&mut self) -> Ps {
         self.one(Op::Flush, 0, 0)
     }
+}
+
+/// In revolutions of `rpm`.
+#[allow(clippy::cast_precision_loss, reason = "for people")]
+fn revolutions(span: Ps, rpm: f64) -> f64 {
+    span as f64 / (60e12 / rpm)
 }

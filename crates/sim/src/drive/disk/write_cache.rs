@@ -4,7 +4,7 @@ use super::geometry::{Geometry, Place};
 use super::mechanism::Mechanism;
 use crate::model::disk::Order;
 use crate::time::Ps;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Dirty bytes, from the key under which they are kept.
 #[derive(Clone, Copy, Debug)]
@@ -33,14 +33,15 @@ pub(super) struct Taken {
 pub(super) struct WriteCache {
     sector: u64,
     extents: BTreeMap<u64, Extent>,
-    /// (seq, start) of every extent.
-    arrivals: BTreeSet<(u64, u64)>,
     bytes: u64,
+    /// Extents that are at least as old as this are counted: a flush waits for them.
+    barrier: u64,
+    covered: usize,
 }
 
 impl WriteCache {
     pub(super) fn new(sector: u64) -> WriteCache {
-        WriteCache { sector, extents: BTreeMap::new(), arrivals: BTreeSet::new(), bytes: 0 }
+        WriteCache { sector, extents: BTreeMap::new(), bytes: 0, barrier: 0, covered: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -56,9 +57,15 @@ impl WriteCache {
         self.bytes
     }
 
-    /// The oldest extent: (seq, start).
-    pub(super) fn oldest(&self) -> Option<(u64, u64)> {
-        self.arrivals.first().copied()
+    /// Counts from now on the extents that came up to the `seq`th write: 0 for none.
+    pub(super) fn cover(&mut self, seq: u64) {
+        self.barrier = seq;
+        self.covered = self.extents.values().filter(|extent| extent.seq <= seq).count();
+    }
+
+    /// How many of those that are counted there still are.
+    pub(super) fn left(&self) -> usize {
+        self.covered
     }
 
     /// The extent that begins at `start`.
@@ -76,9 +83,10 @@ impl WriteCache {
         self.extents.range(from..to.max(from)).map(|(&start, extent)| (start, extent))
     }
 
-    /// Extents from the oldest on.
-    pub(super) fn by_age(&self) -> impl Iterator<Item = (u64, &Extent)> {
-        self.arrivals.iter().filter_map(|(_, start)| Some((*start, self.extents.get(start)?)))
+    /// The oldest extent that `accept` lets through.
+    pub(super) fn oldest(&self, accept: &dyn Fn(u64, &Extent) -> bool) -> Option<(u64, &Extent)> {
+        let accepted = self.extents.iter().map(|(&start, extent)| (start, extent)).filter(|(start, extent)| accept(*start, extent));
+        accepted.min_by_key(|(_, extent)| extent.seq)
     }
 
     /// As far as it holds everything from `at` on.
@@ -91,13 +99,13 @@ impl WriteCache {
 
     fn put(&mut self, start: u64, extent: Extent) {
         self.bytes += extent.end - start;
-        self.arrivals.insert((extent.seq, start));
+        self.covered += usize::from(extent.seq <= self.barrier);
         self.extents.insert(start, extent);
     }
 
     fn remove(&mut self, start: u64) -> Option<Extent> {
         let extent = self.extents.remove(&start)?;
-        self.arrivals.remove(&(extent.seq, start));
+        self.covered -= usize::from(extent.seq <= self.barrier);
         self.bytes -= extent.end - start;
         Some(extent)
     }
@@ -161,7 +169,7 @@ impl WriteCache {
         let head = mechanism.next_sector().saturating_mul(self.sector);
         let accepted = |(start, extent): &(&u64, &Extent)| accept(**start, extent);
         match order {
-            Order::Fifo => self.by_age().find(|(start, extent)| accept(*start, extent)).map(|(start, _)| start),
+            Order::Fifo => self.oldest(accept).map(|(start, _)| start),
             Order::CLook => {
                 let up = self.extents.range(head..).find(accepted);
                 up.or_else(|| self.extents.range(..head).find(accepted)).map(|(&start, _)| start)
@@ -173,15 +181,19 @@ impl WriteCache {
     /// The extent whose first sector comes under the head first. From where the head is outwards; where the seek alone takes longer
     /// than the best so far, nothing farther can be better.
     fn nearest(&self, now: Ps, head: u64, mechanism: &Mechanism, accept: &dyn Fn(u64, &Extent) -> bool) -> Option<u64> {
-        let mut best: Option<(Ps, u64)> = None;
+        let (mut best, mut chosen) = (Ps::MAX, None);
+        let angle = mechanism.angle(now);
+        let goes_on = mechanism.continues(mechanism.next_sector(), true);
         let mut look = |start: u64, extent: &Extent| {
-            let limit = best.map_or(Ps::MAX, |(cost, _)| cost);
-            if mechanism.least(extent.place.cylinder, true) >= limit && extent.place.cylinder != mechanism.cylinder() {
-                return false;
+            let continues = goes_on && start >= head && start - head < self.sector;
+            let ready = mechanism.ready(&extent.place, continues, true);
+            if ready >= best {
+                // On the arm's own cylinder another head is not farther than this one.
+                return extent.place.cylinder == mechanism.cylinder();
             }
-            let cost = mechanism.cost(now, start / self.sector, &extent.place, true);
-            if cost < limit && accept(start, extent) {
-                best = Some((cost, start));
+            let cost = ready + mechanism.turn(angle, ready, &extent.place);
+            if cost < best && accept(start, extent) {
+                (best, chosen) = (cost, Some(start));
             }
             true
         };
@@ -195,7 +207,7 @@ impl WriteCache {
                 break;
             }
         }
-        best.map(|(_, start)| start)
+        chosen
     }
 
     /// What must be so of the map; looked at in debug builds.
@@ -208,7 +220,7 @@ impl WriteCache {
             debug_assert!(end <= start && start < extent.end, "extents overlap at {start}");
             end = extent.end;
         }
-        debug_assert_eq!(self.extents.len(), self.arrivals.len());
+        debug_assert_eq!(self.covered, self.extents.values().filter(|extent| extent.seq <= self.barrier).count());
         debug_assert_eq!(self.bytes, self.extents.iter().map(|(start, extent)| extent.end - start).sum::<u64>());
     }
 }

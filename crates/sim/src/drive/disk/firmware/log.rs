@@ -22,13 +22,13 @@ impl Firmware for Log {
     }
 
     fn gather(&self, writes: &mut WriteCache, start: u64, reason: Reason, geometry: &Geometry, taken: &mut Vec<Taken>) -> Target {
-        let small = |start, extent: &Extent| extent.end - start < self.threshold;
+        let small = |start: u64, extent: &Extent| extent.end - start < self.threshold;
         if reason.idle || writes.get(start).is_none_or(|extent| !small(start, extent)) {
             return self.home.gather(writes, start, reason, geometry, taken);
         }
         let mut room = reason.log_room.min(self.home.most);
         loop {
-            let next = writes.by_age().find(|(start, extent)| small(*start, extent)).map(|(start, extent)| (start, extent.end));
+            let next = writes.oldest(&small).map(|(start, extent)| (start, extent.end));
             let Some((next, end)) = next else { break };
             if end - next > room {
                 break;
