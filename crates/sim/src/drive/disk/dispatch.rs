@@ -45,8 +45,8 @@ impl Disk {
         let (extents, bytes) = self.leaving();
         while let Some(&command) = self.stalled.front() {
             let (start, end) = self.place(&command);
-            let merges = self.writes.ends_at(start).is_some_and(|before| self.may_merge(before.seq) && self.firmware.merges(before));
-            let slot = merges || self.writes.len() + extents < self.limits.slots;
+            let merges = || self.writes.ends_at(start).is_some_and(|own| self.may_merge(own.seq) && self.firmware.merges(own));
+            let slot = self.writes.len() + extents < self.limits.slots || merges();
             let dirty = self.writes.bytes() + bytes;
             if !slot || (dirty > 0 && dirty + command.length > self.limits.bytes) {
                 break;

@@ -113,12 +113,10 @@ impl WriteCache {
     /// Drops whatever is in `start..end`: how many bytes, and the oldest arrival among them.
     pub(super) fn cut(&mut self, start: u64, end: u64, geometry: &Geometry) -> (u64, u64) {
         let (mut dropped, mut oldest) = (0, u64::MAX);
-        let first = self.extents.range(..=start).next_back().map_or(start, |(&first, _)| first);
-        let mut from = first;
-        while let Some((own, extent)) = self.extents.range(from..end).next().map(|(&own, &extent)| (own, extent)) {
-            from = own + 1;
+        // From the last that begins before `end` back to the first that reaches over `start`.
+        while let Some((own, extent)) = self.extents.range(..end).next_back().map(|(&own, &extent)| (own, extent)) {
             if extent.end <= start {
-                continue;
+                break;
             }
             self.remove(own);
             if own < start {
@@ -129,6 +127,9 @@ impl WriteCache {
             }
             dropped += extent.end.min(end) - own.max(start);
             oldest = oldest.min(extent.seq);
+            if own < start {
+                break;
+            }
         }
         (dropped, oldest)
     }
