@@ -280,6 +280,9 @@ pub(crate) struct Demo {
     /// Where to write the page
     #[arg(long, value_name = "FILE", default_value = "trueline-demo.html")]
     pub html: PathBuf,
+    /// Without the labs of the documents
+    #[arg(long)]
+    pub short: bool,
 }
 
 fn profiles_help() -> String {

@@ -14,6 +14,7 @@
 //! | `bench.rs`, `bench_csv.rs` | `bench`, as text and as comma-separated values |
 //! | `lab.rs`, `lab_csv.rs` | published values beside ours, for people and for tables |
 //! | `lab_html.rs` | the same as one self-contained page of charts |
+//! | `demo_html.rs` | the page of `demo`: a disk from its findings to its cost, then both pages in one |
 //! | `json.rs`, `sarif.rs`, `prometheus.rs` | for programs |
 //!
 //! The others are what these share: `group.rs` says once what was found many times, `stack.rs` puts providers in order,
@@ -28,6 +29,7 @@ pub(crate) mod bench;
 pub(crate) mod bench_csv;
 pub(crate) mod canvas;
 pub(crate) mod columns;
+pub(crate) mod demo_html;
 pub(crate) mod drives;
 pub(crate) mod escape;
 pub(crate) mod gpart;

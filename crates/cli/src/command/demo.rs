@@ -1,9 +1,10 @@
-//! `demo`: the disks of the five seed documents, laid out in memory and checked.
+//! `demo`: the disks of the five seed documents, laid out in memory and checked; one of them laid out again, with what that saves on a
+//! simulated drive; and what the documents measured, beside what simulated drives say.
 
 use super::check::print;
 use crate::Failure;
 use crate::options::{Demo, DiskOptions, Output};
-use crate::out;
+use crate::out::{Style, demo_html, lab};
 use crate::page::write_file;
 use crate::report::{Report, Target};
 use crate::survey::survey;
@@ -11,6 +12,10 @@ use crate::target::{Said, taste_stores};
 use std::io::Write;
 use std::process::ExitCode;
 use trueline_geom::store::{Sparse, Store};
+use trueline_lab::lab::{Asked, BUILT_IN, Lab, run as run_rows};
+use trueline_lab::result::LabDocument;
+
+pub(crate) mod story;
 
 /// One disk, or the members of one set, of a seed document.
 struct Seed {
@@ -48,9 +53,31 @@ pub(crate) fn run(args: &Demo) -> Result<ExitCode, Failure> {
     let targets = SEEDS.iter().map(check).collect::<Result<Vec<Target>, String>>()?;
     let report = Report::new("trueline/check/1", targets, Vec::new());
     print(&report, &Output::default())?;
-    write_file(&args.html, |file| out::html::write(&report, file))?;
-    writeln!(anstream::stdout(), "\nThe same as a page: {}", args.html.display())?;
+    let mut stdout = anstream::stdout();
+    let style = Style::of_stdout();
+    let story = story::tell(&SEEDS[0])?;
+    writeln!(stdout, "\nWhat the first of them costs on a simulated drive, and laid out again:\n")?;
+    lab::write(&story.cost, &mut stdout, style)?;
+    let labs = if args.short { None } else { Some(labs()?) };
+    if let Some(labs) = &labs {
+        writeln!(stdout, "\nWhat the documents measured, and what simulated drives say:\n")?;
+        lab::write(labs, &mut stdout, style)?;
+    }
+    let page = demo_html::Page { story: &story, layout: story::LAYOUT, report: &report, labs: labs.as_ref() };
+    write_file(&args.html, |file| demo_html::write(&page, file))?;
+    writeln!(stdout, "\nThe same as a page: {}", args.html.display())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Every lab that comes with the program, without sweeps.
+fn labs() -> Result<LabDocument, String> {
+    let labs = BUILT_IN.iter().map(|lab| lab.lab().map_err(|e| format!("demo: {}: {e}", lab.file))).collect::<Result<Vec<Lab>, _>>()?;
+    let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
+    let (document, failures) = run_rows(&labs, &asked, &|_, _| {});
+    match failures.first() {
+        Some(failure) => Err(format!("demo: lab {}, row {}: {}", failure.lab, failure.row, failure.message)),
+        None => Ok(document),
+    }
 }
 
 fn check(seed: &Seed) -> Result<Target, String> {

@@ -81,9 +81,11 @@ fn write_summary(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
         writeln!(out, "</ul>")?;
     }
     writeln!(out, "</header>")?;
-    if report.targets.is_empty() {
-        return Ok(());
-    }
+    if report.targets.is_empty() { Ok(()) } else { write_overview(report, out) }
+}
+
+/// A table of the targets, the worst first.
+pub(super) fn write_overview(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     write_table("Targets", &[("Target", ""), ("Verdict", ""), ("Costs", "num"), ("The worst of it", ""), ("Findings", "")], out)?;
     // The worst first; the drawings below keep the order asked for.
     let mut order: Vec<(usize, &Target)> = report.targets.iter().enumerate().collect();
@@ -186,7 +188,8 @@ fn verdict_of(t: &Target) -> String {
     }
 }
 
-fn write_target(nth: usize, t: &Target, alone: bool, fold: bool, out: &mut dyn io::Write) -> io::Result<()> {
+/// One target: what to read first, the drawing, every finding, every provider.
+pub(super) fn write_target(nth: usize, t: &Target, alone: bool, fold: bool, out: &mut dyn io::Write) -> io::Result<()> {
     if alone {
         writeln!(out, "<section>")?;
     } else {
@@ -289,7 +292,7 @@ fn write_provider(branch: &str, t: &Target, p: &Provider, labelled: bool, out: &
 }
 
 /// The pages of the rules that were broken.
-fn write_rules(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+pub(super) fn write_rules(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let ids: BTreeSet<&str> = report.targets.iter().flat_map(|t| &t.findings).map(|f| f.rule).collect();
     if ids.is_empty() {
         return Ok(());

@@ -17,7 +17,7 @@ mod bars;
 mod lanes;
 mod latency;
 mod medium;
-mod quantity;
+pub(super) mod quantity;
 mod row;
 mod spent;
 mod standing;
@@ -34,33 +34,35 @@ use std::io::{self, Write};
 use trueline_lab::result::{LabDocument, LabResult, Row};
 
 /// How the charts look, with the colours of [`html::STYLE`].
-const STYLE: &str = include_str!("lab_html/lab.css");
+pub(super) const STYLE: &str = include_str!("lab_html/lab.css");
 
 /// The hatching that says again what the colour of the unaligned says.
-const HATCH: &str = "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
+pub(super) const HATCH: &str = "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
                      patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect width=\"2\" height=\"6\" class=\"hatching\"/></pattern></defs></svg>";
 
 /// Writes the page.
 pub(crate) fn write(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
     html::open("Trueline lab: what misalignment costs", &[STYLE], out)?;
-    writeln!(out, "<header>\n<h1>What misalignment costs</h1>\n{}</header>", said(document))?;
+    writeln!(out, "<header>\n<h1>What misalignment costs</h1>\n{}</header>\n{HATCH}\n<main>", said(document))?;
     write_labs(document, out)?;
-    writeln!(out, "</body>\n</html>")
+    writeln!(out, "</main>\n</body>\n</html>")
 }
 
 /// Writes everything below the heading of a page: the cards, the chart of all rows, every lab.
-fn write_labs(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{HATCH}\n<main>")?;
+pub(super) fn write_labs(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
     write_cards(document, out)?;
     accuracy::write(document, out)?;
-    for lab in &document.labs {
-        write_lab(lab, out)?;
-    }
-    writeln!(out, "</main>")
+    document.labs.iter().try_for_each(|lab| write_lab(lab, out))
 }
 
-/// The page in a sentence.
-fn said(document: &LabDocument) -> String {
+/// Writes the rows of all labs, and nothing around them.
+pub(super) fn write_rows(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
+    let mut rows = document.labs.iter().flat_map(|lab| lab.rows.iter().map(move |row| (lab, row)));
+    rows.try_for_each(|(lab, row)| row::write(lab, row, out))
+}
+
+/// A document in a sentence.
+pub(super) fn said(document: &LabDocument) -> String {
     let all = tally_all(document);
     let mut text = format!("<p>{} of {}", words::count(all.rows, "row"), words::count(document.labs.len(), "lab"));
     if all.bounded > 0 {

@@ -144,11 +144,12 @@ fn pages_and_drawings_fetch_nothing() {
     );
     let ran = run_with(scratch.path(), &["show", "--svg", "drawing.svg", "disk,disk1", "<script src=x>"]);
     assert_eq!(ran.ended(0).stdout, "");
-    run(scratch.path(), "demo --html demo.html").ended(0);
+    run(scratch.path(), "demo --short --html demo.html").ended(0);
     for (name, begins) in [("page.html", "<!DOCTYPE html>"), ("demo.html", "<!DOCTYPE html>"), ("drawing.svg", "<?xml")] {
         let page = read(scratch.path(), name);
         assert!(page.starts_with(begins), "{name}");
-        let page = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+        // A namespace is no address, and a pattern of the page itself is not fetched.
+        let page = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "").replace("url(#", "");
         for never in [
             "http://",
             "https://",

@@ -48,7 +48,7 @@ const ROWS: [&str; 3] = ["crossing", "level", "unknown"];
 const MEASURE: &str = "<script>addEventListener('load', () => {\
     document.querySelectorAll('details').forEach(d => d.open = true);\
     const wide = [...document.body.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > innerWidth + 1\
-        && !e.closest('.scroll') && !e.closest('defs'));\
+        && !e.closest('.scroll,figure:not(.chart)') && !e.closest('defs'));\
     const worst = wide.map(e => e.tagName + '.' + (e.getAttribute('class') || '') + ':' + e.textContent.slice(0, 30));\
     const page = document.documentElement;\
     parent.postMessage(innerWidth + ' pixels, ' + (page.scrollWidth > page.clientWidth ? 'scrolls' : 'fits') + ' [' + worst.join(';') + ']', '*');\
@@ -86,6 +86,12 @@ fn page(directory: &Path) -> String {
     std::fs::read_to_string(directory.join("page.html")).expect("a page was written")
 }
 
+/// Writes the page of a demo into `directory`.
+fn demo(directory: &Path) -> String {
+    run(directory, "demo --short --html demo.html").ended(0);
+    std::fs::read_to_string(directory.join("demo.html")).expect("a page was written")
+}
+
 #[test]
 fn the_page_names_nothing_to_fetch_and_allows_no_script() {
     let scratch = scratch();
@@ -117,6 +123,10 @@ fn a_browser_has_no_complaint_and_shows_every_row() {
     }
     assert!(dom.contains("<title>Trueline lab") && dom.contains("</main>\n"), "{dom}");
     assert_eq!(dom.matches("<article").count(), ROWS.len());
+    demo(scratch.path());
+    let Some(output) = browse(scratch.path(), "demo.html", &log) else { return };
+    let (dom, said) = (text(&output.stdout), text(&output.stderr));
+    assert!(!said.contains("CONSOLE") && dom.contains("data-row=\"random-write\""), "{said}");
 }
 
 #[test]
@@ -146,6 +156,8 @@ fn nothing_is_wider_than_a_telephone() {
     };
     let Some(said) = measure(&page) else { return };
     assert_eq!(said, "360 pixels, fits []");
+    // And the page of a demo, where a lab stands beside a check.
+    assert_eq!(measure(&demo(scratch.path())).as_deref(), Some("360 pixels, fits []"));
     // The measure itself finds what is too wide.
     let wide = measure(&page.replace("</main>", "<p style=\"width:400px\">wide</p></main>")).expect("the browser is here");
     assert!(wide.contains("scrolls") && wide.contains("P.:wide"), "{wide}");

@@ -115,7 +115,7 @@ fn a_reader_that_has_gone_is_not_worth_a_word() {
         "info disk",
         "explain",
         "explain TL0001",
-        "demo --html demo.html",
+        "demo --short --html demo.html",
         "mkfs ufs md:64m --dry-run",
         "mkfs ufs md:100t --print",
         "completions bash",
@@ -140,7 +140,7 @@ fn a_reader_that_has_gone_is_not_worth_a_word() {
 #[test]
 fn a_full_disk_is_said() {
     let scratch = golden("seed-001-sdd-63");
-    for arguments in ["check disk", "check --json disk", "show disk", "info disk", "explain", "completions bash", "demo"] {
+    for arguments in ["check disk", "check --json disk", "show disk", "info disk", "explain", "completions bash", "demo --short"] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let mut child = program(scratch.path()).args(arguments.split(' ')).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
         let mut said = String::new();
@@ -149,7 +149,7 @@ fn a_full_disk_is_said() {
         assert!(said.starts_with("trueline: write the output: ") && said.lines().count() == 1, "{arguments}: {said}");
     }
     for arguments in
-        ["check --html nowhere/page.html disk", "show --svg nowhere/disk.svg disk", "man nowhere", "demo --html nowhere/demo.html"]
+        ["check --html nowhere/page.html disk", "show --svg nowhere/disk.svg disk", "man nowhere", "demo --short --html nowhere/demo.html"]
     {
         let ran = run(scratch.path(), arguments);
         assert!(ran.refused().contains("nowhere"), "{}", ran.stderr);
@@ -178,7 +178,8 @@ fn pages_never_overwrite_disks() {
     let length = || fs::metadata(scratch.path().join("disk")).unwrap().len();
     let before = length();
     std::os::unix::fs::symlink("disk", scratch.path().join("link")).unwrap();
-    for arguments in ["check --html disk disk", "check --html link disk", "show --svg disk disk", "demo --html disk", "check --html . disk"]
+    for arguments in
+        ["check --html disk disk", "check --html link disk", "show --svg disk disk", "demo --short --html disk", "check --html . disk"]
     {
         assert!(run(scratch.path(), arguments).refused().starts_with("trueline: write "), "{arguments}");
     }

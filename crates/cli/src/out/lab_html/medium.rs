@@ -17,14 +17,16 @@ const REQUEST: u32 = 20;
 
 /// The layouts of a row's variants; `None` where there are none.
 pub(super) fn layouts(row: &Row) -> Option<String> {
-    let drawn: Vec<String> = row.variants.iter().filter_map(layout).collect();
+    // All of a row to one scale.
+    let blocks = row.variants.iter().filter_map(|v| v.layout.as_ref()).filter_map(Window::blocks).max()?;
+    let drawn: Vec<String> = row.variants.iter().filter_map(|v| layout(v, blocks)).collect();
     (!drawn.is_empty()).then(|| drawn.concat())
 }
 
-fn layout(variant: &VariantResult) -> Option<String> {
+fn layout(variant: &VariantResult, blocks: u64) -> Option<String> {
     let layout = variant.layout.as_ref()?;
     let grain = Grain::new(layout.unit, layout.phase)?;
-    let window = Window::new(grain, layout);
+    let window = Window { grain, blocks };
     let mut lanes = Lanes::new(&format!("Layout on the medium, {}", variant.name));
     lanes.head(&variant.name, super::class_of(&variant.name));
     lanes.lane("blocks", window.ruler(), "", &format!("of {}", size::human(grain.size())));
@@ -70,9 +72,10 @@ struct Window {
 
 impl Window {
     /// As many blocks as the longest request needs, within reason.
-    fn new(grain: Grain, layout: &Layout) -> Window {
+    fn blocks(layout: &Layout) -> Option<u64> {
+        let grain = Grain::new(layout.unit, layout.phase)?;
         let touched = layout.requests.iter().take(REQUESTS).map(|&(first, length)| grain.touched(first, length)).max();
-        Window { grain, blocks: touched.unwrap_or(2).clamp(2, BLOCKS) }
+        Some(touched.unwrap_or(2).clamp(2, BLOCKS))
     }
 
     /// The blocks that so many bytes cannot do without.
@@ -117,7 +120,7 @@ mod tests {
 
     fn window(unit: u64, phase: u64, requests: &[(u64, u64)]) -> Window {
         let layout = Layout { unit, phase, layers: vec![], requests: requests.to_vec() };
-        Window::new(Grain::new(unit, phase).unwrap(), &layout)
+        Window { grain: Grain::new(unit, phase).unwrap(), blocks: Window::blocks(&layout).unwrap() }
     }
 
     fn drawn(window: &Window, first: u64, length: u64) -> String {

@@ -1,7 +1,7 @@
 //! Measured values for people: three digits that count, and the unit they read best in.
 
 /// A value in a row's unit: `104 MB/s`, `7.41 ms`, `133 req/s`.
-pub(super) fn value(value: f64, unit: &str) -> String {
+pub(crate) fn value(value: f64, unit: &str) -> String {
     match unit {
         "s" => seconds(value),
         "ns" => seconds(value / 1e9),
@@ -26,7 +26,7 @@ pub(super) fn tick(ns: f64) -> String {
 }
 
 /// How many times: `×2.61`.
-pub(super) fn times(ratio: f64) -> String {
+pub(crate) fn times(ratio: f64) -> String {
     format!("×{}", digits(ratio))
 }
 

@@ -16,7 +16,8 @@ pub(super) fn write(lab: &LabResult, row: &Row, out: &mut dyn Write) -> io::Resu
     let seed = row.seed.as_ref().map_or(String::new(), |seed| format!("seed {} · ", text_of(seed)));
     writeln!(out, "<p class=\"id\">{seed}<code>{}</code></p>", text_of(&row.row))?;
     let right = [chart("Where each second went", spent::seconds_of(row)), chart("The layout on the medium", medium::layouts(row))].concat();
-    let left = chart("Published and ours", Some(bars::bars(row))) + &chart("Share of requests done within a time", latency::curves(row));
+    let left = chart(if row.published.is_some() { "Published and ours" } else { "Aligned and unaligned" }, Some(bars::bars(row)))
+        + &chart("Share of requests done within a time", latency::curves(row));
     // What is said stands beside the bars where there is nothing else.
     let said = said(row);
     if right.is_empty() {

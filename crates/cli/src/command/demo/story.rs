@@ -1,0 +1,116 @@
+//! One disk of the documents from its findings to its cost: checked, run on a simulated drive, laid out again, and run again.
+
+use super::{Seed, check};
+use crate::options::DiskOptions;
+use crate::out::hexdump;
+use crate::report::Target;
+use crate::target::{Said, taste_stores};
+use crate::{layout, survey};
+use std::borrow::Cow;
+use trueline_geom::layout::{May, plan};
+use trueline_geom::scheme::Ground;
+use trueline_geom::store::{Sparse, Store};
+use trueline_lab::lab::{Asked, Lab, Texts, run};
+use trueline_lab::result::LabDocument;
+
+/// How it is laid out again.
+pub(crate) const LAYOUT: &str = include_str!("layout.toml");
+const LAB: &str = include_str!("lab.toml");
+
+/// What happened.
+pub(crate) struct Story {
+    /// The disk as it is.
+    pub found: Target,
+    /// The disk laid out again.
+    pub again: Target,
+    /// The same work on both.
+    pub cost: LabDocument,
+}
+
+/// Tells it of a seed.
+pub(super) fn tell(seed: &Seed) -> Result<Story, String> {
+    let failed = |what: String| format!("demo: {}: {what}", seed.name);
+    let said = Said::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
+    let length = Sparse::from_hexdump(seed.hex).map_err(failed)?.length();
+    let disk = lay_out(length, &said).map_err(failed)?;
+    let text = dump(&disk, length).map_err(|e| failed(e.to_string()))?;
+    let graph = taste_stores(vec![(String::new(), Box::new(disk))], &said);
+    let again = survey::survey("the same disk, laid out again", &graph, None)?;
+    let lab = Lab::parse(LAB, Box::new(Disks { found: seed.hex, again: text })).map_err(|e| failed(e.to_string()))?;
+    let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
+    let (cost, failures) = run(&[lab], &asked, &|_, _| {});
+    match failures.first() {
+        Some(failure) => Err(failed(format!("row {}: {}", failure.row, failure.message))),
+        None => Ok(Story { found: check(seed)?, again, cost }),
+    }
+}
+
+/// An empty disk of `length` bytes with [`LAYOUT`] on it, as `part apply` makes it.
+fn lay_out(length: u64, said: &Said) -> Result<Sparse, String> {
+    let mut disk = Sparse::new(length);
+    let graph = taste_stores(vec![(String::new(), Box::new(disk.clone()))], said);
+    let provider = &graph.providers[0];
+    let ground = Ground { topology: &provider.topology, base: provider.base(), kind: provider.kind };
+    // The same bytes every time.
+    let mut random = || [0x54; 16];
+    let steps = plan(&layout::parse(LAYOUT)?.layout, &graph.probe(0), &ground, length, May::default(), &mut random)
+        .map_err(|refused| refused.why.to_string())?;
+    for patch in steps.iter().flat_map(|step| &step.patches) {
+        disk.put(patch.offset, &patch.bytes);
+    }
+    Ok(disk)
+}
+
+/// A disk as the text that a lab names.
+fn dump(disk: &Sparse, length: u64) -> Result<String, std::io::Error> {
+    let mut text = Vec::new();
+    for (offset, bytes) in disk.runs() {
+        hexdump::write(offset, bytes, &mut text)?;
+    }
+    Ok(format!("{}{length:08x}\n", String::from_utf8_lossy(&text)))
+}
+
+/// The two disks, by the names that the lab has for them.
+struct Disks {
+    found: &'static str,
+    again: String,
+}
+
+impl Texts for Disks {
+    fn read(&self, name: &str) -> Result<Cow<'static, str>, String> {
+        match name {
+            "found" => Ok(Cow::Borrowed(self.found)),
+            "again" => Ok(Cow::Owned(self.again.clone())),
+            _ => Err("it does not come with the demo".into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Verdict;
+
+    #[test]
+    fn the_disk_is_off_and_dear_and_laid_out_again_it_is_neither() {
+        let story = tell(&super::super::SEEDS[0]).unwrap();
+        assert_eq!((story.found.verdict, story.again.verdict), (Verdict::Misaligned, Verdict::Aligned));
+        let named = |t: &Target| t.providers.iter().filter(|p| p.data_bearing).count();
+        assert_eq!(named(&story.found), named(&story.again));
+        let ratio = |id: &str| {
+            let row = story.cost.labs[0].rows.iter().find(|row| row.row == id).unwrap();
+            row.ours.unwrap().ratio.unwrap()
+        };
+        assert!(ratio("random-write") > 2.0 && (ratio("random-read") - 1.0).abs() < 0.02, "{}", ratio("random-write"));
+    }
+
+    #[test]
+    fn a_dump_is_read_back() {
+        let mut disk = Sparse::new(1 << 40);
+        disk.put(512, b"one");
+        disk.put(1 << 39, &[7; 40]);
+        let back = Sparse::from_hexdump(&dump(&disk, 1 << 40).unwrap()).unwrap();
+        assert_eq!(back.length(), 1 << 40);
+        assert!(disk.runs().eq(back.runs()));
+    }
+}

@@ -1,0 +1,83 @@
+//! The page of `demo`: one disk from its findings to its cost and back, then what `check --html` and `lab run --html` have.
+
+use super::{canvas, escape, html, lab_html};
+use crate::command::demo::story::Story;
+use crate::report::Report;
+use lab_html::quantity::{times, value};
+use std::io::{self, Write};
+use trueline_lab::result::{LabDocument, Row};
+
+/// What is on the page.
+pub(crate) struct Page<'a> {
+    /// One disk.
+    pub story: &'a Story,
+    /// How it was laid out again.
+    pub layout: &'a str,
+    /// The disks of all documents.
+    pub report: &'a Report,
+    /// What the documents measured.
+    pub labs: Option<&'a LabDocument>,
+}
+
+/// Writes the page.
+pub(crate) fn write(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
+    html::open("Trueline: check, cost, layout, cost again", &[canvas::STYLE, lab_html::STYLE], out)?;
+    let name = escape::xml(&page.story.found.target);
+    writeln!(out, "<header>\n<h1>Check, cost, layout, cost again</h1>\n<p>{name}: what is wrong with it, what that costs,")?;
+    writeln!(out, "and the same disk on the grain. Then the disks of all five documents, and what they measured.</p>")?;
+    writeln!(out, "</header>\n{}\n<main>", lab_html::HATCH)?;
+    write_story(page, out)?;
+    writeln!(out, "<section aria-labelledby=\"disks\">\n<h2 id=\"disks\">The disks of the five documents</h2>")?;
+    html::write_overview(page.report, out)?;
+    writeln!(out, "</section>")?;
+    if let Some(labs) = page.labs {
+        writeln!(out, "<section aria-labelledby=\"labs\">\n<h2 id=\"labs\">What the documents measured, and what we find</h2>")?;
+        writeln!(out, "{}", lab_html::said(labs))?;
+        lab_html::write_labs(labs, out)?;
+        writeln!(out, "</section>")?;
+    }
+    for (nth, target) in page.report.targets.iter().enumerate() {
+        html::write_target(nth, target, false, false, out)?;
+    }
+    writeln!(out, "</main>")?;
+    html::write_rules(page.report, out)?;
+    writeln!(out, "</body>\n</html>")
+}
+
+fn write_story(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let (story, alone) = (page.story, true);
+    writeln!(out, "<h2>1. Check: what is there</h2>")?;
+    html::write_target(0, &story.found, alone, false, out)?;
+    writeln!(out, "<h2>2. Cost: what that does to a drive</h2>\n<ul class=\"cards\">")?;
+    for row in rows(story) {
+        write_card(row, false, out)?;
+    }
+    writeln!(out, "</ul>\n<h2>3. Layout: the same partitions on the grain</h2>")?;
+    writeln!(
+        out,
+        "<p>Made by <code>trueline part apply layout.toml disk</code>; what is on the partitions has still to be put there.</p>"
+    )?;
+    writeln!(out, "<details><summary>layout.toml</summary><pre>{}</pre></details>", escape::xml(page.layout))?;
+    html::write_target(0, &story.again, alone, false, out)?;
+    writeln!(out, "<h2>4. Cost again: the same work, on the same drive</h2>\n<ul class=\"cards\">")?;
+    for row in rows(story) {
+        write_card(row, true, out)?;
+    }
+    writeln!(out, "</ul>")?;
+    lab_html::write_rows(&story.cost, out)
+}
+
+fn rows(story: &Story) -> impl Iterator<Item = &Row> {
+    story.cost.labs.iter().flat_map(|lab| &lab.rows)
+}
+
+/// What a row took, before or after.
+fn write_card(row: &Row, again: bool, out: &mut dyn Write) -> io::Result<()> {
+    let Some(ours) = &row.ours else { return Ok(()) };
+    let (shown, class) = if again { (ours.aligned, "al") } else { (ours.unaligned, "un") };
+    let shown = shown.map_or_else(|| "–".into(), |v| value(v, &row.unit));
+    let (id, title) = (escape::xml(&row.row), escape::xml(&row.title));
+    writeln!(out, "<li><a href=\"#row-demo-{id}\"><span class=\"name\">{id}</span><span class=\"figure {class}\">{shown}</span>")?;
+    let before = ours.ratio.filter(|_| again).map_or(String::new(), |ratio| format!("as it was: {}", times(ratio)));
+    writeln!(out, "<span class=\"what\">{title}</span><span class=\"below\">{before}</span></a></li>")
+}
