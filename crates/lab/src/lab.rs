@@ -63,6 +63,11 @@ impl Lab {
         &self.form.title
     }
 
+    /// Whether any of its rows is measured on this machine: such a lab is run only by name.
+    pub fn measures_here(&self) -> bool {
+        self.form.row.iter().any(|row| row.get_ref().real.is_some())
+    }
+
     /// The ids of its rows.
     pub fn rows(&self) -> impl Iterator<Item = &str> {
         self.form.row.iter().map(|row| row.get_ref().id.as_str())

@@ -33,7 +33,11 @@ fn list() -> Result<ExitCode, Failure> {
 }
 
 fn rows(args: &Run) -> Result<ExitCode, Failure> {
-    let labs = if args.all { built_in()? } else { args.files.iter().map(|file| open(file)).collect::<Result<_, _>>()? };
+    let labs: Vec<Lab> = if args.all {
+        built_in()?.into_iter().filter(|lab| !lab.measures_here()).collect()
+    } else {
+        args.files.iter().map(|file| open(file)).collect::<Result<_, _>>()?
+    };
     for id in &args.row {
         if !labs.iter().any(|lab| lab.rows().any(|row| row == id)) {
             let there: Vec<&str> = labs.iter().flat_map(Lab::rows).collect();

@@ -11,6 +11,7 @@ pub const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { file: "labs/2010-wd10ears.toml", text: include_str!("../../../../labs/2010-wd10ears.toml") },
     BuiltIn { file: "labs/2013-gpart.toml", text: include_str!("../../../../labs/2013-gpart.toml") },
     BuiltIn { file: "labs/2026-qlc.toml", text: include_str!("../../../../labs/2026-qlc.toml") },
+    BuiltIn { file: "labs/here.toml", text: include_str!("../../../../labs/here.toml") },
 ];
 
 /// A golden disk, as labs name it.
@@ -21,6 +22,7 @@ macro_rules! disk {
 }
 
 const DISKS: &[(&str, &str)] = &[
+    disk!("bsd-freebsd"),
     disk!("seed-000-openbsd"),
     disk!("seed-001-sdc-64"),
     disk!("seed-001-sdd-63"),
