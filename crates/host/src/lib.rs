@@ -7,6 +7,7 @@
 
 pub mod buffers;
 pub mod busy;
+pub mod cache;
 pub mod clock;
 pub mod device;
 pub mod engine;

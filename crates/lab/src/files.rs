@@ -2,6 +2,8 @@
 
 use crate::error::Error;
 
+pub mod directory;
+
 /// An open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct File(pub u64);

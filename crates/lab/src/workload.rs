@@ -13,6 +13,7 @@ use serde::Deserialize;
 use std::path::PathBuf;
 use trueline_geom::topology::is_whole;
 
+pub mod bonnie;
 pub mod copy;
 pub mod dd;
 pub mod fill;
@@ -26,7 +27,6 @@ pub mod replay;
 pub mod tree;
 
 /// Every workload.
-#[rustfmt::skip] // One a line, so that adding one is adding a line.
 pub const WORKLOADS: &[Kind] = &[
     dd::KIND,
     random::READ,
@@ -39,6 +39,7 @@ pub const WORKLOADS: &[Kind] = &[
     tree::KIND,
     copy::KIND,
     mkfs::KIND,
+    bonnie::KIND,
 ];
 
 /// The workload of that name.

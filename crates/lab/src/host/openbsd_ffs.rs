@@ -33,6 +33,7 @@ use serde::Deserialize;
 use shape::Shape;
 use std::collections::HashMap;
 use trueline_geom::topology::{round_down, round_up};
+use trueline_sim::random::Random;
 
 mod data;
 mod group;
@@ -80,6 +81,10 @@ pub struct OpenbsdFfs<'a> {
     /// Made when something is first taken of them.
     groups: Vec<Option<Box<Group>>>,
     free_blocks: u64,
+    free_inodes: u64,
+    directories: u64,
+    /// Where directories of the root begin to look for a group.
+    random: Random,
     buffers: Buffers,
     names: Names<Inode>,
     /// First byte of a block → the read that brings it.
@@ -105,10 +110,23 @@ impl<'a> OpenbsdFfs<'a> {
         let before = first.free_blocks;
         let at = first.take(1, None).ok_or_else(|| Error("newfs: no room for a root".into()))?;
         root.extents.put(0, u64::from(at), 1, shape.frag);
+        first.directories = 1;
         let free_blocks = free_blocks - u64::from(before - first.free_blocks);
         groups[0] = Some(Box::new(first));
         let (buffers, names) = (Buffers::new(parameters.cache), Names::new(root));
-        Ok(OpenbsdFfs { queue, parameters, shape, groups, free_blocks, buffers, names, arriving: HashMap::new() })
+        Ok(OpenbsdFfs {
+            queue,
+            parameters,
+            shape,
+            groups,
+            free_blocks,
+            free_inodes: u64::from(shape.groups) * u64::from(shape.inodes) - 3,
+            directories: 1,
+            random: Random::new(1),
+            buffers,
+            names,
+            arriving: HashMap::new(),
+        })
     }
 
     /// Where the data of a file is: (first byte of the provider, bytes), in order.

@@ -55,8 +55,8 @@ impl Host {
     pub(super) fn schedule(&self) -> Schedule {
         match self {
             Host::Direct | Host::LinuxBdevBuffered { .. } => Schedule::Fifo,
-            // disksort of the BSDs, cfq's order of Linux 2.6.31.
-            Host::FreebsdUfs(_) | Host::LinuxWriteback(_) | Host::OpenbsdFfs(_) => Schedule::CLook,
+            Host::FreebsdUfs(_) | Host::OpenbsdFfs(_) => Schedule::CLook,
+            Host::LinuxWriteback(_) => Schedule::ReadsFirst,
         }
     }
 

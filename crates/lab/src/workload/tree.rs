@@ -15,6 +15,9 @@ pub mod tar;
 
 pub use plan::{Plan, Sizes};
 
+/// The directory that a tree is copied to.
+const COPIED: &str = "trueline-copy";
+
 /// Bytes that tar writes at one time (20 records of 512), and that cp copies at one time.
 const TAR_WRITE: u64 = 10240;
 const COPY: u64 = 65536;
@@ -118,22 +121,17 @@ pub fn run(files: &mut dyn Files, parameters: &Parameters, last: Phase, watch: &
             match phase {
                 Phase::Unpack => unpack(files, parameters, entry)?,
                 Phase::Copy => copy(files, parameters, entry)?,
-                Phase::Delete => delete(files, entry, "tree")?,
+                Phase::Delete => delete(files, &entry.name, entry)?,
             }
             let now = files.now();
             run.record(entry.size.unwrap_or(0), now.saturating_sub(before));
             Ok(true)
         };
-        match phase {
-            Phase::Unpack => files.make_directory("tree")?,
-            Phase::Copy => files.make_directory("copy")?,
-            Phase::Delete => {}
+        if phase == Phase::Copy {
+            files.make_directory(COPIED)?;
         }
         let backwards = phase == Phase::Delete;
         parameters.plan.each(backwards, &mut |entry| each(files, entry))?;
-        if phase == Phase::Delete {
-            files.remove_directory("tree")?;
-        }
         run.ns = files.now().saturating_sub(begin);
         runs.push((phase, run));
         if phase == last {
@@ -146,36 +144,34 @@ pub fn run(files: &mut dyn Files, parameters: &Parameters, last: Phase, watch: &
 
 /// Takes away what [`run`] left, up to `last`, unmeasured.
 pub fn clean(files: &mut dyn Files, parameters: &Parameters, last: Phase) -> Result<(), Error> {
-    let left: &[&str] = match last {
-        Phase::Unpack => &["tree"],
-        Phase::Copy => &["tree", "copy"],
-        Phase::Delete => &["copy"],
-    };
-    for root in left {
-        parameters.plan.each(true, &mut |entry| delete(files, entry, root).map(|()| true))?;
-        files.remove_directory(root)?;
+    if last != Phase::Delete {
+        parameters.plan.each(true, &mut |entry| delete(files, &entry.name, entry).map(|()| true))?;
+    }
+    if last != Phase::Unpack {
+        parameters.plan.each(true, &mut |entry| delete(files, &format!("{COPIED}/{}", entry.name), entry).map(|()| true))?;
+        files.remove_directory(COPIED)?;
     }
     Ok(())
 }
 
 fn unpack(files: &mut dyn Files, parameters: &Parameters, entry: &Entry) -> Result<(), Error> {
-    let name = format!("tree/{}", entry.name);
+    let name = &entry.name;
     files.think(parameters.think_ns);
     let Some(size) = entry.size else {
-        files.make_directory(&name)?;
-        return files.set_times(&name);
+        files.make_directory(name)?;
+        return files.set_times(name);
     };
-    let file = files.create(&name)?;
+    let file = files.create(name)?;
     write(files, file, size, TAR_WRITE)?;
     files.close(file)?;
-    files.set_times(&name)
+    files.set_times(name)
 }
 
 fn copy(files: &mut dyn Files, parameters: &Parameters, entry: &Entry) -> Result<(), Error> {
-    let (from, to) = (format!("tree/{}", entry.name), format!("copy/{}", entry.name));
+    let to = format!("{COPIED}/{}", entry.name);
     files.think(parameters.think_ns);
     let Some(size) = entry.size else { return files.make_directory(&to) };
-    let source = files.open(&from)?;
+    let source = files.open(&entry.name)?;
     let copy = files.create(&to)?;
     let mut at = 0;
     while at < size {
@@ -188,9 +184,8 @@ fn copy(files: &mut dyn Files, parameters: &Parameters, entry: &Entry) -> Result
     files.close(source)
 }
 
-fn delete(files: &mut dyn Files, entry: &Entry, root: &str) -> Result<(), Error> {
-    let name = format!("{root}/{}", entry.name);
-    if entry.size.is_some() { files.remove(&name) } else { files.remove_directory(&name) }
+fn delete(files: &mut dyn Files, name: &str, entry: &Entry) -> Result<(), Error> {
+    if entry.size.is_some() { files.remove(name) } else { files.remove_directory(name) }
 }
 
 fn write(files: &mut dyn Files, file: File, size: u64, chunk: u64) -> Result<(), Error> {

@@ -11,13 +11,15 @@ pub enum Schedule {
     Fifo,
     /// By address from where the last began, then from the start again: FreeBSD's bioq_disksort, BSD's disksort.
     CLook,
+    /// The same, but reads before writes: a program waits for a read, and for most writes nobody does (cfq of Linux).
+    ReadsFirst,
 }
 
 /// What waits. Commands of C-LOOK do not pass a flush.
 pub(super) struct Elevator {
     schedule: Schedule,
-    /// Batches between flushes, by (offset, order of arrival); a flush is a batch of its own.
-    batches: VecDeque<BTreeMap<(u64, u64), Command>>,
+    /// Batches between flushes, by (whether it may wait, offset, order of arrival); a flush is a batch of its own.
+    batches: VecDeque<BTreeMap<(bool, u64, u64), Command>>,
     arrivals: u64,
     /// Where the last command began.
     at: u64,
@@ -30,21 +32,24 @@ impl Elevator {
 
     pub(super) fn push(&mut self, command: Command) {
         self.arrivals += 1;
-        let offset = if self.schedule == Schedule::CLook { command.offset } else { 0 };
+        let offset = if self.schedule == Schedule::Fifo { 0 } else { command.offset };
+        let waits = self.schedule == Schedule::ReadsFirst && command.op == Op::Write;
         let closed = |batch: &BTreeMap<_, Command>| batch.values().next().is_some_and(|first| first.op == Op::Flush);
         if command.op == Op::Flush || self.batches.back().is_none_or(closed) {
             self.batches.push_back(BTreeMap::new());
         }
         if let Some(batch) = self.batches.back_mut() {
-            batch.insert((offset, self.arrivals), command);
+            batch.insert((waits, offset, self.arrivals), command);
         }
     }
 
     pub(super) fn pop(&mut self) -> Option<Command> {
         let batch = self.batches.front_mut()?;
-        let key = *batch.range((self.at, 0)..).next().or_else(|| batch.iter().next()).map(|(key, _)| key)?;
+        let (&(first, ..), _) = batch.first_key_value()?;
+        let on = batch.range((first, self.at, 0)..).next().filter(|(key, _)| key.0 == first);
+        let key = *on.or_else(|| batch.iter().next()).map(|(key, _)| key)?;
         let command = batch.remove(&key);
-        self.at = key.0;
+        self.at = key.1;
         if batch.is_empty() {
             self.batches.pop_front();
         }

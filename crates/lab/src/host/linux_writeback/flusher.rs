@@ -146,17 +146,18 @@ impl<'a> Flusher<'a> {
 
     /// Everything that is dirty is on its way and done.
     pub(crate) fn sync(&mut self) -> Result<(), Error> {
-        while self.pass(false)? {}
+        while self.pass(false)? {
+            self.queue.settle(self.limits.requests)?;
+        }
         self.unplug()?;
         self.queue.settle(0)
     }
 
     /// Everything an owner has dirty is on its way and done.
     pub(crate) fn sync_owner(&mut self, owner: Owner) -> Result<(), Error> {
-        while let Some(at) = self.turns.iter().position(|&other| other == owner) {
-            self.turns.remove(at);
-            self.turns.push_front(owner);
-            self.pass(false)?;
+        while self.owners.contains_key(&owner) {
+            self.pass_over(owner)?;
+            self.queue.settle(self.limits.requests)?;
         }
         self.unplug()?;
         self.queue.settle(0)
@@ -172,8 +173,20 @@ impl<'a> Flusher<'a> {
             // File systems before the device's own inode: a pass over files leaves it nothing as long as there are files.
             self.turns.iter().position(|&owner| owner != DEVICE).or(Some(0))
         };
-        let Some(owner) = at.and_then(|at| self.turns.remove(at)) else { return Ok(false) };
-        let Some(own) = self.owners.get_mut(&owner) else { return Ok(true) };
+        match at.and_then(|at| self.turns.get(at)) {
+            Some(&owner) => self.pass_over(owner).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// A pass over one owner, whose turn it is then no more.
+    fn pass_over(&mut self, owner: Owner) -> Result<(), Error> {
+        if self.turns.front() == Some(&owner) {
+            self.turns.pop_front();
+        } else {
+            self.turns.retain(|&other| other != owner);
+        }
+        let Some(own) = self.owners.get_mut(&owner) else { return Ok(()) };
         let taken = own.take(PASS);
         if own.ranges.is_empty() {
             self.old -= usize::from(own.old);
@@ -185,7 +198,7 @@ impl<'a> Flusher<'a> {
             self.dirty -= pages * PAGE;
             self.send(byte, pages * PAGE)?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Pages go to the queue, merged with those before them as far as a request may be long.
@@ -205,10 +218,10 @@ impl<'a> Flusher<'a> {
         Ok(())
     }
 
-    /// The request that could still grow is sent.
+    /// The request that could still grow is sent. That the queue is full stops the next pass, not this one: it is the flusher who waits for
+    /// room, and no program with him.
     fn unplug(&mut self) -> Result<(), Error> {
         if let Some((from, to)) = self.plugged.take() {
-            self.queue.settle(self.limits.requests - 1)?;
             self.queue.begin(Op::Write, from, to - from)?;
         }
         Ok(())

@@ -54,7 +54,8 @@ fn a_long_file_goes_in_requests_of_512_kib_with_an_indirect_block_every_4_mib() 
     assert!(data.iter().all(|&length| length <= 512 << 10));
     let whole = data.iter().filter(|&&length| length == 512 << 10).count();
     assert!(whole * (512 << 10) > (64 << 20) * 9 / 10, "{whole} whole requests of {data:?}");
-    assert!(rig.most <= 128, "{} requests in the queue", rig.most);
+    // A pass may end above the limit, the next one waits.
+    assert!(rig.most <= 128 + 16, "{} requests in the queue", rig.most);
 }
 
 #[test]

@@ -21,7 +21,8 @@ pub(super) struct Group {
     inodes: u32,
     pub(super) free_inodes: u32,
     rotor: u32,
-    /// Directories made here since the last file (`fs_contigdirs`).
+    pub(super) directories: u32,
+    /// Directories made here, less files made since (`fs_contigdirs`).
     pub(super) new_directories: u32,
 }
 
@@ -41,6 +42,7 @@ impl Group {
             inodes: shape.inodes,
             free_inodes: shape.inodes,
             rotor: 0,
+            directories: 0,
             new_directories: 0,
         }
     }

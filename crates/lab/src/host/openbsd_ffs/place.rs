@@ -7,8 +7,9 @@ use crate::host::names::{Id, ROOT};
 
 /// Blocks of a file that its inode points to (`NDADDR`).
 const DIRECT: u64 = 12;
-/// Bytes that a directory is expected to hold in files (`avgfilesize` 16384 × `avgfpdir` 64).
-const DIRECTORY_BYTES: u64 = 16384 * 64;
+/// Files that a directory is expected to hold, and their bytes (`avgfpdir`, × `avgfilesize` 16384).
+const DIRECTORY_FILES: u64 = 64;
+const DIRECTORY_BYTES: u64 = 16384 * DIRECTORY_FILES;
 
 impl OpenbsdFfs<'_> {
     pub(super) fn group(&mut self, group: u32) -> &mut Group {
@@ -31,6 +32,9 @@ impl OpenbsdFfs<'_> {
             if let Some(inode) = self.group(group).take_inode() {
                 let own = self.group(group);
                 own.new_directories = if directory { own.new_directories + 1 } else { own.new_directories.saturating_sub(1) };
+                own.directories += u32::from(directory);
+                self.directories += u64::from(directory);
+                self.free_inodes -= 1;
                 self.write_later(DEVICE, self.shape.map_of(group), self.shape.bsize, DEVICE_DELAY);
                 return Ok(u64::from(group) * u64::from(self.shape.inodes) + u64::from(inode));
             }
@@ -38,20 +42,31 @@ impl OpenbsdFfs<'_> {
         Err(Error("create: no inode is free on the file system".into()))
     }
 
-    /// One of the root's goes to the group with the most free blocks, any other near its parent, until a group has as many new ones
-    /// as it has room for what they are expected to hold.
+    /// One in the root goes to a group at random, or one after it, with the fewest directories; any other near its parent, until a group has
+    /// many directories, or less free than the others by a quarter of a group, or as many new ones as fit with what they are expected to hold.
     fn group_for_directory(&mut self, parent: Id, above: u32) -> u32 {
-        let average = self.free_blocks / u64::from(self.shape.groups);
+        let groups = u64::from(self.shape.groups);
+        let (blocks, inodes, directories) = (self.free_blocks / groups, self.free_inodes / groups, self.directories / groups);
         if parent == ROOT {
-            let most = |own: &mut Self, group| (own.group(group).free_blocks, u32::MAX - own.group(group).new_directories);
-            return (0..self.shape.groups).rev().max_by_key(|&group| most(self, group)).unwrap_or(0);
+            let first = u32::try_from(self.random.below(groups)).unwrap_or(0);
+            let roomy = |own: &mut Self, group: u32| {
+                let group = own.group(group);
+                u64::from(group.free_inodes) >= inodes && u64::from(group.free_blocks) >= blocks
+            };
+            let found: Vec<u32> = self.from(first).filter(|&group| roomy(self, group)).collect();
+            return found.into_iter().min_by_key(|&group| self.group(group).directories).unwrap_or(first);
         }
-        let contiguous = (average * self.shape.bsize / DIRECTORY_BYTES).clamp(1, 255);
-        let fits = |own: &mut Self, group: u32| {
+        let most = (directories + u64::from(self.shape.inodes) / 16).min(self.shape.inodes.into());
+        let (blocks_of_one, inodes_of_one) = (u64::from(self.shape.per_group / self.shape.frag), u64::from(self.shape.inodes));
+        let contiguous = (blocks * self.shape.bsize / DIRECTORY_BYTES).min(inodes_of_one / DIRECTORY_FILES).clamp(1, 255);
+        let has_room = |own: &mut Self, group: u32| {
             let group = own.group(group);
-            u64::from(group.new_directories) < contiguous && u64::from(group.free_blocks) >= average - average / 4 && group.free_inodes > 0
+            u64::from(group.directories) < most
+                && u64::from(group.free_inodes) >= inodes.saturating_sub(inodes_of_one / 4)
+                && u64::from(group.free_blocks) >= blocks.saturating_sub(blocks_of_one / 4)
+                && u64::from(group.new_directories) < contiguous
         };
-        self.from(above).find(|&group| fits(self, group)).unwrap_or(above)
+        self.from(above).find(|&group| has_room(self, group)).unwrap_or(above)
     }
 
     /// Makes block `lbn` of a file `fragments` long: in its place if what follows is free, else elsewhere.
@@ -169,7 +184,11 @@ impl OpenbsdFfs<'_> {
         }
         let within = u32::try_from(inode.number % u64::from(self.shape.inodes)).unwrap_or(0);
         let home = self.shape.group_of_inode(inode.number);
-        self.group(home).give_inode(within);
+        let own = self.group(home);
+        own.give_inode(within);
+        own.directories -= u32::from(inode.directory.is_some());
+        self.directories -= u64::from(inode.directory.is_some());
+        self.free_inodes += 1;
         groups.dedup();
         for group in groups {
             let map = self.shape.map_of(group);

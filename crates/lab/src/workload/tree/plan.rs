@@ -91,7 +91,7 @@ impl Plan {
     /// Entries, directories too.
     pub fn entries(&self) -> u64 {
         match self {
-            Plan::Seeded(sizes) => sizes.files + sizes.directories(),
+            Plan::Seeded(sizes) => sizes.files + sizes.directories() - 1,
             Plan::Listed(entries) => entries.len() as u64,
         }
     }
@@ -107,35 +107,42 @@ impl Sizes {
         for step in 0..self.directories() {
             let number = if backwards { self.directories() - 1 - step } else { step };
             let own = self.directory(number);
-            let files = (number * self.per_directory..self.files).take(usize::try_from(self.per_directory.max(1)).unwrap_or(usize::MAX));
-            let above = Entry { name: own.clone(), size: None };
-            if !backwards && !each(&above)? {
+            let first = number * self.per_directory;
+            let files = first..self.files.min(first + self.per_directory);
+            let above = (!own.is_empty()).then(|| Entry { name: own.trim_end_matches('/').to_owned(), size: None });
+            if let Some(above) = above.as_ref().filter(|_| !backwards)
+                && !each(above)?
+            {
                 return Ok(());
             }
             for file in files {
-                let entry = Entry { name: format!("{own}/{file:07x}.c"), size: Some(self.size(file, sigma)) };
+                let entry = Entry { name: format!("{own}{file:07x}.c"), size: Some(self.size(file, sigma)) };
                 if !each(&entry)? {
                     return Ok(());
                 }
             }
-            if backwards && !each(&above)? {
+            if let Some(above) = above.as_ref().filter(|_| backwards)
+                && !each(above)?
+            {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    /// A directory's name: every one but the first is in one before it.
+    /// A directory's name, with a / behind it; of the root, the first, nothing. They are counted as a walk through the tree comes to them,
+    /// which is how tar and cp do.
     fn directory(&self, number: u64) -> String {
-        let mut names = Vec::new();
-        let mut at = number;
-        while at > 0 {
-            names.push(format!("d{at:x}"));
-            at = (at - 1) / self.fan.max(2);
+        let (mut name, mut left, mut all) = (String::new(), number, self.directories());
+        while left > 0 {
+            // A directory with all below it takes its part of what is below the one it is in.
+            let part = (all - 1).div_ceil(self.fan.max(2)).max(1);
+            let nth = (left - 1) / part;
+            name.push_str(&format!("d{nth:x}/"));
+            all = part.min(all - 1 - nth * part);
+            left = (left - 1) % part;
         }
-        names.push("d0".into());
-        names.reverse();
-        names.join("/")
+        name
     }
 
     /// A file's size: the same whoever asks, and in whatever order.

@@ -53,9 +53,9 @@ fn unpacked_copied_deleted() {
     assert_eq!(runs.iter().map(|(phase, _)| phase.name()).collect::<Vec<_>>(), ["unpack", "copy", "delete"]);
     assert!(runs.iter().all(|(_, run)| run.ops == parameters.plan.entries() && run.ns > 0));
     assert_eq!(runs[0].1.bytes, runs[1].1.bytes);
-    assert!(files.stat("tree").is_err() && files.stat("copy").is_ok());
+    assert!(files.stat("d0").is_err() && files.stat("trueline-copy/d0").is_ok());
     clean(&mut files, &parameters, Phase::Delete).unwrap();
-    assert!(files.stat("copy").is_err());
+    assert!(files.stat("trueline-copy").is_err());
 }
 
 #[test]
