@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 [ $# = 0 ] || shift
-[ $# -gt 0 ] || set -- taste parser hexdump edit texts newfs model
+[ $# -gt 0 ] || set -- taste parser hexdump edit texts newfs model trace
 
 if ! cargo +nightly --version >/dev/null 2>&1; then
     echo "fuzz: skipped, there is no nightly toolchain: rustup toolchain install nightly" >&2
@@ -40,6 +40,7 @@ for target; do
         case $target in
         hexdump) echo "fuzz: the input is text: make it a case of hexdump_text_is_read in crates/geom/src/store.rs" >&2 ;;
         texts) echo "fuzz: the input is text: make it one of TEXTS in crates/geom/tests/hostile/texts.rs" >&2 ;;
+        trace) echo "fuzz: make it a case of crates/lab/src/trace/tests.rs" >&2 ;;
         newfs) echo "fuzz: make it a case of hostile_numbers_end in crates/geom/src/newfs/tests/checked.rs" >&2 ;;
         model) echo "fuzz: the input is text: make it a case in crates/sim/tests/hostile/main.rs" >&2 ;;
         *)

@@ -107,6 +107,9 @@ impl Bench {
             count: self.count,
             seconds: self.seconds,
             op,
+            file: self.requests.clone().or_else(|| self.trace.clone()),
+            timed: self.timed,
+            wrap: self.wrap,
             sync: self.buffered,
             ..Parameters::default()
         }

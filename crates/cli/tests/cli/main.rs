@@ -1,6 +1,7 @@
 //! The command line as scripts outside rely on it: what it takes, what it prints, how it ends.
 
 mod apply;
+mod bench;
 mod docs;
 mod drives;
 mod forms;

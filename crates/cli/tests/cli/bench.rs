@@ -1,0 +1,168 @@
+//! `bench`: the document's keys, what simulated drives answer, what is refused.
+
+use crate::{list, run, scratch, zeroes};
+use serde_json::Value;
+
+fn bench(arguments: &str) -> Value {
+    let ran = run(scratch().path(), &format!("bench {arguments} --json"));
+    ran.ended(0).json()
+}
+
+#[test]
+fn the_document_has_the_keys_that_scripts_rely_on() {
+    let document = bench("random-write drive:md --runs 4 --count 50");
+    assert_eq!(document["format"], "trueline/bench/1");
+    assert_eq!((document["workload"].as_str(), document["time"].as_str()), (Some("random-write"), Some("virtual")));
+    let variants = list(&document, "variants");
+    let offsets: Vec<u64> = variants.iter().map(|v| v["offset"].as_u64().expect("bytes")).collect();
+    assert_eq!(offsets, [0, 512], "aligned, and a sector further");
+    for variant in variants {
+        assert!(variant["name"].is_string());
+        let runs = list(variant, "runs");
+        assert_eq!(runs.len(), 4);
+        for run in runs {
+            assert_eq!((run["ops"].as_u64(), run["bytes"].as_u64()), (Some(50), Some(50 * 4096)));
+            assert!(run["seconds"].is_f64());
+            for key in ["mean", "p50", "p99", "max"] {
+                assert!(run["latency_ns"][key].is_number(), "{key}");
+            }
+        }
+    }
+    for key in ["median", "low", "high"] {
+        assert_eq!(document["ratio"][key], 1.0, "memory knows no alignment");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_document_and_another_another() {
+    let of = |seed: u32| bench(&format!("random-read drive:wd10ears --runs 4 --count 100 --seed {seed}"));
+    assert_eq!(of(1), of(1));
+    assert_ne!(of(1)["variants"][0]["runs"], of(2)["variants"][0]["runs"]);
+}
+
+#[test]
+fn memory_takes_its_command_time_and_nothing_else() {
+    let document = bench("latency drive:md --runs 4 --count 1000 --offset 0,1,7");
+    for variant in list(&document, "variants") {
+        assert_eq!(variant["runs"][0]["latency_ns"]["mean"], 18_100.0);
+    }
+    let document = bench("latency drive:md --set command_ns=5000 --runs 4 --count 1000");
+    assert_eq!(document["variants"][1]["runs"][3]["latency_ns"]["mean"], 5000.0);
+}
+
+#[test]
+fn a_write_off_the_sector_costs_and_the_counters_say_why() {
+    let document = bench("random-write drive:wd10ears --runs 4 --count 200");
+    assert!(document["ratio"]["low"].as_f64().expect("a number") > 1.5, "{}", document["ratio"]);
+    let of = |nth: usize, key: &str| document["variants"][nth]["drives"][key].as_u64().expect("a count");
+    assert_eq!((of(0, "rmw"), of(0, "lost_revolutions")), (0, 0));
+    assert!(of(1, "rmw") > 0 && of(1, "lost_revolutions") > 0);
+}
+
+#[test]
+fn through_the_page_cache_the_drive_reads_and_stays_aligned() {
+    let document = bench("random-write drive:wd10ears --buffered --runs 4 --count 100");
+    let reads = |nth: usize| document["variants"][nth]["runs"][0]["host_reads"].as_u64().expect("a count");
+    assert_eq!((reads(0), reads(1)), (0, 200));
+    assert_eq!(document["variants"][1]["drives"]["rmw"], 0);
+    assert_eq!(bench("random-write drive:md --runs 4 --count 10")["variants"][0]["runs"][0]["host_reads"], Value::Null);
+}
+
+#[test]
+fn several_targets_are_variants_by_name() {
+    let document = bench("random-read drive:md drive:md@2g --runs 4 --count 10");
+    let names: Vec<&str> = list(&document, "variants").iter().map(|v| v["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["drive:md", "drive:md@2g"]);
+}
+
+#[test]
+fn csv_has_a_line_for_every_run() {
+    let ran = run(scratch().path(), "bench dd drive:md --runs 2 --count 4 --csv");
+    let lines: Vec<&str> = ran.ended(0).stdout.lines().collect();
+    assert_eq!((lines.len(), lines[0].split(',').next()), (5, Some("workload")));
+    assert_eq!(lines[4], "dd,virtual,offset 1,drive:md,512,2,0.0000724,4,4194304,0,18100,18100,18100,18100,");
+}
+
+#[test]
+fn a_file_is_measured_for_real_and_written_only_if_nothing_is_on_it() {
+    let scratch = scratch();
+    zeroes(scratch.path(), "disk.img", 16 << 20);
+    let ran = run(scratch.path(), "bench random-write disk.img --buffered --runs 4 --count 20 --json");
+    let document = ran.ended(0).json();
+    assert_eq!((document["time"].as_str(), list(&document["variants"][1], "runs").len()), (Some("real"), 4));
+    run(scratch.path(), "part create -s gpt disk.img").ended(0);
+    let ran = run(scratch.path(), "bench random-write disk.img --buffered --runs 4 --count 20");
+    assert!(
+        ran.refused().ends_with("there is a GPT with 0 partitions: say --destructive to lose it: nothing was written"),
+        "{}",
+        ran.stderr
+    );
+    run(scratch.path(), "bench random-read disk.img --buffered --runs 4 --count 20 --json").ended(0);
+}
+
+#[test]
+fn raidtests_files_are_made_told_and_run() {
+    let scratch = scratch();
+    let made = run(scratch.path(), "bench raidtest --genfile requests --count 100 -r --bs 16k drive:md");
+    let told =
+        "File requests generated.\nNumber of READ requests: 100.\nNumber of WRITE requests: 0.\nNumber of bytes to transmit: 1638400.\n";
+    assert_eq!(made.ended(0).stdout, told);
+    assert_eq!(std::fs::metadata(scratch.path().join("requests")).expect("it was made").len(), 1600);
+    let again = run(scratch.path(), "bench raidtest --genfile requests drive:md");
+    assert!(again.refused().contains("requests: it is there already"), "{}", again.stderr);
+    let ran = run(scratch.path(), "bench raidtest --requests requests -n 8 drive:md --runs 4 --json");
+    // 100 div 8 = 12 each; 4 are never done.
+    assert_eq!(ran.ended(0).json()["variants"][0]["runs"][0]["ops"], 96);
+    let bytes = std::fs::read(scratch.path().join("requests")).expect("it was made");
+    std::fs::write(scratch.path().join("cut"), &bytes[..100]).expect("a file can be written");
+    let ran = run(scratch.path(), "bench raidtest --requests cut drive:md");
+    assert!(ran.refused().ends_with("read cut: byte 96: a record of 4 bytes, cut short: all have 16"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_trace_is_replayed_and_a_bad_one_named_with_its_line() {
+    let scratch = scratch();
+    let write = |name: &str, text: &str| std::fs::write(scratch.path().join(name), text).expect("a file can be written");
+    write("log", "fio version 2 iolog\n/f add\n/f open\n/f write 0 4096\n/f write 1073741312 512\n/f close\n");
+    let ran = run(scratch.path(), "bench replay --trace log drive:md --offset 0 --runs 4 --json");
+    assert_eq!(ran.ended(0).json()["variants"][0]["runs"][0]["ops"], 2);
+    let ran = run(scratch.path(), "bench replay --trace log drive:md@1m --runs 4");
+    assert!(
+        ran.refused().contains("1 of 2 requests end past the target's 1048576 bytes, the first at line 5: --wrap folds"),
+        "{}",
+        ran.stderr
+    );
+    run(scratch.path(), "bench replay --trace log drive:md@1m --wrap --timed --runs 4").ended(0);
+    write("bad", "fio version 2 iolog\n/f add\n/f open\n/f erase 0 4096\n");
+    let ran = run(scratch.path(), "bench replay --trace bad drive:md");
+    assert!(ran.refused().ends_with("read bad: line 4: unknown action 'erase' in version 2"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_in_a_line() {
+    for (arguments, said) in [
+        ("nonsense drive:md", "no workload 'nonsense': there are dd, random-read"),
+        ("dd drive:nonsense", "no model 'nonsense'"),
+        ("dd drive:md --bs 1000", "dd of 1000 bytes at an offset of 0: the target takes whole sectors of 512 bytes"),
+        ("dd drive:md --bs 2g", "requests of 2147483648 bytes: from 1 to 67108864"),
+        ("dd drive:md --count 0", "a run of 0 requests measures nothing"),
+        ("dd drive:md --seconds 0", "a run of 0 seconds: more than 0"),
+        ("dd drive:md --qd 100000", "100000 requests in flight: from 1 to 4096"),
+        ("dd drive:md --offset 99999999999999999999", "--offset"),
+        ("dd drive:md --offset 9999999999999999999", "no disk has so many"),
+        ("random-read drive:md@4k", "the target has 4096 bytes"),
+        ("dd drive:md --timed", "bench dd: --timed is for replay"),
+        ("dd drive:md --set rpm=1", "rpm"),
+        ("dd missing.img", "no such file or device"),
+        ("dd missing.img --set rpm=1", "--set is for the models of simulated drives"),
+        ("dd drive:md,drive:md", "several disks: name the provider"),
+        ("dd drive:md#p1", "no provider 'p1'"),
+        ("dd md:64m", "md:64m is neither file nor device"),
+        ("replay drive:md", "there is no trace: name one with --trace FILE"),
+        ("replay --trace missing drive:md", "missing"),
+        ("dd drive:md --runs 0", "--runs"),
+    ] {
+        let ran = run(scratch().path(), &format!("bench {arguments}"));
+        assert!(ran.refused().contains(said), "{arguments}: {}", ran.stderr);
+    }
+}
