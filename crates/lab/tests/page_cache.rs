@@ -46,7 +46,7 @@ fn past_the_page_cache_nothing_is_read() {
 fn writes(rig: &mut dyn Rig, offset: u64) {
     let parameters = Parameters { offset, count: Some(200), sync: true, ..Parameters::default() };
     let kind = workload::named("random-write").expect("a workload");
-    let Needs::Blocks(make) = kind.needs;
+    let Needs::Blocks(make) = kind.needs else { panic!("random-write runs on blocks") };
     let run = make(&parameters).and_then(|work| work.run(rig, 1, &mut |_| true)).expect("they are written");
     assert_eq!((run.ops, run.errors), (200, 0), "{:?}", run.first_error);
 }

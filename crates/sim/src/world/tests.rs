@@ -33,6 +33,19 @@ fn what_is_outside_or_in_parts_of_sectors_is_refused() {
 }
 
 #[test]
+fn reads_pass_writes() {
+    let mut queue = Elevator::new(Schedule::ReadsFirst);
+    let command = |tag, op, offset| Command { tag, op, offset, length: 512, fua: false };
+    for (tag, op, offset) in [(0, Op::Write, 5), (1, Op::Write, 9), (2, Op::Read, 7), (3, Op::Read, 1)] {
+        queue.push(command(tag, op, offset));
+    }
+    queue.push(command(4, Op::Flush, 0));
+    queue.push(command(5, Op::Read, 0));
+    let order: Vec<u64> = std::iter::from_fn(|| queue.pop()).map(|c| c.tag).collect();
+    assert_eq!(order, [3, 2, 1, 0, 4, 5]);
+}
+
+#[test]
 fn clook_goes_up_and_begins_again_but_does_not_pass_a_flush() {
     let mut queue = Elevator::new(Schedule::CLook);
     let command = |tag, op, offset| Command { tag, op, offset, length: 512, fua: false };
