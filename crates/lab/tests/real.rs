@@ -191,8 +191,8 @@ fn a_run_of_which_every_request_is_refused_ends() {
     let stores: [Box<dyn Store>; 1] = [Box::new(Memory::new(LENGTH).unwrap())];
     let mut rig = Stored::new(&stores, Route::store(0, LENGTH), 4096);
     let mut unaligned = |_| Some(Ask { op: Op::Read, offset: 512, length: 4096, fua: false });
-    let error = run(&mut rig, 1, Limit::Time(1_000_000), &mut unaligned).unwrap_err();
-    assert_eq!(error.to_string(), "read at 512: not in whole sectors of the device, and so 1000 requests in a row");
+    let run = run(&mut rig, 1, Limit::Time(1_000_000), &mut unaligned).unwrap();
+    assert_eq!((run.ops, run.errors, run.first_error.as_deref()), (0, 1000, Some("read at 512: not in whole sectors of the device")));
 }
 
 fn losetup(options: &[&str], on: &Path) -> Option<PathBuf> {
