@@ -2,9 +2,10 @@
 # engine.sh: random reads of 4 KiB by our engine, by fio's io_uring engine at its best settings, and by a bare loop in C.
 #
 # Bounds, on a cached file: ahead of fio at depths 1, 8 and 32, and within 10 % of the loop. All three have registered buffers and a
-# registered file, and send and take requests together; ours measures the latency of every request besides, which fio is told to leave
-# out. Each round gives every program its turn; medians of the rounds, and of their ratios. Past the page cache (O_DIRECT) is shown to
-# compare with: there the device decides.
+# registered file, and send and take requests together; the loop sets up its ring as ours does. Ours measures the latency of every
+# request besides, which fio is told to leave out and the loop does not do. Each round gives every program its turn, ours and the loop
+# one right after the other; medians of the rounds and of their ratios, and the least and the greatest ratio to the loop. Past the page
+# cache (O_DIRECT) is shown to compare with: there the device decides.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=benches/lib.sh
@@ -37,7 +38,8 @@ round() {
         direct) direct=direct bit=1 ;;
     esac
     # shellcheck disable=SC2086 # an empty word is no argument
-    echo "$1 $2 $("$engine" "$file" "$2" "$seconds" $direct) $(fio_ns "$2" $bit) $("$scratch/uring-loop" "$file" "$2" "$seconds" $direct)"
+    ours=$("$engine" "$file" "$2" "$seconds" $direct) loop=$("$scratch/uring-loop" "$file" "$2" "$seconds" $direct)
+    echo "$1 $2 $ours $(fio_ns "$2" $bit) $loop"
 }
 
 # median: of the numbers, one a line.
@@ -54,16 +56,19 @@ for _ in 1 2 3; do
 done >>"$scratch/rounds"
 
 status=0
-printf '%8s %6s %10s %10s %10s %12s %12s\n' '' depth 'ours ns' 'fio ns' 'loop ns' 'ours/fio' 'ours/loop'
+printf '%8s %6s %10s %10s %10s %12s %12s %15s\n' '' depth 'ours ns' 'fio ns' 'loop ns' 'ours/fio' 'ours/loop' 'from, to'
 for kind in cached direct; do
     for depth in 1 8 32; do
-        # of COLUMN [COLUMN]: the median, or that of the ratio.
-        of() {
+        # every COLUMN [COLUMN]: of each round, or its ratio. of: their median.
+        every() {
             awk -v kind=$kind -v depth=$depth -v n="$1" -v d="${2:-0}" \
-                '$1 == kind && $2 == depth { print d ? $n / $d : $n }' "$scratch/rounds" | median
+                '$1 == kind && $2 == depth { print d ? $n / $d : $n }' "$scratch/rounds"
         }
+        of() { every "$@" | median; }
         fio=$(of 3 4) loop=$(of 3 5)
-        printf '%8s %6d %10.0f %10.0f %10.0f %12.3f %12.3f\n' $kind $depth "$(of 3)" "$(of 4)" "$(of 5)" "$fio" "$loop"
+        least=$(every 3 5 | sort -g | head -n 1) most=$(every 3 5 | sort -g | tail -n 1)
+        printf '%8s %6d %10.0f %10.0f %10.0f %12.3f %12.3f %7.3f %7.3f\n' \
+            $kind $depth "$(of 3)" "$(of 4)" "$(of 5)" "$fio" "$loop" "$least" "$most"
         [ $kind = direct ] || awk -v fio="$fio" -v loop="$loop" 'BEGIN { exit !(fio < 1 && loop <= 1.1) }' || {
             echo "engine: at depth $depth the ratio to fio is $fio (bound 1), to the loop $loop (bound 1.1)" >&2
             status=1

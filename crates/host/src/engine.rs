@@ -122,12 +122,18 @@ impl Engine {
     }
 
     /// Asks for a transfer. An error is of this one, which then is not answered again.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and copied from registers")]
     pub fn push(&mut self, transfer: Transfer) -> Result<(), Errno> {
+        self.push_new(|| transfer)
+    }
+
+    /// As [`Engine::push`], for who asks so often that a copy counts: each engine has the transfer built for itself, so that a ring's
+    /// goes from registers to where it is kept, and is not in memory because the other one's has to be.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the transfer is built by who pushes it, in registers")]
+    pub fn push_new(&mut self, make: impl FnOnce() -> Transfer) -> Result<(), Errno> {
         match self {
-            Engine::Ring(ring) => ring.push(transfer),
-            Engine::Sync(sync) => sync.push(transfer),
+            Engine::Ring(ring) => ring.push(make()),
+            Engine::Sync(sync) => sync.push(make()),
         }
     }
 

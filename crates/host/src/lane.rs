@@ -80,7 +80,7 @@ impl Lane {
         if offset.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(Errno::Range);
         }
-        if !self.is_aligned(offset) || !self.is_aligned(length) || !is_whole(place as u64, self.memory) {
+        if !self.is_aligned(offset) || !self.is_aligned(length) || !lies_on(place as u64, self.memory) {
             return Err(Errno::Unaligned);
         }
         if write && !self.writable { Err(Errno::ReadOnly) } else { Ok(()) }
@@ -88,8 +88,7 @@ impl Lane {
 
     /// Whether a request may begin or end there.
     pub(crate) fn is_aligned(&self, at: u64) -> bool {
-        // Almost every grain is a power of two, and a division is as much as the rest of the way of a request.
-        if self.grain.is_power_of_two() { at & (self.grain - 1) == 0 } else { is_whole(at, self.grain) }
+        lies_on(at, self.grain)
     }
 }
 
@@ -97,6 +96,11 @@ impl AsFd for Lane {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// As [`is_whole`]. Almost every grain is a power of two, and a division is as much as the rest of the way of a request.
+fn lies_on(at: u64, grain: u64) -> bool {
+    if grain.is_power_of_two() { at & (grain - 1) == 0 } else { is_whole(at, grain) }
 }
 
 /// What direct I/O on `fd` asks of offsets and of memory.

@@ -11,14 +11,14 @@
 use crate::buffers::Buffers;
 use crate::engine::{Finished, Op, Transfer, check, errno, rest};
 use crate::lane::Lane;
-use io_uring::types::{Fixed, FsyncFlags};
-use io_uring::{IoUring, cqueue, opcode, squeue};
-use rustix::io::{self, ReadWriteFlags};
+use io_uring::{IoUring, cqueue};
+use rustix::io;
 use setup::Entrance;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd};
 use trueline_geom::error::Errno;
 
+mod entry;
 mod setup;
 
 /// A ring, its files and its memory.
@@ -126,37 +126,22 @@ impl Ring {
         self.free.pop().ok_or(Errno::Io)
     }
 
-    /// Queues `transfer`, which is in `slot`. Every request is built where it is copied into the queue, not handed around.
+    /// Queues `transfer`, which is in `slot`.
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and copied from registers")]
+    #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and goes from registers into the queue")]
     fn queue(&mut self, slot: u32, transfer: &Transfer) -> Result<(), Errno> {
-        let &Transfer { op, lane, offset, place, length, fua, .. } = transfer;
-        #[allow(clippy::cast_possible_truncation, reason = "`check` found the lane, and a ring has far fewer than that many")]
-        let file = Fixed(lane as u32);
-        let address = self.buffers.address(place);
-        #[allow(clippy::cast_possible_wrap, reason = "flags, which the kernel calls signed")]
-        let flags = if fua { ReadWriteFlags::DSYNC.bits() as i32 } else { 0 };
-        match (op, self.registered) {
-            (Op::Read, true) => self.put(slot, opcode::ReadFixed::new(file, address, length, 0).offset(offset).build()),
-            (Op::Read, false) => self.put(slot, opcode::Read::new(file, address, length).offset(offset).build()),
-            (Op::Write, true) => self.put(slot, opcode::WriteFixed::new(file, address, length, 0).offset(offset).rw_flags(flags).build()),
-            (Op::Write, false) => self.put(slot, opcode::Write::new(file, address, length).offset(offset).rw_flags(flags).build()),
-            (Op::Flush, _) => self.put(slot, opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build()),
-        }
-    }
-
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "an entry is 64 bytes, built in one arm: by value it would be copied twice")]
-    fn put(&mut self, slot: u32, entry: squeue::Entry) -> Result<(), Errno> {
-        let entry = entry.user_data(u64::from(slot));
-        loop {
-            // SAFETY: file and memory are registered or owned by `self` until the request is answered, and `check` found the memory inside.
-            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
-                self.unsent += 1;
-                return Ok(());
-            }
+        let entry = entry::of(transfer, slot, self.registered, &self.buffers);
+        let mut queue = self.ring.submission();
+        while queue.is_full() {
+            drop(queue);
             self.send(0)?;
+            queue = self.ring.submission();
         }
+        // SAFETY: file and memory are registered or owned by `self` until the request is answered, and `check` found the memory inside.
+        unsafe { queue.push(&entry) }.map_err(|_| Errno::Io)?;
+        drop(queue);
+        self.unsent += 1;
+        Ok(())
     }
 
     /// Sends what is queued, and waits for `want` completions.
@@ -176,9 +161,11 @@ impl Ring {
     /// See [`crate::engine::Engine::wait`].
     #[inline]
     pub(crate) fn wait(&mut self, least: usize, done: &mut Vec<Finished>) -> Result<(), Errno> {
-        let least = least.saturating_sub(self.early.len());
-        done.append(&mut self.early);
-        self.collect(least, done)
+        let early = self.early.len();
+        if early > 0 {
+            done.append(&mut self.early);
+        }
+        self.collect(least.saturating_sub(early), done)
     }
 
     /// Sends what is queued and takes what is done, until that is at least `least`, or all.

@@ -62,19 +62,25 @@ impl Run {
 
     /// One request is done.
     pub fn record(&mut self, bytes: u64, latency_ns: u64) {
-        self.record_alike(&mut Alike { latency_ns, ops: 1, bytes });
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.record_alike(latency_ns, 1);
     }
 
-    /// Requests that took equally long are done; `alike` is empty afterwards.
-    pub fn record_alike(&mut self, alike: &mut Alike) {
-        let Alike { latency_ns, ops, bytes } = std::mem::take(alike);
-        if ops > 0 {
-            self.ops += ops;
-            self.bytes = self.bytes.saturating_add(bytes);
-            self.waited_ns = self.waited_ns.saturating_add(latency_ns.saturating_mul(ops));
-            self.longest_ns = self.longest_ns.max(latency_ns);
-            self.latency.saturating_record_n(latency_ns.max(1), ops);
+    /// What was counted.
+    pub fn add(&mut self, tally: &Tally) {
+        self.bytes = self.bytes.saturating_add(tally.bytes);
+        for (latency_ns, &ops) in (0..).zip(&tally.counts) {
+            if ops > 0 {
+                self.record_alike(latency_ns, ops);
+            }
         }
+    }
+
+    fn record_alike(&mut self, latency_ns: u64, ops: u64) {
+        self.ops += ops;
+        self.waited_ns = self.waited_ns.saturating_add(latency_ns.saturating_mul(ops));
+        self.longest_ns = self.longest_ns.max(latency_ns);
+        self.latency.saturating_record_n(latency_ns.max(1), ops);
     }
 
     /// This run and another after it.
@@ -91,15 +97,38 @@ impl Run {
     }
 }
 
-/// Requests that took equally long, not yet recorded: looking up a latency's place costs more than the rest of a request's way back.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Alike {
-    /// How long each of them took.
-    pub latency_ns: u64,
-    /// How many there are.
-    pub ops: u64,
-    /// Their bytes.
-    pub bytes: u64,
+/// Requests that are done and not yet recorded, counted by the nanosecond: to look up a latency's place in a histogram costs more than
+/// the rest of a fast request's way back.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    counts: Vec<u64>,
+    bytes: u64,
+}
+
+/// Latencies that are counted by the nanosecond: requests so fast that it matters what is done about them.
+const FAST_NS: usize = 1 << 15;
+
+impl Tally {
+    /// Nothing yet.
+    pub fn new() -> Tally {
+        Tally { counts: vec![0; FAST_NS], bytes: 0 }
+    }
+
+    /// Counts one request; `false` if it took too long for that, and is to be recorded.
+    #[inline]
+    #[must_use]
+    pub fn count(&mut self, latency_ns: u64, bytes: u64) -> bool {
+        let Some(ops) = usize::try_from(latency_ns).ok().and_then(|at| self.counts.get_mut(at)) else { return false };
+        *ops += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        true
+    }
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally::new()
+    }
 }
 
 impl Default for Run {
@@ -113,18 +142,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_alike_and_runs_together_count_as_one_by_one() {
-        let (mut each, mut alike, mut other) = (Run::new(), Run::new(), Run::new());
-        for latency_ns in [700, 700, 700, 9, 9] {
+    fn what_is_tallied_and_runs_together_count_as_one_by_one() {
+        let long = FAST_NS as u64;
+        let (mut each, mut fast, mut other) = (Run::new(), Run::new(), Run::new());
+        let mut tally = Tally::new();
+        for latency_ns in [700, 0, 700, long - 1, long, 1 << 40, 9, 9] {
             each.record(512, latency_ns);
         }
-        alike.record_alike(&mut Alike { latency_ns: 700, ops: 3, bytes: 1536 });
-        alike.record_alike(&mut Alike::default());
+        for latency_ns in [700, 0, 700, long - 1, long, 1 << 40] {
+            let counted = tally.count(latency_ns, 512);
+            assert_eq!(counted, latency_ns < long, "{latency_ns}");
+            if !counted {
+                fast.record(512, latency_ns);
+            }
+        }
+        fast.add(&tally);
         other.record(512, 9);
         other.record(512, 9);
-        alike.and(&other);
-        let told = |run: &Run| (run.ops, run.bytes, run.waited_ns, run.longest_ns, run.latency.len(), run.latency.max());
-        assert_eq!(told(&alike), told(&each));
-        assert_eq!(told(&each), (5, 2560, 2118, 700, 5, 700));
+        fast.and(&other);
+        let told = |run: &Run| (run.ops, run.bytes, run.waited_ns, run.longest_ns);
+        assert_eq!(told(&fast), told(&each));
+        assert_eq!(fast.latency, each.latency);
+        assert_eq!(told(&each), (8, 4096, 1418 + 2 * long - 1 + (1 << 40), 1 << 40));
     }
 }

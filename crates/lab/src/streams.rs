@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::rig::{Done, Op, Request, Rig};
-use crate::run::{Alike, Run};
+use crate::run::{Run, Tally};
 
 /// What a stream asks next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Sourc
     // When each stream asked, and for how much.
     let mut asked: Vec<(u64, Ask)> = Vec::with_capacity(count);
     let mut done: Vec<Done> = Vec::with_capacity(count);
-    let mut alike = Alike::default();
+    let mut tally = Tally::new();
     let (mut in_flight, mut sent, mut now, mut failures) = (0, 0, begin, 0);
     let over = |sent: u64, now: u64, failures: u64| match limit {
         _ if failures >= GIVE_UP => true,
@@ -87,18 +87,16 @@ pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Sourc
         if done.is_empty() {
             return Err(Error(format!("{in_flight} requests were never answered")));
         }
-        for Done { tag, at, error } in done.drain(..) {
+        for &Done { tag, at, error } in &done {
             let Some(stream) = usize::try_from(tag).ok().filter(|&stream| stream < asked.len()) else { continue };
             let (since, ask) = asked[stream];
             match error {
                 None => {
                     failures = 0;
                     let latency = at.saturating_sub(since);
-                    // Requests that were sent together and came back together took equally long: they are counted once.
-                    if latency != alike.latency_ns {
-                        run.record_alike(&mut alike);
+                    if !tally.count(latency, ask.length) {
+                        run.record(ask.length, latency);
                     }
-                    alike = Alike { latency_ns: latency, ops: alike.ops + 1, bytes: alike.bytes + ask.length };
                 }
                 Some(errno) => {
                     failed(&mut run, ask, errno);
@@ -109,8 +107,9 @@ pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Sourc
             in_flight -= 1;
             idle.push(stream);
         }
+        done.clear();
     }
-    run.record_alike(&mut alike);
+    run.add(&tally);
     run.ns = now - begin;
     Ok(run)
 }

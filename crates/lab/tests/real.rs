@@ -66,8 +66,8 @@ fn rig(route: &Route, media: &[Medium], largest: u64, engine: Choice) -> Real {
     Real::new(route.clone(), SECTOR, media.iter().map(lane).collect(), Shape { depth: 32, largest, engine }).unwrap()
 }
 
-/// The end of a provider, from a byte of it.
-struct From(u64);
+/// The end of a provider, from a byte of it, and whether it says that it is.
+struct From(u64, bool);
 
 impl Geom for From {
     fn providers(&self) -> Vec<Slot> {
@@ -83,7 +83,7 @@ impl Geom for From {
     }
 
     fn shift(&self, _slot: usize) -> Option<u64> {
-        Some(self.0)
+        self.1.then_some(self.0)
     }
 }
 
@@ -92,7 +92,7 @@ fn partition_of_a_set() -> Route {
     let chunk = 16 << 10;
     let set: Arc<dyn Geom> = Arc::new(Raid0::new("stripe/data".into(), chunk, 2, LENGTH).unwrap());
     let set = Route::new(&set, 0, 2 * LENGTH, &[Route::store(0, LENGTH), Route::store(1, LENGTH)]);
-    let slice: Arc<dyn Geom> = Arc::new(From(63 * SECTOR));
+    let slice: Arc<dyn Geom> = Arc::new(From(63 * SECTOR, true));
     Route::new(&slice, 0, 2 * LENGTH - 63 * SECTOR, &[set])
 }
 
@@ -142,6 +142,48 @@ fn requests_over_a_set_land_where_the_route_says() {
         done.clear();
         rig.wait(1, &mut done).unwrap();
         assert_eq!(done, []);
+    }
+}
+
+/// Whether a request is one transfer, and goes straight down, is of no consequence to its answer.
+#[test]
+fn a_plain_range_answers_like_any_route() {
+    let files = Files::new();
+    for engine in [Choice::Best, Choice::Sync] {
+        let answered = [true, false].map(|plain| {
+            let end: Arc<dyn Geom> = Arc::new(From(63 * SECTOR, plain));
+            let route = Route::new(&end, 0, LENGTH - 63 * SECTOR, &[Route::store(0, LENGTH)]);
+            assert_eq!(route.medium().is_some(), plain);
+            let media = [opened(&files.zeros("a"))];
+            let mut rig = rig(&route, &media, 4096, engine);
+            let (mut random, mut answers, mut done) = (Random::new(11), Vec::new(), Vec::new());
+            for tag in 0..400 {
+                // Reads last: what they bring would be written by what follows.
+                let moves = if tag < 200 { Op::Write } else { Op::Read };
+                let op = if random.below(4) == 0 { Op::Flush } else { moves };
+                // Up to twice what is one transfer; some end outside, and some begin there.
+                let (sector, sectors) = (random.below(route.length() / SECTOR + 20), 1 + random.below(16));
+                let (offset, length) = if op == Op::Flush { (0, 0) } else { (sector * SECTOR, sectors * SECTOR) };
+                match rig.push(Request { tag, op, offset, length, fua: tag % 7 == 0 }) {
+                    Ok(()) => {}
+                    Err(errno) => answers.push((tag, Some(errno))),
+                }
+                if tag % 5 == 0 {
+                    rig.wait(1, &mut done).unwrap();
+                }
+            }
+            let far = Request { tag: 400, op: Op::Read, offset: u64::MAX - 511, length: 4096, fua: false };
+            answers.push((400, rig.push(far).err()));
+            rig.wait(usize::MAX, &mut done).unwrap();
+            answers.extend(done.iter().map(|done| (done.tag, done.error)));
+            answers.sort_by_key(|&(tag, _)| tag);
+            (answers, written(&route, &media))
+        });
+        let [(plain, by_plain), (other, by_other)] = answered;
+        assert_eq!((&plain, by_plain), (&other, by_other), "{engine:?}");
+        assert_eq!(plain.iter().map(|&(tag, _)| tag).collect::<Vec<_>>(), (0..=400).collect::<Vec<_>>());
+        assert!(plain.iter().any(|&(_, error)| error == Some(Errno::Range)));
+        assert!(plain.iter().any(|&(_, error)| error.is_none()));
     }
 }
 

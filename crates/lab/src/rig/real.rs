@@ -85,34 +85,31 @@ impl Real {
         self.engine.name()
     }
 
-    /// Asks for all transfers of a request, which has a slot.
-    fn start(&mut self, slot: u32, request: Request) -> Result<usize, Errno> {
+    /// Asks for a request that is one transfer, `base` bytes further on `lane`: the way of almost every request, one addition.
+    #[inline]
+    fn start_one(&mut self, slot: u32, (lane, base): (usize, u64), request: Request) -> Result<(), Errno> {
         let Request { op, offset, length, fua, .. } = request;
-        let tag = u64::from(slot);
-        let first = u64::from(slot) * self.place;
-        match (op, self.plain) {
-            // The way of almost every request: one addition.
-            (Op::Read | Op::Write, Some((lane, base))) if length <= self.place => {
-                if offset.checked_add(length).is_none_or(|end| end > self.route.length()) {
-                    return Err(Errno::Range);
-                }
-                let op = if op == Op::Read { engine::Op::Read } else { engine::Op::Write };
-                let (place, length) = (index(first)?, u32::try_from(length).map_err(|_| Errno::Range)?);
-                self.engine.push(Transfer { tag, op, lane, offset: base + offset, place, length, fua })?;
-                Ok(1)
-            }
-            (Op::Flush, _) => {
-                let lanes = self.engine.lanes().len();
-                self.pieces.clear();
-                let flush = |lane| Transfer { tag, op: engine::Op::Flush, lane, offset: 0, place: 0, length: 0, fua };
-                self.pieces.extend((0..lanes).map(flush));
-                self.send(slot)
-            }
-            _ => {
-                self.split(tag, first, request)?;
-                self.send(slot)
-            }
+        if offset.checked_add(length).is_none_or(|end| end > self.route.length()) {
+            return Err(Errno::Range);
         }
+        let (place, length) = (index(u64::from(slot) * self.place)?, u32::try_from(length).map_err(|_| Errno::Range)?);
+        let op = if op == Op::Read { engine::Op::Read } else { engine::Op::Write };
+        self.engine.push_new(|| Transfer { tag: u64::from(slot), op, lane, offset: base + offset, place, length, fua })
+    }
+
+    /// Asks for all transfers of any request, and says how many they are.
+    #[inline(never)]
+    fn start(&mut self, slot: u32, request: Request) -> Result<usize, Errno> {
+        let tag = u64::from(slot);
+        if request.op == Op::Flush {
+            let lanes = self.engine.lanes().len();
+            self.pieces.clear();
+            let flush = |lane| Transfer { tag, op: engine::Op::Flush, lane, offset: 0, place: 0, length: 0, fua: request.fua };
+            self.pieces.extend((0..lanes).map(flush));
+        } else {
+            self.split(tag, tag * self.place, request)?;
+        }
+        self.send(slot)
     }
 
     /// The transfers of a request that is several.
@@ -216,8 +213,13 @@ impl Rig for Real {
             Some(slot) => slot,
             None => self.make_room()?,
         };
-        self.open[slot as usize] = Open { tag: request.tag, transfers: 0, error: None };
-        match self.start(slot, request) {
+        self.open[slot as usize] = Open { tag: request.tag, transfers: 1, error: None };
+        let started = match self.plain {
+            Some(begin) if request.op != Op::Flush && request.length <= self.place => self.start_one(slot, begin, request).map(|()| 1),
+            _ => self.start(slot, request),
+        };
+        match started {
+            Ok(1) => {}
             Ok(0) => {
                 self.early.push(Done { tag: request.tag, at: clock::now(), error: None });
                 self.free.push(slot);
@@ -232,9 +234,11 @@ impl Rig for Real {
     }
 
     fn wait(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
-        let least = least.saturating_sub(self.early.len());
-        done.append(&mut self.early);
-        self.collect(least, done)
+        let early = self.early.len();
+        if early > 0 {
+            done.append(&mut self.early);
+        }
+        self.collect(least.saturating_sub(early), done)
     }
 
     fn think(&mut self, _ns: u64) {}
