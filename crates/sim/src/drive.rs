@@ -59,6 +59,6 @@ pub trait Drive: Send {
     /// Commands it takes at one time: 32 with NCQ, 1 without.
     fn tags(&self) -> usize;
 
-    /// What it did so far.
-    fn counters(&self) -> Counters;
+    /// What it did up to `now`. Nothing happens by then that [`Drive::advance`] was not asked to do.
+    fn counters(&self, now: Ps) -> Counters;
 }

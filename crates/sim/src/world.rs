@@ -93,9 +93,9 @@ impl World {
         self.open.used + self.done.len()
     }
 
-    /// What every drive did so far.
+    /// What every drive did up to [`World::now`].
     pub fn counters(&self) -> Vec<Counters> {
-        self.ports.iter().map(|port| port.drive.counters()).collect()
+        self.ports.iter().map(|port| port.drive.counters(self.now)).collect()
     }
 
     /// A number that two runs share only if every request was done at the same picosecond (FNV-1a).

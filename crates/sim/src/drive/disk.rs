@@ -84,7 +84,8 @@ pub struct Disk {
     destage_order: Order,
     firmware: Box<dyn Firmware>,
     edges: EdgeCache,
-    /// What lies in the log of the medium, where there is one: its first sector, its sectors, the next to be written.
+    /// What lies in the log of the medium, where there is one: its first sector, its sectors, the next to be written. It begins again
+    /// when everything in it has been rewritten.
     log: WriteCache,
     log_first: u64,
     log_sectors: u64,
@@ -297,8 +298,13 @@ impl Disk {
         }
     }
 
+    /// The sector in which a byte of the medium is to be read.
+    fn lies(&self, byte: u64) -> u64 {
+        self.log.lies(byte, byte + 1).0.unwrap_or(byte) / self.sector
+    }
+
     fn enqueue(&mut self, now: Ps, command: Command, from: u64) {
-        let sector = from / self.sector;
+        let sector = if command.op == Op::Read { self.lies(from) } else { from / self.sector };
         let place = self.mechanism.geometry.locate(sector);
         self.queue.push(Waiting { command, at: now, sector, place });
     }
@@ -362,12 +368,12 @@ impl Drive for Disk {
         self.tags
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&self, now: Ps) -> Counters {
         let mut counters = self.counters;
         counters.lost_revolutions = self.mechanism.lost;
         match &self.running {
-            Some(running) => running.spans.first(self.clock - running.start).count(&mut counters),
-            None => counters.idle += self.clock - self.free,
+            Some(running) => running.spans.first(now.max(self.clock) - running.start).count(&mut counters),
+            None => counters.idle += now.max(self.clock) - self.free,
         }
         counters
     }

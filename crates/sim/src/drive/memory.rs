@@ -59,7 +59,14 @@ impl Drive for Memory {
         usize::MAX
     }
 
-    fn counters(&self) -> Counters {
-        self.counters
+    fn counters(&self, now: Ps) -> Counters {
+        let mut counters = self.counters;
+        counters.idle += now.saturating_sub(self.free);
+        // What commands in it take after `now` is not spent yet.
+        let ahead = self.free.saturating_sub(now);
+        let transfer = ahead.min(counters.transfer);
+        counters.transfer -= transfer;
+        counters.setup = counters.setup.saturating_sub(ahead - transfer);
+        counters
     }
 }

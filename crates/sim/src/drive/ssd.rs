@@ -179,11 +179,7 @@ impl Ssd {
 
     /// Lets time pass, and says what it was spent on.
     fn pass(&mut self, to: Ps) {
-        let spent = to.saturating_sub(self.now);
-        let busy = self.flash.busy.saturating_sub(self.now).min(spent);
-        self.counters.transfer += busy;
-        let rest = if self.open.is_empty() { &mut self.counters.idle } else { &mut self.counters.setup };
-        *rest += spent - busy;
+        self.counters = self.counters(to);
         self.now = self.now.max(to);
     }
 
@@ -338,8 +334,14 @@ impl Drive for Ssd {
         self.tags
     }
 
-    fn counters(&self) -> Counters {
-        self.counters
+    fn counters(&self, now: Ps) -> Counters {
+        let mut counters = self.counters;
+        let spent = now.saturating_sub(self.now);
+        let busy = self.flash.busy.saturating_sub(self.now).min(spent);
+        counters.transfer += busy;
+        let rest = if self.open.is_empty() { &mut counters.idle } else { &mut counters.setup };
+        *rest += spent - busy;
+        counters
     }
 }
 

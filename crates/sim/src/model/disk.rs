@@ -74,7 +74,7 @@ pub struct Parameters {
     pub tags: u32,
     /// In what order it does those that need the medium.
     pub order: Order,
-    /// A command that is older is next, whatever the order.
+    /// A command that is older is next, whatever the order; of several the oldest.
     pub age_limit_ms: f64,
     /// Bytes of memory for data.
     pub cache_bytes: u64,
@@ -90,7 +90,8 @@ pub struct Parameters {
     pub high_percent: f64,
     /// Dirty bytes, in percent of the cache, at which it stops, when half the slots are free too.
     pub low_percent: f64,
-    /// How long the host must ask for nothing before it destages what is left.
+    /// How long the host must ask for nothing before it destages what is left; and how long after a read it holds back what is only
+    /// much, not waited for: what follows a read is often near it.
     pub idle_ms: f64,
     /// In what order it destages.
     pub destage_order: Order,
@@ -102,11 +103,13 @@ pub struct Parameters {
     pub destage_bytes: u64,
     /// `stream`: bytes after which a stream is closed though its last sector is ragged; 0: never.
     pub segment_bytes: u64,
-    /// `window`: how far one rewriting reaches.
+    /// `window`: how far one rewriting reaches from its first ragged byte. What goes on from it beyond is cut there, between physical
+    /// sectors; the first command is never cut.
     pub window_bytes: u64,
-    /// `log`: writes of fewer bytes go to the log.
+    /// `log`: adjoining dirty data of fewer bytes go to the log, others home as with `stream`.
     pub log_threshold_bytes: u64,
-    /// `log`: bytes of the log, which lies behind the last sector.
+    /// `log`: bytes of the log, which lies behind the last sector. It is put in its place while the host is idle; when it is full,
+    /// everything goes home until it has been emptied.
     pub log_bytes: u64,
     /// Jumper 7-8 of Western Digital's first drives with sectors of 4096 bytes: the drive adds 1 to every LBA.
     pub jumper: bool,

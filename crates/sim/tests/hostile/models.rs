@@ -49,6 +49,6 @@ fn serves(model: &Model, seed: u64) {
     tags.sort_unstable();
     assert_eq!(tags, (0..COMMANDS).collect::<Vec<u64>>(), "{}: every command is done, and once", model.name);
     assert!(done.windows(2).all(|pair| pair[0].at <= pair[1].at), "{}: in order of time", model.name);
-    let counters = drive.counters();
+    let counters = drive.counters(now);
     assert_eq!(counters.reads + counters.writes + counters.flushes, COMMANDS);
 }

@@ -160,27 +160,33 @@ impl Disk {
 
     fn read(&mut self, now: Ps, command: Command, missing: u64, end: u64) {
         let (from, to) = (missing / self.sector, end.div_ceil(self.sector));
-        let place = self.mechanism.geometry.locate(from);
-        let data = now + self.mechanism.cost(now, from, &place, false);
-        let mut spans = Spans::default();
-        self.pass(now, &mut spans, (from, to), false, false);
+        let first = self.lies(missing);
+        let data = now + self.mechanism.cost(now, first, &self.mechanism.geometry.locate(first), false);
+        let (mut spans, mut at) = (Spans::default(), missing);
+        while at < end {
+            // What is in the log is read there, the rest where it belongs.
+            let (logged, until) = self.log.lies(at, end);
+            let lies = logged.unwrap_or(at);
+            self.pass(now, &mut spans, (lies / self.sector, (lies + (until - at)).div_ceil(self.sector)), false, false);
+            at = until;
+        }
         self.begin(now, Work::Read { command, data, from, to }, spans);
     }
 
     fn write_through(&mut self, now: Ps, command: Command, start: u64, end: u64) {
         let (overwritten, seq) = self.writes.cut(start, end, &self.mechanism.geometry);
         self.ledger.overwritten += overwritten;
-        let taken = [Taken { start, end, seq }];
-        let spans = self.rewrite(now, &taken);
+        let taken = [Taken { start, end, seq, at: start }];
+        let mut spans = Spans::default();
+        self.rewrite(now, &mut spans, &taken);
         self.begin(now, Work::Through { command, seq }, spans);
     }
 
     /// Writes extents where they belong; what they fill in part is read in a pass before.
-    fn rewrite(&mut self, now: Ps, taken: &[Taken]) -> Spans {
-        let mut spans = Spans::default();
+    fn rewrite(&mut self, now: Ps, spans: &mut Spans, taken: &[Taken]) {
         let ragged = Ragged::of(taken, self.sector, &self.edges);
         if let Some(span) = ragged.span {
-            self.pass(now, &mut spans, span, false, false);
+            self.pass(now, spans, span, false, false);
             self.counters.rmw += ragged.sectors;
             self.counters.rmw_reads += 1;
         }
@@ -192,8 +198,10 @@ impl Disk {
             edges(run, self.sector).for_each(|edge| self.edges.learn(edge));
             self.log.cut(run.0, run.1, &self.mechanism.geometry);
         }
-        self.pass(now, &mut spans, (from, to), true, ragged.span.is_some());
-        spans
+        if self.log.is_empty() {
+            self.log_next = self.log_first;
+        }
+        self.pass(now, spans, (from, to), true, ragged.span.is_some());
     }
 
     /// Destages what the firmware takes together with the extent that comes first. `forced`: nothing is kept back.
@@ -204,39 +212,43 @@ impl Disk {
             covered.is_none_or(|seq| extent.seq <= seq) && (forced || !firmware.waits(start, extent))
         };
         let Some(start) = self.writes.choose(self.destage_order, now, &self.mechanism, &accept) else { return false };
-        let log_room = (self.log_sectors * self.sector).saturating_sub(self.log.bytes());
+        let log_room = (self.log_first + self.log_sectors - self.log_next) * self.sector;
         let (mut taken, reason) = (Vec::with_capacity(1), Reason { forced, idle, log_room });
         let target = self.firmware.gather(&mut self.writes, start, reason, &self.mechanism.geometry, &mut taken);
         debug_assert!(!taken.is_empty(), "a firmware that destages nothing");
-        let spans = match target {
-            Target::Home => self.rewrite(now, &taken),
-            Target::Log => self.append(now, &taken),
-        };
+        let mut spans = Spans::default();
+        match target {
+            Target::Home => self.rewrite(now, &mut spans, &taken),
+            Target::Log => self.append(now, &mut spans, &mut taken),
+        }
         self.begin(now, Work::Destage { taken, target }, spans);
         true
     }
 
-    /// Writes extents one behind the other in the log, from its beginning again where it ends.
-    fn append(&mut self, now: Ps, taken: &[Taken]) -> Spans {
-        let bytes: u64 = taken.iter().map(|taken| taken.end - taken.start).sum();
-        let sectors = bytes.div_ceil(self.sector).min(self.log_sectors);
-        if self.log_next + sectors > self.log_first + self.log_sectors {
-            self.log_next = self.log_first;
+    /// Writes extents one behind the other in the log, for which there is room.
+    fn append(&mut self, now: Ps, spans: &mut Spans, taken: &mut [Taken]) {
+        let (first, mut at) = (self.log_next, self.log_next * self.sector);
+        for Taken { start, end, at: own, .. } in taken {
+            *own = at;
+            at += *end - *start;
         }
-        let mut spans = Spans::default();
-        self.pass(now, &mut spans, (self.log_next, self.log_next + sectors), true, false);
-        self.log_next += sectors;
-        self.counters.media_written += sectors * self.sector;
-        spans
+        self.log_next = at.div_ceil(self.sector);
+        self.pass(now, spans, (first, self.log_next), true, false);
+        self.counters.media_written += (self.log_next - first) * self.sector;
     }
 
-    /// Rewrites in place what lies in the log.
+    /// Reads what lies in the log, and rewrites it where it belongs.
     fn empty_log(&mut self, now: Ps) -> bool {
         let Some(start) = self.log.choose(self.destage_order, now, &self.mechanism, &|_, _| true) else { return false };
         let mut taken = Vec::new();
         let reason = Reason { forced: true, idle: true, log_room: 0 };
         self.firmware.gather(&mut self.log, start, reason, &self.mechanism.geometry, &mut taken);
-        let spans = self.rewrite(now, &taken);
+        let mut spans = Spans::default();
+        for run in taken.chunk_by(|one, next| one.at + (one.end - one.start) == next.at) {
+            let end = run.last().map_or(0, |last| last.at + (last.end - last.start));
+            self.pass(now, &mut spans, (run[0].at / self.sector, end.div_ceil(self.sector)), false, false);
+        }
+        self.rewrite(now, &mut spans, &taken);
         // What was in the log is on the medium already.
         self.begin(now, Work::Destage { taken: Vec::new(), target: Target::Home }, spans);
         true
@@ -245,12 +257,14 @@ impl Disk {
     /// Reads on where the last read ended, to the end of the track.
     fn read_ahead(&mut self, now: Ps) {
         let Some((start, until)) = self.reads.ahead(self.sector) else { return };
+        // What is in the log does not lie there.
+        let until = if self.log.lies(start, until).0.is_some() { start } else { self.log.lies(start, until).1 };
         let (from, end) = (start / self.sector, until.div_ceil(self.sector).min(self.log_first));
         if from >= end || !self.mechanism.continues(from, false) {
             return;
         }
         let place = self.mechanism.geometry.locate(from);
-        let to = end.min(from + (place.per_track - place.index));
+        let to = end.min(from + place.left_on_track());
         let data = now + self.mechanism.cost(now, from, &place, false);
         let spans = self.mechanism.pass(now, from, to, false, false);
         self.begin(now, Work::Ahead { data, place, from, to }, spans);
@@ -303,10 +317,10 @@ impl Disk {
                 self.complete(now, command.tag);
             }
             Work::Destage { taken, target } => {
-                for Taken { start, end, seq } in taken {
-                    self.ledger.destaged += end - start;
+                for taken in taken {
+                    self.ledger.destaged += taken.end - taken.start;
                     if target == Target::Log {
-                        self.log.insert(start, end, seq, &|_| false, &self.mechanism.geometry);
+                        self.log.log(&taken, &self.mechanism.geometry);
                     }
                 }
             }

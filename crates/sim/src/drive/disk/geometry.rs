@@ -17,19 +17,26 @@ struct Zone {
     per_track: u64,
 }
 
-/// Where a sector begins.
+/// Where a sector begins. It is kept with every dirty extent, so it is small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Cylinder, 0 outermost.
-    pub(super) cylinder: u64,
-    /// Head.
-    pub(super) head: u64,
     /// Where on the circle.
     pub(super) angle: Ps,
+    /// Cylinder, 0 outermost.
+    pub(super) cylinder: u32,
+    /// Head.
+    pub(super) head: u32,
     /// Which sector of its track.
-    pub(super) index: u64,
+    pub(super) index: u32,
     /// How many its track has.
-    pub(super) per_track: u64,
+    pub(super) per_track: u32,
+}
+
+impl Place {
+    /// Sectors from here to the end of its track.
+    pub(super) fn left_on_track(&self) -> u64 {
+        (self.per_track - self.index).into()
+    }
 }
 
 /// The platters.
@@ -109,7 +116,10 @@ impl Geometry {
         let (cylinder, head) = (cylinder + track / self.heads, track % self.heads);
         let start = (cylinder * self.cylinder_skew + head * self.head_skew) % self.rev;
         let angle = start + self.arc(index, per_track);
-        Place { cylinder, head, angle: if angle >= self.rev { angle - self.rev } else { angle }, index, per_track }
+        let angle = if angle >= self.rev { angle - self.rev } else { angle };
+        #[allow(clippy::cast_possible_truncation, reason = "cylinders are fewer than 2^24, sectors of a track 2^19")]
+        let [cylinder, head, index, per_track] = [cylinder as u32, head as u32, index as u32, per_track as u32];
+        Place { angle, cylinder, head, index, per_track }
     }
 
     /// The angle from the first sector of a track to sector `index`.
@@ -119,18 +129,15 @@ impl Geometry {
 
     /// How long `sectors` take to pass from `place` on; on the track of `place`.
     pub(super) fn passing(&self, place: &Place, sectors: u64) -> Ps {
-        self.arc(place.index + sectors, place.per_track) - self.arc(place.index, place.per_track)
+        let (index, per_track) = (place.index.into(), place.per_track.into());
+        self.arc(index + sectors, per_track) - self.arc(index, per_track)
     }
 
     /// How many sectors have wholly passed `span` after `place` did.
     pub(super) fn passed(&self, place: &Place, span: Ps) -> u64 {
-        let angle = span.min(self.rev) + self.arc(place.index, place.per_track);
+        let (index, per_track) = (u64::from(place.index), u64::from(place.per_track));
+        let angle = span.min(self.rev) + self.arc(index, per_track);
         // The largest n with arc(n) <= angle, where arc rounds down.
-        (((angle + 1) * place.per_track - 1) / self.rev).saturating_sub(place.index)
-    }
-
-    /// Sectors from `place` to the end of its track.
-    pub(super) fn left_on_track(place: &Place) -> u64 {
-        place.per_track - place.index
+        (((angle + 1) * per_track - 1) / self.rev).saturating_sub(index)
     }
 }

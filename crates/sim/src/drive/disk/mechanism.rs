@@ -70,8 +70,8 @@ pub(super) struct Mechanism {
     near: Vec<Ps>,
     /// What the platters were turned by at time 0.
     phase: Ps,
-    cylinder: u64,
-    head: u64,
+    cylinder: u32,
+    head: u32,
     /// The sector after the last that passed under the head, and whether it was written.
     next: u64,
     writing: bool,
@@ -115,9 +115,9 @@ impl Mechanism {
     }
 
     /// From where the arm is to a track.
-    fn reach(&self, cylinder: u64, head: u64, write: bool) -> Ps {
+    fn reach(&self, cylinder: u32, head: u32, write: bool) -> Ps {
         if cylinder != self.cylinder {
-            self.seek(cylinder.abs_diff(self.cylinder)) + if write { self.times.write_settle } else { 0 }
+            self.seek(cylinder.abs_diff(self.cylinder).into()) + if write { self.times.write_settle } else { 0 }
         } else if head != self.head {
             self.times.head_switch
         } else {
@@ -166,7 +166,7 @@ impl Mechanism {
     }
 
     /// Where the arm is.
-    pub(super) fn cylinder(&self) -> u64 {
+    pub(super) fn cylinder(&self) -> u32 {
         self.cylinder
     }
 
@@ -187,7 +187,7 @@ impl Mechanism {
                 self.lost += 1;
             }
             spans.rotate += wait;
-            let sectors = Geometry::left_on_track(&place).min(to - sector);
+            let sectors = place.left_on_track().min(to - sector);
             spans.transfer += self.geometry.passing(&place, sectors);
             sector += sectors;
         }

@@ -65,11 +65,19 @@ impl Queue {
     /// The one that the head can begin soonest (SPTF: shortest positioning time first).
     fn nearest(&self, now: Ps, mechanism: &Mechanism) -> usize {
         let angle = mechanism.angle(now);
-        let cost = |w: &Waiting| {
+        let (mut best, mut chosen) = (Ps::MAX, 0);
+        for (at, w) in self.waiting.iter().enumerate() {
             let write = w.command.op == Op::Write;
             let ready = mechanism.ready(&w.place, mechanism.continues(w.sector, write), write);
-            ready + mechanism.turn(angle, ready, &w.place)
-        };
-        self.waiting.iter().enumerate().min_by_key(|(_, w)| cost(w)).map_or(0, |(at, _)| at)
+            // Where the seek alone takes longer than the best so far, the angle does not matter.
+            if ready >= best {
+                continue;
+            }
+            let cost = ready + mechanism.turn(angle, ready, &w.place);
+            if cost < best {
+                (best, chosen) = (cost, at);
+            }
+        }
+        chosen
     }
 }

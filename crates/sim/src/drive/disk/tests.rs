@@ -7,6 +7,8 @@ use toml::Value;
 
 mod books;
 mod closed;
+mod firmware;
+mod orders;
 mod pitfalls;
 mod seeds;
 
@@ -64,6 +66,10 @@ impl Bench {
         self.submit(op, offset, length, false);
         self.wait(0);
         self.now - begun
+    }
+
+    fn counters(&self) -> Counters {
+        self.drive.counters(self.now)
     }
 
     fn pass(&mut self, span: Ps) {

@@ -16,7 +16,9 @@ pub(super) struct Extent {
     pub(super) streak: u32,
     /// Bytes of that stream so far, on the medium or not.
     pub(super) streamed: u64,
-    /// Where its first physical sector is.
+    /// Where its first byte lies: where it belongs, or in the log.
+    pub(super) at: u64,
+    /// Where the first physical sector is that it belongs to.
     place: Place,
 }
 
@@ -26,6 +28,8 @@ pub(super) struct Taken {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) seq: u64,
+    /// Where its first byte lies: where it belongs, or in the log.
+    pub(super) at: u64,
 }
 
 /// The interval map.
@@ -123,7 +127,7 @@ impl WriteCache {
                 self.put(own, Extent { end: start, ..extent });
             }
             if extent.end > end {
-                self.put(end, Extent { place: geometry.locate(end / self.sector), ..extent });
+                self.put(end, self.rest(own, end, &extent, geometry));
             }
             dropped += extent.end.min(end) - own.max(start);
             oldest = oldest.min(extent.seq);
@@ -137,10 +141,14 @@ impl WriteCache {
     /// Takes in `start..end`, the `seq`th write, and says how many dirty bytes it overwrote. With an extent that ends where it begins it
     /// becomes one if `merge` says so.
     pub(super) fn insert(&mut self, start: u64, end: u64, seq: u64, merge: &dyn Fn(&Extent) -> bool, geometry: &Geometry) -> u64 {
-        let (overwritten, oldest) = self.cut(start, end, geometry);
-        // A flush that waits for what was overwritten waits for what took its place: else neither would be on the medium.
-        let seq = seq.min(oldest);
-        let before = self.extents.range(..start).next_back().map(|(&own, &extent)| (own, extent));
+        let last = |writes: &WriteCache, end| writes.extents.range(..end).next_back().map(|(&own, &extent)| (own, extent));
+        // Mostly nothing is overwritten, and what ends last before `end` is what ends before `start`.
+        let (mut before, mut overwritten, mut seq) = (last(self, end), 0, seq);
+        if before.is_some_and(|(_, extent)| extent.end > start) {
+            let (dropped, oldest) = self.cut(start, end, geometry);
+            // A flush that waits for what was overwritten waits for what took its place: else neither would be on the medium.
+            (before, overwritten, seq) = (last(self, start), dropped, seq.min(oldest));
+        }
         match before.filter(|(_, extent)| extent.end == start && merge(extent)) {
             Some((own, extent)) => {
                 self.remove(own);
@@ -149,20 +157,42 @@ impl WriteCache {
             }
             None => {
                 let place = geometry.locate(start / self.sector);
-                self.put(start, Extent { end, seq, streak: 1, streamed: end - start, place });
+                self.put(start, Extent { end, seq, streak: 1, streamed: end - start, at: start, place });
             }
         }
         self.check();
         overwritten
     }
 
+    /// Takes in what was written to the log, in place of what was there of it before.
+    pub(super) fn log(&mut self, taken: &Taken, geometry: &Geometry) {
+        let Taken { start, end, seq, at } = *taken;
+        self.cut(start, end, geometry);
+        self.put(start, Extent { end, seq, streak: 1, streamed: end - start, at, place: geometry.locate(start / self.sector) });
+        self.check();
+    }
+
+    /// From `at` to `end`, what lies together: where its first byte lies, if here, and where it ends.
+    pub(super) fn lies(&self, at: u64, end: u64) -> (Option<u64>, u64) {
+        let before = self.extents.range(..=at).next_back().filter(|(_, extent)| at < extent.end);
+        match before {
+            Some((start, extent)) => (Some(extent.at + (at - start)), extent.end.min(end)),
+            None => (None, self.extents.range(at..end.max(at)).next().map_or(end, |(&start, _)| start)),
+        }
+    }
+
     /// Takes the beginning of the extent at `start` out, up to `end`.
     pub(super) fn take(&mut self, start: u64, end: u64, geometry: &Geometry, taken: &mut Vec<Taken>) {
         let Some(extent) = self.remove(start) else { return };
         if extent.end > end {
-            self.put(end, Extent { place: geometry.locate(end / self.sector), ..extent });
+            self.put(end, self.rest(start, end, &extent, geometry));
         }
-        taken.push(Taken { start, end: extent.end.min(end), seq: extent.seq });
+        taken.push(Taken { start, end: extent.end.min(end), seq: extent.seq, at: extent.at });
+    }
+
+    /// What is left from `from` on of the extent at `start`.
+    fn rest(&self, start: u64, from: u64, extent: &Extent, geometry: &Geometry) -> Extent {
+        Extent { at: extent.at + (from - start), place: geometry.locate(from / self.sector), ..*extent }
     }
 
     /// The extent to destage first, of those that `accept` lets through.
@@ -186,6 +216,9 @@ impl WriteCache {
         let angle = mechanism.angle(now);
         let goes_on = mechanism.continues(mechanism.next_sector(), true);
         let mut look = |start: u64, extent: &Extent| {
+            if best == 0 {
+                return false;
+            }
             let continues = goes_on && start >= head && start - head < self.sector;
             let ready = mechanism.ready(&extent.place, continues, true);
             if ready >= best {

@@ -31,7 +31,7 @@ fn run(model: &Model, depth: usize, commands: impl IntoIterator<Item = (Op, u64,
         last = done.drain(..).map(|c| c.at).max().unwrap_or(last);
     }
     assert_eq!(seen, sent, "every command is done, and once");
-    let counters = drive.counters();
+    let counters = drive.counters(now);
     assert_eq!(counters.setup + counters.transfer + counters.idle, now, "every moment is explained");
     (last, counters)
 }
@@ -137,7 +137,7 @@ fn the_rest_of_a_unit_is_not_read_where_it_is_in_memory() {
             drive.submit(nth * 100 * MS, Command { tag: nth, op: Op::Write, offset: nth % 2 * 8 * K, length: 8 * K, fua: false });
             drive.advance((nth + 1) * 100 * MS, &mut done);
         }
-        (done.len(), drive.counters().rmw)
+        (done.len(), drive.counters(0).rmw)
     };
     assert_eq!((apart(0), apart(1 << 20)), ((20, 20), (20, 1)));
 }

@@ -1,5 +1,5 @@
-//! `log`: small writes go one behind the other to a log on the medium and are safe there; what has to be read and rewritten is
-//! rewritten when the host is idle. Large ones go home as streams do.
+//! `log`: small writes go one behind the other to a log on the medium and are safe there, and are read there; what has to be read
+//! and rewritten is rewritten when the host is idle. Large ones go home as streams do, and all while the log is full.
 
 use super::stream::Stream;
 use super::{Extent, Firmware, Geometry, Reason, Taken, Target, WriteCache};

@@ -1,7 +1,8 @@
 //! `window`: what is dirty near a ragged extent is rewritten with it: one pass reads all edges in the window, the next writes all.
+//! A stream is cut into windows between physical sectors, so that it loses a revolution only where it begins and ends.
 
 use super::{Firmware, Geometry, Reason, Taken, Target, WriteCache};
-use trueline_geom::topology::is_whole;
+use trueline_geom::topology::{is_whole, round_down};
 
 /// The personality.
 #[derive(Debug)]
@@ -19,14 +20,21 @@ impl Firmware for Window {
         if whole(start, first.end) {
             return Target::Home;
         }
-        let until = start.saturating_add(self.window);
+        let (until, mut end) = (start.saturating_add(self.window), first.end);
         loop {
             let next = writes.within(start, until).map(|(next, extent)| (next, extent.end)).next();
-            let Some((next, end)) = next else { break };
-            if end > until {
+            let Some((next, whole)) = next else { break };
+            let cut = round_down(until, self.sector);
+            if whole <= until {
+                writes.take(next, whole, geometry, taken);
+                end = whole;
+            } else if next == end && cut > next {
+                // What goes on from the window is cut between sectors: the sector that two commands share is not rewritten twice.
+                writes.take(next, cut, geometry, taken);
+                break;
+            } else {
                 break;
             }
-            writes.take(next, end, geometry, taken);
         }
         Target::Home
     }

@@ -48,7 +48,7 @@ fn every_picosecond_of_the_mechanism_is_explained() {
         for seed in 0..4 {
             let model = model("wd10ears", &[("personality", t(personality)), ("edge_cache_sectors", i(8))]);
             mixture(&model, seed, 400, |disk, now| {
-                let c = disk.counters();
+                let c = disk.counters(now);
                 assert_eq!(c.setup + c.seek + c.rotate + c.transfer + c.idle, now, "{personality} {seed}");
             });
         }
@@ -61,7 +61,7 @@ fn every_byte_is_destaged_overwritten_or_dirty() {
         for seed in 0..4 {
             let model = model("wd10ears", &[("personality", t(personality)), ("slots", i(8))]);
             let (disk, _) = mixture(&model, seed, 400, |_, _| {});
-            let (ledger, counters) = (&disk.ledger, disk.counters());
+            let (ledger, counters) = (&disk.ledger, disk.counters(0));
             assert_eq!(ledger.written, counters.bytes_written, "{personality} {seed}");
             assert_eq!(ledger.written, ledger.destaged + ledger.overwritten, "an idle drive has nothing dirty");
             assert!(disk.writes.is_empty() && disk.log.is_empty());
@@ -115,7 +115,7 @@ fn forced_unit_access_and_no_write_cache_are_on_the_medium_when_done() {
         let mut bench = Bench::new(&model("wd10ears", &[("write_cache", Value::Boolean(cache))]), 1);
         bench.submit(Op::Write, 4096, 4096, fua);
         bench.wait(0);
-        assert_eq!(bench.drive.counters().media_written, 4096);
+        assert_eq!(bench.counters().media_written, 4096);
         assert!(bench.flush() < MS, "nothing is left");
     }
 }
@@ -127,9 +127,9 @@ fn what_is_dirty_or_was_read_is_answered_from_memory() {
     assert!(bench.one(Op::Read, 8192, 4096) < MS);
     assert!(bench.one(Op::Read, 1 << 30, 4096) > MS);
     assert!(bench.one(Op::Read, 1 << 30, 4096) < MS);
-    assert_eq!(bench.drive.counters().cache_hits, 2);
+    assert_eq!(bench.counters().cache_hits, 2);
     bench.one(Op::Write, 8192, 4096);
-    assert_eq!(bench.drive.counters().cache_hits, 3, "a write that overwrites a dirty one");
+    assert_eq!(bench.counters().cache_hits, 3, "a write that overwrites a dirty one");
 }
 
 /// Sectors that are dirty, by brute force.
@@ -154,7 +154,7 @@ fn the_interval_map_is_what_a_map_of_sectors_is() {
                 let Some((first, extent)) = cache.within(start * 512, u64::MAX).next().map(|(at, e)| (at, *e)) else { continue };
                 let (until, mut taken) = ((first + 512 * 5).min(extent.end), Vec::new());
                 cache.take(first, until, &geometry, &mut taken);
-                assert_eq!(taken, [Taken { start: first, end: until, seq: extent.seq }]);
+                assert_eq!(taken, [Taken { start: first, end: until, seq: extent.seq, at: first }]);
                 sectors[(first / 512) as usize..(until / 512) as usize].fill(false);
             }
             merge => {
@@ -199,14 +199,14 @@ fn sectors_follow_one_another_on_the_platters_and_what_passed_is_known() {
     for _ in 0..2000 {
         let sector = random.below(model.size / 4096 - 1);
         let (place, next) = (geometry.locate(sector), geometry.locate(sector + 1));
-        assert!(place.index < place.per_track && place.cylinder < geometry.cylinders && place.head < 4);
+        assert!(place.left_on_track() > 0 && u64::from(place.cylinder) < geometry.cylinders && place.head < 4);
         let passing = geometry.passing(&place, 1);
         if next.head == place.head && next.cylinder == place.cylinder {
             assert_eq!((place.angle + passing) % geometry.rev, next.angle);
         } else {
-            assert_eq!((next.index, next.cylinder - place.cylinder), (0, u64::from(next.head == 0)));
+            assert_eq!((next.index, next.cylinder - place.cylinder), (0, u32::from(next.head == 0)));
         }
-        let sectors = 1 + random.below(place.per_track - place.index);
+        let sectors = 1 + random.below(place.left_on_track());
         let span = geometry.passing(&place, sectors);
         assert_eq!((geometry.passed(&place, span), geometry.passed(&place, span - 1)), (sectors, sectors - 1));
     }
@@ -225,6 +225,29 @@ fn a_smaller_drive_is_the_same_drive_cut_off() {
 /// The same model of which only so many bytes are used.
 fn model_of(model: &Model, size: u64) -> Model {
     Model { size, ..model.clone() }
+}
+
+#[test]
+fn the_time_of_every_drive_of_a_world_adds_up_to_the_time_there() {
+    for names in [["wd10ears", "seed-004"], ["wd10ears", "qlc-16k"], ["qlc-16k", "md"]] {
+        let models = names.map(|name| model(name, &[]));
+        let mut world = World::new(models.iter().zip(1..).map(|(m, seed)| (m.drive(seed), 512)).collect(), Schedule::Fifo);
+        let (mut random, mut done) = (Random::new(3), Vec::new());
+        for tag in 0..300 {
+            let port = random.below(2) as usize;
+            let offset = random.below(models[port].size / 4096) * 4096;
+            let op = if tag % 3 == 0 { Op::Read } else { Op::Write };
+            world.submit(&Route::store(port, models[port].size), Request { tag, op, offset, length: 4096, fua: false }, 1000).unwrap();
+            match random.below(4) {
+                0 => world.wait(1, &mut done),
+                1 => world.pass(world.now() + random.below(60 * MS)),
+                _ => {}
+            }
+            for (c, name) in world.counters().iter().zip(names) {
+                assert_eq!(c.setup + c.seek + c.rotate + c.transfer + c.idle, world.now(), "{name}");
+            }
+        }
+    }
 }
 
 /// The digest of a world of two drives.

@@ -30,7 +30,7 @@ fn the_mean_wait_is_half_a_revolution_and_the_mean_seek_the_average() {
     for _ in 0..ops {
         bench.one(Op::Read, random.below(model.size / 4096) * 4096, 4096);
     }
-    let counters = bench.drive.counters();
+    let counters = bench.counters();
     let wait = revolutions(counters.rotate, 5400.0) / 6000.0;
     assert!((wait - 0.5).abs() < 0.01, "{wait}");
     // Bytes are denser outside, so random bytes are nearer each other than random cylinders.
@@ -57,7 +57,7 @@ fn seeks_are_the_track_to_track_time_at_least_and_the_average_over_all_pairs_of_
 fn through(model: &Model, offset: u64, length: u64) -> (Ps, Counters) {
     let mut bench = Bench::new(model, 7);
     bench.one(Op::Write, offset, length);
-    (bench.now, bench.drive.counters())
+    (bench.now, bench.counters())
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_stream_without_a_write_cache_loses_a_revolution_a_command() {
     }
     let each = revolutions(bench.now, 5400.0) / 2000.0;
     assert!((1.0..1.06).contains(&each), "{each} revolutions");
-    assert!(bench.drive.counters().lost_revolutions > commands * 9 / 10);
+    assert!(bench.counters().lost_revolutions > commands * 9 / 10);
 }
 
 /// The set of `members` drives of a model in chunks of `chunk`.
@@ -218,7 +218,7 @@ fn what_is_aligned_is_never_read_first() {
             }
             bench.flush();
             bench.pass(10 * S);
-            let counters = bench.drive.counters();
+            let counters = bench.counters();
             assert_eq!((counters.rmw, counters.rmw_reads), (0, 0), "{personality} {}", model.name);
         }
     }
@@ -236,7 +236,7 @@ fn the_jumper_moves_every_boundary_and_the_topology_says_so() {
             let mut bench = Bench::new(model, 1);
             bench.one(Op::Write, 4096 * 50 + offset, 4096);
             bench.flush();
-            assert_eq!(bench.drive.counters().rmw, rmw, "{offset}");
+            assert_eq!(bench.counters().rmw, rmw, "{offset}");
         }
     }
 }

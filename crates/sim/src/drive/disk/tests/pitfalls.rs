@@ -30,7 +30,7 @@ fn a_continuation_is_not_set_up_again_neither_when_done_nor_when_chosen() {
         for k in 0..commands {
             bench.one(Op::Write, k * 65_536, 65_536);
         }
-        let counters = bench.drive.counters();
+        let counters = bench.counters();
         assert!(counters.setup < 200 * MS, "{personality}: {} set-ups of 2 ms", counters.setup / (2 * MS));
         assert!(counters.lost_revolutions < 10, "{personality}: {}", counters.lost_revolutions);
     }
@@ -45,7 +45,7 @@ fn once_it_destages_it_goes_on_to_the_low_mark() {
         bench.one(Op::Write, k * 65_536, 65_536);
         bench.pass(MS / 2);
     }
-    let counters = bench.drive.counters();
+    let counters = bench.counters();
     assert!(counters.lost_revolutions < 40, "{} of {} operations", counters.lost_revolutions, counters.media_ops);
     assert!(counters.rotate < S / 2, "{} ms of waits", counters.rotate / MS);
 }
@@ -58,7 +58,7 @@ fn the_tail_of_a_single_write_does_not_wait_for_another_half() {
         bench.one(Op::Write, random.below(model.size / 4096 - 9) * 4096 + 512, 8192);
     }
     bench.flush();
-    let counters = bench.drive.counters();
+    let counters = bench.counters();
     assert_eq!((counters.rmw_reads, counters.media_ops), (300, 600));
 }
 
@@ -70,7 +70,7 @@ fn the_tail_of_a_live_stream_does_wait() {
             bench.one(Op::Write, 512 + k * 65_536, 65_536);
         }
         bench.flush();
-        (bench.drive.counters(), seconds(bench.now))
+        (bench.counters(), seconds(bench.now))
     };
     let ((waits, fast), (alone, slow)) = (stream("stream"), stream("command"));
     assert!(waits.rmw_reads < 8, "{}", waits.rmw_reads);
