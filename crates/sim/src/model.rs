@@ -84,6 +84,13 @@ pub struct Refusal {
     pub message: String,
 }
 
+impl Refusal {
+    /// Of a value that is in no line.
+    fn without_line(message: &str) -> Refusal {
+        Refusal { line: None, message: message.replace('\n', " ") }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(line) = self.line {
@@ -119,15 +126,29 @@ impl Model {
 
     /// The model with its keys set, and its file as it would be then.
     fn set(text: &str, set: &[(String, Value)]) -> Result<(Model, Table), Refusal> {
-        let mut model = Model::parse(text)?;
-        let mut table: Table = toml::from_str(text).map_err(|e| refused(text, &e))?;
-        let without_line = |message: String| Refusal { line: None, message: message.replace('\n', " ") };
+        let model = Model::parse(text)?;
+        let table: Table = toml::from_str(text).map_err(|e| refused(text, &e))?;
+        if set.is_empty() {
+            return Ok((model, table));
+        }
+        let mut changed = table.clone();
+        let put_all = set.iter().try_for_each(|(key, value)| put(&mut changed, key, value.clone()));
+        let model = match changed.clone().try_into::<Model>() {
+            Ok(model) if put_all.is_ok() => model,
+            _ => Model::one_by_one(table, set)?,
+        };
+        model.check().map_err(|(_, message)| Refusal::without_line(&message))?;
+        Ok((model, changed))
+    }
+
+    /// The same key after key: for the name of the first that cannot be set.
+    fn one_by_one(mut table: Table, set: &[(String, Value)]) -> Result<Model, Refusal> {
         for (key, value) in set {
             put(&mut table, key, value.clone())?;
-            model = table.clone().try_into().map_err(|e: toml::de::Error| without_line(format!("{key}: {}", e.message())))?;
+            let refused = |e: toml::de::Error| Refusal::without_line(&format!("{key}: {}", e.message()));
+            let _: Model = table.clone().try_into().map_err(refused)?;
         }
-        model.check().map_err(|(_, message)| without_line(message))?;
-        Ok((model, table))
+        table.try_into().map_err(|e: toml::de::Error| Refusal::without_line(e.message()))
     }
 
     /// The table that its parameters are in: `disk`, `ssd` or `memory`.

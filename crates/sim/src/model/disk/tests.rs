@@ -2,6 +2,8 @@
 
 use super::super::{MODELS, Refusal};
 use super::*;
+use crate::drive::{Command, Op};
+use crate::random::Random;
 use toml::{Table, Value};
 
 fn number(value: &Value) -> Option<f64> {
@@ -49,6 +51,58 @@ fn every_range_contains_its_value_and_every_end_of_it_is_a_drive() {
             let value = values.iter().find(|(own, _)| own == key).and_then(|(_, value)| number(value)).unwrap();
             assert!(low < high && *low <= value && value <= *high, "{name}: {key} = {value}, {low} to {high}");
         }
+    }
+}
+
+/// Gives a drive 200 random commands, four at a time, and has them all done.
+fn serves(model: &Model) -> bool {
+    let (mut drive, mut random, mut done, mut now) = (model.drive(1), Random::new(1), Vec::new(), 0);
+    for tag in 0..200 {
+        let sectors = model.size / model.logical_block_size;
+        let first = random.below(sectors - 64);
+        let (offset, length) = (first * model.logical_block_size, (1 + random.below(64)) * model.logical_block_size);
+        let op = if random.below(3) == 0 { Op::Read } else { Op::Write };
+        drive.submit(now, Command { tag, op, offset, length, fua: random.below(9) == 0 });
+        while tag + 1 - done.len() as u64 >= 4 {
+            now = drive.next().unwrap_or(u64::MAX);
+            drive.advance(now, &mut done);
+        }
+    }
+    drive.submit(now, Command { tag: 200, op: Op::Flush, offset: 0, length: 0, fua: false });
+    while let Some(at) = drive.next() {
+        drive.advance(at, &mut done);
+    }
+    done.len() == 201 && done.windows(2).all(|pair| pair[0].at <= pair[1].at)
+}
+
+#[test]
+fn both_ends_of_every_range_are_drives_that_serve() {
+    for (name, text) in MODELS {
+        let values = values(&toml::from_str(text).unwrap());
+        for (key, ends) in Model::parse(text).unwrap().range {
+            let whole = values.iter().any(|(own, value)| *own == key && value.is_integer());
+            for end in ends {
+                let value = if whole { Value::Integer(format!("{end:.0}").parse().unwrap()) } else { Value::Float(end) };
+                let set = [(key.clone(), value)];
+                let model = Model::parse_with(text, &set).unwrap_or_else(|e| panic!("{name}: {e}"));
+                assert!(serves(&model), "{name}: {key} = {end}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_first_of_several_keys_that_cannot_be_set_is_named() {
+    let text = Model::named("wd10ears").unwrap();
+    let set = |keys: &[(&str, Value)]| keys.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect::<Vec<_>>();
+    let fine = ("rpm", Value::Float(7200.0));
+    for (keys, says) in [
+        ([fine.clone(), ("heads", Value::Integer(-1)), ("nonsense", Value::Integer(1))], "heads: "),
+        ([fine.clone(), ("nonsense", Value::Integer(1)), ("heads", Value::Integer(-1))], "nonsense: "),
+        ([("ssd.dies", Value::Integer(1)), fine, ("heads", Value::Integer(-1))], "ssd.dies: the model has no table [ssd]"),
+    ] {
+        let refusal = Model::parse_with(text, &set(&keys)).unwrap_err();
+        assert!(refusal.message.starts_with(says) && refusal.line.is_none(), "{refusal}");
     }
 }
 
