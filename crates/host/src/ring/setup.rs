@@ -56,6 +56,8 @@ pub(super) fn register(ring: &IoUring, buffers: &mut Buffers) -> bool {
 pub(super) struct Entrance {
     fd: RawFd,
     flags: IoringEnterFlags,
+    /// The ring's own descriptor, if its place is to be given back.
+    ring: Option<RawFd>,
 }
 
 impl Entrance {
@@ -71,9 +73,29 @@ impl Entrance {
             io_uring_register(ring, IoringRegisterOp::RegisterRingFds, std::ptr::from_mut(&mut update).cast(), 1)
         };
         match (registered, RawFd::try_from(update.offset)) {
-            (Ok(1), Ok(place)) => Entrance { fd: place, flags: IoringEnterFlags::REGISTERED_RING },
-            _ => Entrance { fd, flags: IoringEnterFlags::empty() },
+            (Ok(1), Ok(place)) => Entrance { fd: place, flags: IoringEnterFlags::REGISTERED_RING, ring: Some(fd) },
+            _ => Entrance { fd, flags: IoringEnterFlags::empty(), ring: None },
         }
+    }
+
+    /// Whether by a place among the registered rings.
+    #[cfg(test)]
+    pub(super) fn is_registered(&self) -> bool {
+        self.ring.is_some()
+    }
+
+    /// Gives the place back, of which a thread has 16. What stands there keeps the ring after its descriptor is closed, and with it its
+    /// files and its memory, until the thread ends (`io_ringfd_unregister` in Linux `io_uring/tctx.c`). The ring is still open.
+    pub(super) fn give_back(&mut self) {
+        let (Some(fd), Ok(place)) = (self.ring.take(), u32::try_from(self.fd)) else { return };
+        let mut update = io_uring_rsrc_update::default();
+        update.offset = place;
+        // SAFETY: one update, which the kernel reads, of the place that it chose; `fd` is open until `Ring`'s fields are dropped.
+        let _ = unsafe {
+            let ring = BorrowedFd::borrow_raw(fd);
+            io_uring_register(ring, IoringRegisterOp::UnregisterRingFds, std::ptr::from_mut(&mut update).cast(), 1)
+        };
+        (self.fd, self.flags) = (fd, IoringEnterFlags::empty());
     }
 
     /// Sends `count` requests and waits for `want` completions.
