@@ -145,7 +145,19 @@ fn compare(plan: &Plan, runs: &[Vec<Run>]) -> Result<Comparison, Error> {
     let [first, .., last] = runs else {
         return Err(Error("compare: one variant; a ratio needs two".into()));
     };
-    Comparison::of(&plan.measure.series(first), &plan.measure.series(last), plan.seed)
+    // What fails is soon done: its time says nothing.
+    if first.iter().chain(last).any(|run| run.errors > 0) {
+        return Err(Error("compare: requests failed; a ratio needs runs in which none did".into()));
+    }
+    // Near the end of a target an offset leaves room for fewer requests: what did less took less.
+    let measure = if alike(runs) { plan.measure } else { Measure::TimePerRequest };
+    Comparison::of(&measure.series(first), &measure.series(last), plan.seed)
+}
+
+/// Whether the first and the last variant did equally many requests in every run.
+fn alike(runs: &[Vec<Run>]) -> bool {
+    let ends = || runs.first().into_iter().chain(runs.last()).flatten();
+    ends().all(|run| ends().next().is_none_or(|first| first.ops == run.ops))
 }
 
 /// Whether an interval is narrow, after blocks and their mirrors. Of very few runs one may be so by chance, and whoever looks after
@@ -169,6 +181,9 @@ fn warnings(plan: &Plan, runs: &[Vec<Run>]) -> Vec<String> {
             warnings.push(format!("{name}: a run without a request has no time a request"));
         }
         warnings.extend(noise::of_series(name, values));
+    }
+    if plan.measure == Measure::Time && !alike(runs) {
+        warnings.push("the variants did not do equally many requests: the time of one is compared".into());
     }
     let series: Vec<&[f64]> = series.iter().map(Vec::as_slice).collect();
     warnings.extend(noise::drift(&series));

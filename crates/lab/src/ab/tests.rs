@@ -117,9 +117,24 @@ fn runs_of_equal_length_are_compared_by_the_request() {
 }
 
 #[test]
+fn who_does_less_is_not_faster() {
+    let mut one = |variant, _| {
+        let mut run = Run::new();
+        (0..[16, 15][variant]).for_each(|_| run.record(4096, 1000));
+        run.ns = 1000 * run.ops;
+        Ok(run)
+    };
+    let found = measure(&plan(&["a", "b"], 4), &mut one, &mut |_| {});
+    let ratio = found.comparison.expect("a ratio").ratio;
+    assert!((ratio.median - 1.0).abs() < 1e-9 && (ratio.high - 1.0).abs() < 1e-9, "{ratio:?}");
+    assert!(found.warnings[0].starts_with("the variants did not do equally many requests"), "{:?}", found.warnings);
+}
+
+#[test]
 fn failed_requests_are_told() {
     let bad = || Run { errors: 2, first_error: Some("read at 512: no".into()), ..took(9) };
     let mut one = |variant, _| Ok(if variant == 1 { bad() } else { took(9) });
     let found = measure(&plan(&["a", "b"], 4), &mut one, &mut |_| {});
     assert!(found.warnings.contains(&"b: 8 requests failed, the first: read at 512: no".to_owned()), "{:?}", found.warnings);
+    assert!(found.comparison.is_err_and(|e| e.0.ends_with("needs runs in which none did")));
 }

@@ -112,12 +112,7 @@ fn phase(rig: &mut dyn Rig, depth: usize, asks: Vec<Ask>, watch: &mut Watch<'_>,
         left.next()
     };
     let run = streams::run(rig, depth, Limit::Source, &mut source)?;
-    whole.ops += run.ops;
-    whole.bytes += run.bytes;
-    whole.errors += run.errors;
-    whole.first_error = whole.first_error.take().or(run.first_error);
-    // Both were made with the same bounds.
-    let _ = whole.latency.add(&run.latency);
+    whole.and(&run);
     Ok(left.next().is_none())
 }
 
@@ -136,6 +131,7 @@ mod tests {
     fn a_batch_is_a_log_a_chunk_and_the_same_bytes_in_their_places() {
         let (asked, run) = asked(&Parameters { count: Some(2), ..Parameters::default() });
         assert_eq!(asked.len(), 2 * (256 + 2 + 128 + 1));
+        assert!(run.longest_ns >= 1000 && run.waited_ns >= 1000 * run.ops, "latencies are summed too");
         let batch = &asked[..387];
         // Eight commits fill a page of the log, which is written after each.
         assert!(batch[..16].chunks(2).all(|pair| pair[0] == (Op::Write, 0, 4096) && pair[1].0 == Op::Flush));

@@ -4,7 +4,7 @@
 //! The data of 1.5 TB is 22 GB of tables and 22,000 maps. With `count`, only as many groups are written, in eight stretches over the
 //! device; the time is then of these, and its ratio that of all as far as the stretches are like the rest.
 
-use super::{Blocks, Kind, Needs, Parameters, Watch};
+use super::{Blocks, Kind, Needs, Parameters, Watch, whole};
 use crate::error::Error;
 use crate::host::linux_writeback::Limits;
 use crate::host::linux_writeback::flusher::{DEVICE, Flusher};
@@ -22,18 +22,21 @@ const STRETCHES: u64 = 8;
 struct Mkfs {
     groups: Option<u64>,
     bytes: Option<u64>,
+    /// Where the file system begins.
+    offset: u64,
 }
 
 fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     if parameters.count == Some(0) {
         return Err(Error("a file system of 0 groups: there is nothing to measure".into()));
     }
-    Ok(Box::new(Mkfs { groups: parameters.count, bytes: parameters.size }))
+    Ok(Box::new(Mkfs { groups: parameters.count, bytes: parameters.size, offset: parameters.offset }))
 }
 
 impl Mkfs {
     fn shape(&self, length: u64) -> Result<Shape, Error> {
-        let bytes = self.bytes.unwrap_or(length).min(length);
+        let room = length.saturating_sub(self.offset);
+        let bytes = self.bytes.unwrap_or(room).min(room);
         Shape::new(bytes).ok_or_else(|| Error(format!("mke2fs: {bytes} bytes are too few")))
     }
 
@@ -68,12 +71,13 @@ impl Blocks for Mkfs {
     }
 
     fn run(&self, rig: &mut dyn Rig, _seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
-        let shape = self.shape(rig.length())?;
+        let (shape, offset) = (self.shape(rig.length())?, self.offset);
+        whole(rig, "mkfs", BLOCK, offset)?;
         let mut cache = Flusher::new(rig, Limits::of_memory(MEMORY));
         let begin = cache.queue.now();
         let (mut run, mut last, mut asked) = (Run::new(), begin, 0);
         let mut write = |cache: &mut Flusher<'_>, block: u64, blocks: u64| {
-            cache.soil(DEVICE, block, blocks, block * BLOCK)?;
+            cache.soil(DEVICE, block, blocks, block * BLOCK + offset)?;
             let now = cache.queue.now();
             run.record(blocks * BLOCK, now - last);
             last = now;
@@ -124,6 +128,10 @@ mod tests {
         assert!(rig.asked.iter().all(|&(op, _, length)| op == Op::Write && length <= 512 << 10));
         // Nine groups have superblock and descriptors too, apart from their maps.
         assert_eq!(rig.asked.len(), 80 * 5 + 9);
+        // A sector further: the same requests, each moved.
+        let mut moved = Recorder::new((10 << 30) + 512);
+        ran(&KIND, &Parameters { offset: 512, ..Parameters::default() }, &mut moved);
+        assert!(moved.asked.iter().copied().eq(rig.asked.iter().map(|&(op, offset, length)| (op, offset + 512, length))));
     }
 
     #[test]
@@ -139,7 +147,7 @@ mod tests {
     #[test]
     fn a_sample_is_spread_over_the_device() {
         let shape = Shape::new(1 << 40).unwrap();
-        let groups: Vec<u64> = Mkfs { groups: Some(409), bytes: None }.groups(&shape).collect();
+        let groups: Vec<u64> = Mkfs { groups: Some(409), bytes: None, offset: 0 }.groups(&shape).collect();
         assert_eq!(groups.len(), 409);
         assert!(groups.windows(2).all(|pair| pair[0] < pair[1]));
         assert_eq!((groups[0], groups[408] / 1024), (0, 7));
