@@ -16,7 +16,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::{Table, Value};
-use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why};
+use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why, is_whole};
 
 pub mod disk;
 pub mod memory;
@@ -202,9 +202,9 @@ impl Model {
         };
         power("logical_block_size", self.logical_block_size, 512)?;
         power("physical_block_size", self.physical_block_size, self.logical_block_size)?;
-        let sized = |key, bytes: u64| match bytes % self.logical_block_size {
-            0 => Ok(()),
-            _ => Err((key, format!("{key} = {bytes}: not a multiple of logical_block_size = {}", self.logical_block_size))),
+        let sized = |key, bytes: u64| match is_whole(bytes, self.logical_block_size) {
+            true => Ok(()),
+            false => Err((key, format!("{key} = {bytes}: not a multiple of logical_block_size = {}", self.logical_block_size))),
         };
         sized("size", self.size)?;
         if self.size < self.physical_block_size || self.size > 1 << 56 {

@@ -51,6 +51,9 @@ pub struct Request {
     pub fua: bool,
 }
 
+/// No request begins later: half way to where a [`Ps`] ends (106 days), so that what drives add to it stays inside.
+const LATEST: Ps = Ps::MAX / 2;
+
 /// The drives and their clock.
 pub struct World {
     now: Ps,
@@ -104,7 +107,7 @@ impl World {
     }
 
     /// Sends a request down `route`, after `cost` of the processor's time. [`Errno::Range`] outside the provider or not in whole
-    /// sectors of a drive.
+    /// sectors of a drive; [`Errno::Io`] when virtual time is over, after 106 days.
     pub fn submit(&mut self, route: &Route, request: Request, cost: Ps) -> Result<(), Errno> {
         let Request { op, offset, length, fua, .. } = request;
         let mut pieces: Vec<(usize, u64, u64)> = Vec::with_capacity(4);
@@ -130,7 +133,8 @@ impl World {
                 return Err(Errno::Range);
             }
         }
-        self.processor = self.processor.max(self.now) + cost;
+        let through = self.processor.max(self.now).checked_add(cost);
+        self.processor = through.filter(|&at| at <= LATEST).ok_or(Errno::Io)?;
         let open = self.open.put(Open { tag: request.tag, commands: pieces.len(), at: self.processor });
         for (port, offset, length) in &pieces {
             let tag = self.commands.put(open) as u64;
@@ -145,7 +149,7 @@ impl World {
 
     /// Lets the processor be busy for `span`, while drives go on.
     pub fn think(&mut self, span: Ps) {
-        self.pass(self.now + span);
+        self.pass(self.now.saturating_add(span));
     }
 
     /// Goes on until `least` requests are done or nothing more happens, and appends all that are done, in order of time.
@@ -162,8 +166,9 @@ impl World {
         }
     }
 
-    /// Goes on until `until`, whatever is done by then.
+    /// Goes on until `until`, whatever is done by then. Time ends where nothing can begin any more.
     pub fn pass(&mut self, until: Ps) {
+        let until = until.min(LATEST + 1);
         while let Some(next) = self.next().filter(|&next| next <= until) {
             self.happen(next);
         }

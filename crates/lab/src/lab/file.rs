@@ -10,6 +10,9 @@ use toml::{Spanned, Value};
 /// The most times that drives are switched on for a row.
 const STARTS: u32 = 1024;
 
+/// The most that the processor spends on anything: a second.
+const LONGEST_NS: f64 = 1e9;
+
 /// A lab.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,6 +98,10 @@ fn whole() -> f64 {
 impl RowForm {
     /// What cannot be.
     pub(super) fn check(&self, lab: &Form) -> Result<(), String> {
+        let values = self.published.iter().flat_map(|published| [published.aligned, published.unaligned]).flatten();
+        if let Some(bad) = values.into_iter().find(|value| !(value.is_finite() && *value > 0.0)) {
+            return Err(format!("published: {bad}: a number above 0"));
+        }
         let Some(workload) = &self.workload else {
             return if self.note.is_empty() { Err("without a workload, note says why it cannot be predicted".into()) } else { Ok(()) };
         };
@@ -113,12 +120,46 @@ impl RowForm {
         if self.bound.is_some_and(|bound| !(bound.is_finite() && bound >= 0.0)) {
             return Err("bound: a number from 0".into());
         }
+        self.processor(lab).check()?;
+        if self.real.is_some() {
+            return self.check_real();
+        }
         let host = self.host(lab);
         if workload.is_of_files() != host.is_of_files() {
             let (needs, is) = if workload.is_of_files() { ("a file system", "has none") } else { ("blocks", "gives files") };
             return Err(format!("the workload {} needs {needs}, and the host {} {is}", workload.name(), host.name()));
         }
         Ok(())
+    }
+
+    /// What a row that is measured cannot say, as there is no drive that it could be said of.
+    fn check_real(&self) -> Result<(), String> {
+        let variants = || self.aligned.iter().chain(&self.unaligned);
+        let said = [
+            ("drives", !self.drives.is_empty()),
+            ("host", self.host.is_some()),
+            ("processor", self.processor.is_some()),
+            ("personalities", !self.personalities.is_empty()),
+            ("starts", self.starts != once()),
+            ("set", variants().any(|variant| !variant.set.is_empty())),
+            ("through", variants().any(|variant| !variant.through.is_empty())),
+            ("by", variants().any(|variant| variant.by > 0)),
+        ];
+        if let Some((key, _)) = said.iter().find(|(_, said)| *said) {
+            return Err(format!("{key} is for simulated drives, and real measures this machine"));
+        }
+        let other = self.unaligned.as_ref().and_then(|variant| variant.disk.as_ref());
+        match (other, self.aligned.as_ref().and_then(|variant| variant.disk.as_ref())) {
+            (Some(other), own) if own.map(Spanned::get_ref) != Some(other.get_ref()) => {
+                Err(format!("unaligned: disk = {}: there is one scratch file, with the disk of aligned", other.get_ref()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Its processor, or the lab's.
+    pub(super) fn processor<'a>(&'a self, lab: &'a Form) -> &'a Processor {
+        self.processor.as_ref().unwrap_or(&lab.processor)
     }
 
     /// Its host, or the lab's.
@@ -221,4 +262,19 @@ pub(super) struct Processor {
     /// What each class on the provider's path costs.
     #[serde(default)]
     pub class_ns: BTreeMap<String, f64>,
+}
+
+impl Processor {
+    /// What no processor spends, or longer than virtual time lasts.
+    fn check(&self) -> Result<(), String> {
+        let classes = self.class_ns.iter().map(|(class, ns)| (class.as_str(), *ns));
+        match [("syscall_ns", self.syscall_ns), ("fixed_ns", self.fixed_ns)]
+            .into_iter()
+            .chain(classes)
+            .find(|(_, ns)| !(0.0..=LONGEST_NS).contains(ns))
+        {
+            Some((key, ns)) => Err(format!("processor: {key} = {ns}: from 0 to {LONGEST_NS}, which is a second")),
+            None => Ok(()),
+        }
+    }
 }

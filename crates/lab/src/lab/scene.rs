@@ -58,7 +58,7 @@ impl Scene {
         }
         let shifted: Arc<dyn Geom> = Arc::new(Slices::one(offset, room - offset));
         let route = Route::new(&shifted, 0, room - offset, std::slice::from_ref(provider.route()));
-        let processor = row.processor.as_ref().unwrap_or(&lab.form.processor);
+        let processor = row.processor(&lab.form);
         Ok(Scene {
             route,
             sector: provider.topology.sector,

@@ -83,7 +83,13 @@ impl Workload {
     pub(super) fn on_files(&self, files: &mut dyn Files, random: u64) -> Result<Run, Error> {
         match self.kind.needs {
             Needs::Blocks(_) => Err(Error(format!("{}: it needs blocks", self.kind.name))),
-            Needs::Files(make) => make(&self.parameters)?.run(files, random, &mut |_| true),
+            Needs::Files(make) => {
+                let work = make(&self.parameters)?;
+                match work.extent() {
+                    0..=MOST => work.run(files, random, &mut |_| true),
+                    extent => Err(Error(format!("workload {}: {extent} operations, more than {MOST}", self.name()))),
+                }
+            }
         }
     }
 }

@@ -63,11 +63,11 @@ impl Rig for Simulated {
     }
 
     fn think(&mut self, ns: u64) {
-        self.world.think(ns * NS);
+        self.world.think(ns.saturating_mul(NS));
     }
 
     fn rest(&mut self, ns: u64) {
-        self.world.pass(self.world.now() + ns * NS);
+        self.world.pass(self.world.now().saturating_add(ns.saturating_mul(NS)));
     }
 
     fn is_virtual(&self) -> bool {

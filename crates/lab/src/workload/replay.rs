@@ -3,7 +3,7 @@
 //! As fast as they are answered, `qd` of them are in flight at a time, in the order of the trace. At their times, each is asked when it was,
 //! whatever is still in flight: what the target cannot keep up with waits, and its latency says so.
 
-use super::{Blocks, Kind, Needs, Parameters, Watch, watched};
+use super::{Blocks, Kind, MOST_BYTES, Needs, Parameters, Watch, watched};
 use crate::error::Error;
 use crate::rig::{Done, Op, Request, Rig};
 use crate::run::Run;
@@ -61,6 +61,9 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     scan.skipped = trace.skipped();
     if scan.transfers == 0 {
         return Err(failed(&path, &"there is no queued read or write in it"));
+    }
+    if scan.longest > MOST_BYTES {
+        return Err(failed(&path, &format!("a request of {} bytes: {MOST_BYTES} at most", scan.longest)));
     }
     let (timed, wrap) = (parameters.timed, parameters.wrap);
     Ok(Box::new(Replay { path, offset: parameters.offset, depth: parameters.depth(1)?, limit, timed, wrap, scan }))
@@ -164,6 +167,8 @@ impl Blocks for Replay {
 const IN_FLIGHT: usize = 256;
 /// How long the host rests at a time while something is in flight: when that is done is then known to that.
 const NAP_NS: u64 = 50_000;
+/// And while nothing is: whoever looks on may want to end it.
+const LOOK_NS: u64 = 100_000_000;
 
 /// What is in flight.
 struct Flight {
@@ -211,7 +216,7 @@ fn timed(
     let begin = rig.now();
     let mut flight = Flight { run: Run::new(), asked: vec![None; most], free: (0..most).rev().collect(), done: Vec::new(), last: begin };
     let (mut first, mut sent) = (None, 0);
-    for ask in asks {
+    'asks: for ask in asks {
         let (at, ask) = ask?;
         let due = begin.saturating_add(at - *first.get_or_insert(at));
         let over = match limit {
@@ -228,9 +233,15 @@ fn timed(
             if now >= due {
                 break;
             }
-            let gap = due - now;
-            rig.rest(if flight.is_empty() { gap } else { gap.min(NAP_NS) });
+            rig.rest((due - now).min(if flight.is_empty() { LOOK_NS } else { NAP_NS }));
             flight.take(rig, 0)?;
+            if !watch(sent) {
+                break 'asks;
+            }
+            // Where time is virtual it may be over: then the request is refused.
+            if rig.now() == now {
+                break;
+            }
         }
         if flight.free.is_empty() {
             flight.take(rig, 1)?;

@@ -23,7 +23,7 @@ use flash::Flash;
 use open::OpenUnits;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
-use trueline_geom::topology::round_down;
+use trueline_geom::topology::{Grain, round_down};
 
 mod buffer;
 mod enter;
@@ -121,7 +121,7 @@ impl Ssd {
     /// Switched on at 0.
     pub fn new(model: &Model, parameters: &Parameters) -> Ssd {
         let unit = model.physical_block_size.max(1);
-        let lead = (unit - model.alignment_offset % unit) % unit;
+        let lead = Grain::new(unit, model.alignment_offset).map_or(0, |units| units.remainder(0));
         let units = |bytes: u64| usize::try_from(bytes / unit).unwrap_or(usize::MAX);
         #[allow(clippy::cast_precision_loss, reason = "a rate")]
         let link_per_byte = S as f64 / parameters.link_rate_bytes as f64;

@@ -160,7 +160,7 @@ impl Parameters {
             let (mean, least) = (self.average_seek_ms, self.track_to_track_ms);
             return Err(("average_seek_ms", format!("average_seek_ms = {mean}: less than track_to_track_ms = {least}, the shortest")));
         }
-        count("link_rate_bytes", self.link_rate_bytes, 1000, 1 << 40, "bytes a second")?;
+        count("link_rate_bytes", self.link_rate_bytes, 100_000, 1 << 40, "bytes a second")?;
         count("tags", self.tags.into(), 1, 65_536, "at least one command at a time")
     }
 

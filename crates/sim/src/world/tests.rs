@@ -33,6 +33,17 @@ fn what_is_outside_or_in_parts_of_sectors_is_refused() {
 }
 
 #[test]
+fn virtual_time_ends_with_an_error() {
+    let route = Route::store(0, 4096);
+    for (idle, cost) in [(Ps::MAX, 0), (Ps::MAX / 2, 1), (0, Ps::MAX), (1, Ps::MAX)] {
+        let mut world = world(1, Schedule::Fifo);
+        world.think(idle);
+        world.think(1);
+        assert_eq!(world.submit(&route, read(0, 0, 512), cost), Err(Errno::Io), "{idle} {cost}");
+    }
+}
+
+#[test]
 fn reads_pass_writes() {
     let mut queue = Elevator::new(Schedule::ReadsFirst);
     let command = |tag, op, offset| Command { tag, op, offset, length: 512, fua: false };

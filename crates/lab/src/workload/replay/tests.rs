@@ -73,4 +73,30 @@ fn what_cannot_be_replayed_is_refused() {
     let odd = Written::new("odd", "5 R 0 512\n6 R 100 512\n");
     let words = refused(&KIND, &odd.parameters(), &mut Recorder::new(4096));
     assert!(words.ends_with("512 bytes at 100: the target takes whole sectors of 512 bytes"), "{words}");
+    let long = Written::new("long", "5 R 0 67108864\n6 R 0 67108865\n");
+    let words = refused(&KIND, &long.parameters(), &mut Recorder::new(1 << 40));
+    assert!(words.ends_with("a request of 67108865 bytes: 67108864 at most"), "{words}");
+}
+
+/// The last request is 584 years after the first: virtual time ends before, and whoever looks on can end it.
+#[test]
+fn a_pause_of_centuries_ends() {
+    use crate::rig::simulated::Simulated;
+    use trueline_geom::route::Route;
+    use trueline_sim::model::Model;
+    use trueline_sim::world::{Schedule, World};
+
+    let trace = Written::new("pause", "0 R 0 512\n18446744073709551615 R 512 512\n");
+    let Needs::Blocks(make) = KIND.needs else { panic!("it runs on blocks") };
+    let work = make(&Parameters { timed: true, ..trace.parameters() }).unwrap();
+    let md = Model::parse(Model::named("md").unwrap()).unwrap();
+    let rig = || Simulated::new(World::new(vec![(md.drive(1), 512)], Schedule::Fifo), Route::store(0, 4096), 512, 0);
+    let run = work.run(&mut rig(), 1, &mut |_| true).unwrap();
+    assert_eq!((run.ops, run.errors), (1, 1));
+    let mut looks = 0;
+    let run = work.run(&mut rig(), 1, &mut |_| {
+        looks += 1;
+        looks < 20
+    });
+    assert_eq!((run.unwrap().ops, looks), (1, 20));
 }

@@ -10,8 +10,10 @@ use std::io::{Read, Seek, SeekFrom};
 use trueline_geom::topology::round_up;
 
 const RECORD: usize = 512;
-/// Bounds of what is kept: entries, bytes of a name, bytes of an extended header.
+/// Bounds of what is kept: entries, bytes of all their names (a short name may be of thousands of directories, each with a name of its
+/// own), bytes of a name, bytes of an extended header.
 const MOST_ENTRIES: usize = 4 << 20;
+const MOST_NAMES: usize = 256 << 20;
 const LONGEST_NAME: usize = 4096;
 const LONGEST_HEADER: u64 = 1 << 20;
 
@@ -24,19 +26,18 @@ struct Said {
 
 /// Reads the list. Only directories and plain files are in it; a directory that is not in the archive and has something in it is added.
 pub fn list(archive: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Error> {
-    let mut entries = Vec::new();
-    let mut there = HashSet::new();
+    let mut found = Found::default();
     let (mut said, mut at) = (Said::default(), 0);
     loop {
         let mut record = [0; RECORD];
         match archive.read_exact(&mut record) {
             Ok(()) => {}
             // Archives of some writers end without their two empty records.
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof && at > 0 => return Ok(entries),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof && at > 0 => return Ok(found.entries),
             Err(error) => return Err(wrong(at, &format!("{error}"))),
         }
         if record.iter().all(|&byte| byte == 0) {
-            return Ok(entries);
+            return Ok(found.entries);
         }
         check(&record, at)?;
         let size = number(&record[124..136]).ok_or_else(|| wrong(at, "a size that is no number"))?;
@@ -55,7 +56,7 @@ pub fn list(archive: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Error> {
                     _ => None,
                 };
                 if let Some(size) = size {
-                    enter(&mut entries, &mut there, &name, size, at)?;
+                    found.enter(&name, size, at)?;
                 }
                 // Links, devices and directories have no data whatever their size says.
                 if matches!(kind, b'1'..=b'6') {
@@ -153,23 +154,38 @@ fn record_of(bytes: &[u8]) -> Option<(usize, &[u8], &[u8])> {
     Some((length, &line[..equals], &line[equals + 1..]))
 }
 
-/// Enters a name as it may be used below a directory: without a root, `.` and `..`; directories that nobody made come first.
-fn enter(entries: &mut Vec<Entry>, there: &mut HashSet<String>, name: &str, size: Option<u64>, at: u64) -> Result<(), Error> {
-    let parts: Vec<&str> = name.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-    if parts.contains(&"..") || name.len() > LONGEST_NAME || name.contains('\0') {
-        return Err(wrong(at, "a name that leads outside, or is longer than 4096 bytes"));
-    }
-    let mut own = String::new();
-    for (n, part) in parts.iter().enumerate() {
-        if n > 0 {
-            own.push('/');
+/// The list so far.
+#[derive(Default)]
+struct Found {
+    entries: Vec<Entry>,
+    there: HashSet<String>,
+    /// Bytes of all names.
+    names: usize,
+}
+
+impl Found {
+    /// Enters a name as it may be used below a directory: without a root, `.` and `..`; directories that nobody made come first.
+    fn enter(&mut self, name: &str, size: Option<u64>, at: u64) -> Result<(), Error> {
+        let parts: Vec<&str> = name.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        if parts.contains(&"..") || name.len() > LONGEST_NAME || name.contains('\0') {
+            return Err(wrong(at, "a name that leads outside, or is longer than 4096 bytes"));
         }
-        own.push_str(part);
-        let last = n + 1 == parts.len();
-        // An archive may hold a file twice; the tree has it once.
-        if there.insert(own.clone()) {
-            entries.push(Entry { name: own.clone(), size: if last { size } else { None } });
+        let mut own = String::new();
+        for (n, part) in parts.iter().enumerate() {
+            if n > 0 {
+                own.push('/');
+            }
+            own.push_str(part);
+            let last = n + 1 == parts.len();
+            // An archive may hold a file twice; the tree has it once.
+            if self.there.insert(own.clone()) {
+                self.names += own.len();
+                self.entries.push(Entry { name: own.clone(), size: if last { size } else { None } });
+            }
         }
+        if self.entries.len() > MOST_ENTRIES {
+            return Err(wrong(at, "more than 4194304 files"));
+        }
+        if self.names > MOST_NAMES { Err(wrong(at, "names of more than 268435456 bytes")) } else { Ok(()) }
     }
-    if entries.len() > MOST_ENTRIES { Err(wrong(at, "more than 4194304 files")) } else { Ok(()) }
 }

@@ -147,3 +147,19 @@ fn what_is_no_tarball_is_said() {
     // Cut short after a whole header: what was there is a list.
     assert_eq!(list(&header("a", b'0', 0)).unwrap(), 1);
 }
+
+/// Names of 4096 bytes, each of 2000 directories that nobody made: 4 MB of names for 5 kB of archive.
+#[test]
+fn a_small_tarball_of_many_names_is_refused() {
+    let deep = |nth: u32| format!("{nth:04x}/{}", "a/".repeat(2000));
+    let mut bytes = Vec::new();
+    for nth in 0..100 {
+        let name = deep(nth);
+        bytes.extend(header("././@LongLink", b'L', name.len() as u64));
+        bytes.extend(name.as_bytes());
+        bytes.resize(bytes.len().next_multiple_of(512), 0);
+        bytes.extend(header("cut", b'5', 0));
+    }
+    let said = tar::list(&mut Cursor::new(bytes)).map(|entries| entries.len()).unwrap_err();
+    assert!(said.0.ends_with("names of more than 268435456 bytes"), "{said}");
+}

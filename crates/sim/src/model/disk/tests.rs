@@ -143,6 +143,7 @@ fn what_no_drive_can_have_is_refused_with_its_line_and_the_reason() {
         ("age_limit_ms", "-1.0", "a time"),
         ("idle_ms", "-1.0", "a time"),
         ("link_rate_bytes", "0", "bytes a second"),
+        ("link_rate_bytes", "99999", "bytes a second"),
         ("tags", "0", "at least one command"),
         ("cache_bytes", "4095", "at least one physical sector"),
         ("read_ahead_bytes", "62914561", "no more than cache_bytes"),
