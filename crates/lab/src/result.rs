@@ -43,7 +43,8 @@ pub struct Row {
     pub more_is_better: bool,
     /// What the document says.
     pub published: Option<Published>,
-    /// What we find; `None` where no honest prediction can be made.
+    /// What we find; `None` where no honest prediction can be made: in the document every value of it is null then.
+    #[serde(serialize_with = "or_nulls")]
     pub ours: Option<Ours>,
     /// `ours.ratio / published.ratio - 1`.
     pub error: Option<f64>,
@@ -89,7 +90,7 @@ pub struct Published {
 }
 
 /// Our values.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Ours {
     /// Of the aligned layout.
     pub aligned: Option<f64>,
@@ -101,6 +102,12 @@ pub struct Ours {
     pub low: Option<f64>,
     /// The greatest.
     pub high: Option<f64>,
+}
+
+/// `ours` is an object in every row: the contract has no null for it.
+#[allow(clippy::ref_option, reason = "serde passes the field")]
+fn or_nulls<S: serde::Serializer>(ours: &Option<Ours>, to: S) -> Result<S::Ok, S::Error> {
+    ours.unwrap_or_default().serialize(to)
 }
 
 /// A row under another firmware personality.

@@ -1,7 +1,7 @@
 //! `lab`: published measurements, made again.
 
 use crate::options::lab::{Lab as Options, Run, Verb};
-use crate::out::{Style, lab as text, lab_csv, lab_html, words};
+use crate::out::{Style, escape, lab as text, lab_csv, lab_html, words};
 use crate::page::write_file;
 use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -47,7 +47,7 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
     let asked = Asked { rows: args.row.clone(), sweep: args.sweep.into(), threads: THREADS };
     let bar = bar(&labs, &asked);
     let (document, failures) = run_rows(&labs, &asked, &|lab, row| {
-        bar.set_message(format!("{lab} {row}"));
+        bar.set_message(escape::plain(&format!("{lab} {row}")));
         bar.inc(1);
     });
     bar.finish_and_clear();

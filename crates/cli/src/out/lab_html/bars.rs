@@ -21,7 +21,7 @@ pub(super) fn bars(row: &Row) -> String {
     let better = if row.more_is_better { "longer is better" } else { "shorter is better" };
     let mut lanes = Lanes::new(&format!("{}, published and ours; {better}", row.title));
     let dead = if row.ours.is_none() { " dead" } else { "" };
-    let own = if row.predicted { "ours" } else { "measured" };
+    let own = called(row);
     for (name, class, theirs, own_value) in groups {
         if theirs.is_none() && own_value.is_none() {
             continue;
@@ -38,6 +38,15 @@ pub(super) fn bars(row: &Row) -> String {
     }
     ratios(row, &mut lanes);
     lanes.finish()
+}
+
+/// What our value is called: what is not predicted was measured, or comes from drives whose model was chosen by it.
+fn called(row: &Row) -> &'static str {
+    match row.variants.iter().any(|variant| variant.drives.is_some()) {
+        _ if row.predicted => "ours",
+        true => "calibrated",
+        false => "measured",
+    }
 }
 
 /// The ratio as published, as ours, and as it is under every other personality.
@@ -59,8 +68,7 @@ fn ratios(row: &Row, lanes: &mut Lanes) {
         lanes.lane("published", track, &times(ratio), "ratio, published");
     }
     if let Some(ours) = &row.ours {
-        let name =
-            row.personality.as_ref().map_or_else(|| if row.predicted { "ours" } else { "measured" }.into(), |p| format!("ours, {p}"));
+        let name = row.personality.as_ref().map_or_else(|| called(row).into(), |p| format!("ours, {p}"));
         ratio(&axis, &name, row, ours, lanes, "");
     }
     for other in &row.alternatives {
