@@ -168,7 +168,7 @@ const IN_FLIGHT: usize = 256;
 /// How long the host rests at a time while something is in flight: when that is done is then known to that.
 const NAP_NS: u64 = 50_000;
 /// And while nothing is: whoever looks on may want to end it.
-const LOOK_NS: u64 = 100_000_000;
+const LOOK_NS: u64 = 1_000_000_000;
 
 /// What is in flight.
 struct Flight {
