@@ -1,7 +1,7 @@
 //! `linux-writeback`: ext2 on Linux 2.6.31 through its page cache, on any rig.
 //!
 //! # Rules
-//! From Linux 2.6.31's `mm/page-writeback.c`, `fs/fs-writeback.c` and `fs/ext2`, as far as they are documented; see [`flusher`]:
+//! From Linux 2.6.31's `mm/page-writeback.c`, `fs/fs-writeback.c` and `fs/ext2`, as far as they are documented; see `flusher`:
 //!
 //! - **No program waits** for a write: pages are dirty, and somebody writes them when they are 30 s old (he looks every 5 s), when a
 //!   tenth of the memory is dirty, and a program waits when a fifth is.

@@ -1,8 +1,8 @@
 //! `disk`: a hard disk with zones, an arm, caches and a firmware.
 //!
 //! The link and the mechanism are two servers: commands come and data go while the arm moves. Reads and writes that do not go
-//! through the cache wait in the [`queue`]; written data wait in the [`write_cache`] until there is a reason to destage, and what
-//! goes to the medium together is decided by the [`firmware`]. A physical sector that is written in part is read, and written when
+//! through the cache wait in the `queue`; written data wait in the `write_cache` until there is a reason to destage, and what
+//! goes to the medium together is decided by the `firmware`. A physical sector that is written in part is read, and written when
 //! it comes round again. All places inside are bytes of the medium: those of the host, moved by `alignment_offset` and the jumper.
 
 use super::{Command, Completion, Drive, Op};
