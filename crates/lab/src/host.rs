@@ -6,5 +6,6 @@ pub mod freebsd_ufs;
 pub mod linux_bdev;
 pub mod linux_writeback;
 mod names;
+mod numbered;
 pub mod openbsd_ffs;
 mod queue;

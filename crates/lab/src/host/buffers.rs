@@ -1,32 +1,39 @@
 //! A buffer cache as BSD's: buffers at places of the provider, dirty ones kept by whom they belong to, each owner with the second
 //! in which a syncer writes all of his.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use super::numbered::Numbered;
+use std::collections::{BTreeSet, HashSet, VecDeque};
 
 /// To whom buffers belong: a file, a directory, or the device (inodes and maps).
 pub(super) type Owner = u64;
 
+/// A buffer in memory.
+struct Buffer {
+    length: u64,
+    /// Whose it is, if it is dirty.
+    owner: Option<Owner>,
+}
+
 /// Dirty buffers of one owner, and when they are due.
 #[derive(Default)]
 struct Dirty {
-    /// First byte → bytes.
-    buffers: BTreeMap<u64, u64>,
+    /// Where they begin, in the order in which they became dirty; those that were written since stand here too.
+    offsets: Vec<u64>,
+    count: usize,
     due: u64,
 }
 
 /// What is in memory.
 pub(super) struct Buffers {
-    /// First byte → bytes, dirty or clean.
-    known: HashMap<u64, u64>,
+    /// First byte → buffer.
+    known: Numbered<u64, Buffer>,
     /// In the order they came: the oldest clean buffer goes first.
     order: VecDeque<u64>,
     capacity: u64,
     bytes: u64,
-    owners: HashMap<Owner, Dirty>,
+    owners: Numbered<Owner, Dirty>,
     /// (due, owner).
     slots: BTreeSet<(u64, Owner)>,
-    /// First byte → owner, of the dirty ones.
-    of: HashMap<u64, Owner>,
     dirty: u64,
 }
 
@@ -34,13 +41,12 @@ impl Buffers {
     /// Room for `capacity` bytes of clean buffers.
     pub(super) fn new(capacity: u64) -> Buffers {
         Buffers {
-            known: HashMap::new(),
+            known: Numbered::default(),
             order: VecDeque::new(),
             capacity,
             bytes: 0,
-            owners: HashMap::new(),
+            owners: Numbered::default(),
             slots: BTreeSet::new(),
-            of: HashMap::new(),
             dirty: 0,
         }
     }
@@ -52,7 +58,11 @@ impl Buffers {
 
     /// Whether it is dirty.
     pub(super) fn is_dirty(&self, offset: u64) -> bool {
-        self.of.contains_key(&offset)
+        self.owner(offset).is_some()
+    }
+
+    fn owner(&self, offset: u64) -> Option<Owner> {
+        self.known.get(&offset)?.owner
     }
 
     /// Bytes that are dirty.
@@ -62,9 +72,18 @@ impl Buffers {
 
     /// A buffer is in memory, as long as it may be now.
     pub(super) fn keep(&mut self, offset: u64, length: u64) {
-        match self.known.insert(offset, length) {
-            Some(old) => self.bytes -= old,
-            None => self.order.push_back(offset),
+        match self.known.get_mut(&offset) {
+            Some(buffer) => {
+                self.bytes -= buffer.length;
+                if buffer.owner.is_some() {
+                    self.dirty = self.dirty - buffer.length + length;
+                }
+                buffer.length = length;
+            }
+            None => {
+                self.known.insert(offset, Buffer { length, owner: None });
+                self.order.push_back(offset);
+            }
         }
         self.bytes += length;
         if self.order.len() > 2 * self.known.len() + 64 {
@@ -74,11 +93,11 @@ impl Buffers {
         let mut passed = 0;
         while self.bytes > self.capacity && passed < 8 {
             let Some(oldest) = self.order.pop_front() else { break };
-            if self.of.contains_key(&oldest) || oldest == offset {
+            if self.is_dirty(oldest) || oldest == offset {
                 self.order.push_back(oldest);
                 passed += 1;
-            } else if let Some(length) = self.known.remove(&oldest) {
-                self.bytes -= length;
+            } else if let Some(buffer) = self.known.remove(&oldest) {
+                self.bytes -= buffer.length;
             }
         }
     }
@@ -86,25 +105,38 @@ impl Buffers {
     /// A buffer is dirty; an owner who had none is due at `due`.
     pub(super) fn soil(&mut self, owner: Owner, offset: u64, length: u64, due: u64) {
         self.keep(offset, length);
-        if self.of.get(&offset).is_some_and(|&other| other != owner) {
-            self.clean(offset);
+        match self.owner(offset) {
+            Some(own) if own == owner => return,
+            Some(_) => self.clean(offset),
+            None => {}
         }
         let dirty = self.owners.entry(owner).or_default();
-        if dirty.buffers.is_empty() {
+        if dirty.count == 0 {
             dirty.due = due;
             self.slots.insert((due, owner));
         }
-        let old = dirty.buffers.insert(offset, length).unwrap_or(0);
-        self.dirty = self.dirty + length - old;
-        self.of.insert(offset, owner);
+        dirty.count += 1;
+        dirty.offsets.push(offset);
+        if dirty.offsets.len() > 2 * dirty.count + 64 {
+            let known = &self.known;
+            dirty.offsets.sort_unstable();
+            dirty.offsets.dedup();
+            dirty.offsets.retain(|&other| other == offset || known.get(&other).is_some_and(|buffer| buffer.owner == Some(owner)));
+        }
+        self.dirty += length;
+        if let Some(buffer) = self.known.get_mut(&offset) {
+            buffer.owner = Some(owner);
+        }
     }
 
     /// A buffer is written.
     pub(super) fn clean(&mut self, offset: u64) {
-        let Some(owner) = self.of.remove(&offset) else { return };
+        let Some(buffer) = self.known.get_mut(&offset) else { return };
+        let Some(owner) = buffer.owner.take() else { return };
+        self.dirty -= buffer.length;
         let Some(dirty) = self.owners.get_mut(&owner) else { return };
-        self.dirty -= dirty.buffers.remove(&offset).unwrap_or(0);
-        if dirty.buffers.is_empty() {
+        dirty.count -= 1;
+        if dirty.count == 0 {
             self.slots.remove(&(dirty.due, owner));
             self.owners.remove(&owner);
         }
@@ -113,8 +145,8 @@ impl Buffers {
     /// A buffer is of no use any more.
     pub(super) fn forget(&mut self, offset: u64) {
         self.clean(offset);
-        if let Some(length) = self.known.remove(&offset) {
-            self.bytes -= length;
+        if let Some(buffer) = self.known.remove(&offset) {
+            self.bytes -= buffer.length;
         }
     }
 
@@ -123,22 +155,27 @@ impl Buffers {
         self.slots.first().filter(|(due, _)| *due <= by).map(|&(_, owner)| owner)
     }
 
-    /// Takes the dirty buffers of one owner, by place; they are clean now.
-    pub(super) fn take(&mut self, owner: Owner) -> BTreeMap<u64, u64> {
-        let Some(dirty) = self.owners.remove(&owner) else { return BTreeMap::new() };
+    /// Takes the dirty buffers of one owner, by place: first byte, bytes. They are clean now.
+    pub(super) fn take(&mut self, owner: Owner) -> Vec<(u64, u64)> {
+        let Some(mut dirty) = self.owners.remove(&owner) else { return Vec::new() };
         self.slots.remove(&(dirty.due, owner));
-        for (offset, length) in &dirty.buffers {
-            self.of.remove(offset);
-            self.dirty -= length;
+        dirty.offsets.sort_unstable();
+        let mut taken = Vec::with_capacity(dirty.count);
+        for offset in dirty.offsets {
+            // One that was written and dirty again stands here twice; it is clean when it is met for the second time.
+            let buffer = self.known.get_mut(&offset).filter(|buffer| buffer.owner == Some(owner));
+            let Some(buffer) = buffer else { continue };
+            buffer.owner = None;
+            self.dirty -= buffer.length;
+            taken.push((offset, buffer.length));
         }
-        dirty.buffers
+        taken
     }
 
     /// Everything clean is forgotten.
     pub(super) fn empty(&mut self) {
-        let of = &self.of;
-        self.known.retain(|offset, _| of.contains_key(offset));
-        self.bytes = self.known.values().sum();
+        self.known.retain(|_, buffer| buffer.owner.is_some());
+        self.bytes = self.known.values().map(|buffer| buffer.length).sum();
         self.reorder();
     }
 
@@ -147,5 +184,39 @@ impl Buffers {
         let mut seen = HashSet::with_capacity(self.known.len());
         let known = &self.known;
         self.order.retain(|offset| known.contains_key(offset) && seen.insert(*offset));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_dirty_twice_is_taken_once_and_in_order() {
+        let mut buffers = Buffers::new(1 << 20);
+        for (owner, offset) in [(1, 8192), (1, 4096), (2, 0)] {
+            buffers.soil(owner, offset, 512, 30);
+        }
+        buffers.clean(8192);
+        assert_eq!((buffers.dirty(), buffers.is_dirty(8192), buffers.has(8192)), (1024, false, true));
+        // Again, longer; and a buffer that goes to another owner.
+        buffers.soil(1, 8192, 1024, 40);
+        buffers.soil(1, 0, 512, 40);
+        assert_eq!((buffers.dirty(), buffers.due(29), buffers.due(30)), (2048, None, Some(1)));
+        assert_eq!(buffers.take(1), [(0, 512), (4096, 512), (8192, 1024)]);
+        assert_eq!((buffers.dirty(), buffers.due(u64::MAX), buffers.take(2).len()), (0, None, 0));
+    }
+
+    #[test]
+    fn an_owner_who_writes_again_and_again_takes_no_more_memory() {
+        let mut buffers = Buffers::new(1 << 20);
+        buffers.soil(1, 0, 512, 30);
+        for _ in 0..10_000 {
+            buffers.soil(1, 512, 512, 30);
+            buffers.clean(512);
+        }
+        assert!(buffers.owners.values().all(|dirty| dirty.offsets.len() <= 128));
+        buffers.soil(1, 512, 512, 30);
+        assert_eq!(buffers.take(1), [(0, 512), (512, 512)]);
     }
 }

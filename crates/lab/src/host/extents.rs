@@ -23,13 +23,21 @@ impl Extents {
 
     /// Where a block is: first fragment, fragments.
     pub(super) fn block(&self, lbn: u64, frag: u32) -> Option<(u64, u32)> {
-        let run = self.0[..self.0.partition_point(|run| run.lbn <= lbn)].last()?;
-        let skipped = u32::try_from(lbn - run.lbn).ok()?.checked_mul(frag)?;
-        let left = run.fragments.checked_sub(skipped).filter(|&left| left > 0)?;
-        Some((run.at + u64::from(skipped), left.min(frag)))
+        self.rest(lbn, frag).map(|(at, left)| (at, left.min(frag)))
     }
 
-    /// Notes a block after the last, or in the place of the last.
+    /// Where a block is, and how many fragments lie together from its first on.
+    pub(super) fn rest(&self, lbn: u64, frag: u32) -> Option<(u64, u32)> {
+        let run = match self.0.last() {
+            Some(last) if last.lbn <= lbn => last,
+            _ => self.0[..self.0.partition_point(|run| run.lbn <= lbn)].last()?,
+        };
+        let skipped = u32::try_from(lbn - run.lbn).ok()?.checked_mul(frag)?;
+        let left = run.fragments.checked_sub(skipped).filter(|&left| left > 0)?;
+        Some((run.at + u64::from(skipped), left))
+    }
+
+    /// Notes blocks after the last, or one in the place of the last.
     pub(super) fn put(&mut self, lbn: u64, at: u64, fragments: u32, frag: u32) {
         if let Some((_, old)) = self.block(lbn, frag)
             && let Some(run) = self.0.last_mut()
@@ -41,7 +49,9 @@ impl Extents {
         }
         match self.0.last_mut() {
             Some(run)
-                if run.at + u64::from(run.fragments) == at && run.fragments.is_multiple_of(frag) && run.fragments < u32::MAX - frag =>
+                if run.at + u64::from(run.fragments) == at
+                    && run.fragments.is_multiple_of(frag)
+                    && run.fragments < u32::MAX - fragments =>
             {
                 run.fragments += fragments;
             }

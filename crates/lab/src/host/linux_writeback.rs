@@ -89,7 +89,7 @@ impl<'a> LinuxWriteback<'a> {
             first.take_inode();
         }
         let mut root = Inode { number: 1, size: BLOCK, entries: Some(0), entry: 24, ..Inode::default() };
-        let at = first.take(0).ok_or_else(|| Error("mke2fs: no room for a root".into()))?;
+        let (at, _) = first.take(0, 1).ok_or_else(|| Error("mke2fs: no room for a root".into()))?;
         root.extents.put(0, u64::from(at), 1, 1);
         groups[0] = Some(Box::new(first));
         let flusher = Flusher::new(rig, Limits::of_memory(parameters.memory));
@@ -125,16 +125,17 @@ impl<'a> LinuxWriteback<'a> {
         self.flusher.soil(DEVICE, block, 1, block * BLOCK)
     }
 
-    /// Takes a block, preferably at `preferred`.
-    fn take(&mut self, preferred: u64) -> Result<u64, Error> {
+    /// Takes a block, preferably at `preferred`, and what is free after it, to at most `most`: the first, and how many.
+    fn take(&mut self, preferred: u64, most: u64) -> Result<(u64, u64), Error> {
         let preferred = preferred.min(self.shape.blocks - 1);
         let first = preferred / PER_GROUP;
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
         for group in self.from(first) {
             let within = if group == first { preferred % PER_GROUP } else { 0 };
-            let taken = self.group(group)?.take(u32::try_from(within).unwrap_or(0));
-            if let Some(at) = taken {
+            let taken = self.group(group)?.take(u32::try_from(within).unwrap_or(0), most);
+            if let Some((at, count)) = taken {
                 self.change(self.shape.maps(group))?;
-                return Ok(group * PER_GROUP + u64::from(at));
+                return Ok((group * PER_GROUP + u64::from(at), count.into()));
             }
         }
         Err(Error("write: no space left on the file system".into()))
@@ -156,11 +157,12 @@ impl<'a> LinuxWriteback<'a> {
         Err(Error("create: no inode is free on the file system".into()))
     }
 
-    /// Block `lbn` of a file is there: with the indirect blocks it needs before it.
-    fn grow(&mut self, id: Id, lbn: u64) -> Result<(), Error> {
+    /// Block `lbn` of a file is there, with the indirect blocks it needs before it, and of the `most` from it on those that lie together:
+    /// the block of the first, and how many.
+    fn grow(&mut self, id: Id, lbn: u64, most: u64) -> Result<(u64, u64), Error> {
         let inode = self.names.node(id)?;
-        if inode.extents.block(lbn, 1).is_some() {
-            return Ok(());
+        if let Some((at, count)) = inode.extents.rest(lbn, 1) {
+            return Ok((at, most.min(count.into())));
         }
         let home = inode.number / Shape::INODES;
         let before = inode.extents.runs().last().map(|run| run.at + u64::from(run.fragments));
@@ -175,19 +177,22 @@ impl<'a> LinuxWriteback<'a> {
                 Some(_) => 0,
             };
             for _ in 0..=above {
-                let at = self.take(preferred)?;
+                let (at, _) = self.take(preferred, 1)?;
                 self.names.node(id)?.indirect.push(at);
-                self.cache.keep_block(at);
+                self.cache.keep(DEVICE, at, 1);
                 self.flusher.soil(DEVICE, at, 1, at * BLOCK)?;
                 preferred = at + 1;
             }
         }
-        let at = self.take(preferred)?;
-        self.names.node(id)?.extents.put(lbn, at, 1, 1);
-        if let Some(&indirect) = self.names.node(id)?.indirect.last() {
+        // The next indirect block comes before the block that needs it.
+        let until = if lbn < DIRECT { DIRECT - lbn } else { POINTERS - (lbn - DIRECT) % POINTERS };
+        let (at, count) = self.take(preferred, most.min(until))?;
+        let inode = self.names.node(id)?;
+        inode.extents.put(lbn, at, u32::try_from(count).unwrap_or(1), 1);
+        if let Some(&indirect) = inode.indirect.last() {
             self.flusher.soil(DEVICE, indirect, 1, indirect * BLOCK)?;
         }
-        Ok(())
+        Ok((at, count))
     }
 
     /// A name comes into a directory: one of its pages is dirty.
@@ -199,7 +204,7 @@ impl<'a> LinuxWriteback<'a> {
         let (number, lbn) = (inode.number, (inode.entry - 1) / BLOCK);
         let grown = inode.extents.block(lbn, 1).is_none();
         inode.size = inode.size.max((lbn + 1) * BLOCK);
-        self.grow(parent, lbn)?;
+        self.grow(parent, lbn, 1)?;
         self.change(self.shape.inode_block(number))?;
         self.change_directory(parent, lbn, grown)
     }
@@ -209,7 +214,7 @@ impl<'a> LinuxWriteback<'a> {
         let number = inode.number;
         let Some((at, _)) = inode.extents.block(lbn, 1) else { return Ok(()) };
         if new {
-            self.cache.keep_block(at);
+            self.cache.keep(DEVICE, at, 1);
         } else {
             self.cache.fetch_block(&mut self.flusher.queue, at)?;
         }
@@ -244,7 +249,7 @@ impl<'a> LinuxWriteback<'a> {
         if directory {
             let inode = self.names.node(id)?;
             (inode.entries, inode.size) = (Some(0), BLOCK);
-            self.grow(id, 0)?;
+            self.grow(id, 0, 1)?;
             self.change_directory(id, 0, true)?;
         }
         self.enter(parent, entry)?;
@@ -268,10 +273,11 @@ impl<'a> LinuxWriteback<'a> {
         self.change(self.shape.maps(home) + 1)?;
         let runs = inode.extents.runs().iter().map(|run| (run.at, u64::from(run.fragments)));
         for (at, count) in runs.chain(inode.indirect.iter().map(|&at| (at, 1))) {
-            for block in at..at + count {
-                self.group(block / PER_GROUP)?.give(u32::try_from(block % PER_GROUP).unwrap_or(0));
-            }
             for group in at / PER_GROUP..=(at + count - 1) / PER_GROUP {
+                let own = self.group(group)?;
+                for block in at.max(group * PER_GROUP)..(at + count).min((group + 1) * PER_GROUP) {
+                    own.give(u32::try_from(block % PER_GROUP).unwrap_or(0));
+                }
                 self.change(self.shape.maps(group))?;
             }
         }
@@ -301,16 +307,16 @@ impl Files for LinuxWriteback<'_> {
     fn write(&mut self, file: File, offset: u64, length: u64) -> Result<(), Error> {
         let id = self.names.opened(file)?;
         let end = offset.checked_add(length).ok_or_else(|| Error(format!("write at {offset}: past 2^64")))?;
-        for lbn in offset / BLOCK..end.div_ceil(BLOCK) {
-            self.grow(id, lbn)?;
-            let inode = self.names.node(id)?;
-            inode.size = inode.size.max(end);
-            let number = inode.number;
-            let (at, _) = inode.extents.block(lbn, 1).ok_or_else(|| Error(format!("write block {lbn}: it is not there")))?;
-            self.cache.keep(number + 1, lbn);
-            self.flusher.soil(number + 1, lbn, 1, at * BLOCK)?;
+        let (mut lbn, last) = (offset / BLOCK, end.div_ceil(BLOCK));
+        let inode = self.names.node(id)?;
+        inode.size = inode.size.max(end);
+        let number = inode.number;
+        while lbn < last {
+            let (at, count) = self.grow(id, lbn, last - lbn)?;
+            self.cache.keep(number + 1, lbn, count);
+            self.flusher.soil(number + 1, lbn, count, at * BLOCK)?;
+            lbn += count;
         }
-        let number = self.names.node(id)?.number;
         self.change(self.shape.inode_block(number))
     }
 

@@ -1,5 +1,6 @@
 //! Names, inodes and open files of a file system in memory, whatever its layout.
 
+use super::numbered::Numbered;
 use crate::error::Error;
 use crate::files::File;
 use std::collections::HashMap;
@@ -15,14 +16,14 @@ pub(super) struct Names<T> {
     names: HashMap<Box<str>, Id>,
     nodes: Vec<Option<T>>,
     free: Vec<Id>,
-    open: HashMap<File, Id>,
+    open: Numbered<File, Id>,
     next: u64,
 }
 
 impl<T> Names<T> {
     /// Only a root.
     pub(super) fn new(root: T) -> Names<T> {
-        Names { names: HashMap::new(), nodes: vec![Some(root)], free: Vec::new(), open: HashMap::new(), next: 0 }
+        Names { names: HashMap::new(), nodes: vec![Some(root)], free: Vec::new(), open: Numbered::default(), next: 0 }
     }
 
     /// The directory a name is in.

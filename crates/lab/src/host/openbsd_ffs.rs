@@ -23,6 +23,7 @@
 
 use super::buffers::Buffers;
 use super::names::{Id, Names, ROOT};
+use super::numbered::Numbered;
 use super::queue::Queue;
 use crate::error::Error;
 use crate::files::{File, Files};
@@ -31,7 +32,6 @@ use group::Group;
 use inode::{DIRECTORY_BLOCK, Directory, Inode};
 use serde::Deserialize;
 use shape::Shape;
-use std::collections::HashMap;
 use trueline_geom::topology::{round_down, round_up};
 use trueline_sim::random::Random;
 
@@ -88,7 +88,7 @@ pub struct OpenbsdFfs<'a> {
     buffers: Buffers,
     names: Names<Inode>,
     /// First byte of a block → the read that brings it.
-    arriving: HashMap<u64, u64>,
+    arriving: Numbered<u64, u64>,
 }
 
 impl<'a> OpenbsdFfs<'a> {
@@ -125,7 +125,7 @@ impl<'a> OpenbsdFfs<'a> {
             random: Random::new(1),
             buffers,
             names,
-            arriving: HashMap::new(),
+            arriving: Numbered::default(),
         })
     }
 

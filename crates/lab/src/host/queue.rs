@@ -1,25 +1,25 @@
 //! What a host has in its drive: requests that are waited for, and requests that are not.
 
+use super::numbered::Numbered;
 use crate::error::Error;
 use crate::rig::{Done, Op, Request, Rig};
-use std::collections::HashMap;
 
 /// A rig, and what was asked of it that is not done.
 pub(crate) struct Queue<'a> {
     rig: &'a mut dyn Rig,
     next: u64,
     /// Tag → the first byte, and how many.
-    open: HashMap<u64, (u64, u64)>,
+    open: Numbered<u64, (u64, u64)>,
     bytes: u64,
     /// First byte → tag: what is being written is not written again before it is done (`B_BUSY`, `PG_writeback`).
-    busy: HashMap<u64, u64>,
+    busy: Numbered<u64, u64>,
     done: Vec<Done>,
     failed: Option<Error>,
 }
 
 impl<'a> Queue<'a> {
     pub(crate) fn new(rig: &'a mut dyn Rig) -> Queue<'a> {
-        Queue { rig, next: 0, open: HashMap::new(), bytes: 0, busy: HashMap::new(), done: Vec::new(), failed: None }
+        Queue { rig, next: 0, open: Numbered::default(), bytes: 0, busy: Numbered::default(), done: Vec::new(), failed: None }
     }
 
     /// Bytes of the provider.

@@ -41,7 +41,10 @@ impl OnFiles for Copy {
                 read(files, NAME, &self.parameters, watch)?
             }
         };
-        files.remove(NAME)?;
+        // Where time is virtual, the whole file system is gone with its rig.
+        if !files.is_virtual() {
+            files.remove(NAME)?;
+        }
         Ok(run)
     }
 }

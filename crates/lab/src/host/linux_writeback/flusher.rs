@@ -1,9 +1,10 @@
 //! Dirty pages and who writes them: `mm/page-writeback.c` and `fs/fs-writeback.c` of Linux 2.6.31.
 
 use crate::error::Error;
+use crate::host::numbered::Numbered;
 use crate::host::queue::Queue;
 use crate::rig::{Op, Rig};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
@@ -24,7 +25,8 @@ pub(crate) const DEVICE: Owner = 0;
 pub struct Limits {
     /// Bytes that may be dirty before somebody begins to write (`dirty_background_ratio`, a tenth).
     pub background: u64,
-    /// Bytes that may be dirty before a program that writes must wait (`dirty_ratio`, a fifth).
+    /// Bytes that may be dirty before a program that writes must wait: `dirty_ratio`, a fifth, less the eighth of it that is kept from
+    /// a program which dirties all there is (`task_dirty_limit`).
     pub dirty: u64,
     /// Bytes of a request at most (`max_sectors_kb`).
     pub request: u64,
@@ -35,7 +37,7 @@ pub struct Limits {
 impl Limits {
     /// Of a host with as much memory.
     pub fn of_memory(bytes: u64) -> Limits {
-        Limits { background: bytes / 10, dirty: bytes / 5, request: 512 << 10, requests: 128 }
+        Limits { background: bytes / 10, dirty: bytes / 5 / 8 * 7, request: 512 << 10, requests: 128 }
     }
 }
 
@@ -56,7 +58,7 @@ struct Pages {
 pub(crate) struct Flusher<'a> {
     pub(crate) queue: Queue<'a>,
     limits: Limits,
-    owners: HashMap<Owner, Pages>,
+    owners: Numbered<Owner, Pages>,
     /// Whose turn it is: those that became dirty first, first.
     turns: VecDeque<Owner>,
     dirty: u64,
@@ -65,14 +67,32 @@ pub(crate) struct Flusher<'a> {
     /// When old pages are looked for next.
     look: u64,
     old: usize,
+    /// Pages of the device that became dirty last and still are: maps, inodes and indirect blocks change again and again.
+    again: [u64; 4],
+    /// When it was last seen to that nothing has to be sent.
+    seen: u64,
 }
+
+/// No page of the device.
+const NONE: u64 = u64::MAX;
 
 impl<'a> Flusher<'a> {
     pub(crate) fn new(rig: &'a mut dyn Rig, limits: Limits) -> Flusher<'a> {
         let mut queue = Queue::new(rig);
         let look = queue.now() + EVERY;
         let limits = Limits { requests: limits.requests.max(1), request: limits.request.max(PAGE), ..limits };
-        Flusher { queue, limits, owners: HashMap::new(), turns: VecDeque::new(), dirty: 0, plugged: None, look, old: 0 }
+        Flusher {
+            queue,
+            limits,
+            owners: Numbered::default(),
+            turns: VecDeque::new(),
+            dirty: 0,
+            plugged: None,
+            look,
+            old: 0,
+            again: [NONE; 4],
+            seen: 0,
+        }
     }
 
     /// Bytes that are dirty.
@@ -83,6 +103,13 @@ impl<'a> Flusher<'a> {
     /// Pages of `owner` from `first` on, which lie at `byte`, are dirty. Waits while too much is.
     pub(crate) fn soil(&mut self, owner: Owner, first: u64, pages: u64, byte: u64) -> Result<(), Error> {
         let now = self.queue.now();
+        if owner == DEVICE && pages == 1 {
+            if self.again.contains(&first) {
+                return if now == self.seen { Ok(()) } else { self.pump(false) };
+            }
+            self.again.rotate_right(1);
+            self.again[0] = first;
+        }
         let own = self.owners.entry(owner).or_default();
         if own.ranges.is_empty() {
             own.since = now;
@@ -141,6 +168,7 @@ impl<'a> Flusher<'a> {
         if self.queue.in_flight() == 0 {
             self.unplug()?;
         }
+        self.seen = now;
         Ok(())
     }
 
@@ -188,6 +216,9 @@ impl<'a> Flusher<'a> {
         }
         let Some(own) = self.owners.get_mut(&owner) else { return Ok(()) };
         let taken = own.take(PASS);
+        if owner == DEVICE {
+            self.again = [NONE; 4];
+        }
         if own.ranges.is_empty() {
             self.old -= usize::from(own.old);
             self.owners.remove(&owner);

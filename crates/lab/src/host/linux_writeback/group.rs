@@ -32,19 +32,25 @@ impl Group {
         own
     }
 
-    /// Takes the first free block from `preferred` on, then from the beginning.
-    pub(super) fn take(&mut self, preferred: u32) -> Option<u32> {
+    /// Takes the first free block from `preferred` on, then from the beginning, and those free after it, to at most `most`: the first, and
+    /// how many.
+    pub(super) fn take(&mut self, preferred: u32, most: u32) -> Option<(u32, u32)> {
         if self.free == 0 {
             return None;
         }
         let from = preferred.max(self.lowest);
         let found = clear(&self.blocks, from, self.length).or_else(|| clear(&self.blocks, self.lowest, self.length))?;
-        if from == self.lowest {
-            self.lowest = found + 1;
+        let stop = self.length.min(found.saturating_add(most.max(1)));
+        let mut end = found;
+        while end < stop && self.blocks[(end / 64) as usize] >> (end % 64) & 1 == 0 {
+            self.blocks[(end / 64) as usize] |= 1 << (end % 64);
+            end += 1;
         }
-        self.blocks[(found / 64) as usize] |= 1 << (found % 64);
-        self.free -= 1;
-        Some(found)
+        if from == self.lowest {
+            self.lowest = end;
+        }
+        self.free -= end - found;
+        Some((found, end - found))
     }
 
     /// Gives a block back.

@@ -4,9 +4,10 @@ use super::flusher::{DEVICE, Owner};
 use super::shape::BLOCK;
 use crate::error::Error;
 use crate::host::extents::Extents;
+use crate::host::numbered::Numbered;
 use crate::host::queue::Queue;
 use crate::rig::Op;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Blocks of a window (`read_ahead_kb`, 128).
 const WINDOW: u64 = 32;
@@ -20,7 +21,7 @@ struct Window {
 
 /// What is in memory.
 pub(super) struct Cache {
-    windows: HashMap<(Owner, u64), Window>,
+    windows: Numbered<(Owner, u64), Window>,
     order: VecDeque<(Owner, u64)>,
     most: usize,
     /// The owner and window that was read last.
@@ -31,24 +32,24 @@ impl Cache {
     /// In `memory` bytes.
     pub(super) fn new(memory: u64) -> Cache {
         let most = usize::try_from(memory / (WINDOW * BLOCK)).unwrap_or(usize::MAX).max(64);
-        Cache { windows: HashMap::new(), order: VecDeque::new(), most, last: (0, 0) }
+        Cache { windows: Numbered::default(), order: VecDeque::new(), most, last: (0, 0) }
     }
 
-    /// A block of a file has been written, and is in memory.
-    pub(super) fn keep(&mut self, owner: Owner, lbn: u64) {
-        self.window(owner, lbn / WINDOW).blocks |= 1 << (lbn % WINDOW);
-    }
-
-    /// A block of the device is in memory.
-    pub(super) fn keep_block(&mut self, block: u64) {
-        self.keep(DEVICE, block);
+    /// Blocks of a file, or of the device, have been written, and are in memory.
+    pub(super) fn keep(&mut self, owner: Owner, first: u64, count: u64) {
+        let (mut lbn, end) = (first, first + count);
+        while lbn < end {
+            let own = (WINDOW - lbn % WINDOW).min(end - lbn);
+            self.window(owner, lbn / WINDOW).blocks |= (u32::MAX >> (WINDOW - own)) << (lbn % WINDOW);
+            lbn += own;
+        }
     }
 
     /// A block of the device is in memory, read if it was not.
     pub(super) fn fetch_block(&mut self, queue: &mut Queue<'_>, block: u64) -> Result<(), Error> {
         if self.window(DEVICE, block / WINDOW).blocks >> (block % WINDOW) & 1 == 0 {
             queue.wait_for(Op::Read, block * BLOCK, BLOCK)?;
-            self.keep(DEVICE, block);
+            self.keep(DEVICE, block, 1);
         }
         Ok(())
     }
