@@ -23,6 +23,7 @@ mod built_in;
 mod file;
 mod host;
 mod interval;
+mod ready;
 mod real;
 mod rows;
 mod scene;

@@ -114,25 +114,41 @@ pub fn points(parameters: &[Parameter], count: usize, seed: u64) -> Vec<Set> {
 /// # Errors
 /// The default fails, or a point fails for another reason than that the model cannot be; or a ratio is no number.
 pub fn run(plan: &Plan<'_>, one: &(dyn Fn(&Set) -> Result<f64, Error> + Sync)) -> Result<Sweep, Error> {
-    let refused = |refusal: Refusal| Error(format!("sweep: {refusal}"));
-    let parameters = parameters(plan.text, &plan.fixed).map_err(refused)?;
-    // What nothing is known to vary of is as good as known.
-    let count = if parameters.is_empty() { 0 } else { plan.points };
-    let drawn = points(&parameters, count, plan.seed);
-    let (mut sets, mut impossible, mut why) = (vec![plan.fixed.clone()], 0, None);
-    for point in drawn {
-        let set: Set = plan.fixed.iter().cloned().chain(point).collect();
-        match Model::parse_with(plan.text, &set) {
-            Ok(_) => sets.push(set),
-            Err(refusal) => {
-                impossible += 1;
-                why.get_or_insert(refusal);
-            }
-        }
-    }
+    let Drawn { parameters, sets, impossible, why } = Drawn::of(plan)?;
     let ratios = each(&sets, plan.threads, one)?;
     let points: Vec<(Set, f64)> = sets.into_iter().zip(ratios).collect();
     Ok(Sweep::of(points, plan.fixed.len(), &parameters, impossible, why))
+}
+
+/// What is to be run of a sweep.
+pub(crate) struct Drawn {
+    parameters: Vec<Parameter>,
+    /// The default, then the points at which the model can be; each begins with the [`Plan::fixed`] keys.
+    pub(crate) sets: Vec<Set>,
+    impossible: usize,
+    why: Option<Refusal>,
+}
+
+impl Drawn {
+    /// The sets of a plan.
+    pub(crate) fn of(plan: &Plan<'_>) -> Result<Drawn, Error> {
+        let refused = |refusal: Refusal| Error(format!("sweep: {refusal}"));
+        let parameters = parameters(plan.text, &plan.fixed).map_err(refused)?;
+        // What nothing is known to vary of is as good as known.
+        let count = if parameters.is_empty() { 0 } else { plan.points };
+        let mut drawn = Drawn { sets: vec![plan.fixed.clone()], impossible: 0, why: None, parameters: Vec::new() };
+        for point in points(&parameters, count, plan.seed) {
+            let set: Set = plan.fixed.iter().cloned().chain(point).collect();
+            match Model::parse_with(plan.text, &set) {
+                Ok(_) => drawn.sets.push(set),
+                Err(refusal) => {
+                    drawn.impossible += 1;
+                    drawn.why.get_or_insert(refusal);
+                }
+            }
+        }
+        Ok(Drawn { parameters, ..drawn })
+    }
 }
 
 /// What `one` makes of every set, in their order, `threads` at one time. What fails first in the order of the sets is the error.

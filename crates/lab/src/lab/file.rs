@@ -54,6 +54,8 @@ pub(super) struct RowForm {
     pub published: Option<PublishedForm>,
     /// What is run; none: no honest prediction can be made, and `note` says why.
     pub workload: Option<Workload>,
+    /// A shorter one of the same ratio, which is run at the points of a sweep.
+    pub swept: Option<Workload>,
     pub host: Option<Host>,
     /// It is measured on this machine, rather than on drives.
     pub real: Option<Real>,
@@ -125,7 +127,7 @@ impl RowForm {
             return self.check_real();
         }
         let host = self.host(lab);
-        if workload.is_of_files() != host.is_of_files() {
+        for workload in [workload].into_iter().chain(&self.swept).filter(|workload| workload.is_of_files() != host.is_of_files()) {
             let (needs, is) = if workload.is_of_files() { ("a file system", "has none") } else { ("blocks", "gives files") };
             return Err(format!("the workload {} needs {needs}, and the host {} {is}", workload.name(), host.name()));
         }

@@ -1,15 +1,14 @@
-//! Running rows: several at one time, with the same result whatever the number.
+//! Running rows: several runs at one time, with the same result whatever the number.
 
-use super::Lab;
-use super::file::{PublishedForm, RowForm, Unit, VariantForm};
-use super::scene::{PERSONALITY, Scene};
+use super::file::{PublishedForm, RowForm, Unit};
+use super::ready::{Job, Ready, each};
+use super::scene::Scene;
 use super::workload::Workload;
+use super::{Lab, Refusal};
 use crate::latency::curve;
-use crate::result::{Alternative, LabDocument, LabResult, Layout, Ours, Published, Row, Spent, VariantResult};
+use crate::result::{LabDocument, LabResult, Layout, Ours, Published, Row, Spent, VariantResult};
 use crate::run::Run;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use toml::Value;
 
 /// What is to be run.
@@ -19,7 +18,7 @@ pub struct Asked {
     pub rows: Vec<String>,
     /// Points of the sweep of a row; 0: none.
     pub sweep: usize,
-    /// Rows at one time.
+    /// Runs at one time.
     pub threads: usize,
 }
 
@@ -47,27 +46,18 @@ pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> (LabDocument
     let wanted = |id: &str| asked.rows.is_empty() || asked.rows.iter().any(|row| row == id);
     let all = labs.iter().enumerate().flat_map(|(nth, lab)| lab.rows().enumerate().map(move |(row, id)| (nth, row, id)));
     let places: Vec<Place> = all.filter(|(.., id)| wanted(id)).map(|(lab, row, _)| (lab, row)).collect();
-    let done: Mutex<Vec<(Place, Row, Option<Failure>)>> = Mutex::new(Vec::new());
     // What is measured on this machine is measured alone, when nothing else of it runs.
     let (real, simulated): (Vec<Place>, Vec<Place>) = places.into_iter().partition(|&(lab, row)| labs[lab].is_real(row));
-    for (places, threads) in [(simulated, asked.threads), (real, 1)] {
-        let next = AtomicUsize::new(0);
-        thread::scope(|scope| {
-            for _ in 0..threads.clamp(1, places.len().max(1)) {
-                scope.spawn(|| {
-                    while let Some(&(lab, row)) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let (result, failure) = labs[lab].run_row(row, asked);
-                        progress(labs[lab].name(), &result.row);
-                        if let Ok(mut done) = done.lock() {
-                            done.push(((lab, row), result, failure));
-                        }
-                    }
-                });
-            }
-        });
+    let mut done = simulate(labs, &simulated, asked, progress);
+    for (lab, row) in real {
+        let form = labs[lab].row(row).get_ref();
+        let mut own = labs[lab].blank(form);
+        if let Some(real) = &form.real {
+            labs[lab].measure_here(form, real, &mut own);
+        }
+        progress(labs[lab].name(), &own.row);
+        done.push(((lab, row), own, None));
     }
-    // A thread that panics takes the scope with it, so the lock is never poisoned here.
-    let mut done = done.into_inner().unwrap_or_default();
     done.sort_by_key(|(place, ..)| *place);
     let mut results: Vec<LabResult> = labs.iter().map(Lab::empty).collect();
     let mut failures = Vec::new();
@@ -77,6 +67,41 @@ pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> (LabDocument
     }
     results.retain(|lab| !lab.rows.is_empty());
     (LabDocument { format: "trueline/lab/1", labs: results }, failures)
+}
+
+/// A row that is done, or could not be run.
+type Done = (Place, Row, Option<Failure>);
+
+/// Runs rows on simulated drives.
+fn simulate(labs: &[Lab], places: &[Place], asked: &Asked, progress: &Progress<'_>) -> Vec<Done> {
+    let rows: Vec<Result<Ready<'_>, Refusal>> =
+        places.iter().map(|&(lab, row)| Ready::new(&labs[lab], labs[lab].row(row).get_ref(), asked)).collect();
+    let jobs: Vec<Job<'_>> = rows.iter().enumerate().flat_map(|(nth, row)| row.iter().flat_map(move |row| row.jobs(nth))).collect();
+    let left: Vec<AtomicUsize> = rows.iter().enumerate().map(|(nth, _)| jobs.iter().filter(|job| job.row == nth).count().into()).collect();
+    let ended = |nth: usize| {
+        let (lab, row) = places[nth];
+        progress(labs[lab].name(), &labs[lab].row(row).get_ref().id);
+    };
+    (0..rows.len()).filter(|&nth| left[nth].load(Ordering::Relaxed) == 0).for_each(ended);
+    let results = each(&jobs, asked.threads, &|job| {
+        if left[job.row].fetch_sub(1, Ordering::Relaxed) == 1 {
+            ended(job.row);
+        }
+    });
+    let mut by_row: Vec<Vec<Result<Measured, String>>> = rows.iter().map(|_| Vec::new()).collect();
+    for (job, result) in jobs.iter().zip(results) {
+        by_row[job.row].push(result);
+    }
+    let of = |((ready, &(lab, row)), results): ((&Result<Ready<'_>, Refusal>, &Place), Vec<Result<Measured, String>>)| {
+        let mut own = labs[lab].blank(labs[lab].row(row).get_ref());
+        let filled = match ready {
+            Ok(ready) => ready.fill(&mut own, &mut results.into_iter()),
+            Err(refusal) => Err(refusal.clone()),
+        };
+        let (own, failure) = labs[lab].with_failure(row, own, filled.err());
+        ((lab, row), own, failure)
+    };
+    rows.iter().zip(places).zip(by_row).map(of).collect()
 }
 
 impl Lab {
@@ -90,19 +115,18 @@ impl Lab {
         self.row(index).get_ref().real.is_some()
     }
 
-    fn run_row(&self, index: usize, asked: &Asked) -> (Row, Option<Failure>) {
+    /// A row without values of ours, if it failed.
+    fn with_failure(&self, index: usize, row: Row, refusal: Option<Refusal>) -> (Row, Option<Failure>) {
+        let Some(refusal) = refusal else { return (row, None) };
         let place = self.row(index);
-        let form = place.get_ref();
-        let mut row = self.blank(form);
-        let Err(refusal) = self.fill(form, asked, &mut row) else { return (row, None) };
         let refusal = match refusal.line {
             Some(_) => refusal,
             None => self.at(place, refusal.message),
         };
+        let id = place.get_ref().id.clone();
         let note = format!("not run: {}", refusal.message);
-        row = Row { ours: None, error: None, variants: Vec::new(), alternatives: Vec::new(), note, ..row };
-        let failure = Failure { lab: self.form.name.clone(), row: form.id.clone(), line: refusal.line, message: refusal.message };
-        (row, Some(failure))
+        let row = Row { ours: None, error: None, variants: Vec::new(), alternatives: Vec::new(), note, ..row };
+        (row, Some(Failure { lab: self.form.name.clone(), row: id, line: refusal.line, message: refusal.message }))
     }
 
     /// A row without values of ours.
@@ -125,52 +149,8 @@ impl Lab {
         }
     }
 
-    /// Runs a row's variants, and again under its other personalities.
-    fn fill(&self, form: &RowForm, asked: &Asked, row: &mut Row) -> Result<(), super::Refusal> {
-        if form.workload.is_none() {
-            return Ok(());
-        }
-        if let Some(real) = &form.real {
-            self.measure_here(form, real, row);
-            return Ok(());
-        }
-        let variants = [("aligned", &form.aligned), ("unaligned", &form.unaligned)];
-        let mut scenes: Vec<(&str, Scene)> = Vec::new();
-        for (name, variant) in variants {
-            let variant: Option<&VariantForm> = variant.as_ref();
-            if let Some(variant) = variant {
-                scenes.push((name, Scene::new(self, form, variant)?));
-            }
-        }
-        let plain = |message| super::Refusal { line: None, message };
-        let runs = self.measure(form, &scenes, &[]).map_err(plain)?;
-        let ours = self.with_interval(form, &scenes, &[], asked.sweep, ours(&runs)).map_err(plain)?;
-        row.personality = scenes.first().and_then(|(_, scene)| scene.personality(&[]));
-        row.error = error(row.published, ours);
-        row.ours = Some(ours);
-        row.variants = runs.into_iter().map(|run| run.variant).collect();
-        for personality in &form.personalities {
-            let set = [(PERSONALITY.to_owned(), Value::String(personality.clone()))];
-            let ours = self::ours(&self.measure(form, &scenes, &set).map_err(plain)?);
-            let ours = self.with_interval(form, &scenes, &set, asked.sweep, ours).map_err(plain)?;
-            row.alternatives.push(Alternative { personality: personality.clone(), ours, error: error(row.published, ours) });
-        }
-        Ok(())
-    }
-
-    /// Runs every variant, with further keys of the models set.
-    pub(super) fn measure(&self, form: &RowForm, scenes: &[(&str, Scene)], set: &[(String, Value)]) -> Result<Vec<Measured>, String> {
-        let Some(workload) = &form.workload else { return Ok(Vec::new()) };
-        scenes
-            .iter()
-            .map(|(name, scene)| {
-                self.variant(form, workload, scene, set).map_err(|e| format!("{name}: {e}")).map(|measured| measured.named(name))
-            })
-            .collect()
-    }
-
     /// Runs a variant, as many times as the row says.
-    fn variant(&self, form: &RowForm, workload: &Workload, scene: &Scene, set: &[(String, Value)]) -> Result<Measured, String> {
+    pub(super) fn variant(&self, form: &RowForm, workload: &Workload, scene: &Scene, set: &[(String, Value)]) -> Result<Measured, String> {
         let (mut all, mut counters, mut host_reads, mut requests) = (Run::new(), Vec::new(), 0, Vec::new());
         for start in 0..form.starts {
             let mut rig = scene.rig(set, self.form.random, start)?;
@@ -205,11 +185,11 @@ impl Lab {
 /// A variant that has run.
 pub(super) struct Measured {
     value: f64,
-    variant: VariantResult,
+    pub(super) variant: VariantResult,
 }
 
 impl Measured {
-    fn named(mut self, name: &str) -> Measured {
+    pub(super) fn named(mut self, name: &str) -> Measured {
         name.clone_into(&mut self.variant.name);
         self
     }
@@ -238,7 +218,7 @@ fn ratio(aligned: Option<f64>, unaligned: Option<f64>) -> Option<f64> {
     aligned.filter(|&aligned| aligned > 0.0).zip(unaligned).map(|(aligned, unaligned)| unaligned / aligned)
 }
 
-fn error(published: Option<Published>, ours: Ours) -> Option<f64> {
+pub(super) fn error(published: Option<Published>, ours: Ours) -> Option<f64> {
     Some(ours.ratio? / published?.ratio? - 1.0)
 }
 

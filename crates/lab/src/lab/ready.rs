@@ -1,0 +1,168 @@
+//! Rows taken apart into runs that have nothing to do with each other: of every firmware, at every point of the sweep, of every
+//! variant. They are run on several threads, one long row on all of them, and put together in their own order.
+
+use super::file::{RowForm, VariantForm};
+use super::rows::{Measured, ours};
+use super::scene::{PERSONALITY, Scene};
+use super::{Asked, Lab, Refusal};
+use crate::result::{Alternative, Ours, Row};
+use crate::sweep::Set;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use toml::Value;
+
+/// A row whose scenes are laid out.
+pub(super) struct Ready<'a> {
+    lab: &'a Lab,
+    form: &'a RowForm,
+    scenes: Vec<(&'static str, Scene)>,
+    /// Its drives' own firmware, then the others that the row names.
+    cases: Vec<Case>,
+}
+
+/// A firmware, and what is swept with it.
+struct Case {
+    personality: Option<String>,
+    set: Set,
+    points: Vec<Set>,
+}
+
+/// One run: of a scene, with keys of the models set, at a point of the sweep or not.
+pub(super) struct Job<'a> {
+    pub(super) row: usize,
+    ready: &'a Ready<'a>,
+    scene: usize,
+    set: &'a Set,
+    swept: bool,
+}
+
+impl<'a> Ready<'a> {
+    /// Lays out the scenes of a row; none of a row that is not run.
+    pub(super) fn new(lab: &'a Lab, form: &'a RowForm, asked: &Asked) -> Result<Ready<'a>, Refusal> {
+        let mut ready = Ready { lab, form, scenes: Vec::new(), cases: Vec::new() };
+        if form.workload.is_none() {
+            return Ok(ready);
+        }
+        for (name, variant) in [("aligned", &form.aligned), ("unaligned", &form.unaligned)] {
+            let variant: Option<&VariantForm> = variant.as_ref();
+            if let Some(variant) = variant {
+                ready.scenes.push((name, Scene::new(lab, form, variant)?));
+            }
+        }
+        let plain = |message| Refusal { line: None, message };
+        for personality in [None].into_iter().chain(form.personalities.iter().map(Some)) {
+            let set: Set = personality.iter().map(|name| (PERSONALITY.to_owned(), Value::String((*name).clone()))).collect();
+            let points = lab.points(form, &ready.scenes, &set, asked.sweep).map_err(plain)?;
+            ready.cases.push(Case { personality: personality.cloned(), set, points });
+        }
+        Ok(ready)
+    }
+
+    /// Its runs, in the order in which [`Ready::fill`] takes their results.
+    pub(super) fn jobs(&'a self, row: usize) -> impl Iterator<Item = Job<'a>> {
+        let sets = self.cases.iter().flat_map(|case| [(&case.set, false)].into_iter().chain(case.points.iter().map(|set| (set, true))));
+        sets.flat_map(move |(set, swept)| (0..self.scenes.len()).map(move |scene| Job { row, ready: self, scene, set, swept }))
+    }
+
+    /// Puts a row together.
+    pub(super) fn fill(&self, row: &mut Row, results: &mut dyn Iterator<Item = Result<Measured, String>>) -> Result<(), Refusal> {
+        let plain = |message| Refusal { line: None, message };
+        let mut next = || results.take(self.scenes.len()).collect::<Result<Vec<_>, _>>().map_err(plain);
+        for case in &self.cases {
+            let runs = next()?;
+            let mut ours = ours(&runs);
+            for _ in &case.points {
+                let ratio = self::ours(&next()?).ratio.ok_or_else(|| plain("sweep: a run took no time".into()))?;
+                let (low, high) = (ours.low.or(ours.ratio), ours.high.or(ours.ratio));
+                ours = Ours { low: low.map(|low| low.min(ratio)), high: high.map(|high| high.max(ratio)), ..ours };
+            }
+            let error = super::rows::error(row.published, ours);
+            match &case.personality {
+                Some(personality) => row.alternatives.push(Alternative { personality: personality.clone(), ours, error }),
+                None => {
+                    row.personality = self.scenes.first().and_then(|(_, scene)| scene.personality(&[]));
+                    (row.ours, row.error) = (Some(ours), error);
+                    row.variants = runs.into_iter().map(|run| run.variant).collect();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Job<'_> {
+    fn run(&self) -> Result<Measured, String> {
+        let Ready { lab, form, scenes, .. } = self.ready;
+        let (name, scene) = &scenes[self.scene];
+        let workload = if self.swept { form.swept.as_ref().or(form.workload.as_ref()) } else { form.workload.as_ref() };
+        let workload = workload.ok_or("nothing to run")?;
+        lab.variant(form, workload, scene, self.set).map_err(|e| format!("{name}: {e}")).map(|measured| measured.named(name))
+    }
+}
+
+/// Runs all, `threads` at one time; their results in their order. `done` is told of each, from any thread.
+pub(super) fn each(jobs: &[Job<'_>], threads: usize, done: &(dyn Fn(&Job<'_>) + Sync)) -> Vec<Result<Measured, String>> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::with_capacity(jobs.len()));
+    thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(at) else { break };
+                    let result = job.run();
+                    if let Ok(mut results) = results.lock() {
+                        results.push((at, result));
+                    }
+                    done(job);
+                }
+            });
+        }
+    });
+    // A thread that panics takes the scope with it, so the lock is never poisoned here.
+    let mut results = results.into_inner().unwrap_or_default();
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::{BUILT_IN, rows};
+
+    fn lab(name: &str) -> Lab {
+        let file = format!("labs/{name}.toml");
+        BUILT_IN.iter().find(|lab| lab.file == file).map(|lab| lab.lab().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_nothing() {
+        let labs = [lab("2002-geom"), lab("2010-osnews")];
+        let wanted = ["mds1", "random-write", "random-write-direct", "cp-r"].map(str::to_owned).to_vec();
+        let run = |threads| rows::run(&labs, &Asked { rows: wanted.clone(), sweep: 3, threads }, &|_, _| {});
+        let ((one, failed), (three, _)) = (run(1), run(3));
+        assert!(failed.is_empty(), "{failed:?}");
+        assert_eq!(one.labs.iter().map(|lab| lab.rows.len()).sum::<usize>(), 4);
+        assert!(one.labs[1].rows[0].ours.is_some_and(|ours| ours.low < ours.high && ours.low <= ours.ratio && ours.ratio <= ours.high));
+        assert_eq!(serde_json::to_string(&one).unwrap(), serde_json::to_string(&three).unwrap());
+    }
+
+    #[test]
+    fn what_is_swept_has_the_ratio_of_the_row() {
+        let lab = lab("2010-wd10ears");
+        let asked = Asked { rows: Vec::new(), sweep: 0, threads: 1 };
+        // Pieces of one size: that of the others ends in the same clusters.
+        for id in ["dd-write-64k", "dd-read-64k"] {
+            let form = (0..).map(|at| lab.row(at).get_ref()).find(|form| form.id == id).unwrap();
+            let ready = Ready::new(&lab, form, &asked).unwrap();
+            let set = Set::new();
+            let ratio = |swept| {
+                let job = |scene| Job { row: 0, ready: &ready, scene, set: &set, swept }.run();
+                ours(&[job(0).unwrap(), job(1).unwrap()]).ratio.unwrap()
+            };
+            let (whole, short) = (ratio(false), ratio(true));
+            assert!(form.swept.is_some() && (short / whole - 1.0).abs() < 0.01, "{id}: {short} for {whole}");
+        }
+    }
+}
