@@ -66,6 +66,8 @@ pub struct World {
     processor: Ps,
     done: VecDeque<Completion>,
     finished: Vec<Completion>,
+    /// Room for the pieces of a request: drive, first byte, bytes.
+    pieces: Vec<(usize, u64, u64)>,
     digest: u64,
 }
 
@@ -82,6 +84,7 @@ impl World {
             processor: 0,
             done: VecDeque::new(),
             finished: Vec::new(),
+            pieces: Vec::with_capacity(4),
             digest: 0xcbf2_9ce4_8422_2325,
         }
     }
@@ -109,8 +112,16 @@ impl World {
     /// Sends a request down `route`, after `cost` of the processor's time. [`Errno::Range`] outside the provider or not in whole
     /// sectors of a drive; [`Errno::Io`] when virtual time is over, after 106 days.
     pub fn submit(&mut self, route: &Route, request: Request, cost: Ps) -> Result<(), Errno> {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.clear();
+        let sent = self.send(route, request, cost, &mut pieces);
+        self.pieces = pieces;
+        sent
+    }
+
+    /// [`World::submit`] with room for the pieces of a request.
+    fn send(&mut self, route: &Route, request: Request, cost: Ps, pieces: &mut Vec<(usize, u64, u64)>) -> Result<(), Errno> {
         let Request { op, offset, length, fua, .. } = request;
-        let mut pieces: Vec<(usize, u64, u64)> = Vec::with_capacity(4);
         match op {
             Op::Flush => pieces.extend((0..self.ports.len()).map(|port| (port, 0, 0))),
             Op::Read | Op::Write => {
@@ -127,7 +138,7 @@ impl World {
                 })?;
             }
         }
-        for &(store, offset, length) in &pieces {
+        for &(store, offset, length) in &*pieces {
             let sector = self.ports.get(store).ok_or(Errno::NoDevice)?.sector;
             if !is_whole(offset, sector) || !is_whole(length, sector) {
                 return Err(Errno::Range);
@@ -136,9 +147,9 @@ impl World {
         let through = self.processor.max(self.now).checked_add(cost);
         self.processor = through.filter(|&at| at <= LATEST).ok_or(Errno::Io)?;
         let open = self.open.put(Open { tag: request.tag, commands: pieces.len(), at: self.processor });
-        for (port, offset, length) in &pieces {
+        for &(port, offset, length) in &*pieces {
             let tag = self.commands.put(open) as u64;
-            self.arriving.push_back((self.processor, *port, Command { tag, op, offset: *offset, length: *length, fua }));
+            self.arriving.push_back((self.processor, port, Command { tag, op, offset, length, fua }));
         }
         if pieces.is_empty() {
             self.close(open);
@@ -204,8 +215,15 @@ impl World {
         while let Some(&(at, port, command)) = self.arriving.front().filter(|(at, ..)| *at <= self.now) {
             debug_assert!(at <= self.now);
             self.arriving.pop_front();
-            self.ports[port].queue.push(command);
-            self.feed(port);
+            let Port { drive, queue, in_flight, .. } = &mut self.ports[port];
+            if *in_flight < drive.tags() && queue.is_empty() {
+                queue.pass(&command);
+                *in_flight += 1;
+                drive.submit(self.now, command);
+            } else {
+                queue.push(command);
+                self.feed(port);
+            }
         }
     }
 

@@ -30,9 +30,23 @@ impl Elevator {
         Elevator { schedule, batches: VecDeque::new(), arrivals: 0, at: 0 }
     }
 
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    /// A command does not have to wait: the order goes on from it.
+    pub(super) fn pass(&mut self, command: &Command) {
+        self.at = self.place(command);
+    }
+
+    fn place(&self, command: &Command) -> u64 {
+        if self.schedule == Schedule::Fifo { 0 } else { command.offset }
+    }
+
     pub(super) fn push(&mut self, command: Command) {
         self.arrivals += 1;
-        let offset = if self.schedule == Schedule::Fifo { 0 } else { command.offset };
+        let offset = self.place(&command);
         let waits = self.schedule == Schedule::ReadsFirst && command.op == Op::Write;
         let closed = |batch: &BTreeMap<_, Command>| batch.values().next().is_some_and(|first| first.op == Op::Flush);
         if command.op == Op::Flush || self.batches.back().is_none_or(closed) {
