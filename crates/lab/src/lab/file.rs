@@ -127,7 +127,8 @@ impl RowForm {
             return self.check_real();
         }
         let host = self.host(lab);
-        for workload in [workload].into_iter().chain(&self.swept).filter(|workload| workload.is_of_files() != host.is_of_files()) {
+        let wrong = [workload].into_iter().chain(&self.swept).find(|workload| workload.is_of_files() != host.is_of_files());
+        if let Some(workload) = wrong {
             let (needs, is) = if workload.is_of_files() { ("a file system", "has none") } else { ("blocks", "gives files") };
             return Err(format!("the workload {} needs {needs}, and the host {} {is}", workload.name(), host.name()));
         }

@@ -92,16 +92,17 @@ fn simulate(labs: &[Lab], places: &[Place], asked: &Asked, progress: &Progress<'
     for (job, result) in jobs.iter().zip(results) {
         by_row[job.row].push(result);
     }
-    let of = |((ready, &(lab, row)), results): ((&Result<Ready<'_>, Refusal>, &Place), Vec<Result<Measured, String>>)| {
+    let mut done = Vec::with_capacity(rows.len());
+    for ((ready, &(lab, row)), results) in rows.iter().zip(places).zip(by_row) {
         let mut own = labs[lab].blank(labs[lab].row(row).get_ref());
         let filled = match ready {
             Ok(ready) => ready.fill(&mut own, &mut results.into_iter()),
             Err(refusal) => Err(refusal.clone()),
         };
         let (own, failure) = labs[lab].with_failure(row, own, filled.err());
-        ((lab, row), own, failure)
-    };
-    rows.iter().zip(places).zip(by_row).map(of).collect()
+        done.push(((lab, row), own, failure));
+    }
+    done
 }
 
 impl Lab {
