@@ -1,5 +1,6 @@
 //! `TARGET := DISK[,DISK...][#PROVIDER]`: what the user points at, opened and tasted.
 
+mod memory;
 pub(crate) mod simulated;
 
 use crate::options::{DiskOptions, WhyGrain};
@@ -23,10 +24,8 @@ use trueline_host::device::Device;
 use trueline_host::file::{self, Access, Opened};
 use trueline_sim::model::Model;
 
-/// Memory, and zeroes, as disks of the size that follows.
-const MEMORY: &str = "md:";
+/// Zeroes as a disk of the size that follows.
 const ZERO: &str = "zero:";
-const MADE_UP: [&str; 2] = [MEMORY, ZERO];
 
 /// What the user says of a disk: its sector, and boundaries that replace those it claims.
 pub(crate) struct Said {
@@ -163,7 +162,12 @@ fn is_there(disk: &str) -> bool {
 
 /// Whether it is memory, zeroes or a simulated drive, of which there are as many as wanted.
 pub(crate) fn is_made_up(disk: &str) -> bool {
-    simulated::is_there(disk) || MADE_UP.iter().any(|kind| disk.strip_prefix(kind).is_some_and(|size| profile::bytes(size).is_some()))
+    simulated::is_there(disk) || is_memory(disk)
+}
+
+/// Whether it is memory or zeroes.
+pub(crate) fn is_memory(disk: &str) -> bool {
+    memory::is_there(disk) || disk.strip_prefix(ZERO).is_some_and(|size| profile::bytes(size).is_some())
 }
 
 /// What the disks of a target are called: nothing if there is one, else by their files (what is on a simulated drive, or its model) as
@@ -173,7 +177,7 @@ fn names(disks: &[&str]) -> Vec<String> {
         return vec![String::new(); disks.len()];
     }
     let stem = |disk: &&str| {
-        let file = simulated::file(disk).unwrap_or(disk);
+        let file = simulated::file(disk).or_else(|| memory::image(disk)).unwrap_or(disk);
         Path::new(file).file_stem().map_or((*disk).into(), |n| n.to_string_lossy().into_owned())
     };
     let stems: Vec<String> = disks.iter().map(stem).collect();
@@ -190,20 +194,50 @@ pub(crate) fn taste_stores(stores: Vec<(String, Box<dyn Store>)>, said: &Said) -
     Graph::taste(disks.collect(), Limits::default())
 }
 
-fn open_disk(disk: &str, name: String, said: &Said, access: Access) -> Result<Disk, String> {
-    if let Some(length) = size_after(disk, ZERO)? {
-        let topology = topology(512, length, said);
-        let bytes = Bytes::Geom(Arc::new(Zero { length }));
-        return Ok(Disk { name, bytes, topology, start: Some(0), nop: Some(said.nop(length)), findings: Vec::new() });
+/// As [`open`], of a target of memory and zeroes alone, which then takes the memory. `None` if none of its disks is; refused if only some
+/// are.
+pub(crate) fn memory(target: &str, said: &Said) -> Result<Option<(Graph, Option<String>)>, String> {
+    let (disks, provider) = split(target);
+    if !disks.iter().any(|disk| is_memory(disk)) {
+        return Ok(None);
     }
-    if let Some(length) = size_after(disk, MEMORY)? {
+    let mut opened = Vec::new();
+    for (disk, name) in disks.iter().zip(names(&disks)) {
+        opened.push(match (memory::open(disk)?, zeroes(disk, &name, said)?) {
+            (Some(store), _) => image(name, store, said),
+            (None, Some(zeroes)) => zeroes,
+            (None, None) => {
+                return Err(format!("open {target}: {disk} is not memory and others are: write md:SIZE={disk} to take it there"));
+            }
+        });
+    }
+    Ok(Some((Graph::taste(opened, Limits::default()), provider)))
+}
+
+/// `zero:SIZE`; `None` if it is another kind of disk.
+fn zeroes(disk: &str, name: &str, said: &Said) -> Result<Option<Disk>, String> {
+    let Some(length) = size_after(disk, ZERO)? else { return Ok(None) };
+    let topology = topology(512, length, said);
+    let bytes = Bytes::Geom(Arc::new(Zero { length }));
+    Ok(Some(Disk { name: name.into(), bytes, topology, start: Some(0), nop: Some(said.nop(length)), findings: Vec::new() }))
+}
+
+fn open_disk(disk: &str, name: String, said: &Said, access: Access) -> Result<Disk, String> {
+    if let Some(zeroes) = zeroes(disk, &name, said)? {
+        return Ok(zeroes);
+    }
+    // To look at, nothing has to be there: a disk may be larger than memory.
+    if let Some(length) = memory::size(disk)? {
         return Ok(image(name, Box::new(Sparse::new(length)), said));
+    }
+    if let Some(store) = memory::open(disk)? {
+        return Ok(image(name, store, said));
     }
     if let Some((disk, _)) = simulated::open_disk(disk, &name, said, &[])? {
         return Ok(disk);
     }
     if disk.contains("://") && !Path::new(disk).exists() {
-        return Err(format!("open {disk}: this version reads image files and block devices, {MEMORY}SIZE, {ZERO}SIZE and drive:MODEL"));
+        return Err(format!("open {disk}: this version reads image files and block devices, md:SIZE, {ZERO}SIZE and drive:MODEL"));
     }
     let opened = file::open_for(Path::new(disk), access).map_err(|e| e.to_string())?;
     if !opened.block {
@@ -235,7 +269,7 @@ pub(crate) fn described(said: &Said, length: u64) -> Topology {
     nop.topology(0, &[topology(said.sector.unwrap_or(512), length, said)])
 }
 
-/// The size in `md:SIZE`; `None` if it is not that kind of disk.
+/// The size in `zero:SIZE`; `None` if it is not that kind of disk.
 fn size_after(disk: &str, kind: &str) -> Result<Option<u64>, String> {
     let size = disk.strip_prefix(kind).filter(|_| !Path::new(disk).exists());
     size.map(|size| profile::bytes(size).ok_or_else(|| format!("{disk}: '{size}' is not a size: 64m, 1g"))).transpose()

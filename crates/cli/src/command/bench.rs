@@ -12,12 +12,16 @@ use trueline_lab::error::Error;
 use trueline_lab::result::Spent;
 use trueline_lab::result::bench::{BenchDocument, BenchRun, Variant as Told};
 use trueline_lab::statistics::{Slope, slope};
-use trueline_lab::workload::{self, Blocks, Kind, Needs, Parameters, WORKLOADS};
+use trueline_lab::workload::{self, Kind, Needs, Parameters, WORKLOADS, latency};
 use variant::Variant;
 
+mod fits;
 mod genfile;
 mod ground;
+mod phases;
 mod progress;
+mod task;
+mod tree;
 mod variant;
 
 pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
@@ -25,12 +29,13 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
         let names: Vec<&str> = WORKLOADS.iter().map(|kind| kind.name).collect();
         format!("bench: no workload '{}': there are {}", args.workload, names.join(", "))
     })?;
-    fits(args, kind)?;
+    fits::fits(args, kind)?;
     if let Some(path) = &args.genfile {
         genfile::run(args, path)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut variants = variant::all(args, kind)?;
+    let own = Parameters { entries: args.tar.as_deref().map(tree::list).transpose()?, ..args.parameters(0) };
+    let mut variants = variant::all(args, kind, &own)?;
     interrupt::remember_first();
     let measured = measure(args, &mut variants);
     if measured.runs.iter().all(Vec::is_empty) {
@@ -55,21 +60,6 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
     }
 }
 
-/// That options of one workload are not said of another.
-fn fits(args: &Bench, kind: &Kind) -> Result<(), Failure> {
-    let own = [
-        ("--requests", "raidtest", args.requests.is_some()),
-        ("--genfile", "raidtest", args.genfile.is_some()),
-        ("--trace", "replay", args.trace.is_some()),
-        ("--timed", "replay", args.timed),
-        ("--wrap", "replay", args.wrap),
-    ];
-    match own.iter().find(|(_, of, said)| *said && *of != kind.name) {
-        Some((option, of, _)) => Err(format!("bench {}: {option} is for {of}", kind.name).into()),
-        None => Ok(()),
-    }
-}
-
 /// Runs all variants in turn, until every one has its runs or something ends it.
 fn measure(args: &Bench, variants: &mut [Variant]) -> Measurement {
     let is_virtual = is_virtual(variants);
@@ -85,8 +75,11 @@ fn measure(args: &Bench, variants: &mut [Variant]) -> Measurement {
     let mut one = |nth: usize, run: usize| {
         let Some(variant) = variants.get_mut(nth) else { return Err(Error("a variant that is not there".into())) };
         let done = variant.run(run, run >= plan.warmup, args.seed, &mut |asked| progress.asked(asked));
-        let done = done.map_err(|error| Error(format!("{}: {error}", variant.name)))?;
-        if interrupt::happened() { Err(Error("interrupted".into())) } else { Ok(done) }
+        // A run that was cut short may fail for that.
+        if interrupt::happened() {
+            return Err(Error("interrupted".into()));
+        }
+        done.map_err(|error| Error(format!("{}: {error}", variant.name)))
     };
     let measured = ab::measure(&plan, &mut one, &mut |at| progress.begin(&at));
     progress.end();
@@ -100,26 +93,34 @@ fn is_virtual(variants: &[Variant]) -> bool {
 
 fn document(args: &Bench, kind: &Kind, variants: &[Variant], measured: &Measurement) -> BenchDocument {
     let comparison = measured.comparison.as_ref().ok().copied();
+    let of_files = matches!(kind.needs, Needs::Files(_)) && is_virtual(variants);
+    let mut warnings = measured.warnings.clone();
+    if kind.name == latency::KIND.name && args.layer_ns == 0 && variants.iter().any(|v| v.depth > 0 && v.ground.borrow().is_virtual()) {
+        warnings.push("layers cost nothing on simulated drives unless --layer-ns says what; md:SIZE=IMAGE measures ours".into());
+    }
     BenchDocument {
         format: "trueline/bench/1",
         workload: kind.name.into(),
         time: if is_virtual(variants) { "virtual" } else { "real" },
         buffered: args.buffered,
-        variants: variants.iter().enumerate().map(|(nth, variant)| told(variant, nth, measured)).collect(),
+        host: of_files.then(|| args.host.unwrap_or_default().name()),
+        variants: variants.iter().enumerate().map(|(nth, variant)| told(args, variant, nth, measured)).collect(),
         ratio: comparison.map(|comparison| comparison.ratio),
         comparison,
         slope: slope_of(variants, measured),
-        warnings: measured.warnings.clone(),
+        warnings,
         ended: measured.stopped.as_ref().map(ToString::to_string),
     }
 }
 
-fn told(variant: &Variant, nth: usize, measured: &Measurement) -> Told {
+fn told(args: &Bench, variant: &Variant, nth: usize, measured: &Measurement) -> Told {
     let reads = variant.host_reads.iter().copied();
-    let runs: Vec<BenchRun> = measured.runs[nth].iter().zip(reads).map(|(run, reads)| BenchRun::of(run, reads)).collect();
+    let mut runs: Vec<BenchRun> = measured.runs[nth].iter().zip(reads).map(|(run, reads)| BenchRun::of(run, reads)).collect();
+    let table = phases::tell(args, variant, &mut runs);
     let host_reads = runs.iter().filter_map(|run| run.host_reads).sum();
     let drives = (!variant.spent.is_empty()).then(|| Spent::of(&variant.spent, host_reads));
-    Told { name: variant.name.clone(), target: variant.target.clone(), offset: variant.offset, depth: variant.depth, runs, drives }
+    let Variant { name, target, offset, depth, engine, .. } = variant;
+    Told { name: name.clone(), target: target.clone(), offset: *offset, depth: *depth, engine: *engine, runs, drives, table }
 }
 
 /// Of several depths: what a layer adds to a request, from the mean of every run.
@@ -128,12 +129,4 @@ fn slope_of(variants: &[Variant], measured: &Measurement) -> Option<Slope> {
     #[allow(clippy::cast_precision_loss, reason = "a handful of layers")]
     let points = runs.flat_map(|(variant, runs)| runs.iter().map(|run| (variant.depth as f64, run.mean_ns())));
     slope(&points.collect::<Vec<_>>())
-}
-
-/// A workload of blocks.
-fn make(kind: &Kind, parameters: &Parameters) -> Result<Box<dyn Blocks>, String> {
-    match kind.needs {
-        Needs::Blocks(make) => make(parameters).map_err(|e| format!("bench {}: {e}", kind.name)),
-        Needs::Files(_) => Err(format!("bench {}: it runs on files, and only in labs so far", kind.name)),
-    }
 }

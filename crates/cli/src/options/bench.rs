@@ -1,10 +1,11 @@
 //! `bench`'s part of the command line.
 
 use super::{DiskOptions, parse_size};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use toml::Value;
-use trueline_lab::workload::{Parameters, WORKLOADS, Way};
+use trueline_host::engine::Choice;
+use trueline_lab::workload::{Parameters, WORKLOADS, Way, tree};
 
 /// Under `bench --help`.
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -14,6 +15,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline bench dd --bs 64k --count 1000 disk.img
   trueline bench dd --write --destructive --seconds 10 /dev/sdb
   trueline bench latency /dev/sdb '/dev/sdb#p1'           what a layer adds
+  trueline bench latency md:1m=disk.img 'md:1m=disk.img#s1'   what our own layers add, in memory
+  trueline bench tree /mnt/aligned /mnt/off               two file systems, in a scratch directory of each
+  trueline bench tree --host openbsd-ffs drive:wd10ears   a simulated file system, and one a sector further
   trueline bench raidtest -r -n 64 --bs 16k /dev/sdb
   trueline bench replay --trace log.blkparse drive:md
   trueline bench random-write --json drive:md@8g";
@@ -22,7 +26,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 pub(crate) struct Bench {
     #[arg(value_name = "WORKLOAD", help = workloads_help())]
     pub workload: String,
-    /// DISK[,DISK...][#PROVIDER]; drive:MODEL[@SIZE]: a simulated drive
+    /// DISK[,DISK...][#PROVIDER]; drive:MODEL[@SIZE]: a simulated drive; md:SIZE[=IMAGE]: memory; of files a directory
     #[arg(required = true, value_name = "TARGET")]
     pub targets: Vec<String>,
     /// Move every request by so many sectors of the target, one variant each [default: 0,1; of several targets: 0]
@@ -49,6 +53,33 @@ pub(crate) struct Bench {
     /// Through the page cache of the host, every write waiting for the medium (O_SYNC), instead of past it (O_DIRECT)
     #[arg(long)]
     pub buffered: bool,
+    /// With --buffered: leave in the page cache what it has when a run begins, instead of emptying it
+    #[arg(long, requires = "buffered")]
+    pub cached: bool,
+    /// What asks files and devices [default: io_uring where the kernel has it, else system calls]
+    #[arg(long, value_enum)]
+    pub engine: Option<Engine>,
+    /// tree, copy, bonnie on a simulated drive: the host, and its file system [default: linux-writeback]
+    #[arg(long, value_enum)]
+    pub host: Option<Host>,
+    /// Simulated drives: ns of the processor for a request at every layer below its provider
+    #[arg(long, value_name = "NS", default_value = "0")]
+    pub layer_ns: u32,
+    /// tree: files [default: 4000]; bonnie: files in units of 1024 [default: 16]
+    #[arg(long, value_name = "N")]
+    pub files: Option<u64>,
+    /// copy, bonnie: bytes of the file [default: 1g]; mkfs: of the file system
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub size: Option<u64>,
+    /// tree: what is measured [default: unpack]
+    #[arg(long, value_enum)]
+    pub phase: Option<Phase>,
+    /// tree: the names and sizes of a tarball that is not compressed
+    #[arg(long, value_name = "FILE", conflicts_with = "files")]
+    pub tar: Option<PathBuf>,
+    /// copy: until everything is on the medium (fsync), rather than until the program ends
+    #[arg(long)]
+    pub sync: bool,
     /// Reads only
     #[arg(long, short = 'r', conflicts_with = "write")]
     pub read: bool,
@@ -110,8 +141,70 @@ impl Bench {
             file: self.requests.clone().or_else(|| self.trace.clone()),
             timed: self.timed,
             wrap: self.wrap,
-            sync: self.buffered,
+            sync: self.buffered || self.sync,
+            files: self.files,
+            size: self.size,
+            phase: self.phase.map(Phase::into),
             ..Parameters::default()
+        }
+    }
+}
+
+/// Which engine.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Engine {
+    /// io_uring, or nothing
+    Ring,
+    /// One system call a request, one request at a time
+    Sync,
+}
+
+impl From<Engine> for Choice {
+    fn from(engine: Engine) -> Choice {
+        match engine {
+            Engine::Ring => Choice::Ring,
+            Engine::Sync => Choice::Sync,
+        }
+    }
+}
+
+/// What stands between files and a simulated drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Host {
+    /// Linux 2.6.31: ext2 with blocks of 4 KiB, through the page cache; 8 GiB of memory
+    #[default]
+    LinuxWriteback,
+    /// OpenBSD 4.6: FFS of newfs -f 2048 -b 16384, no soft updates; 332 MiB of buffers, 64 writes in flight
+    OpenbsdFfs,
+}
+
+impl Host {
+    /// As it is spelled.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Host::LinuxWriteback => "linux-writeback",
+            Host::OpenbsdFfs => "openbsd-ffs",
+        }
+    }
+}
+
+/// What of a tree is measured; what comes before it is done too.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Phase {
+    /// As tar makes it
+    Unpack,
+    /// As cp -r
+    Copy,
+    /// As rm -r
+    Delete,
+}
+
+impl From<Phase> for tree::Phase {
+    fn from(phase: Phase) -> tree::Phase {
+        match phase {
+            Phase::Unpack => tree::Phase::Unpack,
+            Phase::Copy => tree::Phase::Copy,
+            Phase::Delete => tree::Phase::Delete,
         }
     }
 }

@@ -8,7 +8,7 @@ use trueline_lab::statistics::{Comparison, Interval, Slope, median};
 
 /// Writes it.
 pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let mut rows = vec![["variant", "runs", "rate", "MB/s", "mean", "p50", "p99", "max", "host reads", "errors"].map(Cell::right).to_vec()];
+    let mut rows = vec![["variant", "runs", "rate", "MB/s", "mean", "p50", "p99", "max", "host reads", "engine"].map(Cell::right).to_vec()];
     rows[0][0] = Cell::left("variant");
     rows.extend(document.variants.iter().map(row));
     columns::write(&rows, &[1], style.width, out)?;
@@ -18,6 +18,11 @@ pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write)
     if let Some(Slope { slope, interval, .. }) = &document.slope {
         let Interval { low, high } = interval;
         writeln!(out, "a layer adds {slope:.0} ns to a request ({low:.0} to {high:.0}, 95 %)")?;
+    }
+    for (variant, table) in document.variants.iter().filter_map(|variant| Some((variant, variant.table.as_ref()?))) {
+        writeln!(out, "\n{}", escape::plain(&variant.name))?;
+        // Its lines are the program's; the machine's name is the variant's, which is escaped like it.
+        table.lines().try_for_each(|line| writeln!(out, "{}", escape::plain(line)))?;
     }
     for warning in &document.warnings {
         writeln!(out, "warning: {}", escape::plain(warning))?;
@@ -39,11 +44,10 @@ fn row(variant: &Variant) -> Vec<Cell> {
         of(&|run| run.latency_ns.max as f64).map(time),
     ];
     let host_reads: Vec<u64> = variant.runs.iter().filter_map(|run| run.host_reads).collect();
-    let errors: u64 = variant.runs.iter().map(|run| run.errors).sum();
     let mut row = vec![Cell::left(escape::plain(&variant.name)), Cell::right(variant.runs.len().to_string())];
     row.extend(cells.map(|cell| Cell::right(cell.unwrap_or_else(|| "-".into()))));
     row.push(Cell::right(if host_reads.is_empty() { String::new() } else { host_reads.iter().sum::<u64>().to_string() }));
-    row.push(Cell::right(if errors > 0 { errors.to_string() } else { String::new() }));
+    row.push(Cell::right(variant.engine.unwrap_or_default()));
     row
 }
 

@@ -1,11 +1,15 @@
-//! `bench --csv`: a run a line.
+//! `bench --csv`: a run a line; of bonnie the line that bonnie++ 1.96 writes, which its tools read.
 
 use std::io::{self, Write};
 use trueline_lab::result::bench::BenchDocument;
 
 /// Writes the header and the runs.
 pub(crate) fn write(document: &BenchDocument, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "workload,time,variant,target,offset,run,seconds,ops,bytes,errors,mean_ns,p50_ns,p99_ns,max_ns,host_reads")?;
+    let lines: Vec<&String> = document.variants.iter().flat_map(|v| &v.runs).filter_map(|run| run.bonnie_csv.as_ref()).collect();
+    if !lines.is_empty() {
+        return lines.iter().try_for_each(|line| writeln!(out, "{line}"));
+    }
+    writeln!(out, "workload,time,variant,target,offset,run,seconds,ops,bytes,errors,mean_ns,p50_ns,p99_ns,max_ns,host_reads,engine")?;
     for variant in &document.variants {
         for (nth, run) in variant.runs.iter().enumerate() {
             let (name, target) = (quoted(&variant.name), quoted(&variant.target));
@@ -13,7 +17,8 @@ pub(crate) fn write(document: &BenchDocument, out: &mut dyn Write) -> io::Result
             write!(out, "{},{},{},{},", run.seconds, run.ops, run.bytes, run.errors)?;
             let l = &run.latency_ns;
             write!(out, "{},{},{},{},", l.mean, l.p50, l.p99, l.max)?;
-            writeln!(out, "{}", run.host_reads.map_or_else(String::new, |reads| reads.to_string()))?;
+            let reads = run.host_reads.map_or_else(String::new, |reads| reads.to_string());
+            writeln!(out, "{reads},{}", variant.engine.unwrap_or_default())?;
         }
     }
     Ok(())

@@ -80,7 +80,7 @@ fn csv_has_a_line_for_every_run() {
     let ran = run(scratch().path(), "bench dd drive:md --runs 2 --count 4 --csv");
     let lines: Vec<&str> = ran.ended(0).stdout.lines().collect();
     assert_eq!((lines.len(), lines[0].split(',').next()), (5, Some("workload")));
-    assert_eq!(lines[4], "dd,virtual,offset 1,drive:md,512,2,0.0000724,4,4194304,0,18100,18100,18100,18100,");
+    assert_eq!(lines[4], "dd,virtual,offset 1,drive:md,512,2,0.0000724,4,4194304,0,18100,18100,18100,18100,,");
 }
 
 #[test]
@@ -154,10 +154,26 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
         ("dd drive:md --timed", "bench dd: --timed is for replay"),
         ("dd drive:md --set rpm=1", "rpm"),
         ("dd missing.img", "no such file or device"),
-        ("dd missing.img --set rpm=1", "--set is for the models of simulated drives"),
+        ("dd missing.img --set rpm=1", "--set is for simulated drives"),
         ("dd drive:md,drive:md", "several disks: name the provider"),
         ("dd drive:md#p1", "no provider 'p1'"),
-        ("dd md:64m", "md:64m is neither file nor device"),
+        ("dd md:64m,missing.img", "missing.img is not memory and others are: write md:SIZE=missing.img"),
+        ("dd md:1m=missing.img", "missing.img: no such file or device"),
+        ("dd md:64m --buffered", "memory has no page cache before it"),
+        ("dd md:64m --host openbsd-ffs", "--host is for tree, copy, bonnie"),
+        ("dd md:64m --layer-ns 5", "--layer-ns is for simulated drives"),
+        ("dd missing.img --cached", "--buffered"),
+        ("tree drive:md --bs 4k", "bench tree: --bs is for workloads of blocks: it runs on files"),
+        ("tree drive:md --buffered", "--buffered is for workloads of blocks"),
+        ("tree missing", "bench missing: no such file or device"),
+        ("tree . --offset 1", "--offset moves a simulated file system: compare two directories"),
+        ("tree . --host openbsd-ffs", "--host is for simulated drives"),
+        ("tree --tar missing drive:md", "read missing: no such file or device"),
+        ("tree --tar . drive:md", "read .: it is no file"),
+        ("tree --size 5 drive:md", "--size is for copy, bonnie, mkfs"),
+        ("dd .", "it is a directory: name an image file or a block device"),
+        ("mkfs md:64m", "it is what mke2fs writes, on simulated drives alone: on a device, trueline mkfs ext4 makes one"),
+        ("tree drive:md --offset 99999999", "the target has 1073741824 bytes"),
         ("replay drive:md", "there is no trace: name one with --trace FILE"),
         ("replay --trace missing drive:md", "missing"),
         ("dd drive:md --runs 0", "--runs"),

@@ -2,6 +2,8 @@
 
 mod apply;
 mod bench;
+mod bench_files;
+mod bench_safety;
 mod docs;
 mod drives;
 mod forms;

@@ -18,6 +18,8 @@ pub struct BenchDocument {
     pub time: &'static str,
     /// Whether through the page cache of the host.
     pub buffered: bool,
+    /// The host of files on simulated drives, as `--host` spells it.
+    pub host: Option<&'static str>,
     /// What was compared, the first being what the last is compared with.
     pub variants: Vec<Variant>,
     /// Time of the last variant over the first; `None` if there are not two, or one has no run.
@@ -43,10 +45,15 @@ pub struct Variant {
     pub offset: u64,
     /// Layers between the provider and its disks.
     pub depth: usize,
+    /// What moved the bytes: `io_uring`, `sync`, `memory`, `files`; of simulated drives nothing did.
+    pub engine: Option<&'static str>,
     /// Its finished runs, in order.
     pub runs: Vec<BenchRun>,
     /// What the drives of all its runs did; of real drives nothing is known.
     pub drives: Option<Spent>,
+    /// The table of bonnie, of the run that took the median time.
+    #[serde(skip)]
+    pub table: Option<String>,
 }
 
 /// One run.
@@ -64,6 +71,8 @@ pub struct BenchRun {
     pub latency_ns: Latency,
     /// Reads that only the page cache needed; real: all reads of the device. `None` without a page cache.
     pub host_reads: Option<u64>,
+    /// The line that bonnie++ 1.96 writes.
+    pub bonnie_csv: Option<String>,
 }
 
 /// Latencies in ns; quantiles to three digits.
@@ -85,7 +94,7 @@ impl BenchRun {
         let latency = &run.latency;
         let quantile = |q| latency.value_at_quantile(q).min(run.longest_ns);
         let latency_ns = Latency { mean: run.mean_ns(), p50: quantile(0.5), p99: quantile(0.99), max: run.longest_ns };
-        BenchRun { seconds: run.seconds(), ops: run.ops, bytes: run.bytes, errors: run.errors, latency_ns, host_reads }
+        BenchRun { seconds: run.seconds(), ops: run.ops, bytes: run.bytes, errors: run.errors, latency_ns, host_reads, bonnie_csv: None }
     }
 }
 

@@ -86,30 +86,40 @@ pub type Phases = [Option<Run>; 12];
 struct Bonnie(Parameters);
 
 fn make(said: &super::Parameters) -> Result<Box<dyn OnFiles>, Error> {
-    let parameters = Parameters { size: said.size.unwrap_or(1 << 30), kilo_files: said.files.unwrap_or(16) };
-    if parameters.kilo_files > 1 << 16 || parameters.size > 1 << 50 {
-        return Err(Error(format!("bonnie with {} bytes and {} x 1024 files: too many", parameters.size, parameters.kilo_files)));
+    Ok(Box::new(Bonnie(Parameters::of(said)?)))
+}
+
+impl Parameters {
+    /// What is said, and bonnie++'s own of the rest.
+    pub fn of(said: &super::Parameters) -> Result<Parameters, Error> {
+        let parameters = Parameters { size: said.size.unwrap_or(1 << 30), kilo_files: said.files.unwrap_or(16) };
+        if parameters.kilo_files > 1 << 16 || parameters.size > 1 << 50 {
+            return Err(Error(format!("bonnie with {} bytes and {} x 1024 files: too many", parameters.size, parameters.kilo_files)));
+        }
+        Ok(parameters)
     }
-    Ok(Box::new(Bonnie(parameters)))
+
+    /// Steps of one run, for a bar.
+    pub fn extent(&self) -> u64 {
+        let Parameters { size, kilo_files } = *self;
+        2 * size.div_ceil(STDIO) + 3 * size.div_ceil(PIECE) + SEEKS + 6 * 1024 * kilo_files
+    }
+}
+
+/// All phases as one run.
+pub fn whole(phases: &Phases) -> Run {
+    let mut all = Run::new();
+    phases.iter().flatten().for_each(|phase| all.and(phase));
+    all
 }
 
 impl OnFiles for Bonnie {
     fn extent(&self) -> u64 {
-        let Parameters { size, kilo_files } = self.0;
-        2 * size.div_ceil(STDIO) + 3 * size.div_ceil(PIECE) + SEEKS + 6 * 1024 * kilo_files
+        self.0.extent()
     }
 
     fn run(&self, files: &mut dyn Files, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
-        let mut all = Run::new();
-        for phase in run(files, &self.0, seed, watch)?.into_iter().flatten() {
-            all.ns += phase.ns;
-            all.ops += phase.ops;
-            all.bytes += phase.bytes;
-            all.waited_ns = all.waited_ns.saturating_add(phase.waited_ns);
-            all.longest_ns = all.longest_ns.max(phase.longest_ns);
-            all.latency.add(&phase.latency).map_err(|e| Error(format!("latencies: {e}")))?;
-        }
-        Ok(all)
+        Ok(whole(&run(files, &self.0, seed, watch)?))
     }
 }
 

@@ -7,7 +7,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use trueline_lab::rig::Op;
-use trueline_lab::workload::raidtest::file::{self, Record, Shape};
+use trueline_lab::workload::raidtest::{
+    self,
+    file::{self, Record, Shape},
+};
 
 /// Requests of a file of which nothing else is said.
 const COUNT: u64 = 1000;
@@ -15,7 +18,7 @@ const COUNT: u64 = 1000;
 pub(super) fn run(args: &Bench, path: &Path) -> Result<(), Failure> {
     let failed = |why: &dyn std::fmt::Display| Failure::Message(format!("write {}: {why}", path.display()));
     let Some(target) = args.targets.first() else { return Err(failed(&"for which target?")) };
-    let ground: Ground = ground::open(target, args, false)?;
+    let ground: Ground = ground::open(target, args, &raidtest::KIND, false)?;
     let op = match (args.read, args.write) {
         (true, _) => Some(Op::Read),
         (_, true) => Some(Op::Write),

@@ -1,23 +1,41 @@
-//! What variants run on: drives in virtual time, new for every run, or what is there.
+//! What variants run on: drives in virtual time, new for every run, memory, or what is there.
 
+use super::task::Task;
 use crate::Failure;
 use crate::options::bench::Bench;
 use crate::target;
+use directory::Directory;
+use memory::Memory;
 use real::Real;
 use simulated::Simulated;
+use trueline_geom::graph::Provider;
 use trueline_lab::error::Error;
-use trueline_lab::rig::Rig;
 use trueline_lab::run::Run;
-use trueline_lab::workload::Blocks;
+use trueline_lab::workload::bonnie::Phases;
+use trueline_lab::workload::{Kind, Needs, Watch, mkfs};
 use trueline_sim::counters::Counters;
 
+mod directory;
+mod memory;
 mod real;
 mod simulated;
 
-/// A provider to run on.
+/// Where to run.
 pub(super) enum Ground {
     Simulated(Simulated),
     Real(Box<Real>),
+    Memory(Memory),
+    Directory(Directory),
+}
+
+/// One run of a task.
+pub(super) struct Job<'a, 'b> {
+    pub(super) task: &'a Task,
+    /// What is random in it, and where platters stand.
+    pub(super) seed: u64,
+    /// Byte of the target at which a file system that is simulated begins.
+    pub(super) place: u64,
+    pub(super) watch: &'a mut Watch<'b>,
 }
 
 /// A run, and what came of it besides.
@@ -27,19 +45,50 @@ pub(super) struct Done {
     pub(super) spent: Vec<Counters>,
     /// Reads that the page cache added, or real ones of the device.
     pub(super) host_reads: Option<u64>,
+    /// What moved the bytes, where they were moved.
+    pub(super) engine: Option<&'static str>,
+    /// Of bonnie.
+    pub(super) phases: Option<Phases>,
 }
 
-/// What runs on a rig.
-pub(super) type Work<'a> = dyn FnMut(&mut dyn Rig) -> Result<Run, Error> + 'a;
+impl Done {
+    /// A run, and nothing besides.
+    fn of(run: Run) -> Done {
+        Done { run, spent: Vec::new(), host_reads: None, engine: None, phases: None }
+    }
+}
 
-/// Opens a target. `writes`: what runs on it writes.
-pub(super) fn open(target: &str, args: &Bench, writes: bool) -> Result<Ground, Failure> {
+/// Opens a target for a workload. `writes`: what runs on it writes.
+pub(super) fn open(target: &str, args: &Bench, kind: &Kind, writes: bool) -> Result<Ground, Failure> {
+    let of_files = matches!(kind.needs, Needs::Files(_));
     let said = target::Said::new(&args.disk)?;
-    match target::simulated(target, &said, &args.set)? {
-        Some(drives) => Ok(Ground::Simulated(Simulated::new(target, drives, args.buffered)?)),
-        None if !args.set.is_empty() => Err(format!("bench {target}: --set is for the models of simulated drives").into()),
+    let simulated = if of_files && Directory::is(target) { None } else { target::simulated(target, &said, &args.set)? };
+    if let Some(drives) = simulated {
+        return Ok(Ground::Simulated(Simulated::new(target, drives, args)?));
+    }
+    let options = [("--set", !args.set.is_empty()), ("--layer-ns", args.layer_ns > 0), ("--host", args.host.is_some())];
+    if let Some((option, _)) = options.iter().find(|(_, said)| *said) {
+        return Err(format!("bench {target}: {option} is for simulated drives").into());
+    }
+    if of_files {
+        return match args.offset.iter().all(|&offset| offset == 0) {
+            true => Ok(Ground::Directory(Directory::open(target)?)),
+            false => Err(format!("bench {target}: --offset moves a simulated file system: compare two directories").into()),
+        };
+    }
+    if kind.name == mkfs::KIND.name {
+        let instead = "on a device, trueline mkfs ext4 makes one";
+        return Err(format!("bench mkfs on {target}: it is what mke2fs writes, on simulated drives alone: {instead}").into());
+    }
+    match Memory::open(target, &said, args)? {
+        Some(memory) => Ok(Ground::Memory(memory)),
         None => Ok(Ground::Real(Box::new(Real::open(target, args, writes)?))),
     }
+}
+
+/// A target of which a provider has to be named.
+fn several(target: &str) -> Failure {
+    format!("bench {target}: several disks: name the provider after a #: #stripe/data").into()
 }
 
 impl Ground {
@@ -48,35 +97,38 @@ impl Ground {
         matches!(self, Ground::Simulated(_))
     }
 
-    /// Bytes.
-    pub(super) fn length(&self) -> u64 {
+    /// The provider; a directory is none.
+    fn provider(&self) -> Option<&Provider> {
         match self {
-            Ground::Simulated(drives) => drives.length(),
-            Ground::Real(media) => media.length(),
+            Ground::Simulated(drives) => Some(drives.provider()),
+            Ground::Real(media) => Some(media.provider()),
+            Ground::Memory(memory) => Some(memory.provider()),
+            Ground::Directory(_) => None,
         }
     }
 
-    /// Bytes of its sector.
+    /// Bytes; 0 of a directory.
+    pub(super) fn length(&self) -> u64 {
+        self.provider().map_or(0, |provider| provider.topology.length)
+    }
+
+    /// Bytes of its sector; 1 of a directory.
     pub(super) fn sector(&self) -> u64 {
-        match self {
-            Ground::Simulated(drives) => drives.sector(),
-            Ground::Real(media) => media.sector(),
-        }
+        self.provider().map_or(1, |provider| provider.topology.sector)
     }
 
     /// Layers between it and its disks.
     pub(super) fn depth(&self) -> usize {
-        match self {
-            Ground::Simulated(drives) => drives.depth(),
-            Ground::Real(media) => media.depth(),
-        }
+        self.provider().map_or(0, |provider| provider.depth)
     }
 
-    /// Runs `work` once, which does what `workload` does; `seed` is where platters stand.
-    pub(super) fn run(&mut self, seed: u64, workload: &dyn Blocks, work: &mut Work<'_>) -> Result<Done, Error> {
+    /// Runs a job once.
+    pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
         match self {
-            Ground::Simulated(drives) => drives.run(seed, work),
-            Ground::Real(media) => media.run(workload, work),
+            Ground::Simulated(drives) => drives.run(job),
+            Ground::Real(media) => media.run(job),
+            Ground::Memory(memory) => memory.run(job),
+            Ground::Directory(directory) => directory.run(job),
         }
     }
 }

@@ -1,13 +1,15 @@
 //! What is compared: a workload on a target, moved by an offset.
 
-use super::ground::{self, Ground};
+use super::ground::{self, Ground, Job};
+use super::task::Task;
 use crate::Failure;
 use crate::options::bench::Bench;
 use std::cell::RefCell;
 use std::rc::Rc;
 use trueline_lab::error::Error;
 use trueline_lab::run::Run;
-use trueline_lab::workload::{Blocks, Kind, Watch};
+use trueline_lab::workload::bonnie::Phases;
+use trueline_lab::workload::{Kind, Needs, Parameters, Watch, mkfs};
 use trueline_sim::counters::Counters;
 use trueline_sim::random::Random;
 
@@ -18,39 +20,50 @@ pub(super) struct Variant {
     /// Bytes.
     pub(super) offset: u64,
     pub(super) depth: usize,
-    workload: Box<dyn Blocks>,
+    /// Byte at which a simulated file system begins.
+    place: u64,
+    task: Task,
     /// Variants of one target share it.
     pub(super) ground: Rc<RefCell<Ground>>,
     /// Reads that the page cache added, of every run that counts.
     pub(super) host_reads: Vec<Option<u64>>,
+    /// Of bonnie's runs that count.
+    pub(super) phases: Vec<Phases>,
+    pub(super) engine: Option<&'static str>,
     /// What each drive did in all of them.
     pub(super) spent: Vec<Counters>,
 }
 
-/// Every target at every offset.
-pub(super) fn all(args: &Bench, kind: &Kind) -> Result<Vec<Variant>, Failure> {
+/// Every target at every offset. `own`: parameters without an offset.
+pub(super) fn all(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Variant>, Failure> {
     let several = args.targets.len() > 1;
-    let offsets = match (args.offset.as_slice(), several) {
-        ([], true) => &[0][..],
-        ([], false) => &[0, 1],
-        (said, _) => said,
-    };
-    let writes = super::make(kind, &args.parameters(0))?.writes();
+    // Where a file system begins moves, not its requests in it.
+    let by_place = matches!(kind.needs, Needs::Files(_)) || kind.name == mkfs::KIND.name;
+    let writes = Task::new(kind, own)?.writes();
     let mut variants = Vec::new();
     for target in &args.targets {
-        let ground = Rc::new(RefCell::new(ground::open(target, args, writes)?));
+        let ground = Rc::new(RefCell::new(ground::open(target, args, kind, writes)?));
         let (sector, depth) = (ground.borrow().sector(), ground.borrow().depth());
+        let moves = !matches!(*ground.borrow(), Ground::Directory(_));
+        let offsets = match args.offset.as_slice() {
+            [] if several || !moves => &[0][..],
+            [] => &[0, 1],
+            said => said,
+        };
         for &offset in offsets {
             let name = match (several, offsets.len()) {
                 (true, 1) => target.clone(),
                 (true, _) => format!("{target} offset {offset}"),
+                (false, _) if !moves => target.clone(),
                 (false, _) => format!("offset {offset}"),
             };
             let bytes = offset.checked_mul(sector);
             let bytes = bytes.ok_or_else(|| format!("bench {target}: an offset of {offset} sectors: no disk has so many"))?;
-            let workload = super::make(kind, &args.parameters(bytes))?;
+            let (place, within) = if by_place { (bytes, 0) } else { (0, bytes) };
+            let task = Task::new(kind, &Parameters { offset: within, ..own.clone() })?;
             let (target, ground) = (target.clone(), Rc::clone(&ground));
-            variants.push(Variant { name, target, offset: bytes, depth, workload, ground, host_reads: Vec::new(), spent: Vec::new() });
+            let (host_reads, phases, spent, engine) = (Vec::new(), Vec::new(), Vec::new(), None);
+            variants.push(Variant { name, target, offset: bytes, depth, place, task, ground, host_reads, phases, engine, spent });
         }
     }
     Ok(variants)
@@ -59,17 +72,22 @@ pub(super) fn all(args: &Bench, kind: &Kind) -> Result<Vec<Variant>, Failure> {
 impl Variant {
     /// Requests of a run; `None` if only time ends it.
     pub(super) fn extent(&self) -> Option<u64> {
-        self.workload.extent(self.ground.borrow().length())
+        self.task.extent(self.ground.borrow().length().saturating_sub(self.place))
     }
 
     /// The run of that number. In a run every variant has the same requests, on drives whose platters stand alike. `counts`: it is not
     /// there to warm up.
     pub(super) fn run(&mut self, run: usize, counts: bool, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
         let seed = Random::new(seed.wrapping_add(run as u64)).bits();
-        let mut ground = self.ground.borrow_mut();
-        let done = ground.run(seed, &*self.workload, &mut |rig| self.workload.run(rig, seed, watch))?;
+        let done = self.ground.borrow_mut().run(&mut Job { task: &self.task, seed, place: self.place, watch })?;
+        // A time in which requests failed is no time of the workload.
+        if let Some(first) = &done.run.first_error {
+            return Err(Error(format!("{} of {} requests failed, the first: {first}", done.run.errors, done.run.ops + done.run.errors)));
+        }
         if counts {
+            self.engine = done.engine;
             self.host_reads.push(done.host_reads);
+            self.phases.extend(done.phases);
             self.spent.resize(done.spent.len().max(self.spent.len()), Counters::default());
             for (all, one) in self.spent.iter_mut().zip(done.spent) {
                 *all += one;

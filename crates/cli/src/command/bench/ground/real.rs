@@ -1,9 +1,10 @@
 //! Files and devices that are there.
 
-use super::{Done, Work};
+use super::{Done, Job};
 use crate::Failure;
+use crate::command::bench::task::Task;
 use crate::options::bench::Bench;
-use crate::seat::{Seat, found};
+use crate::seat::{Seat, found, shared};
 use crate::target;
 use std::path::PathBuf;
 use trueline_geom::graph::Provider;
@@ -14,7 +15,6 @@ use trueline_host::lane::{Cache, Lane};
 use trueline_host::stat;
 use trueline_lab::error::Error;
 use trueline_lab::rig;
-use trueline_lab::workload::Blocks;
 
 /// A provider on files and devices.
 pub(in super::super) struct Real {
@@ -23,20 +23,21 @@ pub(in super::super) struct Real {
     /// In the order of the graph's stores. They hold what is written exclusively.
     media: Vec<Medium>,
     cache: Cache,
+    /// Whether what the page cache has of them when a run begins stays there.
+    cached: bool,
+    engine: Choice,
 }
 
 impl Real {
     /// Opens a target, to write only what may be written.
     pub(super) fn open(target: &str, args: &Bench, writes: bool) -> Result<Real, Failure> {
         let seat = Seat::open(target, &args.disk, Access::Read)?;
-        if let Some(found) = found(&seat).filter(|_| writes && !args.destructive) {
+        let lost = || found(&seat).or_else(|| shared(&seat));
+        if let Some(found) = (writes && !args.destructive).then(lost).flatten() {
             let message = format!("bench {} on {target}: {found}: say --destructive to lose it: nothing was written", args.workload);
             return Err(Failure::Message(message));
         }
         let disks = target::split(target).0;
-        if let Some(disk) = disks.iter().find(|disk| target::is_made_up(disk)) {
-            return Err(format!("bench {target}: {disk} is neither file nor device: drive:md is memory in virtual time").into());
-        }
         let access = match (writes, args.allow_busy) {
             (false, _) => Access::Read,
             (true, false) => Access::Write,
@@ -45,39 +46,31 @@ impl Real {
         let paths: Vec<PathBuf> = disks.into_iter().map(PathBuf::from).collect();
         let media: Result<Vec<Medium>, _> = paths.iter().map(|path| file::open_for(path, access).map(|opened| opened.store)).collect();
         let cache = if args.buffered { Cache::Through } else { Cache::Around };
-        Ok(Real { seat, paths, media: media.map_err(|e| e.to_string())?, cache })
+        let engine = args.engine.map_or(Choice::Best, Choice::from);
+        Ok(Real { seat, paths, media: media.map_err(|e| e.to_string())?, cache, cached: args.cached, engine })
     }
 
-    fn provider(&self) -> &Provider {
+    pub(super) fn provider(&self) -> &Provider {
         &self.seat.graph.providers[self.seat.id]
     }
 
-    pub(super) fn length(&self) -> u64 {
-        self.provider().topology.length
-    }
-
-    pub(super) fn sector(&self) -> u64 {
-        self.provider().topology.sector
-    }
-
-    pub(super) fn depth(&self) -> usize {
-        self.provider().depth
-    }
-
-    /// Runs `work` once, on what no run before has left in the page cache.
-    pub(super) fn run(&mut self, workload: &dyn Blocks, work: &mut Work<'_>) -> Result<Done, Error> {
+    /// Runs a job once, on what no run before has left in the page cache unless that is wanted.
+    pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
+        let Task::Blocks(workload) = job.task else { return Err(Error("it needs a file system".into())) };
         let lanes = self.media.iter().zip(&self.paths).map(|(medium, path)| Lane::new(medium, self.cache, path));
         let lanes = lanes.collect::<Result<Vec<Lane>, _>>().map_err(|e| Error(e.to_string()))?;
         let depth = u32::try_from(workload.depth()).unwrap_or(u32::MAX);
-        let shape = rig::real::Shape { depth, largest: workload.largest(), engine: Choice::Best };
-        let mut rig = rig::real::Real::new(self.provider().route().clone(), self.sector(), lanes, shape)?;
-        for medium in self.media.iter().filter(|_| self.cache == Cache::Through) {
+        let shape = rig::real::Shape { depth, largest: workload.largest(), engine: self.engine };
+        let sector = self.provider().topology.sector;
+        let mut rig = rig::real::Real::new(self.provider().route().clone(), sector, lanes, shape)?;
+        for medium in self.media.iter().filter(|_| self.cache == Cache::Through && !self.cached) {
             medium.hasten(0, 0);
         }
+        let engine = Some(rig.engine());
         let before = self.reads();
-        let run = work(&mut rig)?;
-        let reads = self.reads().zip(before).map(|(after, before)| after.saturating_sub(before));
-        Ok(Done { run, spent: Vec::new(), host_reads: reads })
+        let run = job.task.on_blocks(&mut rig, job.seed, job.watch)?;
+        let host_reads = self.reads().zip(before).map(|(after, before)| after.saturating_sub(before));
+        Ok(Done { host_reads, engine, ..Done::of(run) })
     }
 
     /// Reads that the devices did so far; `None` of files, and past the page cache, where they are those that were asked for.

@@ -1,12 +1,21 @@
 //! Drives in virtual time.
 
-use super::{Done, Work};
+use super::{Done, Job};
+use crate::command::bench::task::Task;
+use crate::options::bench::{Bench, Host};
 use crate::{Failure, seat, target};
+use std::sync::Arc;
+use trueline_geom::class::Geom;
 use trueline_geom::graph::{Id, Provider};
+use trueline_geom::route::Route;
+use trueline_geom::slices::Slices;
 use trueline_lab::error::Error;
 use trueline_lab::host::linux_bdev::{Buffered, Sync};
+use trueline_lab::host::linux_writeback::{self, LinuxWriteback};
+use trueline_lab::host::openbsd_ffs::{self, OpenbsdFfs};
 use trueline_lab::rig;
 use trueline_sim::random::Random;
+use trueline_sim::time::{NS, Ps};
 use trueline_sim::world::{Schedule, World};
 
 /// A provider on simulated drives.
@@ -14,6 +23,9 @@ pub(in super::super) struct Simulated {
     drives: target::Simulated,
     id: Id,
     buffered: bool,
+    host: Host,
+    /// Processor time of a request at each layer.
+    layer: Ps,
 }
 
 /// Memory of the host's page cache.
@@ -21,44 +33,68 @@ const MEMORY: u64 = 1 << 30;
 
 impl Simulated {
     /// The provider that was named, or the only one there is without a name.
-    pub(super) fn new(target: &str, drives: target::Simulated, buffered: bool) -> Result<Simulated, Failure> {
+    pub(super) fn new(target: &str, drives: target::Simulated, args: &Bench) -> Result<Simulated, Failure> {
         let id = match &drives.provider {
             Some(name) => drives.graph.find(name).ok_or_else(|| seat::no_provider(target, name, &drives.graph))?,
             None if drives.models.len() < 2 => 0,
-            None => return Err(format!("bench {target}: several disks: name the provider after a #: #stripe/data").into()),
+            None => return Err(super::several(target)),
         };
-        Ok(Simulated { drives, id, buffered })
+        let layer = u64::from(args.layer_ns).saturating_mul(NS);
+        Ok(Simulated { drives, id, buffered: args.buffered, host: args.host.unwrap_or_default(), layer })
     }
 
-    fn provider(&self) -> &Provider {
+    pub(super) fn provider(&self) -> &Provider {
         &self.drives.graph.providers[self.id]
     }
 
-    pub(super) fn length(&self) -> u64 {
-        self.provider().topology.length
-    }
-
-    pub(super) fn sector(&self) -> u64 {
-        self.provider().topology.sector
-    }
-
-    pub(super) fn depth(&self) -> usize {
-        self.provider().depth
-    }
-
-    /// Runs `work` once, on drives that were switched on as `seed` has it.
-    pub(super) fn run(&mut self, seed: u64, work: &mut Work<'_>) -> Result<Done, Error> {
-        let mut seeds = Random::new(seed);
+    /// Runs a job once, on drives that were switched on as its seed has it.
+    pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
+        let mut seeds = Random::new(job.seed);
         let drives = self.drives.models.iter().map(|model| (model.drive(seeds.bits()), model.logical_block_size));
-        let world = World::new(drives.collect(), Schedule::Fifo);
-        let mut rig = rig::simulated::Simulated::new(world, self.provider().route().clone(), self.sector(), 0);
-        let (run, host_reads) = if self.buffered {
-            let mut buffered = Buffered::new(&mut rig, Sync::Medium, MEMORY);
-            let run = work(&mut buffered)?;
-            (run, Some(buffered.added_reads()))
-        } else {
-            (work(&mut rig)?, None)
+        let schedule = match (job.task, self.host) {
+            (Task::Blocks(_), _) => Schedule::Fifo,
+            (_, Host::LinuxWriteback) => Schedule::ReadsFirst,
+            (_, Host::OpenbsdFfs) => Schedule::CLook,
         };
-        Ok(Done { run, spent: rig.counters(), host_reads })
+        let world = World::new(drives.collect(), schedule);
+        let (route, sector) = (self.route(job.place)?, self.provider().topology.sector);
+        let cost = self.layer.saturating_mul(self.provider().depth as u64);
+        let mut rig = rig::simulated::Simulated::new(world, route, sector, cost);
+        let mut done = match job.task {
+            Task::Blocks(_) if self.buffered => {
+                let mut buffered = Buffered::new(&mut rig, Sync::Medium, MEMORY);
+                let run = job.task.on_blocks(&mut buffered, job.seed, job.watch)?;
+                Done { host_reads: Some(buffered.added_reads()), ..Done::of(run) }
+            }
+            Task::Blocks(_) => Done::of(job.task.on_blocks(&mut rig, job.seed, job.watch)?),
+            Task::Files(_) | Task::Bonnie(_) => {
+                let (run, phases) = match self.host {
+                    Host::LinuxWriteback => {
+                        let mut files = LinuxWriteback::new(&mut rig, linux_writeback::Parameters::default())?;
+                        job.task.on_files(&mut files, job.seed, job.watch)?
+                    }
+                    Host::OpenbsdFfs => {
+                        let mut files = OpenbsdFfs::new(&mut rig, openbsd_ffs::Parameters::default())?;
+                        job.task.on_files(&mut files, job.seed, job.watch)?
+                    }
+                };
+                Done { phases, ..Done::of(run) }
+            }
+        };
+        done.spent = rig.counters();
+        Ok(done)
+    }
+
+    /// What lies from `place` on.
+    fn route(&self, place: u64) -> Result<Route, Error> {
+        let own = self.provider().route();
+        match own.length().checked_sub(place).filter(|&room| room > 0) {
+            None => Err(Error(format!("from {place}: the target has {} bytes", own.length()))),
+            Some(_) if place == 0 => Ok(own.clone()),
+            Some(room) => {
+                let moved: Arc<dyn Geom> = Arc::new(Slices::one(place, room));
+                Ok(Route::new(&moved, 0, room, std::slice::from_ref(own)))
+            }
+        }
     }
 }

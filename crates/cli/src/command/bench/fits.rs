@@ -1,0 +1,50 @@
+//! That options of one workload are not said of another, which would pass over them.
+
+use crate::Failure;
+use crate::options::bench::Bench;
+use trueline_lab::workload::{Kind, Needs};
+
+pub(super) fn fits(args: &Bench, kind: &Kind) -> Result<(), Failure> {
+    let own: [(&str, &[&str], bool); 10] = [
+        ("--requests", &["raidtest"], args.requests.is_some()),
+        ("--genfile", &["raidtest"], args.genfile.is_some()),
+        ("--trace", &["replay"], args.trace.is_some()),
+        ("--timed", &["replay"], args.timed),
+        ("--wrap", &["replay"], args.wrap),
+        ("--files", &["tree", "bonnie"], args.files.is_some()),
+        ("--size", &["copy", "bonnie", "mkfs"], args.size.is_some()),
+        ("--phase", &["tree"], args.phase.is_some()),
+        ("--tar", &["tree"], args.tar.is_some()),
+        ("--sync", &["copy"], args.sync),
+    ];
+    let other = own.iter().find(|(_, of, said)| *said && !of.contains(&kind.name));
+    if let Some((option, of, _)) = other {
+        return Err(format!("bench {}: {option} is for {}", kind.name, of.join(", ")).into());
+    }
+    match kind.needs {
+        Needs::Blocks(_) if args.host.is_some() => {
+            Err(format!("bench {}: --host is for tree, copy, bonnie: it runs on blocks", kind.name).into())
+        }
+        Needs::Blocks(_) => Ok(()),
+        Needs::Files(_) => of_files(args, kind),
+    }
+}
+
+/// What only blocks know.
+fn of_files(args: &Bench, kind: &Kind) -> Result<(), Failure> {
+    let is_copy = kind.name == "copy";
+    let own = [
+        ("--qd", args.qd.is_some()),
+        ("--count", args.count.is_some()),
+        ("--seconds", args.seconds.is_some()),
+        ("--buffered", args.buffered),
+        ("--engine", args.engine.is_some()),
+        ("--bs", args.bs.is_some() && !is_copy),
+        ("--read", args.read && !is_copy),
+        ("--write", args.write && !is_copy),
+    ];
+    match own.iter().find(|(_, said)| *said) {
+        Some((option, _)) => Err(format!("bench {}: {option} is for workloads of blocks: it runs on files", kind.name).into()),
+        None => Ok(()),
+    }
+}

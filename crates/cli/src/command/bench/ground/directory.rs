@@ -1,0 +1,40 @@
+//! A directory of this machine: what is made in it is in a directory of its own, which goes with the run.
+
+use super::{Done, Job};
+use crate::Failure;
+use std::path::{Path, PathBuf};
+use trueline_lab::error::Error;
+use trueline_lab::files::directory::Directory as Root;
+use trueline_lab::files::{Files, scratch::Scratch};
+
+/// A directory.
+pub(in super::super) struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// One that is there.
+    pub(super) fn open(target: &str) -> Result<Directory, Failure> {
+        match std::fs::metadata(target) {
+            Ok(found) if found.is_dir() => Ok(Directory { path: target.into() }),
+            Ok(_) => Err(format!("bench {target}: it is no directory: name one of a mounted file system, or a simulated drive").into()),
+            Err(e) => Err(format!("bench {target}: {}", crate::out::words::os(&e)).into()),
+        }
+    }
+
+    /// Whether a target is one.
+    pub(super) fn is(target: &str) -> bool {
+        Path::new(target).is_dir()
+    }
+
+    /// Runs a job once, when what was dirty before has been written.
+    pub(super) fn run(&self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
+        let scratch = Scratch::new(&self.path)?;
+        let mut files = Root::new(scratch.path())?;
+        files.forget()?;
+        let (run, phases) = job.task.on_files(&mut files, job.seed, job.watch)?;
+        drop(files);
+        scratch.remove()?;
+        Ok(Done { phases, engine: Some("files"), ..Done::of(run) })
+    }
+}

@@ -1,0 +1,41 @@
+//! Memory and zeroes: what is measured there is our own layers.
+
+use super::{Done, Job};
+use crate::options::bench::Bench;
+use crate::{Failure, seat, target};
+use trueline_geom::graph::{Graph, Id, Provider};
+use trueline_lab::error::Error;
+use trueline_lab::rig::stored::Stored;
+
+/// A provider over memory and zeroes.
+pub(in super::super) struct Memory {
+    graph: Graph,
+    id: Id,
+}
+
+impl Memory {
+    /// Takes the memory; `None` if the target is of another kind.
+    pub(super) fn open(target: &str, said: &target::Said, args: &Bench) -> Result<Option<Memory>, Failure> {
+        let Some((graph, provider)) = target::memory(target, said)? else { return Ok(None) };
+        if args.buffered {
+            return Err(format!("bench {target}: memory has no page cache before it: leave --buffered away").into());
+        }
+        let id = match &provider {
+            Some(name) => graph.find(name).ok_or_else(|| seat::no_provider(target, name, &graph))?,
+            None if target::split(target).0.len() < 2 => 0,
+            None => return Err(super::several(target)),
+        };
+        Ok(Some(Memory { graph, id }))
+    }
+
+    pub(super) fn provider(&self) -> &Provider {
+        &self.graph.providers[self.id]
+    }
+
+    /// Runs a job once, on what the run before has left there.
+    pub(super) fn run(&self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
+        let mut rig = Stored::new(self.graph.stores(), self.provider().route().clone(), self.provider().topology.sector);
+        let run = job.task.on_blocks(&mut rig, job.seed, job.watch)?;
+        Ok(Done { engine: Some("memory"), ..Done::of(run) })
+    }
+}

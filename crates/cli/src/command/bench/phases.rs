@@ -1,0 +1,20 @@
+//! What bonnie's runs are told by besides: a line of each, and the table of the run that took the median time.
+
+use super::variant::Variant;
+use crate::options::bench::Bench;
+use trueline_lab::result::bench::BenchRun;
+use trueline_lab::workload::bonnie::{Parameters, line};
+
+/// Gives every run its line; the table, if there are phases.
+pub(super) fn tell(args: &Bench, variant: &Variant, runs: &mut [BenchRun]) -> Option<String> {
+    let parameters = Parameters::of(&args.parameters(0)).ok()?;
+    // bonnie++ counts from 1970 here; what is random in ours begins with the seed.
+    let head = line::Head { machine: &variant.name, time: args.seed, parameters };
+    for (run, phases) in runs.iter_mut().zip(&variant.phases) {
+        run.bonnie_csv = Some(line::csv(&head, phases));
+    }
+    let mut order: Vec<usize> = (0..runs.len().min(variant.phases.len())).collect();
+    order.sort_by(|&a, &b| runs[a].seconds.total_cmp(&runs[b].seconds));
+    let middle = order.get(order.len().saturating_sub(1) / 2)?;
+    Some(line::table(&head, &variant.phases[*middle]))
+}

@@ -1,0 +1,26 @@
+//! The list of a real tarball.
+
+use crate::out::words;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::sync::Arc;
+use trueline_lab::workload::tree::plan::Entry;
+use trueline_lab::workload::tree::tar;
+
+/// Its names and sizes; what is in its files is passed over.
+pub(super) fn list(path: &Path) -> Result<Arc<Vec<Entry>>, String> {
+    let failed = |why: String| format!("read {}: {why}", path.display());
+    // A pipe would be waited for, and cannot be passed over.
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => return Err(failed("it is no file: a list is read from a tarball".into())),
+        Ok(_) => {}
+        Err(e) => return Err(failed(words::os(&e))),
+    }
+    let file = File::open(path).map_err(|e| failed(words::os(&e)))?;
+    let entries = tar::list(&mut BufReader::new(file)).map_err(|e| failed(e.to_string()))?;
+    if entries.is_empty() {
+        return Err(failed("no file and no directory is in it".into()));
+    }
+    Ok(Arc::new(entries))
+}

@@ -1,0 +1,86 @@
+//! `md:SIZE[=IMAGE]`: memory as a disk, zero or with an image at its beginning. The image is read once and never written.
+
+use std::path::Path;
+use trueline_geom::profile;
+use trueline_geom::store::Store;
+use trueline_host::file;
+use trueline_host::memory::Memory;
+
+/// What such a disk begins with.
+const KIND: &str = "md:";
+
+/// The longest image that is taken into memory, and how much of it is read at once.
+const LONGEST: u64 = 16 << 30;
+const PIECE: u64 = 1 << 20;
+
+/// `md:SIZE[=IMAGE]`, taken apart.
+struct Spelling<'a> {
+    size: &'a str,
+    image: Option<&'a str>,
+}
+
+impl Spelling<'_> {
+    /// `None` if it is another kind of disk.
+    fn of(disk: &str) -> Option<Spelling<'_>> {
+        let rest = disk.strip_prefix(KIND).filter(|_| !Path::new(disk).exists())?;
+        Some(match rest.split_once('=') {
+            Some((size, image)) => Spelling { size, image: Some(image) },
+            None => Spelling { size: rest, image: None },
+        })
+    }
+}
+
+/// Whether it is memory of which all that is named is there.
+pub(super) fn is_there(disk: &str) -> bool {
+    Spelling::of(disk).is_some_and(|s| profile::bytes(s.size).is_some() && s.image.is_none_or(|image| Path::new(image).exists()))
+}
+
+/// The image that is in it.
+pub(super) fn image(disk: &str) -> Option<&str> {
+    Spelling::of(disk)?.image
+}
+
+/// The bytes of the disk, where nothing is in it; `None` if it is another kind of disk, or an image is.
+pub(super) fn size(disk: &str) -> Result<Option<u64>, String> {
+    Spelling::of(disk).filter(|spelling| spelling.image.is_none()).map(|spelling| spelling.bytes(disk)).transpose()
+}
+
+impl Spelling<'_> {
+    fn bytes(&self, disk: &str) -> Result<u64, String> {
+        profile::bytes(self.size).ok_or_else(|| format!("open {disk}: '{}' is not a size: 64m, 1g", self.size))
+    }
+}
+
+/// Takes the memory; `None` if it is another kind of disk.
+pub(super) fn open(disk: &str) -> Result<Option<Box<dyn Store>>, String> {
+    let Some(spelling) = Spelling::of(disk) else { return Ok(None) };
+    let failed = |why: String| format!("open {disk}: {why}");
+    let length = spelling.bytes(disk)?;
+    let memory = Memory::new(length).map_err(|e| e.to_string())?;
+    if let Some(image) = spelling.image {
+        if image.is_empty() {
+            return Err(failed("the name of the image is missing: write md:1m=disk.img".into()));
+        }
+        let from = file::open(Path::new(image)).map_err(|e| e.to_string())?.store;
+        if from.length() > length.min(LONGEST) {
+            return Err(failed(format!("{image} has {} bytes: at most {} fit", from.length(), length.min(LONGEST))));
+        }
+        copy(&from, &memory).map_err(|e| failed(format!("read {image}: {e}")))?;
+    }
+    Ok(Some(Box::new(memory)))
+}
+
+/// What is zero is left as it is, and takes no room.
+fn copy(from: &dyn Store, to: &dyn Store) -> Result<(), trueline_geom::error::Errno> {
+    let mut buffer = vec![0; usize::try_from(PIECE.min(from.length())).unwrap_or_default()];
+    let mut at = 0;
+    while at < from.length() {
+        let piece = usize::try_from(PIECE.min(from.length() - at)).unwrap_or_default();
+        from.read_at(&mut buffer[..piece], at)?;
+        if buffer[..piece].iter().any(|&byte| byte != 0) {
+            to.write_at(&buffer[..piece], at)?;
+        }
+        at += piece as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! What `bench` does not write over, and what it takes to make it.
+
+use crate::{run, scratch, zeroes};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const WRITE: &str = "bench random-write --buffered --bs 512 --offset 0 --runs 2 --warmup 0 --count 5";
+
+fn sh(directory: &Path, command: &str) -> Option<String> {
+    let command = format!("PATH=$PATH:/usr/sbin:/sbin\n{command}");
+    let ran = Command::new("sh").args(["-c", &command]).current_dir(directory).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    ran.status.success().then(|| String::from_utf8_lossy(&ran.stdout).trim().into())
+}
+
+/// A refusal that says `why`, after which the file is as it was.
+#[track_caller]
+fn refused(directory: &Path, file: &str, arguments: &str, why: &str) {
+    let before = fs::read(directory.join(file)).expect("the disk");
+    let ran = run(directory, &format!("{WRITE} {arguments}"));
+    assert!(ran.refused().contains(why), "{arguments}: {}", ran.stderr);
+    assert!(before == fs::read(directory.join(file)).expect("the disk"), "{arguments}: written to");
+}
+
+#[test]
+fn a_table_or_a_file_system_is_lost_only_if_that_is_said() {
+    for (golden, provider, found) in
+        [("bsd-freebsd", "", "there is an MBR with 1 partition"), ("ext-ext3-at-63", "#s1", "ext3"), ("ext-ext2-1k", "", "ext2")]
+    {
+        let scratch = crate::golden(golden);
+        refused(scratch.path(), "disk", &format!("disk{provider}"), found);
+        refused(scratch.path(), "disk", &format!("--allow-busy disk{provider}"), "say --destructive to lose it: nothing was written");
+        run(scratch.path(), &format!("{WRITE} --destructive disk{provider} --json")).ended(0);
+    }
+}
+
+#[test]
+fn a_partition_that_begins_with_its_own_label_is_not_written() {
+    let scratch = scratch();
+    zeroes(scratch.path(), "disk", 16 << 20);
+    for made in ["part create -s bsd disk", "part add -t freebsd-ufs -b 0 -s 4096 disk"] {
+        run(scratch.path(), made).ended(0);
+    }
+    refused(
+        scratch.path(),
+        "disk",
+        "disk#a",
+        "its first sectors hold a BSD label, that of the disk: say --destructive to lose it: nothing was written",
+    );
+    run(scratch.path(), &format!("{WRITE} --destructive disk#a")).ended(0);
+}
+
+#[test]
+fn an_image_that_another_program_has_locked_is_not_written() {
+    let scratch = scratch();
+    zeroes(scratch.path(), "disk", 1 << 20);
+    // Another process: what a process has locked does not keep itself off.
+    let hold =
+        "import fcntl, sys, time\nf = open('disk', 'r+b')\nfcntl.lockf(f, fcntl.LOCK_EX)\nprint('held', flush=True)\nsys.stdin.read()";
+    let held = Command::new("python3").args(["-c", hold]).current_dir(scratch.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut held) = held else { return println!("skipped: no python3 here, to hold a lock") };
+    let mut said = String::new();
+    BufReader::new(held.stdout.take().expect("a pipe")).read_line(&mut said).expect("a line");
+    assert_eq!(said, "held\n");
+    refused(scratch.path(), "disk", "disk", "another program has locked it");
+    refused(scratch.path(), "disk", "--destructive disk", "release it first, or say --allow-busy");
+    run(scratch.path(), &format!("{WRITE} --allow-busy disk")).ended(0);
+    drop(held.stdin.take());
+    held.wait().expect("it ends");
+    run(scratch.path(), &format!("{WRITE} disk")).ended(0);
+}
+
+#[test]
+fn a_mounted_loop_device_is_not_written() {
+    let scratch = scratch();
+    let make = "truncate -s 16m disk && mkfs.ext4 -q disk && mkdir mnt && d=$(losetup --find --show disk) \
+                && { mount $d mnt || { losetup -d $d; false; }; } && echo $d";
+    let Some(device) = sh(scratch.path(), make) else {
+        return println!("skipped: no mounted loop devices here (root, losetup, mkfs.ext4, mount and the loop driver)");
+    };
+    let ran = |more: &str, target: &str| run(scratch.path(), &format!("{WRITE} {more} {target}"));
+    let (recognised, used, image) = (ran("", &device), ran("--destructive", &device), ran("--destructive", "disk"));
+    let read = run(scratch.path(), &format!("bench random-read --buffered --offset 0 --runs 2 --count 5 {device} --json"));
+    let tree = run(scratch.path(), "bench tree --files 20 --runs 2 --warmup 0 mnt --json");
+    let left = sh(scratch.path(), "ls -A mnt");
+    let allowed = ran("--destructive --allow-busy", &device);
+    sh(scratch.path(), &format!("umount mnt; losetup -d {device}"));
+    assert!(recognised.refused().contains("ext4") && recognised.stderr.contains("--destructive"), "{}", recognised.stderr);
+    assert!(used.refused().contains("is mounted at") && used.stderr.contains("--allow-busy"), "{}", used.stderr);
+    assert!(image.refused().contains("shows it as a device: release it first, or say --allow-busy"), "{}", image.stderr);
+    assert!(read.ended(0).json()["variants"][0]["runs"][0]["host_reads"].is_number(), "a device counts its reads: {}", read.stdout);
+    tree.ended(0);
+    assert_eq!(left.as_deref(), Some("lost+found"));
+    // Since Linux 6.8 a mounted device may refuse every writer (CONFIG_BLK_DEV_WRITE_MOUNTED).
+    assert!(allowed.code == Some(0) || allowed.refused().contains(&device), "{}", allowed.stderr);
+}
