@@ -1,6 +1,7 @@
 //! The provider that a command writes: where it is, what is on it, how it is written.
 
 use crate::options::DiskOptions;
+use crate::out::escape;
 use crate::target::{self, Said};
 use crate::writing::{Job, WriteOptions, carry_out};
 use crate::{Failure, complain};
@@ -132,6 +133,13 @@ pub(crate) fn found(seat: &Seat) -> Option<String> {
     table
         .map(|(scheme, table)| format!("there is {} with {}", named(scheme.name()), partitions(table.entries.len())))
         .or_else(|| seat.holds())
+}
+
+/// The table around it, if its sectors are the provider's first: what is written there first is lost.
+pub(crate) fn shared(seat: &Seat) -> Option<String> {
+    let (scheme, parent) = seat.table_within()?;
+    let on = if parent.is_empty() { "the disk".into() } else { escape::plain(&parent) };
+    Some(format!("its first sectors hold {}, that of {on}", named(scheme.name())))
 }
 
 /// Has the kernel read the tables of the block devices of `target` again.

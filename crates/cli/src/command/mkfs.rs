@@ -1,8 +1,7 @@
 //! `mkfs`: a file system on a provider, laid out for the grains beneath it.
 
 use crate::options::mkfs::{Kind, Mkfs};
-use crate::out::escape;
-use crate::seat::{Seat, found, named};
+use crate::seat::{Seat, found, shared};
 use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::process::ExitCode;
@@ -22,7 +21,10 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
         (false, false) => Access::Write,
     };
     let seat = Seat::open(&args.target, &args.disk, access)?;
-    let found = found(&seat).map(|found| found + ": ").or_else(|| shared(args.kind, &seat).map(|found| found + ", or "));
+    // UFS leaves the first sectors alone; others write or clear them.
+    let around =
+        || shared(&seat).filter(|_| args.kind != Kind::Ufs).map(|found| found + ": begin it behind that, as with part add -b 16, or ");
+    let found = found(&seat).map(|found| found + ": ").or_else(around);
     if let Some(found) = found.filter(|_| !args.overwrite && !only_print) {
         let what = args.kind.name();
         return Err(Failure::Message(format!("make {what} on {}: {found}say --overwrite to lose it: nothing was written", args.target)));
@@ -34,13 +36,6 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
         Kind::Ufs => ufs::run(args, seat),
         _ => system::run(args, seat),
     }
-}
-
-/// The table around it, if its sectors are the provider's first. UFS leaves those alone; others write or clear them.
-fn shared(kind: Kind, seat: &Seat) -> Option<String> {
-    let (scheme, parent) = seat.table_within().filter(|_| kind != Kind::Ufs)?;
-    let on = if parent.is_empty() { "the disk".into() } else { escape::plain(&parent) };
-    Some(format!("its first sectors hold {}, that of {on}: begin it behind that, as with part add -b 16", named(scheme.name())))
 }
 
 /// No option of a file system mends a start that is off the grain.
