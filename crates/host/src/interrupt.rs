@@ -1,6 +1,6 @@
-//! Ctrl-C as a question that long work asks, instead of an end.
+//! Ctrl-C and kill(1) as a question that long work asks, instead of an end.
 //!
-//! The first SIGINT is remembered; the second ends the program as it would have without this.
+//! The first SIGINT or SIGTERM is remembered; the second of its kind ends the program as it would have without this.
 
 #![allow(unsafe_code, reason = "a signal handler, which no safe wrapper without further dependencies has")]
 
@@ -11,6 +11,7 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// signal(7): the same on every architecture that Linux runs on.
 const SIGINT: c_int = 2;
+const SIGTERM: c_int = 15;
 /// `SIG_DFL`.
 const DEFAULT: usize = 0;
 
@@ -19,17 +20,19 @@ unsafe extern "C" {
     fn signal(number: c_int, handler: usize) -> usize;
 }
 
-extern "C" fn remember(_number: c_int) {
+extern "C" fn remember(number: c_int) {
     INTERRUPTED.store(true, Ordering::Relaxed);
     // SAFETY: signal(2) may be called in a handler (signal-safety(7)), and the default needs no code of ours.
-    unsafe { signal(SIGINT, DEFAULT) };
+    unsafe { signal(number, DEFAULT) };
 }
 
-/// From now on the first Ctrl-C is only remembered.
+/// From now on the first Ctrl-C, and the first SIGTERM, is only remembered.
 pub fn remember_first() {
     let handler: extern "C" fn(c_int) = remember;
-    // SAFETY: the handler touches nothing but an atomic and signal(2) itself.
-    unsafe { signal(SIGINT, handler as usize) };
+    for number in [SIGINT, SIGTERM] {
+        // SAFETY: the handler touches nothing but an atomic and signal(2) itself.
+        unsafe { signal(number, handler as usize) };
+    }
 }
 
 /// Whether there was one.

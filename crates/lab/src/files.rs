@@ -3,6 +3,7 @@
 use crate::error::Error;
 
 pub mod directory;
+pub mod scratch;
 
 /// An open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

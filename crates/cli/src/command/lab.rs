@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use trueline_host::interrupt;
 use trueline_lab::lab::{Asked, BUILT_IN, Lab, Texts, run as run_rows};
 
 /// The largest text that is read: a lab, a hexdump, a model.
@@ -38,6 +39,10 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
     } else {
         args.files.iter().map(|file| open(file)).collect::<Result<_, _>>()?
     };
+    if labs.iter().any(Lab::measures_here) {
+        // What is measured here takes its scratch away first.
+        interrupt::remember_first();
+    }
     for id in &args.row {
         if !labs.iter().any(|lab| lab.rows().any(|row| row == id)) {
             let there: Vec<&str> = labs.iter().flat_map(Lab::rows).collect();

@@ -147,6 +147,7 @@ impl RowForm {
             ("set", variants().any(|variant| !variant.set.is_empty())),
             ("through", variants().any(|variant| !variant.through.is_empty())),
             ("by", variants().any(|variant| variant.by > 0)),
+            ("swept", self.swept.is_some()),
         ];
         if let Some((key, _)) = said.iter().find(|(_, said)| *said) {
             return Err(format!("{key} is for simulated drives, and real measures this machine"));

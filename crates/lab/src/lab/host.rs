@@ -71,8 +71,10 @@ impl Host {
                 Ok((run, buffered.added_reads()))
             }
             Host::FreebsdUfs(shape) => Ok((workload.on_blocks(&mut FreebsdUfs::new(rig, *shape)?, random)?, 0)),
-            Host::LinuxWriteback(parameters) => Ok((workload.on_files(&mut LinuxWriteback::new(rig, *parameters)?, random)?, 0)),
-            Host::OpenbsdFfs(parameters) => Ok((workload.on_files(&mut OpenbsdFfs::new(rig, *parameters)?, random)?, 0)),
+            Host::LinuxWriteback(parameters) => {
+                Ok((workload.on_files(&mut LinuxWriteback::new(rig, *parameters)?, random, &mut |_| true)?, 0))
+            }
+            Host::OpenbsdFfs(parameters) => Ok((workload.on_files(&mut OpenbsdFfs::new(rig, *parameters)?, random, &mut |_| true)?, 0)),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Rows that are measured on this machine, on a scratch file that the lab makes and that has no name: nothing else is ever written, and
-//! nothing of it is left, however the program ends.
+//! nothing of it is left, however the program ends. Rows of files have a scratch directory instead, which goes at Ctrl-C too.
 //!
 //! What this machine cannot do (no direct I/O on this file system, no sectors so small, no room) is said in the row's note; the other rows
 //! go on.
@@ -7,6 +7,7 @@
 use super::Lab;
 use super::file::{RowForm, VariantForm};
 use super::rows::value;
+use super::workload::Workload;
 use crate::ab::{self, Measure, Plan};
 use crate::error::Error;
 use crate::latency::curve;
@@ -26,6 +27,8 @@ use trueline_host::file::Medium;
 use trueline_host::lane::{Cache, Lane};
 use trueline_host::unnamed::Unnamed;
 use trueline_host::{interrupt, stat};
+
+mod files;
 
 /// How a row is measured.
 #[derive(Clone, Debug, Deserialize)]
@@ -78,6 +81,9 @@ impl Lab {
     }
 
     fn try_here(&self, form: &RowForm, real: &Real, row: &mut Row) -> Result<(), Error> {
+        if form.workload.as_ref().is_some_and(Workload::is_of_files) {
+            return self.in_directory(form, real, row);
+        }
         let scratch = self.scratch(form, real)?;
         let places = self.places(form, real, &scratch)?;
         let plan = Plan {
@@ -266,10 +272,14 @@ mod tests {
     #[test]
     fn this_machine_is_measured_or_says_why_not() {
         let text = include_str!("../../../../labs/here.toml").replace("268435456", "4194304");
-        let text = text.replace("count = 20000", "count = 50").replace("count = 1000", "count = 50").replace("count = 200", "count = 3");
+        let text = text
+            .replace("count = 20000", "count = 50")
+            .replace("count = 1000", "count = 50")
+            .replace("count = 200", "count = 3")
+            .replace("files = 1000", "files = 20");
         let text = text.replace("real = { ", "real = { runs = 4, ");
         let rows = all(&text);
-        assert_eq!(rows.len(), 6);
+        assert_eq!(rows.len(), 7);
         for row in rows {
             let said = row.note.contains("skipped here: ");
             assert!(row.ours.is_some() != said, "{row:?}");

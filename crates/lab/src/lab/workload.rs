@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::files::Files;
 use crate::rig::Rig;
 use crate::run::Run;
-use crate::workload::{self, Blocks, Kind, Needs, Parameters};
+use crate::workload::{self, Blocks, Kind, Needs, Parameters, Watch};
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -80,13 +80,13 @@ impl Workload {
     }
 
     /// Runs it on files.
-    pub(super) fn on_files(&self, files: &mut dyn Files, random: u64) -> Result<Run, Error> {
+    pub(super) fn on_files(&self, files: &mut dyn Files, random: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
         match self.kind.needs {
             Needs::Blocks(_) => Err(Error(format!("{}: it needs blocks", self.kind.name))),
             Needs::Files(make) => {
                 let work = make(&self.parameters)?;
                 match work.extent() {
-                    0..=MOST => work.run(files, random, &mut |_| true),
+                    0..=MOST => work.run(files, random, watch),
                     extent => Err(Error(format!("workload {}: {extent} operations, more than {MOST}", self.name()))),
                 }
             }

@@ -1,0 +1,75 @@
+//! A directory of one's own inside one that is there, for one run: made empty, and taken away with all that is in it, also when the run
+//! ends with an error or at Ctrl-C.
+
+use crate::error::Error;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// What its name begins with; sixteen digits follow.
+pub const NAME: &str = ".trueline-";
+
+/// The directory.
+#[derive(Debug)]
+pub struct Scratch {
+    path: PathBuf,
+    removed: bool,
+}
+
+impl Scratch {
+    /// Makes one in `directory`, for its user alone.
+    pub fn new(directory: &Path) -> Result<Scratch, Error> {
+        let failed = |why: &dyn std::fmt::Display| Error(format!("make a scratch directory in {}: {why}", directory.display()));
+        let number = u64::from_le_bytes(trueline_host::random::bytes().map_err(|e| failed(&e))?);
+        let path = directory.join(format!("{NAME}{number:016x}"));
+        // What is there already is nobody's to take away: mkdir(2) fails then.
+        DirBuilder::new().mode(0o700).create(&path).map_err(|e| failed(&e))?;
+        Ok(Scratch { path, removed: false })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes it away; what cannot be is an error with its name.
+    pub fn remove(mut self) -> Result<(), Error> {
+        self.removed = true;
+        std::fs::remove_dir_all(&self.path).map_err(|e| Error(format!("remove {}: {e}", self.path.display())))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if !self.removed {
+            // The error that led here is the one that is told.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_goes_with_all_that_is_in_it_whichever_way() {
+        let above = std::env::temp_dir();
+        for by_drop in [false, true] {
+            let scratch = Scratch::new(&above).unwrap();
+            let path = scratch.path().to_owned();
+            std::fs::create_dir(path.join("d")).unwrap();
+            std::fs::write(path.join("d/f"), "x").unwrap();
+            if by_drop {
+                drop(scratch)
+            } else {
+                scratch.remove().unwrap()
+            }
+            assert!(!path.exists());
+        }
+        let scratch = Scratch::new(&above).unwrap();
+        std::fs::remove_dir(scratch.path()).unwrap();
+        assert!(scratch.remove().unwrap_err().to_string().starts_with("remove "));
+        assert!(Scratch::new(&above.join("nowhere")).unwrap_err().to_string().starts_with("make a scratch directory in "));
+    }
+}

@@ -1,0 +1,62 @@
+//! Rows of files: every run in a scratch directory of its own, which goes with it.
+
+use super::{MOST_RUNS, Real, add};
+use crate::ab::{self, Measure, Plan};
+use crate::error::Error;
+use crate::files::{Files, directory::Directory, scratch::Scratch};
+use crate::lab::Lab;
+use crate::lab::file::RowForm;
+use crate::lab::rows::value;
+use crate::latency::curve;
+use crate::result::{Ours, Row, VariantResult};
+use crate::statistics::median;
+use std::path::Path;
+use trueline_host::interrupt;
+
+impl Lab {
+    /// Measures a row of files where the program runs, or where temporary files are kept.
+    pub(super) fn in_directory(&self, form: &RowForm, real: &Real, row: &mut Row) -> Result<(), Error> {
+        let workload = form.workload.as_ref().ok_or_else(|| Error("a row that is measured has a workload".into()))?;
+        let plan = Plan {
+            variants: vec!["files".into()],
+            warmup: 1,
+            runs: real.runs.clamp(1, MOST_RUNS),
+            until: None,
+            measure: Measure::Time,
+            seed: self.form.random,
+        };
+        let mut one = |_, run: usize| {
+            let scratch = Scratch::new(Path::new(".")).or_else(|_| Scratch::new(&std::env::temp_dir()))?;
+            let mut files = Directory::new(scratch.path())?;
+            // What was dirty before is not this run's affair.
+            files.forget()?;
+            let seed = self.form.random.wrapping_add(run as u64);
+            let run = workload.on_files(&mut files, seed, &mut |_| !interrupt::happened())?;
+            drop(files);
+            scratch.remove()?;
+            if interrupt::happened() { Err(Error("interrupted".into())) } else { Ok(run) }
+        };
+        let found = ab::measure(&plan, &mut one, &mut |_| {});
+        let runs = found.runs.first().map_or(&[][..], Vec::as_slice);
+        let Some(first) = runs.first() else {
+            return Err(found.stopped.unwrap_or_else(|| Error("no run was finished".into())));
+        };
+        if let Some(error) = &found.stopped {
+            add(&mut row.note, &format!("ended early: {error}"));
+        }
+        let aligned = median(&runs.iter().map(|run| value(form, run)).collect::<Vec<_>>());
+        row.ours = Some(Ours { aligned: Some(aligned), unaligned: None, ratio: None, low: None, high: None });
+        row.variants = vec![VariantResult {
+            name: "files".into(),
+            target: "scratch directory".into(),
+            seconds: median(&Measure::Time.series(runs)),
+            ops: first.ops,
+            bytes: first.bytes,
+            latency: curve(&found.latency(0)),
+            drives: None,
+            layout: None,
+        }];
+        found.warnings.iter().for_each(|warning| add(&mut row.note, warning));
+        Ok(())
+    }
+}
