@@ -101,7 +101,7 @@ pub(crate) struct Bench {
     /// replay: fold requests past the end of the target into it
     #[arg(long)]
     pub wrap: bool,
-    /// Write although there is a table, a file system or a member of a set: that is lost
+    /// Write although there is a table, a file system, a member of a set, or anything but zeros: that is lost
     #[arg(long)]
     pub destructive: bool,
     /// Write even if it is mounted or in use: what uses it may then destroy data

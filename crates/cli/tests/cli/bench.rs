@@ -101,6 +101,19 @@ fn a_file_is_measured_for_real_and_written_only_if_nothing_is_on_it() {
 }
 
 #[test]
+fn what_nobody_recognises_is_not_written_over_either() {
+    let scratch = scratch();
+    let text = "a thesis, and no copy of it\n".repeat(4096);
+    std::fs::write(scratch.path().join("thesis.odt"), &text).expect("a file can be written");
+    let ran = run(scratch.path(), "bench random-write thesis.odt --buffered --offset 0 --runs 4 --count 4");
+    let said = "there is something at byte 0 that is not zero: say --destructive to lose it: nothing was written";
+    assert!(ran.refused().ends_with(said), "{}", ran.stderr);
+    assert_eq!(std::fs::read_to_string(scratch.path().join("thesis.odt")).expect("it is there"), text);
+    run(scratch.path(), "bench random-write thesis.odt --buffered --destructive --runs 4 --count 4 --json");
+    assert_ne!(std::fs::read(scratch.path().join("thesis.odt")).expect("it is there"), text.as_bytes());
+}
+
+#[test]
 fn raidtests_files_are_made_told_and_run() {
     let scratch = scratch();
     let made = run(scratch.path(), "bench raidtest --genfile requests --count 100 -r --bs 16k drive:md");

@@ -68,7 +68,7 @@ fn an_image_that_another_program_has_locked_is_not_written() {
     run(scratch.path(), &format!("{WRITE} --allow-busy disk")).ended(0);
     drop(held.stdin.take());
     held.wait().expect("it ends");
-    run(scratch.path(), &format!("{WRITE} disk")).ended(0);
+    run(scratch.path(), &format!("{WRITE} --destructive disk")).ended(0);
 }
 
 #[test]

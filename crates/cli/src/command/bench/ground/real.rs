@@ -9,6 +9,7 @@ use crate::target;
 use std::path::PathBuf;
 use trueline_geom::graph::Provider;
 use trueline_geom::store::Store;
+use trueline_geom::topology::round_down;
 use trueline_host::engine::Choice;
 use trueline_host::file::{self, Access, Medium};
 use trueline_host::lane::{Cache, Lane};
@@ -32,7 +33,7 @@ impl Real {
     /// Opens a target, to write only what may be written.
     pub(super) fn open(target: &str, args: &Bench, writes: bool) -> Result<Real, Failure> {
         let seat = Seat::open(target, &args.disk, Access::Read)?;
-        let lost = || found(&seat).or_else(|| shared(&seat));
+        let lost = || found(&seat).or_else(|| shared(&seat)).or_else(|| written(&seat));
         if let Some(found) = (writes && !args.destructive).then(lost).flatten() {
             let message = format!("bench {} on {target}: {found}: say --destructive to lose it: nothing was written", args.workload);
             return Err(Failure::Message(message));
@@ -80,4 +81,24 @@ impl Real {
         }
         self.paths.iter().map(|path| stat::done(path).map(|done| done.reads)).sum()
     }
+}
+
+/// Places that are looked at, and bytes of each.
+const PLACES: u64 = 256;
+const PLACE: u64 = 4096;
+
+/// What nobody recognises is still somebody's: whether there is anything but zeros at the ends of the provider and at places between.
+fn written(seat: &Seat) -> Option<String> {
+    let length = seat.graph.providers[seat.id].topology.length;
+    let last = round_down(length.saturating_sub(PLACE), PLACE);
+    let places =
+        (0..=PLACES).map(|n| round_down(u64::try_from(u128::from(last) * u128::from(n) / u128::from(PLACES)).unwrap_or(last), PLACE));
+    for at in places {
+        let Ok(size) = usize::try_from(PLACE.min(length.saturating_sub(at))) else { continue };
+        let mut bytes = vec![0; size];
+        if seat.graph.read_at(seat.id, &mut bytes, at).is_err() || bytes.iter().any(|&byte| byte != 0) {
+            return Some(format!("there is something at byte {at} that is not zero"));
+        }
+    }
+    None
 }
