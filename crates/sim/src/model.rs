@@ -145,7 +145,7 @@ impl Model {
     fn one_by_one(mut table: Table, set: &[(String, Value)]) -> Result<Model, Refusal> {
         for (key, value) in set {
             put(&mut table, key, value.clone())?;
-            let refused = |e: toml::de::Error| Refusal::without_line(&format!("{key}: {}", e.message()));
+            let refused = |e: toml::de::Error| Refusal::without_line(&format!("{key}: {}", plain(e.message())));
             let _: Model = table.clone().try_into().map_err(refused)?;
         }
         table.try_into().map_err(|e: toml::de::Error| Refusal::without_line(e.message()))
@@ -236,11 +236,26 @@ impl Model {
     }
 }
 
-/// What TOML says, with the line it is about.
+/// What TOML says, with the line it is about. Keys stand in up to three tables, so the table is named as well: whoever changes `rpm`
+/// in all the file has changed its origin too.
 fn refused(text: &str, error: &toml::de::Error) -> Refusal {
     let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-    Refusal { line, message: error.message().replace('\n', " ") }
+    let tables = text.lines().take(line.unwrap_or(0)).map(str::trim).filter(|line| line.starts_with('['));
+    let message = match tables.last() {
+        Some(table @ ("[origin]" | "[range]")) => format!("in {table}: {}", plain(error.message())),
+        _ => plain(error.message()),
+    };
+    Refusal { line, message }
 }
+
+/// What a deserializer says, without the names of types.
+fn plain(message: &str) -> String {
+    let words = [(" as i128", ""), ("expected f64", "expected a number"), ("expected u64", WHOLE), ("expected u32", WHOLE), ("\n", " ")];
+    words.iter().fold(message.to_owned(), |said, (from, to)| said.replace(from, to))
+}
+
+/// What stands for the names of whole numbers' types.
+const WHOLE: &str = "expected a whole number";
 
 /// The line on which `key` is given a value.
 fn line_of(text: &str, key: &str) -> Option<usize> {

@@ -77,3 +77,19 @@ fn values_that_no_drive_has_are_refused_with_their_line() {
         assert!(refusal.message.contains(reason), "{range}: {refusal}");
     }
 }
+
+#[test]
+fn what_is_no_number_is_said_in_words_and_in_its_table() {
+    let text = Model::named("wd10ears").unwrap();
+    let refused = |from: &str, to: &str| Model::parse(&text.replace(from, to)).unwrap_err();
+    let said = refused("rpm = 5400.0", "rpm = \"fast\"");
+    assert_eq!(said.message, "invalid type: string \"fast\", expected a number");
+    let line = |beginning: &str| text.lines().position(|line| line.starts_with(beginning)).unwrap() + 1;
+    assert_eq!(said.line, Some(line("rpm = 5400.0")));
+    assert_eq!(refused("heads = 4", "heads = -4").message, "invalid value: integer `-4`, expected a whole number");
+    assert_eq!(refused("size = 1000204886016", "size = \"1t\"").message, "invalid type: string \"1t\", expected a whole number");
+    // The same key in another table, which an editor that replaces all changes too.
+    let origin = refused("rpm = \"", "rpm = 0 # \"");
+    assert_eq!(origin.message, "in [origin]: invalid type: integer `0`, expected a string");
+    assert_eq!(origin.line, Some(line("rpm = \"")));
+}
