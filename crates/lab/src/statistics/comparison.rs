@@ -105,16 +105,19 @@ impl fmt::Display for Comparison {
                 write!(f, "takes {median:.3} times as long; {} run{s} each are too few for an interval", self.runs)
             }
             Verdict::Slower if median >= 2.0 => write!(f, "takes {} times as long (95 %)", span(low, high, |ratio| format!("{ratio:.2}"))),
-            Verdict::Slower => write!(f, "slower by {} (95 %)", span(low - 1.0, high - 1.0, percent)),
+            Verdict::Slower => write!(f, "slower by {} (95 %)", span(low - 1.0, high - 1.0, some)),
             Verdict::Faster if median <= 0.5 => {
                 write!(f, "takes {} of the time (95 %)", span(high, low, |ratio| format!("1/{:.2}", 1.0 / ratio)))
             }
-            Verdict::Faster => write!(f, "faster: takes {} less time (95 %)", span(1.0 - high, 1.0 - low, percent)),
-            Verdict::NoDifference => {
-                let change = span(low - 1.0, high - 1.0, signed);
-                let could = self.could_show.map_or(0.0, |ratio| ratio - 1.0);
-                write!(f, "no difference can be shown ({change}, 95 %); one of {} could have been", percent(could))
-            }
+            Verdict::Faster => write!(f, "faster: takes {} less time (95 %)", span(1.0 - high, 1.0 - low, some)),
+            Verdict::NoDifference => match percent(self.could_show.map_or(0.0, |ratio| ratio - 1.0)) {
+                // Runs in virtual time that took equally long: whatever there is would have been seen.
+                could if could == NONE => f.write_str("no difference of 0.01 % or more (95 %)"),
+                could => {
+                    let change = span(low - 1.0, high - 1.0, signed);
+                    write!(f, "no difference can be shown ({change}, 95 %); one of {could} could have been")
+                }
+            },
         }
     }
 }
@@ -132,6 +135,17 @@ pub(crate) fn percent(share: f64) -> String {
         small if small < 1.0 => format!("{percent:.2} %"),
         some if some < 20.0 => format!("{percent:.1} %"),
         _ => format!("{percent:.0} %"),
+    }
+}
+
+/// What `percent` says of less than two decimals show.
+const NONE: &str = "0.00 %";
+
+/// A difference that is there, however small: never "slower by 0.00 %".
+fn some(share: f64) -> String {
+    match percent(share) {
+        none if none == NONE => "less than 0.01 %".into(),
+        said => said,
     }
 }
 

@@ -118,7 +118,9 @@ fn verdicts_in_words() {
     assert_eq!(say(&one, &times(0.25)), "takes 1/3.92 to 1/4.08 of the time (95 %)");
     assert_eq!(say(&[1.0], &[2.0]), "takes 2.000 times as long; 1 run each are too few for an interval");
     // What does not vary, as in virtual time, has the narrowest of intervals, and no noise hides a difference.
-    assert_eq!(say(&[2.0; 5], &[2.0; 5]), "no difference can be shown (+0.00 %, 95 %); one of 0.00 % could have been");
+    assert_eq!(say(&[2.0; 5], &[2.0; 5]), "no difference of 0.01 % or more (95 %)");
+    assert_eq!(say(&[2.0; 5], &[2.000_001; 5]), "slower by less than 0.01 % (95 %)");
+    assert_eq!(say(&[2.000_001; 5], &[2.0; 5]), "faster: takes less than 0.01 % less time (95 %)");
     assert_eq!(say(&[2.0; 5], &[3.0; 5]), "slower by 50 % (95 %)");
 }
 
