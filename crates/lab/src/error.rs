@@ -1,6 +1,8 @@
 //! Why a measurement could not be done.
 
 use std::fmt;
+use std::io::{self, ErrorKind};
+use std::path::Path;
 use trueline_geom::error::Errno;
 
 /// What was attempted, where, and what was found.
@@ -11,6 +13,16 @@ impl Error {
     /// `write at 4096: no space left`.
     pub fn io(attempt: &str, offset: u64, errno: Errno) -> Error {
         Error(format!("{attempt} at {offset}: {errno}"))
+    }
+
+    /// A file that somebody named could not be opened: `read log: no such file or directory: check the name`.
+    pub(crate) fn unread(path: &Path, error: &io::Error) -> Error {
+        let why = match error.kind() {
+            ErrorKind::NotFound => "no such file or directory: check the name".into(),
+            ErrorKind::PermissionDenied => "permission denied: you may not read it".into(),
+            _ => error.to_string(),
+        };
+        Error(format!("read {}: {why}", path.display()))
     }
 }
 

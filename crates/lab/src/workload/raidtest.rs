@@ -63,7 +63,7 @@ fn read(path: &Path) -> Result<Vec<Record>, Error> {
     let failed = |why: &dyn std::fmt::Display| Error(format!("read {}: {why}", path.display()));
     let most = file::MOST * file::RECORD;
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)).map_err(|e| failed(&e))?;
+    let read = File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)).map_err(|e| Error::unread(path, &e))?;
     if read as u64 > most {
         return Err(failed(&format!("more than {most} bytes of requests")));
     }

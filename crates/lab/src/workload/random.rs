@@ -68,7 +68,11 @@ impl Random {
         let room = length.saturating_sub(offset.max(bs)).saturating_sub(bs.saturating_sub(grid));
         let there = room.checked_div(grid).unwrap_or(0);
         match self.blocks {
-            None | Some(0) if there == 0 => Err(Error(format!("random blocks of {bs} bytes at {offset}: the target has {length} bytes"))),
+            None | Some(0) if there == 0 => {
+                let least = offset.max(bs).saturating_add(bs);
+                let found = format!("the target has {length} bytes, and it takes {least}, as a block is left free to move the others");
+                Err(Error(format!("random blocks of {bs} bytes at {offset}: {found}")))
+            }
             None => Ok(there),
             Some(wanted @ 1..) if wanted <= there => Ok(wanted),
             Some(wanted) => Err(Error(format!("{wanted} random blocks of {bs} bytes at {offset}: the target has {there}"))),

@@ -75,11 +75,11 @@ fn failed(path: &std::path::Path, why: &dyn std::fmt::Display) -> Error {
 
 fn open(path: &std::path::Path) -> Result<Trace<'static>, Error> {
     // Whoever opens a pipe waits for its other end.
-    let is_file = std::fs::metadata(path).map_err(|e| failed(path, &e))?.is_file();
+    let is_file = std::fs::metadata(path).map_err(|e| Error::unread(path, &e))?.is_file();
     if !is_file {
         return Err(failed(path, &"it is no file"));
     }
-    let file = File::open(path).map_err(|e| failed(path, &e))?;
+    let file = File::open(path).map_err(|e| Error::unread(path, &e))?;
     Trace::new(Box::new(BufReader::with_capacity(1 << 16, file))).map_err(|refusal| failed(path, &refusal))
 }
 
