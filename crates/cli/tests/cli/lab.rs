@@ -75,6 +75,7 @@ fn what_is_wrong_is_said_with_its_line() {
         (&format!("{READ}aligned = {{}}\nprocessor = {{ class_ns = {{ mbr = -1.0 }} }}"), 4, "processor: mbr = -1: from 0 to "),
         (&format!("{READ}aligned = {{}}\npublished = {{ aligned = 1.0, unaligned = inf }}"), 4, "published: inf: a number above 0"),
         (&format!("{READ}aligned = {{ by = 512 }}\nreal = {{ bytes = 4096 }}"), 4, "by is for simulated drives"),
+        (&format!("{READ}aligned = {{}}\nhost = \"direct\""), 10, "expected a table: { kind = \"direct\" }"),
     ] {
         let ran = run_lab(&lab(row));
         let said = ran.refused();
