@@ -163,8 +163,11 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
         ("dd drive:md --qd 100000", "100000 requests in flight: from 1 to 4096"),
         ("dd drive:md --offset 99999999999999999999", "--offset"),
         ("dd drive:md --offset 9999999999999999999", "no disk has so many"),
-        ("random-read drive:md@4k", "the target has 4096 bytes"),
+        ("random-read drive:md@4k", "the target has 4096 bytes, and it takes 8192"),
         ("dd drive:md --timed", "bench dd: --timed is for replay"),
+        ("random-write drive:md --read", "bench random-write: --read is for dd, raidtest, latency, copy"),
+        ("replay --trace missing drive:md -r", "bench replay: --read is for"),
+        ("random-read drive:md -w", "bench random-read: --write is for"),
         ("dd drive:md --set rpm=1", "rpm"),
         ("dd missing.img", "no such file or device"),
         ("dd missing.img --set rpm=1", "--set is for simulated drives"),
@@ -188,7 +191,8 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
         ("mkfs md:64m", "it is what mke2fs writes, on simulated drives alone: on a device, trueline mkfs ext4 makes one"),
         ("tree drive:md --offset 99999999", "the target has 1073741824 bytes"),
         ("replay drive:md", "there is no trace: name one with --trace FILE"),
-        ("replay --trace missing drive:md", "missing"),
+        ("replay --trace missing drive:md", "read missing: no such file or directory: check the name"),
+        ("raidtest --requests missing drive:md", "read missing: no such file or directory: check the name"),
         ("dd drive:md --runs 0", "--runs"),
     ] {
         let ran = run(scratch().path(), &format!("bench {arguments}"));
