@@ -99,7 +99,7 @@ fn time(ns: f64) -> String {
     match ns {
         n if n >= 1e9 => format!("{} s", three(n / 1e9)),
         n if n >= 1e6 => format!("{} ms", three(n / 1e6)),
-        n if n >= 1e3 => format!("{} us", three(n / 1e3)),
+        n if n >= 1e3 => format!("{} µs", three(n / 1e3)),
         n => format!("{n:.0} ns"),
     }
 }

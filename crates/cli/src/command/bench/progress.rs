@@ -1,8 +1,9 @@
 //! A bar on stderr while `bench` runs, if that is a terminal: runs, and requests of all of them.
 
 use super::variant::Variant;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::cell::Cell;
+use std::fmt::{self, Write as _};
 use trueline_host::interrupt;
 use trueline_lab::ab;
 
@@ -23,8 +24,12 @@ impl Progress {
     pub(super) fn new(variants: &[Variant]) -> Progress {
         let extents: Option<Vec<u64>> = variants.iter().map(Variant::extent).collect();
         let run = extents.and_then(|extents| extents.into_iter().max()).unwrap_or(0);
-        let template = if run > 0 { "{msg} {wide_bar} {pos}/{len} {per_sec} {eta}" } else { "{msg} {wide_bar} {pos}/{len} {eta}" };
+        let template = if run > 0 { "{msg} {wide_bar} {pos}/{len} {rate} {eta}" } else { "{msg} {wide_bar} {pos}/{len} {eta}" };
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        // indicatif's own {per_sec} has four decimals.
+        let style = style.with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
+            let _ = write!(out, "{:.0}/s", state.per_sec());
+        });
         Progress { bar: ProgressBar::new(0).with_style(style), run, before: Cell::new(0) }
     }
 
