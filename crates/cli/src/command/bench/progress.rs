@@ -3,7 +3,7 @@
 use super::variant::Variant;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::cell::Cell;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use trueline_host::interrupt;
 use trueline_lab::ab;
 
