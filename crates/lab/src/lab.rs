@@ -16,6 +16,7 @@
 
 use file::{Form, RowForm};
 use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 use toml::Spanned;
 pub use trueline_sim::model::Refusal;
 
@@ -36,6 +37,11 @@ pub use rows::{Asked, Failure, Progress, run};
 pub trait Texts: Send + Sync {
     /// The whole text, or why it cannot be had.
     fn read(&self, name: &str) -> Result<Cow<'static, str>, String>;
+
+    /// Where the file of this name beside the lab is: of a trace, of requests. The name has been checked: it does not lead away from there.
+    fn beside(&self, name: &Path) -> Result<PathBuf, String> {
+        Err(format!("file = {}: there are no files beside this lab", name.display()))
+    }
 }
 
 /// A lab as its file describes it.
@@ -48,7 +54,13 @@ pub struct Lab {
 impl Lab {
     /// Reads a lab from its file; what it names is looked for when a row is run.
     pub fn parse(text: &str, texts: Box<dyn Texts>) -> Result<Lab, Refusal> {
-        let form: Form = toml::from_str(text).map_err(|e| refused(text, &e))?;
+        let mut form: Form = toml::from_str(text).map_err(|e| refused(text, &e))?;
+        for row in &mut form.row {
+            let start = row.span().start;
+            let RowForm { id, workload, swept, .. } = row.get_mut();
+            let found = workload.iter_mut().chain(swept).try_for_each(|workload| workload.find_beside(&*texts));
+            found.map_err(|why| Refusal { line: Some(line(text, start)), message: format!("row {id}: {why}") })?;
+        }
         let lab = Lab { form, text: text.to_owned(), texts };
         lab.check()?;
         Ok(lab)

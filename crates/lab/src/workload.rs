@@ -10,7 +10,9 @@ use crate::rig::Rig;
 use crate::run::Run;
 use crate::streams::{self, Ask, Limit};
 use serde::Deserialize;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 use trueline_geom::topology::is_whole;
 
 pub mod bonnie;
@@ -219,6 +221,14 @@ fn whole(rig: &dyn Rig, what: &str, bs: u64, offset: u64) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error(format!("{what} of {bs} bytes at an offset of {offset}: the target takes whole sectors of {sector} bytes")))
+}
+
+/// Opens a file: whoever opens a pipe waits for its other end.
+fn regular(path: &Path) -> io::Result<File> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    File::open(path)
 }
 
 /// [`streams::run`] with somebody who looks on.

@@ -111,6 +111,10 @@ impl Texts for Beside {
     fn read(&self, name: &str) -> Result<Cow<'static, str>, String> {
         read(&self.0.join(name)).map(Cow::Owned)
     }
+
+    fn beside(&self, name: &Path) -> Result<PathBuf, String> {
+        Ok(self.0.join(name))
+    }
 }
 
 fn read(file: &Path) -> Result<String, String> {

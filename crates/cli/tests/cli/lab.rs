@@ -84,6 +84,29 @@ fn what_is_wrong_is_said_with_its_line() {
 }
 
 #[test]
+fn a_lab_opens_files_beside_it_and_nowhere_else() {
+    let scratch = scratch();
+    fs::create_dir_all(scratch.path().join("labs/below")).expect("a directory can be made");
+    // A read of a sector, as a record of raidtest.
+    fs::write(scratch.path().join("labs/below/a.raidtest"), [0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0])
+        .expect("a file can be written");
+    let with = |file: &str| {
+        let work = format!("workload = {{ kind = \"raidtest\", file = \"{file}\" }}\naligned = {{}}\n");
+        fs::write(scratch.path().join("labs/mine.toml"), lab(&work)).expect("a file can be written");
+        run(scratch.path(), "lab run labs/mine.toml")
+    };
+    with("below/a.raidtest").ended(0);
+    let absolute = scratch.path().join("labs/below/a.raidtest");
+    for away in ["../labs/below/a.raidtest", "below/../below/a.raidtest", absolute.to_str().expect("a name"), ""] {
+        let ran = with(away);
+        let (said, why) = (ran.refused(), format!("line 4: row a: file = {away}: name a file beside the lab"));
+        assert!(said.starts_with("trueline: lab run labs/mine.toml: ") && said.contains(&why), "{said}");
+    }
+    assert!(with("below").refused().contains("it is no file"));
+    assert!(with("labs/below/a.raidtest").refused().contains("No such file"));
+}
+
+#[test]
 fn a_row_that_fails_does_not_take_the_others_with_it() {
     for (aligned, line, why) in [
         ("{ disk = \"none.hex\" }", 15, "read the hexdump none.hex: no such file"),

@@ -1,11 +1,13 @@
 //! The workloads that a lab file can name: those of `bench`, with the same parameters.
 
+use super::Texts;
 use crate::error::Error;
 use crate::files::Files;
 use crate::rig::Rig;
 use crate::run::Run;
 use crate::workload::{self, Blocks, Kind, Needs, Parameters, Watch};
 use serde::Deserialize;
+use std::path::Component;
 use toml::{Table, Value};
 
 /// The most requests of a run: minutes, on any machine. A lab is a file from anywhere.
@@ -38,6 +40,16 @@ impl Workload {
     /// As the file spells it.
     pub(super) fn name(&self) -> &'static str {
         self.kind.name
+    }
+
+    /// Looks for the file that it names beside the lab: a lab is a file from anywhere, and opens nothing elsewhere.
+    pub(super) fn find_beside(&mut self, texts: &dyn Texts) -> Result<(), String> {
+        let Some(name) = &self.parameters.file else { return Ok(()) };
+        if name.as_os_str().is_empty() || !name.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+            return Err(format!("file = {}: name a file beside the lab or below, without .. and no /", name.display()));
+        }
+        self.parameters.file = Some(texts.beside(name)?);
+        Ok(())
     }
 
     /// The same with its requests moved by so many bytes.

@@ -4,13 +4,13 @@
 //! another: process j the requests from `j · q` on, q of them, where q is the whole part of requests / n. As there, what is left over is
 //! never done; unlike there, it is not counted either.
 
-use super::{Blocks, Kind, Needs, Parameters, Watch, Way, watched, whole};
+use super::{Blocks, Kind, Needs, Parameters, Watch, Way, regular, watched, whole};
 use crate::error::Error;
 use crate::rig::{Op, Rig};
 use crate::run::Run;
 use crate::streams::{Ask, Limit};
 use file::{Record, Shape};
-use std::fs::File;
+use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
 
@@ -63,7 +63,7 @@ fn read(path: &Path) -> Result<Vec<Record>, Error> {
     let failed = |why: &dyn std::fmt::Display| Error(format!("read {}: {why}", path.display()));
     let most = file::MOST * file::RECORD;
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)).map_err(|e| Error::unread(path, &e))?;
+    let read = regular(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)).map_err(|e| Error::unread(path, &e))?;
     if read as u64 > most {
         return Err(failed(&format!("more than {most} bytes of requests")));
     }
@@ -72,13 +72,13 @@ fn read(path: &Path) -> Result<Vec<Record>, Error> {
 
 impl Raidtest {
     /// The requests of a run.
-    fn records(&self, rig: &dyn Rig, seed: u64) -> Result<Vec<Record>, Error> {
+    fn records(&self, rig: &dyn Rig, seed: u64) -> Result<Cow<'_, [Record]>, Error> {
         let room = rig.length().saturating_sub(self.offset);
         // As much is left free at the end at every offset within a request, so that all have the same requests but for the offset.
         let made = rig.length().saturating_sub(self.offset.max(file::LONGEST));
         let Some(records) = &self.records else {
             let shape = Shape { medium: made, sector: rig.sector(), fixed: self.bs, op: self.op };
-            return file::generate(self.count, shape, seed).map_err(|why| Error(format!("raidtest: {why}")));
+            return file::generate(self.count, shape, seed).map(Cow::Owned).map_err(|why| Error(format!("raidtest: {why}")));
         };
         let end = |record: &Record| record.offset.checked_add(u64::from(record.length));
         let outside: Vec<usize> =
@@ -88,7 +88,7 @@ impl Raidtest {
             let count = outside.len();
             return Err(Error(format!("raidtest: {count} of {all} requests end past the target, the first at byte {byte} of the file")));
         }
-        Ok(records.clone())
+        Ok(Cow::Borrowed(records))
     }
 }
 

@@ -3,13 +3,12 @@
 //! As fast as they are answered, `qd` of them are in flight at a time, in the order of the trace. At their times, each is asked when it was,
 //! whatever is still in flight: what the target cannot keep up with waits, and its latency says so.
 
-use super::{Blocks, Kind, MOST_BYTES, Needs, Parameters, Watch, watched};
+use super::{Blocks, Kind, MOST_BYTES, Needs, Parameters, Watch, regular, watched};
 use crate::error::Error;
 use crate::rig::{Done, Op, Request, Rig};
 use crate::run::Run;
 use crate::streams::{Ask, Limit};
 use crate::trace::{Entry, Trace};
-use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 use trueline_geom::topology::{is_whole, round_down};
@@ -74,12 +73,7 @@ fn failed(path: &std::path::Path, why: &dyn std::fmt::Display) -> Error {
 }
 
 fn open(path: &std::path::Path) -> Result<Trace<'static>, Error> {
-    // Whoever opens a pipe waits for its other end.
-    let is_file = std::fs::metadata(path).map_err(|e| Error::unread(path, &e))?.is_file();
-    if !is_file {
-        return Err(failed(path, &"it is no file"));
-    }
-    let file = File::open(path).map_err(|e| Error::unread(path, &e))?;
+    let file = regular(path).map_err(|e| Error::unread(path, &e))?;
     Trace::new(Box::new(BufReader::with_capacity(1 << 16, file))).map_err(|refusal| failed(path, &refusal))
 }
 

@@ -72,6 +72,19 @@ fn a_cut_file_is_named_with_its_byte() {
 }
 
 #[test]
+fn what_is_no_file_is_not_waited_for_and_too_many_requests_are_not_read() {
+    let file = Requests::new("long", 0);
+    std::fs::File::options().write(true).open(&file.0).unwrap().set_len((file::MOST + 1) * file::RECORD).unwrap();
+    let words = refused(&KIND, &file.parameters(1), &mut Recorder::new(1 << 20));
+    assert!(words.ends_with(": more than 67108864 bytes of requests"), "{words}");
+    std::fs::remove_file(&file.0).unwrap();
+    if std::process::Command::new("mkfifo").arg(&file.0).status().is_ok_and(|ended| ended.success()) {
+        let words = refused(&KIND, &file.parameters(1), &mut Recorder::new(1 << 20));
+        assert!(words.ends_with(": it is no file"), "{words}");
+    }
+}
+
+#[test]
 fn requests_of_16_kib_lie_on_multiples_of_the_provider() {
     let mut rig = Recorder::new(1 << 30);
     let fixed = Parameters { bs: Some(16384), op: Some(Way::Read), qd: Some(64), count: Some(640), ..Parameters::default() };
