@@ -13,8 +13,8 @@ use trueline_sim::random::Random;
 pub const RECORD: u64 = 16;
 /// The longest request.
 pub const LONGEST: u64 = 128 << 10;
-/// The most records that are read or made: 1 GiB of them.
-pub const MOST: u64 = (1 << 30) / RECORD;
+/// The most records that are read or made: all are kept in memory.
+pub const MOST: u64 = 1 << 22;
 
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
