@@ -37,8 +37,8 @@ impl Default for Sizes {
     }
 }
 
-/// The most files of a tree.
-const MOST_FILES: u64 = 100_000_000;
+/// The most files of a tree: a simulated file system keeps some 450 bytes of each in memory.
+const MOST_FILES: u64 = 1 << 21;
 /// No file of a seeded tree is larger.
 const LARGEST: f64 = 1_073_741_824.0;
 
@@ -83,7 +83,9 @@ impl Plan {
             )));
         }
         if !(1..=MOST_FILES).contains(&files) || per_directory == 0 {
-            return Err(Error(format!("{files} files, {per_directory} a directory: 1 to {MOST_FILES} files, at least 1 a directory")));
+            return Err(Error(format!(
+                "{files} files, {per_directory} a directory: 1 to {MOST_FILES} files, as all are kept in memory, at least 1 a directory"
+            )));
         }
         Ok(())
     }

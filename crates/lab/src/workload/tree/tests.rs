@@ -30,6 +30,13 @@ fn a_seeded_tree_is_lognormal() {
 }
 
 #[test]
+fn more_files_than_memory_holds_are_refused() {
+    assert!(Plan::Seeded(sizes(1 << 21)).check().is_ok());
+    let words = Plan::Seeded(sizes((1 << 21) + 1)).check().unwrap_err().0;
+    assert!(words.starts_with("2097153 files, ") && words.contains("1 to 2097152 files, as all are kept in memory"), "{words}");
+}
+
+#[test]
 fn directories_come_before_what_is_in_them_and_go_after() {
     let plan = Plan::Seeded(sizes(1000));
     let there = |entries: &[Entry], name: &str| entries.iter().position(|entry| entry.name == name);
