@@ -72,6 +72,11 @@ impl Row {
         if published.ratio.is_some() { None } else { Some(ours.aligned? / published.aligned? - 1.0) }
     }
 
+    /// Whether ours comes from drives whose model was chosen by this very row: how near it is says nothing of others.
+    pub fn is_calibrated(&self) -> bool {
+        !self.predicted && self.ours.is_some() && self.variants.iter().any(|variant| variant.drives.is_some())
+    }
+
     /// Whether it is within its bound; `None`: it has none, or nothing to compare.
     pub fn keeps_bound(&self) -> Option<bool> {
         Some(self.deviation()?.abs() <= self.bound?)

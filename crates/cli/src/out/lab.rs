@@ -135,14 +135,18 @@ fn within(row: &Row, style: Style) -> Cell {
 /// How many rows are predicted, and how well.
 fn summary(document: &LabDocument, out: &mut dyn io::Write) -> io::Result<()> {
     let rows = || document.labs.iter().flat_map(|lab| &lab.rows);
-    let bounded = rows().filter(|row| row.keeps_bound().is_some()).count();
-    let kept = rows().filter(|row| row.keeps_bound() == Some(true)).count();
-    let free = rows().filter(|row| row.ours.is_some() && row.keeps_bound().is_none()).count();
+    let bounded = rows().filter(|row| row.predicted && row.keeps_bound().is_some()).count();
+    let kept = rows().filter(|row| row.predicted && row.keeps_bound() == Some(true)).count();
+    let calibrated = rows().filter(|row| row.is_calibrated()).count();
+    let free = rows().filter(|row| row.ours.is_some() && !row.is_calibrated() && row.keeps_bound().is_none()).count();
     let none = rows().filter(|row| row.ours.is_none() && !row.predicted).count();
     let failed = rows().filter(|row| row.ours.is_none() && row.predicted).count();
     let mut said = Vec::new();
     if bounded > 0 {
-        said.push(format!("{kept} of {} within their bounds", words::count(bounded, "row")));
+        said.push(format!("{kept} of {} within their bounds", words::count(bounded, "prediction")));
+    }
+    if calibrated > 0 {
+        said.push(format!("{calibrated} calibrated to the document"));
     }
     if free > 0 {
         said.push(format!("{free} without a published value or a bound"));
@@ -153,7 +157,7 @@ fn summary(document: &LabDocument, out: &mut dyn io::Write) -> io::Result<()> {
     if failed > 0 {
         said.push(format!("{failed} not run"));
     }
-    writeln!(out, "{}", said.join(", "))
+    writeln!(out, "{}", said.join("; "))
 }
 
 /// A value in its row's unit, to a handful of digits.
@@ -180,4 +184,17 @@ fn interval(bounds: Option<(f64, f64)>) -> String {
 
 fn percent(error: Option<f64>) -> String {
     error.map_or(String::new(), |error| format!("{:+.1} %", error * 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::out::{lab_html::sample, samples};
+
+    #[test]
+    fn what_is_calibrated_is_no_prediction_that_is_kept() {
+        let said = samples::text(|out| summary(&sample::document(), out));
+        let rest = "2 without a published value or a bound; 1 that cannot honestly be predicted";
+        assert_eq!(said, format!("4 of 4 predictions within their bounds; 4 calibrated to the document; {rest}\n"));
+    }
 }

@@ -66,7 +66,10 @@ pub(super) fn said(document: &LabDocument) -> String {
     let all = tally_all(document);
     let mut text = format!("<p>{} of {}", words::count(all.rows, "row"), words::count(document.labs.len(), "lab"));
     if all.bounded > 0 {
-        text.push_str(&format!(": <b>{} of {}</b> that promise a bound keep it", all.kept, all.bounded));
+        text.push_str(&format!(": <b>{} of {}</b> predictions that promise a bound keep it", all.kept, all.bounded));
+    }
+    if all.calibrated > 0 {
+        text.push_str(&format!("; {} calibrated to the document", all.calibrated));
     }
     if all.without > 0 {
         text.push_str(&format!("; {} cannot honestly be predicted, and say why", all.without));
@@ -124,6 +127,9 @@ fn bounds(tally: &Tally) -> String {
     if tally.bounded > 0 {
         let mark = if tally.kept == tally.bounded { "<span class=\"good\">✓</span>" } else { "<span class=\"error\">✗</span>" };
         said.push(format!("{mark} {} of {} within bounds", tally.kept, tally.bounded));
+    }
+    if tally.calibrated > 0 {
+        said.push(format!("{} calibrated", tally.calibrated));
     }
     if tally.without > 0 {
         said.push(format!("{} not predicted", tally.without));
@@ -211,7 +217,11 @@ mod tests {
                 assert_eq!(page.matches(&format!("id=\"{}\"", anchor(&lab.lab, &row.row))).count(), 1, "{}", row.row);
             }
         }
-        assert!(page.contains("nothing can be predicted from that") && page.contains("<b>8 of 8</b> that promise a bound keep it"));
+        assert!(
+            page.contains("nothing can be predicted from that") && page.contains("<b>4 of 4</b> predictions that promise a bound keep it")
+        );
+        // Its place in the chart of predictions says what it is; none of its dots is there.
+        assert!(page.contains("calibrated to the document</text>") && !page.contains("the same through an MBR slice: +1.7"));
         assert_eq!(crate::out::samples::text(|out| write(&LabDocument { format: "", labs: vec![] }, out)).matches("<article").count(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Ours against the published, of every row that can be compared: the one chart that shows how far we may be believed.
+//! Ours against the published, of every prediction that can be compared: the one chart that shows how far we may be believed.
 
 use super::axis::Axis;
 use super::bars::whisker;
@@ -17,7 +17,7 @@ const RULES: &str = "<svg class=\"rules\" aria-hidden=\"true\"><use href=\"#rule
 
 /// Writes the chart; nothing if no row can be compared.
 pub(super) fn write(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
-    let of = |row: &Row| compared(row.published.as_ref(), row.ours.as_ref());
+    let of = |row: &Row| compared(row.published.as_ref(), row.ours.as_ref()).filter(|_| row.predicted);
     let all: Vec<Compared> = document.labs.iter().flat_map(|lab| &lab.rows).filter_map(of).collect();
     if all.is_empty() {
         return Ok(());
@@ -97,7 +97,12 @@ fn write_row(row: &Row, anchor: &str, found: &Compared, axis: &Axis, out: &mut d
 /// A row of which nothing is predicted: it is there, and grey.
 fn write_without(row: &Row, anchor: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut track = Track::new(24);
-    track.text(50.0, 16.0, "none", Anchor::Middle, if row.ours.is_none() { "not predicted" } else { "nothing to compare" });
+    let why = match &row.ours {
+        None => "not predicted",
+        Some(_) if row.is_calibrated() => "calibrated to the document",
+        Some(_) => "nothing to compare",
+    };
+    track.text(50.0, 16.0, "none", Anchor::Middle, why);
     let theirs = row.published.and_then(|p| p.ratio).map_or(String::new(), times);
     write_cells(row, anchor, &track.finish(), [&theirs, "–", "–"], out)
 }

@@ -54,6 +54,9 @@ fn pill(row: &Row) -> String {
         return format!("<span class=\"pill\">{word}</span>");
     };
     let error = percent(found.factor - 1.0);
+    if row.is_calibrated() {
+        return format!("<span class=\"pill\">calibrated, {error}</span>");
+    }
     let within = row.bound.map_or(String::new(), |b| percent(b).trim_start_matches('+').to_owned());
     match row.keeps_bound() {
         Some(true) => format!("<span class=\"pill good\">✓ {error}, within {within}</span>"),

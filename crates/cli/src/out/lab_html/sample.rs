@@ -2,7 +2,7 @@
 
 use trueline_lab::result::{Alternative, LabDocument, LabResult, Layout, Ours, Published, Row, Spent, VariantResult};
 
-pub(super) fn document() -> LabDocument {
+pub(crate) fn document() -> LabDocument {
     LabDocument { format: "trueline/lab/1", labs: vec![stripe(), osnews(), layers(), here()] }
 }
 
@@ -158,7 +158,14 @@ fn layers() -> LabResult {
         let only = |v| Published { aligned: Some(v), unaligned: None, ratio: None };
         row.published = Some(only(published));
         row.ours = Some(Ours { aligned: Some(ours), unaligned: None, ratio: None, low: None, high: None });
-        (row.error, row.bound) = (None, Some(0.03));
+        (row.error, row.bound, row.predicted) = (None, Some(0.03), false);
+        row.variants = vec![variant(
+            "aligned",
+            1e-3,
+            (ours, 1.0),
+            Spent { drives: 1, ..Spent::default() },
+            Layout { unit: 512, phase: 0, layers: vec![], requests: vec![] },
+        )];
         row
     };
     let rows = vec![

@@ -45,9 +45,14 @@ pub(super) fn dearest(lab: &LabResult) -> Option<(&Row, f64, bool)> {
     ours.or_else(|| most(&|row| row.published?.ratio).map(|(row, cost)| (row, cost, false)))
 }
 
-/// The deviation of a lab's row that is the farthest off.
+/// The deviation of a lab's prediction that is the farthest off.
 pub(super) fn farthest(lab: &LabResult) -> Option<f64> {
-    lab.rows.iter().filter_map(Row::deviation).filter(|d| d.is_finite()).max_by(|a, b| a.abs().total_cmp(&b.abs()))
+    lab.rows
+        .iter()
+        .filter(|row| row.predicted)
+        .filter_map(Row::deviation)
+        .filter(|d| d.is_finite())
+        .max_by(|a, b| a.abs().total_cmp(&b.abs()))
 }
 
 /// Rows counted by how they stand.
@@ -55,9 +60,11 @@ pub(super) fn farthest(lab: &LabResult) -> Option<f64> {
 pub(super) struct Tally {
     /// Rows.
     pub rows: usize,
-    /// Those that can be compared and have a bound, and those of them that keep it.
+    /// Predictions that can be compared and have a bound, and those of them that keep it.
     pub bounded: usize,
     pub kept: usize,
+    /// Those whose drives were chosen by them.
+    pub calibrated: usize,
     /// Those of which nothing is predicted.
     pub without: usize,
 }
@@ -68,7 +75,8 @@ pub(super) fn tally(lab: &LabResult) -> Tally {
     for row in &lab.rows {
         tally.rows += 1;
         tally.without += usize::from(row.ours.is_none());
-        if let Some(kept) = row.keeps_bound() {
+        tally.calibrated += usize::from(row.is_calibrated());
+        if let Some(kept) = row.keeps_bound().filter(|_| row.predicted) {
             tally.bounded += 1;
             tally.kept += usize::from(kept);
         }
@@ -82,6 +90,7 @@ pub(super) fn tally_all(document: &LabDocument) -> Tally {
         rows: a.rows + b.rows,
         bounded: a.bounded + b.bounded,
         kept: a.kept + b.kept,
+        calibrated: a.calibrated + b.calibrated,
         without: a.without + b.without,
     })
 }
@@ -114,7 +123,10 @@ mod tests {
         let (row, cost, _) = dearest(stripe).unwrap();
         // More is better: half as many requests cost twice the time.
         assert!(row.row == "raidtest-n64" && (cost - 660.0 / 357.0).abs() < 1e-9, "{cost}");
-        assert_eq!(tally(drive), Tally { rows: 4, bounded: 2, kept: 2, without: 1 });
+        assert_eq!(tally(drive), Tally { rows: 4, bounded: 2, kept: 2, calibrated: 0, without: 1 });
+        let layers = document.labs.iter().find(|lab| lab.lab == "2002-geom").unwrap();
+        assert_eq!(tally(layers), Tally { rows: 4, bounded: 0, kept: 0, calibrated: 4, without: 0 });
+        assert_eq!(farthest(layers), None);
         assert_eq!(tally_all(&document).rows, document.labs.iter().map(|lab| lab.rows.len()).sum::<usize>());
     }
 }
