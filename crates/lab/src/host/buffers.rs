@@ -2,6 +2,7 @@
 //! in which a syncer writes all of his.
 
 use super::numbered::Numbered;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
 /// To whom buffers belong: a file, a directory, or the device (inodes and maps).
@@ -72,20 +73,42 @@ impl Buffers {
 
     /// A buffer is in memory, as long as it may be now.
     pub(super) fn keep(&mut self, offset: u64, length: u64) {
-        match self.known.get_mut(&offset) {
-            Some(buffer) => {
+        self.hold(offset, length);
+        self.bound(offset);
+    }
+
+    /// As [`Buffers::keep`] of one that is in memory; whether it is.
+    pub(super) fn keeps(&mut self, offset: u64, length: u64) -> bool {
+        let known = self.has(offset);
+        if known {
+            self.keep(offset, length);
+        }
+        known
+    }
+
+    /// Whose a buffer is that is in memory now.
+    fn hold(&mut self, offset: u64, length: u64) -> &mut Option<Owner> {
+        let buffer = match self.known.entry(offset) {
+            Entry::Occupied(known) => {
+                let buffer = known.into_mut();
                 self.bytes -= buffer.length;
                 if buffer.owner.is_some() {
                     self.dirty = self.dirty - buffer.length + length;
                 }
                 buffer.length = length;
+                buffer
             }
-            None => {
-                self.known.insert(offset, Buffer { length, owner: None });
+            Entry::Vacant(new) => {
                 self.order.push_back(offset);
+                new.insert(Buffer { length, owner: None })
             }
-        }
+        };
         self.bytes += length;
+        &mut buffer.owner
+    }
+
+    /// What is too much goes, but for the buffer at `offset`.
+    fn bound(&mut self, offset: u64) {
         if self.order.len() > 2 * self.known.len() + 64 {
             self.reorder();
         }
@@ -104,12 +127,23 @@ impl Buffers {
 
     /// A buffer is dirty; an owner who had none is due at `due`.
     pub(super) fn soil(&mut self, owner: Owner, offset: u64, length: u64, due: u64) {
-        self.keep(offset, length);
-        match self.owner(offset) {
-            Some(own) if own == owner => return,
-            Some(_) => self.clean(offset),
-            None => {}
+        let before = self.hold(offset, length).replace(owner);
+        if before != Some(owner) {
+            self.disown(before, length);
+            self.own(owner, offset, due);
+            self.dirty += length;
         }
+        self.bound(offset);
+    }
+
+    /// A buffer is as long, and written.
+    pub(super) fn write(&mut self, offset: u64, length: u64) {
+        let before = self.hold(offset, length).take();
+        self.disown(before, length);
+        self.bound(offset);
+    }
+
+    fn own(&mut self, owner: Owner, offset: u64, due: u64) {
         let dirty = self.owners.entry(owner).or_default();
         if dirty.count == 0 {
             dirty.due = due;
@@ -121,19 +155,21 @@ impl Buffers {
             let known = &self.known;
             dirty.offsets.sort_unstable();
             dirty.offsets.dedup();
-            dirty.offsets.retain(|&other| other == offset || known.get(&other).is_some_and(|buffer| buffer.owner == Some(owner)));
-        }
-        self.dirty += length;
-        if let Some(buffer) = self.known.get_mut(&offset) {
-            buffer.owner = Some(owner);
+            dirty.offsets.retain(|other| known.get(other).is_some_and(|buffer| buffer.owner == Some(owner)));
         }
     }
 
     /// A buffer is written.
     pub(super) fn clean(&mut self, offset: u64) {
         let Some(buffer) = self.known.get_mut(&offset) else { return };
-        let Some(owner) = buffer.owner.take() else { return };
-        self.dirty -= buffer.length;
+        let (before, length) = (buffer.owner.take(), buffer.length);
+        self.disown(before, length);
+    }
+
+    /// A buffer is no more dirty for whom it was.
+    fn disown(&mut self, before: Option<Owner>, length: u64) {
+        let Some(owner) = before else { return };
+        self.dirty -= length;
         let Some(dirty) = self.owners.get_mut(&owner) else { return };
         dirty.count -= 1;
         if dirty.count == 0 {

@@ -1,9 +1,8 @@
 //! Names, inodes and open files of a file system in memory, whatever its layout.
 
-use super::numbered::Numbered;
+use super::numbered::{Named, Numbered};
 use crate::error::Error;
 use crate::files::File;
-use std::collections::HashMap;
 
 /// Which inode, as a place in [`Names`]; not its number on the medium.
 pub(super) type Id = u32;
@@ -13,7 +12,10 @@ pub(super) const ROOT: Id = 0;
 
 /// Names → inodes of `T`. Its memory is that of the files there are; a file system bounds them by its inodes.
 pub(super) struct Names<T> {
-    names: HashMap<Box<str>, Id>,
+    names: Named<Id>,
+    /// What was entered last, and the last directory that something was looked for in: most names that are asked for.
+    last: (String, Id),
+    above: (String, Id),
     nodes: Vec<Option<T>>,
     free: Vec<Id>,
     open: Numbered<File, Id>,
@@ -23,15 +25,25 @@ pub(super) struct Names<T> {
 impl<T> Names<T> {
     /// Only a root.
     pub(super) fn new(root: T) -> Names<T> {
-        Names { names: HashMap::new(), nodes: vec![Some(root)], free: Vec::new(), open: Numbered::default(), next: 0 }
+        Names {
+            names: Named::default(),
+            last: (String::new(), ROOT),
+            above: (String::new(), ROOT),
+            nodes: vec![Some(root)],
+            free: Vec::new(),
+            open: Numbered::default(),
+            next: 0,
+        }
     }
 
     /// The directory a name is in.
-    pub(super) fn parent(&self, name: &str) -> Result<Id, Error> {
-        match name.rsplit_once('/') {
-            Some((parent, _)) => self.find(parent, "no such directory"),
-            None => Ok(ROOT),
+    pub(super) fn parent(&mut self, name: &str) -> Result<Id, Error> {
+        let Some((parent, _)) = name.rsplit_once('/') else { return Ok(ROOT) };
+        if self.above.0 != parent {
+            let id = self.find(parent, "no such directory")?;
+            note(&mut self.above, parent, id);
         }
+        Ok(self.above.1)
     }
 
     /// What a name leads to.
@@ -42,6 +54,9 @@ impl<T> Names<T> {
     fn find(&self, name: &str, missing: &str) -> Result<Id, Error> {
         if name.is_empty() || name == "." {
             return Ok(ROOT);
+        }
+        if self.last.0 == name {
+            return Ok(self.last.1);
         }
         self.names.get(name).copied().ok_or_else(|| Error(format!("open {name}: {missing}")))
     }
@@ -63,12 +78,18 @@ impl<T> Names<T> {
         };
         self.nodes[id as usize] = Some(node);
         self.names.insert(name.into(), id);
+        note(&mut self.last, name, id);
         Ok(id)
     }
 
     /// Takes a name and its inode out.
     pub(super) fn leave(&mut self, name: &str) -> Option<T> {
         let id = self.names.remove(name)?;
+        for noted in [&mut self.last, &mut self.above] {
+            if noted.1 == id {
+                note(noted, "", ROOT);
+            }
+        }
         self.free.push(id);
         self.open.retain(|_, open| *open != id);
         self.nodes[id as usize].take()
@@ -100,5 +121,35 @@ impl<T> Names<T> {
     /// All inodes.
     pub(super) fn nodes(&mut self) -> impl Iterator<Item = &mut T> {
         self.nodes.iter_mut().flatten()
+    }
+}
+
+/// Notes a name in the room of another.
+fn note(noted: &mut (String, Id), name: &str, id: Id) {
+    noted.0.clear();
+    noted.0.push_str(name);
+    noted.1 = id;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_taken_out_is_not_found_where_it_was_noted() {
+        let mut names = Names::new(());
+        let directory = names.enter("d", ()).unwrap();
+        assert_eq!(
+            (names.parent("d/a").unwrap(), names.parent("d/b").unwrap(), names.get("d").unwrap()),
+            (directory, directory, directory)
+        );
+        let file = names.enter("d/a", ()).unwrap();
+        assert_eq!((names.get("d/a").unwrap(), names.parent("x").unwrap()), (file, ROOT));
+        assert!(names.leave("d/a").is_some() && names.get("d/a").is_err());
+        assert!(names.leave("d").is_some() && names.get("d").is_err() && names.parent("d/a").is_err());
+        // Its place is another's now, and found again under its new name only.
+        let other = names.enter("e", ()).unwrap();
+        assert_eq!((names.get("e").unwrap(), names.get("").unwrap(), names.parent("e/a").unwrap()), (other, ROOT, other));
+        assert!(names.parent("d/a").is_err());
     }
 }

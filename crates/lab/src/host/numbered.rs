@@ -2,10 +2,31 @@
 //! hashed as if somebody did; it is looked up several times a request.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 /// A map of such keys.
 pub(super) type Numbered<K, V> = HashMap<K, V, BuildHasherDefault<Mixed>>;
+
+/// A map whose keys are names, which may be from anybody's tarball: mixed from a number that nobody knows.
+pub(super) type Named<V> = HashMap<Box<str>, V, Unknown>;
+
+/// Where the hashes of a map begin.
+#[derive(Clone, Copy)]
+pub(super) struct Unknown(u64);
+
+impl Default for Unknown {
+    fn default() -> Unknown {
+        Unknown(RandomState::new().build_hasher().finish())
+    }
+}
+
+impl BuildHasher for Unknown {
+    type Hasher = Mixed;
+
+    fn build_hasher(&self) -> Mixed {
+        Mixed(self.0)
+    }
+}
 
 /// The finisher of `SplitMix64` over every number of a key.
 #[derive(Clone, Copy, Default)]
@@ -17,9 +38,15 @@ impl Hasher for Mixed {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(byte.into());
+        let mut words = bytes.chunks_exact(8);
+        for word in &mut words {
+            self.write_u64(word.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)));
         }
+        self.write_u64(words.remainder().iter().fold(1, |number, &byte| number << 8 | u64::from(byte)));
+    }
+
+    fn write_u8(&mut self, number: u8) {
+        self.write_u64(number.into());
     }
 
     fn write_u32(&mut self, number: u32) {

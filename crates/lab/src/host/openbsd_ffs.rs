@@ -160,8 +160,7 @@ impl<'a> OpenbsdFfs<'a> {
 
     /// A write that is waited for (`bwrite`).
     fn write_now(&mut self, offset: u64, length: u64) -> Result<(), Error> {
-        self.buffers.clean(offset);
-        self.buffers.keep(offset, length);
+        self.buffers.write(offset, length);
         self.queue.wait_for(Op::Write, offset, length)
     }
 
@@ -179,13 +178,15 @@ impl<'a> OpenbsdFfs<'a> {
 
     /// A buffer is in memory, read if it was not (`bread`).
     fn fetch(&mut self, offset: u64, length: u64) -> Result<(), Error> {
-        if let Some(tag) = self.arriving.remove(&offset) {
+        if !self.arriving.is_empty()
+            && let Some(tag) = self.arriving.remove(&offset)
+        {
             self.queue.finish(tag)?;
         }
-        if !self.buffers.has(offset) {
+        if !self.buffers.keeps(offset, length) {
             self.queue.wait_for(Op::Read, offset, length)?;
+            self.buffers.keep(offset, length);
         }
-        self.buffers.keep(offset, length);
         Ok(())
     }
 
