@@ -16,7 +16,6 @@ struct Buffer {
 }
 
 /// Dirty buffers of one owner, and when they are due.
-#[derive(Default)]
 struct Dirty {
     /// Where they begin, in the order in which they became dirty; those that were written since stand here too.
     offsets: Vec<u64>,
@@ -33,6 +32,8 @@ pub(super) struct Buffers {
     capacity: u64,
     bytes: u64,
     owners: Numbered<Owner, Dirty>,
+    /// Room of owners who have nothing dirty any more, for the next.
+    spare: Vec<Vec<u64>>,
     /// (due, owner).
     slots: BTreeSet<(u64, Owner)>,
     dirty: u64,
@@ -47,6 +48,7 @@ impl Buffers {
             capacity,
             bytes: 0,
             owners: Numbered::default(),
+            spare: Vec::new(),
             slots: BTreeSet::new(),
             dirty: 0,
         }
@@ -144,9 +146,9 @@ impl Buffers {
     }
 
     fn own(&mut self, owner: Owner, offset: u64, due: u64) {
-        let dirty = self.owners.entry(owner).or_default();
+        let spare = &mut self.spare;
+        let dirty = self.owners.entry(owner).or_insert_with(|| Dirty { offsets: spare.pop().unwrap_or_default(), count: 0, due });
         if dirty.count == 0 {
-            dirty.due = due;
             self.slots.insert((due, owner));
         }
         dirty.count += 1;
@@ -174,7 +176,9 @@ impl Buffers {
         dirty.count -= 1;
         if dirty.count == 0 {
             self.slots.remove(&(dirty.due, owner));
-            self.owners.remove(&owner);
+            if let Some(gone) = self.owners.remove(&owner) {
+                self.give_room(gone.offsets);
+            }
         }
     }
 
@@ -197,7 +201,7 @@ impl Buffers {
         self.slots.remove(&(dirty.due, owner));
         dirty.offsets.sort_unstable();
         let mut taken = Vec::with_capacity(dirty.count);
-        for offset in dirty.offsets {
+        for &offset in &dirty.offsets {
             // One that was written and dirty again stands here twice; it is clean when it is met for the second time.
             let buffer = self.known.get_mut(&offset).filter(|buffer| buffer.owner == Some(owner));
             let Some(buffer) = buffer else { continue };
@@ -205,7 +209,16 @@ impl Buffers {
             self.dirty -= buffer.length;
             taken.push((offset, buffer.length));
         }
+        self.give_room(dirty.offsets);
         taken
+    }
+
+    /// Only small room is kept: what every file has.
+    fn give_room(&mut self, mut offsets: Vec<u64>) {
+        if offsets.capacity() <= 128 {
+            offsets.clear();
+            self.spare.push(offsets);
+        }
     }
 
     /// Everything clean is forgotten.

@@ -55,7 +55,13 @@ impl Extents {
             {
                 run.fragments += fragments;
             }
-            _ => self.0.push(Run { lbn, at, fragments }),
+            _ => {
+                // Most files are one run: they have room for no more.
+                if self.0.is_empty() {
+                    self.0.reserve_exact(1);
+                }
+                self.0.push(Run { lbn, at, fragments });
+            }
         }
     }
 }

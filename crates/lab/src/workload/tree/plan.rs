@@ -1,6 +1,7 @@
 //! What a tree of files is: from a seed, in the memory of its directories' names, or from a list.
 
 use crate::error::Error;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use trueline_sim::random::Random;
 
@@ -106,6 +107,7 @@ impl Sizes {
 
     fn each(&self, backwards: bool, each: &mut dyn FnMut(&Entry) -> Result<bool, Error>) -> Result<(), Error> {
         let sigma = (2.0 * (self.mean / self.median).ln()).sqrt();
+        let mut entry = Entry { name: String::new(), size: None };
         for step in 0..self.directories() {
             let number = if backwards { self.directories() - 1 - step } else { step };
             let own = self.directory(number);
@@ -118,7 +120,11 @@ impl Sizes {
                 return Ok(());
             }
             for file in files {
-                let entry = Entry { name: format!("{own}{file:07x}.c"), size: Some(self.size(file, sigma)) };
+                entry.name.clear();
+                entry.name.push_str(&own);
+                // Writing to a String cannot fail.
+                let _ = write!(entry.name, "{file:07x}.c");
+                entry.size = Some(self.size(file, sigma));
                 if !each(&entry)? {
                     return Ok(());
                 }
