@@ -39,10 +39,8 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
     } else {
         args.files.iter().map(|file| open(file)).collect::<Result<_, _>>()?
     };
-    if labs.iter().any(Lab::measures_here) {
-        // What is measured here takes its scratch away first.
-        interrupt::remember_first();
-    }
+    // What is done is told at Ctrl-C too, and what is measured here takes its scratch away first.
+    interrupt::remember_first();
     for id in &args.row {
         if !labs.iter().any(|lab| lab.rows().any(|row| row == id)) {
             let there: Vec<&str> = labs.iter().flat_map(Lab::rows).collect();
@@ -72,6 +70,10 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
     for failure in &failures {
         let line = failure.line.map_or(String::new(), |line| format!(" line {line}:"));
         complain(&format!("lab run {}, row {}:{line} {}", failure.lab, failure.row, failure.message));
+    }
+    if interrupt::happened() {
+        complain("lab run: interrupted: rows that were not done are left out");
+        return Ok(ExitCode::from(2));
     }
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }

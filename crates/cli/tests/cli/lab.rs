@@ -1,8 +1,10 @@
 //! `lab`: the table of all labs as before, every row within its bound, what is wrong with a lab said with its line.
 
-use crate::{Ran, list, run, scratch};
+use crate::{Ran, list, program, run, scratch};
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Rows that miss the bound they promise: known, shown in the table, and to be taken from here when they keep it.
 const MISSED: [&str; 2] = ["cp", "tar-512n"];
@@ -104,6 +106,34 @@ fn a_lab_opens_files_beside_it_and_nowhere_else() {
     }
     assert!(with("below").refused().contains("it is no file"));
     assert!(with("labs/below/a.raidtest").refused().contains("No such file"));
+}
+
+#[test]
+fn ctrl_c_ends_it_without_the_row_that_is_not_done() {
+    let scratch = scratch();
+    // A row that would take hours: its end is the signal.
+    let long =
+        "[[row]]\nid = \"long\"\ntitle = \"b\"\nunit = \"s\"\nworkload = { kind = \"random-read\", count = 134000000 }\naligned = {}\n";
+    fs::write(scratch.path().join("mine.toml"), lab(&format!("{READ}aligned = {{}}\n{long}"))).expect("a file can be written");
+    let mut command = program(scratch.path());
+    let mut running =
+        command.args(["lab", "run", "--sweep", "0", "mine.toml"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    // As soon as the signal is caught (proc(5), SigCgt: bit 1 is SIGINT).
+    let caught = |pid: u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        mask.is_some_and(|mask| mask & 2 != 0)
+    };
+    while !caught(running.id()) {
+        assert_eq!(running.try_wait().expect("it can be waited for"), None, "it ended");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Command::new("kill").args(["-INT", &running.id().to_string()]).status().expect("kill(1) is there");
+    let ended = running.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    let (out, said) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert!(said.contains("trueline: lab run: interrupted: "), "{ended:?}");
+    assert!(!out.contains("long"), "{out}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use toml::Value;
+use trueline_host::interrupt;
 
 /// A row whose scenes are laid out.
 pub(super) struct Ready<'a> {
@@ -93,6 +94,9 @@ impl<'a> Ready<'a> {
 
 impl Job<'_> {
     fn run(&self) -> Result<Measured, String> {
+        if interrupt::happened() {
+            return Err("interrupted".into());
+        }
         let Ready { lab, form, scenes, .. } = self.ready;
         let (name, scene) = &scenes[self.scene];
         let workload = if self.swept { form.swept.as_ref().or(form.workload.as_ref()) } else { form.workload.as_ref() };

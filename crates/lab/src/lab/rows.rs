@@ -10,6 +10,7 @@ use crate::result::{LabDocument, LabResult, Layout, Ours, Published, Row, Spent,
 use crate::run::Run;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use toml::Value;
+use trueline_host::interrupt;
 
 /// What is to be run.
 #[derive(Clone, Debug)]
@@ -50,6 +51,10 @@ pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> (LabDocument
     let (real, simulated): (Vec<Place>, Vec<Place>) = places.into_iter().partition(|&(lab, row)| labs[lab].is_real(row));
     let mut done = simulate(labs, &simulated, asked, progress);
     for (lab, row) in real {
+        // Rows that never began are not in the document.
+        if interrupt::happened() {
+            break;
+        }
         let form = labs[lab].row(row).get_ref();
         let mut own = labs[lab].blank(form);
         if let Some(real) = &form.real {
@@ -61,7 +66,9 @@ pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> (LabDocument
     done.sort_by_key(|(place, ..)| *place);
     let mut results: Vec<LabResult> = labs.iter().map(Lab::empty).collect();
     let mut failures = Vec::new();
-    for ((lab, _), row, failure) in done {
+    // Those that were begun and not ended are no rows that failed.
+    let cut = |row: &Row, failure: &Option<Failure>| interrupt::happened() && failure.is_some() && row.note.ends_with("interrupted");
+    for ((lab, _), row, failure) in done.into_iter().filter(|(_, row, failure)| !cut(row, failure)) {
         results[lab].rows.push(row);
         failures.extend(failure);
     }

@@ -9,9 +9,15 @@ use crate::workload::{self, Blocks, Kind, Needs, Parameters, Watch};
 use serde::Deserialize;
 use std::path::Component;
 use toml::{Table, Value};
+use trueline_host::interrupt;
 
 /// The most requests of a run: minutes, on any machine. A lab is a file from anywhere.
 const MOST: u64 = 1 << 27;
+
+/// A run that was cut short counts for nothing.
+fn unless_interrupted() -> Result<(), Error> {
+    if interrupt::happened() { Err(Error("interrupted".into())) } else { Ok(()) }
+}
 
 /// What is run.
 #[derive(Clone, Deserialize)]
@@ -83,8 +89,9 @@ impl Workload {
                 let mut asked = 0;
                 let run = make(&self.parameters)?.run(rig, random, &mut |so_far| {
                     asked = so_far;
-                    so_far <= MOST
+                    so_far <= MOST && !interrupt::happened()
                 })?;
+                unless_interrupted()?;
                 if asked > MOST { Err(Error(format!("workload {}: more than {MOST} requests", self.name()))) } else { Ok(run) }
             }
             Needs::Files(_) => Err(Error(format!("{}: it needs a file system", self.kind.name))),
@@ -98,7 +105,10 @@ impl Workload {
             Needs::Files(make) => {
                 let work = make(&self.parameters)?;
                 match work.extent() {
-                    0..=MOST => work.run(files, random, watch),
+                    0..=MOST => {
+                        let run = work.run(files, random, &mut |so_far| !interrupt::happened() && watch(so_far))?;
+                        unless_interrupted().map(|()| run)
+                    }
                     extent => Err(Error(format!("workload {}: {extent} operations, more than {MOST}", self.name()))),
                 }
             }
