@@ -4,6 +4,7 @@
 //! first, and the page takes its place only when it is complete.
 
 use crate::Failure;
+use crate::out::words;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::FileTypeExt;
@@ -14,7 +15,7 @@ const OURS: [&[u8]; 3] = [b"<!DOCTYPE html", b"<?xml", b"<svg"];
 
 /// Writes what `write` writes to `path`.
 pub(crate) fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
-    let failed = |e: io::Error| Failure::Message(format!("write {}: {e}", path.display()));
+    let failed = |e: io::Error| Failure::Message(format!("write {}: {}", path.display(), words::os(&e)));
     let refused = |why: &str| Failure::Message(format!("write {}: {why}: name a new file", path.display()));
     // Through a link to what it leads to, so that the link stays.
     let to = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());

@@ -160,6 +160,15 @@ impl Model {
         }
     }
 
+    /// Bytes, written in extents of `extent` bytes, that it may still have in memory when it has said that they are written.
+    pub fn kept(&self, extent: u64) -> u64 {
+        match (&self.disk, &self.ssd) {
+            (Some(disk), _) if disk.write_cache => disk.cache_bytes.min(u64::from(disk.slots).saturating_mul(extent)),
+            (_, Some(ssd)) => ssd.buffer_bytes,
+            _ => 0,
+        }
+    }
+
     /// A drive of this model, switched on at time 0. `seed` is where its platters happen to stand, and how fast they really turn.
     pub fn drive(&self, seed: u64) -> Box<dyn Drive> {
         match (&self.disk, &self.ssd, &self.memory) {
@@ -200,6 +209,9 @@ impl Model {
             let fits = size.is_power_of_two() && size >= least && size <= 1 << 30;
             if fits { Ok(()) } else { Err((key, format!("{key} = {size}: a power of two from {least} to 1 GiB"))) }
         };
+        if self.name.trim().is_empty() {
+            return Err(("name", "name: empty: what the drive is called".into()));
+        }
         power("logical_block_size", self.logical_block_size, 512)?;
         power("physical_block_size", self.physical_block_size, self.logical_block_size)?;
         let sized = |key, bytes: u64| match is_whole(bytes, self.logical_block_size) {

@@ -12,8 +12,16 @@ pub(crate) fn os(error: &io::Error) -> String {
         ErrorKind::PermissionDenied => "permission denied".into(),
         ErrorKind::AlreadyExists => "it is there already: name another file".into(),
         ErrorKind::InvalidData => "it is not text".into(),
-        _ => error.to_string(),
+        ErrorKind::IsADirectory => "it is a directory: name a file".into(),
+        ErrorKind::StorageFull => "what it is stored on is full".into(),
+        ErrorKind::ReadOnlyFilesystem => "its file system is read-only".into(),
+        _ => without_number(&error.to_string()),
     }
+}
+
+/// What the library says of an error, without the number that it adds: `File name too long (os error 36)`.
+fn without_number(said: &str) -> String {
+    said.rsplit_once(" (os error ").map_or(said, |(words, _)| words).into()
 }
 
 /// A provider's name; the one disk of a target has none of its own.
@@ -184,6 +192,15 @@ pub(crate) fn verdicts(target: &Target) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_of_the_system_are_words_without_numbers() {
+        let of = |number| os(&io::Error::from_raw_os_error(number));
+        assert_eq!(of(21), "it is a directory: name a file");
+        assert_eq!(of(28), "what it is stored on is full");
+        assert_eq!(of(30), "its file system is read-only");
+        assert_eq!(of(36), "File name too long");
+    }
 
     #[test]
     fn costs() {

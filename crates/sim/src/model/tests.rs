@@ -42,6 +42,8 @@ fn values_that_no_drive_has_are_refused_with_their_line() {
         ("qlc-16k", "physical_block_size", "8388608", "an indirection unit has 4 MiB at most"),
         ("qlc-16k", "size", "9223372036854775296", "at most 64 PiB"),
         ("qlc-16k", "size", "0", "at least one physical block"),
+        ("qlc-16k", "name", "\"\"", "name: empty"),
+        ("md", "name", "\" \"", "name: empty"),
         ("sd-4m", "open_units", "0", "both, or neither"),
         ("sd-4m", "allocation_unit_bytes", "8192", "a power of two from physical_block_size = 16384"),
         ("sd-4m", "allocation_unit_bytes", "3000000", "a power of two"),

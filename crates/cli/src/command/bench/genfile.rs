@@ -28,7 +28,7 @@ pub(super) fn run(args: &Bench, path: &Path) -> Result<(), Failure> {
     let records = file::generate(args.count.unwrap_or(COUNT), shape, args.seed).map_err(|why| failed(&why))?;
     // Never over another file, as there without -f.
     let new = File::options().write(true).create_new(true).open(path).map_err(|e| failed(&crate::out::words::os(&e)))?;
-    (&new).write_all(&file::render(&records)).and_then(|()| new.sync_all()).map_err(|e| failed(&e))?;
+    (&new).write_all(&file::render(&records)).and_then(|()| new.sync_all()).map_err(|e| failed(&crate::out::words::os(&e)))?;
     let mut out = anstream::stdout();
     writeln!(out, "File {} generated.", crate::out::escape::plain(&path.display().to_string()))?;
     tell(&records, &mut out)?;
