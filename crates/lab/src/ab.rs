@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::run::Run;
-use crate::statistics::{Comparison, Summary, noise};
+use crate::statistics::{Comparison, ENOUGH, Summary, Verdict, noise};
 use hdrhistogram::Histogram;
 
 /// What is to be measured.
@@ -110,7 +110,7 @@ pub fn measure(
         }
     }
     let comparison = compare(plan, &runs);
-    let warnings = warnings(plan, &runs);
+    let warnings = warnings(plan, &runs, comparison.as_ref().ok());
     Measurement { runs, stopped, comparison, warnings }
 }
 
@@ -169,7 +169,9 @@ fn is_narrow(plan: &Plan, until: Until, runs: &[Vec<Run>]) -> bool {
         && compare(plan, runs).is_ok_and(|c| c.ratio.high - c.ratio.low <= until.width * c.ratio.median)
 }
 
-fn warnings(plan: &Plan, runs: &[Vec<Run>]) -> Vec<String> {
+fn warnings(plan: &Plan, runs: &[Vec<Run>], comparison: Option<&Comparison>) -> Vec<String> {
+    // The comparison says it of all of them, once.
+    let is_told = |values: &[f64]| values.len() < ENOUGH && comparison.is_some_and(|found| found.verdict == Verdict::TooFew);
     let mut warnings = Vec::new();
     let series: Vec<Vec<f64>> = runs.iter().map(|runs| plan.measure.series(runs)).collect();
     for ((name, runs), values) in plan.variants.iter().zip(runs).zip(&series) {
@@ -180,7 +182,9 @@ fn warnings(plan: &Plan, runs: &[Vec<Run>]) -> Vec<String> {
         if Summary::of(values).is_none() && !values.is_empty() {
             warnings.push(format!("{name}: a run without a request has no time a request"));
         }
-        warnings.extend(noise::of_series(name, values));
+        if !is_told(values) {
+            warnings.extend(noise::of_series(name, values));
+        }
     }
     if plan.measure == Measure::Time && !alike(runs) {
         warnings.push("the variants did not do equally many requests: the time of one is compared".into());

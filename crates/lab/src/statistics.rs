@@ -10,7 +10,7 @@ pub mod noise;
 pub mod rank;
 pub mod slope;
 
-pub use comparison::{Comparison, Ratio, Verdict};
+pub use comparison::{Comparison, ENOUGH, Ratio, Verdict};
 pub use slope::{Slope, slope};
 
 /// 95 %.

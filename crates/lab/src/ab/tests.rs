@@ -62,7 +62,7 @@ fn a_slower_variant_is_shown_and_warm_up_is_not_looked_at() {
     assert_eq!(seen[4], ("aligned".into(), 2, false, 24));
     assert!(found.runs.iter().all(|runs| runs.len() == 10 && runs.iter().all(|run| run.ns > 1)));
     let comparison = found.comparison.expect("a ratio");
-    assert_eq!(comparison.verdict, crate::statistics::Verdict::Slower);
+    assert_eq!(comparison.verdict, Verdict::Slower);
     assert!(comparison.ratio.low < 2.5 && comparison.ratio.high > 2.5, "{comparison:?}");
     assert!(found.stopped.is_none());
 }
@@ -78,7 +78,9 @@ fn a_failure_keeps_what_is_finished() {
     assert_eq!(found.runs.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3]);
     assert_eq!(found.stopped, Some(Error("read at 0: it vanished".into())));
     assert_eq!(found.comparison.expect("of three").runs, 3);
-    assert_eq!(found.warnings[0], "a: 3 runs, too few for an interval; it takes 4, better 10");
+    assert_eq!(found.warnings, Vec::<String>::new(), "the comparison says that there are too few");
+    let alone = measure(&plan(&["a"], 3), &mut |_, _| Ok(took(10)), &mut |_| {});
+    assert_eq!(alone.warnings[0], "a: 3 runs, too few for an interval; it takes 4, better 10");
     let nothing = measure(&plan(&["a", "b"], 10), &mut |_, _| Err(Error("no".into())), &mut |_| {});
     assert!(nothing.comparison.is_err());
 }

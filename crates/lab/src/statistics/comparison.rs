@@ -101,8 +101,8 @@ impl fmt::Display for Comparison {
         let Ratio { median, low, high } = self.ratio;
         match self.verdict {
             Verdict::TooFew => {
-                let s = if self.runs == 1 { "" } else { "s" };
-                write!(f, "takes {median:.3} times as long; {} run{s} each are too few for an interval", self.runs)
+                let each = if self.runs == 1 { "1 run each is".into() } else { format!("{} runs each are", self.runs) };
+                write!(f, "takes {median:.3} times as long; {each} too few for an interval: it takes {ENOUGH}, better 10")
             }
             Verdict::Slower if median >= 2.0 => write!(f, "takes {} times as long (95 %)", span(low, high, |ratio| format!("{ratio:.2}"))),
             Verdict::Slower => write!(f, "slower by {} (95 %)", span(low - 1.0, high - 1.0, some)),

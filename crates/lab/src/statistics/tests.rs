@@ -116,7 +116,7 @@ fn verdicts_in_words() {
     assert_eq!(say(&one, &times(0.9)), "faster: takes 8.2 % to 11.8 % less time (95 %)");
     assert_eq!(say(&one, &times(3.0)), "takes 2.94 to 3.06 times as long (95 %)");
     assert_eq!(say(&one, &times(0.25)), "takes 1/3.92 to 1/4.08 of the time (95 %)");
-    assert_eq!(say(&[1.0], &[2.0]), "takes 2.000 times as long; 1 run each are too few for an interval");
+    assert_eq!(say(&[1.0], &[2.0]), "takes 2.000 times as long; 1 run each is too few for an interval: it takes 4, better 10");
     // What does not vary, as in virtual time, has the narrowest of intervals, and no noise hides a difference.
     assert_eq!(say(&[2.0; 5], &[2.0; 5]), "no difference of 0.01 % or more (95 %)");
     assert_eq!(say(&[2.0; 5], &[2.000_001; 5]), "slower by less than 0.01 % (95 %)");
