@@ -18,6 +18,7 @@ use variant::Variant;
 mod fits;
 mod genfile;
 mod ground;
+mod hidden;
 mod phases;
 mod progress;
 mod task;
@@ -98,6 +99,13 @@ fn document(args: &Bench, kind: &Kind, variants: &[Variant], measured: &Measurem
     if kind.name == latency::KIND.name && args.layer_ns == 0 && variants.iter().any(|v| v.depth > 0 && v.ground.borrow().is_virtual()) {
         warnings.push("layers cost nothing on simulated drives unless --layer-ns says what; md:SIZE=IMAGE measures ours".into());
     }
+    let ops: Vec<u64> = measured.runs.iter().map(|runs| runs.first().map_or(0, |run| run.ops)).collect();
+    warnings.extend(hidden::warnings(args, kind, variants, &ops));
+    for warning in variants.iter().filter_map(|variant| variant.ground.borrow().warning()) {
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
     BenchDocument {
         format: "trueline/bench/1",
         workload: kind.name.into(),
@@ -119,8 +127,12 @@ fn told(args: &Bench, variant: &Variant, nth: usize, measured: &Measurement) -> 
     let table = phases::tell(args, variant, &mut runs);
     let host_reads = runs.iter().filter_map(|run| run.host_reads).sum();
     let drives = (!variant.spent.is_empty()).then(|| Spent::of(&variant.spent, host_reads));
+    let block = measured.runs[nth].iter().find_map(|run| run.bytes.checked_div(run.ops)).unwrap_or(0);
+    let lies = variant.ground.borrow().lies(variant.offset, block);
     let Variant { name, target, offset, depth, engine, .. } = variant;
-    Told { name: name.clone(), target: target.clone(), offset: *offset, depth: *depth, engine: *engine, runs, drives, table }
+    let (name, target) = (name.clone(), target.clone());
+    let (aligned, missed) = (lies.map(|missed| missed.is_none()), lies.flatten());
+    Told { name, target, offset: *offset, aligned, missed, depth: *depth, engine: *engine, runs, drives, table }
 }
 
 /// Of several depths: what a layer adds to a request, from the mean of every run.

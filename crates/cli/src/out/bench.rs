@@ -1,8 +1,9 @@
 //! `bench` for people: what every variant took, the ratio in words, and where the time of simulated drives went.
 
 use super::columns::{self, Cell};
-use super::{Style, escape};
+use super::{Style, escape, words};
 use std::io::{self, Write};
+use trueline_lab::result::Spent;
 use trueline_lab::result::bench::{BenchDocument, BenchRun, Variant};
 use trueline_lab::statistics::{Comparison, Interval, Slope, median};
 
@@ -12,6 +13,10 @@ pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write)
     rows[0][0] = Cell::left("variant");
     rows.extend(document.variants.iter().map(row));
     columns::write(&rows, &[1], style.width, out)?;
+    let lies: Vec<String> = document.variants.iter().filter_map(place).collect();
+    if !lies.is_empty() {
+        columns::wrap("", 0, &lies.join("; "), 2, style.width, out)?;
+    }
     if let Some(comparison) = &document.comparison {
         writeln!(out, "\n{}", in_words(document, comparison))?;
     }
@@ -51,6 +56,16 @@ fn row(variant: &Variant) -> Vec<Cell> {
     row
 }
 
+/// Where the requests of a variant lie on the boundaries of its target; `None` if nothing is known of them.
+fn place(variant: &Variant) -> Option<String> {
+    let lies = match (variant.aligned?, variant.missed) {
+        (_, Some(missed)) => format!("{} past a {} of {}", words::bytes(missed.remainder), words::unit(missed.why), missed.size),
+        (true, None) => "aligned".into(),
+        (false, None) => return None,
+    };
+    Some(format!("{}: {lies}", escape::plain(&variant.name)))
+}
+
 /// The ratio, and what it can show.
 fn in_words(document: &BenchDocument, comparison: &Comparison) -> String {
     let name = |variant: Option<&Variant>| variant.map_or_else(String::new, |v| escape::plain(&v.name));
@@ -63,12 +78,18 @@ fn spent(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Res
     let heading = ["where time went", "setup", "seek", "rotate", "transfer", "idle", "media ops", "RMW", "lost revs", "write x"];
     let mut rows = vec![heading.map(Cell::right).to_vec()];
     rows[0][0] = Cell::left(heading[0]);
+    let parts = |s: &Spent| [s.setup, s.seek, s.rotate, s.transfer, s.idle];
+    // What no drive of any variant has, as flash no arm, is no column.
+    let mut spends = [false; 5];
+    for s in document.variants.iter().filter_map(|variant| variant.drives.as_ref()) {
+        spends.iter_mut().zip(parts(s)).for_each(|(spends, part)| *spends |= part > 0.0);
+    }
     for variant in &document.variants {
         let Some(s) = &variant.drives else { continue };
         let all = s.setup + s.seek + s.rotate + s.transfer + s.idle;
         let share = |part: f64| if all > 0.0 { format!("{:.1} %", part / all * 100.0) } else { "-".into() };
         let mut row = vec![Cell::left(escape::plain(&variant.name))];
-        row.extend([s.setup, s.seek, s.rotate, s.transfer, s.idle].map(|part| Cell::right(share(part))));
+        row.extend(parts(s).into_iter().zip(&spends).map(|(part, &spends)| Cell::right(if spends { share(part) } else { String::new() })));
         row.extend([s.media_ops, s.rmw, s.lost_revolutions].map(|n| Cell::right(if n > 0 { n.to_string() } else { String::new() })));
         row.push(Cell::right(s.write_amplification.filter(|x| *x > 0.0).map_or_else(String::new, |x| format!("{x:.2}"))));
         rows.push(row);

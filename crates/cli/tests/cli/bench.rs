@@ -60,6 +60,61 @@ fn a_write_off_the_sector_costs_and_the_counters_say_why() {
 }
 
 #[test]
+fn what_a_drive_keeps_in_memory_is_told() {
+    let told = |arguments: &str| bench(arguments)["warnings"].to_string();
+    let all =
+        "all 15.6 MiB that a run writes fit what the drive keeps in memory, 32 MiB; the medium's cost shows with --count 20481 or more";
+    assert!(told("random-write drive:qlc-16k --bs 16k --runs 4").contains(all));
+    let part = "of 256 MiB that a run writes the drive may keep 60 MiB in memory at its end";
+    assert!(told("dd --write drive:wd10ears --runs 4").contains(part), "{}", told("dd --write drive:wd10ears --runs 4"));
+    for shown in
+        ["random-write drive:wd10ears --runs 4", "random-read drive:qlc-16k --runs 4", "random-write drive:qlc-16k --buffered --runs 4"]
+    {
+        assert_eq!(told(shown), "[]", "{shown}");
+    }
+}
+
+#[test]
+fn every_variant_says_which_boundary_it_is_off() {
+    let of = |arguments: &str| {
+        let document = bench(&format!("random-read {arguments} --runs 4 --count 10 --offset 0,1,7"));
+        let missed = |v: &Value| v["missed"]["remainder"].as_u64().zip(v["missed"]["size"].as_u64());
+        list(&document, "variants").iter().map(|v| (v["aligned"].as_bool(), missed(v))).collect::<Vec<_>>()
+    };
+    let (on, off) = ((Some(true), None), |remainder| (Some(false), Some((remainder, 4096))));
+    assert_eq!(of("drive:wd10ears"), [on, off(512), off(3584)]);
+    assert_eq!(of("drive:wd10ears --set jumper=true"), [off(512), off(1024), on]);
+    // Nobody says what an image, or memory, stands for.
+    assert_eq!(of("md:1m"), [(None, None); 3]);
+    let ran = run(scratch().path(), "bench random-read drive:wd10ears --set jumper=true --runs 4 --count 10 --offset 0,7");
+    assert!(ran.ended(0).stdout.contains("\noffset 0: 512 bytes past a physical unit of 4096; offset 7: aligned\n"), "{}", ran.stdout);
+}
+
+#[test]
+fn columns_that_no_drive_fills_are_left_out_and_too_few_runs_are_told_once() {
+    let ran = run(scratch().path(), "bench random-read drive:qlc-16k --runs 1 --count 10");
+    let heading = ran.ended(0).stdout.lines().find(|line| line.starts_with("where time went")).expect("a table");
+    assert!(heading.contains("transfer") && !heading.contains("seek") && !heading.contains("rotate"), "{heading}");
+    let few: Vec<&str> = ran.stdout.lines().filter(|line| line.contains("too few")).collect();
+    let said = "1 run each is too few for an interval: it takes 4, better 10";
+    assert!(few.len() == 1 && few[0].ends_with(said), "{}", ran.stdout);
+}
+
+#[test]
+fn holes_in_a_file_are_told() {
+    let scratch = scratch();
+    let sparse = std::fs::File::create(scratch.path().join("sparse.img")).expect("a file can be made");
+    sparse.set_len(16 << 20).expect("it has room");
+    std::fs::write(scratch.path().join("full.img"), vec![0; 1 << 20]).expect("a file can be written");
+    let warnings = |file: &str| {
+        let ran = run(scratch.path(), &format!("bench random-read {file} --buffered --runs 4 --count 4 --json"));
+        ran.ended(0).json()["warnings"].to_string()
+    };
+    assert!(warnings("sparse.img").contains("sparse.img: 16 MiB of its 16 MiB are holes"), "{}", warnings("sparse.img"));
+    assert!(!warnings("full.img").contains("holes"), "{}", warnings("full.img"));
+}
+
+#[test]
 fn through_the_page_cache_the_drive_reads_and_stays_aligned() {
     let document = bench("random-write drive:wd10ears --buffered --runs 4 --count 100");
     let reads = |nth: usize| document["variants"][nth]["runs"][0]["host_reads"].as_u64().expect("a count");

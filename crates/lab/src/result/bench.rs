@@ -43,6 +43,10 @@ pub struct Variant {
     pub target: String,
     /// Bytes that every request is moved by.
     pub offset: u64,
+    /// Whether that lies on every boundary the target is known to have; `None` if it says of none.
+    pub aligned: Option<bool>,
+    /// The boundary it is off, of several the one that costs the most.
+    pub missed: Option<Missed>,
     /// Layers between the provider and its disks.
     pub depth: usize,
     /// What moved the bytes: `io_uring`, `sync`, `memory`, `files`; of simulated drives nothing did.
@@ -54,6 +58,17 @@ pub struct Variant {
     /// The table of bonnie, of the run that took the median time.
     #[serde(skip)]
     pub table: Option<String>,
+}
+
+/// A boundary that a variant's requests begin off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Missed {
+    /// What it is for, as `check` spells it: `physical`, `chunk`.
+    pub why: &'static str,
+    /// Bytes from one to the next.
+    pub size: u64,
+    /// Bytes from the last one to the request.
+    pub remainder: u64,
 }
 
 /// One run.

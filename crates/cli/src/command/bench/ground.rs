@@ -9,7 +9,9 @@ use memory::Memory;
 use real::Real;
 use simulated::Simulated;
 use trueline_geom::graph::Provider;
+use trueline_geom::topology::{Fact, Trust};
 use trueline_lab::error::Error;
+use trueline_lab::result::bench::Missed;
 use trueline_lab::run::Run;
 use trueline_lab::workload::bonnie::Phases;
 use trueline_lab::workload::{Kind, Needs, Watch, mkfs};
@@ -120,6 +122,39 @@ impl Ground {
     /// Layers between it and its disks.
     pub(super) fn depth(&self) -> usize {
         self.provider().map_or(0, |provider| provider.depth)
+    }
+
+    /// What requests miss that are moved by `offset` bytes and do I/O in `block` bytes: of what the target says of its boundaries,
+    /// nothing that is only assumed. `None` if it says nothing, or its disks cannot agree.
+    pub(super) fn lies(&self, offset: u64, block: u64) -> Option<Option<Missed>> {
+        let topology = &self.provider()?.topology;
+        let told = |fact: &Fact| fact.trust > Trust::Assumed;
+        if !topology.counting().any(told) {
+            return None;
+        }
+        let moved = topology.shift(offset, topology.length.saturating_sub(offset));
+        let missed = moved.missed(block).into_iter().find(|(fact, _)| told(fact));
+        match missed {
+            None if !topology.clashes.is_empty() => None,
+            None => Some(None),
+            Some((Fact { grain, why, .. }, _)) => Some(Some(Missed { why: why.name(), size: grain.size(), remainder: grain.remainder(0) })),
+        }
+    }
+
+    /// Bytes that it takes whole.
+    pub(super) fn grain(&self) -> u64 {
+        match self {
+            Ground::Real(media) => media.grain(),
+            _ => self.sector(),
+        }
+    }
+
+    /// What is to be known before what is measured here is believed.
+    pub(super) fn warning(&self) -> Option<String> {
+        match self {
+            Ground::Real(media) => media.holes().map(str::to_owned),
+            _ => None,
+        }
     }
 
     /// Runs a job once.

@@ -6,6 +6,7 @@ use crate::Failure;
 use crate::options::bench::Bench;
 use std::cell::RefCell;
 use std::rc::Rc;
+use trueline_geom::topology::is_whole;
 use trueline_lab::error::Error;
 use trueline_lab::run::Run;
 use trueline_lab::workload::bonnie::Phases;
@@ -45,9 +46,11 @@ pub(super) fn all(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Var
         let ground = Rc::new(RefCell::new(ground::open(target, args, kind, writes)?));
         let (sector, depth) = (ground.borrow().sector(), ground.borrow().depth());
         let moves = !matches!(*ground.borrow(), Ground::Directory(_));
+        let grain = ground.borrow().grain();
+        let least = [0, grain.checked_div(sector).filter(|_| is_whole(grain, sector)).unwrap_or(1)];
         let offsets = match args.offset.as_slice() {
             [] if several || !moves => &[0][..],
-            [] => &[0, 1],
+            [] => &least,
             said => said,
         };
         for &offset in offsets {
@@ -59,6 +62,10 @@ pub(super) fn all(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Var
             };
             let bytes = offset.checked_mul(sector);
             let bytes = bytes.ok_or_else(|| format!("bench {target}: an offset of {offset} sectors: no disk has so many"))?;
+            if !is_whole(bytes, grain) {
+                let instead = format!("say --buffered, or --offset 0,{}", least[1]);
+                return Err(format!("bench {target}: an offset of {bytes} bytes: it takes whole blocks of {grain} bytes: {instead}").into());
+            }
             let (place, within) = if by_place { (bytes, 0) } else { (0, bytes) };
             let task = Task::new(kind, &Parameters { offset: within, ..own.clone() })?;
             let (target, ground) = (target.clone(), Rc::clone(&ground));

@@ -4,12 +4,14 @@ use super::{Done, Job};
 use crate::Failure;
 use crate::command::bench::task::Task;
 use crate::options::bench::Bench;
+use crate::out::size;
 use crate::seat::{Seat, found, shared};
 use crate::target;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use trueline_geom::graph::Provider;
 use trueline_geom::store::Store;
-use trueline_geom::topology::round_down;
+use trueline_geom::topology::{lcm, round_down};
 use trueline_host::engine::Choice;
 use trueline_host::file::{self, Access, Medium};
 use trueline_host::lane::{Cache, Lane};
@@ -27,6 +29,10 @@ pub(in super::super) struct Real {
     /// Whether what the page cache has of them when a run begins stays there.
     cached: bool,
     engine: Choice,
+    /// Bytes that it takes whole.
+    grain: u64,
+    /// That there are holes in it, in words.
+    holes: Option<String>,
 }
 
 impl Real {
@@ -48,11 +54,25 @@ impl Real {
         let media: Result<Vec<Medium>, _> = paths.iter().map(|path| file::open_for(path, access).map(|opened| opened.store)).collect();
         let cache = if args.buffered { Cache::Through } else { Cache::Around };
         let engine = args.engine.map_or(Choice::Best, Choice::from);
-        Ok(Real { seat, paths, media: media.map_err(|e| e.to_string())?, cache, cached: args.cached, engine })
+        let media = media.map_err(|e| e.to_string())?;
+        // What cannot be opened so is told when it is run.
+        let lanes = media.iter().zip(&paths).filter_map(|(medium, path)| Lane::new(medium, cache, path).ok());
+        let sector = seat.graph.providers[seat.id].topology.sector;
+        let grain = lanes.map(|lane| lane.grain()).try_fold(sector, lcm).unwrap_or(sector);
+        let holes = paths.iter().find_map(|path| holes(path));
+        Ok(Real { seat, paths, media, cache, cached: args.cached, engine, grain, holes })
     }
 
     pub(super) fn provider(&self) -> &Provider {
         &self.seat.graph.providers[self.seat.id]
+    }
+
+    pub(super) fn grain(&self) -> u64 {
+        self.grain
+    }
+
+    pub(super) fn holes(&self) -> Option<&str> {
+        self.holes.as_deref()
     }
 
     /// Runs a job once, on what no run before has left in the page cache unless that is wanted.
@@ -81,6 +101,21 @@ impl Real {
         }
         self.paths.iter().map(|path| stat::done(path).map(|done| done.reads)).sum()
     }
+}
+
+/// Bytes of the unit in which stat(2) counts what a file has of its file system, whatever that has.
+const STAT_BLOCK: u64 = 512;
+
+/// That less of a file is stored than it is long: what is read there was never on a medium, and a write must find it room.
+fn holes(path: &Path) -> Option<String> {
+    let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    let stored = found.blocks().saturating_mul(STAT_BLOCK);
+    let missing = found.len().checked_sub(stored).filter(|&missing| missing > 0)?;
+    let (of, name) = (size::human(found.len()), path.display());
+    Some(format!(
+        "{name}: {} of its {of} are holes: no medium is read there, and a first write takes longer: fill it first",
+        size::human(missing)
+    ))
 }
 
 /// Places that are looked at, and bytes of each.

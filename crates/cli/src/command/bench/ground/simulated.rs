@@ -14,6 +14,7 @@ use trueline_lab::host::linux_bdev::{Buffered, Sync};
 use trueline_lab::host::linux_writeback::{self, LinuxWriteback};
 use trueline_lab::host::openbsd_ffs::{self, OpenbsdFfs};
 use trueline_lab::rig;
+use trueline_sim::model::Model;
 use trueline_sim::random::Random;
 use trueline_sim::time::{NS, Ps};
 use trueline_sim::world::{Schedule, World};
@@ -45,6 +46,11 @@ impl Simulated {
 
     pub(super) fn provider(&self) -> &Provider {
         &self.drives.graph.providers[self.id]
+    }
+
+    /// Of every drive, in order.
+    pub(in super::super) fn models(&self) -> &[Model] {
+        &self.drives.models
     }
 
     /// Runs a job once, on drives that were switched on as its seed has it.

@@ -1,0 +1,57 @@
+//! What a run does not show of the medium: what its drive keeps in memory.
+
+use super::ground::Ground;
+use super::variant::Variant;
+use crate::options::bench::Bench;
+use crate::out::{escape, size};
+use trueline_lab::workload::Kind;
+use trueline_sim::counters::Counters;
+
+/// A run has to write so many times what the drive keeps; of less, a warning tells.
+const TIMES: u64 = 10;
+
+/// Workloads that write one block after another, and those whose requests `--count` counts.
+const IN_SEQUENCE: [&str; 2] = ["dd", "fill"];
+const COUNTED: [&str; 4] = ["dd", "random-write", "raidtest", "latency"];
+
+/// Every warning once, of each target of simulated drives. `ops`: requests of a run of each variant.
+pub(super) fn warnings(args: &Bench, kind: &Kind, variants: &[Variant], ops: &[u64]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for (variant, &ops) in variants.iter().zip(ops) {
+        let one = of(args, kind, variant, ops);
+        all.extend(one.filter(|warning| !all.contains(warning)));
+    }
+    all
+}
+
+fn of(args: &Bench, kind: &Kind, variant: &Variant, ops: u64) -> Option<String> {
+    let ground = variant.ground.borrow();
+    let Ground::Simulated(drives) = &*ground else { return None };
+    let runs = u64::try_from(variant.host_reads.len()).ok().filter(|&runs| runs > 0)?;
+    // What was written through the cache, or out of it at the end, was waited for.
+    if args.buffered || args.sync || variant.spent.iter().any(|drive| drive.flushes > 0) {
+        return None;
+    }
+    let extent = |drive: &Counters| match IN_SEQUENCE.contains(&kind.name) {
+        true => u64::MAX,
+        false => drive.bytes_written.checked_div(drive.writes).unwrap_or(0),
+    };
+    let kept = variant.spent.iter().zip(drives.models()).map(|(drive, model)| model.kept(extent(drive)));
+    let kept = kept.fold(0, u64::saturating_add);
+    let written = variant.spent.iter().map(|drive| drive.bytes_written).fold(0, u64::saturating_add) / runs;
+    if written == 0 || kept.saturating_mul(TIMES) < written {
+        return None;
+    }
+    let (holds, writes) = (size::human(kept), size::human(written));
+    let found = match written <= kept {
+        true => format!("all {writes} that a run writes fit what the drive keeps in memory, {holds}"),
+        false => format!("of {writes} that a run writes the drive may keep {holds} in memory at its end"),
+    };
+    let count = u128::from(ops) * u128::from(kept) * u128::from(TIMES) / u128::from(written) + 1;
+    let advice = match args.seconds {
+        Some(_) => "; the medium's cost shows in a longer run".into(),
+        None if COUNTED.contains(&kind.name) => format!("; the medium's cost shows with --count {count} or more"),
+        None => String::new(),
+    };
+    Some(format!("{}: {found}{advice}", escape::plain(&variant.target)))
+}
