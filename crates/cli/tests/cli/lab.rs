@@ -105,7 +105,7 @@ fn a_lab_opens_files_beside_it_and_nowhere_else() {
         assert!(said.starts_with("trueline: lab run labs/mine.toml: ") && said.contains(&why), "{said}");
     }
     assert!(with("below").refused().contains("it is no file"));
-    assert!(with("labs/below/a.raidtest").refused().contains("No such file"));
+    assert!(with("labs/below/a.raidtest").refused().contains("no such file"));
 }
 
 #[test]
