@@ -13,6 +13,10 @@ use std::thread;
 use toml::Value;
 use trueline_host::interrupt;
 
+/// The firmware that a row is not compared with has one point of a sweep for so many of its own: half the time would go into intervals
+/// that nothing is held to.
+const OTHERS: usize = 4;
+
 /// A row whose scenes are laid out.
 pub(super) struct Ready<'a> {
     lab: &'a Lab,
@@ -54,7 +58,8 @@ impl<'a> Ready<'a> {
         let plain = |message| Refusal { line: None, message };
         for personality in [None].into_iter().chain(form.personalities.iter().map(Some)) {
             let set: Set = personality.iter().map(|name| (PERSONALITY.to_owned(), Value::String((*name).clone()))).collect();
-            let points = lab.points(form, &ready.scenes, &set, asked.sweep).map_err(plain)?;
+            let points = if personality.is_none() { asked.sweep } else { asked.sweep.div_ceil(OTHERS) };
+            let points = lab.points(form, &ready.scenes, &set, points).map_err(plain)?;
             ready.cases.push(Case { personality: personality.cloned(), set, points });
         }
         Ok(ready)
