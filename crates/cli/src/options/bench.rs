@@ -22,12 +22,14 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline bench replay --trace log.blkparse drive:md
   trueline bench random-write --json drive:md@8g";
 
+/// Not as documentation: rustdoc takes `[@` for a link.
+const TARGETS: &str = "DISK[,DISK...][#PROVIDER]; drive:MODEL[@SIZE]: a simulated drive; md:SIZE[=IMAGE]: memory; of files a directory";
+
 #[derive(Args)]
 pub(crate) struct Bench {
     #[arg(value_name = "WORKLOAD", help = workloads_help())]
     pub workload: String,
-    /// DISK[,DISK...][#PROVIDER]; drive:MODEL[@SIZE]: a simulated drive; md:SIZE[=IMAGE]: memory; of files a directory
-    #[arg(required = true, value_name = "TARGET")]
+    #[arg(required = true, value_name = "TARGET", help = TARGETS)]
     pub targets: Vec<String>,
     /// Move every request by so many sectors of the target, one variant each [default: 0,1; of several targets: 0]
     #[arg(long, value_name = "SECTORS,...", value_delimiter = ',')]

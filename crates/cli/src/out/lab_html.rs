@@ -33,7 +33,7 @@ use standing::{Tally, dearest, farthest, tally, tally_all};
 use std::io::{self, Write};
 use trueline_lab::result::{LabDocument, LabResult, Row};
 
-/// How the charts look, with the colours of [`html::STYLE`].
+/// How the charts look, with the colours of `html::STYLE`.
 pub(super) const STYLE: &str = include_str!("lab_html/lab.css");
 
 /// The hatching that says again what the colour of the unaligned says.
