@@ -158,6 +158,17 @@ mod tests {
     }
 
     #[test]
+    fn other_firmware_is_swept_at_a_quarter_of_the_points() {
+        let lab = lab("2010-osnews");
+        let form = (0..).map(|at| lab.row(at).get_ref()).find(|form| form.id == "random-write").unwrap();
+        let swept = |sweep| {
+            let ready = Ready::new(&lab, form, &Asked { rows: Vec::new(), sweep, threads: 1 }).unwrap();
+            ready.cases.iter().map(|case| case.points.len()).collect::<Vec<_>>()
+        };
+        assert_eq!([swept(0), swept(1), swept(9)], [vec![0, 0], vec![1, 1], vec![9, 3]]);
+    }
+
+    #[test]
     fn what_is_swept_has_the_ratio_of_the_row() {
         let lab = lab("2010-wd10ears");
         let asked = Asked { rows: Vec::new(), sweep: 0, threads: 1 };
