@@ -396,13 +396,14 @@ fn clashes(graph: &Graph, id: Id) -> Vec<Finding> {
 /// A clash of a set of `class`, in which the member that does not agree is called `member`.
 fn clash(clash: &Clash, class: &str, member: &str) -> Finding {
     let cost = cost(PAGE, clash.unit, clash.remainder, clash.why.is_rmw());
-    let message = format!(
-        "no address is on a {}-byte {} boundary of all members; member {} ({member}) is {} bytes off",
-        clash.unit,
-        clash.why.name(),
-        clash.member,
-        clash.remainder,
-    );
+    let why = clash.why.name();
+    let message = match clash.unit {
+        0 => format!("no address is on a {why} boundary of all members of what {member} stands on"),
+        unit => {
+            let (number, off) = (clash.member, clash.remainder);
+            format!("no address is on a {unit}-byte {why} boundary of all members; member {number} ({member}) is {off} bytes off")
+        }
+    };
     let fix = match class {
         "concat" => "make every member of a whole number of units, on its boundary: label aligned partitions, not bare disks",
         _ => "begin the data of every member on its own boundary: label aligned partitions, not bare disks",

@@ -17,6 +17,8 @@ pub enum Errno {
     NoSpace,
     /// Not in whole sectors, or not where direct I/O can begin.
     Unaligned,
+    /// It cannot do that, or not in this way.
+    Unsupported,
 }
 
 impl fmt::Display for Errno {
@@ -28,6 +30,7 @@ impl fmt::Display for Errno {
             Errno::ReadOnly => "it cannot be written",
             Errno::NoSpace => "no space left",
             Errno::Unaligned => "not in whole sectors of the device",
+            Errno::Unsupported => "it cannot do that",
         })
     }
 }

@@ -130,6 +130,7 @@ rules! {
     LABEL = "TL0022", "damaged disklabel";
     MOVED_END = "TL0023", "backup GPT not at the end of the disk";
     KERNEL = "TL0024", "the kernel sees it otherwise";
+    UNSAID = "TL0025", "a boundary that the protocol cannot say";
 }
 
 /// The rule called `id`, in any case.

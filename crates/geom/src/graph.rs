@@ -17,6 +17,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod found;
+mod incomplete;
+
+pub use incomplete::Incomplete;
 
 /// A place to find a provider in [`Graph::providers`].
 pub type Id = usize;
@@ -169,9 +172,11 @@ pub struct Told {
 
 /// Disks and everything found on them.
 pub struct Graph {
-    stores: Vec<Box<dyn Store>>,
+    stores: Arc<[Box<dyn Store>]>,
     /// In the order found: a provider comes after what it stands on.
     pub providers: Vec<Provider>,
+    /// Sets of which members are missing.
+    pub incomplete: Vec<Incomplete>,
     limits: Limits,
     budget: Budget,
 }
@@ -182,10 +187,12 @@ impl Graph {
         // Each disk of a large set has its own share.
         let bytes = limits.bytes.saturating_mul(disks.len() as u64);
         let budget = Budget::new(Limits { bytes, ..limits });
-        let mut graph = Graph { stores: Vec::new(), providers: Vec::new(), limits, budget };
+        let mut graph = Graph { stores: Arc::new([]), providers: Vec::new(), incomplete: Vec::new(), limits, budget };
+        let mut stores = Vec::new();
         for disk in disks {
-            graph.add_disk(disk);
+            graph.add_disk(disk, &mut stores);
         }
+        graph.stores = stores.into();
         let mut sets = Sets::new();
         let mut next = 0;
         while next < graph.providers.len() {
@@ -229,6 +236,11 @@ impl Graph {
         &self.stores
     }
 
+    /// The disks' bytes, for who uses them longer than the graph or in several threads.
+    pub fn shared_stores(&self) -> Arc<[Box<dyn Store>]> {
+        self.stores.clone()
+    }
+
     /// A look at `id`, as a class gets it.
     pub fn probe(&self, id: Id) -> Probe<'_> {
         let p = &self.providers[id];
@@ -267,13 +279,13 @@ impl Graph {
         self.stores.iter().try_for_each(|store| store.flush())
     }
 
-    fn add_disk(&mut self, disk: Disk) {
+    fn add_disk(&mut self, disk: Disk, stores: &mut Vec<Box<dyn Store>>) {
         let mut topology = disk.topology;
         let mut told = None;
         let mut route = match disk.bytes {
             Bytes::Store(store) => {
-                let route = Route::store(self.stores.len(), store.length());
-                self.stores.push(store);
+                let route = Route::store(stores.len(), store.length());
+                stores.push(store);
                 route
             }
             Bytes::Geom(geom) => Route::new(&geom, 0, topology.length, &[]),
@@ -455,15 +467,12 @@ impl Graph {
     fn report_incomplete(&mut self, sets: &Sets) {
         for ((class, _), set) in sets {
             let (id, first) = &set.members[0];
-            let here = set.chosen().len();
-            if here >= first.count {
-                continue;
+            let here: Vec<_> = set.chosen().into_iter().map(|(id, member)| (id, member.number)).collect();
+            if here.len() < first.count {
+                let set = Incomplete { class, provider: first.provider.clone(), here, count: first.count };
+                self.providers[*id].findings.push(set.finding());
+                self.incomplete.push(set);
             }
-            let missing = first.count - here;
-            let message = format!("{class} set {} has {here} of its {} members here", first.provider, first.count);
-            let finding = Finding::new(&finding::INCOMPLETE, Severity::Warning, 0, message)
-                .fix(format!("name the other {missing} in the same target, separated by commas"));
-            self.providers[*id].findings.push(finding);
         }
     }
 

@@ -31,4 +31,6 @@ pub mod slices;
 pub mod store;
 pub mod table;
 pub mod there;
+pub mod through;
 pub mod topology;
+pub mod watch;

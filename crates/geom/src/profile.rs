@@ -78,9 +78,27 @@ pub fn bytes(text: &str) -> Option<u64> {
     number.checked_mul(base.checked_pow(power)?)
 }
 
+/// A decimal number in units of 10^-`places`: `1.5` with 3 places is 1500. `None` if it is none, or finer than that.
+pub fn decimal(text: &str, places: usize) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || part.len() > places || !digits(part) || !digits(whole) {
+        return None;
+    }
+    format!("{whole}{part:0<places$}").parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn decimals_are_exact() {
+        assert_eq!(["1.5", "0", "10", "0.001", "2."].map(|text| decimal(text, 3)), [1500, 0, 10_000, 1, 2000].map(Some));
+        for text in ["", ".", ".5", "-1", "+1", "1e3", "0.0001", "1.5.5", "99999999999999999999"] {
+            assert_eq!(decimal(text, 3), None, "{text}");
+        }
+    }
 
     #[test]
     fn sizes_are_binary_unless_decimal() {

@@ -47,7 +47,7 @@ pub enum Piece {
 
 impl Piece {
     /// Its bytes in the buffer of a request of which `from` bytes come before it.
-    fn within(self, from: u64) -> Result<Range<usize>, Errno> {
+    pub(crate) fn within(self, from: u64) -> Result<Range<usize>, Errno> {
         let (Piece::Store { length, .. } | Piece::Zero { length }) = self;
         let index = |n: u64| usize::try_from(n).map_err(|_| Errno::Range);
         Ok(index(from)?..index(from.saturating_add(length))?)
@@ -86,6 +86,26 @@ impl Route {
         match self.end {
             End::Store(store) => Some(store),
             End::Geom { .. } => None,
+        }
+    }
+
+    /// The byte of `other` at which this begins, if both are ranges of the same disk or set and it lies inside.
+    pub fn place_in(&self, other: &Route) -> Option<u64> {
+        let same = match (&self.end, &other.end) {
+            (End::Store(own), End::Store(theirs)) => own == theirs,
+            (End::Geom { geom: own, slot, .. }, End::Geom { geom: theirs, slot: other, .. }) => Arc::ptr_eq(own, theirs) && slot == other,
+            _ => false,
+        };
+        let place = self.base.checked_sub(other.base).filter(|_| same)?;
+        place.checked_add(self.length).is_some_and(|end| end <= other.length).then_some(place)
+    }
+
+    /// Appends the disks that its bytes can be on, each once.
+    pub(crate) fn stores(&self, used: &mut Vec<usize>) {
+        match &self.end {
+            End::Store(store) if used.contains(store) => {}
+            End::Store(store) => used.push(*store),
+            End::Geom { below, .. } => below.iter().for_each(|route| route.stores(used)),
         }
     }
 
@@ -169,5 +189,27 @@ impl Route {
             Piece::Store { store, offset, length } => stores.get(store).ok_or(Errno::NoDevice)?.zero(offset, length),
             Piece::Zero { .. } => Ok(()),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slices::Slices;
+
+    #[test]
+    fn a_slice_has_a_place_in_what_it_is_cut_from() {
+        let cut = |start, length, from: &Route| {
+            let geom: Arc<dyn Geom> = Arc::new(Slices::one(start, length));
+            Route::new(&geom, 0, length, std::slice::from_ref(from))
+        };
+        let disk = Route::store(0, 1000);
+        let outer = cut(100, 500, &disk);
+        let inner = cut(50, 10, &outer);
+        assert_eq!(inner.place_in(&outer), Some(50));
+        assert_eq!((inner.place_in(&disk), outer.place_in(&outer), disk.place_in(&disk)), (Some(150), Some(0), Some(0)));
+        // Neither what is around it, nor beside it, nor elsewhere.
+        assert_eq!((outer.place_in(&inner), disk.place_in(&outer)), (None, None));
+        assert_eq!((cut(590, 20, &disk).place_in(&outer), inner.place_in(&Route::store(1, 1000))), (None, None));
     }
 }

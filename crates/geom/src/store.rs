@@ -2,6 +2,7 @@
 
 use crate::error::Errno;
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU8;
 
 /// A run of bytes that can be read at any offset, and perhaps written.
 pub trait Store: Send + Sync {
@@ -27,10 +28,93 @@ pub trait Store: Send + Sync {
         let _ = (offset, length);
     }
 
+    /// Begins to bring the `length` bytes from `offset` into memory, where there is one, because they will be read. A hint.
+    fn prefetch(&self, offset: u64, length: u64) {
+        let _ = (offset, length);
+    }
+
     /// Returns when everything written so far would survive a loss of power.
     fn flush(&self) -> Result<(), Errno> {
         Ok(())
     }
+
+    /// As [`Store::read_at`] if that need not wait for a device; `false` if it must, and what is in `buffer` then means nothing.
+    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+        let _ = (buffer, offset);
+        Ok(false)
+    }
+
+    /// Whether a write goes to memory and is done: who serves it does so at once and keeps no thread for it.
+    fn writes_now(&self) -> bool {
+        false
+    }
+
+    /// Whether nothing that is asked of it ever waits for a device: who serves it does everything at once.
+    fn never_waits(&self) -> bool {
+        false
+    }
+
+    /// The `length` bytes from `offset` themselves, where they are memory, in one piece; others may write them meanwhile. Who is lent them
+    /// reads all of them.
+    fn lend(&self, offset: u64, length: u64) -> Option<&[AtomicU8]> {
+        let _ = (offset, length);
+        None
+    }
+
+    /// Writes all of `bytes` at `offset` and returns when they would survive a loss of power (forced unit access).
+    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.write_at(bytes, offset)?;
+        self.flush()
+    }
+
+    /// `length` bytes from `offset` are of no interest any more: what they read as from now on is not said. A hint.
+    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        let _ = (offset, length);
+        Ok(())
+    }
+
+    /// Makes `length` bytes from `offset` zero without sending them, or does nothing and says [`Errno::Unsupported`]. `keep`: their room
+    /// stays theirs.
+    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+        let _ = (offset, length, keep);
+        Err(Errno::Unsupported)
+    }
+
+    /// What is at `offset`, and for how many of the next `length` bytes at least; `length` is not 0.
+    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        let _ = offset;
+        Ok(Run { content: Content::Data, length })
+    }
+
+    /// The unit in which it must be read and written, in bytes: 1 where any byte will do.
+    fn unit(&self) -> u64 {
+        1
+    }
+
+    /// Requests that it works on at one time: who serves it keeps so many threads waiting for it at most.
+    fn depth(&self) -> usize {
+        16
+    }
+}
+
+/// Bytes of one kind, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// What they are.
+    pub content: Content,
+    /// How many.
+    pub length: u64,
+}
+
+/// What bytes are, as far as it is known without reading them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Anything.
+    Data,
+    /// Zeros that take room.
+    Zero,
+    /// Zeros that take none.
+    Hole,
 }
 
 /// Who writes: how many bytes came before, bytes.

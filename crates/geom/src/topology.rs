@@ -17,9 +17,11 @@
 //! `phase = alignment_offset = (stripesize − stripeoffset) mod stripesize`.
 
 pub use cost::{Cost, amplification, cost, small_piece_cost};
+pub use fit::{Fit, Work};
 use std::cmp::Ordering;
 
 mod cost;
+mod fit;
 
 /// The addresses `x` with `x % size == phase`; `size >= 1`, `phase < size`, both in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +73,11 @@ impl Grain {
     /// The last boundary at or before `x`, if there is one.
     pub fn previous(self, x: u64) -> Option<u64> {
         x.checked_sub(self.remainder(x))
+    }
+
+    /// Whether a whole unit lies within the first `length` bytes.
+    pub fn has_whole(self, length: u64) -> bool {
+        self.phase.checked_add(self.size).is_some_and(|end| end <= length)
     }
 
     /// How many of the units between boundaries `length` bytes at `start` touch, whole or in part.
@@ -191,9 +198,11 @@ pub fn largest_grain(start: u64) -> Option<u64> {
     (start != 0).then(|| 1 << start.trailing_zeros())
 }
 
-/// Whether `value` is a whole number of `unit`s (`unit` 0: no).
+/// Whether `value` is a whole number of `unit`s (`unit` 0: no). Almost every unit is a power of two, and a division would be as much
+/// as the rest of the way of a request that is looked at.
+#[inline]
 pub fn is_whole(value: u64, unit: u64) -> bool {
-    unit != 0 && value.is_multiple_of(unit)
+    if unit.is_power_of_two() { value & (unit - 1) == 0 } else { unit != 0 && value.is_multiple_of(unit) }
 }
 
 /// `value` rounded down to a whole number of `unit`s (`unit` 0: `value` itself).
@@ -204,6 +213,12 @@ pub fn round_down(value: u64, unit: u64) -> u64 {
 /// `value` rounded up to a whole number of `unit`s (`unit` 0: `value` itself); `None` past 2^64.
 pub fn round_up(value: u64, unit: u64) -> Option<u64> {
     if unit == 0 { Some(value) } else { value.checked_next_multiple_of(unit) }
+}
+
+/// The `unit`s that `start..end` touches, whole or in part, counted from address 0: the first, and the one after the last (`unit` 0:
+/// those of one byte).
+pub fn units(start: u64, end: u64, unit: u64) -> (u64, u64) {
+    start.checked_div(unit).map_or((start, end), |first| (first, end.div_ceil(unit)))
 }
 
 /// What a boundary is for.
@@ -303,6 +318,8 @@ pub enum Source {
     Measured,
     /// The model of a simulated drive.
     Model,
+    /// A server of network block devices.
+    Nbd,
 }
 
 impl Source {
@@ -318,6 +335,7 @@ impl Source {
             Source::Assumed => "assumed",
             Source::Measured => "measured",
             Source::Model => "model",
+            Source::Nbd => "nbd",
         }
     }
 }
@@ -379,7 +397,7 @@ impl Fact {
 pub struct Clash {
     /// Which boundary.
     pub why: Why,
-    /// Its size on the member that cannot agree, in bytes.
+    /// Its size on the member that cannot agree, in bytes; 0 if it is not known.
     pub unit: u64,
     /// That member.
     pub member: usize,

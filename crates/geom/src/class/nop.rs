@@ -5,10 +5,12 @@
 //! hides the lower boundaries; this one does not: a layer must not drop its grain by silence.
 //!
 //! # Limits
-//! No metadata: it is made by hand (`--logical`, `--physical`, `--grain`, `--for`).
+//! No metadata: it is made by hand (`--logical`, `--physical`, `--grain`, `--for`). Faults and delays are in [`fault`].
 
 use super::{Extent, Geom, Op, Slot};
 use crate::topology::{Fact, Topology, Why, round_down};
+
+pub mod fault;
 
 /// A nop over one provider.
 pub struct Nop {

@@ -42,6 +42,10 @@ pub(super) fn lay(ground: &Ground, kind: &str, plan: &mut Plan) -> Ground {
     }
     for clash in &t.clashes {
         let (why, unit) = (clash.why.name(), clash.unit);
+        if unit == 0 {
+            plan.note(format!("members beneath it have no {why} unit in common: nothing above can mend it"));
+            continue;
+        }
         plan.note(format!(
             "member {} is {} bytes off its {unit}-byte {why} unit whatever begins where: nothing above can mend it",
             clash.member, clash.remainder

@@ -22,6 +22,15 @@ fn counted(block: u64, unit: u64, remainder: u64, rmw: bool) -> Cost {
     Cost { straddle: ratio(straddling, unit), rmw_factor: ratio(off, on) }
 }
 
+/// Powers of two are told without a division.
+#[test]
+fn whole_units_are_those_that_division_leaves_nothing_of() {
+    let numbers = || (0..=70).chain([4095, 4096, 4097, 1 << 63, (1 << 63) + 1, u64::MAX - 1, u64::MAX]);
+    for (value, unit) in numbers().flat_map(|value| numbers().map(move |unit| (value, unit))) {
+        assert_eq!(is_whole(value, unit), value.checked_rem(unit) == Some(0), "{value} in {unit}");
+    }
+}
+
 #[test]
 fn cost_equals_counting() {
     for unit in 1..=24 {
@@ -119,6 +128,24 @@ fn a_value_is_rounded_to_whole_units() {
     );
     assert_eq!((round_down(5, 0), round_up(5, 0)), (5, Some(5)));
     assert_eq!((round_up(u64::MAX, 4096), round_up(u64::MAX - 1, 3)), (None, Some(u64::MAX)));
+}
+
+#[test]
+fn units_are_those_in_which_a_byte_lies() {
+    for unit in 1..=5 {
+        for start in 0..12 {
+            for end in start + 1..14 {
+                let touched = || (start..end).map(|byte| byte / unit);
+                assert_eq!(
+                    Some(units(start, end, unit)),
+                    touched().min().zip(touched().max().map(|last| last + 1)),
+                    "{start}..{end} of {unit}"
+                );
+            }
+        }
+    }
+    assert_eq!((units(4096, 4096, 4096), units(u64::MAX, u64::MAX, 4096)), ((1, 1), (u64::MAX / 4096, 1 << 52)));
+    assert_eq!(units(5, 7, 0), (5, 7));
 }
 
 #[test]

@@ -1,0 +1,280 @@
+//! Faults and delays that a nop adds, as gnop(8) and dm-flakey do: which request they befall.
+//!
+//! Decided by the seed and the request's number alone, so that the same requests in the same order meet the same faults; nothing is
+//! done or waited for here.
+
+use crate::error::Errno;
+use crate::profile;
+use crate::topology::round_down;
+use std::fmt;
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Reads.
+    Read,
+    /// Writes, zeros too.
+    Write,
+    /// Waits until what was written would survive a loss of power.
+    Flush,
+    /// Gives back what is of no interest any more.
+    Discard,
+}
+
+impl Op {
+    /// All, in the order in which [`Op::place`] counts them.
+    pub const ALL: [Op; 4] = [Op::Read, Op::Write, Op::Flush, Op::Discard];
+
+    /// Its place in [`Op::ALL`].
+    pub fn place(self) -> usize {
+        match self {
+            Op::Read => 0,
+            Op::Write => 1,
+            Op::Flush => 2,
+            Op::Discard => 3,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        ["read", "write", "flush", "discard"][self.place()]
+    }
+}
+
+/// A request, and which one it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Of its kind, counted from 1.
+    pub number: u64,
+    /// Of all, counted from 1.
+    pub of_all: u64,
+    /// What it does.
+    pub op: Op,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+}
+
+/// How a request fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Nothing is done.
+    Error(Errno),
+    /// Whole sectors at the beginning are written, then the medium fails.
+    Torn,
+}
+
+/// What befalls which requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    text: String,
+    /// `None`: every kind.
+    op: Option<Op>,
+    failure: Option<Failure>,
+    /// Whether only what changes the medium fails.
+    writes_only: bool,
+    delay_ns: u64,
+    /// Of so many.
+    probability: u64,
+    every: u64,
+    after: u64,
+    /// First byte, and the one after the last.
+    range: Option<(u64, u64)>,
+}
+
+/// Certainty, in the unit of a rule's probability.
+const CERTAIN: u64 = 1_000_000_000;
+
+/// The longest delay: whoever waits longer has given up.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// How a rule is written.
+const FORM: &str = "write OP:WHAT[,WHEN...], OP read, write, flush, discard or *; WHAT error=eio, torn, readonly or delay=10ms; \
+     WHEN probability=1%, every=N, after=N or offset=1m..2m";
+
+impl Rule {
+    /// `OP:WHAT[,WHEN...]`.
+    pub fn parse(text: &str) -> Result<Rule, String> {
+        let (op, items) = text.split_once(':').ok_or(FORM)?;
+        let op = match op {
+            "*" => None,
+            name => Some(Op::ALL.into_iter().find(|op| op.name() == name).ok_or_else(|| format!("'{name}' is no operation: {FORM}"))?),
+        };
+        let text = text.to_owned();
+        let mut rule =
+            Rule { text, op, failure: None, writes_only: false, delay_ns: 0, probability: CERTAIN, every: 1, after: 0, range: None };
+        items.split(',').try_for_each(|item| rule.take(item))?;
+        if rule.failure.is_none() && rule.delay_ns == 0 {
+            return Err(format!("what is to happen is missing: {FORM}"));
+        }
+        if rule.writes_only && !Op::ALL.into_iter().any(|op| rule.concerns(op)) {
+            return Err(format!("only writes can be that: {FORM}"));
+        }
+        Ok(rule)
+    }
+
+    fn take(&mut self, item: &str) -> Result<(), String> {
+        let wrong = |value: &str| format!("'{item}': '{value}' cannot be: {FORM}");
+        match item.split_once('=').unwrap_or((item, "")) {
+            ("error", name) => self.fail(Failure::Error(errno(name).ok_or_else(|| wrong(name))?), item)?,
+            ("torn", "") => {
+                self.writes_only = true;
+                self.fail(Failure::Torn, item)?;
+            }
+            ("readonly", "") => {
+                self.writes_only = true;
+                self.fail(Failure::Error(Errno::ReadOnly), item)?;
+            }
+            ("delay", time) => self.delay_ns = span(time).ok_or_else(|| wrong(time))?,
+            ("probability", share) => self.probability = probability(share).ok_or_else(|| wrong(share))?,
+            ("every", n) => self.every = n.parse().ok().filter(|&n| n > 0).ok_or_else(|| wrong(n))?,
+            ("after", n) => self.after = n.parse().map_err(|_| wrong(n))?,
+            ("offset", range) => {
+                let (from, to) = range.split_once("..").ok_or_else(|| wrong(range))?;
+                let (from, to) = (profile::bytes(from), profile::bytes(to));
+                self.range = Some(from.zip(to).filter(|(from, to)| from < to).ok_or_else(|| wrong(range))?);
+            }
+            _ => return Err(format!("'{item}' is not known: {FORM}")),
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, failure: Failure, item: &str) -> Result<(), String> {
+        match self.failure.replace(failure) {
+            None => Ok(()),
+            Some(_) => Err(format!("'{item}': a request fails in one way: write another --fault")),
+        }
+    }
+
+    /// Whether it can befall requests of a kind.
+    pub fn concerns(&self, op: Op) -> bool {
+        let can = match self.failure {
+            Some(Failure::Torn) => op == Op::Write,
+            _ => !self.writes_only || matches!(op, Op::Write | Op::Discard),
+        };
+        can && self.op.is_none_or(|own| own == op)
+    }
+
+    /// The kind of requests it is for; [`None`]: every kind.
+    pub fn op(&self) -> Option<Op> {
+        self.op
+    }
+
+    /// Which request it is, of those the rule is for.
+    pub fn number(&self, asked: &Asked) -> u64 {
+        if self.op.is_some() { asked.number } else { asked.of_all }
+    }
+
+    /// Whether it delays.
+    pub fn delays(&self) -> bool {
+        self.delay_ns > 0
+    }
+
+    /// Whether it befalls a request, as rule `place` of a plan.
+    fn befalls(&self, asked: &Asked, seed: u64, place: u64) -> bool {
+        let number = self.number(asked);
+        let inside = self
+            .range
+            .is_none_or(|(from, to)| asked.op != Op::Flush && asked.offset < to && asked.offset.saturating_add(asked.length) > from);
+        let chance = || self.probability == CERTAIN || below(hash(&[seed, place, number]), CERTAIN) < self.probability;
+        self.concerns(asked.op) && number > self.after && (number - self.after).is_multiple_of(self.every) && inside && chance()
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Rules, and what is random in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The first that makes a request fail decides how.
+    pub rules: Vec<Rule>,
+    /// The same seed: the same faults.
+    pub seed: u64,
+}
+
+/// What befalls one request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decision {
+    /// It is late by so much.
+    pub delay_ns: u64,
+    /// It fails.
+    pub failure: Option<Failure>,
+    /// The rules that say so.
+    pub rules: Vec<usize>,
+}
+
+impl Plan {
+    /// What befalls a request.
+    pub fn decide(&self, asked: &Asked) -> Decision {
+        let mut decision = Decision::default();
+        for (place, rule) in self.rules.iter().enumerate() {
+            if !rule.befalls(asked, self.seed, place as u64) || rule.delay_ns == 0 && decision.failure.is_some() {
+                continue;
+            }
+            decision.delay_ns = decision.delay_ns.saturating_add(rule.delay_ns);
+            decision.failure = decision.failure.or(rule.failure);
+            decision.rules.push(place);
+        }
+        decision
+    }
+
+    /// Bytes of a torn write that are written: whole sectors, and at least one fewer than all.
+    pub fn kept(&self, asked: &Asked, sector: u64) -> u64 {
+        round_down(below(hash(&[self.seed, u64::MAX, asked.number]), asked.length), sector)
+    }
+
+    /// Whether requests of a kind have to be looked at: a rule can befall them, or counts them with all others.
+    pub fn concerns(&self, op: Op) -> bool {
+        self.rules.iter().any(|rule| rule.op.is_none() || rule.concerns(op))
+    }
+}
+
+/// As errno(3) names it.
+fn errno(name: &str) -> Option<Errno> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "eio" => Errno::Io,
+        "enospc" => Errno::NoSpace,
+        "eperm" | "erofs" => Errno::ReadOnly,
+        "einval" => Errno::Range,
+        "enotsup" => Errno::Unsupported,
+        _ => return None,
+    })
+}
+
+/// `10ms`, `1.5s`.
+fn span(text: &str) -> Option<u64> {
+    let units = [("ns", 0), ("us", 3), ("ms", 6), ("s", 9)];
+    let (number, places) = units.into_iter().find_map(|(unit, places)| Some((text.strip_suffix(unit)?, places)))?;
+    profile::decimal(number, places).filter(|&ns| (1..=LONGEST_NS).contains(&ns))
+}
+
+/// `1%`, `0.01`.
+fn probability(text: &str) -> Option<u64> {
+    let share = match text.strip_suffix('%') {
+        Some(percent) => profile::decimal(percent, 7),
+        None => profile::decimal(text, 9),
+    };
+    share.filter(|&share| (1..=CERTAIN).contains(&share))
+}
+
+/// 64 bits that depend on all of `words`: SplitMix64's finish (Steele, Lea, Flood 2014) over each.
+fn hash(words: &[u64]) -> u64 {
+    words.iter().fold(0, |state: u64, word| {
+        let z = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    })
+}
+
+/// Uniform in `0..below`, of 64 random bits; 0 of none.
+fn below(bits: u64, below: u64) -> u64 {
+    u64::try_from((u128::from(bits) * u128::from(below)) >> 64).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,290 @@
+//! A provider's bytes as a store: what serves a disk serves every provider.
+
+use crate::class::Op;
+use crate::error::Errno;
+use crate::graph::{Graph, Id};
+use crate::route::{Piece, Route};
+use crate::store::{Content, Run, Store};
+use crate::topology::lcm;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
+
+/// One provider of a graph.
+#[derive(Clone)]
+pub struct Through {
+    stores: Arc<[Box<dyn Store>]>,
+    route: Route,
+    /// The stores its bytes can be on, each once.
+    used: Arc<[usize]>,
+    unit: u64,
+    depth: usize,
+    writes_now: bool,
+    never_waits: bool,
+}
+
+/// What is done to a piece: on which disk, first byte, bytes.
+type Each<'a> = dyn FnMut(&dyn Store, u64, u64) -> Result<(), Errno> + 'a;
+
+impl Through {
+    /// The bytes of provider `id`, which is in `graph`.
+    pub fn new(graph: &Graph, id: Id) -> Through {
+        let (stores, route) = (graph.shared_stores(), graph.providers[id].route().clone());
+        let mut used = Vec::new();
+        route.stores(&mut used);
+        let own = || used.iter().filter_map(|&index| stores.get(index));
+        let unit = own().try_fold(1, |unit, store| lcm(unit, store.unit())).unwrap_or(u64::MAX);
+        // A request is on any of them.
+        let depth = own().map(|store| store.depth()).max().unwrap_or(1);
+        let writes_now = own().all(|store| store.writes_now());
+        let never_waits = own().all(|store| store.never_waits());
+        Through { used: used.into(), unit, depth, writes_now, never_waits, stores, route }
+    }
+
+    fn store(&self, index: usize) -> Result<&dyn Store, Errno> {
+        self.stores.get(index).map(|store| &**store).ok_or(Errno::NoDevice)
+    }
+
+    /// The disk it is a plain range of, and where on it byte `offset` is, if `length` bytes from there are inside.
+    fn plain(&self, offset: u64, length: u64) -> Option<(&dyn Store, u64)> {
+        let inside = offset.checked_add(length).is_some_and(|end| end <= self.route.length());
+        let store = self.store(self.route.medium().filter(|_| inside)?).ok()?;
+        Some((store, self.route.base() + offset))
+    }
+
+    /// Does `each` to every piece of a range that is to be written.
+    fn each(&self, offset: u64, length: u64, each: &mut Each<'_>) -> Result<(), Errno> {
+        self.route.extents(offset, length, Op::Write, &mut |_, piece| match piece {
+            Piece::Store { store, offset, length } => each(self.store(store)?, offset, length),
+            Piece::Zero { .. } => Ok(()),
+        })
+    }
+}
+
+impl Store for Through {
+    fn length(&self) -> u64 {
+        self.route.length()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        self.route.read_at(&self.stores, buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.route.write_at(&self.stores, bytes, offset)
+    }
+
+    fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        self.route.zero(&self.stores, offset, length)
+    }
+
+    fn hasten(&self, offset: u64, length: u64) {
+        // A hint: outside the provider there is nothing to hasten.
+        let _ = self.route.hasten(&self.stores, offset, length);
+    }
+
+    fn prefetch(&self, offset: u64, length: u64) {
+        let _ = self.route.extents(offset, length, Op::Read, &mut |_, piece| {
+            if let Piece::Store { store, offset, length } = piece {
+                self.store(store)?.prefetch(offset, length);
+            }
+            Ok(())
+        });
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        // One that fails keeps no other from the medium.
+        self.used.iter().map(|&index| self.store(index)?.flush()).fold(Ok(()), Result::and)
+    }
+
+    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+        let mut all = true;
+        self.route.extents(offset, buffer.len() as u64, Op::Read, &mut |from, piece| {
+            let part = buffer.get_mut(piece.within(from)?).ok_or(Errno::Range)?;
+            match piece {
+                Piece::Store { store, offset, .. } => all = all && self.store(store)?.read_now(part, offset)?,
+                Piece::Zero { .. } => part.fill(0),
+            }
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    fn writes_now(&self) -> bool {
+        self.writes_now
+    }
+
+    fn never_waits(&self) -> bool {
+        self.never_waits
+    }
+
+    fn lend(&self, offset: u64, length: u64) -> Option<&[AtomicU8]> {
+        let (store, at) = self.plain(offset, length)?;
+        store.lend(at, length)
+    }
+
+    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.route.extents(offset, bytes.len() as u64, Op::Write, &mut |from, piece| {
+            let part = bytes.get(piece.within(from)?).ok_or(Errno::Range)?;
+            match piece {
+                Piece::Store { store, offset, .. } => self.store(store)?.write_through(part, offset),
+                Piece::Zero { .. } => Err(Errno::ReadOnly),
+            }
+        })
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        self.each(offset, length, &mut |store, offset, length| store.discard(offset, length))
+    }
+
+    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+        self.each(offset, length, &mut |store, offset, length| store.zero_fast(offset, length, keep))
+    }
+
+    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        // The first piece tells where the next question begins: the rest of the range is not walked.
+        let mut first = None;
+        let walked = self.route.extents(offset, length, Op::Read, &mut |_, piece| {
+            first = Some(match piece {
+                Piece::Store { store, offset, length } => self.store(store)?.run(offset, length)?,
+                Piece::Zero { length } => Run { content: Content::Hole, length },
+            });
+            Err(Errno::Io)
+        });
+        first.ok_or(walked.err().unwrap_or(Errno::Range))
+    }
+
+    fn unit(&self) -> u64 {
+        self.unit
+    }
+
+    fn depth(&self) -> usize {
+        self.depth
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Disk;
+    use crate::probe::Limits;
+    use crate::topology::Topology;
+    use std::sync::Mutex;
+    use std::sync::atomic::Ordering;
+
+    /// Memory that can be lent.
+    struct Cells(Vec<AtomicU8>);
+
+    /// A disk that counts its flushes, the first of which fails, if it is to.
+    struct Flushed {
+        cells: Cells,
+        fails: Option<Errno>,
+        flushes: Arc<Mutex<Vec<usize>>>,
+        number: usize,
+    }
+
+    impl Store for Flushed {
+        fn length(&self) -> u64 {
+            self.cells.length()
+        }
+
+        fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+            self.cells.read_at(buffer, offset)
+        }
+
+        fn flush(&self) -> Result<(), Errno> {
+            self.flushes.lock().unwrap().push(self.number);
+            self.fails.map_or(Ok(()), Err)
+        }
+
+        fn depth(&self) -> usize {
+            10 * (self.number + 1)
+        }
+    }
+
+    impl Store for Cells {
+        fn length(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+            let lent = self.lend(offset, buffer.len() as u64).ok_or(Errno::Range)?;
+            buffer.iter_mut().zip(lent).for_each(|(byte, cell)| *byte = cell.load(Ordering::Relaxed));
+            Ok(())
+        }
+
+        fn never_waits(&self) -> bool {
+            true
+        }
+
+        fn lend(&self, offset: u64, length: u64) -> Option<&[AtomicU8]> {
+            let (from, length) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
+            self.0.get(from..from.checked_add(length)?)
+        }
+    }
+
+    /// 1 MiB with one MBR partition of 64 KiB at 8192.
+    fn disk() -> Disk {
+        let mut bytes: Vec<u8> = (0..1_u32 << 20).map(|at: u32| at.to_le_bytes()[0] ^ at.to_le_bytes()[1]).collect();
+        bytes[..512].fill(0);
+        bytes[450] = 0x83;
+        bytes[454..458].copy_from_slice(&16_u32.to_le_bytes());
+        bytes[458..462].copy_from_slice(&128_u32.to_le_bytes());
+        bytes[510..512].copy_from_slice(&[0x55, 0xaa]);
+        Disk::new("", Box::new(Cells(bytes.into_iter().map(AtomicU8::new).collect())), Topology::new(512, 1 << 20))
+    }
+
+    /// A member of a stripe of two disks: its label is in the last sector.
+    fn member(number: u8) -> Disk {
+        Disk::new(format!("disk{number}"), Box::new(cells(number)), Topology::new(512, 1 << 20))
+    }
+
+    fn cells(number: u8) -> Cells {
+        let mut label = b"GEOM::STRIPE\0\0\0\0\x03\0\0\0data\0\0\0\0\0\0\0\0\0\0\0\0\x07\0\0\0".to_vec();
+        label.extend([number, 0, 2, 0, 0, 0x40, 0, 0]);
+        label.extend([0; 16]);
+        label.extend((1_u64 << 20).to_le_bytes());
+        let mut bytes = vec![0; 1 << 20];
+        bytes[(1 << 20) - 512..][..label.len()].copy_from_slice(&label);
+        Cells(bytes.into_iter().map(AtomicU8::new).collect())
+    }
+
+    #[test]
+    fn every_disk_is_flushed_whatever_another_says() {
+        let flushes = Arc::new(Mutex::new(Vec::new()));
+        let disks = [Some(Errno::NoSpace), Some(Errno::Io)].into_iter().enumerate().map(|(number, fails)| {
+            let cells = cells(u8::try_from(number).unwrap());
+            let store = Flushed { cells, fails, flushes: flushes.clone(), number };
+            Disk::new(format!("disk{number}"), Box::new(store), Topology::new(512, 1 << 20))
+        });
+        let graph = Graph::taste(disks.collect(), Limits::default());
+        let set = Through::new(&graph, graph.providers.iter().position(|provider| provider.is_set).unwrap());
+        assert_eq!(set.flush(), Err(Errno::NoSpace));
+        assert_eq!(*flushes.lock().unwrap(), [0, 1]);
+        assert_eq!((set.depth(), Through::new(&graph, 0).depth()), (20, 10));
+    }
+
+    /// Its bytes are in several pieces, and a mirror's are in several places.
+    #[test]
+    fn a_set_lends_nothing() {
+        let graph = Graph::taste(vec![member(0), member(1)], Limits::default());
+        let set = Through::new(&graph, graph.providers.iter().position(|provider| provider.is_set).unwrap());
+        assert!(set.never_waits() && set.read_at(&mut [0; 70], 0).is_ok());
+        assert!(set.lend(0, 70).is_none());
+    }
+
+    fn seen(cells: Option<&[AtomicU8]>) -> Vec<u8> {
+        cells.unwrap().iter().map(|cell| cell.load(Ordering::Relaxed)).collect()
+    }
+
+    #[test]
+    fn a_partition_of_memory_lends_its_own_bytes_and_no_others() {
+        let graph = Graph::taste(vec![disk()], Limits::default());
+        let (whole, part) = (Through::new(&graph, 0), Through::new(&graph, graph.find("s1").unwrap()));
+        assert!(part.never_waits());
+        assert_eq!(seen(part.lend(1000, 70)), seen(whole.lend(9192, 70)));
+        assert_eq!(part.lend(65_536, 0).map(<[AtomicU8]>::len), Some(0));
+        for (offset, length) in [(65_533, 4), (65_536, 1), (u64::MAX, 1), (1, u64::MAX)] {
+            assert!(part.lend(offset, length).is_none(), "{length} bytes at {offset}");
+        }
+    }
+}

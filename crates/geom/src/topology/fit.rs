@@ -1,0 +1,145 @@
+//! How one I/O lies on a grain: its verdict, and the device operations it comes to.
+
+use super::{Fact, Grain, Topology, Why};
+
+/// The verdict of one I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fit {
+    /// Both ends are on the grain: whole units, and nothing else.
+    Aligned,
+    /// As long as a unit or longer, and an end is off the grain.
+    Misaligned,
+    /// Smaller than a unit: wherever it began, it would be part of one.
+    Partial,
+    /// Nothing is known of a unit.
+    Unknown,
+}
+
+impl Fit {
+    /// All of them, in the order of [`Fit::index`].
+    pub const ALL: [Fit; 4] = [Fit::Aligned, Fit::Misaligned, Fit::Partial, Fit::Unknown];
+
+    /// The name used in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fit::Aligned => "aligned",
+            Fit::Misaligned => "misaligned",
+            Fit::Partial => "partial",
+            Fit::Unknown => "unknown",
+        }
+    }
+
+    /// Its place in [`Fit::ALL`].
+    pub fn index(self) -> usize {
+        match self {
+            Fit::Aligned => 0,
+            Fit::Misaligned => 1,
+            Fit::Partial => 2,
+            Fit::Unknown => 3,
+        }
+    }
+}
+
+/// What one I/O comes to on a device that reads and writes whole units: an operation is a read or write of one unit. As in the
+/// costs of findings, a unit of which only a part is written is read first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Operations.
+    pub done: u64,
+    /// Operations of the same number of bytes on the grain, in whole units.
+    pub needed: u64,
+}
+
+impl Grain {
+    /// The verdict of an I/O of `length` bytes at `start`; one of none touches nothing and is aligned.
+    pub fn fit(self, start: u64, length: u64) -> Fit {
+        if self.contains(start) && length.is_multiple_of(self.size) || length == 0 {
+            Fit::Aligned
+        } else if length < self.size {
+            Fit::Partial
+        } else {
+            Fit::Misaligned
+        }
+    }
+
+    /// What an I/O of `length` bytes at `start` comes to. `write`: it writes, so that parts of units are read first.
+    pub fn work(self, start: u64, length: u64, write: bool) -> Work {
+        let needed = length.div_ceil(self.size);
+        if self.contains(start) && length.is_multiple_of(self.size) {
+            return Work { done: needed, needed };
+        }
+        let touched = self.touched(start, length);
+        let (head, tail) = (self.remainder(start), self.remainder(start.wrapping_add(length)));
+        // An I/O within one unit has both ends in it, which is read once.
+        let partial = (u64::from(head != 0) + u64::from(tail != 0)).min(touched);
+        Work { done: touched.saturating_add(if write { partial } else { 0 }), needed }
+    }
+}
+
+impl Topology {
+    /// The boundary by which an I/O is judged: the read-modify-write unit, of several the largest; where none is known, the smallest
+    /// other one of which a part is never written alone.
+    pub fn unit(&self) -> Option<&Fact> {
+        let physical = self.counting().filter(|fact| fact.why == Why::Physical).max_by_key(|fact| fact.grain.size);
+        physical.or_else(|| self.counting().filter(|fact| fact.why.is_rmw()).min_by_key(|fact| fact.grain.size))
+    }
+
+    /// Whether address 0 is on the boundary for `why`; `None` where there is no such boundary. Where members of a set cannot agree
+    /// on one, no address is.
+    pub fn begins_on(&self, why: Why) -> Option<bool> {
+        let own = self.counting().filter(|fact| fact.why == why).max_by_key(|fact| fact.grain.size);
+        let clash = self.clashes.iter().any(|clash| clash.why == why).then_some(false);
+        own.map(|fact| fact.grain.contains(0)).or(clash)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every I/O on every grain up to 8 bytes, byte by byte.
+    #[test]
+    fn the_verdict_and_the_work_are_those_of_the_bytes() {
+        for (size, phase) in (1..=8).flat_map(|size| (0..size).map(move |phase| (size, phase))) {
+            let grain = Grain::new(size, phase).unwrap();
+            for (start, length) in (0..20).flat_map(|start| (0..20).map(move |length| (start, length))) {
+                // How many of its bytes fall into each unit.
+                let mut units = std::collections::BTreeMap::new();
+                (start..start + length).for_each(|x| *units.entry((x + size - phase) / size).or_insert(0u64) += 1);
+                let parts = units.values().filter(|&&bytes| bytes < size).count() as u64;
+                let whole = parts == 0;
+                let want = match (whole, length < size) {
+                    (true, _) => Fit::Aligned,
+                    (false, true) => Fit::Partial,
+                    (false, false) => Fit::Misaligned,
+                };
+                let place = format!("{length} bytes at {start} on {grain:?}");
+                assert_eq!(grain.fit(start, length), want, "{place}");
+                let touched = units.len() as u64;
+                let needed = length.div_ceil(size);
+                assert_eq!(grain.work(start, length, false), Work { done: touched, needed }, "read {place}");
+                assert_eq!(grain.work(start, length, true), Work { done: touched + parts, needed }, "write {place}");
+                // Moved by whole units nothing changes, and what is aligned on a unit is so on its divisors.
+                assert_eq!(grain.fit(start + 3 * size, length), want, "{place}");
+                let finer = (1..=size).filter(|&q| size.is_multiple_of(q)).map(|q| Grain::new(q, phase).unwrap());
+                assert!(want != Fit::Aligned || finer.into_iter().all(|g| g.fit(start, length) == Fit::Aligned), "{place}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_addresses_do_not_overflow() {
+        let grain = Grain::new(4096, 512).unwrap();
+        assert_eq!(grain.fit(u64::MAX, u64::MAX), Fit::Misaligned);
+        assert!(grain.work(u64::MAX - 10, u64::MAX, true).done > 1 << 51);
+        assert_eq!(Grain::new(1, 0).unwrap().work(u64::MAX, u64::MAX, true).done, u64::MAX);
+    }
+
+    /// One 4096-byte write after another from sector 63: TL0001's four times, operation by operation.
+    #[test]
+    fn the_work_of_a_misaligned_file_system_is_its_findings_cost() {
+        let grain = Grain::new(4096, 0).unwrap().shift(63 * 512);
+        let work = (0..100).map(|i| grain.work(i * 4096, 4096, true)).fold((0, 0), |(d, n), w| (d + w.done, n + w.needed));
+        assert_eq!(work, (400, 100));
+    }
+}

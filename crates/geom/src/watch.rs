@@ -1,0 +1,383 @@
+//! What a workload does to the grains: every request to a provider, piece by piece, judged on the disk that the piece is on.
+//!
+//! A [`Watch`] is compiled once for a provider. It finds the layer that a request belongs to, the deepest provider that was tasted
+//! where the request begins, and calls back with a [`Mark`] for every piece on a disk. A [`Tally`] adds marks up; so may anything
+//! else that has [`SLOTS`] numbers, such as atomics shared by threads.
+//!
+//! # Blame
+//! It is static: for each layer and disk, the layer at which the stack leaves the grain. That is the lowest one, from the disk up,
+//! from which on every layer begins off the grain: one that is off and stands beneath one that is on again harms nobody. A
+//! misaligned request is that layer's doing if it would be aligned did its own layer begin on the grain; else it is the client's.
+
+use crate::class::Op;
+use crate::graph::{Graph, Id};
+use crate::route::{Piece, Route};
+use crate::topology::{Fact, Fit, Grain, Work, largest_grain};
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Deed {
+    /// Reads bytes.
+    Read,
+    /// Writes bytes.
+    Write,
+    /// Says that bytes are of no interest any more.
+    Trim,
+    /// Makes bytes zero without sending them.
+    Zero,
+}
+
+impl Deed {
+    /// All of them.
+    pub const ALL: [Deed; 4] = [Deed::Read, Deed::Write, Deed::Trim, Deed::Zero];
+
+    /// The name used in JSON and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Deed::Read => "read",
+            Deed::Write => "write",
+            Deed::Trim => "trim",
+            Deed::Zero => "zero",
+        }
+    }
+
+    fn index(self) -> usize {
+        match self {
+            Deed::Read => 0,
+            Deed::Write => 1,
+            Deed::Trim => 2,
+            Deed::Zero => 3,
+        }
+    }
+
+    fn op(self) -> Op {
+        if self == Deed::Read { Op::Read } else { Op::Write }
+    }
+}
+
+/// A provider whose requests are judged.
+pub struct Watch {
+    route: Route,
+    media: Vec<Medium>,
+    layers: Vec<Layer>,
+    /// Where another layer begins, in the provider's bytes, the first at 0; and which.
+    starts: Vec<u64>,
+    segments: Vec<usize>,
+}
+
+/// A disk beneath the provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Medium {
+    /// Which of the graph's stores.
+    pub store: usize,
+    /// Which of its providers.
+    pub provider: Option<Id>,
+    /// The boundary by which pieces on it are judged, in its own bytes.
+    pub unit: Option<Fact>,
+}
+
+/// A provider in which requests may begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layer {
+    /// Which of the graph's.
+    pub provider: Id,
+    /// Its first byte, in the bytes of the provider that is watched.
+    pub start: u64,
+    /// On each of [`Watch::media`], the provider at which the stack up to here leaves the grain; `None` where it is on it.
+    pub blamed: Vec<Option<Id>>,
+}
+
+/// One piece of a request, on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// What is done.
+    pub deed: Deed,
+    /// How it lies on the disk's unit.
+    pub fit: Fit,
+    /// Its first byte on the disk.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+    /// What it comes to; nothing where no unit is known, and for what moves no bytes.
+    pub work: Work,
+    /// It is misaligned because of where its layer begins.
+    pub blamed: bool,
+}
+
+/// Classes of sizes and of alignments: below 512 bytes, from each power of two up to below the next, from 1 MiB on.
+pub const CLASSES: usize = 13;
+
+/// The class of `bytes`.
+pub fn class_of(bytes: u64) -> usize {
+    let log = bytes.checked_ilog2().unwrap_or(0);
+    usize::try_from(log).map_or(0, |log| log.saturating_sub(8).min(CLASSES - 1))
+}
+
+/// The least bytes of a class.
+pub fn class_start(class: usize) -> u64 {
+    if class == 0 { 0 } else { 256 << class.min(CLASSES - 1) }
+}
+
+/// The class of the largest power of two that divides `byte`; every one divides 0.
+pub fn alignment_of(byte: u64) -> usize {
+    largest_grain(byte).map_or(CLASSES - 1, class_of)
+}
+
+impl Watch {
+    /// For requests to provider `id`, which is in `graph`.
+    pub fn new(graph: &Graph, id: Id) -> Watch {
+        let route = graph.providers[id].route().clone();
+        let mut stores = Vec::new();
+        route.stores(&mut stores);
+        let media: Vec<Medium> = stores.into_iter().map(|store| medium(graph, store)).collect();
+        let parts = parts(graph, id);
+        let mut edges: Vec<u64> = parts.iter().flat_map(|part| [part.start, part.end]).collect();
+        edges.sort_unstable();
+        edges.dedup();
+        let (mut layers, mut starts, mut segments): (Vec<Layer>, _, _) = (Vec::new(), vec![], vec![]);
+        for at in edges {
+            // Of several as deep, which overlap, the first in the table.
+            let here = parts.iter().rev().filter(|part| (part.start..part.end).contains(&at));
+            let Some(part) = here.max_by_key(|part| part.depth) else { continue };
+            let known = layers.iter().position(|layer| layer.provider == part.provider);
+            let layer = known.unwrap_or(layers.len());
+            if known.is_none() {
+                let blamed = media.iter().map(|medium| blame(graph, part.provider, medium)).collect();
+                layers.push(Layer { provider: part.provider, start: part.start, blamed });
+            }
+            if segments.last() != Some(&layer) {
+                starts.push(at);
+                segments.push(layer);
+            }
+        }
+        Watch { route, media, layers, starts, segments }
+    }
+
+    /// The disks beneath it.
+    pub fn media(&self) -> &[Medium] {
+        &self.media
+    }
+
+    /// The providers in which requests begin.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// Layers × disks.
+    pub fn cells(&self) -> usize {
+        self.layers.len() * self.media.len()
+    }
+
+    /// Which of [`Watch::layers`] and which of [`Watch::media`] a cell is of.
+    pub fn cell(&self, cell: usize) -> (usize, usize) {
+        let media = self.media.len().max(1);
+        (cell / media, cell % media)
+    }
+
+    /// Calls `see` with every piece of a request and the cell it belongs to. What is outside the provider has no pieces.
+    pub fn judge(&self, deed: Deed, offset: u64, length: u64, see: &mut dyn FnMut(usize, &Mark)) {
+        let segment = self.starts.partition_point(|&start| start <= offset).checked_sub(1);
+        let Some(nth) = segment.and_then(|segment| self.segments.get(segment)).copied() else { return };
+        let Some(layer) = self.layers.get(nth) else { return };
+        // The callback never fails, and a request that did is not judged.
+        let _ = self.route.extents(offset, length, deed.op(), &mut |_, piece| {
+            let Piece::Store { store, offset: byte, length: bytes } = piece else { return Ok(()) };
+            if let Some(medium) = self.media.iter().position(|medium| medium.store == store) {
+                let mark = self.mark(deed, layer, medium, (byte, bytes), (offset, length));
+                see(nth * self.media.len() + medium, &mark);
+            }
+            Ok(())
+        });
+    }
+
+    /// A piece on a disk, of a request; both as first byte and length.
+    fn mark(&self, deed: Deed, layer: &Layer, medium: usize, piece: (u64, u64), request: (u64, u64)) -> Mark {
+        let (offset, length) = piece;
+        let mark = |fit, work, blamed| Mark { deed, fit, offset, length, work, blamed };
+        let Some(grain) = self.media[medium].unit.map(|unit| unit.grain) else { return mark(Fit::Unknown, Work::default(), false) };
+        let fit = grain.fit(offset, length);
+        let moves = matches!(deed, Deed::Read | Deed::Write);
+        let work = if moves { grain.work(offset, length, deed == Deed::Write) } else { Work::default() };
+        let own = Grain::new(grain.size(), layer.start).filter(|_| fit == Fit::Misaligned && layer.blamed[medium].is_some());
+        mark(fit, work, own.is_some_and(|own| own.fit(request.0, request.1) == Fit::Aligned))
+    }
+}
+
+/// What is known of the disk that is `store`.
+fn medium(graph: &Graph, store: usize) -> Medium {
+    let whole = |id: &Id| graph.providers[*id].parents.is_empty() && graph.providers[*id].route().medium() == Some(store);
+    let provider = (0..graph.providers.len()).find(whole);
+    Medium { store, provider, unit: provider.and_then(|id| graph.providers[id].topology.unit().copied()) }
+}
+
+/// A provider on the one that is watched, in whose bytes it is `start..end`.
+struct Part {
+    provider: Id,
+    start: u64,
+    end: u64,
+    /// Layers beneath it, and whether it is more than the room of others: logical partitions stand beside the extended one.
+    depth: (usize, bool),
+}
+
+/// Provider `id` and everything that is a plain range of it.
+fn parts(graph: &Graph, id: Id) -> Vec<Part> {
+    let whole = &graph.providers[id];
+    let mut parts = vec![Part { provider: id, start: 0, end: whole.topology.length, depth: (whole.depth, true) }];
+    for next in id + 1..graph.providers.len() {
+        let p = &graph.providers[next];
+        let under = p.parents.first().filter(|_| !p.is_set).and_then(|parent| parts.iter().find(|part| part.provider == *parent));
+        if let Some(under) = under {
+            // What claims to reach past what it is on ends with it.
+            let start = p.base().saturating_sub(whole.base()).clamp(under.start, under.end);
+            let end = start.saturating_add(p.topology.length).min(under.end);
+            parts.push(Part { provider: next, start, end, depth: (p.depth, !p.is_extended()) });
+        }
+    }
+    parts
+}
+
+/// The provider at which the stack up to `id` leaves the grain of `medium`, if it does.
+fn blame(graph: &Graph, id: Id, medium: &Medium) -> Option<Id> {
+    let why = medium.unit?.why;
+    let mut blamed = None;
+    let mut at = Some(id).filter(|&id| graph.providers[id].topology.begins_on(why) == Some(false));
+    while let Some(off) = at {
+        blamed = Some(off);
+        at = under(graph, off, medium.store).filter(|&id| graph.providers[id].topology.begins_on(why) == Some(false));
+    }
+    blamed
+}
+
+/// What `id` stands on; of a set, the member on `store`.
+fn under(graph: &Graph, id: Id, store: usize) -> Option<Id> {
+    graph.providers[id].parents.iter().copied().find(|&parent| {
+        let mut stores = Vec::new();
+        graph.providers[parent].route().stores(&mut stores);
+        stores.contains(&store)
+    })
+}
+
+const HISTOGRAM: usize = 2 * Fit::ALL.len() * CLASSES * CLASSES;
+const MOVED: usize = HISTOGRAM + 2 * Fit::ALL.len();
+const NEEDED: usize = MOVED + Deed::ALL.len();
+/// Operations above those needed: none for what is aligned.
+const EXTRA: usize = NEEDED + 2;
+const BLAMED: usize = EXTRA + 2;
+/// Numbers in a [`Tally`].
+pub const SLOTS: usize = BLAMED + Deed::ALL.len();
+
+/// The slot of the histogram.
+fn place(deed: Deed, fit: Fit, size: usize, alignment: usize) -> usize {
+    ((deed.index() * Fit::ALL.len() + fit.index()) * CLASSES + size) * CLASSES + alignment
+}
+
+impl Mark {
+    /// Calls `add` with every slot of a [`Tally`] that this adds to, and how much.
+    pub fn each(&self, mut add: impl FnMut(usize, u64)) {
+        let deed = self.deed.index();
+        if matches!(self.deed, Deed::Read | Deed::Write) {
+            add(place(self.deed, self.fit, class_of(self.length), alignment_of(self.offset)), 1);
+            add(NEEDED + deed, self.work.needed);
+            if self.work.done > self.work.needed {
+                add(EXTRA + deed, self.work.done - self.work.needed);
+            }
+        } else {
+            add(HISTOGRAM + (deed - 2) * Fit::ALL.len() + self.fit.index(), 1);
+        }
+        add(MOVED + deed, self.length);
+        if self.blamed {
+            add(BLAMED + deed, 1);
+        }
+    }
+}
+
+/// Marks, added up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tally(Vec<u64>);
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally(vec![0; SLOTS])
+    }
+}
+
+/// Requests of one kind, by size and alignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// What they do.
+    pub deed: Deed,
+    /// How they lie.
+    pub fit: Fit,
+    /// Class of their size.
+    pub size: usize,
+    /// Class of the largest power of two that divides their first byte on the disk.
+    pub alignment: usize,
+    /// How many.
+    pub count: u64,
+}
+
+impl Tally {
+    /// One more mark.
+    pub fn add(&mut self, mark: &Mark) {
+        mark.each(|slot, by| self.put(slot, by));
+    }
+
+    /// `by` more in a slot.
+    pub fn put(&mut self, slot: usize, by: u64) {
+        self.0[slot] = self.0[slot].saturating_add(by);
+    }
+
+    /// All marks of another.
+    pub fn merge(&mut self, other: &Tally) {
+        other.0.iter().enumerate().for_each(|(slot, &by)| self.put(slot, by));
+    }
+
+    /// How many pieces there were with that verdict.
+    pub fn count(&self, deed: Deed, fit: Fit) -> u64 {
+        match deed {
+            Deed::Read | Deed::Write => self.0[place(deed, fit, 0, 0)..][..CLASSES * CLASSES].iter().sum(),
+            Deed::Trim | Deed::Zero => self.0[HISTOGRAM + (deed.index() - 2) * Fit::ALL.len() + fit.index()],
+        }
+    }
+
+    /// How many pieces there were.
+    pub fn pieces(&self, deed: Deed) -> u64 {
+        Fit::ALL.into_iter().map(|fit| self.count(deed, fit)).sum()
+    }
+
+    /// Bytes.
+    pub fn bytes(&self, deed: Deed) -> u64 {
+        self.0[MOVED + deed.index()]
+    }
+
+    /// What reads, or writes, came to on devices that read and write whole units; nothing for the others.
+    pub fn work(&self, deed: Deed) -> Work {
+        match deed {
+            Deed::Read | Deed::Write => {
+                let (needed, extra) = (self.0[NEEDED + deed.index()], self.0[EXTRA + deed.index()]);
+                Work { done: needed.saturating_add(extra), needed }
+            }
+            Deed::Trim | Deed::Zero => Work::default(),
+        }
+    }
+
+    /// How many pieces were misaligned because of where their layer begins.
+    pub fn blamed(&self, deed: Deed) -> u64 {
+        self.0[BLAMED + deed.index()]
+    }
+
+    /// Reads and writes by size and alignment, those there are.
+    pub fn histogram(&self) -> impl Iterator<Item = Bucket> {
+        [Deed::Read, Deed::Write].into_iter().flat_map(move |deed| {
+            Fit::ALL.into_iter().flat_map(move |fit| {
+                let counts = &self.0[place(deed, fit, 0, 0)..][..CLASSES * CLASSES];
+                let bucket = move |(nth, &count)| Bucket { deed, fit, size: nth / CLASSES, alignment: nth % CLASSES, count };
+                counts.iter().enumerate().map(bucket).filter(|bucket| bucket.count > 0)
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "watch/tests.rs"]
+mod tests;
