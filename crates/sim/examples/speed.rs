@@ -8,7 +8,7 @@
 use std::time::Instant;
 use toml::Value;
 use trueline_sim::drive::{Command, Completion, Op};
-use trueline_sim::model::Model;
+use trueline_sim::model::{Model, Range};
 use trueline_sim::random::Random;
 
 /// Keeps `depth` commands of 4 KiB in a drive.
@@ -57,7 +57,14 @@ fn read() {
     let middle = |[least, most]: [f64; 2]| f64::midpoint(least, most);
     let value =
         |key: &str, ends| if key.ends_with("_ms") || key.ends_with("ratio") { Value::Float(middle(ends)) } else { Value::Integer(32_768) };
-    let set: Vec<(String, Value)> = model.range.iter().map(|(key, &ends)| (key.clone(), value(key, ends))).collect();
+    let set: Vec<(String, Value)> = model
+        .range
+        .iter()
+        .filter_map(|(key, range)| match range {
+            &Range::Numbers(ends) => Some((key.clone(), value(key, ends))),
+            Range::Words(_) => None,
+        })
+        .collect();
     let begun = Instant::now();
     let read = (0..TIMES).filter(|_| Model::parse_with(text, &set).is_ok()).count();
     println!(

@@ -3,7 +3,7 @@
 //! # Form
 //! Common keys (`name`, `size`, `logical_block_size`, ...) and one table, `[disk]`, `[ssd]` or `[memory]`, with the parameters of that
 //! kind of drive. `[origin]` says of every key where its number comes from (`published`, `generic`, `calibrated`, `fitted`, `user`, and
-//! in words); `[range]` between which values a sweep may take it. Keys end in their unit.
+//! in words); `[range]` between which values, or which words, a sweep may take it. Keys end in their unit.
 //!
 //! # Errors
 //! What is not TOML, not a key or not a value that a drive can have is refused with the line and the reason.
@@ -21,9 +21,11 @@ use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why, is_whol
 pub mod disk;
 pub mod memory;
 mod parameters;
+mod range;
 pub mod ssd;
 
 pub use parameters::Parameter;
+pub use range::Range;
 
 /// The models that are built in, in the order in which they are listed.
 pub const MODELS: &[(&str, &str)] = &[
@@ -67,9 +69,9 @@ pub struct Model {
     pub ssd: Option<ssd::Parameters>,
     /// Memory's.
     pub memory: Option<memory::Parameters>,
-    /// Key → the least and the greatest value a sweep gives it.
+    /// Key → what a sweep gives it.
     #[serde(default)]
-    pub range: BTreeMap<String, [f64; 2]>,
+    pub range: BTreeMap<String, Range>,
     /// Key → where its value comes from.
     #[serde(default)]
     pub origin: BTreeMap<String, String>,
@@ -233,10 +235,8 @@ impl Model {
         if self.optimal_io_size > 1 << 40 {
             return Err(("optimal_io_size", format!("optimal_io_size = {}: 1 TiB at most", self.optimal_io_size)));
         }
-        if let Some((key, [least, most])) =
-            self.range.iter().find(|(_, [least, most])| !(least.is_finite() && most.is_finite() && least <= most))
-        {
-            return Err(("range", format!("[range] {key} = [{least}, {most}]: two numbers, the least first")));
+        for (key, range) in &self.range {
+            range.check().map_err(|why| ("range", format!("[range] {key} = {range}: {why}")))?;
         }
         let kinds = [self.disk.is_some(), self.ssd.is_some(), self.memory.is_some()];
         if kinds.iter().filter(|&&there| there).count() != 1 {
@@ -262,12 +262,13 @@ fn refused(text: &str, error: &toml::de::Error) -> Refusal {
 
 /// What a deserializer says, without the names of types.
 fn plain(message: &str) -> String {
-    let words = [(" as i128", ""), ("expected f64", "expected a number"), ("expected u64", WHOLE), ("expected u32", WHOLE), ("\n", " ")];
+    let words = [(" as i128", ""), ("expected f64", "expected a number"), ("expected u64", WHOLE), ("expected u32", WHOLE_32), ("\n", " ")];
     words.iter().fold(message.to_owned(), |said, (from, to)| said.replace(from, to))
 }
 
 /// What stands for the names of whole numbers' types.
 const WHOLE: &str = "expected a whole number";
+const WHOLE_32: &str = "expected a whole number below 2^32";
 
 /// The line on which `key` is given a value.
 fn line_of(text: &str, key: &str) -> Option<usize> {

@@ -186,8 +186,8 @@ impl World {
         self.now = self.now.max(until);
     }
 
-    /// When something next happens.
-    fn next(&self) -> Option<Ps> {
+    /// When something next happens, if no request comes before; `None` while everything is at rest.
+    pub fn next(&self) -> Option<Ps> {
         let arrival = self.arriving.front().map(|&(at, ..)| at);
         self.ports.iter().filter_map(|port| port.drive.next()).chain(arrival).min()
     }

@@ -21,7 +21,7 @@ use queue::{Queue, Waiting};
 use read_cache::ReadCache;
 use std::collections::VecDeque;
 use trueline_geom::topology::Grain;
-use write_cache::WriteCache;
+use write_cache::{Taken, WriteCache};
 
 mod dispatch;
 mod edges;
@@ -79,6 +79,8 @@ pub struct Disk {
     queue: Queue,
     reads: ReadCache,
     writes: WriteCache,
+    /// Room for what is taken out of it, while nothing is on its way.
+    spare: Vec<Taken>,
     limits: Limits,
     write_through: bool,
     destage_order: Order,
@@ -105,6 +107,8 @@ pub struct Disk {
     /// Writes that came into the cache.
     arrivals: u64,
     clock: Ps,
+    /// When something next happens, as of the last call.
+    due: Option<Ps>,
     done: Vec<Completion>,
     counters: Counters,
     ledger: Ledger,
@@ -169,6 +173,7 @@ impl Disk {
             queue: Queue::new(parameters.order, span(parameters.age_limit_ms, MS)),
             reads: ReadCache::new(parameters.read_segments as usize, parameters.read_ahead_bytes),
             writes: WriteCache::new(sector),
+            spare: Vec::new(),
             limits: Limits {
                 bytes: parameters.cache_bytes,
                 high: share(parameters.high_percent),
@@ -193,6 +198,7 @@ impl Disk {
             answered: 0,
             arrivals: 0,
             clock: 0,
+            due: None,
             done: Vec::new(),
             counters: Counters::default(),
             ledger: Ledger::default(),
@@ -238,7 +244,7 @@ impl Disk {
 
     /// Everything up to and at `now`.
     fn run(&mut self, now: Ps) {
-        while let Some(at) = self.event().filter(|&at| at <= now) {
+        while let Some(at) = self.due.filter(|&at| at <= now) {
             debug_assert!(at >= self.clock, "time goes back");
             self.clock = at.max(self.clock);
             self.counters.events += 1;
@@ -255,6 +261,7 @@ impl Disk {
                 }
             }
             self.dispatch(at);
+            self.due = self.event();
         }
         self.clock = self.clock.max(now);
     }
@@ -353,10 +360,11 @@ impl Drive for Disk {
         };
         self.link_free = self.link_free.max(now) + self.overhead + self.on_link(data);
         self.link.push_back((self.link_free, Arrival::Command(command)));
+        self.due = self.event();
     }
 
     fn next(&self) -> Option<Ps> {
-        if self.done.is_empty() { self.event() } else { Some(self.clock) }
+        if self.done.is_empty() { self.due } else { Some(self.clock) }
     }
 
     fn advance(&mut self, now: Ps, done: &mut Vec<Completion>) {

@@ -186,7 +186,12 @@ impl Parameters {
 
 /// A measure between two, and a number.
 fn between(key: &'static str, value: f64, least: f64, most: f64, what: &str) -> Result<(), Impossible> {
-    if value >= least && value <= most { Ok(()) } else { Err((key, format!("{key} = {value}: {what}, {least} to {most}"))) }
+    if value >= least && value <= most {
+        return Ok(());
+    }
+    // Without three hundred zeros.
+    let value = if value.abs() < 1e15 || !value.is_finite() { value.to_string() } else { format!("{value:e}") };
+    Err((key, format!("{key} = {value}: {what}, {least} to {most}")))
 }
 
 /// A count between two.

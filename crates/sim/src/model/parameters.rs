@@ -1,6 +1,6 @@
 //! A model's parameters one by one, for people: key, value, range, origin.
 
-use super::{Model, Refusal, line_of};
+use super::{Model, Range, Refusal, line_of};
 use toml::{Table, Value};
 
 /// A key, other than the name and the title, and what its file says of it.
@@ -10,8 +10,8 @@ pub struct Parameter {
     pub key: String,
     /// Its value.
     pub value: Value,
-    /// The least and the greatest value that a sweep gives it.
-    pub range: Option<[f64; 2]>,
+    /// What a sweep gives it.
+    pub range: Option<Range>,
     /// Where the value comes from, if the file says so.
     pub origin: Option<String>,
 }
@@ -24,7 +24,7 @@ impl Parameter {
         flatten("", &table, &mut found);
         let is_set = |key: &str| set.iter().any(|(set, _)| set == key || set.rsplit('.').next() == Some(key));
         let parameter = |(key, value): (String, Value)| Parameter {
-            range: model.range.get(&key).copied(),
+            range: model.range.get(&key).cloned(),
             origin: if is_set(&key) { Some("user".into()) } else { model.origin.get(&key).cloned() },
             key,
             value,
@@ -71,8 +71,19 @@ mod tests {
             for key in keys() {
                 assert!(all.iter().any(|p| p.key == *key), "{name}: [origin] or [range] speaks of {key}, which the model does not have");
             }
-            for (key, [least, most]) in &model.range {
+            for (key, range) in &model.range {
                 let value = &all.iter().find(|p| p.key == *key).unwrap().value;
+                let [least, most] = match range {
+                    Range::Numbers(numbers) => numbers,
+                    Range::Words(words) => {
+                        assert!(words.iter().any(|word| value.as_str() == Some(word)), "{name}: {key} = {value:?}: {words:?}");
+                        for word in words {
+                            let set = [(key.clone(), Value::String(word.clone()))];
+                            Model::parse_with(text, &set).unwrap_or_else(|e| panic!("{name}: {key} of its own range: {e}"));
+                        }
+                        continue;
+                    }
+                };
                 let number = value.as_float().or_else(|| value.as_integer().and_then(|n| n.to_string().parse().ok()));
                 assert!(
                     number.is_some_and(|n| least <= most && (*least..=*most).contains(&n)),

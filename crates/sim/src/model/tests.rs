@@ -72,7 +72,15 @@ fn values_that_no_drive_has_are_refused_with_their_line() {
     }
     let text = with("md", "command_ns", "1").replace("[memory]", "rate_bytes = 5\n[memory]");
     assert_eq!(Model::parse(&text).unwrap_err().line, Some(8), "a key in the wrong table");
-    let ranges = [("[5, 1]", "the least first"), ("[nan, 1]", "two numbers"), ("[0, inf]", "two numbers"), ("[1]", "invalid length")];
+    let ranges = [
+        ("[5, 1]", "the least first"),
+        ("[nan, 1]", "two numbers"),
+        ("[0, inf]", "two numbers"),
+        ("[1]", "two numbers, the least first, or words"),
+        ("[\"a\"]", "two words and more"),
+        ("[\"a\", \"b\", \"a\"]", "each once"),
+        ("[\"a\", 1]", "or words"),
+    ];
     for (range, reason) in ranges {
         let text = format!("{}\n[range]\ncommand_ns = {range}\n", with("md", "command_ns", "1"));
         let refusal = Model::parse(&text).unwrap_err();
@@ -88,7 +96,7 @@ fn what_is_no_number_is_said_in_words_and_in_its_table() {
     assert_eq!(said.message, "invalid type: string \"fast\", expected a number");
     let line = |beginning: &str| text.lines().position(|line| line.starts_with(beginning)).unwrap() + 1;
     assert_eq!(said.line, Some(line("rpm = 5400.0")));
-    assert_eq!(refused("heads = 4", "heads = -4").message, "invalid value: integer `-4`, expected a whole number");
+    assert_eq!(refused("heads = 4", "heads = -4").message, "invalid value: integer `-4`, expected a whole number below 2^32");
     assert_eq!(refused("size = 1000204886016", "size = \"1t\"").message, "invalid type: string \"1t\", expected a whole number");
     // The same key in another table, which an editor that replaces all changes too.
     let origin = refused("rpm = \"", "rpm = 0 # \"");

@@ -5,6 +5,7 @@ use super::job::{Ragged, Running, Work, edges, runs};
 use super::mechanism::Spans;
 use super::write_cache::Taken;
 use super::{Command, Disk, Op, Ps};
+use trueline_geom::topology::units;
 
 impl Disk {
     /// After anything that happened: takes in what finds room, ends flushes, gives the mechanism something to do.
@@ -159,7 +160,7 @@ impl Disk {
     }
 
     fn read(&mut self, now: Ps, command: Command, missing: u64, end: u64) {
-        let (from, to) = (missing / self.sector, end.div_ceil(self.sector));
+        let (from, to) = units(missing, end, self.sector);
         let first = self.lies(missing);
         let data = now + self.mechanism.cost(now, first, &self.mechanism.geometry.locate(first), false);
         let (mut spans, mut at) = (Spans::default(), missing);
@@ -167,7 +168,7 @@ impl Disk {
             // What is in the log is read there, the rest where it belongs.
             let (logged, until) = self.log.lies(at, end);
             let lies = logged.unwrap_or(at);
-            self.pass(now, &mut spans, (lies / self.sector, (lies + (until - at)).div_ceil(self.sector)), false, false);
+            self.pass(now, &mut spans, units(lies, lies + (until - at), self.sector), false, false);
             at = until;
         }
         self.begin(now, Work::Read { command, data, from, to }, spans);
@@ -192,7 +193,7 @@ impl Disk {
         }
         let (mut from, mut to) = (u64::MAX, 0);
         for run in runs(taken) {
-            let (first, last) = (run.0 / self.sector, run.1.div_ceil(self.sector));
+            let (first, last) = units(run.0, run.1, self.sector);
             (from, to) = (from.min(first), to.max(last));
             self.counters.media_written += (last - first) * self.sector;
             edges(run, self.sector).for_each(|edge| self.edges.learn(edge));
@@ -213,7 +214,7 @@ impl Disk {
         };
         let Some(start) = self.writes.choose(self.destage_order, now, &self.mechanism, &accept) else { return false };
         let log_room = (self.log_first + self.log_sectors - self.log_next) * self.sector;
-        let (mut taken, reason) = (Vec::with_capacity(1), Reason { forced, idle, log_room });
+        let (mut taken, reason) = (std::mem::take(&mut self.spare), Reason { forced, idle, log_room });
         let target = self.firmware.gather(&mut self.writes, start, reason, &self.mechanism.geometry, &mut taken);
         debug_assert!(!taken.is_empty(), "a firmware that destages nothing");
         let mut spans = Spans::default();
@@ -232,7 +233,7 @@ impl Disk {
             *own = at;
             at += *end - *start;
         }
-        self.log_next = at.div_ceil(self.sector);
+        self.log_next = units(at, at, self.sector).1;
         self.pass(now, spans, (first, self.log_next), true, false);
         self.counters.media_written += (self.log_next - first) * self.sector;
     }
@@ -246,7 +247,7 @@ impl Disk {
         let mut spans = Spans::default();
         for run in taken.chunk_by(|one, next| one.at + (one.end - one.start) == next.at) {
             let end = run.last().map_or(0, |last| last.at + (last.end - last.start));
-            self.pass(now, &mut spans, (run[0].at / self.sector, end.div_ceil(self.sector)), false, false);
+            self.pass(now, &mut spans, units(run[0].at, end, self.sector), false, false);
         }
         self.rewrite(now, &mut spans, &taken);
         // What was in the log is on the medium already.
@@ -259,7 +260,8 @@ impl Disk {
         let Some((start, until)) = self.reads.ahead(self.sector) else { return };
         // What is in the log does not lie there.
         let until = if self.log.lies(start, until).0.is_some() { start } else { self.log.lies(start, until).1 };
-        let (from, end) = (start / self.sector, until.div_ceil(self.sector).min(self.log_first));
+        let (from, end) = units(start, until, self.sector);
+        let end = end.min(self.log_first);
         if from >= end || !self.mechanism.continues(from, false) {
             return;
         }
@@ -316,13 +318,14 @@ impl Disk {
                 self.ledger.destaged += command.length;
                 self.complete(now, command.tag);
             }
-            Work::Destage { taken, target } => {
-                for taken in taken {
+            Work::Destage { mut taken, target } => {
+                for taken in taken.drain(..) {
                     self.ledger.destaged += taken.end - taken.start;
                     if target == Target::Log {
                         self.log.log(&taken, &self.mechanism.geometry);
                     }
                 }
+                self.spare = taken;
             }
             Work::Ahead { from, to, .. } => {
                 self.reads.fill(from * self.sector, to * self.sector, 0);

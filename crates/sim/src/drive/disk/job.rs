@@ -7,7 +7,7 @@ use super::mechanism::Spans;
 use super::write_cache::Taken;
 use crate::drive::Command;
 use crate::time::Ps;
-use trueline_geom::topology::is_whole;
+use trueline_geom::topology::{is_whole, units};
 
 /// One piece of work of the mechanism.
 #[derive(Debug)]
@@ -70,7 +70,8 @@ pub(super) fn runs(taken: &[Taken]) -> impl Iterator<Item = (u64, u64)> + '_ {
 
 /// The physical sectors that a run fills in part: none, one or two.
 pub(super) fn edges((start, end): (u64, u64), sector: u64) -> impl Iterator<Item = u64> {
-    let head = (!is_whole(start, sector)).then(|| start / sector);
-    let tail = (!is_whole(end, sector)).then(|| end / sector).filter(|tail| head != Some(*tail));
+    let (first, after) = units(start, end, sector);
+    let head = (!is_whole(start, sector)).then_some(first);
+    let tail = (!is_whole(end, sector)).then(|| after - 1).filter(|tail| head != Some(*tail));
     head.into_iter().chain(tail)
 }

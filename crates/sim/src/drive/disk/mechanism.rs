@@ -143,7 +143,7 @@ impl Mechanism {
     /// How long after `at` the head would be at `sector`, which is at `place`.
     pub(super) fn cost(&self, at: Ps, sector: u64, place: &Place, write: bool) -> Ps {
         let ready = self.ready(place, self.continues(sector, write), write);
-        ready + self.turn(self.angle(at), ready, place)
+        self.first(self.round(self.angle(at), place), ready)
     }
 
     /// Set-up and seek: how long it takes before the head waits for a sector to come round.
@@ -152,17 +152,32 @@ impl Mechanism {
         setup + self.reach(place.cylinder, place.head, write)
     }
 
-    /// How long the head then waits, if `angle` is under it now and it is `ready` then.
-    pub(super) fn turn(&self, angle: Ps, ready: Ps, place: &Place) -> Ps {
+    /// How long it takes until a sector comes round, if `angle` is under the heads now: less than a revolution, wherever the arm is.
+    pub(super) fn round(&self, angle: Ps, place: &Place) -> Ps {
+        self.wait(angle, place.angle)
+    }
+
+    /// When a sector that comes `round` then is first under the head, if that is `ready` then.
+    pub(super) fn first(&self, round: Ps, ready: Ps) -> Ps {
         // Most are ready within a revolution or two: cheaper than a division.
-        let (mut then, rev) = (angle + ready, self.geometry.rev);
-        if then >= rev {
-            then -= rev;
+        let rev = self.geometry.rev;
+        if round >= ready {
+            round
+        } else if round + rev >= ready {
+            round + rev
+        } else {
+            round + (ready - round).div_ceil(rev) * rev
         }
-        if then >= rev {
-            then %= rev;
-        }
-        self.wait(then, place.angle)
+    }
+
+    /// Cylinders that the arm cannot be moved over in less than `span`, with the set-up of a write: perhaps some more than the fewest.
+    pub(super) fn beyond(&self, span: Ps) -> u32 {
+        let left = span.saturating_sub(self.times.setup + self.times.write_settle);
+        #[allow(clippy::cast_precision_loss, reason = "a bound, to which a cylinder is added")]
+        let root = (left as f64 / MS as f64 - self.fixed).max(0.0) / self.root;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates, and without a root there is no bound")]
+        let crossed = (root * root * 1.000_001) as u32;
+        if self.root > 0.0 { crossed.saturating_add(1) } else { u32::MAX }
     }
 
     /// Where the arm is.

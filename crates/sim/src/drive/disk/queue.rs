@@ -67,13 +67,13 @@ impl Queue {
         let angle = mechanism.angle(now);
         let (mut best, mut chosen) = (Ps::MAX, 0);
         for (at, w) in self.waiting.iter().enumerate() {
-            let write = w.command.op == Op::Write;
-            let ready = mechanism.ready(&w.place, mechanism.continues(w.sector, write), write);
-            // Where the seek alone takes longer than the best so far, the angle does not matter.
-            if ready >= best {
+            // Where the platters alone take longer than the best so far, the arm does not matter.
+            let round = mechanism.round(angle, &w.place);
+            if round >= best {
                 continue;
             }
-            let cost = ready + mechanism.turn(angle, ready, &w.place);
+            let write = w.command.op == Op::Write;
+            let cost = mechanism.first(round, mechanism.ready(&w.place, mechanism.continues(w.sector, write), write));
             if cost < best {
                 (best, chosen) = (cost, at);
             }

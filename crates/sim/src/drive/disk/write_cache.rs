@@ -4,7 +4,9 @@ use super::geometry::{Geometry, Place};
 use super::mechanism::Mechanism;
 use crate::model::disk::Order;
 use crate::time::Ps;
-use std::collections::BTreeMap;
+use sorted::{Part, Sorted};
+
+mod sorted;
 
 /// Dirty bytes, from the key under which they are kept.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +38,7 @@ pub(super) struct Taken {
 #[derive(Debug)]
 pub(super) struct WriteCache {
     sector: u64,
-    extents: BTreeMap<u64, Extent>,
+    extents: Sorted<Extent>,
     bytes: u64,
     /// Extents that are at least as old as this are counted: a flush waits for them.
     barrier: u64,
@@ -45,7 +47,7 @@ pub(super) struct WriteCache {
 
 impl WriteCache {
     pub(super) fn new(sector: u64) -> WriteCache {
-        WriteCache { sector, extents: BTreeMap::new(), bytes: 0, barrier: 0, covered: 0 }
+        WriteCache { sector, extents: Sorted::new(), bytes: 0, barrier: 0, covered: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -53,7 +55,7 @@ impl WriteCache {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.extents.is_empty()
+        self.extents.len() == 0
     }
 
     /// Dirty bytes.
@@ -64,7 +66,7 @@ impl WriteCache {
     /// Counts from now on the extents that came up to the `seq`th write: 0 for none.
     pub(super) fn cover(&mut self, seq: u64) {
         self.barrier = seq;
-        self.covered = self.extents.values().filter(|extent| extent.seq <= seq).count();
+        self.covered = self.extents.from(0).filter(|(_, extent)| extent.seq <= seq).count();
     }
 
     /// How many of those that are counted there still are.
@@ -74,28 +76,33 @@ impl WriteCache {
 
     /// The extent that begins at `start`.
     pub(super) fn get(&self, start: u64) -> Option<&Extent> {
-        self.extents.get(&start)
+        self.extents.get(start)
     }
 
     /// The extent that ends at `end`.
     pub(super) fn ends_at(&self, end: u64) -> Option<&Extent> {
-        self.extents.range(..end).next_back().map(|(_, extent)| extent).filter(|extent| extent.end == end)
+        self.extents.last_before(end).map(|(_, extent)| extent).filter(|extent| extent.end == end)
     }
 
     /// Extents that begin in `from..to`, in order.
     pub(super) fn within(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, &Extent)> {
-        self.extents.range(from..to.max(from)).map(|(&start, extent)| (start, extent))
+        self.extents.from(from).take_while(move |(start, _)| *start < to)
     }
 
     /// The oldest extent that `accept` lets through.
     pub(super) fn oldest(&self, accept: &dyn Fn(u64, &Extent) -> bool) -> Option<(u64, &Extent)> {
-        let accepted = self.extents.iter().map(|(&start, extent)| (start, extent)).filter(|(start, extent)| accept(*start, extent));
+        let accepted = self.extents.from(0).filter(|(start, extent)| accept(*start, extent));
         accepted.min_by_key(|(_, extent)| extent.seq)
+    }
+
+    /// The extent that has byte `at`, and where it begins.
+    fn holds(&self, at: u64) -> Option<(u64, &Extent)> {
+        self.extents.last_before(at.saturating_add(1)).filter(|(_, extent)| at < extent.end)
     }
 
     /// As far as it holds everything from `at` on.
     pub(super) fn covered(&self, mut at: u64) -> u64 {
-        while let Some((_, extent)) = self.extents.range(..=at).next_back().filter(|(_, extent)| at < extent.end) {
+        while let Some(extent) = self.holds(at).map(|(_, extent)| extent) {
             at = extent.end;
         }
         at
@@ -108,7 +115,7 @@ impl WriteCache {
     }
 
     fn remove(&mut self, start: u64) -> Option<Extent> {
-        let extent = self.extents.remove(&start)?;
+        let extent = self.extents.remove(start)?;
         self.covered -= usize::from(extent.seq <= self.barrier);
         self.bytes -= extent.end - start;
         Some(extent)
@@ -118,7 +125,7 @@ impl WriteCache {
     pub(super) fn cut(&mut self, start: u64, end: u64, geometry: &Geometry) -> (u64, u64) {
         let (mut dropped, mut oldest) = (0, u64::MAX);
         // From the last that begins before `end` back to the first that reaches over `start`.
-        while let Some((own, extent)) = self.extents.range(..end).next_back().map(|(&own, &extent)| (own, extent)) {
+        while let Some((own, extent)) = self.extents.last_before(end).map(|(own, &extent)| (own, extent)) {
             if extent.end <= start {
                 break;
             }
@@ -141,7 +148,7 @@ impl WriteCache {
     /// Takes in `start..end`, the `seq`th write, and says how many dirty bytes it overwrote. With an extent that ends where it begins it
     /// becomes one if `merge` says so.
     pub(super) fn insert(&mut self, start: u64, end: u64, seq: u64, merge: &dyn Fn(&Extent) -> bool, geometry: &Geometry) -> u64 {
-        let last = |writes: &WriteCache, end| writes.extents.range(..end).next_back().map(|(&own, &extent)| (own, extent));
+        let last = |writes: &WriteCache, end| writes.extents.last_before(end).map(|(own, &extent)| (own, extent));
         // Mostly nothing is overwritten, and what ends last before `end` is what ends before `start`.
         let (mut before, mut overwritten, mut seq) = (last(self, end), 0, seq);
         if before.is_some_and(|(_, extent)| extent.end > start) {
@@ -151,9 +158,15 @@ impl WriteCache {
         }
         match before.filter(|(_, extent)| extent.end == start && merge(extent)) {
             Some((own, extent)) => {
-                self.remove(own);
-                let streamed = extent.streamed + (end - start);
-                self.put(own, Extent { end, seq: seq.min(extent.seq), streak: extent.streak.saturating_add(1), streamed, ..extent });
+                let length = end - start;
+                let (seq, before) = (seq.min(extent.seq), extent.seq);
+                // It stays where it is, and is counted if it was or now is as old as what is counted.
+                self.bytes += length;
+                self.covered += usize::from(seq <= self.barrier && before > self.barrier);
+                if let Some(grown) = self.extents.get_mut(own) {
+                    let (streak, streamed) = (extent.streak.saturating_add(1), extent.streamed + length);
+                    *grown = Extent { end, seq, streak, streamed, ..extent };
+                }
             }
             None => {
                 let place = geometry.locate(start / self.sector);
@@ -174,10 +187,9 @@ impl WriteCache {
 
     /// From `at` to `end`, what lies together: where its first byte lies, if here, and where it ends.
     pub(super) fn lies(&self, at: u64, end: u64) -> (Option<u64>, u64) {
-        let before = self.extents.range(..=at).next_back().filter(|(_, extent)| at < extent.end);
-        match before {
+        match self.holds(at) {
             Some((start, extent)) => (Some(extent.at + (at - start)), extent.end.min(end)),
-            None => (None, self.extents.range(at..end.max(at)).next().map_or(end, |(&start, _)| start)),
+            None => (None, self.extents.first_from(at).map_or(end, |(start, _)| start.min(end))),
         }
     }
 
@@ -198,12 +210,12 @@ impl WriteCache {
     /// The extent to destage first, of those that `accept` lets through.
     pub(super) fn choose(&self, order: Order, now: Ps, mechanism: &Mechanism, accept: &dyn Fn(u64, &Extent) -> bool) -> Option<u64> {
         let head = mechanism.next_sector().saturating_mul(self.sector);
-        let accepted = |(start, extent): &(&u64, &Extent)| accept(**start, extent);
+        let accepted = |(start, extent): &(u64, &Extent)| accept(*start, extent);
         match order {
             Order::Fifo => self.oldest(accept).map(|(start, _)| start),
             Order::CLook => {
-                let up = self.extents.range(head..).find(accepted);
-                up.or_else(|| self.extents.range(..head).find(accepted)).map(|(&start, _)| start)
+                let again = || self.extents.from(0).take_while(|(start, _)| *start < head).find(accepted);
+                self.extents.from(head).find(accepted).or_else(again).map(|(start, _)| start)
             }
             Order::Sptf => self.nearest(now, head, mechanism, accept),
         }
@@ -212,35 +224,29 @@ impl WriteCache {
     /// The extent whose first sector comes under the head first. From where the head is outwards; where the seek alone takes longer
     /// than the best so far, nothing farther can be better.
     fn nearest(&self, now: Ps, head: u64, mechanism: &Mechanism, accept: &dyn Fn(u64, &Extent) -> bool) -> Option<u64> {
-        let (mut best, mut chosen) = (Ps::MAX, None);
-        let angle = mechanism.angle(now);
+        let (mut best, mut chosen, mut far) = (Ps::MAX, None, u32::MAX);
+        let (angle, cylinder) = (mechanism.angle(now), mechanism.cylinder());
         let goes_on = mechanism.continues(mechanism.next_sector(), true);
         let mut look = |start: u64, extent: &Extent| {
-            if best == 0 {
+            if best == 0 || extent.place.cylinder.abs_diff(cylinder) > far {
                 return false;
             }
-            let continues = goes_on && start >= head && start - head < self.sector;
-            let ready = mechanism.ready(&extent.place, continues, true);
-            if ready >= best {
-                // On the arm's own cylinder another head is not farther than this one.
-                return extent.place.cylinder == mechanism.cylinder();
-            }
-            let cost = ready + mechanism.turn(angle, ready, &extent.place);
-            if cost < best && accept(start, extent) {
-                (best, chosen) = (cost, Some(start));
+            // However soon the arm is there, the platters bring it round no sooner than that: most need no more than a look.
+            let round = mechanism.round(angle, &extent.place);
+            if round < best {
+                let continues = goes_on && start >= head && start - head < self.sector;
+                let cost = mechanism.first(round, mechanism.ready(&extent.place, continues, true));
+                if cost < best && accept(start, extent) {
+                    (best, chosen, far) = (cost, Some(start), mechanism.beyond(cost));
+                }
             }
             true
         };
-        for (&start, extent) in self.extents.range(head..) {
-            if !look(start, extent) {
-                break;
-            }
-        }
-        for (&start, extent) in self.extents.range(..head).rev() {
-            if !look(start, extent) {
-                break;
-            }
-        }
+        let (mut before, mut from) = self.extents.around(head);
+        let up = |(starts, extents): Part<'_, Extent>| starts.iter().zip(extents).all(|(&start, extent)| look(start, extent));
+        from.all(up);
+        let down = |(starts, extents): Part<'_, Extent>| starts.iter().zip(extents).rev().all(|(&start, extent)| look(start, extent));
+        before.all(down);
         chosen
     }
 
@@ -250,11 +256,11 @@ impl WriteCache {
             return;
         }
         let mut end = 0;
-        for (&start, extent) in &self.extents {
+        for (start, extent) in self.extents.from(0) {
             debug_assert!(end <= start && start < extent.end, "extents overlap at {start}");
             end = extent.end;
         }
-        debug_assert_eq!(self.covered, self.extents.values().filter(|extent| extent.seq <= self.barrier).count());
-        debug_assert_eq!(self.bytes, self.extents.iter().map(|(start, extent)| extent.end - start).sum::<u64>());
+        debug_assert_eq!(self.covered, self.extents.from(0).filter(|(_, extent)| extent.seq <= self.barrier).count());
+        debug_assert_eq!(self.bytes, self.extents.from(0).map(|(start, extent)| extent.end - start).sum::<u64>());
     }
 }

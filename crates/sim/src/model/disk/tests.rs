@@ -1,6 +1,6 @@
 //! What every model has to say of itself, and what is refused.
 
-use super::super::{MODELS, Refusal};
+use super::super::{MODELS, Range, Refusal};
 use super::*;
 use crate::drive::{Command, Op};
 use crate::random::Random;
@@ -47,7 +47,8 @@ fn every_number_of_every_model_has_an_origin() {
 fn every_range_contains_its_value_and_every_end_of_it_is_a_drive() {
     for (name, text) in MODELS {
         let (model, values) = (Model::parse(text).unwrap(), values(&toml::from_str(text).unwrap()));
-        for (key, [low, high]) in &model.range {
+        for (key, range) in &model.range {
+            let Range::Numbers([low, high]) = range else { continue };
             let value = values.iter().find(|(own, _)| own == key).and_then(|(_, value)| number(value)).unwrap();
             assert!(low < high && *low <= value && value <= *high, "{name}: {key} = {value}, {low} to {high}");
         }
@@ -79,13 +80,18 @@ fn serves(model: &Model) -> bool {
 fn both_ends_of_every_range_are_drives_that_serve() {
     for (name, text) in MODELS {
         let values = values(&toml::from_str(text).unwrap());
-        for (key, ends) in Model::parse(text).unwrap().range {
+        for (key, range) in Model::parse(text).unwrap().range {
             let whole = values.iter().any(|(own, value)| *own == key && value.is_integer());
-            for end in ends {
-                let value = if whole { Value::Integer(format!("{end:.0}").parse().unwrap()) } else { Value::Float(end) };
+            let number = |end: f64| if whole { Value::Integer(format!("{end:.0}").parse().unwrap()) } else { Value::Float(end) };
+            let ends: Vec<Value> = match range {
+                Range::Numbers(ends) => ends.map(number).into(),
+                Range::Words(words) => words.into_iter().map(Value::String).collect(),
+            };
+            for value in ends {
+                let end = value.clone();
                 let set = [(key.clone(), value)];
                 let model = Model::parse_with(text, &set).unwrap_or_else(|e| panic!("{name}: {e}"));
-                assert!(serves(&model), "{name}: {key} = {end}");
+                assert!(serves(&model), "{name}: {key} = {end:?}");
             }
         }
     }

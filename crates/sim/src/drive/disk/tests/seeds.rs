@@ -98,6 +98,17 @@ fn slots_and_window_are_those_that_fit_phybs_best() {
 }
 
 #[test]
+fn soonest_first_fits_phybs_and_other_orders_do_not() {
+    // The whole grid of the decision has no point below 1.07 for either.
+    for order in ["c-look", "fifo"] {
+        for slots in [8, 24, 64] {
+            let rms = rms_log(&phybs(&[("personality", t("window")), ("slots", i(slots)), ("destage_order", t(order))]));
+            assert!(rms > 1.0, "{order}, {slots} slots: {rms:.3}");
+        }
+    }
+}
+
+#[test]
 fn commands_of_120_kib_alone_are_as_slow_as_over_usb() {
     // apollo.open-resource.org: a WD20EARS behind USB wrote 83 MB/s aligned, 15.5 misaligned.
     let rate = |offset: u64, more: &[(&str, Value)]| {
