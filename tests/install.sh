@@ -24,7 +24,12 @@ cryptsetup-bin      cryptsetup
 bcache-tools        make-bcache
 squashfs-tools      mksquashfs
 xorriso             xorriso
-qemu-utils          qemu-img
+qemu-utils          qemu-img qemu-io
+libnbd-bin          nbdinfo nbdcopy
+python3-libnbd      nbdsh
+nbd-client          nbd-client
+fio                 fio
+strace              strace
 qemu-system-x86     qemu-system-x86_64
 busybox-static      busybox
 cpio                cpio

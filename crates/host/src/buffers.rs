@@ -48,6 +48,11 @@ impl Buffers {
         self.place
     }
 
+    /// How many places.
+    pub fn count(&self) -> usize {
+        self.bytes / self.place
+    }
+
     /// Bytes of all.
     pub fn len(&self) -> usize {
         self.bytes
@@ -59,7 +64,7 @@ impl Buffers {
     }
 
     /// Whether `length` bytes from `at` are all inside.
-    pub(crate) fn holds(&self, at: usize, length: usize) -> bool {
+    fn holds(&self, at: usize, length: usize) -> bool {
         at.checked_add(length).is_some_and(|end| end <= self.bytes)
     }
 
@@ -68,10 +73,17 @@ impl Buffers {
         self.bytes = 0;
     }
 
-    /// Where byte `at` is, for the kernel. `at` is inside.
-    pub(crate) fn address(&self, at: usize) -> *mut u8 {
+    /// Where byte `at` of a place is, for the kernel. Both are inside.
+    #[inline]
+    pub(crate) fn address(&self, place: usize, at: u32) -> *mut u8 {
+        let at = place * self.place + at as usize;
         debug_assert!(at <= self.bytes);
         self.base.as_ptr().wrapping_add(at)
+    }
+
+    /// The bytes of one place, if it is inside. Whoever asks knows that no request on them is in flight.
+    pub(crate) fn of_place(&mut self, place: usize) -> Option<&mut [u8]> {
+        (place < self.count()).then(|| self.bytes_mut(place * self.place, self.place))
     }
 
     /// `length` bytes from `at`. Whoever asks knows that no request on them is in flight.
@@ -79,20 +91,20 @@ impl Buffers {
         assert!(self.holds(at, length), "{length} bytes at {at} of {}", self.bytes);
         // SAFETY: inside the mapping, which lives as long as `self`, was initialised when it was made and is written only through
         // `bytes_mut`, which borrows all of it, or by a request in flight, of which there is none.
-        unsafe { std::slice::from_raw_parts(self.address(at), length) }
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at), length) }
     }
 
     /// As [`Buffers::bytes`], to change them.
     pub(crate) fn bytes_mut(&mut self, at: usize, length: usize) -> &mut [u8] {
         assert!(self.holds(at, length), "{length} bytes at {at} of {}", self.bytes);
         // SAFETY: as above, and `self` is borrowed for as long.
-        unsafe { std::slice::from_raw_parts_mut(self.address(at), length) }
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().add(at), length) }
     }
 }
 
 // SAFETY: it owns its mapping, which belongs to the process and not to a thread.
 unsafe impl Send for Buffers {}
-// SAFETY: through a shared reference it is only read.
+// SAFETY: through a shared reference it is only read; who hands its addresses out (`crate::shared`) writes there in atomic steps alone.
 unsafe impl Sync for Buffers {}
 
 impl Drop for Buffers {

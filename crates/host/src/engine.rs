@@ -6,15 +6,16 @@
 
 use crate::buffers::Buffers;
 use crate::lane::Lane;
-use crate::ring::Ring;
+use crate::ring::{Refused, Ring};
 use crate::sync::Sync;
 use rustix::io;
 use trueline_geom::error::Errno;
 
 /// What a transfer does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Op {
     /// Into memory.
+    #[default]
     Read,
     /// From memory.
     Write,
@@ -22,20 +23,18 @@ pub enum Op {
     Flush,
 }
 
-/// What is asked of an engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transfer {
+/// What is asked of an engine: a file's bytes into or from a place of its own in the engine's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transfer<Tag> {
     /// What it is called when it is done.
-    pub tag: u64,
+    pub tag: Tag,
     /// What it does.
     pub op: Op,
     /// Which file.
     pub lane: usize,
     /// First byte of the file.
     pub offset: u64,
-    /// First byte of the memory.
-    pub place: usize,
-    /// Bytes.
+    /// Bytes, at most those of a place.
     pub length: u32,
     /// Whether a write is done only when it is on the medium (`RWF_DSYNC`).
     pub fua: bool,
@@ -43,9 +42,11 @@ pub struct Transfer {
 
 /// A transfer that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Finished {
+pub struct Finished<Tag> {
     /// Which.
-    pub tag: u64,
+    pub tag: Tag,
+    /// The place of its bytes in memory; the next transfer may have it.
+    pub place: usize,
     /// Whether it failed.
     pub error: Option<Errno>,
 }
@@ -62,19 +63,19 @@ pub enum Choice {
     Sync,
 }
 
-/// An engine at work.
+/// An engine at work. It is the one table of what is in flight: a tag is all that whoever asks has to know again.
 #[allow(clippy::large_enum_variant, reason = "there is one in a program, and a pointer would be followed at every request")]
-pub enum Engine {
+pub enum Engine<Tag> {
     /// io_uring.
-    Ring(Ring),
+    Ring(Ring<Tag>),
     /// System calls.
-    Sync(Sync),
+    Sync(Sync<Tag>),
 }
 
-impl Engine {
-    /// An engine over `lanes` and `buffers`, for `depth` transfers at a time.
-    pub fn new(choice: Choice, lanes: Vec<Lane>, buffers: Buffers, depth: u32) -> io::Result<Engine> {
-        Engine::with(choice, lanes, buffers, |lanes, buffers| Ring::new(lanes, buffers, depth))
+impl<Tag: Copy + Default> Engine<Tag> {
+    /// An engine over `lanes`, for as many transfers at a time as `buffers` has places.
+    pub fn new(choice: Choice, lanes: Vec<Lane>, buffers: Buffers) -> io::Result<Engine<Tag>> {
+        Engine::with(choice, lanes, buffers, Ring::new)
     }
 
     /// As [`Engine::new`], with who makes the ring: a test plays a kernel that has none.
@@ -82,8 +83,11 @@ impl Engine {
         choice: Choice,
         lanes: Vec<Lane>,
         buffers: Buffers,
-        make: impl FnOnce(Vec<Lane>, Buffers) -> Result<Ring, (io::Errno, Vec<Lane>, Buffers)>,
-    ) -> io::Result<Engine> {
+        make: impl FnOnce(Vec<Lane>, Buffers) -> Result<Ring<Tag>, Refused>,
+    ) -> io::Result<Engine<Tag>> {
+        if !lanes.iter().all(|lane| lane.takes(&buffers)) {
+            return Err(io::Errno::INVAL);
+        }
         if choice == Choice::Sync {
             return Ok(Engine::Sync(Sync::new(lanes, buffers)));
         }
@@ -121,71 +125,83 @@ impl Engine {
         }
     }
 
-    /// Asks for a transfer. An error is of this one, which then is not answered again.
-    pub fn push(&mut self, transfer: Transfer) -> Result<(), Errno> {
-        self.push_new(|| transfer)
-    }
-
-    /// As [`Engine::push`], for who asks so often that a copy counts: each engine has the transfer built for itself, so that a ring's
-    /// goes from registers to where it is kept, and is not in memory because the other one's has to be.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "the transfer is built by who pushes it, in registers")]
-    pub fn push_new(&mut self, make: impl FnOnce() -> Transfer) -> Result<(), Errno> {
+    /// Whether it takes no transfer before one is answered.
+    #[inline]
+    pub fn is_full(&self) -> bool {
         match self {
-            Engine::Ring(ring) => ring.push(make()),
-            Engine::Sync(sync) => sync.push(make()),
+            Engine::Ring(ring) => ring.is_full(),
+            Engine::Sync(sync) => sync.is_full(),
         }
     }
 
-    /// Returns when at least `least` transfers are done, or all there are, and appends them. An error ends the engine.
-    #[inline]
-    pub fn wait(&mut self, least: usize, done: &mut Vec<Finished>) -> Result<(), Errno> {
+    /// Asks for a transfer; it begins at the next [`Engine::wait`] at the latest. An error is of this one, which then is not answered
+    /// again; [`Errno::Io`] of an engine that is full.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and goes from registers into the queue")]
+    pub fn push(&mut self, transfer: Transfer<Tag>) -> Result<(), Errno> {
         match self {
-            Engine::Ring(ring) => ring.wait(least, done),
+            Engine::Ring(ring) => ring.push(transfer),
+            Engine::Sync(sync) => sync.push(transfer),
+        }
+    }
+
+    /// Sends what was asked for, and returns when [`Engine::take`] has at least `least` transfers to look at, or all there are. An error
+    /// ends the engine.
+    #[inline]
+    pub fn wait(&mut self, least: usize) -> Result<(), Errno> {
+        match self {
+            Engine::Ring(ring) => ring.wait(least),
             Engine::Sync(sync) => {
-                sync.wait(done);
+                sync.wait();
                 Ok(())
             }
         }
     }
 
-    /// `length` bytes of its memory; nothing is in flight, else [`None`].
-    pub fn memory(&mut self, at: usize, length: usize) -> Option<&mut [u8]> {
+    /// Answers what is done. What was transferred in part is not: the rest is asked for, and sent at the next [`Engine::wait`].
+    #[inline]
+    pub fn take(&mut self, answer: impl FnMut(Finished<Tag>)) {
         match self {
-            Engine::Ring(ring) => ring.memory(at, length),
-            Engine::Sync(sync) => sync.memory(at, length),
+            Engine::Ring(ring) => ring.take(answer),
+            Engine::Sync(sync) => sync.take(answer),
+        }
+    }
+
+    /// The bytes of one place; nothing is in flight, else [`None`].
+    pub fn memory(&mut self, place: usize) -> Option<&mut [u8]> {
+        match self {
+            Engine::Ring(ring) => ring.memory(place),
+            Engine::Sync(sync) => sync.memory(place),
         }
     }
 }
 
-/// Whether `transfer` may be sent, and to which file.
+/// Whether `transfer` may be sent.
 #[inline]
-pub(crate) fn check<'a>(transfer: &Transfer, lanes: &'a [Lane], buffers: &Buffers) -> Result<&'a Lane, Errno> {
-    let lane = lanes.get(transfer.lane).ok_or(Errno::NoDevice)?;
-    if transfer.op != Op::Flush {
-        let length = u64::from(transfer.length);
-        let inside = usize::try_from(length).is_ok_and(|length| buffers.holds(transfer.place, length));
-        if !inside {
-            return Err(Errno::Range);
+pub(crate) fn check<Tag>(transfer: &Transfer<Tag>, lanes: &[Lane], buffers: &Buffers) -> Result<(), Errno> {
+    let &Transfer { op, lane, offset, length, .. } = transfer;
+    let lane = lanes.get(lane).ok_or(Errno::NoDevice)?;
+    match op {
+        Op::Flush => Ok(()),
+        _ if usize::try_from(length).is_ok_and(|length| length <= buffers.place()) => {
+            lane.check(offset, u64::from(length), op == Op::Write)
         }
-        lane.check(transfer.offset, transfer.place, length, transfer.op == Op::Write)?;
+        _ => Err(Errno::Range),
     }
-    Ok(lane)
 }
 
-/// What is left of `transfer` when `bytes` of it are done: nothing, a further transfer, or an error that is final.
-pub(crate) fn rest(transfer: &Transfer, lane: &Lane, bytes: u32) -> Result<Option<Transfer>, Errno> {
-    let length = transfer.length.saturating_sub(bytes);
-    if transfer.op == Op::Flush || length == 0 {
-        return Ok(None);
+/// Whether there is more to ask for of `transfer`, of which `moved` bytes are done, `last` of them by the last call; or an error that
+/// is final.
+pub(crate) fn goes_on<Tag>(transfer: &Transfer<Tag>, lane: &Lane, moved: u32, last: u32) -> Result<bool, Errno> {
+    let &Transfer { op, offset, length, .. } = transfer;
+    if op == Op::Flush || moved >= length {
+        return Ok(false);
     }
-    let offset = transfer.offset + u64::from(bytes);
     // Nothing, or a part that direct I/O cannot go on from: the end of a file that is shorter than it was.
-    if bytes == 0 || !lane.is_aligned(offset) {
-        return Err(if transfer.op == Op::Read { Errno::Range } else { Errno::NoSpace });
+    if last == 0 || !lane.is_aligned(offset + u64::from(moved)) {
+        return Err(if op == Op::Read { Errno::Range } else { Errno::NoSpace });
     }
-    let place = usize::try_from(bytes).map_or(usize::MAX, |bytes| transfer.place.saturating_add(bytes));
-    Ok(Some(Transfer { offset, place, length, ..*transfer }))
+    Ok(true)
 }
 
 /// What the kernel's answer is called here.
@@ -210,14 +226,14 @@ mod tests {
     fn what_is_short_is_gone_on_with_or_an_error() {
         let path = Path::new("/proc/self/exe");
         let lane = Lane::new(&file::open(path).unwrap().store, Cache::Through, path).unwrap();
-        let read = Transfer { tag: 1, op: Op::Read, lane: 0, offset: 8192, place: 4096, length: 4096, fua: false };
-        assert_eq!(rest(&read, &lane, 4096), Ok(None));
-        let after = Transfer { offset: 8192 + 1000, place: 4096 + 1000, length: 3096, ..read };
-        assert_eq!(rest(&read, &lane, 1000), Ok(Some(after)));
-        assert_eq!(rest(&after, &lane, 3096), Ok(None));
-        assert_eq!(rest(&read, &lane, 0), Err(Errno::Range));
-        assert_eq!(rest(&Transfer { op: Op::Write, ..read }, &lane, 0), Err(Errno::NoSpace));
-        assert_eq!(rest(&Transfer { op: Op::Flush, length: 0, ..read }, &lane, 0), Ok(None));
+        let read = Transfer { tag: 1, op: Op::Read, lane: 0, offset: 8192, length: 4096, fua: false };
+        assert_eq!(goes_on(&read, &lane, 4096, 4096), Ok(false));
+        assert_eq!(goes_on(&read, &lane, 1000, 1000), Ok(true));
+        assert_eq!(goes_on(&read, &lane, 4096, 3096), Ok(false));
+        assert_eq!(goes_on(&read, &lane, 0, 0), Err(Errno::Range));
+        assert_eq!(goes_on(&read, &lane, 1000, 0), Err(Errno::Range));
+        assert_eq!(goes_on(&Transfer { op: Op::Write, ..read }, &lane, 0, 0), Err(Errno::NoSpace));
+        assert_eq!(goes_on(&Transfer { op: Op::Flush, length: 0, ..read }, &lane, 0, 0), Ok(false));
     }
 
     #[test]

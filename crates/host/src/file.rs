@@ -2,24 +2,28 @@
 //!
 //! # Limits
 //! For reading: read-only, never exclusively, and not even its access time changes where that can be helped. For writing:
-//! exclusively, so that nobody who has it mounted, in a set, as a loop device or in a virtual machine is written under.
+//! exclusively, so that nobody who has it mounted, in a set, as a loop device or in a virtual machine is written under. To be read
+//! while it is served: locked, so that nobody who keeps to locks writes it meanwhile.
 //! Zeros are punched out of a file, which gives their room back, and asked of a device; where neither can, they are written.
 //! Directories, pipes, sockets and character devices are refused before they are opened: opening some of them does something.
 //!
 //! # Sources
-//! open(2) (`O_EXCL` on a block device), fcntl(2) (QEMU locks the images it uses), flock(2) (udev waits for it).
+//! open(2) (`O_EXCL` on a block device), `locks.rs` (QEMU locks the images it uses), flock(2) (udev waits for it).
 
 use crate::busy;
 use crate::device::Device;
+use crate::engine;
 use crate::error::Error;
+use crate::locks::{self, Claim};
 use crate::sysfs;
 use rustix::fs::{Advice, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat, StatxFlags};
-use rustix::io;
+use rustix::io::{self, ReadWriteFlags};
+use std::io::IoSliceMut;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use trueline_geom::error::Errno;
-use trueline_geom::store::{self, Store};
+use trueline_geom::store::{self, Content, Run, Store};
 
 /// What [`open`] found.
 pub struct Opened {
@@ -53,21 +57,35 @@ pub struct Io {
 pub struct Medium {
     fd: OwnedFd,
     length: u64,
-    /// Whether nobody else may write it meanwhile, because this program has locked it.
-    locked: bool,
+    /// Major and minor number of a block device.
+    number: Option<(u32, u32)>,
     /// How its file system or driver makes a range zero without being sent zeros.
     zeros: FallocateFlags,
+    /// Whether its file system is memory alone.
+    in_memory: bool,
 }
+
+/// tmpfs, as statfs(2) says it.
+const TMPFS: u64 = 0x0102_1994;
 
 /// How [`open_for`] opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// To look.
     Read,
+    /// To read for longer: nobody may write an image file meanwhile.
+    ReadLocked,
     /// To write, if nobody else uses it.
     Write,
     /// To write whoever uses it: the user has said so.
     WriteInUse,
+}
+
+impl Access {
+    /// Whether anything can be written.
+    pub fn writes(self) -> bool {
+        matches!(self, Access::Write | Access::WriteInUse)
+    }
 }
 
 /// Opens an image file or a block device for reading.
@@ -82,6 +100,7 @@ pub fn open_for(path: &Path, access: Access) -> Result<Opened, Error> {
     let block = is_block(&before, path)?;
     let fd = match access {
         Access::Read => read_only(path).map_err(failed)?,
+        Access::ReadLocked => read_locked(path, block)?,
         Access::Write => exclusive(path, block)?,
         Access::WriteInUse => writable(path, OFlags::empty()).map_err(failed)?,
     };
@@ -102,7 +121,7 @@ pub fn open_for(path: &Path, access: Access) -> Result<Opened, Error> {
         sector: asked(rustix::fs::ioctl_blksszget(&fd)),
         physical: asked(rustix::fs::ioctl_blkpbszget(&fd)),
         io: alignment(&fd, &stat),
-        store: Medium { locked: access == Access::Write && !block, ..Medium::new(fd, length, block) },
+        store: Medium::new(fd, length, block.then(|| (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev)))),
     })
 }
 
@@ -112,14 +131,19 @@ impl Medium {
         &self.fd
     }
 
-    /// Whether it is locked for this program.
-    pub(crate) fn is_locked(&self) -> bool {
-        self.locked
-    }
-
-    pub(crate) fn new(fd: OwnedFd, length: u64, block: bool) -> Medium {
+    /// `number`: of a block device.
+    pub(crate) fn new(fd: OwnedFd, length: u64, number: Option<(u32, u32)>) -> Medium {
+        let block = number.is_some();
         let zeros = if block { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
-        Medium { fd, length, locked: false, zeros: zeros | FallocateFlags::KEEP_SIZE }
+        let system = rustix::fs::fstatfs(&fd).ok().and_then(|found| u64::try_from(found.f_type).ok());
+        let in_memory = !block && system == Some(TMPFS);
+        Medium { fd, length, number, zeros: zeros | FallocateFlags::KEEP_SIZE, in_memory }
+    }
+}
+
+impl Drop for Medium {
+    fn drop(&mut self) {
+        locks::release(&self.fd);
     }
 }
 
@@ -172,16 +196,17 @@ fn exclusive(path: &Path, block: bool) -> Result<OwnedFd, Error> {
         return Err(used(format!("{device} shows it as a device")));
     }
     let fd = writable(path, OFlags::empty()).map_err(|e| Error::os("write", path, e))?;
-    if lock(&fd) { Ok(fd) } else { Err(used(LOCKED.into())) }
+    if locks::claim(&fd, Claim::Write) { Ok(fd) } else { Err(used("another program has locked it, a virtual machine perhaps".into())) }
 }
 
-/// Who has locked a file.
-pub(crate) const LOCKED: &str = "another program has locked it, a virtual machine perhaps";
-
-/// Locks a file for this program; `false` if another has.
-pub(crate) fn lock(fd: &OwnedFd) -> bool {
-    // Some file systems have no locks.
-    !matches!(rustix::fs::fcntl_lock(fd, FlockOperation::NonBlockingLockExclusive), Err(io::Errno::AGAIN | io::Errno::ACCESS))
+/// For reading, and nobody writes it.
+fn read_locked(path: &Path, block: bool) -> Result<OwnedFd, Error> {
+    let fd = read_only(path).map_err(|e| Error::os("open", path, e))?;
+    if block || locks::claim(&fd, Claim::Read) {
+        return Ok(fd);
+    }
+    let found = "another program has locked it to write it, a virtual machine perhaps";
+    Err(Error::not("read", &path.display().to_string(), found, "end that first, or say --allow-busy"))
 }
 
 pub(crate) fn alignment(fd: &OwnedFd, stat: &Stat) -> Io {
@@ -241,6 +266,81 @@ impl Store for Medium {
         }
         // Not every file system and driver can; whatever else is wrong, a write says it too.
         store::write_zeros(length, &mut |done, zeros| self.write_at(zeros, offset + done))
+    }
+
+    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+        if self.in_memory {
+            // It refuses RWF_NOWAIT, and never waits.
+            return self.read_at(buffer, offset).map(|()| true);
+        }
+        let length = buffer.len();
+        if u64::try_from(length).ok().and_then(|length| offset.checked_add(length)).is_none_or(|end| end > self.length) {
+            return Err(Errno::Range);
+        }
+        // Whatever speaks against it is said by the read that waits.
+        Ok(io::preadv2(&self.fd, &mut [IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT).is_ok_and(|count| count == length))
+    }
+
+    fn writes_now(&self) -> bool {
+        // Into the page cache.
+        true
+    }
+
+    fn never_waits(&self) -> bool {
+        self.in_memory
+    }
+
+    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.write_at(bytes, offset)?;
+        self.flush()
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        match self.zero_fast(offset, length, false) {
+            // It is a hint, and who cannot take it need not.
+            Err(Errno::Unsupported) => Ok(()),
+            done => done,
+        }
+    }
+
+    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+        if offset.checked_add(length).is_none_or(|end| end > self.length) {
+            return Err(Errno::Range);
+        }
+        // Of a device, too: to zero a range keeps its room, and writes zeros where the device has no command for it; to punch a hole
+        // unmaps, or is refused (Linux block/fops.c, blkdev_fallocate). It is asked anew each time: a device that refuses the command has it
+        // no more.
+        if keep && self.number.is_some_and(|(major, minor)| !sysfs::writes_zeroes(Path::new("/sys"), major, minor)) {
+            return Err(Errno::Unsupported);
+        }
+        let how = if keep { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE } | FallocateFlags::KEEP_SIZE;
+        match io::retry_on_intr(|| rustix::fs::fallocate(&self.fd, how, offset, length)) {
+            _ if length == 0 => Ok(()),
+            Err(io::Errno::OPNOTSUPP | io::Errno::NOSYS | io::Errno::INVAL | io::Errno::NODEV) => Err(Errno::Unsupported),
+            done => done.map_err(engine::errno),
+        }
+    }
+
+    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        let end = offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
+        // ENXIO: nothing but a hole from here on. A block device is all data.
+        let data = match rustix::fs::seek(&self.fd, SeekFrom::Data(offset)) {
+            Ok(data) => data.clamp(offset, end),
+            Err(io::Errno::NXIO) => end,
+            Err(_) => offset,
+        };
+        if data > offset {
+            return Ok(Run { content: Content::Hole, length: data - offset });
+        }
+        let hole = rustix::fs::seek(&self.fd, SeekFrom::Hole(offset)).map_or(end, |hole| hole.clamp(offset + 1, end));
+        Ok(Run { content: Content::Data, length: hole - offset })
+    }
+
+    fn prefetch(&self, offset: u64, length: u64) {
+        // A length of 0 means to the end (posix_fadvise(2)); no more than a hint, so nothing can be wrong.
+        if let Some(length) = NonZeroU64::new(length) {
+            let _ = rustix::fs::fadvise(&self.fd, offset, Some(length), Advice::WillNeed);
+        }
     }
 
     fn hasten(&self, offset: u64, length: u64) {

@@ -4,6 +4,7 @@
 //! open(2) (`O_DIRECT`), statx(2) (`STATX_DIOALIGN`, Linux 6.1). Whether a request lies right is decided by these numbers before it is
 //! sent: a kernel takes some that lie wrong, so its EINVAL proves nothing.
 
+use crate::buffers::Buffers;
 use crate::error::Error;
 use crate::file::{self, Medium};
 use crate::sysfs;
@@ -54,10 +55,6 @@ impl Lane {
             }
             _ => failed(e),
         })?;
-        // A process's lock goes when any of its descriptors of the file is closed: that of a lane before this one.
-        if medium.is_locked() && !file::lock(&fd) {
-            return Err(Error::not("write", &place.display().to_string(), file::LOCKED, "release it first, or say --allow-busy"));
-        }
         let (grain, memory) = match cache {
             Cache::Around => asked_of(&fd).map_err(failed)?,
             Cache::Through => (1, 1),
@@ -75,20 +72,27 @@ impl Lane {
         self.grain
     }
 
-    /// Whether a request may be sent: inside, on the grain, from memory that lies right, writable if it writes.
-    pub(crate) fn check(&self, offset: u64, place: usize, length: u64, write: bool) -> Result<(), Errno> {
+    /// Whether every place in `buffers` lies right for it.
+    pub(crate) fn takes(&self, buffers: &Buffers) -> bool {
+        is_whole(buffers.place() as u64, self.memory)
+    }
+
+    /// Whether a request may be sent: inside, on the grain, writable if it writes.
+    #[inline]
+    pub(crate) fn check(&self, offset: u64, length: u64, write: bool) -> Result<(), Errno> {
         if offset.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(Errno::Range);
         }
-        if !self.is_aligned(offset) || !self.is_aligned(length) || !lies_on(place as u64, self.memory) {
+        if !self.is_aligned(offset) || !self.is_aligned(length) {
             return Err(Errno::Unaligned);
         }
         if write && !self.writable { Err(Errno::ReadOnly) } else { Ok(()) }
     }
 
     /// Whether a request may begin or end there.
+    #[inline]
     pub(crate) fn is_aligned(&self, at: u64) -> bool {
-        lies_on(at, self.grain)
+        is_whole(at, self.grain)
     }
 }
 
@@ -96,11 +100,6 @@ impl AsFd for Lane {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
-}
-
-/// As [`is_whole`]. Almost every grain is a power of two, and a division is as much as the rest of the way of a request.
-fn lies_on(at: u64, grain: u64) -> bool {
-    if grain.is_power_of_two() { at & (grain - 1) == 0 } else { is_whole(at, grain) }
 }
 
 /// What direct I/O on `fd` asks of offsets and of memory.

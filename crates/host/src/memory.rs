@@ -1,24 +1,40 @@
-//! Memory as a disk: what is not written is zero and takes no room.
+//! Memory as a disk: what is not written is zero and takes no room, and what is made zero or is of no interest any more gives it back.
+//!
+//! Requests do not wait for each other. What two clients write to the same bytes at the same moment is one's or the other's word by word,
+//! as no disk promises more of a whole request.
 
-use crate::buffers::Buffers;
 use crate::error::Error;
+use crate::shared::Shared;
 use std::path::Path;
-use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use trueline_geom::error::Errno;
-use trueline_geom::store::Store;
+use trueline_geom::store::{Content, Run, Store};
+use trueline_geom::topology::{round_down, round_up};
 
 /// A disk in memory.
 #[derive(Debug)]
 pub struct Memory {
     length: u64,
-    bytes: RwLock<Buffers>,
+    bytes: Shared,
+    written: Written,
+    /// What is given back to the kernel is whole pages. It rounds a length up (madvise(2)), so they must be pages of its own: on some
+    /// machines 64 KiB.
+    page: u64,
 }
+
+/// Zeros that are written at once.
+const ZEROS: [u8; 4096] = [0; 4096];
 
 impl Memory {
     /// `length` zero bytes.
     pub fn new(length: u64) -> Result<Memory, Error> {
-        let bytes = Buffers::zeros(length).map_err(|e| Error::os("reserve", Path::new(&format!("{length} bytes of memory")), e))?;
-        Ok(Memory { length, bytes: RwLock::new(bytes) })
+        Memory::with_pages(length, rustix::param::page_size() as u64)
+    }
+
+    fn with_pages(length: u64, page: u64) -> Result<Memory, Error> {
+        let failed = |e| Error::os("reserve", Path::new(&format!("{length} bytes of memory")), e);
+        let bytes = Shared::new(round_up(length, page).ok_or(failed(rustix::io::Errno::NOMEM))?).map_err(failed)?;
+        Ok(Memory { length, bytes, written: Written::new(length), page })
     }
 
     /// The place of `length` bytes at `offset`.
@@ -27,6 +43,36 @@ impl Memory {
         let inside = end.is_some_and(|end| end <= self.length);
         usize::try_from(offset).ok().filter(|_| inside).ok_or(Errno::Range)
     }
+
+    /// Writes zeros from `offset` to `end`, which are inside.
+    fn write_zeros(&self, offset: u64, end: u64) -> Result<(), Errno> {
+        let mut at = offset;
+        while at < end {
+            let count = (end - at).min(ZEROS.len() as u64);
+            self.write_at(&ZEROS[..index(count)?], at)?;
+            at += count;
+        }
+        Ok(())
+    }
+
+    /// Makes the bytes from `offset` to `end`, which are inside, zero and gives their room back.
+    fn give_back(&self, offset: u64, end: u64) -> Result<(), Errno> {
+        // Nobody's bytes follow the last one.
+        let last = if end == self.length { round_up(end, self.page) } else { Some(round_down(end, self.page)) }.ok_or(Errno::Range)?;
+        let Some(first) = round_up(offset, self.page).filter(|&first| first < last) else { return self.write_zeros(offset, end) };
+        // First the map and then the bytes, and who writes does it the other way: what is written meanwhile is never taken for a hole.
+        self.written.forget(offset, end, self.length);
+        if self.bytes.give_back(index(first)?..index(last)?).is_err() {
+            return self.write_zeros(offset, end);
+        }
+        // What was never written is zero already.
+        let edges = [(offset, first), (last, end)].into_iter().filter(|&(from, to)| from < to && self.written.has(from / PIECE));
+        edges.into_iter().try_for_each(|(from, to)| self.write_zeros(from, to))
+    }
+}
+
+fn index(n: u64) -> Result<usize, Errno> {
+    usize::try_from(n).map_err(|_| Errno::Range)
 }
 
 impl Store for Memory {
@@ -35,18 +81,109 @@ impl Store for Memory {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        let at = self.place(offset, buffer.len())?;
-        // Who panicked while writing left bytes, and any bytes are a disk's.
-        let bytes = self.bytes.read().unwrap_or_else(PoisonError::into_inner);
-        buffer.copy_from_slice(bytes.bytes(at, buffer.len()));
+        self.bytes.read(self.place(offset, buffer.len())?, buffer);
         Ok(())
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        let at = self.place(offset, bytes.len())?;
-        let mut own = self.bytes.write().unwrap_or_else(PoisonError::into_inner);
-        own.bytes_mut(at, bytes.len()).copy_from_slice(bytes);
+        self.bytes.write(self.place(offset, bytes.len())?, bytes);
+        self.written.note(offset, bytes.len() as u64);
         Ok(())
+    }
+
+    fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        self.zero_fast(offset, length, false)
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        self.zero_fast(offset, length, false)
+    }
+
+    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+        let end = offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
+        if keep { self.write_zeros(offset, end) } else { self.give_back(offset, end) }
+    }
+
+    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        let end = offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
+        Ok(self.written.run(offset, end))
+    }
+
+    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+        self.read_at(buffer, offset).map(|()| true)
+    }
+
+    fn writes_now(&self) -> bool {
+        true
+    }
+
+    fn never_waits(&self) -> bool {
+        true
+    }
+
+    fn lend(&self, offset: u64, length: u64) -> Option<&[AtomicU8]> {
+        let length = usize::try_from(length).ok()?;
+        Some(self.bytes.bytes(self.place(offset, length).ok()?, length))
+    }
+}
+
+/// Which pieces of a disk were written: one bit each.
+#[derive(Debug)]
+struct Written(Box<[AtomicU64]>);
+
+/// Bytes of a piece: what nothing was written to is told to be a hole.
+const PIECE: u64 = 64 << 10;
+/// The most pieces that are looked at for one answer.
+const LOOK: u64 = 1 << 16;
+
+impl Written {
+    fn new(length: u64) -> Written {
+        let words = length.div_ceil(PIECE).div_ceil(64);
+        Written((0..words).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// The word and the bit of a piece, of which there is one.
+    fn bit(&self, piece: u64) -> (&AtomicU64, u64) {
+        let word = usize::try_from(piece / 64).ok().and_then(|word| self.0.get(word));
+        (word.expect("a piece of the disk"), 1 << (piece % 64))
+    }
+
+    /// Something was written from `offset` on.
+    fn note(&self, offset: u64, length: u64) {
+        let pieces = if length == 0 { 0..0 } else { offset / PIECE..(offset + length).div_ceil(PIECE) };
+        for piece in pieces {
+            let (word, bit) = self.bit(piece);
+            // Most writes are to where there is something: they share the word without taking it from each other.
+            if word.load(Ordering::SeqCst) & bit == 0 {
+                word.fetch_or(bit, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// The whole pieces from `offset` to `end` of a disk of `length` bytes are as if nothing had been written.
+    fn forget(&self, offset: u64, end: u64, length: u64) {
+        let end = if end == length { end.div_ceil(PIECE) } else { end / PIECE };
+        for piece in offset.div_ceil(PIECE)..end {
+            let (word, bit) = self.bit(piece);
+            if word.load(Ordering::SeqCst) & bit != 0 {
+                word.fetch_and(!bit, Ordering::SeqCst);
+            }
+        }
+    }
+
+    fn has(&self, piece: u64) -> bool {
+        let (word, bit) = self.bit(piece);
+        word.load(Ordering::SeqCst) & bit != 0
+    }
+
+    /// What is at `offset`, and how far it goes towards `end`, which is more.
+    fn run(&self, offset: u64, end: u64) -> Run {
+        let first = offset / PIECE;
+        let last = end.div_ceil(PIECE).min(first + LOOK);
+        let data = self.has(first);
+        let next = (first + 1..last).find(|&piece| self.has(piece) != data).unwrap_or(last);
+        let length = next.saturating_mul(PIECE).min(end) - offset;
+        Run { content: if data { Content::Data } else { Content::Hole }, length }
     }
 }
 
@@ -54,12 +191,28 @@ impl Store for Memory {
 mod tests {
     use super::*;
 
+    fn all(memory: &Memory) -> Vec<u8> {
+        let mut all = vec![9; usize::try_from(memory.length()).unwrap()];
+        memory.read_at(&mut all, 0).unwrap();
+        all
+    }
+
+    /// Runs from the beginning to the end: first byte, whether data.
+    fn runs(memory: &Memory) -> Vec<(u64, bool)> {
+        let (mut at, mut found) = (0, Vec::new());
+        while at < memory.length() {
+            let run = memory.run(at, memory.length() - at).unwrap();
+            found.push((at, run.content == Content::Data));
+            at += run.length;
+        }
+        assert_eq!(at, memory.length());
+        found
+    }
+
     #[test]
     fn it_is_zero_and_holds_what_is_written() {
         let memory = Memory::new(10_000).unwrap();
-        let mut all = vec![9; 10_000];
-        memory.read_at(&mut all, 0).unwrap();
-        assert!(all.iter().all(|&byte| byte == 0));
+        assert!(all(&memory).iter().all(|&byte| byte == 0));
         memory.write_at(&[1, 2, 3], 9_997).unwrap();
         let mut end = [0; 4];
         memory.read_at(&mut end, 9_996).unwrap();
@@ -68,6 +221,9 @@ mod tests {
         for offset in [9_998, 10_000, u64::MAX] {
             assert_eq!(memory.write_at(&[0; 3], offset), Err(Errno::Range));
             assert_eq!(memory.read_at(&mut end, offset), Err(Errno::Range));
+            assert_eq!(memory.zero_fast(offset, 3, false), Err(Errno::Range));
+            assert_eq!(memory.discard(offset, 3), Err(Errno::Range));
+            assert!(memory.run(offset, 3).is_err() && memory.lend(offset, 3).is_none());
         }
         assert_eq!(memory.read_at(&mut [], 10_000), Ok(()));
         assert!(Memory::new(u64::MAX).is_err());
@@ -81,5 +237,45 @@ mod tests {
         let mut end = [0; 2];
         memory.read_at(&mut end, (1 << 40) - 2).unwrap();
         assert_eq!(end, [0, 7]);
+        assert_eq!(runs(&memory).last(), Some(&((1 << 40) - PIECE, true)));
+        memory.zero(0, 1 << 40).unwrap();
+        assert!(runs(&memory).iter().all(|&(_, data)| !data));
+    }
+
+    /// Every way to make a range zero, at pages of every size, pieces and between them, beside bytes that stay.
+    #[test]
+    fn a_range_is_zero_and_nothing_else() {
+        let length = 3 * PIECE + 100;
+        let marks = [0, 1, 4095, 4096, 4097, 8192, PIECE - 1, PIECE, PIECE + 5000, 2 * PIECE, 3 * PIECE, length - 1, length];
+        for (i, &from) in marks.iter().enumerate() {
+            for &to in &marks[i..] {
+                for (keep, page) in [(false, 4096), (true, 4096), (false, 16384), (false, 65536)] {
+                    let memory = Memory::with_pages(length, page).unwrap();
+                    memory.write_at(&vec![7; usize::try_from(length).unwrap()], 0).unwrap();
+                    memory.zero_fast(from, to - from, keep).unwrap();
+                    let zero = |at: usize| (from..to).contains(&(at as u64));
+                    assert!(all(&memory).iter().enumerate().all(|(at, &byte)| byte == if zero(at) { 0 } else { 7 }), "{from} to {to}");
+                    for (at, data) in runs(&memory) {
+                        assert!(data || !keep && from <= at && at < to, "{from} to {to}: a hole at {at}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_not_written_is_a_hole() {
+        let memory = Memory::new(10 * PIECE + 1).unwrap();
+        assert_eq!(runs(&memory), [(0, false)]);
+        memory.write_at(&[1], 2 * PIECE - 1).unwrap();
+        memory.write_at(&[1; 2], 5 * PIECE - 1).unwrap();
+        memory.write_at(&[], 8 * PIECE).unwrap();
+        assert_eq!(runs(&memory), [(0, false), (PIECE, true), (2 * PIECE, false), (4 * PIECE, true), (6 * PIECE, false)]);
+        assert_eq!(memory.run(PIECE + 5, 10), Ok(Run { content: Content::Data, length: 10 }));
+        // A piece of which a part stays is data.
+        memory.discard(PIECE + 1, 4 * PIECE).unwrap();
+        assert_eq!(runs(&memory), [(0, false), (PIECE, true), (2 * PIECE, false), (5 * PIECE, true), (6 * PIECE, false)]);
+        memory.zero(0, memory.length()).unwrap();
+        assert_eq!(runs(&memory), [(0, false)]);
     }
 }

@@ -9,9 +9,9 @@
 #![allow(unsafe_code, reason = "the kernel is told addresses: of registered memory, and in every request")]
 
 use crate::buffers::Buffers;
-use crate::engine::{Finished, Op, Transfer, check, errno, rest};
+use crate::engine::{Finished, Transfer, check, errno, goes_on};
 use crate::lane::Lane;
-use io_uring::{IoUring, cqueue};
+use io_uring::IoUring;
 use rustix::io;
 use setup::Entrance;
 use std::marker::PhantomData;
@@ -22,25 +22,27 @@ mod entry;
 mod setup;
 
 /// A ring, its files and its memory.
-pub struct Ring {
+pub struct Ring<Tag> {
     ring: IoUring,
     entrance: Entrance,
     lanes: Vec<Lane>,
     buffers: Buffers,
     /// Whether the memory is registered: mapped and pinned once, not at every request.
     registered: bool,
-    depth: usize,
-    /// What is in flight, each in its slot; what is not is in `free`.
-    slots: Vec<Transfer>,
+    /// What is in flight, each in its slot, which is its place in memory too; what is not is in `free`.
+    slots: Vec<Flight<Tag>>,
     free: Vec<u32>,
-    /// In the queue, and not yet sent.
+    /// In the queue, and not yet sent. There are no more slots than entries of the queue, so that it is never full.
     unsent: u32,
-    /// Slots of short transfers, of which the rest is asked for.
-    short: Vec<u32>,
-    /// Done while something else was asked for.
-    early: Vec<Finished>,
     /// Not to be sent to another thread.
     here: PhantomData<*const ()>,
+}
+
+/// A transfer, and how much of it is done.
+#[derive(Clone, Copy, Default)]
+struct Flight<Tag> {
+    transfer: Transfer<Tag>,
+    moved: u32,
 }
 
 /// Why there is no ring, and what it would have been made of.
@@ -49,11 +51,12 @@ pub type Refused = (io::Errno, Vec<Lane>, Buffers);
 /// The most that one ring has in flight.
 pub const DEEPEST: u32 = 4096;
 
-impl Ring {
-    /// A ring for `depth` transfers at a time over `lanes`.
-    pub fn new(lanes: Vec<Lane>, mut buffers: Buffers, depth: u32) -> Result<Ring, Refused> {
-        let depth = depth.clamp(1, DEEPEST).next_power_of_two();
+impl<Tag: Copy + Default> Ring<Tag> {
+    /// A ring over `lanes`, for as many transfers at a time as `buffers` has places, at most [`DEEPEST`].
+    pub fn new(lanes: Vec<Lane>, mut buffers: Buffers) -> Result<Ring<Tag>, Refused> {
+        let depth = u32::try_from(buffers.count()).unwrap_or(DEEPEST).min(DEEPEST);
         let files: Vec<i32> = lanes.iter().map(|lane| lane.as_fd().as_raw_fd()).collect();
+        // The kernel rounds up to a power of two, and has room for twice as many completions: so none can be lost.
         let made = setup::set_up(depth).and_then(|ring| match ring.submitter().register_files(&files) {
             Ok(()) => Ok(ring),
             Err(e) => Err(io::Errno::from_io_error(&e).unwrap_or(io::Errno::IO)),
@@ -62,85 +65,115 @@ impl Ring {
             Ok(ring) => ring,
             Err(errno) => return Err((errno, lanes, buffers)),
         };
-        let registered = setup::register(&ring, &mut buffers);
-        // As many as there is room for completions: so none can be lost.
-        let room = ring.params().cq_entries();
-        let idle = Transfer { tag: 0, op: Op::Flush, lane: 0, offset: 0, place: 0, length: 0, fua: false };
         Ok(Ring {
             entrance: Entrance::new(&ring),
+            registered: setup::register(&ring, &mut buffers),
             ring,
             lanes,
             buffers,
-            registered,
-            depth: depth as usize,
-            slots: vec![idle; room as usize],
-            free: (0..room).rev().collect(),
+            slots: vec![Flight::default(); depth as usize],
+            free: (0..depth).rev().collect(),
             unsent: 0,
-            short: Vec::new(),
-            early: Vec::new(),
             here: PhantomData,
         })
     }
 
     pub(crate) fn depth(&self) -> usize {
-        self.depth
+        self.slots.len()
     }
 
     pub(crate) fn lanes(&self) -> &[Lane] {
         &self.lanes
     }
 
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.free.is_empty()
+    }
+
+    pub(crate) fn memory(&mut self, place: usize) -> Option<&mut [u8]> {
+        (self.in_flight() == 0).then(|| self.buffers.of_place(place)).flatten()
+    }
+
+    /// Puts a transfer into the queue; it is sent with the others at the next [`Ring::wait`].
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and goes from registers into the queue")]
+    pub(crate) fn push(&mut self, transfer: Transfer<Tag>) -> Result<(), Errno> {
+        check(&transfer, &self.lanes, &self.buffers)?;
+        let slot = *self.free.last().ok_or(Errno::Io)?;
+        let flight = Flight { transfer, moved: 0 };
+        self.queue(slot, &flight)?;
+        self.slots[slot as usize] = flight;
+        self.free.pop();
+        Ok(())
+    }
+
+    /// See [`crate::engine::Engine::take`].
+    #[inline]
+    pub(crate) fn take(&mut self, mut answer: impl FnMut(Finished<Tag>)) {
+        let mut again = Vec::new();
+        for entry in self.ring.completion() {
+            let Some((slot, flight)) =
+                u32::try_from(entry.user_data()).ok().and_then(|slot| Some((slot, self.slots.get_mut(slot as usize)?)))
+            else {
+                debug_assert!(false, "the kernel answers what it was not asked");
+                continue;
+            };
+            let error = match outcome(entry.result(), flight, &self.lanes) {
+                Ok(false) => None,
+                Ok(true) => {
+                    again.push(slot);
+                    continue;
+                }
+                Err(errno) => Some(errno),
+            };
+            self.free.push(slot);
+            answer(Finished { tag: flight.transfer.tag, place: slot as usize, error });
+        }
+        if !again.is_empty() {
+            self.ask_again(&again, answer);
+        }
+    }
+
+    /// Asks for what is left of the transfers in these slots.
+    #[cold]
+    fn ask_again(&mut self, slots: &[u32], mut answer: impl FnMut(Finished<Tag>)) {
+        for &slot in slots {
+            let flight = self.slots[slot as usize];
+            if let Err(errno) = self.queue(slot, &flight) {
+                self.free.push(slot);
+                answer(Finished { tag: flight.transfer.tag, place: slot as usize, error: Some(errno) });
+            }
+        }
+    }
+}
+
+impl<Tag> Ring<Tag> {
     /// Transfers that are not answered.
     fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    pub(crate) fn memory(&mut self, at: usize, length: usize) -> Option<&mut [u8]> {
-        (self.in_flight() == 0 && self.buffers.holds(at, length)).then(|| self.buffers.bytes_mut(at, length))
-    }
-
-    /// Puts a transfer into the queue; it is sent with the others at the next [`Ring::wait`].
+    /// Puts what is left of a transfer into the queue.
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and copied from registers")]
-    pub(crate) fn push(&mut self, transfer: Transfer) -> Result<(), Errno> {
-        check(&transfer, &self.lanes, &self.buffers)?;
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None => self.make_room()?,
-        };
-        self.slots[slot as usize] = transfer;
-        let queued = self.queue(slot, &transfer);
-        if queued.is_err() {
-            self.free.push(slot);
-        }
-        queued
-    }
-
-    /// Waits until one transfer is done, and takes its slot.
-    #[cold]
-    fn make_room(&mut self) -> Result<u32, Errno> {
-        let mut early = std::mem::take(&mut self.early);
-        let waited = self.collect(1, &mut early);
-        self.early = early;
-        waited?;
-        self.free.pop().ok_or(Errno::Io)
-    }
-
-    /// Queues `transfer`, which is in `slot`.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and goes from registers into the queue")]
-    fn queue(&mut self, slot: u32, transfer: &Transfer) -> Result<(), Errno> {
-        let entry = entry::of(transfer, slot, self.registered, &self.buffers);
-        let mut queue = self.ring.submission();
-        while queue.is_full() {
-            drop(queue);
-            self.send(0)?;
-            queue = self.ring.submission();
-        }
-        // SAFETY: file and memory are registered or owned by `self` until the request is answered, and `check` found the memory inside.
-        unsafe { queue.push(&entry) }.map_err(|_| Errno::Io)?;
-        drop(queue);
+    #[allow(clippy::inline_always, reason = "as `push`")]
+    fn queue(&mut self, slot: u32, flight: &Flight<Tag>) -> Result<(), Errno> {
+        let entry = entry::of(flight, slot, self.registered, &self.buffers);
+        // SAFETY: file and memory are registered or owned by `self` until the request is answered; `check` found the transfer no longer
+        // than a place, and nobody else has the place of this slot.
+        unsafe { self.ring.submission().push(&entry) }.map_err(|_| Errno::Io)?;
         self.unsent += 1;
+        Ok(())
+    }
+
+    /// See [`crate::engine::Engine::wait`]. What is queued is sent even if enough is done: the device is to be kept busy.
+    #[inline]
+    pub(crate) fn wait(&mut self, least: usize) -> Result<(), Errno> {
+        let least = least.min(self.in_flight());
+        // The kernel counts what is done and not yet taken as completions that it need not wait for.
+        while self.unsent > 0 || self.ring.completion().len() < least {
+            self.send(least)?;
+        }
         Ok(())
     }
 
@@ -157,89 +190,27 @@ impl Ring {
             Err(from) => Err(errno(from)),
         }
     }
-
-    /// See [`crate::engine::Engine::wait`].
-    #[inline]
-    pub(crate) fn wait(&mut self, least: usize, done: &mut Vec<Finished>) -> Result<(), Errno> {
-        let early = self.early.len();
-        if early > 0 {
-            done.append(&mut self.early);
-        }
-        self.collect(least.saturating_sub(early), done)
-    }
-
-    /// Sends what is queued and takes what is done, until that is at least `least`, or all.
-    fn collect(&mut self, least: usize, done: &mut Vec<Finished>) -> Result<(), Errno> {
-        let enough = done.len() + least.min(self.in_flight());
-        loop {
-            // What is queued is sent even if enough is done: the device is to be kept busy. The kernel counts what is ready and not yet
-            // taken as completions that it need not wait for.
-            if self.unsent > 0 || done.len() + self.ring.completion().len() < enough {
-                self.send(enough.saturating_sub(done.len()))?;
-            }
-            self.take(done);
-            self.go_on(done);
-            if done.len() >= enough && self.unsent == 0 {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Takes what is done.
-    #[inline]
-    fn take(&mut self, done: &mut Vec<Finished>) {
-        let Ring { ring, slots, free, short, lanes, .. } = self;
-        for entry in ring.completion() {
-            let Some((slot, place)) = u32::try_from(entry.user_data()).ok().and_then(|slot| Some((slot, slots.get_mut(slot as usize)?)))
-            else {
-                debug_assert!(false, "the kernel answers what it was not asked");
-                continue;
-            };
-            let error = match outcome(&entry, place, lanes) {
-                Ok(None) => None,
-                Ok(Some(rest)) => {
-                    *place = rest;
-                    short.push(slot);
-                    continue;
-                }
-                Err(errno) => Some(errno),
-            };
-            free.push(slot);
-            done.push(Finished { tag: place.tag, error });
-        }
-    }
-
-    /// Asks for what is left of transfers that came back short.
-    #[inline]
-    fn go_on(&mut self, done: &mut Vec<Finished>) {
-        while let Some(slot) = self.short.pop() {
-            let transfer = self.slots[slot as usize];
-            if let Err(errno) = self.queue(slot, &transfer) {
-                self.free.push(slot);
-                done.push(Finished { tag: transfer.tag, error: Some(errno) });
-            }
-        }
-    }
 }
 
-/// What came of `transfer`: all of it, a rest to ask for, or an error.
+/// What the kernel's answer makes of a transfer: whether there is more to ask for, or an error.
 #[inline]
-fn outcome(entry: &cqueue::Entry, transfer: &Transfer, lanes: &[Lane]) -> Result<Option<Transfer>, Errno> {
-    match u32::try_from(entry.result()) {
-        Ok(bytes) if bytes == transfer.length => Ok(None),
-        Ok(bytes) => rest(transfer, lanes.get(transfer.lane).ok_or(Errno::NoDevice)?, bytes),
-        Err(_) => match io::Errno::from_raw_os_error(entry.result().wrapping_neg()) {
-            io::Errno::INTR | io::Errno::AGAIN => Ok(Some(*transfer)),
+fn outcome<Tag>(result: i32, flight: &mut Flight<Tag>, lanes: &[Lane]) -> Result<bool, Errno> {
+    match u32::try_from(result) {
+        Ok(bytes) if bytes == flight.transfer.length - flight.moved => Ok(false),
+        Ok(bytes) => {
+            flight.moved = flight.moved.saturating_add(bytes);
+            goes_on(&flight.transfer, lanes.get(flight.transfer.lane).ok_or(Errno::NoDevice)?, flight.moved, bytes)
+        }
+        Err(_) => match io::Errno::from_raw_os_error(result.wrapping_neg()) {
+            io::Errno::INTR | io::Errno::AGAIN => Ok(true),
             from => Err(errno(from)),
         },
     }
 }
 
-impl Drop for Ring {
+impl<Tag> Drop for Ring<Tag> {
     fn drop(&mut self) {
-        let mut done = Vec::new();
-        let in_flight = self.in_flight();
-        if in_flight > 0 && self.collect(in_flight, &mut done).is_err() {
+        if self.wait(self.in_flight()).is_err() {
             // The kernel may still write into it: a mapping lost is better than one that somebody else gets.
             self.buffers.forget();
         }
@@ -255,7 +226,7 @@ mod tests {
     #[test]
     fn a_ring_that_is_gone_leaves_its_place_to_the_next() {
         let registered = || {
-            let ring = Ring::new(Vec::new(), Buffers::new(1, 4096).unwrap(), 1).map_err(|(errno, ..)| errno);
+            let ring = Ring::<u64>::new(Vec::new(), Buffers::new(1, 4096).unwrap()).map_err(|(errno, ..)| errno);
             ring.map(|ring| ring.entrance.is_registered())
         };
         match registered() {

@@ -1,64 +1,89 @@
 //! The engine where io_uring is not to be had: one pread(2) or pwrite(2) a request, one request at a time.
 
 use crate::buffers::Buffers;
-use crate::engine::{Finished, Op, Transfer, check, errno, rest};
+use crate::engine::{Finished, Op, Transfer, check, errno, goes_on};
 use crate::lane::Lane;
 use rustix::io::{self, ReadWriteFlags};
 use std::io::IoSlice;
 use trueline_geom::error::Errno;
 
-/// Files, and memory for them.
-pub struct Sync {
+/// Files, and memory, of which one place is enough.
+pub struct Sync<Tag> {
     lanes: Vec<Lane>,
     buffers: Buffers,
-    done: Vec<Finished>,
+    /// What is asked for and not done.
+    asked: Option<Transfer<Tag>>,
+    /// What is done and not answered.
+    done: Option<Finished<Tag>>,
 }
 
-impl Sync {
+impl<Tag: Copy> Sync<Tag> {
     /// Over `lanes`.
-    pub fn new(lanes: Vec<Lane>, buffers: Buffers) -> Sync {
-        Sync { lanes, buffers, done: Vec::new() }
+    pub fn new(lanes: Vec<Lane>, buffers: Buffers) -> Sync<Tag> {
+        Sync { lanes, buffers, asked: None, done: None }
     }
 
     pub(crate) fn lanes(&self) -> &[Lane] {
         &self.lanes
     }
 
-    /// Does it, whole.
-    pub(crate) fn push(&mut self, transfer: Transfer) -> Result<(), Errno> {
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.asked.is_some() || self.done.is_some()
+    }
+
+    /// It is done by the next [`Sync::wait`].
+    #[inline]
+    pub(crate) fn push(&mut self, transfer: Transfer<Tag>) -> Result<(), Errno> {
         check(&transfer, &self.lanes, &self.buffers)?;
-        let error = self.whole(transfer).err();
-        self.done.push(Finished { tag: transfer.tag, error });
-        Ok(())
-    }
-
-    pub(crate) fn wait(&mut self, done: &mut Vec<Finished>) {
-        done.append(&mut self.done);
-    }
-
-    pub(crate) fn memory(&mut self, at: usize, length: usize) -> Option<&mut [u8]> {
-        self.buffers.holds(at, length).then(|| self.buffers.bytes_mut(at, length))
-    }
-
-    fn whole(&mut self, transfer: Transfer) -> Result<(), Errno> {
-        let lane = self.lanes.get(transfer.lane).ok_or(Errno::NoDevice)?;
-        let mut left = Some(transfer);
-        while let Some(transfer) = left {
-            let bytes = io::retry_on_intr(|| once(&transfer, lane, &mut self.buffers)).map_err(errno)?;
-            left = rest(&transfer, lane, u32::try_from(bytes).unwrap_or(transfer.length))?;
+        if self.is_full() {
+            return Err(Errno::Io);
         }
+        self.asked = Some(transfer);
         Ok(())
+    }
+
+    /// Does what was asked for, whole.
+    #[inline(never)]
+    pub(crate) fn wait(&mut self) {
+        if let Some(transfer) = self.asked.take() {
+            let error = self.whole(&transfer).err();
+            self.done = Some(Finished { tag: transfer.tag, place: 0, error });
+        }
+    }
+
+    #[inline]
+    pub(crate) fn take(&mut self, answer: impl FnMut(Finished<Tag>)) {
+        self.done.take().into_iter().for_each(answer);
+    }
+
+    pub(crate) fn memory(&mut self, place: usize) -> Option<&mut [u8]> {
+        if self.is_full() { None } else { self.buffers.of_place(place) }
+    }
+
+    fn whole(&mut self, transfer: &Transfer<Tag>) -> Result<(), Errno> {
+        let lane = self.lanes.get(transfer.lane).ok_or(Errno::NoDevice)?;
+        let mut moved = 0;
+        loop {
+            let bytes = io::retry_on_intr(|| once(transfer, moved, lane, &mut self.buffers)).map_err(errno)?;
+            let bytes = u32::try_from(bytes).unwrap_or(transfer.length);
+            moved = moved.saturating_add(bytes);
+            if !goes_on(transfer, lane, moved, bytes)? {
+                return Ok(());
+            }
+        }
     }
 }
 
-/// One system call.
-fn once(transfer: &Transfer, lane: &Lane, buffers: &mut Buffers) -> io::Result<usize> {
-    let &Transfer { op, offset, place, fua, .. } = transfer;
-    let length = usize::try_from(transfer.length).map_err(|_| io::Errno::INVAL)?;
+/// One system call, for what comes after the bytes that are `moved`.
+fn once<Tag>(transfer: &Transfer<Tag>, moved: u32, lane: &Lane, buffers: &mut Buffers) -> io::Result<usize> {
+    let &Transfer { op, offset, length, fua, .. } = transfer;
+    let offset = offset + u64::from(moved);
+    let (at, length) = (moved as usize, (length - moved) as usize);
     match op {
-        Op::Read => io::pread(lane, buffers.bytes_mut(place, length), offset),
-        Op::Write if fua => io::pwritev2(lane, &[IoSlice::new(buffers.bytes(place, length))], offset, ReadWriteFlags::DSYNC),
-        Op::Write => io::pwrite(lane, buffers.bytes(place, length), offset),
+        Op::Read => io::pread(lane, buffers.bytes_mut(at, length), offset),
+        Op::Write if fua => io::pwritev2(lane, &[IoSlice::new(buffers.bytes(at, length))], offset, ReadWriteFlags::DSYNC),
+        Op::Write => io::pwrite(lane, buffers.bytes(at, length), offset),
         Op::Flush => rustix::fs::fdatasync(lane).map(|()| 0),
     }
 }

@@ -101,6 +101,13 @@ pub fn device(root: &Path, mountinfo: &Path, major: u32, minor: u32) -> Option<D
     read(root, mountinfo).ok()?.into_iter().find(|d| (d.major, d.minor) == (major, minor))
 }
 
+/// Whether a block device has a command that makes bytes zero: else the kernel writes them. A partition has its disk's.
+pub fn writes_zeroes(root: &Path, major: u32, minor: u32) -> bool {
+    let own = root.join(format!("dev/block/{major}:{minor}"));
+    let most = |path: PathBuf| Attributes(path).number::<u64>("queue/write_zeroes_max_bytes");
+    most(own.clone()).or_else(|| most(own.join(".."))).is_some_and(|most| most > 0)
+}
+
 /// A partition's number; `None` for any other device.
 fn number(device: &Device) -> Option<u32> {
     if let Kind::Partition { number, .. } = device.kind { number } else { None }

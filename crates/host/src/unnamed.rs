@@ -31,7 +31,7 @@ impl Unnamed {
     /// Its bytes as they are now.
     pub fn store(&self) -> Result<Medium, Error> {
         let fd = self.fd.try_clone().map_err(|e| Error::os("open", Path::new(NAME), e))?;
-        Ok(Medium::new(fd, self.length()?, false))
+        Ok(Medium::new(fd, self.length()?, None))
     }
 
     /// Where a program that inherits it opens it.

@@ -3,6 +3,7 @@
 //! The builders of the io-uring crate make one kind of request each. Where the kind is known only when it is asked for, their entries
 //! meet in memory and are copied from there, which the processor waits for; as one structure they go from registers into the queue.
 
+use super::Flight;
 use crate::buffers::Buffers;
 use crate::engine::{Op, Transfer};
 use io_uring::types::FsyncFlags;
@@ -28,11 +29,11 @@ struct Entry {
     unused: [u32; 5],
 }
 
-/// The entry of `transfer`, which is in `slot`, for a ring whose memory is registered or not.
+/// The entry of what is left of the transfer in `slot`, for a ring whose memory is registered or not.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "64 bytes that are built where they are copied into the queue")]
-pub(super) fn of(transfer: &Transfer, slot: u32, registered: bool, buffers: &Buffers) -> squeue::Entry {
-    let &Transfer { op, lane, offset, place, length, fua, .. } = transfer;
+pub(super) fn of<Tag>(flight: &Flight<Tag>, slot: u32, registered: bool, buffers: &Buffers) -> squeue::Entry {
+    let &Flight { transfer: Transfer { op, lane, offset, length, fua, .. }, moved } = flight;
     let code = match (op, registered) {
         (Op::Read, true) => opcode::ReadFixed::CODE,
         (Op::Read, false) => opcode::Read::CODE,
@@ -46,7 +47,10 @@ pub(super) fn of(transfer: &Transfer, slot: u32, registered: bool, buffers: &Buf
         _ => 0,
     };
     // Of the whole file.
-    let (offset, address, length) = if op == Op::Flush { (0, 0, 0) } else { (offset, buffers.address(place) as u64, length) };
+    let (offset, address, length) = match op {
+        Op::Flush => (0, 0, 0),
+        _ => (offset + u64::from(moved), buffers.address(slot as usize, moved) as u64, length - moved),
+    };
     #[allow(clippy::cast_possible_truncation, reason = "`check` found the lane, and a ring has far fewer than that many")]
     let file = lane as u32;
     let flags = squeue::Flags::FIXED_FILE.bits();
@@ -71,9 +75,9 @@ mod tests {
 
     #[test]
     fn they_are_those_of_the_library() {
-        let buffers = Buffers::new(4, 4096).unwrap();
-        let (lane, offset, place, length, slot) = (3, 0x1234_5678_9abc_d000, 8192, 4096, 77);
-        let (file, memory) = (Fixed(3), buffers.address(place));
+        let buffers = Buffers::new(4, 8192).unwrap();
+        let (lane, offset, length, slot, moved) = (3, 0x1234_5678_9abc_d000, 8192, 2, 512);
+        let (file, memory, rest) = (Fixed(3), buffers.address(2, 512), length - moved);
         let dsync = i32::try_from(ReadWriteFlags::DSYNC.bits()).unwrap();
         for (op, registered, fua) in [Op::Read, Op::Write, Op::Flush]
             .into_iter()
@@ -81,14 +85,14 @@ mod tests {
         {
             let flags = if fua { dsync } else { 0 };
             let library = match (op, registered) {
-                (Op::Read, true) => opcode::ReadFixed::new(file, memory, length, 0).offset(offset).build(),
-                (Op::Read, false) => opcode::Read::new(file, memory, length).offset(offset).build(),
-                (Op::Write, true) => opcode::WriteFixed::new(file, memory, length, 0).offset(offset).rw_flags(flags).build(),
-                (Op::Write, false) => opcode::Write::new(file, memory, length).offset(offset).rw_flags(flags).build(),
+                (Op::Read, true) => opcode::ReadFixed::new(file, memory, rest, 0).offset(offset + 512).build(),
+                (Op::Read, false) => opcode::Read::new(file, memory, rest).offset(offset + 512).build(),
+                (Op::Write, true) => opcode::WriteFixed::new(file, memory, rest, 0).offset(offset + 512).rw_flags(flags).build(),
+                (Op::Write, false) => opcode::Write::new(file, memory, rest).offset(offset + 512).rw_flags(flags).build(),
                 (Op::Flush, _) => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
             };
-            let transfer = Transfer { tag: 5, op, lane, offset, place, length, fua };
-            let own = of(&transfer, slot, registered, &buffers);
+            let transfer = Transfer { tag: 5, op, lane, offset, length, fua };
+            let own = of(&Flight { transfer, moved }, slot, registered, &buffers);
             assert_eq!(bytes(own), bytes(library.user_data(u64::from(slot))), "{op:?}, registered {registered}, {fua}");
         }
     }

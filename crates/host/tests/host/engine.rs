@@ -2,7 +2,7 @@
 
 use crate::{Loop, Scratch};
 use rustix::io;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 use trueline_geom::error::Errno;
@@ -18,10 +18,10 @@ const DEPTH: usize = 32;
 const BLOCKS: usize = 256;
 
 /// An engine over one file, opened exclusively to be written.
-fn engine(path: &Path, access: Access, cache: Cache, choice: Choice) -> Engine {
+fn engine(path: &Path, access: Access, cache: Cache, choice: Choice) -> Engine<u64> {
     let opened = file::open_for(path, access).unwrap();
     let lane = Lane::new(&opened.store, cache, path).unwrap();
-    Engine::new(choice, vec![lane], Buffers::new(DEPTH, BLOCK as u64).unwrap(), 32).unwrap()
+    Engine::new(choice, vec![lane], Buffers::new(DEPTH, BLOCK as u64).unwrap()).unwrap()
 }
 
 /// Every way to move bytes that can be had for files in the scratch directory.
@@ -33,7 +33,7 @@ fn ways(path: &Path) -> Vec<(Cache, Choice)> {
             println!("skipped: no direct I/O on the files here");
             return false;
         };
-        let made = Engine::new(choice, vec![lane], Buffers::new(1, 1).unwrap(), 1);
+        let made = Engine::<u64>::new(choice, vec![lane], Buffers::new(1, 1).unwrap());
         if made.is_err() {
             println!("skipped: no io_uring here");
         }
@@ -42,20 +42,46 @@ fn ways(path: &Path) -> Vec<(Cache, Choice)> {
     .collect()
 }
 
-fn read(tag: u64, offset: usize, place: usize, length: usize) -> Transfer {
+fn read(tag: u64, offset: usize, length: usize) -> Transfer<u64> {
     let (offset, length) = (offset as u64, u32::try_from(length).unwrap());
-    Transfer { tag, op: Op::Read, lane: 0, offset, place, length, fua: false }
+    Transfer { tag, op: Op::Read, lane: 0, offset, length, fua: false }
 }
 
-fn write(tag: u64, offset: usize, place: usize, length: usize) -> Transfer {
-    Transfer { op: Op::Write, ..read(tag, offset, place, length) }
+fn write(tag: u64, offset: usize, length: usize) -> Transfer<u64> {
+    Transfer { op: Op::Write, ..read(tag, offset, length) }
+}
+
+/// Pushes `transfers`, waits where the engine is full, and returns all answers.
+fn all(engine: &mut Engine<u64>, transfers: impl IntoIterator<Item = Transfer<u64>>) -> Vec<Finished<u64>> {
+    let mut done = Vec::new();
+    for transfer in transfers {
+        while engine.is_full() {
+            engine.wait(1).unwrap();
+            engine.take(|finished| done.push(finished));
+        }
+        engine.push(transfer).unwrap();
+    }
+    done.append(&mut answers(engine));
+    done
 }
 
 /// All answers that are still to come.
-fn answers(engine: &mut Engine, count: usize) -> Vec<Finished> {
+fn answers(engine: &mut Engine<u64>) -> Vec<Finished<u64>> {
     let mut done = Vec::new();
-    engine.wait(count, &mut done).unwrap();
-    done
+    loop {
+        let before = done.len();
+        engine.wait(usize::MAX).unwrap();
+        engine.take(|finished| done.push(finished));
+        // Those of which a rest was asked for are answered later.
+        if done.len() == before && engine.memory(0).is_some() {
+            return done;
+        }
+    }
+}
+
+/// Tag and error.
+fn told(done: &[Finished<u64>]) -> Vec<(u64, Option<Errno>)> {
+    done.iter().map(|finished| (finished.tag, finished.error)).collect()
 }
 
 /// Blocks in an order that is none, the same every time.
@@ -70,59 +96,59 @@ fn what_is_written_is_read() {
     for (cache, choice) in ways(&path) {
         fs::write(&path, vec![0; BLOCKS * BLOCK]).unwrap();
         let mut engine = engine(&path, Access::Write, cache, choice);
-        let batch = engine.depth().min(DEPTH);
+        let batch = engine.depth();
         let blocks: Vec<usize> = shuffled().collect();
-        let mut seen = BTreeSet::new();
-        for batch in blocks.chunks(batch) {
-            for (place, &block) in batch.iter().enumerate() {
-                let number = (block as u64 + 1).to_le_bytes();
-                engine.memory(place * BLOCK, 8).unwrap().copy_from_slice(&number);
-                assert_ne!(engine.memory(place * BLOCK + 8, 8).unwrap(), [0; 8], "buffers are filled");
+        // What each block was written from.
+        let mut written = BTreeMap::new();
+        for (turn, batch) in blocks.chunks(batch).enumerate() {
+            for place in 0..batch.len() {
+                let memory = engine.memory(place).unwrap();
+                assert_ne!(memory[8..16], [0; 8], "buffers are filled");
+                memory[..8].copy_from_slice(&((turn * DEPTH + place) as u64 + 1).to_le_bytes());
             }
-            for (place, &block) in batch.iter().enumerate() {
-                let fua = block % 2 == 0;
-                engine.push(Transfer { fua, ..write(block as u64, block * BLOCK, place * BLOCK, BLOCK) }).unwrap();
-            }
-            for Finished { tag, error } in answers(&mut engine, batch.len()) {
+            let asked = batch.iter().map(|&block| Transfer { fua: block % 2 == 0, ..write(block as u64, block * BLOCK, BLOCK) });
+            for Finished { tag, place, error } in all(&mut engine, asked) {
                 assert_eq!(error, None);
-                assert!(seen.insert(tag), "{tag} is answered twice");
+                let memory = engine.memory(place).unwrap().to_vec();
+                assert_eq!(written.insert(tag, memory), None, "{tag} is answered twice");
             }
         }
-        engine.push(Transfer { op: Op::Flush, length: 0, ..read(7777, 0, 0, 0) }).unwrap();
-        assert_eq!(answers(&mut engine, 1), [Finished { tag: 7777, error: None }]);
-        assert_eq!(seen.len(), BLOCKS);
+        assert_eq!(told(&all(&mut engine, [Transfer { op: Op::Flush, ..read(7777, 0, 0) }])), [(7777, None)]);
+        assert_eq!(written.len(), BLOCKS);
+        let distinct: BTreeSet<&[u8]> = written.values().map(|memory| &memory[..8]).collect();
+        assert_eq!(distinct.len(), BLOCKS, "no two in flight share a place");
         let on_disk = fs::read(&path).unwrap();
-        for (block, bytes) in on_disk.chunks(BLOCK).enumerate() {
-            assert_eq!(bytes[..8], (block as u64 + 1).to_le_bytes(), "block {block}, {cache:?}, {choice:?}");
+        for (block, bytes) in (0..).zip(on_disk.chunks(BLOCK)) {
+            assert!(bytes == written[&block], "block {block}, {cache:?}, {choice:?}");
         }
         for batch in blocks.chunks(batch) {
-            for (place, &block) in batch.iter().enumerate() {
-                engine.push(read(block as u64, block * BLOCK, place * BLOCK, BLOCK)).unwrap();
-            }
-            let done = answers(&mut engine, batch.len());
+            (0..batch.len()).for_each(|place| engine.memory(place).unwrap().fill(0));
+            let done = all(&mut engine, batch.iter().map(|&block| read(block as u64, block * BLOCK, BLOCK)));
             assert_eq!(done.iter().map(|f| f.tag).collect::<BTreeSet<_>>().len(), batch.len());
-            for (place, &block) in batch.iter().enumerate() {
-                assert!(engine.memory(place * BLOCK, BLOCK).unwrap() == &on_disk[block * BLOCK..][..BLOCK], "block {block}");
+            for Finished { tag, place, .. } in done {
+                assert!(engine.memory(place).unwrap() == written[&tag], "block {tag}");
             }
         }
-        assert_eq!(answers(&mut engine, 1), []);
+        assert_eq!(answers(&mut engine), []);
+        assert_eq!(engine.memory(DEPTH), None);
     }
 }
 
-/// More than the ring has room for, before anything is waited for.
+/// More than are in flight at a time.
 #[test]
-fn what_is_pushed_at_once_is_answered_once() {
+fn what_is_pushed_is_answered_once() {
     let dir = Scratch::new();
     let path = dir.put("image", vec![0; BLOCKS * BLOCK]);
     for (cache, choice) in ways(&path) {
         let mut engine = engine(&path, Access::Read, cache, choice);
-        for block in shuffled() {
-            engine.push(read(block as u64, block * BLOCK, block % DEPTH * BLOCK, BLOCK)).unwrap();
-        }
-        let done = answers(&mut engine, usize::MAX);
+        let done = all(&mut engine, shuffled().map(|block| read(block as u64, block * BLOCK, BLOCK)));
         assert!(done.iter().all(|f| f.error.is_none()));
         assert_eq!(done.iter().map(|f| f.tag).collect::<BTreeSet<_>>(), (0..BLOCKS as u64).collect());
         assert_eq!(done.len(), BLOCKS);
+        // Who does not ask whether it is full is refused, and the others are answered.
+        let pushed = (0..=DEPTH).filter(|&block| engine.push(read(block as u64, block * BLOCK, BLOCK)).is_ok()).count();
+        assert_eq!((pushed, engine.is_full(), engine.memory(0).is_none()), (engine.depth(), true, true));
+        assert_eq!(answers(&mut engine).len(), pushed);
     }
 }
 
@@ -133,18 +159,17 @@ fn what_lies_wrong_is_refused_before_it_is_sent() {
     for (cache, choice) in ways(&path) {
         let mut engine = engine(&path, Access::Read, cache, choice);
         let direct = if cache == Cache::Around { Err(Errno::Unaligned) } else { Ok(()) };
-        assert_eq!(engine.push(read(1, 1, 0, BLOCK)), direct);
-        assert_eq!(engine.push(read(2, 0, 0, 100)), direct);
-        assert_eq!(engine.push(read(3, 0, 1, 512)), direct);
-        assert_eq!(answers(&mut engine, usize::MAX).len(), if direct.is_ok() { 3 } else { 0 });
-        // Outside the file, the memory and the files; and it was opened to be read.
-        assert_eq!(engine.push(read(4, BLOCKS * BLOCK, 0, BLOCK)), Err(Errno::Range));
-        assert_eq!(engine.push(Transfer { offset: u64::MAX - 511, ..read(4, 0, 0, BLOCK) }), Err(Errno::Range));
-        assert_eq!(engine.push(read(5, 0, DEPTH * BLOCK, BLOCK)), Err(Errno::Range));
-        assert_eq!(engine.push(read(5, 0, usize::MAX - 4095, BLOCK)), Err(Errno::Range));
-        assert_eq!(engine.push(Transfer { lane: 1, ..read(6, 0, 0, BLOCK) }), Err(Errno::NoDevice));
-        assert_eq!(engine.push(write(7, 0, 0, BLOCK)), Err(Errno::ReadOnly));
-        assert_eq!(answers(&mut engine, usize::MAX), []);
+        for (tag, offset, length) in [(1, 1, BLOCK), (2, 0, 100)] {
+            assert_eq!(engine.push(read(tag, offset, length)), direct);
+            assert_eq!(answers(&mut engine).len(), usize::from(direct.is_ok()));
+        }
+        // Outside the file, longer than a place, and no such file; and it was opened to be read.
+        assert_eq!(engine.push(read(4, BLOCKS * BLOCK, BLOCK)), Err(Errno::Range));
+        assert_eq!(engine.push(Transfer { offset: u64::MAX - 511, ..read(4, 0, BLOCK) }), Err(Errno::Range));
+        assert_eq!(engine.push(read(5, 0, 2 * BLOCK)), Err(Errno::Range));
+        assert_eq!(engine.push(Transfer { lane: 1, ..read(6, 0, BLOCK) }), Err(Errno::NoDevice));
+        assert_eq!(engine.push(write(7, 0, BLOCK)), Err(Errno::ReadOnly));
+        assert_eq!(answers(&mut engine), []);
     }
     assert_eq!(Errno::Unaligned.to_string(), "not in whole sectors of the device");
 }
@@ -159,16 +184,12 @@ fn a_file_that_is_cut_short_fails_request_by_request() {
         // The last block that is left is half of one, and not in whole sectors.
         let left = BLOCKS / 2;
         OpenOptions::new().write(true).open(&path).unwrap().set_len((left * BLOCK + 1000) as u64).unwrap();
-        for block in shuffled() {
-            engine.push(read(block as u64, block * BLOCK, block % DEPTH * BLOCK, BLOCK)).unwrap();
-        }
-        let done = answers(&mut engine, usize::MAX);
+        let done = all(&mut engine, shuffled().map(|block| read(block as u64, block * BLOCK, BLOCK)));
         assert_eq!(done.len(), BLOCKS);
-        for Finished { tag, error } in done {
+        for Finished { tag, error, .. } in done {
             assert_eq!(error, (tag >= left as u64).then_some(Errno::Range), "block {tag}, {cache:?}, {choice:?}");
         }
-        engine.push(read(0, 0, 0, BLOCK)).unwrap();
-        assert_eq!(answers(&mut engine, 1), [Finished { tag: 0, error: None }]);
+        assert_eq!(told(&all(&mut engine, [read(0, 0, BLOCK)])), [(0, None)]);
     }
 }
 
@@ -179,8 +200,8 @@ fn an_engine_ends_with_requests_in_flight() {
     let path = dir.put("image", vec![0; BLOCKS * BLOCK]);
     for (cache, choice) in ways(&path) {
         let mut engine = engine(&path, Access::Write, cache, choice);
-        for block in 0..DEPTH {
-            engine.push(write(block as u64, block * BLOCK, block * BLOCK, BLOCK)).unwrap();
+        for block in 0..engine.depth() {
+            engine.push(write(block as u64, block * BLOCK, BLOCK)).unwrap();
         }
         drop(engine);
     }
@@ -195,19 +216,18 @@ fn without_io_uring_it_is_system_calls() {
         (vec![Lane::new(&opened.store, Cache::Through, &path).unwrap()], Buffers::new(1, BLOCK as u64).unwrap())
     };
     for errno in [io::Errno::NOSYS, io::Errno::PERM, io::Errno::ACCESS, io::Errno::NOMEM] {
-        let refuse = |lanes, buffers| Err::<Ring, _>((errno, lanes, buffers));
+        let refuse = |lanes, buffers| Err::<Ring<u64>, _>((errno, lanes, buffers));
         let (lanes, buffers) = parts();
         let mut engine = Engine::with(Choice::Best, lanes, buffers, refuse).unwrap();
         assert_eq!((engine.name(), engine.depth()), ("sync", 1));
-        engine.push(read(1, BLOCK, 0, BLOCK)).unwrap();
-        assert_eq!(answers(&mut engine, 1), [Finished { tag: 1, error: None }]);
-        assert_eq!(engine.memory(0, BLOCK).unwrap(), [5; BLOCK]);
+        assert_eq!(told(&all(&mut engine, [read(1, BLOCK, BLOCK)])), [(1, None)]);
+        assert_eq!(engine.memory(0).unwrap(), [5; BLOCK]);
         let (lanes, buffers) = parts();
         assert_eq!(Engine::with(Choice::Ring, lanes, buffers, refuse).err(), Some(errno));
     }
     // Anything else is not for want of io_uring, and is not passed over.
     let (lanes, buffers) = parts();
-    let broken = Engine::with(Choice::Best, lanes, buffers, |lanes, buffers| Err((io::Errno::IO, lanes, buffers)));
+    let broken = Engine::<u64>::with(Choice::Best, lanes, buffers, |lanes, buffers| Err((io::Errno::IO, lanes, buffers)));
     assert_eq!(broken.err(), Some(io::Errno::IO));
 }
 
@@ -215,15 +235,16 @@ fn without_io_uring_it_is_system_calls() {
 #[test]
 fn a_4kn_disk_takes_whole_sectors() {
     let dir = Scratch::new();
-    let path = dir.put("image", vec![0; BLOCKS * BLOCK]);
-    let Some(device) = Loop::new(&path, &["--sector-size", "4096", "--direct-io=on"]) else { return };
+    // A device for each: a process that another test makes has a copy of the first engine's descriptor until it runs its program, and
+    // the device is in use that long.
     for choice in [Choice::Best, Choice::Sync] {
+        let path = dir.put(&format!("image-{choice:?}"), vec![0; BLOCKS * BLOCK]);
+        let Some(device) = Loop::new(&path, &["--sector-size", "4096", "--direct-io=on"]) else { return };
         let mut engine = engine(device.path(), Access::Write, Cache::Around, choice);
         assert_eq!(engine.lanes()[0].grain(), 4096);
-        assert_eq!(engine.push(read(1, 512, 0, BLOCK)), Err(Errno::Unaligned));
-        assert_eq!(engine.push(read(2, 0, 0, 512)), Err(Errno::Unaligned));
-        engine.push(read(3, BLOCK, 0, BLOCK)).unwrap();
-        assert_eq!(answers(&mut engine, 1), [Finished { tag: 3, error: None }]);
+        assert_eq!(engine.push(read(1, 512, BLOCK)), Err(Errno::Unaligned));
+        assert_eq!(engine.push(read(2, 0, 512)), Err(Errno::Unaligned));
+        assert_eq!(told(&all(&mut engine, [read(3, BLOCK, BLOCK)])), [(3, None)]);
     }
 }
 
@@ -234,24 +255,21 @@ fn a_disk_that_fails_or_shrinks_away_answers_with_errors() {
         let path = dir.put("image", vec![0; BLOCKS * BLOCK]);
         let Some(device) = Loop::new(&path, &[]) else { return };
         let mut engine = engine(device.path(), Access::Read, Cache::Around, choice);
-        let all = |engine: &mut Engine| {
-            for block in shuffled() {
-                engine.push(read(block as u64, block * BLOCK, block % DEPTH * BLOCK, BLOCK)).unwrap();
-            }
-            let done = answers(engine, usize::MAX);
+        let failures = |engine: &mut Engine<u64>| {
+            let done = all(engine, shuffled().map(|block| read(block as u64, block * BLOCK, BLOCK)));
             assert_eq!(done.len(), BLOCKS);
             done.into_iter().filter_map(|f| Some((f.tag, f.error?))).collect::<Vec<_>>()
         };
-        assert!(all(&mut engine).is_empty());
+        assert!(failures(&mut engine).is_empty());
         // The medium is gone under half of it.
         OpenOptions::new().write(true).open(&path).unwrap().set_len((BLOCKS / 2 * BLOCK) as u64).unwrap();
-        let failed = all(&mut engine);
+        let failed = failures(&mut engine);
         assert!(failed.len() >= BLOCKS / 4, "{failed:?}");
         assert!(failed.iter().all(|&(tag, error)| tag >= BLOCKS as u64 / 2 && error == Errno::Io), "{failed:?}");
         // The device itself has become nothing.
         OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
         device.resize();
-        assert_eq!(all(&mut engine).len(), BLOCKS);
+        assert_eq!(failures(&mut engine).len(), BLOCKS);
     }
 }
 

@@ -1,11 +1,12 @@
-use crate::Scratch;
-use std::os::unix::fs::symlink;
+use crate::{Loop, Scratch};
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 use trueline_geom::error::Errno;
 use trueline_geom::store::Store;
-use trueline_host::file;
+use trueline_host::Device;
+use trueline_host::file::{self, Access};
 
 #[test]
 fn an_image_is_read_to_the_byte() {
@@ -51,17 +52,75 @@ fn what_is_no_image_is_refused_in_one_line() {
     assert_eq!(error(&dir.0.join("a\nb")), "open /a\u{fffd}b: no such file or device: check the name");
 }
 
-/// A disk that may be read here, if there is one.
+/// A disk of its own, where there are loop devices, and those of this machine that may be read. Its loop devices are other tests':
+/// they come, go and shrink.
 #[test]
 fn a_block_device_knows_itself() {
-    let devices = trueline_host::sysfs::host().unwrap_or_default();
-    for device in devices {
+    let dir = Scratch::new();
+    let own = Loop::new(&dir.put("image", vec![7; 1 << 20]), &[]);
+    let is_own = |device: &Device| own.as_ref().is_some_and(|own| own.path() == Path::new(&device.path));
+    let Ok(devices) = trueline_host::sysfs::host() else { return println!("skipped: no sysfs here") };
+    assert_eq!(devices.iter().filter(|device| is_own(device)).count(), usize::from(own.is_some()));
+    let is_loop = |device: &Device| device.name.starts_with("loop");
+    for device in devices.iter().filter(|device| is_own(device) || !is_loop(device)) {
         let Ok(opened) = file::open(Path::new(&device.path)) else { continue };
         let found = opened.device.unwrap();
-        assert_eq!((found.name, opened.store.length()), (device.name.clone(), device.size));
+        assert_eq!((&found.name, opened.store.length()), (&device.name, device.size));
         assert_eq!((opened.block, opened.sector), (true, Some(device.sector())));
         assert_eq!(opened.physical, Some(device.limits.physical_block_size));
         let mut sector = [0; 512];
         assert_eq!(opened.store.read_at(&mut sector, device.size - 512), Ok(()));
+        assert!(!is_own(device) || sector == [7; 512]);
     }
+}
+
+/// What is in the page cache is read at once, and on tmpfs, which cannot say so, everything is.
+#[test]
+fn what_is_in_memory_is_read_at_once() {
+    let bytes: Vec<u8> = (0..8192_u32).map(|at| at.to_le_bytes()[0] ^ at.to_le_bytes()[1]).collect();
+    let scratch = Scratch::new();
+    let mut places = vec![scratch.put("image", &bytes)];
+    let memory = Path::new("/dev/shm").join(format!("trueline-{}", std::process::id()));
+    if std::fs::write(&memory, &bytes).is_ok() {
+        places.push(memory.clone());
+    }
+    for place in &places {
+        let store = file::open(place).unwrap().store;
+        let mut read = [0; 100];
+        store.read_at(&mut read, 5000).unwrap();
+        let now = store.read_now(&mut read, 5000).unwrap();
+        // A file system may be one that cannot tell.
+        assert!(now || !store.never_waits(), "{}", place.display());
+        assert!(!now || read == bytes[5000..5100]);
+        assert_eq!(store.read_now(&mut read, 8100), Err(Errno::Range));
+    }
+    let tmpfs = Command::new("stat").args(["-f", "-c", "%T"]).arg(&memory).output();
+    let tmpfs = tmpfs.is_ok_and(|ran| ran.stdout.starts_with(b"tmpfs"));
+    assert!(!tmpfs || file::open(&memory).unwrap().store.never_waits());
+    let _ = std::fs::remove_file(&memory);
+}
+
+/// Of a loop device a hole is one of its file, which tells.
+#[test]
+fn what_is_of_no_interest_to_a_device_is_punched_out() {
+    let scratch = Scratch::new();
+    let image = scratch.put("image", vec![7; 4 << 20]);
+    let room = || std::fs::metadata(&image).unwrap().blocks() * 512;
+    let full = room();
+    let Some(device) = Loop::new(&image, &[]) else { return };
+    let store = file::open_for(device.path(), Access::Write).unwrap().store;
+    assert_eq!(store.discard(1 << 20, 1 << 20), Ok(()));
+    let mut bytes = vec![1; 4 << 20];
+    let zeros = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte == 0).count();
+    store.read_at(&mut bytes, 0).unwrap();
+    assert_eq!((zeros(&bytes), zeros(&bytes[1 << 20..2 << 20])), (1 << 20, 1 << 20));
+    if full - room() != 1 << 20 {
+        return println!("skipped: no holes in files here: {} of {full} bytes", room());
+    }
+    // Zeros whose room is kept take what they took.
+    assert!(matches!(store.zero_fast(2 << 20, 1 << 20, true), Ok(()) | Err(Errno::Unsupported)));
+    assert_eq!(full - room(), 1 << 20);
+    assert_eq!(store.zero_fast(3 << 20, 1 << 20, false), Ok(()));
+    assert_eq!(full - room(), 2 << 20);
+    assert_eq!(store.discard(4 << 20, 1), Err(Errno::Range));
 }

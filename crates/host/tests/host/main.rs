@@ -4,11 +4,16 @@
 
 mod engine;
 mod file;
+mod fuse;
+mod locks;
 mod lsblk;
+mod nbd;
+mod nbd_batches;
 mod nvme;
 mod sysfs;
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,10 +31,18 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn new() -> Scratch {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("trueline-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let dir = std::env::temp_dir().join(name);
-        fs::create_dir_all(&dir).unwrap();
-        Scratch(dir)
+        loop {
+            let name = format!("trueline-host-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+            let dir = std::env::temp_dir().join(name);
+            match fs::create_dir(&dir) {
+                // An earlier process with this number left it behind.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                made => {
+                    made.unwrap();
+                    return Scratch(dir);
+                }
+            }
+        }
     }
 
     fn put(&self, path: &str, bytes: impl AsRef<[u8]>) -> PathBuf {

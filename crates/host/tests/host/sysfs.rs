@@ -173,3 +173,20 @@ fn this_host() {
         assert!(device.size > 0 && topology.length == device.size && topology.sector >= 512, "{device:?}");
     }
 }
+
+#[test]
+fn a_device_that_writes_zeroes_says_so() {
+    let root = Scratch::new();
+    for (disk, most) in [("sda", Some("0")), ("sdb", Some("4294966784")), ("sdc", None)] {
+        root.put(format!("devices/{disk}/{disk}1/partition").as_str(), "1\n");
+        if let Some(most) = most {
+            root.put(format!("devices/{disk}/queue/write_zeroes_max_bytes").as_str(), format!("{most}\n"));
+        }
+    }
+    fs::create_dir_all(root.0.join("dev/block")).unwrap();
+    for (minor, device) in [(0, "sda"), (1, "sda/sda1"), (16, "sdb"), (17, "sdb/sdb1"), (32, "sdc"), (33, "sdc/sdc1")] {
+        symlink(format!("../../devices/{device}"), root.0.join(format!("dev/block/8:{minor}"))).unwrap();
+    }
+    let said = [0, 1, 16, 17, 32, 33, 48].map(|minor| sysfs::writes_zeroes(&root.0, 8, minor));
+    assert_eq!(said, [false, false, true, true, false, false, false]);
+}

@@ -1,0 +1,342 @@
+//! A store that counts what is done to it, and how it lies on the grains beneath.
+//!
+//! A request is counted when it is done. The numbers are in shards, and only where something was counted. A thread that has a shard
+//! to itself adds to it by a read and a write, which nothing waits for: an atomic addition would wait until everything before it is
+//! in the cache, the bytes of the request among it. Threads that come when all of those are taken share one, and add atomically.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use trueline_geom::error::Errno;
+use trueline_geom::store::{Run, Store};
+use trueline_geom::watch::{Deed, SLOTS, Tally, Watch};
+
+/// Sets of numbers that a thread has to itself.
+const OWN: usize = 16;
+/// Those, and one for all other threads.
+const SHARDS: usize = OWN + 1;
+
+/// The numbers of one layer on one disk, of some threads.
+type Shard = OnceLock<Box<[AtomicU64]>>;
+
+/// What is counted of one provider.
+pub struct Counters {
+    watch: Watch,
+    /// Of every cell of the watch, [`SHARDS`].
+    shards: Box<[Shard]>,
+    /// Requests that wait for a device.
+    waiting: AtomicU64,
+    most_waiting: AtomicU64,
+    flushes: AtomicU64,
+    failed: [AtomicU64; Deed::ALL.len()],
+    failed_flushes: AtomicU64,
+}
+
+/// What was counted until some moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Cells of the watch of which there is anything.
+    pub cells: Vec<(usize, Tally)>,
+    /// Requests that waited for a device at one time, at most. What is answered from memory does not wait.
+    pub most_waiting: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Requests that failed, in the order of [`Deed::ALL`]; they are counted nowhere else.
+    pub failed: [u64; Deed::ALL.len()],
+    /// Flushes that failed.
+    pub failed_flushes: u64,
+}
+
+impl Counters {
+    /// For what `watch` judges.
+    pub fn new(watch: Watch) -> Counters {
+        let shards = (0..watch.cells() * SHARDS).map(|_| Shard::new()).collect();
+        let zero = AtomicU64::default;
+        Counters {
+            watch,
+            shards,
+            waiting: zero(),
+            most_waiting: zero(),
+            flushes: zero(),
+            failed: Default::default(),
+            failed_flushes: zero(),
+        }
+    }
+
+    /// What judges the requests.
+    pub fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> Counts {
+        let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        let cells = self.shards.chunks(SHARDS).enumerate().filter_map(|(cell, shards)| {
+            let mut counted = shards.iter().filter_map(OnceLock::get).peekable();
+            counted.peek()?;
+            let mut tally = Tally::default();
+            for numbers in counted {
+                numbers.iter().enumerate().for_each(|(slot, number)| tally.put(slot, of(number)));
+            }
+            Some((cell, tally))
+        });
+        Counts {
+            cells: cells.collect(),
+            most_waiting: of(&self.most_waiting),
+            flushes: of(&self.flushes),
+            failed: [0, 1, 2, 3].map(|deed| of(&self.failed[deed])),
+            failed_flushes: of(&self.failed_flushes),
+        }
+    }
+
+    fn count(&self, deed: Deed, offset: u64, length: usize) {
+        let shard = SEAT.try_with(|seat| seat.0).unwrap_or(OWN);
+        self.watch.judge(deed, offset, u64::try_from(length).unwrap_or(u64::MAX), &mut |cell, mark| {
+            let numbers = self.shards[cell * SHARDS + shard].get_or_init(|| (0..SLOTS).map(|_| AtomicU64::default()).collect());
+            mark.each(|slot, by| {
+                let number = &numbers[slot];
+                if shard < OWN {
+                    number.store(number.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+                } else {
+                    number.fetch_add(by, Ordering::Relaxed);
+                }
+            });
+        });
+    }
+
+    /// Counts a request that is done, or has failed.
+    fn done(&self, deed: Deed, offset: u64, length: usize, done: Result<(), Errno>) -> Result<(), Errno> {
+        match done {
+            Ok(()) => self.count(deed, offset, length),
+            Err(_) => {
+                let nth = Deed::ALL.into_iter().position(|other| other == deed).unwrap_or(0);
+                self.failed[nth].fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        done
+    }
+
+    /// Runs what may wait for a device.
+    fn waits<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let now = self.waiting.fetch_add(1, Ordering::Relaxed) + 1;
+        // Most of the time it is not the most, and a read shares what a write would not.
+        if self.most_waiting.load(Ordering::Relaxed) < now {
+            self.most_waiting.fetch_max(now, Ordering::Relaxed);
+        }
+        let done = wait();
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        done
+    }
+}
+
+/// Seats that are taken, a bit each.
+static TAKEN: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    static SEAT: Seat = Seat::take();
+}
+
+/// The shard that a thread counts in: its own until it ends, or the one for all others.
+struct Seat(usize);
+
+impl Seat {
+    fn take() -> Seat {
+        // Whoever takes a seat sees what the one before him has counted.
+        let free = |taken: u32| (0..OWN).find(|&seat| taken >> seat & 1 == 0);
+        let taken = TAKEN.fetch_update(Ordering::Acquire, Ordering::Relaxed, |taken| free(taken).map(|seat| taken | 1 << seat));
+        Seat(taken.ok().and_then(free).unwrap_or(OWN))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if self.0 < OWN {
+            TAKEN.fetch_and(!(1 << self.0), Ordering::Release);
+        }
+    }
+}
+
+/// A store that counts.
+pub struct Counted {
+    below: Arc<dyn Store>,
+    counters: Arc<Counters>,
+    /// Writes are done at once.
+    at_once: bool,
+}
+
+impl Counted {
+    /// Over `below`, which is what `counters` watch.
+    pub fn new(below: Arc<dyn Store>, counters: Arc<Counters>) -> Counted {
+        Counted { at_once: below.writes_now(), below, counters }
+    }
+
+    /// A request of which a range of `length` bytes is known.
+    fn ranged(&self, deed: Deed, offset: u64, length: u64, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        let done = self.counters.waits(run);
+        self.counters.done(deed, offset, usize::try_from(length).unwrap_or(usize::MAX), done)
+    }
+}
+
+impl Store for Counted {
+    fn length(&self) -> u64 {
+        self.below.length()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        let done = self.counters.waits(|| self.below.read_at(buffer, offset));
+        self.counters.done(Deed::Read, offset, buffer.len(), done)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        let write = || self.below.write_at(bytes, offset);
+        let done = if self.at_once { write() } else { self.counters.waits(write) };
+        self.counters.done(Deed::Write, offset, bytes.len(), done)
+    }
+
+    fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        self.ranged(Deed::Zero, offset, length, || self.below.zero(offset, length))
+    }
+
+    fn hasten(&self, offset: u64, length: u64) {
+        self.below.hasten(offset, length);
+    }
+
+    fn prefetch(&self, offset: u64, length: u64) {
+        self.below.prefetch(offset, length);
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        let done = self.counters.waits(|| self.below.flush());
+        let counter = if done.is_ok() { &self.counters.flushes } else { &self.counters.failed_flushes };
+        counter.fetch_add(1, Ordering::Relaxed);
+        done
+    }
+
+    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+        let done = self.below.read_now(buffer, offset);
+        match done {
+            // Whoever must wait asks again, and is counted then.
+            Ok(false) => {}
+            Ok(true) => self.counters.count(Deed::Read, offset, buffer.len()),
+            Err(errno) => self.counters.done(Deed::Read, offset, buffer.len(), Err(errno))?,
+        }
+        done
+    }
+
+    fn writes_now(&self) -> bool {
+        self.at_once
+    }
+
+    fn never_waits(&self) -> bool {
+        self.below.never_waits()
+    }
+
+    fn lend(&self, offset: u64, length: u64) -> Option<&[AtomicU8]> {
+        let lent = self.below.lend(offset, length)?;
+        self.counters.count(Deed::Read, offset, lent.len());
+        Some(lent)
+    }
+
+    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        let done = self.counters.waits(|| self.below.write_through(bytes, offset));
+        self.counters.done(Deed::Write, offset, bytes.len(), done)
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        self.ranged(Deed::Trim, offset, length, || self.below.discard(offset, length))
+    }
+
+    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+        match self.counters.waits(|| self.below.zero_fast(offset, length, keep)) {
+            // Not a failure: whoever asks writes zeros instead, or is told at once.
+            Err(Errno::Unsupported) => Err(Errno::Unsupported),
+            done => self.counters.done(Deed::Zero, offset, usize::try_from(length).unwrap_or(usize::MAX), done),
+        }
+    }
+
+    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        self.below.run(offset, length)
+    }
+
+    fn unit(&self) -> u64 {
+        self.below.unit()
+    }
+
+    fn depth(&self) -> usize {
+        self.below.depth()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Memory;
+    use std::sync::Barrier;
+    use trueline_geom::graph::{Disk, Graph};
+    use trueline_geom::probe::Limits;
+    use trueline_geom::through::Through;
+    use trueline_geom::topology::{Fact, Fit, Grain, Source, Topology, Trust, Why};
+
+    const LENGTH: u64 = 1 << 20;
+
+    fn counted() -> (Counted, Arc<Counters>) {
+        let fact = Fact { grain: Grain::new(4096, 0).unwrap(), why: Why::Physical, source: Source::User, trust: Trust::Trusted };
+        let store = Box::new(Memory::new(LENGTH).unwrap());
+        let graph = Graph::taste(vec![Disk::new("", store, Topology::new(512, LENGTH).with(fact))], Limits::default());
+        let counters = Arc::new(Counters::new(Watch::new(&graph, 0)));
+        (Counted::new(Arc::new(Through::new(&graph, 0)), counters.clone()), counters)
+    }
+
+    #[test]
+    fn every_way_to_ask_is_counted_once() {
+        let (store, counters) = counted();
+        assert_eq!(counters.counts(), Counts::default());
+        let mut buffer = [0; 4096];
+        assert_eq!(store.read_now(&mut buffer, 0), Ok(true));
+        store.read_at(&mut buffer, 512).unwrap();
+        store.write_at(&buffer, 8192).unwrap();
+        store.write_through(&buffer[..512], 0).unwrap();
+        store.zero(4096, 4096).unwrap();
+        store.discard(0, LENGTH).unwrap();
+        store.flush().unwrap();
+        store.zero_fast(0, 4096, false).unwrap();
+        assert_eq!(store.lend(4096, 4096).map(<[AtomicU8]>::len), Some(4096));
+        assert!(store.lend(LENGTH, 1).is_none());
+        let counts = counters.counts();
+        let [(0, tally)] = &counts.cells[..] else { panic!("{counts:?}") };
+        let all = Deed::ALL.map(|deed| Fit::ALL.map(|fit| tally.count(deed, fit)));
+        assert_eq!(all, [[2, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 0], [2, 0, 0, 0]]);
+        assert_eq!(Deed::ALL.map(|deed| tally.bytes(deed)), [12_288, 4608, LENGTH, 8192]);
+        assert_eq!((counts.flushes, counts.failed, counts.most_waiting), (1, [0; 4], 1));
+    }
+
+    #[test]
+    fn what_fails_is_an_error_and_nothing_else() {
+        let (store, counters) = counted();
+        assert!(store.read_at(&mut [0; 512], LENGTH).is_err() && store.read_now(&mut [0; 512], LENGTH).is_err());
+        assert!(store.write_at(&[0; 512], LENGTH - 1).is_err() && store.discard(LENGTH, 512).is_err());
+        let counts = counters.counts();
+        assert_eq!((counts.failed, counts.cells.len()), ([2, 1, 1, 0], 0));
+    }
+
+    #[test]
+    fn threads_lose_nothing() {
+        let (store, counters) = counted();
+        // More at a time than there are seats, each of which waits until all have one; and as many again when they have gone.
+        let (at_once, gone) = (SHARDS + 4, Barrier::new(SHARDS + 4));
+        for _ in 0..2 {
+            std::thread::scope(|scope| {
+                for _ in 0..at_once {
+                    scope.spawn(|| {
+                        SEAT.with(|_| gone.wait());
+                        (0..1000).for_each(|i| store.write_at(&[0; 4096], i % 100 * 512).unwrap());
+                    });
+                }
+            });
+        }
+        let (cell, tally) = &counters.counts().cells[0];
+        let threads = 2 * at_once as u64;
+        assert_eq!((*cell, tally.pieces(Deed::Write), tally.bytes(Deed::Write)), (0, threads * 1000, threads * 4_096_000));
+        // 0, 8, 16 … of every hundred begin on the grain.
+        assert_eq!(tally.count(Deed::Write, Fit::Aligned), threads * 130);
+    }
+}

@@ -1,0 +1,247 @@
+//! A store whose requests fail or are late as a plan has it ([`trueline_geom::class::nop::fault`]): here it is waited and counted.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use trueline_geom::class::nop::fault::{Asked, Decision, Failure, Op, Plan, Rule};
+use trueline_geom::error::Errno;
+use trueline_geom::store::{Run, Store};
+
+/// Requests that stores have in common: their numbers go on from one to the other.
+pub struct Faults {
+    plan: Plan,
+    asked: [AtomicU64; Op::ALL.len()],
+    of_all: AtomicU64,
+    /// What each rule did.
+    done: Mutex<Vec<Done>>,
+}
+
+/// Numbers of requests that are remembered for every rule.
+const REMEMBERED: usize = 8;
+
+/// What a rule did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Requests.
+    pub count: u64,
+    /// The first of them, by their numbers among those that the rule is for.
+    pub first: Vec<u64>,
+}
+
+impl Faults {
+    /// Nothing is asked yet.
+    pub fn new(plan: Plan) -> Faults {
+        let done = Mutex::new(vec![Done::default(); plan.rules.len()]);
+        Faults { plan, asked: Default::default(), of_all: AtomicU64::new(0), done }
+    }
+
+    /// Its rules.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What each rule did, in order.
+    pub fn done(&self) -> Vec<Done> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Requests that a rule is for.
+    pub fn asked(&self, rule: &Rule) -> u64 {
+        rule.op().map_or(&self.of_all, |op| &self.asked[op.place()]).load(Ordering::Relaxed)
+    }
+
+    /// Decides about a request, and waits as long as that says.
+    fn befall(&self, op: Op, offset: u64, length: u64) -> (Asked, Option<Failure>) {
+        if !self.plan.concerns(op) {
+            return (Asked { number: 0, of_all: 0, op, offset, length }, None);
+        }
+        let next = |count: &AtomicU64| count.fetch_add(1, Ordering::Relaxed) + 1;
+        let asked = Asked { number: next(&self.asked[op.place()]), of_all: next(&self.of_all), op, offset, length };
+        let Decision { delay_ns, failure, rules } = self.plan.decide(&asked);
+        if !rules.is_empty() {
+            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+            for rule in rules {
+                done[rule].count += 1;
+                if done[rule].first.len() < REMEMBERED {
+                    done[rule].first.push(self.plan.rules[rule].number(&asked));
+                }
+            }
+        }
+        if delay_ns > 0 {
+            std::thread::sleep(Duration::from_nanos(delay_ns));
+        }
+        (asked, failure)
+    }
+}
+
+/// The store.
+pub struct Faulty {
+    below: Arc<dyn Store>,
+    /// Bytes of a sector, of which a torn write writes whole ones.
+    sector: u64,
+    faults: Arc<Faults>,
+}
+
+impl Faulty {
+    /// `below`, in sectors of `sector` bytes, with `faults`.
+    pub fn new(below: Arc<dyn Store>, sector: u64, faults: Arc<Faults>) -> Faulty {
+        Faulty { below, sector, faults }
+    }
+
+    /// Whether requests of a kind need not be looked at.
+    fn spares(&self, op: Op) -> bool {
+        !self.faults.plan.concerns(op)
+    }
+
+    /// Does `work`, unless the request fails.
+    fn unless(&self, op: Op, offset: u64, length: u64, work: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        match self.faults.befall(op, offset, length).1 {
+            None => work(),
+            Some(Failure::Error(errno)) => Err(errno),
+            Some(Failure::Torn) => Err(Errno::Io),
+        }
+    }
+
+    /// Writes, or a part, or nothing.
+    fn put(&self, bytes: &[u8], offset: u64, write: impl Fn(&[u8]) -> Result<(), Errno>) -> Result<(), Errno> {
+        let (asked, failure) = self.faults.befall(Op::Write, offset, bytes.len() as u64);
+        match failure {
+            None => write(bytes),
+            Some(Failure::Error(errno)) => Err(errno),
+            Some(Failure::Torn) => {
+                let kept = usize::try_from(self.faults.plan.kept(&asked, self.sector)).unwrap_or(0);
+                let kept = bytes.get(..kept).unwrap_or_default();
+                if !kept.is_empty() {
+                    write(kept)?;
+                }
+                Err(Errno::Io)
+            }
+        }
+    }
+}
+
+impl Store for Faulty {
+    fn length(&self) -> u64 {
+        self.below.length()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        self.unless(Op::Read, offset, buffer.len() as u64, || self.below.read_at(buffer, offset))
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.put(bytes, offset, |bytes| self.below.write_at(bytes, offset))
+    }
+
+    fn hasten(&self, offset: u64, length: u64) {
+        self.below.hasten(offset, length);
+    }
+
+    fn prefetch(&self, offset: u64, length: u64) {
+        self.below.prefetch(offset, length);
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        self.unless(Op::Flush, 0, 0, || self.below.flush())
+    }
+
+    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+        // A request is counted once: by the read that waits.
+        if self.spares(Op::Read) { self.below.read_now(buffer, offset) } else { Ok(false) }
+    }
+
+    fn writes_now(&self) -> bool {
+        self.spares(Op::Write) && self.below.writes_now()
+    }
+
+    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.put(bytes, offset, |bytes| self.below.write_through(bytes, offset))
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        self.unless(Op::Discard, offset, length, || self.below.discard(offset, length))
+    }
+
+    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+        // Zeros that could be torn are written.
+        if self.spares(Op::Write) { self.below.zero_fast(offset, length, keep) } else { Err(Errno::Unsupported) }
+    }
+
+    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        self.below.run(offset, length)
+    }
+
+    fn unit(&self) -> u64 {
+        self.below.unit()
+    }
+
+    fn depth(&self) -> usize {
+        // Who waits for a delay does not work.
+        let waits = self.faults.plan.rules.iter().any(Rule::delays);
+        if waits { self.below.depth().max(WAITING) } else { self.below.depth() }
+    }
+}
+
+/// Requests that may be late at one time.
+const WAITING: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Memory;
+
+    fn faulty(rules: &[&str]) -> Faulty {
+        let plan = Plan { rules: rules.iter().map(|rule| Rule::parse(rule).unwrap()).collect(), seed: 1 };
+        Faulty::new(Arc::new(Memory::new(1 << 20).unwrap()), 512, Arc::new(Faults::new(plan)))
+    }
+
+    #[test]
+    fn the_right_request_fails_with_the_right_error() {
+        let store = faulty(&["read:error=eio,every=3", "write:error=enospc,after=2", "flush:error=eperm", "discard:error=enotsup"]);
+        let mut buffer = [0; 512];
+        let reads: Vec<_> = (0..6).map(|_| store.read_at(&mut buffer, 0)).collect();
+        assert_eq!(reads, [Ok(()), Ok(()), Err(Errno::Io), Ok(()), Ok(()), Err(Errno::Io)]);
+        let writes: Vec<_> = (0..4).map(|_| store.write_at(&[1; 512], 0)).collect();
+        assert_eq!(writes, [Ok(()), Ok(()), Err(Errno::NoSpace), Err(Errno::NoSpace)]);
+        assert_eq!((store.flush(), store.discard(0, 512)), (Err(Errno::ReadOnly), Err(Errno::Unsupported)));
+        let done = store.faults.done();
+        assert_eq!(done[0], Done { count: 2, first: vec![3, 6] });
+        assert_eq!(done[1], Done { count: 2, first: vec![3, 4] });
+        let asked: Vec<u64> = store.faults.plan.rules.iter().map(|rule| store.faults.asked(rule)).collect();
+        assert_eq!(asked, [6, 4, 1, 1]);
+    }
+
+    #[test]
+    fn a_torn_write_is_a_prefix_of_whole_sectors() {
+        let store = faulty(&["write:torn"]);
+        let mut kept = Vec::new();
+        for nth in 0..64 {
+            let offset = nth * 8192;
+            assert_eq!(store.write_at(&[7; 8192], offset), Err(Errno::Io));
+            let mut read = [0; 8192];
+            store.below.read_at(&mut read, offset).unwrap();
+            let prefix = read.iter().position(|&byte| byte == 0).unwrap();
+            assert!(prefix % 512 == 0 && read[prefix..].iter().all(|&byte| byte == 0), "{prefix}");
+            kept.push(prefix);
+        }
+        kept.sort_unstable();
+        kept.dedup();
+        assert!(kept.len() > 4, "{kept:?}");
+    }
+
+    #[test]
+    fn what_no_rule_concerns_goes_by() {
+        let store = faulty(&["write:delay=1ns"]);
+        assert_eq!(store.read_now(&mut [0; 512], 0), Ok(true));
+        assert!(!store.writes_now());
+        assert_eq!(store.zero_fast(0, 512, false), Err(Errno::Unsupported));
+        let store = faulty(&["read:error=eio"]);
+        assert!(store.writes_now());
+        // `*` counts what it cannot befall.
+        let all = faulty(&["*:readonly,after=2"]);
+        assert_eq!(all.read_now(&mut [0; 512], 0), Ok(false));
+        assert_eq!((all.read_at(&mut [0; 512], 0), all.flush(), all.write_at(&[0; 512], 0)), (Ok(()), Ok(()), Err(Errno::ReadOnly)));
+        assert_eq!(all.faults.done(), [Done { count: 1, first: vec![3] }]);
+        assert_eq!(store.read_now(&mut [0; 512], 0), Ok(false));
+    }
+}

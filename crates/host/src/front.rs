@@ -1,0 +1,92 @@
+//! The ways in to exports: a socket, a mounted file, a block device of the kernel.
+
+use crate::error::Error;
+use crate::export::Exports;
+use crate::fuse::Mounted;
+use crate::nbd::connection::Service;
+use crate::nbd::limits::Limits;
+use crate::nbd::listener::Listener;
+use crate::nbd::notices::Tell;
+use crate::nbd::room::Room;
+use crate::nbd::server;
+use crate::nbd::tls::Encryption;
+use crate::ublk::Disk;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// One way in.
+pub trait Front: Send + Sync {
+    /// Where clients find it: an NBD URI, a file, a device.
+    fn place(&self) -> String;
+
+    /// What a command that uses it finds its place in: `uri`, `file`, `device`.
+    fn variable(&self) -> &'static str;
+
+    /// Serves until `stop` is set, answers what was asked until then, and ends.
+    fn run(&self, stop: &AtomicBool) -> Result<(), Error>;
+}
+
+/// Exports as network block devices.
+pub struct Nbd {
+    /// Where clients connect.
+    pub listener: Listener,
+    /// What they find.
+    pub exports: Arc<Exports>,
+    /// Whether through TLS.
+    pub encryption: Encryption,
+    /// Where a client on this machine finds the authority's certificate, if there is one.
+    pub certificates: Option<PathBuf>,
+    /// What a client may keep.
+    pub limits: Limits,
+    /// What all clients have together, of every socket that it is given to.
+    pub room: Arc<Room>,
+    /// Takes a line about every client that is cut off; of many, some.
+    pub tell: Box<Tell>,
+}
+
+impl Front for Nbd {
+    fn place(&self) -> String {
+        let required = matches!(self.encryption, Encryption::Required(_));
+        self.listener.uri("", required.then_some(self.certificates.as_deref()))
+    }
+
+    fn variable(&self) -> &'static str {
+        "uri"
+    }
+
+    fn run(&self, stop: &AtomicBool) -> Result<(), Error> {
+        let service = Service { exports: &self.exports, encryption: &self.encryption, limits: self.limits, room: &self.room, stop };
+        server::run(&self.listener, &service, &*self.tell)
+    }
+}
+
+/// Exports as files.
+impl Front for Mounted {
+    fn place(&self) -> String {
+        self.file().display().to_string()
+    }
+
+    fn variable(&self) -> &'static str {
+        "file"
+    }
+
+    fn run(&self, stop: &AtomicBool) -> Result<(), Error> {
+        Mounted::run(self, stop)
+    }
+}
+
+/// The default export as a block device.
+impl Front for Disk {
+    fn place(&self) -> String {
+        self.path()
+    }
+
+    fn variable(&self) -> &'static str {
+        "device"
+    }
+
+    fn run(&self, stop: &AtomicBool) -> Result<(), Error> {
+        Disk::run(self, stop)
+    }
+}

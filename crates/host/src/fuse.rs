@@ -1,0 +1,171 @@
+//! Exports as files: a mount through which programs, and the loop driver of the kernel, reach a provider.
+//!
+//! # Limits
+//! Nothing is cached by the kernel (`FOPEN_DIRECT_IO`): every read reaches the store, so that what is counted is what was asked, and
+//! two ways in to one provider see each other's writes. A file has the length of its provider for ever: it cannot be truncated.
+//!
+//! # Sources
+//! Linux `Documentation/filesystems/fuse/`, `include/uapi/linux/fuse.h`, fuse(4), fallocate(2), lseek(2), prctl(2)
+//! (`PR_SET_IO_FLUSHER`).
+
+use crate::error::Error;
+use crate::export::Exports;
+use files::{Files, Gate};
+use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use rustix::fs::{AtFlags, CWD, FileType, StatxAttributes, StatxFlags};
+use rustix::mount::UnmountFlags;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use tree::Tree;
+
+mod files;
+mod range;
+mod tree;
+
+/// The most threads that answer: one for each request that a store works on at a time.
+const THREADS: usize = 64;
+/// How often it is asked whether to end.
+const TICK: Duration = Duration::from_millis(20);
+/// How long who still has a file open at the end may take to close it: a loop device is detached some time after it was asked for.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Exports, mounted.
+pub struct Mounted {
+    point: PathBuf,
+    /// The file that is the default export.
+    file: PathBuf,
+    gate: Arc<Gate>,
+    unmounter: Mutex<SessionUnmounter>,
+    session: Mutex<Option<JoinHandle<io::Result<()>>>>,
+}
+
+/// Mounts `exports` at `point`: on a directory, a file each; on a file, the first of them.
+pub fn mount(point: &Path, exports: &Arc<Exports>) -> Result<Mounted, Error> {
+    let directory = is_directory(point)?;
+    // Where it is stays where it is, whatever directory this program goes to.
+    let point = std::path::absolute(point).map_err(|e| Error::os("mount on", point, e))?;
+    let (tree, file) = if directory {
+        (Tree::directory(exports.0.iter().map(|export| export.name.as_str())), point.join(tree::DEFAULT))
+    } else {
+        (Tree::file(), point.clone())
+    };
+    let gate = Arc::new(Gate::default());
+    let read_only = exports.0.iter().all(|export| export.read_only);
+    let threads = exports.0.iter().map(|export| export.store.depth()).max().unwrap_or(1).clamp(1, THREADS);
+    let files = Files::new(exports.clone(), tree, gate.clone());
+    let mut session = Session::new(files, &point, &config(read_only, threads)).map_err(|e| refused(&point, e))?;
+    let unmounter = Mutex::new(session.unmount_callable());
+    let serve = move || {
+        // What a thread has is what the threads that it makes have. Without it memory could be reclaimed by writing to the very
+        // device that waits for this thread; where it is not allowed (no CAP_SYS_RESOURCE) the mount works as long as memory is there.
+        let _ = rustix::process::configure_io_flusher_behavior(true);
+        session.run()
+    };
+    let session = thread::Builder::new().name("fuse".into()).spawn(serve).map_err(|e| Error::os("mount on", &point, e))?;
+    Ok(Mounted { point, file, gate, unmounter, session: Mutex::new(Some(session)) })
+}
+
+/// Whether it is a directory; an error if it is no place to mount on.
+fn is_directory(point: &Path) -> Result<bool, Error> {
+    let not = |found: &str, advice| Err(Error::not("mount on", &point.display().to_string(), found, advice));
+    // Asked afresh: what the kernel remembers of a dead mount is that it was alive.
+    let stat = match rustix::fs::statx(CWD, point, AtFlags::STATX_FORCE_SYNC, StatxFlags::TYPE | StatxFlags::SIZE) {
+        // The server of an earlier mount has gone without a word.
+        Err(rustix::io::Errno::NOTCONN) => return not("a dead mount is there", "end it with umount or fusermount3 -u"),
+        Err(e) => return Err(Error::os("mount on", point, e)),
+        Ok(stat) => stat,
+    };
+    if stat.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) && stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
+        return not("something is mounted there", "unmount it, or name another directory or file");
+    }
+    match FileType::from_raw_mode(stat.stx_mode.into()) {
+        FileType::Directory => Ok(true),
+        FileType::RegularFile => Ok(false),
+        _ => not("it is neither a directory nor a file", "name a directory or a file"),
+    }
+}
+
+fn config(read_only: bool, threads: usize) -> Config {
+    let mut config = Config::default();
+    config.mount_options = vec![MountOption::FSName("trueline".into()), MountOption::Subtype("trueline".into())];
+    config.mount_options.extend([MountOption::NoExec, MountOption::NoAtime]);
+    config.mount_options.push(if read_only { MountOption::RO } else { MountOption::RW });
+    config.acl = SessionACL::Owner;
+    config.n_threads = Some(threads);
+    config.clone_fd = true;
+    config
+}
+
+/// Why there is no mount.
+fn refused(point: &Path, e: io::Error) -> Error {
+    let place = point.display().to_string();
+    if !Path::new("/dev/fuse").exists() {
+        return Error::not("mount on", &place, "there is no /dev/fuse", "load the kernel module fuse");
+    }
+    match e.kind() {
+        io::ErrorKind::NotFound => Error::not("mount on", &place, "there is no fusermount3", "install fuse3, or run as root"),
+        io::ErrorKind::PermissionDenied => {
+            Error::not("mount on", &place, "permission denied", "run as root, or install fuse3 and own the place")
+        }
+        // What fusermount3 printed, on one line.
+        _ => Error::not("mount on", &place, e.to_string().trim().replace('\n', ": "), ""),
+    }
+}
+
+impl Mounted {
+    /// The file that is the default export.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Returns when `stop` is set, or the mount was taken away. What was asked until then has been answered.
+    pub fn run(&self, stop: &AtomicBool) -> Result<(), Error> {
+        while !stop.load(Ordering::Relaxed) && !self.has_ended() {
+            thread::sleep(TICK);
+        }
+        self.end()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Takes the mount away, even from who has a file open; from then on he gets errors.
+    fn end(&self) -> Result<(), Error> {
+        let unmounted = match self.unmounter.lock().unwrap_or_else(PoisonError::into_inner).unmount() {
+            // Somebody has a file open: nobody opens another, and this one goes when he closes it.
+            Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
+                rustix::mount::unmount(&self.point, UnmountFlags::DETACH).map_err(Into::into)
+            }
+            // It is no mount point any more: somebody else has detached it.
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            done => done,
+        };
+        let end = Instant::now() + GRACE;
+        while !self.has_ended() && Instant::now() < end {
+            thread::sleep(TICK);
+        }
+        self.gate.close();
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        unmounted.map_err(|e| Error::os("unmount", &self.point, e))?;
+        match session.take_if(|session| session.is_finished()).map(JoinHandle::join) {
+            // Its threads end with the program, which the kernel tells whoever still has a file open.
+            None | Some(Ok(Ok(()))) => Ok(()),
+            Some(Ok(Err(e))) => Err(Error::os("serve", &self.point, e)),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if !self.gate.is_closed() {
+            // Something else has failed before anything was served; that is what the user is told.
+            let _ = self.end();
+        }
+    }
+}

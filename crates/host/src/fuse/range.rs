@@ -1,0 +1,199 @@
+//! What a request of a file means for an export: where it ends, what it does past that, where its holes are.
+
+use crate::errseq::Since;
+use crate::export::Export;
+use trueline_geom::error::Errno;
+use trueline_geom::store::Content;
+
+/// fallocate(2): the length stays.
+const KEEP_SIZE: i32 = 1;
+/// fallocate(2): zeros that take no room.
+const PUNCH_HOLE: i32 = 2;
+/// fallocate(2): zeros.
+const ZERO_RANGE: i32 = 16;
+
+/// Runs of bytes that one lseek(2) asks for: a stripe of a terabyte has millions of them.
+const RUNS: usize = 1 << 16;
+
+/// What lseek(2) looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sought {
+    /// `SEEK_DATA`
+    Data,
+    /// `SEEK_HOLE`
+    Hole,
+}
+
+/// How many of `length` bytes from `offset` there are: a file ends short where it ends.
+pub(super) fn inside(export: &Export, offset: u64, length: usize) -> usize {
+    let left = export.store.length().saturating_sub(offset);
+    usize::try_from(left).map_or(length, |left| left.min(length))
+}
+
+/// Fills `buffer` from `offset`.
+pub(super) fn read(export: &Export, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+    if export.store.read_now(buffer, offset)? { Ok(()) } else { export.store.read_at(buffer, offset) }
+}
+
+/// Writes what there is room for; how many bytes. As on a block device, there is none at the end. `through`: it is on the medium
+/// then, and what happened since is told.
+pub(super) fn write(export: &Export, bytes: &[u8], offset: u64, through: Option<&Since>) -> Result<usize, Errno> {
+    if export.read_only {
+        return Err(Errno::ReadOnly);
+    }
+    let count = inside(export, offset, bytes.len());
+    if count == 0 && !bytes.is_empty() {
+        return Err(Errno::NoSpace);
+    }
+    let bytes = &bytes[..count];
+    match through {
+        Some(since) => export.write_through(since, bytes, offset),
+        None => export.store.write_at(bytes, offset),
+    }?;
+    Ok(count)
+}
+
+/// fallocate(2).
+pub(super) fn allocate(export: &Export, offset: u64, length: u64, mode: i32) -> Result<(), Errno> {
+    if export.read_only {
+        return Err(Errno::ReadOnly);
+    }
+    let (keep, kind) = (mode & KEEP_SIZE != 0, mode & !KEEP_SIZE);
+    let end = offset.checked_add(length).ok_or(Errno::Range)?;
+    if end > export.store.length() && !keep {
+        return Err(Errno::NoSpace);
+    }
+    // With KEEP_SIZE what is past the end is allowed and is nothing.
+    let length = end.min(export.store.length()).saturating_sub(offset);
+    match kind {
+        PUNCH_HOLE | ZERO_RANGE if length == 0 => Ok(()),
+        PUNCH_HOLE => export.store.zero_fast(offset, length, false),
+        ZERO_RANGE => export.store.zero_fast(offset, length, true),
+        _ => Err(Errno::Unsupported),
+    }
+}
+
+/// lseek(2): where the next data, or the next hole, begins; [`None`] past the end, and for data if there is none.
+pub(super) fn seek(export: &Export, offset: u64, sought: Sought) -> Result<Option<u64>, Errno> {
+    let (mut at, end) = (offset, export.store.length());
+    if offset >= end {
+        return Ok(None);
+    }
+    for _ in 0..RUNS {
+        let run = export.store.run(at, end - at)?;
+        if (run.content == Content::Data) == (sought == Sought::Data) {
+            return Ok(Some(at));
+        }
+        at += run.length.clamp(1, end - at);
+        if at == end {
+            break;
+        }
+    }
+    // A file ends with a hole. Who looks further than is looked here is told what he may be told of any file: that it is all data.
+    Ok(if sought == Sought::Hole { Some(end) } else { Some(at).filter(|&at| at < end) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::BlockSizes;
+    use crate::memory::Memory;
+    use std::sync::{Arc, Mutex};
+    use trueline_geom::store::{Run, Store};
+
+    /// Bytes 0 to 99 are data, 100 to 199 a hole, and so on; remembers what was made zero.
+    struct Holes(Mutex<Vec<(u64, u64, bool)>>);
+
+    impl Store for Holes {
+        fn length(&self) -> u64 {
+            1050
+        }
+
+        fn read_at(&self, _: &mut [u8], _: u64) -> Result<(), Errno> {
+            Err(Errno::Io)
+        }
+
+        fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+            self.0.lock().unwrap().push((offset, length, keep));
+            Ok(())
+        }
+
+        fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+            let content = if (offset / 100).is_multiple_of(2) { Content::Data } else { Content::Hole };
+            // Less than it could say: a run may be followed by one of its kind.
+            Ok(Run { content, length: length.min(30).min(100 - offset % 100) })
+        }
+    }
+
+    fn export(store: Arc<dyn Store>, read_only: bool) -> Export {
+        let sizes = BlockSizes { least: 1, preferred: 512, most: 1 << 20 };
+        Export {
+            name: String::new(),
+            description: String::new(),
+            store,
+            read_only,
+            rotational: false,
+            sizes,
+            boundaries: Vec::new(),
+            errors: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn it_ends_as_a_device_does() {
+        let export = export(Arc::new(Memory::new(1000).unwrap()), false);
+        assert_eq!(write(&export, &[1; 10], 995, None), Ok(5));
+        assert_eq!(write(&export, &[1; 10], 1000, None), Err(Errno::NoSpace));
+        assert_eq!(write(&export, &[1; 10], u64::MAX, None), Err(Errno::NoSpace));
+        assert_eq!(write(&export, &[], 1000, None), Ok(0));
+        assert_eq!([0, 995, 1000, u64::MAX].map(|offset| inside(&export, offset, 10)), [10, 5, 0, 0]);
+        let mut bytes = [9; 6];
+        read(&export, &mut bytes, 994).unwrap();
+        assert_eq!(bytes, [0, 1, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn nobody_writes_what_is_read_only() {
+        let export = export(Arc::new(Memory::new(1000).unwrap()), true);
+        assert_eq!(write(&export, &[1], 0, None), Err(Errno::ReadOnly));
+        assert_eq!(allocate(&export, 0, 10, PUNCH_HOLE | KEEP_SIZE), Err(Errno::ReadOnly));
+    }
+
+    #[test]
+    fn holes_are_punched_within_the_file() {
+        let holes = Arc::new(Holes(Mutex::default()));
+        let export = export(holes.clone(), false);
+        for (offset, length, mode, want) in [
+            (100, 50, PUNCH_HOLE | KEEP_SIZE, Ok(())),
+            (1000, 500, PUNCH_HOLE | KEEP_SIZE, Ok(())),
+            (1050, 500, PUNCH_HOLE | KEEP_SIZE, Ok(())),
+            (100, 50, ZERO_RANGE, Ok(())),
+            (1000, 500, ZERO_RANGE, Err(Errno::NoSpace)),
+            (u64::MAX, 2, ZERO_RANGE | KEEP_SIZE, Err(Errno::Range)),
+            (0, 1050, 0, Err(Errno::Unsupported)),
+            (0, 2000, 0, Err(Errno::NoSpace)),
+            // FALLOC_FL_COLLAPSE_RANGE
+            (0, 512, 8, Err(Errno::Unsupported)),
+        ] {
+            assert_eq!(allocate(&export, offset, length, mode), want, "{offset} {length} {mode}");
+        }
+        assert_eq!(*holes.0.lock().unwrap(), [(100, 50, false), (1000, 50, false), (100, 50, true)]);
+    }
+
+    #[test]
+    fn data_and_holes_are_found() {
+        let export = export(Arc::new(Holes(Mutex::default())), false);
+        let at = |offset, sought| seek(&export, offset, sought).unwrap();
+        for (offset, data, hole) in [
+            (0, Some(0), Some(100)),
+            (99, Some(99), Some(100)),
+            (100, Some(200), Some(100)),
+            (950, Some(1000), Some(950)),
+            (1000, Some(1000), Some(1050)),
+            (1050, None, None),
+            (u64::MAX, None, None),
+        ] {
+            assert_eq!((at(offset, Sought::Data), at(offset, Sought::Hole)), (data, hole), "{offset}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Bytes sent from several places, among them memory that others write at the same time: no copy of it is made.
+//!
+//! # Sources
+//! writev(2), `IOV_MAX` in limits.h(0p).
+
+#![allow(
+    unsafe_code,
+    reason = "places in memory that others write are told to the kernel by address: no slice of plain bytes may exist of them"
+)]
+
+use rustix::io;
+use std::io::IoSlice;
+use std::marker::PhantomData;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicU8;
+
+/// The most places in one call.
+const MOST: usize = 1024;
+
+/// Bytes somewhere: `struct iovec`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    address: *const u8,
+    length: usize,
+    lifetime: PhantomData<&'a [AtomicU8]>,
+}
+
+impl<'a> Place<'a> {
+    /// Bytes that nobody changes.
+    pub fn own(bytes: &'a [u8]) -> Place<'a> {
+        Place { address: bytes.as_ptr(), length: bytes.len(), lifetime: PhantomData }
+    }
+
+    /// Bytes that others may change.
+    pub fn shared(bytes: &'a [AtomicU8]) -> Place<'a> {
+        Place { address: bytes.as_ptr().cast(), length: bytes.len(), lifetime: PhantomData }
+    }
+
+    /// Without its first bytes.
+    fn skip(&mut self, count: usize) {
+        (self.address, self.length) = (self.address.wrapping_add(count), self.length - count);
+    }
+}
+
+/// Sends all bytes of all places, one after another.
+pub fn send(socket: BorrowedFd<'_>, mut places: &mut [Place<'_>]) -> io::Result<()> {
+    while !places.is_empty() {
+        let now = &places[..places.len().min(MOST)];
+        // SAFETY: IoSlice is guaranteed to be laid out as `struct iovec`, which Place is; the kernel alone reads through these, and every
+        // place is alive. No IoSlice is turned into a slice.
+        let now: &[IoSlice<'_>] = unsafe { &*(std::ptr::from_ref(now) as *const [IoSlice<'_>]) };
+        let sent = io::retry_on_intr(|| io::writev(socket, now))?;
+        if sent == 0 && places.iter().any(|place| place.length > 0) {
+            return Err(io::Errno::PIPE);
+        }
+        places = without(places, sent);
+    }
+    Ok(())
+}
+
+/// `places` without their first `count` bytes.
+fn without<'a, 'b>(mut places: &'a mut [Place<'b>], mut count: usize) -> &'a mut [Place<'b>] {
+    while places.first().is_some_and(|place| place.length <= count) {
+        count -= places[0].length;
+        places = &mut places[1..];
+    }
+    if let Some(first) = places.first_mut() {
+        first.skip(count);
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    fn shared(bytes: &[u8]) -> Vec<AtomicU8> {
+        bytes.iter().map(|&byte| AtomicU8::new(byte)).collect()
+    }
+
+    /// More than a socket holds, in more places than a call takes, some of them empty.
+    #[test]
+    fn all_places_are_sent_in_order() {
+        let own: Vec<Vec<u8>> = (0..3000_usize).map(|i| vec![u8::try_from(i % 251).unwrap(); i * 7 % 600]).collect();
+        let others: Vec<Vec<AtomicU8>> = own.iter().map(|bytes| shared(bytes)).collect();
+        let expected = own.concat().len() * 2;
+        let (one, mut other) = UnixStream::pair().unwrap();
+        let received = std::thread::scope(|scope| {
+            let reader = scope.spawn(move || {
+                let mut all = Vec::new();
+                other.read_to_end(&mut all).unwrap();
+                all
+            });
+            let mut places: Vec<Place<'_>> = own.iter().zip(&others).flat_map(|(a, b)| [Place::own(a), Place::shared(b)]).collect();
+            send(one.as_fd(), &mut places).unwrap();
+            drop(one);
+            reader.join().unwrap()
+        });
+        assert_eq!(received.len(), expected);
+        assert_eq!(received, own.iter().flat_map(|bytes| [bytes.clone(), bytes.clone()]).collect::<Vec<_>>().concat());
+        let (one, other) = UnixStream::pair().unwrap();
+        drop(other);
+        assert_eq!(send(one.as_fd(), &mut [Place::own(&[1])]), Err(io::Errno::PIPE));
+        send(one.as_fd(), &mut [Place::own(&[])]).unwrap();
+    }
+}

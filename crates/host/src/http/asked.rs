@@ -1,0 +1,147 @@
+//! What a client asked for, and of whom.
+//!
+//! A page of somebody else can let its own name stand for an address of this network ("DNS rebinding"): to a browser what is here is
+//! then that page's, for its scripts to read. But the browser says in `Host` by which name it asked. An address is no name that
+//! anybody could let stand for another, and `localhost` is nobody's (RFC 6761, section 6.3).
+//!
+//! # Sources
+//! RFC 9112, section 3.2 (Host); RFC 9110, sections 9.3.2 (HEAD) and 15.5.20 (421); RFC 3986, section 3.2.2 (hosts).
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Header fields of a request.
+pub(super) const FIELDS: usize = 64;
+
+/// A request.
+pub(super) struct Asked {
+    /// What it is for, without a query, or why it is not answered.
+    pub path: Result<String, Refusal>,
+    /// Whether the answer ends with its head.
+    pub bare: bool,
+}
+
+/// Why a request is not answered.
+pub(super) struct Refusal {
+    pub status: &'static str,
+    /// A further header field, with its end of line.
+    pub field: &'static str,
+    /// What to do; empty if nothing can be said.
+    pub advice: &'static str,
+}
+
+pub(super) const BUSY: Refusal = Refusal::new("503 Service Unavailable");
+pub(super) const LATE: Refusal = Refusal::new("408 Request Timeout");
+pub(super) const LONG: Refusal = Refusal::new("431 Request Header Fields Too Large");
+pub(super) const MISSING: Refusal = Refusal::new("404 Not Found");
+const BAD: Refusal = Refusal::new("400 Bad Request");
+const METHOD: Refusal = Refusal { field: "Allow: GET, HEAD\r\n", ..Refusal::new("405 Method Not Allowed") };
+const MISDIRECTED: Refusal = Refusal {
+    advice: ": ask by address, as localhost, or by the name that this server was told to listen on",
+    ..Refusal::new("421 Misdirected Request")
+};
+
+impl Refusal {
+    const fn new(status: &'static str) -> Refusal {
+        Refusal { status, field: "", advice: "" }
+    }
+}
+
+impl From<Refusal> for Asked {
+    fn from(refusal: Refusal) -> Asked {
+        Asked { path: Err(refusal), bare: false }
+    }
+}
+
+/// What a request asks for of a server whose own name is `name`; [`None`] if there is more to come.
+pub(super) fn parse(bytes: &[u8], name: &str) -> Option<Asked> {
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS];
+    let mut request = httparse::Request::new(&mut fields);
+    match request.parse(bytes) {
+        Ok(httparse::Status::Partial) => None,
+        Ok(httparse::Status::Complete(_)) => Some(understand(&request, name)),
+        Err(httparse::Error::TooManyHeaders) => Some(LONG.into()),
+        Err(_) => Some(BAD.into()),
+    }
+}
+
+fn understand(request: &httparse::Request<'_, '_>, name: &str) -> Asked {
+    let bare = request.method == Some("HEAD");
+    let refused = |refusal| Asked { path: Err(refusal), bare };
+    let hosts: Vec<&[u8]> = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case("host")).map(|f| f.value).collect();
+    let Some(path) = request.path else { return refused(BAD) };
+    match (hosts.as_slice(), request.version) {
+        // Before there was a `Host` there was no script that could ask.
+        ([], Some(0)) => {}
+        ([host], _) if !is_own(host, name) => return refused(MISDIRECTED),
+        ([_], _) => {}
+        _ => return refused(BAD),
+    }
+    if !matches!(request.method, Some("GET" | "HEAD")) {
+        return refused(METHOD);
+    }
+    Asked { path: Ok(path.split('?').next().unwrap_or_default().to_owned()), bare }
+}
+
+/// Whether a `Host` is an address, `localhost` or `name`, on any port: a port may be forwarded.
+fn is_own(host: &[u8], name: &str) -> bool {
+    let Ok(host) = str::from_utf8(host) else { return false };
+    let is_port = |text: &str| text.is_empty() || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));
+    if let Some((address, port)) = host.strip_prefix('[').and_then(|host| host.split_once(']')) {
+        return is_port(port) && address.parse::<Ipv6Addr>().is_ok();
+    }
+    let (host, port) = host.find(':').map_or((host, ""), |at| host.split_at(at));
+    let is_name = host.eq_ignore_ascii_case("localhost") || (!name.is_empty() && host.eq_ignore_ascii_case(name));
+    is_port(port) && (is_name || host.parse::<Ipv4Addr>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_localhost_and_the_own_name_are_asked() {
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:9100",
+            "10.0.0.5:80",
+            "[::1]",
+            "[fe80::1]:9100",
+            "localhost",
+            "LocalHost:1",
+            "Disks.example:9",
+            "1.2.3.4:",
+        ] {
+            assert!(is_own(host.as_bytes(), "disks.EXAMPLE"), "{host}");
+        }
+    }
+
+    #[test]
+    fn whatever_a_stranger_may_own_is_not() {
+        let names = [
+            "",
+            "evil.example",
+            "evil.example:9100",
+            "localhost.evil.example",
+            "localhost.",
+            "127.0.0.1.evil.example",
+            "127.0.0.1:80.evil.example",
+            "127.1",
+            "0x7f000001",
+            "2130706433",
+            "[::1",
+            "[::1]x",
+            "[::1]:8x",
+            "[localhost]",
+            "::1",
+            "disks.example.org",
+            "user@127.0.0.1",
+            "a b",
+            " ",
+        ];
+        for host in names {
+            assert!(!is_own(host.as_bytes(), "disks.example"), "{host}");
+            assert!(!is_own(host.as_bytes(), ""), "{host}");
+        }
+        assert!(!is_own(b"\xff", ""));
+    }
+}

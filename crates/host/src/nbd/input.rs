@@ -1,0 +1,130 @@
+//! What a client sent, as far as it is received and not yet taken.
+
+use super::buffer::Buffer;
+use super::room::OWN;
+use super::stream::Stream;
+use super::wire::REQUEST;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Bytes received at once.
+pub(super) const BATCH: usize = 256 << 10;
+
+/// The least payload of which the rest is received by itself, and not together with what is around it.
+pub(super) const LARGE: usize = 32 << 10;
+
+/// How long something may take, asked anew each time.
+pub(super) type Within<'a> = &'a dyn Fn() -> Duration;
+
+/// Bytes that were received and not yet taken.
+pub(super) struct Input {
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+    /// Bytes of a request's head.
+    head: usize,
+    /// Whether the last payload was longer than fits in here, as the next one may be: no more than its head is received before.
+    shy: bool,
+    /// For large payloads.
+    large: Buffer,
+}
+
+impl Input {
+    pub(super) fn new() -> Input {
+        Input { buffer: vec![0; BATCH].into(), start: 0, end: 0, head: REQUEST, shy: false, large: Buffer::none() }
+    }
+
+    /// From now on a request's head has so many bytes.
+    pub(super) fn expect(&mut self, head: usize) {
+        self.head = head;
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    pub(super) fn take(&mut self, count: usize) {
+        self.start = (self.start + count).min(self.end);
+        if self.is_empty() {
+            (self.start, self.end) = (0, 0);
+        }
+    }
+
+    /// Receives more; `false` if nothing comes any more, or there is no room: no message that is waited for here is that long.
+    pub(super) fn fill(&mut self, stream: &dyn Stream) -> io::Result<bool> {
+        if self.end == self.buffer.len() {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        let head = self.head.saturating_sub(self.bytes().len());
+        let room = self.buffer.len() - self.end;
+        let room = if self.shy && head > 0 { head.min(room) } else { room };
+        let got = stream.receive(&mut self.buffer[self.end..self.end + room])?;
+        self.end += got;
+        self.shy = false;
+        Ok(got > 0)
+    }
+
+    /// Takes the next `length` bytes, of which a part is here, `within` a time. What has not come takes no room: a client that only
+    /// announces it holds none.
+    pub(super) fn read(&mut self, length: usize, stream: &dyn Stream, within: Within<'_>) -> io::Result<&[u8]> {
+        let begun = Instant::now();
+        let mut done = length.min(self.bytes().len());
+        if self.large.len() < length {
+            self.large = Buffer::new(length);
+        }
+        self.large[..done].copy_from_slice(&self.buffer[self.start..self.start + done]);
+        self.take(done);
+        while done < length {
+            done += received(stream.receive(&mut self.large[done..length])?, begun, within)?;
+        }
+        // What does not fit in here would only be copied from here.
+        self.shy = length > BATCH;
+        Ok(&self.large[..length])
+    }
+
+    /// What [`Input::read`] took, for longer.
+    pub(super) fn keep(&mut self, length: usize) -> Buffer {
+        if length < self.large.len() / 2 {
+            // A small payload does not take the room of a large one along.
+            return Buffer::Heap(self.large[..length].to_vec());
+        }
+        let mut taken = std::mem::replace(&mut self.large, Buffer::none());
+        taken.truncate(length);
+        taken
+    }
+
+    /// Gives a buffer back that is larger than what every client has.
+    pub(super) fn shrink(&mut self) {
+        if self.large.len() > OWN {
+            self.large = Buffer::none();
+        }
+    }
+
+    /// Throws the next `length` bytes away, `within` a time.
+    pub(super) fn skip(&mut self, mut length: usize, stream: &dyn Stream, within: Within<'_>) -> io::Result<()> {
+        let begun = Instant::now();
+        loop {
+            let here = length.min(self.bytes().len());
+            self.take(here);
+            length -= here;
+            if length == 0 {
+                return Ok(());
+            }
+            received(usize::from(self.fill(stream)?), begun, within)?;
+        }
+    }
+}
+
+/// In the middle of a message, the end is an error, and so is to take too long.
+fn received(count: usize, begun: Instant, within: Within<'_>) -> io::Result<usize> {
+    match count {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ if begun.elapsed() > within() => Err(io::ErrorKind::TimedOut.into()),
+        _ => Ok(count),
+    }
+}

@@ -1,0 +1,184 @@
+//! Memory that the clients of a server have together for large requests. Who finds none waits for his turn.
+//!
+//! Nobody waits for it who holds some that only he can give back, so whoever holds some goes on: it comes back when a device has
+//! answered, when a payload has come or a reply has gone, and both have their time ([`super::limits`]).
+//!
+//! # Limits
+//! Who goes while he waits is noticed within a quarter of a second where his socket says so: a TCP that was closed, and to which nothing is sent, looks
+//! as one that will only send nothing more, and is noticed when it is its turn.
+
+use super::limits::Limits;
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What every client has for itself: a payload that is received, a reply, and requests that wait for a device, of so many bytes each.
+pub const OWN: usize = 1 << 20;
+/// How often it is looked whether those who wait are there.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Memory, as a number of bytes that are held at most.
+pub struct Room {
+    size: usize,
+    state: Mutex<State>,
+    /// Something was given back, or it is another one's turn.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    held: usize,
+    /// The number of the next one who comes.
+    next: u64,
+    /// Who waits, the first one first.
+    waiting: VecDeque<u64>,
+}
+
+/// So many bytes, until this goes.
+pub struct Share<'a> {
+    room: &'a Room,
+    bytes: usize,
+}
+
+impl Room {
+    /// For `size` bytes; one request that is larger has all of it, and more.
+    pub fn new(size: usize) -> Room {
+        Room { size, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has(&self, state: &State, bytes: usize) -> bool {
+        state.held == 0 || state.held.checked_add(bytes).is_some_and(|held| held <= self.size)
+    }
+
+    /// `bytes`, after those who waited before; [`None`] if who wants them is `gone` before it is his turn.
+    pub(super) fn share(&self, bytes: usize, gone: &dyn Fn() -> bool) -> Option<Share<'_>> {
+        let mut state = self.state();
+        let number = state.next;
+        state.next += 1;
+        state.waiting.push_back(number);
+        let mut there = true;
+        while there && (state.waiting.front() != Some(&number) || !self.has(&state, bytes)) {
+            state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            there = !gone();
+        }
+        state.waiting.retain(|&other| other != number);
+        if there {
+            state.held = state.held.saturating_add(bytes);
+        }
+        // There may be enough for the next one as well.
+        self.changed.notify_all();
+        there.then(|| Share { room: self, bytes })
+    }
+
+    /// How long `length` bytes may take to come or to go: as ever, unless somebody waits for the room that they take.
+    pub(super) fn patience(&self, limits: &Limits, length: usize) -> Duration {
+        let state = self.state();
+        if length > OWN && !state.waiting.is_empty() { limits.request } else { limits.payload(length) }
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        self.room.state().held -= self.bytes;
+        self.room.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    const HERE: &dyn Fn() -> bool = &|| false;
+
+    /// What is there at once, and nobody waits for.
+    fn at_once(room: &Room, bytes: usize) -> Option<Share<'_>> {
+        let first = AtomicBool::new(true);
+        room.share(bytes, &|| first.swap(false, Ordering::Relaxed))
+    }
+
+    fn await_waiting(room: &Room, count: usize) {
+        while room.state().waiting.len() < count {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn no_more_is_held_than_there_is() {
+        let room = Room::new(100);
+        let (one, other) = (room.share(60, HERE).unwrap(), room.share(40, HERE).unwrap());
+        assert!(at_once(&room, 1).is_none());
+        drop(one);
+        assert!(at_once(&room, 61).is_none());
+        let again = room.share(60, HERE);
+        drop((other, again));
+        // More than there is has all of it, and nobody else has any.
+        let all = room.share(usize::MAX, HERE).unwrap();
+        assert!(at_once(&room, 1).is_none());
+        drop(all);
+        assert!(room.share(100, HERE).is_some());
+    }
+
+    /// Threads that want more together than there is, some of them more than there is at all, and some of which go.
+    #[test]
+    fn everybody_has_his_turn() {
+        let (room, held) = (Room::new(100), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let (room, held) = (&room, &held);
+                scope.spawn(move || {
+                    for round in 0..500 {
+                        let bytes = (thread * 31 + round * 17) % 120 + 1;
+                        let Some(share) = room.share(bytes, &|| round % 5 == 0) else { continue };
+                        let before = held.fetch_add(bytes, Ordering::SeqCst);
+                        assert!(before == 0 || before + bytes <= 100, "{bytes} beside {before}");
+                        held.fetch_sub(bytes, Ordering::SeqCst);
+                        drop(share);
+                    }
+                });
+            }
+        });
+        let state = room.state();
+        assert_eq!((state.held, state.waiting.len()), (0, 0));
+    }
+
+    /// Who wants little does not pass by who waits for much, and those who hold some are given less time while somebody waits.
+    #[test]
+    fn who_waits_is_the_next() {
+        let (room, limits) = (Room::new(100), Limits::default());
+        let usual = limits.payload(2 * OWN);
+        std::thread::scope(|scope| {
+            let held = room.share(60, HERE);
+            assert_eq!(room.patience(&limits, 2 * OWN), usual);
+            let waits = scope.spawn(|| room.share(50, HERE).is_some());
+            await_waiting(&room, 1);
+            assert!(at_once(&room, 10).is_none());
+            assert_eq!((room.patience(&limits, 2 * OWN), room.patience(&limits, OWN)), (limits.request, limits.payload(OWN)));
+            assert!(usual > limits.request);
+            drop(held);
+            assert!(waits.join().unwrap());
+        });
+        assert!(room.share(100, HERE).is_some());
+    }
+
+    /// Who wants much, and goes, keeps nothing from who wants little and came after him.
+    #[test]
+    fn who_goes_makes_way() {
+        let (room, gone) = (Room::new(100), AtomicBool::new(false));
+        let held = room.share(60, HERE);
+        std::thread::scope(|scope| {
+            let goes = scope.spawn(|| room.share(50, &|| gone.load(Ordering::Relaxed)).is_none());
+            await_waiting(&room, 1);
+            let stays = scope.spawn(|| room.share(40, HERE).is_some());
+            await_waiting(&room, 2);
+            gone.store(true, Ordering::Relaxed);
+            assert!(goes.join().unwrap() && stays.join().unwrap());
+        });
+        drop(held);
+        assert_eq!(room.state().held, 0);
+    }
+}

@@ -1,0 +1,119 @@
+//! Listens, and serves every client in a thread of its own.
+
+use super::client::Client;
+use super::connection::{self, Service};
+use super::listener::Listener;
+use super::notices::{self, Notices, Tell};
+use super::stream::Stream;
+use crate::error::Error;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a server that is told to stop may take to notice.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Who is connected.
+#[derive(Default)]
+struct Clients {
+    table: Mutex<HashMap<u64, Client>>,
+    /// One has gone.
+    gone: Condvar,
+}
+
+/// One who is connected, until this goes.
+struct Place<'a> {
+    clients: &'a Clients,
+    number: u64,
+}
+
+impl Clients {
+    fn table(&self) -> MutexGuard<'_, HashMap<u64, Client>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there are at most `count`, for `within`; says whether there are.
+    fn wait(&self, count: usize, within: Duration) -> bool {
+        let waited = self.gone.wait_timeout_while(self.table(), within, |table| table.len() > count);
+        waited.unwrap_or_else(PoisonError::into_inner).0.len() <= count
+    }
+
+    fn enter(&self, number: u64, client: Client) -> Place<'_> {
+        self.table().insert(number, client);
+        Place { clients: self, number }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.clients.table().remove(&self.number);
+        self.clients.gone.notify_all();
+    }
+}
+
+/// Serves whoever connects to `listener` until it is to stop; then answers what was asked, and ends. `tell`: of whom it cuts off.
+pub fn run(listener: &Listener, service: &Service<'_>, tell: &Tell) -> Result<(), Error> {
+    // Whoever waited to be accepted may have gone, and there may be no other for a long time.
+    rustix::io::ioctl_fionbio(listener.fd(), true).map_err(|e| Error::os("listen on", Path::new(&listener.place()), e))?;
+    let (clients, notices) = (&Clients::default(), &Notices::new(tell));
+    std::thread::scope(|scope| {
+        let mut next = 0;
+        while !service.stop.load(Ordering::Relaxed) {
+            notices.pass(Instant::now());
+            if !clients.wait(service.limits.connections.max(1) - 1, PATIENCE) || !is_ready(listener.fd()) {
+                continue;
+            }
+            let (client, own) = match listener.accept().and_then(|own| Ok((own.try_clone()?, own))) {
+                Ok(both) => both,
+                // He has gone before he was accepted.
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted) => continue,
+                Err(_) => {
+                    // No descriptor, or no memory, until a client goes: asking at once would only keep a processor busy.
+                    std::thread::sleep(PATIENCE);
+                    continue;
+                }
+            };
+            let who = own.who();
+            let (place, named) = (clients.enter(next, client), who.clone());
+            next += 1;
+            let serve = move || {
+                let (_place, mut begun) = (place, false);
+                let serve = |()| connection::serve(&own, service, &mut |_| begun = true);
+                let served = own.set_patience_to_send(service.limits.reply).and_then(serve);
+                if let Some(why) = served.err().and_then(|e| notices::why(&e, &service.limits, begun)) {
+                    notices.cut_off(&who, &why, Instant::now());
+                }
+            };
+            // Where there are no threads to be had, he is hung up on.
+            if std::thread::Builder::new().name("nbd client".into()).spawn_scoped(scope, serve).is_err() {
+                notices.cut_off(&named, "there is no thread to be had for it", Instant::now());
+            }
+        }
+        drain(clients, service.limits.drain, notices);
+    });
+    notices.end();
+    Ok(())
+}
+
+/// Hears out who is connected, and hangs up on those who take too long to take their answers.
+fn drain(clients: &Clients, within: Duration, notices: &Notices<'_>) {
+    clients.table().values().for_each(Client::hear_out);
+    clients.wait(0, within);
+    for client in clients.table().values() {
+        client.hang_up();
+        let why = format!("the server ends, and it had not taken its replies after {} s", within.as_secs_f64());
+        notices.cut_off(&client.who(), &why, Instant::now());
+    }
+}
+
+/// Whether a client waits to be accepted; returns after [`PATIENCE`] at the latest.
+fn is_ready(fd: BorrowedFd<'_>) -> bool {
+    let patience = Timespec { tv_sec: 0, tv_nsec: i64::from(PATIENCE.subsec_nanos()) };
+    let mut poll = [PollFd::new(&fd, PollFlags::IN)];
+    matches!(rustix::event::poll(&mut poll, Some(&patience)), Ok(ready) if ready > 0)
+}

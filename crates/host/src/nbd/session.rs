@@ -1,0 +1,290 @@
+//! The client's side of one connection: one request at a time.
+//!
+//! # Limits
+//! Nothing that a server sends is kept beyond what was asked for. An answer has its time, however many bytes come of it
+//! ([`Patience`]): a server that trickles them is one that does not answer.
+
+use super::haggle::CONTEXTS;
+use super::limits::Patience;
+use super::remote::Told;
+use super::request::Request;
+use super::wire::{self, Fields, Headers, chunk, command, flag, transmission};
+use crate::export::Boundary;
+use filled::Filled;
+use head::{Asked, Head};
+use std::io;
+use timed::Timed;
+use trueline_geom::error::Errno;
+use trueline_geom::store::{Content, Run};
+use trueline_geom::topology::{Grain, round_down};
+
+mod filled;
+mod handshake;
+mod head;
+mod timed;
+
+pub(super) use handshake::Wanted;
+
+/// The most descriptors that are read of an answer to `BLOCK_STATUS`.
+const DESCRIPTORS: u32 = 64 << 10;
+/// The longest error that is read: its number, and a message for people (section "Structured reply types").
+const LONGEST: u32 = 64 << 10;
+/// The most chunks of one reply: one for every sector of the largest request.
+const CHUNKS: u32 = wire::MAXIMUM / 512;
+
+/// A connection in its transmission phase.
+pub(super) struct Session {
+    line: Timed,
+    patience: Patience,
+    told: Told,
+    headers: Headers,
+    /// The numbers of the contexts, in the order of [`CONTEXTS`].
+    contexts: [Option<u32>; CONTEXTS.len()],
+    asked: Asked,
+    /// It can be used no more, or not yet.
+    broken: bool,
+}
+
+/// Lengths and flags, one after another.
+type Descriptors = Vec<(u64, u64)>;
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.broken {
+            // A goodbye; the server has answered everything, and takes it at once.
+            let _ = self.request(command::DISC, 0, 0, 0, &[]);
+            self.line.end();
+        }
+    }
+}
+
+impl Session {
+    pub(super) fn told(&self) -> Told {
+        self.told
+    }
+
+    /// Whether it can be used no more.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Sends a request.
+    fn request(&mut self, command: u16, flags: u16, offset: u64, length: u64, payload: &[u8]) -> io::Result<()> {
+        self.asked = Asked { cookie: self.asked.cookie + 1, offset };
+        let extended = self.headers == Headers::Extended;
+        let announced = if extended && !payload.is_empty() { flag::PAYLOAD_LEN } else { 0 };
+        let request = Request { flags: flags | announced, command, cookie: self.asked.cookie, offset, length };
+        let carries = if command == command::READ { usize::try_from(length).unwrap_or(usize::MAX) } else { payload.len() };
+        self.line.restart(self.patience.carries(carries));
+        let compact = request.compact().filter(|_| !extended);
+        if compact.is_none() && !extended {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let wide = request.extended();
+        let head = compact.as_ref().map_or(&wide[..], |head| &head[..]);
+        if payload.is_empty() {
+            return self.line.send(head);
+        }
+        self.line.send(&[head, payload].concat())
+    }
+
+    /// A request without an answer of its own.
+    pub(super) fn ask(&mut self, command: u16, flags: u16, offset: u64, length: u64, payload: &[u8]) -> Result<(), Errno> {
+        let asked = self.request(command, flags, offset, length, payload);
+        self.done(asked)
+    }
+
+    /// Asks for a flush, whose answer [`Session::done`] waits for.
+    pub(super) fn begin_flush(&mut self) -> io::Result<()> {
+        self.request(command::FLUSH, 0, 0, 0, &[])
+    }
+
+    /// Waits for an answer that carries nothing.
+    pub(super) fn done(&mut self, asked: io::Result<()>) -> Result<(), Errno> {
+        self.settle(asked, |session| {
+            session.chunks(&mut |_, kind, _| if kind == chunk::NONE { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) })
+        })
+    }
+
+    /// Fills `buffer` from `offset`.
+    pub(super) fn read(&mut self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        let asked = self.request(command::READ, 0, offset, buffer.len() as u64, &[]);
+        let mut filled = Filled::default();
+        let done =
+            self.settle(asked, |session| session.chunks(&mut |line, kind, length| fill(line, kind, length, buffer, offset, &mut filled)));
+        if done.is_ok() && !filled.is_all_of(buffer.len()) {
+            self.broken = true;
+            return Err(Errno::Io);
+        }
+        done
+    }
+
+    /// The first of what is at `offset`; [`None`] if the server does not tell.
+    pub(super) fn allocation(&mut self, offset: u64, length: u64) -> Result<Option<Run>, Errno> {
+        let Some(context) = self.contexts[0] else { return Ok(None) };
+        let found = self.status(&[context], flag::REQ_ONE, offset, length)?;
+        let found = found.into_iter().find(|(number, _)| *number == context).and_then(|(_, found)| found.first().copied());
+        Ok(found.map(|(length, flags)| {
+            let content = match flags & 3 {
+                3 => Content::Hole,
+                2 => Content::Zero,
+                _ => Content::Data,
+            };
+            Run { content, length }
+        }))
+    }
+
+    /// The boundaries that the server tells of.
+    pub(super) fn boundaries(&mut self) -> Result<Vec<Boundary>, Errno> {
+        // In whole blocks: a strict server refuses others.
+        let least = self.told.sizes.map_or(1, |[least, ..]| u64::from(least));
+        let most = if self.headers == Headers::Extended { u64::MAX } else { round_down(u64::from(u32::MAX), least) };
+        let length = self.told.length.min(most);
+        let contexts: Vec<u32> = self.contexts[1..].iter().flatten().copied().collect();
+        if length == 0 || contexts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let found = self.status(&contexts, 0, 0, length)?;
+        let told = |number: u32| found.iter().find(|(of, _)| *of == number).and_then(|(_, found)| grain(found));
+        let all = CONTEXTS.iter().zip(self.contexts);
+        Ok(all.filter_map(|((_, why), number)| Some(Boundary { why: (*why)?, grain: told(number?)? })).collect())
+    }
+
+    /// Lengths and flags of `contexts`, each with its number.
+    fn status(&mut self, contexts: &[u32], flags: u16, offset: u64, length: u64) -> Result<Vec<(u32, Descriptors)>, Errno> {
+        let asked = if self.told.flags & transmission::BLOCK_STATUS_PAYLOAD != 0 && self.headers == Headers::Extended {
+            // The others would be told for nothing.
+            let payload: Vec<u8> =
+                length.to_be_bytes().into_iter().chain(contexts.iter().flat_map(|context| context.to_be_bytes())).collect();
+            self.request(command::BLOCK_STATUS, flags, offset, payload.len() as u64, &payload)
+        } else {
+            self.request(command::BLOCK_STATUS, flags, offset, length, &[])
+        };
+        let mut found = Vec::new();
+        self.settle(asked, |session| {
+            let headers = session.headers;
+            session.chunks(&mut |line, kind, length| {
+                let unexpected = || io::Error::from(io::ErrorKind::InvalidData);
+                if length > 8 + 16 * DESCRIPTORS {
+                    return Err(unexpected());
+                }
+                let mut data = vec![0; usize::try_from(length).unwrap_or(0)];
+                line.receive(&mut data)?;
+                let (of, descriptors) = descriptors(headers, kind, &data).ok_or_else(unexpected)?;
+                // Each once: the server decides how many chunks there are.
+                if contexts.contains(&of) && found.iter().all(|(number, _)| *number != of) {
+                    found.push((of, descriptors));
+                }
+                Ok(())
+            })
+        })?;
+        Ok(found)
+    }
+
+    /// What the connection or the server made of a request.
+    fn settle(&mut self, asked: io::Result<()>, answer: impl FnOnce(&mut Session) -> io::Result<u32>) -> Result<(), Errno> {
+        match asked.and_then(|()| answer(self)) {
+            Ok(0) => Ok(()),
+            Ok(error) => Err(wire::from_errno(error)),
+            Err(_) => {
+                self.broken = true;
+                Err(Errno::NoDevice)
+            }
+        }
+    }
+
+    /// Reads a reply, whose chunks with something in them `take` takes; gives the server's error.
+    fn chunks(&mut self, take: &mut Take<'_>) -> io::Result<u32> {
+        let mut error = 0;
+        for _ in 0..CHUNKS {
+            let (kind, last, length) = match self.line.head(self.headers, self.asked)? {
+                Head::Chunk { kind, last, length } => (kind, last, length),
+                Head::Simple(found) => {
+                    if found == 0 && !self.headers.are_chunks() {
+                        // The bytes of a read follow without a word.
+                        take(&self.line, chunk::NONE, 0)?;
+                    }
+                    return Ok(found);
+                }
+            };
+            if kind & 1 << 15 != 0 {
+                error = self.error(length)?;
+            } else if kind != chunk::NONE {
+                take(&self.line, kind, length)?;
+            } else if length != 0 {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            if last {
+                return Ok(error);
+            }
+        }
+        Err(io::ErrorKind::InvalidData.into())
+    }
+
+    /// An error, whose message is not of interest.
+    fn error(&self, length: u32) -> io::Result<u32> {
+        if length > LONGEST {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut data = vec![0; usize::try_from(length).unwrap_or(0)];
+        self.line.receive(&mut data)?;
+        Fields(&data).u32().filter(|&error| error != 0).ok_or(io::ErrorKind::InvalidData.into())
+    }
+}
+
+/// What takes a chunk: the connection, its kind, the bytes that follow.
+type Take<'a> = dyn FnMut(&Timed, u16, u32) -> io::Result<()> + 'a;
+
+/// Puts a chunk of a read, which began at `offset`, where it belongs, if nothing was put there before.
+fn fill(line: &Timed, kind: u16, length: u32, buffer: &mut [u8], offset: u64, filled: &mut Filled) -> io::Result<()> {
+    let unexpected = || io::Error::from(io::ErrorKind::InvalidData);
+    if kind == chunk::NONE {
+        filled.add(0, buffer.len()).ok_or_else(unexpected)?;
+        return line.receive(buffer);
+    }
+    let at = u64::from_be_bytes(line.fixed()?).checked_sub(offset).and_then(|at| usize::try_from(at).ok()).ok_or_else(unexpected)?;
+    let bytes = match kind {
+        chunk::OFFSET_DATA => length.checked_sub(8).ok_or_else(unexpected)?,
+        chunk::OFFSET_HOLE if length == 12 => u32::from_be_bytes(line.fixed()?),
+        _ => return Err(unexpected()),
+    };
+    let end = usize::try_from(bytes).ok().and_then(|bytes| at.checked_add(bytes)).ok_or_else(unexpected)?;
+    let part = buffer.get_mut(at..end).ok_or_else(unexpected)?;
+    // Bytes of which two chunks tell, and so perhaps others of which none does (section "Structured reply types").
+    filled.add(at, end).ok_or_else(unexpected)?;
+    if kind == chunk::OFFSET_HOLE {
+        part.fill(0);
+        return Ok(());
+    }
+    line.receive(part)
+}
+
+/// Context and descriptors of a chunk of a status; [`None`] if it is none. Where headers are extended, they may be of either kind.
+fn descriptors(headers: Headers, kind: u16, data: &[u8]) -> Option<(u32, Descriptors)> {
+    let mut fields = Fields(data);
+    let context = fields.u32()?;
+    let found: Descriptors = match kind {
+        chunk::BLOCK_STATUS => std::iter::from_fn(|| Some((u64::from(fields.u32()?), u64::from(fields.u32()?)))).collect(),
+        chunk::BLOCK_STATUS_EXT if headers == Headers::Extended => {
+            let count = u64::from(fields.u32()?);
+            let found: Descriptors = std::iter::from_fn(|| Some((fields.u64()?, fields.u64()?))).collect();
+            // 0: as many as there are (section "Structured reply types").
+            return (count == 0 || count == found.len() as u64).then_some((context, found));
+        }
+        _ => return None,
+    };
+    Some((context, found))
+}
+
+/// The unit that descriptors of `trueline:grain`, or the like, from byte 0 on tell of; nowhere, if they say that none is whole; [`None`] if
+/// they cannot be.
+fn grain(descriptors: &[(u64, u64)]) -> Option<Option<Grain>> {
+    let mut at = 0u64;
+    for &(length, size) in descriptors {
+        if size > 0 {
+            return Some(Some(Grain::new(size, at).filter(|grain| grain.phase() == at)?));
+        }
+        at = at.checked_add(length)?;
+    }
+    (at > 0).then_some(None)
+}

@@ -1,0 +1,216 @@
+//! What comes before the first request, from the client's side: the server's greeting, TLS if it is wanted, the options.
+
+use super::Session;
+use super::head::Asked;
+use super::timed::Timed;
+use crate::nbd::client::Client as Socket;
+use crate::nbd::haggle::CONTEXTS;
+use crate::nbd::limits::Patience;
+use crate::nbd::remote::Told;
+use crate::nbd::stream::Stream;
+use crate::nbd::tls::{Credentials, Encrypted};
+use crate::nbd::wire::{Fields, Headers, IHAVEOPT, NBDMAGIC, OPTION_REPLY_MAGIC, handshake, info, option, reply};
+use std::fmt;
+use std::io;
+use std::time::Instant;
+
+/// The longest answer to an option that is read: a name or a description.
+const LONGEST: u32 = 64 << 10;
+/// The most answers to one option: the server decides how many there are.
+const ANSWERS: usize = 256;
+
+/// What is asked of a server.
+pub(in crate::nbd) struct Wanted<'a> {
+    /// An export's name.
+    pub(in crate::nbd) export: &'a str,
+    /// Through TLS, and nothing else.
+    pub(in crate::nbd) credentials: Option<&'a Credentials>,
+    /// How long it may take.
+    pub(in crate::nbd) patience: Patience,
+}
+
+/// Why there is no session.
+#[derive(Debug)]
+pub(in crate::nbd) enum Refusal {
+    /// The connection failed.
+    Io(io::Error),
+    /// The server does not speak the protocol.
+    Protocol(&'static str),
+    /// The server's answer to an option.
+    Server(u32, String),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Refusal {
+        Refusal::Io(error)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => f.write_str("the server hung up"),
+            Refusal::Io(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                f.write_str("the server takes too long to answer")
+            }
+            Refusal::Io(error) => write!(f, "{error}"),
+            Refusal::Protocol(what) => write!(f, "not an NBD server that this client understands: {what}"),
+            Refusal::Server(reply::ERR_UNKNOWN, _) => {
+                f.write_str("the server has no export of that name: nbdinfo --list names those it has")
+            }
+            Refusal::Server(reply::ERR_TLS_REQD, _) => {
+                f.write_str("the server wants TLS: write nbds: for nbd: and ?tls-certificates=DIR behind it")
+            }
+            Refusal::Server(_, why) if !why.is_empty() => write!(f, "the server refuses: {why}"),
+            Refusal::Server(number, _) => write!(f, "the server refuses (error {})", number & !(1 << 31)),
+        }
+    }
+}
+
+/// An answer to an option.
+struct Answer {
+    kind: u32,
+    data: Vec<u8>,
+}
+
+/// Greets, and begins with TLS if that is wanted: with a server that has none it goes no further.
+fn greet(socket: Socket, wanted: &Wanted<'_>) -> Result<Timed, Refusal> {
+    let within = wanted.patience.handshake;
+    let end = Instant::now() + within;
+    socket.set_patience(Some(within))?;
+    socket.set_patience_to_send(wanted.patience.request)?;
+    let line = Timed::new(Box::new(socket), end);
+    let hello = line.fixed::<18>()?;
+    let mut fields = Fields(&hello);
+    if fields.u64() != Some(NBDMAGIC) || fields.u64() != Some(IHAVEOPT) {
+        return Err(Refusal::Protocol("its first bytes are others"));
+    }
+    let flags = fields.u16().unwrap_or(0) & (handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
+    if flags & handshake::FIXED_NEWSTYLE == 0 {
+        return Err(Refusal::Protocol("it is older than fixed newstyle"));
+    }
+    line.send(&u32::from(flags).to_be_bytes())?;
+    let Some(credentials) = wanted.credentials else { return Ok(line) };
+    line.option(option::STARTTLS, &[])?;
+    let Answer { kind, data } = line.answer(option::STARTTLS)?;
+    if kind != reply::ACK {
+        let why = String::from_utf8_lossy(&data).into_owned();
+        return Err(Refusal::Server(kind, if why.is_empty() { "it has no TLS".into() } else { why }));
+    }
+    let line = line.through(|stream| Encrypted::connect(stream, credentials, end))?;
+    line.set_patience(within)?;
+    Ok(line)
+}
+
+impl Timed {
+    fn option(&self, option: u32, data: &[u8]) -> io::Result<()> {
+        let length = u32::try_from(data.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let head = [&IHAVEOPT.to_be_bytes()[..], &option.to_be_bytes(), &length.to_be_bytes(), data].concat();
+        self.send(&head)
+    }
+
+    fn answer(&self, option: u32) -> Result<Answer, Refusal> {
+        let head = self.fixed::<20>()?;
+        let mut fields = Fields(&head);
+        let (magic, of, kind, length) = (fields.u64(), fields.u32(), fields.u32(), fields.u32());
+        let (Some(OPTION_REPLY_MAGIC), true, Some(kind), Some(length)) = (magic, of == Some(option), kind, length) else {
+            return Err(Refusal::Protocol("an answer to another option"));
+        };
+        if length > LONGEST {
+            return Err(Refusal::Protocol("an answer that is too long"));
+        }
+        let mut data = vec![0; usize::try_from(length).unwrap_or(0)];
+        self.receive(&mut data)?;
+        Ok(Answer { kind, data })
+    }
+}
+
+impl Session {
+    /// Haggles for what is wanted.
+    pub(in crate::nbd) fn begin(socket: Socket, wanted: &Wanted<'_>) -> Result<Session, Refusal> {
+        let line = greet(socket, wanted)?;
+        let told = Told { length: 0, flags: 0, sizes: None, extended: false };
+        let patience = wanted.patience;
+        let (headers, contexts, asked) = (Headers::Simple, [None; CONTEXTS.len()], Asked::default());
+        let mut session = Session { line, patience, told, headers, contexts, asked, broken: true };
+        for (number, headers) in [(option::EXTENDED_HEADERS, Headers::Extended), (option::STRUCTURED_REPLY, Headers::Structured)] {
+            if session.headers == Headers::Simple && session.is_granted(number, &[])? {
+                session.headers = headers;
+            }
+        }
+        session.told.extended = session.headers == Headers::Extended;
+        if session.headers.are_chunks() {
+            session.set_contexts(wanted.export)?;
+        }
+        session.go(wanted.export)?;
+        session.line.set_patience(patience.request)?;
+        session.broken = false;
+        Ok(session)
+    }
+
+    /// Whether an option without further answers is granted.
+    fn is_granted(&self, option: u32, data: &[u8]) -> Result<bool, Refusal> {
+        self.line.option(option, data)?;
+        Ok(self.line.answer(option)?.kind == reply::ACK)
+    }
+
+    fn set_contexts(&mut self, export: &str) -> Result<(), Refusal> {
+        let string = |text: &str| [&u32::try_from(text.len()).unwrap_or(0).to_be_bytes()[..], text.as_bytes()].concat();
+        let count = u32::try_from(CONTEXTS.len()).unwrap_or(0).to_be_bytes().to_vec();
+        let data: Vec<Vec<u8>> = [string(export), count].into_iter().chain(CONTEXTS.iter().map(|(context, _)| string(context))).collect();
+        self.line.option(option::SET_META_CONTEXT, &data.concat())?;
+        for _ in 0..ANSWERS {
+            let Answer { kind, data } = self.line.answer(option::SET_META_CONTEXT)?;
+            if kind != reply::META_CONTEXT {
+                // A server without contexts says so, and that is all.
+                return Ok(());
+            }
+            let mut fields = Fields(&data);
+            let number = fields.u32();
+            for (own, (context, _)) in self.contexts.iter_mut().zip(CONTEXTS) {
+                *own = if fields.0 == context.as_bytes() { number } else { *own };
+            }
+        }
+        Err(Refusal::Protocol("contexts without end"))
+    }
+
+    fn go(&mut self, export: &str) -> Result<(), Refusal> {
+        let length = u32::try_from(export.len()).unwrap_or(0).to_be_bytes();
+        let data = [&length[..], export.as_bytes(), &1u16.to_be_bytes(), &info::BLOCK_SIZE.to_be_bytes()].concat();
+        self.line.option(option::GO, &data)?;
+        let mut told = None;
+        for _ in 0..ANSWERS {
+            let Answer { kind, data } = self.line.answer(option::GO)?;
+            let mut fields = Fields(&data);
+            match kind {
+                reply::INFO => match (fields.u16(), fields.u64(), fields.u16()) {
+                    (Some(info::EXPORT), Some(length), Some(flags)) => told = Some((length, flags)),
+                    (Some(info::BLOCK_SIZE), ..) => {
+                        self.told.sizes = Some(sizes(&data[2..]).ok_or(Refusal::Protocol("impossible block sizes"))?)
+                    }
+                    _ => {}
+                },
+                reply::ACK => {
+                    let (length, flags) = told.ok_or(Refusal::Protocol("it does not say how large the export is"))?;
+                    // The largest a file can be: what is larger could not be addressed.
+                    if length > i64::MAX.unsigned_abs() {
+                        return Err(Refusal::Protocol("an impossible size"));
+                    }
+                    (self.told.length, self.told.flags) = (length, flags);
+                    return Ok(());
+                }
+                refused => return Err(Refusal::Server(refused, String::from_utf8_lossy(&data).into_owned())),
+            }
+        }
+        Err(Refusal::Protocol("information without end"))
+    }
+}
+
+/// Block sizes, if they are possible (section "Block size constraints").
+fn sizes(data: &[u8]) -> Option<[u32; 3]> {
+    let mut fields = Fields(data);
+    let sizes = [fields.u32()?, fields.u32()?, fields.u32()?];
+    let [least, preferred, most] = sizes;
+    let possible = least.is_power_of_two() && least <= 64 << 10 && preferred.is_power_of_two() && preferred >= least && most >= least;
+    possible.then_some(sizes)
+}

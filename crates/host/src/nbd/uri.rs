@@ -1,0 +1,176 @@
+//! NBD URIs (`doc/uri.md` of the protocol): `nbd://HOST[:PORT]/EXPORT`, `nbd+unix:///EXPORT?socket=PATH`; `nbds` and `nbds+unix`
+//! through TLS.
+//!
+//! # Sources
+//! `doc/uri.md` for `tls-hostname`, `tls-type` and `tls-verify-peer`; nbd_connect_uri(3) of libnbd for `tls-certificates`.
+
+use std::path::PathBuf;
+
+/// The port that IANA has given to NBD.
+pub const PORT: u16 = 10809;
+
+/// What a URI names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uri {
+    /// Where the server is.
+    pub server: Server,
+    /// The export's name.
+    pub export: String,
+    /// With what, if through TLS.
+    pub tls: Option<Tls>,
+}
+
+/// What is needed for TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// Where the certificates are.
+    pub certificates: PathBuf,
+    /// Whose certificate the server must have.
+    pub hostname: String,
+}
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// A host and its port.
+    Tcp(String, u16),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+impl Uri {
+    /// Whether `text` is meant to be one.
+    pub fn is_meant(text: &str) -> bool {
+        ["nbd://", "nbd+unix://", "nbds://", "nbds+unix://"].iter().any(|scheme| text.starts_with(scheme))
+    }
+
+    /// Takes a URI apart; `Err` says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Uri, String> {
+        let (scheme, rest) = text.split_once("://").ok_or("write nbd://HOST/EXPORT or nbd+unix:///EXPORT?socket=PATH")?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, export) = rest.split_once('/').unwrap_or((rest, ""));
+        let export = decoded(export)?;
+        let encrypted = scheme.starts_with("nbds");
+        let server = match scheme {
+            "nbd" | "nbds" => host(authority)?,
+            "nbd+unix" | "nbds+unix" => Server::Unix(said(query, "socket")?.ok_or("?socket=PATH is missing")?.into()),
+            _ => return Err(format!("'{scheme}' is no scheme of NBD: nbd, nbds, nbd+unix, nbds+unix")),
+        };
+        let tls = if encrypted { Some(Tls::parse(query, &server)?) } else { None };
+        Ok(Uri { server, export, tls })
+    }
+}
+
+impl Tls {
+    /// What `query` says of it. A server at a Unix socket is this machine.
+    fn parse(query: &str, server: &Server) -> Result<Tls, String> {
+        if said(query, "tls-psk-file")?.is_some() || said(query, "tls-type")?.is_some_and(|kind| kind != "x509") {
+            return Err("this client has TLS with certificates, and neither pre-shared keys nor anonymous TLS".into());
+        }
+        if said(query, "tls-verify-peer")?.is_some_and(|verify| !["1", "true"].contains(&verify.as_str())) {
+            return Err("this client looks at every server's certificate".into());
+        }
+        let own = match server {
+            Server::Tcp(host, _) => host,
+            Server::Unix(_) => "localhost",
+        };
+        let hostname = said(query, "tls-hostname")?.unwrap_or_else(|| own.into());
+        let certificates = said(query, "tls-certificates")?.ok_or("?tls-certificates=DIR with ca-cert.pem is missing")?.into();
+        Ok(Tls { certificates, hostname })
+    }
+}
+
+/// What a query says of `key`, if it says anything.
+fn said(query: &str, key: &str) -> Result<Option<String>, String> {
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let value = pairs.filter(|(name, _)| *name == key).map(|(_, value)| value).find(|value| !value.is_empty());
+    value.map(decoded).transpose()
+}
+
+/// `HOST[:PORT]`, the host perhaps an IPv6 address in brackets.
+fn host(authority: &str) -> Result<Server, String> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').ok_or("the ] after an IPv6 address is missing")?,
+        None => authority.rfind(':').map_or((authority, ""), |at| authority.split_at(at)),
+    };
+    let port = match port.strip_prefix(':') {
+        Some(port) => port.parse().map_err(|_| format!("'{port}' is not a port"))?,
+        None => PORT,
+    };
+    Ok(Server::Tcp(if host.is_empty() { "localhost".into() } else { decoded(host)? }, port))
+}
+
+/// `%41` is `A` (RFC 3986, section 2.1); [`None`] if two hexadecimal digits do not follow a `%`.
+pub fn unescaped(text: &str) -> Option<Vec<u8>> {
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let Some((&first, after)) = rest.split_first() {
+        let (byte, after) = match first {
+            b'%' => {
+                let (&[high, low], after) = after.split_first_chunk()?;
+                (u8::try_from(digit(high)? << 4 | digit(low)?).ok()?, after)
+            }
+            plain => (plain, after),
+        };
+        bytes.push(byte);
+        rest = after;
+    }
+    Some(bytes)
+}
+
+fn digit(byte: u8) -> Option<u32> {
+    char::from(byte).to_digit(16)
+}
+
+fn decoded(text: &str) -> Result<String, String> {
+    let bytes = unescaped(text).ok_or_else(|| format!("'{text}': two hexadecimal digits follow a %"))?;
+    String::from_utf8(bytes).map_err(|_| format!("'{text}' is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_are_taken_apart() {
+        let tcp = |host: &str, port, export: &str| Uri { server: Server::Tcp(host.into(), port), export: export.into(), tls: None };
+        let unix = |path: &str, export: &str| Uri { server: Server::Unix(path.into()), export: export.into(), tls: None };
+        let tls = |uri: Uri, certificates: &str, hostname: &str| Uri {
+            tls: Some(Tls { certificates: certificates.into(), hostname: hostname.into() }),
+            ..uri
+        };
+        for (text, want) in [
+            ("nbd://localhost", tcp("localhost", 10809, "")),
+            ("nbd://10.0.0.1:9/s1a", tcp("10.0.0.1", 9, "s1a")),
+            ("nbd://[::1]:9/a%20b", tcp("::1", 9, "a b")),
+            ("nbd://[::1]/stripe/data", tcp("::1", 10809, "stripe/data")),
+            ("nbd+unix:///?socket=/run/x", unix("/run/x", "")),
+            ("nbd+unix://?socket=/run/x", unix("/run/x", "")),
+            ("nbd+unix:///p1?a=b&socket=x%3fy", unix("x?y", "p1")),
+            ("nbds://host/x?tls-certificates=/pki", tls(tcp("host", 10809, "x"), "/pki", "host")),
+            ("nbds://[::1]:9?tls-hostname=a.b&tls-certificates=p%20i&tls-type=x509", tls(tcp("::1", 9, ""), "p i", "a.b")),
+            ("nbds+unix:///p1?socket=/s&tls-certificates=.&tls-verify-peer=1", tls(unix("/s", "p1"), ".", "localhost")),
+        ] {
+            assert_eq!(Uri::parse(text), Ok(want), "{text}");
+            assert!(Uri::is_meant(text));
+        }
+        for bad in [
+            "nbd://a:b/",
+            "nbd+unix:///x",
+            "nbd+unix:///?socket=",
+            "http://a",
+            "nbd://[::1",
+            "nbd://a/%4",
+            "nbd://a/%+4",
+            "nbd://a/%4\u{e9}",
+            "nbd://a/%ff",
+            "nbds://a",
+            "nbds://a/?tls-certificates=",
+            "nbds://a/?tls-certificates=x&tls-verify-peer=0",
+            "nbds://a/?tls-certificates=x&tls-type=psk",
+            "nbds://a/?tls-psk-file=x",
+            "nbds+unix:///?tls-certificates=x",
+        ] {
+            assert!(Uri::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! A store seen in other sectors than its own: a disk of 4096-byte sectors as one of 512, and the other way round.
+//!
+//! What is not in whole units of the store is read, changed and written back. Whoever does that holds the units until they are
+//! written, against every write that overlaps them: else two writes of neighbouring sectors read the same unit, and the second that
+//! is written back undoes the first.
+//!
+//! # Limits
+//! A request waits for those that came before it and overlap, so none waits for ever. Reads do not wait: what is read while it is
+//! written may be old or new, as on every disk.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use trueline_geom::error::Errno;
+use trueline_geom::store::{Content, Run, Store, write_zeros};
+use trueline_geom::topology::{is_whole, round_down, round_up};
+
+/// A store in sectors of another size.
+pub struct Sectored {
+    below: Arc<dyn Store>,
+    /// The unit of requests from above.
+    sector: u64,
+    /// The unit of requests to the store.
+    block: u64,
+    writes: Mutex<Writes>,
+    ended: Condvar,
+}
+
+/// Writes in flight, in the order in which they came.
+#[derive(Default)]
+struct Writes {
+    held: Vec<Held>,
+    next: u64,
+}
+
+/// The units of a write.
+#[derive(Clone, Copy)]
+struct Held {
+    number: u64,
+    start: u64,
+    end: u64,
+    /// Whether bytes around it are read and written back.
+    partial: bool,
+}
+
+impl Held {
+    /// Two writes of whole units may overlap as on every disk; one that writes back what it has read may overlap none.
+    fn conflicts(&self, other: &Held) -> bool {
+        (self.partial || other.partial) && self.start < other.end && other.start < self.end
+    }
+}
+
+/// The units of a request: it is let go when this is dropped.
+struct Hold<'a> {
+    view: &'a Sectored,
+    number: u64,
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.view.writes().held.retain(|held| held.number != self.number);
+        self.view.ended.notify_all();
+    }
+}
+
+/// A request in whole units: what comes before it in the first, the units, what follows it in the last.
+#[derive(Clone, Copy)]
+struct Units {
+    start: u64,
+    end: u64,
+    /// Bytes of the first unit before the request.
+    before: usize,
+    /// Bytes of all units.
+    length: usize,
+}
+
+/// Writes whole units: bytes, first byte.
+type Write<'a> = dyn Fn(&[u8], u64) -> Result<(), Errno> + 'a;
+/// Reads whole units, if they are there: buffer, first byte.
+type Read<'a> = dyn Fn(&mut [u8], u64) -> Result<bool, Errno> + 'a;
+
+impl Sectored {
+    /// `below` in sectors of `sector` bytes; what is left over at its end is not part of it. [`None`] if its unit is no multiple of the
+    /// sector, nor the sector of its unit.
+    pub fn new(below: Arc<dyn Store>, sector: u64) -> Option<Sectored> {
+        let unit = below.unit();
+        let fits = sector > 0 && unit > 0 && (is_whole(unit, sector) || is_whole(sector, unit)) && is_whole(below.length(), unit);
+        fits.then(|| Sectored { below, sector, block: unit, writes: Mutex::default(), ended: Condvar::new() })
+    }
+
+    fn writes(&self) -> MutexGuard<'_, Writes> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a request is in whole units of the store.
+    fn is_whole(&self, offset: u64, length: u64) -> bool {
+        is_whole(offset, self.block) && is_whole(length, self.block)
+    }
+
+    /// The units of a request; refused if it is outside, or not in whole sectors of the view.
+    fn units(&self, offset: u64, length: u64) -> Result<Units, Errno> {
+        if !is_whole(offset, self.sector) || !is_whole(length, self.sector) {
+            return Err(Errno::Unaligned);
+        }
+        let end = offset.checked_add(length).filter(|&end| end <= self.length()).ok_or(Errno::Range)?;
+        let (start, end) = (round_down(offset, self.block), round_up(end, self.block).ok_or(Errno::Range)?);
+        let index = |n: u64| usize::try_from(n).map_err(|_| Errno::Range);
+        Ok(Units { start, end, before: index(offset - start)?, length: index(end - start)? })
+    }
+
+    /// Waits until no write that came before stands against one of these units, and holds them.
+    fn hold(&self, units: Units, partial: bool) -> Hold<'_> {
+        let mut writes = self.writes();
+        let number = writes.next;
+        let own = Held { number, start: units.start, end: units.end, partial };
+        writes.next += 1;
+        writes.held.push(own);
+        while writes.held.iter().any(|held| held.number < number && held.conflicts(&own)) {
+            writes = self.ended.wait(writes).unwrap_or_else(PoisonError::into_inner);
+        }
+        Hold { view: self, number }
+    }
+
+    /// What `write` does with whole units in which `bytes` stand where they belong.
+    fn write(&self, bytes: &[u8], offset: u64, write: &Write<'_>) -> Result<(), Errno> {
+        let length = bytes.len() as u64;
+        let units = self.units(offset, length)?;
+        if length == 0 {
+            return Ok(());
+        }
+        let whole = self.is_whole(offset, length);
+        // Where sectors are whole units nothing is ever read back, so that no write stands against another.
+        let _hold = (self.block > self.sector).then(|| self.hold(units, !whole));
+        if whole {
+            return write(bytes, offset);
+        }
+        let mut image = vec![0; units.length];
+        self.read_ends(&mut image, units, bytes.len())?;
+        image[units.before..units.before + bytes.len()].copy_from_slice(bytes);
+        write(&image, units.start)
+    }
+
+    /// Reads the first and the last unit where the request, of `length` bytes, leaves a part of them.
+    fn read_ends(&self, image: &mut [u8], units: Units, length: usize) -> Result<(), Errno> {
+        let unit = usize::try_from(self.block).map_err(|_| Errno::Range)?;
+        let last = units.length - unit;
+        if units.before > 0 {
+            self.below.read_at(&mut image[..unit], units.start)?;
+        }
+        if units.before + length < units.length && (last > 0 || units.before == 0) {
+            self.below.read_at(&mut image[last..], units.end - self.block)?;
+        }
+        Ok(())
+    }
+
+    /// What `read` makes of whole units, cut to the request.
+    fn read(&self, buffer: &mut [u8], offset: u64, read: &Read<'_>) -> Result<bool, Errno> {
+        let length = buffer.len() as u64;
+        let units = self.units(offset, length)?;
+        if self.is_whole(offset, length) {
+            return read(buffer, offset);
+        }
+        let mut image = vec![0; units.length];
+        let there = read(&mut image, units.start)?;
+        buffer.copy_from_slice(&image[units.before..units.before + buffer.len()]);
+        Ok(there)
+    }
+
+    /// The whole units inside a range: first byte and bytes; [`None`] if there are none.
+    fn inside(&self, offset: u64, length: u64) -> Option<(u64, u64)> {
+        let start = round_up(offset, self.block)?;
+        let end = round_down(offset.checked_add(length)?, self.block);
+        end.checked_sub(start).filter(|&length| length > 0).map(|length| (start, length))
+    }
+}
+
+impl Store for Sectored {
+    fn length(&self) -> u64 {
+        round_down(self.below.length(), self.sector)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        self.read(buffer, offset, &|buffer, offset| self.below.read_at(buffer, offset).map(|()| true)).map(|_| ())
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.write(bytes, offset, &|bytes, offset| self.below.write_at(bytes, offset))
+    }
+
+    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.write(bytes, offset, &|bytes, offset| self.below.write_through(bytes, offset))
+    }
+
+    fn hasten(&self, offset: u64, length: u64) {
+        self.below.hasten(offset, length);
+    }
+
+    fn prefetch(&self, offset: u64, length: u64) {
+        self.below.prefetch(offset, length);
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        self.below.flush()
+    }
+
+    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+        self.read(buffer, offset, &|buffer, offset| self.below.read_now(buffer, offset))
+    }
+
+    fn writes_now(&self) -> bool {
+        // Where units are held a write may wait for others.
+        self.block <= self.sector && self.below.writes_now()
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        let units = self.units(offset, length)?;
+        let Some((start, length)) = self.inside(offset, length) else { return Ok(()) };
+        // A unit that is being read and written back must not go in between.
+        let _hold = self.hold(units, false);
+        self.below.discard(start, length)
+    }
+
+    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+        let units = self.units(offset, length)?;
+        let inside = self.inside(offset, length);
+        if let Some((start, length)) = inside {
+            let _hold = self.hold(units, false);
+            self.below.zero_fast(start, length, keep)?;
+        }
+        let end = offset + length;
+        let (start, last) = inside.map_or((end, end), |(start, length)| (start, start + length));
+        for (from, to) in [(offset, start), (last, end)] {
+            write_zeros(to - from, &mut |done, zeros| self.write_at(zeros, from + done))?;
+        }
+        Ok(())
+    }
+
+    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        let units = self.units(offset, length)?;
+        let run = self.below.run(units.start, units.end - units.start)?;
+        let end = units.start.saturating_add(run.length).min(offset + length);
+        let whole = round_down(end.saturating_sub(offset), self.sector);
+        if whole > 0 {
+            return Ok(Run { length: whole, ..run });
+        }
+        // The run ends within the first sector, which is of several kinds: who is told that it is a hole does not read it.
+        let end = units.start.saturating_add(self.block.max(self.sector)).min(offset + length);
+        Ok(Run { content: Content::Data, length: end.saturating_sub(offset) })
+    }
+
+    fn unit(&self) -> u64 {
+        self.sector
+    }
+
+    fn depth(&self) -> usize {
+        self.below.depth()
+    }
+}
+
+#[cfg(test)]
+#[path = "sectored/tests.rs"]
+mod tests;

@@ -1,0 +1,139 @@
+//! A provider as a block device of this kernel, by its ublk driver: no file system and no socket in between.
+//!
+//! # Limits
+//! The default export alone: the kernel reads its tables itself and makes the partitions. The protocol has no field for where the
+//! first physical block begins (`alignment_offset`): a unit that does not begin with the provider is told as the unit of discards
+//! (`discard_granularity`, `discard_alignment`), which has one. Commands are encoded as Linux 6.4 and later take them. Up to four queues;
+//! requests of 64 times 1 MiB in each take so much memory.
+//!
+//! # Sources
+//! Linux `Documentation/block/ublk.rst`, `include/uapi/linux/ublk_cmd.h`, `drivers/block/ublk_drv.c`.
+
+#![allow(unsafe_code, reason = "commands to the driver carry addresses of memory that it reads and writes")]
+
+use crate::busy;
+use crate::error::Error;
+use crate::export::Exports;
+use control::{CONTROL, Control};
+use queue::{DEPTH, LARGEST};
+use rustix::io;
+use service::Service;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use wire::{Shape, command};
+
+mod control;
+mod queue;
+mod request;
+mod service;
+mod wire;
+
+/// The most queues, each with a thread: the kernel gives every processor one of them.
+const QUEUES: usize = 4;
+/// How often it is asked whether to end.
+const TICK: Duration = Duration::from_millis(20);
+
+/// A block device.
+pub struct Disk {
+    control: Control,
+    number: u32,
+    served: Mutex<Option<Served>>,
+    /// Taken away: the number may be another's now.
+    ended: AtomicBool,
+}
+
+/// What answers, and the thread that it has.
+struct Served {
+    service: Arc<Service>,
+    thread: JoinHandle<Result<(), Error>>,
+}
+
+/// Makes a block device of the default export.
+pub fn attach(exports: &Arc<Exports>) -> Result<Disk, Error> {
+    let export = exports.0.first().ok_or_else(|| Error::not("serve", CONTROL, "there is nothing to serve", ""))?;
+    let control = Control::open()?;
+    let shape = Shape::of(export);
+    if shape.sectors == 0 {
+        return Err(Error::not("serve", CONTROL, "the provider has no whole sector", ""));
+    }
+    control.sweep();
+    let own = std::process::id();
+    let queues = thread::available_parallelism().map_or(1, |processors| processors.get().min(QUEUES));
+    let mut info = wire::info(u16::try_from(queues).unwrap_or(1), DEPTH, LARGEST, own);
+    control.carry(command::ADD_DEV, u32::MAX, &mut info, 0).map_err(|e| failed("make a device by", e))?;
+    let (number, queues) = (wire::number(&info), wire::queues(&info));
+    // From here on whatever fails takes the device away again.
+    let disk = Disk { control, number, served: Mutex::new(None), ended: AtomicBool::new(false) };
+    disk.control.carry(command::SET_PARAMS, number, &mut shape.parameters(), 0).map_err(|e| failed("describe a device to", e))?;
+    let service = Arc::new(Service::open(format!("/dev/ublkc{number}").into(), queues, exports.clone())?);
+    let (begun, begins) = mpsc::channel();
+    let serves = service.clone();
+    let thread = thread::Builder::new().name("ublk".into()).spawn(move || serves.run(&begun));
+    let thread = thread.map_err(|e| Error::os("serve", Path::new(CONTROL), e))?;
+    *disk.served() = Some(Served { service, thread });
+    // A device that is started waits for all of its queues, so none may be missing.
+    if !(0..queues).all(|_| begins.recv() == Ok(true)) {
+        return Err(disk.end().err().unwrap_or_else(|| Error::not("serve", &disk.path(), "a queue ended before it began", "")));
+    }
+    // Returns when the kernel has looked for partitions.
+    disk.control.carry(command::START_DEV, number, &mut [], own.into()).map_err(|e| failed("start a device by", e))?;
+    Ok(disk)
+}
+
+fn failed(attempt: &'static str, e: io::Errno) -> Error {
+    let mut error = Error::os(attempt, Path::new(CONTROL), e);
+    if matches!(e, io::Errno::OPNOTSUPP | io::Errno::INVAL) {
+        error.advice = "Linux 6.4 or later takes these commands";
+    }
+    error
+}
+
+impl Disk {
+    /// The block device.
+    pub fn path(&self) -> String {
+        format!("/dev/ublkb{}", self.number)
+    }
+
+    fn served(&self) -> std::sync::MutexGuard<'_, Option<Served>> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns when `stop` is set, or the device was taken away. What was asked until then has been answered; an error if it was still
+    /// in use.
+    pub fn run(&self, stop: &AtomicBool) -> Result<(), Error> {
+        while !stop.load(Ordering::Relaxed) && self.served().as_ref().is_some_and(|served| !served.service.is_over()) {
+            thread::sleep(TICK);
+        }
+        let users = busy::users(Path::new(&self.path()));
+        self.end()?;
+        if users.is_empty() {
+            return Ok(());
+        }
+        let found = format!("{}: what was written is there, and whoever uses it gets errors from now on", users.join(", "));
+        Err(Error::not("take away", &self.path(), found, "unmount it, and next time before the server ends"))
+    }
+
+    /// Stops the device, which writes what the kernel has of it in its cache, and takes it away.
+    fn end(&self) -> Result<(), Error> {
+        if self.ended.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let stopped = self.control.carry(command::STOP_DEV, self.number, &mut [], 0);
+        let served = self.served().take().map_or(Ok(Ok(())), |served| served.thread.join());
+        let deleted = self.control.delete(self.number);
+        match served {
+            Ok(served) => served.and(stopped.and(deleted).map_err(|e| failed("take a device from", e))),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Something else has failed before anything was served; that is what the user is told.
+        let _ = self.end();
+    }
+}

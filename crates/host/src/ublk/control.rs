@@ -1,0 +1,106 @@
+//! The way to the driver's commands: `/dev/ublk-control`.
+
+use super::wire::{self, INFO, command};
+use crate::error::{Cause, Error};
+use io_uring::types::{SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use rustix::fs::{Mode, OFlags};
+use rustix::io;
+use rustix::process::{Pid, test_kill_process};
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Where devices are made.
+pub(super) const CONTROL: &str = "/dev/ublk-control";
+/// How many seconds a device may take to go. Before Linux 6.9 it goes when the last who has it open closes it.
+const PATIENCE: u64 = 1;
+
+/// The driver, open.
+pub(super) struct Control {
+    file: OwnedFd,
+    ring: Mutex<IoUring<squeue::Entry128, cqueue::Entry>>,
+    /// Commands that were sent, by whose numbers their answers are known.
+    sent: AtomicU64,
+}
+
+impl Control {
+    pub(super) fn open() -> Result<Control, Error> {
+        let path = Path::new(CONTROL);
+        let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(|e| match e {
+            io::Errno::NOENT | io::Errno::NODEV | io::Errno::NXIO => Error {
+                attempt: "open",
+                place: CONTROL.into(),
+                source: Cause::Not("this kernel has no ublk driver".into()),
+                advice: "load ublk_drv (CONFIG_BLK_DEV_UBLK, since Linux 6.0), or say --fuse and use losetup",
+            },
+            e => Error::os("open", path, e),
+        })?;
+        let ring = IoUring::builder().dontfork().build(2).map_err(|e| Error::os("make an io_uring for", path, e))?;
+        Ok(Control { file, ring: Mutex::new(ring), sent: AtomicU64::new(0) })
+    }
+
+    /// Has a command carried out, with a buffer that it reads or writes.
+    pub(super) fn carry(&self, command: u32, device: u32, buffer: &mut [u8], data: u64) -> io::Result<()> {
+        let argument = (buffer.as_mut_ptr().expose_provenance(), buffer.len());
+        // SAFETY: the buffer is borrowed until the answer, which is waited for.
+        unsafe { self.send(command, device, argument, data, &SubmitArgs::new()) }
+    }
+
+    /// Takes a device away. Who has it open keeps nobody from going on.
+    pub(super) fn delete(&self, device: u32) -> io::Result<()> {
+        let patience = Timespec::new().sec(PATIENCE);
+        let limit = SubmitArgs::new().timespec(&patience);
+        // SAFETY: there is no buffer.
+        let delete = |command| unsafe { self.send(command, device, (0, 0), 0, &limit) };
+        match delete(command::DEL_DEV_ASYNC).or_else(|e| if e == io::Errno::TIME { Err(e) } else { delete(command::DEL_DEV) }) {
+            // It goes when whoever has it open closes it.
+            Err(io::Errno::TIME) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Takes away the devices of servers of this program that were killed: their disks have gone with them, their numbers have not.
+    pub(super) fn sweep(&self) {
+        let names = fs::read_dir("/dev").into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        for device in names.filter_map(|name| name.strip_prefix("ublkc")?.parse().ok()) {
+            let mut info = [0; INFO];
+            let told = self.carry(command::GET_DEV_INFO, device, &mut info, 0);
+            let process = told.ok().and_then(|()| wire::process(&info)).and_then(Pid::from_raw);
+            if process.is_some_and(|process| test_kill_process(process) == Err(io::Errno::SRCH)) {
+                // Another server may have done it just now.
+                let _ = self.delete(device);
+            }
+        }
+    }
+
+    /// Sends a command and waits for its answer, or as long as `limit` says; `buffer`: its address and length.
+    ///
+    /// # Safety
+    /// The buffer is memory that the kernel may read and write until the answer; where there is a limit there is no buffer.
+    unsafe fn send(&self, command: u32, device: u32, buffer: (usize, usize), data: u64, limit: &SubmitArgs<'_, '_>) -> io::Result<()> {
+        let arguments = wire::control(device, buffer.0, buffer.1, data);
+        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = self.sent.fetch_add(1, Ordering::Relaxed);
+        let entry = opcode::UringCmd80::new(types::Fd(self.file.as_raw_fd()), command).cmd(arguments).build().user_data(number);
+        // SAFETY: the file is open as long as the ring; the caller sees to the buffer.
+        unsafe { ring.submission().push(&entry) }.map_err(|_| io::Errno::BUSY)?;
+        loop {
+            // A signal ends the wait, not the command.
+            let waited = ring.submitter().submit_with_args(1, limit);
+            // What was given up may be answered as well.
+            if let Some(answer) = ring.completion().find(|answer| answer.user_data() == number) {
+                let result = answer.result();
+                return if result < 0 { Err(io::Errno::from_raw_os_error(result.wrapping_neg())) } else { Ok(()) };
+            }
+            match waited.map_err(|e| io::Errno::from_io_error(&e).unwrap_or(io::Errno::IO)) {
+                Err(io::Errno::TIME) => return Err(io::Errno::TIME),
+                // Not sent: nothing comes.
+                Err(e) if e != io::Errno::INTR && !ring.submission().is_empty() => return Err(e),
+                _ => {}
+            }
+        }
+    }
+}

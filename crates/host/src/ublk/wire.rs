@@ -1,0 +1,237 @@
+//! The protocol's numbers, and the forms of its messages, in the byte order of this machine.
+
+use crate::export::Export;
+use trueline_geom::topology::{Why, round_down};
+
+/// What goes to `/dev/ublk-control`: `UBLK_U_CMD_*`.
+pub(super) mod command {
+    use super::{CONTROL, encoded, reading};
+
+    /// Make a device.
+    pub(crate) const ADD_DEV: u32 = encoded(0x04, CONTROL);
+    /// What a device was made with.
+    pub(crate) const GET_DEV_INFO: u32 = reading(0x02);
+    /// Take a device away, and wait until nobody has it open.
+    pub(crate) const DEL_DEV: u32 = encoded(0x05, CONTROL);
+    /// The same without waiting (since Linux 6.9).
+    pub(crate) const DEL_DEV_ASYNC: u32 = reading(0x14);
+    /// Show the disk to everybody.
+    pub(crate) const START_DEV: u32 = encoded(0x06, CONTROL);
+    /// Take the disk away.
+    pub(crate) const STOP_DEV: u32 = encoded(0x07, CONTROL);
+    /// What the disk is like.
+    pub(crate) const SET_PARAMS: u32 = encoded(0x08, CONTROL);
+    /// Ask for a request: `UBLK_U_IO_FETCH_REQ`, to `/dev/ublkcN`.
+    pub(crate) const FETCH_REQ: u32 = encoded(0x20, super::IO);
+    /// Answer one and ask for the next.
+    pub(crate) const COMMIT_AND_FETCH_REQ: u32 = encoded(0x21, super::IO);
+}
+
+/// Bytes of `struct ublksrv_ctrl_cmd`.
+const CONTROL: u32 = 32;
+/// Bytes of `struct ublksrv_io_cmd`.
+const IO: u32 = 16;
+/// Bytes of `struct ublksrv_ctrl_dev_info`.
+pub(super) const INFO: usize = 64;
+/// Bytes of `struct ublk_params` up to and with `discard`.
+const PARAMETERS: usize = 60;
+/// Bytes of `struct ublksrv_io_desc`.
+pub(super) const DESCRIPTOR: usize = 24;
+/// `UBLK_MAX_QUEUE_DEPTH`
+pub(super) const MOST_DEPTH: u64 = 4096;
+/// The unit of every offset and length in the protocol, whatever the disk's sector.
+pub(super) const SECTOR: u64 = 512;
+/// The largest logical block that a kernel with pages of 4096 bytes takes.
+const MOST_LOGICAL: u64 = 4096;
+/// The most bytes that one discard, or one request for zeros, is of.
+const MOST_DISCARD: u64 = 1 << 30;
+
+/// `_IOWR('u', number, ...)` of this many bytes.
+const fn encoded(number: u32, bytes: u32) -> u32 {
+    3 << 30 | bytes << 16 | (b'u' as u32) << 8 | number
+}
+
+/// `_IOR('u', number, struct ublksrv_ctrl_cmd)`: what the header has as a command that only reads.
+const fn reading(number: u32) -> u32 {
+    encoded(number, CONTROL) & !(1 << 30)
+}
+
+/// A message that is put together field by field.
+struct Message<const N: usize>([u8; N]);
+
+impl<const N: usize> Message<N> {
+    fn put<const M: usize>(&mut self, at: usize, bytes: [u8; M]) -> &mut Message<N> {
+        self.0[at..at + M].copy_from_slice(&bytes);
+        self
+    }
+}
+
+/// `struct ublksrv_ctrl_cmd`, in the place that a command has for it.
+pub(super) fn control(device: u32, address: usize, length: usize, data: u64) -> [u8; 80] {
+    let mut message = Message([0; 80]);
+    message.put(0, device.to_ne_bytes()).put(4, u16::MAX.to_ne_bytes()).put(6, u16::try_from(length).unwrap_or(u16::MAX).to_ne_bytes());
+    message.put(8, u64::try_from(address).unwrap_or(u64::MAX).to_ne_bytes()).put(16, data.to_ne_bytes());
+    message.0
+}
+
+/// What this program's devices are known by: the upper half of `ublksrv_flags`, which the driver keeps and does not look at.
+const MARK: u32 = u32::from_be_bytes(*b"TRLN");
+
+/// `struct ublksrv_ctrl_dev_info` of a device that is to be made by `process`: so many queues, a number of the kernel's choice.
+pub(super) fn info(queues: u16, depth: u16, largest: u32, process: u32) -> [u8; INFO] {
+    let mut message = Message([0; INFO]);
+    message.put(0, queues.to_ne_bytes()).put(2, depth.to_ne_bytes()).put(8, largest.to_ne_bytes()).put(12, u32::MAX.to_ne_bytes());
+    message.put(32, (u64::from(MARK) << 32 | u64::from(process)).to_ne_bytes());
+    message.0
+}
+
+/// The number of the device that was made.
+pub(super) fn number(info: &[u8; INFO]) -> u32 {
+    u32::from_ne_bytes([12, 13, 14, 15].map(|at| info[at]))
+}
+
+/// How many queues the device that was made has: the kernel makes no more than there are processors.
+pub(super) fn queues(info: &[u8; INFO]) -> u16 {
+    u16::from_ne_bytes([info[0], info[1]])
+}
+
+/// The process of this program that made a device; [`None`] if another program did.
+pub(super) fn process(info: &[u8; INFO]) -> Option<i32> {
+    let flags = u64::from_ne_bytes([32, 33, 34, 35, 36, 37, 38, 39].map(|at| info[at]));
+    (flags >> 32 == u64::from(MARK)).then(|| i32::try_from(flags & u64::from(u32::MAX)).ok())?
+}
+
+/// `struct ublksrv_io_cmd`: the request `tag` of a queue, what came of it, and where its bytes are.
+pub(super) fn io(queue: u16, tag: u16, result: i32, address: usize) -> [u8; 16] {
+    let mut message = Message([0; 16]);
+    message.put(0, queue.to_ne_bytes()).put(2, tag.to_ne_bytes()).put(4, result.to_ne_bytes());
+    message.put(8, u64::try_from(address).unwrap_or(u64::MAX).to_ne_bytes());
+    message.0
+}
+
+/// What a disk is like, as its kernel is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    read_only: bool,
+    rotational: bool,
+    /// Bytes, powers of two.
+    logical: u64,
+    physical: u64,
+    least: u64,
+    optimal: u64,
+    /// In sectors of 512 bytes.
+    pub(super) sectors: u64,
+    /// Bytes of the unit of discards, and where the first begins.
+    discard: (u64, u64),
+}
+
+impl Shape {
+    /// Of an export.
+    pub(super) fn of(export: &Export) -> Shape {
+        let logical = u64::from(export.sizes.least).clamp(SECTOR, MOST_LOGICAL);
+        // Preferred is only what begins with the provider.
+        let physical = u64::from(export.sizes.preferred).max(logical);
+        let unit = export.unit().filter(|grain| grain.size() >= logical && u32::try_from(grain.size()).is_ok());
+        let discard = unit.map_or((physical, 0), |grain| (grain.size(), grain.phase()));
+        let sectors = round_down(export.store.length(), logical) / SECTOR;
+        // As Linux's md tells them: the chunk, and a row of the set. Both begin with the disk, or are not told.
+        let told = |why: Why| {
+            let grain = export.boundaries.iter().find(|boundary| boundary.why == why)?.grain.filter(|grain| grain.contains(0))?;
+            Some(grain.size()).filter(|&size| size.is_power_of_two() && size > physical && u32::try_from(size).is_ok())
+        };
+        let least = told(Why::Chunk).unwrap_or(physical);
+        let optimal = [Why::FullStripe, Why::Row, Why::Optimal].into_iter().find_map(told).unwrap_or(least);
+        Shape { read_only: export.read_only, rotational: export.rotational, logical, physical, least, optimal, sectors, discard }
+    }
+
+    /// `struct ublk_params` with `basic` and `discard`.
+    pub(super) fn parameters(&self) -> [u8; PARAMETERS] {
+        /// `UBLK_PARAM_TYPE_BASIC`, `UBLK_PARAM_TYPE_DISCARD`.
+        const TYPES: u32 = 1 | 2;
+        /// `UBLK_ATTR_VOLATILE_CACHE`, `UBLK_ATTR_FUA`: it is to be flushed.
+        const ATTRIBUTES: u32 = 1 << 2 | 1 << 3;
+        let sectors = |bytes: u64| u32::try_from(bytes / SECTOR).unwrap_or(u32::MAX).to_ne_bytes();
+        let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX).to_ne_bytes();
+        let shift = |bytes: u64| [u8::try_from(bytes.trailing_zeros()).unwrap_or(u8::MAX)];
+        let attributes = ATTRIBUTES | u32::from(self.read_only) | u32::from(self.rotational) << 1;
+        let mut message = Message([0; PARAMETERS]);
+        message.put(0, u32::try_from(PARAMETERS).unwrap_or(u32::MAX).to_ne_bytes()).put(4, TYPES.to_ne_bytes());
+        message.put(8, attributes.to_ne_bytes()).put(12, shift(self.logical)).put(13, shift(self.physical));
+        message.put(14, shift(self.optimal)).put(15, shift(self.least));
+        message.put(16, sectors(super::queue::LARGEST.into())).put(24, self.sectors.to_ne_bytes());
+        let most = if self.read_only { 0 } else { MOST_DISCARD };
+        message.put(40, bytes(self.discard.1)).put(44, bytes(self.discard.0)).put(48, sectors(most)).put(52, sectors(most));
+        // The driver takes one range a discard, and no other number.
+        message.put(56, 1u16.to_ne_bytes());
+        message.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::{BlockSizes, Boundary};
+    use crate::memory::Memory;
+    use std::sync::Arc;
+    use trueline_geom::topology::Grain;
+
+    /// The numbers that the header's macros come to.
+    #[test]
+    fn commands_are_encoded_as_ioctls() {
+        assert_eq!((command::ADD_DEV, command::START_DEV), (0xc020_7504, 0xc020_7506));
+        assert_eq!((command::GET_DEV_INFO, command::DEL_DEV_ASYNC), (0x8020_7502, 0x8020_7514));
+        assert_eq!((command::FETCH_REQ, command::COMMIT_AND_FETCH_REQ), (0xc010_7520, 0xc010_7521));
+    }
+
+    /// A device is known to be this program's, whatever the kernel makes of the rest.
+    #[test]
+    fn a_device_says_whose_it_is() {
+        let mut made = info(4, 64, 1 << 20, 4711);
+        assert_eq!((queues(&made), number(&made), process(&made)), (4, u32::MAX, Some(4711)));
+        (made[4], made[16], made[24]) = (1, 77, 0x42);
+        assert_eq!(process(&made), Some(4711));
+        assert_eq!(process(&[0; INFO]), None);
+    }
+
+    fn export(sizes: BlockSizes, grain: Option<Grain>) -> Export {
+        let store = Arc::new(Memory::new(1_000_000).unwrap());
+        Export {
+            name: String::new(),
+            description: String::new(),
+            store,
+            read_only: true,
+            rotational: true,
+            sizes,
+            boundaries: grain.map(|grain| Boundary { why: Why::Physical, grain: Some(grain) }).into_iter().collect(),
+            errors: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn a_disk_is_described() {
+        let shape = Shape::of(&export(BlockSizes { least: 512, preferred: 4096, most: 1 << 25 }, Grain::new(4096, 0)));
+        assert_eq!((shape.logical, shape.physical, shape.sectors, shape.discard), (512, 4096, 1953, (4096, 0)));
+        let message = shape.parameters();
+        let word = |at: usize| u32::from_ne_bytes(message[at..at + 4].try_into().unwrap());
+        assert_eq!([word(0), word(4), word(8)], [60, 3, 0b1111]);
+        assert_eq!(message[12..16], [9, 12, 12, 12]);
+        assert_eq!([word(16), word(24), word(28)], [2048, 1953, 0]);
+        // It is read-only: nothing is discarded.
+        assert_eq!([word(40), word(44), word(48), word(52)], [0, 4096, 0, 0]);
+        // A unit that does not begin with the provider is no physical block, and has its beginning where discards have theirs.
+        let shape = Shape::of(&export(BlockSizes { least: 1, preferred: 512, most: 1 << 25 }, Grain::new(4096, 3584)));
+        assert_eq!((shape.logical, shape.physical, shape.discard), (512, 512, (4096, 3584)));
+        // A set is described as one; what does not begin with it, or is no power of two, cannot be.
+        let sizes = BlockSizes { least: 512, preferred: 4096, most: 1 << 25 };
+        let set = |chunk: (u64, u64), row: u64| {
+            let mut export = export(sizes, Grain::new(4096, 0));
+            export.boundaries.push(Boundary { why: Why::Chunk, grain: Grain::new(chunk.0, chunk.1) });
+            export.boundaries.push(Boundary { why: Why::Row, grain: Grain::new(row, 0) });
+            let message = Shape::of(&export).parameters();
+            (message[15], message[14])
+        };
+        assert_eq!(set((65536, 0), 262_144), (16, 18));
+        assert_eq!(set((65536, 0), 196_608), (16, 16));
+        assert_eq!(set((65536, 512), 262_144), (12, 18));
+    }
+}

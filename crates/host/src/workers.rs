@@ -1,0 +1,188 @@
+//! Threads for what must wait: as many as there is something to do for, up to a bound, and a bound on what waits for them. They know
+//! nothing of what they do.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Jobs, and who does them. Threads borrow it, and call [`Workers::work`].
+pub(crate) struct Workers<Job> {
+    queue: Mutex<Queue<Job>>,
+    /// There is a job, or there will be none.
+    work: Condvar,
+    /// A job is done.
+    room: Condvar,
+    most: Most,
+}
+
+/// The most that there is of everything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Most {
+    pub(crate) threads: usize,
+    /// Jobs that are not done.
+    pub(crate) jobs: usize,
+    /// Bytes of them; one job alone may be more.
+    pub(crate) bytes: usize,
+}
+
+struct Queue<Job> {
+    /// With the bytes of each.
+    waiting: VecDeque<(Job, usize)>,
+    /// Threads that have nothing to do.
+    idle: usize,
+    threads: usize,
+    /// Jobs that are not done, and their bytes.
+    jobs: usize,
+    bytes: usize,
+    closed: bool,
+}
+
+impl<Job> Workers<Job> {
+    pub(crate) fn new(most: Most) -> Workers<Job> {
+        let queue = Queue { waiting: VecDeque::new(), idle: 0, threads: 0, jobs: 0, bytes: 0, closed: false };
+        Workers { queue: Mutex::new(queue), work: Condvar::new(), room: Condvar::new(), most }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue<Job>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes of jobs that are not done.
+    pub(crate) fn bytes(&self) -> usize {
+        self.queue().bytes
+    }
+
+    /// Leaves a job that keeps so many bytes to another thread, and waits until there is room for it; gives it back if there is no
+    /// thread. `spawn` starts one; `false` if there is none to be had.
+    pub(crate) fn hand_over(&self, job: Job, bytes: usize, spawn: &mut dyn FnMut() -> bool) -> Result<(), Job> {
+        let mut queue = self.queue();
+        while queue.jobs > 0 && (queue.jobs >= self.most.jobs || queue.bytes + bytes > self.most.bytes) {
+            queue = self.room.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        if queue.idle <= queue.waiting.len() && queue.threads < self.most.threads && spawn() {
+            queue.threads += 1;
+        }
+        if queue.threads == 0 {
+            return Err(job);
+        }
+        queue.jobs += 1;
+        queue.bytes += bytes;
+        queue.waiting.push_back((job, bytes));
+        drop(queue);
+        self.work.notify_one();
+        Ok(())
+    }
+
+    /// Does jobs until there will be none.
+    pub(crate) fn work(&self, mut done: impl FnMut(Job)) {
+        let mut queue = self.queue();
+        loop {
+            if let Some((job, bytes)) = queue.waiting.pop_front() {
+                drop(queue);
+                done(job);
+                queue = self.queue();
+                queue.jobs -= 1;
+                queue.bytes -= bytes;
+                self.room.notify_one();
+            } else if queue.closed {
+                return;
+            } else {
+                queue.idle += 1;
+                queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue.idle -= 1;
+            }
+        }
+    }
+
+    /// When what is returned goes there will be no further job: threads end when they have done those that wait. Whoever waits for them
+    /// waits, after a panic too, until they have.
+    pub(crate) fn closing(&self) -> Closing<'_, Job> {
+        Closing(self)
+    }
+}
+
+/// Jobs are given until this goes.
+pub(crate) struct Closing<'a, Job>(&'a Workers<Job>);
+
+impl<Job> Drop for Closing<'_, Job> {
+    fn drop(&mut self) {
+        self.0.queue().closed = true;
+        self.0.work.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Jobs of so many bytes, each of which waits until it is let go: what waits at one time, and by how many threads.
+    #[test]
+    fn what_waits_is_bounded() {
+        for (most, bytes, at_once, threads) in [
+            (Most { threads: 9, jobs: 3, bytes: 100 }, 1, 3, 3),
+            (Most { threads: 2, jobs: 3, bytes: 100 }, 1, 3, 2),
+            (Most { threads: 9, jobs: 9, bytes: 100 }, 40, 2, 2),
+            (Most { threads: 9, jobs: 9, bytes: 100 }, 101, 1, 1),
+        ] {
+            let workers = Workers::new(most);
+            let (given, done, spawned) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+            let gate = Mutex::new(());
+            std::thread::scope(|scope| {
+                let shut = gate.lock().unwrap();
+                let giver = scope.spawn(|| {
+                    for _ in 0..20 {
+                        let spawn = &mut || {
+                            spawned.fetch_add(1, Ordering::SeqCst);
+                            scope.spawn(|| {
+                                workers.work(|()| {
+                                    drop(gate.lock().unwrap());
+                                    // Never more than may be.
+                                    let waiting = given.load(Ordering::SeqCst) - done.fetch_add(1, Ordering::SeqCst);
+                                    assert!(waiting <= at_once + 1, "{waiting} of {at_once}, {most:?}");
+                                });
+                            });
+                            true
+                        };
+                        workers.hand_over((), bytes, spawn).unwrap();
+                        given.fetch_add(1, Ordering::SeqCst);
+                    }
+                });
+                while given.load(Ordering::SeqCst) < at_once {
+                    std::thread::yield_now();
+                }
+                assert_eq!(spawned.load(Ordering::SeqCst), threads, "{most:?}");
+                drop(shut);
+                giver.join().unwrap();
+                drop(workers.closing());
+            });
+            assert_eq!(done.into_inner(), 20, "{most:?}");
+            assert!(spawned.into_inner() <= most.threads, "{most:?}");
+        }
+    }
+
+    /// Else whoever waits for the threads would wait for ever.
+    #[test]
+    fn threads_end_when_who_gives_the_jobs_panics() {
+        let workers = Workers::new(Most { threads: 1, jobs: 1, bytes: 1 });
+        let done = AtomicUsize::new(0);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            std::thread::scope(|scope| {
+                let _closing = workers.closing();
+                let spawn = &mut || {
+                    scope.spawn(|| workers.work(|()| done.store(1, Ordering::SeqCst)));
+                    true
+                };
+                workers.hand_over((), 1, spawn).unwrap();
+                panic!("as a reader might");
+            });
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(done.into_inner(), 1);
+    }
+
+    #[test]
+    fn where_no_thread_is_to_be_had_the_job_comes_back() {
+        let workers = Workers::new(Most { threads: 1, jobs: 1, bytes: 1 });
+        assert_eq!(workers.hand_over(7, 1, &mut || false), Err(7));
+    }
+}

@@ -1,0 +1,143 @@
+//! What all clients of a server may keep together.
+
+use super::client::Client;
+use super::{LONG, MIB, PATIENT, SHORT, Server};
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use trueline_geom::error::Errno;
+use trueline_geom::store::Store;
+use trueline_host::memory::Memory;
+use trueline_host::nbd::limits::Limits;
+use trueline_host::nbd::request::Request;
+use trueline_host::nbd::room::Room;
+use trueline_host::nbd::tls::Encryption;
+use trueline_host::nbd::wire::command;
+
+const DISK: u64 = 32 * MIB;
+/// A request that is more than what every client has of its own.
+const LARGE: u64 = 4 << 20;
+
+/// A disk of which everything must be waited for, and whose bytes are copied.
+struct Slow(Memory);
+
+impl Store for Slow {
+    fn length(&self) -> u64 {
+        self.0.length()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        self.0.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.0.write_at(bytes, offset)
+    }
+}
+
+fn serve(room: usize, store: impl Store + 'static, limits: Limits) -> Server {
+    Server::within(Room::new(room), Encryption::Off, Arc::new(store), Limits { connections: 32, ..limits })
+}
+
+fn memory() -> Memory {
+    Memory::new(DISK).unwrap()
+}
+
+/// Announces a large write and sends all of it but the last byte; whether all that went.
+fn all_but_a_byte(mut stream: &UnixStream) -> bool {
+    let request = Request { flags: 0, command: command::WRITE, cookie: 7, offset: 0, length: LARGE };
+    let length = usize::try_from(LARGE).unwrap() - 1;
+    stream.write_all(&[&request.compact().unwrap()[..], &vec![7; length]].concat()).is_ok()
+}
+
+/// Of many who announce much and do not finish, as many are heard as there is room for; who asks little goes on, and who asks much when
+/// they have gone.
+#[test]
+fn large_payloads_are_received_as_far_as_there_is_room() {
+    let server = serve(2 * usize::try_from(LARGE).unwrap(), memory(), PATIENT);
+    let hostile: Vec<UnixStream> = (0..8).map(|_| Client::new(server.connect()).stream).collect();
+    let (heard, done) = channel();
+    std::thread::scope(|scope| {
+        for (number, stream) in hostile.iter().enumerate() {
+            let heard = heard.clone();
+            scope.spawn(move || {
+                if all_but_a_byte(stream) {
+                    heard.send(number).unwrap();
+                }
+            });
+        }
+        let first = [done.recv().unwrap(), done.recv().unwrap()];
+        assert!(done.recv_timeout(SHORT).is_err(), "a third one was heard");
+        let mut polite = Client::new(server.connect());
+        assert_eq!(polite.error(command::WRITE, 0, 0, 1 << 20, &vec![5; 1 << 20]), 0);
+        assert_eq!(polite.read(MIB - 8, 9), [[5; 8].as_slice(), &[0]].concat());
+        // Those who wait follow when others have gone, and none of their bytes are written.
+        for number in first {
+            hostile[number].shutdown(std::net::Shutdown::Both).unwrap();
+        }
+        let next = [done.recv().unwrap(), done.recv().unwrap()];
+        assert!(next.iter().all(|number| !first.contains(number)));
+        for stream in &hostile {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+        let large = vec![6; usize::try_from(LARGE).unwrap()];
+        assert_eq!(polite.error(command::WRITE, 0, 8 * MIB, LARGE, &large), 0);
+        assert_eq!((polite.read(0, 2), polite.read(8 * MIB - 1, 2)), (vec![5; 2], vec![0, 6]));
+    });
+}
+
+/// Many clients with many large requests each, more than there is room for by far, of which some must be waited for.
+#[test]
+fn everybody_is_answered_who_goes_on() {
+    let stores: [Box<dyn Fn() -> Server>; 2] =
+        [Box::new(|| serve(5 << 20, memory(), PATIENT)), Box::new(|| serve(5 << 20, Slow(memory()), PATIENT))];
+    for serve in stores {
+        let server = serve();
+        std::thread::scope(|scope| {
+            for number in 0..4_u8 {
+                let server = &server;
+                scope.spawn(move || {
+                    let mut client = Client::new(server.connect());
+                    let (at, length) = (u64::from(number) * 8 * MIB, 3 << 20);
+                    let bytes = vec![number + 1; 3 << 20];
+                    for _ in 0..3 {
+                        assert_eq!(client.error(command::WRITE, 0, at, length, &bytes), 0);
+                    }
+                    for _ in 0..5 {
+                        client.ask(command::READ, 0, at, length, &[]);
+                    }
+                    for _ in 0..5 {
+                        assert!(client.reply().data.ends_with(&bytes));
+                    }
+                });
+            }
+        });
+    }
+}
+
+/// Who does not take a large reply keeps the room for it no longer than he may.
+#[test]
+fn a_reply_that_nobody_takes_gives_its_room_back() {
+    let server = serve(usize::try_from(LARGE).unwrap(), Slow(memory()), Limits { reply: SHORT, request: LONG, ..PATIENT });
+    let mut greedy = Client::new(server.connect());
+    greedy.ask(command::READ, 0, 0, LARGE, &[]);
+    // Who writes gets room for all of it, and a reply that is taken whenever this program comes to it.
+    let mut polite = Client::new(server.connect());
+    assert_eq!(polite.error(command::WRITE, 0, 0, LARGE, &vec![5; usize::try_from(LARGE).unwrap()]), 0);
+}
+
+/// Who goes while he waits for room leaves his place to the next, and not only when it would be his turn.
+#[test]
+fn who_goes_waits_for_no_room() {
+    let (room, limits) = (Room::new(usize::try_from(LARGE).unwrap()), Limits { connections: 2, ..PATIENT });
+    let server = Server::within(room, Encryption::Off, Arc::new(memory()), limits);
+    let holds = Client::new(server.connect());
+    assert!(all_but_a_byte(&holds.stream));
+    let mut waits = Client::new(server.connect());
+    waits.ask(command::WRITE, 0, 0, LARGE, &[]);
+    drop(waits);
+    // There is a place for one more when he has gone.
+    let mut polite = Client::new(server.connect());
+    assert_eq!(polite.read(0, 8), [0; 8]);
+}
