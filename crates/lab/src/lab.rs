@@ -16,10 +16,13 @@
 
 use file::{Form, RowForm};
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use toml::Spanned;
 pub use trueline_sim::model::Refusal;
 
+mod bounds;
 mod built_in;
 mod file;
 mod host;
@@ -35,13 +38,19 @@ pub use rows::{Asked, Failure, Progress, run};
 
 /// The texts that a lab names: hexdumps and model files, by the names that stand in it.
 pub trait Texts: Send + Sync {
-    /// The whole text, or why it cannot be had.
+    /// The whole text, or why it cannot be had. The name has been checked: it does not lead away from beside the lab.
     fn read(&self, name: &str) -> Result<Cow<'static, str>, String>;
 
-    /// Where the file of this name beside the lab is: of a trace, of requests. The name has been checked: it does not lead away from there.
-    fn beside(&self, name: &Path) -> Result<PathBuf, String> {
-        Err(format!("file = {}: there are no files beside this lab", name.display()))
+    /// Where the file of this name beside the lab is: of a trace, of requests. The name has been checked as that of a text.
+    fn beside(&self, _name: &Path) -> Result<PathBuf, String> {
+        Err("there are no files beside this lab".into())
     }
+}
+
+/// A lab is a file from anywhere, and opens nothing but what is beside it or below.
+fn stays(name: &Path) -> Result<(), String> {
+    let stays = !name.as_os_str().is_empty() && name.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if stays { Ok(()) } else { Err("name a file beside the lab or below, without .. and no /".into()) }
 }
 
 /// A lab as its file describes it.
@@ -49,6 +58,12 @@ pub struct Lab {
     form: Form,
     text: String,
     texts: Box<dyn Texts>,
+    /// Whether it comes with the program, not from anywhere.
+    built_in: bool,
+    /// Bytes of texts that were read for its rows.
+    texts_read: AtomicU64,
+    /// Requests of its rows that only time ends.
+    by_time: Arc<AtomicU64>,
 }
 
 impl Lab {
@@ -61,7 +76,7 @@ impl Lab {
             let found = workload.iter_mut().chain(swept).try_for_each(|workload| workload.find_beside(&*texts));
             found.map_err(|why| Refusal { line: Some(line(text, start)), message: format!("row {id}: {why}") })?;
         }
-        let lab = Lab { form, text: text.to_owned(), texts };
+        let lab = Lab { form, text: text.to_owned(), texts, built_in: false, texts_read: AtomicU64::new(0), by_time: Arc::default() };
         lab.check()?;
         Ok(lab)
     }
@@ -90,6 +105,9 @@ impl Lab {
         if self.form.row.is_empty() {
             return Err(Refusal { line: None, message: "a lab has at least one [[row]]".into() });
         }
+        if let Some(row) = self.form.row.get(bounds::ROWS) {
+            return Err(self.at(row, format!("{} rows: a lab has at most {}", self.form.row.len(), bounds::ROWS)));
+        }
         let mut seen: Vec<&str> = Vec::new();
         for row in &self.form.row {
             let id = row.get_ref().id.as_str();
@@ -105,6 +123,19 @@ impl Lab {
     /// A refusal of what stands at `place`.
     fn at<T>(&self, place: &Spanned<T>, message: String) -> Refusal {
         Refusal { line: Some(line(&self.text, place.span().start)), message }
+    }
+
+    /// A text that it names: a golden disk of the program, or what is beside it.
+    fn text(&self, name: &str) -> Result<Cow<'static, str>, String> {
+        let text = match built_in::disk(name) {
+            Some(disk) => disk.into(),
+            None => stays(Path::new(name)).and_then(|()| self.texts.read(name))?,
+        };
+        let before = self.texts_read.fetch_add(text.len() as u64, Ordering::Relaxed);
+        if before.saturating_add(text.len() as u64) > bounds::TEXTS {
+            return Err(format!("with it the rows of the lab read more than {} bytes of texts: run fewer with --row", bounds::TEXTS));
+        }
+        Ok(text)
     }
 
     fn row(&self, index: usize) -> &Spanned<RowForm> {

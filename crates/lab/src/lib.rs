@@ -6,11 +6,13 @@
 #![deny(unsafe_code)]
 
 pub mod ab;
+pub mod emulated;
 pub mod error;
 pub mod files;
 pub mod host;
 pub mod lab;
 pub mod latency;
+pub mod recorded;
 pub mod result;
 pub mod rig;
 pub mod run;

@@ -52,6 +52,8 @@ pub struct Row {
     pub bound: Option<f64>,
     /// Whether it is predicted, rather than measured here or not at all.
     pub predicted: bool,
+    /// Whether it was to be measured on this machine and could not be; `note` says why.
+    pub skipped: bool,
     /// What is to be known of this row.
     pub note: String,
     /// The firmware personality of `ours`, where the drive has one.

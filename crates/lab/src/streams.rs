@@ -50,7 +50,7 @@ pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Sourc
     let count = count.clamp(1, rig.depth());
     let begin = rig.now();
     // When each stream asked, and for how much.
-    let mut asked: Vec<(u64, Ask)> = Vec::with_capacity(count);
+    let mut asked = vec![(begin, Ask { op: Op::Flush, offset: 0, length: 0, fua: false }); count];
     let mut done: Vec<Done> = Vec::with_capacity(count);
     let mut tally = Tally::new();
     let (mut in_flight, mut sent, mut now, mut failures) = (0, 0, begin, 0);
@@ -66,9 +66,6 @@ pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Sourc
             let ask = if over(sent, now, failures) { None } else { source.next(stream) };
             let Some(ask) = ask else { continue };
             let Ask { op, offset, length, fua } = ask;
-            if asked.len() <= stream {
-                asked.resize(stream + 1, (now, ask));
-            }
             asked[stream] = (now, ask);
             sent += 1;
             match rig.push(Request { tag: stream as u64, op, offset, length, fua }) {

@@ -1,8 +1,8 @@
 //! How far a predicted ratio depends on what is not known of a drive: a sweep of its model's `[range]`s.
 //!
 //! Points are a Latin hypercube (McKay, Beckman and Conover, Technometrics 21(2), 1979): of n points, every parameter has one in each
-//! nth part of its range, so 64 points see each range as closely as 64 values of it alone would. A parameter's values depend on
-//! the seed and its own name, not on what else is swept.
+//! nth part of its range, so 64 points see each range as closely as 64 values of it alone would; a word has as many points as another.
+//! A parameter's values depend on the seed and its own name, not on what else is swept.
 
 use crate::error::Error;
 use crate::statistics::{quantile, rank, real};
@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use toml::{Table, Value};
-use trueline_sim::model::{Model, Refusal};
+use trueline_sim::model::{Model, Range, Refusal};
 use trueline_sim::random::Random;
 
 /// Points of a sweep, at most.
@@ -25,12 +25,24 @@ pub type Set = Vec<(String, Value)>;
 pub struct Parameter {
     /// As `[range]` spells it.
     pub key: String,
-    /// The least value.
-    pub low: f64,
-    /// The greatest.
-    pub high: f64,
-    /// Whether only whole numbers will do: the model's own value and both ends are.
-    pub whole: bool,
+    /// What it is given.
+    pub values: Values,
+}
+
+/// What a key is given.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Numbers.
+    Between {
+        /// The least value.
+        low: f64,
+        /// The greatest.
+        high: f64,
+        /// Whether only whole numbers will do: the model's own value and both ends are.
+        whole: bool,
+    },
+    /// Words.
+    Of(Vec<String>),
 }
 
 /// What is swept, and how.
@@ -67,11 +79,11 @@ pub struct Sweep {
     pub impossible: usize,
     /// Of the first.
     pub why: Option<Refusal>,
-    /// How the ratio goes with each parameter, rank correlation from −1 to 1, the strongest first.
+    /// How the ratio goes with each number, rank correlation from −1 to 1, the strongest first.
     pub sensitivity: Vec<(String, f64)>,
 }
 
-/// The keys of a model that can be swept: those with a range, unless they are fixed or no numbers.
+/// The keys of a model that can be swept: those with a range of what they are, numbers or words, unless they are fixed.
 ///
 /// # Errors
 /// The text is not a model.
@@ -79,12 +91,10 @@ pub fn parameters(text: &str, fixed: &[(String, Value)]) -> Result<Vec<Parameter
     let model = Model::parse_with(text, fixed)?;
     let table: Table = toml::from_str(text).map_err(|e| Refusal { line: None, message: e.message().to_owned() })?;
     let mut parameters = Vec::new();
-    for (key, &[low, high]) in &model.range {
-        let own = value(&table, key);
-        let is_number = own.is_none_or(|own| own.is_integer() || own.is_float());
-        if is_number && low < high && !fixed.iter().any(|(other, _)| leaf(other) == leaf(key)) {
-            let whole = own.is_some_and(Value::is_integer) && low.fract() == 0.0 && high.fract() == 0.0;
-            parameters.push(Parameter { key: key.clone(), low, high, whole });
+    for (key, range) in &model.range {
+        if !fixed.iter().any(|(other, _)| leaf(other) == leaf(key)) {
+            let values = Values::of(range, value(&table, key));
+            parameters.extend(values.map(|values| Parameter { key: key.clone(), values }));
         }
     }
     Ok(parameters)
@@ -103,7 +113,7 @@ pub fn points(parameters: &[Parameter], count: usize, seed: u64) -> Vec<Set> {
         }
         for (point, part) in points.iter_mut().zip(parts) {
             let share = (real(part) + random.unit()) / real(count);
-            point.push((parameter.key.clone(), parameter.at(share)));
+            point.push((parameter.key.clone(), parameter.values.at(share)));
         }
     }
     points
@@ -180,16 +190,31 @@ fn each(sets: &[Set], threads: usize, one: &(dyn Fn(&Set) -> Result<f64, Error> 
     done.into_iter().map(|(_, ratio)| ratio).collect()
 }
 
-impl Parameter {
+impl Values {
+    /// Of a range, if the model's own value is of its kind and there is more than one.
+    fn of(range: &Range, own: Option<&Value>) -> Option<Values> {
+        match range {
+            &Range::Numbers([low, high]) => {
+                let is_number = own.is_none_or(|own| own.is_integer() || own.is_float());
+                let whole = own.is_some_and(Value::is_integer) && low.fract() == 0.0 && high.fract() == 0.0;
+                (is_number && low < high).then_some(Values::Between { low, high, whole })
+            }
+            Range::Words(words) => own.is_none_or(Value::is_str).then(|| Values::Of(words.clone())),
+        }
+    }
+
     /// The value at a share of the range.
+    #[allow(clippy::cast_possible_truncation, reason = "a cast to an integer saturates, and a model refuses what is too much")]
     fn at(&self, share: f64) -> Value {
-        if self.whole {
+        match self {
             // Every whole number of the range has the same share of it.
-            #[allow(clippy::cast_possible_truncation, reason = "a cast to an integer saturates, and a model refuses what is too much")]
-            let whole = (self.low + ((self.high - self.low + 1.0) * share).floor()).min(self.high) as i64;
-            Value::Integer(whole)
-        } else {
-            Value::Float(self.low * (1.0 - share) + self.high * share)
+            &Values::Between { low, high, whole: true } => Value::Integer((low + ((high - low + 1.0) * share).floor()).min(high) as i64),
+            &Values::Between { low, high, whole: false } => Value::Float(low * (1.0 - share) + high * share),
+            Values::Of(words) => {
+                // As every word has.
+                let nth = (1..words.len()).take_while(|&nth| share * real(words.len()) >= real(nth)).count();
+                Value::String(words.get(nth).cloned().unwrap_or_default())
+            }
         }
     }
 }
@@ -201,8 +226,10 @@ impl Sweep {
         let mut ascending: Vec<f64> = points.iter().map(|(_, ratio)| *ratio).chain([default]).collect();
         let ratios = &ascending[..points.len()];
         let number = |value: &Value| value.as_float().or(value.as_integer().map(whole)).unwrap_or(0.0);
+        // Words have no order that a ratio could go with.
         let mut sensitivity: Vec<(String, f64)> = (fixed..)
             .zip(parameters)
+            .filter(|(_, parameter)| matches!(parameter.values, Values::Between { .. }))
             .map(|(place, parameter)| {
                 let values: Vec<f64> = points.iter().map(|(set, _)| number(&set[place].1)).collect();
                 (parameter.key.clone(), rank::correlation(&values, ratios))

@@ -26,6 +26,7 @@ pub mod mkfs;
 pub mod raidtest;
 pub mod random;
 pub mod replay;
+mod steady;
 pub mod tree;
 
 /// Every workload.

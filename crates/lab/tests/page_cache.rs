@@ -2,9 +2,9 @@
 //!
 //! It takes root and a loop device; without them it is skipped, and that is said.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
 use trueline_geom::route::Route;
 use trueline_geom::store::Store;
 use trueline_host::engine::Choice;
@@ -59,7 +59,7 @@ fn seen(device: &LoopDevice, offset: u64, cache: Cache) -> Done {
     let shape = Shape { depth: 1, largest: 4096, engine: Choice::Best };
     let mut rig = Real::new(Route::store(0, medium.length()), 512, vec![lane], shape).expect("a rig");
     medium.hasten(0, 0);
-    let before = device.at_rest();
+    let before = stat::done(&device.path).expect("sysfs has it");
     writes(&mut rig, offset);
     let after = stat::done(&device.path).expect("sysfs has it");
     Done {
@@ -84,10 +84,11 @@ fn modelled(size: u64, offset: u64) -> Done {
     Done { reads: drive.reads, bytes_read: drive.bytes_read, writes: 0, bytes_written: drive.bytes_written }
 }
 
-/// A loop device over a sparse file, taken away when it is dropped.
+/// A loop device over a sparse file, taken away when it is dropped. Nobody else looks at it meanwhile.
 struct LoopDevice {
     path: PathBuf,
     file: PathBuf,
+    held: Option<Child>,
 }
 
 impl LoopDevice {
@@ -111,25 +112,34 @@ impl LoopDevice {
                 return None;
             }
         };
-        Some(LoopDevice { path, file })
+        let mut device = LoopDevice { path, file, held: None };
+        device.held = device.hold();
+        if device.held.is_none() {
+            skipped("flock(1) does not lock the device");
+            return None;
+        }
+        Some(device)
     }
 
-    /// What it has done once nobody looks at it any more: udev does when it appears.
-    fn at_rest(&self) -> Done {
-        let mut last = stat::done(&self.path).expect("sysfs has it");
-        loop {
-            std::thread::sleep(Duration::from_millis(30));
-            let now = stat::done(&self.path).expect("sysfs has it");
-            if now == last {
-                return now;
-            }
-            last = now;
-        }
+    /// Keeps udev from it, which looks at a device when it appears, under a shared lock, and waits where another has it alone
+    /// (systemd's "Locking Block Device Access"). That the lock was given says that nobody is looking.
+    fn hold(&self) -> Option<Child> {
+        let mut flock = Command::new("flock");
+        flock.arg("--exclusive").arg(&self.path).args(["sh", "-c", "echo held; exec cat"]);
+        let mut held = flock.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
+        let mut said = String::new();
+        let read = BufReader::new(held.stdout.take()?).read_line(&mut said);
+        (read.is_ok() && said == "held\n").then_some(held)
     }
 }
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
+        if let Some(mut held) = self.held.take() {
+            // cat ends with its input.
+            drop(held.stdin.take());
+            let _ = held.wait();
+        }
         let _ = Command::new("losetup").arg("--detach").arg(&self.path).status();
         let _ = std::fs::remove_file(Path::new(&self.file));
     }

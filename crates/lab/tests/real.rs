@@ -145,6 +145,39 @@ fn requests_over_a_set_land_where_the_route_says() {
     }
 }
 
+/// A request of more transfers than the engine does at a time, and more requests than the rig says it takes.
+#[test]
+fn requests_longer_than_all_memory_are_answered_once() {
+    let files = Files::new();
+    let route = partition_of_a_set();
+    for engine in [Choice::Best, Choice::Sync] {
+        let media = [opened(&files.zeros("a")), opened(&files.zeros("b"))];
+        let lanes = media.iter().map(|medium| Lane::new(medium, Cache::Through, Path::new("image")).unwrap()).collect();
+        let mut rig = Real::new(route.clone(), SECTOR, lanes, Shape { depth: 1, largest: 4096, engine }).unwrap();
+        assert_eq!(rig.depth(), 1);
+        let (mut want, mut done) = (BTreeSet::new(), Vec::new());
+        for tag in 0..4 {
+            let (first, sectors) = (tag * 300, 200);
+            rig.push(Request { tag, op: Op::Write, offset: first * SECTOR, length: sectors * SECTOR, fua: false }).unwrap();
+            want.extend(first..first + sectors);
+        }
+        // The second half of it is outside: what was asked for before is not left behind.
+        let outside = Request { tag: 9, op: Op::Read, offset: route.length() - 8 * SECTOR, length: 16 * SECTOR, fua: false };
+        assert_eq!(rig.push(outside), Err(Errno::Range));
+        for least in 1..=4 {
+            rig.wait(1, &mut done).unwrap();
+            assert!(done.len() >= least, "{done:?}");
+        }
+        let mut tags: Vec<u64> = done.iter().map(|done| done.tag).collect();
+        tags.sort_unstable();
+        assert_eq!(tags, [0, 1, 2, 3]);
+        assert!(done.iter().all(|done| done.error.is_none()), "{done:?}");
+        assert_eq!(written(&route, &media), want, "{engine:?}");
+        rig.wait(1, &mut done).unwrap();
+        assert_eq!(done.len(), 4);
+    }
+}
+
 /// Whether a request is one transfer, and goes straight down, is of no consequence to its answer.
 #[test]
 fn a_plain_range_answers_like_any_route() {
@@ -283,7 +316,7 @@ fn an_image_stays_locked_while_it_is_measured() {
     // A lock of one's own does not hold oneself off: another process has to ask.
     let locked = || {
         let inode = std::os::unix::fs::MetadataExt::ino(&fs::metadata(&path).unwrap());
-        fs::read_to_string("/proc/locks").unwrap().lines().any(|line| line.contains("POSIX") && line.contains(&format!(":{inode} ")))
+        fs::read_to_string("/proc/locks").unwrap().lines().any(|line| line.contains("OFDLCK") && line.contains(&format!(":{inode} ")))
     };
     assert!(locked());
     drop(lane);

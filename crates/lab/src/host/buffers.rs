@@ -15,6 +15,17 @@ struct Buffer {
     owner: Option<Owner>,
 }
 
+impl Buffer {
+    /// It is as long from now on; `bytes` and `dirty` count it.
+    fn resize(&mut self, length: u64, bytes: &mut u64, dirty: &mut u64) {
+        *bytes = *bytes - self.length + length;
+        if self.owner.is_some() {
+            *dirty = *dirty - self.length + length;
+        }
+        self.length = length;
+    }
+}
+
 /// Dirty buffers of one owner, and when they are due.
 struct Dirty {
     /// Where they begin, in the order in which they became dirty; those that were written since stand here too.
@@ -59,15 +70,6 @@ impl Buffers {
         self.known.contains_key(&offset)
     }
 
-    /// Whether it is dirty.
-    pub(super) fn is_dirty(&self, offset: u64) -> bool {
-        self.owner(offset).is_some()
-    }
-
-    fn owner(&self, offset: u64) -> Option<Owner> {
-        self.known.get(&offset)?.owner
-    }
-
     /// Bytes that are dirty.
     pub(super) fn dirty(&self) -> u64 {
         self.dirty
@@ -81,11 +83,10 @@ impl Buffers {
 
     /// As [`Buffers::keep`] of one that is in memory; whether it is.
     pub(super) fn keeps(&mut self, offset: u64, length: u64) -> bool {
-        let known = self.has(offset);
-        if known {
-            self.keep(offset, length);
-        }
-        known
+        let Some(buffer) = self.known.get_mut(&offset) else { return false };
+        buffer.resize(length, &mut self.bytes, &mut self.dirty);
+        self.bound(offset);
+        true
     }
 
     /// Whose a buffer is that is in memory now.
@@ -93,19 +94,15 @@ impl Buffers {
         let buffer = match self.known.entry(offset) {
             Entry::Occupied(known) => {
                 let buffer = known.into_mut();
-                self.bytes -= buffer.length;
-                if buffer.owner.is_some() {
-                    self.dirty = self.dirty - buffer.length + length;
-                }
-                buffer.length = length;
+                buffer.resize(length, &mut self.bytes, &mut self.dirty);
                 buffer
             }
             Entry::Vacant(new) => {
                 self.order.push_back(offset);
+                self.bytes += length;
                 new.insert(Buffer { length, owner: None })
             }
         };
-        self.bytes += length;
         &mut buffer.owner
     }
 
@@ -118,11 +115,12 @@ impl Buffers {
         let mut passed = 0;
         while self.bytes > self.capacity && passed < 8 {
             let Some(oldest) = self.order.pop_front() else { break };
-            if self.is_dirty(oldest) || oldest == offset {
+            let Entry::Occupied(known) = self.known.entry(oldest) else { continue };
+            if known.get().owner.is_some() || oldest == offset {
                 self.order.push_back(oldest);
                 passed += 1;
-            } else if let Some(buffer) = self.known.remove(&oldest) {
-                self.bytes -= buffer.length;
+            } else {
+                self.bytes -= known.remove().length;
             }
         }
     }
@@ -161,11 +159,12 @@ impl Buffers {
         }
     }
 
-    /// A buffer is written.
-    pub(super) fn clean(&mut self, offset: u64) {
-        let Some(buffer) = self.known.get_mut(&offset) else { return };
+    /// A buffer is written; whether it was dirty.
+    pub(super) fn clean(&mut self, offset: u64) -> bool {
+        let Some(buffer) = self.known.get_mut(&offset) else { return false };
         let (before, length) = (buffer.owner.take(), buffer.length);
         self.disown(before, length);
+        before.is_some()
     }
 
     /// A buffer is no more dirty for whom it was.
@@ -195,12 +194,11 @@ impl Buffers {
         self.slots.first().filter(|(due, _)| *due <= by).map(|&(_, owner)| owner)
     }
 
-    /// Takes the dirty buffers of one owner, by place: first byte, bytes. They are clean now.
-    pub(super) fn take(&mut self, owner: Owner) -> Vec<(u64, u64)> {
-        let Some(mut dirty) = self.owners.remove(&owner) else { return Vec::new() };
+    /// Appends the dirty buffers of one owner, by place: first byte, bytes. They are clean now.
+    pub(super) fn take(&mut self, owner: Owner, taken: &mut Vec<(u64, u64)>) {
+        let Some(mut dirty) = self.owners.remove(&owner) else { return };
         self.slots.remove(&(dirty.due, owner));
         dirty.offsets.sort_unstable();
-        let mut taken = Vec::with_capacity(dirty.count);
         for &offset in &dirty.offsets {
             // One that was written and dirty again stands here twice; it is clean when it is met for the second time.
             let buffer = self.known.get_mut(&offset).filter(|buffer| buffer.owner == Some(owner));
@@ -210,7 +208,6 @@ impl Buffers {
             taken.push((offset, buffer.length));
         }
         self.give_room(dirty.offsets);
-        taken
     }
 
     /// Only small room is kept: what every file has.
@@ -240,20 +237,26 @@ impl Buffers {
 mod tests {
     use super::*;
 
+    fn taken(buffers: &mut Buffers, owner: Owner) -> Vec<(u64, u64)> {
+        let mut taken = Vec::new();
+        buffers.take(owner, &mut taken);
+        taken
+    }
+
     #[test]
     fn what_is_dirty_twice_is_taken_once_and_in_order() {
         let mut buffers = Buffers::new(1 << 20);
         for (owner, offset) in [(1, 8192), (1, 4096), (2, 0)] {
             buffers.soil(owner, offset, 512, 30);
         }
-        buffers.clean(8192);
-        assert_eq!((buffers.dirty(), buffers.is_dirty(8192), buffers.has(8192)), (1024, false, true));
+        assert!(buffers.clean(8192) && !buffers.clean(8192));
+        assert_eq!((buffers.dirty(), buffers.has(8192)), (1024, true));
         // Again, longer; and a buffer that goes to another owner.
         buffers.soil(1, 8192, 1024, 40);
         buffers.soil(1, 0, 512, 40);
         assert_eq!((buffers.dirty(), buffers.due(29), buffers.due(30)), (2048, None, Some(1)));
-        assert_eq!(buffers.take(1), [(0, 512), (4096, 512), (8192, 1024)]);
-        assert_eq!((buffers.dirty(), buffers.due(u64::MAX), buffers.take(2).len()), (0, None, 0));
+        assert_eq!(taken(&mut buffers, 1), [(0, 512), (4096, 512), (8192, 1024)]);
+        assert_eq!((buffers.dirty(), buffers.due(u64::MAX), taken(&mut buffers, 2).len()), (0, None, 0));
     }
 
     #[test]
@@ -262,10 +265,10 @@ mod tests {
         buffers.soil(1, 0, 512, 30);
         for _ in 0..10_000 {
             buffers.soil(1, 512, 512, 30);
-            buffers.clean(512);
+            assert!(buffers.clean(512));
         }
         assert!(buffers.owners.values().all(|dirty| dirty.offsets.len() <= 128));
         buffers.soil(1, 512, 512, 30);
-        assert_eq!(buffers.take(1), [(0, 512), (512, 512)]);
+        assert_eq!(taken(&mut buffers, 1), [(0, 512), (512, 512)]);
     }
 }

@@ -13,12 +13,46 @@ pub(super) struct Run {
 
 /// The runs of a file, in its order. A block is `frag` fragments; of a file system without fragments one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Extents(Vec<Run>);
+pub(super) enum Extents {
+    /// An empty file.
+    #[default]
+    None,
+    /// Most files: their run needs no memory of its own.
+    One(Run),
+    Many(Vec<Run>),
+}
 
 impl Extents {
     /// The runs.
     pub(super) fn runs(&self) -> &[Run] {
-        &self.0
+        match self {
+            Extents::None => &[],
+            Extents::One(run) => std::slice::from_ref(run),
+            Extents::Many(runs) => runs,
+        }
+    }
+
+    fn last_mut(&mut self) -> Option<&mut Run> {
+        match self {
+            Extents::None => None,
+            Extents::One(run) => Some(run),
+            Extents::Many(runs) => runs.last_mut(),
+        }
+    }
+
+    fn push(&mut self, run: Run) {
+        match self {
+            Extents::None => *self = Extents::One(run),
+            Extents::One(first) => *self = Extents::Many(vec![*first, run]),
+            Extents::Many(runs) => runs.push(run),
+        }
+    }
+
+    fn pop(&mut self) {
+        match self {
+            Extents::Many(runs) => drop(runs.pop()),
+            _ => *self = Extents::None,
+        }
     }
 
     /// Where a block is: first fragment, fragments.
@@ -28,9 +62,10 @@ impl Extents {
 
     /// Where a block is, and how many fragments lie together from its first on.
     pub(super) fn rest(&self, lbn: u64, frag: u32) -> Option<(u64, u32)> {
-        let run = match self.0.last() {
+        let runs = self.runs();
+        let run = match runs.last() {
             Some(last) if last.lbn <= lbn => last,
-            _ => self.0[..self.0.partition_point(|run| run.lbn <= lbn)].last()?,
+            _ => runs[..runs.partition_point(|run| run.lbn <= lbn)].last()?,
         };
         let skipped = u32::try_from(lbn - run.lbn).ok()?.checked_mul(frag)?;
         let left = run.fragments.checked_sub(skipped).filter(|&left| left > 0)?;
@@ -40,14 +75,14 @@ impl Extents {
     /// Notes blocks after the last, or one in the place of the last.
     pub(super) fn put(&mut self, lbn: u64, at: u64, fragments: u32, frag: u32) {
         if let Some((_, old)) = self.block(lbn, frag)
-            && let Some(run) = self.0.last_mut()
+            && let Some(run) = self.last_mut()
         {
             run.fragments -= old;
             if run.fragments == 0 {
-                self.0.pop();
+                self.pop();
             }
         }
-        match self.0.last_mut() {
+        match self.last_mut() {
             Some(run)
                 if run.at + u64::from(run.fragments) == at
                     && run.fragments.is_multiple_of(frag)
@@ -55,13 +90,7 @@ impl Extents {
             {
                 run.fragments += fragments;
             }
-            _ => {
-                // Most files are one run: they have room for no more.
-                if self.0.is_empty() {
-                    self.0.reserve_exact(1);
-                }
-                self.0.push(Run { lbn, at, fragments });
-            }
+            _ => self.push(Run { lbn, at, fragments }),
         }
     }
 }

@@ -34,6 +34,23 @@ pub struct Shape {
     pub maxbpg: u64,
 }
 
+impl Shape {
+    /// What newfs of FreeBSD 8 makes with blocks of 16 KiB, with a file of `file_bytes`: 4 GiB if not said, or as much as `room` has of
+    /// whole groups.
+    pub fn of(file_bytes: Option<u64>, room: u64) -> Result<Shape, Error> {
+        let shape = Shape { file_bytes: 0, block_bytes: 16384, group_blocks: 11761, data_block: 375, maxbpg: 2048 };
+        let groups = room / (shape.group_blocks * shape.block_bytes);
+        let most = groups.saturating_mul(shape.maxbpg * shape.block_bytes);
+        match file_bytes.unwrap_or(most.min(4 << 30)) {
+            0 => Err(Error(format!(
+                "host freebsd-ufs: the target has {room} bytes, and a group of it {}",
+                shape.group_blocks * shape.block_bytes
+            ))),
+            file_bytes => Ok(Shape { file_bytes, ..shape }),
+        }
+    }
+}
+
 /// The file, as a rig.
 pub struct FreebsdUfs<'a> {
     below: &'a mut dyn Rig,

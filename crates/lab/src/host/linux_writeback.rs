@@ -1,14 +1,16 @@
 //! `linux-writeback`: ext2 on Linux 2.6.31 through its page cache, on any rig.
 //!
 //! # Rules
-//! From Linux 2.6.31's `mm/page-writeback.c`, `fs/fs-writeback.c` and `fs/ext2`, as far as they are documented; see `flusher`:
+//! From Linux 2.6.31's `mm/page-writeback.c`, `fs/fs-writeback.c`, `fs/mpage.c`, `fs/buffer.c`, `fs/ext2` and `block`; see `flusher`:
 //!
 //! - **No program waits** for a write: pages are dirty, and somebody writes them when they are 30 s old (he looks every 5 s), when a
 //!   tenth of the memory is dirty, and a program waits when a fifth is.
-//! - **A pass** writes at most 1024 pages, 4 MiB, of one inode, in the order of its pages; requests are at most 512 KiB, and what lies
-//!   together is one request. At most 128 are in the queue.
+//! - **A pass** writes at most 1024 pages, 4 MiB, of one inode, in the order of its pages, and ends after the page with which it finds
+//!   the queue congested: with 113 of 128 requests, and until there are fewer than 103.
+//! - **Requests** are at most 512 KiB. Pages of a file that lie together are a bio, at most as long, which ends with a pass and where an
+//!   indirect block is; it is merged whole with the request before it, or not. Pages of the device are a bio each.
 //! - **Metadata** (inodes, maps, indirect blocks) are pages of the device's own inode; as long as files have something to write, they wait
-//!   until they are old.
+//!   until they are old. But an indirect block that lies where the data before it end goes with these (`write_boundary_block`).
 //! - **Blocks** of a file follow one another from the first free one of its group; after the first 12, an indirect block stands before every
 //!   1024 of data.
 //! - **Reading** brings 128 KiB, and the next 128 KiB when a program reads on.
@@ -27,9 +29,11 @@ use group::Group;
 use serde::Deserialize;
 use shape::{BLOCK, PER_GROUP, Shape};
 
+mod dirty;
 pub(crate) mod flusher;
 mod group;
 mod pages;
+mod requests;
 pub(crate) mod shape;
 
 pub use flusher::Limits;

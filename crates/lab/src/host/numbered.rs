@@ -38,11 +38,9 @@ impl Hasher for Mixed {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        let mut words = bytes.chunks_exact(8);
-        for word in &mut words {
-            self.write_u64(word.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)));
-        }
-        self.write_u64(words.remainder().iter().fold(1, |number, &byte| number << 8 | u64::from(byte)));
+        let (words, rest) = bytes.as_chunks();
+        words.iter().for_each(|&word| self.write_u64(u64::from_le_bytes(word)));
+        self.write_u64(rest.iter().fold(1, |number, &byte| number << 8 | u64::from(byte)));
     }
 
     fn write_u8(&mut self, number: u8) {

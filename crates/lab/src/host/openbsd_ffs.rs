@@ -89,6 +89,8 @@ pub struct OpenbsdFfs<'a> {
     names: Names<Inode>,
     /// First byte of a block → the read that brings it.
     arriving: Numbered<u64, u64>,
+    /// Room for what [`OpenbsdFfs::send`] sends.
+    sending: Vec<(u64, u64)>,
 }
 
 impl<'a> OpenbsdFfs<'a> {
@@ -126,6 +128,7 @@ impl<'a> OpenbsdFfs<'a> {
             buffers,
             names,
             arriving: Numbered::default(),
+            sending: Vec::new(),
         })
     }
 
@@ -152,10 +155,12 @@ impl<'a> OpenbsdFfs<'a> {
 
     /// Sends all that an owner has dirty.
     fn send(&mut self, owner: u64) -> Result<(), Error> {
-        for (offset, length) in self.buffers.take(owner) {
-            self.write_behind(offset, length)?;
-        }
-        Ok(())
+        let mut sending = std::mem::take(&mut self.sending);
+        sending.clear();
+        self.buffers.take(owner, &mut sending);
+        let sent = sending.iter().try_for_each(|&(offset, length)| self.write_behind(offset, length));
+        self.sending = sending;
+        sent
     }
 
     /// A write that is waited for (`bwrite`).

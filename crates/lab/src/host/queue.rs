@@ -4,12 +4,23 @@ use super::numbered::Numbered;
 use crate::error::Error;
 use crate::rig::{Done, Op, Request, Rig};
 
+/// A place for a request that is not done.
+struct Open {
+    /// What it is called: its place, and above how often that was used before. Nobody is called the same again.
+    tag: u64,
+    offset: u64,
+    length: u64,
+}
+
+/// By how much the tags of one place differ.
+const AGAIN: u64 = 1 << 32;
+
 /// A rig, and what was asked of it that is not done.
 pub(crate) struct Queue<'a> {
     rig: &'a mut dyn Rig,
-    next: u64,
-    /// Tag → the first byte, and how many.
-    open: Numbered<u64, (u64, u64)>,
+    /// What is not done, and places for more.
+    open: Vec<Open>,
+    free: Vec<u32>,
     bytes: u64,
     /// First byte → tag: what is being written is not written again before it is done (`B_BUSY`, `PG_writeback`).
     busy: Numbered<u64, u64>,
@@ -19,7 +30,7 @@ pub(crate) struct Queue<'a> {
 
 impl<'a> Queue<'a> {
     pub(crate) fn new(rig: &'a mut dyn Rig) -> Queue<'a> {
-        Queue { rig, next: 0, open: Numbered::default(), bytes: 0, busy: Numbered::default(), done: Vec::new(), failed: None }
+        Queue { rig, open: Vec::new(), free: Vec::new(), bytes: 0, busy: Numbered::default(), done: Vec::new(), failed: None }
     }
 
     /// Bytes of the provider.
@@ -51,15 +62,26 @@ impl<'a> Queue<'a> {
             self.finish(tag)?;
         }
         self.settle(self.rig.depth().saturating_sub(1))?;
-        let tag = self.next;
-        self.next += 1;
-        self.rig.push(Request { tag, op, offset, length, fua: false }).map_err(|errno| Error::io(attempt(op), offset, errno))?;
-        self.open.insert(tag, (offset, length));
+        let place = self.free.pop().unwrap_or_else(|| self.room());
+        let own = &mut self.open[place as usize];
+        (own.offset, own.length) = (offset, length);
+        let tag = own.tag;
+        if let Err(errno) = self.rig.push(Request { tag, op, offset, length, fua: false }) {
+            self.free.push(place);
+            return Err(Error::io(attempt(op), offset, errno));
+        }
         self.bytes += length;
         if op == Op::Write {
             self.busy.insert(offset, tag);
         }
         Ok(tag)
+    }
+
+    /// A place more.
+    fn room(&mut self) -> u32 {
+        let place = u32::try_from(self.open.len()).unwrap_or(u32::MAX);
+        self.open.push(Open { tag: place.into(), offset: 0, length: 0 });
+        place
     }
 
     /// Asks, and returns when it is done.
@@ -70,7 +92,7 @@ impl<'a> Queue<'a> {
 
     /// Returns when `tag` is done.
     pub(crate) fn finish(&mut self, tag: u64) -> Result<(), Error> {
-        while self.open.contains_key(&tag) {
+        while place(&self.open, tag).is_some() {
             self.wait()?;
         }
         self.failed.take().map_or(Ok(()), Err)
@@ -78,7 +100,7 @@ impl<'a> Queue<'a> {
 
     /// Returns when at most `most` are not done.
     pub(crate) fn settle(&mut self, most: usize) -> Result<(), Error> {
-        while self.open.len() > most {
+        while self.in_flight() > most {
             self.wait()?;
         }
         self.failed.take().map_or(Ok(()), Err)
@@ -86,7 +108,7 @@ impl<'a> Queue<'a> {
 
     /// How many are not done, as far as is known.
     pub(crate) fn in_flight(&self) -> usize {
-        self.open.len()
+        self.open.len() - self.free.len()
     }
 
     /// Bytes of them.
@@ -102,7 +124,7 @@ impl<'a> Queue<'a> {
 
     /// Returns when at least one more is done, if anything is in flight.
     pub(crate) fn wait_some(&mut self) -> Result<(), Error> {
-        if !self.open.is_empty() {
+        if self.in_flight() > 0 {
             self.wait()?;
         }
         self.failed.take().map_or(Ok(()), Err)
@@ -110,19 +132,23 @@ impl<'a> Queue<'a> {
 
     /// At least one must be done.
     fn wait(&mut self) -> Result<(), Error> {
-        let before = self.open.len();
+        let before = self.in_flight();
         self.gather(1)?;
-        if self.open.len() == before {
+        if self.in_flight() == before {
             return Err(Error(format!("wait for {before} requests: they were never answered")));
         }
         Ok(())
     }
 
     fn gather(&mut self, least: usize) -> Result<(), Error> {
-        let waiting = self.open.len();
+        let waiting = self.in_flight();
         self.rig.wait(least, &mut self.done).map_err(|errno| Error(format!("wait for {waiting} requests: {errno}")))?;
         for Done { tag, error, .. } in self.done.drain(..) {
-            let Some((offset, length)) = self.open.remove(&tag) else { continue };
+            let Some(place) = place(&self.open, tag) else { continue };
+            let own = &mut self.open[place as usize];
+            let (offset, length) = (own.offset, own.length);
+            own.tag = tag.wrapping_add(AGAIN);
+            self.free.push(place);
             self.bytes -= length;
             if self.busy.get(&offset) == Some(&tag) {
                 self.busy.remove(&offset);
@@ -133,6 +159,12 @@ impl<'a> Queue<'a> {
         }
         Ok(())
     }
+}
+
+/// The place of what is called `tag`, while it is not done.
+fn place(open: &[Open], tag: u64) -> Option<u32> {
+    let place = u32::try_from(tag % AGAIN).ok()?;
+    open.get(place as usize).filter(|open| open.tag == tag).map(|_| place)
 }
 
 fn attempt(op: Op) -> &'static str {

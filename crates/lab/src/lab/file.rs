@@ -1,5 +1,6 @@
 //! The keys of a lab file.
 
+use super::bounds::DRIVES;
 use super::host::Host;
 use super::real::Real;
 use super::workload::Workload;
@@ -110,6 +111,9 @@ impl RowForm {
         if self.aligned.is_none() {
             return Err("a row with a workload has at least the variant aligned".into());
         }
+        if self.drives(lab).len() > DRIVES {
+            return Err(format!("{} drives: at most {DRIVES}", self.drives(lab).len()));
+        }
         if self.real.is_none() && self.drives(lab).is_empty() {
             return Err("drives: name the model of at least one".into());
         }
@@ -123,6 +127,11 @@ impl RowForm {
             return Err("bound: a number from 0".into());
         }
         self.processor(lab).check()?;
+        // Each is a run of its own, and there are not many.
+        let twice = self.personalities.iter().enumerate().find(|(nth, name)| self.personalities[..*nth].contains(name));
+        if let Some((_, name)) = twice {
+            return Err(format!("personalities: {name} is named twice"));
+        }
         if self.real.is_some() {
             return self.check_real();
         }
@@ -151,6 +160,12 @@ impl RowForm {
         ];
         if let Some((key, _)) = said.iter().find(|(_, said)| *said) {
             return Err(format!("{key} is for simulated drives, and real measures this machine"));
+        }
+        let looped = self.real.as_ref().is_some_and(|real| real.looped);
+        let other_ground =
+            self.real.as_ref().is_some_and(|real| !real.layers.is_empty()) || variants().any(|variant| variant.provider.is_some());
+        if looped && (other_ground || self.workload.as_ref().is_some_and(Workload::is_of_files)) {
+            return Err("loop: blocks of the whole device: without layers, provider and workloads of files".into());
         }
         let other = self.unaligned.as_ref().and_then(|variant| variant.disk.as_ref());
         match (other, self.aligned.as_ref().and_then(|variant| variant.disk.as_ref())) {

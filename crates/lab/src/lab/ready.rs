@@ -4,6 +4,7 @@
 use super::file::{RowForm, VariantForm};
 use super::rows::{Measured, ours};
 use super::scene::{PERSONALITY, Scene};
+use super::workload::Workload;
 use super::{Asked, Lab, Refusal};
 use crate::result::{Alternative, Ours, Row};
 use crate::sweep::Set;
@@ -98,14 +99,25 @@ impl<'a> Ready<'a> {
 }
 
 impl Job<'_> {
+    fn workload(&self) -> Option<&Workload> {
+        let form = self.ready.form;
+        if self.swept { form.swept.as_ref().or(form.workload.as_ref()) } else { form.workload.as_ref() }
+    }
+
+    /// What all its starts ask for.
+    pub(super) fn requests(&self) -> u64 {
+        let Ready { form, scenes, .. } = self.ready;
+        let all = |workload: &Workload| workload.clone().times(form.starts.into()).requests(scenes[self.scene].1.length());
+        self.workload().map_or(0, all)
+    }
+
     fn run(&self) -> Result<Measured, String> {
         if interrupt::happened() {
             return Err("interrupted".into());
         }
         let Ready { lab, form, scenes, .. } = self.ready;
         let (name, scene) = &scenes[self.scene];
-        let workload = if self.swept { form.swept.as_ref().or(form.workload.as_ref()) } else { form.workload.as_ref() };
-        let workload = workload.ok_or("nothing to run")?;
+        let workload = self.workload().ok_or("nothing to run")?;
         lab.variant(form, workload, scene, self.set).map_err(|e| format!("{name}: {e}")).map(|measured| measured.named(name))
     }
 }
@@ -149,7 +161,7 @@ mod tests {
     fn the_number_of_threads_changes_nothing() {
         let labs = [lab("2002-geom"), lab("2010-osnews")];
         let wanted = ["mds1", "random-write", "random-write-direct", "cp-r"].map(str::to_owned).to_vec();
-        let run = |threads| rows::run(&labs, &Asked { rows: wanted.clone(), sweep: 3, threads }, &|_, _| {});
+        let run = |threads| rows::run(&labs, &Asked { rows: wanted.clone(), sweep: 3, threads }, &|_, _| {}).unwrap();
         let ((one, failed), (three, _)) = (run(1), run(3));
         assert!(failed.is_empty(), "{failed:?}");
         assert_eq!(one.labs.iter().map(|lab| lab.rows.len()).sum::<usize>(), 4);

@@ -16,12 +16,14 @@ use crate::rig;
 use crate::run::Run;
 use crate::statistics::{median, slope};
 use crate::workload::Blocks;
+use looped::Looped;
 use serde::Deserialize;
 use std::path::Path;
 use trueline_geom::graph::{Disk, Graph, Id};
 use trueline_geom::probe::Limits;
+use trueline_geom::route::Route;
 use trueline_geom::store::{Sparse, Store};
-use trueline_geom::topology::Topology;
+use trueline_geom::topology::{Topology, round_down};
 use trueline_host::engine::Choice;
 use trueline_host::file::Medium;
 use trueline_host::lane::{Cache, Lane};
@@ -29,6 +31,7 @@ use trueline_host::unnamed::Unnamed;
 use trueline_host::{interrupt, stat};
 
 mod files;
+mod looped;
 
 /// How a row is measured.
 #[derive(Clone, Debug, Deserialize)]
@@ -46,6 +49,9 @@ pub(super) struct Real {
     /// Providers of the hexdump's disk, each deeper than the one before, `""` the disk itself: the row is what a layer adds.
     #[serde(default)]
     pub layers: Vec<String>,
+    /// Whether every variant runs on a loop device of its own, which begins at its offset of the scratch file.
+    #[serde(default, rename = "loop")]
+    pub looped: bool,
 }
 
 fn ten() -> usize {
@@ -56,16 +62,43 @@ fn ten() -> usize {
 const LARGEST: u64 = 4 << 30;
 const MOST_RUNS: usize = 1000;
 
+/// What the length of a loop device is a multiple of: a page.
+const WHOLE: u64 = 4096;
+
+/// Runs of each variant that are not counted.
+const WARMUP: usize = 1;
+
+impl Real {
+    fn runs(&self) -> usize {
+        self.runs.clamp(1, MOST_RUNS)
+    }
+
+    /// Runs of a variant, those that are not counted among them.
+    pub(super) fn all_runs(&self) -> usize {
+        self.runs() + WARMUP
+    }
+
+    /// Bytes of a scratch file with such a disk: none, if none is made of so many.
+    pub(super) fn room(&self, disk: &Sparse) -> u64 {
+        Some(disk.length()).filter(|&length| length <= LARGEST).unwrap_or(0)
+    }
+}
+
 /// Somewhere in the scratch file that a workload runs.
 struct Place {
     name: String,
     provider: Id,
     depth: usize,
     work: Box<dyn Blocks>,
+    /// The loop device that it runs on, in place of the file.
+    looped: Option<Looped>,
+    /// In words.
+    target: String,
 }
 
 /// A scratch file with what is found on it.
 struct Scratch {
+    file: Unnamed,
     medium: Medium,
     graph: Graph,
     cache: Cache,
@@ -76,6 +109,7 @@ impl Lab {
     pub(super) fn measure_here(&self, form: &RowForm, real: &Real, row: &mut Row) {
         row.predicted = false;
         if let Err(error) = self.try_here(form, real, row) {
+            row.skipped = true;
             add(&mut row.note, &format!("skipped here: {error}"));
         }
     }
@@ -86,10 +120,14 @@ impl Lab {
         }
         let scratch = self.scratch(form, real)?;
         let places = self.places(form, real, &scratch)?;
+        if let Some(workload) = &form.workload {
+            let workload = workload.clone().times((real.all_runs() * places.len()) as u64);
+            places.iter().try_for_each(|place| workload.check_here(&*place.work, scratch.on(place).1.length()))?;
+        }
         let plan = Plan {
             variants: places.iter().map(|place| place.name.clone()).collect(),
-            warmup: 1,
-            runs: real.runs.clamp(1, MOST_RUNS),
+            warmup: WARMUP,
+            runs: real.runs(),
             until: None,
             measure: Measure::Time,
             seed: self.form.random,
@@ -119,30 +157,38 @@ impl Lab {
             notes.push(said);
             ours
         });
-        for (place, (bytes, requests)) in places.iter().zip(fetched).filter(|(_, (bytes, _))| real.buffered && *bytes > 0) {
-            notes.push(format!("{}: the page cache read {} bytes a request", place.name, bytes / requests.max(1)));
+        let each = fetched.into_iter().map(|(bytes, requests): (u64, u64)| bytes / requests.max(1));
+        for (place, bytes) in places.iter().zip(each).filter(|(_, bytes)| real.buffered && *bytes > 0) {
+            notes.push(format!("{}: the page cache read {bytes} bytes a request", place.name));
         }
         notes.extend(found.warnings.iter().cloned());
         notes.iter().for_each(|note| add(&mut row.note, note));
-        row.variants = (0..places.len()).map(|nth| told(&places[nth], nth, &found, real)).collect();
+        row.variants = (0..places.len()).map(|nth| told(&places[nth], nth, &found)).collect();
         Ok(())
     }
 
-    /// The file: a hexdump's disk, or so many bytes that are really there.
-    fn scratch(&self, form: &RowForm, real: &Real) -> Result<Scratch, Error> {
-        let disk = match form.aligned.as_ref().and_then(|variant| variant.disk.as_ref()) {
-            None => Sparse::new(real.bytes),
+    /// What is on the file: a hexdump's disk, or so many bytes.
+    pub(super) fn disk_here(&self, form: &RowForm, real: &Real) -> Result<Sparse, Error> {
+        match form.aligned.as_ref().and_then(|variant| variant.disk.as_ref()) {
+            None => Ok(Sparse::new(real.bytes)),
             Some(name) => {
-                let text = self.texts.read(name.get_ref()).map_err(|e| Error(format!("read the hexdump {}: {e}", name.get_ref())))?;
+                let text = self.text(name.get_ref()).map_err(|e| Error(format!("read the hexdump {}: {e}", name.get_ref())))?;
                 let disks = Sparse::from_hexdumps(&text).map_err(|e| Error(format!("hexdump {}: {e}", name.get_ref())))?;
-                disks.into_iter().next().ok_or_else(|| Error(format!("hexdump {}: no disk", name.get_ref())))?.1
+                let first = disks.into_iter().next().ok_or_else(|| Error(format!("hexdump {}: no disk", name.get_ref())))?;
+                Ok(first.1)
             }
-        };
+        }
+    }
+
+    /// The file, with bytes that are really there.
+    fn scratch(&self, form: &RowForm, real: &Real) -> Result<Scratch, Error> {
+        let disk = self.disk_here(form, real)?;
         let length = disk.length();
         if length == 0 || length > LARGEST {
             return Err(Error(format!("make a scratch file of {length} bytes: from 1 to {LARGEST}; say bytes")));
         }
-        let medium = Unnamed::new(Path::new("."), length).and_then(|file| file.store()).map_err(|e| Error(e.to_string()))?;
+        let file = Unnamed::new(Path::new("."), length).map_err(|e| Error(e.to_string()))?;
+        let medium = file.store().map_err(|e| Error(e.to_string()))?;
         // Blocks that were never written are not read from anywhere: those of a disk are as they are in its hexdump.
         let mut block = vec![0; 1 << 20];
         let mut at = 0;
@@ -155,7 +201,7 @@ impl Lab {
         medium.flush().map_err(|errno| Error::io("flush the scratch file", 0, errno))?;
         let cache = if real.buffered { Cache::Through } else { Cache::Around };
         let graph = Graph::taste(vec![Disk::new(String::new(), Box::new(disk), Topology::new(512, length))], Limits::default());
-        Ok(Scratch { medium, graph, cache })
+        Ok(Scratch { file, medium, graph, cache })
     }
 
     /// Where the row's variants run, or the providers of its layers.
@@ -165,7 +211,9 @@ impl Lab {
             let there = if provider.is_empty() { Some(0) } else { scratch.graph.find(provider) };
             let provider = there.ok_or_else(|| Error(format!("no provider '{provider}' in the hexdump")))?;
             let depth = scratch.graph.providers[provider].depth;
-            Ok(Place { name: name.into(), provider, depth, work: workload.from(offset)? })
+            let way = if real.buffered { "through the page cache" } else { "direct" };
+            let target = format!("scratch file, {way}");
+            Ok(Place { name: name.into(), provider, depth, work: workload.from(offset)?, looped: None, target })
         };
         if !real.layers.is_empty() {
             let name = |provider: &str| if provider.is_empty() { "disk".to_owned() } else { provider.to_owned() };
@@ -174,20 +222,47 @@ impl Lab {
         let variants = [("aligned", &form.aligned), ("unaligned", &form.unaligned)];
         let there = variants.iter().filter_map(|(name, variant)| variant.as_ref().map(|variant: &VariantForm| (name, variant)));
         let named = |variant: &VariantForm| variant.provider.as_ref().map_or(String::new(), |name| name.get_ref().clone());
+        if real.looped {
+            // As long as the others.
+            let last = there.clone().map(|(_, variant)| variant.offset).max().unwrap_or(0);
+            let length = round_down(scratch.medium.length().saturating_sub(last), WHOLE);
+            if length == 0 {
+                let room = scratch.medium.length();
+                return Err(Error(format!(
+                    "make a loop device from byte {last}: the scratch file has {room} bytes, and a page has to be left"
+                )));
+            }
+            let device = |(name, variant): (&&str, &VariantForm)| {
+                let looped = Some(Looped::new(&scratch.file, variant.offset, length)?);
+                let own = place(name, "", 0)?;
+                let target = format!("loop device from byte {} of a {}", variant.offset, own.target);
+                Ok(Place { looped, target, ..own })
+            };
+            return there.map(device).collect();
+        }
         there.map(|(name, variant)| place(name, &named(variant), variant.offset)).collect()
     }
 }
 
 impl Scratch {
+    /// What a place is on: the file or a loop device, what of it, and what that is called.
+    fn on<'a>(&'a self, place: &'a Place) -> (&'a Medium, Route, &'a Path) {
+        match &place.looped {
+            Some(device) => (&device.medium, Route::store(0, device.medium.length()), &device.path),
+            None => (&self.medium, self.graph.providers[place.provider].route().clone(), Path::new("the scratch file")),
+        }
+    }
+
     /// One run, on a rig of its own: what one run leaves in it is not the next one's affair.
     fn run(&self, place: &Place, seed: u64) -> Result<Run, Error> {
-        let provider = &self.graph.providers[place.provider];
-        let lane = Lane::new(&self.medium, self.cache, Path::new("the scratch file")).map_err(|e| Error(e.to_string()))?;
+        let (medium, route, path) = self.on(place);
+        let lane = Lane::new(medium, self.cache, path).map_err(|e| Error(e.to_string()))?;
         let depth = u32::try_from(place.work.depth()).unwrap_or(u32::MAX);
         let shape = rig::real::Shape { depth, largest: place.work.largest(), engine: Choice::Best };
-        let mut rig = rig::real::Real::new(provider.route().clone(), provider.topology.sector, vec![lane], shape)?;
-        self.medium.flush().map_err(|errno| Error::io("flush the scratch file", 0, errno))?;
-        self.medium.hasten(0, 0);
+        let sector = self.graph.providers[place.provider].topology.sector;
+        let mut rig = rig::real::Real::new(route, sector, vec![lane], shape)?;
+        medium.flush().map_err(|errno| Error::io("flush the scratch file", 0, errno))?;
+        medium.hasten(0, 0);
         let run = place.work.run(&mut rig, seed, &mut |_| !interrupt::happened())?;
         match &run.first_error {
             Some(first) => Err(Error(format!("{} requests failed, the first: {first}", run.errors))),
@@ -222,13 +297,12 @@ fn a_layer(places: &[Place], runs: &[Vec<Run>]) -> (Ours, String) {
     (Ours { aligned: line.map(|line| line.slope), unaligned: None, ratio: None, low: None, high: None }, said)
 }
 
-fn told(place: &Place, nth: usize, found: &ab::Measurement, real: &Real) -> VariantResult {
+fn told(place: &Place, nth: usize, found: &ab::Measurement) -> VariantResult {
     let runs = found.runs.get(nth).map_or(&[][..], Vec::as_slice);
     let first = runs.first();
-    let way = if real.buffered { "through the page cache" } else { "direct" };
     VariantResult {
         name: place.name.clone(),
-        target: format!("scratch file, {way}"),
+        target: place.target.clone(),
         seconds: median(&Measure::Time.series(runs)),
         ops: first.map_or(0, |run| run.ops),
         bytes: first.map_or(0, |run| run.bytes),
@@ -247,62 +321,4 @@ fn add(note: &mut String, more: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::lab::{Asked, Lab, Texts, run};
-    use std::borrow::Cow;
-
-    struct Disks;
-
-    impl Texts for Disks {
-        fn read(&self, name: &str) -> Result<Cow<'static, str>, String> {
-            assert_eq!(name, "../tests/disks/bsd-freebsd.hex");
-            Ok(include_str!("../../../../tests/disks/bsd-freebsd.hex").into())
-        }
-    }
-
-    fn all(text: &str) -> Vec<crate::result::Row> {
-        let lab = Lab::parse(text, Box::new(Disks)).expect("a lab");
-        let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
-        let (mut document, failures) = run(&[lab], &asked, &|_, _| {});
-        assert_eq!(failures, []);
-        document.labs.remove(0).rows
-    }
-
-    /// The lab that comes with the program, made small: every row has values, or says why not.
-    #[test]
-    fn this_machine_is_measured_or_says_why_not() {
-        let text = include_str!("../../../../labs/here.toml").replace("268435456", "4194304");
-        let text = text
-            .replace("count = 20000", "count = 50")
-            .replace("count = 1000", "count = 50")
-            .replace("count = 200", "count = 3")
-            .replace("files = 1000", "files = 20");
-        let text = text.replace("real = { ", "real = { runs = 4, ");
-        let rows = all(&text);
-        assert_eq!(rows.len(), 7);
-        for row in rows {
-            let said = row.note.contains("skipped here: ");
-            assert!(row.ours.is_some() != said, "{row:?}");
-            assert!(!row.predicted && row.variants.iter().all(|variant| variant.ops > 0 && variant.seconds > 0.0), "{row:?}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_measured_is_skipped_with_a_reason() {
-        let row = |real: &str, rest: &str| {
-            let head = "name = \"x\"\ntitle = \"x\"\n[[row]]\nid = \"r\"\ntitle = \"r\"\nunit = \"ns\"\n";
-            let work = "workload = { kind = \"random-read\", bs = 512, count = 5 }\n";
-            all(&format!("{head}{work}real = {{ {real} }}\n{rest}\n")).remove(0)
-        };
-        for (real, rest, why) in [
-            ("buffered = true", "aligned = {}", "make a scratch file of 0 bytes"),
-            ("bytes = 99999999999999", "aligned = {}", "from 1 to 4294967296"),
-            ("bytes = 512", "aligned = {}", "random blocks of 512 bytes"),
-            ("bytes = 65536, layers = [\"s9\"]", "aligned = {}", "no provider 's9'"),
-            ("bytes = 65536", "aligned = { offset = 7 }", "at an offset of 7"),
-        ] {
-            let row = row(real, rest);
-            assert!(row.ours.is_none() && row.note.starts_with("skipped here: ") && row.note.contains(why), "{}", row.note);
-        }
-    }
-}
+mod tests;

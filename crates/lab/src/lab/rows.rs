@@ -4,10 +4,11 @@ use super::file::{PublishedForm, RowForm, Unit};
 use super::ready::{Job, Ready, each};
 use super::scene::Scene;
 use super::workload::Workload;
-use super::{Lab, Refusal};
+use super::{Lab, Refusal, bounds};
 use crate::latency::curve;
 use crate::result::{LabDocument, LabResult, Layout, Ours, Published, Row, Spent, VariantResult};
 use crate::run::Run;
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use toml::Value;
 use trueline_host::interrupt;
@@ -36,20 +37,41 @@ pub struct Failure {
     pub message: String,
 }
 
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = self.line.map_or(String::new(), |line| format!(" line {line}:"));
+        write!(f, "{}, row {}:{line} {}", self.lab, self.row, self.message)
+    }
+}
+
 /// Called with a lab's name and a row's id when the row is done, from any thread.
 pub type Progress<'a> = dyn Fn(&str, &str) + Sync + 'a;
 
 /// A row of a lab, by their places.
-type Place = (usize, usize);
+pub(super) type Place = (usize, usize);
 
 /// Runs the rows that are asked for. What fails is in the second list, and in the first without values of ours.
-pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> (LabDocument, Vec<Failure>) {
+///
+/// # Errors
+/// The rows of a lab ask for more than a lab may, and nothing was begun: the row with which they do.
+pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> Result<(LabDocument, Vec<Failure>), Failure> {
     let wanted = |id: &str| asked.rows.is_empty() || asked.rows.iter().any(|row| row == id);
     let all = labs.iter().enumerate().flat_map(|(nth, lab)| lab.rows().enumerate().map(move |(row, id)| (nth, row, id)));
     let places: Vec<Place> = all.filter(|(.., id)| wanted(id)).map(|(lab, row, _)| (lab, row)).collect();
     // What is measured on this machine is measured alone, when nothing else of it runs.
     let (real, simulated): (Vec<Place>, Vec<Place>) = places.into_iter().partition(|&(lab, row)| labs[lab].is_real(row));
-    let mut done = simulate(labs, &simulated, asked, progress);
+    let ready: Vec<Result<Ready<'_>, Refusal>> =
+        simulated.iter().map(|&(lab, row)| Ready::new(&labs[lab], labs[lab].row(row).get_ref(), asked)).collect();
+    let asks_here = |&(lab, row): &Place| {
+        let form = labs[lab].row(row).get_ref();
+        Some(((lab, row), labs[lab].asks_here(form, form.real.as_ref()?)))
+    };
+    let asks = simulated.iter().zip(&ready).filter_map(|(&place, ready)| Some((place, ready.as_ref().ok()?.asks())));
+    bounds::check(labs, asks.chain(real.iter().filter_map(asks_here))).map_err(|((lab, row), refusal)| {
+        let row = labs[lab].row(row).get_ref().id.clone();
+        Failure { lab: labs[lab].name().to_owned(), row, line: refusal.line, message: refusal.message }
+    })?;
+    let mut done = simulate(labs, &simulated, &ready, asked, progress);
     for (lab, row) in real {
         // Rows that never began are not in the document.
         if interrupt::happened() {
@@ -73,16 +95,14 @@ pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> (LabDocument
         failures.extend(failure);
     }
     results.retain(|lab| !lab.rows.is_empty());
-    (LabDocument { format: "trueline/lab/1", labs: results }, failures)
+    Ok((LabDocument { format: "trueline/lab/1", labs: results }, failures))
 }
 
 /// A row that is done, or could not be run.
 type Done = (Place, Row, Option<Failure>);
 
 /// Runs rows on simulated drives.
-fn simulate(labs: &[Lab], places: &[Place], asked: &Asked, progress: &Progress<'_>) -> Vec<Done> {
-    let rows: Vec<Result<Ready<'_>, Refusal>> =
-        places.iter().map(|&(lab, row)| Ready::new(&labs[lab], labs[lab].row(row).get_ref(), asked)).collect();
+fn simulate(labs: &[Lab], places: &[Place], rows: &[Result<Ready<'_>, Refusal>], asked: &Asked, progress: &Progress<'_>) -> Vec<Done> {
     let jobs: Vec<Job<'_>> = rows.iter().enumerate().flat_map(|(nth, row)| row.iter().flat_map(move |row| row.jobs(nth))).collect();
     let left: Vec<AtomicUsize> = rows.iter().enumerate().map(|(nth, _)| jobs.iter().filter(|job| job.row == nth).count().into()).collect();
     let ended = |nth: usize| {
@@ -150,6 +170,7 @@ impl Lab {
             error: None,
             bound: form.bound,
             predicted: form.workload.is_some() && form.predicted,
+            skipped: false,
             note: form.note.clone(),
             personality: None,
             alternatives: Vec::new(),
@@ -160,10 +181,11 @@ impl Lab {
     /// Runs a variant, as many times as the row says.
     pub(super) fn variant(&self, form: &RowForm, workload: &Workload, scene: &Scene, set: &[(String, Value)]) -> Result<Measured, String> {
         let (mut all, mut counters, mut host_reads, mut requests) = (Run::new(), Vec::new(), 0, Vec::new());
+        let workload = workload.moved(scene.by).times(form.starts.into()).counted_in(&self.by_time);
         for start in 0..form.starts {
             let mut rig = scene.rig(set, self.form.random, start)?;
             let random = self.form.random.wrapping_add(start.into());
-            let (run, reads) = form.host(&self.form).run(&workload.moved(scene.by), &mut rig, random).map_err(|e| e.0)?;
+            let (run, reads) = form.host(&self.form).run(&workload, &mut rig, random).map_err(|e| e.0)?;
             if let Some(first) = &run.first_error {
                 return Err(format!("{} requests failed, the first: {first}", run.errors));
             }

@@ -83,6 +83,11 @@ impl Scene {
         Ok(Observed::new(Simulated::new(world, self.route.clone(), self.sector, self.cost)))
     }
 
+    /// Bytes that requests may go to.
+    pub(super) fn length(&self) -> u64 {
+        self.route.length()
+    }
+
     /// The firmware personality of its first drive, where it has one.
     pub(super) fn personality(&self, set: &[(String, Value)]) -> Option<String> {
         let drive = self.drives.first()?;
@@ -220,7 +225,7 @@ impl Lab {
 
     /// A text that the lab names.
     fn read(&self, name: &Spanned<String>, what: &str) -> Result<String, Refusal> {
-        let text = self.texts.read(name.get_ref());
+        let text = self.text(name.get_ref());
         text.map(std::borrow::Cow::into_owned).map_err(|e| self.at(name, format!("read the {what} {}: {e}", name.get_ref())))
     }
 }

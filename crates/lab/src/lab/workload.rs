@@ -1,18 +1,26 @@
 //! The workloads that a lab file can name: those of `bench`, with the same parameters.
 
 use super::Texts;
+use super::bounds::{REQUESTS, SECONDS};
 use crate::error::Error;
 use crate::files::Files;
 use crate::rig::Rig;
 use crate::run::Run;
 use crate::workload::{self, Blocks, Kind, Needs, Parameters, Watch};
 use serde::Deserialize;
-use std::path::Component;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use toml::{Table, Value};
 use trueline_host::interrupt;
 
-/// The most requests of a run: minutes, on any machine. A lab is a file from anywhere.
+/// The most requests of all runs of a variant, longer ones counted by the MiB: minutes, on any machine. A lab is a file from anywhere.
 const MOST: u64 = 1 << 27;
+const WHOLE: u64 = 1 << 20;
+
+/// What a request of so many bytes is counted as.
+fn weight(bytes: u64) -> u64 {
+    bytes.div_ceil(WHOLE).max(1)
+}
 
 /// A run that was cut short counts for nothing.
 fn unless_interrupted() -> Result<(), Error> {
@@ -25,6 +33,10 @@ fn unless_interrupted() -> Result<(), Error> {
 pub(super) struct Workload {
     kind: &'static Kind,
     parameters: Parameters,
+    /// How many times it is run.
+    times: u64,
+    /// Where requests of what only time ends are counted: those of a whole lab.
+    by_time: Option<Arc<AtomicU64>>,
 }
 
 impl TryFrom<Table> for Workload {
@@ -38,7 +50,7 @@ impl TryFrom<Table> for Workload {
         };
         let kind = workload::named(&name).ok_or_else(|| format!("no workload '{name}': {}", there()))?;
         let parameters = table.try_into().map_err(|e: toml::de::Error| format!("workload {name}: {}", e.message()))?;
-        Ok(Workload { kind, parameters })
+        Ok(Workload { kind, parameters, times: 1, by_time: None })
     }
 }
 
@@ -51,10 +63,8 @@ impl Workload {
     /// Looks for the file that it names beside the lab: a lab is a file from anywhere, and opens nothing elsewhere.
     pub(super) fn find_beside(&mut self, texts: &dyn Texts) -> Result<(), String> {
         let Some(name) = &self.parameters.file else { return Ok(()) };
-        if name.as_os_str().is_empty() || !name.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
-            return Err(format!("file = {}: name a file beside the lab or below, without .. and no /", name.display()));
-        }
-        self.parameters.file = Some(texts.beside(name)?);
+        let found = super::stays(name).and_then(|()| texts.beside(name));
+        self.parameters.file = Some(found.map_err(|why| format!("file = {}: {why}", name.display()))?);
         Ok(())
     }
 
@@ -63,6 +73,65 @@ impl Workload {
         let mut moved = self.clone();
         moved.parameters.offset = moved.parameters.offset.saturating_add(by);
         moved
+    }
+
+    /// The same, which is run so many times: what all of them do is bounded.
+    pub(super) fn times(mut self, times: u64) -> Workload {
+        self.times = times.max(1);
+        self
+    }
+
+    /// The same, which counts there what it asks for where only time ends it.
+    pub(super) fn counted_in(mut self, by_time: &Arc<AtomicU64>) -> Workload {
+        self.by_time = Some(by_time.clone());
+        self
+    }
+
+    /// Seconds of a run, where they end it.
+    pub(super) fn seconds(&self) -> f64 {
+        self.parameters.seconds.unwrap_or(0.0)
+    }
+
+    /// Requests of all runs of it on `length` bytes, longer ones counted by the MiB. None of what only time ends, and of what will not be
+    /// begun.
+    pub(super) fn requests(&self, length: u64) -> u64 {
+        let (extent, largest) = match self.kind.needs {
+            Needs::Blocks(make) => make(&self.parameters).map_or((0, 0), |work| (work.extent(length).unwrap_or(0), work.largest())),
+            Needs::Files(make) => make(&self.parameters).map_or((0, 0), |work| (work.extent(), 0)),
+        };
+        let begun = self.check(extent, largest).is_ok();
+        if begun { extent.saturating_mul(weight(largest)).saturating_mul(self.times) } else { 0 }
+    }
+
+    /// That with one more request of at most `largest` bytes the lab stays within its bound, where only time ends runs.
+    fn count(&self, largest: u64) -> Result<(), Error> {
+        match &self.by_time {
+            Some(count) if count.fetch_add(weight(largest), Ordering::Relaxed) >= REQUESTS => Err(Error(format!(
+                "workload {}: more than {REQUESTS} requests of rows that only seconds end: give them fewer",
+                self.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// That all runs of it end: `extent` is of one, in requests of at most `largest` bytes.
+    fn check(&self, extent: u64, largest: u64) -> Result<(), Error> {
+        let most = MOST / self.times / weight(largest);
+        if extent <= most {
+            return Ok(());
+        }
+        let (name, times) = (self.name(), if self.times > 1 { format!(", {} times", self.times) } else { String::new() });
+        Err(Error(format!("workload {name}: {extent} requests{times}, more than {most}: give it fewer")))
+    }
+
+    /// That all runs of it on `length` bytes of this machine end.
+    pub(super) fn check_here(&self, work: &dyn Blocks, length: u64) -> Result<(), Error> {
+        #[allow(clippy::cast_precision_loss, reason = "a handful of runs")]
+        let seconds = self.seconds() * self.times as f64;
+        if seconds > SECONDS {
+            return Err(Error(format!("workload {}: {seconds} seconds in all runs, more than {SECONDS}", self.name())));
+        }
+        self.check(work.extent(length).unwrap_or(0), work.largest())
     }
 
     /// Whether it needs a file system, rather than blocks.
@@ -86,13 +155,18 @@ impl Workload {
     pub(super) fn on_blocks(&self, rig: &mut dyn Rig, random: u64) -> Result<Run, Error> {
         match self.kind.needs {
             Needs::Blocks(make) => {
-                let mut asked = 0;
-                let run = make(&self.parameters)?.run(rig, random, &mut |so_far| {
-                    asked = so_far;
-                    so_far <= MOST && !interrupt::happened()
+                let work = make(&self.parameters)?;
+                self.check(work.extent(rig.length()).unwrap_or(0), work.largest())?;
+                // What only time ends is counted.
+                let (mut within, counted) = (Ok(()), work.extent(rig.length()).is_some());
+                let run = work.run(rig, random, &mut |so_far| {
+                    within = self.check(so_far, work.largest());
+                    if within.is_ok() && !counted {
+                        within = self.count(work.largest());
+                    }
+                    within.is_ok() && !interrupt::happened()
                 })?;
-                unless_interrupted()?;
-                if asked > MOST { Err(Error(format!("workload {}: more than {MOST} requests", self.name()))) } else { Ok(run) }
+                unless_interrupted().and(within).map(|()| run)
             }
             Needs::Files(_) => Err(Error(format!("{}: it needs a file system", self.kind.name))),
         }
@@ -104,13 +178,9 @@ impl Workload {
             Needs::Blocks(_) => Err(Error(format!("{}: it needs blocks", self.kind.name))),
             Needs::Files(make) => {
                 let work = make(&self.parameters)?;
-                match work.extent() {
-                    0..=MOST => {
-                        let run = work.run(files, random, &mut |so_far| !interrupt::happened() && watch(so_far))?;
-                        unless_interrupted().map(|()| run)
-                    }
-                    extent => Err(Error(format!("workload {}: {extent} operations, more than {MOST}", self.name()))),
-                }
+                self.check(work.extent(), 0)?;
+                let run = work.run(files, random, &mut |so_far| !interrupt::happened() && watch(so_far))?;
+                unless_interrupted().map(|()| run)
             }
         }
     }

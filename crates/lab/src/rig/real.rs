@@ -14,6 +14,7 @@ use trueline_host::buffers::Buffers;
 use trueline_host::clock;
 use trueline_host::engine::{self, Choice, Engine, Finished, Transfer};
 use trueline_host::lane::Lane;
+use trueline_host::ring::DEEPEST;
 
 /// How a rig is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,27 +30,39 @@ pub struct Shape {
 /// The longest transfer, whatever the largest request: so much memory for each request in flight.
 const LONGEST: u64 = 16 << 20;
 
-/// A request that is not done.
-#[derive(Clone, Copy)]
-struct Open {
+/// What a transfer is of.
+#[derive(Clone, Copy, Default)]
+struct Of {
+    /// The request's tag.
     tag: u64,
-    transfers: usize,
+    /// The request's place in `several`, unless this is all of it.
+    part: Option<usize>,
+}
+
+/// A request of several transfers that is not done.
+#[derive(Clone, Copy, Default)]
+struct Several {
+    /// Transfers that are not done.
+    left: usize,
     error: Option<Errno>,
 }
 
 /// A provider on real media.
 pub struct Real {
-    engine: Engine,
+    engine: Engine<Of>,
     route: Route,
     /// The medium and the byte at which the provider begins, where it is a plain range.
     plain: Option<(usize, u64)>,
     sector: u64,
-    /// Bytes of memory of one request.
-    place: u64,
-    open: Vec<Open>,
-    free: Vec<u32>,
-    finished: Vec<Finished>,
-    pieces: Vec<Transfer>,
+    /// Bytes of the longest transfer.
+    longest: u64,
+    depth: usize,
+    /// Requests that are not done.
+    in_flight: usize,
+    /// Those of several transfers; the places of others are in `free`.
+    several: Vec<Several>,
+    free: Vec<usize>,
+    pieces: Vec<Transfer<Of>>,
     /// Done without a transfer, or before its time.
     early: Vec<Done>,
 }
@@ -60,21 +73,23 @@ impl Real {
         let failed = |what: &str, why: &dyn std::fmt::Display| Error(format!("{what}: {why}"));
         let sector = lanes.iter().try_fold(sector.max(1), |all, lane| lcm(all, lane.grain()));
         let sector = sector.ok_or_else(|| failed("open the media", &"their sectors have no common multiple"))?;
-        let depth = shape.depth.clamp(1, 4096);
+        let depth = shape.depth.clamp(1, DEEPEST) as usize;
         let longest = shape.largest.clamp(sector, LONGEST.max(sector));
-        let buffers = Buffers::new(depth as usize, longest).map_err(|e| failed("reserve memory for requests", &e))?;
-        let place = buffers.place() as u64;
-        let engine = Engine::new(shape.engine, lanes, buffers, depth).map_err(|e| failed("set up io_uring", &e))?;
-        let count = if matches!(engine, Engine::Sync(_)) { 1 } else { depth };
+        // Every medium may be asked for a part of every request.
+        let transfers = depth.saturating_mul(lanes.len()).min(DEEPEST as usize);
+        let buffers = Buffers::new(transfers, longest).map_err(|e| failed("reserve memory for requests", &e))?;
+        let longest = buffers.place() as u64;
+        let engine = Engine::new(shape.engine, lanes, buffers).map_err(|e| failed("set up io_uring", &e))?;
         Ok(Real {
             plain: route.medium().map(|medium| (medium, route.base())),
+            depth: engine.depth().min(depth),
             engine,
             route,
             sector,
-            place,
-            open: vec![Open { tag: 0, transfers: 0, error: None }; count as usize],
-            free: (0..count).rev().collect(),
-            finished: Vec::with_capacity(depth as usize),
+            longest,
+            in_flight: 0,
+            several: Vec::new(),
+            free: Vec::new(),
             pieces: Vec::new(),
             early: Vec::new(),
         })
@@ -87,107 +102,117 @@ impl Real {
 
     /// Asks for a request that is one transfer, `base` bytes further on `lane`: the way of almost every request, one addition.
     #[inline]
-    fn start_one(&mut self, slot: u32, (lane, base): (usize, u64), request: Request) -> Result<(), Errno> {
-        let Request { op, offset, length, fua, .. } = request;
+    fn push_one(&mut self, (lane, base): (usize, u64), request: Request) -> Result<(), Errno> {
+        let Request { tag, op, offset, length, fua } = request;
         if offset.checked_add(length).is_none_or(|end| end > self.route.length()) {
             return Err(Errno::Range);
         }
-        let (place, length) = (index(u64::from(slot) * self.place)?, u32::try_from(length).map_err(|_| Errno::Range)?);
+        let length = u32::try_from(length).map_err(|_| Errno::Range)?;
         let op = if op == Op::Read { engine::Op::Read } else { engine::Op::Write };
-        self.engine.push_new(|| Transfer { tag: u64::from(slot), op, lane, offset: base + offset, place, length, fua })
-    }
-
-    /// Asks for all transfers of any request, and says how many they are.
-    #[inline(never)]
-    fn start(&mut self, slot: u32, request: Request) -> Result<usize, Errno> {
-        let tag = u64::from(slot);
-        if request.op == Op::Flush {
-            let lanes = self.engine.lanes().len();
-            self.pieces.clear();
-            let flush = |lane| Transfer { tag, op: engine::Op::Flush, lane, offset: 0, place: 0, length: 0, fua: request.fua };
-            self.pieces.extend((0..lanes).map(flush));
-        } else {
-            self.split(tag, tag * self.place, request)?;
+        if self.engine.is_full() {
+            self.make_room()?;
         }
-        self.send(slot)
+        self.engine.push(Transfer { tag: Of { tag, part: None }, op, lane, offset: base + offset, length, fua })?;
+        self.in_flight += 1;
+        Ok(())
     }
 
-    /// The transfers of a request that is several.
-    fn split(&mut self, tag: u64, first: u64, request: Request) -> Result<(), Errno> {
+    /// Asks for any request. If one of its transfers cannot be asked for, that is the request's error: at once, or when those before it
+    /// are done.
+    #[inline(never)]
+    fn push_several(&mut self, request: Request) -> Result<(), Errno> {
+        let place = self.free.pop().unwrap_or(self.several.len());
+        self.several.resize(self.several.len().max(place + 1), Several::default());
+        // One more than there are, until all are asked for.
+        self.several[place] = Several { left: 1, error: None };
+        let tag = request.tag;
+        let sent = self.split(Of { tag, part: Some(place) }, request).and_then(|()| self.send(place));
+        let Several { left, error } = &mut self.several[place];
+        *left -= 1;
+        if *left > 0 {
+            *error = error.or(sent.err());
+            self.in_flight += 1;
+            return Ok(());
+        }
+        self.free.push(place);
+        sent?;
+        self.early.push(Done { tag, at: clock::now(), error: *error });
+        Ok(())
+    }
+
+    /// The transfers of a request, into `pieces`.
+    fn split(&mut self, tag: Of, request: Request) -> Result<(), Errno> {
         let Request { op, offset, length, fua, .. } = request;
+        let (pieces, longest) = (&mut self.pieces, self.longest);
+        pieces.clear();
         let (way, op) = match op {
             Op::Read => (class::Op::Read, engine::Op::Read),
-            _ => (class::Op::Write, engine::Op::Write),
+            Op::Write => (class::Op::Write, engine::Op::Write),
+            Op::Flush => {
+                let flush = |lane| Transfer { tag, op: engine::Op::Flush, lane, offset: 0, length: 0, fua };
+                pieces.extend((0..self.engine.lanes().len()).map(flush));
+                return Ok(());
+            }
         };
-        let (pieces, longest) = (&mut self.pieces, self.place);
-        pieces.clear();
-        self.route.extents(offset, length, way, &mut |done, piece| {
+        self.route.extents(offset, length, way, &mut |_, piece| {
             let Piece::Store { store, mut offset, mut length } = piece else {
                 return if way == class::Op::Write { Err(Errno::ReadOnly) } else { Ok(()) };
             };
-            let mut done = done;
             while length > 0 {
-                // A place in memory is used again by what of a long request does not fit into it.
-                let within = done % longest;
-                let part = length.min(longest - within);
+                let part = length.min(longest);
                 let bytes = u32::try_from(part).map_err(|_| Errno::Range)?;
-                let place = index(first + within)?;
-                pieces.push(Transfer { tag, op, lane: store, offset, place, length: bytes, fua });
-                (done, offset, length) = (done + part, offset + part, length - part);
+                pieces.push(Transfer { tag, op, lane: store, offset, length: bytes, fua });
+                (offset, length) = (offset + part, length - part);
             }
             Ok(())
         })
     }
 
-    /// Asks for the transfers in `pieces`. What could not be asked for is an error of a request that is in flight with the others.
-    fn send(&mut self, slot: u32) -> Result<usize, Errno> {
-        let mut sent = 0;
-        for &piece in &self.pieces {
-            match self.engine.push(piece) {
-                Ok(()) => sent += 1,
-                Err(errno) if sent == 0 => return Err(errno),
-                Err(errno) => {
-                    self.open[slot as usize].error = Some(errno);
-                    break;
-                }
+    /// Asks for the transfers in `pieces`, of the request in this place of `several`.
+    fn send(&mut self, place: usize) -> Result<(), Errno> {
+        for at in 0..self.pieces.len() {
+            if self.engine.is_full() {
+                self.make_room()?;
             }
+            self.engine.push(self.pieces[at])?;
+            self.several[place].left += 1;
         }
-        Ok(sent)
+        Ok(())
     }
 
-    /// Waits until a request is done, and takes its slot: more were pushed than [`Rig::depth`] says.
+    /// Waits until the engine takes a transfer more: there are more than it does at a time.
     #[cold]
-    fn make_room(&mut self) -> Result<u32, Errno> {
+    fn make_room(&mut self) -> Result<(), Errno> {
         let mut early = std::mem::take(&mut self.early);
-        let waited = self.collect(1, &mut early);
+        let mut waited = Ok(());
+        while waited.is_ok() && self.engine.is_full() {
+            waited = self.take(1, &mut early);
+        }
         self.early = early;
-        waited?;
-        self.free.pop().ok_or(Errno::Io)
+        waited
     }
 
-    /// Takes what the engine has done: at least `least` requests, or all there are.
-    fn collect(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
-        let enough = done.len() + least.min(self.open.len() - self.free.len());
-        let mut want = enough - done.len();
-        loop {
-            self.finished.clear();
-            self.engine.wait(want, &mut self.finished)?;
-            let at = clock::now();
-            for &Finished { tag, error } in &self.finished {
-                let Some(slot) = index(tag).ok().filter(|&slot| slot < self.open.len()) else { return Err(Errno::Io) };
-                let open = &mut self.open[slot];
-                open.error = open.error.or(error);
-                open.transfers -= 1;
-                if open.transfers == 0 {
-                    done.push(Done { tag: open.tag, at, error: open.error });
-                    self.free.push(u32::try_from(slot).map_err(|_| Errno::Io)?);
+    /// Takes what the engine has done, at least `least` transfers, and appends the requests that are done with them.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the way back of every request; `make_room` has the other copy")]
+    fn take(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
+        self.engine.wait(least)?;
+        let at = clock::now();
+        self.engine.take(|Finished { tag: Of { tag, part }, mut error, .. }| {
+            if let Some(place) = part {
+                let several = &mut self.several[place];
+                several.left -= 1;
+                several.error = several.error.or(error);
+                if several.left > 0 {
+                    return;
                 }
+                error = several.error;
+                self.free.push(place);
             }
-            if done.len() >= enough {
-                return Ok(());
-            }
-            want = 1;
-        }
+            self.in_flight -= 1;
+            done.push(Done { tag, at, error });
+        });
+        Ok(())
     }
 }
 
@@ -201,7 +226,7 @@ impl Rig for Real {
     }
 
     fn depth(&self) -> usize {
-        self.open.len()
+        self.depth
     }
 
     fn now(&mut self) -> u64 {
@@ -209,36 +234,21 @@ impl Rig for Real {
     }
 
     fn push(&mut self, request: Request) -> Result<(), Errno> {
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None => self.make_room()?,
-        };
-        self.open[slot as usize] = Open { tag: request.tag, transfers: 1, error: None };
-        let started = match self.plain {
-            Some(begin) if request.op != Op::Flush && request.length <= self.place => self.start_one(slot, begin, request).map(|()| 1),
-            _ => self.start(slot, request),
-        };
-        match started {
-            Ok(1) => {}
-            Ok(0) => {
-                self.early.push(Done { tag: request.tag, at: clock::now(), error: None });
-                self.free.push(slot);
-            }
-            Ok(transfers) => self.open[slot as usize].transfers = transfers,
-            Err(errno) => {
-                self.free.push(slot);
-                return Err(errno);
-            }
+        match self.plain {
+            Some(begin) if request.op != Op::Flush && request.length <= self.longest => self.push_one(begin, request),
+            _ => self.push_several(request),
         }
-        Ok(())
     }
 
     fn wait(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {
-        let early = self.early.len();
-        if early > 0 {
-            done.append(&mut self.early);
+        let enough = done.len() + least.min(self.early.len() + self.in_flight);
+        done.append(&mut self.early);
+        loop {
+            self.take(enough.saturating_sub(done.len()), done)?;
+            if done.len() >= enough {
+                return Ok(());
+            }
         }
-        self.collect(least.saturating_sub(early), done)
     }
 
     fn think(&mut self, _ns: u64) {}
@@ -250,9 +260,4 @@ impl Rig for Real {
     fn is_virtual(&self) -> bool {
         false
     }
-}
-
-/// A place in memory.
-fn index(n: u64) -> Result<usize, Errno> {
-    usize::try_from(n).map_err(|_| Errno::Range)
 }

@@ -28,7 +28,8 @@ fn ratio(set: &Set) -> Result<f64, Error> {
 #[test]
 fn every_part_of_every_range_is_used_once() {
     let parameters = parameters(TEXT, &[]).expect("ranges");
-    assert_eq!(parameters.iter().map(|p| (p.key.as_str(), p.whole)).collect::<Vec<_>>(), [("command_ns", false), ("rate_bytes", true)]);
+    let whole = |p: &Parameter| matches!(p.values, Values::Between { whole: true, .. });
+    assert_eq!(parameters.iter().map(|p| (p.key.as_str(), whole(p))).collect::<Vec<_>>(), [("command_ns", false), ("rate_bytes", true)]);
     for count in [1, 2, 7, 64] {
         let points = points(&parameters, count, 5);
         let mut parts: Vec<usize> = Vec::new();
@@ -48,7 +49,7 @@ fn every_part_of_every_range_is_used_once() {
 
 #[test]
 fn parameters_are_not_drawn_together() {
-    let parameter = |key: &str| Parameter { key: key.into(), low: 0.0, high: 1.0, whole: false };
+    let parameter = |key: &str| Parameter { key: key.into(), values: Values::Between { low: 0.0, high: 1.0, whole: false } };
     let column = |points: &[Set], at: usize| points.iter().map(|point| point[at].1.as_float().expect("a float")).collect::<Vec<_>>();
     let drawn = points(&[parameter("a"), parameter("b"), parameter("c")], 64, 3);
     for (one, other) in [(0, 1), (0, 2), (1, 2)] {
@@ -134,4 +135,20 @@ fn bad_ranges_and_ratios_are_refused() {
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(run(&plan(TEXT), &|_| Ok(bad)).is_err());
     }
+}
+
+#[test]
+fn words_are_swept_alike_and_change_no_other_values() {
+    let text = Model::named("512n").expect("it is built in");
+    let text = text.split("\n[range]\n").next().map(|front| format!("{front}\n[range]\nsetup_ms = [0.4, 0.6]\n")).expect("a text");
+    let open = format!("{text}destage_order = [\"sptf\", \"clook\", \"fifo\"]\n");
+    let of = |text: &str, fixed: &[(String, Value)]| points(&parameters(text, fixed).expect("ranges"), 9, 1);
+    let (numbers, both) = (of(&text, &[]), of(&open, &[]));
+    for word in ["sptf", "clook", "fifo"] {
+        assert_eq!(both.iter().filter(|point| point[0].1.as_str() == Some(word)).count(), 3, "{word}");
+    }
+    assert!(numbers.iter().zip(&both).all(|(one, two)| one[0] == two[1]), "{both:?}");
+    // Who says which it is leaves nothing open.
+    assert_eq!(of(&open, &[("disk.destage_order".into(), Value::String("fifo".into()))]), numbers);
+    assert!(both.iter().all(|set| Model::parse_with(&open, set).is_ok()));
 }

@@ -74,6 +74,10 @@ impl Format for Fio {
                 let ns = us.checked_mul(MICROSECOND).and_then(|ns| self.at_ns.checked_add(ns));
                 self.at_ns = ns.ok_or_else(|| format!("a wait of {us} us"))?;
             }
+            // A line that was cut short ends in its first number.
+            other if other.bytes().all(|byte| byte.is_ascii_digit()) => {
+                return Err("not FILE ACTION [OFFSET LENGTH]: a number is missing".into());
+            }
             other => return Err(format!("unknown action '{other}' in version {}", self.version)),
         }
         Ok(true)

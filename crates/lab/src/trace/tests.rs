@@ -187,7 +187,7 @@ fn what_is_wrong_in_fios_logs_is_named_with_its_line() {
     let two = |line: &str| refused(format!("fio version 2 iolog\n/f read 0 512\n{line}\n"));
     assert_eq!(two("/f erase 0 512"), "line 3: unknown action 'erase' in version 2");
     assert_eq!(two("/g read 0 512"), "line 3: requests on /f and on /g: a replay has one target");
-    assert_eq!(two("/f read 0"), "line 3: unknown action '0' in version 2");
+    assert_eq!(two("/f read 0"), "line 3: not FILE ACTION [OFFSET LENGTH]: a number is missing");
     assert_eq!(two("/f read"), "line 3: read without an offset and a length");
     assert_eq!(two("/f"), "line 3: not FILE ACTION [OFFSET LENGTH]");
     assert_eq!(two(&format!("/f read {} 512", u64::MAX)), format!("line 3: 512 bytes at {}: past the end of any device", u64::MAX));

@@ -2,11 +2,11 @@
 //!
 //! What a layer costs is the slope of the mean over the layers below the provider; neither offset nor size enters.
 
-use super::{Blocks, Kind, Needs, Parameters, Watch, Way, watched, whole};
+use super::steady::Steady;
+use super::{Blocks, Kind, Needs, Parameters, Watch, watched, whole};
 use crate::error::Error;
-use crate::rig::{Op, Rig};
+use crate::rig::Rig;
 use crate::run::Run;
-use crate::streams::{Ask, Limit};
 
 /// The loop.
 pub const KIND: Kind =
@@ -19,33 +19,21 @@ const MOST_SECTOR: u64 = 65536;
 struct Latency {
     /// A sector of the rig, if not said.
     bs: Option<u64>,
-    offset: u64,
-    op: Op,
-    depth: usize,
-    limit: Limit,
-    sync: bool,
+    each: Steady,
 }
 
 fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     let bs = parameters.bs.map(|_| parameters.block(0)).transpose()?;
-    let op = if parameters.op == Some(Way::Write) { Op::Write } else { Op::Read };
-    Ok(Box::new(Latency {
-        bs,
-        offset: parameters.offset,
-        op,
-        depth: parameters.depth(1)?,
-        limit: parameters.limit(COUNT)?,
-        sync: parameters.sync,
-    }))
+    Ok(Box::new(Latency { bs, each: Steady::new(parameters, Steady::way(parameters), COUNT)? }))
 }
 
 impl Blocks for Latency {
     fn writes(&self) -> bool {
-        self.op == Op::Write
+        self.each.writes()
     }
 
     fn depth(&self) -> usize {
-        self.depth
+        self.each.depth
     }
 
     fn largest(&self) -> u64 {
@@ -53,27 +41,25 @@ impl Blocks for Latency {
     }
 
     fn extent(&self, _length: u64) -> Option<u64> {
-        match self.limit {
-            Limit::Count(count) => Some(count),
-            Limit::Time(_) | Limit::Source => None,
-        }
+        self.each.count()
     }
 
     fn run(&self, rig: &mut dyn Rig, _seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
-        let Latency { offset, op, .. } = *self;
+        let offset = self.each.offset;
         let length = self.bs.unwrap_or(rig.sector());
         whole(rig, "latency", length, offset)?;
         if offset.checked_add(length).is_none_or(|end| end > rig.length()) {
             return Err(Error(format!("latency of {length} bytes at {offset}: the target has {} bytes", rig.length())));
         }
-        let ask = Ask { op, offset, length, fua: self.sync };
-        watched(rig, self.depth, self.limit, watch, &mut |_| Some(ask))
+        let ask = self.each.ask(0, length);
+        watched(rig, self.each.depth, self.each.limit, watch, &mut |_| Some(ask))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rig::Op;
     use crate::rig::simulated::Simulated;
     use crate::workload::recorder::{Recorder, made, ran, refused};
     use trueline_geom::route::Route;

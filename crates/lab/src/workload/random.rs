@@ -3,11 +3,11 @@
 //! The program of the OSnews test of 2010 is `random-write` with `generator = "glibc"` and `blocks = 200000000`:
 //! `random() % 200000000 * 4096 + off * 512`.
 
+use super::steady::Steady;
 use super::{Blocks, Generator, Kind, Needs, Parameters, Watch, glibc, watched, whole};
 use crate::error::Error;
 use crate::rig::{Op, Rig};
 use crate::run::Run;
-use crate::streams::{Ask, Limit};
 use trueline_sim::random;
 
 /// Random reads.
@@ -21,28 +21,15 @@ const COUNT: u64 = 1000;
 struct Random {
     bs: u64,
     grid: u64,
-    offset: u64,
-    op: Op,
-    depth: usize,
-    limit: Limit,
-    sync: bool,
+    each: Steady,
     generator: Generator,
     blocks: Option<u64>,
 }
 
 fn make(parameters: &Parameters, op: Op) -> Result<Box<dyn Blocks>, Error> {
-    let (bs, depth, limit) = (parameters.block(BLOCK)?, parameters.depth(1)?, parameters.limit(COUNT)?);
-    Ok(Box::new(Random {
-        bs,
-        grid: parameters.grid.unwrap_or(bs),
-        offset: parameters.offset,
-        op,
-        depth,
-        limit,
-        sync: parameters.sync,
-        generator: parameters.generator,
-        blocks: parameters.blocks,
-    }))
+    let (bs, each) = (parameters.block(BLOCK)?, Steady::new(parameters, op, COUNT)?);
+    let Parameters { generator, blocks, .. } = *parameters;
+    Ok(Box::new(Random { bs, grid: parameters.grid.unwrap_or(bs), each, generator, blocks }))
 }
 
 /// Block numbers.
@@ -64,7 +51,7 @@ impl Random {
     /// Blocks that requests fall on. A block is left free at the end even at offset 0, so that every offset within a block has the
     /// same requests but for the offset.
     fn blocks(&self, length: u64) -> Result<u64, Error> {
-        let Random { bs, grid, offset, .. } = *self;
+        let Random { bs, grid, each: Steady { offset, .. }, .. } = *self;
         let room = length.saturating_sub(offset.max(bs)).saturating_sub(bs.saturating_sub(grid));
         let there = room.checked_div(grid).unwrap_or(0);
         match self.blocks {
@@ -82,11 +69,11 @@ impl Random {
 
 impl Blocks for Random {
     fn writes(&self) -> bool {
-        self.op == Op::Write
+        self.each.writes()
     }
 
     fn depth(&self) -> usize {
-        self.depth
+        self.each.depth
     }
 
     fn largest(&self) -> u64 {
@@ -94,14 +81,11 @@ impl Blocks for Random {
     }
 
     fn extent(&self, _length: u64) -> Option<u64> {
-        match self.limit {
-            Limit::Count(count) => Some(count),
-            Limit::Time(_) | Limit::Source => None,
-        }
+        self.each.count()
     }
 
     fn run(&self, rig: &mut dyn Rig, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
-        let Random { bs, grid, offset, op, .. } = *self;
+        let Random { bs, grid, each: Steady { offset, .. }, .. } = *self;
         whole(rig, "random blocks", bs, offset)?;
         whole(rig, "a grid of random blocks", grid, offset)?;
         let blocks = self.blocks(rig.length())?;
@@ -109,9 +93,7 @@ impl Blocks for Random {
             Generator::Seeded => Numbers::Seeded(random::Random::new(seed)),
             Generator::Glibc => Numbers::Glibc(glibc::Random::default()),
         };
-        watched(rig, self.depth, self.limit, watch, &mut |_| {
-            Some(Ask { op, offset: numbers.below(blocks) * grid + offset, length: bs, fua: self.sync })
-        })
+        watched(rig, self.each.depth, self.each.limit, watch, &mut |_| Some(self.each.ask(numbers.below(blocks) * grid, bs)))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::run::Run;
 use crate::streams::{Ask, Limit};
 use crate::trace::{Entry, Trace};
 use std::io::BufReader;
+use std::iter;
 use std::path::PathBuf;
 use trueline_geom::topology::{is_whole, round_down};
 
@@ -106,14 +107,19 @@ impl Replay {
     /// The requests, moved and folded; one that is not whole sectors is an error.
     fn asks(&self, span: u64, sector: u64) -> Result<impl Iterator<Item = Result<(u64, Ask), Error>>, Error> {
         let (path, shift) = (self.path.clone(), self.offset);
-        Ok(open(&self.path)?.map(move |entry| {
-            let Entry { at_ns, op, offset, length, fua } = entry.map_err(|refusal| failed(&path, &refusal))?;
+        let mut trace = open(&self.path)?;
+        Ok(iter::from_fn(move || {
+            let Entry { at_ns, op, offset, length, fua } = match trace.next()? {
+                Ok(entry) => entry,
+                Err(refusal) => return Some(Err(failed(&path, &refusal))),
+            };
             let offset = if op == Op::Flush { 0 } else { offset % span + shift };
             if !is_whole(offset, sector) || !is_whole(length, sector) {
-                let message = format!("{length} bytes at {offset}: the target takes whole sectors of {sector} bytes");
-                return Err(failed(&path, &message));
+                let place = trace.place();
+                let message = format!("{place}: {length} bytes at {offset}: the target takes whole sectors of {sector} bytes");
+                return Some(Err(failed(&path, &message)));
             }
-            Ok((at_ns, Ask { op, offset, length, fua }))
+            Some(Ok((at_ns, Ask { op, offset, length, fua })))
         }))
     }
 }

@@ -1,10 +1,13 @@
-//! Dirty pages and who writes them: `mm/page-writeback.c` and `fs/fs-writeback.c` of Linux 2.6.31.
+//! Dirty pages and who writes them: `mm/page-writeback.c`, `fs/fs-writeback.c`, `fs/mpage.c` and `fs/buffer.c` of Linux 2.6.31.
 
+use super::dirty::Pages;
+use super::requests::Requests;
+use super::{DIRECT, POINTERS};
 use crate::error::Error;
 use crate::host::numbered::Numbered;
 use crate::host::queue::Queue;
-use crate::rig::{Op, Rig};
-use std::collections::{BTreeMap, VecDeque};
+use crate::rig::Rig;
+use std::collections::VecDeque;
 
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
@@ -41,19 +44,6 @@ impl Limits {
     }
 }
 
-/// Dirty pages of an owner.
-#[derive(Default)]
-struct Pages {
-    /// First page of the owner → pages, and the byte of the provider where they lie.
-    ranges: BTreeMap<u64, (u64, u64)>,
-    /// When the first of them became dirty.
-    since: u64,
-    /// Where the next pass goes on (`writeback_index`).
-    cursor: u64,
-    /// Whether all of them are to be written, because they are old.
-    old: bool,
-}
-
 /// The page cache's dirty side, and the queue of requests.
 pub(crate) struct Flusher<'a> {
     pub(crate) queue: Queue<'a>,
@@ -62,8 +52,7 @@ pub(crate) struct Flusher<'a> {
     /// Whose turn it is: those that became dirty first, first.
     turns: VecDeque<Owner>,
     dirty: u64,
-    /// A request that may still grow.
-    plugged: Option<(u64, u64)>,
+    requests: Requests,
     /// When old pages are looked for next.
     look: u64,
     old: usize,
@@ -80,14 +69,13 @@ impl<'a> Flusher<'a> {
     pub(crate) fn new(rig: &'a mut dyn Rig, limits: Limits) -> Flusher<'a> {
         let mut queue = Queue::new(rig);
         let look = queue.now() + EVERY;
-        let limits = Limits { requests: limits.requests.max(1), request: limits.request.max(PAGE), ..limits };
         Flusher {
             queue,
             limits,
             owners: Numbered::default(),
             turns: VecDeque::new(),
             dirty: 0,
-            plugged: None,
+            requests: Requests::new(&limits),
             look,
             old: 0,
             again: [NONE; 4],
@@ -111,7 +99,7 @@ impl<'a> Flusher<'a> {
             self.again[0] = first;
         }
         let own = self.owners.entry(owner).or_default();
-        if own.ranges.is_empty() {
+        if own.is_empty() {
             own.since = now;
             self.turns.push_back(owner);
         }
@@ -127,7 +115,7 @@ impl<'a> Flusher<'a> {
     /// What an owner has dirty is of no use any more: the file is gone.
     pub(crate) fn drop_owner(&mut self, owner: Owner) {
         if let Some(own) = self.owners.remove(&owner) {
-            self.dirty -= own.ranges.values().map(|(pages, _)| pages * PAGE).sum::<u64>();
+            self.dirty -= own.bytes();
             self.old -= usize::from(own.old);
             self.turns.retain(|&other| other != owner);
         }
@@ -147,7 +135,8 @@ impl<'a> Flusher<'a> {
         Ok(())
     }
 
-    /// Sends what is to be sent and has room in the queue: old pages, what is above the background limit, or, `forced`, anything.
+    /// Sends old pages, and what is above the background limit, until the queue is congested. A program that waits, `forced`, sends
+    /// something itself only if more is dirty than it may make, apart from what is being written (`balance_dirty_pages`).
     pub(crate) fn pump(&mut self, forced: bool) -> Result<(), Error> {
         self.queue.poll()?;
         let now = self.queue.now();
@@ -158,15 +147,15 @@ impl<'a> Flusher<'a> {
                 self.old += 1;
             }
         }
-        let mut first = forced;
-        while self.queue.in_flight() < self.limits.requests && (first || self.old > 0 || self.dirty > self.limits.background) {
+        let mut first = forced && self.dirty > self.limits.dirty;
+        while (first || self.old > 0 || self.dirty > self.limits.background) && !self.requests.congested(&self.queue) {
             first = false;
-            if !self.pass(self.old > 0 && self.dirty <= self.limits.background)? {
+            if !self.pass(self.old > 0 && self.dirty <= self.limits.background, false)? {
                 break;
             }
         }
         if self.queue.in_flight() == 0 {
-            self.unplug()?;
+            self.requests.unplug(&mut self.queue)?;
         }
         self.seen = now;
         Ok(())
@@ -174,25 +163,25 @@ impl<'a> Flusher<'a> {
 
     /// Everything that is dirty is on its way and done.
     pub(crate) fn sync(&mut self) -> Result<(), Error> {
-        while self.pass(false)? {
+        while self.pass(false, true)? {
             self.queue.settle(self.limits.requests)?;
         }
-        self.unplug()?;
+        self.requests.unplug(&mut self.queue)?;
         self.queue.settle(0)
     }
 
     /// Everything an owner has dirty is on its way and done.
     pub(crate) fn sync_owner(&mut self, owner: Owner) -> Result<(), Error> {
         while self.owners.contains_key(&owner) {
-            self.pass_over(owner)?;
+            self.pass_over(owner, true)?;
             self.queue.settle(self.limits.requests)?;
         }
-        self.unplug()?;
+        self.requests.unplug(&mut self.queue)?;
         self.queue.settle(0)
     }
 
     /// A pass over the owner whose turn it is; `old_only`: who has old pages. Whether there was one.
-    fn pass(&mut self, old_only: bool) -> Result<bool, Error> {
+    fn pass(&mut self, old_only: bool, patient: bool) -> Result<bool, Error> {
         let owners = &self.owners;
         let is_old = |owner: &Owner| owners.get(owner).is_some_and(|own| own.old);
         let at = if old_only {
@@ -202,104 +191,103 @@ impl<'a> Flusher<'a> {
             self.turns.iter().position(|&owner| owner != DEVICE).or(Some(0))
         };
         match at.and_then(|at| self.turns.get(at)) {
-            Some(&owner) => self.pass_over(owner).map(|()| true),
+            Some(&owner) => self.pass_over(owner, patient).map(|()| true),
             None => Ok(false),
         }
     }
 
-    /// A pass over one owner, whose turn it is then no more.
-    fn pass_over(&mut self, owner: Owner) -> Result<(), Error> {
+    /// A pass over one owner, whose turn it is then no more (`write_cache_pages`). Unless it is `patient`, it ends after the page with
+    /// which the queue was found congested.
+    fn pass_over(&mut self, owner: Owner, patient: bool) -> Result<(), Error> {
         if self.turns.front() == Some(&owner) {
             self.turns.pop_front();
         } else {
             self.turns.retain(|&other| other != owner);
         }
-        let Some(own) = self.owners.get_mut(&owner) else { return Ok(()) };
-        let taken = own.take(PASS);
         if owner == DEVICE {
             self.again = [NONE; 4];
         }
-        if own.ranges.is_empty() {
-            self.old -= usize::from(own.old);
-            self.owners.remove(&owner);
-        } else {
-            self.turns.push_back(owner);
+        let (mut left, mut bio) = (PASS, None);
+        while left > 0 {
+            let Some((first, pages, byte)) = self.owners.get(&owner).and_then(Pages::next) else { break };
+            // What is only added to does not change the answer; the page with which something new begins does.
+            let room = match bio {
+                _ if owner == DEVICE => self.requests.room_at(byte),
+                Some((from, to)) if to == byte => self.requests.room(to - from),
+                _ => 0,
+            };
+            let until = if owner == DEVICE { u64::MAX } else { boundary(first) - first };
+            let count = room.max(1).min(pages).min(left).min(until);
+            self.owners.entry(owner).or_default().take(first, count);
+            self.dirty -= count * PAGE;
+            left -= count;
+            let taken = (byte, byte + count * PAGE);
+            if owner == DEVICE {
+                // A bio a page (`block_write_full_page`): they become requests of any length.
+                self.requests.submit(&mut self.queue, taken)?;
+            } else {
+                self.add(&mut bio, taken, count == until)?;
+            }
+            if !patient && self.requests.congested(&self.queue) {
+                break;
+            }
         }
-        for (pages, byte) in taken {
-            self.dirty -= pages * PAGE;
-            self.send(byte, pages * PAGE)?;
+        if let Some(bio) = bio {
+            self.requests.submit(&mut self.queue, bio)?;
+        }
+        match self.owners.get(&owner) {
+            Some(own) if own.is_empty() => {
+                self.old -= usize::from(own.old);
+                self.owners.remove(&owner);
+            }
+            Some(_) => self.turns.push_back(owner),
+            None => {}
         }
         Ok(())
     }
 
-    /// Pages go to the queue, merged with those before them as far as a request may be long.
-    fn send(&mut self, byte: u64, length: u64) -> Result<(), Error> {
-        let (mut at, end) = (byte, byte + length);
-        while at < end {
-            match &mut self.plugged {
-                Some((from, to)) if *to == at && *to - *from < self.limits.request => {
-                    let more = (self.limits.request - (*to - *from)).min(end - at);
-                    *to += more;
-                    at += more;
+    /// Adds pages of a file to a bio, which is submitted when it is full, or not adjoined, or at a boundary (`__mpage_writepage`). The block
+    /// after the last one that an indirect block (or the inode) points to is the next indirect block: if it is dirty, it goes with them,
+    /// "so that indirects merge nicely with their data" (`write_boundary_block`).
+    fn add(&mut self, bio: &mut Option<(u64, u64)>, (from, to): (u64, u64), boundary: bool) -> Result<(), Error> {
+        match bio {
+            Some((start, end)) if *end == from && self.requests.room(*end - *start) * PAGE >= to - from => *end = to,
+            _ => {
+                if let Some(full) = bio.replace((from, to)) {
+                    self.requests.submit(&mut self.queue, full)?;
                 }
-                Some(_) => self.unplug()?,
-                plugged @ None => *plugged = Some((at, at)),
+            }
+        }
+        if boundary {
+            if let Some(own) = bio.take() {
+                self.requests.submit(&mut self.queue, own)?;
+            }
+            if self.take_of_device(to / PAGE) {
+                self.requests.submit(&mut self.queue, (to, to + PAGE))?;
             }
         }
         Ok(())
     }
 
-    /// The request that could still grow is sent. That the queue is full stops the next pass, not this one: it is the flusher who waits for
-    /// room, and no program with him.
-    fn unplug(&mut self) -> Result<(), Error> {
-        if let Some((from, to)) = self.plugged.take() {
-            self.queue.begin(Op::Write, from, to - from)?;
+    /// A page of the device is dirty no more; whether it was.
+    fn take_of_device(&mut self, page: u64) -> bool {
+        let Some(own) = self.owners.get_mut(&DEVICE).filter(|own| own.has(page)) else { return false };
+        own.clean(page, 1);
+        self.dirty -= PAGE;
+        self.again.iter_mut().filter(|again| **again == page).for_each(|again| *again = NONE);
+        if own.is_empty() {
+            self.old -= usize::from(own.old);
+            self.owners.remove(&DEVICE);
+            self.turns.retain(|&owner| owner != DEVICE);
         }
-        Ok(())
+        true
     }
 }
 
-impl Pages {
-    /// Notes pages that are dirty; how many were not before.
-    fn soil(&mut self, first: u64, pages: u64, byte: u64) -> u64 {
-        let end = first + pages;
-        let before = self.ranges.range_mut(..=first).next_back().map(|(start, range)| (*start, range));
-        let untouched = before.as_ref().is_none_or(|(start, range)| start + range.0 <= first);
-        if untouched && self.ranges.range(first + 1..end).next().is_none() {
-            match self.ranges.range_mut(..first).next_back() {
-                Some((start, (count, at))) if start + *count == first && *at + *count * PAGE == byte => *count += pages,
-                _ => drop(self.ranges.insert(first, (pages, byte))),
-            }
-            return pages;
-        }
-        if pages == 1 {
-            return 0;
-        }
-        (0..pages).map(|n| self.soil(first + n, 1, byte + n * PAGE)).sum()
-    }
-
-    /// Takes at most `most` pages from where the last pass ended, then from the beginning: (pages, byte).
-    fn take(&mut self, most: u64) -> Vec<(u64, u64)> {
-        let mut taken = Vec::new();
-        let mut left = most;
-        while left > 0 {
-            let within = self.ranges.range(..self.cursor).next_back().filter(|(start, (count, _))| *start + count > self.cursor);
-            let next = within.or_else(|| self.ranges.range(self.cursor..).next()).or_else(|| self.ranges.iter().next());
-            let Some((&start, &(count, byte))) = next else { break };
-            self.ranges.remove(&start);
-            let skip = self.cursor.saturating_sub(start).min(count);
-            let skip = if skip == count { 0 } else { skip };
-            let own = (count - skip).min(left);
-            if skip > 0 {
-                self.ranges.insert(start, (skip, byte));
-            }
-            if skip + own < count {
-                self.ranges.insert(start + skip + own, (count - skip - own, byte + (skip + own) * PAGE));
-            }
-            taken.push((own, byte + skip * PAGE));
-            self.cursor = start + skip + own;
-            left -= own;
-        }
-        taken
+/// The page after the last that the inode, or the same indirect block as of page `first`, points to.
+fn boundary(first: u64) -> u64 {
+    match first.checked_sub(DIRECT) {
+        None => DIRECT,
+        Some(over) => DIRECT + (over / POINTERS + 1) * POINTERS,
     }
 }

@@ -59,6 +59,67 @@ fn a_long_file_goes_in_requests_of_512_kib_with_an_indirect_block_every_4_mib() 
 }
 
 #[test]
+fn an_indirect_block_goes_with_the_data_before_it() {
+    let mut rig = Recorder::new(10 << 30);
+    let mut files = LinuxWriteback::new(&mut rig, Parameters::default()).unwrap();
+    let file = files.create("long").unwrap();
+    files.write(file, 0, 64 << 20).unwrap();
+    let extents = files.extents("long").unwrap();
+    let dirty = files.dirty();
+    files.forget().unwrap();
+    assert_eq!(files.dirty(), 0);
+    drop(files);
+    let writes = writes(&rig);
+    assert_eq!(writes.iter().map(|&(_, length)| length).sum::<u64>(), dirty, "every page once");
+    // A pass ends with 12 pages of the next stretch of 1024, which with the last 116 of this one fill a request: the indirect block finds no
+    // room in it, and the bio of 512 KiB behind it none in its request. So every one is alone, and none apart from its data but the second
+    // of two: that is not the block after any data, and waits for the device's own pass.
+    let ends: Vec<u64> = extents.iter().map(|extent| extent.0 + extent.1).collect();
+    let alone: Vec<u64> = writes.iter().filter(|&&(at, length)| length == 4096 && at >= extents[0].0).map(|&(at, _)| at).collect();
+    let last = ends.len() - 1;
+    assert_eq!(alone, [&ends[1..last], &[ends[1] + 4096]].concat(), "{writes:?}");
+    let of_data: Vec<u64> = writes.iter().filter(|&&(at, length)| at >= extents[0].0 && length > 4096).map(|&(_, length)| length).collect();
+    let short: Vec<u64> = of_data.into_iter().filter(|&length| length < 512 << 10).collect();
+    // Where the file begins the directory's block is before it; what is short then is the end.
+    assert_eq!(short, [116 * 4096], "{writes:?}");
+}
+
+#[test]
+fn a_congested_queue_ends_a_pass_after_a_page() {
+    let mut rig = Recorder::new(1 << 30);
+    // Of 16 requests a queue is congested with 15, and until there are fewer than 12.
+    let limits = Limits { background: 0, dirty: u64::MAX, requests: 16, ..Limits::of_memory(8 << 30) };
+    let mut flusher = Flusher::new(&mut rig, limits);
+    flusher.soil(7, 0, 4096, 0).unwrap();
+    // The fifteenth was made when a page found no room in its bio; that page is a bio, and the last request, which may still grow.
+    assert_eq!(flusher.queue.in_flight(), 15);
+    flusher.queue.settle(11).unwrap();
+    flusher.pump(false).unwrap();
+    assert_eq!(flusher.queue.in_flight(), 11, "with the last there are 12");
+    flusher.queue.settle(10).unwrap();
+    flusher.pump(false).unwrap();
+    assert_eq!(flusher.queue.in_flight(), 15);
+    flusher.sync().unwrap();
+    drop(flusher);
+    let writes = writes(&rig);
+    assert_eq!(writes.iter().map(|&(_, length)| length).sum::<u64>(), 4096 * 4096, "every page once");
+    // No bio is divided: what follows the page is a whole one of 512 KiB.
+    assert_eq!((writes[14].1, writes[15].1, writes[16].1), (512 << 10, 4096, 512 << 10), "{writes:?}");
+}
+
+#[test]
+fn pages_of_the_device_become_requests_of_any_length() {
+    let mut rig = Recorder::new(1 << 30);
+    let limits = Limits { background: 0, dirty: u64::MAX, requests: 16, ..Limits::of_memory(8 << 30) };
+    let mut flusher = Flusher::new(&mut rig, limits);
+    flusher.soil(DEVICE, 3, 4096, 3 * 4096).unwrap();
+    assert_eq!(flusher.queue.in_flight(), 14, "the fifteenth may still grow, and does");
+    flusher.sync().unwrap();
+    drop(flusher);
+    assert!(writes(&rig).iter().all(|&(_, length)| length == 512 << 10));
+}
+
+#[test]
 fn placement_laws() {
     let mut rig = Recorder::new(1 << 30);
     let mut files = LinuxWriteback::new(&mut rig, Parameters { memory: 64 << 20 }).unwrap();

@@ -67,10 +67,9 @@ impl OpenbsdFfs<'_> {
         let begin = self.shape.byte(at);
         let mut unsent: Option<(u64, u64)> = None;
         for block in (0..count).map(|n| begin + n * bsize) {
-            if !self.buffers.is_dirty(block) {
+            if !self.buffers.clean(block) {
                 continue;
             }
-            self.buffers.clean(block);
             unsent = match unsent {
                 Some((from, to)) if to == block => Some((from, block + bsize)),
                 Some((from, to)) => {

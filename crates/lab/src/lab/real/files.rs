@@ -1,6 +1,6 @@
 //! Rows of files: every run in a scratch directory of its own, which goes with it.
 
-use super::{MOST_RUNS, Real, add};
+use super::{Real, WARMUP, add};
 use crate::ab::{self, Measure, Plan};
 use crate::error::Error;
 use crate::files::{Files, directory::Directory, scratch::Scratch};
@@ -17,14 +17,9 @@ impl Lab {
     /// Measures a row of files where the program runs, or where temporary files are kept.
     pub(super) fn in_directory(&self, form: &RowForm, real: &Real, row: &mut Row) -> Result<(), Error> {
         let workload = form.workload.as_ref().ok_or_else(|| Error("a row that is measured has a workload".into()))?;
-        let plan = Plan {
-            variants: vec!["files".into()],
-            warmup: 1,
-            runs: real.runs.clamp(1, MOST_RUNS),
-            until: None,
-            measure: Measure::Time,
-            seed: self.form.random,
-        };
+        let workload = workload.clone().times(real.all_runs() as u64);
+        let (variants, runs) = (vec!["files".into()], real.runs());
+        let plan = Plan { variants, warmup: WARMUP, runs, until: None, measure: Measure::Time, seed: self.form.random };
         let mut one = |_, run: usize| {
             let scratch = Scratch::new(Path::new(".")).or_else(|_| Scratch::new(&std::env::temp_dir()))?;
             let mut files = Directory::new(scratch.path())?;

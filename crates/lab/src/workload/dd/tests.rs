@@ -1,4 +1,6 @@
 use super::*;
+use crate::rig::Op;
+use crate::workload::Way;
 use crate::workload::recorder::{Recorder, made, ran, refused};
 
 fn parameters(offset: u64, bs: u64) -> Parameters {

@@ -1,0 +1,262 @@
+//! Drives in virtual time as a store in real time: a request takes as long as the drives of the model take for it.
+//!
+//! What is read and written is read and written below, at once; its answer waits until the simulated drives are done. All stores over the
+//! same drives share them and their clock. Virtual time follows the real one, [`Speed`] times as fast: a request that comes while the
+//! drives are busy waits for them, as it would for real ones.
+//!
+//! There is no thread for the drives: of the threads that wait for requests one, the leader, sleeps until the drives next do something and
+//! moves them on; a request that is alone is so answered by the thread that asked it, without waking another.
+//!
+//! # Limits
+//! Virtual time ends after 106 days ([`World::submit`]); from then on requests fail. What is discarded takes no time. The drive is given
+//! whole sectors: of a part of one, which a host would read first and write whole, both are counted.
+
+use crate::rig::{Op, Request};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Thread};
+use timeline::Timeline;
+use trueline_geom::error::Errno;
+use trueline_geom::route::Route;
+use trueline_geom::store::{Run, Store};
+use trueline_geom::topology::Grain;
+use trueline_host::clock;
+use trueline_sim::counters::Counters;
+use trueline_sim::world::World;
+
+mod speed;
+mod timeline;
+
+pub use speed::Speed;
+
+/// The real time.
+pub trait Clock: Send + Sync {
+    /// ns from any beginning.
+    fn now(&self) -> u64;
+
+    /// Returns when it is `until`, which may change meanwhile, or before: if the thread is unparked, or for no reason.
+    fn wait(&self, until: &AtomicU64);
+}
+
+/// This machine's.
+pub struct Monotonic;
+
+impl Clock for Monotonic {
+    fn now(&self) -> u64 {
+        clock::now()
+    }
+
+    fn wait(&self, until: &AtomicU64) {
+        clock::wait(until);
+    }
+}
+
+/// The drives that stores share.
+pub struct Drives {
+    clock: Box<dyn Clock>,
+    depth: usize,
+    state: Mutex<State>,
+    /// When the leader is to move the drives on.
+    until: AtomicU64,
+}
+
+struct State {
+    timeline: Timeline,
+    /// Requests that are not done.
+    open: BTreeMap<u64, Waiter>,
+    leader: Option<u64>,
+    /// The next request's number.
+    next: u64,
+}
+
+/// Who asked.
+struct Waiter {
+    thread: Thread,
+    /// Whether he waits for nothing else.
+    waits: bool,
+}
+
+/// A request that is to be waited for.
+#[must_use]
+struct Ticket(u64);
+
+/// While drives are at rest there is nothing to wake up for; should a request be lost, its thread looks again after a second.
+const REST_NS: u64 = 1_000_000_000;
+
+impl Drives {
+    /// Drives of a world that is switched on now. `depth`: requests they take at one time.
+    pub fn new(world: World, depth: usize, speed: Speed, clock: Box<dyn Clock>) -> Drives {
+        let timeline = Timeline::new(world, speed, clock.now());
+        let state = State { timeline, open: BTreeMap::new(), leader: None, next: 0 };
+        Drives { clock, depth, state: Mutex::new(state), until: AtomicU64::new(0) }
+    }
+
+    /// What every drive did until now.
+    pub fn counters(&self) -> Vec<Counters> {
+        let mut state = self.state();
+        state.advance(self.clock.now());
+        state.timeline.counters()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request arrives.
+    fn enter(&self, route: &Route, request: Request) -> Result<Ticket, Errno> {
+        let mut state = self.state();
+        let now = self.clock.now();
+        state.advance(now);
+        let tag = state.next;
+        state.next += 1;
+        state.timeline.enter(now, route, Request { tag, ..request })?;
+        state.open.insert(tag, Waiter { thread: thread::current(), waits: false });
+        let next = state.timeline.next().unwrap_or(u64::MAX);
+        if next < self.until.load(Ordering::Relaxed) {
+            self.until.store(next, Ordering::Relaxed);
+            state.wake_leader();
+        }
+        Ok(Ticket(tag))
+    }
+
+    /// Returns when the drives are done with a request.
+    fn finish(&self, ticket: Ticket) {
+        let Ticket(tag) = ticket;
+        loop {
+            let mut state = self.state();
+            let now = self.clock.now();
+            state.advance(now);
+            let leads = state.leader.is_none_or(|leader| leader == tag);
+            let Some(waiter) = state.open.get_mut(&tag) else {
+                if state.leader == Some(tag) {
+                    state.leader = None;
+                    state.appoint();
+                }
+                return;
+            };
+            waiter.waits = true;
+            if leads {
+                state.leader = Some(tag);
+                self.until.store(state.timeline.next().unwrap_or(now + REST_NS), Ordering::Relaxed);
+                drop(state);
+                self.clock.wait(&self.until);
+            } else {
+                drop(state);
+                thread::park();
+            }
+        }
+    }
+}
+
+impl State {
+    /// Moves the drives on; wakes whose request is done.
+    fn advance(&mut self, now: u64) {
+        let own = thread::current().id();
+        for completion in self.timeline.advance(now) {
+            if let Some(waiter) = self.open.remove(&completion.tag).filter(|waiter| waiter.thread.id() != own) {
+                waiter.thread.unpark();
+            }
+        }
+    }
+
+    fn wake_leader(&self) {
+        if let Some(leader) = self.leader.and_then(|leader| self.open.get(&leader)) {
+            leader.thread.unpark();
+        }
+    }
+
+    /// Somebody else who waits leads.
+    fn appoint(&mut self) {
+        if let Some((&tag, waiter)) = self.open.iter().find(|(_, waiter)| waiter.waits) {
+            self.leader = Some(tag);
+            waiter.thread.unpark();
+        }
+    }
+}
+
+/// A provider on drives in virtual time.
+pub struct Emulated {
+    below: Arc<dyn Store>,
+    route: Route,
+    sector: Option<Grain>,
+    drives: Arc<Drives>,
+}
+
+impl Emulated {
+    /// What `below` holds, on `drives`, to which `route` leads; `sector` is what they take, in the provider's addresses; [`None`]: any byte.
+    pub fn new(below: Arc<dyn Store>, route: Route, sector: Option<Grain>, drives: Arc<Drives>) -> Emulated {
+        Emulated { below, route, sector, drives }
+    }
+
+    /// Does `work` while the drives do `op` on the range; returns when both are done.
+    fn timed(&self, op: Op, range: (u64, u64), fua: bool, work: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        let (offset, length) = range;
+        if length == 0 && op != Op::Flush {
+            return work();
+        }
+        let (start, end) = self.sectors(offset, length)?;
+        if op == Op::Write && (start, end) != (offset, offset + length) {
+            self.ask(Op::Read, (start, end - start), false, || Ok(()))?;
+        }
+        self.ask(op, (start, end - start), fua, work)
+    }
+
+    fn ask(&self, op: Op, range: (u64, u64), fua: bool, work: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        let (offset, length) = range;
+        let ticket = self.drives.enter(&self.route, Request { tag: 0, op, offset, length, fua })?;
+        let done = work();
+        self.drives.finish(ticket);
+        done
+    }
+
+    /// The whole sectors that hold a range.
+    fn sectors(&self, offset: u64, length: u64) -> Result<(u64, u64), Errno> {
+        let end = offset.checked_add(length).ok_or(Errno::Range)?;
+        let Some(sector) = self.sector.filter(|_| length > 0) else { return Ok((offset, end)) };
+        let start = sector.previous(offset).ok_or(Errno::Unaligned)?;
+        let end = sector.next(end).filter(|&end| end <= self.route.length()).ok_or(Errno::Unaligned)?;
+        Ok((start, end))
+    }
+}
+
+impl Store for Emulated {
+    fn length(&self) -> u64 {
+        self.below.length()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        self.timed(Op::Read, (offset, buffer.len() as u64), false, || self.below.read_at(buffer, offset))
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.timed(Op::Write, (offset, bytes.len() as u64), false, || self.below.write_at(bytes, offset))
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        self.timed(Op::Flush, (0, 0), false, || self.below.flush())
+    }
+
+    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.timed(Op::Write, (offset, bytes.len() as u64), true, || self.below.write_through(bytes, offset))
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        self.below.discard(offset, length)
+    }
+
+    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        self.below.run(offset, length)
+    }
+
+    fn unit(&self) -> u64 {
+        self.below.unit()
+    }
+
+    fn depth(&self) -> usize {
+        self.drives.depth.max(self.below.depth())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+use super::*;
+use crate::rig::Rig;
+use crate::rig::simulated::Simulated;
+use trueline_geom::store::Sparse;
+use trueline_sim::model::Model;
+use trueline_sim::random::Random;
+use trueline_sim::world::Schedule;
+
+/// A clock that jumps to where it is waited for.
+#[derive(Default)]
+struct Jumping(AtomicU64);
+
+impl Clock for Arc<Jumping> {
+    fn now(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn wait(&self, until: &AtomicU64) {
+        self.0.fetch_max(until.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+const SIZE: u64 = 1 << 30;
+
+fn world(model: &str) -> World {
+    let model = Model::parse(Model::named(model).unwrap()).unwrap();
+    World::new(vec![(model.drive(1), model.logical_block_size)], Schedule::Fifo)
+}
+
+fn emulated(model: &str, speed: &str) -> (Emulated, Arc<Jumping>) {
+    let clock = Arc::new(Jumping(AtomicU64::new(5_000)));
+    let drives = Drives::new(world(model), 32, Speed::parse(speed).unwrap(), Box::new(clock.clone()));
+    let below = Arc::new(trueline_host::memory::Memory::new(SIZE).unwrap());
+    (Emulated::new(below, Route::store(0, SIZE), Grain::new(512, 0), Arc::new(drives)), clock)
+}
+
+/// Offsets of 200 writes of 4096 bytes, `shift` bytes past multiples of that.
+fn offsets(shift: u64) -> Vec<u64> {
+    let mut random = Random::new(7);
+    (0..200).map(|_| random.below(SIZE / 4096 - 1) * 4096 + shift).collect()
+}
+
+/// ns that they take one after another, the last being on the medium.
+fn taken(speed: &str, shift: u64) -> (u64, Counters) {
+    let (store, clock) = emulated("wd10ears", speed);
+    let start = clock.now();
+    offsets(shift).into_iter().for_each(|offset| store.write_at(&[1; 4096], offset).unwrap());
+    store.flush().unwrap();
+    (clock.now() - start, store.drives.counters()[0])
+}
+
+#[test]
+fn it_takes_as_long_as_in_virtual_time() {
+    for shift in [0, 512] {
+        let mut rig = Simulated::new(world("wd10ears"), Route::store(0, SIZE), 512, 0);
+        let ask = |op, offset, length| Request { tag: 0, op, offset, length, fua: false };
+        let requests = offsets(shift).into_iter().map(|offset| ask(Op::Write, offset, 4096)).chain([ask(Op::Flush, 0, 0)]);
+        for request in requests {
+            rig.push(request).unwrap();
+            rig.wait(1, &mut Vec::new()).unwrap();
+        }
+        let (virtually, (really, counters)) = (rig.now(), taken("1", shift));
+        // The clock of the emulated drive has whole ns: of 201 requests, so many at most.
+        assert!(really >= virtually && really - virtually <= 201, "{really} ns for {virtually}");
+        assert_eq!((counters.writes, counters.rmw > 0), (200, shift > 0));
+        assert_eq!(counters.rmw, rig.counters()[0].rmw);
+    }
+}
+
+#[test]
+fn ten_times_as_fast_is_a_tenth_of_the_time() {
+    let (one, ten, tenth) = (taken("1", 512).0, taken("10", 512).0, taken("0.1", 512).0);
+    assert!(ten.abs_diff(one / 10) <= 201, "{one} {ten}");
+    assert!(tenth.abs_diff(one * 10) <= 2010, "{one} {tenth}");
+}
+
+#[test]
+fn what_is_served_is_what_is_below() {
+    let (store, clock) = emulated("wd10ears", "1");
+    store.write_at(b"twelve bytes", 1020).unwrap();
+    // A part of a sector, across two: they are read, then written.
+    let Counters { reads, writes, bytes_written, .. } = store.drives.counters()[0];
+    assert_eq!((reads, writes, bytes_written), (1, 1, 1024));
+    let mut read = [0; 12];
+    store.read_at(&mut read, 1020).unwrap();
+    assert_eq!(&read, b"twelve bytes");
+    store.write_through(&[7; 512], SIZE - 512).unwrap();
+    assert!(!store.writes_now() && store.read_now(&mut read, 1000) == Ok(false));
+    let before = clock.now();
+    assert_eq!(store.read_at(&mut [0; 512], SIZE - 511), Err(Errno::Unaligned));
+    assert_eq!(store.write_at(&[0; 512], SIZE), Err(Errno::Unaligned));
+    assert_eq!((store.read_at(&mut [], 1), store.run(0, 10).unwrap().length), (Ok(()), 10));
+    assert_eq!(clock.now(), before, "what is refused or nothing takes no time");
+}
+
+#[test]
+fn an_error_below_is_told_after_the_drive_is_done() {
+    let (mut store, clock) = emulated("wd10ears", "1");
+    store.below = Arc::new(Sparse::new(SIZE));
+    let before = clock.now();
+    assert_eq!(store.write_through(&[0; 4096], 0), Err(Errno::ReadOnly));
+    assert!(clock.now() > before);
+}
+
+/// A command that is longer than the drive's buffer.
+#[test]
+fn the_longest_request_comes_to_an_end() {
+    for model in ["wd10ears", "qlc-16k", "sd-4m", "md"] {
+        let (store, clock) = emulated(model, "1");
+        store.write_at(&vec![1; 32 << 20], 512).unwrap();
+        store.read_at(&mut vec![1; 32 << 20], 512).unwrap();
+        assert!(clock.now() > 10_000, "{model}: {} ns", clock.now());
+    }
+}
+
+/// Whoever leads, everybody is answered: threads that ask at once, each of them many times.
+#[test]
+fn many_threads_are_all_answered() {
+    let (store, _) = emulated("wd10ears", "1");
+    thread::scope(|scope| {
+        for nth in 0..16 {
+            let store = &store;
+            scope.spawn(move || {
+                let mut random = Random::new(nth);
+                for _ in 0..100 {
+                    store.write_at(&[1; 4096], random.below(SIZE / 4096) * 4096).unwrap();
+                }
+                store.flush().unwrap();
+            });
+        }
+    });
+    let counters = store.drives.counters()[0];
+    assert_eq!((counters.writes, counters.flushes, counters.rmw), (1600, 16, 0));
+    assert!(store.drives.state().open.is_empty() && store.drives.state().leader.is_none());
+}

@@ -1,0 +1,139 @@
+//! What a whole lab may ask of the machine: a lab is a file from anywhere, and may have many rows that are each within their own bounds.
+//!
+//! It is counted before anything is begun, for the rows and the points of a sweep that are asked for. What only time ends is counted as it
+//! goes.
+
+use super::file::RowForm;
+use super::ready::Ready;
+use super::real::Real;
+use super::rows::Place;
+use super::{Lab, Refusal};
+
+/// The most rows, and the most drives of one.
+pub(super) const ROWS: usize = 1024;
+pub(super) const DRIVES: usize = 64;
+
+/// The most requests, those of more than 1 MiB counted by the MiB: eight times those of a row, in less than an hour on any machine.
+pub(super) const REQUESTS: u64 = 1 << 30;
+
+/// The most bytes of scratch files.
+const SCRATCH: u64 = 64 << 30;
+
+/// The most seconds of this machine, where rows end by them.
+pub(super) const SECONDS: f64 = 3600.0;
+
+/// The most bytes of the texts that its rows read, hexdumps and models, each as often as it is read.
+pub(super) const TEXTS: u64 = 256 << 20;
+
+/// What rows ask for together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Asks {
+    requests: u64,
+    scratch: u64,
+    seconds: f64,
+}
+
+impl Asks {
+    /// With another row; what is then too much, in words.
+    fn and(&mut self, row: Asks) -> Result<(), String> {
+        self.requests = self.requests.saturating_add(row.requests);
+        self.scratch = self.scratch.saturating_add(row.scratch);
+        self.seconds += row.seconds;
+        let (what, most, less) = if self.requests > REQUESTS {
+            (format!("{} requests", self.requests), REQUESTS.to_string(), ", or fewer points with --sweep")
+        } else if self.scratch > SCRATCH {
+            (format!("{} bytes of scratch files", self.scratch), SCRATCH.to_string(), "")
+        } else if self.seconds > SECONDS {
+            (format!("{} seconds", self.seconds), SECONDS.to_string(), "")
+        } else {
+            return Ok(());
+        };
+        Err(format!("with this row the lab asks for {what}, more than {most}: run fewer rows at a time with --row{less}"))
+    }
+}
+
+/// That what rows ask for is within the bounds of their labs. A row that will not be begun, as it cannot be laid out or is over its own
+/// bounds, asks for nothing: it fails by itself. Labs of the program are as large as whoever sweeps them wants.
+pub(super) fn check(labs: &[Lab], rows: impl Iterator<Item = (Place, Asks)>) -> Result<(), (Place, Refusal)> {
+    let mut sums = vec![Asks::default(); labs.len()];
+    for ((lab, row), asks) in rows.filter(|((lab, _), _)| !labs[*lab].built_in) {
+        sums[lab].and(asks).map_err(|message| ((lab, row), labs[lab].at(labs[lab].row(row), message)))?;
+    }
+    Ok(())
+}
+
+impl Ready<'_> {
+    /// What all its runs ask for.
+    pub(super) fn asks(&self) -> Asks {
+        Asks { requests: self.jobs(0).map(|job| job.requests()).fold(0, u64::saturating_add), ..Asks::default() }
+    }
+}
+
+impl Lab {
+    /// What a row asks of this machine.
+    pub(super) fn asks_here(&self, form: &RowForm, real: &Real) -> Asks {
+        let Some(workload) = &form.workload else { return Asks::default() };
+        let variants = if real.layers.is_empty() { 1 + usize::from(form.unaligned.is_some()) } else { real.layers.len() };
+        let times = (real.all_runs() * variants) as u64;
+        let scratch = if workload.is_of_files() { 0 } else { self.disk_here(form, real).map_or(0, |disk| real.room(&disk)) };
+        #[allow(clippy::cast_precision_loss, reason = "not as many as that")]
+        let seconds = Some(workload.seconds() * times as f64).filter(|seconds| (0.0..=SECONDS).contains(seconds)).unwrap_or(0.0);
+        Asks { requests: workload.clone().times(times).requests(scratch), scratch, seconds }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::{Asked, Texts, run};
+    use std::borrow::Cow;
+    use std::sync::atomic::Ordering;
+
+    /// A text of 16 MiB under every name.
+    struct Long(&'static str);
+
+    impl Texts for Long {
+        fn read(&self, _name: &str) -> Result<Cow<'static, str>, String> {
+            Ok(self.0.into())
+        }
+    }
+
+    fn lab(row: &str) -> Lab {
+        let head = "name = \"x\"\ntitle = \"x\"\ndrives = [{ model = \"md\" }]\n[[row]]\nid = \"r\"\ntitle = \"r\"\nunit = \"s\"\n";
+        Lab::parse(&format!("{head}{row}\n"), Box::new(Long(" ".repeat(16 << 20).leak()))).unwrap()
+    }
+
+    /// Of a run of less than no time others could take the more.
+    #[test]
+    fn seconds_that_are_none_are_not_counted() {
+        for (said, counted) in [("10.0", 40.0), ("-1e300", 0.0), ("nan", 0.0), ("inf", 0.0), ("2000.0", 0.0)] {
+            let work = format!("workload = {{ kind = \"random-read\", bs = 512, seconds = {said} }}");
+            let lab = lab(&format!("{work}\nreal = {{ bytes = 65536, runs = 3 }}\naligned = {{}}"));
+            let form = lab.row(0).get_ref();
+            let asks = lab.asks_here(form, form.real.as_ref().unwrap());
+            assert!((asks.seconds - counted).abs() < 1e-9, "{said}: {}", asks.seconds);
+        }
+    }
+
+    #[test]
+    fn texts_are_counted_as_often_as_they_are_read() {
+        let lab = lab("note = \"-\"");
+        assert!((0..TEXTS >> 24).all(|_| lab.text("a.hex").is_ok()));
+        let refused = lab.text("a.hex").unwrap_err();
+        assert!(refused.contains("more than 268435456 bytes of texts"), "{refused}");
+    }
+
+    #[test]
+    fn what_only_time_ends_is_counted_as_it_goes() {
+        let asked = Asked { rows: Vec::new(), sweep: 0, threads: 1 };
+        // At 18.1 us a request, 56 of them in a millisecond.
+        let work = "workload = { kind = \"random-read\", bs = 512, seconds = 0.001 }\naligned = {}";
+        let message = |before: u64| {
+            let lab = lab(work);
+            lab.by_time.store(before, Ordering::Relaxed);
+            run(&[lab], &asked, &|_, _| {}).unwrap().1.first().map(|failure| failure.message.clone())
+        };
+        assert_eq!(message(REQUESTS - 60), None);
+        assert!(message(REQUESTS - 50).is_some_and(|why| why.contains("more than 1073741824 requests of rows that only seconds end")));
+    }
+}

@@ -1,0 +1,225 @@
+//! A store that writes down what it is asked, as a trace that `replay` takes ([`crate::trace::own`]).
+//!
+//! A line a request, in the order in which they arrive, failed ones too; ns since the recording began. Several stores may be recorded in
+//! one trace, each at its place in the provider that the trace is of. What is discarded, or made zero without zeros being sent, is a
+//! comment: no trace has requests for it.
+//!
+//! # Limits
+//! A request is written down when it comes to the store: one that waits for a thread of its connection comes when it has one. What cannot
+//! be written, because the disk is full, ends the recording, which is told once and stays whole up to there; what is stored goes on.
+
+use crate::rig::Op;
+use crate::trace::Entry;
+use crate::trace::own;
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use trueline_geom::error::Errno;
+use trueline_geom::store::{Run, Store};
+use trueline_host::clock;
+
+/// A trace that is being written.
+pub struct Recorder {
+    start: u64,
+    trace: Mutex<Trace>,
+    failed: Box<Failed>,
+}
+
+/// Who is told that a trace ends because it cannot be written.
+pub type Failed = dyn Fn(&io::Error) + Send + Sync;
+
+struct Trace {
+    file: Option<File>,
+    /// Lines that are not written yet.
+    lines: Vec<u8>,
+    /// Bytes of the file that are whole lines.
+    written: u64,
+    /// When they were written, in ns.
+    at: u64,
+    requests: u64,
+}
+
+/// Bytes of lines that are written at once, and how long they wait at most if more of them come.
+const LINES: usize = 64 << 10;
+const PATIENCE_NS: u64 = 1_000_000_000;
+
+impl Recorder {
+    /// Into an empty file. `about`: lines of what it is of.
+    pub fn new(file: File, about: &str, failed: Box<Failed>) -> io::Result<Recorder> {
+        let mut trace = Trace { file: Some(file), lines: Vec::with_capacity(2 * LINES), written: 0, at: 0, requests: 0 };
+        trace.lines.extend(own::HEAD.bytes().chain(*b"\n"));
+        for line in about.lines() {
+            trace.comment(line);
+        }
+        trace.write()?;
+        Ok(Recorder { start: clock::now(), trace: Mutex::new(trace), failed })
+    }
+
+    /// Requests that are in it.
+    pub fn requests(&self) -> u64 {
+        self.trace().requests
+    }
+
+    /// Writes what is not written yet; whether all of the trace is.
+    pub fn finish(&self) -> bool {
+        let mut trace = self.trace();
+        self.write(&mut trace);
+        trace.file.is_some()
+    }
+
+    fn trace(&self) -> MutexGuard<'_, Trace> {
+        self.trace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, trace: &mut Trace) {
+        if let Err(error) = trace.write() {
+            (self.failed)(&error);
+        }
+    }
+
+    /// Writes down what `line` makes of the time. The clock is asked while no other line is written: lines are in its order.
+    fn put(&self, line: impl FnOnce(&mut Trace, u64)) {
+        let mut trace = self.trace();
+        if trace.file.is_none() {
+            return;
+        }
+        let at_ns = clock::now().saturating_sub(self.start);
+        line(&mut trace, at_ns);
+        if trace.lines.len() >= LINES || at_ns.saturating_sub(trace.at) >= PATIENCE_NS {
+            trace.at = at_ns;
+            self.write(&mut trace);
+        }
+    }
+}
+
+impl Trace {
+    fn request(&mut self, entry: &Entry) {
+        self.lines.extend(own::line(entry).bytes().chain(*b"\n"));
+        self.requests += 1;
+    }
+
+    fn comment(&mut self, text: &str) {
+        self.lines.extend(b"# ".iter().copied().chain(text.bytes().map(|b| if b.is_ascii_control() { b'?' } else { b })).chain(*b"\n"));
+    }
+
+    /// Writes its lines; if that fails nothing more will be, and no line is there in part.
+    fn write(&mut self) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let done = file.write_all(&self.lines);
+        if done.is_err() {
+            // What is left to do if that fails too is said by whoever reads the trace.
+            let _ = file.set_len(self.written).and_then(|()| file.seek(SeekFrom::Start(self.written)));
+            let lost = self.lines.iter().filter(|&&byte| byte == b'\n').count();
+            self.requests = self.requests.saturating_sub(lost as u64);
+            self.file = None;
+        }
+        self.written += self.lines.len() as u64;
+        self.lines.clear();
+        done
+    }
+}
+
+/// A store that is recorded.
+pub struct Recorded {
+    below: Arc<dyn Store>,
+    /// Its first byte in the provider that the trace is of.
+    place: u64,
+    recorder: Arc<Recorder>,
+}
+
+impl Recorded {
+    /// `below`, which begins at byte `place` of what is recorded.
+    pub fn new(below: Arc<dyn Store>, place: u64, recorder: Arc<Recorder>) -> Recorded {
+        Recorded { below, place, recorder }
+    }
+
+    fn request(&self, op: Op, offset: u64, length: usize, fua: bool) {
+        let Some(offset) = self.place.checked_add(offset) else { return };
+        // What asks for nothing is no request of a trace.
+        if length > 0 || op == Op::Flush {
+            self.recorder.put(|trace, at_ns| trace.request(&Entry { at_ns, op, offset, length: length as u64, fua }));
+        }
+    }
+
+    fn comment(&self, what: &str, offset: u64, length: u64) {
+        let offset = self.place.saturating_add(offset);
+        self.recorder.put(|trace, at_ns| trace.comment(&format!("{at_ns} {what} {offset} {length}")));
+    }
+}
+
+impl Store for Recorded {
+    fn length(&self) -> u64 {
+        self.below.length()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        self.request(Op::Read, offset, buffer.len(), false);
+        self.below.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.request(Op::Write, offset, bytes.len(), false);
+        self.below.write_at(bytes, offset)
+    }
+
+    fn hasten(&self, offset: u64, length: u64) {
+        self.below.hasten(offset, length);
+    }
+
+    fn prefetch(&self, offset: u64, length: u64) {
+        self.below.prefetch(offset, length);
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        // A flush is of all of what is below, wherever the store begins.
+        self.recorder.put(|trace, at_ns| trace.request(&Entry { at_ns, op: Op::Flush, offset: 0, length: 0, fua: false }));
+        self.below.flush()
+    }
+
+    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+        let done = self.below.read_now(buffer, offset);
+        // What cannot be read now is asked again.
+        if done != Ok(false) {
+            self.request(Op::Read, offset, buffer.len(), false);
+        }
+        done
+    }
+
+    fn writes_now(&self) -> bool {
+        self.below.writes_now()
+    }
+
+    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.request(Op::Write, offset, bytes.len(), true);
+        self.below.write_through(bytes, offset)
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        self.comment("discard", offset, length);
+        self.below.discard(offset, length)
+    }
+
+    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+        let done = self.below.zero_fast(offset, length, keep);
+        // Otherwise zeros come as a write.
+        if done != Err(Errno::Unsupported) {
+            self.comment("zero", offset, length);
+        }
+        done
+    }
+
+    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        self.below.run(offset, length)
+    }
+
+    fn unit(&self) -> u64 {
+        self.below.unit()
+    }
+
+    fn depth(&self) -> usize {
+        self.below.depth()
+    }
+}
+
+#[cfg(test)]
+mod tests;
