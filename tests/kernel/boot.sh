@@ -1,15 +1,20 @@
 #!/bin/sh
-# boot.sh [-m 'MODULE [PARAMETER...]']... [-p PROGRAM]... [-r COMMAND]... DISK[,KEY=VALUE...]...
+# boot.sh [-n] [-c N] [-m 'MODULE [PARAMETER...]']... [-p PROGRAM]... [-r COMMAND]... [DISK[,KEY=VALUE...]]...
 #
 # Boots the Debian kernel that is installed here under QEMU, in software, with the given images as its disks (vda, vdb, ...
-# in that order), runs the commands, and prints what that kernel's sysfs says: one JSON object a line for every disk and
-# partition, all sizes in bytes. About five seconds. Nothing of the host is touched; a disk is written only with `rw`.
+# in that order), runs the commands, and prints what they write to descriptor 3, and then what that kernel's sysfs says: one
+# JSON object a line for every disk and partition, all sizes in bytes. About five seconds. Nothing of the host is touched; a
+# disk is written only with `rw`. A disk may be the URI of an NBD export.
 #
 #   keys    lbs= pbs= min= opt=   logical and physical block, minimum and optimal I/O size, in bytes
 #           rw                    what the guest writes goes to the image
+#   -n      gives the guest a network with nobody on it but this host, which it finds at 10.0.2.2
+#   -c      gives the guest so many processors instead of one
 #   -m      loads a module with its dependencies before the commands: -m 'scsi_debug physblk_exp=3 lowest_aligned=7'
 #   -p      copies a program of the host, with its libraries, into the guest
 #   -r      runs a command in the guest; all of them in order, by `sh -eux`
+#
+# TRUELINE_GUEST_ROOT=DIRECTORY takes the kernel under its boot/ and lib/modules/ instead: a package of another kernel, unpacked.
 #
 # Exit status: 0, 1 if the guest failed (its console is printed), 2 if something to boot it with is missing.
 set -eu
@@ -22,12 +27,13 @@ missing() {
 for program in qemu-system-x86_64 busybox cpio modprobe ldd; do
     command -v $program >/dev/null || missing "no $program"
 done
+tree=${TRUELINE_GUEST_ROOT:-}
 kernel=
-for image in /boot/vmlinuz-*; do
-    if [ -r "$image" ] && [ -d "/lib/modules/${image#/boot/vmlinuz-}" ]; then kernel=$image; fi
+for image in "$tree"/boot/vmlinuz-*; do
+    if [ -r "$image" ] && [ -d "$tree/lib/modules/${image#"$tree"/boot/vmlinuz-}" ]; then kernel=$image; fi
 done
-[ -n "$kernel" ] || missing "no kernel with modules under /boot and /lib/modules (package linux-image-amd64)"
-release=${kernel#/boot/vmlinuz-}
+[ -n "$kernel" ] || missing "no kernel with modules under $tree/boot and $tree/lib/modules (package linux-image-amd64)"
+release=${kernel#"$tree"/boot/vmlinuz-}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -41,7 +47,7 @@ cp "$busybox" "$root/bin/busybox"
 add_module() {
     name=$1
     shift
-    modprobe -S "$release" --show-depends "$name" >"$work/depends" 2>&1 || missing "module $name: $(cat "$work/depends")"
+    modprobe -d "$tree/" -S "$release" --show-depends "$name" >"$work/depends" 2>&1 || missing "module $name: $(cat "$work/depends")"
     while read -r kind path _; do
         [ "$kind" = insmod ] || continue # built in
         file=$(basename "$path")
@@ -71,8 +77,15 @@ add_program() {
 : >"$root/commands"
 add_module virtio_pci
 add_module virtio_blk
-while getopts m:p:r: option; do
+network=none
+processors=1
+while getopts nc:m:p:r: option; do
     case $option in
+        n)
+            network='user,model=virtio-net-pci'
+            add_module virtio_net
+            ;;
+        c) processors=$OPTARG ;;
         # The parameters are words of their own.
         m) add_module $OPTARG ;;
         p) add_program "$OPTARG" ;;
@@ -100,6 +113,8 @@ while [ "$now" != "$before" ]; do
     usleep 300000
     now=$(echo /sys/block/* /sys/block/*/*/start)
 done
+# QEMU's user network gives the first guest this address.
+[ ! -e /sys/class/net/eth0 ] || { ip address add 10.0.2.15/24 dev eth0; ip link set eth0 up; }
 stty -F /dev/ttyS1 raw
 exec 3>/dev/ttyS1
 limits() {
@@ -125,8 +140,8 @@ if sh -eux /commands; then
     sync
     echo end >&3
 fi
-# The serial port sends behind our back.
-usleep 200000
+# The serial port sends behind our back: to set it anew waits until it has (tcsetattr(3), TCSADRAIN).
+stty -F /dev/ttyS1 raw
 poweroff -f
 INIT
 chmod +x "$root/init"
@@ -134,8 +149,11 @@ chmod +x "$root/init"
 
 number=0
 for disk; do
-    file=${disk%%,*} device= snapshot=on
-    [ -r "$file" ] || missing "cannot read $file"
+    file=${disk%%,*} device= snapshot=on locking=,file.locking=off
+    case $file in
+        nbd:* | nbd+unix:*) locking= ;;
+        *) [ -r "$file" ] || missing "cannot read $file" ;;
+    esac
     for key in $(echo "$disk" | cut -s -d, -f2- | tr , ' '); do
         case $key in
             lbs=*) device="$device,logical_block_size=${key#*=}" ;;
@@ -147,14 +165,15 @@ for disk; do
         esac
     done
     number=$((number + 1))
-    echo "-drive if=none,id=disk$number,format=raw,snapshot=$snapshot,file.locking=off,file=$file"
+    echo "-drive if=none,id=disk$number,format=raw,snapshot=$snapshot$locking,file=$file"
     echo "-device virtio-blk-pci,drive=disk$number$device"
 done >"$work/arguments"
 
 # No word of the arguments has a space in it, so they are split by the shell. Without `gpt` on its command line, Linux does
 # not look at the backup of a GPT whose primary header is damaged.
 # Without `no_timer_check` it may panic on a busy host, where the emulated timer is late.
-timeout -k 5 "${TRUELINE_GUEST_SECONDS:-180}" qemu-system-x86_64 -machine pc,usb=off -accel tcg -cpu max -m 512 -nodefaults -nographic -no-reboot \
+timeout -k 5 "${TRUELINE_GUEST_SECONDS:-1800}" qemu-system-x86_64 -machine pc,usb=off -accel tcg -cpu max -smp "$processors" -m 512 -nodefaults -nographic -no-reboot \
+    -nic "$network" \
     -kernel "$kernel" -initrd "$work/initrd" -append "console=ttyS0 quiet panic=-1 mitigations=off nokaslr no_timer_check gpt" \
     -serial "file:$work/console" -serial "file:$work/out" $(cat "$work/arguments") </dev/null >"$work/qemu" 2>&1 || :
 if [ "$(tail -n 1 "$work/out" 2>/dev/null)" != end ]; then

@@ -12,5 +12,6 @@ pub(crate) mod man;
 pub(crate) mod mkfs;
 pub(crate) mod part;
 pub(crate) mod plan;
+pub(crate) mod serve;
 pub(crate) mod set;
 pub(crate) mod show;

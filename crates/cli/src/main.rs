@@ -8,6 +8,7 @@ mod out;
 mod page;
 mod report;
 mod seat;
+mod served;
 mod survey;
 mod target;
 mod text;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         Command::Drives(args) => command::drives::run(&args),
         Command::Bench(args) => command::bench::run(&args),
         Command::Lab(args) => command::lab::run(&args),
+        Command::Serve(args) => command::serve::run(&args),
         Command::Explain(args) => command::explain::run(&args),
         Command::Demo(args) => command::demo::run(&args),
         Command::Man { dir } => command::man::run(&dir),

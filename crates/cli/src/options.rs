@@ -4,6 +4,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use toml::Value;
 use trueline_geom::finding::Severity;
 use trueline_geom::profile;
 use trueline_geom::topology::{Fact, Grain, Source, Trust, Why};
@@ -15,6 +16,7 @@ pub(crate) mod lab;
 pub(crate) mod mkfs;
 pub(crate) mod part;
 pub(crate) mod plan;
+pub(crate) mod serve;
 pub(crate) mod sets;
 
 /// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it costs where it is not; plans
@@ -92,6 +94,9 @@ pub(crate) enum Command {
     /// Make published measurements again, on simulated drives: theirs beside ours
     #[command(after_help = lab::EXAMPLES)]
     Lab(lab::Lab),
+    /// Serve a disk, a partition or a set as a block device
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(serve::Serve),
     /// Explain a finding's rule, or list all rules
     #[command(after_help = "Examples:\n  trueline explain\n  trueline explain TL0001")]
     Explain(Explain),
@@ -145,6 +150,9 @@ pub(crate) struct DiskOptions {
     /// A boundary of its own: physical, preferred, optimal, chunk, full-stripe, erase, cluster, ...
     #[arg(long, value_name = "WHY=SIZE[+PHASE]", value_parser = WhyGrain::parse)]
     pub grain: Vec<WhyGrain>,
+    /// A key of the simulated drives' model, set to another value
+    #[arg(long, value_name = "KEY=VALUE", value_parser = drives::parse_set)]
+    pub set: Vec<(String, Value)>,
 }
 
 /// A boundary named on the command line.

@@ -15,10 +15,13 @@
 //! | `lab.rs`, `lab_csv.rs` | published values beside ours, for people and for tables |
 //! | `lab_html.rs` | the same as one self-contained page of charts |
 //! | `demo_html.rs` | the page of `demo`: a disk from its findings to its cost, then both pages in one |
+//! | `served.rs`, `served_prometheus.rs`, `served_html.rs` | what `serve` counted: text, metrics, the live page |
 //! | `json.rs`, `sarif.rs`, `prometheus.rs` | for programs |
 //!
 //! The others are what these share: `group.rs` says once what was found many times, `stack.rs` puts providers in order,
 //! `scale.rs` puts bytes on a line, `miss.rs` finds what to magnify, `canvas.rs` draws, `columns.rs` aligns cells, `words.rs`,
+//! `size.rs` and `escape.rs` say and spell things, `spent.rs` is the table of simulated drives' time.
+//! `scale.rs` puts bytes on a line, `metric.rs` writes a metric, `miss.rs` finds what to magnify, `canvas.rs` draws, `columns.rs` aligns cells, `words.rs`,
 //! `size.rs` and `escape.rs` say and spell things.
 //!
 //! But for [`Style::of_stdout`], nothing here reads anything but the report: the same report gives the same bytes. Text is
@@ -29,6 +32,7 @@ pub(crate) mod bench;
 pub(crate) mod bench_csv;
 pub(crate) mod canvas;
 pub(crate) mod columns;
+mod csv;
 pub(crate) mod demo_html;
 pub(crate) mod drives;
 pub(crate) mod escape;
@@ -43,6 +47,7 @@ pub(crate) mod lab_csv;
 pub(crate) mod lab_html;
 pub(crate) mod markdown;
 pub(crate) mod members;
+pub(crate) mod metric;
 pub(crate) mod miss;
 pub(crate) mod part;
 pub(crate) mod part_json;
@@ -52,7 +57,11 @@ pub(crate) mod plan;
 pub(crate) mod prometheus;
 pub(crate) mod sarif;
 pub(crate) mod scale;
+pub(crate) mod served;
+pub(crate) mod served_html;
+pub(crate) mod served_prometheus;
 pub(crate) mod size;
+pub(crate) mod spent;
 pub(crate) mod stack;
 pub(crate) mod svg;
 pub(crate) mod text;

@@ -155,7 +155,15 @@ pub(crate) fn tell_kernel(target: &str) {
 pub(crate) fn no_provider(target: &str, name: &str, graph: &Graph) -> Failure {
     let names: Vec<&str> = graph.providers.iter().map(|p| p.name.as_str()).filter(|n| !n.is_empty()).take(20).collect();
     let there = if names.is_empty() { "there is none".into() } else { format!("there are {}", names.join(", ")) };
-    Failure::Message(format!("open {target}: no provider '{name}': {there}"))
+    let found = missing_members(target, name, graph).unwrap_or(there);
+    Failure::Message(format!("open {target}: no provider '{name}': {found}"))
+}
+
+/// Of a provider that is not there because members of its set are not: what is missing, and how it is named.
+pub(crate) fn missing_members(target: &str, name: &str, graph: &Graph) -> Option<String> {
+    let set = graph.incomplete.iter().find(|set| set.would_have(name))?;
+    let disks = [target::split(target).0, vec!["DISK"; set.missing().min(3)]].concat();
+    Some(format!("{set}: name all of them: {}#{name}", disks.join(",")))
 }
 
 /// A scheme with its article: `an MBR`.

@@ -1,6 +1,7 @@
 //! From a tasted graph to the report.
 
 use crate::report::{Finding, Grain, Provider, Range, Table, Target, Verdict};
+use crate::seat;
 use trueline_geom::audit::{self, Audit, Role};
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::kinds;
@@ -13,7 +14,7 @@ use trueline_geom::topology::{Fact, largest_grain};
 /// `Err`: there is no such provider; the message names those there are.
 pub(crate) fn survey(target: &str, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
     let audit = audit::audit(graph);
-    let kept = kept(graph, only)?;
+    let kept = kept(target, graph, only)?;
     let providers: Vec<Provider> = kept.iter().map(|&id| provider(graph, &audit, id)).collect();
     let found = audit.findings.iter().filter(|(id, _)| kept.contains(id));
     let findings = found.map(|(id, f)| finding(graph, *id, f)).collect();
@@ -22,13 +23,14 @@ pub(crate) fn survey(target: &str, graph: &Graph, only: Option<&str>) -> Result<
 }
 
 /// Every provider, or the one called `only` and what stands on it.
-fn kept(graph: &Graph, only: Option<&str>) -> Result<Vec<Id>, String> {
+fn kept(target: &str, graph: &Graph, only: Option<&str>) -> Result<Vec<Id>, String> {
     let all = 0..graph.providers.len();
     let Some(name) = only else { return Ok(all.collect()) };
     let Some(first) = graph.find(name) else {
         let names: Vec<&str> = graph.providers.iter().map(|p| p.name.as_str()).filter(|n| !n.is_empty()).collect();
         let there = if names.is_empty() { "there are none".into() } else { format!("there are {}", names.join(", ")) };
-        return Err(format!("no provider #{name}: {there}"));
+        let found = seat::missing_members(target, name, graph).unwrap_or(there);
+        return Err(format!("no provider #{name}: {found}"));
     };
     let mut kept = vec![first];
     for id in first + 1..graph.providers.len() {

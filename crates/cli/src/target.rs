@@ -1,6 +1,7 @@
 //! `TARGET := DISK[,DISK...][#PROVIDER]`: what the user points at, opened and tasted.
 
 mod memory;
+mod remote;
 pub(crate) mod simulated;
 
 use crate::options::{DiskOptions, WhyGrain};
@@ -21,16 +22,21 @@ use trueline_geom::route::Route;
 use trueline_geom::store::{Sparse, Store};
 use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_host::device::Device;
-use trueline_host::file::{self, Access, Opened};
+use trueline_host::direct::Direct;
+use trueline_host::file::{self, Access, Medium, Opened};
+use trueline_host::sectored::Sectored;
 use trueline_sim::model::Model;
 
 /// Zeroes as a disk of the size that follows.
 const ZERO: &str = "zero:";
 
-/// What the user says of a disk: its sector, and boundaries that replace those it claims.
+/// What the user says of a disk: its sector, and boundaries that replace those it claims; of a simulated drive, keys of its model.
 pub(crate) struct Said {
     sector: Option<u64>,
     facts: Vec<Fact>,
+    set: Vec<(String, Value)>,
+    /// Whether files and devices are asked around the page cache.
+    direct: bool,
 }
 
 impl Said {
@@ -49,7 +55,22 @@ impl Said {
             facts.retain(|f| f.why != said.why);
             facts.extend(said.fact());
         }
-        Ok(Said { sector, facts })
+        Ok(Said { sector, facts, set: options.set.clone(), direct: false })
+    }
+
+    /// The same, with files and devices asked around the page cache if `direct`.
+    pub(crate) fn around(self, direct: bool) -> Said {
+        Said { direct, ..self }
+    }
+
+    /// Refuses keys of a model that are said of what is no simulated drive; `what` is attempted.
+    pub(crate) fn of_no_drive(&self, what: &str) -> Result<(), String> {
+        match self.set.first() {
+            None => Ok(()),
+            Some((key, _)) => {
+                Err(format!("{what}: --set {key} is for simulated drives: drive:MODEL[=IMAGE], as trueline drives lists them"))
+            }
+        }
     }
 
     /// What a drive says of itself elsewhere, where the user has not said otherwise.
@@ -72,7 +93,7 @@ pub(crate) fn open(target: &str, said: &Said) -> Result<(Graph, Option<String>),
 
 /// The files and devices of a target that are opened, as they were typed.
 pub(crate) fn paths(target: &str) -> Vec<&Path> {
-    split(target).0.into_iter().filter(|disk| !is_made_up(disk)).map(Path::new).collect()
+    split(target).0.into_iter().filter(|disk| !is_made_up(disk) && !remote::is_meant(disk)).map(Path::new).collect()
 }
 
 /// As [`open`], to look or to write.
@@ -82,23 +103,44 @@ pub(crate) fn open_for(target: &str, said: &Said, access: Access) -> Result<(Gra
         return Err(format!("open '{target}': the name of a disk is missing: write DISK[,DISK...][#PROVIDER]"));
     }
     distinct(&disks)?;
+    if !disks.iter().any(|disk| simulated::is_simulated(disk)) {
+        said.of_no_drive(&format!("open {target}"))?;
+    }
     let opened: Vec<Disk> =
         disks.iter().zip(names(&disks)).map(|(disk, name)| open_disk(disk, name, said, access)).collect::<Result<_, _>>()?;
     Ok((Graph::taste(opened, Limits::default()), provider))
 }
 
 /// As [`open`], of a target of simulated drives: with the model of each, in the order of the graph's stores. `None` if no disk of it
-/// is simulated; refused if only some are. `set`: keys of the models that are set to other values.
-pub(crate) fn simulated(target: &str, said: &Said, set: &[(String, Value)]) -> Result<Option<Simulated>, String> {
+/// is simulated; refused if only some are.
+pub(crate) fn simulated(target: &str, said: &Said) -> Result<Option<Simulated>, String> {
+    simulated_for(target, said, Access::Read)
+}
+
+/// As [`simulated()`], to look or to write: then the drives are memory, or their images are opened to be written.
+pub(crate) fn simulated_for(target: &str, said: &Said, access: Access) -> Result<Option<Simulated>, String> {
     let (disks, provider) = split(target);
     if !disks.iter().any(|disk| simulated::is_simulated(disk)) {
         return Ok(None);
     }
+    let images: Vec<&str> = disks.iter().filter_map(|disk| simulated::image(disk)).collect();
+    if access.writes() {
+        distinct(&images)?;
+    }
     let (mut opened, mut models) = (Vec::new(), Vec::new());
     for (disk, name) in disks.iter().zip(names(&disks)) {
-        let (disk, model) = simulated::open_disk(disk, &name, said, set)?.ok_or_else(|| {
+        let (disk, model) = simulated::open_disk(disk, &name, said, access)?.ok_or_else(|| {
             format!("open {target}: {disk} is no simulated drive and others are: write drive:MODEL={disk} to put what is on it on one")
         })?;
+        // Its boundaries are known, but not where its tracks are.
+        if let Some(full) = model.disk.as_ref().map(|disk| disk.full_size_bytes).filter(|&full| model.size > full) {
+            let size = model.size;
+            let say = format!("say --set full_size_bytes={size}, and what else is other in it: heads, outer_track_bytes");
+            return Err(format!(
+                "open {target}: {} has a medium of {full} bytes, and nothing says how one of {size} is laid out: {say}",
+                model.name
+            ));
+        }
         opened.push(disk);
         models.push(model);
     }
@@ -157,7 +199,7 @@ fn end_of_name(text: &str) -> Option<usize> {
 }
 
 fn is_there(disk: &str) -> bool {
-    Path::new(disk).exists() || is_made_up(disk)
+    Path::new(disk).exists() || is_made_up(disk) || remote::is_meant(disk)
 }
 
 /// Whether it is memory, zeroes or a simulated drive, of which there are as many as wanted.
@@ -201,6 +243,7 @@ pub(crate) fn memory(target: &str, said: &Said) -> Result<Option<(Graph, Option<
     if !disks.iter().any(|disk| is_memory(disk)) {
         return Ok(None);
     }
+    said.of_no_drive(&format!("open {target}"))?;
     let mut opened = Vec::new();
     for (disk, name) in disks.iter().zip(names(&disks)) {
         opened.push(match (memory::open(disk)?, zeroes(disk, &name, said)?) {
@@ -233,15 +276,19 @@ fn open_disk(disk: &str, name: String, said: &Said, access: Access) -> Result<Di
     if let Some(store) = memory::open(disk)? {
         return Ok(image(name, store, said));
     }
-    if let Some((disk, _)) = simulated::open_disk(disk, &name, said, &[])? {
+    if let Some((disk, _)) = simulated::open_disk(disk, &name, said, Access::Read)? {
         return Ok(disk);
     }
+    if remote::is_meant(disk) {
+        return remote::open(disk, name, said, access);
+    }
     if disk.contains("://") && !Path::new(disk).exists() {
-        return Err(format!("open {disk}: this version reads image files and block devices, md:SIZE, {ZERO}SIZE and drive:MODEL"));
+        let kinds = format!("image files and block devices, md:SIZE, {ZERO}SIZE, drive:MODEL, nbd:// and nbd+unix://");
+        return Err(format!("open {disk}: this version reads {kinds}"));
     }
     let opened = file::open_for(Path::new(disk), access).map_err(|e| e.to_string())?;
     if !opened.block {
-        return Ok(image(name, Box::new(opened.store), said));
+        return Ok(image(name, medium(opened.store, disk, said)?, said));
     }
     let start = opened.device.as_ref().map_or(Some(0), Device::medium_start);
     let (topology, findings) = match &opened.device {
@@ -249,7 +296,28 @@ fn open_disk(disk: &str, name: String, said: &Said, access: Access) -> Result<Di
         None => (asked(&opened), Vec::new()),
     };
     let nop = Some(said.nop(topology.length));
-    Ok(Disk { name, bytes: Bytes::Store(Box::new(opened.store)), topology, start, nop, findings })
+    Ok(Disk { name, bytes: Bytes::Store(medium(opened.store, disk, said)?), topology, start, nop, findings })
+}
+
+/// An open file or device as it is asked.
+fn medium(medium: Medium, disk: &str, said: &Said) -> Result<Box<dyn Store>, String> {
+    if !said.direct {
+        return Ok(Box::new(medium));
+    }
+    let direct = Direct::new(medium, Path::new(disk)).map_err(|e| e.to_string())?;
+    any_bytes(direct, disk)
+}
+
+/// A store of which any byte can be asked, whatever its unit.
+fn any_bytes(store: impl Store + 'static, disk: &str) -> Result<Box<dyn Store>, String> {
+    if store.unit() == 1 {
+        return Ok(Box::new(store));
+    }
+    let (unit, length) = (store.unit(), store.length());
+    let view = Sectored::new(Arc::new(store), 1);
+    Ok(Box::new(
+        view.ok_or_else(|| format!("open {disk}: it takes units of {unit} bytes and has {length} bytes, which is not whole units"))?,
+    ))
 }
 
 /// What a block device that sysfs does not have says of itself.

@@ -94,7 +94,7 @@ fn is_virtual(variants: &[Variant]) -> bool {
 
 fn document(args: &Bench, kind: &Kind, variants: &[Variant], measured: &Measurement) -> BenchDocument {
     let comparison = measured.comparison.as_ref().ok().copied();
-    let of_files = matches!(kind.needs, Needs::Files(_)) && is_virtual(variants);
+    let of_files = (matches!(kind.needs, Needs::Files(_)) || args.host.is_some()) && is_virtual(variants);
     let mut warnings = measured.warnings.clone();
     if kind.name == latency::KIND.name && args.layer_ns == 0 && variants.iter().any(|v| v.depth > 0 && v.ground.borrow().is_virtual()) {
         warnings.push("layers cost nothing on simulated drives unless --layer-ns says what; md:SIZE=IMAGE measures ours".into());

@@ -6,7 +6,7 @@ use crate::out::{self, Style};
 use crate::page::write_file;
 use crate::report::{Finding, Report, Target, Verdict};
 use crate::survey::survey;
-use crate::target::{Said, open};
+use crate::target::{self, Said, open};
 use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ffi::{OsStr, OsString};
@@ -21,6 +21,9 @@ const MANY: usize = 32;
 
 pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     let mut said = Said::new(&args.disk)?;
+    if args.targets.is_empty() {
+        said.of_no_drive("check")?;
+    }
     if !args.targets.is_empty() {
         host::adopt_files(&args.from, &mut said)?;
     }
@@ -101,6 +104,10 @@ pub(crate) fn survey_all(names: &[OsString], said: &Said) -> (Vec<Target>, Vec<S
 fn survey_one(name: &OsStr, said: &Said) -> Result<Target, String> {
     // Names go into JSON and other text; one that is no text could not be told from another.
     let name = name.to_str().ok_or_else(|| format!("open {}: its name is not UTF-8: give it a link with another name", name.display()))?;
+    let drive = target::split(name).0.into_iter().any(target::simulated::is_simulated);
+    if !drive {
+        said.of_no_drive(&format!("open {name}"))?;
+    }
     let opened =
         || open(name, said).and_then(|(graph, only)| survey(name, &graph, only.as_deref()).map_err(|e| format!("open {name}: {e}")));
     host::named(name, said).unwrap_or_else(opened)

@@ -78,9 +78,9 @@ fn simulated() -> Result<Vec<Lab>, String> {
 /// Their rows, without sweeps.
 fn labs() -> Result<LabDocument, String> {
     let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
-    let (document, failures) = run_rows(&simulated()?, &asked, &|_, _| {});
+    let (document, failures) = run_rows(&simulated()?, &asked, &|_, _| {}).map_err(|failure| format!("demo: lab {failure}"))?;
     match failures.first() {
-        Some(failure) => Err(format!("demo: lab {}, row {}: {}", failure.lab, failure.row, failure.message)),
+        Some(failure) => Err(format!("demo: lab {failure}")),
         None => Ok(document),
     }
 }

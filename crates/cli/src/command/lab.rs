@@ -6,6 +6,7 @@ use crate::page::write_file;
 use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::borrow::Cow;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -49,11 +50,12 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
     }
     let asked = Asked { rows: args.row.clone(), sweep: args.sweep.into(), threads: THREADS };
     let bar = bar(&labs, &asked);
-    let (document, failures) = run_rows(&labs, &asked, &|lab, row| {
+    let ran = run_rows(&labs, &asked, &|lab, row| {
         bar.set_message(escape::plain(&format!("{lab} {row}")));
         bar.inc(1);
     });
     bar.finish_and_clear();
+    let (document, failures) = ran.map_err(|failure| Failure::Message(format!("lab run {failure}")))?;
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.json {
         serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
@@ -68,8 +70,7 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
         write_file(path, |file| lab_html::write(&document, file))?;
     }
     for failure in &failures {
-        let line = failure.line.map_or(String::new(), |line| format!(" line {line}:"));
-        complain(&format!("lab run {}, row {}:{line} {}", failure.lab, failure.row, failure.message));
+        complain(&format!("lab run {failure}"));
     }
     if interrupt::happened() {
         complain("lab run: interrupted: rows that were not done are left out");
@@ -111,11 +112,43 @@ struct Beside(PathBuf);
 
 impl Texts for Beside {
     fn read(&self, name: &str) -> Result<Cow<'static, str>, String> {
-        read(&self.0.join(name)).map(Cow::Owned)
+        read(&self.find(Path::new(name)).map_err(|e| e.to_string())?).map(Cow::Owned)
     }
 
     fn beside(&self, name: &Path) -> Result<PathBuf, String> {
-        Ok(self.0.join(name))
+        match self.find(name) {
+            // It fails the row that needs it, not the lab.
+            Err(Away::Os(e)) if e.kind() == io::ErrorKind::NotFound => Ok(self.0.join(name)),
+            found => found.map_err(|e| e.to_string()),
+        }
+    }
+}
+
+/// Why a file is not opened for a lab.
+enum Away {
+    Os(io::Error),
+    Said(&'static str),
+}
+
+impl fmt::Display for Away {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Away::Os(e) => f.write_str(&words::os(e)),
+            Away::Said(what) => f.write_str(what),
+        }
+    }
+}
+
+impl Beside {
+    /// The regular file of that name: a link may lead anywhere, and whoever opens a pipe or a device waits for it, or does something.
+    fn find(&self, name: &Path) -> Result<PathBuf, Away> {
+        let directory = if self.0.as_os_str().is_empty() { Path::new(".") } else { &self.0 };
+        let directory = directory.canonicalize().map_err(Away::Os)?;
+        let found = directory.join(name).canonicalize().map_err(Away::Os)?;
+        if !found.starts_with(&directory) {
+            return Err(Away::Said("a link leads away from beside the lab: put the file itself there"));
+        }
+        if found.metadata().map_err(Away::Os)?.is_file() { Ok(found) } else { Err(Away::Said("it is no file")) }
     }
 }
 

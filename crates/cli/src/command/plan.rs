@@ -26,7 +26,10 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     }
     let mut asked = match &args.target {
         Some(target) => of_target(target, &said)?,
-        None => Asked::described(&said, args.size.unwrap_or(USUAL)),
+        None => {
+            said.of_no_drive("plan")?;
+            Asked::described(&said, args.size.unwrap_or(USUAL))
+        }
     };
     if args.target.is_none() && args.size.is_none() {
         asked.notes.push(format!("a disk of {} is taken: --size says how large it is", size::human(USUAL)));

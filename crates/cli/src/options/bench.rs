@@ -3,7 +3,6 @@
 use super::{DiskOptions, parse_size};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use toml::Value;
 use trueline_host::engine::Choice;
 use trueline_lab::workload::{Parameters, WORKLOADS, Way, tree};
 
@@ -61,7 +60,7 @@ pub(crate) struct Bench {
     /// What asks files and devices [default: io_uring where the kernel has it, else system calls]
     #[arg(long, value_enum)]
     pub engine: Option<Engine>,
-    /// tree, copy, bonnie on a simulated drive: the host, and its file system [default: linux-writeback]
+    /// On a simulated drive: the host, and its file system [default of tree, copy, bonnie: linux-writeback]
     #[arg(long, value_enum)]
     pub host: Option<Host>,
     /// Simulated drives: ns of the processor for a request at every layer below its provider
@@ -70,7 +69,8 @@ pub(crate) struct Bench {
     /// tree: files [default: 4000]; bonnie: files in units of 1024 [default: 16]
     #[arg(long, value_name = "N")]
     pub files: Option<u64>,
-    /// copy, bonnie: bytes of the file [default: 1g]; mkfs: of the file system
+    /// copy, bonnie: bytes of the file [default: 1g]; --host freebsd-ufs: of the file [default: 4g, or what fits]; mkfs: of the file
+    /// system
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub size: Option<u64>,
     /// tree: what is measured [default: unpack]
@@ -112,9 +112,6 @@ pub(crate) struct Bench {
     /// Where random numbers and the platters of simulated drives begin
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
-    /// A key of the simulated drives' model, set to another value
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
-    pub set: Vec<(String, Value)>,
     #[command(flatten)]
     pub disk: DiskOptions,
     /// One JSON document
@@ -178,6 +175,8 @@ pub(crate) enum Host {
     LinuxWriteback,
     /// OpenBSD 4.6: FFS of newfs -f 2048 -b 16384, no soft updates; 332 MiB of buffers, 64 writes in flight
     OpenbsdFfs,
+    /// FreeBSD 8: one large file on an empty UFS2 of blocks of 16 KiB, for workloads of blocks; requests in the order of C-LOOK
+    FreebsdUfs,
 }
 
 impl Host {
@@ -186,6 +185,7 @@ impl Host {
         match self {
             Host::LinuxWriteback => "linux-writeback",
             Host::OpenbsdFfs => "openbsd-ffs",
+            Host::FreebsdUfs => "freebsd-ufs",
         }
     }
 }
@@ -214,27 +214,4 @@ impl From<Phase> for tree::Phase {
 fn workloads_help() -> String {
     let kinds: Vec<String> = WORKLOADS.iter().map(|kind| format!("{} ({})", kind.name, kind.title)).collect();
     format!("What to run: {}", kinds.join(", "))
-}
-
-/// `KEY=VALUE` with a value as TOML has it; a word that is none is taken as text.
-fn parse_set(text: &str) -> Result<(String, Value), String> {
-    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("write KEY=VALUE: rpm=7200")?;
-    let table: Result<toml::Table, _> = toml::from_str(&format!("value = {value}"));
-    let read = table.ok().and_then(|mut table| table.remove("value").filter(|_| table.is_empty()));
-    Ok((key.into(), read.unwrap_or_else(|| Value::String(value.into()))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_toml_or_words() {
-        assert_eq!(parse_set("rpm=7200").unwrap(), ("rpm".into(), Value::Integer(7200)));
-        assert_eq!(parse_set("disk.seek=8.5").unwrap(), ("disk.seek".into(), Value::Float(8.5)));
-        assert_eq!(parse_set("jumper=true").unwrap(), ("jumper".into(), Value::Boolean(true)));
-        assert_eq!(parse_set("personality=window").unwrap(), ("personality".into(), Value::String("window".into())));
-        assert_eq!(parse_set("a=1\nb = 2").unwrap(), ("a".into(), Value::String("1\nb = 2".into())));
-        assert!(parse_set("rpm").is_err() && parse_set("=1").is_err());
-    }
 }

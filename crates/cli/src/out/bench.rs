@@ -1,9 +1,8 @@
 //! `bench` for people: what every variant took, the ratio in words, and where the time of simulated drives went.
 
 use super::columns::{self, Cell};
-use super::{Style, escape, words};
+use super::{Style, escape, spent, words};
 use std::io::{self, Write};
-use trueline_lab::result::Spent;
 use trueline_lab::result::bench::{BenchDocument, BenchRun, Variant};
 use trueline_lab::statistics::{Comparison, Interval, Slope, median};
 
@@ -75,30 +74,12 @@ fn in_words(document: &BenchDocument, comparison: &Comparison) -> String {
 
 /// Where the time of simulated drives went.
 fn spent(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let heading = ["where time went", "setup", "seek", "rotate", "transfer", "idle", "media ops", "RMW", "lost revs", "write x"];
-    let mut rows = vec![heading.map(Cell::right).to_vec()];
-    rows[0][0] = Cell::left(heading[0]);
-    let parts = |s: &Spent| [s.setup, s.seek, s.rotate, s.transfer, s.idle];
-    // What no drive of any variant has, as flash no arm, is no column.
-    let mut spends = [false; 5];
-    for s in document.variants.iter().filter_map(|variant| variant.drives.as_ref()) {
-        spends.iter_mut().zip(parts(s)).for_each(|(spends, part)| *spends |= part > 0.0);
+    let rows: Vec<_> = document.variants.iter().filter_map(|v| Some((v.name.as_str(), v.drives.as_ref()?))).collect();
+    if rows.is_empty() {
+        return Ok(());
     }
-    for variant in &document.variants {
-        let Some(s) = &variant.drives else { continue };
-        let all = s.setup + s.seek + s.rotate + s.transfer + s.idle;
-        let share = |part: f64| if all > 0.0 { format!("{:.1} %", part / all * 100.0) } else { "-".into() };
-        let mut row = vec![Cell::left(escape::plain(&variant.name))];
-        row.extend(parts(s).into_iter().zip(&spends).map(|(part, &spends)| Cell::right(if spends { share(part) } else { String::new() })));
-        row.extend([s.media_ops, s.rmw, s.lost_revolutions].map(|n| Cell::right(if n > 0 { n.to_string() } else { String::new() })));
-        row.push(Cell::right(s.write_amplification.filter(|x| *x > 0.0).map_or_else(String::new, |x| format!("{x:.2}"))));
-        rows.push(row);
-    }
-    if rows.len() > 1 {
-        writeln!(out)?;
-        columns::write(&rows, &[], style.width, out)?;
-    }
-    Ok(())
+    writeln!(out)?;
+    spent::write(&rows, style, out)
 }
 
 /// The median of the runs; `None` of none.

@@ -1,5 +1,6 @@
 //! `bench --csv`: a run a line; of bonnie the line that bonnie++ 1.96 writes, which its tools read.
 
+use super::csv::quoted;
 use std::io::{self, Write};
 use trueline_lab::result::bench::BenchDocument;
 
@@ -22,9 +23,4 @@ pub(crate) fn write(document: &BenchDocument, out: &mut dyn Write) -> io::Result
         }
     }
     Ok(())
-}
-
-/// A field as RFC 4180 has it.
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
 }

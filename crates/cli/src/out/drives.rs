@@ -5,7 +5,7 @@ use super::{Style, escape, size};
 use serde::Serialize;
 use std::io;
 use toml::Value;
-use trueline_sim::model::{Model, Parameter};
+use trueline_sim::model::{Model, Parameter, Range};
 
 /// `trueline/drives/1`.
 #[derive(Serialize)]
@@ -44,7 +44,7 @@ pub(crate) struct Entry {
 struct Row {
     key: String,
     value: Value,
-    range: Option<[f64; 2]>,
+    range: Option<Range>,
     origin: Option<String>,
 }
 
@@ -119,11 +119,19 @@ pub(crate) fn parameters(entry: &Entry, out: &mut dyn io::Write) -> io::Result<(
         rows.push(vec![
             Cell::left(escape::plain(&row.key)),
             Cell::right(printed(&row.value)),
-            Cell::right(row.range.map_or(String::new(), |[least, most]| format!("{least} .. {most}"))),
+            Cell::right(row.range.as_ref().map_or(String::new(), between)),
             Cell::left(escape::plain(row.origin.as_deref().unwrap_or("not said"))),
         ]);
     }
     columns::write(&rows, &[], None, out)
+}
+
+/// What a sweep varies a value between.
+fn between(range: &Range) -> String {
+    match range {
+        Range::Numbers([least, most]) => format!("{least} .. {most}"),
+        Range::Words(words) => escape::plain(&words.join(" | ")),
+    }
 }
 
 /// A value as it is typed after `--set KEY=`.

@@ -91,7 +91,7 @@ pub(crate) fn uri(text: &str) -> String {
 
 /// The schemes of a target, as the command line has them.
 fn known_scheme(scheme: &str) -> bool {
-    matches!(scheme, "md" | "zero" | "drive" | "nbd" | "nbd+unix" | "s3" | "gs" | "az" | "http" | "https" | "file")
+    matches!(scheme, "md" | "zero" | "drive" | "nbd" | "nbd+unix" | "nbds" | "nbds+unix" | "s3" | "gs" | "az" | "http" | "https" | "file")
 }
 
 fn encode(text: &str, keep: &[u8]) -> String {

@@ -139,7 +139,8 @@ fn summary(document: &LabDocument, out: &mut dyn io::Write) -> io::Result<()> {
     let kept = rows().filter(|row| row.predicted && row.keeps_bound() == Some(true)).count();
     let calibrated = rows().filter(|row| row.is_calibrated()).count();
     let free = rows().filter(|row| row.ours.is_some() && !row.is_calibrated() && row.keeps_bound().is_none()).count();
-    let none = rows().filter(|row| row.ours.is_none() && !row.predicted).count();
+    let none = rows().filter(|row| row.ours.is_none() && !row.predicted && !row.skipped).count();
+    let skipped = rows().filter(|row| row.skipped).count();
     let failed = rows().filter(|row| row.ours.is_none() && row.predicted).count();
     let mut said = Vec::new();
     if bounded > 0 {
@@ -153,6 +154,9 @@ fn summary(document: &LabDocument, out: &mut dyn io::Write) -> io::Result<()> {
     }
     if none > 0 {
         said.push(format!("{none} that cannot honestly be predicted"));
+    }
+    if skipped > 0 {
+        said.push(format!("{skipped} skipped on this machine"));
     }
     if failed > 0 {
         said.push(format!("{failed} not run"));
@@ -190,6 +194,15 @@ fn percent(error: Option<f64>) -> String {
 mod tests {
     use super::*;
     use crate::out::{lab_html::sample, samples};
+
+    #[test]
+    fn what_is_skipped_is_not_what_cannot_be_predicted() {
+        let mut document = sample::document();
+        let rows = document.labs.iter_mut().flat_map(|lab| &mut lab.rows);
+        rows.filter(|row| row.ours.is_none()).for_each(|row| row.skipped = true);
+        let said = samples::text(|out| summary(&document, out));
+        assert!(said.ends_with("; 1 skipped on this machine\n") && !said.contains("honestly"), "{said}");
+    }
 
     #[test]
     fn what_is_calibrated_is_no_prediction_that_is_kept() {

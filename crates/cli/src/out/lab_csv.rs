@@ -1,5 +1,6 @@
 //! `lab --csv`: a line a row, and a line for each of its other personalities. RFC 4180, but that lines end in LF.
 
+use super::csv::quoted;
 use std::io;
 use trueline_lab::result::{LabDocument, Ours, Row};
 
@@ -50,20 +51,4 @@ fn line(
         quoted(note),
     ];
     writeln!(out, "{}", fields.join(","))
-}
-
-/// A field, in quotation marks where it needs them. A control character is a space: a line stays a line.
-fn quoted(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn a_field_is_a_field() {
-        assert_eq!(["a", "a,b", "say \"a\"", "a\nb"].map(quoted), ["a", "\"a,b\"", "\"say \"\"a\"\"\"", "a b"]);
-    }
 }

@@ -1,23 +1,9 @@
 //! `--prometheus`: the text exposition format, for node_exporter's textfile collector or a scrape.
-//!
-//! One series per label set, even where a hostile disk offers two providers of one name: the first speaks.
-//!
-//! # Sources
-//! Prometheus, "Exposition formats" (text format 0.0.4) and "Metric and label naming".
 
-use super::{escape, words};
+use super::metric::{Labels, Metric};
+use super::words;
 use crate::report::{Finding, Provider, Report, Target, Verdict};
-use std::collections::BTreeSet;
 use std::io;
-
-/// A metric: name, help, and the labels and value of every series.
-struct Metric<'a> {
-    name: &'static str,
-    help: &'static str,
-    series: Vec<(Labels<'a>, String)>,
-}
-
-type Labels<'a> = Vec<(&'static str, &'a str)>;
 
 /// Writes every metric.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
@@ -31,7 +17,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
                 .iter()
                 .filter_map(move |p| Some((vec![("target", t.target.as_str()), ("provider", p.provider.as_str())], value(p)?.to_string())))
         });
-        Metric { name, help, series: series.collect() }.write(out)?;
+        Metric { name, help, kind: "gauge", series: series.collect() }.write(out)?;
     }
     // Numbers as label values have to outlive the metrics.
     let findings: Vec<(&Target, &Finding, [String; 2])> =
@@ -48,7 +34,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
             ];
             (labels, value(f))
         });
-        Metric { name, help, series: series.collect() }.write(out)?;
+        Metric { name, help, kind: "gauge", series: series.collect() }.write(out)?;
     }
     Ok(())
 }
@@ -78,7 +64,7 @@ const FINDING: [OfFinding; 3] = [
 
 fn errors(report: &Report) -> Metric<'_> {
     let series = vec![(Vec::new(), report.errors.len().to_string())];
-    Metric { name: "trueline_errors", help: "Targets that could not be read.", series }
+    Metric { name: "trueline_errors", help: "Targets that could not be read.", kind: "gauge", series }
 }
 
 fn target_verdicts(report: &Report) -> Metric<'_> {
@@ -87,7 +73,7 @@ fn target_verdicts(report: &Report) -> Metric<'_> {
         all.map(|v| (vec![("target", t.target.as_str()), ("verdict", words::verdict(v))], u8::from(t.verdict == v).to_string()))
     });
     let help = "Verdict on the target: 1 for the one it has, 0 for the others.";
-    Metric { name: "trueline_target_verdict", help, series: series.collect() }
+    Metric { name: "trueline_target_verdict", help, kind: "gauge", series: series.collect() }
 }
 
 fn target_findings(report: &Report) -> Metric<'_> {
@@ -96,7 +82,7 @@ fn target_findings(report: &Report) -> Metric<'_> {
         .targets
         .iter()
         .flat_map(|t| ["error", "warning", "note"].map(|s| (vec![("target", t.target.as_str()), ("severity", s)], of(t, s))));
-    Metric { name: "trueline_target_findings", help: "Findings on the target, by severity.", series: series.collect() }
+    Metric { name: "trueline_target_findings", help: "Findings on the target, by severity.", kind: "gauge", series: series.collect() }
 }
 
 fn aligned(report: &Report) -> Metric<'_> {
@@ -108,31 +94,14 @@ fn aligned(report: &Report) -> Metric<'_> {
         })
     });
     let help = "Whether a provider from which something does I/O is on every grain that counts; absent if that is not known.";
-    Metric { name: "trueline_provider_aligned", help, series: series.collect() }
-}
-
-impl Metric<'_> {
-    fn write(self, out: &mut dyn io::Write) -> io::Result<()> {
-        let name = self.name;
-        writeln!(out, "# HELP {name} {}\n# TYPE {name} gauge", self.help)?;
-        let mut seen = BTreeSet::new();
-        for (labels, value) in self.series {
-            let labels: Vec<String> = labels.iter().map(|(k, v)| format!("{k}=\"{}\"", escape::label(v))).collect();
-            let labels = labels.join(",");
-            if !seen.contains(&labels) {
-                let braced = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
-                writeln!(out, "{name}{braced} {value}")?;
-                seen.insert(labels);
-            }
-        }
-        Ok(())
-    }
+    Metric { name: "trueline_provider_aligned", help, kind: "gauge", series: series.collect() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::out::samples;
+    use std::collections::BTreeSet;
 
     #[test]
     fn series_are_unique_and_escaped() {

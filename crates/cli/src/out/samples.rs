@@ -1,6 +1,7 @@
 //! Reports made by hand, for the tests of every output.
 
 use crate::report::{Finding, Grain, Provider, Range, Report, Table, Target, Verdict};
+use crate::served::{Blame, Bucket, Deeds, Export, Layer, Operations, Served, Verdicts};
 use std::io::Write;
 use trueline_geom::topology::{Grain as At, largest_grain};
 
@@ -155,6 +156,51 @@ pub(crate) fn crowded(slices: u64) -> Target {
     let slice = |i| provider(&format!("p{i}"), Some(""), "gpt", i << 20, 1 << 24);
     let providers = std::iter::once(disk).chain((1..=slices).map(slice)).collect();
     Target { target: "crowded.img".into(), verdict: Verdict::Aligned, providers, findings: vec![] }
+}
+
+/// What was counted while [`openbsd`] was served: its swap was written off the grain, its disk read in sectors.
+pub(crate) fn served() -> (Served, Target) {
+    let stack = openbsd();
+    let swap = Layer {
+        provider: "s4b".into(),
+        id: 3,
+        export: String::new(),
+        disk: String::new(),
+        unit: 4096,
+        phase: 0,
+        why: Some("physical"),
+        reads: Verdicts::default(),
+        writes: Verdicts { misaligned: 98, partial: 2, ..Verdicts::default() },
+        trims: Verdicts::default(),
+        zeroes: Verdicts { aligned: 1, ..Verdicts::default() },
+        bytes: Deeds { writes: 98 * 4096 + 1024, zeroes: 4096, ..Deeds::default() },
+        blame: Some(Blame { provider: "s4".into(), remainder: 3584, rule: "TL0001" }),
+        blamed: Deeds { writes: 90, ..Deeds::default() },
+        device_operations: Operations { writes: 396, writes_needed: 100, ..Operations::default() },
+        rmw_factor: 3.96,
+        histogram: vec![
+            Bucket { op: "write", verdict: "misaligned", size: 4096, alignment: 512, count: 98 },
+            Bucket { op: "write", verdict: "partial", size: 512, alignment: 512, count: 2 },
+        ],
+    };
+    let disk = Layer {
+        provider: String::new(),
+        id: 0,
+        reads: Verdicts { aligned: 1, partial: 3, ..Verdicts::default() },
+        writes: Verdicts::default(),
+        zeroes: Verdicts::default(),
+        bytes: Deeds { reads: 4096 + 1536, ..Deeds::default() },
+        blame: None,
+        blamed: Deeds::default(),
+        device_operations: Operations { reads: 4, reads_needed: 4, ..Operations::default() },
+        rmw_factor: 1.0,
+        histogram: vec![Bucket { op: "read", verdict: "partial", size: 512, alignment: 0, count: 3 }],
+        ..swap.clone()
+    };
+    let errors = Deeds { reads: 1, ..Deeds::default() };
+    let export = Export { provider: String::new(), flushes: 2, most_waiting: 7, errors, flush_errors: 0 };
+    let (target, layers) = (stack.target.clone(), vec![disk, swap]);
+    (Served { format: "trueline/serve/1", target, duration_ns: 2_000_000_000, layers, exports: vec![export] }, stack)
 }
 
 /// A report of these.

@@ -1,19 +1,23 @@
 //! `drive:MODEL[@SIZE][=IMAGE]`: a simulated drive as a disk.
 //!
 //! It is empty, of its model's size or `SIZE`, or holds what an image file holds: then it is as long as the image, zeros follow up to
-//! `SIZE` where one is given, and nothing can be written. Its boundaries are what the model says they really are.
+//! `SIZE` where one is given. Its boundaries are what the model says they really are. Who opens it to write, which `serve` alone does,
+//! writes memory, or the image.
 
 use super::Said;
 use crate::text;
+use image::Image;
 use std::fs::File;
 use std::path::Path;
 use toml::Value;
-use trueline_geom::error::Errno;
 use trueline_geom::graph::{Bytes, Disk};
 use trueline_geom::profile;
 use trueline_geom::store::{Sparse, Store};
-use trueline_host::file::{self, Medium};
+use trueline_host::file::Access;
+use trueline_host::memory::Memory;
 use trueline_sim::model::{MODELS, Model};
+
+mod image;
 
 /// What such a disk begins with.
 const KIND: &str = "drive:";
@@ -66,6 +70,11 @@ pub(super) fn file(disk: &str) -> Option<&str> {
     Spelling::of(disk).map(|spelling| spelling.image.unwrap_or(spelling.model))
 }
 
+/// The image that is on it.
+pub(super) fn image(disk: &str) -> Option<&str> {
+    Spelling::of(disk)?.image
+}
+
 /// The text of a model: one that is built in, or a file's.
 pub(crate) fn model_text(name: &str) -> Result<String, String> {
     if let Some(text) = Model::named(name) {
@@ -100,7 +109,7 @@ struct Opened {
 }
 
 /// Opens one; `None` if it is another kind of disk. `set`: keys of the model that are set to other values.
-fn open(disk: &str, set: &[(String, Value)]) -> Result<Option<Opened>, String> {
+fn open(disk: &str, set: &[(String, Value)], access: Access) -> Result<Option<Opened>, String> {
     let Some(Spelling { model: name, size, image }) = Spelling::of(disk) else { return Ok(None) };
     let failed = |why: String| format!("open {disk}: {why}");
     let size = match size {
@@ -114,56 +123,21 @@ fn open(disk: &str, set: &[(String, Value)]) -> Result<Option<Opened>, String> {
     let set: Vec<(String, Value)> = set.iter().cloned().map(Ok).chain(sized).collect::<Result<_, _>>()?;
     let model = model(name, &set).map_err(failed)?;
     let store: Box<dyn Store> = match image {
-        None => Box::new(Sparse::new(model.size)),
+        // To look at, nothing has to be there.
+        None if !access.writes() => Box::new(Sparse::new(model.size)),
+        None => Box::new(Memory::new(model.size).map_err(|e| failed(e.to_string()))?),
         Some("") => return Err(failed("the name of the image is missing: write drive:MODEL=disk.img".into())),
-        Some(path) => Box::new(Image::open(path, &model, size.is_some()).map_err(failed)?),
+        Some(path) => Box::new(Image::open(path, &model, size.is_some(), access).map_err(failed)?),
     };
     Ok(Some(Opened { model, store }))
 }
 
 /// A simulated drive as a disk called `name`; `None` if it is another kind of disk.
-pub(super) fn open_disk(disk: &str, name: &str, said: &Said, set: &[(String, Value)]) -> Result<Option<(Disk, Model)>, String> {
-    let Some(Opened { model, store }) = open(disk, set)? else { return Ok(None) };
+pub(super) fn open_disk(disk: &str, name: &str, said: &Said, access: Access) -> Result<Option<(Disk, Model)>, String> {
+    let Some(Opened { model, store }) = open(disk, &said.set, access)? else { return Ok(None) };
     let length = store.length();
     let topology = model.topology(length);
     let bytes = Bytes::Store(store);
     let disk = Disk { name: name.into(), bytes, topology, start: Some(0), nop: Some(said.nop(length)), findings: Vec::new() };
     Ok(Some((disk, model)))
-}
-
-/// An image on a drive: the image, then zeros.
-struct Image {
-    medium: Medium,
-    length: u64,
-}
-
-impl Image {
-    fn open(path: &str, model: &Model, whole: bool) -> Result<Image, String> {
-        let medium = file::open(Path::new(path)).map_err(|e| e.to_string())?.store;
-        let length = if whole { model.size } else { medium.length() };
-        if medium.length() > model.size {
-            let (has, size) = (medium.length(), model.size);
-            return Err(format!("{path} has {has} bytes and the drive {size}: give the drive a size: drive:{}@{has}={path}", model.name));
-        }
-        let sector = model.logical_block_size;
-        if !trueline_geom::topology::is_whole(length, sector) {
-            return Err(format!("{path} has {length} bytes: not whole sectors of {sector}"));
-        }
-        Ok(Image { medium, length })
-    }
-}
-
-impl Store for Image {
-    fn length(&self) -> u64 {
-        self.length
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        let end = u64::try_from(buffer.len()).ok().and_then(|length| offset.checked_add(length));
-        end.filter(|&end| end <= self.length).ok_or(Errno::Range)?;
-        let there = usize::try_from(self.medium.length().saturating_sub(offset)).unwrap_or(usize::MAX);
-        let (there, zeros) = buffer.split_at_mut(there.min(buffer.len()));
-        zeros.fill(0);
-        if there.is_empty() { Ok(()) } else { self.medium.read_at(there, offset) }
-    }
 }

@@ -201,6 +201,15 @@ fn a_trace_is_replayed_and_a_bad_one_named_with_its_line() {
         ran.stderr
     );
     run(scratch.path(), "bench replay --trace log drive:md@1m --wrap --timed --runs 4").ended(0);
+    for (text, said) in [
+        ("trueline trace 1\n0 R 0 512\n1 R 100 512\n", "read bad: line 3: 512 bytes at 100: the target takes whole sectors of 512 bytes"),
+        ("trueline trace 1\n0 R 0 512\n1 W 512 5", "read bad: line 3: 5 bytes at 512: the target takes whole sectors of 512 bytes"),
+        ("fio version 2 iolog\n/f add\n/f open\n/f write 0\n", "read bad: line 4: not FILE ACTION [OFFSET LENGTH]: a number is missing"),
+    ] {
+        write("bad", text);
+        let ran = run(scratch.path(), "bench replay --trace bad drive:md --runs 4");
+        assert!(ran.refused().contains(said), "{}", ran.stderr);
+    }
     write("bad", "fio version 2 iolog\n/f add\n/f open\n/f erase 0 4096\n");
     let ran = run(scratch.path(), "bench replay --trace bad drive:md");
     assert!(ran.refused().ends_with("read bad: line 4: unknown action 'erase' in version 2"), "{}", ran.stderr);
@@ -231,7 +240,16 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
         ("dd md:64m,missing.img", "missing.img is not memory and others are: write md:SIZE=missing.img"),
         ("dd md:1m=missing.img", "missing.img: no such file or device"),
         ("dd md:64m --buffered", "memory has no page cache before it"),
-        ("dd md:64m --host openbsd-ffs", "--host is for tree, copy, bonnie"),
+        (
+            "dd md:64m --host openbsd-ffs",
+            "that --host is for tree, copy, bonnie: it runs on blocks: one large file to run on is --host freebsd-ufs",
+        ),
+        ("dd md:64m --host freebsd-ufs", "--host is for simulated drives"),
+        ("tree drive:md --host freebsd-ufs", "--host freebsd-ufs is one large file for workloads of blocks"),
+        ("mkfs drive:md --host freebsd-ufs", "what makes one runs beneath it"),
+        ("dd drive:md --host freebsd-ufs --buffered", "leave one of them out"),
+        ("dd drive:md@64m --host freebsd-ufs", "the target has 67108864 bytes, and a group of it 192692224"),
+        ("dd drive:md --host freebsd-ufs --size 2g", "a file of 2147483648 bytes does not fit"),
         ("dd md:64m --layer-ns 5", "--layer-ns is for simulated drives"),
         ("dd missing.img --cached", "--buffered"),
         ("tree drive:md --bs 4k", "bench tree: --bs is for workloads of blocks: it runs on files"),
@@ -243,7 +261,7 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
         ("tree --tar . drive:md", "read .: it is no file"),
         ("tree --size 5 drive:md", "--size is for copy, bonnie, mkfs"),
         ("dd .", "it is a directory: name an image file or a block device"),
-        ("mkfs md:64m", "it is what mke2fs writes, on simulated drives alone: on a device, trueline mkfs ext4 makes one"),
+        ("mkfs md:64k", "mke2fs: 65536 bytes are too few"),
         ("tree drive:md --offset 99999999", "the target has 1073741824 bytes"),
         ("replay drive:md", "there is no trace: name one with --trace FILE"),
         ("replay --trace missing drive:md", "read missing: no such file or directory: check the name"),
@@ -253,4 +271,15 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
         let ran = run(scratch().path(), &format!("bench {arguments}"));
         assert!(ran.refused().contains(said), "{arguments}: {}", ran.stderr);
     }
+}
+
+#[test]
+fn a_medium_larger_than_the_models_is_described_first() {
+    let work = "bench random-read drive:wd10ears@4t --offset 0 --runs 2 --count 10";
+    let ran = run(scratch().path(), work);
+    let said = ran.refused();
+    assert!(said.contains("wd10ears has a medium of ") && said.contains("say --set full_size_bytes=4398046511104"), "{said}");
+    run(scratch().path(), &format!("{work} --set full_size_bytes=4398046511104")).ended(0);
+    // Boundaries are the same whatever the size.
+    run(scratch().path(), "info drive:wd10ears@4t").ended(0);
 }

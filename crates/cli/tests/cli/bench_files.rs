@@ -111,6 +111,38 @@ fn a_file_system_off_the_sector_costs_on_either_host() {
     assert!(rmw(0) == 0 && rmw(1) > 0, "a file system off the sector is moved whole: {} and {}", rmw(0), rmw(1));
 }
 
+/// The writes of mke2fs go where any writes go, and over nothing without a word.
+#[test]
+fn a_file_system_is_made_on_what_is_there() {
+    let scratch = scratch();
+    fs::File::create(scratch.path().join("disk.img")).and_then(|file| file.set_len(300 << 20)).expect("a sparse file");
+    let document = run(scratch.path(), "bench mkfs --buffered --runs 4 --warmup 0 --json disk.img").ended(0).json();
+    assert_eq!((document["time"].as_str(), document["variants"][0]["offset"].as_u64()), (Some("real"), Some(0)));
+    let simulated = run(scratch.path(), "bench mkfs --runs 4 --json drive:512n@300m").ended(0).json();
+    let did = |document: &Value, nth: usize| {
+        let run = &document["variants"][nth]["runs"][0];
+        (run["ops"].as_u64().expect("a count"), run["bytes"].as_u64().expect("a count"))
+    };
+    for nth in 0..2 {
+        assert_eq!(did(&document, nth), did(&simulated, nth), "the same writes, wherever they go");
+    }
+    let again = run(scratch.path(), "bench mkfs --buffered --runs 4 disk.img");
+    assert!(again.refused().contains("say --destructive to lose it: nothing was written"), "{}", again.stderr);
+    run(scratch.path(), "bench mkfs --runs 4 --count 1 md:300m").ended(0);
+}
+
+/// A file system that begins off the sectors has blocks that are off them; what is asked of its file is the same.
+#[test]
+fn blocks_of_a_file_on_ufs_lie_where_the_file_system_has_them() {
+    let work = "bench raidtest -w --bs 16k --count 64 --runs 4 --host freebsd-ufs drive:wd10ears@4g --json";
+    let document = run(scratch().path(), work).ended(0).json();
+    assert_eq!(document["host"], "freebsd-ufs");
+    let rmw = |nth: usize| document["variants"][nth]["drives"]["rmw"].as_u64().expect("a count");
+    assert!(rmw(0) == 0 && rmw(1) > 0, "{} and {}", rmw(0), rmw(1));
+    let one = |nth: usize| document["variants"][nth]["runs"][0]["bytes"].clone();
+    assert_eq!(one(0), one(1));
+}
+
 #[test]
 fn bonnie_has_its_table_and_its_line() {
     let of = |form: &str| run(scratch().path(), &format!("bench bonnie --size 4m --files 1 --offset 0 drive:wd10ears@4g --runs 2 {form}"));

@@ -1,6 +1,6 @@
 //! What `bench` does not write over, and what it takes to make it.
 
-use crate::{run, scratch, zeroes};
+use crate::{program, run, scratch, zeroes};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -94,4 +94,53 @@ fn a_mounted_loop_device_is_not_written() {
     assert_eq!(left.as_deref(), Some("lost+found"));
     // Since Linux 6.8 a mounted device may refuse every writer (CONFIG_BLK_DEV_WRITE_MOUNTED).
     assert!(allowed.code == Some(0) || allowed.refused().contains(&device), "{}", allowed.stderr);
+}
+
+/// Reads that a block device has done (`Documentation/admin-guide/iostats.rst`).
+fn reads(device: &str) -> u64 {
+    let name = device.trim_start_matches("/dev/");
+    let stat = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap_or_default();
+    stat.split_whitespace().next().and_then(|reads| reads.parse().ok()).unwrap_or(0)
+}
+
+/// A loop device, which goes with its test.
+struct Loop(String);
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        sh(Path::new("/"), &format!("losetup --detach {}", self.0));
+    }
+}
+
+#[test]
+fn of_a_device_that_shrinks_the_finished_runs_are_shown() {
+    let scratch = scratch();
+    let Some(device) = sh(scratch.path(), "truncate -s 16m disk && losetup --find --show disk") else {
+        return println!("skipped: no loop devices here (root, losetup and the loop driver)");
+    };
+    let own = Loop(device.trim().to_owned());
+    let device = own.0.as_str();
+    // More than are done before this program comes to look, however late.
+    const RUNS: &str = "10000";
+    let work = ["bench", "random-read", "--count", "1000", "--runs", RUNS, "--warmup", "0", "--json", device];
+    // The device counts on from what it showed before.
+    let before = reads(device);
+    let mut running = program(scratch.path()).args(work).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    // Many runs of both variants: who looks for a table reads less.
+    while reads(device) < before + 20_000 {
+        assert!(running.try_wait().expect("it can be waited for").is_none(), "it ended");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let shrunk = sh(scratch.path(), &format!("truncate -s 0 disk && losetup --set-capacity {device}"));
+    let ended = running.wait_with_output().expect("it ends");
+    assert!(shrunk.is_some());
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("of 1000 requests failed, the first: ") && said.ends_with(": the runs before it are shown\n"), "{said}");
+    let document: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("a document");
+    assert!(document["ended"].as_str().is_some_and(|why| why.contains("requests failed")));
+    for nth in 0..2 {
+        let runs = document["variants"][nth]["runs"].as_array().expect("runs");
+        assert!((1..10_000).contains(&runs.len()) && runs.iter().all(|run| run["ops"] == 1000), "{}", runs.len());
+    }
 }

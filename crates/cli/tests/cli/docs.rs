@@ -8,7 +8,7 @@
 //! - `$ echo $?` beneath a command shows its exit status.
 //! - A line `...` stands for any lines.
 //! - Where a tool that `mkfs` runs is not installed, the block is skipped, and that is said.
-//! - The word `host` keeps a block from being run: what it shows depends on the host.
+//! - The word `host` keeps a block from being run here: what it shows depends on the host. Blocks of `sh host` are run by `docs_host.rs`.
 //!
 //! `TRUELINE_BLESS=1` rewrites the output of blocks that differ.
 
@@ -44,7 +44,7 @@ fn the_manuals_transcripts_are_true() {
 }
 
 /// `README.md` and every page of the manual.
-fn manuals() -> Vec<PathBuf> {
+pub(crate) fn manuals() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let pages = fs::read_dir(root.join("docs/manual")).expect("the manual can be listed").map(|e| e.expect("an entry").path());
     let mut pages: Vec<PathBuf> =

@@ -163,6 +163,41 @@ fn keys_are_set_and_what_cannot_be_is_refused() {
     }
 }
 
+/// Whoever takes a simulated drive takes keys of its model.
+#[test]
+fn every_command_that_looks_at_a_drive_takes_keys_of_its_model() {
+    let scratch = scratch();
+    for (command, without, with) in [
+        ("info drive:wd10ears", "4096            0  physical", "4096         3584  physical"),
+        ("check --json drive:wd10ears", "\"phase\": 0", "\"phase\": 3584"),
+        ("show --json drive:wd10ears", "\"phase\": 0", "\"phase\": 3584"),
+        ("plan --json --use ext4 drive:wd10ears", "\"phase\": 0", "\"phase\": 3584"),
+    ] {
+        let (off, on) = (run(scratch.path(), command), run(scratch.path(), &format!("{command} --set jumper=true")));
+        assert!(off.ended(0).stdout.contains(without) && !off.stdout.contains(with), "{command}\n{}", off.stdout);
+        assert!(on.ended(0).stdout.contains(with), "{command}\n{}", on.stdout);
+    }
+    run(scratch.path(), "part create -s gpt --dry-run drive:wd10ears --set jumper=true").ended(0);
+    fs::write(scratch.path().join("disk.img"), [0; 4096]).expect("a file can be written");
+    for (command, what) in [
+        ("check disk.img", "open disk.img"),
+        ("check", "check"),
+        ("info disk.img", "open disk.img"),
+        ("show md:1m", "open md:1m"),
+        ("plan --use ext4", "plan"),
+        ("part show disk.img", "open disk.img"),
+    ] {
+        let said = run(scratch.path(), &format!("{command} --set jumper=true"));
+        assert!(
+            said.refused().contains(&format!("{what}: --set jumper is for simulated drives: drive:MODEL")),
+            "{command}: {}",
+            said.stderr
+        );
+    }
+    let unknown = run(scratch.path(), "check drive:wd10ears --set jmper=true");
+    assert!(unknown.refused().contains("unknown field `jmper`"), "{}", unknown.stderr);
+}
+
 #[test]
 fn names_of_models_are_completed() {
     let scratch = scratch();

@@ -109,6 +109,102 @@ fn a_lab_opens_files_beside_it_and_nowhere_else() {
 }
 
 #[test]
+fn hexdumps_and_models_are_beside_the_lab_too() {
+    let scratch = scratch();
+    let path = |name: &str| scratch.path().join(name);
+    fs::create_dir_all(path("labs/below")).expect("a directory can be made");
+    let model = run(scratch.path(), "drives --template md").ended(0).stdout.clone();
+    for name in ["outside.toml", "labs/below/md.toml"] {
+        fs::write(path(name), &model).expect("a file can be written");
+    }
+    std::os::unix::fs::symlink("../outside.toml", path("labs/away.toml")).expect("a link can be made");
+    std::os::unix::fs::symlink("below/md.toml", path("labs/here.toml")).expect("a link can be made");
+    assert!(Command::new("mkfifo").arg(path("labs/pipe.toml")).status().expect("mkfifo(1) is there").success());
+    fs::File::create(path("labs/long.toml")).and_then(|file| file.set_len(1 << 34)).expect("a sparse file");
+    let with = |model: &str, disk: &str| {
+        let row = format!("{READ}drives = [{{ model = \"{model}\" }}]\naligned = {{ {disk} }}\n");
+        fs::write(path("labs/mine.toml"), lab(&row)).expect("a file can be written");
+        run(scratch.path(), "lab run labs/mine.toml")
+    };
+    for name in ["below/md.toml", "./below/md.toml", "here.toml"] {
+        with(name, "").ended(0);
+    }
+    let absolute = path("outside.toml");
+    let absolute = absolute.to_str().expect("a name");
+    for (name, why) in [
+        ("../outside.toml", "name a file beside the lab or below, without .. and no /"),
+        ("below/../below/md.toml", "name a file beside the lab or below"),
+        (absolute, "name a file beside the lab or below"),
+        ("/dev/zero", "name a file beside the lab or below"),
+        ("away.toml", "a link leads away from beside the lab"),
+        ("pipe.toml", "it is no file"),
+        ("./below", "it is no file"),
+        ("long.toml", "more than 16777216 bytes"),
+    ] {
+        let (as_model, as_disk) = (with(name, ""), with("md", &format!("disk = \"{name}\"")));
+        for (ran, what) in [(as_model, "model"), (as_disk, "hexdump")] {
+            let said = ran.refused();
+            assert!(said.contains(&format!("read the {what} {name}: ")) && said.contains(why), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_lab_that_would_never_end_is_refused_before_it_begins() {
+    for (work, why) in [
+        ("{ kind = \"random-read\", count = 134217729 }", "workload random-read: 134217729 requests, more than 134217728"),
+        ("{ kind = \"latency\", count = 9223372036854775807 }", "requests, more than 134217728"),
+        ("{ kind = \"random-read\", bs = 67108864, count = 2097153 }", "2097153 requests, more than 2097152"),
+        ("{ kind = \"random-read\", count = 1000000 }\nstarts = 1024", "1000000 requests, 1024 times, more than 131072"),
+        ("{ kind = \"random-read\", count = 10 }\npersonalities = [\"stream\", \"stream\"]", "stream is named twice"),
+        ("{ kind = \"random-read\", seconds = 1000 }\nreal = { bytes = 65536 }", "11000 seconds in all runs, more than 3600"),
+        ("{ kind = \"random-read\", count = 12201612 }\nreal = { bytes = 65536 }", "12201612 requests, 11 times, more than 12201611"),
+    ] {
+        let drives = if work.contains("real") { "" } else { "drives = [{ model = \"md\" }]\n" };
+        let ran = run_lab(&lab(&format!("workload = {work}\n{drives}aligned = {{}}\n")));
+        let said = if work.contains("real") { ran.ended(0).stdout.clone() } else { ran.stderr.clone() };
+        assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").contains(why), "{work}\n{said}");
+    }
+}
+
+/// Rows that are each within their bound, until one is too many: nothing is run, and the line is that row's.
+#[test]
+fn a_lab_of_many_rows_is_refused_before_it_begins() {
+    let head = "name = \"mine\"\ntitle = \"mine\"\ndrives = [{ model = \"md\" }]\n";
+    let rows = |count: usize, row: &str| {
+        let row = |nth| format!("[[row]]\nid = \"r{nth}\"\ntitle = \"a\"\nunit = \"s\"\naligned = {{}}\n{row}\n");
+        format!("{head}{}", (0..count).map(row).collect::<String>())
+    };
+    let work = |work: &str| format!("workload = {{ kind = \"random-read\", {work} }}");
+    for (text, row, line, why) in [
+        (
+            rows(9, &work("count = 134217728")),
+            ", row r8",
+            52,
+            "1207959552 requests, more than 1073741824: run fewer rows at a time with --row, or fewer",
+        ),
+        (
+            rows(17, &format!("{}\nreal = {{ bytes = 4294967296, runs = 1 }}", work("count = 1"))),
+            ", row r16",
+            116,
+            "bytes of scratch files, more than 68719476736",
+        ),
+        (
+            rows(3, &format!("{}\nreal = {{ bytes = 65536, runs = 9 }}", work("seconds = 150"))),
+            ", row r2",
+            18,
+            "4500 seconds, more than 3600",
+        ),
+        (rows(1025, ""), "", 6148, "1025 rows: a lab has at most 1024"),
+    ] {
+        let ran = run_lab(&text);
+        assert_eq!(ran.stdout, "", "{}", ran.stdout);
+        let said = ran.refused();
+        assert!(said.contains(&format!("{row}: line {line}: ")) && said.contains(why), "{said}");
+    }
+}
+
+#[test]
 fn ctrl_c_ends_it_without_the_row_that_is_not_done() {
     let scratch = scratch();
     // A row that would take hours: its end is the signal.

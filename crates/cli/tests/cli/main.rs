@@ -4,9 +4,13 @@ mod apply;
 mod bench;
 mod bench_files;
 mod bench_safety;
+mod browser;
+mod counters;
 mod docs;
+mod docs_host;
 mod drives;
 mod forms;
+mod fuse;
 mod help;
 mod hosts;
 mod json;
@@ -14,6 +18,8 @@ mod lab;
 mod lab_page;
 #[path = "../disks/lay.rs"]
 mod lay;
+mod live_page;
+mod load;
 mod mkfs;
 mod part;
 mod plan;
@@ -21,9 +27,18 @@ mod plan;
 #[allow(dead_code, reason = "only the tests of golden disks make disks afresh")]
 mod recipe;
 mod said;
+mod serve_chain;
+mod serve_clients;
+mod serve_grains;
+mod serve_guest;
+mod serve_layers;
+mod serve_memory;
+mod serve_nbd;
+mod serve_run;
 mod sets;
 mod status;
 mod targets;
+mod ublk;
 
 use recipe::Scratch;
 use serde_json::Value;
@@ -70,9 +85,11 @@ impl Ran {
 fn program(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trueline"));
     command.current_dir(directory).stdin(Stdio::null());
-    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "TERM"] {
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "TERM", "http_proxy", "all_proxy", "ALL_PROXY"] {
         command.env_remove(name);
     }
+    // Clients that it runs say in English what went wrong; tools are found where tests look for them.
+    command.env("LC_ALL", "C").env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()));
     command
 }
 

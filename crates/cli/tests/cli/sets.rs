@@ -226,3 +226,30 @@ fn seed_003_by_our_command() {
         assert_eq!(found, (Some(size), Some(16384), Some(offset)));
     }
 }
+
+/// Which members are missing is said, and how all of them are named, wherever the set is asked for.
+#[test]
+fn a_set_without_a_member_says_which() {
+    let scratch = disks(&[8 * MIB, 8 * MIB, 8 * MIB]);
+    let here = scratch.path();
+    run(here, "stripe label data a.img b.img c.img").ended(0);
+    let missing = "stripe set stripe/data has 2 of its 3 members here: number 1 of 0 to 2 is missing";
+    for name in ["stripe/data", "stripe/datap1"] {
+        let named = format!("{missing}: name all of them: a.img,c.img,DISK#{name}\n");
+        for command in ["serve --run true", "check", "show", "info"] {
+            let ran = run(here, &format!("{command} a.img,c.img#{name}"));
+            assert!(ran.code == Some(2) && ran.stderr.ends_with(&named), "{command}: {}", ran.stderr);
+        }
+    }
+    let two = run(here, "serve --run true b.img#stripe/data");
+    assert!(
+        two.refused().ends_with(": numbers 0, 2 of 0 to 2 are missing: name all of them: b.img,DISK,DISK#stripe/data"),
+        "{}",
+        two.stderr
+    );
+    // A member by itself may be served, and it is said that it is one.
+    let ran = run(here, "serve --run true b.img");
+    let note = "trueline: note TL0020 disk: stripe set stripe/data has 1 of its 3 members here: numbers 0, 2 of 0 to 2 are missing: ";
+    assert!(ran.code == Some(0) && ran.stderr.starts_with(note), "{}", ran.stderr);
+    run(here, "serve --run true a.img,b.img,c.img#stripe/data").ended(0);
+}

@@ -101,9 +101,19 @@ fn memory_and_zeroes_are_disks() {
 #[test]
 fn what_is_not_a_disk_is_refused_in_words() {
     let scratch = golden("gpt-sfdisk");
-    for target in ["nbd://host/export", "s3://bucket/key", "https://host/disk.img"] {
+    for target in ["s3://bucket/key", "https://host/disk.img"] {
         let ran = run(scratch.path(), &format!("check {target}"));
         assert!(ran.refused().contains("this version reads image files and block devices"), "{}", ran.stderr);
+    }
+    for (target, why) in [
+        ("nbd://127.0.0.1:1/export", "connect to nbd://127.0.0.1:1/export: "),
+        ("nbd+unix:///p1?socket=none", "connect to nbd+unix:///p1?socket=none: "),
+        ("nbd+unix:///p1", "?socket=PATH is missing"),
+        ("nbds://host", "?tls-certificates=DIR with ca-cert.pem is missing"),
+        ("nbds://host/?tls-certificates=none", "read none/ca-cert.pem: no such file or device"),
+    ] {
+        let ran = run(scratch.path(), &format!("check {target}"));
+        assert!(ran.refused().contains(why), "{}", ran.stderr);
     }
     for target in ["", ",", "disk,", ",disk", "disk,,disk", "#p1"] {
         let ran = run_with(scratch.path(), &["check", target]);

@@ -76,11 +76,20 @@ impl Recipe {
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new, empty one; `what` keeps apart those of one process.
+    /// A new, empty one, called after `what`: whatever an earlier process with this number left behind is another's.
     pub(crate) fn new(what: &str) -> Scratch {
-        let path = std::env::temp_dir().join(format!("trueline-{}-{what}", std::process::id()));
-        fs::create_dir_all(&path).expect("a temporary directory can be made");
-        Scratch(path)
+        let name = format!("trueline-{}-{what}", std::process::id());
+        for nth in 0.. {
+            let path = std::env::temp_dir().join(format!("{name}.{nth}"));
+            match fs::create_dir(&path) {
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                made => {
+                    made.expect("a temporary directory can be made");
+                    return Scratch(path);
+                }
+            }
+        }
+        unreachable!("there are fewer directories")
     }
 
     /// Where it is.

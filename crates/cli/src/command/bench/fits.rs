@@ -1,8 +1,8 @@
 //! That options of one workload are not said of another, which would pass over them.
 
 use crate::Failure;
-use crate::options::bench::Bench;
-use trueline_lab::workload::{Kind, Needs};
+use crate::options::bench::{Bench, Host};
+use trueline_lab::workload::{Kind, Needs, mkfs};
 
 pub(super) fn fits(args: &Bench, kind: &Kind) -> Result<(), Failure> {
     // Who says --read must not find his disk written: the others do one or the other whatever is said.
@@ -21,13 +21,26 @@ pub(super) fn fits(args: &Bench, kind: &Kind) -> Result<(), Failure> {
         ("--tar", &["tree"], args.tar.is_some()),
         ("--sync", &["copy"], args.sync),
     ];
-    let other = own.iter().find(|(_, of, said)| *said && !of.contains(&kind.name));
+    let in_a_file = args.host == Some(Host::FreebsdUfs);
+    let other = own.iter().find(|(option, of, said)| *said && !of.contains(&kind.name) && !(in_a_file && *option == "--size"));
     if let Some((option, of, _)) = other {
         return Err(format!("bench {}: {option} is for {}", kind.name, of.join(", ")).into());
     }
     match kind.needs {
-        Needs::Blocks(_) if args.host.is_some() => {
-            Err(format!("bench {}: --host is for tree, copy, bonnie: it runs on blocks", kind.name).into())
+        Needs::Blocks(_) if in_a_file && kind.name == mkfs::KIND.name => {
+            Err("bench mkfs: --host freebsd-ufs is a file system: what makes one runs beneath it".to_owned().into())
+        }
+        Needs::Blocks(_) if in_a_file && args.buffered => {
+            Err(format!("bench {}: --buffered is Linux's page cache, --host freebsd-ufs another system: leave one of them out", kind.name)
+                .into())
+        }
+        Needs::Blocks(_) if args.host.is_some() && !in_a_file => {
+            let instead = "one large file to run on is --host freebsd-ufs";
+            Err(format!("bench {}: that --host is for tree, copy, bonnie: it runs on blocks: {instead}", kind.name).into())
+        }
+        Needs::Files(_) if in_a_file => {
+            let instead = "--host linux-writeback, openbsd-ffs have files";
+            Err(format!("bench {}: --host freebsd-ufs is one large file for workloads of blocks: {instead}", kind.name).into())
         }
         Needs::Blocks(_) => Ok(()),
         Needs::Files(_) => of_files(args, kind),

@@ -14,7 +14,7 @@ use trueline_lab::error::Error;
 use trueline_lab::result::bench::Missed;
 use trueline_lab::run::Run;
 use trueline_lab::workload::bonnie::Phases;
-use trueline_lab::workload::{Kind, Needs, Watch, mkfs};
+use trueline_lab::workload::{Kind, Needs, Watch};
 use trueline_sim::counters::Counters;
 
 mod directory;
@@ -64,11 +64,11 @@ impl Done {
 pub(super) fn open(target: &str, args: &Bench, kind: &Kind, writes: bool) -> Result<Ground, Failure> {
     let of_files = matches!(kind.needs, Needs::Files(_));
     let said = target::Said::new(&args.disk)?;
-    let simulated = if of_files && Directory::is(target) { None } else { target::simulated(target, &said, &args.set)? };
+    let simulated = if of_files && Directory::is(target) { None } else { target::simulated(target, &said)? };
     if let Some(drives) = simulated {
         return Ok(Ground::Simulated(Simulated::new(target, drives, args)?));
     }
-    let options = [("--set", !args.set.is_empty()), ("--layer-ns", args.layer_ns > 0), ("--host", args.host.is_some())];
+    let options = [("--set", !args.disk.set.is_empty()), ("--layer-ns", args.layer_ns > 0), ("--host", args.host.is_some())];
     if let Some((option, _)) = options.iter().find(|(_, said)| *said) {
         return Err(format!("bench {target}: {option} is for simulated drives").into());
     }
@@ -77,10 +77,6 @@ pub(super) fn open(target: &str, args: &Bench, kind: &Kind, writes: bool) -> Res
             true => Ok(Ground::Directory(Directory::open(target)?)),
             false => Err(format!("bench {target}: --offset moves a simulated file system: compare two directories").into()),
         };
-    }
-    if kind.name == mkfs::KIND.name {
-        let instead = "on a device, trueline mkfs ext4 makes one";
-        return Err(format!("bench mkfs on {target}: it is what mke2fs writes, on simulated drives alone: {instead}").into());
     }
     match Memory::open(target, &said, args)? {
         Some(memory) => Ok(Ground::Memory(memory)),

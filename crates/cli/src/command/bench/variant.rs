@@ -3,7 +3,7 @@
 use super::ground::{self, Ground, Job};
 use super::task::Task;
 use crate::Failure;
-use crate::options::bench::Bench;
+use crate::options::bench::{Bench, Host};
 use std::cell::RefCell;
 use std::rc::Rc;
 use trueline_geom::topology::is_whole;
@@ -38,14 +38,15 @@ pub(super) struct Variant {
 /// Every target at every offset. `own`: parameters without an offset.
 pub(super) fn all(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Variant>, Failure> {
     let several = args.targets.len() > 1;
-    // Where a file system begins moves, not its requests in it.
-    let by_place = matches!(kind.needs, Needs::Files(_)) || kind.name == mkfs::KIND.name;
+    // Where a simulated file system begins moves, not its requests in it.
+    let of_a_file_system = matches!(kind.needs, Needs::Files(_)) || kind.name == mkfs::KIND.name || args.host == Some(Host::FreebsdUfs);
     let writes = Task::new(kind, own)?.writes();
     let mut variants = Vec::new();
     for target in &args.targets {
         let ground = Rc::new(RefCell::new(ground::open(target, args, kind, writes)?));
         let (sector, depth) = (ground.borrow().sector(), ground.borrow().depth());
         let moves = !matches!(*ground.borrow(), Ground::Directory(_));
+        let by_place = of_a_file_system && ground.borrow().is_virtual();
         let grain = ground.borrow().grain();
         let least = [0, grain.checked_div(sector).filter(|_| is_whole(grain, sector)).unwrap_or(1)];
         let offsets = match args.offset.as_slice() {

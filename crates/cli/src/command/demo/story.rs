@@ -38,9 +38,9 @@ pub(super) fn tell(seed: &Seed) -> Result<Story, String> {
     let again = survey::survey("the same disk, laid out again", &graph, None)?;
     let lab = Lab::parse(LAB, Box::new(Disks { found: seed.hex, again: text })).map_err(|e| failed(e.to_string()))?;
     let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
-    let (cost, failures) = run(&[lab], &asked, &|_, _| {});
+    let (cost, failures) = run(&[lab], &asked, &|_, _| {}).map_err(|failure| failed(format!("lab {failure}")))?;
     match failures.first() {
-        Some(failure) => Err(failed(format!("row {}: {}", failure.row, failure.message))),
+        Some(failure) => Err(failed(format!("lab {failure}"))),
         None => Ok(Story { found: check(seed)?, again, cost }),
     }
 }

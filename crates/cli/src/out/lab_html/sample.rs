@@ -32,6 +32,7 @@ fn row(seed: &str, id: &str, title: &str, unit: &str, published: (f64, f64), our
         error,
         bound: None,
         predicted: ours.is_some(),
+        skipped: false,
         note: String::new(),
         personality: None,
         alternatives: Vec::new(),

@@ -10,6 +10,7 @@ use trueline_geom::graph::{Id, Provider};
 use trueline_geom::route::Route;
 use trueline_geom::slices::Slices;
 use trueline_lab::error::Error;
+use trueline_lab::host::freebsd_ufs::{FreebsdUfs, Shape};
 use trueline_lab::host::linux_bdev::{Buffered, Sync};
 use trueline_lab::host::linux_writeback::{self, LinuxWriteback};
 use trueline_lab::host::openbsd_ffs::{self, OpenbsdFfs};
@@ -25,6 +26,8 @@ pub(in super::super) struct Simulated {
     id: Id,
     buffered: bool,
     host: Host,
+    /// Bytes of the one file of a host that has one.
+    file: Option<u64>,
     /// Processor time of a request at each layer.
     layer: Ps,
 }
@@ -41,7 +44,7 @@ impl Simulated {
             None => return Err(super::several(target)),
         };
         let layer = u64::from(args.layer_ns).saturating_mul(NS);
-        Ok(Simulated { drives, id, buffered: args.buffered, host: args.host.unwrap_or_default(), layer })
+        Ok(Simulated { drives, id, buffered: args.buffered, host: args.host.unwrap_or_default(), file: args.size, layer })
     }
 
     pub(super) fn provider(&self) -> &Provider {
@@ -58,9 +61,9 @@ impl Simulated {
         let mut seeds = Random::new(job.seed);
         let drives = self.drives.models.iter().map(|model| (model.drive(seeds.bits()), model.logical_block_size));
         let schedule = match (job.task, self.host) {
+            (_, Host::OpenbsdFfs | Host::FreebsdUfs) => Schedule::CLook,
             (Task::Blocks(_), _) => Schedule::Fifo,
             (_, Host::LinuxWriteback) => Schedule::ReadsFirst,
-            (_, Host::OpenbsdFfs) => Schedule::CLook,
         };
         let world = World::new(drives.collect(), schedule);
         let (route, sector) = (self.route(job.place)?, self.provider().topology.sector);
@@ -71,6 +74,10 @@ impl Simulated {
                 let mut buffered = Buffered::new(&mut rig, Sync::Medium, MEMORY);
                 let run = job.task.on_blocks(&mut buffered, job.seed, job.watch)?;
                 Done { host_reads: Some(buffered.added_reads()), ..Done::of(run) }
+            }
+            Task::Blocks(_) if self.host == Host::FreebsdUfs => {
+                let shape = Shape::of(self.file, rig::Rig::length(&rig))?;
+                Done::of(job.task.on_blocks(&mut FreebsdUfs::new(&mut rig, shape)?, job.seed, job.watch)?)
             }
             Task::Blocks(_) => Done::of(job.task.on_blocks(&mut rig, job.seed, job.watch)?),
             Task::Files(_) | Task::Bonnie(_) => {
@@ -83,6 +90,7 @@ impl Simulated {
                         let mut files = OpenbsdFfs::new(&mut rig, openbsd_ffs::Parameters::default())?;
                         job.task.on_files(&mut files, job.seed, job.watch)?
                     }
+                    Host::FreebsdUfs => return Err(Error("freebsd-ufs is one large file, in which blocks are read and written".into())),
                 };
                 Done { phases, ..Done::of(run) }
             }

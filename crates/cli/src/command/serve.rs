@@ -1,0 +1,153 @@
+//! `serve`: a stack as a block device.
+
+use crate::Failure;
+use crate::options::serve::Serve;
+use crate::target::{self, Said};
+use crate::{out, seat};
+use child::Socket;
+use counting::Counting;
+use layers::Layers;
+use notices::Notices;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use top::Top;
+use trueline_geom::graph::{Graph, Id};
+use trueline_host::file::Access;
+use trueline_host::front::Front;
+use trueline_host::interrupt;
+use trueline_sim::model::Model;
+
+mod child;
+mod counting;
+mod emulate;
+mod exports;
+mod flush;
+mod fronts;
+mod layers;
+mod live;
+mod notices;
+mod record;
+mod top;
+
+/// How often it is asked whether to end.
+const TICK: Duration = Duration::from_millis(50);
+
+pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
+    let Opened { graph, id, models } = open(args)?;
+    let layers = Layers::new(&graph, id, &models, args)?;
+    let exports = Arc::new(exports::of(&graph, id, &layers, args));
+    let placed = args.network.nbd.is_some() || args.fuse.is_some() || args.ublk;
+    let own = Socket::new(!placed && args.run.is_some())?;
+    let counting = layers.counting().cloned();
+    // Before there is a way in: whoever finds it may end the server at once, and a mount would stay behind.
+    interrupt::remember_first();
+    let notices = Arc::new(Notices::default());
+    let fronts = fronts::of(args, &exports, counting.as_ref(), own.as_ref(), &notices)?;
+    let top = counting.as_ref().filter(|_| args.top);
+    let top = top.map(|counting| Top::new(counting.clone(), notices.clone(), &fronts)).transpose()?;
+    let notes = exports::containers(&graph).chain(exports::members(&graph)).chain(exports::unsaid(&exports));
+    notes.for_each(|note| crate::complain(&note));
+    let served = serve(&fronts, args, top);
+    let flushed = if args.read_only { Ok(()) } else { flush::disks(&graph, &args.target) };
+    let ended = layers.end();
+    counting.map_or(Ok(()), |counting| sum_up(&counting, args))?;
+    let status = served?;
+    flushed?;
+    ended?;
+    Ok(status)
+}
+
+/// What was counted: for people on stderr, for programs on stdout.
+fn sum_up(counting: &Counting, args: &Serve) -> Result<(), Failure> {
+    let served = counting.served();
+    if args.json {
+        let mut stdout = BufWriter::new(anstream::stdout().lock());
+        serde_json::to_writer_pretty(&mut stdout, &served).map_err(io::Error::from)?;
+        writeln!(stdout)?;
+        stdout.flush()?;
+    } else if out::served::is_worth_saying(&served) {
+        // Where nobody reads it, the work is done all the same.
+        let _ = out::served::write(&served, &counting.stack, &mut BufWriter::new(anstream::stderr().lock()));
+    }
+    Ok(())
+}
+
+/// What is served.
+struct Opened {
+    graph: Graph,
+    /// The default export.
+    id: Id,
+    /// Of every store of the graph, if all of them are simulated drives.
+    models: Vec<Model>,
+}
+
+/// The disks, tasted, and the provider that is the default export.
+fn open(args: &Serve) -> Result<Opened, Failure> {
+    let said = Said::new(&args.disk)?.around(args.direct);
+    let place = emulate::place(args)?;
+    let mut models = Vec::new();
+    let access = match (args.read_only, args.allow_busy) {
+        (true, false) => Access::ReadLocked,
+        (true, true) => Access::Read,
+        (false, false) => Access::Write,
+        (false, true) => Access::WriteInUse,
+    };
+    let (graph, provider) = if let Some(drives) = target::simulated_for(&place, &said, access)? {
+        models = drives.models;
+        (drives.graph, drives.provider)
+    } else if let Some(opened) = target::memory(&place, &said)? {
+        opened
+    } else {
+        target::open_for(&place, &said, access)?
+    };
+    let several = target::split(&args.target).0.len() > 1;
+    let id = match provider {
+        Some(name) => graph.find(&name).ok_or_else(|| seat::no_provider(&args.target, &name, &graph))?,
+        None if several => {
+            return Err(Failure::Message(format!("serve {}: several disks: name the provider after a #: #stripe/data", args.target)));
+        }
+        None => 0,
+    };
+    Ok(Opened { graph, id, models })
+}
+
+/// Serves until the command ends, or a signal comes.
+fn serve(fronts: &[Box<dyn Front>], args: &Serve, top: Option<Top>) -> Result<ExitCode, Failure> {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let running: Vec<_> = fronts.iter().map(|front| scope.spawn(|| front.run(&stop))).collect();
+        let ended = wait(fronts, args, top, &mut || running.iter().any(|front| front.is_finished()));
+        stop.store(true, Ordering::Relaxed);
+        for front in running {
+            match front.join() {
+                Ok(done) => done.map_err(|e| e.to_string())?,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        ended
+    })
+}
+
+/// Until the command ends, a signal comes, or a front does. The terminal is given back when it returns.
+fn wait(fronts: &[Box<dyn Front>], args: &Serve, mut top: Option<Top>, ended: &mut dyn FnMut() -> bool) -> Result<ExitCode, Failure> {
+    let mut child = match &args.run {
+        Some(command) => Some(child::Child::start(command, fronts, args.json)?),
+        None => {
+            for front in fronts {
+                crate::complain(&format!("serving {} at {}", args.target, front.place()));
+            }
+            None
+        }
+    };
+    while !interrupt::happened() && !ended() {
+        if let Some(status) = child.as_mut().map(child::Child::status).transpose()?.flatten() {
+            return Ok(status);
+        }
+        top.as_mut().map_or(Ok(()), Top::tick)?;
+        std::thread::sleep(TICK);
+    }
+    child.map_or(Ok(ExitCode::SUCCESS), child::Child::end)
+}

@@ -1,0 +1,95 @@
+//! The command of `--run`, and the socket that it has to itself.
+
+use crate::Failure;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, ExitStatus};
+use std::time::Duration;
+use trueline_host::front::Front;
+use trueline_host::nbd::activation;
+use trueline_host::nbd::uri::unescaped;
+use trueline_host::processes::Running;
+use trueline_host::random;
+
+/// How long a command may take to end once it is asked to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A running command.
+pub(super) struct Child {
+    running: Running,
+}
+
+impl Child {
+    /// Starts `command` in a shell, which finds what is served at `$uri`, by the first way in, and at the variable of each.
+    ///
+    /// `aside`: what it prints goes to stderr, because stdout is for a document.
+    pub(super) fn start(command: &str, fronts: &[Box<dyn Front>], aside: bool) -> Result<Child, Failure> {
+        let uri = fronts.first().map_or_else(String::new, |front| front.place());
+        let socket = uri.split_once("?socket=").map_or("", |(_, socket)| socket);
+        let socket = socket.split_once('&').map_or(socket, |(socket, _)| socket);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).env("uri", &uri).env("unixsocket", OsString::from_vec(unescaped(socket).unwrap_or_default()));
+        // The first of a kind comes last, and stays.
+        for front in fronts.iter().rev() {
+            shell.env(front.variable(), front.place());
+        }
+        if aside {
+            shell.stdout(io::stderr());
+        }
+        // Sockets that were passed to this process are not the command's.
+        for variable in activation::VARIABLES {
+            shell.env_remove(variable);
+        }
+        Ok(Child { running: Running::start(&mut shell).map_err(|e| format!("run {command}: {e}"))? })
+    }
+
+    /// Its exit status, if it has ended.
+    pub(super) fn status(&mut self) -> Result<Option<ExitCode>, Failure> {
+        let ended = self.running.status().map_err(|e| format!("wait for the command: {e}"))?;
+        Ok(ended.map(code))
+    }
+
+    /// Ends it and what it started, because what they use goes away: they are asked, and have [`GRACE`] to put things in order.
+    pub(super) fn end(self) -> Result<ExitCode, Failure> {
+        Ok(code(self.running.end(GRACE).map_err(|e| format!("wait for the command: {e}"))?))
+    }
+}
+
+/// As a shell tells it: 128 and more is a signal.
+fn code(status: ExitStatus) -> ExitCode {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
+}
+
+/// A directory for one socket, which goes away with it.
+pub(super) struct Socket(PathBuf);
+
+impl Socket {
+    /// A new one that nobody else can look into, if it is `wanted`.
+    pub(super) fn new(wanted: bool) -> Result<Option<Socket>, Failure> {
+        if !wanted {
+            return Ok(None);
+        }
+        let number = random::bytes::<8>().map_or(u64::from(std::process::id()), u64::from_le_bytes);
+        let directory = std::env::temp_dir().join(format!("trueline-{number:016x}"));
+        fs::DirBuilder::new().mode(0o700).create(&directory).map_err(|e| format!("make {}: {e}", directory.display()))?;
+        Ok(Some(Socket(directory)))
+    }
+
+    /// Where the socket is.
+    pub(super) fn path(&self) -> PathBuf {
+        self.0.join("socket")
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // A directory of one's own in a temporary place: what cannot be removed is cleaned up there.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

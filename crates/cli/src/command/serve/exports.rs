@@ -1,0 +1,75 @@
+//! What is served under which name: the provider that was named, by no name, and everything that stands on it, by its own.
+
+use super::layers::Layers;
+use crate::options::serve::Serve;
+use crate::out::words;
+use trueline_geom::finding;
+use trueline_geom::graph::{Graph, Id};
+use trueline_geom::sign::Inside;
+use trueline_host::export::{self, BlockSizes, Export, Exports};
+
+/// The exports of `graph`, of which `id` is the default one.
+pub(super) fn of(graph: &Graph, id: Id, layers: &Layers, args: &Serve) -> Exports {
+    let mut kept = vec![id];
+    for next in id + 1..graph.providers.len() {
+        if graph.providers[next].parents.iter().any(|parent| kept.contains(parent)) {
+            kept.push(next);
+        }
+    }
+    // Its own name finds the default export too.
+    let default = one(graph, id, "", layers, args);
+    let named =
+        kept.iter().filter(|&&id| !graph.providers[id].name.is_empty()).map(|&id| one(graph, id, &graph.providers[id].name, layers, args));
+    Exports(std::iter::once(default).chain(named).collect())
+}
+
+/// Exports whose units begin where the protocol cannot say: a line for each.
+pub(super) fn unsaid(exports: &Exports) -> impl Iterator<Item = String> {
+    let named = exports.0.len() > 1;
+    let odd = exports.0.iter().filter_map(|export| export.unit().filter(|grain| !grain.contains(0)).map(|grain| (export, grain)));
+    // The default export is told under its own name, if it has one.
+    let odd = odd.filter(move |(export, _)| !named || !export.name.is_empty());
+    odd.map(|(export, grain)| {
+        let (rule, name) = (finding::UNSAID.id, words::name(&export.name));
+        let found = format!("{}-byte units begin at byte {} of it, which NBD cannot say", grain.size(), grain.phase());
+        format!("note {rule} {name}: {found}: no size is preferred; see trueline explain {rule}")
+    })
+}
+
+/// What is served that is not what it looks like: the bytes of an image file of a disk, not those of the disk.
+pub(super) fn containers(graph: &Graph) -> impl Iterator<Item = String> {
+    let signs = graph.providers.iter().flat_map(|provider| provider.in_use().map(move |sign| (provider, sign)));
+    signs.filter(|(_, sign)| sign.inside == Inside::CONTAINER).map(|(provider, sign)| {
+        let name = words::name(&provider.name);
+        format!(
+            "note {} {name}: {} container: its own bytes are served, not the disk in it; qemu-nbd serves that",
+            finding::OPAQUE.id,
+            sign.kind
+        )
+    })
+}
+
+/// Providers that are served as they are because members of their set are missing.
+pub(super) fn members(graph: &Graph) -> impl Iterator<Item = String> {
+    let missed = graph.incomplete.iter().filter(|set| graph.find(&set.provider).is_none());
+    missed.map(|set| {
+        let name = set.here.first().map_or_else(String::new, |(id, _)| words::name(&graph.providers[*id].name));
+        format!("note {} {name}: {set}: what is here is served by itself", finding::INCOMPLETE.id)
+    })
+}
+
+fn one(graph: &Graph, id: Id, name: &str, layers: &Layers, args: &Serve) -> Export {
+    let provider = &graph.providers[id];
+    let signs: Vec<&str> = provider.in_use().map(|sign| sign.kind).collect();
+    let what = if signs.is_empty() { provider.class.to_owned() } else { signs.join(" and ") };
+    Export {
+        name: name.into(),
+        description: format!("{} of {}: {what}", words::name(&provider.name), args.target),
+        store: layers.over(graph, id),
+        read_only: args.read_only,
+        rotational: layers.rotational(),
+        sizes: BlockSizes::of(&provider.topology),
+        boundaries: export::boundaries(&provider.topology),
+        errors: layers.errors(),
+    }
+}

@@ -1,0 +1,60 @@
+//! The end: what was written is brought to the medium.
+
+use crate::target;
+use trueline_geom::graph::Graph;
+
+/// Flushes the disks themselves, and all of them: no layer's fault or delay, nor another disk's, keeps from the medium what was written.
+/// `Err` names the first that fails, as it was typed in `target`.
+pub(super) fn disks(graph: &Graph, target: &str) -> Result<(), String> {
+    let typed = target::split(target).0;
+    // The disks come first, in the order in which they were typed; one that is made up has no store.
+    let name = |store: usize| {
+        let disk = graph.providers.iter().zip(&typed).find(|(disk, _)| disk.route().medium() == Some(store));
+        disk.map_or(target, |(_, typed)| typed)
+    };
+    let stores = graph.shared_stores();
+    let flushed = stores.iter().enumerate().map(|(at, store)| store.flush().map_err(|e| format!("flush {}: {e}", name(at))));
+    flushed.fold(Ok(()), Result::and)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use trueline_geom::error::Errno;
+    use trueline_geom::graph::Disk;
+    use trueline_geom::probe::Limits;
+    use trueline_geom::store::Store;
+    use trueline_geom::topology::Topology;
+
+    struct Flushed(Result<(), Errno>, Arc<AtomicUsize>);
+
+    impl Store for Flushed {
+        fn length(&self) -> u64 {
+            1 << 20
+        }
+
+        fn read_at(&self, buffer: &mut [u8], _: u64) -> Result<(), Errno> {
+            buffer.fill(0);
+            Ok(())
+        }
+
+        fn flush(&self) -> Result<(), Errno> {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            self.0
+        }
+    }
+
+    #[test]
+    fn the_disk_that_fails_is_named_and_the_others_are_flushed() {
+        let flushes = Arc::new(AtomicUsize::new(0));
+        let disks = [Ok(()), Err(Errno::NoSpace), Err(Errno::Io)].map(|done| {
+            let store = Box::new(Flushed(done, flushes.clone()));
+            Disk::new("", store, Topology::new(512, 1 << 20))
+        });
+        let graph = Graph::taste(disks.into(), Limits::default());
+        assert_eq!(super::disks(&graph, "/dev/sda,/dev/sdb,c.img#data"), Err("flush /dev/sdb: no space left".into()));
+        assert_eq!(flushes.load(Ordering::Relaxed), 3);
+    }
+}

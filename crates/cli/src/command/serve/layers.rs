@@ -1,0 +1,115 @@
+//! What stands between an export and its disks, from the disks up. Each layer is a [`Store`] over the one below.
+
+use super::counting::Counting;
+use super::{emulate, record};
+use crate::Failure;
+use crate::options::serve::Serve;
+use std::sync::Arc;
+use trueline_geom::class::nop::fault::Plan;
+use trueline_geom::graph::{Graph, Id};
+use trueline_geom::store::Store;
+use trueline_geom::through::Through;
+use trueline_geom::topology::{Grain, Topology, Why};
+use trueline_host::errseq::ErrorSequence;
+use trueline_host::faulty::{Faults, Faulty};
+use trueline_host::sectored::Sectored;
+use trueline_lab::emulated::{Drives, Emulated};
+use trueline_lab::recorded::Recorded;
+use trueline_sim::model::Model;
+
+/// What the layers of all exports share.
+pub(super) struct Layers {
+    /// The sector that somebody has said: requests are in whole ones.
+    sector: Option<u64>,
+    models: Vec<Model>,
+    drives: Option<Arc<Drives>>,
+    faults: Option<Arc<Faults>>,
+    record: Option<record::Record>,
+    /// What is counted, unless nothing is.
+    counting: Option<Arc<Counting>>,
+    /// Errors of the disks.
+    errors: Arc<ErrorSequence>,
+}
+
+impl Layers {
+    /// For the exports of `graph`, of which `id` is the default one. `models`: of its disks, if they are simulated drives.
+    pub(super) fn new(graph: &Graph, id: Id, models: &[Model], args: &Serve) -> Result<Layers, Failure> {
+        let counting = if args.no_counters { None } else { Some(Arc::new(Counting::new(&args.target, graph)?)) };
+        let plan = Plan { rules: args.fault.clone(), seed: args.seed };
+        Ok(Layers {
+            counting,
+            sector: args.disk.logical,
+            errors: Arc::default(),
+            models: models.to_vec(),
+            faults: (!plan.rules.is_empty()).then(|| Arc::new(Faults::new(plan))),
+            record: args.record.as_deref().map(|path| record::Record::new(path, graph, id, args)).transpose()?,
+            // Last: drives are switched on when all else is ready.
+            drives: emulate::drives(models, args),
+        })
+    }
+
+    /// Whether seeking takes time.
+    pub(super) fn rotational(&self) -> bool {
+        self.models.iter().any(|model| model.disk.is_some())
+    }
+
+    /// Provider `id` of `graph` with every layer, as it is exported.
+    pub(super) fn over(&self, graph: &Graph, id: Id) -> Arc<dyn Store> {
+        let provider = &graph.providers[id];
+        let (route, topology) = (provider.route(), &provider.topology);
+        let mut store: Arc<dyn Store> = Arc::new(Through::new(graph, id));
+        if let Some(view) = self.sector.and_then(|sector| Sectored::new(store.clone(), sector)) {
+            store = Arc::new(view);
+        }
+        if let Some(drives) = &self.drives {
+            store = Arc::new(Emulated::new(store, route.clone(), sector(topology), drives.clone()));
+        }
+        if let Some(faults) = &self.faults {
+            store = Arc::new(Faulty::new(store, topology.sector, faults.clone()));
+        }
+        if let Some((record, place)) = self.record.as_ref().and_then(|record| Some((record, record.place(route)?))) {
+            store = Arc::new(Recorded::new(store, place, record.recorder()));
+        }
+        // Outermost: what clients ask for is counted, not what becomes of it.
+        match &self.counting {
+            Some(counting) => counting.over(graph, id, store),
+            None => store,
+        }
+    }
+
+    /// Errors of the disks: every export stands on those of the default one.
+    pub(super) fn errors(&self) -> Arc<ErrorSequence> {
+        self.errors.clone()
+    }
+
+    /// What is counted, unless nothing is.
+    pub(super) fn counting(&self) -> Option<&Arc<Counting>> {
+        self.counting.as_ref()
+    }
+
+    /// Nothing is served any more: what the layers did is told.
+    pub(super) fn end(self) -> Result<(), Failure> {
+        if let Some(drives) = &self.drives {
+            emulate::tell(drives, &self.models)?;
+        }
+        self.faults.iter().for_each(|faults| tell(faults));
+        self.record.map_or(Ok(()), record::Record::end)
+    }
+}
+
+/// What every rule did, on stderr.
+fn tell(faults: &Faults) {
+    for (rule, done) in faults.plan().rules.iter().zip(faults.done()) {
+        let first: Vec<String> = done.first.iter().map(u64::to_string).collect();
+        let more = if done.count > done.first.len() as u64 { ", ..." } else { "" };
+        let which = if first.is_empty() { String::new() } else { format!(", number {}{more}", first.join(", ")) };
+        let (count, all) = (done.count, faults.asked(rule));
+        crate::complain(&format!("fault {rule}: {count} of {all} requests{which}"));
+    }
+}
+
+/// What the drives beneath a provider take, in its own addresses.
+fn sector(topology: &Topology) -> Option<Grain> {
+    let logical = topology.facts.iter().filter(|fact| fact.why == Why::Logical).map(|fact| fact.grain);
+    logical.max_by_key(|grain| grain.size()).or_else(|| Grain::new(topology.sector, 0))
+}

@@ -1,0 +1,102 @@
+//! `--top`: what is served, on the terminal, once a second.
+//!
+//! It is drawn on the terminal's other screen (xterm's private mode 1049), so that what was there before comes back.
+
+use super::counting::Counting;
+use super::notices::Notices;
+use crate::Failure;
+use crate::out::served::{self, Moment};
+use crate::out::{Style, escape};
+use crate::served::Served;
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use trueline_host::front::Front;
+
+const PERIOD: Duration = Duration::from_secs(1);
+/// Lines of a terminal that does not say how many it has.
+const LINES: usize = 24;
+const OTHER_SCREEN: &str = "\x1b[?1049h\x1b[?25l";
+const FIRST_SCREEN: &str = "\x1b[?25h\x1b[?1049l";
+
+/// The table on the terminal, until it is dropped.
+pub(super) struct Top {
+    counting: Arc<Counting>,
+    notices: Arc<Notices>,
+    /// Where clients find what is served.
+    places: String,
+    before: Served,
+    next: Instant,
+    /// Whether the terminal is taken.
+    taken: bool,
+}
+
+impl Top {
+    /// Refused where standard output is no terminal.
+    pub(super) fn new(counting: Arc<Counting>, notices: Arc<Notices>, fronts: &[Box<dyn Front>]) -> Result<Top, Failure> {
+        if !io::stdout().is_terminal() {
+            return Err(Failure::Message("serve --top: standard output is not a terminal: use --json or --metrics".into()));
+        }
+        let places: Vec<String> = fronts.iter().map(|front| escape::plain(&front.place())).collect();
+        let places = format!("at {}", places.join(", "));
+        Ok(Top { before: counting.served(), counting, notices, places, next: Instant::now(), taken: false })
+    }
+
+    /// Draws it again, once a second; the first time, it takes the terminal.
+    pub(super) fn tick(&mut self) -> Result<(), Failure> {
+        if Instant::now() < self.next {
+            return Ok(());
+        }
+        if !self.taken {
+            self.notices.keep();
+            self.taken = true;
+            show(OTHER_SCREEN)?;
+        }
+        self.next += PERIOD;
+        let now = self.counting.served();
+        let lines = terminal_size::terminal_size_of(io::stdout()).map_or(LINES, |(_, height)| usize::from(height.0));
+        let said: Vec<String> = std::iter::once(self.places.clone()).chain(self.notices.last().map(|line| escape::plain(&line))).collect();
+        let moment = Moment { served: &now, before: &self.before, stack: &self.counting.stack, said: &said };
+        let mut table = Vec::new();
+        let write = |to: &mut dyn Write| served::write_top(&moment, Style::of_stdout(), lines, to);
+        if anstream::AutoStream::choice(&io::stdout()) == anstream::ColorChoice::Never {
+            write(&mut anstream::StripStream::new(&mut table))?;
+        } else {
+            write(&mut table)?;
+        }
+        self.before = now;
+        show(&redraw(&String::from_utf8_lossy(&table)))
+    }
+}
+
+impl Drop for Top {
+    fn drop(&mut self) {
+        if self.taken {
+            // Whoever has no terminal any more needs none back.
+            let _ = show(FIRST_SCREEN);
+            self.notices.release();
+        }
+    }
+}
+
+/// From the upper left corner; what stood there is cleared only where nothing takes its place, so that nothing flickers.
+fn redraw(table: &str) -> String {
+    format!("\x1b[H{}\x1b[J", table.replace('\n', "\x1b[K\r\n"))
+}
+
+/// Past what strips colours where none are wanted, which would strip this too.
+fn show(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_drawn_replaces_what_was() {
+        assert_eq!(redraw("a\nb\n"), "\x1b[Ha\x1b[K\r\nb\x1b[K\r\n\x1b[J");
+    }
+}

@@ -1,0 +1,116 @@
+//! The options of `serve`.
+
+use super::DiskOptions;
+use clap::Args;
+use nbd::Network;
+use std::path::PathBuf;
+use trueline_geom::class::nop::fault::Rule;
+use trueline_lab::emulated::Speed;
+
+pub(crate) mod nbd;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  trueline serve disk.img --nbd unix:/run/disk.sock
+  trueline serve 'disk.img#s1a' --run 'nbdcopy \"$uri\" copy.img'
+  trueline serve --read-only ada1.img,ada2.img#stripe/data --nbd tcp:127.0.0.1:10809
+  trueline serve disk.img --fuse mnt --run 'mkfs.ext4 \"$file\"'
+  trueline serve md:1g --run 'nbdinfo \"$uri\"'
+  trueline serve --emulate drive:wd10ears@64g --nbd unix:s
+  trueline serve --emulate --drive qlc-16k --speed 10 disk.img#p1 --nbd unix:s --record run.trace
+  trueline serve --fault 'write:torn,every=1000' --fault 'read:error=eio,probability=1%' disk.img --nbd unix:s
+  trueline serve disk.img --nbd unix:s --top
+  trueline serve disk.img --nbd unix:s --metrics 9100";
+
+/// Arguments of `serve`.
+#[derive(Args)]
+pub(crate) struct Serve {
+    /// DISK[,DISK...][#PROVIDER]
+    pub target: String,
+    #[command(flatten)]
+    pub network: Network,
+    /// Serve files: on a directory one a provider and `disk`, the one that was named; on a file that one
+    #[arg(long, value_name = "MOUNTPOINT")]
+    pub fuse: Option<PathBuf>,
+    /// Serve a block device of this kernel, by its ublk driver
+    #[arg(long)]
+    pub ublk: bool,
+    /// Let nobody write
+    #[arg(long, short)]
+    pub read_only: bool,
+    /// Serve while a command runs that finds it at $uri, $file (--fuse) or $device (--ublk); without any on a socket of its own
+    #[arg(long, value_name = "CMD")]
+    pub run: Option<String>,
+    /// Serve what is mounted or in use
+    #[arg(long)]
+    pub allow_busy: bool,
+    /// Ask files and devices around the page cache (O_DIRECT); what is not in their units is read, changed and written back
+    #[arg(long)]
+    pub direct: bool,
+    /// Let every request take the time that the simulated drives of the target take for it
+    #[arg(long)]
+    pub emulate: bool,
+    /// The simulated drive that --emulate puts every disk on: a model, as trueline drives lists them
+    #[arg(long, value_name = "MODEL[@SIZE]", requires = "emulate")]
+    pub drive: Option<String>,
+    /// How many times as fast emulated drives are: 10, 0.5
+    #[arg(long, value_name = "N", value_parser = speed, requires = "emulate", default_value = "1")]
+    pub speed: Speed,
+    /// Write the requests there as a trace that bench replay takes
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Let requests fail or be late: OP:WHAT[,WHEN...], as in write:error=enospc,after=1000
+    #[arg(long, value_name = "SPEC", value_parser = Rule::parse)]
+    pub fault: Vec<Rule>,
+    /// What is random in faults, and where the platters of emulated drives stand
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Show what is done and what of it misses the grain, once a second, on a terminal
+    #[arg(long, conflicts_with = "no_counters")]
+    pub top: bool,
+    /// Serve a live page and, at /metrics, Prometheus text there: PORT of this machine alone, ADDRESS:PORT or NAME:PORT
+    #[arg(long, value_name = "WHERE", value_parser = metrics, conflicts_with = "no_counters")]
+    pub metrics: Option<(String, u16)>,
+    /// Print what was counted as one JSON document, at the end and instead of the summary
+    #[arg(long, conflicts_with_all = ["no_counters", "top"])]
+    pub json: bool,
+    /// Count nothing, and print no summary
+    #[arg(long)]
+    pub no_counters: bool,
+    #[command(flatten)]
+    pub disk: DiskOptions,
+}
+
+fn speed(text: &str) -> Result<Speed, String> {
+    Speed::parse(text).ok_or_else(|| format!("'{text}' is no speed: write 10, or 0.5, from 0.001 to 1000"))
+}
+
+/// Where a page is served: an address or a name, and a port.
+fn metrics(text: &str) -> Result<(String, u16), String> {
+    let (host, port) = nbd::address_and_port(text);
+    let port = port.and_then(|port| port.parse().ok()).filter(|_| !host.is_empty() && !host.contains(['[', ']', '/']));
+    // As with a port alone, it is the one address that every browser tries.
+    let host = if host == "localhost" { "127.0.0.1" } else { host };
+    let wrong = || format!("'{text}' is neither PORT nor ADDRESS:PORT: 9100, 127.0.0.1:9100, [::]:9100, disks.example.org:9100");
+    port.map(|port| (host.to_owned(), port)).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_the_page_are_read() {
+        for (text, host, port) in [
+            ("9100", "127.0.0.1", 9100),
+            ("localhost:0", "127.0.0.1", 0),
+            ("0.0.0.0:80", "0.0.0.0", 80),
+            ("[::1]:9100", "::1", 9100),
+            ("disks.example.org:9100", "disks.example.org", 9100),
+        ] {
+            assert_eq!(metrics(text), Ok((host.to_owned(), port)), "{text}");
+        }
+        for wrong in ["", "nowhere", ":9100", "::1", "70000", "host:", "host:x", "http://host:1", "[::1", "[::1]"] {
+            assert!(metrics(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The options of `serve` that are about network block devices.
+
+use crate::options::parse_size;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use trueline_host::nbd::limits::Limits;
+use trueline_host::nbd::listener::PORT;
+
+/// Where clients connect, and how.
+#[derive(Args)]
+pub(crate) struct Network {
+    /// Serve network block devices there: unix:PATH, tcp:PORT (this machine alone) or tcp:HOST:PORT (10809 without PORT)
+    #[arg(long, value_name = "WHERE", value_parser = Where::parse)]
+    pub nbd: Option<Where>,
+    /// Whether clients may or must use TLS; with --tls-certificates they must if nothing is said
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub tls: Option<Tls>,
+    /// Where server-cert.pem and server-key.pem are
+    #[arg(long, value_name = "DIR")]
+    pub tls_certificates: Option<PathBuf>,
+    /// Serve nobody who has no certificate that ca-cert.pem in the same directory vouches for
+    #[arg(long, requires = "tls_certificates")]
+    pub tls_verify_peer: bool,
+    /// Serve at most so many clients of a socket at one time; further ones wait
+    #[arg(long, value_name = "N", default_value_t = Limits::default().connections, value_parser = connections)]
+    pub connections: usize,
+    /// Keep at most so much in memory of large requests of all clients; further ones wait. Every client has up to 4 MiB besides
+    #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = parse_size)]
+    pub memory: u64,
+}
+
+/// When TLS is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Tls {
+    /// Never
+    Off,
+    /// If the client asks for it
+    On,
+    /// Or not at all
+    Require,
+}
+
+/// Where clients connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Where {
+    Unix(PathBuf),
+    Tcp(String, u16),
+}
+
+impl Where {
+    fn parse(text: &str) -> Result<Where, String> {
+        match text.split_once(':') {
+            Some(("unix", path)) if !path.is_empty() => Ok(Where::Unix(path.into())),
+            Some(("tcp", address)) if !address.is_empty() => {
+                let (host, port) = address_and_port(address);
+                let wrong = || format!("'{address}' is not PORT, HOST:PORT or HOST: 127.0.0.1:{PORT}, [::1]:{PORT}");
+                let port = port.map_or(Ok(PORT), |port| port.parse().map_err(|_| wrong()))?;
+                if host.is_empty() || host.contains(['[', ']', '/']) { Err(wrong()) } else { Ok(Where::Tcp(host.into(), port)) }
+            }
+            _ => Err("write unix:PATH, tcp:PORT or tcp:HOST:PORT".into()),
+        }
+    }
+}
+
+/// A port alone is of this machine alone; an address with colons in it stands in brackets where a port follows.
+pub(super) fn address_and_port(text: &str) -> (&str, Option<&str>) {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return ("127.0.0.1", Some(text));
+    }
+    if let Some((host, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
+        return match rest.strip_prefix(':') {
+            Some(port) => (host, Some(port)),
+            None if rest.is_empty() => (host, None),
+            None => ("", None),
+        };
+    }
+    match text.split_once(':') {
+        Some((_, port)) if port.contains(':') => (text, None),
+        Some((host, port)) => (host, Some(port)),
+        None => (text, None),
+    }
+}
+
+fn connections(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| (1..=65_536).contains(count)).ok_or_else(|| "write a number from 1 to 65536".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read() {
+        let tcp = |host: &str, port| Ok(Where::Tcp(host.into(), port));
+        let places = [
+            ("unix:s", Ok(Where::Unix("s".into()))),
+            ("unix:/a:b", Ok(Where::Unix("/a:b".into()))),
+            ("tcp:10810", tcp("127.0.0.1", 10810)),
+            ("tcp:localhost", tcp("localhost", 10809)),
+            ("tcp:0.0.0.0:0", tcp("0.0.0.0", 0)),
+            ("tcp:[::1]:10810", tcp("::1", 10810)),
+            ("tcp:[::]", tcp("::", 10809)),
+            ("tcp:::1", tcp("::1", 10809)),
+        ];
+        for (text, wanted) in places {
+            assert_eq!(Where::parse(text), wanted, "{text}");
+        }
+        for wrong in ["", "unix:", "tcp:", "tcp:70000", "tcp:host:", "tcp::1", "tcp:[::1]10809", "tcp:[::1", "udp:1", "/run/s", "tcp:a:-1"]
+        {
+            assert!(Where::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! One metric of the Prometheus text exposition format.
+//!
+//! One series per label set, even where a hostile disk offers two providers of one name: the first speaks.
+//!
+//! # Sources
+//! Prometheus, "Exposition formats" (text format 0.0.4) and "Metric and label naming".
+
+use super::escape;
+use std::collections::BTreeSet;
+use std::io;
+
+/// A metric: name, help, kind, and the labels and value of every series.
+pub(super) struct Metric<'a> {
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    /// `gauge` or `counter`.
+    pub(super) kind: &'static str,
+    pub(super) series: Vec<(Labels<'a>, String)>,
+}
+
+pub(super) type Labels<'a> = Vec<(&'static str, &'a str)>;
+
+impl Metric<'_> {
+    pub(super) fn write(self, out: &mut dyn io::Write) -> io::Result<()> {
+        let name = self.name;
+        writeln!(out, "# HELP {name} {}\n# TYPE {name} {}", self.help, self.kind)?;
+        let mut seen = BTreeSet::new();
+        for (labels, value) in self.series {
+            let labels: Vec<String> = labels.iter().map(|(k, v)| format!("{k}=\"{}\"", escape::label(v))).collect();
+            let labels = labels.join(",");
+            if !seen.contains(&labels) {
+                let braced = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+                writeln!(out, "{name}{braced} {value}")?;
+                seen.insert(labels);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,211 @@
+//! What `serve` counted: its summary, and the table of `--top`.
+
+use super::columns::{self, Cell};
+use super::{Style, escape, size, words};
+use crate::report::Target;
+use crate::served::{Layer, Served};
+use anstyle::{AnsiColor, Style as Colour};
+use std::io;
+use std::time::Duration;
+
+/// Layers that have a line of their own; those with most to say come first.
+const LISTED: usize = 24;
+
+/// Writes what was counted, and, where something missed a unit, why and what it costs.
+pub(crate) fn write(served: &Served, stack: &Target, out: &mut dyn io::Write) -> io::Result<()> {
+    let layers = served.merged();
+    writeln!(out, "{}", head(served, &layers))?;
+    write_table(&worst_first(&layers), None, stack, None, out)?;
+    if layers.len() > LISTED {
+        writeln!(out, "and {} more", layers.len() - LISTED)?;
+    }
+    for layer in worst_first(&layers) {
+        for (colour, line) in says(layer) {
+            writeln!(out, "{colour}{}{colour:#}: {line}", words::name(&layer.provider))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is anything to say.
+pub(crate) fn is_worth_saying(served: &Served) -> bool {
+    !served.layers.is_empty() || served.exports.iter().any(|e| e.errors.sum() + e.flush_errors > 0)
+}
+
+/// What there is to show at some moment.
+pub(crate) struct Moment<'a> {
+    pub served: &'a Served,
+    /// The moment before.
+    pub before: &'a Served,
+    pub stack: &'a Target,
+    /// Lines above the table: where it is served, what was noted.
+    pub said: &'a [String],
+}
+
+/// Writes the table of a moment: rates since the one before, and the verdicts of all that was counted. At most `lines` lines, but for
+/// what is said above it.
+pub(crate) fn write_top(moment: &Moment<'_>, style: Style, lines: usize, out: &mut dyn io::Write) -> io::Result<()> {
+    let (layers, old) = (moment.served.merged(), moment.before.merged());
+    let since = moment.served.duration_ns.saturating_sub(moment.before.duration_ns);
+    let since = Duration::from_nanos(since).as_secs_f64().max(0.001);
+    let above: Vec<String> = std::iter::once(head(moment.served, &layers)).chain(moment.said.iter().cloned()).collect();
+    // A terminal breaks what is too long for it.
+    let taken: usize = above.iter().map(|line| style.width.map_or(1, |width| line.chars().count().div_ceil(width.max(1)).max(1))).sum();
+    let mut shown = worst_first(&layers);
+    shown.truncate(lines.saturating_sub(taken + 2));
+    // In one place from one second to the next.
+    shown.sort_by_key(|layer| layer.id);
+    above.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    write_table(&shown, Some((&old, since)), moment.stack, style.width, out)
+}
+
+/// Layers with most that missed a unit first.
+fn worst_first(layers: &[Layer]) -> Vec<&Layer> {
+    let mut sorted: Vec<&Layer> = layers.iter().collect();
+    sorted.sort_by_key(|layer| (std::cmp::Reverse(layer.verdicts().misaligned), layer.id));
+    sorted.truncate(LISTED);
+    sorted
+}
+
+/// One line: how long, how much.
+fn head(served: &Served, layers: &[Layer]) -> String {
+    let sum = |of: fn(&Layer) -> u64| layers.iter().map(of).sum::<u64>();
+    let seconds = Duration::from_nanos(served.duration_ns).as_secs_f64();
+    let errors: u64 = served.exports.iter().map(|e| e.errors.sum() + e.flush_errors).sum();
+    let mut parts = vec![
+        format!("{seconds:.1} s"),
+        format!("{} ({})", count(sum(|l| l.reads.sum()), "read", "s"), size::human(sum(|l| l.bytes.reads))),
+        format!("{} ({})", count(sum(|l| l.writes.sum()), "write", "s"), size::human(sum(|l| l.bytes.writes))),
+        count(served.exports.iter().map(|e| e.flushes).sum(), "flush", "es"),
+    ];
+    let most = served.exports.iter().map(|e| e.most_waiting).max().unwrap_or(0);
+    parts.extend((most > 0).then(|| format!("at most {most} waiting")));
+    parts.extend((errors > 0).then(|| format!("{errors} failed")));
+    format!("served {}: {}", escape::plain(&served.target), parts.join(", "))
+}
+
+fn count(n: u64, noun: &str, plural: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { plural })
+}
+
+/// Before what, and seconds since.
+type Before<'a> = Option<(&'a [Layer], f64)>;
+
+fn write_table(layers: &[&Layer], before: Before<'_>, stack: &Target, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
+    let (reads, writes) = if before.is_some() { ("READS/S", "WRITES/S") } else { ("READS", "WRITES") };
+    let heads = ["LAYER", "CONTENT", "DISK", "UNIT", reads, writes, "TRIMS+ZEROES", "ALIGNED", "MISALIGNED", "PARTIAL", "UNKNOWN", "COST"];
+    let heading = heads.iter().enumerate().map(|(nth, head)| if nth < 3 { Cell::left(*head) } else { Cell::right(*head) });
+    let mut rows = vec![heading.collect()];
+    rows.extend(layers.iter().map(|layer| row(layer, before, stack)));
+    // Alone, a disk needs no name.
+    if rows.len() > 1 {
+        columns::write(&rows, &[6, 1, 2, 10], width, out)?;
+    }
+    Ok(())
+}
+
+fn row(layer: &Layer, before: Before<'_>, stack: &Target) -> Vec<Cell> {
+    let old = before.map(|(old, since)| (old.iter().find(|old| old.id == layer.id && old.disk == layer.disk), since));
+    let moved = |of: fn(&Layer) -> u64| match old {
+        Some((old, since)) => rate(of(layer).saturating_sub(old.map_or(0, of)), since),
+        None => of(layer).to_string(),
+    };
+    let all = layer.verdicts();
+    let red = if all.misaligned > 0 { AnsiColor::Red.on_default().bold() } else { Colour::new() };
+    let some = |n: u64| if n == 0 { String::new() } else { n.to_string() };
+    let content = stack.providers.get(layer.id).map_or_else(String::new, |p| words::content(stack, p));
+    let cost = layer.rmw_factor;
+    vec![
+        Cell::left(words::name(&layer.provider)),
+        Cell::left(content),
+        Cell::left(escape::plain(&layer.disk)),
+        Cell::right(if layer.unit == 0 { "?".into() } else { size::short(layer.unit) }),
+        Cell::right(moved(|l| l.reads.sum())),
+        Cell::right(moved(|l| l.writes.sum())),
+        Cell::right(some(layer.trims.sum() + layer.zeroes.sum())),
+        Cell::right(all.aligned.to_string()),
+        Cell::right(all.misaligned.to_string()).colour(red),
+        Cell::right(all.partial.to_string()),
+        Cell::right(some(all.unknown)),
+        Cell::right(if layer.device_operations.writes_needed == 0 { String::new() } else { format!("{cost:.2} x") }),
+    ]
+}
+
+/// So many a second, in whole numbers.
+#[allow(clippy::cast_precision_loss, reason = "a rate for people")]
+fn rate(count: u64, seconds: f64) -> String {
+    format!("{:.0}", count as f64 / seconds)
+}
+
+/// What missed a unit, who is to blame, and what it costs.
+fn says(layer: &Layer) -> Vec<(Colour, String)> {
+    let all = layer.verdicts();
+    let disk = if layer.disk.is_empty() { String::new() } else { format!(" of {}", escape::plain(&layer.disk)) };
+    let unit = format!("{}-byte {} unit{disk}", layer.unit, layer.why.unwrap_or("unknown"));
+    let (blamed, bad) = (layer.blamed.sum(), AnsiColor::Red.on_default().bold());
+    let mut lines = Vec::new();
+    if let Some(blame) = layer.blame.as_ref().filter(|_| blamed > 0) {
+        let cost = if layer.device_operations.writes_needed == 0 {
+            String::new()
+        } else {
+            format!("; its writes come to {:.2} x the device operations", layer.rmw_factor)
+        };
+        let (name, past) = (words::name(&blame.provider), words::bytes(blame.remainder));
+        let why = format!("because {name} begins {past} past a boundary{cost}: trueline explain {}", blame.rule);
+        lines.push((bad, format!("{blamed} of {} requests miss the {unit}, {why}", all.sum())));
+    }
+    let own = all.misaligned.saturating_sub(blamed);
+    if own > 0 {
+        let why = "for they begin or end off it wherever their layer begins: the client's doing";
+        lines.push((bad, format!("{own} of {} requests miss the {unit}, {why}", all.sum())));
+    }
+    let small = layer.writes.partial;
+    if small > 0 {
+        let why = "which is read first for each: trueline explain TL0004";
+        let line = format!("{small} of {} writes are smaller than the {unit}, {why}", layer.writes.sum());
+        lines.push((AnsiColor::Yellow.on_default(), line));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::out::samples;
+
+    #[test]
+    fn the_summary_says_what_missed_and_why() {
+        let (served, stack) = samples::served();
+        samples::golden("served.txt", &samples::text(|out| write(&served, &stack, out)));
+    }
+
+    #[test]
+    fn a_moment_is_rates_and_fits_its_lines() {
+        let (served, stack) = samples::served();
+        let mut before = served.clone();
+        before.duration_ns -= 500_000_000;
+        before.layers[1].writes.misaligned -= 10;
+        let said = ["at nbd://127.0.0.1:10809/, http://127.0.0.1:9100/".to_owned()];
+        let moment = Moment { served: &served, before: &before, stack: &stack, said: &said };
+        let wide = |width, lines| samples::text(|out| write_top(&moment, Style { width, ..Style::default() }, lines, out));
+        let of = |lines| wide(None, lines);
+        let line =
+            |text: &str, name: &str| text.lines().find(|l| l.starts_with(name)).map(|l| l.split_whitespace().map(str::to_owned).collect());
+        let (all, row): (String, Option<Vec<String>>) = (of(10), line(&of(10), "s4b"));
+        assert_eq!(row.unwrap()[2..5], ["4K", "0", "20"], "{all}");
+        // Of more than fit, those that miss most.
+        let one = of(5);
+        assert!(one.lines().count() <= 4 && one.contains("s4b") && !one.contains("\ndisk"), "{one}");
+        // Where it is served is said, and takes the lines that the terminal makes of it.
+        assert_eq!(one.lines().nth(1), Some(said[0].as_str()));
+        assert_eq!([wide(Some(40), 24), wide(Some(40), 7)].map(|text| text.lines().filter(|l| l.starts_with("disk")).count()), [1, 0]);
+    }
+
+    #[test]
+    fn hostile_names_stay_on_their_line() {
+        let (mut served, stack) = samples::served();
+        served.layers[0].provider = "s4\u{1b}[2J\n".into();
+        let text = samples::text(|out| write(&served, &stack, out));
+        assert!(!text.contains("\u{1b}[2J") && text.contains(r"s4\u{1b}[2J\n"), "{text}");
+    }
+}

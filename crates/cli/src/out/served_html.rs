@@ -1,0 +1,174 @@
+//! The live page of `serve`: the stack as it was tasted, and, once a second, where I/O misses the grain.
+//!
+//! One self-contained page. What comes from disks is text: escaped here, and set as text by the script. The script and the style
+//! have a nonce, and nothing else may be run or fetched but the events.
+
+use super::scale::{Range, Scale};
+use super::stack::{Piece, Stack};
+use super::{escape, words};
+use crate::report::Target;
+use crate::served::Served;
+use std::io;
+
+const SCRIPT: &str = include_str!("served_html/live.js");
+const STYLE: &str = include_str!("served_html/live.css");
+
+/// Of the drawing, in thousandths of whatever width there is: what stands in it keeps its size.
+const WIDTH: usize = 1000;
+/// Pixels from one layer to the next, and of a layer.
+const ROW: usize = 76;
+const HEIGHT: usize = 70;
+/// A layer is drawn so wide where there is room, that its name and rate may be read.
+const LEAST: usize = 150;
+/// Disks and sets that are drawn.
+const DRAWN: usize = 64;
+
+/// The `Content-Security-Policy` of the page.
+pub(crate) fn policy(nonce: &str) -> String {
+    format!(
+        "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; base-uri 'none'; \
+         form-action 'none'; frame-ancestors 'none'"
+    )
+}
+
+/// Writes the page for what stands on the disks of `stack`, with what was counted so far: it shows something before the first event,
+/// and where events do not come through.
+pub(crate) fn write(stack: &Target, now: &Served, nonce: &str, out: &mut dyn io::Write) -> io::Result<()> {
+    // Nothing in it may end the element (HTML Living Standard, "Restrictions for contents of script elements").
+    let now = serde_json::to_string(now).map_err(io::Error::from)?.replace('<', "\\u003c");
+    let target = escape::xml(&escape::plain(&stack.target));
+    writeln!(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
+    writeln!(out, "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">")?;
+    writeln!(out, "<title>Trueline serve: {target}</title>\n<style nonce=\"{nonce}\">{STYLE}</style>\n</head>\n<body>")?;
+    writeln!(out, "<header><h1>{target}</h1><p id=\"state\" role=\"status\">waiting for the first counts</p></header>\n<main>")?;
+    writeln!(out, "<section id=\"lead\" class=\"none\"><p id=\"verdict\"></p><ul id=\"why\"></ul></section>")?;
+    writeln!(out, "<section aria-label=\"The stack\">")?;
+    draw(stack, out)?;
+    writeln!(out, "{LEGEND}</section>\n{TABLES}</main>\n<footer>{FOOTER}</footer>")?;
+    writeln!(out, "<script type=\"application/json\" id=\"now\">{now}</script>")?;
+    writeln!(out, "<script nonce=\"{nonce}\">{SCRIPT}</script>\n</body>\n</html>")
+}
+
+const LEGEND: &str = "<ul class=\"legend\"><li class=\"misaligned\">misaligned: an end is off the unit<li class=\"partial\">partial: smaller \
+    than the unit<li class=\"aligned\">aligned: whole units<li class=\"unknown\">unknown: no unit is known</ul>";
+
+const TABLES: &str = "<section><h2>Layers</h2><div class=\"scroll\"><table id=\"layers\"><thead><tr><th>Layer<th>Disk<th class=\"n\">Unit\
+    <th class=\"n\">Reads/s<th class=\"n\">Writes/s<th class=\"n\">Aligned<th class=\"n\">Misaligned<th class=\"n\">Partial<th class=\"n\">\
+    Unknown<th class=\"n\">Write cost<th>Leaves the grain at</tr></thead><tbody></tbody></table></div></section>\n\
+    <section><h2>Size and alignment</h2><p class=\"dim\"><label>of <select id=\"of\"><option value=\"\">all layers</option></select></label> \
+    Rows: size of the I/O. Columns: the largest power of two that divides its first byte on the disk.</p>\
+    <div class=\"maps\"><div class=\"scroll\"><table class=\"map\" id=\"write\"><caption>Writes</caption><tbody></tbody></table></div>\
+    <div class=\"scroll\"><table class=\"map\" id=\"read\"><caption>Reads</caption><tbody></tbody></table></div></div></section>\n";
+
+const FOOTER: &str = "A layer counts the I/O that begins in it and in nothing that stands on it. <a href=\"metrics\">/metrics</a> has the same \
+    for Prometheus.";
+
+/// Draws every disk and set, what stands on it above it.
+fn draw(target: &Target, out: &mut dyn io::Write) -> io::Result<()> {
+    let stack = Stack::new(target);
+    let roots = stack.top_down();
+    for &root in roots.iter().take(DRAWN) {
+        draw_root(target, &stack, root, out)?;
+    }
+    if roots.len() > DRAWN {
+        writeln!(out, "<p class=\"dim\">and {} more disks</p>", roots.len() - DRAWN)?;
+    }
+    Ok(())
+}
+
+fn draw_root(target: &Target, stack: &Stack<'_>, root: usize, out: &mut dyn io::Write) -> io::Result<()> {
+    let whole = &target.providers[root];
+    let pieces = stack.pieces(root);
+    let leaves = pieces.iter().filter(|p| p.leaf).count().max(1);
+    // Half the width is to scale, whatever stands there.
+    let room = (WIDTH / 2 / leaves).clamp(4, LEAST);
+    let ranges: Vec<Range> = pieces.iter().map(|p| Range { start: p.start, end: p.end, least: if p.leaf { room } else { 2 } }).collect();
+    let scale = Scale::new(whole.length.max(1), &ranges, WIDTH);
+    let rows = pieces.iter().filter_map(|p| p.row).max().unwrap_or(0);
+    let height = (rows + 1) * ROW;
+    writeln!(out, "<svg class=\"stack\" height=\"{height}\" role=\"img\" aria-label=\"{}\">", name(target, root))?;
+    for piece in &pieces {
+        if let Some(row) = piece.row {
+            // Where there are more pieces than thousandths they share them.
+            let x = |byte| scale.cell(byte) * WIDTH / scale.width().max(1);
+            let (left, right) = (x(piece.start), x(piece.end));
+            draw_piece(target, piece, (left, (rows - row) * ROW), (right - left).max(3), out)?;
+        }
+    }
+    writeln!(out, "</svg>")
+}
+
+fn name(target: &Target, id: usize) -> String {
+    escape::xml(&words::name(&target.providers[id].provider))
+}
+
+/// One layer: its name, what it is, a line for what happens there, and a bar of verdicts.
+fn draw_piece(target: &Target, piece: &Piece, (x, y): (usize, usize), width: usize, out: &mut dyn io::Write) -> io::Result<()> {
+    let (id, p) = (piece.provider, &target.providers[piece.provider]);
+    let (name, content) = (name(target, id), escape::xml(&words::content(target, p)));
+    let over = if p.members.is_empty() { String::new() } else { format!(" over {}", escape::xml(&escape::plain(&p.members.join(", ")))) };
+    let (bytes, start) = (words::bytes(p.length), words::start(p));
+    let width = width.saturating_sub(3).max(2);
+    writeln!(out, "<g class=\"piece\" data-id=\"{id}\" data-x=\"{x}\" data-y=\"{}\" data-w=\"{width}\">", y + HEIGHT - 7)?;
+    writeln!(out, "<title>{name}: {content}{over}: {bytes} from byte {start}</title>")?;
+    let place = format!("x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{HEIGHT}\"", percent(x), percent(width));
+    writeln!(out, "<rect class=\"box\" {place} rx=\"3\"/>")?;
+    writeln!(out, "<svg {place}><text class=\"name\" x=\"7\" y=\"18\">{name}</text>")?;
+    writeln!(
+        out,
+        "<text class=\"what\" x=\"7\" y=\"35\">{content}{over}</text><text class=\"live\" x=\"7\" y=\"54\"></text></svg><g class=\"bar\"></g></g>"
+    )
+}
+
+/// Thousandths of the width.
+fn percent(thousandths: usize) -> String {
+    format!("{}.{}%", thousandths / 10, thousandths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::out::samples;
+
+    fn page(target: &Target) -> String {
+        samples::text(|out| write(target, &samples::served().0, "abc", out))
+    }
+
+    #[test]
+    fn hostile_names_stay_text() {
+        let (mut served, mut target) = samples::served();
+        served.layers[0].provider = "</script><script>alert(1)</script><!--".into();
+        target.target = "<img src=x onerror=alert(1)>".into();
+        target.providers[3].provider = "\"></svg><script>alert(1)</script>".into();
+        target.providers[4].sign = Some("<b>&\u{202e}".into());
+        let page = samples::text(|out| write(&target, &served, "abc", out));
+        assert_eq!(["<script", "</script", "<img", "<b>", "<!--"].map(|what| page.matches(what).count()), [2, 2, 0, 0, 0]);
+        assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;") && !page.contains('\u{202e}'), "{page}");
+    }
+
+    #[test]
+    fn nothing_is_fetched_and_nothing_else_is_run() {
+        let page = page(&samples::stripe());
+        let page = page.replace("http://www.w3.org/2000/svg", "");
+        let refused = ["http", "url(", "@import", " style=", " onload=", " onerror=", " onclick="];
+        assert!(refused.iter().all(|what| !page.contains(what)), "{page}");
+        assert_eq!(page.matches("nonce=\"abc\"").count(), 2);
+        assert!(!SCRIPT.contains("innerHTML") && !SCRIPT.contains("insertAdjacent") && !SCRIPT.contains("eval"));
+    }
+
+    #[test]
+    fn every_layer_is_drawn_on_its_disk_and_a_crowd_stays_on_the_sheet() {
+        for target in [samples::openbsd(), samples::stripe(), samples::gpt(), samples::crowded(40)] {
+            let page = page(&target);
+            let drawn = page.matches("<g class=\"piece\"").count();
+            assert!(drawn == target.providers.len() || target.providers.len() > 40, "{drawn} of {}: {page}", target.providers.len());
+            for at in page.split("data-x=\"").skip(1) {
+                let number = |text: &str| text.split('"').next().unwrap().parse::<usize>().unwrap();
+                let width = at.split("data-w=\"").nth(1).map(number).unwrap();
+                assert!(number(at) + width <= WIDTH, "{at}");
+            }
+        }
+        let crowd = page(&samples::crowded(2000));
+        assert!(crowd.len() < 4 << 20, "{}", crowd.len());
+    }
+}

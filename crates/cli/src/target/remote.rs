@@ -1,0 +1,59 @@
+//! `nbd://HOST[:PORT]/EXPORT`, `nbd+unix:///EXPORT?socket=PATH`: what a server has, as a disk.
+//!
+//! Its boundaries are what the server says. Where it speaks `trueline:grain` and the like, units may begin anywhere; the protocol's own
+//! sizes begin with the disk.
+
+use super::{Said, any_bytes, topology};
+use std::path::Path;
+use trueline_geom::finding::{self, Finding, Severity};
+use trueline_geom::graph::{Bytes, Disk};
+use trueline_geom::store::Store;
+use trueline_geom::topology::{Clash, Fact, Grain, Source, Topology, Trust, Why};
+use trueline_host::export::Boundary;
+use trueline_host::file::Access;
+use trueline_host::nbd::remote::{Remote, Told};
+use trueline_host::nbd::uri::Uri;
+
+/// Whether a disk is meant to be one. What follows a `#` or a `,` is not part of a URI.
+pub(super) fn is_meant(disk: &str) -> bool {
+    Uri::is_meant(disk) && !disk.contains(['#', ',']) && !Path::new(disk).exists()
+}
+
+/// Connects, and takes what is there as a disk called `name`.
+pub(super) fn open(disk: &str, name: String, said: &Said, access: Access) -> Result<Disk, String> {
+    let remote = Remote::open(disk, !access.writes()).map_err(|e| e.to_string())?;
+    let length = remote.length();
+    let topology = told(remote.told(), remote.boundaries(), said);
+    let findings = topology.clashes.iter().filter(|clash| clash.why.costs()).map(clash).collect();
+    let nop = Some(said.nop(length));
+    Ok(Disk { name, bytes: Bytes::Store(any_bytes(remote, disk)?), topology, start: Some(0), nop, findings })
+}
+
+/// What a server says of its export; of what it does not say, what is assumed of an image.
+fn told(told: Told, boundaries: &[Boundary], said: &Said) -> Topology {
+    let sector = told.sizes.map_or(512, |[least, ..]| u64::from(least).max(512));
+    let mut topology = topology(sector, told.length, said);
+    let claimed = |why, grain| Fact { grain, why, source: Source::Nbd, trust: Trust::Claimed };
+    if boundaries.is_empty() {
+        let preferred = told.sizes.and_then(|[_, preferred, _]| Grain::new(u64::from(preferred), 0)).filter(|grain| grain.size() > sector);
+        topology.facts.extend(preferred.map(|grain| claimed(Why::Preferred, grain)));
+        return topology;
+    }
+    // It knows what it stands on.
+    topology.facts.retain(|fact| fact.why == Why::Convention);
+    for &Boundary { why, grain } in boundaries {
+        match grain {
+            // It is told only by a server that judges by it, as it does not by what a device claims.
+            Some(grain) if why == Why::Optimal => topology.facts.push(Fact { trust: Trust::Trusted, ..claimed(why, grain) }),
+            Some(grain) => topology.facts.push(claimed(why, grain)),
+            // Of what size, which member is off, and by how much, is not told.
+            None => topology.clashes.push(Clash { why, unit: 0, member: 0, remainder: 0 }),
+        }
+    }
+    topology
+}
+
+fn clash(clash: &Clash) -> Finding {
+    let message = format!("the server says that what this stands on has no {} boundary in common", clash.why.name());
+    Finding::new(&finding::CLASH, Severity::Warning, 0, message).fix("check it where it is served: trueline check names the member")
+}

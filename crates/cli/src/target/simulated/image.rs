@@ -1,0 +1,129 @@
+//! An image on a simulated drive: the image, then zeros up to the end of the drive.
+//!
+//! # Limits
+//! What lies behind the image has no room: it reads as zeros, and whatever writes there gets [`Errno::NoSpace`]. Neither is the image
+//! grown behind its owner's back, nor is anything kept that would be lost at the end.
+
+use std::path::Path;
+use trueline_geom::error::Errno;
+use trueline_geom::store::{Content, Run, Store};
+use trueline_geom::topology::is_whole;
+use trueline_host::file::{self, Access, Medium};
+use trueline_sim::model::Model;
+
+/// The image.
+pub(super) struct Image {
+    medium: Medium,
+    length: u64,
+}
+
+impl Image {
+    /// Opens it. `whole`: it is as long as the drive, not as its file.
+    pub(super) fn open(path: &str, model: &Model, whole: bool, access: Access) -> Result<Image, String> {
+        let medium = file::open_for(Path::new(path), access).map_err(|e| e.to_string())?.store;
+        let length = if whole { model.size } else { medium.length() };
+        if medium.length() > model.size {
+            let (has, size) = (medium.length(), model.size);
+            return Err(format!("{path} has {has} bytes and the drive {size}: give the drive a size: drive:{}@{has}={path}", model.name));
+        }
+        let sector = model.logical_block_size;
+        if !is_whole(length, sector) {
+            return Err(format!("{path} has {length} bytes: not whole sectors of {sector}"));
+        }
+        Ok(Image { medium, length })
+    }
+
+    /// Of `length` bytes at `offset`, those that the image has.
+    fn there(&self, offset: u64, length: u64) -> Result<u64, Errno> {
+        let end = offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
+        Ok(end.min(self.medium.length()).saturating_sub(offset))
+    }
+
+    /// That the image has all of them.
+    fn all(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        if self.there(offset, length)? == length { Ok(()) } else { Err(Errno::NoSpace) }
+    }
+
+    /// The bytes of `buffer` that the image has; the others are zero now.
+    fn part<'a>(&self, buffer: &'a mut [u8], offset: u64) -> Result<&'a mut [u8], Errno> {
+        let there = self.there(offset, buffer.len() as u64)?;
+        let (there, zeros) = buffer.split_at_mut(usize::try_from(there).map_err(|_| Errno::Range)?);
+        zeros.fill(0);
+        Ok(there)
+    }
+}
+
+impl Store for Image {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        let there = self.part(buffer, offset)?;
+        if there.is_empty() { Ok(()) } else { self.medium.read_at(there, offset) }
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.all(offset, bytes.len() as u64)?;
+        self.medium.write_at(bytes, offset)
+    }
+
+    fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        // What is behind the image is zero already.
+        match self.there(offset, length)? {
+            0 => Ok(()),
+            there => self.medium.zero(offset, there),
+        }
+    }
+
+    fn hasten(&self, offset: u64, length: u64) {
+        self.medium.hasten(offset, length);
+    }
+
+    fn prefetch(&self, offset: u64, length: u64) {
+        self.medium.prefetch(offset, length);
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        self.medium.flush()
+    }
+
+    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+        let there = self.part(buffer, offset)?;
+        if there.is_empty() { Ok(true) } else { self.medium.read_now(there, offset) }
+    }
+
+    fn writes_now(&self) -> bool {
+        self.medium.writes_now()
+    }
+
+    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.all(offset, bytes.len() as u64)?;
+        self.medium.write_through(bytes, offset)
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        match self.there(offset, length)? {
+            0 => Ok(()),
+            there => self.medium.discard(offset, there),
+        }
+    }
+
+    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+        match self.there(offset, length)? {
+            0 => Ok(()),
+            there => self.medium.zero_fast(offset, there, keep),
+        }
+    }
+
+    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        match self.there(offset, length)? {
+            0 => Ok(Run { content: Content::Hole, length }),
+            there => self.medium.run(offset, there),
+        }
+    }
+
+    fn unit(&self) -> u64 {
+        self.medium.unit()
+    }
+}

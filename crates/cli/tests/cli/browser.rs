@@ -1,0 +1,118 @@
+//! A browser that a test asks what it shows: Chromium, through the pipe of its DevTools protocol.
+//!
+//! # Sources
+//! Chromium, `--remote-debugging-pipe`: messages are JSON, each with a NUL behind it, to descriptor 3 and from descriptor 4; the
+//! Chrome DevTools Protocol for what is in them.
+
+use crate::counters::{here, path};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What a test waits for comes long before, on any machine: time decides nothing.
+pub(crate) const LONG: Duration = Duration::from_secs(600);
+
+/// One page in a browser of its own, which ends with the test.
+pub(crate) struct Browser {
+    child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+    messages: u64,
+    /// Of the page.
+    session: Option<String>,
+    /// What the page, or the browser about it, has complained of.
+    complaints: Vec<Value>,
+}
+
+impl Browser {
+    /// With an empty page; [`None`] where there is no Chromium.
+    pub(crate) fn start(directory: &Path) -> Option<Browser> {
+        if !here(&["chromium"]) {
+            return None;
+        }
+        let flags = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking \
+            --no-proxy-server --user-data-dir=profile";
+        let line = format!("exec chromium {flags} --remote-debugging-pipe 3<&0 4>&1 </dev/null >/dev/null 2>browser");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line]).current_dir(directory).env("PATH", path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = shell.spawn().expect("a shell");
+        let (to, from) = (child.stdin.take().expect("a pipe"), BufReader::new(child.stdout.take().expect("a pipe")));
+        let mut browser = Browser { child, to, from, messages: 0, session: None, complaints: Vec::new() };
+        let target = browser.call("Target.createTarget", &json!({"url": "about:blank"}));
+        let attached = browser.call("Target.attachToTarget", &json!({"targetId": target["targetId"], "flatten": true}));
+        browser.session = attached["sessionId"].as_str().map(str::to_owned);
+        for domain in ["Page", "Runtime", "Log"] {
+            browser.call(&format!("{domain}.enable"), &json!({}));
+        }
+        Some(browser)
+    }
+
+    fn call(&mut self, method: &str, parameters: &Value) -> Value {
+        self.messages += 1;
+        let mut message = json!({"id": self.messages, "method": method, "params": parameters});
+        if let Some(session) = &self.session {
+            message["sessionId"] = session.as_str().into();
+        }
+        self.to.write_all(format!("{message}\0").as_bytes()).expect("the browser listens");
+        loop {
+            let mut answer = Vec::new();
+            self.from.read_until(0, &mut answer).expect("the browser answers");
+            assert_eq!(answer.pop(), Some(0), "the browser has gone");
+            let mut answer: Value = serde_json::from_slice(&answer).expect("JSON");
+            if answer["id"] == self.messages {
+                assert!(answer["error"].is_null(), "{method}: {answer}");
+                return answer["result"].take();
+            }
+            if let Some("Runtime.consoleAPICalled" | "Runtime.exceptionThrown" | "Log.entryAdded") = answer["method"].as_str() {
+                self.complaints.push(answer["params"].take());
+            }
+        }
+    }
+
+    /// Opens a page in a window of that width.
+    pub(crate) fn open(&mut self, url: &str, width: u32) {
+        self.resize(width);
+        self.call("Page.navigate", &json!({"url": url}));
+        self.wait("document.readyState === 'complete'");
+    }
+
+    /// Gives the window another width.
+    pub(crate) fn resize(&mut self, width: u32) {
+        let size = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 640});
+        self.call("Emulation.setDeviceMetricsOverride", &size);
+    }
+
+    /// What an expression is in the page.
+    #[track_caller]
+    pub(crate) fn is(&mut self, expression: &str) -> Value {
+        let mut answer = self.call("Runtime.evaluate", &json!({"expression": expression, "returnByValue": true}));
+        assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
+        answer["result"]["value"].take()
+    }
+
+    /// Waits until an expression holds in the page.
+    #[track_caller]
+    pub(crate) fn wait(&mut self, expression: &str) {
+        let end = Instant::now() + LONG;
+        while self.is(expression) != true {
+            assert!(Instant::now() < end, "{expression}: {}", self.is("document.body.innerText"));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// What was complained of since it was last asked.
+    pub(crate) fn complaints(&mut self) -> Vec<Value> {
+        // Whatever came before the answer has come.
+        self.is("1");
+        std::mem::take(&mut self.complaints)
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,254 @@
+//! What `serve` counts, through its own server and clients that nobody here wrote; and its page in a browser.
+//!
+//! Where a client is not installed its tests are skipped, and that is said; with `TRUELINE_ORACLE=all` it is a failure.
+
+use super::{Ran, list, program, scratch, zeroes};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+
+const MEG: u64 = 1 << 20;
+
+/// Where tools are looked for: the system's Python, which has the module that nbdsh needs, before any other.
+pub(crate) fn path() -> String {
+    format!("/usr/bin:/bin:{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
+}
+
+/// Whether all of these tools are here; says so if not.
+pub(crate) fn here(tools: &[&str]) -> bool {
+    let found = |name: &&&str| {
+        let asked = if **name == "nbdsh" { "nbdsh -c pass".to_owned() } else { format!("command -v {name}") };
+        Command::new("sh").args(["-c", &asked]).env("PATH", path()).output().is_ok_and(|ran| ran.status.success())
+    };
+    let missing = tools.iter().find(|name| !found(name));
+    if let Some(missing) = missing {
+        eprintln!("skipped: no {missing} here");
+        assert!(!std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v == "all"), "TRUELINE_ORACLE=all, and something was skipped");
+    }
+    missing.is_none()
+}
+
+/// A disk of 32 MiB with one partition of 16 MiB at sector 63.
+pub(crate) fn at_63(directory: &Path) {
+    zeroes(directory, "disk", 32 * MEG);
+    let mut entry = [0; 66];
+    entry[4] = 0x83;
+    entry[8..12].copy_from_slice(&63u32.to_le_bytes());
+    entry[12..16].copy_from_slice(&32768u32.to_le_bytes());
+    entry[64..].copy_from_slice(&[0x55, 0xaa]);
+    let file = File::options().write(true).open(directory.join("disk")).expect("the disk");
+    file.write_all_at(&entry, 446).expect("a write");
+}
+
+/// What `serve` with these options says while `script` is what it runs.
+pub(crate) fn serve(directory: &Path, options: &str, script: &str) -> Ran {
+    let mut command = program(directory);
+    command.arg("serve").args(options.split_whitespace()).args(["--run", script]).env("PATH", path());
+    Ran::of(&command.output().expect("the program can be run"))
+}
+
+/// The only row of a provider under an export.
+fn layer<'a>(served: &'a Value, export: &str, provider: &str) -> &'a Value {
+    let rows: Vec<&Value> = list(served, "layers").iter().filter(|l| l["export"] == export && l["provider"] == provider).collect();
+    assert_eq!(rows.len(), 1, "{export} {provider}: {served:#}");
+    rows[0]
+}
+
+fn verdicts(of: &Value) -> [u64; 4] {
+    ["aligned", "misaligned", "partial", "unknown"].map(|verdict| of[verdict].as_u64().expect("a count"))
+}
+
+#[test]
+fn a_known_sequence_is_counted_to_the_request() {
+    if !here(&["nbdsh"]) {
+        return;
+    }
+    let scratch = scratch();
+    at_63(scratch.path());
+    let script = r#"nbdsh -u "$uri" -c '
+for i in range(10): h.pwrite(bytes(4096), 63 * 512 + i * 4096)
+for i in range(5): h.pread(512, i * 512)
+h.pread(8192, 4096)
+h.pwrite(bytes(4096), 20 << 20)
+h.pwrite(bytes(4096), (20 << 20) + 512, nbd.CMD_FLAG_FUA)
+h.flush()
+h.flush()
+try:
+    h.set_strict_mode(0)
+    h.pread(512, 1 << 40)
+except nbd.Error: pass
+'"#;
+    let ran = serve(scratch.path(), "disk --json", script);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.lines().all(|line| line.starts_with("trueline: note TL0025 s1: ")), "{}", ran.stderr);
+    let served = ran.json();
+    assert_eq!((&served["format"], &served["target"]), (&"trueline/serve/1".into(), &"disk".into()));
+    let s1 = layer(&served, "", "s1");
+    assert_eq!((verdicts(&s1["writes"]), s1["reads"]["aligned"].as_u64()), ([0, 10, 0, 0], Some(0)), "{s1:#}");
+    assert_eq!((s1["unit"].as_u64(), s1["bytes"]["writes"].as_u64(), s1["blamed"]["writes"].as_u64()), (Some(4096), Some(40960), Some(10)));
+    let blame = (&s1["blame"]["provider"], &s1["blame"]["remainder"], &s1["blame"]["rule"]);
+    assert_eq!(blame, (&"s1".into(), &3584.into(), &"TL0001".into()));
+    assert_eq!(s1["rmw_factor"].as_f64(), Some(4.0));
+    let histogram = list(s1, "histogram");
+    let want = serde_json::json!([{"op": "write", "verdict": "misaligned", "size": 4096, "alignment": 512, "count": 10}]);
+    assert_eq!(Value::from(histogram), want);
+    let disk = layer(&served, "", "");
+    assert_eq!((verdicts(&disk["reads"]), verdicts(&disk["writes"])), ([1, 0, 5, 0], [1, 1, 0, 0]), "{disk:#}");
+    // The disk begins on the grain: what is off there is the client's doing.
+    assert_eq!((&disk["blame"], disk["blamed"]["writes"].as_u64()), (&Value::Null, Some(0)));
+    let export = list(&served, "exports").iter().find(|e| e["provider"] == "").expect("the export");
+    assert_eq!(export["flushes"].as_u64(), Some(2), "{export:#}");
+}
+
+/// A file system that mkfs made, copied to a partition at sector 63 as a client writes it.
+#[test]
+fn a_file_system_off_the_grain_is_blamed_on_its_partition() {
+    if !here(&["qemu-io", "nbdcopy", "mkfs.ext4"]) {
+        return;
+    }
+    let scratch = scratch();
+    at_63(scratch.path());
+    zeroes(scratch.path(), "fs", 16 * MEG);
+    let script = r#"mkfs.ext4 -q -F -b 4096 fs && nbdcopy fs "nbd+unix:///s1?socket=$unixsocket" &&
+qemu-io -f raw -c 'write -P 7 8M 64k' -c 'write -P 7 9M 512' -c 'flush' "nbd+unix:///s1?socket=$unixsocket""#;
+    let ran = serve(scratch.path(), "disk", &format!("{{ {script}; }} >log 2>&1"));
+    let log = fs::read_to_string(scratch.path().join("log")).unwrap_or_default();
+    assert_eq!(ran.code, Some(0), "{log}{}", ran.stderr);
+    // The whole of it, at the place where the partition is.
+    let (mut on_disk, mut made) = (vec![0; 4096], vec![0; 4096]);
+    File::open(scratch.path().join("disk")).expect("the disk").read_exact_at(&mut on_disk, 63 * 512).expect("a read");
+    File::open(scratch.path().join("fs")).expect("the file").read_exact_at(&mut made, 0).expect("a read");
+    assert_eq!((&on_disk, &on_disk[1080..1082]), (&made, &[0x53u8, 0xef][..]));
+    let says = ran.stderr.lines().find(|line| line.starts_with("s1: ")).unwrap_or_else(|| panic!("{}", ran.stderr));
+    assert!(says.contains("miss the 4096-byte physical unit, because s1 begins 3584 bytes past a boundary"), "{says}");
+    assert!(
+        says.ends_with("trueline explain TL0001") && ran.stderr.contains("writes are smaller than the 4096-byte physical unit"),
+        "{}",
+        ran.stderr
+    );
+    let off: u64 = says.split(' ').nth(1).and_then(|n| n.parse().ok()).expect("a count");
+    assert!(off > 10, "{says}");
+    // On a partition that begins on its unit nothing is said to be off.
+    let ran = serve(scratch.path(), "disk --physical 4096+3584", &format!("{{ {script}; }} >log 2>&1"));
+    assert!(ran.code == Some(0) && !ran.stderr.contains("begins"), "{}", ran.stderr);
+}
+
+#[test]
+fn nothing_is_counted_where_nothing_is_to_be() {
+    if !here(&["nbdsh"]) {
+        return;
+    }
+    let script = r#"nbdsh -u "$uri" -c 'h.pread(512, 0)'"#;
+    serve(scratch().path(), "md:1m --no-counters", script).ended(0);
+    assert!(serve(scratch().path(), "md:1m", script).stderr.starts_with("served md:1m: "));
+    // Nobody did anything: nothing to sum up.
+    serve(scratch().path(), "md:1m", "true").ended(0);
+    for (options, says) in [
+        ("md:1m --top --no-counters", "cannot be used with"),
+        ("md:1m --metrics nowhere", "neither PORT nor ADDRESS:PORT"),
+        ("md:1m --top", "serve --top: standard output is not a terminal"),
+    ] {
+        let ran = serve(scratch().path(), options, "true");
+        assert!(ran.code == Some(2) && ran.stderr.contains(says), "{options}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_metrics_are_what_prometheus_reads() {
+    if !here(&["nbdsh", "curl"]) {
+        return;
+    }
+    let scratch = scratch();
+    at_63(scratch.path());
+    let script = r#"nbdsh -u "$uri" -c 'h.pwrite(bytes(4096), 63 * 512)' && curl -sS "${metrics}metrics" >text && curl -sSi "$metrics" >page &&
+curl -sS -o none -w '%{http_code}' "${metrics}nothing" >status"#;
+    let ran = serve(scratch.path(), "disk --metrics 127.0.0.1:0", script);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let read = |name: &str| fs::read_to_string(scratch.path().join(name)).expect("an answer");
+    let series = r#"trueline_serve_requests_total{target="disk",export="",provider="s1",disk="",op="write",verdict="misaligned"} 1"#;
+    assert!(read("text").lines().any(|line| line == series), "{}", read("text"));
+    assert!(read("page").contains("Content-Security-Policy: default-src 'none'; script-src 'nonce-") && read("status") == "404");
+    if here(&["promtool"]) {
+        let checked = Command::new("sh")
+            .args(["-c", "promtool check metrics <text"])
+            .env("PATH", path())
+            .current_dir(scratch.path())
+            .output()
+            .expect("promtool");
+        assert!(checked.status.success(), "{}{}", String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
+    }
+}
+
+/// A browser looks while a client writes: cells turn red, and nothing is complained of.
+#[test]
+fn the_page_shows_in_a_browser_what_misses() {
+    if !here(&["nbdsh", "chromium"]) {
+        return;
+    }
+    let scratch = scratch();
+    at_63(scratch.path());
+    fs::rename(scratch.path().join("disk"), scratch.path().join("<i>disk")).expect("a file can be renamed");
+    // The client writes until the browser is done.
+    let script = r#"nbdsh -u "$uri" -c '
+import os
+n = 0
+while not os.path.exists("done"):
+    h.pwrite(bytes(4096), 63 * 512 + n % 1000 * 4096)
+    if n == 0: open("begun", "w")
+    n += 1
+' & until [ -e begun ]; do sleep 0.1; done; chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking \
+    --no-proxy-server --user-data-dir=profile --enable-logging=stderr --dump-dom "$metrics" >dom 2>log; touch done; wait"#;
+    let ran = serve(scratch.path(), "<i>disk --metrics 127.0.0.1:0", script);
+    let read = |name: &str| fs::read_to_string(scratch.path().join(name)).unwrap_or_default();
+    let (dom, log) = (read("dom"), read("log"));
+    assert_eq!(ran.code, Some(0), "{}{log}", ran.stderr);
+    let complaints: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE") || line.contains("Content Security")).collect();
+    assert!(complaints.is_empty(), "{complaints:?}");
+    assert!(dom.contains("class=\"piece misaligned") && dom.contains("<td class=\"misaligned l4\""), "{dom}{log}");
+    assert!(dom.contains("&lt;i&gt;disk") && !dom.contains("<i>"), "{dom}");
+    assert!(dom.contains("of the I/O is misaligned") && dom.contains("because s1 begins 3584 bytes past a boundary"), "{dom}");
+}
+
+/// Without `--run` there is a line of where it is served on the terminal as it was before, too.
+#[test]
+fn the_table_hides_nothing_that_was_said() {
+    if !here(&["script"]) {
+        return;
+    }
+    let scratch = scratch();
+    let serve = format!("{} serve md:1m --nbd unix:s --metrics 0 --top", env!("CARGO_BIN_EXE_trueline"));
+    let command = format!("script -qefc 'echo $$ >server; exec {serve}' shown");
+    let lines = format!("{command} & until grep -q 'at nbd[+]unix.*http:' shown 2>/dev/null; do sleep 0.1; done; kill $(cat server); wait");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &lines]).env("PATH", path()).env("TERM", "xterm").current_dir(scratch.path());
+    assert!(shell.output().expect("a shell").status.success());
+    let shown = String::from_utf8_lossy(&fs::read(scratch.path().join("shown")).expect("what was shown")).into_owned();
+    let (before, table) = shown.split_once("\x1b[?1049h").unwrap_or_else(|| panic!("{shown:?}"));
+    assert!(before.contains("trueline: serving md:1m at nbd+unix:///?socket=") && before.contains("serving md:1m at http://"), "{shown:?}");
+    assert!(table.contains("\nat nbd+unix:///?socket=") && table.contains("/s, http://127.0.0.1:"), "{shown:?}");
+}
+
+/// Through a terminal that `script` makes: the table is on its other screen, which is given back.
+#[test]
+fn the_terminal_is_given_back() {
+    if !here(&["nbdsh", "script"]) {
+        return;
+    }
+    let scratch = scratch();
+    let run = r#"n=0; until nbdsh -u "$uri" -c 'h.pwrite(bytes(4096), 512)' && grep -q '4[.]00 x' shown; do
+[ $n = 3000 ] && exit 1; n=$((n + 1)); sleep 0.2; done"#;
+    fs::write(scratch.path().join("run"), run).expect("a file can be written");
+    let command = format!("script -qefc \"{} serve md:1m --physical 4096 --top --run 'sh run'\" shown", env!("CARGO_BIN_EXE_trueline"));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &command]).env("PATH", path()).env("TERM", "xterm").current_dir(scratch.path());
+    let ran = shell.output().expect("a shell");
+    let shown = String::from_utf8_lossy(&fs::read(scratch.path().join("shown")).expect("what was shown")).into_owned();
+    assert!(ran.status.success(), "{shown}");
+    let (table, after) = shown.split_once("\x1b[?25h\x1b[?1049l").unwrap_or_else(|| panic!("not given back: {shown:?}"));
+    assert!(table.contains("\x1b[?1049h") && table.contains("MISALIGNED") && !after.contains("\x1b[?1049h"), "{shown:?}");
+    assert!(after.contains("served md:1m: "), "{shown:?}");
+    // Where it is served is said in the table, where whoever looks at it can see it.
+    assert!(table.contains("\nat nbd+unix:///?socket=/"), "{shown:?}");
+}

@@ -1,0 +1,235 @@
+//! The commands of `README.md` and `docs/manual/` that need a host: blocks of `sh host`, run line by line where there is what they need.
+//!
+//! Each block has a directory of its own with the images that it names. A line that serves until Ctrl-C is interrupted once it serves and
+//! what follows it, up to the next server, has run; it then has to end well. Any other line has to succeed. Places outside that directory,
+//! and ports that somebody else may have, are replaced ([`Place`]). Where a tool, or leave to mount, is missing, a line is skipped, and that is
+//! said; with `TRUELINE_ORACLE=all` it is a failure.
+
+use crate::counters::path;
+use crate::docs::manuals;
+use crate::{Scratch, program, scratch};
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// The disks that the blocks name: 256 MiB with `s1` and `s1a`, and a stripe of two.
+const DISKS: &str = "truncate -s 256M disk.img; truncate -s 16M ada1.img ada2.img; mkdir mnt
+    trueline part create -s mbr disk.img; trueline part add -t freebsd disk.img
+    trueline part create -s bsd 'disk.img#s1'; trueline part add -t freebsd-ufs 'disk.img#s1'
+    trueline stripe label data ada1.img ada2.img";
+
+/// A block of `sh host`.
+struct Block {
+    /// Of its first line, to be found by.
+    place: String,
+    lines: Vec<String>,
+}
+
+fn blocks() -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for page in manuals() {
+        let text = fs::read_to_string(&page).expect("a manual can be read");
+        let mut lines = text.lines().enumerate();
+        while let Some((number, line)) = lines.next() {
+            if line == "```sh host" {
+                let place = format!("{}:{}", page.file_name().unwrap_or_default().to_string_lossy(), number + 2);
+                let inside = lines.by_ref().map(|(_, line)| line.to_owned()).take_while(|line| line != "```");
+                blocks.push(Block { place, lines: inside.collect() });
+            }
+        }
+    }
+    blocks
+}
+
+/// A directory for a block, in which what it names is.
+struct Place {
+    scratch: Scratch,
+    /// What stands in the manual, and what is meant here.
+    here: [(&'static str, &'static str); 5],
+}
+
+impl Place {
+    fn new() -> Place {
+        let scratch = scratch();
+        let here = [
+            ("/run/disk.sock", "disk.sock"),
+            ("/etc/pki/disk", "."),
+            ("//disks.example.org/?tls-certificates=/home/me/pki", "//localhost:PORT/?tls-certificates=."),
+            ("10809", "0"),
+            ("--metrics 9100", "--metrics 0"),
+        ];
+        let place = Place { scratch, here };
+        place.run(DISKS, &place.directory().join("made")).expect("the disks can be made");
+        place
+    }
+
+    fn directory(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// A line of the manual as it is meant here; of a client of TCP with `PORT` where the server's is to stand, which the system chooses:
+    /// one that was free before may be taken.
+    fn meant(&self, line: &str) -> String {
+        self.here.iter().fold(line.to_owned(), |line, (there, here)| line.replace(there, here))
+    }
+
+    fn shell(&self, line: &str, said: &Path) -> Command {
+        let own = program(self.directory());
+        let home = Path::new(own.get_program()).parent().expect("the program is in a directory").display().to_string();
+        let said = fs::File::create(said).expect("a file can be made");
+        let mut shell = Command::new("sh");
+        shell.args(["-ec", line]).current_dir(self.directory()).env("PATH", format!("{home}:{}", path()));
+        shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+        shell
+    }
+
+    /// Runs a line to its end; what it complained of if it failed.
+    fn run(&self, line: &str, said: &Path) -> Result<(), String> {
+        let status = ended(&mut self.shell(line, said).spawn().expect("a shell"), line);
+        if status.success() { Ok(()) } else { Err(format!("{line}: {status}: {}", fs::read_to_string(said).unwrap_or_default())) }
+    }
+
+    /// Why a line cannot be run here.
+    fn lacks(&self, line: &str) -> Option<String> {
+        let has = |test: &str| self.shell(test, &self.directory().join("has")).status().is_ok_and(|status| status.success());
+        let tools = ["nbdinfo", "nbdcopy", "openssl", "fio"].into_iter().filter(|tool| line.contains(tool));
+        let missing = tools.map(|tool| (tool, format!("command -v {tool}"))).find(|(_, test)| !has(test));
+        match missing {
+            Some((tool, _)) => Some(format!("no {tool} here")),
+            None if line.contains("--ioengine=nbd") && !has("fio --enghelp=nbd") => Some("fio has no nbd engine here".into()),
+            None if line.contains("tls-certificates") && !has("[ -e server-cert.pem ]") => Some("no certificates without openssl".into()),
+            None if line.contains("--fuse") && !has("[ $(id -u) = 0 ] && : <>/dev/fuse") => {
+                Some("mounting needs root and /dev/fuse".into())
+            }
+            None => None,
+        }
+    }
+}
+
+/// What no line takes, on any machine: whoever has not ended by then never will, and is killed.
+const LONG: Duration = Duration::from_secs(600);
+
+/// How a line has ended.
+fn ended(child: &mut Child, line: &str) -> ExitStatus {
+    let end = Instant::now() + LONG;
+    loop {
+        if let Some(status) = child.try_wait().expect("a child can be waited for") {
+            return status;
+        }
+        if Instant::now() >= end {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("{line}: it has not ended");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A server that is interrupted when it is no longer needed, and killed with its test.
+struct Server {
+    child: Child,
+    line: String,
+    said: std::path::PathBuf,
+}
+
+impl Server {
+    /// Waits until it serves by every way in.
+    fn start(place: &Place, line: &str) -> Server {
+        let said = place.directory().join("said");
+        let child = place.shell(&format!("exec {line}"), &said).spawn().expect("a shell");
+        let mut server = Server { child, line: line.to_owned(), said };
+        let ways = ["--nbd", "--fuse", "--metrics"].into_iter().filter(|way| line.contains(way)).count();
+        let end = Instant::now() + LONG;
+        while server.said().matches("trueline: serving ").count() < ways {
+            let ended = server.child.try_wait().expect("a child can be waited for");
+            assert!(ended.is_none() && Instant::now() < end, "{line}: {ended:?}: {}", server.said());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        server
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(&self.said).unwrap_or_default()
+    }
+
+    /// Where it listens for NBD, as it says: `... at nbd://ADDRESS:PORT/`.
+    fn port(&self) -> Option<String> {
+        let said = self.said();
+        let uri = said
+            .lines()
+            .filter_map(|line| line.split_once(" at "))
+            .find(|(_, uri)| uri.starts_with("nbd://") || uri.starts_with("nbds://"))?
+            .1;
+        let (_, port) = uri.split_once("//")?.1.split('/').next()?.rsplit_once(':')?;
+        Some(port.to_owned())
+    }
+
+    /// Ctrl-C.
+    fn end(mut self) {
+        let told = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        assert!(told.expect("there is a kill").success(), "{}: {}", self.line, self.said());
+        let status = ended(&mut self.child, &self.line);
+        assert!(status.success(), "{}: {status}: {}", self.line, self.said());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has ended, or its test has failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if self.line.contains("--fuse") && std::thread::panicking() {
+            // Who is killed leaves its mount, on which the directory could not be removed.
+            let point = self.said.with_file_name("mnt");
+            let _ = Command::new("umount").arg("-l").arg(point).env("PATH", path()).stderr(Stdio::null()).status();
+        }
+    }
+}
+
+/// Runs the lines of a block; how many.
+fn play(block: &Block, place: &Place) -> usize {
+    let (mut server, mut run): (Option<Server>, usize) = (None, 0);
+    for line in &block.lines {
+        let mut meant = place.meant(line);
+        if let Some(port) = server.as_ref().and_then(Server::port) {
+            meant = meant.replace("PORT", &port);
+        }
+        let serves = meant.starts_with("trueline serve ");
+        if let Some(server) = server.take_if(|_| serves) {
+            server.end();
+        }
+        if let Some(why) = place.lacks(&meant) {
+            eprintln!("{}: skipped: {line}: {why}", block.place);
+            assert!(!std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v == "all"), "TRUELINE_ORACLE=all, and something was skipped");
+            continue;
+        }
+        run += 1;
+        if serves && !meant.contains(" --run ") {
+            server = Some(Server::start(place, &meant));
+        } else if let Err(why) = place.run(&meant, &place.directory().join("line")) {
+            panic!("{}: {why}", block.place);
+        }
+    }
+    if let Some(server) = server {
+        server.end();
+    }
+    run
+}
+
+#[test]
+fn what_needs_a_host_is_true_on_this_one() {
+    let blocks = blocks();
+    // What one block makes, the certificates, another one uses.
+    let makes =
+        blocks.iter().find(|block| block.lines.iter().any(|line| line.starts_with("openssl "))).expect("a block that makes certificates");
+    let mut run = 0;
+    for block in &blocks {
+        let place = Place::new();
+        if block.lines.iter().any(|line| line.contains("--tls-certificates")) {
+            play(makes, &place);
+        }
+        run += play(block, &place);
+    }
+    assert!(run > 0, "no block was found, or none can be run here");
+}

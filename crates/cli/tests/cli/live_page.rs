@@ -1,0 +1,127 @@
+//! The live page of `serve` in a browser: it follows what clients do, says when nobody answers any more, and is no wider than a telephone.
+//!
+//! Where there is no Chromium these tests are skipped, and that is said; with `TRUELINE_ORACLE=all` it is a failure.
+
+use crate::browser::{Browser, LONG};
+use crate::counters::{at_63, here, path};
+use crate::{golden, program, scratch};
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A server that is killed with its test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Serves `disk`, and where its page is.
+fn serve(directory: &Path) -> (Server, String) {
+    let mut command = program(directory);
+    command.args(["serve", "disk", "--nbd", "unix:s", "--metrics", "127.0.0.1:0"]).stdout(Stdio::null());
+    let said = fs::File::create(directory.join("said")).expect("a file can be made");
+    let server = Server(command.stderr(said).spawn().expect("the program can be run"));
+    let end = Instant::now() + LONG;
+    loop {
+        let said = fs::read_to_string(directory.join("said")).expect("it was made");
+        if let Some((place, _)) = said.split_once(" at http://").and_then(|(_, rest)| rest.split_once('\n')) {
+            return (server, format!("http://{place}"));
+        }
+        assert!(Instant::now() < end, "{said}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Lets a client do something; it is done when this returns.
+fn client(directory: &Path, does: &str) {
+    let mut command = Command::new("nbdsh");
+    command.args(["-u", "nbd+unix:///?socket=s", "-c", does]).current_dir(directory).env("PATH", path());
+    assert!(command.status().expect("nbdsh").success(), "{does}");
+}
+
+/// A cell of the table of layers, by the name of the layer and the heading of the column.
+fn cell(layer: &str, heading: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('#layers tbody tr')].find(r => r.cells[0].textContent === '{layer}')?.querySelector('[data-head=\"{heading}\"]')"
+    )
+}
+
+#[test]
+fn the_page_follows_what_clients_do_and_says_when_nobody_answers() {
+    let scratch = scratch();
+    at_63(scratch.path());
+    if !here(&["nbdsh"]) {
+        return;
+    }
+    let Some(mut browser) = Browser::start(scratch.path()) else { return };
+    let (server, page) = serve(scratch.path());
+    browser.open(&page, 1280);
+    browser.wait("document.getElementById('state').textContent.startsWith('live, ')");
+    let red = "document.querySelectorAll('.piece.misaligned, #layers .bad, #write .misaligned, #lead.misaligned').length";
+    assert_eq!((browser.is(red), browser.is("document.getElementById('lead').className")), (0.into(), "none".into()));
+    // What is aligned is not red.
+    client(scratch.path(), "for i in range(7): h.pwrite(bytes(4096), (20 << 20) + i * 4096)");
+    browser.wait(&format!("{}?.textContent === '7'", cell("disk", "Aligned")));
+    assert_eq!((browser.is(red), browser.is("document.getElementById('lead').className")), (0.into(), "aligned".into()));
+    // What misses is, wherever it is shown, and as it goes on it is more.
+    let of = |n| format!("{}?.textContent === '{n}'", cell("s1", "Misaligned"));
+    client(scratch.path(), "for i in range(10): h.pwrite(bytes(4096), 63 * 512 + i * 4096)");
+    browser.wait(&of(10));
+    client(scratch.path(), "for i in range(5): h.pwrite(bytes(4096), 63 * 512 + i * 4096)");
+    browser.wait(&of(15));
+    assert_eq!(browser.is("document.querySelector('#write td.misaligned').textContent"), "15");
+    assert_eq!(browser.is("[...document.querySelectorAll('.piece.misaligned .name')].map(n => n.textContent).join()"), "s1");
+    let colour = |of: &str| format!("getComputedStyle({of}).color");
+    assert_eq!(browser.is(&colour(&cell("s1", "Misaligned"))), "rgb(197, 54, 44)");
+    assert_ne!(browser.is(&colour(&cell("disk", "Misaligned"))), "rgb(197, 54, 44)");
+    assert_eq!(browser.is("document.getElementById('verdict').textContent"), "\u{2717} 68 % of the I/O is misaligned");
+    // Rates are those of the last second: when nothing comes they are 0, and the counts stay.
+    browser.wait("document.getElementById('state').textContent.includes(': 0 reads/s, 0 writes/s')");
+    assert_eq!(browser.is(&of(15)), true);
+    assert_eq!(browser.complaints(), [""; 0]);
+    drop(server);
+    browser.wait("document.getElementById('state').textContent.startsWith('the server does not answer')");
+    assert_eq!((browser.is("document.getElementById('state').className"), browser.is(&of(15))), ("gone".into(), true.into()));
+    // That nobody answers is the browser's complaint, and no script's.
+    let complaints = browser.complaints();
+    assert!(complaints.iter().all(|complaint| complaint["entry"]["source"] == "network"), "{complaints:?}");
+}
+
+/// What reaches past the right edge, and what is written past its box; a description for each.
+const TOO_WIDE: &str = "[...document.body.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > innerWidth + 1)\
+    .concat([...document.querySelectorAll('.piece text')].filter(t => t.getComputedTextLength() > \
+        t.closest('.piece').querySelector('.box').getBoundingClientRect().width))\
+    .concat([...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth))\
+    .map(e => e.tagName + '.' + (e.getAttribute('class') || '') + ':' + e.textContent.slice(0, 30)).join(';')";
+
+#[test]
+fn a_telephone_shows_all_of_it() {
+    if !here(&["nbdsh"]) {
+        return;
+    }
+    let scratch = golden("seed-000-openbsd");
+    let Some(mut browser) = Browser::start(scratch.path()) else { return };
+    let (_server, page) = serve(scratch.path());
+    let everywhere = "for i in range(512, h.get_size() - 4096, h.get_size() // 300): i = i // 512 * 512; h.pwrite(h.pread(4096, i), i)";
+    client(scratch.path(), everywhere);
+    for width in [320, 400, 640, 1280] {
+        browser.open(&page, width);
+        browser.wait("document.querySelectorAll('.piece.misaligned').length > 1");
+        assert_eq!(browser.is("[innerWidth, document.documentElement.scrollWidth <= innerWidth].join()"), format!("{width},true"));
+        assert_eq!(browser.is(TOO_WIDE), "", "{width}");
+        let heads = "document.querySelector('#layers td').checkVisibility() && document.querySelector('#layers thead').checkVisibility()";
+        assert_eq!(browser.is(heads), width > 640, "{width}");
+    }
+    // The measure itself finds what is too wide, and a window that is made narrower is drawn anew.
+    browser.is("document.querySelector('h1').style.minWidth = '2000px'");
+    assert!(browser.is(TOO_WIDE).as_str().is_some_and(|wide| wide.starts_with("H1.")));
+    browser.is("document.querySelector('h1').style.minWidth = ''");
+    browser.resize(320);
+    browser.wait(&format!("innerWidth === 320 && {TOO_WIDE} === ''"));
+    assert_eq!(browser.complaints(), [""; 0]);
+}

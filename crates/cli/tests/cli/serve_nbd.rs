@@ -1,0 +1,303 @@
+//! `serve` as clients that nobody here wrote meet it: TLS, sockets that were passed, images that are in use.
+
+use crate::{Scratch, program, run, run_with, scratch, zeroes};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Whether a program is installed; if not, it is said that the test is skipped.
+fn has(name: &str) -> bool {
+    let found = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success());
+    if !found {
+        println!("skipped: no {name} here");
+    }
+    found
+}
+
+/// Runs a shell's lines in `directory`; their output.
+fn shell(directory: &Path, lines: &str) -> String {
+    let ran = Command::new("sh").args(["-ec", lines]).current_dir(directory).output().expect("a shell");
+    assert!(ran.status.success(), "{lines}\n{}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8_lossy(&ran.stdout).into_owned()
+}
+
+/// An authority, a server and a client that it vouches for in `all`, and the authority alone in `nobody`; [`None`] without openssl.
+fn certificates() -> Option<Scratch> {
+    if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
+        println!("skipped: no openssl here");
+        return None;
+    }
+    let scratch = scratch();
+    let new = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    let mut lines =
+        format!("mkdir all nobody; cd all\nopenssl req -x509 {new} -keyout ca-key.pem -out ca-cert.pem -subj /CN=authority -days 2\n");
+    for (name, extension) in [("server", "subjectAltName=DNS:localhost,IP:127.0.0.1"), ("client", "extendedKeyUsage=clientAuth")] {
+        lines += &format!(
+            "openssl req {new} -keyout {name}-key.pem -out {name}.csr -subj /CN=localhost\necho {extension} > {name}.ext\n\
+             openssl x509 -req -in {name}.csr -CA ca-cert.pem -CAkey ca-key.pem -CAcreateserial -out {name}-cert.pem -days 2 \
+             -extfile {name}.ext\n"
+        );
+    }
+    shell(scratch.path(), &(lines + "cp ca-cert.pem ../nobody"));
+    Some(scratch)
+}
+
+#[test]
+fn clients_come_through_tls() {
+    let Some(scratch) = certificates() else { return };
+    if !has("nbdinfo") || !has("nbdcopy") {
+        return;
+    }
+    shell(scratch.path(), "head -c 3000000 /dev/urandom > disk; truncate -s 3M disk");
+    let serve = |more: &[&str], command: &str| {
+        let arguments = [&["serve", "disk", "--tls-certificates", "all"], more, &["--run", command]].concat();
+        run_with(scratch.path(), &arguments)
+    };
+    let info = serve(&[], "nbdinfo \"$uri\"");
+    assert!(info.code == Some(0) && info.stdout.starts_with("protocol: newstyle-fixed with TLS"), "{}{}", info.stdout, info.stderr);
+    assert_eq!(serve(&[], "nbdcopy \"$uri\" copy").code, Some(0));
+    assert_eq!(serve(&["--tls-verify-peer"], "nbdcopy -C 4 \"$uri\" again && nbdcopy again \"$uri\"").code, Some(0));
+    shell(scratch.path(), "cmp disk copy; cmp disk again");
+    // Who does not prove himself, and who comes without TLS, is not served.
+    let nobody = "nbdinfo \"$(echo \"$uri\" | sed s,/all,/nobody,)\"";
+    assert_eq!(serve(&["--tls-verify-peer"], nobody).code, Some(1));
+    assert_eq!(serve(&[], nobody).code, Some(0), "only a client that must prove himself needs a certificate");
+    let plain = "nbdinfo \"nbd+unix:///?socket=$unixsocket\"";
+    let refused = serve(&[], plain);
+    assert!(refused.code == Some(1) && refused.stderr.contains("opt_go"), "{}", refused.stderr);
+    for more in [&["--tls", "on"][..], &["--tls", "off"]] {
+        assert_eq!(serve(more, plain).code, Some(0));
+    }
+    assert!(serve(&["--tls", "on"], "nbdinfo \"nbds+unix:///?socket=$unixsocket&tls-certificates=all\"").stdout.contains("with TLS"));
+}
+
+/// One line on stderr of a client that does not prove himself, with where he came from; none of those who do.
+#[test]
+fn who_fails_to_prove_himself_is_named() {
+    let Some(scratch) = certificates() else { return };
+    if !has("nbdinfo") {
+        return;
+    }
+    let nobody = "nbdinfo \"$uri\" >/dev/null && ! nbdinfo \"$(echo \"$uri\" | sed s,/all,/nobody,)\" 2>/dev/null";
+    let options = ["serve", "md:1m", "--nbd", "tcp:127.0.0.1:0", "--tls-certificates", "all", "--tls-verify-peer", "--no-counters"];
+    let ran = run_with(scratch.path(), &[&options[..], &["--run", nobody]].concat());
+    assert_eq!((ran.code, ran.stderr.lines().count()), (Some(0), 1), "{}", ran.stderr);
+    let from = ran.stderr.strip_prefix("trueline: client 127.0.0.1:").and_then(|rest| rest.split_once(' '));
+    let (port, said) = from.unwrap_or_else(|| panic!("{}", ran.stderr));
+    assert!(port.parse::<u16>().is_ok() && said.starts_with("was cut off: TLS: ") && said.contains("certificate"), "{}", ran.stderr);
+}
+
+/// What is printed, and given to the command, is a target as it stands.
+#[test]
+fn the_own_client_comes_through_tls() {
+    let Some(scratch) = certificates() else { return };
+    zeroes(scratch.path(), "disk", 1 << 20);
+    let own = |arguments: &str| format!("'{}' {arguments}", env!("CARGO_BIN_EXE_trueline"));
+    let serve = |more: &[&str], command: &str| {
+        let arguments = [&["serve", "disk", "--no-counters", "--tls-certificates", "all"], more, &["--run", command]].concat();
+        run_with(scratch.path(), &arguments)
+    };
+    let made = serve(&["--tls-verify-peer"], &own("part create -s gpt \"$uri\""));
+    assert_eq!(made.code, Some(0), "{}{}", made.stdout, made.stderr);
+    assert!(run(scratch.path(), "check disk").stdout.contains("gpt"));
+    let tcp = serve(&["--nbd", "tcp:127.0.0.1:0"], &own("check \"$uri\""));
+    assert!(tcp.stdout.contains("gpt"), "{}{}", tcp.stdout, tcp.stderr);
+    let nobody = serve(&["--tls-verify-peer"], &own("check \"$(echo \"$uri\" | sed s,/all,/nobody,)\""));
+    assert!(
+        nobody.code == Some(2) && nobody.stderr.lines().filter(|line| line.contains("open nbds+unix:")).count() == 1,
+        "{}{}",
+        nobody.stdout,
+        nobody.stderr
+    );
+    if !has("nbdkit") {
+        return;
+    }
+    let kit = "nbdkit -U - --tls=require --tls-certificates=all --tls-verify-peer file disk --run";
+    let check = own("check \"nbds+unix:///?socket=$unixsocket&tls-certificates=all\"");
+    assert!(shell(scratch.path(), &format!("{kit} {}", quoted(&check))).contains("gpt"));
+}
+
+/// A word of a shell's, whatever is in it.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[test]
+fn qemu_comes_through_tls() {
+    let Some(scratch) = certificates() else { return };
+    if !has("qemu-img") {
+        return;
+    }
+    shell(scratch.path(), "head -c 3000000 /dev/urandom > disk; truncate -s 3M disk");
+    let convert = "qemu-img convert --object tls-creds-x509,id=t,endpoint=client,dir=all --image-opts \
+                   driver=nbd,server.type=unix,server.path=$unixsocket,tls-creds=t,tls-hostname=localhost -O raw copy";
+    let arguments = ["serve", "--read-only", "disk", "--tls-certificates", "all", "--tls-verify-peer", "--run", convert];
+    let converted = run_with(scratch.path(), &arguments);
+    assert_eq!(converted.code, Some(0), "{}", converted.stderr);
+    shell(scratch.path(), "cmp disk copy");
+}
+
+#[test]
+fn certificates_that_are_none() {
+    let scratch = scratch();
+    shell(scratch.path(), "mkdir empty wrong; echo nothing > wrong/server-cert.pem");
+    let refused = |arguments: &str| run(scratch.path(), &format!("serve md:1m --nbd unix:s {arguments}")).refused().to_owned();
+    assert_eq!(
+        refused("--tls require"),
+        "trueline: serve: TLS needs --tls-certificates DIR with server-cert.pem and server-key.pem; pre-shared keys are not supported"
+    );
+    assert_eq!(refused("--tls-certificates empty"), "trueline: read empty/server-cert.pem: no such file or device: check the name");
+    assert_eq!(
+        refused("--tls-certificates wrong"),
+        "trueline: use wrong/server-cert.pem: there is no certificate in it: write a certificate in PEM form there"
+    );
+    let Some(certificates) = certificates() else { return };
+    shell(certificates.path(), "cd all; cp client-key.pem server-key.pem");
+    let other = run(certificates.path(), "serve md:1m --nbd unix:s --tls-certificates all");
+    assert!(other.refused().ends_with("see that server-key.pem is the key of server-cert.pem"), "{}", other.stderr);
+}
+
+/// Starts `trueline` with what `from` says as its descriptor 3, as a service manager does.
+fn activated(directory: &Path, socket: OwnedFd, environment: &str, arguments: &str) -> crate::Ran {
+    let start = format!("exec 3<&0 </dev/null; {environment} exec \"$0\" {arguments}");
+    let trueline = program(directory).get_program().to_owned();
+    let mut command = Command::new("sh");
+    command.args(["-c", &start]).arg(trueline).current_dir(directory).stdin(Stdio::from(socket));
+    crate::Ran::of(&command.output().expect("a shell"))
+}
+
+/// Who sees the socket has a server that ends in order, and its socket goes with it. It is held up before it serves: it has a note to
+/// print, and nobody reads what it prints.
+#[test]
+fn it_ends_in_order_as_soon_as_it_can_be_seen() {
+    let scratch = scratch();
+    let (mut reader, mut full) = UnixStream::pair().expect("two sockets");
+    full.set_nonblocking(true).expect("a socket");
+    while full.write(&[b'-'; 4096]).is_ok() {}
+    full.set_nonblocking(false).expect("a socket");
+    let mut serve = program(scratch.path());
+    serve.args(["serve", "md:1m", "--physical", "4096+512", "--nbd", "unix:s"]).stderr(OwnedFd::from(full));
+    let mut server = serve.spawn().expect("a server");
+    drop(serve);
+    let socket = scratch.path().join("s");
+    while !socket.exists() {
+        assert!(server.try_wait().expect("a child").is_none(), "it did not begin");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let told = Command::new("kill").args(["-TERM", &server.id().to_string()]).status().expect("there is a kill");
+    assert!(told.success());
+    let mut said = Vec::new();
+    reader.read_to_end(&mut said).expect("a socket");
+    assert_eq!(server.wait().expect("a child").code(), Some(0));
+    assert!(!socket.exists() && said.windows(6).any(|word| word == b"TL0025"));
+}
+
+#[test]
+fn sockets_are_taken_over() {
+    let scratch = scratch();
+    let listener = || {
+        let path = scratch.path().join("s");
+        let _ = std::fs::remove_file(&path);
+        OwnedFd::from(UnixListener::bind(path).expect("a socket"))
+    };
+    // What the command is told, and that nothing is left of the variables that were for the server.
+    let told = "--run 'echo \"$uri\" \"${LISTEN_PID-none}\" \"${LISTEN_FDS-none}\"'";
+    let ran = activated(scratch.path(), listener(), "LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=nbd", &format!("serve md:1m {told}"));
+    let path = scratch.path().join("s");
+    assert_eq!(ran.ended(0).stdout, format!("nbd+unix:///?socket={} none none\n", path.display()));
+    assert!(path.exists(), "the socket is the service manager's");
+    if has("nbdinfo") {
+        let size = activated(scratch.path(), listener(), "LISTEN_PID=$$ LISTEN_FDS=1", "serve md:1m --run 'nbdinfo --size \"$uri\"'");
+        assert_eq!(size.ended(0).stdout, "1048576\n");
+    }
+    let both = activated(scratch.path(), listener(), "LISTEN_PID=$$ LISTEN_FDS=1", "serve md:1m --nbd unix:other");
+    assert!(both.refused().contains("leave out --nbd"), "{}", both.stderr);
+    // They are somebody else's.
+    let other = activated(scratch.path(), listener(), "LISTEN_PID=1 LISTEN_FDS=1", "serve md:1m");
+    assert!(other.refused().starts_with("trueline: serve: where?"), "{}", other.stderr);
+    let file = OwnedFd::from(std::fs::File::open("/dev/null").expect("a file"));
+    let none = activated(scratch.path(), file, "LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=nbd", "serve md:1m");
+    assert_eq!(
+        none.refused(),
+        "trueline: take over socket 3 (nbd): it is no listening stream socket: write ListenStream= in the socket unit, and Accept=no"
+    );
+    let few = activated(scratch.path(), listener(), "LISTEN_PID=$$ LISTEN_FDS=20", "serve md:1m");
+    assert!(few.refused().starts_with("trueline: take over socket "), "{}", few.stderr);
+}
+
+#[test]
+fn systemd_starts_it_when_somebody_comes() {
+    if !has("systemd-socket-activate") || !has("nbdinfo") {
+        return;
+    }
+    let scratch = scratch();
+    let socket = scratch.path().join("s");
+    let trueline = program(scratch.path()).get_program().to_owned();
+    let mut manager = Command::new("systemd-socket-activate");
+    manager.arg("-l").arg(&socket).arg(trueline).args(["serve", "md:1m"]).stderr(Stdio::null()).stdin(Stdio::null());
+    let mut manager = manager.spawn().expect("it is installed");
+    // It is there before anybody listens at it: __SO_ACCEPTCON in Flags of proc_net_unix(5).
+    let listens = |line: &str| line.ends_with(&socket.display().to_string()) && line.split_whitespace().nth(3) == Some("00010000");
+    while !std::fs::read_to_string("/proc/net/unix").expect("its sockets").lines().any(listens) {
+        assert!(manager.try_wait().expect("a child").is_none(), "it has ended");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let size = shell(scratch.path(), "nbdinfo --size \"nbd+unix:///?socket=$PWD/s\"");
+    manager.kill().expect("a child");
+    manager.wait().expect("a child");
+    assert_eq!(size, "1048576\n");
+}
+
+#[test]
+fn an_image_has_one_writer_or_readers() {
+    let scratch = scratch();
+    zeroes(scratch.path(), "disk", 1 << 20);
+    let nested = |outer: &str, inner: &str| {
+        let program = program(scratch.path()).get_program().to_string_lossy().into_owned();
+        let arguments = format!("exec '{program}' serve {inner} disk --run true");
+        let arguments = [&["serve"], outer.split_whitespace().collect::<Vec<_>>().as_slice(), &["disk", "--run", &arguments]].concat();
+        run_with(scratch.path(), &arguments)
+    };
+    assert_eq!(
+        nested("", "").refused(),
+        "trueline: write disk: another program has locked it, a virtual machine perhaps: release it first, or say --allow-busy"
+    );
+    assert!(nested("", "--read-only").refused().starts_with("trueline: read disk: another program has locked it to write it"));
+    assert!(nested("--read-only", "").refused().starts_with("trueline: write disk: another program has locked it"));
+    nested("--read-only", "--read-only").ended(0);
+    nested("", "--allow-busy").ended(0);
+    nested("", "--allow-busy --read-only").ended(0);
+}
+
+#[test]
+fn what_a_server_lets_nobody_write_is_served_to_be_read() {
+    let scratch = scratch();
+    let nested = |inner: &str| {
+        let program = program(scratch.path()).get_program().to_string_lossy().into_owned();
+        let command = format!("exec '{program}' serve {inner} \"nbd+unix:///?socket=$unixsocket\" --run true");
+        run_with(scratch.path(), &["serve", "--read-only", "md:1m", "--run", &command])
+    };
+    assert_eq!(nested("--read-only").code, Some(0));
+    assert!(nested("").refused().ends_with("its server lets nobody write: say --read-only, or serve it there without"));
+}
+
+#[test]
+fn places_that_there_are_not() {
+    let scratch = scratch();
+    let refused = |place: &str| run(scratch.path(), &format!("serve md:1m --nbd {place}")).refused().to_owned();
+    assert!(refused("unix:no/s").ends_with("there is no such directory: make it, or name another place"));
+    assert!(refused("tcp:192.0.2.1:0").contains("this machine has no such address"));
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    assert_eq!(
+        refused(&format!("tcp:{port}")),
+        format!("trueline: listen on 127.0.0.1:{port}: another program listens there: end it, or name another port")
+    );
+    // Whoever can be reached without TLS is told.
+    let open = run_with(scratch.path(), &["serve", "md:1m", "--nbd", "tcp:0.0.0.0:0", "--run", "true"]);
+    assert!(open.code == Some(0) && open.stderr.contains("whoever reaches this address reads and writes without TLS"), "{}", open.stderr);
+    run_with(scratch.path(), &["serve", "md:1m", "--nbd", "tcp:127.0.0.1:0", "--run", "true"]).ended(0);
+}
