@@ -1,5 +1,5 @@
-//! Fuzz targets for tasting, each parser, edits, texts, newfs and models. What must hold is said once, in
-//! `crates/geom/tests/hostile/` and `crates/sim/tests/hostile/`.
+//! Fuzz targets for tasting, each parser, edits, texts, newfs, models and the network block device server. What must hold is said
+//! once, in the `tests/hostile/` of `crates/geom`, `crates/sim` and `crates/host`.
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +15,8 @@ pub mod hexdump;
 pub mod invariants;
 #[path = "../../crates/sim/tests/hostile/models.rs"]
 pub mod models;
+#[path = "../../crates/host/tests/hostile/nbd.rs"]
+pub mod nbd;
 #[path = "../../crates/geom/tests/hostile/newfs.rs"]
 pub mod newfs;
 #[path = "../../crates/geom/tests/hostile/repair.rs"]
