@@ -1,10 +1,10 @@
 //! `bench` of files, of memory, through either engine.
 
-use crate::{list, program, run, scratch, zeroes};
+use crate::{kill, list, program, run, scratch, zeroes};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 fn names(directory: &Path) -> Vec<String> {
@@ -51,7 +51,7 @@ fn ctrl_c_and_errors_leave_nothing_behind() {
             assert_eq!(running.try_wait().expect("it can be waited for"), None, "it ended");
             std::thread::sleep(Duration::from_millis(2));
         }
-        Command::new("kill").args([signal, &running.id().to_string()]).status().expect("kill(1) is there");
+        assert!(kill(signal, running.id()));
         let ended = running.wait_with_output().expect("it ends");
         assert_eq!(ended.status.code(), Some(2), "{signal}: {ended:?}");
         assert!(String::from_utf8_lossy(&ended.stderr).contains("interrupted"), "{ended:?}");

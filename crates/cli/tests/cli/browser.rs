@@ -36,7 +36,13 @@ impl Browser {
             --no-proxy-server --user-data-dir=profile";
         let line = format!("exec chromium {flags} --remote-debugging-pipe 3<&0 4>&1 </dev/null >/dev/null 2>browser");
         let mut shell = Command::new("sh");
-        shell.args(["-c", &line]).current_dir(directory).env("PATH", path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        shell
+            .args(["-c", &line])
+            .current_dir(directory)
+            .env("PATH", path())
+            .env("TMPDIR", directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = shell.spawn().expect("a shell");
         let (to, from) = (child.stdin.take().expect("a pipe"), BufReader::new(child.stdout.take().expect("a pipe")));
         let mut browser = Browser { child, to, from, messages: 0, session: None, complaints: Vec::new() };

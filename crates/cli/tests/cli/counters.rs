@@ -19,7 +19,15 @@ pub(crate) fn path() -> String {
 /// Whether all of these tools are here; says so if not.
 pub(crate) fn here(tools: &[&str]) -> bool {
     let found = |name: &&&str| {
-        let asked = if **name == "nbdsh" { "nbdsh -c pass".to_owned() } else { format!("command -v {name}") };
+        let asked = match **name {
+            "nbdsh" => "nbdsh -c pass".to_owned(),
+            // In some systems it only tells how to install it.
+            "chromium" => "chromium --version".to_owned(),
+            // It may be forbidden to trace.
+            "strace" => "strace -qq -o /dev/null true".to_owned(),
+            "fio" => "fio --enghelp=nbd".to_owned(),
+            name => format!("command -v {name}"),
+        };
         Command::new("sh").args(["-c", &asked]).env("PATH", path()).output().is_ok_and(|ran| ran.status.success())
     };
     let missing = tools.iter().find(|name| !found(name));
@@ -198,7 +206,7 @@ while not os.path.exists("done"):
     h.pwrite(bytes(4096), 63 * 512 + n % 1000 * 4096)
     if n == 0: open("begun", "w")
     n += 1
-' & until [ -e begun ]; do sleep 0.1; done; chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking \
+' & until [ -e begun ]; do sleep 0.1; done; TMPDIR=$PWD chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking \
     --no-proxy-server --user-data-dir=profile --enable-logging=stderr --dump-dom "$metrics" >dom 2>log; touch done; wait"#;
     let ran = serve(scratch.path(), "<i>disk --metrics 127.0.0.1:0", script);
     let read = |name: &str| fs::read_to_string(scratch.path().join(name)).unwrap_or_default();

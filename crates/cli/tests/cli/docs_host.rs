@@ -7,7 +7,8 @@
 
 use crate::counters::path;
 use crate::docs::manuals;
-use crate::{Scratch, program, scratch};
+use crate::fuse::mounts;
+use crate::{Scratch, kill, program, scratch};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -99,9 +100,7 @@ impl Place {
             Some((tool, _)) => Some(format!("no {tool} here")),
             None if line.contains("--ioengine=nbd") && !has("fio --enghelp=nbd") => Some("fio has no nbd engine here".into()),
             None if line.contains("tls-certificates") && !has("[ -e server-cert.pem ]") => Some("no certificates without openssl".into()),
-            None if line.contains("--fuse") && !has("[ $(id -u) = 0 ] && : <>/dev/fuse") => {
-                Some("mounting needs root and /dev/fuse".into())
-            }
+            None if line.contains("--fuse") && !mounts() => Some("mounting needs root, leave to mount, and /dev/fuse".into()),
             None => None,
         }
     }
@@ -167,8 +166,7 @@ impl Server {
 
     /// Ctrl-C.
     fn end(mut self) {
-        let told = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
-        assert!(told.expect("there is a kill").success(), "{}: {}", self.line, self.said());
+        assert!(kill("-INT", self.child.id()), "{}: {}", self.line, self.said());
         let status = ended(&mut self.child, &self.line);
         assert!(status.success(), "{}: {status}: {}", self.line, self.said());
     }

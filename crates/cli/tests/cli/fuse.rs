@@ -10,12 +10,16 @@ use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 
+/// Whether this is a root that may mount, which in a container it often is not, and there is `/dev/fuse`.
+pub(crate) fn mounts() -> bool {
+    let probe = "[ $(id -u) = 0 ]; : </dev/fuse; mkdir probe; mount -t tmpfs none probe; umount probe";
+    shell(scratch().path(), probe).status.success()
+}
+
 /// Whether files can be mounted here, and `tools` are at hand; says what is missing.
 fn can(tools: &[&str]) -> bool {
-    let root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n");
-    let device = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").is_ok();
-    if !root || !device {
-        println!("skipped: mounting needs root and /dev/fuse");
+    if !mounts() {
+        println!("skipped: mounting needs root, leave to mount, and /dev/fuse");
         return false;
     }
     let missing =
@@ -29,7 +33,8 @@ fn can(tools: &[&str]) -> bool {
 /// Whether loop devices can be had besides.
 fn can_loop(tools: &[&str]) -> bool {
     let loops = can(&[&["losetup"], tools].concat());
-    if loops && !shell(Path::new("/"), "losetup --find").status.success() {
+    let probe = "truncate -s 1M disk; losetup --detach $(losetup --find --show disk)";
+    if loops && !shell(scratch().path(), probe).status.success() {
         println!("skipped: no loop devices here");
         return false;
     }

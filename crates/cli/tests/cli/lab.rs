@@ -1,6 +1,6 @@
 //! `lab`: the table of all labs as before, every row within its bound, what is wrong with a lab said with its line.
 
-use crate::{Ran, list, program, run, scratch};
+use crate::{Ran, kill, list, program, run, scratch};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -224,7 +224,7 @@ fn ctrl_c_ends_it_without_the_row_that_is_not_done() {
         assert_eq!(running.try_wait().expect("it can be waited for"), None, "it ended");
         std::thread::sleep(Duration::from_millis(2));
     }
-    Command::new("kill").args(["-INT", &running.id().to_string()]).status().expect("kill(1) is there");
+    assert!(kill("-INT", running.id()));
     let ended = running.wait_with_output().expect("it ends");
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
     let (out, said) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));

@@ -63,9 +63,12 @@ fn browse(directory: &Path, file: &str, flags: &[&str]) -> Option<Output> {
     let url = format!("file://{}/{file}", directory.display());
     let profile = format!("--user-data-dir={}/profile", directory.display());
     let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(|name| {
-        let fixed = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--dump-dom"];
+        // In some systems it only tells how to install it.
+        Command::new(name).arg("--version").output().ok().filter(|ran| ran.status.success())?;
+        let fixed =
+            "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking --dump-dom";
         let mut command = Command::new(name);
-        command.args(fixed).args(flags).args([&profile, &url]).stdin(Stdio::null());
+        command.env("TMPDIR", directory).args(fixed.split(' ')).args(flags).args([&profile, &url]).stdin(Stdio::null());
         command.output().ok()
     });
     if found.is_none() {

@@ -7,7 +7,7 @@
 mod client;
 mod ledger;
 
-use crate::{Scratch, program, scratch, zeroes};
+use crate::{Scratch, kill, program, scratch, zeroes};
 use client::{DEPTH, ENOUGH, Order, Random};
 use ledger::{BLOCK, BLOCKS, CLIENTS, LENGTH, Ledger};
 use std::fs::{self, File};
@@ -127,13 +127,13 @@ impl Load {
 
     /// Tells the server to end, which it has to do in order.
     fn terminate(&mut self) {
-        let told = Command::new("kill").args(["-TERM", &self.server.id().to_string()]).status().expect("there is a kill");
+        let told = kill("-TERM", self.server.id());
         let ended = self.server.wait().expect("a child");
         let said = fs::read_to_string(self.path("said")).expect("a file");
         let in_order =
             |line: &str| line.is_empty() || ["serving ", "note "].iter().any(|word| line.starts_with(&format!("trueline: {word}")));
         let complains = !said.lines().all(in_order);
-        assert!(told.success() && ended.success() && !complains, "{ended}: {said}");
+        assert!(told && ended.success() && !complains, "{ended}: {said}");
     }
 
     /// The most memory that the server has had at one time, in bytes.

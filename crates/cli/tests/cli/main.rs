@@ -104,6 +104,12 @@ fn run_with(directory: &Path, arguments: &[&str]) -> Ran {
     Ran::of(&program(directory).args(arguments).output().expect("the program can be run"))
 }
 
+/// Sends a process a signal, `-TERM`; whether there was one. The shell's own kill does it: not every system has it as a program.
+#[must_use]
+fn kill(signal: &str, id: u32) -> bool {
+    Command::new("sh").args(["-c", &format!("kill {signal} {id}")]).status().expect("a shell").success()
+}
+
 /// The list under a key; none if it is no list.
 fn list<'a>(object: &'a Value, key: &str) -> &'a [Value] {
     object[key].as_array().map(Vec::as_slice).unwrap_or_default()

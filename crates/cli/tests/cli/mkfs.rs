@@ -27,7 +27,8 @@ const NEAR: usize = 65536;
 fn tool(words: &[&str]) -> Option<Output> {
     let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
     match Command::new(words[0]).args(&words[1..]).env("PATH", path).env("LC_ALL", "C").output() {
-        Err(e) if e.kind() == ErrorKind::NotFound => None,
+        // Where a directory of the PATH may not be looked into, that is the error.
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => None,
         output => Some(output.expect("a tool can be run")),
     }
 }

@@ -135,7 +135,8 @@ fn tool(name: &str, arguments: &[String]) -> Option<String> {
             assert!(output.status.success(), "{name} {}: {text}", arguments.join(" "));
             Some(text)
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => {
+        // Where a directory of the PATH may not be looked into, that is the error.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
             assert!(!std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v == "all"), "{name} is not installed, and TRUELINE_ORACLE=all");
             let _ = writeln!(std::io::stderr(), "plan: not proved: no {name} here");
             None

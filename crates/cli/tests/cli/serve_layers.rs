@@ -1,6 +1,6 @@
 //! `serve` with drives that take their time, recordings and faults, as QEMU's qemu-io sees them.
 
-use crate::{Ran, list, program, run, run_with, scratch, zeroes};
+use crate::{Ran, kill, list, program, run, run_with, scratch, zeroes};
 use std::fmt::Write;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -121,9 +121,9 @@ fn a_signal_ends_a_recording_in_order() {
         .args(["-f", "raw", "-t", "writeback", "-c", "write 0 4k", "nbd+unix:///?socket=s"])
         .stdout(Stdio::null());
     let asked = client.status();
-    let killed = Command::new("kill").args(["-TERM", &server.id().to_string()]).status().expect("there is a kill");
+    let killed = kill("-TERM", server.id());
     let ended = server.wait().expect("a child");
-    assert!(killed.success() && ended.success(), "{ended}");
+    assert!(killed && ended.success(), "{ended}");
     rest.join().expect("it reads").expect("a pipe");
     if asked.is_err() {
         return println!("skipped: no qemu-io here");

@@ -1,6 +1,6 @@
 //! `serve` as clients that nobody here wrote meet it: TLS, sockets that were passed, images that are in use.
 
-use crate::{Scratch, program, run, run_with, scratch, zeroes};
+use crate::{Scratch, kill, program, run, run_with, scratch, zeroes};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -187,8 +187,7 @@ fn it_ends_in_order_as_soon_as_it_can_be_seen() {
         assert!(server.try_wait().expect("a child").is_none(), "it did not begin");
         std::thread::sleep(Duration::from_millis(1));
     }
-    let told = Command::new("kill").args(["-TERM", &server.id().to_string()]).status().expect("there is a kill");
-    assert!(told.success());
+    assert!(kill("-TERM", server.id()));
     let mut said = Vec::new();
     reader.read_to_end(&mut said).expect("a socket");
     assert_eq!(server.wait().expect("a child").code(), Some(0));

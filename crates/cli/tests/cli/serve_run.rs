@@ -3,7 +3,7 @@
 //! Where `setsid` or `script` is not installed these tests are skipped, and that is said; with `TRUELINE_ORACLE=all` it is a failure.
 
 use crate::counters::{here, path};
-use crate::scratch;
+use crate::{kill, scratch};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -44,7 +44,7 @@ struct Started(Child);
 impl Drop for Started {
     fn drop(&mut self) {
         if let Ok(None) = self.0.try_wait() {
-            let _ = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
+            let _ = kill("-TERM", self.0.id());
         }
     }
 }
@@ -54,6 +54,7 @@ fn start(directory: &Path, words: &[&str], typed: Stdio) -> Started {
     let mut command = Command::new(words[0]);
     // `script` runs the user's shell: which one that is does not decide a test.
     command.args(&words[1..]).current_dir(directory).env("PATH", path()).env("TERM", "xterm").env("SHELL", "/bin/sh");
+    command.env("trueline", env!("CARGO_BIN_EXE_trueline"));
     Started(command.stdin(typed).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a program can be run"))
 }
 
@@ -64,10 +65,6 @@ fn ended(Started(child): &mut Started) -> ExitStatus {
         status.is_some()
     });
     status.expect("it has ended")
-}
-
-fn told(signal: &str, id: u32) {
-    assert!(Command::new("kill").args([signal, &id.to_string()]).status().expect("there is a kill").success());
 }
 
 #[test]
@@ -82,7 +79,7 @@ fn a_server_that_is_told_to_end_leaves_nobody_behind() {
     wait_until("the command does not run", || files.iter().all(|file| number(scratch.path(), file).is_some()));
     let ids = files.map(|file| number(scratch.path(), file).expect("a number"));
     assert_eq!(ids.map(lives), [true; 4]);
-    told("-TERM", server.0.id());
+    assert!(kill("-TERM", server.0.id()));
     let status = ended(&mut server);
     assert_eq!((status.signal(), ids.map(lives)), (None, [false; 4]), "{ids:?}");
 }
@@ -94,14 +91,13 @@ fn on_a_terminal_the_command_is_in_the_foreground() {
         return;
     }
     let scratch = scratch();
-    let trueline = env!("CARGO_BIN_EXE_trueline");
     // The terminal stays when the server has ended: hanging up would end who is left.
     let run = |script: &str| {
         fs::write(scratch.path().join("run"), script).expect("a file can be written");
         for file in ["child", "over", "seen"] {
             let _ = fs::remove_file(scratch.path().join(file));
         }
-        let serve = format!("echo $$ >server; exec {trueline} serve md:1m --run \". ./run\"");
+        let serve = format!("echo $$ >server; exec \"$trueline\" serve md:1m --run \". ./run\"");
         // Ctrl-C is for this shell, too, and not every shell outlives it (bash does, dash does not).
         let shell = format!("trap : INT; sh -c '{serve}'; echo $? >over; until [ -e seen ]; do sleep 0.1; done");
         start(scratch.path(), &["script", "-qfc", &shell, "shown"], Stdio::piped())
@@ -134,6 +130,6 @@ fn on_a_terminal_the_command_is_in_the_foreground() {
     // And who ends the server alone ends the command, and what it started.
     let terminal = run("echo $$ >first; sleep 1200 & echo $! >child; wait");
     ready();
-    told("-TERM", number(scratch.path(), "server").expect("a number"));
+    assert!(kill("-TERM", number(scratch.path(), "server").expect("a number")));
     over(terminal, &["first", "child"]);
 }

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 /// Where we and the oracle differ, on purpose: recipe, what differs, why. What differs is `sfdisk` for the list of partitions,
 /// else the provider's name and the tag that blkid prints (`s1 TYPE`; the disk has no name, so ` TYPE`).
@@ -87,10 +87,19 @@ pub(crate) fn missing(recipe: &Recipe) -> Option<String> {
 pub(crate) fn missing_of<'a>(needs: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let is_missing = |need: &&str| match *need {
         "root" => !shell("[ $(id -u) = 0 ]"),
-        "loop" => !Path::new("/dev/loop-control").exists(),
+        "loop" => !*LOOPS.get_or_init(loops),
         program => !shell(&format!("command -v {program}")),
     };
     needs.into_iter().find(is_missing).map(str::to_string)
+}
+
+/// Whether loop devices can be had: that the driver is there does not say that this user may use it.
+static LOOPS: OnceLock<bool> = OnceLock::new();
+
+fn loops() -> bool {
+    let scratch = Scratch::new("loops");
+    let probe = "truncate -s 1M disk && d=$(losetup --find --show disk) && losetup --set-capacity $d; s=$?; losetup --detach $d; exit $s";
+    tool("sh", &["-c", probe], scratch.path()).is_ok_and(|ran| ran.status.success())
 }
 
 fn shell(command: &str) -> bool {

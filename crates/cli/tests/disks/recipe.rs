@@ -79,8 +79,10 @@ impl Scratch {
     /// A new, empty one, called after `what`: whatever an earlier process with this number left behind is another's.
     pub(crate) fn new(what: &str) -> Scratch {
         let name = format!("trueline-{}-{what}", std::process::id());
+        // The path of a socket in it has at most 107 bytes.
+        let place = Some(std::env::temp_dir()).filter(|place| place.as_os_str().len() <= 40).unwrap_or("/tmp".into());
         for nth in 0.. {
-            let path = std::env::temp_dir().join(format!("{name}.{nth}"));
+            let path = place.join(format!("{name}.{nth}"));
             match fs::create_dir(&path) {
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 made => {
