@@ -283,6 +283,23 @@ fn what_a_server_lets_nobody_write_is_served_to_be_read() {
     assert!(nested("").refused().ends_with("its server lets nobody write: say --read-only, or serve it there without"));
 }
 
+/// The socket of `--run` lies where temporary files do, and elsewhere where that is too deep for a socket.
+#[test]
+fn temporary_files_may_be_kept_anywhere() {
+    let scratch = scratch();
+    let deep = scratch.path().join("d".repeat(100));
+    std::fs::create_dir(&deep).expect("a directory can be made");
+    for place in [scratch.path(), &deep] {
+        let mut serve = program(scratch.path());
+        serve.env("TMPDIR", place).args(["serve", "md:1m", "--run", "echo \"$unixsocket\"; test -S \"$unixsocket\""]);
+        let ran = crate::Ran::of(&serve.output().expect("the program can be run"));
+        let socket = Path::new(ran.ended(0).stdout.trim());
+        let fits = place.join("trueline-0123456789abcdef/socket").as_os_str().len() <= 107;
+        assert_eq!(socket.starts_with(place), fits, "{}", ran.stdout);
+        assert!(!socket.exists(), "it is left behind");
+    }
+}
+
 #[test]
 fn places_that_there_are_not() {
     let scratch = scratch();

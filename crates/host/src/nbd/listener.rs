@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// The port of the protocol, as IANA has it.
 pub const PORT: u16 = 10809;
 /// The longest path of a Unix socket in bytes.
-const LONGEST: usize = 107;
+pub const LONGEST: usize = 107;
 
 /// A socket that clients connect to.
 pub enum Listener {

@@ -11,6 +11,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Duration;
 use trueline_host::front::Front;
 use trueline_host::nbd::activation;
+use trueline_host::nbd::listener::LONGEST;
 use trueline_host::nbd::uri::unescaped;
 use trueline_host::processes::Running;
 use trueline_host::random;
@@ -66,24 +67,30 @@ fn code(status: ExitStatus) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
 }
 
+/// What a socket is called in a directory of its own.
+const NAME: &str = "socket";
+
 /// A directory for one socket, which goes away with it.
 pub(super) struct Socket(PathBuf);
 
 impl Socket {
-    /// A new one that nobody else can look into, if it is `wanted`.
+    /// A new one that nobody else can look into, if it is `wanted`: where temporary files are kept, unless that place is too deep for
+    /// the path of a socket.
     pub(super) fn new(wanted: bool) -> Result<Option<Socket>, Failure> {
         if !wanted {
             return Ok(None);
         }
         let number = random::bytes::<8>().map_or(u64::from(std::process::id()), u64::from_le_bytes);
-        let directory = std::env::temp_dir().join(format!("trueline-{number:016x}"));
+        let places = [std::env::temp_dir(), PathBuf::from("/tmp")].map(|place| place.join(format!("trueline-{number:016x}")));
+        let fits = |place: &&PathBuf| place.join(NAME).as_os_str().len() <= LONGEST;
+        let directory = places.iter().find(fits).unwrap_or(&places[0]).clone();
         fs::DirBuilder::new().mode(0o700).create(&directory).map_err(|e| format!("make {}: {e}", directory.display()))?;
         Ok(Some(Socket(directory)))
     }
 
     /// Where the socket is.
     pub(super) fn path(&self) -> PathBuf {
-        self.0.join("socket")
+        self.0.join(NAME)
     }
 }
 
