@@ -9,6 +9,7 @@ export PATH := $(CURDIR)/target/tools/bin:$(PATH)
 
 # The main job on the disks of the five documents: no arguments, no root, no network but for crates.
 demo:
+	@mkdir -p target
 	$(CARGO) run --release --quiet -- demo --html target/trueline-demo.html
 
 # Everything. What cannot run here is named, with the reason.

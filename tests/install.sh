@@ -30,6 +30,8 @@ python3-libnbd      nbdsh
 nbd-client          nbd-client
 fio                 fio
 strace              strace
+openssl             openssl
+curl                curl
 qemu-system-x86     qemu-system-x86_64
 busybox-static      busybox
 cpio                cpio
