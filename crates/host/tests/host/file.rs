@@ -114,13 +114,17 @@ fn what_is_of_no_interest_to_a_device_is_punched_out() {
     let zeros = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte == 0).count();
     store.read_at(&mut bytes, 0).unwrap();
     assert_eq!((zeros(&bytes), zeros(&bytes[1 << 20..2 << 20])), (1 << 20, 1 << 20));
-    if full - room() != 1 << 20 {
+    let given_back = || full.checked_sub(room());
+    if given_back() != Some(1 << 20) {
         return println!("skipped: no holes in files here: {} of {full} bytes", room());
     }
     // Zeros whose room is kept take what they took.
-    assert!(matches!(store.zero_fast(2 << 20, 1 << 20, true), Ok(()) | Err(Errno::Unsupported)));
-    assert_eq!(full - room(), 1 << 20);
-    assert_eq!(store.zero_fast(3 << 20, 1 << 20, false), Ok(()));
-    assert_eq!(full - room(), 2 << 20);
+    let kept = store.zero_fast(2 << 20, 1 << 20, true);
+    assert!(matches!(kept, Ok(()) | Err(Errno::Unsupported)));
+    assert_eq!(given_back(), Some(1 << 20));
+    // Over a file that could not (on tmpfs), Linux offers no zeros of either kind from then on.
+    let given = store.zero_fast(3 << 20, 1 << 20, false);
+    assert!(given == Ok(()) || given == kept, "{given:?}");
+    assert_eq!(given_back(), Some(if given.is_ok() { 2 << 20 } else { 1 << 20 }));
     assert_eq!(store.discard(4 << 20, 1), Err(Errno::Range));
 }

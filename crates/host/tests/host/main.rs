@@ -31,9 +31,11 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn new() -> Scratch {
         static COUNT: AtomicU32 = AtomicU32::new(0);
+        // The path of a socket in it has at most 107 bytes.
+        let place = Some(std::env::temp_dir()).filter(|place| place.as_os_str().len() <= 40).unwrap_or("/tmp".into());
         loop {
             let name = format!("trueline-host-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-            let dir = std::env::temp_dir().join(name);
+            let dir = place.join(name);
             match fs::create_dir(&dir) {
                 // An earlier process with this number left it behind.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
