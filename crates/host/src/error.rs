@@ -51,6 +51,7 @@ fn advice(attempt: &str, place: &Path, source: &std::io::Error, root: bool) -> &
         ErrorKind::PermissionDenied if attempt == "write" => "you may not write it",
         ErrorKind::PermissionDenied => "you may not read it",
         ErrorKind::NotFound => "check the name",
+        ErrorKind::ConnectionRefused => "start the server, or check the address",
         _ if source.raw_os_error() == Some(Errno::NOMEDIUM.raw_os_error()) => "insert a medium",
         _ => "",
     }
@@ -64,6 +65,8 @@ impl fmt::Display for Error {
         match &self.source {
             Cause::Os(source) => match source.kind() {
                 ErrorKind::NotFound => f.write_str("no such file or device")?,
+                ErrorKind::ReadOnlyFilesystem => f.write_str("its file system is read-only")?,
+                ErrorKind::ConnectionRefused => f.write_str("nobody listens there")?,
                 kind @ ErrorKind::PermissionDenied => write!(f, "{kind}")?,
                 _ => write!(f, "{source}")?,
             },
@@ -93,6 +96,8 @@ mod tests {
         let line = |place, errno| Error::os("open", Path::new(place), errno).to_string();
         assert!(line("/dev/sdb", Errno::ACCESS).starts_with("open /dev/sdb: permission denied: "));
         assert!(line("/dev/sr0", Errno::NOMEDIUM).ends_with(": insert a medium"));
+        assert_eq!(line("a.img", Errno::ROFS), "open a.img: its file system is read-only");
+        assert_eq!(line("nbd://a/", Errno::CONNREFUSED), "open nbd://a/: nobody listens there: start the server, or check the address");
         assert_eq!(line("a.img", Errno::IO), "open a.img: Input/output error (os error 5)");
     }
 

@@ -114,15 +114,24 @@ pub fn open_for(path: &Path, access: Access) -> Result<Opened, Error> {
         let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
         sysfs::device(Path::new("/sys"), Path::new("/proc/self/mountinfo"), major, minor)
     });
+    let device = device.flatten();
+    takes(device.as_ref(), access, path)?;
     let asked = |size: io::Result<u32>| size.ok().filter(|_| block).map(u64::from);
     Ok(Opened {
-        device: device.flatten(),
+        device,
         block,
         sector: asked(rustix::fs::ioctl_blksszget(&fd)),
         physical: asked(rustix::fs::ioctl_blkpbszget(&fd)),
         io: alignment(&fd, &stat),
         store: Medium::new(fd, length, block.then(|| (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev)))),
     })
+}
+
+/// Refuses to write a device that can be opened to be written and refuses every write: a read-only loop device, a card with its tab shut.
+fn takes(device: Option<&Device>, access: Access, path: &Path) -> Result<(), Error> {
+    let refuses = access.writes() && device.is_some_and(|device| device.read_only);
+    let advice = "blockdev --setrw may change that; to serve it say --read-only";
+    if refuses { Err(Error::not("write", &path.display().to_string(), "the device is read-only", advice)) } else { Ok(()) }
 }
 
 impl Medium {
@@ -138,6 +147,16 @@ impl Medium {
         let system = rustix::fs::fstatfs(&fd).ok().and_then(|found| u64::try_from(found.f_type).ok());
         let in_memory = !block && system == Some(TMPFS);
         Medium { fd, length, number, zeros: zeros | FallocateFlags::KEEP_SIZE, in_memory }
+    }
+
+    /// What the kernel says is a hole. Of a file that is shorter than it was, what is missing is none: whoever is told so would take it for
+    /// zeros and not ask, where a read fails.
+    fn hole(&self, from: u64, to: u64) -> Run {
+        let size = rustix::fs::fstat(&self.fd).ok().filter(|_| self.number.is_none()).and_then(|stat| u64::try_from(stat.st_size).ok());
+        match size.map_or(to, |size| size.min(to)) {
+            end if end > from => Run { content: Content::Hole, length: end - from },
+            _ => Run { content: Content::Data, length: to - from },
+        }
     }
 }
 
@@ -330,7 +349,7 @@ impl Store for Medium {
             Err(_) => offset,
         };
         if data > offset {
-            return Ok(Run { content: Content::Hole, length: data - offset });
+            return Ok(self.hole(offset, data));
         }
         let hole = rustix::fs::seek(&self.fd, SeekFrom::Hole(offset)).map_or(end, |hole| hole.clamp(offset + 1, end));
         Ok(Run { content: Content::Data, length: hole - offset })
@@ -350,5 +369,36 @@ impl Store for Medium {
 
     fn flush(&self) -> Result<(), Errno> {
         io::retry_on_intr(|| rustix::fs::fdatasync(&self.fd)).map_err(|_| Errno::Io)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_off_is_no_hole() {
+        let path = std::env::temp_dir().join(format!("trueline-cut-{}", std::process::id()));
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(1 << 20).unwrap();
+        let medium = open(&path).unwrap().store;
+        file.set_len(1 << 19).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(medium.run(0, 1 << 20).unwrap().length <= 1 << 19);
+        assert_eq!(medium.run(1 << 19, 1 << 19), Ok(Run { content: Content::Data, length: 1 << 19 }));
+        assert_eq!(medium.read_at(&mut [0; 512], 1 << 19), Err(Errno::Range));
+        file.set_len(1 << 20).unwrap();
+        assert_eq!(medium.run(1 << 19, 1 << 19).unwrap().length, 1 << 19);
+    }
+
+    #[test]
+    fn a_device_that_refuses_writes_is_not_opened_for_them() {
+        let device = |read_only| Device { read_only, ..Device::default() };
+        let opened = |read_only, access| takes(Some(&device(read_only)), access, Path::new("/dev/loop7")).map_err(|e| e.to_string());
+        let refused = "write /dev/loop7: the device is read-only: blockdev --setrw may change that; to serve it say --read-only";
+        for access in [Access::Write, Access::WriteInUse] {
+            assert_eq!((opened(true, access), opened(false, access)), (Err(refused.to_owned()), Ok(())));
+        }
+        assert_eq!((opened(true, Access::Read), opened(true, Access::ReadLocked)), (Ok(()), Ok(())));
     }
 }
