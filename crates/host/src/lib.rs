@@ -25,7 +25,7 @@ pub mod http;
 pub mod interrupt;
 pub mod kernel;
 pub mod lane;
-mod locks;
+pub mod locks;
 pub mod lsblk;
 pub mod memory;
 pub mod nbd;

@@ -10,7 +10,9 @@
 
 #![allow(unsafe_code, reason = "fcntl(2) with F_OFD_SETLK and F_OFD_GETLK, which rustix does not have")]
 
+use rustix::fs::{FlockOperation, flock};
 use std::ffi::{c_int, c_short};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -42,6 +44,12 @@ pub(crate) fn claim(fd: &OwnedFd, claim: Claim) -> bool {
         release(fd);
     }
     claimed
+}
+
+/// Keeps a file to who has it open here, against all who ask the same; `false` if somebody else has it. It lasts until the file is
+/// closed. That is flock(2); a file system without it keeps nobody off.
+pub fn keep(file: &File) -> bool {
+    !matches!(flock(file, FlockOperation::NonBlockingLockExclusive), Err(rustix::io::Errno::WOULDBLOCK))
 }
 
 /// Gives up whatever of it is locked through this descriptor. To close the descriptor is not enough: a process that another thread

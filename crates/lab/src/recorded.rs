@@ -5,8 +5,9 @@
 //! comment: no trace has requests for it.
 //!
 //! # Limits
-//! A request is written down when it comes to the store: one that waits for a thread of its connection comes when it has one. What cannot
-//! be written, because the disk is full, ends the recording, which is told once and stays whole up to there; what is stored goes on.
+//! A request is written down when it comes to the store: one that waits for a thread of its connection comes when it has one. Its line
+//! waits a second at most, if somebody asks whether it has waited long enough ([`Recorder::pass`]). What cannot be written, because the
+//! disk is full, ends the recording, which is told once and stays whole up to there; what is stored goes on.
 
 use crate::rig::Op;
 use crate::trace::Entry;
@@ -39,20 +40,34 @@ struct Trace {
     requests: u64,
 }
 
-/// Bytes of lines that are written at once, and how long they wait at most if more of them come.
+/// Bytes of lines that are written at once, and how long they wait at most.
 const LINES: usize = 64 << 10;
 const PATIENCE_NS: u64 = 1_000_000_000;
 
 impl Recorder {
-    /// Into an empty file. `about`: lines of what it is of.
-    pub fn new(file: File, about: &str, failed: Box<Failed>) -> io::Result<Recorder> {
+    /// Into a file, which stays as it is until the recording begins. `about`: lines of what it is of.
+    pub fn new(file: File, about: &str, failed: Box<Failed>) -> Recorder {
         let mut trace = Trace { file: Some(file), lines: Vec::with_capacity(2 * LINES), written: 0, at: 0, requests: 0 };
         trace.lines.extend(own::HEAD.bytes().chain(*b"\n"));
         for line in about.lines() {
             trace.comment(line);
         }
-        trace.write()?;
-        Ok(Recorder { start: clock::now(), trace: Mutex::new(trace), failed })
+        Recorder { start: clock::now(), trace: Mutex::new(trace), failed }
+    }
+
+    /// Takes the place of what is in the file.
+    pub fn begin(&self) -> io::Result<()> {
+        self.trace().write()
+    }
+
+    /// Writes what has waited long enough.
+    pub fn pass(&self) {
+        let mut trace = self.trace();
+        let at_ns = clock::now().saturating_sub(self.start);
+        if !trace.lines.is_empty() && trace.is_due(at_ns) {
+            trace.at = at_ns;
+            self.write(&mut trace);
+        }
     }
 
     /// Requests that are in it.
@@ -85,7 +100,7 @@ impl Recorder {
         }
         let at_ns = clock::now().saturating_sub(self.start);
         line(&mut trace, at_ns);
-        if trace.lines.len() >= LINES || at_ns.saturating_sub(trace.at) >= PATIENCE_NS {
+        if trace.lines.len() >= LINES || trace.is_due(at_ns) {
             trace.at = at_ns;
             self.write(&mut trace);
         }
@@ -93,6 +108,11 @@ impl Recorder {
 }
 
 impl Trace {
+    /// Whether, at `at_ns`, lines may have waited long enough.
+    fn is_due(&self, at_ns: u64) -> bool {
+        at_ns.saturating_sub(self.at) >= PATIENCE_NS
+    }
+
     fn request(&mut self, entry: &Entry) {
         self.lines.extend(own::line(entry).bytes().chain(*b"\n"));
         self.requests += 1;
@@ -105,7 +125,8 @@ impl Trace {
     /// Writes its lines; if that fails nothing more will be, and no line is there in part.
     fn write(&mut self) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        let done = file.write_all(&self.lines);
+        let empty = if self.written == 0 { file.set_len(0).and_then(|()| file.rewind()) } else { Ok(()) };
+        let done = empty.and_then(|()| file.write_all(&self.lines));
         if done.is_err() {
             // What is left to do if that fails too is said by whoever reads the trace.
             let _ = file.set_len(self.written).and_then(|()| file.seek(SeekFrom::Start(self.written)));

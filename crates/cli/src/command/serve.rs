@@ -50,7 +50,8 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     let top = top.map(|counting| Top::new(counting.clone(), notices.clone(), &fronts)).transpose()?;
     let notes = exports::containers(&graph).chain(exports::members(&graph)).chain(exports::unsaid(&exports));
     notes.for_each(|note| crate::complain(&note));
-    let served = serve(&fronts, args, top);
+    layers.begin()?;
+    let served = serve(&fronts, args, &layers, top);
     let flushed = if args.read_only { Ok(()) } else { flush::disks(&graph, &args.target) };
     let ended = layers.end();
     counting.map_or(Ok(()), |counting| sum_up(&counting, args))?;
@@ -115,11 +116,11 @@ fn open(args: &Serve) -> Result<Opened, Failure> {
 }
 
 /// Serves until the command ends, or a signal comes.
-fn serve(fronts: &[Box<dyn Front>], args: &Serve, top: Option<Top>) -> Result<ExitCode, Failure> {
+fn serve(fronts: &[Box<dyn Front>], args: &Serve, layers: &Layers, top: Option<Top>) -> Result<ExitCode, Failure> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let running: Vec<_> = fronts.iter().map(|front| scope.spawn(|| front.run(&stop))).collect();
-        let ended = wait(fronts, args, top, &mut || running.iter().any(|front| front.is_finished()));
+        let ended = wait(fronts, args, layers, top, &mut || running.iter().any(|front| front.is_finished()));
         stop.store(true, Ordering::Relaxed);
         for front in running {
             match front.join() {
@@ -132,7 +133,13 @@ fn serve(fronts: &[Box<dyn Front>], args: &Serve, top: Option<Top>) -> Result<Ex
 }
 
 /// Until the command ends, a signal comes, or a front does. The terminal is given back when it returns.
-fn wait(fronts: &[Box<dyn Front>], args: &Serve, mut top: Option<Top>, ended: &mut dyn FnMut() -> bool) -> Result<ExitCode, Failure> {
+fn wait(
+    fronts: &[Box<dyn Front>],
+    args: &Serve,
+    layers: &Layers,
+    mut top: Option<Top>,
+    ended: &mut dyn FnMut() -> bool,
+) -> Result<ExitCode, Failure> {
     let mut child = match &args.run {
         Some(command) => Some(child::Child::start(command, fronts, args.json)?),
         None => {
@@ -147,6 +154,7 @@ fn wait(fronts: &[Box<dyn Front>], args: &Serve, mut top: Option<Top>, ended: &m
             return Ok(status);
         }
         top.as_mut().map_or(Ok(()), Top::tick)?;
+        layers.tick();
         std::thread::sleep(TICK);
     }
     child.map_or(Ok(ExitCode::SUCCESS), child::Child::end)

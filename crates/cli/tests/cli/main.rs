@@ -34,6 +34,7 @@ mod serve_guest;
 mod serve_layers;
 mod serve_memory;
 mod serve_nbd;
+mod serve_record;
 mod serve_run;
 mod sets;
 mod status;

@@ -15,7 +15,7 @@ fn file() -> File {
 
 fn recorded(file: File, place: u64) -> Recorded {
     let failed = Box::new(|error: &io::Error| panic!("{error}"));
-    let recorder = Arc::new(Recorder::new(file, "of disk.img\n80 bytes", failed).unwrap());
+    let recorder = Arc::new(Recorder::new(file, "of disk.img\n80 bytes", failed));
     Recorded::new(Arc::new(Memory::new(1 << 20).unwrap()), place, recorder)
 }
 
@@ -81,12 +81,13 @@ fn many_threads_write_one_trace() {
 fn a_full_disk_ends_the_recording_and_nothing_else() {
     static TOLD: AtomicUsize = AtomicUsize::new(0);
     let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
-    assert!(Recorder::new(full(), "", Box::new(|_| {})).is_err());
+    assert!(Recorder::new(full(), "", Box::new(|_| {})).begin().is_err());
     let failed = Box::new(|error: &io::Error| {
         assert_eq!(error.raw_os_error(), Some(28), "ENOSPC");
         TOLD.fetch_add(1, Ordering::Relaxed);
     });
-    let recorder = Recorder::new(file(), "", failed).unwrap();
+    let recorder = Recorder::new(file(), "", failed);
+    recorder.begin().unwrap();
     recorder.trace().file = Some(full());
     let store = Recorded::new(Arc::new(Memory::new(1 << 20).unwrap()), 0, Arc::new(recorder));
     (0..10_000).for_each(|_| store.write_at(&[1; 512], 0).unwrap());

@@ -87,10 +87,23 @@ impl Layers {
         self.counting.as_ref()
     }
 
+    /// Every way in is there.
+    pub(super) fn begin(&self) -> Result<(), Failure> {
+        self.record.as_ref().map_or(Ok(()), record::Record::begin)
+    }
+
+    /// Time passes.
+    pub(super) fn tick(&self) {
+        if let Some(record) = &self.record {
+            record.recorder().pass();
+        }
+    }
+
     /// Nothing is served any more: what the layers did is told.
     pub(super) fn end(self) -> Result<(), Failure> {
         if let Some(drives) = &self.drives {
-            emulate::tell(drives, &self.models)?;
+            // Where nobody reads it, the rest is done all the same.
+            let _ = emulate::tell(drives, &self.models);
         }
         self.faults.iter().for_each(|faults| tell(faults));
         self.record.map_or(Ok(()), record::Record::end)

@@ -4,11 +4,12 @@ use crate::Failure;
 use crate::options::serve::Serve;
 use crate::out::words;
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::route::Route;
+use trueline_host::locks;
 use trueline_lab::recorded::Recorder;
 use trueline_lab::trace::own;
 
@@ -20,7 +21,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Begins it.
+    /// Makes it ready: what is in the file stays there until [`Record::begin`].
     pub(super) fn new(path: &Path, graph: &Graph, id: Id, args: &Serve) -> Result<Record, Failure> {
         let failed = |why: String| Failure::Message(format!("record {}: {why}", path.display()));
         let file = create(path).map_err(failed)?;
@@ -32,8 +33,12 @@ impl Record {
         let lost = move |e: &std::io::Error| {
             crate::complain(&format!("record {told}: {}: the trace ends here, what is served does not", words::os(e)));
         };
-        let recorder = Recorder::new(file, &about, Box::new(lost)).map_err(|e| failed(words::os(&e)))?;
-        Ok(Record { path: path.to_owned(), route, recorder: Arc::new(recorder) })
+        Ok(Record { path: path.to_owned(), route, recorder: Arc::new(Recorder::new(file, &about, Box::new(lost))) })
+    }
+
+    /// Begins it, in the place of what was in the file.
+    pub(super) fn begin(&self) -> Result<(), Failure> {
+        self.recorder.begin().map_err(|e| Failure::Message(format!("record {}: {}", self.path.display(), words::os(&e))))
     }
 
     /// Where `route` begins in what is recorded; [`None`] if it is not: what stands on a set of partitions of the default export.
@@ -58,7 +63,7 @@ impl Record {
     }
 }
 
-/// A new file, or a trace that is made anew: nothing else is written over.
+/// A new file, or a trace that will be made anew: nothing else is written over, nor what another server writes.
 fn create(path: &Path) -> Result<File, String> {
     let why = |e: std::io::Error| words::os(&e);
     match std::fs::metadata(path) {
@@ -71,6 +76,5 @@ fn create(path: &Path) -> Result<File, String> {
     if !head.is_empty() && head != own::HEAD.as_bytes() {
         return Err("it is there and no trace: name a new file".into());
     }
-    file.set_len(0).and_then(|()| file.rewind()).map_err(why)?;
-    Ok(file)
+    if locks::keep(&file) { Ok(file) } else { Err("another server writes it: name another file".into()) }
 }
