@@ -1,7 +1,8 @@
-//! Ctrl-C and kill(1) as a question that long work asks, instead of an end.
+//! Ctrl-C, kill(1) and a terminal that goes away as a question that long work asks, instead of an end.
 //!
-//! The first SIGINT or SIGTERM is remembered. One that comes a second later or more ends the program as it would have without this;
-//! sooner it is the same once more: timeout(1) signals its child and then the group that the child is in.
+//! The first SIGINT, SIGTERM or SIGHUP is remembered; a SIGHUP that was ignored before, as by nohup(1), still is. One that comes a second
+//! later or more ends the program as it would have without this; sooner it is the same once more: timeout(1) signals its child and then
+//! the group that the child is in.
 
 #![allow(unsafe_code, reason = "a signal handler, which no safe wrapper without further dependencies has")]
 
@@ -15,10 +16,13 @@ static FIRST: AtomicI64 = AtomicI64::new(0);
 const SAME: i64 = 1000;
 
 /// signal(7): the same on every architecture that Linux runs on.
+const SIGHUP: c_int = 1;
 const SIGINT: c_int = 2;
 const SIGTERM: c_int = 15;
 /// `SIG_DFL`.
 const DEFAULT: usize = 0;
+/// `SIG_IGN`.
+const IGNORED: usize = 1;
 
 unsafe extern "C" {
     /// signal(2) of the C library, which restarts system calls.
@@ -41,12 +45,16 @@ extern "C" fn remember(number: c_int) {
     }
 }
 
-/// From now on the first Ctrl-C, and the first SIGTERM, is only remembered.
+/// From now on the first Ctrl-C, the first SIGTERM, and the first SIGHUP unless it is ignored, is only remembered.
 pub fn remember_first() {
     let handler: extern "C" fn(c_int) = remember;
-    for number in [SIGINT, SIGTERM] {
+    for number in [SIGINT, SIGTERM, SIGHUP] {
         // SAFETY: the handler touches nothing but an atomic, and calls what may be called in one.
-        unsafe { signal(number, handler as usize) };
+        let before = unsafe { signal(number, handler as usize) };
+        if number == SIGHUP && before == IGNORED {
+            // SAFETY: to ignore a signal needs no code of ours.
+            unsafe { signal(number, IGNORED) };
+        }
     }
 }
 

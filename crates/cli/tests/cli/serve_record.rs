@@ -41,6 +41,10 @@ fn flush(directory: &Path) -> UnixStream {
     client
 }
 
+fn signal(server: &Child, name: &str) {
+    assert!(Command::new("kill").args([name, &server.id().to_string()]).status().expect("there is a kill").success());
+}
+
 #[track_caller]
 fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
     let end = Instant::now() + LONG;
@@ -88,6 +92,23 @@ fn what_was_asked_is_written_while_nobody_asks_for_more() {
     wait_until("the flush is in the trace", || trace(scratch.path()).ends_with(" F 0 0\n"));
     server.kill().expect("a child");
     server.wait().expect("a child");
+}
+
+/// The terminal has gone, or a service manager says so: the server ends as at any other signal, unless it was started not to heed it.
+#[test]
+fn who_hangs_up_ends_a_server_in_order() {
+    let scratch = scratch();
+    let mut hung = server(scratch.path(), "");
+    signal(&hung, "-HUP");
+    assert!(hung.wait().expect("a child").success() && !scratch.path().join("s").exists());
+    // As nohup(1) does.
+    let mut kept = server(scratch.path(), "trap '' HUP;");
+    let status = fs::read_to_string(format!("/proc/{}/status", kept.id())).expect("a process");
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("its signals");
+    let ignored = u64::from_str_radix(ignored.trim(), 16).expect("bits, the lowest of signal 1");
+    signal(&kept, "-TERM");
+    assert!(kept.wait().expect("a child").success());
+    assert_eq!(ignored & 1, 1, "SIGHUP is heeded again");
 }
 
 /// Nobody reads what is said at the end, for the terminal has gone: the trace is whole all the same.
