@@ -1,7 +1,7 @@
 //! `serve` as clients that nobody here wrote meet it: TLS, sockets that were passed, images that are in use.
 
 use crate::{Scratch, kill, program, run, run_with, scratch, zeroes};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -298,6 +298,33 @@ fn temporary_files_may_be_kept_anywhere() {
         assert_eq!(socket.starts_with(place), fits, "{}", ran.stdout);
         assert!(!socket.exists(), "it is left behind");
     }
+}
+
+/// Whoever finds no descriptor left waits until another client has gone, and is not hung up on.
+#[test]
+fn who_finds_no_descriptor_waits_for_one() {
+    let scratch = scratch();
+    let trueline = program(scratch.path()).get_program().to_owned();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -n 47; exec \"$0\" serve md:1m --no-counters --connections 1000 --nbd unix:s"]).arg(trueline);
+    let mut server = shell.current_dir(scratch.path()).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a shell");
+    let mut said = BufReader::new(server.stderr.take().expect("a pipe")).lines().map(|line| line.expect("text"));
+    assert!(said.next().is_some_and(|line| line.starts_with("trueline: serving ")));
+    let connect = |_| UnixStream::connect(scratch.path().join("s")).expect("it is in the queue");
+    let mut clients: Vec<UnixStream> = (0..80).map(connect).collect();
+    let line = said.next().expect("a line");
+    assert!(line.starts_with("trueline: clients wait until others have gone: ") && line.ends_with("(ulimit -n)"), "{line}");
+    // As many go as one program may keep open; all others are greeted.
+    let rest = clients.split_off(47);
+    drop(clients);
+    for mut client in rest.into_iter().rev().take(16) {
+        client.set_read_timeout(Some(Duration::from_secs(600))).expect("a socket");
+        let mut greeting = [0; 8];
+        client.read_exact(&mut greeting).expect("a greeting");
+        assert_eq!(&greeting, b"NBDMAGIC");
+    }
+    server.kill().expect("a child");
+    server.wait().expect("a child");
 }
 
 #[test]

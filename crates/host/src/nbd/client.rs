@@ -17,13 +17,6 @@ pub(super) enum Client {
 }
 
 impl Client {
-    pub(super) fn try_clone(&self) -> io::Result<Client> {
-        Ok(match self {
-            Client::Unix(stream) => Client::Unix(stream.try_clone()?),
-            Client::Tcp(stream) => Client::Tcp(stream.try_clone()?),
-        })
-    }
-
     /// Nothing more is received than has come: what was asked is still answered.
     pub(super) fn hear_out(&self) {
         self.shut(Shutdown::Read);

@@ -2,6 +2,7 @@
 
 use super::limits::Limits;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 pub(super) struct Notices<'a> {
     tell: &'a Tell,
     minute: Mutex<Minute>,
+    /// Whether it was said that clients wait to be accepted.
+    held_up: AtomicBool,
 }
 
 #[derive(Default)]
@@ -29,7 +32,7 @@ struct Minute {
 
 impl<'a> Notices<'a> {
     pub(super) fn new(tell: &'a Tell) -> Notices<'a> {
-        Notices { tell, minute: Mutex::default() }
+        Notices { tell, minute: Mutex::default(), held_up: AtomicBool::new(false) }
     }
 
     fn minute(&self) -> MutexGuard<'_, Minute> {
@@ -46,6 +49,15 @@ impl<'a> Notices<'a> {
             (self.tell)(&format!("{who} was cut off: {why}"));
         } else {
             minute.more += 1;
+        }
+    }
+
+    /// Nobody can be accepted. It is said once: it comes and goes with every client.
+    pub(super) fn held_up(&self, why: &io::Error) {
+        if !self.held_up.swap(true, Ordering::Relaxed) {
+            let why = why.to_string();
+            let why = why.rsplit_once(" (os error ").map_or(why.as_str(), |(why, _)| why);
+            (self.tell)(&format!("clients wait until others have gone: {why}: raise the limit of open files (ulimit -n)"));
         }
     }
 

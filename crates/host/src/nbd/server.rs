@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a server that is told to stop may take to notice.
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Who is connected.
 #[derive(Default)]
 struct Clients {
-    table: Mutex<HashMap<u64, Client>>,
+    table: Mutex<HashMap<u64, Arc<Client>>>,
     /// One has gone.
     gone: Condvar,
 }
@@ -33,7 +33,7 @@ struct Place<'a> {
 }
 
 impl Clients {
-    fn table(&self) -> MutexGuard<'_, HashMap<u64, Client>> {
+    fn table(&self) -> MutexGuard<'_, HashMap<u64, Arc<Client>>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -43,7 +43,7 @@ impl Clients {
         waited.unwrap_or_else(PoisonError::into_inner).0.len() <= count
     }
 
-    fn enter(&self, number: u64, client: Client) -> Place<'_> {
+    fn enter(&self, number: u64, client: Arc<Client>) -> Place<'_> {
         self.table().insert(number, client);
         Place { clients: self, number }
     }
@@ -68,22 +68,23 @@ pub fn run(listener: &Listener, service: &Service<'_>, tell: &Tell) -> Result<()
             if !clients.wait(service.limits.connections.max(1) - 1, PATIENCE) || !is_ready(listener.fd()) {
                 continue;
             }
-            let (client, own) = match listener.accept().and_then(|own| Ok((own.try_clone()?, own))) {
-                Ok(both) => both,
+            let own = match listener.accept() {
+                Ok(own) => Arc::new(own),
                 // He has gone before he was accepted.
                 Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted) => continue,
-                Err(_) => {
+                Err(e) => {
+                    notices.held_up(&e);
                     // No descriptor, or no memory, until a client goes: asking at once would only keep a processor busy.
                     std::thread::sleep(PATIENCE);
                     continue;
                 }
             };
             let who = own.who();
-            let (place, named) = (clients.enter(next, client), who.clone());
+            let (place, named) = (clients.enter(next, own.clone()), who.clone());
             next += 1;
             let serve = move || {
                 let (_place, mut begun) = (place, false);
-                let serve = |()| connection::serve(&own, service, &mut |_| begun = true);
+                let serve = |()| connection::serve(&*own, service, &mut |_| begun = true);
                 let served = own.set_patience_to_send(service.limits.reply).and_then(serve);
                 if let Some(why) = served.err().and_then(|e| notices::why(&e, &service.limits, begun)) {
                     notices.cut_off(&who, &why, Instant::now());
@@ -102,7 +103,7 @@ pub fn run(listener: &Listener, service: &Service<'_>, tell: &Tell) -> Result<()
 
 /// Hears out who is connected, and hangs up on those who take too long to take their answers.
 fn drain(clients: &Clients, within: Duration, notices: &Notices<'_>) {
-    clients.table().values().for_each(Client::hear_out);
+    clients.table().values().for_each(|client| client.hear_out());
     clients.wait(0, within);
     for client in clients.table().values() {
         client.hang_up();
