@@ -91,6 +91,11 @@ pub(crate) fn open(target: &str, said: &Said) -> Result<(Graph, Option<String>),
     open_for(target, said, Access::Read)
 }
 
+/// Whether a disk of a target is what a server has.
+pub(crate) fn is_remote(target: &str) -> bool {
+    split(target).0.into_iter().any(remote::is_meant)
+}
+
 /// The files and devices of a target that are opened, as they were typed.
 pub(crate) fn paths(target: &str) -> Vec<&Path> {
     split(target).0.into_iter().filter(|disk| !is_made_up(disk) && !remote::is_meant(disk)).map(Path::new).collect()

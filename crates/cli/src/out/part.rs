@@ -29,6 +29,7 @@ pub(crate) enum Done<'a> {
 
 /// The line that says so of `name`.
 pub(crate) fn said(done: Done<'_>, name: &str) -> String {
+    let name = words::name(name);
     match done {
         Done::Created => format!("{name} created"),
         Done::Destroyed => format!("{name} destroyed"),

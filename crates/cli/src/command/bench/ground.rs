@@ -78,6 +78,10 @@ pub(super) fn open(target: &str, args: &Bench, kind: &Kind, writes: bool) -> Res
             false => Err(format!("bench {target}: --offset moves a simulated file system: compare two directories").into()),
         };
     }
+    if target::is_remote(target) {
+        let mend = "serve it with --fuse and name the file, or run fio with --ioengine=nbd";
+        return Err(format!("bench {target}: workloads do not run on what a server has: {mend}").into());
+    }
     match Memory::open(target, &said, args)? {
         Some(memory) => Ok(Ground::Memory(memory)),
         None => Ok(Ground::Real(Box::new(Real::open(target, args, writes)?))),

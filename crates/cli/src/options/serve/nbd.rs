@@ -36,7 +36,7 @@ pub(crate) enum Tls {
     Off,
     /// If the client asks for it
     On,
-    /// Or not at all
+    /// Clients without it are told so, and get nothing else
     Require,
 }
 

@@ -89,7 +89,8 @@ const CERTAIN: u64 = 1_000_000_000;
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// How a rule is written.
-const FORM: &str = "write OP:WHAT[,WHEN...], OP read, write, flush, discard or *; WHAT error=eio, torn, readonly or delay=10ms; \
+const FORM: &str = "write OP:WHAT[,WHEN...], OP read, write, flush, discard or *; \
+     WHAT error=NAME (eio, enospc, eperm, erofs, einval, enotsup), torn, readonly or delay=10ms; \
      WHEN probability=1%, every=N, after=N or offset=1m..2m";
 
 impl Rule {
