@@ -77,6 +77,15 @@ fn serves(model: &Model) -> bool {
 }
 
 #[test]
+fn no_disk_is_known_to_destage_in_one_order() {
+    // Where a value comes from drives like it, or from none, a ratio is shown with what the other order would make of it.
+    for (name, text) in MODELS {
+        let model = Model::parse(text).unwrap();
+        assert_eq!(model.range.contains_key("destage_order"), model.disk.is_some(), "{name}");
+    }
+}
+
+#[test]
 fn both_ends_of_every_range_are_drives_that_serve() {
     for (name, text) in MODELS {
         let values = values(&toml::from_str(text).unwrap());
