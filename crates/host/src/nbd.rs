@@ -9,6 +9,7 @@
 //! The NBD protocol, `doc/proto.md` of NetworkBlockDevice/nbd; its sections are named where they matter. `doc/uri.md` for URIs.
 
 pub mod activation;
+mod answers;
 mod buffer;
 mod client;
 pub mod connection;
@@ -17,6 +18,7 @@ mod input;
 pub mod limits;
 pub mod listener;
 pub mod notices;
+mod progress;
 pub mod remote;
 mod replies;
 pub mod request;
@@ -25,6 +27,7 @@ pub mod server;
 mod session;
 pub mod stream;
 pub mod tls;
+mod transmission;
 pub mod uri;
 pub mod wire;
 mod zeros;

@@ -2,6 +2,7 @@
 //! nothing of what they do.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Jobs, and who does them. Threads borrow it, and call [`Workers::work`].
@@ -72,18 +73,26 @@ impl<Job> Workers<Job> {
         Ok(())
     }
 
-    /// Does jobs until there will be none.
+    /// Does jobs until there will be none. A panic in one of them goes on when there are none: else those that wait, and who waits for room
+    /// for more, would wait for a thread that is gone.
     pub(crate) fn work(&self, mut done: impl FnMut(Job)) {
-        let mut queue = self.queue();
+        let (mut queue, mut panic) = (self.queue(), None);
         loop {
             if let Some((job, bytes)) = queue.waiting.pop_front() {
                 drop(queue);
-                done(job);
+                // What a panic leaves half done is `done`'s to see to.
+                if let Err(caught) = catch_unwind(AssertUnwindSafe(|| done(job))) {
+                    panic = panic.or(Some(caught));
+                }
                 queue = self.queue();
                 queue.jobs -= 1;
                 queue.bytes -= bytes;
                 self.room.notify_one();
             } else if queue.closed {
+                drop(queue);
+                if let Some(panic) = panic {
+                    resume_unwind(panic);
+                }
                 return;
             } else {
                 queue.idle += 1;
@@ -114,6 +123,7 @@ impl<Job> Drop for Closing<'_, Job> {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::{Duration, Instant};
 
     /// Jobs of so many bytes, each of which waits until it is let go: what waits at one time, and by how many threads.
     #[test]
@@ -147,7 +157,9 @@ mod tests {
                         given.fetch_add(1, Ordering::SeqCst);
                     }
                 });
+                let begun = Instant::now();
                 while given.load(Ordering::SeqCst) < at_once {
+                    assert!(begun.elapsed() < Duration::from_secs(600), "nothing more is given");
                     std::thread::yield_now();
                 }
                 assert_eq!(spawned.load(Ordering::SeqCst), threads, "{most:?}");
@@ -160,12 +172,39 @@ mod tests {
         }
     }
 
+    /// There is room for the next job, a thread for it, and the panic is not lost.
+    #[test]
+    fn a_job_that_panics_is_done() {
+        let workers = Workers::new(Most { threads: 1, jobs: 2, bytes: 10 });
+        let done = AtomicUsize::new(0);
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            std::thread::scope(|scope| {
+                let closing = workers.closing();
+                let spawn = &mut || {
+                    scope.spawn(|| {
+                        workers.work(|fails: bool| {
+                            assert!(!fails, "as a store might");
+                            done.fetch_add(1, Ordering::SeqCst);
+                        });
+                    });
+                    true
+                };
+                for job in 0..10 {
+                    workers.hand_over(job < 3, 9, spawn).unwrap();
+                }
+                drop(closing);
+            });
+        }));
+        assert!(panicked.is_err());
+        assert_eq!((done.into_inner(), workers.bytes()), (7, 0));
+    }
+
     /// Else whoever waits for the threads would wait for ever.
     #[test]
     fn threads_end_when_who_gives_the_jobs_panics() {
         let workers = Workers::new(Most { threads: 1, jobs: 1, bytes: 1 });
         let done = AtomicUsize::new(0);
-        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
             std::thread::scope(|scope| {
                 let _closing = workers.closing();
                 let spawn = &mut || {

@@ -61,6 +61,8 @@ pub enum Step {
     Transmission(Agreed),
     /// The client is done, or has broken the protocol: nothing more is read.
     Close,
+    /// The client says more than it may: nothing more is read, and that is why.
+    CutOff(&'static str),
 }
 
 /// Whether a connection may, or must, become TLS first.
@@ -125,16 +127,18 @@ impl Haggle {
         let (Some(magic), Some(option), Some(length)) = (head.u64(), head.u32(), head.u32()) else { return (0, Step::More) };
         self.options += 1;
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        if magic != IHAVEOPT || self.options > OPTIONS {
+        if magic != IHAVEOPT {
             return (input.len(), Step::Close);
         }
+        if self.options > OPTIONS {
+            return (input.len(), Step::CutOff("more than 10000 options, and no request"));
+        }
         if length > LONGEST {
-            if option == option::EXPORT_NAME {
-                return (input.len(), Step::Close);
+            // It is not waited for: who sends that much has lost the thread. To this one there is no answer but the end.
+            if option != option::EXPORT_NAME {
+                wire::option_reply(out, option, reply::ERR_TOO_BIG, &[b"an option of at most 65536 bytes"]);
             }
-            // It is not waited for: who sends that much has lost the thread.
-            wire::option_reply(out, option, reply::ERR_TOO_BIG, &[b"an option of at most 65536 bytes"]);
-            return (input.len(), Step::Close);
+            return (input.len(), Step::CutOff("an option of more than 65536 bytes"));
         }
         let Some(data) = head.bytes(length) else {
             self.options -= 1;

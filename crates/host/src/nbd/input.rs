@@ -1,11 +1,12 @@
 //! What a client sent, as far as it is received and not yet taken.
 
 use super::buffer::Buffer;
+use super::progress::{InTime, Progress};
 use super::room::OWN;
 use super::stream::Stream;
 use super::wire::REQUEST;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Bytes received at once.
 pub(super) const BATCH: usize = 256 << 10;
@@ -13,14 +14,13 @@ pub(super) const BATCH: usize = 256 << 10;
 /// The least payload of which the rest is received by itself, and not together with what is around it.
 pub(super) const LARGE: usize = 32 << 10;
 
-/// How long something may take, asked anew each time.
-pub(super) type Within<'a> = &'a dyn Fn() -> Duration;
-
 /// Bytes that were received and not yet taken.
 pub(super) struct Input {
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
+    /// Bytes that were ever received.
+    received: u64,
     /// Bytes of a request's head.
     head: usize,
     /// Whether the last payload was longer than fits in here, as the next one may be: no more than its head is received before.
@@ -31,7 +31,7 @@ pub(super) struct Input {
 
 impl Input {
     pub(super) fn new() -> Input {
-        Input { buffer: vec![0; BATCH].into(), start: 0, end: 0, head: REQUEST, shy: false, large: Buffer::none() }
+        Input { buffer: vec![0; BATCH].into(), start: 0, end: 0, received: 0, head: REQUEST, shy: false, large: Buffer::none() }
     }
 
     /// From now on a request's head has so many bytes.
@@ -41,6 +41,11 @@ impl Input {
 
     pub(super) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
+    }
+
+    /// Bytes that were ever received, whether they were taken or not.
+    pub(super) fn received(&self) -> u64 {
+        self.received
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -56,6 +61,10 @@ impl Input {
 
     /// Receives more; `false` if nothing comes any more, or there is no room: no message that is waited for here is that long.
     pub(super) fn fill(&mut self, stream: &dyn Stream) -> io::Result<bool> {
+        self.fill_some(stream).map(|got| got > 0)
+    }
+
+    fn fill_some(&mut self, stream: &dyn Stream) -> io::Result<usize> {
         if self.end == self.buffer.len() {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
@@ -65,22 +74,26 @@ impl Input {
         let room = if self.shy && head > 0 { head.min(room) } else { room };
         let got = stream.receive(&mut self.buffer[self.end..self.end + room])?;
         self.end += got;
+        self.received += got as u64;
         self.shy = false;
-        Ok(got > 0)
+        Ok(got)
     }
 
-    /// Takes the next `length` bytes, of which a part is here, `within` a time. What has not come takes no room: a client that only
+    /// Takes the next `length` bytes, of which a part is here, `in_time`. What has not come takes no room: a client that only
     /// announces it holds none.
-    pub(super) fn read(&mut self, length: usize, stream: &dyn Stream, within: Within<'_>) -> io::Result<&[u8]> {
-        let begun = Instant::now();
+    pub(super) fn read(&mut self, length: usize, stream: &dyn Stream, in_time: InTime<'_>) -> io::Result<&[u8]> {
+        let mut progress = Progress::new(length, Instant::now());
         let mut done = length.min(self.bytes().len());
         if self.large.len() < length {
             self.large = Buffer::new(length);
         }
         self.large[..done].copy_from_slice(&self.buffer[self.start..self.start + done]);
         self.take(done);
+        progress.add(done, Instant::now());
         while done < length {
-            done += received(stream.receive(&mut self.large[done..length])?, begun, within)?;
+            let got = received(stream.receive(&mut self.large[done..length]), &mut progress, in_time)?;
+            done += got;
+            self.received += got as u64;
         }
         // What does not fit in here would only be copied from here.
         self.shy = length > BATCH;
@@ -105,9 +118,9 @@ impl Input {
         }
     }
 
-    /// Throws the next `length` bytes away, `within` a time.
-    pub(super) fn skip(&mut self, mut length: usize, stream: &dyn Stream, within: Within<'_>) -> io::Result<()> {
-        let begun = Instant::now();
+    /// Throws the next `length` bytes away, `in_time`.
+    pub(super) fn skip(&mut self, mut length: usize, stream: &dyn Stream, in_time: InTime<'_>) -> io::Result<()> {
+        let mut progress = Progress::new(length, Instant::now());
         loop {
             let here = length.min(self.bytes().len());
             self.take(here);
@@ -115,16 +128,18 @@ impl Input {
             if length == 0 {
                 return Ok(());
             }
-            received(usize::from(self.fill(stream)?), begun, within)?;
+            received(self.fill_some(stream), &mut progress, in_time)?;
         }
     }
 }
 
-/// In the middle of a message, the end is an error, and so is to take too long.
-fn received(count: usize, begun: Instant, within: Within<'_>) -> io::Result<usize> {
-    match count {
-        0 => Err(io::ErrorKind::UnexpectedEof.into()),
-        _ if begun.elapsed() > within() => Err(io::ErrorKind::TimedOut.into()),
-        _ => Ok(count),
-    }
+/// What came of a message that is not all here: the end is an error, and so is to take too long, but not to be silent for a while.
+fn received(came: io::Result<usize>, progress: &mut Progress, in_time: InTime<'_>) -> io::Result<usize> {
+    let count = match came {
+        Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+        Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => 0,
+        came => came?,
+    };
+    progress.add(count, Instant::now());
+    in_time(progress).map(|()| count)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What a client may keep. What it may hold in memory is in [`super::connection`].
+/// What a client may keep. What it may hold in memory is [`super::room`]'s, and bounded for each in `transmission`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Clients of a socket that are served at one time; further ones wait until one has gone.
@@ -12,6 +12,9 @@ pub struct Limits {
     /// From the first byte of a request to its last, and as long again for every MiB of its payload. Between requests a client may
     /// be silent for ever.
     pub request: Duration,
+    /// While others wait for the room that a large payload or reply takes, until its first byte; all of it then has
+    /// [`Limits::request`], and as much of that as has come of its bytes.
+    pub crowded: Duration,
     /// Without a byte of a reply being taken.
     pub reply: Duration,
     /// From being told to end until clients that have not taken what they asked for are cut off.
@@ -24,6 +27,7 @@ impl Default for Limits {
             connections: 128,
             handshake: Duration::from_secs(30),
             request: Duration::from_secs(60),
+            crowded: Duration::from_secs(10),
             reply: Duration::from_secs(60),
             drain: Duration::from_secs(10),
         }

@@ -80,7 +80,7 @@ impl<'a> Notices<'a> {
 /// Why a connection that ended so was cut off; [`None`] if its client has gone. `begun`: whether it had agreed on an export.
 pub(super) fn why(error: &io::Error, limits: &Limits, begun: bool) -> Option<String> {
     match error.kind() {
-        // What has words of its own: TLS.
+        // What has words of its own: TLS, and what no client may do.
         _ if error.get_ref().is_some() => Some(error.to_string()),
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock if !begun => {
             Some(format!("no request within {} s of connecting", limits.handshake.as_secs_f64()))

@@ -2,7 +2,7 @@
 
 use super::buffer::Buffer;
 use super::haggle;
-use super::input::Within;
+use super::progress::{InTime, Progress};
 use super::request::Request;
 use super::room::{OWN, Share};
 use super::stream::Stream;
@@ -64,8 +64,13 @@ impl<'a> Replies<'a> {
     }
 
     /// The room that the next reply takes, until it is sent.
-    pub(super) fn hold(&mut self, share: Option<Share<'a>>) {
-        self.share = share;
+    pub(super) fn hold(&mut self, share: Share<'a>) {
+        self.share = Some(share);
+    }
+
+    /// Gives it away again, if there is any.
+    pub(super) fn release(&mut self) -> Option<Share<'a>> {
+        self.share.take()
     }
 
     /// Whether nothing is to be added: they are many, or others may wait for the room that they take.
@@ -73,13 +78,8 @@ impl<'a> Replies<'a> {
         self.bytes >= BATCH || self.share.is_some()
     }
 
-    /// Bytes that are to be sent.
-    pub(super) fn len(&self) -> usize {
-        self.bytes
-    }
-
-    /// Sends them, what takes room from others `within` a time.
-    pub(super) fn send(&mut self, stream: &dyn Stream, within: Within<'_>) -> io::Result<()> {
+    /// Sends them, what takes room from others `in_time`.
+    pub(super) fn send(&mut self, stream: &dyn Stream, in_time: InTime<'_>) -> io::Result<()> {
         if self.bytes >= BATCH && !self.wide {
             self.wide = true;
             // It may hold less: the system has a limit.
@@ -88,7 +88,7 @@ impl<'a> Replies<'a> {
         let sent = match stream.socket() {
             _ if self.bytes == 0 => Ok(()),
             Some(socket) if !self.lent.is_empty() => gather::send(socket, &mut self.places()).map_err(io::Error::from),
-            _ if self.share.is_some() => self.send_in_time(stream, within),
+            _ if self.share.is_some() => self.send_in_time(stream, in_time),
             _ => stream.send(&self.buffer[..self.end]),
         };
         self.lent.clear();
@@ -101,12 +101,13 @@ impl<'a> Replies<'a> {
     }
 
     /// Sends what is in the buffer, a piece at a time.
-    fn send_in_time(&self, stream: &dyn Stream, within: Within<'_>) -> io::Result<()> {
-        let begun = Instant::now();
+    fn send_in_time(&self, stream: &dyn Stream, in_time: InTime<'_>) -> io::Result<()> {
+        let mut progress = Progress::new(self.end, Instant::now());
         self.buffer[..self.end].chunks(BATCH).try_for_each(|piece| {
-            let sent = stream.send(piece);
+            stream.send(piece)?;
+            progress.add(piece.len(), Instant::now());
             // Who takes a little of it every now and then would keep it for ever.
-            if begun.elapsed() > within() { Err(io::ErrorKind::TimedOut.into()) } else { sent }
+            in_time(&progress)
         })
     }
 

@@ -7,15 +7,14 @@
 //! Who goes while he waits is noticed within a quarter of a second where his socket says so: a TCP that was closed, and to which nothing is sent, looks
 //! as one that will only send nothing more, and is noticed when it is its turn.
 
-use super::limits::Limits;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What every client has for itself: a payload that is received, a reply, and requests that wait for a device, of so many bytes each.
 pub const OWN: usize = 1 << 20;
 /// How often it is looked whether those who wait are there.
-const LOOK: Duration = Duration::from_millis(250);
+pub(super) const LOOK: Duration = Duration::from_millis(250);
 
 /// Memory, as a number of bytes that are held at most.
 pub struct Room {
@@ -32,6 +31,8 @@ struct State {
     next: u64,
     /// Who waits, the first one first.
     waiting: VecDeque<u64>,
+    /// Since when somebody does, without a break.
+    crowded: Option<Instant>,
 }
 
 /// So many bytes, until this goes.
@@ -60,12 +61,16 @@ impl Room {
         let number = state.next;
         state.next += 1;
         state.waiting.push_back(number);
+        state.crowded.get_or_insert_with(Instant::now);
         let mut there = true;
         while there && (state.waiting.front() != Some(&number) || !self.has(&state, bytes)) {
             state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
             there = !gone();
         }
         state.waiting.retain(|&other| other != number);
+        if state.waiting.is_empty() {
+            state.crowded = None;
+        }
         if there {
             state.held = state.held.saturating_add(bytes);
         }
@@ -74,10 +79,9 @@ impl Room {
         there.then(|| Share { room: self, bytes })
     }
 
-    /// How long `length` bytes may take to come or to go: as ever, unless somebody waits for the room that they take.
-    pub(super) fn patience(&self, limits: &Limits, length: usize) -> Duration {
-        let state = self.state();
-        if length > OWN && !state.waiting.is_empty() { limits.request } else { limits.payload(length) }
+    /// Since when somebody waits, without a break.
+    pub(super) fn crowded(&self) -> Option<Instant> {
+        self.state().crowded
     }
 }
 
@@ -102,7 +106,9 @@ mod tests {
     }
 
     fn await_waiting(room: &Room, count: usize) {
+        let begun = Instant::now();
         while room.state().waiting.len() < count {
+            assert!(begun.elapsed() < Duration::from_secs(600), "nobody waits");
             std::thread::yield_now();
         }
     }
@@ -146,21 +152,23 @@ mod tests {
         assert_eq!((state.held, state.waiting.len()), (0, 0));
     }
 
-    /// Who wants little does not pass by who waits for much, and those who hold some are given less time while somebody waits.
+    /// Who wants little does not pass by who waits for much, and those who hold some can see that somebody waits.
     #[test]
     fn who_waits_is_the_next() {
-        let (room, limits) = (Room::new(100), Limits::default());
-        let usual = limits.payload(2 * OWN);
+        let room = Room::new(100);
         std::thread::scope(|scope| {
             let held = room.share(60, HERE);
-            assert_eq!(room.patience(&limits, 2 * OWN), usual);
+            assert_eq!(room.crowded(), None);
             let waits = scope.spawn(|| room.share(50, HERE).is_some());
             await_waiting(&room, 1);
             assert!(at_once(&room, 10).is_none());
-            assert_eq!((room.patience(&limits, 2 * OWN), room.patience(&limits, OWN)), (limits.request, limits.payload(OWN)));
-            assert!(usual > limits.request);
+            let since = room.crowded();
+            assert!(since.is_some());
+            assert!(at_once(&room, 10).is_none());
+            assert_eq!(room.crowded(), since, "the first one still waits");
             drop(held);
             assert!(waits.join().unwrap());
+            assert_eq!(room.crowded(), None);
         });
         assert!(room.share(100, HERE).is_some());
     }

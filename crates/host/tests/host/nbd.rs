@@ -19,9 +19,9 @@ use crate::Scratch;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use trueline_geom::store::Store;
 use trueline_geom::topology::{Grain, Why};
 use trueline_host::export::{BlockSizes, Boundary, Export, Exports};
@@ -40,7 +40,7 @@ const LONG: Duration = Duration::from_secs(600);
 const SHORT: Duration = Duration::from_millis(150);
 
 /// Nobody is hung up on.
-const PATIENT: Limits = Limits { connections: 8, handshake: LONG, request: LONG, reply: LONG, drain: LONG };
+const PATIENT: Limits = Limits { connections: 8, handshake: LONG, request: LONG, crowded: LONG, reply: LONG, drain: LONG };
 
 /// A server of its own, which ends with the test.
 struct Server {
@@ -92,7 +92,11 @@ impl Server {
     }
 
     fn connect(&self) -> UnixStream {
-        UnixStream::connect(self.path()).unwrap()
+        let stream = UnixStream::connect(self.path()).unwrap();
+        // A test of a server that does not answer fails, and does not wait for ever.
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        stream.set_write_timeout(Some(LONG)).unwrap();
+        stream
     }
 
     /// Tells it to end; it goes on until it has.
@@ -110,14 +114,36 @@ impl Server {
 
     /// Waits until it has ended.
     fn join(mut self) {
+        assert!(self.has_ended(), "it does not end");
         self.running.take().unwrap().join().unwrap();
     }
+
+    /// Whether it ends within [`LONG`].
+    fn has_ended(&self) -> bool {
+        let begun = Instant::now();
+        while self.running.as_ref().is_some_and(|running| !running.is_finished()) {
+            if begun.elapsed() > LONG {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+}
+
+/// Waits on `changed` while `waits` holds of what is locked; one that no longer changes fails the test, and does not keep it.
+#[track_caller]
+fn wait_while<T>(changed: &Condvar, what: MutexGuard<'_, T>, waits: impl FnMut(&mut T) -> bool) {
+    let waited = changed.wait_timeout_while(what, LONG, waits).unwrap();
+    assert!(!waited.1.timed_out(), "it does not come");
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop();
-        if let Some(running) = self.running.take() {
+        let ends = self.has_ended();
+        assert!(ends || std::thread::panicking(), "it does not end");
+        if let Some(running) = self.running.take().filter(|_| ends) {
             let ended = running.join();
             assert!(ended.is_ok() || std::thread::panicking());
         }

@@ -242,7 +242,7 @@ fn what_is_written_in_a_batch_is_read_in_a_batch() {
         for (name, store) in stores() {
             let wanted = writes(seed * 7919);
             let exports = exports(store.clone());
-            let (own, mut client) = UnixStream::pair().unwrap();
+            let (own, mut client) = pair();
             std::thread::scope(|scope| {
                 scope.spawn(|| serve(&Socket(own), &exports).unwrap());
                 client.write_all(&hello()).unwrap();
@@ -263,6 +263,14 @@ fn what_is_written_in_a_batch_is_read_in_a_batch() {
             });
         }
     }
+}
+
+/// Two ends, of which the client's does not wait for ever for a server that says nothing.
+fn pair() -> (UnixStream, UnixStream) {
+    let (own, client) = UnixStream::pair().unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(600))).unwrap();
+    client.set_write_timeout(Some(Duration::from_secs(600))).unwrap();
+    (own, client)
 }
 
 /// Sends `bytes` in pieces that grow and shrink, and meanwhile receives `length` bytes.
@@ -288,7 +296,7 @@ fn exchange(client: &mut UnixStream, bytes: &[u8], length: usize, seed: u64) -> 
 fn a_write_that_breaks_off_writes_nothing() {
     let store = Arc::new(Memory::new(LENGTH).unwrap());
     let exports = exports(store.clone());
-    let (own, mut client) = UnixStream::pair().unwrap();
+    let (own, mut client) = pair();
     std::thread::scope(|scope| {
         let served = scope.spawn(|| serve(&Socket(own), &exports));
         client.write_all(&hello()).unwrap();

@@ -129,7 +129,7 @@ pub fn haggle(data: &[u8]) {
         }
         from += taken;
         match step {
-            Step::Close => return,
+            Step::Close | Step::CutOff(_) => return,
             Step::Transmission(agreed) => {
                 assert!(agreed.export < 2 && agreed.contexts.iter().all(|number| (1..=2).contains(number)));
                 assert!(agreed.headers.are_chunks() || agreed.contexts.is_empty());
@@ -206,7 +206,9 @@ impl Stream for Client {
         // The handshake, then the first request: two messages to which there is no answer yet.
         let due = |state: &State| state.answers.iter().filter(|answer| answer.last).count() + 1 < state.message;
         while state.at == 0 && state.message < self.messages.len() && due(&state) {
-            state = self.answered.wait(state).expect("no panic");
+            let waited = self.answered.wait_timeout(state, Duration::from_secs(600)).expect("no panic");
+            assert!(!waited.1.timed_out(), "no answer");
+            state = waited.0;
         }
         let Some(message) = self.messages.get(state.message) else { return Ok(0) };
         let count = into.len().min(message.len() - state.at);

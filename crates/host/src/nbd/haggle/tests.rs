@@ -20,6 +20,8 @@ fn exports() -> Exports {
     Exports(vec![export("", "disk", 1 << 20, Grain::new(4096, 0)), export("p1", "partition", 4096, Grain::new(4096, 512))])
 }
 
+const TOO_LONG: Step = Step::CutOff("an option of more than 65536 bytes");
+
 /// A session behind its greeting, with client flags 3.
 fn session(tls: Tls) -> Haggle {
     greeted(tls, 3)
@@ -134,7 +136,7 @@ fn the_old_way_has_no_errors() {
     }
     assert_eq!(say(&mut greeted(Tls::None, 2), option::LIST, b""), (vec![], Step::Close));
     assert_eq!(say(&mut session(Tls::None), option::EXPORT_NAME, b"nobody"), (vec![], Step::Close));
-    assert_eq!(say(&mut session(Tls::None), option::EXPORT_NAME, &[0; LONGEST + 1]), (vec![], Step::Close));
+    assert_eq!(say(&mut session(Tls::None), option::EXPORT_NAME, &[0; LONGEST + 1]), (vec![], TOO_LONG));
     let mut haggle = session(Tls::None);
     say(&mut haggle, option::STRUCTURED_REPLY, b"");
     let agreed = Agreed { export: 0, headers: Headers::Structured, contexts: vec![] };
@@ -341,13 +343,13 @@ fn what_ends_and_what_does_not() {
     }
     assert_eq!(say(&mut haggle, option::STRUCTURED_REPLY, b""), (reply(option::STRUCTURED_REPLY, ACK, &[]), Step::Answered));
     let (out, step) = say(&mut haggle, option::LIST, &[0; LONGEST + 1]);
-    assert_eq!((kinds(&out), step), (vec![reply::ERR_TOO_BIG], Step::Close));
+    assert_eq!((kinds(&out), step), (vec![reply::ERR_TOO_BIG], TOO_LONG));
     assert_eq!(session(Tls::None).take(&exports(), &[b'X'; 16], &mut Vec::new()), (16, Step::Close));
     let mut haggle = session(Tls::None);
     for _ in 0..OPTIONS {
         assert_eq!(say(&mut haggle, 0, b"").1, Step::Answered);
     }
-    assert_eq!(say(&mut haggle, 0, b"").1, Step::Close);
+    assert_eq!(say(&mut haggle, 0, b"").1, Step::CutOff("more than 10000 options, and no request"));
 }
 
 #[test]

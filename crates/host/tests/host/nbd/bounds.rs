@@ -1,6 +1,6 @@
 //! How long and how much a client may keep.
 
-use super::client::{Client, hello};
+use super::client::{Client, hello, option};
 use super::{LONG, MIB, PATIENT, SHORT, Server};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -95,6 +95,39 @@ fn who_takes_no_replies_is_hung_up_on_and_delays_nobody() {
     assert!(said.len() == 1 && said[0].ends_with(" or for 0.15 s no byte of a reply was taken"), "{said:?}");
 }
 
+/// Whoever sends what no client may is answered where there is an answer, hung up on, and said.
+#[test]
+fn what_no_client_may_send_ends_it_and_is_said() {
+    let server = Server::new(PATIENT);
+    let mut talker = server.connect();
+    std::thread::scope(|scope| {
+        let mut hears = talker.try_clone().unwrap();
+        scope.spawn(move || hears.read_to_end(&mut Vec::new()));
+        let options = option(0, &[]).repeat(10_001);
+        // It may be hung up on before it has sent the last of them.
+        let _ = talker.write_all(&[vec![0, 0, 0, 3], options].concat());
+    });
+    let mut long = server.connect();
+    let _ = long.write_all(&[vec![0, 0, 0, 3], option(3, &[0; 65_537])].concat());
+    let _ = long.read_to_end(&mut Vec::new());
+    let mut large = Client::new(server.connect());
+    large.ask_exactly(command::WRITE, 0, 0, (32 << 20) + 1, &[]);
+    assert_eq!(large.reply().data[..4], [0, 0, 0, 22]);
+    assert!(large.is_hung_up());
+    let mut lost = Client::new(server.connect());
+    lost.stream.write_all(&[b'X'; 28]).unwrap();
+    assert!(lost.is_hung_up());
+    let mut said = server.end();
+    said.sort();
+    let why = [
+        "a request with 33554433 bytes behind it, where 33554432 are the most",
+        "an option of more than 65536 bytes",
+        "more than 10000 options, and no request",
+        "what it sent is no request",
+    ];
+    assert_eq!(said, why.map(|why| format!("a client was cut off: {why}")));
+}
+
 #[test]
 fn further_clients_wait_until_one_has_gone() {
     let server = Server::new(Limits { connections: 2, ..PATIENT });
@@ -104,7 +137,7 @@ fn further_clients_wait_until_one_has_gone() {
     third.set_read_timeout(Some(SHORT)).unwrap();
     assert!(third.read(&mut [0; 18]).is_err(), "a third client was greeted");
     drop(first);
-    third.set_read_timeout(None).unwrap();
+    third.set_read_timeout(Some(LONG)).unwrap();
     let mut third = Client::new(third);
     assert_eq!((third.read(0, 1), second.read(0, 1)), (vec![0], vec![0]));
 }

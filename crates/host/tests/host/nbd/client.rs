@@ -1,6 +1,6 @@
 //! A client that says what a test wants said, byte by byte.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::wire::{self, CHUNK, EXTENDED, Headers, command, flag};
@@ -115,9 +115,9 @@ impl<S: Read + Write> Client<S> {
     /// Whether the server has hung up: nothing more comes.
     pub(super) fn is_hung_up(&mut self) -> bool {
         let mut rest = Vec::new();
-        // Cut off in the middle is an end too.
-        let _ = self.stream.read_to_end(&mut rest);
-        rest.is_empty()
+        // Cut off in the middle is an end too; silence is none.
+        let silent = self.stream.read_to_end(&mut rest).is_err_and(|e| e.kind() == ErrorKind::WouldBlock);
+        rest.is_empty() && !silent
     }
 }
 

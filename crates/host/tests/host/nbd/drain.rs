@@ -1,7 +1,7 @@
 //! How a server ends.
 
 use super::client::{Client, hello};
-use super::{MIB, PATIENT, SHORT, Server};
+use super::{MIB, PATIENT, SHORT, Server, wait_while};
 use std::io::{Read, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use trueline_geom::error::Errno;
@@ -26,7 +26,7 @@ impl Gate {
     }
 
     fn await_readers(&self, count: usize) {
-        drop(self.came.wait_while(self.waiting.lock().unwrap(), |waiting| *waiting < count).unwrap());
+        wait_while(&self.came, self.waiting.lock().unwrap(), |waiting| *waiting < count);
     }
 }
 
@@ -38,7 +38,7 @@ impl Store for Gate {
     fn read_at(&self, buffer: &mut [u8], _: u64) -> Result<(), Errno> {
         *self.waiting.lock().unwrap() += 1;
         self.came.notify_all();
-        drop(self.opened.wait_while(self.open.lock().unwrap(), |open| !*open).unwrap());
+        wait_while(&self.opened, self.open.lock().unwrap(), |open| !*open);
         buffer.fill(0);
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! A server that says what a test wants said, byte by byte.
 
+use super::LONG;
 use crate::Scratch;
+use rustix::net::sockopt::{self, Timeout};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
@@ -25,6 +27,8 @@ impl Fake {
     pub(super) fn new(structured: bool) -> Fake {
         let scratch = Scratch::new();
         let listener = UnixListener::bind(scratch.0.join("s")).unwrap();
+        // accept(2) has it too: a test of a client that does not come fails, and does not wait for ever.
+        sockopt::set_socket_timeout(&listener, Timeout::Recv, Some(LONG)).unwrap();
         Fake { scratch, listener, structured }
     }
 
@@ -34,7 +38,10 @@ impl Fake {
 
     /// A client that has connected, and was told nothing.
     pub(super) fn accept_silently(&self) -> UnixStream {
-        self.listener.accept().unwrap().0
+        let stream = self.listener.accept().unwrap().0;
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        stream.set_write_timeout(Some(LONG)).unwrap();
+        stream
     }
 
     /// Whether nobody connects for a while.

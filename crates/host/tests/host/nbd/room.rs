@@ -2,10 +2,11 @@
 
 use super::client::Client;
 use super::{LONG, MIB, PATIENT, SHORT, Server};
-use std::io::Write;
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 use trueline_geom::error::Errno;
 use trueline_geom::store::Store;
 use trueline_host::memory::Memory;
@@ -67,7 +68,7 @@ fn large_payloads_are_received_as_far_as_there_is_room() {
                 }
             });
         }
-        let first = [done.recv().unwrap(), done.recv().unwrap()];
+        let first = [(); 2].map(|()| done.recv_timeout(LONG).unwrap());
         assert!(done.recv_timeout(SHORT).is_err(), "a third one was heard");
         let mut polite = Client::new(server.connect());
         assert_eq!(polite.error(command::WRITE, 0, 0, 1 << 20, &vec![5; 1 << 20]), 0);
@@ -76,7 +77,7 @@ fn large_payloads_are_received_as_far_as_there_is_room() {
         for number in first {
             hostile[number].shutdown(std::net::Shutdown::Both).unwrap();
         }
-        let next = [done.recv().unwrap(), done.recv().unwrap()];
+        let next = [(); 2].map(|()| done.recv_timeout(LONG).unwrap());
         assert!(next.iter().all(|number| !first.contains(number)));
         for stream in &hostile {
             let _ = stream.shutdown(std::net::Shutdown::Both);
@@ -125,6 +126,37 @@ fn a_reply_that_nobody_takes_gives_its_room_back() {
     // Who writes gets room for all of it, and a reply that is taken whenever this program comes to it.
     let mut polite = Client::new(server.connect());
     assert_eq!(polite.error(command::WRITE, 0, 0, LARGE, &vec![5; usize::try_from(LARGE).unwrap()]), 0);
+    let said = server.end();
+    assert!(said.len() == 1 && said[0].ends_with(" or for 0.15 s no byte of a reply was taken"), "{said:?}");
+}
+
+/// Who announces much and sends nothing of it, or next to nothing, makes way for others, and not only when his payload is due.
+#[test]
+fn who_trickles_makes_way_for_who_waits() {
+    for trickles in [false, true] {
+        let server = serve(usize::try_from(LARGE).unwrap(), memory(), Limits { crowded: SHORT, ..PATIENT });
+        let mut slow = Client::new(server.connect());
+        slow.ask(command::WRITE, 0, 0, LARGE, &[7]);
+        let slow = slow.stream;
+        slow.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        let mut polite = Client::new(server.connect());
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while trickles && (&slow).write_all(&[7]).is_ok() {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+            });
+            // Who writes may have come first, until he finds the room taken.
+            while (&slow).read(&mut [0]).is_err_and(|e| e.kind() == ErrorKind::WouldBlock) {
+                assert!(begun.elapsed() < LONG, "it is never hung up on");
+                assert_eq!(polite.error(command::WRITE, 0, 0, LARGE, &vec![5; usize::try_from(LARGE).unwrap()]), 0);
+            }
+        });
+        assert_eq!(polite.read(0, 2), [5; 2], "nothing of what came is written");
+        let why = "a client was cut off: others waited for the memory that its large request took, and it was too slow";
+        assert_eq!(server.end(), [why]);
+    }
 }
 
 /// Who goes while he waits for room leaves his place to the next, and not only when it would be his turn.

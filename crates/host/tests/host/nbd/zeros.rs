@@ -1,7 +1,7 @@
 //! Zeros that take long: nobody else waits for them, and they end with who asked for them.
 
 use super::client::Client;
-use super::{PATIENT, SHORT, Server};
+use super::{PATIENT, SHORT, Server, wait_while};
 use std::net::Shutdown;
 use std::sync::{Arc, Condvar, Mutex};
 use trueline_geom::error::Errno;
@@ -31,7 +31,7 @@ impl Gate {
     }
 
     fn await_writes(&self, count: u64) {
-        drop(self.came.wait_while(self.writes.lock().unwrap(), |writes| *writes < count).unwrap());
+        wait_while(&self.came, self.writes.lock().unwrap(), |writes| *writes < count);
     }
 
     fn writes(&self) -> u64 {
@@ -52,7 +52,7 @@ impl Store for Gate {
     fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
         *self.writes.lock().unwrap() += 1;
         self.came.notify_all();
-        drop(self.opened.wait_while(self.open.lock().unwrap(), |open| !*open).unwrap());
+        wait_while(&self.opened, self.open.lock().unwrap(), |open| !*open);
         Ok(())
     }
 }

@@ -1,0 +1,82 @@
+//! What a request comes to: what the store makes of it, as a reply. Whether it is to be answered at all, by which thread, and when the
+//! reply is sent, is [`super::transmission`]'s to say.
+
+use super::haggle::Agreed;
+use super::replies::Replies;
+use super::request::Request;
+use super::wire::{command, flag};
+use super::zeros;
+use crate::errseq::Since;
+use crate::export::Export;
+use trueline_geom::error::Errno;
+
+/// Answers one client's requests.
+pub(super) struct Answers<'a> {
+    export: &'a Export,
+    agreed: &'a Agreed,
+    /// Errors that the client knows of.
+    since: Since,
+}
+
+impl<'a> Answers<'a> {
+    /// From `export`, as it was `agreed`.
+    pub(super) fn new(export: &'a Export, agreed: &'a Agreed) -> Answers<'a> {
+        Answers { export, agreed, since: export.errors.sample() }
+    }
+
+    /// Whether it may be done; else the protocol's error.
+    #[inline]
+    pub(super) fn check(&self, request: &Request) -> Result<(), u32> {
+        request.check(self.export, self.agreed)
+    }
+
+    /// Answers a read with the bytes where they are; `false`, and nothing is answered, if the store does not lend them.
+    pub(super) fn lend(&self, request: &Request, replies: &mut Replies<'a>) -> bool {
+        let Some(bytes) = self.export.store.lend(request.offset, request.length) else { return false };
+        replies.lend(request, bytes);
+        true
+    }
+
+    /// Answers what need not wait for a device; `false`, and nothing is answered, if it must. `left`: nobody waits for the answer any more.
+    pub(super) fn now(&self, request: &Request, payload: &[u8], left: &dyn Fn() -> bool, replies: &mut Replies<'_>) -> bool {
+        let store = &*self.export.store;
+        match request.command {
+            command::READ => return replies.read(request, |buffer| store.read_now(buffer, request.offset)),
+            command::WRITE if store.writes_now() && !request.has(flag::FUA) => {
+                replies.done(request, store.write_at(payload, request.offset));
+            }
+            _ if store.never_waits() => self.waiting(request, payload, left, replies),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Answers, having waited for what it takes; `left` as in [`Answers::now`].
+    pub(super) fn waiting(&self, request: &Request, payload: &[u8], left: &dyn Fn() -> bool, replies: &mut Replies<'_>) {
+        let (export, offset) = (self.export, request.offset);
+        let (store, since) = (&*export.store, &self.since);
+        let through = |done: Result<(), Errno>| done.and_then(|()| if request.has(flag::FUA) { export.flush(since) } else { Ok(()) });
+        let done = match request.command {
+            command::READ => {
+                replies.read(request, |buffer| store.read_at(buffer, offset).map(|()| true));
+                return;
+            }
+            command::BLOCK_STATUS => {
+                return match request.status(payload, export, self.agreed) {
+                    Ok((asked, contexts)) => replies.status(&asked, &contexts, export),
+                    Err(errno) => replies.error(request, errno),
+                };
+            }
+            command::WRITE if request.has(flag::FUA) => export.write_through(since, payload, offset),
+            command::WRITE => store.write_at(payload, offset),
+            command::FLUSH => export.flush(since),
+            command::TRIM => through(zeros::discard(export, request, left)),
+            command::CACHE => {
+                store.prefetch(offset, request.length);
+                Ok(())
+            }
+            _ => through(zeros::zero(export, request, left)),
+        };
+        replies.done(request, done);
+    }
+}

@@ -1,0 +1,355 @@
+//! The transmission phase of one connection: who reads requests, who answers them, and when replies are sent.
+//!
+//! What can be answered from memory is answered by the thread that reads requests: many requests are read at once and their replies
+//! sent at once. What must wait for a device is done by threads of this connection alone, in any order, so that a client that is
+//! slow, or whose requests are, keeps no other one waiting.
+//!
+//! # Limits
+//! [`IN_FLIGHT`] bytes and [`REQUESTS`] requests that wait for a device; of what is more than every client has ([`OWN`]), what there is
+//! in the [`Room`] of the server; of time, what [`Limits`] says.
+
+use super::answers::Answers;
+use super::buffer::Buffer;
+use super::connection::{Service, cut_off};
+use super::haggle::Agreed;
+use super::input::{Input, LARGE};
+use super::limits::Limits;
+use super::progress::Progress;
+use super::replies::{LENT, Replies};
+use super::request::Request;
+use super::room::{LOOK, OWN, Room, Share};
+use super::stream::Stream;
+use super::wire::{self, Headers, command, error};
+use crate::export::Export;
+use crate::workers::{Most, Workers};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+/// Bytes of requests that wait for a device: two of the largest.
+const IN_FLIGHT: usize = 2 * wire::MAXIMUM as usize;
+/// Requests that wait for a device.
+const REQUESTS: usize = 256;
+
+/// A request that waits for a device, with its payload.
+struct Job<'a> {
+    request: Request,
+    payload: Buffer,
+    /// The room for it, where that is more than every client has.
+    share: Option<Share<'a>>,
+}
+
+impl Job<'_> {
+    /// Memory it holds until it is answered.
+    fn bytes(&self) -> usize {
+        if self.request.command == command::READ { usize::try_from(self.request.length).unwrap_or(usize::MAX) } else { self.payload.len() }
+    }
+}
+
+/// Where a client is in what it sends.
+#[derive(Default)]
+struct Pace {
+    /// When the first byte of a request came of which others are missing.
+    begun: Option<Instant>,
+    /// How many bytes are received when all are that had come when the server was told to end.
+    due: Option<u64>,
+    /// Whether what comes came after that.
+    refusing: bool,
+}
+
+/// The transmission phase of one connection.
+struct Session<'a> {
+    stream: &'a dyn Stream,
+    answers: Answers<'a>,
+    headers: Headers,
+    limits: Limits,
+    room: &'a Room,
+    stop: &'a AtomicBool,
+    sending: Mutex<()>,
+    /// The first thing that went wrong with the stream, in whichever thread: what comes after it comes of it.
+    failed: OnceLock<io::Error>,
+    /// Whether the client has gone without a goodbye: it waits for nothing.
+    left: AtomicBool,
+    workers: Workers<Job<'a>>,
+}
+
+/// Serves a client that has agreed on an export.
+pub(super) fn transmit(
+    stream: &dyn Stream,
+    input: &mut Input,
+    service: &Service<'_>,
+    agreed: &Agreed,
+    served: &mut dyn FnMut(&Export),
+) -> io::Result<()> {
+    let Some(export) = service.exports.0.get(agreed.export) else { return Ok(()) };
+    served(export);
+    // One and the same for silence and for a part of a request: what ran out is seen when it has.
+    stream.set_patience(Some(service.limits.request))?;
+    let (limits, room, stop) = (service.limits, service.room, service.stop);
+    input.expect(agreed.headers.request());
+    let most = Most { threads: export.store.depth().min(REQUESTS), jobs: REQUESTS, bytes: IN_FLIGHT };
+    let (answers, headers, workers) = (Answers::new(export, agreed), agreed.headers, Workers::new(most));
+    let (sending, failed, left) = (Mutex::new(()), OnceLock::new(), AtomicBool::new(false));
+    let session = Session { stream, answers, headers, limits, room, stop, sending, failed, left, workers };
+    std::thread::scope(|scope| {
+        let (mut workers, closing) = (Vec::new(), session.workers.closing());
+        let read = session.read(input, &mut |session| {
+            let spawned = std::thread::Builder::new().name("nbd worker".into()).spawn_scoped(scope, move || session.work());
+            spawned.map(|worker| workers.push(worker)).is_ok()
+        });
+        if let Err(e) = read {
+            session.fail(e);
+        }
+        drop(closing);
+        // The scope waits until their work is done; their stacks and what else is theirs they have until they are joined.
+        for worker in workers {
+            if let Err(panic) = worker.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+    session.failed.into_inner().map_or(Ok(()), Err)
+}
+
+/// Hangs up if its thread panics: an answer is missing, and what is sent of it is a part.
+struct HangUp<'a>(&'a dyn Stream);
+
+impl Drop for HangUp<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.hang_up();
+        }
+    }
+}
+
+/// What became of what a client sent.
+enum Next {
+    /// A request was taken.
+    Request,
+    /// It is not all here.
+    More,
+    /// The client is done.
+    End,
+}
+
+/// Starts a thread that works on the session; `false` if there is none to be had.
+type Spawn<'s, 'a, 'w> = dyn FnMut(&'s Session<'a>) -> bool + 'w;
+
+impl<'a> Session<'a> {
+    /// The first failure stays.
+    fn fail(&self, error: io::Error) {
+        let _ = self.failed.set(error);
+    }
+
+    /// Whether a payload, or a reply, of which so much has come or gone, may go on. `holds`: it takes room that others may wait for.
+    fn is_in_time(&self, progress: &Progress, holds: bool) -> io::Result<()> {
+        let now = Instant::now();
+        if progress.is_late(&self.limits, now) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        if holds && progress.is_in_the_way(&self.limits, self.room.crowded(), now) {
+            return Err(cut_off("others waited for the memory that its large request took, and it was too slow"));
+        }
+        Ok(())
+    }
+
+    /// The same of a payload, whose client is not silent either.
+    fn comes_in_time(&self, progress: &Progress, holds: bool) -> io::Result<()> {
+        if progress.is_silent(&self.limits, Instant::now()) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.is_in_time(progress, holds)
+    }
+
+    fn send(&self, replies: &mut Replies<'_>) -> io::Result<()> {
+        let _turn = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        replies.send(self.stream, &|progress| self.is_in_time(progress, true)).map_err(|e| {
+            let kind = e.kind();
+            self.fail(e);
+            // A part of a reply may have gone, and nothing can be said behind it.
+            self.stream.hang_up();
+            kind.into()
+        })
+    }
+
+    /// Receives more; `false` if nothing comes any more. A client may be silent as long as it likes, but not in the middle of a
+    /// request.
+    fn receive(&self, input: &mut Input, pace: &mut Pace) -> io::Result<bool> {
+        if self.stop.load(Ordering::Relaxed) {
+            // What the kernel had when the end was said was asked before it; the rest came later.
+            let due = pace.due.get_or_insert_with(|| input.received().saturating_add(self.stream.waiting() as u64));
+            pace.refusing = input.received() >= *due;
+        }
+        loop {
+            match input.fill(self.stream) {
+                Err(e) if pace.begun.is_none() && matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+                Ok(true) if pace.begun.is_some_and(|begun| begun.elapsed() > self.limits.request) => {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                filled => return filled,
+            }
+        }
+    }
+
+    /// Reads requests until the client ends, answers what can be answered at once and hands over the rest.
+    fn read<'s>(&'s self, input: &mut Input, spawn: &mut Spawn<'s, 'a, '_>) -> io::Result<()> {
+        let mut replies = Replies::new(self.headers);
+        let mut pace = Pace::default();
+        loop {
+            match self.next(input, &mut pace, &mut replies, spawn)? {
+                Next::Request if !replies.are_due() => {}
+                Next::Request => self.send(&mut replies)?,
+                Next::End => return self.send(&mut replies),
+                Next::More => {
+                    self.send(&mut replies)?;
+                    if input.is_empty() {
+                        pace.begun = None;
+                    } else {
+                        pace.begun.get_or_insert_with(Instant::now);
+                    }
+                    if !self.receive(input, &mut pace)? {
+                        // Or the server ends, and answers what was asked.
+                        self.left.store(!self.stop.load(Ordering::Relaxed), Ordering::Relaxed);
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes the next request, if enough of it is here.
+    fn next<'s>(
+        &'s self,
+        input: &mut Input,
+        pace: &mut Pace,
+        replies: &mut Replies<'a>,
+        spawn: &mut Spawn<'s, 'a, '_>,
+    ) -> io::Result<Next> {
+        let headers = self.headers;
+        let Some(head) = input.bytes().get(..headers.request()) else { return Ok(Next::More) };
+        let Some(request) = Request::read(head, headers) else {
+            self.send(replies)?;
+            return Err(cut_off("what it sent is no request"));
+        };
+        if request.command == command::DISC {
+            return Ok(Next::End);
+        }
+        let payload = request.payload(headers);
+        if payload > u64::from(wire::MAXIMUM) {
+            // The payload would have to be read to reach the next request, and is longer than was agreed.
+            replies.error(&request, error::EINVAL);
+            self.send(replies)?;
+            return Err(cut_off(format!("a request with {payload} bytes behind it, where {} are the most", wire::MAXIMUM)));
+        }
+        let payload = usize::try_from(payload).unwrap_or(usize::MAX);
+        let whole = input.bytes().len() - headers.request() >= payload;
+        if !whole && payload < LARGE {
+            return Ok(Next::More);
+        }
+        input.take(headers.request());
+        pace.begun = None;
+        let allowed = if pace.refusing { Err(error::ESHUTDOWN) } else { self.answers.check(&request) };
+        if let Err(errno) = allowed {
+            if !whole {
+                // The client may take its time for what is thrown away, and waits for them.
+                self.send(replies)?;
+            }
+            input.skip(payload, self.stream, &|progress| self.comes_in_time(progress, false))?;
+            replies.error(&request, errno);
+        } else if !whole {
+            self.receive_large(request, input, replies, spawn)?;
+        } else if self.answer_now(&request, &input.bytes()[..payload], replies)? {
+            input.take(payload);
+        } else {
+            let job = Job { request, payload: Buffer::Heap(input.bytes()[..payload].to_vec()), share: replies.release() };
+            input.take(payload);
+            self.hand_over(job, replies, spawn)?;
+        }
+        Ok(Next::Request)
+    }
+
+    /// Receives the rest of a payload, and does the request or hands it over.
+    fn receive_large<'s>(
+        &'s self,
+        request: Request,
+        input: &mut Input,
+        replies: &mut Replies<'a>,
+        spawn: &mut Spawn<'s, 'a, '_>,
+    ) -> io::Result<()> {
+        // The client goes on meanwhile.
+        self.send(replies)?;
+        let length = usize::try_from(request.payload(self.headers)).unwrap_or(usize::MAX);
+        let share = if length > OWN { Some(self.share(length, replies)?) } else { None };
+        let holds = share.is_some();
+        if holds {
+            // Others may come to wait while nothing comes.
+            self.stream.set_patience(Some(LOOK.min(self.limits.request)))?;
+        }
+        let payload = input.read(length, self.stream, &|progress| self.comes_in_time(progress, holds))?;
+        if holds {
+            self.stream.set_patience(Some(self.limits.request))?;
+        }
+        if self.answer_now(&request, payload, replies)? {
+            input.shrink();
+            return Ok(());
+        }
+        let payload = input.keep(length);
+        self.hand_over(Job { request, payload, share }, replies, spawn)
+    }
+
+    /// Room for so many bytes. Who waits for it holds none that others wait for, and what has it is sent alone: what is sent from where
+    /// it is has all the time that its client likes.
+    fn share(&self, bytes: usize, replies: &mut Replies<'a>) -> io::Result<Share<'a>> {
+        self.send(replies)?;
+        self.room.share(bytes, &|| self.stream.is_gone()).ok_or(io::ErrorKind::ConnectionReset.into())
+    }
+
+    /// Answers what need not wait for a device. Room that a read was given and did not need yet is left in `replies`.
+    fn answer_now(&self, request: &Request, payload: &[u8], replies: &mut Replies<'a>) -> io::Result<bool> {
+        if request.command == command::READ {
+            if request.length >= LENT && self.stream.socket().is_some() && self.answers.lend(request, replies) {
+                return Ok(true);
+            }
+            let length = usize::try_from(request.length).unwrap_or(usize::MAX);
+            if length > OWN {
+                let share = self.share(length, replies)?;
+                replies.hold(share);
+            }
+        }
+        Ok(self.answers.now(request, payload, &|| self.is_left(), replies))
+    }
+
+    /// Leaves a request to another thread, and waits until there is room for it.
+    fn hand_over<'s>(&'s self, mut job: Job<'a>, replies: &mut Replies<'a>, spawn: &mut Spawn<'s, 'a, '_>) -> io::Result<()> {
+        self.send(replies)?;
+        let bytes = job.bytes();
+        if job.share.is_none() && self.workers.bytes().saturating_add(bytes) > OWN {
+            job.share = Some(self.share(bytes, replies)?);
+        }
+        self.workers.hand_over(job, bytes, &mut || spawn(self)).map_err(|_| io::ErrorKind::OutOfMemory.into())
+    }
+
+    /// Whether nobody waits for an answer.
+    fn is_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed) || self.stream.is_gone()
+    }
+
+    /// Does requests that wait, until there will be none.
+    fn work(&self) {
+        let mut replies = Replies::of_one_who_waits(self.headers);
+        self.workers.work(|Job { request, payload, share }| {
+            let _hang_up = HangUp(self.stream);
+            if let Some(share) = share {
+                replies.hold(share);
+            }
+            self.answers.waiting(&request, &payload, &|| self.is_left(), &mut replies);
+            drop(payload);
+            // What is wrong is kept, and who reads notices that it was hung up.
+            let _ = self.send(&mut replies);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;
