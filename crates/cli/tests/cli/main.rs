@@ -86,7 +86,18 @@ impl Ran {
 fn program(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trueline"));
     command.current_dir(directory).stdin(Stdio::null());
-    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "TERM", "http_proxy", "all_proxy", "ALL_PROXY"] {
+    for name in [
+        "NO_COLOR",
+        "CLICOLOR",
+        "CLICOLOR_FORCE",
+        "COLUMNS",
+        "TERM",
+        "http_proxy",
+        "all_proxy",
+        "ALL_PROXY",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+    ] {
         command.env_remove(name);
     }
     // Clients that it runs say in English what went wrong; tools are found where tests look for them.

@@ -24,6 +24,9 @@ fn shell(directory: &Path, lines: &str) -> String {
     String::from_utf8_lossy(&ran.stdout).into_owned()
 }
 
+/// A new key, as openssl has it said.
+const NEW: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+
 /// An authority, a server and a client that it vouches for in `all`, and the authority alone in `nobody`; [`None`] without openssl.
 fn certificates() -> Option<Scratch> {
     if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
@@ -31,12 +34,11 @@ fn certificates() -> Option<Scratch> {
         return None;
     }
     let scratch = scratch();
-    let new = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
     let mut lines =
-        format!("mkdir all nobody; cd all\nopenssl req -x509 {new} -keyout ca-key.pem -out ca-cert.pem -subj /CN=authority -days 2\n");
+        format!("mkdir all nobody; cd all\nopenssl req -x509 {NEW} -keyout ca-key.pem -out ca-cert.pem -subj /CN=authority -days 2\n");
     for (name, extension) in [("server", "subjectAltName=DNS:localhost,IP:127.0.0.1"), ("client", "extendedKeyUsage=clientAuth")] {
         lines += &format!(
-            "openssl req {new} -keyout {name}-key.pem -out {name}.csr -subj /CN=localhost\necho {extension} > {name}.ext\n\
+            "openssl req {NEW} -keyout {name}-key.pem -out {name}.csr -subj /CN=localhost\necho {extension} > {name}.ext\n\
              openssl x509 -req -in {name}.csr -CA ca-cert.pem -CAkey ca-key.pem -CAcreateserial -out {name}-cert.pem -days 2 \
              -extfile {name}.ext\n"
         );
@@ -112,6 +114,15 @@ fn the_own_client_comes_through_tls() {
         nobody.stdout,
         nobody.stderr
     );
+    // Where no directory is named, whom the machine trusts vouches for the server, and nobody if it trusts nobody.
+    let machine = "nbds+unix:///?socket=$unixsocket";
+    let trusted = serve(&[], &format!("SSL_CERT_FILE=all/ca-cert.pem {}", own(&format!("check \"{machine}\""))));
+    assert!(trusted.stdout.contains("gpt"), "{}{}", trusted.stdout, trusted.stderr);
+    shell(scratch.path(), &format!("openssl req -x509 {NEW} -keyout other.key -out other.pem -subj /CN=other -days 2"));
+    for (trusts, why) in [("/dev/null", "use the certificates of this machine: "), ("other.pem", "invalid peer certificate")] {
+        let distrusted = serve(&[], &format!("SSL_CERT_FILE={trusts} {}", own(&format!("check \"{machine}\""))));
+        assert!(distrusted.code == Some(2) && distrusted.stderr.contains(why), "{}{}", distrusted.stdout, distrusted.stderr);
+    }
     if !has("nbdkit") {
         return;
     }

@@ -108,7 +108,7 @@ impl Remote {
     /// The same with a server that may take so long.
     pub fn open_within(text: &str, read_only: bool, patience: Patience) -> Result<Remote, Error> {
         let uri = Uri::parse(text).map_err(|why| Error::not("open", text, why, "see the manual of serve"))?;
-        let credentials = uri.tls.as_ref().map(|tls| Credentials::load(&tls.certificates, &tls.hostname)).transpose()?;
+        let credentials = uri.tls.as_ref().map(|tls| Credentials::load(tls.certificates.as_deref(), &tls.hostname)).transpose()?;
         let door = Door { uri, credentials, patience };
         let socket = door.connect().map_err(|e| Error::os("connect to", Path::new(text), e))?;
         let session = Session::begin(socket, &door.wanted()).map_err(|e| Error::not("open", text, e.to_string(), ""))?;

@@ -23,8 +23,8 @@ pub struct Uri {
 /// What is needed for TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// Where the certificates are.
-    pub certificates: PathBuf,
+    /// Where the certificates are; [`None`]: those of this machine.
+    pub certificates: Option<PathBuf>,
     /// Whose certificate the server must have.
     pub hostname: String,
 }
@@ -75,7 +75,10 @@ impl Tls {
             Server::Unix(_) => "localhost",
         };
         let hostname = said(query, "tls-hostname")?.unwrap_or_else(|| own.into());
-        let certificates = said(query, "tls-certificates")?.ok_or("?tls-certificates=DIR with ca-cert.pem is missing")?.into();
+        let certificates = said(query, "tls-certificates")?.map(PathBuf::from);
+        if certificates.is_none() && query.split('&').any(|pair| pair == "tls-certificates=") {
+            return Err("tls-certificates= names no directory: without it, the certificates of this machine are taken".into());
+        }
         Ok(Tls { certificates, hostname })
     }
 }
@@ -134,9 +137,9 @@ mod tests {
     fn uris_are_taken_apart() {
         let tcp = |host: &str, port, export: &str| Uri { server: Server::Tcp(host.into(), port), export: export.into(), tls: None };
         let unix = |path: &str, export: &str| Uri { server: Server::Unix(path.into()), export: export.into(), tls: None };
-        let tls = |uri: Uri, certificates: &str, hostname: &str| Uri {
-            tls: Some(Tls { certificates: certificates.into(), hostname: hostname.into() }),
-            ..uri
+        let tls = |uri: Uri, certificates: &str, hostname: &str| {
+            let certificates = Some(certificates).filter(|path| !path.is_empty()).map(PathBuf::from);
+            Uri { tls: Some(Tls { certificates, hostname: hostname.into() }), ..uri }
         };
         for (text, want) in [
             ("nbd://localhost", tcp("localhost", 10809, "")),
@@ -148,6 +151,8 @@ mod tests {
             ("nbd+unix:///p1?a=b&socket=x%3fy", unix("x?y", "p1")),
             ("nbds://host/x?tls-certificates=/pki", tls(tcp("host", 10809, "x"), "/pki", "host")),
             ("nbds://[::1]:9?tls-hostname=a.b&tls-certificates=p%20i&tls-type=x509", tls(tcp("::1", 9, ""), "p i", "a.b")),
+            ("nbds://a", tls(tcp("a", 10809, ""), "", "a")),
+            ("nbds+unix:///?socket=/s&tls-hostname=a.b", tls(unix("/s", ""), "", "a.b")),
             ("nbds+unix:///p1?socket=/s&tls-certificates=.&tls-verify-peer=1", tls(unix("/s", "p1"), ".", "localhost")),
         ] {
             assert_eq!(Uri::parse(text), Ok(want), "{text}");
@@ -163,7 +168,6 @@ mod tests {
             "nbd://a/%+4",
             "nbd://a/%4\u{e9}",
             "nbd://a/%ff",
-            "nbds://a",
             "nbds://a/?tls-certificates=",
             "nbds://a/?tls-certificates=x&tls-verify-peer=0",
             "nbds://a/?tls-certificates=x&tls-type=psk",
