@@ -1,11 +1,10 @@
 //! `bench` of files, of memory, through either engine.
 
-use crate::{kill, list, program, run, scratch, zeroes};
+use crate::{kill, list, program, run, scratch, wait_while_runs, zeroes};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 fn names(directory: &Path) -> Vec<String> {
     fs::read_dir(directory).expect("a directory").map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
@@ -47,10 +46,7 @@ fn ctrl_c_and_errors_leave_nothing_behind() {
             let name = names(scratch.path()).into_iter().next()?;
             fs::read_dir(scratch.path().join(name)).ok()?.next()
         };
-        while below().is_none() {
-            assert_eq!(running.try_wait().expect("it can be waited for"), None, "it ended");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_while_runs(&mut running, || below().is_some());
         assert!(kill(signal, running.id()));
         let ended = running.wait_with_output().expect("it ends");
         assert_eq!(ended.status.code(), Some(2), "{signal}: {ended:?}");
@@ -230,15 +226,14 @@ fn a_file_cut_short_while_it_runs_ends_it_with_what_was_finished() {
     let scratch = scratch();
     zeroes(scratch.path(), "disk.img", 4 << 20);
     let arguments = "bench random-read disk.img --buffered --engine sync --count 1000 --runs 10000 --json".split(' ');
-    let running = program(scratch.path()).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut running = program(scratch.path()).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     // Ten runs and more, counted by the kernel.
+    let pid = running.id();
     let read = || -> Option<u64> {
-        let text = fs::read_to_string(format!("/proc/{}/io", running.id())).ok()?;
+        let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
         text.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse().ok()
     };
-    while read().expect("the program runs, and is counted") < 50 << 20 {
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_while_runs(&mut running, || read().expect("the program runs, and is counted") >= 50 << 20);
     fs::File::options().write(true).open(scratch.path().join("disk.img")).and_then(|file| file.set_len(0)).expect("it can be cut");
     let ended = running.wait_with_output().expect("it ends");
     assert_eq!(ended.status.code(), Some(2), "{}", String::from_utf8_lossy(&ended.stderr));

@@ -1,6 +1,6 @@
 //! What `bench` does not write over, and what it takes to make it.
 
-use crate::{program, run, scratch, zeroes};
+use crate::{program, run, scratch, wait_while_runs, zeroes};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -129,10 +129,7 @@ fn of_a_device_that_shrinks_the_finished_runs_are_shown() {
     let before = reads(device);
     let mut running = program(scratch.path()).args(work).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     // Many runs of both variants: who looks for a table reads less.
-    while reads(device) < before + 20_000 {
-        assert!(running.try_wait().expect("it can be waited for").is_none(), "it ended");
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+    wait_while_runs(&mut running, || reads(device) >= before + 20_000);
     let shrunk = sh(scratch.path(), &format!("truncate -s 0 disk && losetup --set-capacity {device}"));
     let ended = running.wait_with_output().expect("it ends");
     assert!(shrunk.is_some());

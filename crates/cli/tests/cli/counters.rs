@@ -206,7 +206,7 @@ while not os.path.exists("done"):
     h.pwrite(bytes(4096), 63 * 512 + n % 1000 * 4096)
     if n == 0: open("begun", "w")
     n += 1
-' & until [ -e begun ]; do sleep 0.1; done; TMPDIR=$PWD chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking \
+' & n=0; until [ -e begun ] || [ $n -ge 6000 ]; do n=$((n + 1)); sleep 0.1; done; TMPDIR=$PWD chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking \
     --no-proxy-server --user-data-dir=profile --enable-logging=stderr --dump-dom "$metrics" >dom 2>log; touch done; wait"#;
     let ran = serve(scratch.path(), "<i>disk --metrics 127.0.0.1:0", script);
     let read = |name: &str| fs::read_to_string(scratch.path().join(name)).unwrap_or_default();
@@ -228,7 +228,9 @@ fn the_table_hides_nothing_that_was_said() {
     let scratch = scratch();
     let serve = format!("{} serve md:1m --nbd unix:s --metrics 0 --top", env!("CARGO_BIN_EXE_trueline"));
     let command = format!("script -qefc 'echo $$ >server; exec {serve}' shown");
-    let lines = format!("{command} & until grep -q 'at nbd[+]unix.*http:' shown 2>/dev/null; do sleep 0.1; done; kill $(cat server); wait");
+    let lines = format!(
+        "{command} & n=0; until grep -q 'at nbd[+]unix.*http:' shown 2>/dev/null || [ $n -ge 6000 ]; do n=$((n + 1)); sleep 0.1; done; kill $(cat server); wait"
+    );
     let mut shell = Command::new("sh");
     shell.args(["-c", &lines]).env("PATH", path()).env("TERM", "xterm").current_dir(scratch.path());
     assert!(shell.output().expect("a shell").status.success());

@@ -1,6 +1,6 @@
 //! `serve --fuse`: what is mounted is the provider, to programs and to the loop driver of the kernel.
 
-use crate::{Ran, golden, program, run_with, scratch, zeroes};
+use crate::{Ran, golden, program, run_with, scratch, wait_while_runs, zeroes};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
@@ -210,10 +210,7 @@ impl Server {
         let child = program(directory).arg("serve").args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut server = Server(child.expect("the program can be run"));
         // Another test's directory may have a name that begins as this one's does.
-        while !shell(directory, "grep -q \"$PWD/\" /proc/self/mounts").status.success() {
-            assert!(server.0.try_wait().expect("a child can be waited for").is_none(), "it has ended");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_while_runs(&mut server.0, || shell(directory, "grep -q \"$PWD/\" /proc/self/mounts").status.success());
         server
     }
 

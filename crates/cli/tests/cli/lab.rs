@@ -1,10 +1,9 @@
 //! `lab`: the table of all labs as before, every row within its bound, what is wrong with a lab said with its line.
 
-use crate::{Ran, kill, list, program, run, scratch};
+use crate::{Ran, kill, list, program, run, scratch, wait_while_runs};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// Rows that miss the bound they promise: known, shown in the table, and to be taken from here when they keep it.
 const MISSED: [&str; 2] = ["cp", "tar-512n"];
@@ -220,11 +219,9 @@ fn ctrl_c_ends_it_without_the_row_that_is_not_done() {
         let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
         mask.is_some_and(|mask| mask & 2 != 0)
     };
-    while !caught(running.id()) {
-        assert_eq!(running.try_wait().expect("it can be waited for"), None, "it ended");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    assert!(kill("-INT", running.id()));
+    let pid = running.id();
+    wait_while_runs(&mut running, || caught(pid));
+    assert!(kill("-INT", pid));
     let ended = running.wait_with_output().expect("it ends");
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
     let (out, said) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));

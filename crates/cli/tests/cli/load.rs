@@ -7,7 +7,7 @@
 mod client;
 mod ledger;
 
-use crate::{Scratch, kill, program, scratch, zeroes};
+use crate::{LONG, Scratch, kill, program, scratch, zeroes};
 use client::{DEPTH, ENOUGH, Order, Random};
 use ledger::{BLOCK, BLOCKS, CLIENTS, LENGTH, Ledger};
 use std::fs::{self, File};
@@ -59,8 +59,9 @@ impl Load {
         let mut server = server.spawn().expect("the program can be run");
         // Its socket is there before it can be connected to; what it says comes after.
         let said = || fs::read_to_string(scratch.path().join("said")).expect("a file");
+        let end = Instant::now() + LONG;
         while !said().contains("trueline: serving ") {
-            assert!(server.try_wait().expect("a child").is_none(), "{}", said());
+            assert!(server.try_wait().expect("a child").is_none() && Instant::now() < end, "{}", said());
             std::thread::sleep(Duration::from_millis(5));
         }
         let mut load = Load { scratch, server, clients: Vec::new(), random: Random(seed), orders };
@@ -97,13 +98,20 @@ impl Load {
         false
     }
 
-    /// Waits until some requests are answered, or all clients have ended; whether clients go on.
+    /// Waits until some requests are answered, or all clients have ended; whether clients go on. Where nothing is answered any more the
+    /// test fails.
     fn until(&mut self, requests: u64) -> bool {
+        let (mut answered, mut since) = (0, Instant::now());
         loop {
             let going = (0..CLIENTS).filter(|&client| self.goes_on(client)).count();
-            if going == 0 || self.requests() >= requests {
+            let now = self.requests();
+            if going == 0 || now >= requests {
                 return going > 0;
             }
+            if now != answered {
+                (answered, since) = (now, Instant::now());
+            }
+            assert!(since.elapsed() < LONG, "{going} clients go on, and nothing is answered after {answered} requests");
             std::thread::sleep(Duration::from_millis(3));
         }
     }

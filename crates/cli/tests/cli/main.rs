@@ -44,8 +44,9 @@ mod ublk;
 use recipe::Scratch;
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// What a run of the program printed, and how it ended.
 struct Ran {
@@ -120,6 +121,20 @@ fn run_with(directory: &Path, arguments: &[&str]) -> Ran {
 #[must_use]
 fn kill(signal: &str, id: u32) -> bool {
     Command::new("sh").args(["-c", &format!("kill {signal} {id}")]).status().expect("a shell").success()
+}
+
+/// What comes long before, on any machine, or never.
+const LONG: Duration = Duration::from_secs(600);
+
+/// Waits until `is` holds, while `child` runs; else the test fails, and does not wait for ever.
+#[track_caller]
+fn wait_while_runs(child: &mut Child, mut is: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is() {
+        assert_eq!(child.try_wait().expect("a child can be waited for"), None, "it has ended");
+        assert!(begun.elapsed() < LONG, "it runs, and what is waited for does not come");
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// The list under a key; none if it is no list.

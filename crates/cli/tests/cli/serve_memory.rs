@@ -1,12 +1,12 @@
 //! How much memory `serve` takes of clients that announce more than there is.
 
-use crate::{Scratch, program, scratch};
+use crate::{LONG, Scratch, program, scratch, wait_while_runs};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::wire::{IHAVEOPT, command, option};
 
@@ -34,13 +34,13 @@ impl Server {
     }
 
     fn connect(&mut self) -> UnixStream {
-        let mut stream = loop {
-            if let Ok(stream) = UnixStream::connect(self.1.path().join("s")) {
-                break stream;
-            }
-            assert!(self.0.try_wait().expect("a child can be waited for").is_none(), "it has ended");
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        let (mut stream, socket) = (None, self.1.path().join("s"));
+        wait_while_runs(&mut self.0, || {
+            stream = UnixStream::connect(&socket).ok();
+            stream.is_some()
+        });
+        let mut stream = stream.expect("it was waited for");
+        stream.set_read_timeout(Some(LONG)).expect("a socket");
         let hello = [&3_u32.to_be_bytes()[..], &IHAVEOPT.to_be_bytes(), &option::EXPORT_NAME.to_be_bytes(), &[0; 4]].concat();
         stream.write_all(&hello).expect("it listens");
         stream.read_exact(&mut [0; 28]).expect("an export");
@@ -76,7 +76,9 @@ fn clients_that_announce_much_take_what_there_is() {
             });
         }
         // As much as there is, and then some time for more than there is.
+        let asked = Instant::now();
         while server.peak() <= begun + 15 * MIB {
+            assert!(asked.elapsed() < LONG, "they do not get what there is");
             std::thread::sleep(Duration::from_millis(5));
         }
         std::thread::sleep(Duration::from_millis(300));

@@ -1,12 +1,11 @@
 //! `serve` as clients that nobody here wrote meet it: TLS, sockets that were passed, images that are in use.
 
-use crate::{Scratch, kill, program, run, run_with, scratch, zeroes};
+use crate::{Scratch, kill, program, run, run_with, scratch, wait_while_runs, zeroes};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// Whether a program is installed; if not, it is said that the test is skipped.
 fn has(name: &str) -> bool {
@@ -194,10 +193,7 @@ fn it_ends_in_order_as_soon_as_it_can_be_seen() {
     let mut server = serve.spawn().expect("a server");
     drop(serve);
     let socket = scratch.path().join("s");
-    while !socket.exists() {
-        assert!(server.try_wait().expect("a child").is_none(), "it did not begin");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_while_runs(&mut server, || socket.exists());
     assert!(kill("-TERM", server.id()));
     let mut said = Vec::new();
     reader.read_to_end(&mut said).expect("a socket");
@@ -251,10 +247,7 @@ fn systemd_starts_it_when_somebody_comes() {
     let mut manager = manager.spawn().expect("it is installed");
     // It is there before anybody listens at it: __SO_ACCEPTCON in Flags of proc_net_unix(5).
     let listens = |line: &str| line.ends_with(&socket.display().to_string()) && line.split_whitespace().nth(3) == Some("00010000");
-    while !std::fs::read_to_string("/proc/net/unix").expect("its sockets").lines().any(listens) {
-        assert!(manager.try_wait().expect("a child").is_none(), "it has ended");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_while_runs(&mut manager, || std::fs::read_to_string("/proc/net/unix").expect("its sockets").lines().any(listens));
     let size = shell(scratch.path(), "nbdinfo --size \"nbd+unix:///?socket=$PWD/s\"");
     manager.kill().expect("a child");
     manager.wait().expect("a child");
