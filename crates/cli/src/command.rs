@@ -10,6 +10,7 @@ pub(crate) mod info;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod mkfs;
+pub(crate) mod moving;
 pub(crate) mod part;
 pub(crate) mod plan;
 pub(crate) mod serve;

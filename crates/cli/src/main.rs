@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         Command::Stripe(args) => command::set::stripe(&args),
         Command::Mirror(args) => command::set::mirror(&args),
         Command::Concat(args) => command::set::concat(&args),
+        Command::Move(args) => command::moving::run(&args),
         Command::Plan(args) => command::plan::run(&args),
         Command::Drives(args) => command::drives::run(&args),
         Command::Bench(args) => command::bench::run(&args),

@@ -14,6 +14,7 @@ pub(crate) mod bench;
 pub(crate) mod drives;
 pub(crate) mod lab;
 pub(crate) mod mkfs;
+pub(crate) mod moving;
 pub(crate) mod part;
 pub(crate) mod plan;
 pub(crate) mod serve;
@@ -82,6 +83,9 @@ pub(crate) enum Command {
     /// Make sets of one member after another, or take them apart: FreeBSD's gconcat
     #[command(after_help = sets::CONCAT_EXAMPLES)]
     Concat(sets::Concat),
+    /// Move a partition with all that is in it, so that it begins on the grain; what interrupts it loses nothing
+    #[command(after_help = moving::EXAMPLES)]
+    Move(moving::Move),
     /// Plan a layout: the parameters of every layer, what each costs, and the commands to type
     #[command(after_help = plan::EXAMPLES)]
     Plan(plan::Plan),

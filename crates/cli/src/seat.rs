@@ -57,7 +57,8 @@ impl Seat {
         self.table_on(self.id)
     }
 
-    fn table_on(&self, id: Id) -> Option<(&'static dyn Scheme, Table)> {
+    /// The table that is on another provider of the target.
+    pub(crate) fn table_on(&self, id: Id) -> Option<(&'static dyn Scheme, Table)> {
         self.graph.providers[id].tasted().table(&self.graph.probe(id))
     }
 

@@ -244,6 +244,9 @@ fn unwritten(graph: &Graph, id: Id) -> Option<&'static str> {
     if p.signs.iter().any(|s| s.inside == Inside::ReadOnly) {
         return Some("it is never written in place");
     }
+    if p.signs.iter().any(|s| s.inside == Inside::Moving) {
+        return Some("it is on its way");
+    }
     let outer = &graph.providers[*parent?];
     if p.is_data_area() && boots(outer) && outer.topology.common().is_some_and(|g| g.contains(0)) {
         return Some("it is written only when what boots is installed");

@@ -131,6 +131,7 @@ rules! {
     MOVED_END = "TL0023", "backup GPT not at the end of the disk";
     KERNEL = "TL0024", "the kernel sees it otherwise";
     UNSAID = "TL0025", "a boundary that the protocol cannot say";
+    MOVING = "TL0026", "a move that was interrupted";
 }
 
 /// The rule called `id`, in any case.

@@ -23,6 +23,7 @@ pub mod patch;
 pub mod plan;
 pub mod probe;
 pub mod profile;
+pub mod realign;
 pub mod route;
 pub mod scheme;
 pub mod sfdisk;

@@ -35,6 +35,12 @@ impl Patch {
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.bytes.len() as u64)
     }
+
+    /// The `length` bytes that it writes at `offset`, if it writes all of them.
+    pub fn part(&self, offset: u64, length: usize) -> Option<&[u8]> {
+        let from = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
+        self.bytes.get(from..from.checked_add(length)?)
+    }
 }
 
 /// Fills a buffer from a byte of the provider.

@@ -23,6 +23,7 @@ pub mod jfs;
 pub mod luks;
 pub mod lvm2;
 pub mod md;
+pub mod moving;
 pub mod nilfs2;
 pub mod ntfs;
 pub mod qcow2;
@@ -49,7 +50,8 @@ pub struct Format {
 
 /// Every format, in the order of blkid's own list where it matters: what wraps others comes first.
 pub static FORMATS: &[Format] = &[
-    // Containers, then members of sets and what else wraps a file system.
+    // What is in two places, then containers, members of sets and what else wraps a file system.
+    moving::FORMAT,
     qcow2::FORMAT,
     vmdk::FORMAT,
     vhd::FORMAT,
@@ -146,6 +148,8 @@ pub enum Inside {
     Understood,
     /// It is what it is, but where its I/O falls is not known: why, in a few words. Never called aligned.
     Unknown(&'static str),
+    /// It is what [`crate::realign`] leaves when it is interrupted: only its journal knows what is where.
+    Moving,
     /// It is never written in place (ISO 9660, squashfs): reads do not cost.
     ReadOnly,
 }

@@ -256,6 +256,26 @@ impl Table {
         Ok(())
     }
 
+    /// Gives the partition numbered `index` another place of the same size: from `to` on, or the nearest on the best grain on which there
+    /// is room. Gives its first byte. What is in the partition stays where it is: that is for [`crate::realign`] to move.
+    pub fn relocate(&mut self, scheme: &dyn Scheme, ground: &Ground<'_>, index: u32, to: Option<u64>) -> Result<u64, Refusal> {
+        self.whole()?;
+        let entry = self.entries[self.position(index)?].clone();
+        if self.lead > 0 {
+            let found = format!("a logical partition is a link of a chain: its {} lies before it", self.scheme);
+            return Err(Refusal::new(found, "move the extended partition, with all that is in it"));
+        }
+        let start = place::relocate(self, ground, &entry, to)?;
+        // Nobody else's bytes, where its own are not in the way.
+        self.apart(&Entry { start, ..entry.clone() })?;
+        self.change(scheme, index, |entry| entry.start = start)?;
+        scheme.settle(self);
+        match self.entry(index).is_some_and(|moved| moved.start == start) {
+            true => Ok(start),
+            false => Err(Refusal::new(format!("at {} it would not keep its index", place(start, self.sector)), "")),
+        }
+    }
+
     /// Sets or unsets `attribute` on the partition numbered `index`, or on the table.
     pub fn mark(&mut self, scheme: &dyn Scheme, index: Option<u32>, attribute: &Attribute, on: bool) -> Result<(), Refusal> {
         self.whole()?;

@@ -21,6 +21,7 @@ mod lay;
 mod live_page;
 mod load;
 mod mkfs;
+mod moving;
 mod part;
 mod plan;
 #[path = "../disks/recipe.rs"]

@@ -110,6 +110,36 @@ pub(super) fn resize(table: &Table, ground: &Ground<'_>, entry: &Entry, request:
     Ok(best.unwrap_or(entry.end()) - entry.start)
 }
 
+/// The first byte that `entry` gets: `to`, or the nearest on the best grain on which there is room.
+pub(super) fn relocate(table: &Table, ground: &Ground<'_>, entry: &Entry, to: Option<u64>) -> Result<u64, Refusal> {
+    Request { start: to, ..Request::default() }.check(table.sector)?;
+    if let Some(to) = to {
+        return range(to, entry.length).map(|range| range.start);
+    }
+    let mut others = table.clone();
+    others.entries.retain(|other| other.index != entry.index);
+    let found = ground.grains(None).into_iter().find_map(|grain| nearest(&others, grain, entry));
+    // The last grain is a sector, on which it is already.
+    found.filter(|&start| start != entry.start).ok_or_else(|| {
+        let found = format!("there is no better place for {} bytes than {}", entry.length, at(entry.start, table.sector));
+        let larger = "make room first: shrink what is in it and then the partition (part resize), or the one in its way";
+        Refusal::new(found, format!("{}; {larger}", free_ranges(&others)))
+    })
+}
+
+/// The place of `entry` on `grain` that is nearest to where it is.
+fn nearest(others: &Table, grain: Grain, entry: &Entry) -> Option<u64> {
+    let near = others.free().into_iter().flat_map(|free| {
+        let last = free.end.checked_sub(entry.length).filter(|&last| last >= free.start);
+        let places = last.map(|last| {
+            let at = entry.start.clamp(free.start, last);
+            [grain.previous(at).filter(|&start| start >= free.start), grain.next(at).filter(|&start| start <= last)]
+        });
+        places.into_iter().flatten().flatten()
+    });
+    near.min_by_key(|start| (start.abs_diff(entry.start), *start))
+}
+
 fn no_room(table: &Table, request: &Request) -> Refusal {
     let wanted = request.size.map_or_else(|| "a partition".to_string(), |size| format!("{size} bytes"));
     let aligned = request.align.map_or_else(String::new, |align| format!(" on a multiple of {align} bytes"));

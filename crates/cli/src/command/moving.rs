@@ -1,0 +1,332 @@
+//! `move`: a partition, with all that is in it, to another place.
+
+use crate::options::DiskOptions;
+use crate::options::moving::Move as Options;
+use crate::out::{escape, size, words};
+use crate::seat::{Seat, refuse, tell_kernel};
+use crate::target;
+use crate::writing::{Job, WriteOptions, carry_out};
+use crate::{Failure, complain};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use trueline_geom::error::Errno;
+use trueline_geom::finding;
+use trueline_geom::graph::{Id, Provider};
+use trueline_geom::patch::{self, Patch};
+use trueline_geom::realign::{Begun, Interrupted, Journal, Move, SIZES, carry, ends, rebase};
+use trueline_geom::scheme::{Ground, Scheme};
+use trueline_geom::slices::place;
+use trueline_geom::table::{Entry, Refusal, Table};
+use trueline_geom::through::Through;
+use trueline_host::file::{self, Access};
+use trueline_host::{interrupt, random};
+
+pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
+    match &args.resume {
+        Some(journal) => resume(args, journal),
+        None => begin(args, args.target.as_deref().unwrap_or_default()),
+    }
+}
+
+/// How the target has to be opened.
+fn access(args: &Options) -> Access {
+    WriteOptions { dry_run: args.dry_run, save: None, allow_busy: args.allow_busy }.access()
+}
+
+/// A partition, and the table that it is in.
+struct Placed {
+    /// The provider with the table.
+    on: Id,
+    scheme: &'static dyn Scheme,
+    table: Table,
+    entry: Entry,
+}
+
+/// The partition that `seat` is, or why it cannot be moved.
+fn placed(seat: &Seat) -> Result<Placed, Refusal> {
+    let (graph, p) = (&seat.graph, &seat.graph.providers[seat.id]);
+    let none = || Refusal::new("it is no partition of a table that can be edited", "name one after a #: disk.img#p2");
+    let &[on] = p.parents.as_slice() else { return Err(none()) };
+    let (scheme, table) = seat.table_on(on).ok_or_else(none)?;
+    let named =
+        |entry: &&Entry| graph.providers[on].base().saturating_add(entry.start) == p.base() && p.name.ends_with(&scheme.suffix(entry));
+    let in_chain = |e: &&Provider| e.is_extended() && e.base() <= p.base() && p.base() - e.base() < e.topology.length;
+    let entry = table.entries.iter().find(named).cloned().ok_or_else(|| match graph.providers.iter().find(in_chain) {
+        Some(extended) => {
+            Refusal::new("it is a link of a chain of logical partitions", format!("move the extended partition, {}", extended.name))
+        }
+        None => none(),
+    })?;
+    if graph.providers[on].findings.iter().any(|f| *f.rule == finding::HYBRID) {
+        return Err(Refusal::new("its GPT and its MBR disagree, and only one of them would be changed", "see trueline explain TL0021"));
+    }
+    // The numbers of a chain count from its extended partition, those of a GPT from its own; a label may count from anywhere.
+    let inner = (0..graph.providers.len()).filter(|&id| within(seat, id)).filter_map(|id| seat.table_on(id));
+    if let Some((_, label)) = inner.into_iter().find(|(scheme, table)| scheme.name() == "BSD" && table.origin != 0) {
+        let found = format!("a BSD label in it counts from byte {} before it", label.origin);
+        return Err(Refusal::new(found, "make it again where the partition is to be: part backup, part destroy, part restore"));
+    }
+    Ok(Placed { on, scheme, table, entry })
+}
+
+fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
+    let refused = |refusal: Refusal| refuse("move", target, &refusal);
+    let seat = Seat::open(target, &args.disk, access(args))?;
+    let Placed { on, scheme, table, entry } = placed(&seat).map_err(refused)?;
+    let p = &seat.graph.providers[on];
+    let ground = Ground { topology: &p.topology, base: p.base(), kind: p.kind };
+    let is_aligned = p.topology.common().is_some_and(|grain| grain.contains(entry.start));
+    if args.align && is_aligned {
+        let at = place(entry.start, table.sector);
+        writeln!(anstream::stdout(), "{}", escape::plain(&format!("{target}: begins on the grain, at {at}; nothing was moved")))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let to = args.to.as_deref().map(|text| offset(text, table.sector)).transpose()?;
+    let mut after = table.clone();
+    let start = after.relocate(scheme, &ground, entry.index, to).map_err(refused)?;
+    if start == entry.start {
+        return Err(refused(Refusal::new(format!("it begins at {} already", place(start, table.sector)), "")));
+    }
+    let (plan, left) = decide(&seat, on, &entry, start, scheme.render(&table, &after))
+        .map_err(|errno| Failure::Message(format!("read {target}: {errno}: nothing was written")))?;
+    plan.check().map_err(refused)?;
+    for line in left {
+        complain(&format!("note: {line}"));
+    }
+    if args.dry_run {
+        return show(&seat, on, &plan, target);
+    }
+    let path = args.journal.clone().or_else(|| plan.overlaps().then(|| beside(target)));
+    let words = absolute(target, &p.name);
+    let journal = path.as_deref().map(|path| create(path, &plan, &words)).transpose()?;
+    let store = journal.as_ref().map(|opened| Journal::create(&opened.store, &plan, &words)).transpose();
+    let store = store.map_err(|errno| Failure::Message(format!("write {}: {errno}: nothing was moved", shown(path.as_deref()))))?;
+    if p.topology.common().is_some_and(|grain| !grain.contains(start)) {
+        complain(&format!("warning: {} is off the grain: trueline check says what that costs", place(start, table.sector)));
+    }
+    let moving = Moving { target, on, plan: &plan, journal: path.as_deref() };
+    moving.carry(&seat, store.as_ref(), Begun::default())?;
+    moving.finish(seat, scheme, args.json)
+}
+
+/// `--to`: bytes, or sectors with an `s` behind them.
+fn offset(text: &str, sector: u64) -> Result<u64, Failure> {
+    let sectors = |text: &str| text.strip_suffix('s')?.parse::<u64>().ok()?.checked_mul(sector);
+    let bytes = sectors(text).or_else(|| trueline_geom::profile::bytes(text));
+    bytes.ok_or_else(|| Failure::Message(format!("move --to {text}: not an offset: 1048576, 1MiB, 2048s")))
+}
+
+/// The move of `entry` to `start`, and what is told of things that stay as they are.
+fn decide(seat: &Seat, on: Id, entry: &Entry, start: u64, table: Vec<Patch>) -> Result<(Move, Vec<String>), Errno> {
+    let (graph, own) = (&seat.graph, &seat.graph.providers[seat.id]);
+    let disk = &graph.providers[on].topology;
+    let bytes = |at: u64, length: u64| {
+        let mut bytes = vec![0; usize::try_from(length).map_err(|_| Errno::Range)?];
+        graph.read_at(on, &mut bytes, at).map(|()| bytes)
+    };
+    // A scheme makes a chain where an extended partition is new to it; this one brings its own.
+    let own_chain = |patch: &Patch| entry.kind.is_extended() && (patch.offset, patch.bytes.len() as u64) == (start, disk.sector);
+    let table = table.into_iter().filter(|patch| !own_chain(patch)).collect();
+    let table = patch::changes(table, &mut |at, out| graph.read_at(on, out, at))?;
+    let was = table.iter().map(|patch| Ok(Patch { bytes: bytes(patch.offset, patch.bytes.len() as u64)?, ..patch.clone() }));
+    let was = was.collect::<Result<_, Errno>>()?;
+    let (front, back) = ends(entry.length, SIZES.end);
+    let (front, back) = (bytes(entry.start, front)?, bytes(entry.start + entry.length - back, back)?);
+    let (mut rebased, mut left) = (Vec::new(), Vec::new());
+    for (id, p) in graph.providers.iter().enumerate().filter(|(id, _)| within(seat, *id)) {
+        let Some(from) = p.start.filter(|_| own.start.is_some()) else { continue };
+        let to = (from - entry.start).saturating_add(start);
+        for sign in p.in_use() {
+            let found = rebase(sign.kind, (from, to), p.topology.length, &mut |at, out| graph.read_at(id, out, at))?;
+            let at = p.base().saturating_sub(own.base());
+            rebased.extend(found.patches.into_iter().map(|patch| Patch { offset: patch.offset + at, ..patch }));
+            if let Some(says) = found.left {
+                left.push(format!("the {} of {} says that it begins at byte {says}, where it does not: left as it is", sign.kind, p.name));
+            }
+        }
+    }
+    let id = random::bytes().map_err(|_| Errno::Io)?;
+    let (medium, sector, from, length) = (disk.length, disk.sector, entry.start, entry.length);
+    Ok((Move { id, medium, sector, from, to: start, length, sizes: SIZES, front, back, rebased, table, was }, left))
+}
+
+/// Whether provider `id` is the seat's or a range of it.
+fn within(seat: &Seat, id: Id) -> bool {
+    let mut at = id;
+    loop {
+        match seat.graph.providers[at].parents.as_slice() {
+            _ if at == seat.id => return true,
+            &[parent] if !seat.graph.providers[at].is_set => at = parent,
+            _ => return false,
+        }
+    }
+}
+
+/// What would be done.
+fn show(seat: &Seat, on: Id, plan: &Move, target: &str) -> Result<ExitCode, Failure> {
+    let mut out = BufWriter::new(anstream::stdout().lock());
+    let (from, to) = (place(plan.from, plan.sector), place(plan.to, plan.sector));
+    writeln!(out, "# {}: {} bytes from {from} to {to}", escape::plain(target), plan.length)?;
+    let how = match (plan.overlaps(), plan.saves()) {
+        (false, _) => "copied; the old place is left as it is",
+        (true, false) => "copied piece by piece, with a journal",
+        (true, true) => "copied piece by piece, each saved in the journal first",
+    };
+    writeln!(out, "# {how}; then")?;
+    out.flush()?;
+    drop(out);
+    let jobs = vec![Job { id: on, patches: plan.table.clone() }];
+    carry_out(&target::split(target).0.join(","), &seat.graph, jobs, &WriteOptions { dry_run: true, ..WriteOptions::default() })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where a journal is kept if nobody says where: never on what is changed.
+fn beside(target: &str) -> PathBuf {
+    let first = target::paths(target).first().map(|path| path.to_path_buf()).unwrap_or_else(|| "disk".into());
+    let file = first.is_file().then(|| first.clone());
+    let mut name = file.unwrap_or_else(|| first.file_name().map_or_else(|| "disk".into(), PathBuf::from)).into_os_string();
+    name.push(".journal");
+    name.into()
+}
+
+/// The target of who resumes from another directory: the provider with the table.
+fn absolute(target: &str, on: &str) -> String {
+    let disks = target::split(target).0.into_iter().map(|disk| {
+        let path = target::paths(disk).first().and_then(|path| fs::canonicalize(path).ok());
+        path.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or_else(|| disk.to_string())
+    });
+    let disks = disks.collect::<Vec<_>>().join(",");
+    if on.is_empty() { disks } else { format!("{disks}#{on}") }
+}
+
+/// A new journal file at `path`, with room for the journal of `plan`.
+fn create(path: &Path, plan: &Move, words: &str) -> Result<file::Opened, Failure> {
+    let failed = |e: io::Error| {
+        let advice =
+            if e.kind() == io::ErrorKind::AlreadyExists { ": if it is the journal of a move, go on with that: move --resume" } else { "" };
+        Failure::Message(format!("make the journal {}: {}{advice}: nothing was moved", path.display(), words::os(&e)))
+    };
+    let (_, size) = Journal::head(plan, words).ok_or_else(|| failed(io::Error::other("the tables are too large for one")))?;
+    // Never over another: it may be the only copy of what it holds.
+    let new = File::options().read(true).write(true).create_new(true).open(path).map_err(failed)?;
+    new.set_len(size).and_then(|()| new.sync_all()).map_err(failed)?;
+    // A new file is on the medium only once its name is.
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
+    drop(new);
+    file::open_for(path, Access::Write).map_err(|e| Failure::Message(e.to_string()))
+}
+
+fn shown(path: Option<&Path>) -> String {
+    path.map(|path| path.display().to_string()).unwrap_or_default()
+}
+
+fn resume(args: &Options, path: &Path) -> Result<ExitCode, Failure> {
+    let opened = file::open_for(path, access(args)).map_err(|e| Failure::Message(e.to_string()))?;
+    let failed = |found: &str| Failure::Message(format!("resume {}: {found}: nothing was moved", path.display()));
+    let read = Journal::open(&opened.store).map_err(|errno| failed(&errno.to_string()))?;
+    let (journal, plan, words, begun) = read.ok_or_else(|| failed("it is no whole journal of a move"))?;
+    let target = args.target.as_deref().unwrap_or(&words);
+    // An image does not say what its sectors are.
+    let disk = DiskOptions {
+        logical: args.disk.logical.or(Some(plan.sector).filter(|_| target::paths(target).iter().all(|p| p.is_file()))),
+        ..args.disk.clone()
+    };
+    let seat = Seat::open(target, &disk, access(args))?;
+    let on = seat.id;
+    if seat.graph.providers[on].topology.length != plan.medium {
+        let length = seat.graph.providers[on].topology.length;
+        return Err(failed(&format!("{target} has {length} bytes, the disk of the move {}", plan.medium)));
+    }
+    let is_on = plan.is_on(begun.step, &mut |at, out| seat.graph.read_at(on, out, at)).map_err(|errno| failed(&errno.to_string()))?;
+    if !is_on {
+        return Err(failed(&format!("{target} is not as the move left it: another disk, or something was written to it")));
+    }
+    if args.dry_run {
+        return show(&seat, on, &plan, target);
+    }
+    let moving = Moving { target, on, plan: &plan, journal: Some(path) };
+    moving.carry(&seat, Some(&journal), begun)?;
+    let scheme = seat.table().map(|(scheme, _)| scheme).ok_or_else(|| failed("its table does not read back as it should"))?;
+    moving.finish(seat, scheme, args.json)
+}
+
+/// A move that is being carried out.
+struct Moving<'a> {
+    target: &'a str,
+    on: Id,
+    plan: &'a Move,
+    journal: Option<&'a Path>,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    format: &'static str,
+    target: &'a str,
+    from: u64,
+    to: u64,
+    length: u64,
+}
+
+impl Moving<'_> {
+    fn carry(&self, seat: &Seat, journal: Option<&Journal<'_>>, begun: Begun) -> Result<(), Failure> {
+        let style = ProgressStyle::with_template("move {bar:40} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
+        let bar = ProgressBar::new(self.plan.length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        interrupt::remember_first();
+        let disk = Through::new(&seat.graph, self.on);
+        let mut copied = 0;
+        let done = carry(self.plan, &disk, journal, begun, &mut |bytes| {
+            copied = bytes;
+            bar.set_position(bytes);
+            !interrupt::happened()
+        });
+        bar.finish_and_clear();
+        done.map_err(|why| {
+            let found = match why {
+                Interrupted::Asked => "it was interrupted".into(),
+                Interrupted::Disk(at, errno) => format!("{errno} at {}", place(at, self.plan.sector)),
+                Interrupted::Journal(errno) => format!("the journal: {errno}"),
+            };
+            let next = match self.journal {
+                Some(path) => format!("go on with: trueline move --resume {}", path.display()),
+                None => "nothing has changed: begin again".into(),
+            };
+            Failure::Message(format!("move {}: {found}: {copied} of {} bytes are copied: {next}", self.target, self.plan.length))
+        })
+    }
+
+    /// Looks at what came of it, and tells.
+    fn finish(&self, seat: Seat, scheme: &'static dyn Scheme, json: bool) -> Result<ExitCode, Failure> {
+        let plan = self.plan;
+        let read = scheme.read(&seat.graph.probe(self.on)).filter(|table| table.damage.is_empty());
+        let is_there = read.is_some_and(|table| table.entries.iter().any(|entry| (entry.start, entry.length) == (plan.to, plan.length)));
+        if !is_there {
+            let message = format!("write {}: the table does not read back as it should: check the disk; the journal is kept", self.target);
+            return Err(Failure::Message(message));
+        }
+        drop(seat);
+        if let Some(path) = self.journal {
+            fs::remove_file(path)
+                .map_err(|e| Failure::Message(format!("remove {}: {}: the move is done", path.display(), words::os(&e))))?;
+        }
+        tell_kernel(self.target);
+        let mut out = BufWriter::new(anstream::stdout().lock());
+        if json {
+            let (from, to, length) = (plan.from, plan.to, plan.length);
+            let report = Report { format: "trueline/move/1", target: self.target, from, to, length };
+            serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
+            writeln!(out)?;
+        } else {
+            let (from, to) = (place(plan.from, plan.sector), place(plan.to, plan.sector));
+            let line = format!("{}: {} moved from {from} to {to}", self.target, size::human(plan.length));
+            writeln!(out, "{}", escape::plain(&line))?;
+        }
+        out.flush()?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,46 @@
+//! `move`: a partition, with what is in it, to another place.
+
+use super::DiskOptions;
+use clap::{ArgGroup, Args};
+use std::path::PathBuf;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  trueline move --align disk.img#s1                   to the nearest boundary, with all that is in it
+  trueline move --to 1MiB disk.img#p2                 to this byte of the disk
+  trueline move --align --journal /mnt/usb/sdb1.journal /dev/sdb#p1
+  trueline move --align --dry-run disk.img#s1         what would be done
+  trueline move --resume disk.img.journal             after an interruption
+
+The partition is not shrunk or grown. Where the old place and the new overlap, a journal is kept, on another disk than the one that is
+changed, until all is done: whatever interrupts the move, --resume goes on where it was.";
+
+#[derive(Args)]
+#[command(group(ArgGroup::new("whither").args(["align", "to", "resume"]).required(true)))]
+pub(crate) struct Move {
+    /// To the nearest place that is on the grain
+    #[arg(long)]
+    pub align: bool,
+    /// To this byte of the disk, or of what the table is on; 2048s are sectors
+    #[arg(long, value_name = "OFFSET")]
+    pub to: Option<String>,
+    /// Go on with the move of this journal, on the disk that is named in it or on TARGET
+    #[arg(long, value_name = "JOURNAL")]
+    pub resume: Option<PathBuf>,
+    /// Where the journal is kept; without it beside an image, or for a device in the current directory
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    pub journal: Option<PathBuf>,
+    /// Print what would be done, and the exact writes to tables; change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Write even if it is mounted or in use: what uses it may then destroy data
+    #[arg(long)]
+    pub allow_busy: bool,
+    /// One JSON document: what was moved
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub disk: DiskOptions,
+    /// DISK[,DISK...]#PROVIDER
+    #[arg(required_unless_present = "resume")]
+    pub target: Option<String>,
+}

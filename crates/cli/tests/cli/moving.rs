@@ -1,0 +1,256 @@
+//! `move`: partitions of real file systems, killed at any moment, and what is refused.
+
+use crate::counters::here;
+use crate::{run, run_with, scratch, zeroes};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const MIB: usize = 1 << 20;
+
+fn done(directory: &Path, command: &str) -> String {
+    let ran = run(directory, command);
+    assert_eq!(ran.code, Some(0), "{command}: {}{}", ran.stdout, ran.stderr);
+    ran.stdout
+}
+
+/// What `command` is refused with.
+fn refused(directory: &Path, command: &str) -> String {
+    let before = fs::read(directory.join("disk.img")).expect("an image");
+    let ran = run(directory, command);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{command}: {}", ran.stderr);
+    assert!(fs::read(directory.join("disk.img")).expect("an image") == before, "{command}");
+    ran.stderr
+}
+
+/// A disk of 96 MiB with a partition of 64 MiB at sector 63, full of numbers.
+fn disk(directory: &Path) -> Vec<u8> {
+    zeroes(directory, "disk.img", 96 << 20);
+    done(directory, "part create -s mbr disk.img");
+    done(directory, "part add -t linux-data -b 63 -s 64m disk.img");
+    let mut bytes = fs::read(directory.join("disk.img")).expect("an image");
+    let numbers: Vec<u8> = (0..64 * MIB / 8).flat_map(|n| (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect();
+    bytes[63 * 512..][..64 * MIB].copy_from_slice(&numbers);
+    // A part of it is sparse, and is so again.
+    bytes[20 * MIB..40 * MIB].fill(0);
+    fs::write(directory.join("disk.img"), &bytes).expect("an image");
+    bytes[63 * 512..][..64 * MIB].to_vec()
+}
+
+fn has(directory: &Path, at: usize, bytes: &[u8]) -> bool {
+    fs::read(directory.join("disk.img")).expect("an image")[at..][..bytes.len()] == *bytes
+}
+
+#[test]
+fn there_and_back_again() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    let bytes = disk(directory);
+    let said = done(directory, "move --align disk.img#s1");
+    assert_eq!(said, "disk.img#s1: 64 MiB moved from byte 32256 (LBA 63) to byte 1048576 (LBA 2048)\n");
+    assert!(has(directory, MIB, &bytes) && !directory.join("disk.img.journal").exists());
+    assert!(done(directory, "check disk.img").contains("1 aligned"));
+    assert!(done(directory, "move --align disk.img#s1").contains("nothing was moved"));
+    let json = run(directory, "move --to 63s --json disk.img#s1").json();
+    let wanted =
+        serde_json::json!({"format": "trueline/move/1", "target": "disk.img#s1", "from": 1 << 20, "to": 32256, "length": 64 << 20});
+    assert_eq!(json, wanted);
+    assert!(has(directory, 63 * 512, &bytes));
+    // Far enough for pieces that are not saved, both ways.
+    for to in ["24MiB", "8388608"] {
+        done(directory, &format!("move --to {to} disk.img#s1"));
+    }
+    assert!(has(directory, 8 * MIB, &bytes));
+    done(directory, "part resize -i 1 -s 30m disk.img");
+    // Apart: the old bytes stay.
+    done(directory, "move --to 50MiB disk.img#s1");
+    assert!(has(directory, 50 * MIB, &bytes[..30 * MIB]) && has(directory, 8 * MIB, &bytes[..30 * MIB]));
+}
+
+/// When it is killed is left to chance; whenever that is, nothing may be lost.
+#[test]
+fn killed_at_any_moment_it_goes_on() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    let bytes = disk(directory);
+    for (round, to) in [MIB, 63 * 512, 9 * MIB, 63 * 512].into_iter().enumerate() {
+        let mut words = vec!["move".to_string(), "--to".into(), to.to_string(), "disk.img#s1".into()];
+        for attempt in 0.. {
+            let mut child = Command::new(env!("CARGO_BIN_EXE_trueline"));
+            let child = child.args(&words).current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut child = child.spawn().expect("it runs");
+            // The more often it was interrupted, the later, so that it ends.
+            std::thread::sleep(Duration::from_millis(7 * (attempt * attempt + round as u64 + 1)));
+            let _ = child.kill();
+            let status = child.wait().expect("it ends");
+            if status.success() {
+                break;
+            }
+            let journal = directory.join("disk.img.journal");
+            if !journal.exists() {
+                // Killed before it had one, or when it had removed it.
+                if has(directory, to, &bytes) && done(directory, "show disk.img").contains(&to.to_string()) {
+                    break;
+                }
+                continue;
+            }
+            words = vec!["move".into(), "--resume".into(), "disk.img.journal".into()];
+            let ran = run_with(directory, &["move", "--resume", "disk.img.journal", "--dry-run"]);
+            if ran.code == Some(2) {
+                // The journal itself was not whole: nothing had begun.
+                assert!(ran.stderr.contains("no whole journal"), "{}", ran.stderr);
+                assert!(fs::read(&journal).is_ok() && fs::remove_file(&journal).is_ok());
+                words = vec!["move".into(), "--to".into(), to.to_string(), "disk.img#s1".into()];
+            }
+        }
+        assert!(has(directory, to, &bytes), "round {round}");
+    }
+}
+
+#[test]
+fn what_cannot_be_moved_is_said() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    disk(directory);
+    done(directory, "part add -t linux-data -b 140000 -s 4m disk.img");
+    let all = [
+        ("move --to 100 disk.img#s1", "use whole sectors"),
+        ("move --to 1x disk.img#s1", "not an offset"),
+        ("move --to 63s disk.img#s1", "already"),
+        ("move --to 0 disk.img#s1", "do not lie where partitions may"),
+        ("move --to 10MiB disk.img#s1", "overlap index 2"),
+        ("move --to 90MiB disk.img#s1", "partitions lie from"),
+        ("move --align disk.img", "no partition of a table"),
+        ("move --align disk.img#s3", "no provider 's3'"),
+        ("move --resume disk.img", "no whole journal"),
+    ];
+    for (command, found) in all {
+        let said = refused(directory, command);
+        assert!(said.contains(found), "{command}: {said}");
+    }
+    // An older journal is not written over.
+    fs::write(directory.join("disk.img.journal"), "of another").expect("a file");
+    assert!(refused(directory, "move --align disk.img#s1").contains("--resume"));
+    assert!(done(directory, "move --align --dry-run disk.img#s1").contains("saved in the journal first"));
+}
+
+/// A server lets writes fail from the n-th on: the disk is then in the middle of a move.
+#[test]
+fn a_disk_that_fails_is_gone_on_with_and_no_other_is() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    let bytes = disk(directory);
+    fs::copy(directory.join("disk.img"), directory.join("other.img")).expect("a copy");
+    let trueline = env!("CARGO_BIN_EXE_trueline");
+    let command = format!("'{trueline}' move --align --journal j \"$uri#s1\" 2>said");
+    let ran = run_with(directory, &["serve", "disk.img", "--no-counters", "--fault", "write:error=eio,after=12", "--run", &command]);
+    let said = fs::read_to_string(directory.join("said")).expect("what it said");
+    assert!(ran.code == Some(2) && said.contains("input/output error at byte") && said.contains("move --resume j"), "{said}{}", ran.stderr);
+    // Nobody takes it for anything else meanwhile.
+    assert!(done(directory, "show disk.img").contains("trueline_move"));
+    let check = run(directory, "check disk.img");
+    assert!(check.code == Some(1) && check.stdout.contains("error TL0026 s1"), "{}", check.stdout);
+    let said = refused(directory, "move --resume j other.img");
+    assert!(said.contains("is not as the move left it"), "{said}");
+    zeroes(directory, "short.img", 1 << 20);
+    assert!(refused(directory, "move --resume j short.img").contains("has 1048576 bytes"));
+    assert!(done(directory, "move --resume j --dry-run disk.img").contains("saved in the journal first"));
+    done(directory, "move --resume j disk.img");
+    assert!(has(directory, MIB, &bytes) && !directory.join("j").exists());
+}
+
+/// One whose numbers count from the disk would lose its partitions; FreeBSD's do not.
+#[test]
+fn a_label_that_counts_from_elsewhere_is_not_moved() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    for (dialect, kind, moves) in [("freebsd", "freebsd-ufs", true), ("openbsd", "!7", false)] {
+        zeroes(directory, "disk.img", 96 << 20);
+        done(directory, "part create -s mbr disk.img");
+        done(directory, &format!("part add -t {dialect} -b 63 -s 64m disk.img"));
+        done(directory, &format!("part create -s bsd --dialect {dialect} disk.img#s1"));
+        done(directory, &format!("part add -t {kind} -s 30m disk.img#s1"));
+        if moves {
+            done(directory, "move --align disk.img#s1");
+            assert!(done(directory, "show disk.img").contains("s1a"));
+        } else {
+            assert!(refused(directory, "move --align disk.img#s1").contains("counts from byte"));
+        }
+    }
+}
+
+/// What says where it begins says so anew; what checks a file system finds nothing wrong.
+#[test]
+fn file_systems_are_whole_where_they_are_now() {
+    let checks: [(&str, &str, &[&str]); 4] = [
+        ("vfat -- -h 63", "mkfs.vfat", &["fsck.vfat", "-n"]),
+        ("ntfs -- -p 63", "mkntfs", &["ntfsresize", "-i", "-f"]),
+        ("exfat", "mkfs.exfat", &["fsck.exfat", "-n"]),
+        ("ext4", "mke2fs", &["e2fsck", "-fn"]),
+    ];
+    for (kind, maker, check) in checks {
+        if !here(&[maker, check[0]]) {
+            continue;
+        }
+        let scratch = scratch();
+        let directory = scratch.path();
+        zeroes(directory, "disk.img", 96 << 20);
+        done(directory, "part create -s mbr disk.img");
+        done(directory, "part add -t ntfs -b 63 -s 64m disk.img");
+        let words: Vec<&str> = kind.split_whitespace().collect();
+        let (kind, own) = words.split_first().expect("a type");
+        let ran = run_with(directory, &[&["mkfs", kind, "disk.img#s1"], own].concat());
+        assert_eq!(ran.code, Some(0), "{kind}: {}", ran.stderr);
+        let before = fs::read(directory.join("disk.img")).expect("an image")[63 * 512..][..64 * MIB].to_vec();
+        let said = run(directory, "move --align disk.img#s1");
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        let after = fs::read(directory.join("disk.img")).expect("an image")[MIB..][..64 * MIB].to_vec();
+        fs::write(directory.join("fs.img"), &after).expect("a copy");
+        let mut checker = Command::new(check[0]);
+        let checked =
+            checker.args(&check[1..]).arg("fs.img").env("PATH", crate::counters::path()).current_dir(directory).output().expect("it runs");
+        assert!(checked.status.success(), "{kind}: {}", String::from_utf8_lossy(&checked.stdout));
+        let word = |bytes: &[u8], at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("four bytes"));
+        match *kind {
+            "vfat" | "ntfs" => {
+                assert_eq!((word(&before, 28), word(&after, 28)), (63, 2048), "{kind}");
+                let changed = before.iter().zip(&after).filter(|(old, new)| old != new).count();
+                // The low and the next byte of the number, there and in the copy.
+                assert!((2..=4).contains(&changed), "{kind}: {changed}");
+            }
+            _ => assert!(before == after, "{kind}"),
+        }
+    }
+}
+
+/// Tables inside of what is moved count from its first byte.
+#[test]
+fn what_is_inside_comes_along() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    zeroes(directory, "disk.img", 96 << 20);
+    for command in [
+        "part create -s mbr disk.img",
+        "part add -t ebr -b 63 -s 40m disk.img",
+        "part add -t linux-data -s 10m disk.img#s1",
+        "part add -t linux-data -s 20m disk.img#s1",
+    ] {
+        done(directory, command);
+    }
+    let lengths = |directory: &Path| -> Vec<(String, u64, u64)> {
+        let json = run(directory, "check --json disk.img").json();
+        let providers = json["targets"][0]["providers"].as_array().expect("providers").clone();
+        let number = |p: &serde_json::Value, key: &str| p[key].as_u64().expect("a number");
+        providers
+            .iter()
+            .skip(1)
+            .map(|p| (p["provider"].as_str().expect("a name").into(), number(p, "start"), number(p, "length")))
+            .collect()
+    };
+    let before = lengths(directory);
+    done(directory, "move --align disk.img#s1");
+    let moved = (1 << 20) - 63 * 512;
+    assert_eq!(lengths(directory), before.into_iter().map(|(name, start, length)| (name, start + moved, length)).collect::<Vec<_>>());
+    assert!(refused(directory, "move --to 20MiB disk.img#s5").contains("move the extended partition, s1"));
+}

@@ -1,0 +1,334 @@
+//! Moving a range of a provider, a partition with all that is in it, so that nothing is lost whatever interrupts it.
+//!
+//! A move is a list of [`Step`]s that is decided before the first byte is written. Until a step begins, the disk and the journal hold
+//! everything that the one before it needs to be done once more; so whoever resumes must know only which step was begun last, and that is
+//! in the journal before the step begins.
+//!
+//! # A move onto itself
+//! Where the old place and the new overlap, bytes are copied in the order in which none is written over before it is copied: from the
+//! front if the new place is before the old one, else from the end. A piece no longer than the distance lies apart from its copy, and
+//! what it was is there until the next piece begins. Where the distance is too short for that to be fast, every piece is saved
+//! in the journal first.
+//!
+//! Half-way a file system would still be recognised at the old place, or at the new one, and be mounted, checked and destroyed. So
+//! whatever is at the ends, where every format has what it is known by, is kept in the journal and comes last. Meanwhile the partition
+//! that the table shows begins with a [`Mark`]: at the old place with the old table if the new one is behind it, at the new place with the
+//! new table if it is before.
+//!
+//! # A move apart
+//! Where they do not overlap the table is written when everything is copied. Before that nothing has changed that anybody reads.
+
+use crate::error::Errno;
+use crate::patch::{self, Patch};
+use crate::slices::place;
+use crate::table::Refusal;
+use crate::topology::{is_whole, round_down};
+
+mod carry;
+mod inside;
+mod journal;
+mod mark;
+
+pub use carry::{Interrupted, Progress, carry};
+pub use inside::{Rebased, rebase};
+pub use journal::{Begun, Journal, LONGEST};
+pub use mark::{MAGIC, Mark};
+
+/// How large what is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Bytes at either end in which every format has what it is known by.
+    pub end: u64,
+    /// The most that is copied at once.
+    pub piece: u64,
+    /// A distance that is large enough for pieces of its length.
+    pub far: u64,
+}
+
+/// A medium writes 32 MiB in a small part of a second, beside which two flushes are little; with pieces under 4 MiB they are most of it.
+pub const SIZES: Sizes = Sizes { end: 1 << 20, piece: 32 << 20, far: 4 << 20 };
+
+/// A move that is decided. Addresses are those of the provider with the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// What tells it from others.
+    pub id: [u8; 16],
+    /// Bytes of the provider.
+    pub medium: u64,
+    /// Its logical sector.
+    pub sector: u64,
+    /// Where the bytes are.
+    pub from: u64,
+    /// Where they will be.
+    pub to: u64,
+    /// How many.
+    pub length: u64,
+    /// How large what is.
+    pub sizes: Sizes,
+    /// The first of them, as they are.
+    pub front: Vec<u8>,
+    /// The last of them, as they are.
+    pub back: Vec<u8>,
+    /// What changes in them because they are elsewhere, in their own addresses.
+    pub rebased: Vec<Patch>,
+    /// What makes the table say where they will be.
+    pub table: Vec<Patch>,
+    /// What `table` writes over, patch by patch.
+    pub was: Vec<Patch>,
+}
+
+/// What is done at once; it can be done again until the next one begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Writes, in order.
+    Write(Vec<Patch>),
+    /// Bytes to be copied.
+    Copy(Piece),
+}
+
+/// Bytes to be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where they are.
+    pub from: u64,
+    /// Where they will be.
+    pub to: u64,
+    /// How many.
+    pub length: u64,
+    /// Whether they must be in the journal before any is written: the copy lies over what is copied.
+    pub saved: bool,
+}
+
+/// What is done in a move, in an order that depends on where it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The mark, and nothing else.
+    Mark,
+    /// Zeros over whatever else something is known by.
+    Blank,
+    /// The table.
+    Table,
+    /// All but the ends, piece by piece.
+    Copy,
+    /// The ends.
+    Ends,
+}
+
+impl Move {
+    /// What makes it a move that can be carried out, whoever wrote it down.
+    pub fn check(&self) -> Result<(), Refusal> {
+        let sector = self.sector;
+        let refuse = |found: String| Err(Refusal::new(found, ""));
+        if !sector.is_power_of_two() || !(512..=1 << 16).contains(&sector) {
+            return refuse(format!("sectors of {sector} bytes"));
+        }
+        let whole = [self.from, self.to, self.length, self.sizes.end, self.sizes.piece].iter().all(|&bytes| is_whole(bytes, sector));
+        if !whole || self.length == 0 || self.from == self.to || self.sizes.end < sector || self.sizes.piece < sector {
+            let (from, to) = (place(self.from, sector), place(self.to, sector));
+            return refuse(format!("{} bytes from {from} to {to}: not in whole sectors of {sector} bytes, or nowhere", self.length));
+        }
+        for start in [self.from, self.to] {
+            if start.checked_add(self.length).is_none_or(|end| end > self.medium) {
+                let found = format!("{} bytes at {} end behind the last of {}", self.length, place(start, sector), self.medium);
+                return refuse(found);
+            }
+        }
+        if (self.front.len() as u64, self.back.len() as u64) != ends(self.length, self.sizes.end) {
+            return refuse("its ends are not as long as they should be".into());
+        }
+        let inside = |patches: &[Patch], length: u64| patches.iter().all(|patch| patch.end() <= length);
+        let pairs = self.table.len() == self.was.len()
+            && self.table.iter().zip(&self.was).all(|(new, old)| (new.offset, new.bytes.len()) == (old.offset, old.bytes.len()));
+        if !inside(&self.rebased, self.length) || !inside(&self.table, self.medium) || !pairs {
+            return refuse("it writes outside of what is moved, or what it writes over is not known".into());
+        }
+        if self.table.iter().any(|patch| self.covers(patch)) {
+            return refuse("the table itself is in what is moved, or where it would be".into());
+        }
+        Ok(())
+    }
+
+    /// Whether it writes into the old place or the new.
+    pub fn covers(&self, patch: &Patch) -> bool {
+        [self.from, self.to].iter().any(|&start| patch.offset < start.saturating_add(self.length) && patch.end() > start)
+    }
+
+    /// Bytes between the old place and the new.
+    pub fn distance(&self) -> u64 {
+        self.from.abs_diff(self.to)
+    }
+
+    /// Whether the old place and the new overlap: then nothing but the journal knows what was half done.
+    pub fn overlaps(&self) -> bool {
+        self.distance() < self.length
+    }
+
+    /// Whether pieces are saved in the journal before they are written.
+    pub fn saves(&self) -> bool {
+        self.overlaps() && self.distance() < self.sizes.far
+    }
+
+    /// Where the partition begins that the table shows while the move goes on.
+    fn shown(&self) -> u64 {
+        self.from.min(self.to)
+    }
+
+    /// The first byte of every piece belongs to nobody else, so an address tells which it is.
+    fn piece(&self) -> u64 {
+        let longest = if self.overlaps() && !self.saves() { self.sizes.piece.min(self.distance()) } else { self.sizes.piece };
+        // In whole sectors, which `sizes.piece` and the distance are.
+        round_down(longest, self.sector).max(self.sector)
+    }
+
+    /// Bytes that are copied in pieces.
+    fn middle(&self) -> u64 {
+        self.length - self.front.len() as u64 - self.back.len() as u64
+    }
+
+    fn phases(&self) -> &'static [Phase] {
+        match (self.overlaps(), self.to > self.from) {
+            (false, _) => &[Phase::Copy, Phase::Ends, Phase::Table],
+            (true, true) => &[Phase::Mark, Phase::Blank, Phase::Copy, Phase::Ends, Phase::Table],
+            (true, false) => &[Phase::Mark, Phase::Table, Phase::Blank, Phase::Copy, Phase::Ends],
+        }
+    }
+
+    fn count(&self, phase: Phase) -> u64 {
+        if phase == Phase::Copy { self.middle().div_ceil(self.piece()) } else { 1 }
+    }
+
+    /// How many steps it has.
+    pub fn steps(&self) -> u64 {
+        self.phases().iter().map(|&phase| self.count(phase)).sum()
+    }
+
+    /// The phase of step `number`, and which step of the phase it is.
+    fn phase(&self, number: u64) -> Option<(Phase, u64)> {
+        let mut left = number;
+        for &phase in self.phases() {
+            let count = self.count(phase);
+            if left < count {
+                return Some((phase, left));
+            }
+            left -= count;
+        }
+        None
+    }
+
+    /// The step of that number, from 0; `None` behind the last.
+    pub fn step(&self, number: u64) -> Option<Step> {
+        let (phase, nth) = self.phase(number)?;
+        Some(match phase {
+            Phase::Mark => Step::Write(vec![self.marked()]),
+            Phase::Blank => Step::Write(self.blank()),
+            Phase::Table => Step::Write(self.table.clone()),
+            Phase::Ends => Step::Write(self.ends()),
+            Phase::Copy => Step::Copy(self.nth(nth)),
+        })
+    }
+
+    fn nth(&self, nth: u64) -> Piece {
+        let piece = self.piece();
+        let forward = self.overlaps() && self.to > self.from;
+        let nth = if forward { self.count(Phase::Copy) - 1 - nth } else { nth };
+        let at = self.front.len() as u64 + nth * piece;
+        let length = piece.min(self.length - self.back.len() as u64 - at);
+        Piece { from: self.from + at, to: self.to + at, length, saved: self.saves() && length > self.distance() }
+    }
+
+    /// The mark of this move.
+    pub fn mark(&self) -> Mark {
+        Mark { id: self.id, from: self.from, to: self.to, length: self.length }
+    }
+
+    fn marked(&self) -> Patch {
+        Patch::new(self.shown(), self.mark().sector(self.sector), "mark of a move")
+    }
+
+    /// Nothing is found between the mark and what is copied, nor at the old end.
+    fn blank(&self) -> Vec<Patch> {
+        let (front, back) = (self.front.len() as u64, self.back.len() as u64);
+        let zeros =
+            |at: u64, bytes: u64| Patch::new(at, vec![0; usize::try_from(bytes).unwrap_or_default()], "nothing, over what was there");
+        let mut patches = vec![zeros(self.shown() + self.sector, front.saturating_sub(self.sector))];
+        if self.to > self.from {
+            patches.push(zeros(self.from + self.length - back, back));
+        }
+        patches.retain(|patch| !patch.bytes.is_empty());
+        patches
+    }
+
+    /// The ends as they are at the new place. The first sector, by which most is recognised, comes when the rest is there.
+    fn ends(&self) -> Vec<Patch> {
+        let laid = |at: u64, bytes: &[u8]| {
+            let mut bytes = bytes.to_vec();
+            patch::lay_over(&self.rebased, at, &mut bytes);
+            Patch::new(self.to + at, bytes, "end of what is moved")
+        };
+        let mut front = laid(0, &self.front);
+        let rest = front.bytes.split_off(usize::try_from(self.sector).unwrap_or_default().min(front.bytes.len()));
+        let rest = Patch::new(front.end(), rest, front.what);
+        let back = laid(self.length - self.back.len() as u64, &self.back);
+        let kept = [Patch::new(0, self.front.clone(), ""), Patch::new(back.offset - self.to, self.back.clone(), "")];
+        let between =
+            patch::outside(self.rebased.clone(), &kept).into_iter().map(|patch| Patch { offset: self.to + patch.offset, ..patch });
+        let mut patches: Vec<Patch> = [rest, back].into_iter().chain(between).collect();
+        patches.retain(|patch| !patch.bytes.is_empty());
+        patches.push(front.after_flush());
+        patches
+    }
+
+    /// Bytes that are copied before step `number`.
+    fn copied(&self, number: u64) -> u64 {
+        let before = self.phases().iter().take_while(|&&phase| phase != Phase::Copy).count() as u64;
+        let (count, middle) = (self.count(Phase::Copy), self.middle());
+        let done = number.saturating_sub(before).min(count);
+        // From the end the first piece is the one that may be short.
+        let forward = self.overlaps() && self.to > self.from;
+        if forward && done > 0 { middle - (count - done) * self.piece() } else { middle.min(done.saturating_mul(self.piece())) }
+    }
+
+    /// Whether the disk can be the one on which step `begun` was the last to begin: the table is the old one or the new one, and
+    /// what it shows begins as it must. `read` reads the provider with the table.
+    pub fn is_on(&self, begun: u64, read: &mut patch::Read<'_>) -> Result<bool, Errno> {
+        for new in &self.table {
+            let mut there = vec![0; new.bytes.len()];
+            read(new.offset, &mut there)?;
+            // A write may have been cut short at any sector, and what is written twice has been either.
+            for (at, bytes) in (new.offset..).step_by(ATOM).zip(there.chunks(ATOM)) {
+                let mut any = self.table.iter().chain(&self.was);
+                if !any.any(|patch| patch.part(at, bytes.len()) == Some(bytes)) {
+                    return Ok(false);
+                }
+            }
+        }
+        let mut there = |at: u64| {
+            let mut bytes = [0; ATOM];
+            read(at, &mut bytes).map(|()| bytes.to_vec())
+        };
+        let untouched = self.front.get(..ATOM);
+        if !self.overlaps() {
+            return Ok(Some(&there(self.from)?[..]) == untouched);
+        }
+        if Mark::read(&there(self.shown())?) == Some(self.mark()) {
+            return Ok(true);
+        }
+        match self.phase(begun).map(|(phase, _)| phase) {
+            Some(Phase::Mark) => Ok(Some(&there(self.from)?[..]) == untouched),
+            Some(Phase::Ends) if self.to < self.from => {
+                let first = there(self.to)?;
+                Ok(self.ends().last().is_some_and(|patch| patch.part(self.to, ATOM) == Some(&first)))
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+/// What a medium writes whole or not at all, in bytes.
+const ATOM: usize = 512;
+
+/// Bytes at either end of `length` bytes that are kept: the front first.
+pub fn ends(length: u64, most: u64) -> (u64, u64) {
+    let front = most.min(length);
+    (front, most.min(length - front))
+}

@@ -1,0 +1,18 @@
+//! A partition in the middle of a move of ours: what is in it is in two places, and only the journal knows which part is where.
+//!
+//! # On disk
+//! [`crate::realign::Mark`], in the first sector.
+
+use super::{Format, Inside, Sign};
+use crate::probe::Probe;
+use crate::realign::{MAGIC, Mark};
+
+/// The recogniser.
+pub const FORMAT: Format = Format { name: "moving", recognise };
+
+fn recognise(probe: &Probe<'_>) -> Option<Sign> {
+    let mark = Mark::read(&probe.bytes(0, 64).filter(|bytes| bytes.starts_with(MAGIC))?)?;
+    let Mark { from, to, length, .. } = mark;
+    let details = vec![("from", from.to_string()), ("to", to.to_string())];
+    Some(Sign { inside: Inside::Moving, size: Some(length), details, ..Sign::new("trueline_move", 0) })
+}
