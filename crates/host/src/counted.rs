@@ -1,16 +1,22 @@
 //! A store that counts what is done to it, and how it lies on the grains beneath.
 //!
-//! A request is counted when it is done. The numbers are in shards, and only where something was counted. A thread that has a shard
-//! to itself adds to it by a read and a write, which nothing waits for: an atomic addition would wait until everything before it is
-//! in the cache, the bytes of the request among it. Threads that come when all of those are taken share one, and add atomically.
+//! A request is counted when it is done. To judge it touches more than a dozen lines of memory, which the bytes of requests push out of
+//! the nearest cache; so a thread that has a log to itself only notes it there, and judges many in one go when the log is full. Whoever asks
+//! for the counts has all judged first. The numbers are in shards, one for each log, and only where something was counted.
+//!
+//! Nothing waits for a note: an atomic addition would wait until everything before it is in the cache, the bytes of the request among it.
+//! Threads that come when all logs are taken share a shard, judge each request and add atomically.
 
+mod log;
+
+use log::Log;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use trueline_geom::error::Errno;
 use trueline_geom::store::{Run, Store};
 use trueline_geom::watch::{Deed, SLOTS, Tally, Watch};
 
-/// Sets of numbers that a thread has to itself.
+/// Logs, each with its set of numbers, that a thread has to itself.
 const OWN: usize = 16;
 /// Those, and one for all other threads.
 const SHARDS: usize = OWN + 1;
@@ -21,6 +27,8 @@ type Shard = OnceLock<Box<[AtomicU64]>>;
 /// What is counted of one provider.
 pub struct Counters {
     watch: Watch,
+    /// What is not in `shards` yet.
+    logs: [Log; OWN],
     /// Of every cell of the watch, [`SHARDS`].
     shards: Box<[Shard]>,
     /// Requests that wait for a device.
@@ -53,6 +61,7 @@ impl Counters {
         let zero = AtomicU64::default;
         Counters {
             watch,
+            logs: Default::default(),
             shards,
             waiting: zero(),
             most_waiting: zero(),
@@ -69,6 +78,7 @@ impl Counters {
 
     /// What was counted so far.
     pub fn counts(&self) -> Counts {
+        (0..OWN).for_each(|seat| self.settle(seat));
         let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
         let cells = self.shards.chunks(SHARDS).enumerate().filter_map(|(cell, shards)| {
             let mut counted = shards.iter().filter_map(OnceLock::get).peekable();
@@ -89,12 +99,29 @@ impl Counters {
     }
 
     fn count(&self, deed: Deed, offset: u64, length: usize) {
-        let shard = SEAT.try_with(|seat| seat.0).unwrap_or(OWN);
-        self.watch.judge(deed, offset, u64::try_from(length).unwrap_or(u64::MAX), &mut |cell, mark| {
+        let length = u64::try_from(length).unwrap_or(u64::MAX);
+        let seat = SEAT.try_with(|seat| seat.0).unwrap_or(OWN);
+        match self.logs.get(seat) {
+            Some(log) if log.note(deed, offset, length) => {}
+            Some(_) => self.settle(seat),
+            None => self.judge(OWN, deed, offset, length),
+        }
+    }
+
+    /// Judges what is in a log.
+    #[inline(never)]
+    fn settle(&self, seat: usize) {
+        self.logs[seat].take(|deed, offset, length| self.judge(seat, deed, offset, length));
+    }
+
+    /// Adds a request to a shard.
+    fn judge(&self, shard: usize, deed: Deed, offset: u64, length: u64) {
+        self.watch.judge(deed, offset, length, &mut |cell, mark| {
             let numbers = self.shards[cell * SHARDS + shard].get_or_init(|| (0..SLOTS).map(|_| AtomicU64::default()).collect());
             mark.each(|slot, by| {
                 let number = &numbers[slot];
                 if shard < OWN {
+                    // Nobody else adds: what is in a log is taken out by one at a time.
                     number.store(number.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
                 } else {
                     number.fetch_add(by, Ordering::Relaxed);
@@ -135,12 +162,12 @@ thread_local! {
     static SEAT: Seat = Seat::take();
 }
 
-/// The shard that a thread counts in: its own until it ends, or the one for all others.
+/// The log that a thread notes in, its own until it ends; or [`OWN`], the shard for all others.
 struct Seat(usize);
 
 impl Seat {
     fn take() -> Seat {
-        // Whoever takes a seat sees what the one before him has counted.
+        // Whoever takes a seat sees what the one before him has noted.
         let free = |taken: u32| (0..OWN).find(|&seat| taken >> seat & 1 == 0);
         let taken = TAKEN.fetch_update(Ordering::Acquire, Ordering::Relaxed, |taken| free(taken).map(|seat| taken | 1 << seat));
         Seat(taken.ok().and_then(free).unwrap_or(OWN))
