@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Whether a program is installed; if not, it is said that the test is skipped.
 fn has(name: &str) -> bool {
