@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use toml::Spanned;
 pub use trueline_sim::model::Refusal;
+use trueline_sim::model::in_words;
 
 mod bounds;
 mod built_in;
@@ -147,7 +148,7 @@ impl Lab {
 fn refused(text: &str, error: &toml::de::Error) -> Refusal {
     // A type of ours means nothing to whoever writes a lab.
     let host = "expected a table: { kind = \"direct\" }";
-    let message = error.message().replace('\n', " ").replace("expected internally tagged enum Host", host);
+    let message = in_words(text, error).replace("expected internally tagged enum Host", host);
     Refusal { line: error.span().map(|span| line(text, span.start)), message }
 }
 

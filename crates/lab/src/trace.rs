@@ -108,6 +108,9 @@ impl<'a> Trace<'a> {
     pub fn new(mut bytes: Box<dyn BufRead + 'a>) -> Result<Trace<'a>, Refusal> {
         let refused = |message: String| Refusal { place: Place::Byte(0), message };
         let head = bytes.fill_buf().map_err(|e| refused(e.to_string()))?;
+        if head.is_empty() {
+            return Err(refused("there is nothing in it".into()));
+        }
         let text = String::from_utf8_lossy(&head[..head.len().min(64)]).into_owned();
         let (format, place): (Box<dyn Format>, Place) = if let Some(format) = blktrace::Blktrace::of(head) {
             (Box::new(format), Place::Byte(0))

@@ -92,6 +92,11 @@ pub trait Blocks {
     /// for what only time ends.
     fn extent(&self, length: u64) -> Option<u64>;
 
+    /// What is to be known of what it asks for, in words.
+    fn warning(&self) -> Option<String> {
+        None
+    }
+
     /// Runs once. `seed` decides what is random; every variant of a run is given the same.
     fn run(&self, rig: &mut dyn Rig, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error>;
 }

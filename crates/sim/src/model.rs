@@ -117,6 +117,7 @@ impl Model {
     pub fn parse(text: &str) -> Result<Model, Refusal> {
         let model: Model = toml::from_str(text).map_err(|e| refused(text, &e))?;
         model.check().map_err(|(key, message)| Refusal { line: line_of(text, key), message })?;
+        model.check_said(text)?;
         Ok(model)
     }
 
@@ -205,6 +206,44 @@ impl Model {
         Grain::new(self.physical_block_size, self.alignment_offset).map_or(0, |grain| grain.shift(moved).phase())
     }
 
+    /// That `[range]` and `[origin]` speak of keys that the model has: a misspelled range would sweep nothing, and an interval be too
+    /// narrow.
+    fn check_said(&self, text: &str) -> Result<(), Refusal> {
+        let table: Table = toml::from_str(text).map_err(|e| refused(text, &e))?;
+        let given = |key: &str| {
+            let leaf = key.rsplit('.').next().unwrap_or(key);
+            table.get(leaf).or_else(|| table.get(self.kind()).and_then(|kind| kind.get(leaf)))
+        };
+        // One that is left out has a value of its own.
+        let is_known = |key: &str| {
+            let mut with = table.clone();
+            let unknown = |e: toml::de::Error| e.message().starts_with("unknown field");
+            put(&mut with, key, Value::Integer(1)).is_ok() && !with.try_into::<Model>().is_err_and(unknown)
+        };
+        let refuse = |said: &str, key: &str, why: String| {
+            Err(Refusal { line: line_in(text, |table| table == said, key), message: format!("{said} {key}{why}") })
+        };
+        let [ranges, origins] = SAID;
+        for (key, range) in &self.range {
+            let fits = match (given(key), range) {
+                (None, _) if !is_known(key) => return refuse(ranges, key, ": the model has no such key".into()),
+                (None, _) => true,
+                (Some(value), Range::Numbers(_)) => value.is_integer() || value.is_float(),
+                (Some(value), Range::Words(_)) => value.is_str(),
+            };
+            if let Err(why) = range.check() {
+                return refuse(ranges, key, format!(" = {range}: {why}"));
+            }
+            if !fits {
+                return refuse(ranges, key, format!(" = {range}: two numbers for a number, words for a word"));
+            }
+        }
+        match self.origin.keys().find(|key| given(key).is_none() && !is_known(key)) {
+            Some(key) => refuse(origins, key, ": the model has no such key".into()),
+            None => Ok(()),
+        }
+    }
+
     /// What cannot be, with the key it is about.
     fn check(&self) -> Result<(), Impossible> {
         let power = |key, size: u64, least| {
@@ -235,9 +274,6 @@ impl Model {
         if self.optimal_io_size > 1 << 40 {
             return Err(("optimal_io_size", format!("optimal_io_size = {}: 1 TiB at most", self.optimal_io_size)));
         }
-        for (key, range) in &self.range {
-            range.check().map_err(|why| ("range", format!("[range] {key} = {range}: {why}")))?;
-        }
         let kinds = [self.disk.is_some(), self.ssd.is_some(), self.memory.is_some()];
         if kinds.iter().filter(|&&there| there).count() != 1 {
             return Err(("name", "a model has one of the tables [disk], [ssd] and [memory]".into()));
@@ -248,16 +284,36 @@ impl Model {
     }
 }
 
-/// What TOML says, with the line it is about. Keys stand in up to three tables, so the table is named as well: whoever changes `rpm`
-/// in all the file has changed its origin too.
+/// What TOML says, with the line and the key it is about. Keys stand in up to three tables, so the table is named as well: whoever
+/// changes `rpm` in all the file has changed its origin too.
 fn refused(text: &str, error: &toml::de::Error) -> Refusal {
-    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map(|before| before.matches('\n').count() + 1);
     let tables = text.lines().take(line.unwrap_or(0)).map(str::trim).filter(|line| line.starts_with('['));
-    let message = match tables.last() {
-        Some(table @ ("[origin]" | "[range]")) => format!("in {table}: {}", plain(error.message())),
-        _ => plain(error.message()),
-    };
+    let table = tables.last().filter(|table| SAID.contains(table)).map_or(String::new(), |table| format!("in {table}: "));
+    let message = format!("{table}{}", in_words(text, error));
     Refusal { line, message }
+}
+
+/// What a deserializer says of a text, with the key whose value, or whose second value, it is about, and without the names of types.
+pub fn in_words(text: &str, error: &toml::de::Error) -> String {
+    let said = plain(error.message());
+    let Some((before, at, after)) = error.span().and_then(|s| Some((text.get(..s.start)?, text.get(s.clone())?, text.get(s.end..)?)))
+    else {
+        return said;
+    };
+    let own = at.split(|c: char| c == '=' || c.is_whitespace()).next().unwrap_or(at);
+    if said == "duplicate key" {
+        return format!("{said} {own}");
+    }
+    // It is about a value, behind its key, or about the key; of one that is unknown it is said already.
+    let line = before.rsplit('\n').next().unwrap_or(before).trim_end();
+    let key = match line.strip_suffix('=') {
+        Some(line) => line.rsplit(['{', ',']).next().unwrap_or(line).trim(),
+        None if after.trim_start_matches([' ', '\t']).starts_with('=') && !said.starts_with("unknown field") => own,
+        None => "",
+    };
+    if key.is_empty() || said.starts_with(key) { said } else { format!("{key}: {said}") }
 }
 
 /// What a deserializer says, without the names of types.
@@ -270,10 +326,30 @@ fn plain(message: &str) -> String {
 const WHOLE: &str = "expected a whole number";
 const WHOLE_32: &str = "expected a whole number below 2^32";
 
+/// The tables that speak of keys which other tables give a value.
+const SAID: [&str; 2] = ["[range]", "[origin]"];
+
 /// The line on which `key` is given a value.
 fn line_of(text: &str, key: &str) -> Option<usize> {
-    let gives = |line: &str| line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='));
-    text.lines().position(gives).map(|at| at + 1)
+    line_in(text, |table| !SAID.contains(&table), key)
+}
+
+/// The line on which `key` stands in a table that is looked for.
+fn line_in(text: &str, looked_for: impl Fn(&str) -> bool, key: &str) -> Option<usize> {
+    let mut table = "";
+    let gives = |line: &str| {
+        let rest = line.trim_start_matches('"').strip_prefix(key);
+        rest.is_some_and(|rest| rest.trim_start_matches('"').trim_start().starts_with('='))
+    };
+    for (nth, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        match line.starts_with('[') {
+            true => table = line,
+            false if looked_for(table) && gives(line) => return Some(nth),
+            false => {}
+        }
+    }
+    None
 }
 
 /// Puts a value at a key, `rpm` or `disk.rpm`.

@@ -71,6 +71,7 @@ fn measure(args: &Bench, variants: &mut [Variant]) -> Measurement {
         until: None,
         measure: if args.seconds.is_some() { Measure::TimePerRequest } else { Measure::Time },
         seed: args.seed,
+        is_virtual,
     };
     let progress = Progress::new(variants);
     let mut one = |nth: usize, run: usize| {
@@ -99,8 +100,9 @@ fn document(args: &Bench, kind: &Kind, variants: &[Variant], measured: &Measurem
     if kind.name == latency::KIND.name && args.layer_ns == 0 && variants.iter().any(|v| v.depth > 0 && v.ground.borrow().is_virtual()) {
         warnings.push("layers cost nothing on simulated drives unless --layer-ns says what; md:SIZE=IMAGE measures ours".into());
     }
-    let ops: Vec<u64> = measured.runs.iter().map(|runs| runs.first().map_or(0, |run| run.ops)).collect();
-    warnings.extend(hidden::warnings(args, kind, variants, &ops));
+    let done: Vec<(u64, u64)> = measured.runs.iter().map(|runs| runs.first().map_or((0, 0), |run| (run.ops, run.bytes))).collect();
+    warnings.extend(variants.first().and_then(Variant::warning));
+    warnings.extend(hidden::warnings(args, kind, variants, &done));
     for warning in variants.iter().filter_map(|variant| variant.ground.borrow().warning()) {
         if !warnings.contains(&warning) {
             warnings.push(warning);

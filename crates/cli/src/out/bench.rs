@@ -38,14 +38,16 @@ pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write)
 fn row(variant: &Variant) -> Vec<Cell> {
     let of = |value: &dyn Fn(&BenchRun) -> f64| middle(&variant.runs.iter().map(value).collect::<Vec<_>>());
     let per_second = |amount: f64, run: &BenchRun| if run.seconds > 0.0 { amount / run.seconds } else { 0.0 };
+    // Of what is not waited for no request is known to have taken any time.
+    let waited = |value: &dyn Fn(&BenchRun) -> f64| of(value).filter(|_| variant.runs.iter().any(|run| run.latency_ns.max > 0)).map(time);
     #[allow(clippy::cast_precision_loss, reason = "for people")]
     let cells = [
         of(&|run| per_second(run.ops as f64, run)).map(|rate| format!("{}/s", three(rate))),
         of(&|run| per_second(run.bytes as f64, run) / 1e6).map(three),
-        of(&|run| run.latency_ns.mean).map(time),
-        of(&|run| run.latency_ns.p50 as f64).map(time),
-        of(&|run| run.latency_ns.p99 as f64).map(time),
-        of(&|run| run.latency_ns.max as f64).map(time),
+        waited(&|run| run.latency_ns.mean),
+        waited(&|run| run.latency_ns.p50 as f64),
+        waited(&|run| run.latency_ns.p99 as f64),
+        waited(&|run| run.latency_ns.max as f64),
     ];
     let host_reads: Vec<u64> = variant.runs.iter().filter_map(|run| run.host_reads).collect();
     let mut row = vec![Cell::left(escape::plain(&variant.name)), Cell::right(variant.runs.len().to_string())];
@@ -58,7 +60,11 @@ fn row(variant: &Variant) -> Vec<Cell> {
 /// Where the requests of a variant lie on the boundaries of its target; `None` if nothing is known of them.
 fn place(variant: &Variant) -> Option<String> {
     let lies = match (variant.aligned?, variant.missed) {
-        (_, Some(missed)) => format!("{} past a {} of {}", words::bytes(missed.remainder), words::unit(missed.why), missed.size),
+        (_, Some(missed)) => {
+            let unit = words::unit(missed.why);
+            let a = if unit.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
+            format!("{} past {a} {unit} of {}", words::bytes(missed.remainder), missed.size)
+        }
         (true, None) => "aligned".into(),
         (false, None) => return None,
     };

@@ -170,6 +170,7 @@ fn number(value: f64, unit: &str) -> String {
     match value.abs() {
         v if v >= 1000.0 => format!("{value:.0}"),
         v if v >= 100.0 => format!("{value:.1}"),
+        v if v > 0.0 && v < 0.1 => format!("{value:.4}"),
         _ => format!("{value:.2}"),
     }
 }

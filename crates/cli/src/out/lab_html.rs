@@ -94,6 +94,8 @@ fn write_card(lab: &LabResult, out: &mut dyn Write) -> io::Result<()> {
         write_cost(row, cost, ours, out)?;
         if let Some(published) = row.published.and_then(|p| p.ratio).filter(|_| ours) {
             below.insert(0, format!("published {}", times(standing::cost(row, published))));
+        } else if ours {
+            below.insert(0, "simulated only: no published value".into());
         }
     } else if let Some(off) = farthest(lab) {
         writeln!(out, "<span class=\"figure\">{}</span><span class=\"what\">at most, off the published values</span>", percent(off))?;

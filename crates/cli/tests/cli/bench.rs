@@ -72,6 +72,23 @@ fn what_a_drive_keeps_in_memory_is_told() {
     {
         assert_eq!(told(shown), "[]", "{shown}");
     }
+    // A card does not write 50 GB a second: its host's memory does.
+    let host = "of the 8 MiB of a run the drive had 0 bytes at its end, and the host's memory the rest; the drive's cost shows with --sync";
+    assert!(told("copy --size 8m drive:sd-4m --runs 4").contains(host), "{}", told("copy --size 8m drive:sd-4m --runs 4"));
+    assert_eq!(told("copy --size 8m --sync drive:sd-4m --runs 4"), "[]");
+}
+
+#[test]
+fn latencies_of_what_is_not_waited_for_are_not_zero_but_unknown() {
+    let ran = run(scratch().path(), "bench mkfs --count 8 --runs 4 drive:wd10ears");
+    let line = ran.ended(0).stdout.lines().find(|line| line.starts_with("offset 0  ")).expect("a variant");
+    assert!(line.split_whitespace().filter(|&cell| cell == "-").count() == 4 && !line.contains("0 ns"), "{line}");
+}
+
+#[test]
+fn a_unit_has_its_article() {
+    let ran = run(scratch().path(), "bench dd --write --bs 4m --count 2 --runs 1 --offset 8 drive:sd-4m");
+    assert!(ran.ended(0).stdout.contains("offset 8: 4096 bytes past an erase unit of 4194304"), "{}", ran.stdout);
 }
 
 #[test]
@@ -262,6 +279,7 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
         ("tree --size 5 drive:md", "--size is for copy, bonnie, mkfs"),
         ("dd .", "it is a directory: name an image file or a block device"),
         ("mkfs md:64k", "mke2fs: 65536 bytes are too few"),
+        ("mkfs --bs 4k drive:md", "bench mkfs: --bs is for workloads that choose the size of their requests"),
         ("tree drive:md --offset 99999999", "the target has 1073741824 bytes"),
         ("replay drive:md", "there is no trace: name one with --trace FILE"),
         ("replay --trace missing drive:md", "read missing: no such file or directory: check the name"),

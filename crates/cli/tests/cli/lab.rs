@@ -65,6 +65,9 @@ fn what_is_wrong_is_said_with_its_line() {
     for (row, line, why) in [
         ("workload = { kind = \"fly\" }", 8, "no workload 'fly': dd, "),
         ("workload = { kind = \"dd\", speed = 1 }", 8, "workload dd: unknown field `speed`"),
+        ("workload = { kind = \"dd\", bs = -1 }", 8, "workload dd: invalid value: integer `-1`, expected a whole number in `bs`"),
+        (&format!("{READ}aligned = {{}}\nbound = \"5 %\""), 10, "bound: invalid type: string \"5 %\", expected a number"),
+        (&format!("{READ}aligned = {{}}\nhost = {{ kind = \"direct\", memory = 1 }}"), 10, "host: unknown field `memory`"),
         ("workload = 1", 8, "invalid type"),
         ("colour = \"red\"", 8, "unknown field `colour`"),
         (READ, 4, "row a: a row with a workload has at least the variant aligned"),
@@ -236,6 +239,7 @@ fn a_row_that_fails_does_not_take_the_others_with_it() {
         ("{ disk = \"mine.toml\" }", 15, "hexdump mine.toml: line 1"),
         ("{ provider = \"s9\" }", 15, "no provider 's9': there is none but the disk"),
         ("{ offset = 1073741824 }", 11, "offset = 1073741824: the provider has 1073741824 bytes"),
+        ("{ offset = 100 }", 11, "offset = 100: the provider has whole sectors of 512 bytes"),
         ("{ set = { rpm = 0 } }", 3, "model md: "),
         ("{ set = { size = 0 } }", 3, "model md: size = 0: "),
     ] {

@@ -3,7 +3,7 @@ use trueline_sim::random::Random;
 
 fn plan(variants: &[&str], runs: usize) -> Plan {
     let variants = variants.iter().map(|&name| name.to_owned()).collect();
-    Plan { variants, warmup: 0, runs, until: None, measure: Measure::Time, seed: 1 }
+    Plan { variants, warmup: 0, runs, until: None, measure: Measure::Time, seed: 1, is_virtual: false }
 }
 
 fn took(ns: u64) -> Run {

@@ -12,12 +12,11 @@ use serde::Deserialize;
 use trueline_sim::world::Schedule;
 
 /// What lies between the workload and the drives.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Host {
-    /// Nothing: every request goes down as it is.
-    #[default]
-    Direct,
+    /// Nothing: every request goes down as it is. With braces, as serde passes over the keys of a variant without.
+    Direct {},
     /// Linux's page cache over a whole block device opened with `O_SYNC`.
     LinuxBdevBuffered {
         /// Bytes of memory that it may take.
@@ -34,11 +33,17 @@ pub(super) enum Host {
     OpenbsdFfs(openbsd_ffs::Parameters),
 }
 
+impl Default for Host {
+    fn default() -> Host {
+        Host::Direct {}
+    }
+}
+
 impl Host {
     /// As the file spells it.
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Host::Direct => "direct",
+            Host::Direct {} => "direct",
             Host::LinuxBdevBuffered { .. } => "linux-bdev-buffered",
             Host::FreebsdUfs(_) => "freebsd-ufs",
             Host::LinuxWriteback(_) => "linux-writeback",
@@ -54,7 +59,7 @@ impl Host {
     /// In what order its requests wait for a drive.
     pub(super) fn schedule(&self) -> Schedule {
         match self {
-            Host::Direct | Host::LinuxBdevBuffered { .. } => Schedule::Fifo,
+            Host::Direct {} | Host::LinuxBdevBuffered { .. } => Schedule::Fifo,
             Host::FreebsdUfs(_) | Host::OpenbsdFfs(_) => Schedule::CLook,
             Host::LinuxWriteback(_) => Schedule::ReadsFirst,
         }
@@ -63,7 +68,7 @@ impl Host {
     /// Runs `workload` on `rig` through it; with how many reads only its page cache needed.
     pub(super) fn run(&self, workload: &Workload, rig: &mut dyn Rig, random: u64) -> Result<(Run, u64), Error> {
         match self {
-            Host::Direct => Ok((workload.on_blocks(rig, random)?, 0)),
+            Host::Direct {} => Ok((workload.on_blocks(rig, random)?, 0)),
             Host::LinuxBdevBuffered { memory_bytes, flush } => {
                 let sync = if *flush { Sync::Medium } else { Sync::Drive };
                 let mut buffered = Buffered::new(rig, sync, *memory_bytes);

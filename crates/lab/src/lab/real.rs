@@ -131,6 +131,7 @@ impl Lab {
             until: None,
             measure: Measure::Time,
             seed: self.form.random,
+            is_virtual: false,
         };
         // What the page cache read for each variant, and for how many requests, warm-up included.
         let mut fetched = vec![(0, 0); places.len()];

@@ -14,7 +14,7 @@ use trueline_geom::probe::Limits;
 use trueline_geom::route::Route;
 use trueline_geom::slices::Slices;
 use trueline_geom::store::{Sparse, Store};
-use trueline_geom::topology::Why;
+use trueline_geom::topology::{Why, is_whole};
 use trueline_sim::model::Model;
 use trueline_sim::time::{NS, Ps, span};
 use trueline_sim::world::{Schedule, World};
@@ -55,6 +55,11 @@ impl Scene {
         if offset >= room {
             let place = variant.provider.as_ref().map_or(0, |name| name.span().start);
             return Err(lab.at_byte(place, format!("offset = {offset}: the provider has {room} bytes")));
+        }
+        let sector = provider.topology.sector;
+        if !is_whole(offset, sector) {
+            let place = variant.provider.as_ref().map_or(0, |name| name.span().start);
+            return Err(lab.at_byte(place, format!("offset = {offset}: the provider has whole sectors of {sector} bytes")));
         }
         let shifted: Arc<dyn Geom> = Arc::new(Slices::one(offset, room - offset));
         let route = Route::new(&shifted, 0, room - offset, std::slice::from_ref(provider.route()));

@@ -49,7 +49,8 @@ impl TryFrom<Table> for Workload {
             return Err(format!("a workload has a kind: {}", there()));
         };
         let kind = workload::named(&name).ok_or_else(|| format!("no workload '{name}': {}", there()))?;
-        let parameters = table.try_into().map_err(|e: toml::de::Error| format!("workload {name}: {}", e.message()))?;
+        let parameters =
+            table.try_into().map_err(|e: toml::de::Error| format!("workload {name}: {}", e.to_string().trim().replace('\n', " ")))?;
         Ok(Workload { kind, parameters, times: 1, by_time: None })
     }
 }

@@ -35,7 +35,7 @@ pub fn of_series(name: &str, values: &[f64]) -> Vec<String> {
     let far = outliers(values);
     if let Some((low, high)) = two_kinds(values) {
         let apart = format!("about {} and about {}", seconds(low), seconds(high));
-        warnings.push(format!("{name}: two kinds of run, {apart}: something besides the workload changed between them"));
+        warnings.push(format!("{name}: two kinds of run, {apart}: no single time stands for both"));
     } else if !far.is_empty() {
         let which: Vec<String> = far.iter().take(5).map(|place| format!("run {} {}", place + 1, seconds(values[*place]))).collect();
         let more = if far.len() > 5 { ", …" } else { "" };

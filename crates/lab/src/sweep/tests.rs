@@ -117,8 +117,11 @@ fn points_that_cannot_be_are_counted() {
     assert!(sweep.why.as_ref().is_some_and(|why| why.message.contains("alignment_offset")), "{:?}", sweep.why);
     assert!(sweep.to_string().contains("more could not be"), "{sweep}");
     // Not one of them: then the default is all there is.
-    let none = run(&plan(&format!("{TEXT}unheard_of = [0, 1]\n")), &|_| Ok(2.0)).expect("a sweep");
+    let none = run(&plan(&format!("{TEXT}alignment_offset = [4608, 5120]\n")), &|_| Ok(2.0)).expect("a sweep");
     assert_eq!((none.impossible, none.low, none.high), (64, 2.0, 2.0));
+    // What is no key is not taken for one that cannot be.
+    let refusal = run(&plan(&format!("{TEXT}unheard_of = [0, 1]\n")), &|_| Ok(2.0)).expect_err("no such key");
+    assert_eq!(refusal.0, "sweep: line 13: [range] unheard_of: the model has no such key");
 }
 
 #[test]

@@ -62,7 +62,8 @@ impl Format for Blkparse {
             let &[sector, "+", count] = words.get(7..10)? else { return None };
             Some((sector.parse::<u64>().ok()?.checked_mul(SECTOR)?, count.parse::<u64>().ok()?.checked_mul(SECTOR)?))
         };
-        self.queued(at_ns, rwbs, range(), input, found)?;
+        let is_cut = words.get(7).is_some_and(|word| !word.starts_with('['));
+        self.queued(at_ns, rwbs, range(), is_cut, input, found)?;
         Ok(true)
     }
 }
@@ -74,6 +75,7 @@ impl Blkparse {
         at_ns: u64,
         rwbs: &str,
         range: Option<(u64, u64)>,
+        is_cut: bool,
         input: &mut Input<'_>,
         found: &mut VecDeque<Entry>,
     ) -> Result<(), String> {
@@ -95,6 +97,8 @@ impl Blkparse {
             _ => return Err(format!("'{rwbs}' neither reads nor writes")),
         };
         match range {
+            // A flush has no range, but the name of who asked; a number is half of one.
+            None if is_cut && before.is_some() => Err("a queued request, cut short: SECTOR + COUNT".into()),
             Some((_, 0)) | None if before.is_some() => Ok(()),
             Some((offset, length)) => {
                 found.push_back(transfer(at_ns, op, offset, length, fua && op == Op::Write)?);

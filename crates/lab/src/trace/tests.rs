@@ -220,3 +220,14 @@ fn what_is_no_trace_is_refused() {
         assert_eq!(refused(text), NONE);
     }
 }
+
+#[test]
+fn a_range_that_is_cut_is_not_a_flush_without_one() {
+    let line = |range: &str| format!("  8,0    1        1     0.000000000  1234  Q  FWFS {range}[jbd2]\n");
+    assert_eq!(read(line("").as_bytes()).unwrap(), [entry(0, Op::Flush, 0, 0, false)]);
+    assert_eq!(read(line("8 + 8 ").as_bytes()).unwrap().len(), 2);
+    for cut in ["8 + ", "8 ", "8 + x "] {
+        assert_eq!(refused(line(cut)), "line 1: a queued request, cut short: SECTOR + COUNT", "{cut}");
+    }
+    assert_eq!(refused(""), "byte 0: there is nothing in it");
+}

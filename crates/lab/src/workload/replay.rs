@@ -48,8 +48,11 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     };
     let mut scan = Scan::default();
     let mut trace = open(&path)?;
-    for entry in &mut trace {
+    while let Some(entry) = trace.next() {
         let Entry { op, offset, length, .. } = entry.map_err(|refusal| failed(&path, &refusal))?;
+        if length > MOST_BYTES {
+            return Err(failed(&path, &format!("{}: a request of {length} bytes: {MOST_BYTES} at most", trace.place())));
+        }
         scan.requests += 1;
         if op != Op::Flush {
             scan.transfers += 1;
@@ -61,9 +64,6 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     scan.skipped = trace.skipped();
     if scan.transfers == 0 {
         return Err(failed(&path, &"there is no queued read or write in it"));
-    }
-    if scan.longest > MOST_BYTES {
-        return Err(failed(&path, &format!("a request of {} bytes: {MOST_BYTES} at most", scan.longest)));
     }
     let (timed, wrap) = (parameters.timed, parameters.wrap);
     Ok(Box::new(Replay { path, offset: parameters.offset, depth: parameters.depth(1)?, limit, timed, wrap, scan }))
@@ -143,6 +143,11 @@ impl Blocks for Replay {
             Limit::Source => Some(self.scan.requests),
             Limit::Time(_) => None,
         }
+    }
+
+    fn warning(&self) -> Option<String> {
+        let Scan { requests, skipped, .. } = self.scan;
+        (skipped > 0).then(|| format!("{skipped} of {} requests of the trace are discards, which are passed over", requests + skipped))
     }
 
     fn run(&self, rig: &mut dyn Rig, _seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {

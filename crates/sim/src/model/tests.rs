@@ -85,7 +85,38 @@ fn values_that_no_drive_has_are_refused_with_their_line() {
         let text = format!("{}\n[range]\ncommand_ns = {range}\n", with("md", "command_ns", "1"));
         let refusal = Model::parse(&text).unwrap_err();
         assert!(refusal.message.contains(reason), "{range}: {refusal}");
+        assert_eq!(refusal.line, Some(text.lines().count()), "{range}: {refusal}");
     }
+}
+
+#[test]
+fn a_key_that_is_given_twice_is_named() {
+    let text = with("md", "command_ns", "1\ncommand_ns = 2");
+    let refusal = Model::parse(&text).unwrap_err();
+    assert_eq!(refusal.message, "duplicate key command_ns");
+}
+
+#[test]
+fn ranges_and_origins_speak_of_keys_that_are_there() {
+    let text = with("md", "command_ns", "1");
+    let last = Some(text.lines().count() + 2);
+    for (said, message) in [
+        ("[range]\ncomand_ns = [1, 2]", "[range] comand_ns: the model has no such key"),
+        ("[range]\nrpm = [1, 2]", "[range] rpm: the model has no such key"),
+        ("[range]\ncommand_ns = [\"a\", \"b\"]", "[range] command_ns = [\"a\", \"b\"]: two numbers for a number, words for a word"),
+        ("[range]\nname = [1, 2]", "[range] name = [1, 2]: two numbers for a number, words for a word"),
+        ("[origin]\ncomand_ns = \"generic: x\"", "[origin] comand_ns: the model has no such key"),
+    ] {
+        let refusal = Model::parse(&format!("{text}\n{said}\n")).expect_err(said);
+        assert_eq!((refusal.message.as_str(), refusal.line), (message, last), "{said}");
+    }
+    for left_out in ["[range]\nalignment_offset = [0, 512]", "[origin]\noptimal_io_size = \"generic: none\""] {
+        assert!(Model::parse(&format!("{text}\n{left_out}\n")).is_ok(), "{left_out}");
+    }
+    // The table that comes first need not be the one that gives the value.
+    let text = "[origin]\ncommand_ns = \"generic: x\"\n[memory]\ncommand_ns = -1.0\nrate_bytes = 0\n";
+    let head = "name = \"m\"\ntitle = \"m\"\nsize = 4096\nlogical_block_size = 512\nphysical_block_size = 512\n";
+    assert_eq!(Model::parse(&format!("{head}{text}")).unwrap_err().line, Some(9));
 }
 
 #[test]
@@ -93,13 +124,13 @@ fn what_is_no_number_is_said_in_words_and_in_its_table() {
     let text = Model::named("wd10ears").unwrap();
     let refused = |from: &str, to: &str| Model::parse(&text.replace(from, to)).unwrap_err();
     let said = refused("rpm = 5400.0", "rpm = \"fast\"");
-    assert_eq!(said.message, "invalid type: string \"fast\", expected a number");
+    assert_eq!(said.message, "rpm: invalid type: string \"fast\", expected a number");
     let line = |beginning: &str| text.lines().position(|line| line.starts_with(beginning)).unwrap() + 1;
     assert_eq!(said.line, Some(line("rpm = 5400.0")));
-    assert_eq!(refused("heads = 4", "heads = -4").message, "invalid value: integer `-4`, expected a whole number below 2^32");
-    assert_eq!(refused("size = 1000204886016", "size = \"1t\"").message, "invalid type: string \"1t\", expected a whole number");
+    assert_eq!(refused("heads = 4", "heads = -4").message, "heads: invalid value: integer `-4`, expected a whole number below 2^32");
+    assert_eq!(refused("size = 1000204886016", "size = \"1t\"").message, "size: invalid type: string \"1t\", expected a whole number");
     // The same key in another table, which an editor that replaces all changes too.
     let origin = refused("rpm = \"", "rpm = 0 # \"");
-    assert_eq!(origin.message, "in [origin]: invalid type: integer `0`, expected a string");
+    assert_eq!(origin.message, "in [origin]: rpm: invalid type: integer `0`, expected a string");
     assert_eq!(origin.line, Some(line("rpm = \"")));
 }

@@ -21,6 +21,9 @@ pub(super) fn fits(args: &Bench, kind: &Kind) -> Result<(), Failure> {
         ("--tar", &["tree"], args.tar.is_some()),
         ("--sync", &["copy"], args.sync),
     ];
+    if args.bs.is_some() && ["replay", "mkfs"].contains(&kind.name) {
+        return Err(format!("bench {}: --bs is for workloads that choose the size of their requests", kind.name).into());
+    }
     let in_a_file = args.host == Some(Host::FreebsdUfs);
     let other = own.iter().find(|(option, of, said)| *said && !of.contains(&kind.name) && !(in_a_file && *option == "--size"));
     if let Some((option, of, _)) = other {

@@ -1,4 +1,4 @@
-//! What a run does not show of the medium: what its drive keeps in memory.
+//! What a run does not show of the medium: what its drive, or the host of its files, keeps in memory.
 
 use super::ground::Ground;
 use super::variant::Variant;
@@ -14,14 +14,37 @@ const TIMES: u64 = 10;
 const IN_SEQUENCE: [&str; 2] = ["dd", "fill"];
 const COUNTED: [&str; 4] = ["dd", "random-write", "raidtest", "latency"];
 
-/// Every warning once, of each target of simulated drives. `ops`: requests of a run of each variant.
-pub(super) fn warnings(args: &Bench, kind: &Kind, variants: &[Variant], ops: &[u64]) -> Vec<String> {
+/// Of files: the share of what a run asked for that has to be at the drive by its end; of less, a warning tells.
+const SHARE: u64 = 4;
+/// Workloads of files whose bytes are those that are written.
+const WRITTEN: [&str; 2] = ["copy", "tree"];
+
+/// Every warning once, of each target of simulated drives. `done`: requests and bytes of a run of each variant.
+pub(super) fn warnings(args: &Bench, kind: &Kind, variants: &[Variant], done: &[(u64, u64)]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
-    for (variant, &ops) in variants.iter().zip(ops) {
-        let one = of(args, kind, variant, ops);
+    for (variant, &(ops, bytes)) in variants.iter().zip(done) {
+        let one = of_host(args, kind, variant, bytes).or_else(|| of(args, kind, variant, ops));
         all.extend(one.filter(|warning| !all.contains(warning)));
     }
     all
+}
+
+/// Files that are still in the host's memory when the run has ended, and cost the drive nothing.
+fn of_host(args: &Bench, kind: &Kind, variant: &Variant, bytes: u64) -> Option<String> {
+    let runs = u64::try_from(variant.host_reads.len()).ok().filter(|&runs| runs > 0)?;
+    if args.sync || args.read || !WRITTEN.contains(&kind.name) || !variant.ground.borrow().is_virtual() {
+        return None;
+    }
+    let written = variant.spent.iter().map(|drive| drive.bytes_written).fold(0, u64::saturating_add) / runs;
+    if bytes == 0 || written >= bytes / SHARE {
+        return None;
+    }
+    let (all, written) = (size::human(bytes), size::human(written));
+    let advice = if kind.name == "copy" { "--sync, or more than the memory in --size" } else { "more --files" };
+    let target = escape::plain(&variant.target);
+    Some(format!(
+        "{target}: of the {all} of a run the drive had {written} at its end, and the host's memory the rest; the drive's cost shows with {advice}"
+    ))
 }
 
 fn of(args: &Bench, kind: &Kind, variant: &Variant, ops: u64) -> Option<String> {

@@ -40,6 +40,14 @@ impl Task {
         }
     }
 
+    /// What is to be known of it, in words.
+    pub(super) fn warning(&self) -> Option<String> {
+        match self {
+            Task::Blocks(blocks) => blocks.warning(),
+            Task::Files(_) | Task::Bonnie(_) => None,
+        }
+    }
+
     /// One run on blocks.
     pub(super) fn on_blocks(&self, rig: &mut dyn Rig, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
         match self {

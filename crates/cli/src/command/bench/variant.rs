@@ -83,6 +83,11 @@ impl Variant {
         self.task.extent(self.ground.borrow().length().saturating_sub(self.place))
     }
 
+    /// What is to be known of what is run.
+    pub(super) fn warning(&self) -> Option<String> {
+        self.task.warning()
+    }
+
     /// The run of that number. In a run every variant has the same requests, on drives whose platters stand alike. `counts`: it is not
     /// there to warm up.
     pub(super) fn run(&mut self, run: usize, counts: bool, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {

@@ -13,7 +13,7 @@ pub(super) fn write(lab: &LabResult, row: &Row, out: &mut dyn Write) -> io::Resu
     let dead = if row.ours.is_none() { " dead" } else { "" };
     writeln!(out, "<article class=\"row{dead}\" id=\"{id}\" data-row=\"{}\">", text_of(&row.row))?;
     writeln!(out, "<h3>{} {}</h3>", text_of(&row.title), pill(row))?;
-    let seed = row.seed.as_ref().map_or(String::new(), |seed| format!("seed {} · ", text_of(seed)));
+    let seed = row.seed.as_ref().map_or(String::new(), |seed| format!("document {} · ", text_of(seed)));
     writeln!(out, "<p class=\"id\">{seed}<code>{}</code></p>", text_of(&row.row))?;
     let right = [chart("Where each second went", spent::seconds_of(row)), chart("The layout on the medium", medium::layouts(row))].concat();
     let left = chart(if row.published.is_some() { "Published and ours" } else { "Aligned and unaligned" }, Some(bars::bars(row)))

@@ -97,16 +97,23 @@ fn clean(value: f64) -> f64 {
 
 /// What was counted, one column a variant.
 fn write_counts(known: &[(&str, &Spent)], drives: usize, text: &mut String) {
+    // What never happened is not worth a line.
+    let counts: Vec<&Count> = COUNTS.iter().filter(|c| !known.iter().all(|(_, s)| matches!((c.of)(s).as_str(), "0" | "–"))).collect();
+    if !counts.is_empty() {
+        write_table(known, &counts, text);
+    }
+    if drives > 1 {
+        let _ = writeln!(text, "<p class=\"dim\">Seconds of {drives} drives, all together.</p>");
+    }
+}
+
+fn write_table(known: &[(&str, &Spent)], counts: &[&Count], text: &mut String) {
     let _ = write!(text, "<table class=\"counts\"><thead><tr><td>");
     for (name, _) in known {
         let _ = write!(text, "<th scope=\"col\" class=\"num\">{}", text_of(name));
     }
     text.push_str("</tr></thead><tbody>");
-    for Count { name, what, of } in &COUNTS {
-        // What never happened is not worth a line.
-        if known.iter().all(|(_, s)| matches!(of(s).as_str(), "0" | "–")) {
-            continue;
-        }
+    for Count { name, what, of } in counts {
         let _ = write!(text, "<tr><th scope=\"row\" title=\"{what}\">{name}");
         for (_, spent) in known {
             let _ = write!(text, "<td class=\"num\">{}", of(spent));
@@ -114,7 +121,4 @@ fn write_counts(known: &[(&str, &Spent)], drives: usize, text: &mut String) {
         text.push_str("</tr>");
     }
     text.push_str("</tbody></table>\n");
-    if drives > 1 {
-        let _ = writeln!(text, "<p class=\"dim\">Seconds of {drives} drives, all together.</p>");
-    }
 }

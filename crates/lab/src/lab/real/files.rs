@@ -19,7 +19,7 @@ impl Lab {
         let workload = form.workload.as_ref().ok_or_else(|| Error("a row that is measured has a workload".into()))?;
         let workload = workload.clone().times(real.all_runs() as u64);
         let (variants, runs) = (vec!["files".into()], real.runs());
-        let plan = Plan { variants, warmup: WARMUP, runs, until: None, measure: Measure::Time, seed: self.form.random };
+        let plan = Plan { variants, warmup: WARMUP, runs, until: None, measure: Measure::Time, seed: self.form.random, is_virtual: false };
         let mut one = |_, run: usize| {
             let scratch = Scratch::new(Path::new(".")).or_else(|_| Scratch::new(&std::env::temp_dir()))?;
             let mut files = Directory::new(scratch.path())?;

@@ -75,7 +75,19 @@ fn what_cannot_be_replayed_is_refused() {
     assert!(words.ends_with("512 bytes at 100: the target takes whole sectors of 512 bytes"), "{words}");
     let long = Written::new("long", "5 R 0 67108864\n6 R 0 67108865\n");
     let words = refused(&KIND, &long.parameters(), &mut Recorder::new(1 << 40));
-    assert!(words.ends_with("a request of 67108865 bytes: 67108864 at most"), "{words}");
+    assert!(words.ends_with("line 3: a request of 67108865 bytes: 67108864 at most"), "{words}");
+}
+
+#[test]
+fn what_is_passed_over_is_told() {
+    let path = std::env::temp_dir().join(format!("trueline-replay-trim-{}", std::process::id()));
+    std::fs::write(&path, "fio version 2 iolog\na add\na open\na read 0 512\na trim 0 4096\na sync\na close\n").unwrap();
+    let Needs::Blocks(make) = KIND.needs else { panic!("it runs on blocks") };
+    let told = make(&Parameters { file: Some(path.clone()), ..Parameters::default() }).map(|work| work.warning());
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(told.unwrap().as_deref(), Some("1 of 3 requests of the trace are discards, which are passed over"));
+    let trace = Written::new("none", LINES);
+    assert_eq!(make(&trace.parameters()).unwrap().warning(), None);
 }
 
 /// The last request is 584 years after the first: virtual time ends before, and whoever looks on can end it.
