@@ -57,11 +57,11 @@ fn opened(path: &Path) -> Medium {
     file::open_for(path, Access::Write).unwrap().store
 }
 
-/// A rig over `media`; past the page cache where the files here can be read so.
+/// A rig over `media`; past the page cache where the files here can be read so by the sector, which on tmpfs and Btrfs they cannot.
 fn rig(route: &Route, media: &[Medium], largest: u64, engine: Choice) -> Real {
     let lane = |medium: &Medium| {
         let named = |cache| Lane::new(medium, cache, Path::new("image"));
-        named(Cache::Around).or_else(|_| named(Cache::Through)).unwrap()
+        named(Cache::Around).ok().filter(|lane| lane.grain() <= SECTOR).unwrap_or_else(|| named(Cache::Through).unwrap())
     };
     Real::new(route.clone(), SECTOR, media.iter().map(lane).collect(), Shape { depth: 32, largest, engine }).unwrap()
 }

@@ -79,8 +79,10 @@ impl Scratch {
     /// A new, empty one, called after `what`: whatever an earlier process with this number left behind is another's.
     pub(crate) fn new(what: &str) -> Scratch {
         let name = format!("trueline-{}-{what}", std::process::id());
-        // The path of a socket in it has at most 107 bytes.
-        let place = Some(std::env::temp_dir()).filter(|place| place.as_os_str().len() <= 40).unwrap_or("/tmp".into());
+        // The path of a socket in it has at most 107 bytes, and stands in URIs, in scripts and in the table of mounts.
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(byte);
+        let fits = |place: &PathBuf| place.as_os_str().len() <= 40 && place.as_os_str().as_encoded_bytes().iter().all(plain);
+        let place = Some(std::env::temp_dir()).filter(fits).unwrap_or("/tmp".into());
         for nth in 0.. {
             let path = place.join(format!("{name}.{nth}"));
             match fs::create_dir(&path) {

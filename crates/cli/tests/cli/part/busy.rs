@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Whether this machine can do what a test needs; says so if not.
 fn can(what: &str, needs: &str) -> bool {
@@ -35,8 +36,15 @@ struct Loop(String);
 
 impl Loop {
     fn new(disk: &Image, options: &str) -> Loop {
-        let device = sh(disk.scratch.path(), &format!("losetup --find --show {options} disk")).expect("losetup");
-        Loop(device)
+        // In a container there may be a few of them, which other tests have for the moment.
+        let end = Instant::now() + Duration::from_secs(600);
+        loop {
+            if let Some(device) = sh(disk.scratch.path(), &format!("losetup --find --show {options} disk")) {
+                return Loop(device);
+            }
+            assert!(Instant::now() < end, "losetup");
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// Number, first byte and length of every partition, as the kernel says.
