@@ -129,7 +129,7 @@ fn bad_ranges_and_ratios_are_refused() {
     for range in ["[3, 1]", "[nan, 1]", "[0, inf]"] {
         let text = format!("{}[range]\ncommand_ns = {range}\n", TEXT.split("[range]").next().expect("a text"));
         let refusal = run(&plan(&text), &ratio).expect_err(range);
-        assert!(refusal.0.starts_with("sweep: [range] command_ns = ["), "{refusal}");
+        assert!(refusal.0.starts_with("sweep: line 11: [range] command_ns = ["), "{refusal}");
     }
     // A range wider than numbers go is refused point by point, if at all.
     let wide = TEXT.replace("[50, 150]", "[-1.7e308, 1.7e308]");

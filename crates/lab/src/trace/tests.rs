@@ -216,7 +216,8 @@ fn our_own_are_written_and_read() {
 
 #[test]
 fn what_is_no_trace_is_refused() {
-    for text in ["", "\n", "GIF89a", "8,0", "hello, world"] {
+    assert_eq!(refused(""), "byte 0: there is nothing in it");
+    for text in ["\n", "GIF89a", "8,0", "hello, world"] {
         assert_eq!(refused(text), NONE);
     }
 }
