@@ -52,7 +52,7 @@ pub(crate) struct Target {
 }
 
 /// One provider.
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Provider {
     /// Its name without the disk's; empty for the one disk of a target.
     pub provider: String,
@@ -104,7 +104,7 @@ pub(crate) struct Provider {
 }
 
 /// A partition table.
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Table {
     /// `gpt`, `mbr`, `bsd`.
     pub scheme: &'static str,
@@ -117,7 +117,7 @@ pub(crate) struct Table {
 }
 
 /// A range of bytes on a provider.
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Range {
     /// First byte.
     pub start: u64,
@@ -126,7 +126,7 @@ pub(crate) struct Range {
 }
 
 /// A boundary.
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Grain {
     /// Bytes.
     pub size: u64,

@@ -13,6 +13,8 @@ pub(crate) struct Served {
     pub target: String,
     /// Since serving began.
     pub duration_ns: u64,
+    /// How often something else than before was found on the disks since then.
+    pub generation: u64,
     /// Of each export: the providers in which something was done, on each disk that it reached.
     pub layers: Vec<Layer>,
     /// What is counted of a provider as it is exported.
@@ -22,10 +24,15 @@ pub(crate) struct Served {
 /// Requests to one export that began in one provider, as pieces on one disk.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Layer {
-    /// The deepest provider that was tasted where the requests begin.
+    /// The deepest provider that was there, as far as it was tasted, where the requests begin.
     pub provider: String,
-    /// Its place in the order of `check`.
+    /// Its place in the order of `check` when serving began; what was found later has further numbers.
     pub id: usize,
+    /// Whether it is not there any more.
+    pub gone: bool,
+    /// What was last seen on it, for people.
+    #[serde(skip)]
+    pub content: String,
     /// The provider that is exported.
     pub export: String,
     /// The disk that the pieces are on, by which they are judged.
@@ -176,7 +183,7 @@ impl Layer {
         self.reads.and(self.writes).and(self.trims).and(self.zeroes)
     }
 
-    /// Adds what another export did to the same provider on the same disk.
+    /// Adds what was done through another export, or to another provider, on the same disk; but for the histogram.
     pub(crate) fn merge(&mut self, other: &Layer) {
         self.reads = self.reads.and(other.reads);
         self.writes = self.writes.and(other.writes);
@@ -186,6 +193,14 @@ impl Layer {
         self.blamed = self.blamed.and(other.blamed);
         self.device_operations = self.device_operations.and(other.device_operations);
         self.rmw_factor = self.device_operations.rmw_factor();
+    }
+
+    fn count(&mut self, more: &Bucket) {
+        let kind = |b: &Bucket| (b.op, b.verdict, b.size, b.alignment);
+        match self.histogram.iter_mut().find(|bucket| kind(bucket) == kind(more)) {
+            Some(same) => same.count += more.count,
+            None => self.histogram.push(*more),
+        }
     }
 }
 
@@ -200,6 +215,22 @@ impl Served {
             }
         }
         merged.sort_by_key(|layer| layer.id);
+        merged
+    }
+
+    /// Layers that have the same names together: of an export, what was once called so and what is now.
+    pub(crate) fn by_name(&self) -> Vec<Layer> {
+        let mut merged: Vec<Layer> = Vec::new();
+        for layer in &self.layers {
+            let same = |m: &&mut Layer| (&m.export, &m.provider, &m.disk) == (&layer.export, &layer.provider, &layer.disk);
+            match merged.iter_mut().find(same) {
+                Some(same) => {
+                    same.merge(layer);
+                    layer.histogram.iter().for_each(|bucket| same.count(bucket));
+                }
+                None => merged.push(layer.clone()),
+            }
+        }
         merged
     }
 }

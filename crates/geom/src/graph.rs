@@ -5,6 +5,7 @@ use crate::class::zero::Zero;
 use crate::class::{Class, Geom, Member};
 use crate::error::Errno;
 use crate::finding::{self, Finding, Severity};
+use crate::looked::Looked;
 use crate::probe::{Blind, Budget, Limits, Probe};
 use crate::route::Route;
 use crate::sign::{Inside, Sign};
@@ -193,18 +194,44 @@ impl Graph {
             graph.add_disk(disk, &mut stores);
         }
         graph.stores = stores.into();
+        graph.taste_all();
+        graph
+    }
+
+    /// Its disks alone, and what is known of them; not what was found on them or wrong with them.
+    #[must_use]
+    pub fn bare(&self) -> Graph {
+        let disks = self.providers.iter().filter(|p| p.parents.is_empty());
+        let bare = |p: &Provider| {
+            let (start, seen) = (p.start, p.seen);
+            Provider { start, seen, ..Provider::new(p.name.clone(), p.class, p.topology.clone(), p.route.clone()) }
+        };
+        let providers: Vec<Provider> = disks.map(bare).collect();
+        let bytes = self.limits.bytes.saturating_mul(providers.len() as u64);
+        let budget = Budget::new(Limits { bytes, ..self.limits });
+        Graph { stores: self.stores.clone(), providers, incomplete: Vec::new(), limits: self.limits, budget }
+    }
+
+    /// What is on its disks now. They keep their places among the providers, and the stores theirs.
+    #[must_use]
+    pub fn again(&self) -> Graph {
+        let mut graph = self.bare();
+        graph.taste_all();
+        graph
+    }
+
+    fn taste_all(&mut self) {
         let mut sets = Sets::new();
         let mut next = 0;
-        while next < graph.providers.len() {
-            graph.taste_one(next, &mut sets);
+        while next < self.providers.len() {
+            self.taste_one(next, &mut sets);
             next += 1;
-            if next == graph.providers.len() {
-                graph.assemble(&mut sets);
+            if next == self.providers.len() {
+                self.assemble(&mut sets);
             }
         }
-        graph.report_incomplete(&sets);
-        graph.settle_signs();
-        graph
+        self.report_incomplete(&sets);
+        self.settle_signs();
     }
 
     /// The provider called `name`.
@@ -229,6 +256,11 @@ impl Graph {
     /// Bytes read while tasting.
     pub fn bytes_read(&self) -> u64 {
         self.budget.spent()
+    }
+
+    /// Where it was read while tasting.
+    pub fn looked(&self) -> Looked {
+        self.budget.looked(self.stores.len())
     }
 
     /// The disks' bytes, as [`Route::read_at`] wants them.
@@ -259,7 +291,7 @@ impl Graph {
         self.providers[id].route.read_at(&self.stores, buffer, offset)
     }
 
-    /// Writes `bytes` at byte `offset` of `id`. What was tasted is not tasted again.
+    /// Writes `bytes` at byte `offset` of `id`. What was tasted is tasted by [`Graph::again`] alone.
     pub fn write_at(&self, id: Id, bytes: &[u8], offset: u64) -> Result<(), Errno> {
         self.providers[id].route.write_at(&self.stores, bytes, offset)
     }

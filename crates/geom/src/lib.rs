@@ -17,6 +17,7 @@ pub mod graph;
 pub mod kinds;
 pub mod layout;
 pub mod limits;
+pub mod looked;
 pub mod newfs;
 pub mod ondisk;
 pub mod patch;

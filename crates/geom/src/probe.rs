@@ -1,9 +1,10 @@
 //! What a class may look at while it tastes: one provider, read only, within a budget.
 
-use crate::class::Geom;
+use crate::class::{Geom, Op};
 use crate::error::Errno;
+use crate::looked::Looked;
 use crate::patch::{Patch, lay_over};
-use crate::route::Route;
+use crate::route::{Piece, Route};
 use crate::slices::{Kind, Slices};
 use crate::store::{Sparse, Store};
 use crate::topology::round_down;
@@ -34,22 +35,40 @@ impl Default for Limits {
     }
 }
 
-/// What is left of [`Limits::bytes`].
+/// What is left of [`Limits::bytes`], and what the rest was spent on.
 #[derive(Debug)]
 pub struct Budget {
     left: Cell<u64>,
     spent: Cell<u64>,
+    /// Store, first byte and length of everything that was read, or could not be.
+    read: RefCell<Vec<(usize, u64, u64)>>,
 }
 
 impl Budget {
     /// A full budget.
     pub fn new(limits: Limits) -> Budget {
-        Budget { left: Cell::new(limits.bytes), spent: Cell::new(0) }
+        Budget { left: Cell::new(limits.bytes), spent: Cell::new(0), read: RefCell::default() }
     }
 
     /// Bytes read so far.
     pub fn spent(&self) -> u64 {
         self.spent.get()
+    }
+
+    /// What was looked at on the first `stores` stores.
+    pub fn looked(&self, stores: usize) -> Looked {
+        Looked::at(stores, &self.read.borrow())
+    }
+
+    fn note(&self, route: &Route, offset: u64, length: u64) {
+        let mut read = self.read.borrow_mut();
+        // What lies outside has no pieces, and was not read either.
+        let _ = route.extents(offset, length, Op::Read, &mut |_, piece| {
+            if let Piece::Store { store, offset, length } = piece {
+                read.push((store, offset, length));
+            }
+            Ok(())
+        });
     }
 
     fn take(&self, bytes: u64) -> bool {
@@ -162,6 +181,7 @@ impl<'a> Probe<'a> {
             self.note(Blind::Budget);
             return None;
         }
+        self.budget.note(self.route, from, to - from);
         let mut data = vec![0; usize::try_from(to - from).ok()?];
         match self.route.read_at(self.stores, &mut data, from) {
             Ok(()) => {

@@ -92,6 +92,8 @@ pub struct Layer {
 pub struct Mark {
     /// What is done.
     pub deed: Deed,
+    /// Which of the graph's stores it is on.
+    pub store: usize,
     /// How it lies on the disk's unit.
     pub fit: Fit,
     /// Its first byte on the disk.
@@ -153,6 +155,24 @@ impl Watch {
         Watch { route, media, layers, starts, segments }
     }
 
+    /// The same with other numbers for providers: `numbers` has that of each of the graph's.
+    #[must_use]
+    pub fn numbered(mut self, numbers: &[Id]) -> Watch {
+        let number = |id: Id| numbers.get(id).copied().unwrap_or(id);
+        for layer in &mut self.layers {
+            layer.provider = number(layer.provider);
+            layer.blamed.iter_mut().flatten().for_each(|blamed| *blamed = number(*blamed));
+        }
+        self.media.iter_mut().filter_map(|medium| medium.provider.as_mut()).for_each(|id| *id = number(*id));
+        self
+    }
+
+    /// Whether both say the same of every request, if what has a number is the same in both.
+    pub fn agrees(&self, other: &Watch) -> bool {
+        let parts = |watch: &Watch| (watch.route.length(), watch.media.clone(), watch.layers.clone(), watch.starts.clone());
+        parts(self) == parts(other) && self.segments == other.segments
+    }
+
     /// The disks beneath it.
     pub fn media(&self) -> &[Medium] {
         &self.media
@@ -193,7 +213,8 @@ impl Watch {
     /// A piece on a disk, of a request; both as first byte and length.
     fn mark(&self, deed: Deed, layer: &Layer, medium: usize, piece: (u64, u64), request: (u64, u64)) -> Mark {
         let (offset, length) = piece;
-        let mark = |fit, work, blamed| Mark { deed, fit, offset, length, work, blamed };
+        let store = self.media[medium].store;
+        let mark = |fit, work, blamed| Mark { deed, store, fit, offset, length, work, blamed };
         let Some(grain) = self.media[medium].unit.map(|unit| unit.grain) else { return mark(Fit::Unknown, Work::default(), false) };
         let fit = grain.fit(offset, length);
         let moves = matches!(deed, Deed::Read | Deed::Write);

@@ -6,15 +6,22 @@
 //!
 //! Nothing waits for a note: an atomic addition would wait until everything before it is in the cache, the bytes of the request among it.
 //! Threads that come when all logs are taken share a shard, judge each request and add atomically.
+//!
+//! What is watched may change: requests are then counted in a further generation. A layer that is in both goes on where it was. What was
+//! noted until a flush is judged at the flush, by what was there before it.
 
 mod log;
 
+use crate::latest::Latest;
+use crate::tasted::Tasted;
 use log::Log;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use trueline_geom::error::Errno;
+use trueline_geom::graph::Id;
 use trueline_geom::store::{Run, Store};
-use trueline_geom::watch::{Deed, SLOTS, Tally, Watch};
+use trueline_geom::watch::{Deed, Layer, Medium, SLOTS, Tally, Watch};
 
 /// Logs, each with its set of numbers, that a thread has to itself.
 const OWN: usize = 16;
@@ -24,13 +31,25 @@ const SHARDS: usize = OWN + 1;
 /// The numbers of one layer on one disk, of some threads.
 type Shard = OnceLock<Box<[AtomicU64]>>;
 
+/// The numbers of one layer on one disk.
+type Cell = [Shard; SHARDS];
+
+/// What requests are counted by until something else is found there.
+struct Generation {
+    watch: Watch,
+    /// Of every cell of the watch.
+    cells: Box<[Arc<Cell>]>,
+    /// Cells that are in no generation before.
+    own: Vec<usize>,
+}
+
 /// What is counted of one provider.
 pub struct Counters {
-    watch: Watch,
-    /// What is not in `shards` yet.
+    generations: Latest<Generation>,
+    /// What no generation has counted yet.
     logs: [Log; OWN],
-    /// Of every cell of the watch, [`SHARDS`].
-    shards: Box<[Shard]>,
+    /// Where a write makes it necessary to look again what is there.
+    tasted: Arc<Tasted>,
     /// Requests that wait for a device.
     waiting: AtomicU64,
     most_waiting: AtomicU64,
@@ -42,8 +61,8 @@ pub struct Counters {
 /// What was counted until some moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Cells of the watch of which there is anything.
-    pub cells: Vec<(usize, Tally)>,
+    /// Layers on disks of which there is anything, those first that were there first.
+    pub cells: Vec<(Place, Tally)>,
     /// Requests that waited for a device at one time, at most. What is answered from memory does not wait.
     pub most_waiting: u64,
     /// Flushes.
@@ -54,15 +73,67 @@ pub struct Counts {
     pub failed_flushes: u64,
 }
 
+/// A layer on a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The layer.
+    pub layer: Layer,
+    /// On which of [`Layer::blamed`] the disk is.
+    pub nth: usize,
+    /// The disk.
+    pub medium: Medium,
+}
+
+impl Generation {
+    /// For what `watch` judges, after `before`.
+    fn new<'a>(watch: Watch, before: impl Iterator<Item = &'a Generation>) -> Generation {
+        let mut known = BTreeMap::new();
+        for generation in before {
+            known.extend(generation.own.iter().map(|&cell| (generation.key(cell), generation.cells[cell].clone())));
+        }
+        let mut generation = Generation { watch, cells: Box::new([]), own: Vec::new() };
+        let (mut cells, count) = (Vec::new(), generation.watch.cells());
+        for cell in 0..count {
+            let same = known.get(&generation.key(cell)).cloned();
+            generation.own.extend(same.is_none().then_some(cell));
+            cells.push(same.unwrap_or_else(|| Arc::new([const { Shard::new() }; SHARDS])));
+        }
+        Generation { cells: cells.into(), ..generation }
+    }
+
+    /// Provider and store.
+    fn key(&self, cell: usize) -> (Id, usize) {
+        let (layer, medium) = self.watch.cell(cell);
+        (self.watch.layers()[layer].provider, self.watch.media()[medium].store)
+    }
+
+    fn place(&self, cell: usize) -> Place {
+        let (layer, nth) = self.watch.cell(cell);
+        Place { layer: self.watch.layers()[layer].clone(), nth, medium: self.watch.media()[nth].clone() }
+    }
+
+    /// What was counted in its own cells.
+    fn counts(&self) -> impl Iterator<Item = (Place, Tally)> {
+        self.own.iter().filter_map(|&cell| {
+            let mut counted = self.cells[cell].iter().filter_map(OnceLock::get).peekable();
+            counted.peek()?;
+            let mut tally = Tally::default();
+            for numbers in counted {
+                numbers.iter().enumerate().for_each(|(slot, number)| tally.put(slot, number.load(Ordering::Relaxed)));
+            }
+            Some((self.place(cell), tally))
+        })
+    }
+}
+
 impl Counters {
-    /// For what `watch` judges.
-    pub fn new(watch: Watch) -> Counters {
-        let shards = (0..watch.cells() * SHARDS).map(|_| Shard::new()).collect();
+    /// For what `watch` judges; `tasted` is told of writes.
+    pub fn new(watch: Watch, tasted: Arc<Tasted>) -> Counters {
         let zero = AtomicU64::default;
         Counters {
-            watch,
+            generations: Latest::new(Generation::new(watch, std::iter::empty())),
             logs: Default::default(),
-            shards,
+            tasted,
             waiting: zero(),
             most_waiting: zero(),
             flushes: zero(),
@@ -71,26 +142,28 @@ impl Counters {
         }
     }
 
-    /// What judges the requests.
+    /// What judges the requests now.
     pub fn watch(&self) -> &Watch {
-        &self.watch
+        &self.generations.get().watch
+    }
+
+    /// Whether something else may judge them from now on.
+    pub fn has_room(&self) -> bool {
+        self.generations.room() > 0
+    }
+
+    /// From now on `watch` judges the requests. Its layers are those of the watches before that have their numbers and their disk. `false`,
+    /// and nothing is done, where there have been too many. One thread at a time.
+    pub fn follow(&self, watch: Watch) -> bool {
+        self.generations.put(Generation::new(watch, self.generations.iter()))
     }
 
     /// What was counted so far.
     pub fn counts(&self) -> Counts {
-        (0..OWN).for_each(|seat| self.settle(seat));
+        self.settle_all();
         let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        let cells = self.shards.chunks(SHARDS).enumerate().filter_map(|(cell, shards)| {
-            let mut counted = shards.iter().filter_map(OnceLock::get).peekable();
-            counted.peek()?;
-            let mut tally = Tally::default();
-            for numbers in counted {
-                numbers.iter().enumerate().for_each(|(slot, number)| tally.put(slot, of(number)));
-            }
-            Some((cell, tally))
-        });
         Counts {
-            cells: cells.collect(),
+            cells: self.generations.iter().flat_map(Generation::counts).collect(),
             most_waiting: of(&self.most_waiting),
             flushes: of(&self.flushes),
             failed: [0, 1, 2, 3].map(|deed| of(&self.failed[deed])),
@@ -108,6 +181,11 @@ impl Counters {
         }
     }
 
+    /// Judges what is in the logs.
+    pub fn settle_all(&self) {
+        (0..OWN).for_each(|seat| self.settle(seat));
+    }
+
     /// Judges what is in a log.
     #[inline(never)]
     fn settle(&self, seat: usize) {
@@ -116,8 +194,12 @@ impl Counters {
 
     /// Adds a request to a shard.
     fn judge(&self, shard: usize, deed: Deed, offset: u64, length: u64) {
-        self.watch.judge(deed, offset, length, &mut |cell, mark| {
-            let numbers = self.shards[cell * SHARDS + shard].get_or_init(|| (0..SLOTS).map(|_| AtomicU64::default()).collect());
+        let generation = self.generations.get();
+        generation.watch.judge(deed, offset, length, &mut |cell, mark| {
+            if deed != Deed::Read {
+                self.tasted.wrote(mark.store, mark.offset, mark.length);
+            }
+            let numbers = generation.cells[cell][shard].get_or_init(|| (0..SLOTS).map(|_| AtomicU64::default()).collect());
             mark.each(|slot, by| {
                 let number = &numbers[slot];
                 if shard < OWN {
@@ -135,6 +217,10 @@ impl Counters {
         match done {
             Ok(()) => self.count(deed, offset, length),
             Err(_) => {
+                // How much of it was done is not known.
+                if deed != Deed::Read {
+                    self.tasted.stale();
+                }
                 let nth = Deed::ALL.into_iter().position(|other| other == deed).unwrap_or(0);
                 self.failed[nth].fetch_add(1, Ordering::Relaxed);
             }
@@ -188,12 +274,25 @@ pub struct Counted {
     counters: Arc<Counters>,
     /// Writes are done at once.
     at_once: bool,
+    /// Called after a flush when what was tasted has been written, or is being tasted again.
+    settled: Box<Settled>,
 }
 
+/// What is called when there may be something else to watch.
+pub type Settled = dyn Fn() + Send + Sync;
+
 impl Counted {
-    /// Over `below`, which is what `counters` watch.
-    pub fn new(below: Arc<dyn Store>, counters: Arc<Counters>) -> Counted {
-        Counted { at_once: below.writes_now(), below, counters }
+    /// Over `below`, which is what `counters` watch. `settled` is called by whoever flushes after somebody has written where tasting had
+    /// looked, before he is told that it is done: what he does next is counted by what is there then.
+    pub fn new(below: Arc<dyn Store>, counters: Arc<Counters>, settled: Box<Settled>) -> Counted {
+        Counted { at_once: below.writes_now(), below, counters, settled }
+    }
+
+    fn settle(&self) {
+        self.counters.settle_all();
+        if self.counters.tasted.is_unsettled() {
+            (self.settled)();
+        }
     }
 
     /// A request of which a range of `length` bytes is known.
@@ -235,6 +334,7 @@ impl Store for Counted {
         let done = self.counters.waits(|| self.below.flush());
         let counter = if done.is_ok() { &self.counters.flushes } else { &self.counters.failed_flushes };
         counter.fetch_add(1, Ordering::Relaxed);
+        self.settle();
         done
     }
 
@@ -265,7 +365,9 @@ impl Store for Counted {
 
     fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
         let done = self.counters.waits(|| self.below.write_through(bytes, offset));
-        self.counters.done(Deed::Write, offset, bytes.len(), done)
+        let done = self.counters.done(Deed::Write, offset, bytes.len(), done);
+        self.settle();
+        done
     }
 
     fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
@@ -305,12 +407,16 @@ mod tests {
 
     const LENGTH: u64 = 1 << 20;
 
-    fn counted() -> (Counted, Arc<Counters>) {
+    fn graph() -> Graph {
         let fact = Fact { grain: Grain::new(4096, 0).unwrap(), why: Why::Physical, source: Source::User, trust: Trust::Trusted };
         let store = Box::new(Memory::new(LENGTH).unwrap());
-        let graph = Graph::taste(vec![Disk::new("", store, Topology::new(512, LENGTH).with(fact))], Limits::default());
-        let counters = Arc::new(Counters::new(Watch::new(&graph, 0)));
-        (Counted::new(Arc::new(Through::new(&graph, 0)), counters.clone()), counters)
+        Graph::taste(vec![Disk::new("", store, Topology::new(512, LENGTH).with(fact))], Limits::default())
+    }
+
+    fn counted() -> (Counted, Arc<Counters>) {
+        let graph = graph();
+        let counters = Arc::new(Counters::new(Watch::new(&graph, 0), Arc::new(Tasted::new(graph.looked()))));
+        (Counted::new(Arc::new(Through::new(&graph, 0)), counters.clone(), Box::new(|| ())), counters)
     }
 
     #[test]
@@ -329,7 +435,7 @@ mod tests {
         assert_eq!(store.lend(4096, 4096).map(<[AtomicU8]>::len), Some(4096));
         assert!(store.lend(LENGTH, 1).is_none());
         let counts = counters.counts();
-        let [(0, tally)] = &counts.cells[..] else { panic!("{counts:?}") };
+        let [(Place { nth: 0, .. }, tally)] = &counts.cells[..] else { panic!("{counts:?}") };
         let all = Deed::ALL.map(|deed| Fit::ALL.map(|fit| tally.count(deed, fit)));
         assert_eq!(all, [[2, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 0], [2, 0, 0, 0]]);
         assert_eq!(Deed::ALL.map(|deed| tally.bytes(deed)), [12_288, 4608, LENGTH, 8192]);
@@ -360,10 +466,62 @@ mod tests {
                 }
             });
         }
-        let (cell, tally) = &counters.counts().cells[0];
+        let (place, tally) = &counters.counts().cells[0];
         let threads = 2 * at_once as u64;
-        assert_eq!((*cell, tally.pieces(Deed::Write), tally.bytes(Deed::Write)), (0, threads * 1000, threads * 4_096_000));
+        assert_eq!((place.layer.provider, tally.pieces(Deed::Write), tally.bytes(Deed::Write)), (0, threads * 1000, threads * 4_096_000));
         // 0, 8, 16 … of every hundred begin on the grain.
         assert_eq!(tally.count(Deed::Write, Fit::Aligned), threads * 130);
+    }
+
+    /// A boot sector with a partition from sector 63 on.
+    fn table() -> Vec<u8> {
+        let mut sector = vec![0; 512];
+        sector[450] = 0x83;
+        sector[454..458].copy_from_slice(&63_u32.to_le_bytes());
+        sector[458..462].copy_from_slice(&1000_u32.to_le_bytes());
+        sector[510..].copy_from_slice(&[0x55, 0xaa]);
+        sector
+    }
+
+    #[test]
+    fn what_is_found_later_is_counted_from_then_on_and_nothing_is_lost() {
+        let graph = Arc::new(std::sync::Mutex::new(graph()));
+        let first = graph.lock().unwrap();
+        let tasted = Arc::new(Tasted::new(first.looked()));
+        let counters = Arc::new(Counters::new(Watch::new(&first, 0), tasted.clone()));
+        let through = Arc::new(Through::new(&first, 0));
+        drop(first);
+        let (again, known, following) = (graph.clone(), tasted.clone(), counters.clone());
+        let settled = move || {
+            known.again(|| {
+                let graph = again.lock().unwrap().again();
+                assert!(known.looked(&graph.looked()) && following.follow(Watch::new(&graph, 0)));
+            });
+        };
+        let store = Counted::new(through, counters.clone(), Box::new(settled));
+        let count = || {
+            let of = |(place, tally): &(Place, Tally)| (place.layer.provider, tally.pieces(Deed::Write), tally.blamed(Deed::Write));
+            counters.counts().cells.iter().map(of).collect::<Vec<_>>()
+        };
+        // Nobody has looked there, or it was only read.
+        store.write_at(&[1; 4096], 200 << 10).unwrap();
+        store.read_at(&mut [0; 512], 0).unwrap();
+        store.flush().unwrap();
+        assert!(!tasted.is_stale() && counters.generations.iter().count() == 1);
+        // Looked at again when it is brought to the medium, and not before.
+        store.write_at(&table(), 0).unwrap();
+        store.write_at(&[0; 4096], 63 * 512).unwrap();
+        assert_eq!(count(), [(0, 3, 0)]);
+        store.flush().unwrap();
+        store.write_at(&[0; 4096], 63 * 512).unwrap();
+        store.write_at(&[0; 512], 512).unwrap();
+        assert_eq!(count(), [(0, 4, 0), (1, 1, 1)]);
+        // It goes, and comes back as it was.
+        store.write_through(&[0; 512], 0).unwrap();
+        store.write_at(&[0; 4096], 63 * 512).unwrap();
+        assert_eq!(count(), [(0, 6, 0), (1, 1, 1)]);
+        store.write_through(&table(), 0).unwrap();
+        store.write_at(&[0; 4096], 63 * 512).unwrap();
+        assert_eq!(count(), [(0, 7, 0), (1, 2, 2)]);
     }
 }

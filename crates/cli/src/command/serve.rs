@@ -20,12 +20,14 @@ use trueline_host::front::Front;
 use trueline_host::interrupt;
 use trueline_sim::model::Model;
 
+mod allowance;
 mod child;
 mod counting;
 mod emulate;
 mod exports;
 mod flush;
 mod fronts;
+mod known;
 mod layers;
 mod live;
 mod notices;
@@ -37,21 +39,21 @@ const TICK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     let Opened { graph, id, models } = open(args)?;
-    let layers = Layers::new(&graph, id, &models, args)?;
+    let notices = Arc::new(Notices::default());
+    let layers = Layers::new(&graph, id, &models, args, &notices)?;
     let exports = Arc::new(exports::of(&graph, id, &layers, args));
     let placed = args.network.nbd.is_some() || args.fuse.is_some() || args.ublk;
     let own = Socket::new(!placed && args.run.is_some())?;
     let counting = layers.counting().cloned();
     // Before there is a way in: whoever finds it may end the server at once, and a mount would stay behind.
     interrupt::remember_first();
-    let notices = Arc::new(Notices::default());
     let fronts = fronts::of(args, &exports, counting.as_ref(), own.as_ref(), &notices)?;
     let top = counting.as_ref().filter(|_| args.top);
     let top = top.map(|counting| Top::new(counting.clone(), notices.clone(), &fronts)).transpose()?;
     let notes = exports::containers(&graph).chain(exports::members(&graph)).chain(exports::unsaid(&exports));
     notes.for_each(|note| crate::complain(&note));
     layers.begin()?;
-    let served = serve(&fronts, args, &layers, top);
+    let served = serve(&fronts, args, &layers, counting.as_deref(), top);
     let flushed = if args.read_only { Ok(()) } else { flush::disks(&graph, &args.target) };
     let ended = layers.end();
     counting.map_or(Ok(()), |counting| sum_up(&counting, args))?;
@@ -71,7 +73,7 @@ fn sum_up(counting: &Counting, args: &Serve) -> Result<(), Failure> {
         stdout.flush()?;
     } else if out::served::is_worth_saying(&served) {
         // Where nobody reads it, the work is done all the same.
-        let _ = out::served::write(&served, &counting.stack, &mut BufWriter::new(anstream::stderr().lock()));
+        let _ = out::served::write(&served, &mut BufWriter::new(anstream::stderr().lock()));
     }
     Ok(())
 }
@@ -116,10 +118,19 @@ fn open(args: &Serve) -> Result<Opened, Failure> {
 }
 
 /// Serves until the command ends, or a signal comes.
-fn serve(fronts: &[Box<dyn Front>], args: &Serve, layers: &Layers, top: Option<Top>) -> Result<ExitCode, Failure> {
+fn serve(
+    fronts: &[Box<dyn Front>],
+    args: &Serve,
+    layers: &Layers,
+    counting: Option<&Counting>,
+    top: Option<Top>,
+) -> Result<ExitCode, Failure> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let running: Vec<_> = fronts.iter().map(|front| scope.spawn(|| front.run(&stop))).collect();
+        if let Some(counting) = counting.filter(|_| !args.read_only) {
+            scope.spawn(|| counting.keep_up(&stop));
+        }
         let ended = wait(fronts, args, layers, top, &mut || running.iter().any(|front| front.is_finished()));
         stop.store(true, Ordering::Relaxed);
         for front in running {

@@ -1,5 +1,6 @@
 //! Reports made by hand, for the tests of every output.
 
+use super::words;
 use crate::report::{Finding, Grain, Provider, Range, Report, Table, Target, Verdict};
 use crate::served::{Blame, Bucket, Deeds, Export, Layer, Operations, Served, Verdicts};
 use std::io::Write;
@@ -164,6 +165,8 @@ pub(crate) fn served() -> (Served, Target) {
     let swap = Layer {
         provider: "s4b".into(),
         id: 3,
+        gone: false,
+        content: words::content(&stack, &stack.providers[3]),
         export: String::new(),
         disk: String::new(),
         unit: 4096,
@@ -186,6 +189,7 @@ pub(crate) fn served() -> (Served, Target) {
     let disk = Layer {
         provider: String::new(),
         id: 0,
+        content: words::content(&stack, &stack.providers[0]),
         reads: Verdicts { aligned: 1, partial: 3, ..Verdicts::default() },
         writes: Verdicts::default(),
         zeroes: Verdicts::default(),
@@ -200,7 +204,7 @@ pub(crate) fn served() -> (Served, Target) {
     let errors = Deeds { reads: 1, ..Deeds::default() };
     let export = Export { provider: String::new(), flushes: 2, most_waiting: 7, errors, flush_errors: 0 };
     let (target, layers) = (stack.target.clone(), vec![disk, swap]);
-    (Served { format: "trueline/serve/1", target, duration_ns: 2_000_000_000, layers, exports: vec![export] }, stack)
+    (Served { format: "trueline/serve/1", target, duration_ns: 2_000_000_000, generation: 0, layers, exports: vec![export] }, stack)
 }
 
 /// A report of these.

@@ -2,7 +2,6 @@
 
 use super::columns::{self, Cell};
 use super::{Style, escape, size, words};
-use crate::report::Target;
 use crate::served::{Layer, Served};
 use anstyle::{AnsiColor, Style as Colour};
 use std::io;
@@ -12,16 +11,16 @@ use std::time::Duration;
 const LISTED: usize = 24;
 
 /// Writes what was counted, and, where something missed a unit, why and what it costs.
-pub(crate) fn write(served: &Served, stack: &Target, out: &mut dyn io::Write) -> io::Result<()> {
+pub(crate) fn write(served: &Served, out: &mut dyn io::Write) -> io::Result<()> {
     let layers = served.merged();
     writeln!(out, "{}", head(served, &layers))?;
-    write_table(&worst_first(&layers), None, stack, None, out)?;
+    write_table(&worst_first(&layers), None, None, out)?;
     if layers.len() > LISTED {
         writeln!(out, "and {} more", layers.len() - LISTED)?;
     }
     for layer in worst_first(&layers) {
         for (colour, line) in says(layer) {
-            writeln!(out, "{colour}{}{colour:#}: {line}", words::name(&layer.provider))?;
+            writeln!(out, "{colour}{}{colour:#}: {line}", name(layer))?;
         }
     }
     Ok(())
@@ -37,7 +36,6 @@ pub(crate) struct Moment<'a> {
     pub served: &'a Served,
     /// The moment before.
     pub before: &'a Served,
-    pub stack: &'a Target,
     /// Lines above the table: where it is served, what was noted.
     pub said: &'a [String],
 }
@@ -56,7 +54,7 @@ pub(crate) fn write_top(moment: &Moment<'_>, style: Style, lines: usize, out: &m
     // In one place from one second to the next.
     shown.sort_by_key(|layer| layer.id);
     above.iter().try_for_each(|line| writeln!(out, "{line}"))?;
-    write_table(&shown, Some((&old, since)), moment.stack, style.width, out)
+    write_table(&shown, Some((&old, since)), style.width, out)
 }
 
 /// Layers with most that missed a unit first.
@@ -91,12 +89,12 @@ fn count(n: u64, noun: &str, plural: &str) -> String {
 /// Before what, and seconds since.
 type Before<'a> = Option<(&'a [Layer], f64)>;
 
-fn write_table(layers: &[&Layer], before: Before<'_>, stack: &Target, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_table(layers: &[&Layer], before: Before<'_>, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
     let (reads, writes) = if before.is_some() { ("READS/S", "WRITES/S") } else { ("READS", "WRITES") };
     let heads = ["LAYER", "CONTENT", "DISK", "UNIT", reads, writes, "TRIMS+ZEROES", "ALIGNED", "MISALIGNED", "PARTIAL", "UNKNOWN", "COST"];
     let heading = heads.iter().enumerate().map(|(nth, head)| if nth < 3 { Cell::left(*head) } else { Cell::right(*head) });
     let mut rows = vec![heading.collect()];
-    rows.extend(layers.iter().map(|layer| row(layer, before, stack)));
+    rows.extend(layers.iter().map(|layer| row(layer, before)));
     // Alone, a disk needs no name.
     if rows.len() > 1 {
         columns::write(&rows, &[6, 1, 2, 10], width, out)?;
@@ -104,7 +102,7 @@ fn write_table(layers: &[&Layer], before: Before<'_>, stack: &Target, width: Opt
     Ok(())
 }
 
-fn row(layer: &Layer, before: Before<'_>, stack: &Target) -> Vec<Cell> {
+fn row(layer: &Layer, before: Before<'_>) -> Vec<Cell> {
     let old = before.map(|(old, since)| (old.iter().find(|old| old.id == layer.id && old.disk == layer.disk), since));
     let moved = |of: fn(&Layer) -> u64| match old {
         Some((old, since)) => rate(of(layer).saturating_sub(old.map_or(0, of)), since),
@@ -113,11 +111,10 @@ fn row(layer: &Layer, before: Before<'_>, stack: &Target) -> Vec<Cell> {
     let all = layer.verdicts();
     let red = if all.misaligned > 0 { AnsiColor::Red.on_default().bold() } else { Colour::new() };
     let some = |n: u64| if n == 0 { String::new() } else { n.to_string() };
-    let content = stack.providers.get(layer.id).map_or_else(String::new, |p| words::content(stack, p));
     let cost = layer.rmw_factor;
     vec![
-        Cell::left(words::name(&layer.provider)),
-        Cell::left(content),
+        Cell::left(name(layer)),
+        Cell::left(layer.content.clone()),
         Cell::left(escape::plain(&layer.disk)),
         Cell::right(if layer.unit == 0 { "?".into() } else { size::short(layer.unit) }),
         Cell::right(moved(|l| l.reads.sum())),
@@ -129,6 +126,11 @@ fn row(layer: &Layer, before: Before<'_>, stack: &Target) -> Vec<Cell> {
         Cell::right(some(all.unknown)),
         Cell::right(if layer.device_operations.writes_needed == 0 { String::new() } else { format!("{cost:.2} x") }),
     ]
+}
+
+/// Another of its name may have come since.
+fn name(layer: &Layer) -> String {
+    format!("{}{}", words::name(&layer.provider), if layer.gone { " (gone)" } else { "" })
 }
 
 /// So many a second, in whole numbers.
@@ -175,18 +177,18 @@ mod tests {
 
     #[test]
     fn the_summary_says_what_missed_and_why() {
-        let (served, stack) = samples::served();
-        samples::golden("served.txt", &samples::text(|out| write(&served, &stack, out)));
+        let (served, _) = samples::served();
+        samples::golden("served.txt", &samples::text(|out| write(&served, out)));
     }
 
     #[test]
     fn a_moment_is_rates_and_fits_its_lines() {
-        let (served, stack) = samples::served();
+        let (served, _) = samples::served();
         let mut before = served.clone();
         before.duration_ns -= 500_000_000;
         before.layers[1].writes.misaligned -= 10;
         let said = ["at nbd://127.0.0.1:10809/, http://127.0.0.1:9100/".to_owned()];
-        let moment = Moment { served: &served, before: &before, stack: &stack, said: &said };
+        let moment = Moment { served: &served, before: &before, said: &said };
         let wide = |width, lines| samples::text(|out| write_top(&moment, Style { width, ..Style::default() }, lines, out));
         let of = |lines| wide(None, lines);
         let line =
@@ -203,9 +205,22 @@ mod tests {
 
     #[test]
     fn hostile_names_stay_on_their_line() {
-        let (mut served, stack) = samples::served();
+        let (mut served, _) = samples::served();
         served.layers[0].provider = "s4\u{1b}[2J\n".into();
-        let text = samples::text(|out| write(&served, &stack, out));
+        let text = samples::text(|out| write(&served, out));
         assert!(!text.contains("\u{1b}[2J") && text.contains(r"s4\u{1b}[2J\n"), "{text}");
+    }
+
+    #[test]
+    fn what_is_not_there_any_more_is_told_from_what_has_its_name_now() {
+        let (mut served, _) = samples::served();
+        let now = Layer { id: 9, content: "ext4".into(), ..served.layers[1].clone() };
+        served.layers[1].gone = true;
+        served.layers.push(now);
+        let text = samples::text(|out| write(&served, out));
+        let begins =
+            |with: &[&str]| text.lines().any(|line| line.split_whitespace().zip(with).filter(|(a, b)| a == *b).count() == with.len());
+        assert!(begins(&["s4b", "(gone)"]) && begins(&["s4b", "ext4"]), "{text}");
+        assert!(text.contains("\ns4b (gone): 90 of ") && text.contains("\ns4b: 90 of "), "{text}");
     }
 }

@@ -32,8 +32,8 @@ pub(crate) fn policy(nonce: &str) -> String {
 }
 
 /// Writes the page for what stands on the disks of `stack`, with what was counted so far: it shows something before the first event,
-/// and where events do not come through.
-pub(crate) fn write(stack: &Target, now: &Served, nonce: &str, out: &mut dyn io::Write) -> io::Result<()> {
+/// and where events do not come through. `numbers`: of the providers, in what is counted.
+pub(crate) fn write(stack: &Target, numbers: &[usize], now: &Served, nonce: &str, out: &mut dyn io::Write) -> io::Result<()> {
     // Nothing in it may end the element (HTML Living Standard, "Restrictions for contents of script elements").
     let now = serde_json::to_string(now).map_err(io::Error::from)?.replace('<', "\\u003c");
     let target = escape::xml(&escape::plain(&stack.target));
@@ -43,7 +43,7 @@ pub(crate) fn write(stack: &Target, now: &Served, nonce: &str, out: &mut dyn io:
     writeln!(out, "<header><h1>{target}</h1><p id=\"state\" role=\"status\">waiting for the first counts</p></header>\n<main>")?;
     writeln!(out, "<section id=\"lead\" class=\"none\"><p id=\"verdict\"></p><ul id=\"why\"></ul></section>")?;
     writeln!(out, "<section aria-label=\"The stack\">")?;
-    draw(stack, out)?;
+    draw(stack, numbers, out)?;
     writeln!(out, "{LEGEND}</section>\n{TABLES}</main>\n<footer>{FOOTER}</footer>")?;
     writeln!(out, "<script type=\"application/json\" id=\"now\">{now}</script>")?;
     writeln!(out, "<script nonce=\"{nonce}\">{SCRIPT}</script>\n</body>\n</html>")
@@ -64,11 +64,11 @@ const FOOTER: &str = "A layer counts the I/O that begins in it and in nothing th
     for Prometheus.";
 
 /// Draws every disk and set, what stands on it above it.
-fn draw(target: &Target, out: &mut dyn io::Write) -> io::Result<()> {
+fn draw(target: &Target, numbers: &[usize], out: &mut dyn io::Write) -> io::Result<()> {
     let stack = Stack::new(target);
     let roots = stack.top_down();
     for &root in roots.iter().take(DRAWN) {
-        draw_root(target, &stack, root, out)?;
+        draw_root(target, &stack, (root, numbers), out)?;
     }
     if roots.len() > DRAWN {
         writeln!(out, "<p class=\"dim\">and {} more disks</p>", roots.len() - DRAWN)?;
@@ -76,7 +76,7 @@ fn draw(target: &Target, out: &mut dyn io::Write) -> io::Result<()> {
     Ok(())
 }
 
-fn draw_root(target: &Target, stack: &Stack<'_>, root: usize, out: &mut dyn io::Write) -> io::Result<()> {
+fn draw_root(target: &Target, stack: &Stack<'_>, (root, numbers): (usize, &[usize]), out: &mut dyn io::Write) -> io::Result<()> {
     let whole = &target.providers[root];
     let pieces = stack.pieces(root);
     let leaves = pieces.iter().filter(|p| p.leaf).count().max(1);
@@ -92,7 +92,8 @@ fn draw_root(target: &Target, stack: &Stack<'_>, root: usize, out: &mut dyn io::
             // Where there are more pieces than thousandths they share them.
             let x = |byte| scale.cell(byte) * WIDTH / scale.width().max(1);
             let (left, right) = (x(piece.start), x(piece.end));
-            draw_piece(target, piece, (left, (rows - row) * ROW), (right - left).max(3), out)?;
+            let number = numbers.get(piece.provider).copied().unwrap_or(piece.provider);
+            draw_piece(target, (piece, number), (left, (rows - row) * ROW), (right - left).max(3), out)?;
         }
     }
     writeln!(out, "</svg>")
@@ -102,14 +103,20 @@ fn name(target: &Target, id: usize) -> String {
     escape::xml(&words::name(&target.providers[id].provider))
 }
 
-/// One layer: its name, what it is, a line for what happens there, and a bar of verdicts.
-fn draw_piece(target: &Target, piece: &Piece, (x, y): (usize, usize), width: usize, out: &mut dyn io::Write) -> io::Result<()> {
+/// One layer, with its number: its name, what it is, a line for what happens there, and a bar of verdicts.
+fn draw_piece(
+    target: &Target,
+    (piece, number): (&Piece, usize),
+    (x, y): (usize, usize),
+    width: usize,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     let (id, p) = (piece.provider, &target.providers[piece.provider]);
     let (name, content) = (name(target, id), escape::xml(&words::content(target, p)));
     let over = if p.members.is_empty() { String::new() } else { format!(" over {}", escape::xml(&escape::plain(&p.members.join(", ")))) };
     let (bytes, start) = (words::bytes(p.length), words::start(p));
     let width = width.saturating_sub(3).max(2);
-    writeln!(out, "<g class=\"piece\" data-id=\"{id}\" data-x=\"{x}\" data-y=\"{}\" data-w=\"{width}\">", y + HEIGHT - 7)?;
+    writeln!(out, "<g class=\"piece\" data-id=\"{number}\" data-x=\"{x}\" data-y=\"{}\" data-w=\"{width}\">", y + HEIGHT - 7)?;
     writeln!(out, "<title>{name}: {content}{over}: {bytes} from byte {start}</title>")?;
     let place = format!("x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{HEIGHT}\"", percent(x), percent(width));
     writeln!(out, "<rect class=\"box\" {place} rx=\"3\"/>")?;
@@ -131,7 +138,7 @@ mod tests {
     use crate::out::samples;
 
     fn page(target: &Target) -> String {
-        samples::text(|out| write(target, &samples::served().0, "abc", out))
+        samples::text(|out| write(target, &[], &samples::served().0, "abc", out))
     }
 
     #[test]
@@ -141,7 +148,7 @@ mod tests {
         target.target = "<img src=x onerror=alert(1)>".into();
         target.providers[3].provider = "\"></svg><script>alert(1)</script>".into();
         target.providers[4].sign = Some("<b>&\u{202e}".into());
-        let page = samples::text(|out| write(&target, &served, "abc", out));
+        let page = samples::text(|out| write(&target, &[], &served, "abc", out));
         assert_eq!(["<script", "</script", "<img", "<b>", "<!--"].map(|what| page.matches(what).count()), [2, 2, 0, 0, 0]);
         assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;") && !page.contains('\u{202e}'), "{page}");
     }

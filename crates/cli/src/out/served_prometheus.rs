@@ -10,6 +10,7 @@ pub(crate) fn write(served: &Served, out: &mut dyn io::Write) -> io::Result<()> 
     let seconds = Duration::from_nanos(served.duration_ns).as_secs_f64().to_string();
     let duration = vec![(vec![("target", served.target.as_str())], seconds)];
     gauge("trueline_serve_duration_seconds", "Time since serving began.", duration).write(out)?;
+    let served = &Served { layers: served.by_name(), ..served.clone() };
     requests(served).write(out)?;
     let layers: [OfLayer; 2] = [
         ("trueline_serve_bytes_total", "Bytes of requests, by what they do.", |l| l.bytes),
@@ -118,14 +119,17 @@ mod tests {
     fn series_are_unique_escaped_and_typed() {
         let (mut served, _) = samples::served();
         served.layers[1].provider = "a\"b\\c\nd".into();
-        // A hostile disk has two providers of one name.
+        // A hostile disk has two providers of one name, and one that was made anew has the name of the old one.
         let twin = served.layers[1].clone();
         served.layers.push(twin);
         let text = samples::text(|out| write(&served, out));
         let series: Vec<&str> = text.lines().filter(|l| !l.starts_with('#')).map(|l| l.rsplit_once(' ').unwrap().0).collect();
         assert_eq!(series.len(), series.iter().collect::<BTreeSet<_>>().len());
-        let named = r#"{target="openbsd.img",export="",provider="a\"b\\c\nd",disk="",op="write",verdict="misaligned"} 98"#;
+        let named = r#"{target="openbsd.img",export="",provider="a\"b\\c\nd",disk="",op="write",verdict="misaligned"} 196"#;
         assert!(text.contains(&format!("\ntrueline_serve_requests_total{named}\n")), "{text}");
+        let sized =
+            r#"{target="openbsd.img",export="",provider="a\"b\\c\nd",disk="",op="write",verdict="partial",size="512",alignment="512"} 4"#;
+        assert!(text.contains(&format!("\ntrueline_serve_requests_by_size_total{sized}\n")), "{text}");
         assert!(
             text.contains("\n# TYPE trueline_serve_requests_total counter\n") && text.contains("# TYPE trueline_serve_waiting_max gauge\n")
         );

@@ -4,7 +4,8 @@
 
 use crate::browser::{Browser, LONG};
 use crate::counters::{at_63, here, path};
-use crate::{golden, program, scratch};
+use crate::serve_again::TABLE;
+use crate::{golden, program, scratch, zeroes};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -90,6 +91,35 @@ fn the_page_follows_what_clients_do_and_says_when_nobody_answers() {
     // That nobody answers is the browser's complaint, and no script's.
     let complaints = browser.complaints();
     assert!(complaints.iter().all(|complaint| complaint["entry"]["source"] == "network"), "{complaints:?}");
+}
+
+#[test]
+fn the_page_shows_what_a_client_makes() {
+    let scratch = scratch();
+    zeroes(scratch.path(), "disk", 32 << 20);
+    if !here(&["nbdsh"]) {
+        return;
+    }
+    let Some(mut browser) = Browser::start(scratch.path()) else { return };
+    let (_server, page) = serve(scratch.path());
+    browser.open(&page, 1280);
+    browser.wait("document.getElementById('state').textContent.startsWith('live, ')");
+    let drawn = "[...document.querySelectorAll('.piece .name')].map(n => n.textContent).join()";
+    assert_eq!(browser.is(drawn), "disk");
+    client(scratch.path(), "for i in range(7): h.pwrite(bytes(4096), (1 << 20) + i * 4096)");
+    browser.wait(&format!("{}?.textContent === '7'", cell("disk", "Aligned")));
+    client(scratch.path(), &format!("{TABLE}h.pwrite(table((63, 32768)), 0)\nh.flush()"));
+    browser.wait(&format!("{drawn} === 'disk,s1'"));
+    // What was counted before it was drawn anew is still there.
+    browser.wait(&format!("{}?.textContent === '7'", cell("disk", "Aligned")));
+    client(scratch.path(), "for i in range(10): h.pwrite(bytes(4096), 63 * 512 + i * 4096)");
+    browser.wait(&format!("{}?.textContent === '10'", cell("s1", "Misaligned")));
+    assert_eq!(browser.is("[...document.querySelectorAll('.piece.misaligned .name')].map(n => n.textContent).join()"), "s1");
+    // It goes, and its counts do not.
+    client(scratch.path(), "h.pwrite(bytes(512), 0)\nh.flush()");
+    browser.wait(&format!("{drawn} === 'disk'"));
+    browser.wait(&format!("{}?.textContent === '10'", cell("s1 (gone)", "Misaligned")));
+    assert_eq!(browser.complaints(), [""; 0]);
 }
 
 /// What reaches past the right edge, and what is written past its box; a description for each.

@@ -28,6 +28,7 @@ mod plan;
 #[allow(dead_code, reason = "only the tests of golden disks make disks afresh")]
 mod recipe;
 mod said;
+mod serve_again;
 mod serve_chain;
 mod serve_clients;
 mod serve_grains;

@@ -9,7 +9,8 @@ use trueline_geom::audit;
 use trueline_geom::class::{CLASSES, Class, Geom, Member, Op, Taste};
 use trueline_geom::error::Errno;
 use trueline_geom::finding::Finding;
-use trueline_geom::graph::{Disk, Graph, Id};
+use trueline_geom::graph::{Disk, Graph, Id, Provider};
+use trueline_geom::looked::Looked;
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::profile;
 use trueline_geom::route::{Piece, Route};
@@ -98,6 +99,50 @@ pub fn graph_holds(subjects: &[Subject], limits: Limits) {
         provider_holds(&graph, id, limits);
     }
     audit_holds(&graph);
+}
+
+/// A disk that has something else wherever nobody has looked.
+struct Elsewhere {
+    disk: Sparse,
+    number: usize,
+    looked: Looked,
+}
+
+impl Store for Elsewhere {
+    fn length(&self) -> u64 {
+        self.disk.length()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        self.disk.read_at(buffer, offset)?;
+        for (at, byte) in (offset..).zip(buffer) {
+            if !self.looked.is_at(self.number, at, 1) {
+                *byte = 0xa5;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tasting again finds the same, and so it does whatever is written where it has not looked.
+pub fn again_holds(subjects: &[Subject]) {
+    let taste = |store: &dyn Fn(usize, Sparse) -> Box<dyn Store>| {
+        let disk =
+            |(nth, subject): (usize, &Subject)| Disk::new(format!("disk{nth}"), store(nth, subject.disk.clone()), subject.topology());
+        Graph::taste(subjects.iter().enumerate().map(disk).collect(), Limits::default())
+    };
+    let found = |graph: &Graph| {
+        let of = |p: &Provider| {
+            let signs: Vec<String> = p.signs.iter().map(|sign| format!("{} {:?} {:?}", sign.kind, sign.label, sign.uuid)).collect();
+            (p.name.clone(), p.base(), p.topology.clone(), p.parents.clone(), p.table.as_ref().map(|(class, _)| *class), signs)
+        };
+        (graph.providers.iter().map(of).collect::<Vec<_>>(), graph.looked())
+    };
+    let graph = taste(&|_, disk| Box::new(disk));
+    let want = found(&graph);
+    assert!(found(&graph.again()) == want, "again it is something else");
+    let elsewhere = taste(&|number, disk| Box::new(Elsewhere { disk, number, looked: want.1.clone() }));
+    assert!(found(&elsewhere) == want, "something was looked at that is not kept in mind");
 }
 
 /// Reads are what tasting spends its time on; none is free, or a loop of them would never end.

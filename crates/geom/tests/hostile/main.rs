@@ -17,7 +17,7 @@ pub mod repair;
 pub mod sequence;
 pub mod texts;
 
-use invariants::{SHORT, Subject, graph_holds, parser_holds, parsers};
+use invariants::{SHORT, Subject, again_holds, graph_holds, parser_holds, parsers};
 use mutate::{Random, mutate, resized};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -88,6 +88,14 @@ fn disks_as_they_are() {
                 });
             }
         }
+    }
+}
+
+#[test]
+fn tasting_is_of_what_it_has_looked_at() {
+    for (name, disks) in disks() {
+        let subjects: Vec<Subject> = disks.iter().map(|disk| Subject::new(disk.clone(), 512)).collect();
+        keep_if_it_fails(&name, &subjects, || again_holds(&subjects));
     }
 }
 

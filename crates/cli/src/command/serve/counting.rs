@@ -1,55 +1,107 @@
 //! What is counted of every export, and who it is.
 
+use super::allowance::Allowance;
+use super::known::Known;
+use super::notices::Notices;
 use crate::report::Target;
-use crate::served::{Blame, Bucket, Deeds, Export, Layer, Operations, Served, Verdicts};
+use crate::served::{Bucket, Deeds, Export, Layer, Operations, Served, Verdicts};
 use crate::survey::survey;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
-use trueline_geom::finding;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::store::Store;
-use trueline_geom::topology::{Fit, Why};
+use trueline_geom::topology::Fit;
 use trueline_geom::watch::{self, Deed, Tally, Watch};
-use trueline_host::counted::{Counted, Counters};
+use trueline_host::counted::{Counted, Counters, Place};
+use trueline_host::tasted::Tasted;
+
+/// Who has written a table and does not flush is given so long to go on.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// What is on the disks, as far as it is known.
+pub(crate) struct Stack {
+    pub(crate) target: Target,
+    /// The number of each of its providers in what is counted.
+    pub(crate) numbers: Vec<usize>,
+    /// How often something else had been found.
+    pub(crate) generation: u64,
+}
 
 /// The counters of all exports, and the stack they are on.
 pub(crate) struct Counting {
-    /// As it was tasted before it was served; a provider's place is its number in the counts.
-    pub(crate) stack: Target,
+    target: String,
     began: Instant,
-    /// One set of counters a provider, under however many names it is served.
-    exports: Mutex<BTreeMap<Id, Arc<Counters>>>,
-    /// For each provider and purpose of a boundary, how far past one it begins; and what rule it breaks.
-    blames: BTreeMap<(Id, Why), Blame>,
+    /// Where a write makes it necessary to look again.
+    tasted: Arc<Tasted>,
+    /// One set of counters a provider, by its first number, under however many names it is served.
+    exports: Mutex<BTreeMap<usize, Arc<Counters>>>,
+    found: Mutex<Found>,
+    /// Who has it is the only one who tastes.
+    tasting: Mutex<Tasting>,
+    notices: Arc<Notices>,
+}
+
+/// What was found.
+struct Found {
+    known: Known,
+    stack: Arc<Stack>,
+}
+
+/// What it takes to look again.
+struct Tasting {
+    /// The disks.
+    bare: Graph,
+    allowance: Allowance,
+    /// It is not done any more.
+    over: bool,
 }
 
 impl Counting {
-    /// For the providers of `graph`.
-    pub(super) fn new(target: &str, graph: &Graph) -> Result<Counting, String> {
-        let whys = || Why::ALL.into_iter().filter(|why| why.costs());
-        let of = |id| whys().filter_map(move |why| Some(((id, why), blame(graph, id, why)?)));
-        let blames = (0..graph.providers.len()).flat_map(of).collect();
-        Ok(Counting { stack: survey(target, graph, None)?, began: Instant::now(), exports: Mutex::default(), blames })
+    /// For the providers of `graph`; says in `notices` what it cannot follow.
+    pub(super) fn new(target: &str, graph: &Graph, notices: Arc<Notices>) -> Result<Counting, String> {
+        let report = survey(target, graph, None)?;
+        let mut known = Known::default();
+        let numbers = known.number(graph, &report).unwrap_or_default();
+        let now = Instant::now();
+        Ok(Counting {
+            target: target.into(),
+            began: now,
+            tasted: Arc::new(Tasted::new(graph.looked())),
+            exports: Mutex::default(),
+            found: Mutex::new(Found { known, stack: Arc::new(Stack { target: report, numbers, generation: 0 }) }),
+            tasting: Mutex::new(Tasting { bare: graph.bare(), allowance: Allowance::new(now), over: false }),
+            notices,
+        })
     }
 
-    /// `store` as the bytes of provider `id`, counted.
-    pub(super) fn over(&self, graph: &Graph, id: Id, store: Arc<dyn Store>) -> Arc<dyn Store> {
-        let mut exports = self.exports.lock().unwrap_or_else(PoisonError::into_inner);
-        let counters = exports.entry(id).or_insert_with(|| Arc::new(Counters::new(Watch::new(graph, id))));
-        Arc::new(Counted::new(store, counters.clone()))
+    /// `store` as the bytes of provider `id`, counted. `graph` is the one that it was made for.
+    pub(super) fn over(self: &Arc<Counting>, graph: &Graph, id: Id, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        let mut exports = lock(&self.exports);
+        let new = || Arc::new(Counters::new(Watch::new(graph, id), self.tasted.clone()));
+        let counters = exports.entry(id).or_insert_with(new).clone();
+        let counting = self.clone();
+        Arc::new(Counted::new(store, counters, Box::new(move || counting.taste_again())))
+    }
+
+    /// What was last found.
+    pub(crate) fn stack(&self) -> Arc<Stack> {
+        lock(&self.found).stack.clone()
     }
 
     /// What was counted so far.
     pub(crate) fn served(&self) -> Served {
-        let exports = self.exports.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let exports = lock(&self.exports).clone();
+        let counts: Vec<_> = exports.into_iter().map(|(number, counters)| (number, counters.counts())).collect();
+        // After what was counted: what has counts is known by now.
+        let found = lock(&self.found);
         let (mut layers, mut all) = (Vec::new(), Vec::new());
-        for (id, counters) in exports {
-            let counts = counters.counts();
-            layers.extend(counts.cells.iter().map(|(cell, tally)| self.layer(id, counters.watch(), *cell, tally)));
+        for (number, counts) in counts {
+            layers.extend(counts.cells.iter().map(|(place, tally)| layer(&found.known, number, place, tally)));
             let [reads, writes, trims, zeroes] = counts.failed;
             all.push(Export {
-                provider: self.name(id),
+                provider: found.known.name(number),
                 flushes: counts.flushes,
                 most_waiting: counts.most_waiting,
                 errors: Deeds { reads, writes, trims, zeroes },
@@ -57,57 +109,100 @@ impl Counting {
             });
         }
         let duration_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Served { format: "trueline/serve/1", target: self.stack.target.clone(), duration_ns, layers, exports: all }
+        let (target, generation) = (self.target.clone(), found.stack.generation);
+        Served { format: "trueline/serve/1", target, duration_ns, generation, layers, exports: all }
     }
 
-    fn name(&self, id: Id) -> String {
-        self.stack.providers.get(id).map_or_else(String::new, |p| p.provider.clone())
-    }
-
-    /// One cell of a watch.
-    fn layer(&self, export: Id, watch: &Watch, cell: usize, tally: &Tally) -> Layer {
-        let (layer, medium) = watch.cell(cell);
-        let (layer, nth, medium) = (&watch.layers()[layer], medium, &watch.media()[medium]);
-        let unit = medium.unit.as_ref();
-        let blamed = layer.blamed[nth].zip(unit).and_then(|(id, unit)| self.blames.get(&(id, unit.why)).cloned());
-        let (read, write) = (tally.work(Deed::Read), tally.work(Deed::Write));
-        let device_operations = Operations { reads: read.done, writes: write.done, reads_needed: read.needed, writes_needed: write.needed };
-        Layer {
-            provider: self.name(layer.provider),
-            id: layer.provider,
-            export: self.name(export),
-            disk: medium.provider.map_or_else(String::new, |id| self.name(id)),
-            unit: unit.map_or(0, |unit| unit.grain.size()),
-            phase: unit.map_or(0, |unit| unit.grain.phase()),
-            why: unit.map(|unit| unit.why.name()),
-            reads: verdicts(tally, Deed::Read),
-            writes: verdicts(tally, Deed::Write),
-            trims: verdicts(tally, Deed::Trim),
-            zeroes: verdicts(tally, Deed::Zero),
-            bytes: deeds(|deed| tally.bytes(deed)),
-            blame: blamed,
-            blamed: deeds(|deed| tally.blamed(deed)),
-            device_operations,
-            rmw_factor: device_operations.rmw_factor(),
-            histogram: tally.histogram().map(bucket).collect(),
+    /// Until it is to `stop`, looks again where somebody has written a table and did not flush.
+    pub(super) fn keep_up(&self, stop: &AtomicBool) {
+        let (mut since, mut judged) = (None, Instant::now());
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(super::TICK);
+            // What a thread has noted and nobody judged may be a table.
+            if judged.elapsed() >= QUIET / 2 {
+                lock(&self.exports).values().for_each(|counters| counters.settle_all());
+                judged = Instant::now();
+            }
+            since = self.tasted.is_stale().then(|| since.unwrap_or_else(Instant::now));
+            if since.is_some_and(|since| since.elapsed() >= QUIET) {
+                self.taste_again();
+                since = None;
+            }
         }
+    }
+
+    /// Looks again what is on the disks, or waits until somebody else has. If it was done too often, it stays to be done.
+    fn taste_again(&self) {
+        let tasting = &mut *lock(&self.tasting);
+        let begin = Instant::now();
+        if tasting.over || !self.tasted.is_stale() || !tasting.allowance.is_left(begin) {
+            return;
+        }
+        self.tasted.again(|| tasting.over = !self.follow(&tasting.bare.again()));
+        tasting.allowance.spend(begin.elapsed());
+        if tasting.over {
+            self.notices.say(&format!("{}: too much was made anew: counters keep the layers that were found until now", self.target));
+        }
+    }
+
+    /// Counts by what `graph` has found from now on; `false`, and by what was found before, if that is too much.
+    fn follow(&self, graph: &Graph) -> bool {
+        // It was tasted before, and names no provider that might be missing.
+        let Ok(report) = survey(&self.target, graph, None) else { return false };
+        let exports = lock(&self.exports).clone();
+        let mut found = lock(&self.found);
+        if !exports.values().all(|counters| counters.has_room()) || !self.tasted.looked(&graph.looked()) {
+            return false;
+        }
+        let Some(numbers) = found.known.number(graph, &report) else { return false };
+        for (number, counters) in exports {
+            // What is not there any more is served as it was, and counted so.
+            let Some(id) = numbers.iter().position(|&of| of == number) else { continue };
+            let watch = Watch::new(graph, id).numbered(&numbers);
+            if !watch.agrees(counters.watch()) {
+                counters.follow(watch);
+            }
+        }
+        if (&found.stack.numbers, &found.stack.target.providers) != (&numbers, &report.providers) {
+            let generation = found.stack.generation + 1;
+            found.stack = Arc::new(Stack { target: report, numbers, generation });
+        }
+        true
     }
 }
 
-/// How far past a boundary for `why` a provider begins, if it is not on one.
-fn blame(graph: &Graph, id: Id, why: Why) -> Option<Blame> {
-    let p = &graph.providers[id];
-    if p.topology.begins_on(why) != Some(false) {
-        return None;
+/// What a thread that panicked has left is whole: nothing is half done while it is locked.
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What was counted of a layer on a disk, through the export of that number.
+fn layer(known: &Known, export: usize, place: &Place, tally: &Tally) -> Layer {
+    let (number, unit) = (place.layer.provider, place.medium.unit.as_ref());
+    let blamed = place.layer.blamed[place.nth].zip(unit).and_then(|(number, unit)| known.blame(number, unit.why));
+    let (read, write) = (tally.work(Deed::Read), tally.work(Deed::Write));
+    let device_operations = Operations { reads: read.done, writes: write.done, reads_needed: read.needed, writes_needed: write.needed };
+    Layer {
+        provider: known.name(number),
+        id: number,
+        gone: known.is_gone(number),
+        content: known.content(number),
+        export: known.name(export),
+        disk: place.medium.provider.map_or_else(String::new, |number| known.name(number)),
+        unit: unit.map_or(0, |unit| unit.grain.size()),
+        phase: unit.map_or(0, |unit| unit.grain.phase()),
+        why: unit.map(|unit| unit.why.name()),
+        reads: verdicts(tally, Deed::Read),
+        writes: verdicts(tally, Deed::Write),
+        trims: verdicts(tally, Deed::Trim),
+        zeroes: verdicts(tally, Deed::Zero),
+        bytes: deeds(|deed| tally.bytes(deed)),
+        blame: blamed,
+        blamed: deeds(|deed| tally.blamed(deed)),
+        device_operations,
+        rmw_factor: device_operations.rmw_factor(),
+        histogram: tally.histogram().map(bucket).collect(),
     }
-    let missed = p.topology.counting().find(|fact| fact.why == why && !fact.grain.contains(0)).map(|fact| fact.grain.remainder(0));
-    let clash = p.topology.clashes.iter().find(|clash| clash.why == why).map(|clash| clash.remainder);
-    let rule = match missed {
-        None => &finding::CLASH,
-        Some(_) if p.is_data_area() => &finding::DATA,
-        Some(_) => &finding::START,
-    };
-    Some(Blame { provider: p.name.clone(), remainder: missed.or(clash).unwrap_or(0), rule: rule.id })
 }
 
 fn verdicts(tally: &Tally, deed: Deed) -> Verdicts {

@@ -1,6 +1,7 @@
 //! What stands between an export and its disks, from the disks up. Each layer is a [`Store`] over the one below.
 
 use super::counting::Counting;
+use super::notices::Notices;
 use super::{emulate, record};
 use crate::Failure;
 use crate::options::serve::Serve;
@@ -32,9 +33,11 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// For the exports of `graph`, of which `id` is the default one. `models`: of its disks, if they are simulated drives.
-    pub(super) fn new(graph: &Graph, id: Id, models: &[Model], args: &Serve) -> Result<Layers, Failure> {
-        let counting = if args.no_counters { None } else { Some(Arc::new(Counting::new(&args.target, graph)?)) };
+    /// For the exports of `graph`, of which `id` is the default one. `models`: of its disks, if they are simulated drives. `notices`: takes
+    /// what is to be said of them meanwhile.
+    pub(super) fn new(graph: &Graph, id: Id, models: &[Model], args: &Serve, notices: &Arc<Notices>) -> Result<Layers, Failure> {
+        let counting = || Counting::new(&args.target, graph, notices.clone()).map(Arc::new);
+        let counting = if args.no_counters { None } else { Some(counting()?) };
         let plan = Plan { rules: args.fault.clone(), seed: args.seed };
         Ok(Layers {
             counting,

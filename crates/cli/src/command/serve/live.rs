@@ -19,7 +19,10 @@ impl Site for Live {
                 // Without a number nobody can guess there is no page.
                 let nonce = random::bytes::<16>().ok().map(|bytes| format!("{:032x}", u128::from_le_bytes(bytes)))?;
                 // Writing to memory cannot fail, here and below.
-                let _ = served_html::write(&self.counting.stack, &self.counting.served(), &nonce, &mut body);
+                // In this order: a page whose stack is of later than its counts is told so by the next event.
+                let served = self.counting.served();
+                let stack = self.counting.stack();
+                let _ = served_html::write(&stack.target, &stack.numbers, &served, &nonce, &mut body);
                 Some(Answer::Page { kind: "text/html; charset=utf-8", policy: served_html::policy(&nonce), body })
             }
             "/metrics" => {

@@ -56,7 +56,7 @@ impl Top {
         let now = self.counting.served();
         let lines = terminal_size::terminal_size_of(io::stdout()).map_or(LINES, |(_, height)| usize::from(height.0));
         let said: Vec<String> = std::iter::once(self.places.clone()).chain(self.notices.last().map(|line| escape::plain(&line))).collect();
-        let moment = Moment { served: &now, before: &self.before, stack: &self.counting.stack, said: &said };
+        let moment = Moment { served: &now, before: &self.before, said: &said };
         let mut table = Vec::new();
         let write = |to: &mut dyn Write| served::write_top(&moment, Style::of_stdout(), lines, to);
         if anstream::AutoStream::choice(&io::stdout()) == anstream::ColorChoice::Never {

@@ -8,9 +8,12 @@ const find = id => document.getElementById(id);
 const NOTHING = { duration_ns: 0, layers: [], exports: [] };
 // What came last.
 let before = JSON.parse(find('now').textContent);
+const drawn = before.generation;
 
 // Characters that are not seen, or turn the line's direction, are spelt out.
 const plain = text => text.replace(/[\0-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, c => '\\u{' + c.charCodeAt(0).toString(16) + '}');
+// Of a layer: another of its name may have come since.
+const called = layer => named(layer.provider) + (layer.gone ? ' (gone)' : '');
 const named = name => name === '' ? 'disk' : plain(name);
 const size = n => n >= 2 ** 20 ? n / 2 ** 20 + 'M' : n >= 1024 ? n / 1024 + 'K' : String(n);
 const edge = n => n === 0 ? '<512' : n === 2 ** 20 ? '\u22651M' : size(n);
@@ -121,7 +124,7 @@ function says(at) {
   }
   if (sum.misaligned > blamed) lines.push(short(sum.misaligned - blamed) + ' of ' + short(all) + ' miss the ' + unit + ' by their own offset or length');
   if (at.small > 0) lines.push(short(at.small) + ' of ' + short(at.writes) + ' writes are smaller than the ' + unit + ', which is read first for each (trueline explain TL0004)');
-  return lines.map(line => named(layer.provider) + ': ' + line);
+  return lines.map(line => called(layer) + ': ' + line);
 }
 
 function showLead(rows) {
@@ -142,7 +145,7 @@ function showLayers(now, old, seconds) {
   for (const [key, at] of [...now].sort((a, b) => a[1].layer.id - b[1].layer.id)) {
     const was = old.get(key) || { reads: 0, writes: 0 }, row = element(body, 'tr'), layer = at.layer;
     const cost = at.needed > 0 ? (at.operations / at.needed).toFixed(2) + ' \u00d7' : '';
-    element(row, 'td', named(layer.provider));
+    element(row, 'td', called(layer));
     element(row, 'td', named(layer.disk));
     element(row, 'td', layer.unit ? size(layer.unit) : '?', 'n');
     element(row, 'td', short((at.reads - was.reads) / seconds), 'n');
@@ -165,7 +168,7 @@ function offerLayers(served) {
     const value = String(layer.id);
     if (there.has(value)) continue;
     there.add(value);
-    element(select, 'option', named(layer.provider)).value = value;
+    element(select, 'option', called(layer)).value = value;
   }
 }
 
@@ -225,6 +228,8 @@ fitStack();
 const events = new EventSource('events');
 events.onmessage = event => {
   const now = JSON.parse(event.data);
+  // What was drawn is not what is there any more: it is drawn anew.
+  if (now.generation !== drawn) return location.reload();
   show(now, before);
   before = now;
 };

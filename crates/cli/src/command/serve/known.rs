@@ -1,0 +1,170 @@
+//! Every provider that was ever found on what is served, by a number that it keeps.
+
+use crate::out::words;
+use crate::report::Target;
+use crate::served::Blame;
+use trueline_geom::finding;
+use trueline_geom::graph::{Graph, Id, Provider};
+use trueline_geom::topology::{Topology, Why};
+
+/// Providers that may be found after the first tasting: a client who makes new ones all the time is not followed any further. Numbers of
+/// one take some 11 KiB for each thread that counts there.
+const MORE: usize = 512;
+
+/// All of them, in the order in which they were found.
+#[derive(Default)]
+pub(super) struct Known {
+    all: Vec<One>,
+    /// How many there were at first.
+    first: usize,
+}
+
+struct One {
+    name: String,
+    class: &'static str,
+    topology: Topology,
+    base: u64,
+    extended: bool,
+    /// Numbers of what it stands on.
+    parents: Vec<usize>,
+    /// What was last seen on it.
+    content: String,
+    /// Whether it was there when it was last tasted.
+    here: bool,
+    blames: Vec<(Why, Blame)>,
+}
+
+impl One {
+    fn new(p: &Provider, parents: Vec<usize>) -> One {
+        let blames = Why::ALL.into_iter().filter(|why| why.costs()).filter_map(|why| Some((why, blame(p, why)?))).collect();
+        let (name, topology) = (p.name.clone(), p.topology.clone());
+        let (base, extended, content) = (p.base(), p.is_extended(), String::new());
+        One { name, class: p.class, topology, base, extended, parents, content, here: true, blames }
+    }
+
+    /// Whether that is the provider, which stands on `parents`: requests to it are judged as they were.
+    fn is(&self, provider: &Provider, parents: &[usize]) -> bool {
+        let place = (self.base, self.extended, self.class) == (provider.base(), provider.is_extended(), provider.class);
+        place && self.name == provider.name && self.parents == parents && self.topology == provider.topology
+    }
+}
+
+impl Known {
+    /// The number of every provider of `graph`, of which `stack` is the report. What was not known gets the next ones. [`None`], and nothing
+    /// is done, if that is too much.
+    pub(super) fn number(&mut self, graph: &Graph, stack: &Target) -> Option<Vec<usize>> {
+        let old = self.all.len();
+        let mut here = vec![false; old];
+        let (mut numbers, mut new): (Vec<usize>, Vec<Id>) = (Vec::new(), Vec::new());
+        for (id, provider) in graph.providers.iter().enumerate() {
+            let parents = numbers_of(&provider.parents, &numbers);
+            // A hostile table has two of one name at one place.
+            let same = self.all.iter().zip(&here).position(|(one, here)| !here && one.is(provider, &parents));
+            match same {
+                Some(number) => here[number] = true,
+                None => new.push(id),
+            }
+            numbers.push(same.unwrap_or((old + new.len()).saturating_sub(1)));
+        }
+        if old == 0 {
+            // The first tasting has limits of its own.
+            self.first = new.len();
+        } else if old + new.len() > self.first + MORE {
+            return None;
+        }
+        self.all.iter_mut().zip(here).for_each(|(one, here)| one.here = here);
+        self.all.extend(new.into_iter().map(|id| One::new(&graph.providers[id], numbers_of(&graph.providers[id].parents, &numbers))));
+        for (&number, provider) in numbers.iter().zip(&stack.providers) {
+            self.all[number].content = words::content(stack, provider);
+        }
+        Some(numbers)
+    }
+
+    /// Its name; nothing for a number that nobody has.
+    pub(super) fn name(&self, number: usize) -> String {
+        self.all.get(number).map_or_else(String::new, |one| one.name.clone())
+    }
+
+    /// What was last seen on it.
+    pub(super) fn content(&self, number: usize) -> String {
+        self.all.get(number).map_or_else(String::new, |one| one.content.clone())
+    }
+
+    /// Whether it is not there any more.
+    pub(super) fn is_gone(&self, number: usize) -> bool {
+        self.all.get(number).is_some_and(|one| !one.here)
+    }
+
+    /// How far past a boundary for `why` it begins, if it is not on one.
+    pub(super) fn blame(&self, number: usize, why: Why) -> Option<Blame> {
+        self.all.get(number)?.blames.iter().find(|(of, _)| *of == why).map(|(_, blame)| blame.clone())
+    }
+}
+
+fn numbers_of(ids: &[Id], numbers: &[usize]) -> Vec<usize> {
+    ids.iter().filter_map(|&id| numbers.get(id).copied()).collect()
+}
+
+/// How far past a boundary for `why` a provider begins, if it is not on one.
+fn blame(p: &Provider, why: Why) -> Option<Blame> {
+    if p.topology.begins_on(why) != Some(false) {
+        return None;
+    }
+    let missed = p.topology.counting().find(|fact| fact.why == why && !fact.grain.contains(0)).map(|fact| fact.grain.remainder(0));
+    let clash = p.topology.clashes.iter().find(|clash| clash.why == why).map(|clash| clash.remainder);
+    let rule = match missed {
+        None => &finding::CLASH,
+        Some(_) if p.is_data_area() => &finding::DATA,
+        Some(_) => &finding::START,
+    };
+    Some(Blame { provider: p.name.clone(), remainder: missed.or(clash).unwrap_or(0), rule: rule.id })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::survey::survey;
+    use trueline_geom::graph::Disk;
+    use trueline_geom::probe::Limits;
+    use trueline_geom::store::Sparse;
+
+    /// A disk with these partitions: first sector, sectors.
+    fn graph(partitions: &[(u32, u32)]) -> (Graph, Target) {
+        let mut sector = vec![0; 512];
+        for (nth, (start, sectors)) in partitions.iter().enumerate() {
+            let entry = &mut sector[446 + 16 * nth..][..16];
+            entry[4] = 0x83;
+            entry[8..12].copy_from_slice(&start.to_le_bytes());
+            entry[12..].copy_from_slice(&sectors.to_le_bytes());
+        }
+        sector[510..].copy_from_slice(&[0x55, 0xaa]);
+        let mut disk = Sparse::new(1 << 30);
+        disk.put(0, &sector);
+        let graph = Graph::taste(vec![Disk::new("", Box::new(disk), Topology::new(512, 1 << 30))], Limits::default());
+        let stack = survey("disk", &graph, None).unwrap();
+        (graph, stack)
+    }
+
+    #[test]
+    fn what_is_the_same_keeps_its_number_and_what_is_not_has_its_own() {
+        let mut known = Known::default();
+        let mut number = |partitions: &[(u32, u32)]| {
+            let (graph, stack) = graph(partitions);
+            (known.number(&graph, &stack), (0..known.all.len()).filter(|&number| known.is_gone(number)).collect::<Vec<_>>())
+        };
+        assert_eq!(number(&[(64, 64), (128, 64)]), (Some(vec![0, 1, 2]), vec![]));
+        assert_eq!(number(&[(63, 64), (128, 64)]), (Some(vec![0, 3, 2]), vec![1]));
+        assert_eq!(number(&[(128, 64)]), (Some(vec![0, 4]), vec![1, 2, 3]));
+        assert_eq!(number(&[(64, 64), (128, 64)]), (Some(vec![0, 1, 2]), vec![3, 4]));
+    }
+
+    #[test]
+    fn who_makes_new_ones_all_the_time_is_not_followed_for_ever() {
+        let mut known = Known::default();
+        for start in 0..1000 {
+            let (graph, stack) = graph(&[(64 + start, 64), (4096 + start, 64)]);
+            assert_eq!(known.number(&graph, &stack).is_some(), start <= 256, "{start}");
+        }
+        assert_eq!(known.all.len(), 3 + MORE);
+    }
+}
