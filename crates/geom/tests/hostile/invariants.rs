@@ -115,7 +115,7 @@ impl Store for Elsewhere {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
         self.disk.read_at(buffer, offset)?;
-        for (at, byte) in (offset..).zip(buffer) {
+        for (byte, at) in buffer.iter_mut().zip(offset..) {
             if !self.looked.is_at(self.number, at, 1) {
                 *byte = 0xa5;
             }
