@@ -97,7 +97,7 @@ fn on_a_terminal_the_command_is_in_the_foreground() {
         for file in ["child", "over", "seen"] {
             let _ = fs::remove_file(scratch.path().join(file));
         }
-        let serve = format!("echo $$ >server; exec \"$trueline\" serve md:1m --run \". ./run\"");
+        let serve = "echo $$ >server; exec \"$trueline\" serve md:1m --run \". ./run\"";
         // Ctrl-C is for this shell, too, and not every shell outlives it (bash does, dash does not).
         let shell = format!("trap : INT; sh -c '{serve}'; echo $? >over; until [ -e seen ]; do sleep 0.1; done");
         start(scratch.path(), &["script", "-qfc", &shell, "shown"], Stdio::piped())
