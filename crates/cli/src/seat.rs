@@ -64,6 +64,10 @@ impl Seat {
 
     /// The table that is there, or why nothing can be done to it.
     pub(crate) fn edited(&self, attempt: &str) -> Result<(&'static dyn Scheme, Table), Failure> {
+        if let Some(half) = self.graph.children(self.id).map(|id| &self.graph.providers[id]).find(|p| p.is_moving()) {
+            let advice = "go on with that first: trueline move --resume JOURNAL";
+            return Err(Failure::Message(format!("{attempt} {}: the move of {} was interrupted: {advice}", self.target, half.name)));
+        }
         let tasted = self.graph.providers[self.id].tasted();
         self.table().ok_or_else(|| {
             let found = match (tasted.table, tasted.holder(), tasted.unread()) {

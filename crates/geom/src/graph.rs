@@ -116,6 +116,11 @@ impl Provider {
         Tasted { table: self.table.as_ref().map(|(class, _)| *class), member, signs: &self.signs, findings: &self.findings }
     }
 
+    /// Whether it is half moved: what is in it is in two places.
+    pub fn is_moving(&self) -> bool {
+        self.signs.iter().any(|sign| sign.inside == Inside::Moving)
+    }
+
     /// Whether it is the inner data area of a format.
     pub fn is_data_area(&self) -> bool {
         !self.is_set && self.kind.is_none() && !self.parents.is_empty()

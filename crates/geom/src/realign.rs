@@ -112,6 +112,21 @@ enum Phase {
     Copy,
     /// The ends.
     Ends,
+    /// Nothing where the mark was, if it was at the old place.
+    Clean,
+}
+
+/// How a disk stands to a move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is another one, or somebody has written to it.
+    Other,
+    /// Nothing of the move has been done, as far as anybody reads.
+    Untouched,
+    /// The move is half done.
+    Half,
+    /// It is done.
+    Done,
 }
 
 impl Move {
@@ -137,6 +152,10 @@ impl Move {
             return refuse("its ends are not as long as they should be".into());
         }
         let inside = |patches: &[Patch], length: u64| patches.iter().all(|patch| patch.end() <= length);
+        let table: usize = self.table.iter().map(|patch| patch.bytes.len()).sum();
+        if self.table.is_empty() || self.table.len() > PATCHES || table > TABLE {
+            return refuse(format!("{} writes of {table} bytes to the table", self.table.len()));
+        }
         let pairs = self.table.len() == self.was.len()
             && self.table.iter().zip(&self.was).all(|(new, old)| (new.offset, new.bytes.len()) == (old.offset, old.bytes.len()));
         if !inside(&self.rebased, self.length) || !inside(&self.table, self.medium) || !pairs {
@@ -188,7 +207,7 @@ impl Move {
     fn phases(&self) -> &'static [Phase] {
         match (self.overlaps(), self.to > self.from) {
             (false, _) => &[Phase::Copy, Phase::Ends, Phase::Table],
-            (true, true) => &[Phase::Mark, Phase::Blank, Phase::Copy, Phase::Ends, Phase::Table],
+            (true, true) => &[Phase::Mark, Phase::Blank, Phase::Copy, Phase::Ends, Phase::Table, Phase::Clean],
             (true, false) => &[Phase::Mark, Phase::Table, Phase::Blank, Phase::Copy, Phase::Ends],
         }
     }
@@ -224,6 +243,7 @@ impl Move {
             Phase::Table => Step::Write(self.table.clone()),
             Phase::Ends => Step::Write(self.ends()),
             Phase::Copy => Step::Copy(self.nth(nth)),
+            Phase::Clean => Step::Write(vec![zeros(self.from, self.sector)]),
         })
     }
 
@@ -245,14 +265,13 @@ impl Move {
         Patch::new(self.shown(), self.mark().sector(self.sector), "mark of a move")
     }
 
-    /// Nothing is found between the mark and what is copied, nor at the old end.
+    /// Nothing is found between the mark and what is copied, nor at the ends of the old place: a kernel may know that for longer.
     fn blank(&self) -> Vec<Patch> {
         let (front, back) = (self.front.len() as u64, self.back.len() as u64);
-        let zeros =
-            |at: u64, bytes: u64| Patch::new(at, vec![0; usize::try_from(bytes).unwrap_or_default()], "nothing, over what was there");
         let mut patches = vec![zeros(self.shown() + self.sector, front.saturating_sub(self.sector))];
-        if self.to > self.from {
-            patches.push(zeros(self.from + self.length - back, back));
+        patches.push(zeros(self.from + self.length - back, back));
+        if self.to < self.from {
+            patches.push(zeros(self.from, front));
         }
         patches.retain(|patch| !patch.bytes.is_empty());
         patches
@@ -288,9 +307,11 @@ impl Move {
         if forward && done > 0 { middle - (count - done) * self.piece() } else { middle.min(done.saturating_mul(self.piece())) }
     }
 
-    /// Whether the disk can be the one on which step `begun` was the last to begin: the table is the old one or the new one, and
-    /// what it shows begins as it must. `read` reads the provider with the table.
-    pub fn is_on(&self, begun: u64, read: &mut patch::Read<'_>) -> Result<bool, Errno> {
+    /// How the disk stands to the move of which a journal says `begun`. `read` reads the provider with the table.
+    pub fn standing(&self, begun: Begun, read: &mut patch::Read<'_>) -> Result<Standing, Errno> {
+        if !self.overlaps() {
+            return Ok(Standing::Other);
+        }
         for new in &self.table {
             let mut there = vec![0; new.bytes.len()];
             read(new.offset, &mut there)?;
@@ -298,32 +319,34 @@ impl Move {
             for (at, bytes) in (new.offset..).step_by(ATOM).zip(there.chunks(ATOM)) {
                 let mut any = self.table.iter().chain(&self.was);
                 if !any.any(|patch| patch.part(at, bytes.len()) == Some(bytes)) {
-                    return Ok(false);
+                    return Ok(Standing::Other);
                 }
             }
         }
-        let mut there = |at: u64| {
-            let mut bytes = [0; ATOM];
-            read(at, &mut bytes).map(|()| bytes.to_vec())
-        };
-        let untouched = self.front.get(..ATOM);
-        if !self.overlaps() {
-            return Ok(Some(&there(self.from)?[..]) == untouched);
-        }
-        if Mark::read(&there(self.shown())?) == Some(self.mark()) {
-            return Ok(true);
-        }
-        match self.phase(begun).map(|(phase, _)| phase) {
-            Some(Phase::Mark) => Ok(Some(&there(self.from)?[..]) == untouched),
-            Some(Phase::Ends) if self.to < self.from => {
-                let first = there(self.to)?;
-                Ok(self.ends().last().is_some_and(|patch| patch.part(self.to, ATOM) == Some(&first)))
-            }
-            _ => Ok(false),
-        }
+        let mut first = [0; ATOM];
+        read(self.shown(), &mut first)?;
+        let marked = Mark::read(&first) == Some(self.mark());
+        let phase = self.phase(begun.step).map(|(phase, _)| phase);
+        Ok(match (begun.noted, marked, phase) {
+            (true, _, None) => Standing::Done,
+            (true, true, _) => Standing::Half,
+            (false, true, _) => Standing::Other,
+            // The mark is the first that is written, and the last to go of what the table shows.
+            (false, false, _) | (true, false, Some(Phase::Mark)) => Standing::Untouched,
+            (true, false, Some(Phase::Clean)) => Standing::Done,
+            (true, false, Some(Phase::Ends)) if self.to < self.from => Standing::Done,
+            (true, false, _) => Standing::Other,
+        })
     }
 }
 
+fn zeros(at: u64, bytes: u64) -> Patch {
+    Patch::new(at, vec![0; usize::try_from(bytes).unwrap_or_default()], "nothing, over what was there")
+}
+
+/// The most writes that a table takes, and their bytes.
+const PATCHES: usize = 256;
+const TABLE: usize = 4 << 20;
 /// What a medium writes whole or not at all, in bytes.
 const ATOM: usize = 512;
 

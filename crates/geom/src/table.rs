@@ -265,6 +265,8 @@ impl Table {
             let found = format!("a logical partition is a link of a chain: its {} lies before it", self.scheme);
             return Err(Refusal::new(found, "move the extended partition, with all that is in it"));
         }
+        // What others have, too, is not one's own to move.
+        self.apart(&entry)?;
         let start = place::relocate(self, ground, &entry, to)?;
         // Nobody else's bytes, where its own are not in the way.
         self.apart(&Entry { start, ..entry.clone() })?;

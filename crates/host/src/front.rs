@@ -15,6 +15,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+/// From now on memory of this thread, and of threads that it makes, is never got by writing to the very device that waits for them
+/// (`PR_SET_IO_FLUSHER`, prctl(2)). Where that is not allowed (no CAP_SYS_RESOURCE) they work as long as memory is there.
+pub fn as_io_flusher() {
+    let _ = rustix::process::configure_io_flusher_behavior(true);
+}
+
 /// One way in.
 pub trait Front: Send + Sync {
     /// Where clients find it: an NBD URI, a file, a device.

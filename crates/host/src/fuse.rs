@@ -10,6 +10,7 @@
 
 use crate::error::Error;
 use crate::export::Exports;
+use crate::front::as_io_flusher;
 use files::{Files, Gate};
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use rustix::fs::{AtFlags, CWD, FileType, StatxAttributes, StatxFlags};
@@ -60,9 +61,7 @@ pub fn mount(point: &Path, exports: &Arc<Exports>) -> Result<Mounted, Error> {
     let mut session = Session::new(files, &point, &config(read_only, threads)).map_err(|e| refused(&point, e))?;
     let unmounter = Mutex::new(session.unmount_callable());
     let serve = move || {
-        // What a thread has is what the threads that it makes have. Without it memory could be reclaimed by writing to the very
-        // device that waits for this thread; where it is not allowed (no CAP_SYS_RESOURCE) the mount works as long as memory is there.
-        let _ = rustix::process::configure_io_flusher_behavior(true);
+        as_io_flusher();
         session.run()
     };
     let session = thread::Builder::new().name("fuse".into()).spawn(serve).map_err(|e| Error::os("mount on", &point, e))?;

@@ -8,7 +8,8 @@
 //! RFC 9112 (HTTP/1.1); HTML Living Standard, section "Server-sent events".
 
 use crate::error::Error;
-use crate::front::Front;
+use crate::front::{Front, as_io_flusher};
+
 use crate::nbd::listener;
 use asked::{Asked, Refusal};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -89,6 +90,8 @@ impl Front for Http {
     }
 
     fn run(&self, stop: &AtomicBool) -> Result<(), Error> {
+        // Who asks for counts waits for nobody who writes, nor the other way round.
+        as_io_flusher();
         let (clients, lookers) = (&AtomicUsize::new(0), &AtomicUsize::new(0));
         std::thread::scope(|scope| {
             while !stop.load(Ordering::Relaxed) {

@@ -58,6 +58,46 @@ impl Tasted {
         let known = self.looked.get();
         // With what was looked at before: what is written in turns at a few places is kept in mind once.
         let all = known.and(looked);
-        all == *known || all.count() <= RANGES && self.looked.put(all)
+        if all == *known {
+            return true;
+        }
+        let put = all.count() <= RANGES && self.looked.put(all);
+        if put {
+            // What was written at a new place between the look at it and now was not noticed.
+            self.stale();
+        }
+        put
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Memory;
+    use trueline_geom::graph::{Disk, Graph};
+    use trueline_geom::probe::Limits;
+    use trueline_geom::store::Store;
+    use trueline_geom::topology::Topology;
+
+    /// Between the look at a new place and the moment from which writes there are noticed, somebody may have written.
+    #[test]
+    fn a_new_place_is_looked_at_twice() {
+        let graph = |table: &[u8]| {
+            let memory = Memory::new(1 << 20).unwrap();
+            memory.write_at(table, 0).unwrap();
+            Graph::taste(vec![Disk::new("", Box::new(memory), Topology::new(512, 1 << 20))], Limits::default())
+        };
+        let (blank, mut table) = (graph(&[]), [0; 512]);
+        table[450] = 0x83;
+        table[454..462].copy_from_slice(&[0, 4, 0, 0, 0, 2, 0, 0]);
+        table[510..].copy_from_slice(&[0x55, 0xaa]);
+        let tasted = Tasted::new(blank.looked());
+        tasted.again(|| assert!(tasted.looked(&blank.looked())));
+        assert!(!tasted.is_stale());
+        let made = graph(&table);
+        tasted.again(|| assert!(tasted.looked(&made.looked())));
+        assert!(tasted.is_stale());
+        tasted.again(|| assert!(tasted.looked(&made.looked())));
+        assert!(!tasted.is_stale());
     }
 }

@@ -11,17 +11,20 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trueline_geom::error::Errno;
 use trueline_geom::finding;
 use trueline_geom::graph::{Id, Provider};
 use trueline_geom::patch::{self, Patch};
-use trueline_geom::realign::{Begun, Interrupted, Journal, Move, SIZES, carry, ends, rebase};
+use trueline_geom::realign::{Begun, Interrupted, Journal, Move, SIZES, Standing, carry, ends, rebase};
 use trueline_geom::scheme::{Ground, Scheme};
 use trueline_geom::slices::place;
+use trueline_geom::store::Store;
 use trueline_geom::table::{Entry, Refusal, Table};
 use trueline_geom::through::Through;
+use trueline_geom::topology::Topology;
 use trueline_host::file::{self, Access};
 use trueline_host::{interrupt, random};
 
@@ -61,6 +64,10 @@ fn placed(seat: &Seat) -> Result<Placed, Refusal> {
         }
         None => none(),
     })?;
+    if let Some(half) = (0..graph.providers.len()).filter(|&id| within(seat, id)).find(|&id| graph.providers[id].is_moving()) {
+        let found = format!("{} is being moved already, and that was interrupted", graph.providers[half].name);
+        return Err(Refusal::new(found, "go on with that: trueline move --resume JOURNAL"));
+    }
     if graph.providers[on].findings.iter().any(|f| *f.rule == finding::HYBRID) {
         return Err(Refusal::new("its GPT and its MBR disagree, and only one of them would be changed", "see trueline explain TL0021"));
     }
@@ -79,6 +86,9 @@ fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
     let Placed { on, scheme, table, entry } = placed(&seat).map_err(refused)?;
     let p = &seat.graph.providers[on];
     let ground = Ground { topology: &p.topology, base: p.base(), kind: p.kind };
+    if args.align && (entry.kind.is_extended() || seat.table().is_some()) {
+        return align_container(&seat, target);
+    }
     let is_aligned = p.topology.common().is_some_and(|grain| grain.contains(entry.start));
     if args.align && is_aligned {
         let at = place(entry.start, table.sector);
@@ -100,17 +110,45 @@ fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
     if args.dry_run {
         return show(&seat, on, &plan, target);
     }
-    let path = args.journal.clone().or_else(|| plan.overlaps().then(|| beside(target)));
+    // What is copied to another place is where it was until the table is changed: there is nothing to note.
+    let path = plan.overlaps().then(|| args.journal.clone().unwrap_or_else(|| beside(target)));
     let words = absolute(target, &p.name);
     let journal = path.as_deref().map(|path| create(path, &plan, &words)).transpose()?;
     let store = journal.as_ref().map(|opened| Journal::create(&opened.store, &plan, &words)).transpose();
-    let store = store.map_err(|errno| Failure::Message(format!("write {}: {errno}: nothing was moved", shown(path.as_deref()))))?;
+    let store = store.map_err(|errno| {
+        // Half of one would be in the way of the next attempt; if it cannot be removed, that one says so.
+        let _ = path.as_deref().map(fs::remove_file);
+        Failure::Message(format!("write {}: {errno}: nothing was moved", shown(path.as_deref())))
+    })?;
+    if journal.as_ref().is_some_and(|opened| opened.store.never_waits()) {
+        complain(&format!("warning: {} is in memory, and so the journal does not survive a loss of power", shown(path.as_deref())));
+    }
     if p.topology.common().is_some_and(|grain| !grain.contains(start)) {
         complain(&format!("warning: {} is off the grain: trueline check says what that costs", place(start, table.sector)));
     }
     let moving = Moving { target, on, plan: &plan, journal: path.as_deref() };
-    moving.carry(&seat, store.as_ref(), Begun::default())?;
-    moving.finish(seat, scheme, args.json)
+    let done = moving.carry(&seat, store.as_ref(), Begun::default());
+    moving.finish(seat, scheme, done, args.json)
+}
+
+/// A partition that only carries others is where it should be if they are.
+fn align_container(seat: &Seat, target: &str) -> Result<ExitCode, Failure> {
+    let graph = &seat.graph;
+    let mut inner = (0..graph.providers.len()).filter(|&id| id != seat.id && within(seat, id)).map(|id| &graph.providers[id]);
+    match inner.find(|p| !p.is_extended() && p.slices().is_none() && !p.topology.missed(1).is_empty()) {
+        None => {
+            writeln!(
+                anstream::stdout(),
+                "{}",
+                escape::plain(&format!("{target}: what it carries begins on the grain; nothing was moved"))
+            )?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(p) => {
+            let found = format!("it carries partitions, and {} is off the grain", p.name);
+            Err(refuse("move", target, &Refusal::new(found, "say with --to where it is to begin, so that they come out on it")))
+        }
+    }
 }
 
 /// `--to`: bytes, or sectors with an `s` behind them.
@@ -212,13 +250,20 @@ fn create(path: &Path, plan: &Move, words: &str) -> Result<file::Opened, Failure
     };
     let (_, size) = Journal::head(plan, words).ok_or_else(|| failed(io::Error::other("the tables are too large for one")))?;
     // Never over another: it may be the only copy of what it holds.
-    let new = File::options().read(true).write(true).create_new(true).open(path).map_err(failed)?;
-    new.set_len(size).and_then(|()| new.sync_all()).map_err(failed)?;
-    // A new file is on the medium only once its name is.
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
+    let new = File::options().read(true).write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+    new.set_len(size).and_then(|()| new.sync_all()).map_err(|e| {
+        let _ = fs::remove_file(path);
+        failed(e)
+    })?;
+    sync_directory(path).map_err(failed)?;
     drop(new);
     file::open_for(path, Access::Write).map_err(|e| Failure::Message(e.to_string()))
+}
+
+/// A file is there, or not there, after a loss of power only once the directory is on the medium.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory)?.sync_all()
 }
 
 fn shown(path: Option<&Path>) -> String {
@@ -238,21 +283,27 @@ fn resume(args: &Options, path: &Path) -> Result<ExitCode, Failure> {
     };
     let seat = Seat::open(target, &disk, access(args))?;
     let on = seat.id;
-    if seat.graph.providers[on].topology.length != plan.medium {
-        let length = seat.graph.providers[on].topology.length;
-        return Err(failed(&format!("{target} has {length} bytes, the disk of the move {}", plan.medium)));
+    let Topology { length, sector, .. } = seat.graph.providers[on].topology;
+    if (length, sector) != (plan.medium, plan.sector) {
+        let wanted = format!("the table of the move is on {} in sectors of {}: name that disk", plan.medium, plan.sector);
+        return Err(failed(&format!("{target} has {length} bytes in sectors of {sector}, {wanted}")));
     }
-    let is_on = plan.is_on(begun.step, &mut |at, out| seat.graph.read_at(on, out, at)).map_err(|errno| failed(&errno.to_string()))?;
-    if !is_on {
-        return Err(failed(&format!("{target} is not as the move left it: another disk, or something was written to it")));
+    let standing = plan.standing(begun, &mut |at, out| seat.graph.read_at(on, out, at)).map_err(|errno| failed(&errno.to_string()))?;
+    match standing {
+        Standing::Half | Standing::Done => {}
+        Standing::Untouched => return Err(failed(&format!("{target} was not changed yet: remove the journal and begin again"))),
+        Standing::Other => {
+            return Err(failed(&format!("{target} is not as the move left it: another disk, or something was written to it")));
+        }
     }
     if args.dry_run {
         return show(&seat, on, &plan, target);
     }
     let moving = Moving { target, on, plan: &plan, journal: Some(path) };
-    moving.carry(&seat, Some(&journal), begun)?;
+    // What was done may have been used since: nothing of it is written once more.
+    let done = if standing == Standing::Done { Ok(()) } else { moving.carry(&seat, Some(&journal), begun) };
     let scheme = seat.table().map(|(scheme, _)| scheme).ok_or_else(|| failed("its table does not read back as it should"))?;
-    moving.finish(seat, scheme, args.json)
+    moving.finish(seat, scheme, done, args.json)
 }
 
 /// A move that is being carried out.
@@ -301,8 +352,14 @@ impl Moving<'_> {
     }
 
     /// Looks at what came of it, and tells.
-    fn finish(&self, seat: Seat, scheme: &'static dyn Scheme, json: bool) -> Result<ExitCode, Failure> {
+    fn finish(&self, seat: Seat, scheme: &'static dyn Scheme, done: Result<(), Failure>, json: bool) -> Result<ExitCode, Failure> {
         let plan = self.plan;
+        if done.is_err() {
+            drop(seat);
+            // The table may be the new one already.
+            tell_kernel(self.target);
+            return done.map(|()| ExitCode::SUCCESS);
+        }
         let read = scheme.read(&seat.graph.probe(self.on)).filter(|table| table.damage.is_empty());
         let is_there = read.is_some_and(|table| table.entries.iter().any(|entry| (entry.start, entry.length) == (plan.to, plan.length)));
         if !is_there {
@@ -312,6 +369,7 @@ impl Moving<'_> {
         drop(seat);
         if let Some(path) = self.journal {
             fs::remove_file(path)
+                .and_then(|()| sync_directory(path))
                 .map_err(|e| Failure::Message(format!("remove {}: {}: the move is done", path.display(), words::os(&e))))?;
         }
         tell_kernel(self.target);

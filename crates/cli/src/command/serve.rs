@@ -16,7 +16,7 @@ use std::time::Duration;
 use top::Top;
 use trueline_geom::graph::{Graph, Id};
 use trueline_host::file::Access;
-use trueline_host::front::Front;
+use trueline_host::front::{self, Front};
 use trueline_host::interrupt;
 use trueline_sim::model::Model;
 
@@ -56,6 +56,7 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     let served = serve(&fronts, args, &layers, counting.as_deref(), top);
     let flushed = if args.read_only { Ok(()) } else { flush::disks(&graph, &args.target) };
     let ended = layers.end();
+    counting.iter().filter(|_| !args.read_only).for_each(|counting| counting.look_once_more());
     counting.map_or(Ok(()), |counting| sum_up(&counting, args))?;
     let status = served?;
     flushed?;
@@ -129,7 +130,10 @@ fn serve(
     std::thread::scope(|scope| {
         let running: Vec<_> = fronts.iter().map(|front| scope.spawn(|| front.run(&stop))).collect();
         if let Some(counting) = counting.filter(|_| !args.read_only) {
-            scope.spawn(|| counting.keep_up(&stop));
+            scope.spawn(|| {
+                front::as_io_flusher();
+                counting.keep_up(&stop);
+            });
         }
         let ended = wait(fronts, args, layers, top, &mut || running.iter().any(|front| front.is_finished()));
         stop.store(true, Ordering::Relaxed);

@@ -60,7 +60,7 @@ pub fn carry(
         }
     }
     progress(copied);
-    Ok(())
+    journal.map_or(Ok(()), |journal| journal.begin(plan.steps())).map_err(Interrupted::Journal)
 }
 
 fn copy(

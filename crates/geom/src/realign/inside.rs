@@ -47,7 +47,8 @@ pub fn rebase(kind: &str, (from, to): (u64, u64), length: u64, read: &mut Read<'
     }
     let field = if kind == "exfat" { PARTITION_OFFSET } else { HIDDEN };
     let says = number(&boot, &field);
-    if says != from / sector {
+    let fits = field.bytes == 8 || u32::try_from(to / sector).is_ok();
+    if says != from / sector || !fits {
         // 0 is what tools write that do not know.
         return Ok(Rebased { left: Some(says.saturating_mul(sector)).filter(|&at| at != 0), ..Rebased::default() });
     }

@@ -43,7 +43,9 @@ const RECORD: [u8; 4] = *b"TLMR";
 /// Which step of a move was begun last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Begun {
-    /// Its number: all before it are on the medium.
+    /// Whether any was.
+    pub noted: bool,
+    /// Its number: all before it are on the medium. Behind the last one, the move is done.
     pub step: u64,
     /// How many bytes were saved for it; `None` if it can be read where it was.
     pub saved: Option<u64>,
@@ -144,10 +146,10 @@ impl<'a> Journal<'a> {
             let whole = bytes.ends_with(&CRC.checksum(&bytes[..28]).to_le_bytes());
             let Some(record) = Record::read_from_bytes(&bytes).ok().filter(|record| whole && record.magic == RECORD) else { continue };
             let step = record.step.get();
-            if step % 2 != parity || step >= plan.steps() || step < last.step {
+            if step % 2 != parity || step > plan.steps() || step < last.step {
                 continue;
             }
-            last = Begun { step, saved: self.holds(plan, &record)?.then(|| record.length.get()) };
+            last = Begun { noted: true, step, saved: self.holds(plan, &record)?.then(|| record.length.get()) };
         }
         Ok(last)
     }

@@ -5,6 +5,7 @@ use super::request::Request;
 use crate::error::Error;
 use crate::errseq::Since;
 use crate::export::{Export, Exports};
+use crate::front::as_io_flusher;
 use crate::workers::{Most, Workers};
 use rustix::fs::{Mode, OFlags};
 use rustix::io;
@@ -75,9 +76,7 @@ impl Service {
 
     /// Serves until the device is stopped. Every queue says by `begun` whether it waits for requests.
     pub(super) fn run(&self, begun: &Sender<bool>) -> Result<(), Error> {
-        // Without it memory could be reclaimed by writing to the device that waits for this thread; where it is not allowed the device
-        // works as long as memory is there. Threads that are made here have it too.
-        let _ = rustix::process::configure_io_flusher_behavior(true);
+        as_io_flusher();
         let served = thread::scope(|scope| {
             let spawn = move || Builder::new().name("ublk worker".into()).spawn_scoped(scope, || self.answer_waiting()).is_ok();
             let serve = |queue| Builder::new().name("ublk".into()).spawn_scoped(scope, move || self.serve(queue, begun, &spawn));

@@ -8,8 +8,9 @@ use crate::served::{Bucket, Deeds, Export, Layer, Operations, Served, Verdicts};
 use crate::survey::survey;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use trueline_geom::finding;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::store::Store;
 use trueline_geom::topology::Fit;
@@ -19,6 +20,12 @@ use trueline_host::tasted::Tasted;
 
 /// Who has written a table and does not flush is given so long to go on.
 const QUIET: Duration = Duration::from_secs(1);
+/// So long a flush waits for what it has made to be found. Disks of which tasting takes longer are counted by what was there before.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// Tasting that takes longer is told of, because it is seldom done.
+const LONG: Duration = Duration::from_secs(1);
+/// How often a place that cannot be read any more is tried again before it is taken for what is there.
+const TRIES: u32 = 3;
 
 /// What is on the disks, as far as it is known.
 pub(crate) struct Stack {
@@ -40,6 +47,11 @@ pub(crate) struct Counting {
     found: Mutex<Found>,
     /// Who has it is the only one who tastes.
     tasting: Mutex<Tasting>,
+    asked: Mutex<Asked>,
+    /// Somebody asks.
+    ask: Condvar,
+    /// Somebody has his answer.
+    answer: Condvar,
     notices: Arc<Notices>,
 }
 
@@ -56,6 +68,21 @@ struct Tasting {
     allowance: Allowance,
     /// It is not done any more.
     over: bool,
+    /// Places that could not be read when something was found last.
+    blind: usize,
+    /// How often there were more of them since.
+    tried: u32,
+}
+
+/// Who flushes asks for what he has made to be found; one thread does that for all of them.
+#[derive(Default)]
+struct Asked {
+    /// How often somebody has asked.
+    asked: u64,
+    /// How many of those have their answer.
+    answered: u64,
+    /// Nobody answers any more.
+    over: bool,
 }
 
 impl Counting {
@@ -71,7 +98,10 @@ impl Counting {
             tasted: Arc::new(Tasted::new(graph.looked())),
             exports: Mutex::default(),
             found: Mutex::new(Found { known, stack: Arc::new(Stack { target: report, numbers, generation: 0 }) }),
-            tasting: Mutex::new(Tasting { bare: graph.bare(), allowance: Allowance::new(now), over: false }),
+            tasting: Mutex::new(Tasting { bare: graph.bare(), allowance: Allowance::new(now), over: false, blind: blind(graph), tried: 0 }),
+            asked: Mutex::default(),
+            ask: Condvar::new(),
+            answer: Condvar::new(),
             notices,
         })
     }
@@ -82,7 +112,7 @@ impl Counting {
         let new = || Arc::new(Counters::new(Watch::new(graph, id), self.tasted.clone()));
         let counters = exports.entry(id).or_insert_with(new).clone();
         let counting = self.clone();
-        Arc::new(Counted::new(store, counters, Box::new(move || counting.taste_again())))
+        Arc::new(Counted::new(store, counters, Box::new(move || counting.ask())))
     }
 
     /// What was last found.
@@ -113,35 +143,80 @@ impl Counting {
         Served { format: "trueline/serve/1", target, duration_ns, generation, layers, exports: all }
     }
 
-    /// Until it is to `stop`, looks again where somebody has written a table and did not flush.
+    /// Waits until what was written is found, or [`PATIENCE`] is over: a flush is no place to taste a slow disk.
+    fn ask(&self) {
+        let mut asked = lock(&self.asked);
+        asked.asked += 1;
+        let own = asked.asked;
+        self.ask.notify_one();
+        let waits = |asked: &mut Asked| asked.answered < own && !asked.over;
+        drop(self.answer.wait_timeout_while(asked, PATIENCE, waits));
+    }
+
+    /// Until it is to `stop`, looks again where somebody has written a table: at once for who flushes, else when he seems to be done.
     pub(super) fn keep_up(&self, stop: &AtomicBool) {
         let (mut since, mut judged) = (None, Instant::now());
         while !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(super::TICK);
+            let asked = lock(&self.asked);
+            let idle = |asked: &mut Asked| asked.answered == asked.asked;
+            let waited = self.ask.wait_timeout_while(asked, super::TICK, idle);
+            let (asked, answered) = waited.map_or((0, 0), |(asked, _)| (asked.asked, asked.answered));
             // What a thread has noted and nobody judged may be a table.
             if judged.elapsed() >= QUIET / 2 {
-                lock(&self.exports).values().for_each(|counters| counters.settle_all());
+                self.settle();
                 judged = Instant::now();
             }
             since = self.tasted.is_stale().then(|| since.unwrap_or_else(Instant::now));
-            if since.is_some_and(|since| since.elapsed() >= QUIET) {
+            if asked != answered || since.is_some_and(|since| since.elapsed() >= QUIET) {
                 self.taste_again();
                 since = None;
             }
+            lock(&self.asked).answered = asked;
+            self.answer.notify_all();
         }
+        lock(&self.asked).over = true;
+        self.answer.notify_all();
     }
 
-    /// Looks again what is on the disks, or waits until somebody else has. If it was done too often, it stays to be done.
+    /// Looks a last time: whoever has written a table and gone without a flush has made it, too.
+    pub(super) fn look_once_more(&self) {
+        self.settle();
+        self.taste_again();
+    }
+
+    /// Judges what was noted.
+    fn settle(&self) {
+        let exports = lock(&self.exports).clone();
+        exports.values().for_each(|counters| counters.settle_all());
+    }
+
+    /// Looks again what is on the disks. If it was done too often, it stays to be done.
     fn taste_again(&self) {
         let tasting = &mut *lock(&self.tasting);
         let begin = Instant::now();
         if tasting.over || !self.tasted.is_stale() || !tasting.allowance.is_left(begin) {
             return;
         }
-        self.tasted.again(|| tasting.over = !self.follow(&tasting.bare.again()));
-        tasting.allowance.spend(begin.elapsed());
+        self.tasted.again(|| {
+            let graph = tasting.bare.again();
+            // What cannot be read for a moment is not gone.
+            let blind = blind(&graph);
+            if blind > tasting.blind && tasting.tried < TRIES {
+                tasting.tried += 1;
+                self.tasted.stale();
+                return;
+            }
+            (tasting.blind, tasting.tried) = (blind, 0);
+            tasting.over = !self.follow(&graph);
+        });
+        let took = begin.elapsed();
+        tasting.allowance.spend(took);
         if tasting.over {
             self.notices.say(&format!("{}: too much was made anew: counters keep the layers that were found until now", self.target));
+        } else if took > LONG {
+            let (target, seconds) = (&self.target, took.as_secs_f64());
+            self.notices
+                .say(&format!("{target}: to find what was made on it took {seconds:.1} s: it is looked again after a hundred times that"));
         }
     }
 
@@ -160,6 +235,8 @@ impl Counting {
             let Some(id) = numbers.iter().position(|&of| of == number) else { continue };
             let watch = Watch::new(graph, id).numbered(&numbers);
             if !watch.agrees(counters.watch()) {
+                // By what was there before: it was done before.
+                counters.settle_all();
                 counters.follow(watch);
             }
         }
@@ -169,6 +246,11 @@ impl Counting {
         }
         true
     }
+}
+
+/// Places of the disks that could not be read.
+fn blind(graph: &Graph) -> usize {
+    graph.providers.iter().flat_map(|provider| &provider.findings).filter(|found| *found.rule == finding::BLIND).count()
 }
 
 /// What a thread that panicked has left is whole: nothing is half done while it is locked.
