@@ -20,10 +20,10 @@ use trueline_host::tasted::Tasted;
 
 /// Who has written a table and does not flush is given so long to go on.
 const QUIET: Duration = Duration::from_secs(1);
-/// So long a flush waits for what it has made to be found. Disks of which tasting takes longer are counted by what was there before.
-const PATIENCE: Duration = Duration::from_millis(250);
-/// Tasting that takes longer is told of, because it is seldom done.
-const LONG: Duration = Duration::from_secs(1);
+/// So long a flush waits for what it has made to be found: milliseconds are enough for most disks.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Where tasting has taken longer, no flush waits for it any more, and it is told of, because it is seldom done.
+const LONG: Duration = Duration::from_secs(2);
 /// How often a place that cannot be read any more is tried again before it is taken for what is there.
 const TRIES: u32 = 3;
 
@@ -81,7 +81,7 @@ struct Asked {
     asked: u64,
     /// How many of those have their answer.
     answered: u64,
-    /// Nobody answers any more.
+    /// Nobody answers any more, or not soon enough.
     over: bool,
 }
 
@@ -214,6 +214,7 @@ impl Counting {
         if tasting.over {
             self.notices.say(&format!("{}: too much was made anew: counters keep the layers that were found until now", self.target));
         } else if took > LONG {
+            lock(&self.asked).over = true;
             let (target, seconds) = (&self.target, took.as_secs_f64());
             self.notices
                 .say(&format!("{target}: to find what was made on it took {seconds:.1} s: it is looked again after a hundred times that"));
