@@ -56,6 +56,11 @@ impl Browser {
     }
 
     fn call(&mut self, method: &str, parameters: &Value) -> Value {
+        self.ask(method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// The browser's answer, or what it says against the question.
+    fn ask(&mut self, method: &str, parameters: &Value) -> Result<Value, Value> {
         self.messages += 1;
         let mut message = json!({"id": self.messages, "method": method, "params": parameters});
         if let Some(session) = &self.session {
@@ -68,8 +73,7 @@ impl Browser {
             assert_eq!(answer.pop(), Some(0), "the browser has gone");
             let mut answer: Value = serde_json::from_slice(&answer).expect("JSON");
             if answer["id"] == self.messages {
-                assert!(answer["error"].is_null(), "{method}: {answer}");
-                return answer["result"].take();
+                return if answer["error"].is_null() { Ok(answer["result"].take()) } else { Err(answer) };
             }
             if let Some("Runtime.consoleAPICalled" | "Runtime.exceptionThrown" | "Log.entryAdded") = answer["method"].as_str() {
                 self.complaints.push(answer["params"].take());
@@ -93,17 +97,24 @@ impl Browser {
     /// What an expression is in the page.
     #[track_caller]
     pub(crate) fn is(&mut self, expression: &str) -> Value {
-        let mut answer = self.call("Runtime.evaluate", &json!({"expression": expression, "returnByValue": true}));
-        assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
-        answer["result"]["value"].take()
+        self.evaluate(expression).unwrap_or_else(|error| panic!("{expression}: {error}"))
     }
 
-    /// Waits until an expression holds in the page.
+    fn evaluate(&mut self, expression: &str) -> Result<Value, Value> {
+        let mut answer = self.ask("Runtime.evaluate", &json!({"expression": expression, "returnByValue": true}))?;
+        if answer["exceptionDetails"].is_null() { Ok(answer["result"]["value"].take()) } else { Err(answer) }
+    }
+
+    /// Waits until an expression holds in the page, which may load itself anew meanwhile: then there is nothing to ask for a moment.
     #[track_caller]
     pub(crate) fn wait(&mut self, expression: &str) {
         let end = Instant::now() + LONG;
-        while self.is(expression) != true {
-            assert!(Instant::now() < end, "{expression}: {}", self.is("document.body.innerText"));
+        loop {
+            let answer = self.evaluate(expression);
+            if answer == Ok(true.into()) {
+                return;
+            }
+            assert!(Instant::now() < end, "{expression}: {answer:?}: {}", self.is("document.body.innerText"));
             std::thread::sleep(Duration::from_millis(50));
         }
     }

@@ -160,7 +160,10 @@ impl Counting {
             let asked = lock(&self.asked);
             let idle = |asked: &mut Asked| asked.answered == asked.asked;
             let waited = self.ask.wait_timeout_while(asked, super::TICK, idle);
-            let (asked, answered) = waited.map_or((0, 0), |(asked, _)| (asked.asked, asked.answered));
+            let (asked, answered) = {
+                let (asked, _) = waited.unwrap_or_else(PoisonError::into_inner);
+                (asked.asked, asked.answered)
+            };
             // What a thread has noted and nobody judged may be a table.
             if judged.elapsed() >= QUIET / 2 {
                 self.settle();
