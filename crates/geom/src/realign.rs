@@ -192,7 +192,7 @@ impl Move {
         self.from.min(self.to)
     }
 
-    /// The first byte of every piece belongs to nobody else, so an address tells which it is.
+    /// Bytes of every piece but one, which may be shorter.
     fn piece(&self) -> u64 {
         let longest = if self.overlaps() && !self.saves() { self.sizes.piece.min(self.distance()) } else { self.sizes.piece };
         // In whole sectors, which `sizes.piece` and the distance are.
@@ -328,7 +328,8 @@ impl Move {
         let marked = Mark::read(&first) == Some(self.mark());
         let phase = self.phase(begun.step).map(|(phase, _)| phase);
         Ok(match (begun.noted, marked, phase) {
-            (true, _, None) => Standing::Done,
+            (true, false, None) => Standing::Done,
+            (true, true, None) => Standing::Other,
             (true, true, _) => Standing::Half,
             (false, true, _) => Standing::Other,
             // The mark is the first that is written, and the last to go of what the table shows.

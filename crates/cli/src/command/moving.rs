@@ -302,7 +302,13 @@ fn resume(args: &Options, path: &Path) -> Result<ExitCode, Failure> {
     let moving = Moving { target, on, plan: &plan, journal: Some(path) };
     // What was done may have been used since: nothing of it is written once more.
     let done = if standing == Standing::Done { Ok(()) } else { moving.carry(&seat, Some(&journal), begun) };
-    let scheme = seat.table().map(|(scheme, _)| scheme).ok_or_else(|| failed("its table does not read back as it should"))?;
+    let Some((scheme, _)) = seat.table() else {
+        // What went wrong first is what there is to know.
+        done?;
+        return Err(Failure::Message(format!(
+            "write {target}: its table does not read back as it should: check the disk; the journal is kept"
+        )));
+    };
     moving.finish(seat, scheme, done, args.json)
 }
 
