@@ -133,7 +133,7 @@ fn write_target(target: &Target, out: &mut dyn io::Write, style: Style) -> io::R
         right("START"),
         right("(LBA)"),
         right("SIZE"),
-        right("GRAIN"),
+        right("ALIGN"),
         left("VERDICT"),
         left("LABEL"),
     ]];
