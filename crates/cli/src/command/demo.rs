@@ -52,19 +52,20 @@ const SEEDS: &[Seed] = &[
 pub(crate) fn run(args: &Demo) -> Result<ExitCode, Failure> {
     let targets = SEEDS.iter().map(check).collect::<Result<Vec<Target>, String>>()?;
     let report = Report::new("trueline/check/1", targets, Vec::new());
+    let story = story::tell(&SEEDS[0])?;
+    let labs = if args.short { None } else { Some(labs()?) };
+    let page = demo_html::Page { story: &story, layout: story::LAYOUT, report: &report, labs: labs.as_ref() };
+    // Before anything is printed: a reader that goes away takes no page with it.
+    write_file(&args.html, |file| demo_html::write(&page, file))?;
     print(&report, &Output::default())?;
     let mut stdout = anstream::stdout();
     let style = Style::of_stdout();
-    let story = story::tell(&SEEDS[0])?;
     writeln!(stdout, "\nWhat the first of them costs on a simulated drive, and laid out again:\n")?;
     lab::write(&story.cost, &mut stdout, style)?;
-    let labs = if args.short { None } else { Some(labs()?) };
     if let Some(labs) = &labs {
         writeln!(stdout, "\nWhat the documents measured, and what simulated drives say:\n")?;
         lab::write(labs, &mut stdout, style)?;
     }
-    let page = demo_html::Page { story: &story, layout: story::LAYOUT, report: &report, labs: labs.as_ref() };
-    write_file(&args.html, |file| demo_html::write(&page, file))?;
     writeln!(stdout, "\nThe same as a page: {}", args.html.display())?;
     Ok(ExitCode::SUCCESS)
 }

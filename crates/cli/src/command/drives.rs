@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Drives) -> Result<ExitCode, Failure> {
         serde_json::to_writer_pretty(&mut stdout, &Document::new(entries)).map_err(io::Error::from)?;
         writeln!(stdout)?;
     } else if args.model.is_some() {
-        entries.iter().try_for_each(|entry| out::parameters(entry, &mut stdout))?;
+        entries.iter().try_for_each(|entry| out::parameters(entry, &mut stdout, Style::of_stdout()))?;
     } else {
         out::list(&entries, &mut stdout, Style::of_stdout())?;
     }

@@ -56,6 +56,10 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
     });
     bar.finish_and_clear();
     let (document, failures) = ran.map_err(|failure| Failure::Message(format!("lab run {failure}")))?;
+    // Before anything is printed: a reader that goes away takes no page with it.
+    if let Some(path) = &args.html {
+        write_file(path, |file| lab_html::write(&document, file))?;
+    }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.json {
         serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
@@ -66,9 +70,6 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
         text::write(&document, &mut stdout, Style::of_stdout())?;
     }
     stdout.flush()?;
-    if let Some(path) = &args.html {
-        write_file(path, |file| lab_html::write(&document, file))?;
-    }
     for failure in &failures {
         complain(&format!("lab run {failure}"));
     }
@@ -87,7 +88,7 @@ fn bar(labs: &[Lab], asked: &Asked) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let style =
-        ProgressStyle::with_template("{bar:30} {pos}/{len} rows, {eta} left  {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+        ProgressStyle::with_template("{bar:20} {pos}/{len} rows, {eta} left  {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(rows as u64).with_style(style)
 }
 

@@ -9,6 +9,7 @@ pub(crate) struct Cell {
     text: String,
     colour: Colour,
     right: bool,
+    wraps: bool,
 }
 
 impl Cell {
@@ -29,42 +30,75 @@ impl Cell {
         self
     }
 
+    /// Of a heading: its column may be broken between words, if it is the last.
+    #[must_use]
+    pub(crate) fn wrapped(mut self) -> Cell {
+        self.wraps = true;
+        self
+    }
+
     fn width(&self) -> usize {
         self.text.chars().count()
     }
 }
 
-/// Writes `rows`, of one length each, two spaces apart. Where they do not fit `width`, the columns of `spare` are left out,
-/// the first of them first; an empty column always is.
+/// Columns that a wrapped column has at least; with fewer the table is written as paragraphs.
+const WRAPPED: usize = 24;
+
+/// Writes `rows`, of one length each, two spaces apart; the first is the heading. Where they do not fit `width`, the columns of `spare`
+/// are left out, the first of them first; an empty column always is. What does not fit even then is written as paragraphs, a row each:
+/// a line is wider than `width` only where a word is.
 pub(crate) fn write(rows: &[Vec<Cell>], spare: &[usize], width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
     let columns = rows.first().map_or(0, Vec::len);
+    debug_assert!(rows.is_empty() || spare.iter().all(|&i| i < columns), "columns {spare:?} of {columns}");
     // The first row is the heading: a column with nothing under it says nothing.
     let empty = |i: usize| rows.iter().skip(1).all(|r| r[i].text.is_empty());
     let mut widths: Vec<usize> =
         (0..columns).map(|i| if empty(i) { 0 } else { rows.iter().map(|r| r[i].width()).max().unwrap_or(0) }).collect();
-    for &i in spare {
-        let total: usize = widths.iter().filter(|&&w| w > 0).map(|w| w + 2).sum();
-        if width.is_none_or(|width| total <= width + 2) {
-            break;
+    let whole = widths.clone();
+    let mut spare = spare.iter();
+    while !fit(rows, &mut widths, width) {
+        match spare.next() {
+            Some(&i) => widths.iter_mut().skip(i).take(1).for_each(|width| *width = 0),
+            // A paragraph has room for every column.
+            None => return write_paragraphs(rows, &whole, width, out),
         }
-        widths[i] = 0;
     }
+    write_table(rows, &widths, out)
+}
+
+/// Whether columns of these widths fit; the last one is narrowed if its heading says that it can be wrapped.
+fn fit(rows: &[Vec<Cell>], widths: &mut [usize], width: Option<usize>) -> bool {
+    let total: usize = widths.iter().filter(|&&w| w > 0).map(|w| w + 2).sum();
+    let Some(over) = width.map(|width| total.saturating_sub(width + 2)) else { return true };
+    let last = widths.iter().rposition(|&w| w > 0).filter(|&i| over > 0 && rows[0][i].wraps && widths[i] >= over + WRAPPED);
+    last.inspect(|&i| widths[i] -= over).is_some() || over == 0
+}
+
+/// Writes the columns whose width is not 0; a cell that is wider than its column, which is the last, goes on below.
+fn write_table(rows: &[Vec<Cell>], widths: &[usize], out: &mut dyn io::Write) -> io::Result<()> {
     for row in rows {
-        let shown = || row.iter().zip(&widths).filter(|(_, w)| **w > 0);
+        let shown = || row.iter().zip(widths).filter(|(_, w)| **w > 0);
         // No spaces at the end of a line.
         let last = shown().filter(|(c, _)| !c.text.is_empty()).count();
-        let mut seen = 0;
+        let (mut seen, mut at) = (0, 0);
         for (nth, (cell, &width)) in shown().enumerate() {
-            let pad = " ".repeat(width - cell.width());
+            let pad = " ".repeat(width.saturating_sub(cell.width()));
             seen += usize::from(!cell.text.is_empty());
             let (colour, text) = (cell.colour, &cell.text);
             let gap = if nth > 0 { "  " } else { "" };
+            at += gap.len();
             if cell.right {
                 write!(out, "{gap}{pad}{colour}{text}{colour:#}")?;
+            } else if cell.width() > width {
+                write!(out, "{gap}{colour}")?;
+                flow(at, text, at, Some(at + width), out)?;
+                write!(out, "{colour:#}")?;
             } else {
                 let pad = if seen >= last { "" } else { &pad };
                 write!(out, "{gap}{colour}{text}{colour:#}{pad}")?;
             }
+            at += width;
             if seen >= last {
                 break;
             }
@@ -74,14 +108,54 @@ pub(crate) fn write(rows: &[Vec<Cell>], spare: &[usize], width: Option<usize>, o
     Ok(())
 }
 
+/// Columns by which a paragraph stands further right than the first cell of its row.
+const INDENT: usize = 4;
+
+/// Writes every row but the heading as a paragraph: its first cell, and below it the others, each behind its heading.
+fn write_paragraphs(rows: &[Vec<Cell>], widths: &[usize], width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
+    let Some((heading, rows)) = rows.split_first() else { return Ok(()) };
+    for row in rows {
+        let mut cells = row.iter().zip(heading).zip(widths).filter(|((cell, _), width)| **width > 0 && !cell.text.is_empty());
+        let Some(((first, _), _)) = cells.next() else { continue };
+        let lead = first.width() - first.text.trim_start().chars().count();
+        write!(out, "{:lead$}{}", "", first.colour)?;
+        flow(lead, first.text.trim_start(), lead + 2, width, out)?;
+        write!(out, "{:#}", first.colour)?;
+        let (mut at, indent) = (None, lead + INDENT);
+        for ((cell, heading), _) in cells {
+            let name = heading.text.to_lowercase();
+            let name = if name.is_empty() { name } else { name + " " };
+            let length = name.chars().count() + cell.width();
+            // A comma may follow.
+            let before = at.filter(|at| width.is_none_or(|width| at + 2 + length < width));
+            let begins = before.map_or(indent, |at| at + 2);
+            match (before, at) {
+                (Some(_), _) => write!(out, ", ")?,
+                (None, Some(_)) => write!(out, ",\n{:indent$}", "")?,
+                (None, None) => write!(out, "\n{:indent$}", "")?,
+            }
+            write!(out, "{name}{}", cell.colour)?;
+            at = Some(flow(begins + name.chars().count(), &cell.text, indent + 2, width.map(|width| width.saturating_sub(1)), out)?);
+            write!(out, "{:#}", cell.colour)?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
 /// Writes `text` after `head`, broken between words where it would pass `width`, further lines indented by `indent`.
 pub(crate) fn wrap(head: &str, shown: usize, text: &str, indent: usize, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
     write!(out, "{head}")?;
-    let mut at = shown;
+    flow(shown, text, indent, width, out)?;
+    writeln!(out)
+}
+
+/// Writes `text` from column `at` on, broken as [`wrap`] breaks it; the column that follows it.
+fn flow(mut at: usize, text: &str, indent: usize, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<usize> {
     for (nth, word) in words(text).into_iter().enumerate() {
         let length = word.chars().count();
         if nth > 0 && width.is_some_and(|width| at + 1 + length > width) {
-            write!(out, "\n{}{word}", " ".repeat(indent))?;
+            write!(out, "\n{:indent$}{word}", "")?;
             at = indent + length;
         } else {
             let space = if nth > 0 { " " } else { "" };
@@ -89,7 +163,7 @@ pub(crate) fn wrap(head: &str, shown: usize, text: &str, indent: usize, width: O
             at += space.len() + length;
         }
     }
-    writeln!(out)
+    Ok(at)
 }
 
 /// What may not be broken: words, and a number with what it counts: `byte 32256`, `(LBA 63)`, `4.0 x`, `4 KiB`.
@@ -114,6 +188,37 @@ fn words(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
     use crate::out::samples;
+
+    fn table(width: usize, spare: &[usize]) -> String {
+        let row = |cells: [&str; 4]| vec![Cell::left(cells[0]), Cell::right(cells[1]), Cell::left(cells[2]), Cell::left(cells[3])];
+        let mut rows = vec![row(["NAME", "SIZE", "KIND", "TITLE"])];
+        rows[0][3] = rows[0][3].clone().wrapped();
+        rows.push(row(["sda", "931 GiB", "disk", "one that turns and has an arm and a long title"]));
+        rows.push(row(["nvme0n1", "2 TiB", "", "flash"]));
+        samples::text(|out| write(&rows, spare, Some(width), out))
+    }
+
+    #[test]
+    fn no_line_is_wider_than_it_may_be_at_any_width() {
+        for width in 20..100 {
+            for spare in [&[][..], &[2], &[2, 3], &[3, 1, 2]] {
+                let text = table(width, spare);
+                assert!(text.lines().all(|line| line.chars().count() <= width), "{width} {spare:?}\n{text}");
+                assert!(text.contains("sda") && text.contains("nvme0n1"), "{width} {spare:?}\n{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_column_is_wrapped_and_what_has_no_room_is_a_paragraph() {
+        let want = "NAME        SIZE  KIND  TITLE\nsda      931 GiB  disk  one that turns and has an\n                        arm and a long title\n\
+                    nvme0n1    2 TiB        flash\n";
+        assert_eq!(table(50, &[]), want);
+        let want = "sda\n    size 931 GiB, kind disk,\n    title one that turns and\n      has an arm and a long\n      title\nnvme0n1\n    \
+                    size 2 TiB, title flash\n";
+        assert_eq!(table(30, &[]), want);
+        assert_eq!(table(30, &[2, 3]), "NAME        SIZE\nsda      931 GiB\nnvme0n1    2 TiB\n");
+    }
 
     #[test]
     fn numbers_stay_with_what_they_count() {

@@ -94,7 +94,7 @@ pub(crate) fn list(entries: &[Entry], out: &mut dyn io::Write, style: Style) -> 
         number("physical"),
         number("reports"),
         heading("set"),
-        heading("title"),
+        heading("title").wrapped(),
     ]];
     for entry in entries {
         rows.push(vec![
@@ -112,9 +112,10 @@ pub(crate) fn list(entries: &[Entry], out: &mut dyn io::Write, style: Style) -> 
 }
 
 /// One model and its parameters, a line each.
-pub(crate) fn parameters(entry: &Entry, out: &mut dyn io::Write) -> io::Result<()> {
-    writeln!(out, "{}: {}\n", escape::plain(&entry.name), escape::plain(&entry.title))?;
-    let mut rows = vec![vec![Cell::left("parameter"), Cell::right("value"), Cell::right("range"), Cell::left("origin")]];
+pub(crate) fn parameters(entry: &Entry, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    columns::wrap("", 0, &format!("{}: {}", escape::plain(&entry.name), escape::plain(&entry.title)), 2, style.width, out)?;
+    writeln!(out)?;
+    let mut rows = vec![vec![Cell::left("parameter"), Cell::right("value"), Cell::right("range"), Cell::left("origin").wrapped()]];
     for row in &entry.parameters {
         rows.push(vec![
             Cell::left(escape::plain(&row.key)),
@@ -123,7 +124,7 @@ pub(crate) fn parameters(entry: &Entry, out: &mut dyn io::Write) -> io::Result<(
             Cell::left(escape::plain(row.origin.as_deref().unwrap_or("not said"))),
         ]);
     }
-    columns::write(&rows, &[], None, out)
+    columns::write(&rows, &[], style.width, out)
 }
 
 /// What a sweep varies a value between.

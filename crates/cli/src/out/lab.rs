@@ -19,7 +19,7 @@ pub(crate) fn write(document: &LabDocument, out: &mut dyn io::Write, style: Styl
     for lab in &document.labs {
         table(lab, out, style)?;
     }
-    summary(document, out)
+    summary(document, out, style)
 }
 
 /// The labs that there are.
@@ -43,7 +43,8 @@ fn table(lab: &LabResult, out: &mut dyn io::Write, style: Style) -> io::Result<(
     for row in &lab.rows {
         rows.extend(cells(row, style));
     }
-    write_rows(&rows, &[12, 1], style.width, out)?;
+    // The interval first; the value of the unaligned follows from the ratio.
+    write_rows(&rows, &[8, 6, 3, 11, 1], style.width, out)?;
     for (names, note) in notes(&lab.rows) {
         wrap(
             &format!("  {BOLD}{names}{BOLD:#}: "),
@@ -109,13 +110,12 @@ fn cells(row: &Row, style: Style) -> Vec<Vec<Cell>> {
     ]];
     rows.extend(row.alternatives.iter().map(|other| {
         let mut cells = vec![Cell::default(); 12];
-        cells[0] = Cell::left("  or").colour(DIM);
+        cells[0] = Cell::left(format!("  or {}", escape::plain(&other.personality))).colour(DIM);
         cells[5] = amount(other.ours.aligned);
         cells[6] = amount(other.ours.unaligned);
         cells[7] = Cell::right(ratio(other.ours.ratio));
         cells[8] = Cell::left(interval(other.ours.low.zip(other.ours.high)));
         cells[9] = Cell::right(percent(other.error));
-        cells[11] = Cell::left(escape::plain(&other.personality));
         cells
     }));
     rows
@@ -133,7 +133,7 @@ fn within(row: &Row, style: Style) -> Cell {
 }
 
 /// How many rows are predicted, and how well.
-fn summary(document: &LabDocument, out: &mut dyn io::Write) -> io::Result<()> {
+fn summary(document: &LabDocument, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let rows = || document.labs.iter().flat_map(|lab| &lab.rows);
     let bounded = rows().filter(|row| row.predicted && row.keeps_bound().is_some()).count();
     let kept = rows().filter(|row| row.predicted && row.keeps_bound() == Some(true)).count();
@@ -161,7 +161,7 @@ fn summary(document: &LabDocument, out: &mut dyn io::Write) -> io::Result<()> {
     if failed > 0 {
         said.push(format!("{failed} not run"));
     }
-    writeln!(out, "{}", said.join("; "))
+    wrap("", 0, &said.join("; "), 2, style.width, out)
 }
 
 /// A value in its row's unit, to a handful of digits.
@@ -197,17 +197,28 @@ mod tests {
     use crate::out::{lab_html::sample, samples};
 
     #[test]
+    fn the_tables_fit_every_terminal() {
+        for width in 30..140 {
+            let style = Style { width: Some(width), ascii: false };
+            let text = samples::text(|out| write(&sample::document(), out, style));
+            let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > width).collect();
+            assert!(wide.is_empty(), "{width}: {wide:?}");
+            assert!(text.contains("raidtest-n1") && text.contains("or B"), "{width}\n{text}");
+        }
+    }
+
+    #[test]
     fn what_is_skipped_is_not_what_cannot_be_predicted() {
         let mut document = sample::document();
         let rows = document.labs.iter_mut().flat_map(|lab| &mut lab.rows);
         rows.filter(|row| row.ours.is_none()).for_each(|row| row.skipped = true);
-        let said = samples::text(|out| summary(&document, out));
+        let said = samples::text(|out| summary(&document, out, Style::default()));
         assert!(said.ends_with("; 1 skipped on this machine\n") && !said.contains("honestly"), "{said}");
     }
 
     #[test]
     fn what_is_calibrated_is_no_prediction_that_is_kept() {
-        let said = samples::text(|out| summary(&sample::document(), out));
+        let said = samples::text(|out| summary(&sample::document(), out, Style::default()));
         let rest = "2 without a published value or a bound; 1 that cannot honestly be predicted";
         assert_eq!(said, format!("4 of 4 predictions within their bounds; 4 calibrated to the document; {rest}\n"));
     }

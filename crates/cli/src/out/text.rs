@@ -81,7 +81,9 @@ fn write_many(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Res
             let title = rule(id).map_or("", |r| r.title);
             [id.to_owned(), findings.to_string(), targets.to_string(), title.to_owned()]
         }))
-        .map(|[id, findings, targets, title]| vec![Cell::left(id), Cell::right(findings), Cell::right(targets), Cell::left(title)])
+        .map(|[id, findings, targets, title]| {
+            vec![Cell::left(id), Cell::right(findings), Cell::right(targets), Cell::left(title).wrapped()]
+        })
         .collect();
     if !broken.is_empty() {
         columns::write(&rows, &[2], style.width, out)?;

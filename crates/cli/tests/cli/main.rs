@@ -41,7 +41,9 @@ mod serve_run;
 mod sets;
 mod status;
 mod targets;
+mod terminal;
 mod ublk;
+mod widths;
 
 use recipe::Scratch;
 use serde_json::Value;
