@@ -4,7 +4,8 @@
 # FUZZ_SEED is where its random numbers begin: from the same corpus the same seed (1) tries the same inputs in the same order, as many
 # as there is time for, so that a short run finds today what it found yesterday. 0 begins anywhere.
 #
-# Exit status: 0 nothing found, or no nightly toolchain or cargo-fuzz here, which is said; 1 a crash, and what to do with it.
+# Exit status: 0 nothing found, or no nightly toolchain or cargo-fuzz here, which is said; 1 a crash, and what to do with it, or a
+# target that does not build.
 # The corpus grows in fuzz/corpus from run to run; `rm -r fuzz/corpus` starts anew.
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,13 +13,18 @@ seconds=${1:-60}
 [ $# = 0 ] || shift
 [ $# -gt 0 ] || set -- taste parser hexdump edit texts newfs model trace nbd_haggle nbd_transmit
 
-if ! cargo +nightly --version >/dev/null 2>&1; then
-    echo "fuzz: skipped, there is no nightly toolchain: rustup toolchain install nightly" >&2
+# Ends with a line on stderr and in the list that `make test` prints at its end.
+skip() {
+    echo "fuzz: skipped: $*" >&2
+    echo "fuzz: $*" >>"${TRUELINE_SKIPPED:-/dev/null}"
     exit 0
+}
+
+if ! cargo +nightly --version >/dev/null 2>&1; then
+    skip "no nightly toolchain here: rustup toolchain install nightly"
 fi
 if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
-    echo "fuzz: skipped, cargo-fuzz is not on the PATH: cargo install cargo-fuzz" >&2
-    exit 0
+    skip "no cargo-fuzz on the PATH: cargo install cargo-fuzz"
 fi
 
 corpus() {
@@ -27,6 +33,7 @@ corpus() {
 
 # File names of the repository hold no blanks, so that a list of them can be split at blanks.
 golden=$(ls tests/disks/*.hex 2>/dev/null || true)
+echo "fuzz: the corpus, from the golden disks"
 # shellcheck disable=SC2086
 corpus build fuzz/corpus $golden
 
@@ -34,6 +41,12 @@ status=0
 for target; do
     mkdir -p "fuzz/corpus/$target"
     echo "fuzz: $target, $seconds s"
+    # An error of the compiler, or of the toolchain, says nothing of the program.
+    if ! cargo +nightly fuzz build "$target"; then
+        status=1
+        echo "fuzz: $target does not build, and was not run" >&2
+        continue
+    fi
     # An input that takes two minutes, or asks for 64 MiB at once, is a crash as well. Instrumented, on a busy machine, everything
     # is a hundred times slower than promised; a loop never ends. What takes 10 s is shown, and kept.
     if ! cargo +nightly fuzz run "$target" -- -max_total_time="$seconds" -max_len=262144 -len_control=0 \

@@ -2,6 +2,9 @@
 # install.sh: installs the programs the tests use beyond Rust, where that may be done; else says what will be skipped.
 #
 # Each line below is a Debian package and the programs of it that are used. Nothing is done where all of them are here.
+# Some of them are a kernel or have hooks that make the initial ramdisk anew (nbd-client, mdadm, lvm2), so packages
+# are installed only in a container, in CI (CI=true), or with TRUELINE_INSTALL=1. TRUELINE_INSTALL=0 forbids
+# it there too. Programs of cargo's go into target/tools.
 set -eu
 PATH="$PATH:/usr/sbin:/sbin"
 wanted='
@@ -29,6 +32,7 @@ libnbd-bin          nbdinfo nbdcopy
 python3-libnbd      nbdsh
 nbd-client          nbd-client
 fio                 fio
+blktrace            blkparse
 strace              strace
 openssl             openssl
 curl                curl
@@ -40,6 +44,15 @@ xz-utils            xz
 zstd                zstd
 chromium            chromium
 '
+# A container or a machine of CI's is made anew; what a package's hooks do to it is lost with it.
+may_install() {
+    case ${TRUELINE_INSTALL:-} in
+        0) return 1 ;;
+        ?*) return 0 ;;
+    esac
+    [ "${CI:-}" = true ] || [ -e /.dockerenv ] || [ -e /run/.containerenv ] || [ -n "${container:-}" ]
+}
+
 missing=$(echo "$wanted" | while read -r package programs; do
     for program in $programs; do
         command -v "$program" >/dev/null || { echo "$package"; break; }
@@ -51,6 +64,9 @@ missing=$(echo "$missing" | tr "\n" " " | sed "s/ *$//")
 
 if [ -z "$missing" ]; then
     :
+elif ! may_install; then
+    echo "install.sh: nothing is installed on this machine unless TRUELINE_INSTALL=1 says so: the tests that need these packages are skipped: $missing"
+    echo "install.sh: they are:  apt-get install --no-install-recommends $missing"
 elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "install.sh: apt-get install $missing"
     export DEBIAN_FRONTEND=noninteractive
@@ -68,8 +84,10 @@ fi
 cd "$(dirname "$0")/.."
 PATH="$PWD/target/tools/bin:$PATH"
 if ! cargo deny --version >/dev/null 2>&1; then
+    echo "install.sh: cargo-deny is built into target/tools, which takes some minutes"
     cargo install --quiet --locked --root target/tools cargo-deny || echo "install.sh: cargo-deny cannot be installed; the licence check is skipped"
 fi
 if cargo +nightly --version >/dev/null 2>&1 && ! cargo +nightly fuzz --version >/dev/null 2>&1; then
+    echo "install.sh: cargo-fuzz is built into target/tools, which takes a minute"
     cargo install --quiet --locked --root target/tools cargo-fuzz || echo "install.sh: cargo-fuzz cannot be installed; fuzzing is skipped"
 fi

@@ -2,6 +2,7 @@
 //!
 //! It takes root and a loop device; without them it is skipped, and that is said.
 
+use skip::skip;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -18,6 +19,9 @@ use trueline_lab::rig::simulated::Simulated;
 use trueline_lab::workload::{self, Needs, Parameters};
 use trueline_sim::model::Model;
 use trueline_sim::world::{Schedule, World};
+
+#[path = "../../../tests/skip.rs"]
+mod skip;
 
 /// Bytes of the device: many more blocks than are written.
 const SIZE: u64 = 1 << 30;
@@ -94,7 +98,7 @@ struct LoopDevice {
 impl LoopDevice {
     /// One of `size` bytes; `None`, with a word, where none can be had.
     fn new(size: u64) -> Option<LoopDevice> {
-        let skipped = |why: &str| eprintln!("skipped: the page cache of this kernel: {why}");
+        let skipped = |why: &str| skip(&format!("the page cache of this kernel: {why}"));
         let name = format!("trueline-page-cache-{}-{:?}", std::process::id(), std::thread::current().id());
         let file = std::env::temp_dir().join(name.replace(['(', ')'], ""));
         std::fs::File::create(&file).and_then(|made| made.set_len(size)).expect("a sparse file");

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
+use skip::skip;
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -23,6 +24,9 @@ use trueline_lab::rig::stored::Stored;
 use trueline_lab::rig::{Op, Request, Rig};
 use trueline_lab::streams::{Ask, Limit, run};
 use trueline_sim::random::Random;
+
+#[path = "../../../tests/skip.rs"]
+mod skip;
 
 const SECTOR: u64 = 512;
 const LENGTH: u64 = 1 << 20;
@@ -281,7 +285,7 @@ fn a_device_that_goes_away_in_a_run_is_counted_and_the_run_ends() {
     let files = Files::new();
     let path = files.zeros("a");
     let Some(device) = losetup(&["--find", "--show"], &path) else {
-        return println!("skipped: no loop devices here (root, losetup and the loop driver)");
+        return skip("no loop devices here (root, losetup and the loop driver)");
     };
     for engine in [Choice::Best, Choice::Sync] {
         files.zeros("a");

@@ -1,5 +1,6 @@
 //! What `bench` does not write over, and what it takes to make it.
 
+use crate::skip::skip;
 use crate::{program, run, scratch, wait_while_runs, zeroes};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -59,7 +60,7 @@ fn an_image_that_another_program_has_locked_is_not_written() {
     let hold =
         "import fcntl, sys, time\nf = open('disk', 'r+b')\nfcntl.lockf(f, fcntl.LOCK_EX)\nprint('held', flush=True)\nsys.stdin.read()";
     let held = Command::new("python3").args(["-c", hold]).current_dir(scratch.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let Ok(mut held) = held else { return println!("skipped: no python3 here, to hold a lock") };
+    let Ok(mut held) = held else { return skip("no python3 here, to hold a lock") };
     let mut said = String::new();
     BufReader::new(held.stdout.take().expect("a pipe")).read_line(&mut said).expect("a line");
     assert_eq!(said, "held\n");
@@ -77,7 +78,7 @@ fn a_mounted_loop_device_is_not_written() {
     let make = "truncate -s 16m disk && mkfs.ext4 -q disk && mkdir mnt && d=$(losetup --find --show disk) \
                 && { mount $d mnt || { losetup -d $d; false; }; } && echo $d";
     let Some(device) = sh(scratch.path(), make) else {
-        return println!("skipped: no mounted loop devices here (root, losetup, mkfs.ext4, mount and the loop driver)");
+        return skip("no mounted loop devices here (root, losetup, mkfs.ext4, mount and the loop driver)");
     };
     let ran = |more: &str, target: &str| run(scratch.path(), &format!("{WRITE} {more} {target}"));
     let (recognised, used, image) = (ran("", &device), ran("--destructive", &device), ran("--destructive", "disk"));
@@ -118,7 +119,7 @@ fn of_a_device_that_shrinks_the_finished_runs_are_shown() {
     let make =
         "truncate -s 16m disk && d=$(losetup --find --show disk) && { losetup --set-capacity $d || { losetup -d $d; false; }; } && echo $d";
     let Some(device) = sh(scratch.path(), make) else {
-        return println!("skipped: no loop devices here (root, losetup and the loop driver)");
+        return skip("no loop devices here (root, losetup and the loop driver)");
     };
     let own = Loop(device.trim().to_owned());
     let device = own.0.as_str();

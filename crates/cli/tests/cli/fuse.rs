@@ -1,5 +1,6 @@
 //! `serve --fuse`: what is mounted is the provider, to programs and to the loop driver of the kernel.
 
+use crate::skip::skip;
 use crate::{Ran, golden, program, run_with, scratch, wait_while_runs, zeroes};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -19,13 +20,13 @@ pub(crate) fn mounts() -> bool {
 /// Whether files can be mounted here, and `tools` are at hand; says what is missing.
 fn can(tools: &[&str]) -> bool {
     if !mounts() {
-        println!("skipped: mounting needs root, leave to mount, and /dev/fuse");
+        skip("mounting needs root, leave to mount, and /dev/fuse");
         return false;
     }
     let missing =
         ["mount", "umount"].iter().chain(tools).find(|tool| !shell(Path::new("/"), &format!("command -v {tool}")).status.success());
     if let Some(tool) = missing {
-        println!("skipped: {tool} is not here");
+        skip(&format!("{tool} is not here"));
     }
     missing.is_none()
 }
@@ -35,7 +36,7 @@ fn can_loop(tools: &[&str]) -> bool {
     let loops = can(&[&["losetup"], tools].concat());
     let probe = "truncate -s 1M disk; losetup --detach $(losetup --find --show disk)";
     if loops && !shell(scratch().path(), probe).status.success() {
-        println!("skipped: no loop devices here");
+        skip("no loop devices here");
         return false;
     }
     loops

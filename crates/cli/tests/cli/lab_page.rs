@@ -4,6 +4,7 @@
 //! `TRUELINE_ORACLE=all` it is a failure.
 
 use super::{run, scratch};
+use crate::skip::skip;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -72,8 +73,7 @@ fn browse(directory: &Path, file: &str, flags: &[&str]) -> Option<Output> {
         command.output().ok()
     });
     if found.is_none() {
-        eprintln!("lab page: skipped: no chromium here");
-        assert!(!std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v == "all"), "TRUELINE_ORACLE=all, and something was skipped");
+        skip("no chromium here");
     }
     found
 }

@@ -39,6 +39,8 @@ mod serve_nbd;
 mod serve_record;
 mod serve_run;
 mod sets;
+#[path = "../../../../tests/skip.rs"]
+mod skip;
 mod status;
 mod targets;
 mod terminal;

@@ -1,5 +1,6 @@
 //! `serve` as a client of itself: targets that another server has, and sectors of another size.
 
+use crate::skip::skip;
 use crate::{Ran, run, run_with, scratch, zeroes};
 use std::fs;
 use std::path::Path;
@@ -44,7 +45,7 @@ fn a_partition_inside_of_what_another_server_has_is_written_through_both() {
     assert!(ran.stdout.contains("freebsd"), "{}{}", ran.stdout, ran.stderr);
     let inner = "serve --no-counters URI#s1 --run 'qemu-io -f raw -c \"write -P 7 0 512\" -c flush \"$uri\"'";
     if std::process::Command::new("qemu-io").arg("--version").output().is_err() {
-        return println!("skipped: no qemu-io here");
+        return skip("no qemu-io here");
     }
     let command = format!("'{}' {}", PROGRAM, inner.replace("URI", "\"$uri\""));
     let ran = run_with(scratch.path(), &["serve", "disk.img", "--no-counters", "--run", &command]);
@@ -70,7 +71,7 @@ fn a_sector_that_is_said_is_kept_to() {
     let scratch = scratch();
     zeroes(scratch.path(), "disk.img", 1 << 20);
     if std::process::Command::new("qemu-io").arg("--version").output().is_err() {
-        return println!("skipped: no qemu-io here");
+        return skip("no qemu-io here");
     }
     // QEMU keeps to what is advertised by itself; the other program here is told of nothing.
     let inner =

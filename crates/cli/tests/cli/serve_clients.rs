@@ -4,6 +4,7 @@
 //! nbdsh of a newer libnbd for what the installed one does not speak.
 
 use crate::counters::{at_63, here, path, serve};
+use crate::skip::skip;
 use crate::{golden, program, scratch};
 use std::fs;
 use std::path::Path;
@@ -235,7 +236,7 @@ print('all')
     let said = served(scratch.path(), "disk", r#"export uri; "${TRUELINE_NBDSH:-nbdsh}" -n -c 'exec(open("script").read())'"#);
     match said.trim() {
         "all" => {}
-        "none" => eprintln!("skipped: the installed libnbd does not speak extended headers"),
+        "none" => skip("the installed libnbd does not speak extended headers"),
         said => panic!("{said}"),
     }
 }

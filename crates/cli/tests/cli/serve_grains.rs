@@ -1,5 +1,6 @@
 //! What `serve` tells of boundaries, and what a client makes of it.
 
+use crate::skip::skip;
 use crate::{lay_golden, list, run_with, scratch, zeroes};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -78,7 +79,7 @@ fn a_clash_is_told_to_clients() {
 #[test]
 fn nbdinfo_shows_every_boundary() {
     if Command::new("nbdinfo").arg("--version").stdout(Stdio::null()).status().is_err() {
-        return println!("skipped: no nbdinfo here");
+        return skip("no nbdinfo here");
     }
     let directory = scratch();
     zeroes(directory.path(), "disk", 16 << 20);

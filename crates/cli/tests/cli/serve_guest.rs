@@ -2,6 +2,7 @@
 //!
 //! Where something to boot it with is missing the tests are skipped, and that is said; with `TRUELINE_ORACLE=all` it is a failure.
 
+use crate::skip::skip;
 use crate::{Scratch, program, scratch, zeroes};
 use std::fs;
 use std::path::Path;
@@ -21,11 +22,6 @@ fn path() -> String {
 fn shell(directory: &Path, lines: &str) -> (bool, String) {
     let ran = Command::new("sh").args(["-euc", lines]).current_dir(directory).env("PATH", path()).output().expect("a shell");
     (ran.status.success(), String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr))
-}
-
-fn skip(why: &str) {
-    println!("skipped: {why}");
-    assert!(!std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v == "all"), "TRUELINE_ORACLE=all, and something was skipped");
 }
 
 /// A disk with a partition at sector 63 for an ext4, and one for an XFS, which takes 300 MiB at least; [`None`] without the tools.

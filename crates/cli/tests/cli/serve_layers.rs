@@ -1,5 +1,6 @@
 //! `serve` with drives that take their time, recordings and faults, as QEMU's qemu-io sees them.
 
+use crate::skip::skip;
 use crate::{Ran, kill, list, program, run, run_with, scratch, zeroes};
 use std::fmt::Write;
 use std::fs;
@@ -10,7 +11,7 @@ use std::process::{Command, Stdio};
 /// Serves while qemu-io does `commands`; `None`, and it is said, where there is no qemu-io.
 fn served(directory: &Path, arguments: &str, commands: &[&str]) -> Option<Ran> {
     if Command::new("qemu-io").arg("--version").stdout(Stdio::null()).status().is_err() {
-        println!("skipped: no qemu-io here");
+        skip("no qemu-io here");
         return None;
     }
     let mut client = String::from("qemu-io -f raw -t writeback");
@@ -126,7 +127,7 @@ fn a_signal_ends_a_recording_in_order() {
     assert!(killed && ended.success(), "{ended}");
     rest.join().expect("it reads").expect("a pipe");
     if asked.is_err() {
-        return println!("skipped: no qemu-io here");
+        return skip("no qemu-io here");
     }
     let trace = fs::read_to_string(scratch.path().join("t.trace")).expect("a trace");
     assert!(trace.ends_with('\n') && trace.lines().any(|line| line.ends_with(" W 0 4096")), "{trace}");

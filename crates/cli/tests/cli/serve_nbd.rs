@@ -1,5 +1,6 @@
 //! `serve` as clients that nobody here wrote meet it: TLS, sockets that were passed, images that are in use.
 
+use crate::skip::skip;
 use crate::{Scratch, kill, program, run, run_with, scratch, wait_while_runs, zeroes};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -12,7 +13,7 @@ use std::time::Duration;
 fn has(name: &str) -> bool {
     let found = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success());
     if !found {
-        println!("skipped: no {name} here");
+        skip(&format!("no {name} here"));
     }
     found
 }
@@ -30,7 +31,7 @@ const NEW: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
 /// An authority, a server and a client that it vouches for in `all`, and the authority alone in `nobody`; [`None`] without openssl.
 fn certificates() -> Option<Scratch> {
     if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
-        println!("skipped: no openssl here");
+        skip("no openssl here");
         return None;
     }
     let scratch = scratch();

@@ -1,5 +1,6 @@
 //! `serve --ublk`: a block device of the kernel.
 
+use crate::skip::skip;
 use crate::{run, scratch, zeroes};
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +8,7 @@ use std::process::Command;
 #[test]
 fn a_kernel_without_the_driver_is_named() {
     if Path::new("/dev/ublk-control").exists() {
-        return println!("skipped: this kernel has the driver");
+        return skip("this kernel has the driver");
     }
     let scratch = scratch();
     zeroes(scratch.path(), "disk.img", 1 << 20);

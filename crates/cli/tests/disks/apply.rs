@@ -3,8 +3,9 @@
 //! Of disks with 512-byte sectors the script is `sfdisk --dump`'s, and ours has to be the same; sfdisk reads no image with sectors
 //! of 4096 bytes, so there the script is ours. What is skipped is printed; with `TRUELINE_ORACLE=all` it is a failure.
 
-use crate::oracle::{missing_of, tell, tool};
+use crate::oracle::{missing_of, tool};
 use crate::recipe::Scratch;
+use crate::skip::skip;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -41,12 +42,11 @@ const DISKS: &[(u64, u64, &str)] = &[
 
 #[test]
 fn a_dump_makes_the_same_table_again() {
-    let (mut running, mut skipped) = (Vec::new(), 0);
+    let mut running = Vec::new();
     for (n, &(sector, size, line)) in DISKS.iter().enumerate() {
         let program = ["sgdisk", "parted"].into_iter().find(|p| line.contains(&format!("{p} -"))).unwrap_or("sfdisk");
         if let Some(missing) = missing_of([program, "sfdisk"]) {
-            tell(&format!("apply: skipped '{line}': no {missing} here"));
-            skipped += 1;
+            skip(&format!("'{line}': no {missing} here"));
             continue;
         }
         // Most of them wait for a tool that sleeps.
@@ -54,8 +54,6 @@ fn a_dump_makes_the_same_table_again() {
     }
     let wrong: Vec<String> = running.into_iter().filter_map(|round| round.join().expect("a round ends").err()).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    let all = std::env::var("TRUELINE_ORACLE").is_ok_and(|v| v == "all");
-    assert!(!all || skipped == 0, "TRUELINE_ORACLE=all, and something was skipped");
 }
 
 fn round(n: usize, sector: u64, size: u64, line: &str) -> Result<(), String> {

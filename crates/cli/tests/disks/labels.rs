@@ -1,7 +1,7 @@
 //! BSD labels that we write, seen by libblkid and libfdisk. OpenBSD's and NetBSD's own tools do not run here.
 
-use crate::oracle::tell;
 use crate::recipe::Scratch;
+use crate::skip::skip;
 use std::path::Path;
 use std::process::Command;
 
@@ -29,7 +29,7 @@ fn util_linux_finds_the_partitions_of_every_dialect() {
     // Each slice has 6 MiB, a hole of 3, and 7.
     let want: Vec<(u64, u64)> = [2048, 34816, 67584].into_iter().flat_map(|at| [(at, 12288), (at + 18432, 14336)]).collect();
     let Some(seen) = run("partx", &["-s", "-g", "-b", "-o", "START,SECTORS", "disk"], directory) else {
-        return tell("labels: skipped: no partx here");
+        return skip("no partx here");
     };
     let pair = |line: &str| line.split_whitespace().map(str::parse).collect::<Result<Vec<u64>, _>>().map(|n| (n[0], n[1])).unwrap();
     assert_eq!(seen.lines().map(pair).skip(3).collect::<Vec<_>>(), want);
@@ -38,7 +38,7 @@ fn util_linux_finds_the_partitions_of_every_dialect() {
     let disk = std::fs::read(directory.join("disk")).unwrap();
     for (number, at) in [(1, 2048_usize), (2, 34816), (3, 67584)] {
         std::fs::write(directory.join("slice"), &disk[at * 512..(at + 32768) * 512]).unwrap();
-        let Some(seen) = run("sfdisk", &["-d", "slice"], directory) else { return tell("labels: skipped: no sfdisk here") };
+        let Some(seen) = run("sfdisk", &["-d", "slice"], directory) else { return skip("no sfdisk here") };
         assert!(seen.contains("label: bsd"), "{seen}");
         let at = if number == 1 { 0 } else { at };
         for (start, size) in [(at, 12288), (at + 18432, 14336)] {

@@ -13,3 +13,5 @@ mod oracle;
 mod recipe;
 mod round;
 mod seeds;
+#[path = "../../../../tests/skip.rs"]
+mod skip;

@@ -1,5 +1,6 @@
 //! Both engines on files and on loop devices: every transfer is answered once, and the bytes are where they should be.
 
+use crate::skip::skip;
 use crate::{Loop, Scratch};
 use rustix::io;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,12 +31,12 @@ fn ways(path: &Path) -> Vec<(Cache, Choice)> {
     all.filter(|&(cache, choice)| {
         let opened = file::open(path).unwrap();
         let Ok(lane) = Lane::new(&opened.store, cache, path) else {
-            println!("skipped: no direct I/O on the files here");
+            skip("no direct I/O on the files here");
             return false;
         };
         let made = Engine::<u64>::new(choice, vec![lane], Buffers::new(1, 1).unwrap());
         if made.is_err() {
-            println!("skipped: no io_uring here");
+            skip("no io_uring here");
         }
         made.is_ok()
     })

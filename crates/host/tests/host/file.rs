@@ -1,3 +1,4 @@
+use crate::skip::skip;
 use crate::{Loop, Scratch};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
@@ -59,7 +60,7 @@ fn a_block_device_knows_itself() {
     let dir = Scratch::new();
     let own = Loop::new(&dir.put("image", vec![7; 1 << 20]), &[]);
     let is_own = |device: &Device| own.as_ref().is_some_and(|own| own.path() == Path::new(&device.path));
-    let Ok(devices) = trueline_host::sysfs::host() else { return println!("skipped: no sysfs here") };
+    let Ok(devices) = trueline_host::sysfs::host() else { return skip("no sysfs here") };
     assert_eq!(devices.iter().filter(|device| is_own(device)).count(), usize::from(own.is_some()));
     let is_loop = |device: &Device| device.name.starts_with("loop");
     for device in devices.iter().filter(|device| is_own(device) || !is_loop(device)) {

@@ -1,6 +1,7 @@
 //! Mounted files as system calls see them: what they return, and which error.
 
 use crate::Scratch;
+use crate::skip::skip;
 use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom, fallocate, fstat, ftruncate, open, seek, statvfs};
 use rustix::io::{Errno, pread, pwrite};
 use std::os::fd::OwnedFd;
@@ -25,7 +26,7 @@ fn with(store: Arc<dyn Store>, read_only: bool, test: impl FnOnce(&Path, &OwnedF
     let probe = "[ $(id -u) = 0 ]; mkdir probe; mount -t tmpfs none probe; umount probe";
     let mounts = Command::new("sh").args(["-ec", probe]).current_dir(&scratch.0).output().is_ok_and(|ran| ran.status.success());
     if !mounts || open("/dev/fuse", OFlags::RDWR, Mode::empty()).is_err() {
-        return println!("skipped: mounting needs root, leave to mount, and /dev/fuse");
+        return skip("mounting needs root, leave to mount, and /dev/fuse");
     }
     let point = scratch.put("point", "");
     let sizes = BlockSizes { least: 1, preferred: 16384, most: 1 << 25 };
@@ -95,7 +96,7 @@ fn holes_of_an_image_are_holes_of_the_file() {
     with(store, false, |_, fd| {
         let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match fallocate(fd, punch, 65536, 131_072) {
-            Err(Errno::OPNOTSUPP) => return println!("skipped: no holes on the file system of temporary files"),
+            Err(Errno::OPNOTSUPP) => return skip("no holes on the file system of temporary files"),
             done => done.unwrap(),
         }
         let mut buffer = [9; 2];

@@ -1,6 +1,7 @@
 //! Who keeps whom off an image file.
 
 use crate::Scratch;
+use crate::skip::skip;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use trueline_host::file::{self, Access};
@@ -44,7 +45,7 @@ fn qemu_keeps_to_it() {
         let ran = Command::new("qemu-io").args(["-f", "raw"]).args(options).args(["-c", command]).arg(&path).output();
         ran.ok().map(|ran| ran.status.success())
     };
-    let Some(alone) = qemu(&[], "write 0 512") else { return println!("skipped: no qemu-io here") };
+    let Some(alone) = qemu(&[], "write 0 512") else { return skip("no qemu-io here") };
     assert!(alone);
     let writer = file::open_for(&path, Access::Write).unwrap();
     assert_eq!((qemu(&[], "write 0 512"), qemu(&["-r"], "read 0 512")), (Some(false), Some(true)));

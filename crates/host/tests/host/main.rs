@@ -10,8 +10,11 @@ mod lsblk;
 mod nbd;
 mod nbd_batches;
 mod nvme;
+#[path = "../../../../tests/skip.rs"]
+mod skip;
 mod sysfs;
 
+use skip::skip;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,7 +74,7 @@ impl Loop {
     fn new(image: &Path, options: &[&str]) -> Option<Loop> {
         let made = Loop::losetup(&[&["--find", "--show"], options].concat(), image);
         if made.is_none() {
-            println!("skipped: no loop devices here (root, losetup and the loop driver)");
+            skip("no loop devices here (root, losetup and the loop driver)");
         }
         made.map(|device| Loop(PathBuf::from(device)))
     }

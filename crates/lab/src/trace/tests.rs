@@ -1,6 +1,9 @@
 use super::*;
 use std::process::{Command, Stdio};
 
+#[path = "../../../../tests/skip.rs"]
+mod skip;
+
 fn entry(at_ns: u64, op: Op, offset: u64, length: u64, fua: bool) -> Entry {
     Entry { at_ns, op, offset, length, fua }
 }
@@ -152,7 +155,7 @@ fn blkparse_prints_of_our_records_what_we_read_in_them() {
     let ran = Command::new("blkparse").args(["-q", "-i", "made"]).current_dir(&directory).stdin(Stdio::null()).output();
     std::fs::remove_dir_all(&directory).unwrap();
     let Ok(ran) = ran else {
-        eprintln!("skipped: there is no blkparse to print a trace");
+        skip::skip("no blkparse here to print a trace");
         return;
     };
     let found = read(&ran.stdout).unwrap_or_else(|why| panic!("{why}: {}", String::from_utf8_lossy(&ran.stdout)));

@@ -1,6 +1,7 @@
 //! Where a server listens, and what is said where it cannot.
 
 use crate::Scratch;
+use crate::skip::skip;
 use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -96,7 +97,7 @@ fn tcp_on_this_machine_and_beyond() {
     assert!(Listener::tcp("0.0.0.0", 0).unwrap().is_reachable());
     match Listener::tcp("::1", 0) {
         Ok(listener) => assert!(!listener.is_reachable() && listener.uri("", None).starts_with("nbd://[::1]:")),
-        Err(_) => println!("skipped: this machine has no IPv6"),
+        Err(_) => skip("this machine has no IPv6"),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::client::{Client, hello, option};
 use super::{LONG, MIB, PATIENT, SHORT, Server};
 use crate::Scratch;
+use crate::skip::skip;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -32,7 +33,7 @@ fn directory() -> Option<Scratch> {
     );
     let made = Command::new("sh").args(["-ec", &lines]).current_dir(&scratch.0).output().is_ok_and(|ran| ran.status.success());
     if !made {
-        println!("skipped: no openssl here");
+        skip("no openssl here");
     }
     made.then_some(scratch)
 }
