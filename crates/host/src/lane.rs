@@ -32,6 +32,7 @@ pub struct Lane {
     length: u64,
     grain: u64,
     memory: u64,
+    cache: Cache,
     writable: bool,
 }
 
@@ -59,7 +60,7 @@ impl Lane {
             Cache::Around => asked_of(&fd).map_err(failed)?,
             Cache::Through => (1, 1),
         };
-        Ok(Lane { fd, length: medium.length(), grain, memory, writable: mode.contains(OFlags::RDWR) })
+        Ok(Lane { fd, length: medium.length(), grain, memory, cache, writable: mode.contains(OFlags::RDWR) })
     }
 
     /// Bytes.
@@ -70,6 +71,11 @@ impl Lane {
     /// Offsets and lengths are multiples of it.
     pub fn grain(&self) -> u64 {
         self.grain
+    }
+
+    /// Direct or through the page cache, as it was opened.
+    pub(crate) fn cache(&self) -> Cache {
+        self.cache
     }
 
     /// Whether every place in `buffers` lies right for it.

@@ -10,7 +10,7 @@
 
 use crate::buffers::Buffers;
 use crate::engine::{Finished, Transfer, check, errno, goes_on};
-use crate::lane::Lane;
+use crate::lane::{Cache, Lane};
 use io_uring::IoUring;
 use rustix::io;
 use setup::Entrance;
@@ -32,6 +32,8 @@ pub struct Ring<Tag> {
     /// What is in flight, each in its slot, which is its place in memory too; what is not is in `free`.
     slots: Vec<Flight<Tag>>,
     free: Vec<u32>,
+    /// Requests that are sent as soon as so many are queued, while the rest of a round is still made.
+    batch: u32,
     /// In the queue, and not yet sent. There are no more slots than entries of the queue, so that it is never full.
     unsent: u32,
     /// Not to be sent to another thread.
@@ -47,6 +49,11 @@ struct Flight<Tag> {
 
 /// Why there is no ring, and what it would have been made of.
 pub type Refused = (io::Errno, Vec<Lane>, Buffers);
+
+/// Requests that are sent together where a device is asked: it starts on the first while the others of a round are made. With all of
+/// a round in one call a disk stands idle meanwhile (0.77 of fio's rate at 32 in flight; 1.03 so). The page cache answers within
+/// the call, so there a call less is worth more.
+const DIRECT_BATCH: u32 = 4;
 
 /// The most that one ring has in flight.
 pub const DEEPEST: u32 = 4096;
@@ -67,6 +74,7 @@ impl<Tag: Copy + Default> Ring<Tag> {
         };
         Ok(Ring {
             entrance: Entrance::new(&ring),
+            batch: if lanes.iter().any(|lane| lane.cache() == Cache::Around) { DIRECT_BATCH } else { DEEPEST },
             registered: setup::register(&ring, &mut buffers),
             ring,
             lanes,
@@ -95,7 +103,7 @@ impl<Tag: Copy + Default> Ring<Tag> {
         (self.in_flight() == 0).then(|| self.buffers.of_place(place)).flatten()
     }
 
-    /// Puts a transfer into the queue; it is sent with the others at the next [`Ring::wait`].
+    /// Puts a transfer into the queue; it is sent with others, at the next [`Ring::wait`] at the latest.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and goes from registers into the queue")]
     pub(crate) fn push(&mut self, transfer: Transfer<Tag>) -> Result<(), Errno> {
@@ -105,6 +113,10 @@ impl<Tag: Copy + Default> Ring<Tag> {
         self.queue(slot, &flight)?;
         self.slots[slot as usize] = flight;
         self.free.pop();
+        // An error of the ring itself is met again, and told, by the next `wait`.
+        if self.unsent >= self.batch {
+            let _ = self.send(0);
+        }
         Ok(())
     }
 

@@ -7,10 +7,9 @@ use crate::options::bench::Bench;
 use crate::out::size;
 use crate::seat::{Seat, found, shared};
 use crate::target;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use trueline_geom::graph::Provider;
-use trueline_geom::store::Store;
+use trueline_geom::store::{Content, Store};
 use trueline_geom::topology::{lcm, round_down};
 use trueline_host::engine::Choice;
 use trueline_host::file::{self, Access, Medium};
@@ -59,7 +58,7 @@ impl Real {
         let lanes = media.iter().zip(&paths).filter_map(|(medium, path)| Lane::new(medium, cache, path).ok());
         let sector = seat.graph.providers[seat.id].topology.sector;
         let grain = lanes.map(|lane| lane.grain()).try_fold(sector, lcm).unwrap_or(sector);
-        let holes = paths.iter().find_map(|path| holes(path));
+        let holes = paths.iter().zip(&media).find_map(|(path, medium)| holes(path, medium));
         Ok(Real { seat, paths, media, cache, cached: args.cached, engine, grain, holes })
     }
 
@@ -103,19 +102,24 @@ impl Real {
     }
 }
 
-/// Bytes of the unit in which stat(2) counts what a file has of its file system, whatever that has.
-const STAT_BLOCK: u64 = 512;
+/// Runs of a file that are asked for: a file in more pieces has its first ones counted.
+const RUNS: usize = 1 << 16;
 
-/// That less of a file is stored than it is long: what is read there was never on a medium, and a write must find it room.
-fn holes(path: &Path) -> Option<String> {
-    let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-    let stored = found.blocks().saturating_mul(STAT_BLOCK);
-    let missing = found.len().checked_sub(stored).filter(|&missing| missing > 0)?;
-    let (of, name) = (size::human(found.len()), path.display());
-    Some(format!(
-        "{name}: {} of its {of} are holes: no medium is read there, and a first write takes longer: fill it first",
-        size::human(missing)
-    ))
+/// The warning of a file whose bytes were not all written: a read there asks no medium, and a first write must find or convert its room.
+/// The kernel calls an extent that was preallocated and never written (fallocate(2)) a hole, as lseek(2) allows.
+fn holes(path: &Path, medium: &Medium) -> Option<String> {
+    let length = medium.length();
+    let (mut at, mut missing) = (0, 0);
+    for _ in 0..RUNS {
+        let Some(left) = length.checked_sub(at).filter(|&left| left > 0) else { break };
+        let run = medium.run(at, left).ok().filter(|run| run.length > 0)?;
+        missing += if run.content == Content::Hole { run.length } else { 0 };
+        at += run.length;
+    }
+    (missing > 0).then(|| {
+        let (missing, of, name) = (size::human(missing), size::human(length), path.display());
+        format!("{name}: {missing} of its {of} are holes or were never written: no medium is read there, and a first write takes longer: fill it first")
+    })
 }
 
 /// Places that are looked at, and bytes of each.
