@@ -1,7 +1,7 @@
 //! This host, or another one as `lsblk` or `nvme` listed it: every device a target.
 
 use crate::report::{Provider, Target};
-use crate::survey::survey;
+use crate::survey::{survey, survey_said};
 use crate::target::Said;
 use std::fs::File;
 use std::io::{self, Read};
@@ -125,7 +125,7 @@ fn target(device: &Device, all: &[Device], said: &Said, read: bool) -> Result<Ta
         let differs = kernel_differs(&graph, &parts);
         graph.providers[0].findings.extend(differs);
     }
-    let mut target = survey(&device.path, &graph, None)?;
+    let mut target = survey_said(&device.path, Some(said), &graph, None)?;
     for provider in &mut target.providers {
         annotate(provider, device, &parts);
     }

@@ -1,11 +1,13 @@
 //! The command `trueline`: the only crate that prints.
 
 mod command;
+mod cure;
 mod host;
 mod layout;
 mod options;
 mod out;
 mod page;
+mod placed;
 mod report;
 mod seat;
 mod served;

@@ -159,6 +159,18 @@ pub(crate) struct DiskOptions {
     pub set: Vec<(String, Value)>,
 }
 
+impl DiskOptions {
+    /// The options that were said, a word each, as a command line takes them.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let at = |size: u64, phase: u64| if phase == 0 { size.to_string() } else { format!("{size}+{phase}") };
+        let profile = self.profile.iter().map(|name| ["--for".into(), name.clone()]);
+        let logical = self.logical.iter().map(|size| ["--logical".into(), size.to_string()]);
+        let physical = self.physical.iter().map(|&(size, phase)| ["--physical".into(), at(size, phase)]);
+        let grain = self.grain.iter().map(|g| ["--grain".into(), format!("{}={}", g.why.name(), at(g.size, g.phase))]);
+        profile.chain(logical).chain(physical).chain(grain).flatten().collect()
+    }
+}
+
 /// A boundary named on the command line.
 #[derive(Clone, Copy)]
 pub(crate) struct WhyGrain {

@@ -163,4 +163,6 @@ pub(crate) struct Finding {
     pub message: String,
     /// What to do, the best first.
     pub fix: Vec<String>,
+    /// Commands of a shell that mend it and lose nothing, in order: the first of `fix`, each by itself.
+    pub commands: Vec<String>,
 }

@@ -2,6 +2,7 @@
 
 use crate::options::DiskOptions;
 use crate::out::escape;
+use crate::placed::table_on;
 use crate::target::{self, Said};
 use crate::writing::{Job, WriteOptions, carry_out};
 use crate::{Failure, complain};
@@ -59,7 +60,7 @@ impl Seat {
 
     /// The table that is on another provider of the target.
     pub(crate) fn table_on(&self, id: Id) -> Option<(&'static dyn Scheme, Table)> {
-        self.graph.providers[id].tasted().table(&self.graph.probe(id))
+        table_on(&self.graph, id)
     }
 
     /// The table that is there, or why nothing can be done to it.

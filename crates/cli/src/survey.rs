@@ -1,7 +1,9 @@
 //! From a tasted graph to the report.
 
+use crate::cure::Cures;
 use crate::report::{Finding, Grain, Provider, Range, Table, Target, Verdict};
 use crate::seat;
+use crate::target::Said;
 use trueline_geom::audit::{self, Audit, Role};
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::kinds;
@@ -13,11 +15,17 @@ use trueline_geom::topology::{Fact, largest_grain};
 ///
 /// `Err`: there is no such provider; the message names those there are.
 pub(crate) fn survey(target: &str, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
+    survey_said(target, None, graph, only)
+}
+
+/// As [`survey`], of what a command line said of the disk: a cure that it prints says so again.
+pub(crate) fn survey_said(target: &str, said: Option<&Said>, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
     let audit = audit::audit(graph);
     let kept = kept(target, graph, only)?;
     let providers: Vec<Provider> = kept.iter().map(|&id| provider(graph, &audit, id)).collect();
     let found = audit.findings.iter().filter(|(id, _)| kept.contains(id));
-    let findings = found.map(|(id, f)| finding(graph, *id, f)).collect();
+    let cures = Cures::new(target, said, graph);
+    let findings = found.map(|(id, f)| finding(graph, &cures, *id, f)).collect();
     let verdict = kept.iter().map(|&id| audit.verdicts[id].into()).max().unwrap_or(Verdict::Unknown);
     Ok(Target { target: target.into(), verdict, providers, findings })
 }
@@ -93,8 +101,9 @@ pub(crate) fn grain(fact: &Fact) -> Grain {
     Grain { size: fact.grain.size(), phase: fact.grain.phase(), why: fact.why.name(), source: fact.source.name(), trust: fact.trust.name() }
 }
 
-fn finding(graph: &Graph, id: Id, f: &trueline_geom::finding::Finding) -> Finding {
+fn finding(graph: &Graph, cures: &Cures<'_>, id: Id, f: &trueline_geom::finding::Finding) -> Finding {
     let p = &graph.providers[id];
+    let cure = cures.of(id, f);
     Finding {
         rule: f.rule.id,
         severity: f.severity.name(),
@@ -105,7 +114,8 @@ fn finding(graph: &Graph, id: Id, f: &trueline_geom::finding::Finding) -> Findin
         straddle: f.cost.map_or(0.0, |c| c.straddle),
         rmw_factor: f.cost.map_or(1.0, |c| c.rmw_factor),
         message: f.message.clone(),
-        fix: f.fix.clone(),
+        fix: cure.fix,
+        commands: cure.commands,
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct Said {
     sector: Option<u64>,
     facts: Vec<Fact>,
     set: Vec<(String, Value)>,
+    /// The same as options of a command line.
+    words: Vec<String>,
     /// Whether files and devices are asked around the page cache.
     direct: bool,
 }
@@ -55,7 +57,12 @@ impl Said {
             facts.retain(|f| f.why != said.why);
             facts.extend(said.fact());
         }
-        Ok(Said { sector, facts, set: options.set.clone(), direct: false })
+        Ok(Said { sector, facts, set: options.set.clone(), words: options.words(), direct: false })
+    }
+
+    /// What was said, as options of a command line.
+    pub(crate) fn words(&self) -> &[String] {
+        &self.words
     }
 
     /// The same, with files and devices asked around the page cache if `direct`.
@@ -205,6 +212,14 @@ fn end_of_name(text: &str) -> Option<usize> {
 
 fn is_there(disk: &str) -> bool {
     Path::new(disk).exists() || is_made_up(disk) || remote::is_meant(disk)
+}
+
+/// The disks of a target as typed, if a command that names them finds them: not a title, and not a list of another host.
+pub(crate) fn disks_of(target: &str) -> Option<&str> {
+    let (disks, provider) = split(target);
+    let found = disks.iter().all(|disk| is_there(disk) || disk.starts_with("/dev/"));
+    let end = provider.map_or(target.len(), |name| target.len() - name.len() - 1);
+    target.get(..end).filter(|_| found)
 }
 
 /// Whether it is memory, zeroes or a simulated drive, of which there are as many as wanted.

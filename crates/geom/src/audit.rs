@@ -4,7 +4,7 @@
 //! payload of an encrypted volume, contents nobody knows, a bare partition. A slice that only carries another table, or a
 //! format whose data begin further in, is judged by what it carries.
 
-use crate::finding::{self, Finding, Severity};
+use crate::finding::{self, Finding, Fix, Severity};
 use crate::graph::{Graph, Id, Provider};
 use crate::sign::{Inside, Sign};
 use crate::slices::{Kind, place};
@@ -276,7 +276,7 @@ fn subject(p: &Provider) -> String {
 }
 
 /// Where it could start instead, in the coordinates of the disk or set at its root.
-fn start_fixes(graph: &Graph, id: Id) -> Vec<String> {
+fn start_fixes(graph: &Graph, id: Id) -> Vec<Fix> {
     let (p, root) = (&graph.providers[id], &graph.providers[graph.root(id)]);
     let Some(&parent) = p.parents.first() else {
         return vec!["the device itself begins off its own boundary: partitions on it can begin on one".into()];
@@ -295,13 +295,7 @@ fn start_fixes(graph: &Graph, id: Id) -> Vec<String> {
     let usual = root.topology.usual().filter(|g| !near.iter().any(|x| g.contains(x - root.base())));
     let usual = usual.and_then(|g| g.next(at)).filter(|&x| x < root.topology.length);
     near.splice(0..0, usual.map(|x| root.base() + x).filter(allowed));
-    let places: Vec<String> = near.into_iter().map(|x| place(x, root.topology.sector)).collect();
-    let on = if root.is_set { root.name.as_str() } else { "the disk" };
-    vec![if places.is_empty() {
-        format!("no free start near it is on every boundary beneath {on}")
-    } else {
-        format!("start it at {} of {on}", places.join(" or "))
-    }]
+    vec![Fix::StartAt(near)]
 }
 
 /// The first byte, and the one after the last, of what else the table on `parent` has, but for the slice at `own`; in the
@@ -356,7 +350,9 @@ fn off_end(graph: &Graph, p: &Provider) -> Option<Finding> {
     let why = if shared { "the next one begins in the same unit" } else { "the rest of that unit is nobody's" };
     let message = format!("ends at {}, {remainder} bytes into a {}: {why}", place(end, p.topology.sector), name_of(fact));
     let finding = Finding::new(&finding::END, Severity::Note, p.topology.length, message).against(unit, remainder, None);
-    Some(finding.fix(format!("make it {remainder} bytes shorter, or end it on the next boundary")))
+    let words = format!("make it {remainder} bytes shorter, or end it on the next boundary");
+    let lacks = (!shared && !last).then_some(Fix::Lengthen(unit - remainder));
+    Some(lacks.into_iter().chain([words.into()]).fold(finding, Finding::fix))
 }
 
 /// A note on a start that is on every boundary that counts, but not on one that is only a hint: the 1 MiB that tools use for

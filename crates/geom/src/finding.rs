@@ -2,6 +2,10 @@
 
 use crate::topology::{Cost, Fact};
 
+mod fix;
+
+pub use fix::Fix;
+
 /// How much a finding matters; severity follows cost. The weaker is the smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
@@ -64,7 +68,7 @@ pub struct Finding {
     /// One line: what was found, bytes first, LBA in parentheses.
     pub message: String,
     /// What to do, the best first.
-    pub fix: Vec<String>,
+    pub fix: Vec<Fix>,
 }
 
 impl Finding {
@@ -75,7 +79,7 @@ impl Finding {
 
     /// With what to do about it.
     #[must_use]
-    pub fn fix(mut self, fix: impl Into<String>) -> Finding {
+    pub fn fix(mut self, fix: impl Into<Fix>) -> Finding {
         self.fix.push(fix.into());
         self
     }

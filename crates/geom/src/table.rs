@@ -259,6 +259,18 @@ impl Table {
     /// Gives the partition numbered `index` another place of the same size: from `to` on, or the nearest on the best grain on which there
     /// is room. Gives its first byte. What is in the partition stays where it is: that is for [`crate::realign`] to move.
     pub fn relocate(&mut self, scheme: &dyn Scheme, ground: &Ground<'_>, index: u32, to: Option<u64>) -> Result<u64, Refusal> {
+        self.relocate_inside(scheme, ground, index, to, 0)
+    }
+
+    /// As [`Table::relocate`], where the byte `inside` the partition is what comes out on the grain: that of a slice or of a data area in it.
+    pub fn relocate_inside(
+        &mut self,
+        scheme: &dyn Scheme,
+        ground: &Ground<'_>,
+        index: u32,
+        to: Option<u64>,
+        inside: u64,
+    ) -> Result<u64, Refusal> {
         self.whole()?;
         let entry = self.entries[self.position(index)?].clone();
         if self.lead > 0 {
@@ -267,7 +279,7 @@ impl Table {
         }
         // What others have, too, is not one's own to move.
         self.apart(&entry)?;
-        let start = place::relocate(self, ground, &entry, to)?;
+        let start = place::relocate(self, ground, &entry, to, inside)?;
         // Nobody else's bytes, where its own are not in the way.
         self.apart(&Entry { start, ..entry.clone() })?;
         self.change(scheme, index, |entry| entry.start = start)?;

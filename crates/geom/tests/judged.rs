@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
 use trueline_geom::audit::{Audit, Verdict, audit};
-use trueline_geom::finding::{DATA, START, Severity};
+use trueline_geom::finding::{DATA, Fix, START, Severity};
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
 use trueline_geom::profile;
@@ -44,11 +44,11 @@ fn fat16(cluster: u8) -> Vec<u8> {
 fn a_start_at_which_the_next_partition_begins_is_not_free() {
     let fix = |entries: &[(u8, u32, u32)]| {
         let (_, audit) = judge(entries, &[]);
-        audit.findings.iter().find(|(id, f)| *id == 1 && *f.rule == START).unwrap().1.fix.concat()
+        audit.findings.iter().find(|(id, f)| *id == 1 && *f.rule == START).unwrap().1.fix.clone()
     };
-    assert_eq!(fix(&[(0x83, 63, 1), (0x83, 64, 1)]), "no free start near it is on every boundary beneath the disk");
-    assert_eq!(fix(&[(0x83, 63, 2), (0x83, 65, 7)]), "start it at byte 32768 (LBA 64) of the disk");
-    assert_eq!(fix(&[(0x83, 63, 1)]), "start it at byte 1048576 (LBA 2048) or byte 32768 (LBA 64) of the disk");
+    assert_eq!(fix(&[(0x83, 63, 1), (0x83, 64, 1)]), [Fix::StartAt(vec![])]);
+    assert_eq!(fix(&[(0x83, 63, 2), (0x83, 65, 7)]), [Fix::StartAt(vec![64 * 512])]);
+    assert_eq!(fix(&[(0x83, 63, 1)]), [Fix::StartAt(vec![2048 * 512, 64 * 512])]);
 }
 
 /// Nobody writes an EFI system partition, so its clusters may be anywhere; but one that begins off the grain was put there

@@ -5,7 +5,7 @@ use crate::options::{Check, Output};
 use crate::out::{self, Style};
 use crate::page::write_file;
 use crate::report::{Finding, Report, Target, Verdict};
-use crate::survey::survey;
+use crate::survey::survey_said;
 use crate::target::{self, Said, open};
 use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -108,8 +108,10 @@ fn survey_one(name: &OsStr, said: &Said) -> Result<Target, String> {
     if !drive {
         said.of_no_drive(&format!("open {name}"))?;
     }
-    let opened =
-        || open(name, said).and_then(|(graph, only)| survey(name, &graph, only.as_deref()).map_err(|e| format!("open {name}: {e}")));
+    let opened = || {
+        open(name, said)
+            .and_then(|(graph, only)| survey_said(name, Some(said), &graph, only.as_deref()).map_err(|e| format!("open {name}: {e}")))
+    };
     host::named(name, said).unwrap_or_else(opened)
 }
 

@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::options::Info;
 use crate::out::{escape, size};
 use crate::report::Provider;
-use crate::survey::survey;
+use crate::survey::survey_said;
 use crate::target::{Said, open};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
@@ -62,7 +62,7 @@ impl Drive {
 pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     let said = Said::new(&args.disk)?;
     let (graph, only) = open(&args.target, &said)?;
-    let target = survey(&args.target, &graph, only.as_deref()).map_err(|e| format!("open {}: {e}", args.target))?;
+    let target = survey_said(&args.target, Some(&said), &graph, only.as_deref()).map_err(|e| format!("open {}: {e}", args.target))?;
     // Several disks without a provider named: each of them.
     let asked: Vec<&Provider> = match &only {
         Some(_) => target.providers.iter().take(1).collect(),

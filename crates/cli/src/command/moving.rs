@@ -3,6 +3,7 @@
 use crate::options::DiskOptions;
 use crate::options::moving::Move as Options;
 use crate::out::{escape, size, words};
+use crate::placed::{Placed, within};
 use crate::seat::{Seat, refuse, tell_kernel};
 use crate::target;
 use crate::writing::{Job, WriteOptions, carry_out};
@@ -15,14 +16,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trueline_geom::error::Errno;
-use trueline_geom::finding;
-use trueline_geom::graph::{Id, Provider};
+use trueline_geom::graph::Id;
 use trueline_geom::patch::{self, Patch};
 use trueline_geom::realign::{Begun, Interrupted, Journal, Move, SIZES, Standing, carry, ends, rebase};
-use trueline_geom::scheme::{Ground, Scheme};
+use trueline_geom::scheme::Scheme;
 use trueline_geom::slices::place;
 use trueline_geom::store::Store;
-use trueline_geom::table::{Entry, Refusal, Table};
+use trueline_geom::table::{Entry, Refusal};
 use trueline_geom::through::Through;
 use trueline_geom::topology::Topology;
 use trueline_host::file::{self, Access};
@@ -40,52 +40,13 @@ fn access(args: &Options) -> Access {
     WriteOptions { dry_run: args.dry_run, save: None, allow_busy: args.allow_busy }.access()
 }
 
-/// A partition, and the table that it is in.
-struct Placed {
-    /// The provider with the table.
-    on: Id,
-    scheme: &'static dyn Scheme,
-    table: Table,
-    entry: Entry,
-}
-
-/// The partition that `seat` is, or why it cannot be moved.
-fn placed(seat: &Seat) -> Result<Placed, Refusal> {
-    let (graph, p) = (&seat.graph, &seat.graph.providers[seat.id]);
-    let none = || Refusal::new("it is no partition of a table that can be edited", "name one after a #: disk.img#p2");
-    let &[on] = p.parents.as_slice() else { return Err(none()) };
-    let (scheme, table) = seat.table_on(on).ok_or_else(none)?;
-    let named =
-        |entry: &&Entry| graph.providers[on].base().saturating_add(entry.start) == p.base() && p.name.ends_with(&scheme.suffix(entry));
-    let in_chain = |e: &&Provider| e.is_extended() && e.base() <= p.base() && p.base() - e.base() < e.topology.length;
-    let entry = table.entries.iter().find(named).cloned().ok_or_else(|| match graph.providers.iter().find(in_chain) {
-        Some(extended) => {
-            Refusal::new("it is a link of a chain of logical partitions", format!("move the extended partition, {}", extended.name))
-        }
-        None => none(),
-    })?;
-    if let Some(half) = (0..graph.providers.len()).filter(|&id| within(seat, id)).find(|&id| graph.providers[id].is_moving()) {
-        let found = format!("{} is being moved already, and that was interrupted", graph.providers[half].name);
-        return Err(Refusal::new(found, "go on with that: trueline move --resume JOURNAL"));
-    }
-    if graph.providers[on].findings.iter().any(|f| *f.rule == finding::HYBRID) {
-        return Err(Refusal::new("its GPT and its MBR disagree, and only one of them would be changed", "see trueline explain TL0021"));
-    }
-    // The numbers of a chain count from its extended partition, those of a GPT from its own; a label may count from anywhere.
-    let inner = (0..graph.providers.len()).filter(|&id| within(seat, id)).filter_map(|id| seat.table_on(id));
-    if let Some((_, label)) = inner.into_iter().find(|(scheme, table)| scheme.name() == "BSD" && table.origin != 0) {
-        let found = format!("a BSD label in it counts from byte {} before it", label.origin);
-        return Err(Refusal::new(found, "make it again where the partition is to be: part backup, part destroy, part restore"));
-    }
-    Ok(Placed { on, scheme, table, entry })
-}
-
 fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
     let refused = |refusal: Refusal| refuse("move", target, &refusal);
     let seat = Seat::open(target, &args.disk, access(args))?;
-    let Placed { on, scheme, table, entry } = placed(&seat).map_err(refused)?;
+    let placed = Placed::find(&seat.graph, seat.id).map_err(refused)?;
+    let ground = placed.ground(&seat.graph);
+    let Placed { on, scheme, table, entry } = placed;
     let p = &seat.graph.providers[on];
-    let ground = Ground { topology: &p.topology, base: p.base(), kind: p.kind };
     if args.align && (entry.kind.is_extended() || seat.table().is_some()) {
         return align_container(&seat, target);
     }
@@ -134,7 +95,7 @@ fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
 /// A partition that only carries others is where it should be if they are.
 fn align_container(seat: &Seat, target: &str) -> Result<ExitCode, Failure> {
     let graph = &seat.graph;
-    let mut inner = (0..graph.providers.len()).filter(|&id| id != seat.id && within(seat, id)).map(|id| &graph.providers[id]);
+    let mut inner = (0..graph.providers.len()).filter(|&id| id != seat.id && within(graph, seat.id, id)).map(|id| &graph.providers[id]);
     match inner.find(|p| !p.is_extended() && p.slices().is_none() && !p.topology.missed(1).is_empty()) {
         None => {
             writeln!(
@@ -175,7 +136,7 @@ fn decide(seat: &Seat, on: Id, entry: &Entry, start: u64, table: Vec<Patch>) -> 
     let (front, back) = ends(entry.length, SIZES.end);
     let (front, back) = (bytes(entry.start, front)?, bytes(entry.start + entry.length - back, back)?);
     let (mut rebased, mut left) = (Vec::new(), Vec::new());
-    for (id, p) in graph.providers.iter().enumerate().filter(|(id, _)| within(seat, *id)) {
+    for (id, p) in graph.providers.iter().enumerate().filter(|(id, _)| within(graph, seat.id, *id)) {
         let Some(from) = p.start.filter(|_| own.start.is_some()) else { continue };
         let to = (from - entry.start).saturating_add(start);
         for sign in p.in_use() {
@@ -190,18 +151,6 @@ fn decide(seat: &Seat, on: Id, entry: &Entry, start: u64, table: Vec<Patch>) -> 
     let id = random::bytes().map_err(|_| Errno::Io)?;
     let (medium, sector, from, length) = (disk.length, disk.sector, entry.start, entry.length);
     Ok((Move { id, medium, sector, from, to: start, length, sizes: SIZES, front, back, rebased, table, was }, left))
-}
-
-/// Whether provider `id` is the seat's or a range of it.
-fn within(seat: &Seat, id: Id) -> bool {
-    let mut at = id;
-    loop {
-        match seat.graph.providers[at].parents.as_slice() {
-            _ if at == seat.id => return true,
-            &[parent] if !seat.graph.providers[at].is_set => at = parent,
-            _ => return false,
-        }
-    }
 }
 
 /// What would be done.

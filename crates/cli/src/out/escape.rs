@@ -65,6 +65,12 @@ pub(crate) fn grouped(text: &str, open: &str, close: &str) -> String {
     out + rest
 }
 
+/// For a shell: one word, whatever is in it.
+pub(crate) fn shell(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-+=/.,:@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
 /// For a label value of the Prometheus text format: backslash, quote and newline.
 pub(crate) fn label(text: &str) -> String {
     text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")

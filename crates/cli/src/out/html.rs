@@ -357,7 +357,19 @@ mod tests {
             let (rule, severity, provider) = ("TL0001", "error", format!("p{i}"));
             let message = format!("starts at byte {} (LBA {i}), 512 bytes past a 4096-byte physical unit", i * 512);
             let fix = vec![format!("start it at byte {}", i * 512 + 3584)];
-            Finding { rule, severity, provider, offset: i * 512, unit: 4096, remainder: 512, straddle: 1.0, rmw_factor: 4.0, message, fix }
+            Finding {
+                rule,
+                severity,
+                provider,
+                offset: i * 512,
+                unit: 4096,
+                remainder: 512,
+                straddle: 1.0,
+                rmw_factor: 4.0,
+                message,
+                fix,
+                commands: Vec::new(),
+            }
         };
         target.findings = (0..200).map(found).collect();
         let report = samples::report(vec![target]);

@@ -57,7 +57,7 @@ fn finding(rule: &'static str, severity: &'static str, provider: &str, offset: u
     let better = At::new(unit, 0).unwrap().next(offset).unwrap();
     let fix = vec![format!("start it at byte {better} (LBA {}) of the disk", better / SECTOR)];
     let provider = provider.into();
-    Finding { rule, severity, provider, offset, unit, remainder, straddle: 0.0, rmw_factor: 1.0, message, fix }
+    Finding { rule, severity, provider, offset, unit, remainder, straddle: 0.0, rmw_factor: 1.0, message, fix, commands: Vec::new() }
 }
 
 fn costing(mut f: Finding, straddle: f64, rmw_factor: f64) -> Finding {

@@ -191,10 +191,23 @@ fn write_group(group: &Group<'_>, out: &mut dyn io::Write, style: Style) -> io::
     if group.several() && shared.is_some() {
         columns::wrap("  on: ", 6, &group.names(), 6, style.width, out)?;
     }
-    for fix in shared.unwrap_or_default() {
-        columns::wrap("  fix: ", 7, &escape::plain(fix), 7, style.width, out)?;
+    if shared.is_some() {
+        write_fixes(group.first(), 2, out, style)?;
     }
     if shared.is_none() { write_each(group, out, style) } else { Ok(()) }
+}
+
+/// What to do about `f`: commands a line each, never broken, for they are copied; then what else can be done.
+fn write_fixes(f: &Finding, indent: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    for (nth, command) in f.commands.iter().enumerate() {
+        let head = if nth == 0 { "fix:" } else { "" };
+        writeln!(out, "{:indent$}{head:4} {}", "", escape::plain(command))?;
+    }
+    for fix in f.fix.iter().skip(usize::from(!f.commands.is_empty())) {
+        let head = if f.commands.is_empty() { "fix: " } else { "or: " };
+        columns::wrap(&format!("{:indent$}{head}", ""), indent + head.len(), &escape::plain(fix), indent + 5, style.width, out)?;
+    }
+    Ok(())
 }
 
 /// Where each of several findings is, and what to do about it.
@@ -209,11 +222,12 @@ fn write_each(group: &Group<'_>, out: &mut dyn io::Write, style: Style) -> io::R
     let (wide, far) = (widest(&name), widest(&place));
     // Where one line has no room for all, the fix goes below.
     let below = style.width.is_some_and(|width| 2 + wide + 2 + far + 7 + widest(&fix) > width);
+    let below = below || these.iter().any(|f| !f.commands.is_empty());
     for f in these {
         let (name, place) = (name(f), place(f));
         if below {
             writeln!(out, "  {name:wide$}  {place}")?;
-            columns::wrap("    fix: ", 9, &fix(f), 9, style.width, out)?;
+            write_fixes(f, 4, out, style)?;
         } else {
             writeln!(out, "  {name:wide$}  {place:far$}  fix: {}", fix(f))?;
         }
@@ -274,6 +288,20 @@ mod tests {
         let report = samples::report(vec![samples::gpt(), samples::gpt(), samples::fat(), samples::gpt()]);
         let text = samples::text(|out| write(&report, out, Style { width: None, ascii: true }));
         samples::golden("several.txt", &text);
+    }
+
+    #[test]
+    fn a_command_is_never_broken() {
+        let mut target = samples::fat();
+        let commands = ["truncate -s +1M 'my disk.img'", "trueline move --align 'my disk.img#p1'"].map(String::from);
+        target.findings[0].fix = vec![commands.join(" && "), "start it at byte 1048576 (LBA 2048) of the disk".into()];
+        target.findings[0].commands = commands.to_vec();
+        let report = samples::report(vec![target]);
+        let text = samples::text(|out| write(&report, out, Style { width: Some(30), ascii: true }));
+        let text = anstream::adapter::strip_str(&text).to_string();
+        let want =
+            "  fix: truncate -s +1M 'my disk.img'\n       trueline move --align 'my disk.img#p1'\n  or: start it at\n       byte 1048576\n";
+        assert!(text.contains(want), "{text}");
     }
 
     #[test]

@@ -206,7 +206,19 @@ mod tests {
     fn costs() {
         let of = |straddle, rmw_factor| {
             let (rule, severity, provider, message) = ("TL0001", "error", String::new(), String::new());
-            cost(&Finding { rule, severity, provider, offset: 0, unit: 1, remainder: 0, straddle, rmw_factor, message, fix: vec![] })
+            cost(&Finding {
+                rule,
+                severity,
+                provider,
+                offset: 0,
+                unit: 1,
+                remainder: 0,
+                straddle,
+                rmw_factor,
+                message,
+                fix: vec![],
+                commands: vec![],
+            })
         };
         assert_eq!(of(0.0, 1.0), None);
         assert_eq!(of(1.0, 4.0).unwrap(), "every I/O in its own blocks crosses a boundary; 4.0 x the device operations");

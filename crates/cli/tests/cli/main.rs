@@ -6,6 +6,7 @@ mod bench_files;
 mod bench_safety;
 mod browser;
 mod counters;
+mod cures;
 mod docs;
 mod docs_host;
 mod drives;

@@ -1,10 +1,9 @@
 //! Rules about what was recognised on a provider: its blocks, its stripes, its size, its rivals.
 
 use super::{PAGE, Role, Verdict, boots, hides, on, severity, unwritten};
-use crate::finding::{self, Finding, Severity};
+use crate::finding::{self, Finding, Fix, Severity};
 use crate::graph::{Graph, Id, Provider};
 use crate::sign::{Inside, Sign};
-use crate::slices::place;
 use crate::topology::{Fact, Trust, Why, small_piece_cost};
 
 /// The verdict that what was recognised on a provider calls for, beyond where it starts.
@@ -76,7 +75,7 @@ pub(super) fn signatures(p: &Provider, found: &mut Vec<Finding>) {
     } else if signs.len() > 1 {
         let message = format!("{} signatures stand here: {}; none is chosen", names.len(), names.join(", "));
         let mut finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
-        finding.fix = signs.iter().map(|s| wipe(s)).collect();
+        finding.fix = signs.iter().map(|s| wipe(s).into()).collect();
         found.push(finding);
     }
 }
@@ -104,7 +103,7 @@ fn one_is_stale(outer: &Provider, p: &Provider, sign: &Sign) -> Finding {
     );
     let mut finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
     let both = outer.signs.iter().filter(|s| s.kind == p.class).chain([sign]);
-    finding.fix = both.map(wipe).collect();
+    finding.fix = both.map(|s| wipe(s).into()).collect();
     finding
 }
 
@@ -162,7 +161,8 @@ fn small(p: &Provider, sign: &Sign) -> Option<Finding> {
         on(p, sign)
     );
     let finding = Finding::new(&finding::SMALL, severity, 0, message).against(unit, 0, Some(cost));
-    Some(finding.fix(small_fix(sign, unit)))
+    let made_here = made_here(sign.kind, unit, p.topology.length).map(Fix::Recreate);
+    Some(made_here.into_iter().chain([small_fix(sign, unit).into()]).fold(finding, Finding::fix))
 }
 
 fn small_fix(sign: &Sign, unit: u64) -> String {
@@ -183,6 +183,17 @@ fn small_fix(sign: &Sign, unit: u64) -> String {
         _ => format!("make it anew with units of at least {unit} bytes"),
     }
 }
+
+/// The format `kind`, if Trueline makes it so that nothing in it is smaller than `unit`, or its data begin on it.
+fn made_here(kind: &str, unit: u64, length: u64) -> Option<&'static str> {
+    const MADE: [&str; 5] = ["ext4", "xfs", "vfat", "exfat", "ufs"];
+    // A FAT on a floppy has no room for as many reserved sectors as a unit takes.
+    let has_room = kind != "vfat" || length >= SMALLEST_FAT;
+    MADE.into_iter().find(|&made| made == kind && unit <= PAGE && has_room)
+}
+
+/// The smallest provider on which mkfs.vfat puts the clusters where it is told.
+const SMALLEST_FAT: u64 = 8 << 20;
 
 /// The chunk and the row of the set beneath.
 fn set_shape(p: &Provider) -> (Option<u64>, Option<u64>) {
@@ -233,40 +244,41 @@ fn stripe_fix(p: &Provider, sign: &Sign) -> String {
 }
 
 /// How to put the data area `p` of a format on `parent` on every boundary, by what it is.
-pub(super) fn data_fixes(p: &Provider, parent: &Provider) -> Vec<String> {
+pub(super) fn data_fixes(p: &Provider, parent: &Provider) -> Vec<Fix> {
     let (Some(all), Some(lacking)) = (p.topology.common(), p.topology.nearest(0).1) else {
         return vec!["no place near it satisfies every boundary beneath it".into()];
     };
     let unit = all.size();
-    let mut fixes = Vec::new();
-    let reserved = || format!("with {} reserved sectors more: mkfs.fat -a -R", lacking / p.topology.sector.max(1));
     // Where the format begins off the boundary itself, no offset inside it that tools can be given puts that right.
     let inside = parent.topology.common().is_some_and(|g| g.contains(0));
+    // What keeps the contents comes first.
+    let mut fixes = Vec::new();
+    if parent.kind.is_some() {
+        fixes.push(Fix::StartLater(lacking));
+    }
+    fixes.extend(made_here(p.class, unit, parent.topology.length).filter(|&kind| inside || kind == "vfat").map(Fix::Recreate));
+    let reserved = || format!("with {} reserved sectors more: mkfs.fat -a -R", lacking / p.topology.sector.max(1));
     match p.class {
         "vfat" if unit <= LARGEST_CLUSTER => fixes.push(format!(
             "make it anew on a partition that begins on the unit, with clusters of at least {unit} bytes and without -a: mkfs.fat -s; or {}",
             reserved()
-        )),
-        "vfat" => fixes.push(format!("make it anew {}", reserved())),
+        ).into()),
+        "vfat" => fixes.push(format!("make it anew {}", reserved()).into()),
         _ if !inside => {}
-        "exfat" => fixes.push(format!("make it anew with its boundary on the unit: mkfs.exfat --boundary-align={}", unit.max(1 << 20))),
+        "exfat" => fixes.push(format!("make it anew with its boundary on the unit: mkfs.exfat --boundary-align={}", unit.max(1 << 20)).into()),
         "LVM2_member" => {
-            fixes.push(format!("empty it (pvmove, vgreduce, pvremove), then pvcreate --dataalignment {unit}b and vgextend"));
+            fixes.push(format!("empty it (pvmove, vgreduce, pvremove), then pvcreate --dataalignment {unit}b and vgextend").into());
         }
         "linux_raid_member" => {
-            fixes.push(format!("make the set anew with mdadm --create --data-offset on a multiple of {unit} bytes (given in KiB)"));
+            fixes.push(format!("make the set anew with mdadm --create --data-offset on a multiple of {unit} bytes (given in KiB)").into());
         }
         "crypto_LUKS" => fixes.push(format!(
             "make it anew with cryptsetup luksFormat --offset on a multiple of {} sectors of 512 bytes",
             unit.max(4096) / 512
-        )),
-        other => fixes.push(format!("make the {other} anew with its data area {lacking} bytes further in")),
+        ).into()),
+        other => fixes.push(format!("make the {other} anew with its data area {lacking} bytes further in").into()),
     }
-    if parent.kind.is_some() {
-        let or = if fixes.is_empty() { "" } else { "or " };
-        let begin = place(p.base() + lacking, p.topology.sector);
-        fixes.push(format!("{or}start its partition {lacking} bytes later: the area would begin at {begin}"));
-    } else if !inside {
+    if parent.kind.is_none() && !inside {
         fixes.push("put it on a partition that begins on the boundary".into());
     }
     fixes

@@ -2,6 +2,7 @@
 
 use super::{clash, hides};
 use crate::class::{Class, Member, metadata};
+use crate::finding::Fix;
 use crate::graph::{Graph, Id};
 use crate::table::Refusal;
 use crate::topology::{Cost, Topology, Trust, Why, is_whole, round_down, small_piece_cost};
@@ -181,7 +182,7 @@ fn grains(graph: &Graph, class: &dyn Class, ids: &[Id], below: &[Topology], top:
                 let whole = round_down(t.length.saturating_sub(t.sector), c.unit).saturating_add(t.sector);
                 format!("give {member} {whole} bytes ({} sectors): whole units, and one sector for the metadata", whole / t.sector)
             }
-            _ => finding.fix.join("; "),
+            _ => finding.fix.iter().filter_map(Fix::words).collect::<Vec<_>>().join("; "),
         };
         let or = if assumed { "; or say what the drives are: --physical 512" } else { "" };
         found.push(Objection::new(Weight::Doubt, format!("{}{}", finding.message, times(finding.cost)), format!("{advice}{or}")));

@@ -20,7 +20,7 @@
 
 use super::mbr::{self, Record};
 use super::{Class, Taste};
-use crate::finding::{self, Finding, Severity};
+use crate::finding::{self, Finding, Fix, Severity};
 use crate::ondisk::{self, Guid};
 use crate::probe::Probe;
 use crate::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
@@ -222,24 +222,26 @@ fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
     let last = (probe.length() / sector).saturating_sub(1);
     let place_of = |copy: &Result<Copy, Flaw>| copy.as_ref().ok().map(|c| c.header.my_lba.get());
     let moved = place_of(&copies.backup).filter(|&at| at < last);
-    let mut say = |rule, offset: u64, message: String, fix: &str| {
-        findings.push(Finding::new(rule, Severity::Warning, offset, message).fix(fix));
+    let mut say = |rule, offset: u64, message: String, fix: Vec<Fix>| {
+        findings.push(Finding { fix, ..Finding::new(rule, Severity::Warning, offset, message) });
     };
+    let recover = |or: &str| vec![Fix::Recover, or.into()];
     match (&copies.primary, &copies.backup) {
         (Err(flaw), _) => {
             // Tools look for a backup in the last sector only: sgdisk -e would write an empty table here.
             let fix = moved.map_or_else(|| REPAIR.into(), |at| shorten((at + 1) * sector));
-            say(&finding::GPT, sector, format!("{}; the backup is used", flaw.text()), &fix);
+            say(&finding::GPT, sector, format!("{}; the backup is used", flaw.text()), recover(&fix));
         }
         (Ok(primary), Err(flaw)) => {
             let cut = primary.header.alternate_lba.get() > last;
-            say(&finding::GPT, last * sector, format!("{}; the primary is used", flaw.text()), if cut { LENGTHEN } else { REPAIR });
+            let fix = if cut { vec![LENGTHEN.into()] } else { recover(REPAIR) };
+            say(&finding::GPT, last * sector, format!("{}; the primary is used", flaw.text()), fix);
         }
         (Ok(primary), Ok(backup)) => {
             let differ = differences(&primary.header, &backup.header);
             if !differ.is_empty() {
                 let message = format!("primary and backup are both valid and differ in {}; the primary is used", differ.join(", "));
-                say(&finding::GPT, sector, message, REPAIR);
+                say(&finding::GPT, sector, message, vec![CHOOSE.into()]);
             }
         }
     }
@@ -248,12 +250,12 @@ fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
             let start = record.entries().iter().find(|e| e.is_protective()).map_or(1, mbr::Entry::start);
             if start != 1 {
                 let message = format!("the protective entry of the MBR begins at LBA {start}, not 1: Linux does not read this table");
-                say(&finding::GPT, 0, message, GUARD);
+                say(&finding::GPT, 0, message, recover(GUARD));
             }
         }
         Guard::Absent | Guard::Mbr => {
             let message = "the protective MBR is missing: Linux does not read this table, FreeBSD does";
-            say(&finding::GPT, 0, message.into(), GUARD);
+            say(&finding::GPT, 0, message.into(), recover(GUARD));
         }
     }
     if let Some(at) = moved {
@@ -263,14 +265,15 @@ fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
             (last - at) * sector,
         );
         let fix = if copies.primary.is_ok() { MOVE.into() } else { shorten((at + 1) * sector) };
-        say(&finding::MOVED_END, at * sector, message, &fix);
+        say(&finding::MOVED_END, at * sector, message, recover(&fix));
     }
     findings
 }
 
-const REPAIR: &str = "write both copies anew from the good one: trueline part recover, or gdisk, w";
+const REPAIR: &str = "write both copies anew from the good one: gdisk, w";
+const CHOOSE: &str = "find out which one is right (gdisk, r, then c or e, p): trueline part recover writes both anew from the primary";
 const LENGTHEN: &str = "restore the full length of the disk or image; then, if the backup is still missing: gdisk, w";
-const MOVE: &str = "move the backup to the end: trueline part recover, sgdisk -e, or sfdisk --relocate gpt-bak-std";
+const MOVE: &str = "move the backup to the end: sgdisk -e, or sfdisk --relocate gpt-bak-std";
 const GUARD: &str = "write a protective MBR: gdisk, x, n, w";
 
 /// What to do about a backup that is neither at the end nor pointed to.

@@ -110,15 +110,15 @@ pub(super) fn resize(table: &Table, ground: &Ground<'_>, entry: &Entry, request:
     Ok(best.unwrap_or(entry.end()) - entry.start)
 }
 
-/// The first byte that `entry` gets: `to`, or the nearest on the best grain on which there is room.
-pub(super) fn relocate(table: &Table, ground: &Ground<'_>, entry: &Entry, to: Option<u64>) -> Result<u64, Refusal> {
+/// The first byte that `entry` gets: `to`, or the nearest at which its byte `inside` is on the best grain on which there is room.
+pub(super) fn relocate(table: &Table, ground: &Ground<'_>, entry: &Entry, to: Option<u64>, inside: u64) -> Result<u64, Refusal> {
     Request { start: to, ..Request::default() }.check(table.sector)?;
     if let Some(to) = to {
         return range(to, entry.length).map(|range| range.start);
     }
     let mut others = table.clone();
     others.entries.retain(|other| other.index != entry.index);
-    let found = ground.grains(None).into_iter().find_map(|grain| nearest(&others, grain, entry));
+    let found = ground.grains(None).into_iter().find_map(|grain| nearest(&others, grain.shift(inside), entry));
     // The last grain is a sector, on which it is already.
     found.filter(|&start| start != entry.start).ok_or_else(|| {
         let found = format!("there is no better place for {} bytes than {}", entry.length, at(entry.start, table.sector));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use trueline_geom::audit;
 use trueline_geom::class::{CLASSES, Class, Geom, Member, Op, Taste};
 use trueline_geom::error::Errno;
-use trueline_geom::finding::Finding;
+use trueline_geom::finding::{Finding, Fix};
 use trueline_geom::graph::{Disk, Graph, Id, Provider};
 use trueline_geom::looked::Looked;
 use trueline_geom::probe::{Budget, Limits, Probe};
@@ -280,7 +280,7 @@ fn audit_holds(graph: &Graph) {
 
 fn finding_holds(finding: &Finding) {
     printable(&finding.message);
-    finding.fix.iter().for_each(|fix| printable(fix));
+    finding.fix.iter().filter_map(Fix::words).for_each(printable);
     assert!(finding.remainder <= finding.unit || finding.unit == 0, "{finding:?}");
     if let Some(cost) = finding.cost {
         assert!((0.0..=1.0).contains(&cost.straddle) && cost.rmw_factor.is_finite() && cost.rmw_factor > 0.0, "{finding:?}");

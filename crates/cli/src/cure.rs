@@ -1,0 +1,165 @@
+//! Cures in words: the commands that mend a finding, with the names and options of the command line that found it.
+//!
+//! A command is printed only after the same tables have been edited here, in memory, as it would edit them.
+
+use crate::out::escape::shell;
+use crate::placed::{Placed, extended, table_on};
+use crate::target::{self, Said};
+use room::Room;
+use trueline_geom::finding::{Finding, Fix};
+use trueline_geom::graph::{Graph, Id};
+use trueline_geom::scheme::Ground;
+use trueline_geom::slices::place;
+use trueline_geom::table::{Request, Rules};
+
+mod room;
+
+/// The command line to which cures belong.
+pub(crate) struct Cures<'a> {
+    graph: &'a Graph,
+    /// The disks as typed; none where no command finds them again.
+    disks: Option<&'a str>,
+    /// What was said of the disks, as options behind a blank.
+    options: String,
+}
+
+/// What is printed of a finding's cures.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Cure {
+    /// Commands of a shell that mend it without losing anything, in order; none where there are none.
+    pub(crate) commands: Vec<String>,
+    /// All cures, the best first: the commands as one line, then sentences.
+    pub(crate) fix: Vec<String>,
+}
+
+impl<'a> Cures<'a> {
+    /// Cures of what is found on `graph`, which is `target`, as `said` describes it.
+    pub(crate) fn new(target: &'a str, said: Option<&Said>, graph: &'a Graph) -> Cures<'a> {
+        let options = said.map_or_else(String::new, |said| said.words().iter().map(|word| format!(" {}", shell(word))).collect());
+        Cures { graph, disks: target::disks_of(target), options }
+    }
+
+    /// The cures of `finding`, which is on provider `id`.
+    pub(crate) fn of(&self, id: Id, finding: &Finding) -> Cure {
+        let mut cure = Cure::default();
+        for fix in &finding.fix {
+            match fix {
+                Fix::Words(text) => cure.fix.push(text.clone()),
+                Fix::StartAt(places) => {
+                    cure.commands.extend(self.moves(id));
+                    cure.fix.push(self.start_at(id, places));
+                    if cure.commands.is_empty() {
+                        cure.fix.extend(self.moved_by_hand(id));
+                    }
+                }
+                Fix::StartLater(by) => {
+                    cure.commands.extend(self.moves(id));
+                    let p = &self.graph.providers[id];
+                    let begin = place(p.base().saturating_add(*by), p.topology.sector);
+                    cure.fix.push(format!("start its partition {by} bytes later: the area would begin at {begin}"));
+                }
+                Fix::Lengthen(by) => cure.commands.extend(self.lengthen(id, *by)),
+                Fix::Recover => cure.commands.extend(self.recover(id)),
+                Fix::Recreate(kind) => cure.fix.extend(self.recreate(id, kind)),
+            }
+        }
+        if !cure.commands.is_empty() {
+            cure.fix.insert(0, cure.commands.join(" && "));
+        }
+        cure
+    }
+
+    /// The target `#name`, as a word of a shell.
+    fn named(&self, name: &str) -> Option<String> {
+        let disks = self.disks?;
+        Some(shell(&if name.is_empty() { disks.to_owned() } else { format!("{disks}#{name}") }))
+    }
+
+    /// Provider `id` as a target.
+    fn target(&self, id: Id) -> Option<String> {
+        self.named(&self.graph.providers[id].name)
+    }
+
+    /// Other starts, in words.
+    fn start_at(&self, id: Id, places: &[u64]) -> String {
+        let root = &self.graph.providers[self.graph.root(id)];
+        let on = if root.is_set { root.name.as_str() } else { "the disk" };
+        let places: Vec<String> = places.iter().map(|&x| place(x, root.topology.sector)).collect();
+        match places.as_slice() {
+            [] => format!("no free start near it is on every boundary beneath {on}"),
+            places => format!("start it at {} of {on}", places.join(" or ")),
+        }
+    }
+
+    /// The commands after which the first byte of `id` is on the grain: those of its own partition, else of one around it.
+    fn moves(&self, id: Id) -> Vec<String> {
+        let mut carrier = Some(id);
+        while let Some(at) = carrier {
+            if self.graph.providers[at].kind.is_some() {
+                let commands = Room::of(self, at, id).and_then(|room| room.commands()).unwrap_or_default();
+                if !commands.is_empty() {
+                    return commands;
+                }
+            }
+            carrier = around(self.graph, at);
+        }
+        Vec::new()
+    }
+
+    /// What is left where no command is sure to work.
+    fn moved_by_hand(&self, id: Id) -> Option<String> {
+        let p = &self.graph.providers[id];
+        let target = self.target(id).filter(|_| p.kind.is_some())?;
+        let options = &self.options;
+        match Placed::find(self.graph, id) {
+            Ok(placed) => {
+                let (table, index) = (self.target(placed.on)?, placed.entry.index);
+                Some(format!(
+                    "make room: shrink what is in it, then trueline part resize -i {index} -s SECTORS {table}, then trueline move --align{options} {target}"
+                ))
+            }
+            // A table that was not read, but told of.
+            Err(_) if !p.seen => Some(format!("where there is room for it: trueline move --align{options} {target}")),
+            Err(refusal) => {
+                table_on(self.graph, *p.parents.first()?)?;
+                Some(format!("trueline move cannot: {refusal}"))
+            }
+        }
+    }
+
+    /// The command that takes the rest of the last unit to the partition.
+    fn lengthen(&self, id: Id, by: u64) -> Option<String> {
+        let Placed { on, scheme, mut table, entry } = Placed::find(self.graph, id).ok()?;
+        let p = &self.graph.providers[on];
+        let ground = Ground { topology: &p.topology, base: p.base(), kind: p.kind };
+        let size = entry.length.checked_add(by)?;
+        table.resize(scheme, &ground, entry.index, &Request { size: Some(size), ..Request::default() }, Rules::Aligned).ok()?;
+        let sectors = size / table.sector.max(1);
+        Some(format!("trueline part resize -i {} -s {sectors}{} {}", entry.index, self.options, self.target(on)?))
+    }
+
+    /// The command that writes the table on `id` anew from its good copy.
+    fn recover(&self, id: Id) -> Option<String> {
+        let (scheme, table) = table_on(self.graph, id)?;
+        let p = &self.graph.providers[id];
+        let ground = Ground { topology: &p.topology, base: p.base(), kind: p.kind };
+        scheme.recover(&table, &ground).ok().filter(|_| !table.damage.is_empty())?;
+        Some(format!("trueline part recover{} {}", self.options, self.target(id)?))
+    }
+
+    /// A sentence with the command that makes format `kind` anew: what is in it is lost, so it is never the command itself.
+    fn recreate(&self, id: Id, kind: &str) -> Option<String> {
+        let at = if self.graph.providers[id].is_data_area() { *self.graph.providers[id].parents.first()? } else { id };
+        let target = self.target(at)?;
+        Some(format!("save what is in it, then make it anew: trueline mkfs --overwrite{} {kind} {target}", self.options))
+    }
+}
+
+/// The partition around `id`: the one it is cut from, or the extended one whose chain it is in.
+fn around(graph: &Graph, id: Id) -> Option<Id> {
+    let p = &graph.providers[id];
+    if let Some(extended) = extended(graph, id) {
+        return Some(extended);
+    }
+    p.parents.first().copied().filter(|_| !p.is_set)
+}

@@ -1,0 +1,210 @@
+//! Room for a partition that is to begin on the grain: where it is, or what has to be done before it is there.
+
+use super::Cures;
+use crate::placed::{Placed, within};
+use std::path::Path;
+use trueline_geom::audit::{self, Role};
+use trueline_geom::graph::Id;
+use trueline_geom::patch::{self, Patch};
+use trueline_geom::scheme::Ground;
+use trueline_geom::slices::Kind;
+use trueline_geom::table::{Entry, Table};
+use trueline_geom::topology::round_down;
+
+/// Tables of more entries are not tried in every order.
+const ENTRIES: usize = 16;
+/// What an image grows by: 1 MiB, twice as much, and so on, up to this power of two.
+const GROWTH: std::ops::Range<u32> = 20..31;
+/// The unit in which file systems are shrunk.
+const PAGE: u64 = 4096;
+
+/// A partition that is to move.
+pub(super) struct Room<'a> {
+    cures: &'a Cures<'a>,
+    /// The partition.
+    id: Id,
+    placed: Placed,
+    /// The byte in the partition that has to come out on the grain.
+    inside: u64,
+}
+
+impl<'a> Room<'a> {
+    /// Room for partition `id`, so that the first byte of `mended`, which is in it, comes out on the grain.
+    pub(super) fn of(cures: &'a Cures<'a>, id: Id, mended: Id) -> Option<Room<'a>> {
+        let placed = Placed::find(cures.graph, id).ok()?;
+        let inside = cures.graph.providers[mended].base().checked_sub(cures.graph.providers[id].base())?;
+        Some(Room { cures, id, placed, inside })
+    }
+
+    /// The commands that move it, the least that is enough; none if there is no way that is known to work.
+    pub(super) fn commands(&self) -> Option<Vec<String>> {
+        let table = &self.placed.table;
+        self.moved(table).or_else(|| self.in_image()).or_else(|| self.shrunk())
+    }
+
+    fn ground(&self) -> Ground<'_> {
+        self.placed.ground(self.cures.graph)
+    }
+
+    /// The moves that do it on `table`: its own, or those of its neighbours first.
+    fn moved(&self, table: &Table) -> Option<Vec<String>> {
+        if let Some((own, _)) = self.own(table) {
+            return Some(vec![own]);
+        }
+        if table.entries.len() > ENTRIES {
+            return None;
+        }
+        let sorted: Vec<Entry> = table.by_start().into_iter().cloned().collect();
+        let at = sorted.iter().position(|entry| entry.index == self.placed.entry.index)?;
+        let (before, behind) = (sorted[..at].iter().rev(), sorted[at + 1..].iter());
+        let chains: [Vec<Entry>; 2] = [before.cloned().collect(), behind.cloned().collect()];
+        chains.iter().find_map(|chain| (1..=chain.len()).find_map(|count| self.after(table, &chain[..count])))
+    }
+
+    /// The moves of `others`, the last of them first, and then its own.
+    fn after(&self, table: &Table, others: &[Entry]) -> Option<Vec<String>> {
+        let (mut table, mut commands) = (table.clone(), Vec::new());
+        for other in others.iter().rev() {
+            let id = self.provider_of(other)?;
+            if other.kind.is_extended() || self.is_on_grain(other.start) || self.cures.graph.providers[id].slices().is_some() {
+                return None;
+            }
+            Placed::find(self.cures.graph, id).ok()?;
+            let to = table.relocate(self.placed.scheme, &self.ground(), other.index, None).ok()?;
+            self.is_apart(&table, other, to).then_some(())?;
+            commands.push(self.align(id)?);
+        }
+        commands.push(self.own(&table)?.0);
+        Some(commands)
+    }
+
+    /// Its own move on `table`, and the byte it goes to.
+    fn own(&self, table: &Table) -> Option<(String, u64)> {
+        let mut after = table.clone();
+        let entry = &self.placed.entry;
+        let to = after.relocate_inside(self.placed.scheme, &self.ground(), entry.index, None, self.inside).ok()?;
+        self.is_apart(&after, entry, to).then_some(())?;
+        let carried = self.inside > 0 || entry.kind.is_extended() || self.cures.graph.providers[self.id].slices().is_some();
+        let command = if carried { self.mends_all(to).then(|| self.to(to))?? } else { self.align(self.id)? };
+        Some((command, to))
+    }
+
+    /// Whether what is written to make the table say that `entry` begins at `to` is neither in its old place nor in its new one.
+    fn is_apart(&self, after: &Table, entry: &Entry, to: u64) -> bool {
+        let writes = self.placed.scheme.render(&self.placed.table, after);
+        let graph = self.cures.graph;
+        // Of an image that is still to grow not all can be read.
+        let changes = patch::changes(writes.clone(), &mut |at, out| graph.read_at(self.placed.on, out, at));
+        let writes = changes.unwrap_or(writes);
+        let own_chain = |patch: &Patch| entry.kind.is_extended() && patch.offset == to;
+        let covers =
+            |patch: &Patch| [entry.start, to].iter().any(|&start| patch.offset < start.saturating_add(entry.length) && patch.end() > start);
+        !writes.iter().any(|patch| covers(patch) && !own_chain(patch))
+    }
+
+    /// Whether everything in it that does I/O is on the grain if it begins at `to`.
+    fn mends_all(&self, to: u64) -> bool {
+        let graph = self.cures.graph;
+        let root = &graph.providers[graph.root(self.id)];
+        let Some(grain) = root.topology.common() else { return false };
+        let own = graph.providers[self.id].base();
+        let begins = graph.providers[self.placed.on].base().saturating_add(to);
+        let roles = audit::audit(graph).roles;
+        let inner = (0..graph.providers.len()).filter(|&id| within(graph, self.id, id) || self.is_logical(id));
+        let mut bearing = inner.filter(|&id| roles[id] == Role::Data);
+        bearing.all(|id| {
+            let at = graph.providers[id].base().saturating_sub(own).saturating_add(begins);
+            at.checked_sub(root.base()).is_some_and(|at| grain.contains(at))
+        })
+    }
+
+    /// Whether `id` is a logical partition of the extended one that moves, or stands on one.
+    fn is_logical(&self, id: Id) -> bool {
+        let graph = self.cures.graph;
+        let mut at = id;
+        loop {
+            match graph.providers[at].parents.as_slice() {
+                _ if crate::placed::extended(graph, at) == Some(self.id) => return true,
+                &[parent] if !graph.providers[at].is_set => at = parent,
+                _ => return false,
+            }
+        }
+    }
+
+    /// The provider of another entry of the same table.
+    fn provider_of(&self, entry: &Entry) -> Option<Id> {
+        let graph = self.cures.graph;
+        let start = graph.providers[self.placed.on].base().checked_add(entry.start)?;
+        let suffix = self.placed.scheme.suffix(entry);
+        graph.children(self.placed.on).find(|&id| graph.providers[id].base() == start && graph.providers[id].name.ends_with(&suffix))
+    }
+
+    fn is_on_grain(&self, start: u64) -> bool {
+        self.ground().topology.common().is_some_and(|grain| grain.contains(start))
+    }
+
+    fn align(&self, id: Id) -> Option<String> {
+        Some(format!("trueline move --align{} {}", self.cures.options, self.cures.target(id)?))
+    }
+
+    fn to(&self, to: u64) -> Option<String> {
+        Some(format!("trueline move --to {to}{} {}", self.cures.options, self.cures.target(self.id)?))
+    }
+
+    /// The commands for an image: it gets longer, then there is room.
+    fn in_image(&self) -> Option<Vec<String>> {
+        let (graph, disks) = (self.cures.graph, self.cures.disks?);
+        // The table is the image's own, and the image is one file whose bytes are those of the disk.
+        let file = Path::new(disks).metadata().ok().filter(|file| file.is_file())?;
+        let p = &graph.providers[self.placed.on];
+        if !p.parents.is_empty() || p.topology.length != file.len() {
+            return None;
+        }
+        let (growth, moves) = GROWTH.map(|power| 1u64 << power).find_map(|growth| {
+            let mut longer = self.placed.table.clone();
+            longer.length = longer.length.checked_add(growth)?;
+            longer.usable.end = longer.usable.end.checked_add(growth)?;
+            Some((growth, self.moved(&longer)?))
+        })?;
+        let image = self.cures.named("")?;
+        let mut commands = vec![format!("truncate -s +{}M {image}", growth >> 20)];
+        // The backup of a GPT is at the end.
+        if matches!(self.placed.entry.kind, Kind::Gpt(_)) {
+            commands.push(format!("trueline part recover{} {image}", self.cures.options));
+        }
+        Some(commands.into_iter().chain(moves).collect())
+    }
+
+    /// The commands for a disk that cannot grow: an ext file system gets shorter, then its partition, and moves.
+    fn shrunk(&self) -> Option<Vec<String>> {
+        let (graph, placed) = (self.cures.graph, &self.placed);
+        let p = &graph.providers[self.id];
+        let is_ext = matches!(p.signs.as_slice(), [sign] if matches!(sign.kind, "ext2" | "ext3" | "ext4"));
+        if !is_ext || self.inside > 0 {
+            return None;
+        }
+        let entry = &placed.entry;
+        let mut others = placed.table.clone();
+        others.entries.retain(|other| other.index != entry.index);
+        let end = others.free().into_iter().find(|free| free.contains(&entry.start))?.end;
+        let common = self.ground().topology.common()?;
+        let sector = placed.table.sector.max(1);
+        let (to, length) = self.ground().topology.places(self.ground().base).into_iter().find_map(|grain| {
+            let to = grain.next(entry.start).filter(|to| common.contains(*to))?;
+            let length = round_down(end.checked_sub(to)?, PAGE.max(sector));
+            // What is half as long would hardly hold what was in it.
+            (length > entry.length / 2 && length < entry.length).then_some((to, length))
+        })?;
+        let mut shorter = placed.table.clone();
+        shorter.entries.iter_mut().filter(|e| e.index == entry.index).for_each(|e| e.length = length);
+        shorter.relocate(placed.scheme, &self.ground(), entry.index, Some(to)).ok()?;
+        let (target, table) = (self.cures.target(self.id)?, self.cures.target(placed.on)?);
+        let options = &self.cures.options;
+        let kib = length >> 10;
+        Some(vec![
+            format!("trueline serve --fuse \"$(mktemp)\"{options} {target} --run 'e2fsck -fp \"$file\"; resize2fs \"$file\" {kib}K'"),
+            format!("trueline part resize -i {} -s {}{options} {table}", entry.index, length / sector),
+            self.to(to)?,
+        ])
+    }
+}

@@ -1,0 +1,79 @@
+//! A partition as an entry of its table: what `move` needs of it, and what a cure that names `move` asks beforehand.
+
+use trueline_geom::finding;
+use trueline_geom::graph::{Graph, Id, Provider};
+use trueline_geom::scheme::{Ground, Scheme};
+use trueline_geom::table::{Entry, Refusal, Table};
+
+/// A partition, and the table that it is in.
+pub(crate) struct Placed {
+    /// The provider with the table.
+    pub(crate) on: Id,
+    pub(crate) scheme: &'static dyn Scheme,
+    pub(crate) table: Table,
+    pub(crate) entry: Entry,
+}
+
+impl Placed {
+    /// The entry of the partition `id`, or why it cannot be moved.
+    pub(crate) fn find(graph: &Graph, id: Id) -> Result<Placed, Refusal> {
+        let p = &graph.providers[id];
+        let none = || Refusal::new("it is no partition of a table that can be edited", "name one after a #: disk.img#p2");
+        let &[on] = p.parents.as_slice() else { return Err(none()) };
+        let (scheme, table) = table_on(graph, on).ok_or_else(none)?;
+        let named =
+            |entry: &&Entry| graph.providers[on].base().saturating_add(entry.start) == p.base() && p.name.ends_with(&scheme.suffix(entry));
+        let entry = table.entries.iter().find(named).cloned().ok_or_else(|| match extended(graph, id) {
+            Some(extended) => {
+                let extended = &graph.providers[extended].name;
+                Refusal::new("it is a link of a chain of logical partitions", format!("move the extended partition, {extended}"))
+            }
+            None => none(),
+        })?;
+        if let Some(half) = (0..graph.providers.len()).filter(|&inner| within(graph, id, inner)).find(|&id| graph.providers[id].is_moving())
+        {
+            let found = format!("{} is being moved already, and that was interrupted", graph.providers[half].name);
+            return Err(Refusal::new(found, "go on with that: trueline move --resume JOURNAL"));
+        }
+        if graph.providers[on].findings.iter().any(|f| *f.rule == finding::HYBRID) {
+            return Err(Refusal::new("its GPT and its MBR disagree, and only one of them would be changed", "see trueline explain TL0021"));
+        }
+        // The numbers of a chain count from its extended partition, those of a GPT from its own; a label may count from anywhere.
+        let inner = (0..graph.providers.len()).filter(|&inner| within(graph, id, inner)).filter_map(|id| table_on(graph, id));
+        if let Some((_, label)) = inner.into_iter().find(|(scheme, table)| scheme.name() == "BSD" && table.origin != 0) {
+            let found = format!("a BSD label in it counts from byte {} before it", label.origin);
+            return Err(Refusal::new(found, "make it again where the partition is to be: part backup, part destroy, part restore"));
+        }
+        Ok(Placed { on, scheme, table, entry })
+    }
+
+    /// What is known of the provider with the table.
+    pub(crate) fn ground<'a>(&self, graph: &'a Graph) -> Ground<'a> {
+        let p = &graph.providers[self.on];
+        Ground { topology: &p.topology, base: p.base(), kind: p.kind }
+    }
+}
+
+/// The extended partition around the logical one `id`.
+pub(crate) fn extended(graph: &Graph, id: Id) -> Option<Id> {
+    let p = &graph.providers[id];
+    let around = |e: &Provider| e.is_extended() && e.base() <= p.base() && p.base() - e.base() < e.topology.length;
+    (0..graph.providers.len()).find(|&other| other != id && around(&graph.providers[other]))
+}
+
+/// The table on a provider, whole or damaged.
+pub(crate) fn table_on(graph: &Graph, id: Id) -> Option<(&'static dyn Scheme, Table)> {
+    graph.providers[id].tasted().table(&graph.probe(id))
+}
+
+/// Whether provider `id` is `outer` or a range of it.
+pub(crate) fn within(graph: &Graph, outer: Id, id: Id) -> bool {
+    let mut at = id;
+    loop {
+        match graph.providers[at].parents.as_slice() {
+            _ if at == outer => return true,
+            &[parent] if !graph.providers[at].is_set => at = parent,
+            _ => return false,
+        }
+    }
+}
