@@ -16,7 +16,7 @@ mod target;
 mod text;
 mod writing;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use options::{Color, Command, Options};
 use out::escape;
@@ -108,6 +108,15 @@ fn typed(words: impl Iterator<Item = OsString>) -> String {
     path
 }
 
+/// The option that is not known, and what it is called here, if another NBD server has it.
+fn foreign(answer: &clap::Error) -> Option<(String, &'static str)> {
+    let unknown = answer.kind() == ErrorKind::UnknownArgument;
+    match answer.get(ContextKind::InvalidArg).filter(|_| unknown)? {
+        ContextValue::String(option) => Some((option.clone(), options::serve::hints::hint(option)?)),
+        _ => None,
+    }
+}
+
 /// Help is printed as it is; what is wrong with the command line is one line, as every other failure.
 fn refuse(answer: &clap::Error) -> ExitCode {
     if matches!(answer.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
@@ -115,10 +124,15 @@ fn refuse(answer: &clap::Error) -> ExitCode {
         let _ = answer.print();
         return ExitCode::from(u8::from(answer.use_stderr()) * 2);
     }
+    let path = typed(std::env::args_os().skip(1));
+    if let (true, Some((option, hint))) = (path.trim_end() == "serve", foreign(answer)) {
+        complain(&format!("{option} is no option of serve: {hint}; see trueline serve --help"));
+        return ExitCode::from(2);
+    }
     let text = answer.to_string();
     let said =
         text.trim_start_matches("error: ").split("\n\n").filter(|p| !p.starts_with("Usage:") && !p.starts_with("For more information"));
     let said: Vec<String> = said.map(|p| p.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    complain(&format!("{}; see trueline {}--help", said.join("; "), typed(std::env::args_os().skip(1))));
+    complain(&format!("{}; see trueline {}--help", said.join("; "), path));
     ExitCode::from(2)
 }

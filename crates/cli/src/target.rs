@@ -2,6 +2,7 @@
 
 mod memory;
 mod remote;
+pub(crate) mod serving;
 pub(crate) mod simulated;
 
 use crate::options::{DiskOptions, WhyGrain};
@@ -126,37 +127,33 @@ pub(crate) fn open_for(target: &str, said: &Said, access: Access) -> Result<(Gra
 /// As [`open`], of a target of simulated drives: with the model of each, in the order of the graph's stores. `None` if no disk of it
 /// is simulated; refused if only some are.
 pub(crate) fn simulated(target: &str, said: &Said) -> Result<Option<Simulated>, String> {
-    simulated_for(target, said, Access::Read)
-}
-
-/// As [`simulated()`], to look or to write: then the drives are memory, or their images are opened to be written.
-pub(crate) fn simulated_for(target: &str, said: &Said, access: Access) -> Result<Option<Simulated>, String> {
     let (disks, provider) = split(target);
     if !disks.iter().any(|disk| simulated::is_simulated(disk)) {
         return Ok(None);
     }
-    let images: Vec<&str> = disks.iter().filter_map(|disk| simulated::image(disk)).collect();
-    if access.writes() {
-        distinct(&images)?;
-    }
     let (mut opened, mut models) = (Vec::new(), Vec::new());
     for (disk, name) in disks.iter().zip(names(&disks)) {
-        let (disk, model) = simulated::open_disk(disk, &name, said, access)?.ok_or_else(|| {
+        let (disk, model) = simulated::open_disk(disk, &name, said, Access::Read)?.ok_or_else(|| {
             format!("open {target}: {disk} is no simulated drive and others are: write drive:MODEL={disk} to put what is on it on one")
         })?;
-        // Its boundaries are known, but not where its tracks are.
-        if let Some(full) = model.disk.as_ref().map(|disk| disk.full_size_bytes).filter(|&full| model.size > full) {
-            let size = model.size;
-            let say = format!("say --set full_size_bytes={size}, and what else is other in it: heads, outer_track_bytes");
-            return Err(format!(
-                "open {target}: {} has a medium of {full} bytes, and nothing says how one of {size} is laid out: {say}",
-                model.name
-            ));
-        }
+        laid_out(target, &model)?;
         opened.push(disk);
         models.push(model);
     }
     Ok(Some(Simulated { graph: Graph::taste(opened, Limits::default()), provider, models }))
+}
+
+/// Refuses a drive that is larger than the medium that its model describes: its boundaries are known, but not where its tracks are.
+fn laid_out(target: &str, model: &Model) -> Result<(), String> {
+    let size = model.size;
+    match model.disk.as_ref().map(|disk| disk.full_size_bytes).filter(|&full| size > full) {
+        None => Ok(()),
+        Some(full) => {
+            let say = format!("say --set full_size_bytes={size}, and what else is other in it: heads, outer_track_bytes");
+            let name = &model.name;
+            Err(format!("open {target}: {name} has a medium of {full} bytes, and nothing says how one of {size} is laid out: {say}"))
+        }
+    }
 }
 
 /// A target of simulated drives.

@@ -100,6 +100,13 @@ impl Route {
         place.checked_add(self.length).is_some_and(|end| end <= other.length).then_some(place)
     }
 
+    /// A route to bytes that some store holds, so that they can be written there.
+    pub fn has_stores(&self) -> bool {
+        let mut used = Vec::new();
+        self.stores(&mut used);
+        !used.is_empty()
+    }
+
     /// Appends the disks that its bytes can be on, each once.
     pub(crate) fn stores(&self, used: &mut Vec<usize>) {
         match &self.end {

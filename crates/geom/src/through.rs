@@ -28,7 +28,11 @@ type Each<'a> = dyn FnMut(&dyn Store, u64, u64) -> Result<(), Errno> + 'a;
 impl Through {
     /// The bytes of provider `id`, which is in `graph`.
     pub fn new(graph: &Graph, id: Id) -> Through {
-        let (stores, route) = (graph.shared_stores(), graph.providers[id].route().clone());
+        Through::over(graph.shared_stores(), graph.providers[id].route().clone())
+    }
+
+    /// The bytes to which `route` leads, on other stores than those of its graph: something else of the same disks.
+    pub fn over(stores: Arc<[Box<dyn Store>]>, route: Route) -> Through {
         let mut used = Vec::new();
         route.stores(&mut used);
         let own = || used.iter().filter_map(|&index| stores.get(index));

@@ -24,6 +24,9 @@ pub struct Export {
     pub boundaries: Vec<Boundary>,
     /// Errors of the medium. Exports that are on the same disks have one: a disk that fails says of no byte whose it was.
     pub errors: Arc<ErrorSequence>,
+    /// Its part in an overlay, if it has one: what is written is [`Content::Data`](trueline_geom::store::Content), what was made zero is
+    /// zero, and the rest a hole.
+    pub overlay: Option<Arc<dyn Store>>,
 }
 
 /// The boundaries of one kind beneath a provider, in its own addresses.
@@ -77,13 +80,14 @@ fn unit(topology: &Topology) -> Option<Grain> {
     units.map(|fact| fact.grain).max_by_key(|grain| grain.size())
 }
 
-/// What is told of the boundaries beneath a provider: those that it is judged by, and those that only inform, but for the sector, which is
-/// a size, and for what is nobody's unit. A kind of which there are several is where all of them are.
+/// Boundaries beneath a provider as clients are told of them: those that it is judged by, those that only inform, and its sectors, which
+/// begin with it; conventions are left out. A kind of which there are several is where all of them are.
 ///
 /// Nothing is told of units that are 4 GiB or larger, or of which the provider has no whole one.
 pub fn boundaries(topology: &Topology) -> Vec<Boundary> {
     let kinds = Why::ALL.into_iter().filter(|why| !matches!(why, Why::Logical | Why::Convention));
-    kinds.filter_map(|why| boundary(topology, why)).collect()
+    let sector = Grain::new(topology.sector, 0).map(|grain| Boundary { why: Why::Logical, grain: Some(grain) });
+    kinds.filter_map(|why| boundary(topology, why)).chain(sector).collect()
 }
 
 fn boundary(topology: &Topology, why: Why) -> Option<Boundary> {
@@ -103,11 +107,11 @@ fn boundary(topology: &Topology, why: Why) -> Option<Boundary> {
 }
 
 impl BlockSizes {
-    /// Of a provider. The protocol has no field for where the first unit begins, so a unit that does not begin with the provider is
-    /// not preferred: whoever kept to it would miss it every time.
-    pub fn of(topology: &Topology) -> BlockSizes {
-        let least =
-            Some(topology.sector).filter(|&sector| sector.is_power_of_two() && sector <= MOST_LEAST && is_whole(topology.length, sector));
+    /// Sizes of a provider whose bytes `store` holds. The least is what the store takes, not what a disk beneath calls its sector: clients
+    /// refuse by themselves what is smaller. The protocol has no field for where the first unit begins, so a unit that does not begin with
+    /// the provider is not preferred: a client that kept to it would miss it every time.
+    pub fn of(topology: &Topology, store: &dyn Store) -> BlockSizes {
+        let least = Some(store.unit()).filter(|&unit| unit.is_power_of_two() && unit <= MOST_LEAST && is_whole(topology.length, unit));
         let least = least.unwrap_or(1);
         let unit = unit(topology).filter(|unit| unit.contains(0) && unit.size().is_power_of_two());
         let preferred = unit.map_or(LEAST_PREFERRED, |unit| unit.size()).clamp(LEAST_PREFERRED.max(least), MOST_PREFERRED);
@@ -153,17 +157,19 @@ mod tests {
             fact(Why::Erase, 1 << 20, 0, Trust::Untrusted),
             fact(Why::Discard, 8192, 0, Trust::Claimed),
         ];
-        let want = [(Why::Physical, Some((4096, 512))), (Why::Chunk, Some((65536, 0))), (Why::Discard, Some((8192, 0)))];
+        let sector = (Why::Logical, Some((512, 0)));
+        let want = [(Why::Physical, Some((4096, 512))), (Why::Chunk, Some((65536, 0))), (Why::Discard, Some((8192, 0))), sector];
         assert_eq!(told(facts, 1 << 30), want);
-        assert_eq!(told(vec![fact(Why::Optimal, 1 << 20, 0, Trust::Trusted)], 1 << 30), [(Why::Optimal, Some((1 << 20, 0)))]);
+        assert_eq!(told(vec![fact(Why::Optimal, 1 << 20, 0, Trust::Trusted)], 1 << 30), [(Why::Optimal, Some((1 << 20, 0))), sector]);
     }
 
     #[test]
     fn what_has_no_whole_unit_is_not_told() {
         let erase = fact(Why::Erase, 1 << 20, 4096, Trust::Claimed);
-        assert_eq!(told(vec![erase], (1 << 20) + 4096).len(), 1);
-        assert!(told(vec![erase], (1 << 20) + 4095).is_empty());
-        assert!(told(vec![fact(Why::Erase, 1 << 32, 0, Trust::Claimed)], 1 << 40).is_empty());
+        let kinds = |fact, length| told(vec![fact], length).into_iter().map(|(why, _)| why).collect::<Vec<_>>();
+        assert_eq!(kinds(erase, (1 << 20) + 4096), [Why::Erase, Why::Logical]);
+        assert_eq!(kinds(erase, (1 << 20) + 4095), [Why::Logical]);
+        assert_eq!(kinds(fact(Why::Erase, 1 << 32, 0, Trust::Claimed), 1 << 40), [Why::Logical]);
     }
 
     #[test]
@@ -172,6 +178,33 @@ mod tests {
         topology.clashes.push(Clash { why: Why::Physical, unit: 4096, member: 1, remainder: 512 });
         topology.clashes.push(Clash { why: Why::Atomic, unit: 4096, member: 1, remainder: 512 });
         let chunk = Boundary { why: Why::Chunk, grain: Grain::new(65536, 0) };
-        assert_eq!(boundaries(&topology), [Boundary { why: Why::Physical, grain: None }, chunk]);
+        let sector = Boundary { why: Why::Logical, grain: Grain::new(512, 0) };
+        assert_eq!(boundaries(&topology), [Boundary { why: Why::Physical, grain: None }, chunk, sector]);
+    }
+
+    /// A store that takes units of `.0` bytes.
+    struct InUnits(u64);
+
+    impl Store for InUnits {
+        fn length(&self) -> u64 {
+            1 << 20
+        }
+
+        fn read_at(&self, _: &mut [u8], _: u64) -> Result<(), Errno> {
+            Ok(())
+        }
+
+        fn unit(&self) -> u64 {
+            self.0
+        }
+    }
+
+    #[test]
+    fn the_least_size_is_what_the_store_takes() {
+        let topology = Topology::new(4096, 1 << 20).with(fact(Why::Physical, 4096, 0, Trust::Trusted));
+        let sizes = |unit| BlockSizes::of(&topology, &InUnits(unit));
+        assert_eq!([1, 512, 8192].map(|unit| (sizes(unit).least, sizes(unit).preferred)), [(1, 4096), (512, 4096), (8192, 8192)]);
+        // No size of the protocol's.
+        assert_eq!([520, 1 << 17].map(|unit| sizes(unit).least), [1, 1]);
     }
 }

@@ -96,7 +96,8 @@ impl Faulty {
     /// Does `work`, unless the request fails.
     fn unless(&self, op: Op, offset: u64, length: u64, work: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
         match self.faults.befall(op, offset, length).1 {
-            None => work(),
+            // What is flipped is a read: see there.
+            None | Some(Failure::Flip) => work(),
             Some(Failure::Error(errno)) => Err(errno),
             Some(Failure::Torn) => Err(Errno::Io),
         }
@@ -106,7 +107,7 @@ impl Faulty {
     fn put(&self, bytes: &[u8], offset: u64, write: impl Fn(&[u8]) -> Result<(), Errno>) -> Result<(), Errno> {
         let (asked, failure) = self.faults.befall(Op::Write, offset, bytes.len() as u64);
         match failure {
-            None => write(bytes),
+            None | Some(Failure::Flip) => write(bytes),
             Some(Failure::Error(errno)) => Err(errno),
             Some(Failure::Torn) => {
                 let kept = usize::try_from(self.faults.plan.kept(&asked, self.sector)).unwrap_or(0);
@@ -126,7 +127,20 @@ impl Store for Faulty {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        self.unless(Op::Read, offset, buffer.len() as u64, || self.below.read_at(buffer, offset))
+        let (asked, failure) = self.faults.befall(Op::Read, offset, buffer.len() as u64);
+        match failure {
+            Some(Failure::Error(errno)) => Err(errno),
+            Some(Failure::Torn) => Err(Errno::Io),
+            None => self.below.read_at(buffer, offset),
+            Some(Failure::Flip) => {
+                self.below.read_at(buffer, offset)?;
+                let bit = self.faults.plan.flipped(&asked);
+                if let Some(byte) = usize::try_from(bit / 8).ok().and_then(|at| buffer.get_mut(at)) {
+                    *byte ^= 1 << (bit % 8);
+                }
+                Ok(())
+            }
+        }
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
@@ -227,6 +241,34 @@ mod tests {
         kept.sort_unstable();
         kept.dedup();
         assert!(kept.len() > 4, "{kept:?}");
+    }
+
+    /// The same bit of the same read each time, and what is stored stays as it is.
+    #[test]
+    fn a_flipped_read_differs_in_one_bit() {
+        let flips = || {
+            let store = faulty(&["read:flip,every=2"]);
+            store.write_at(&[0x55; 4096], 0).unwrap();
+            let read = || {
+                let mut bytes = [0; 4096];
+                store.read_at(&mut bytes, 0).unwrap();
+                bytes.iter().enumerate().filter(|(_, byte)| **byte != 0x55).map(|(at, byte)| (at, byte ^ 0x55)).collect::<Vec<_>>()
+            };
+            let found: Vec<_> = (0..40).map(|_| read()).collect();
+            assert_eq!(store.faults.done()[0].count, 20);
+            found
+        };
+        let found = flips();
+        for (nth, found) in found.iter().enumerate() {
+            let one = matches!(found.as_slice(), [(_, bit)] if bit.count_ones() == 1);
+            assert!(if nth % 2 == 1 { one } else { found.is_empty() }, "{nth}: {found:?}");
+        }
+        let places: std::collections::BTreeSet<usize> = found.iter().flatten().map(|(at, _)| *at).collect();
+        assert!(places.len() > 10, "{places:?}");
+        assert_eq!(found, flips());
+        for wrong in ["write:flip", "flush:flip", "read:flip,error=eio"] {
+            assert!(Rule::parse(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

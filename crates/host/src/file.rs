@@ -149,6 +149,13 @@ impl Medium {
         Medium { fd, length, number, zeros: zeros | FallocateFlags::KEEP_SIZE, in_memory }
     }
 
+    /// Makes a file longer, by a hole.
+    pub(crate) fn grow(&mut self, length: u64) -> io::Result<()> {
+        io::retry_on_intr(|| rustix::fs::ftruncate(&self.fd, length))?;
+        self.length = length;
+        Ok(())
+    }
+
     /// What the kernel says is a hole. Of a file that is shorter than it was, what is missing is none: whoever is told so would take it for
     /// zeros and not ask, where a read fails.
     fn hole(&self, from: u64, to: u64) -> Run {

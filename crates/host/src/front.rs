@@ -54,7 +54,8 @@ pub struct Nbd {
 impl Front for Nbd {
     fn place(&self) -> String {
         let required = matches!(self.encryption, Encryption::Required(_));
-        self.listener.uri("", required.then_some(self.certificates.as_deref()))
+        let name = self.exports.0.first().map_or("", |export| &export.name);
+        self.listener.uri(name, required.then_some(self.certificates.as_deref()))
     }
 
     fn variable(&self) -> &'static str {

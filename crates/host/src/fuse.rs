@@ -50,7 +50,9 @@ pub fn mount(point: &Path, exports: &Arc<Exports>) -> Result<Mounted, Error> {
     // Where it is stays where it is, whatever directory this program goes to.
     let point = std::path::absolute(point).map_err(|e| Error::os("mount on", point, e))?;
     let (tree, file) = if directory {
-        (Tree::directory(exports.0.iter().map(|export| export.name.as_str())), point.join(tree::DEFAULT))
+        // The first is the one that was named, whatever NBD clients call it.
+        let others = exports.0.iter().skip(1).map(|export| export.name.as_str());
+        (Tree::directory(std::iter::once("").chain(others)), point.join(tree::DEFAULT))
     } else {
         (Tree::file(), point.clone())
     };

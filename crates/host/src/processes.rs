@@ -19,6 +19,14 @@ const TICK: Duration = Duration::from_millis(20);
 /// How long those may take of whom a terminal's Ctrl-C has asked it before they are asked to end.
 const TOLD: Duration = Duration::from_millis(500);
 
+/// Lets this program be told to end (SIGTERM) when the thread that started it ends: prctl(2), `PR_SET_PDEATHSIG`.
+pub fn end_with_parent() -> io::Result<()> {
+    let parent = rustix::process::getppid();
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+    // A parent that has ended meanwhile sends nothing any more.
+    if rustix::process::getppid() == parent { Ok(()) } else { Err(io::Error::other("the parent has ended")) }
+}
+
 /// A running command.
 pub struct Running {
     first: Child,

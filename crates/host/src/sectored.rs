@@ -8,7 +8,8 @@
 //! A request waits for those that came before it and overlap, so none waits for ever. Reads do not wait: what is read while it is
 //! written may be old or new, as on every disk.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use crate::ranges::{Hold, Ranges};
+use std::sync::Arc;
 use trueline_geom::error::Errno;
 use trueline_geom::store::{Content, Run, Store, write_zeros};
 use trueline_geom::topology::{is_whole, round_down, round_up};
@@ -20,45 +21,8 @@ pub struct Sectored {
     sector: u64,
     /// The unit of requests to the store.
     block: u64,
-    writes: Mutex<Writes>,
-    ended: Condvar,
-}
-
-/// Writes in flight, in the order in which they came.
-#[derive(Default)]
-struct Writes {
-    held: Vec<Held>,
-    next: u64,
-}
-
-/// The units of a write.
-#[derive(Clone, Copy)]
-struct Held {
-    number: u64,
-    start: u64,
-    end: u64,
-    /// Whether bytes around it are read and written back.
-    partial: bool,
-}
-
-impl Held {
-    /// Two writes of whole units may overlap as on every disk; one that writes back what it has read may overlap none.
-    fn conflicts(&self, other: &Held) -> bool {
-        (self.partial || other.partial) && self.start < other.end && other.start < self.end
-    }
-}
-
-/// The units of a request: it is let go when this is dropped.
-struct Hold<'a> {
-    view: &'a Sectored,
-    number: u64,
-}
-
-impl Drop for Hold<'_> {
-    fn drop(&mut self) {
-        self.view.writes().held.retain(|held| held.number != self.number);
-        self.view.ended.notify_all();
-    }
+    /// Writes in flight, in units of the store.
+    ranges: Ranges,
 }
 
 /// A request in whole units: what comes before it in the first, the units, what follows it in the last.
@@ -83,11 +47,7 @@ impl Sectored {
     pub fn new(below: Arc<dyn Store>, sector: u64) -> Option<Sectored> {
         let unit = below.unit();
         let fits = sector > 0 && unit > 0 && (is_whole(unit, sector) || is_whole(sector, unit)) && is_whole(below.length(), unit);
-        fits.then(|| Sectored { below, sector, block: unit, writes: Mutex::default(), ended: Condvar::new() })
-    }
-
-    fn writes(&self) -> MutexGuard<'_, Writes> {
-        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+        fits.then(|| Sectored { below, sector, block: unit, ranges: Ranges::default() })
     }
 
     /// Whether a request is in whole units of the store.
@@ -108,15 +68,7 @@ impl Sectored {
 
     /// Waits until no write that came before stands against one of these units, and holds them.
     fn hold(&self, units: Units, partial: bool) -> Hold<'_> {
-        let mut writes = self.writes();
-        let number = writes.next;
-        let own = Held { number, start: units.start, end: units.end, partial };
-        writes.next += 1;
-        writes.held.push(own);
-        while writes.held.iter().any(|held| held.number < number && held.conflicts(&own)) {
-            writes = self.ended.wait(writes).unwrap_or_else(PoisonError::into_inner);
-        }
-        Hold { view: self, number }
+        self.ranges.hold(units.start, units.end, partial)
     }
 
     /// What `write` does with whole units in which `bytes` stand where they belong.

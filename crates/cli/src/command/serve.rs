@@ -2,12 +2,15 @@
 
 use crate::Failure;
 use crate::options::serve::Serve;
+use crate::target::serving::{self, Serving};
 use crate::target::{self, Said};
 use crate::{out, seat};
 use child::Socket;
 use counting::Counting;
 use layers::Layers;
 use notices::Notices;
+use overlay::Overlays;
+use pidfile::Pidfile;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,9 +18,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use top::Top;
 use trueline_geom::graph::{Graph, Id};
+use trueline_geom::probe::Limits;
 use trueline_host::file::Access;
 use trueline_host::front::{self, Front};
-use trueline_host::interrupt;
+use trueline_host::{interrupt, processes};
 use trueline_sim::model::Model;
 
 mod allowance;
@@ -31,6 +35,8 @@ mod known;
 mod layers;
 mod live;
 mod notices;
+mod overlay;
+mod pidfile;
 mod record;
 mod top;
 
@@ -38,10 +44,13 @@ mod top;
 const TICK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
-    let Opened { graph, id, models } = open(args)?;
+    if args.exit_with_parent {
+        processes::end_with_parent().map_err(|e| format!("serve --exit-with-parent: {e}"))?;
+    }
+    let Opened { graph, id, models, overlays } = open(args)?;
     let notices = Arc::new(Notices::default());
     let layers = Layers::new(&graph, id, &models, args, &notices)?;
-    let exports = Arc::new(exports::of(&graph, id, &layers, args));
+    let exports = Arc::new(exports::of(&graph, id, &layers, overlays.as_ref(), args)?);
     let placed = args.network.nbd.is_some() || args.fuse.is_some() || args.ublk;
     let own = Socket::new(!placed && args.run.is_some())?;
     let counting = layers.counting().cloned();
@@ -53,15 +62,20 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     let notes = exports::containers(&graph).chain(exports::members(&graph)).chain(exports::unsaid(&exports));
     notes.for_each(|note| crate::complain(&note));
     layers.begin()?;
+    // Held to the end: there is a way in from now on, and until then.
+    let _pidfile = args.pidfile.as_deref().map(Pidfile::write).transpose()?;
     let served = serve(&fronts, args, &layers, counting.as_deref(), top);
     let flushed = if args.read_only { Ok(()) } else { flush::disks(&graph, &args.target) };
+    let refused = layers.refused();
     let ended = layers.end();
+    overlays.iter().for_each(|overlays| overlays.tell(&args.target));
     counting.iter().filter(|_| !args.read_only).for_each(|counting| counting.look_once_more());
     counting.map_or(Ok(()), |counting| sum_up(&counting, args))?;
     let status = served?;
     flushed?;
     ended?;
-    Ok(status)
+    // A command that did not notice is no reason to call it aligned.
+    Ok(if refused && status == ExitCode::SUCCESS { ExitCode::from(1) } else { status })
 }
 
 /// What was counted: for people on stderr, for programs on stdout.
@@ -86,27 +100,27 @@ struct Opened {
     id: Id,
     /// Of every store of the graph, if all of them are simulated drives.
     models: Vec<Model>,
+    /// Overlays of the target's disks.
+    overlays: Option<Overlays>,
+}
+
+/// The access to the disks: one that stands under an overlay is only read.
+fn access(args: &Serve) -> Access {
+    match (args.read_only || args.overlay.is_some(), args.allow_busy) {
+        (true, false) => Access::ReadLocked,
+        (true, true) => Access::Read,
+        (false, false) => Access::Write,
+        (false, true) => Access::WriteInUse,
+    }
 }
 
 /// The disks, tasted, and the provider that is the default export.
 fn open(args: &Serve) -> Result<Opened, Failure> {
     let said = Said::new(&args.disk)?.around(args.direct);
-    let place = emulate::place(args)?;
-    let mut models = Vec::new();
-    let access = match (args.read_only, args.allow_busy) {
-        (true, false) => Access::ReadLocked,
-        (true, true) => Access::Read,
-        (false, false) => Access::Write,
-        (false, true) => Access::WriteInUse,
-    };
-    let (graph, provider) = if let Some(drives) = target::simulated_for(&place, &said, access)? {
-        models = drives.models;
-        (drives.graph, drives.provider)
-    } else if let Some(opened) = target::memory(&place, &said)? {
-        opened
-    } else {
-        target::open_for(&place, &said, access)?
-    };
+    emulate::check(args)?;
+    let Serving { disks, provider, models } = serving::open(&args.target, args.drive.as_deref(), &said, access(args))?;
+    let (disks, overlays) = overlay::put(args, disks)?;
+    let graph = Graph::taste(disks, Limits::default());
     let several = target::split(&args.target).0.len() > 1;
     let id = match provider {
         Some(name) => graph.find(&name).ok_or_else(|| seat::no_provider(&args.target, &name, &graph))?,
@@ -115,7 +129,7 @@ fn open(args: &Serve) -> Result<Opened, Failure> {
         }
         None => 0,
     };
-    Ok(Opened { graph, id, models })
+    Ok(Opened { graph, id, models, overlays })
 }
 
 /// Serves until the command ends, or a signal comes.

@@ -1,13 +1,16 @@
 //! The options of `serve`.
 
 use super::DiskOptions;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use nbd::Network;
 use std::path::PathBuf;
 use trueline_geom::class::nop::fault::Rule;
 use trueline_lab::emulated::Speed;
 
+pub(crate) mod hints;
 pub(crate) mod nbd;
+pub(crate) mod overlay;
+pub(crate) mod range;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   trueline serve disk.img --nbd unix:/run/disk.sock
@@ -17,7 +20,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline serve md:1g --run 'nbdinfo \"$uri\"'
   trueline serve --emulate drive:wd10ears@64g --nbd unix:s
   trueline serve --emulate --drive qlc-16k --speed 10 disk.img#p1 --nbd unix:s --record run.trace
+  trueline serve --overlay mem --emulate --drive wd10ears prod.img --nbd unix:s
   trueline serve --fault 'write:torn,every=1000' --fault 'read:error=eio,probability=1%' disk.img --nbd unix:s
+  trueline serve --strict disk.img --run 'mkfs.ext4 ...; fsck ...'
   trueline serve disk.img --nbd unix:s --top
   trueline serve disk.img --nbd unix:s --metrics 9100";
 
@@ -37,6 +42,21 @@ pub(crate) struct Serve {
     /// Let nobody write
     #[arg(long, short)]
     pub read_only: bool,
+    /// Leave the target as it is: what is written goes to a sparse file, which keeps it for the next time, or to memory (mem) until the end
+    #[arg(long, value_name = "FILE|mem", value_parser = overlay::Place::parse)]
+    pub overlay: Option<overlay::Place>,
+    /// Serve the target's bytes from byte N on, LEN of them, and nothing else of it
+    #[arg(long, value_name = "N[+LEN]", value_parser = range::Range::parse)]
+    pub offset: Option<range::Range>,
+    /// Refuse what is not whole units of the grain: writes and zeros, or all; the exit status is then 1 if there was any
+    #[arg(long, value_name = "WHAT", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "writes")]
+    pub strict: Option<Strict>,
+    /// Write the process's number there once it serves; the file goes at the end
+    #[arg(long, value_name = "FILE")]
+    pub pidfile: Option<PathBuf>,
+    /// End when the process that started it ends
+    #[arg(long)]
+    pub exit_with_parent: bool,
     /// Serve while a command runs that finds it at $uri, $file (--fuse) or $device (--ublk); without any on a socket of its own
     #[arg(long, value_name = "CMD")]
     pub run: Option<String>,
@@ -78,6 +98,15 @@ pub(crate) struct Serve {
     pub no_counters: bool,
     #[command(flatten)]
     pub disk: DiskOptions,
+}
+
+/// Requests that `--strict` refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Strict {
+    /// Writes and zeros
+    Writes,
+    /// Those, and reads
+    All,
 }
 
 fn speed(text: &str) -> Result<Speed, String> {

@@ -31,7 +31,9 @@ pub(super) fn open(disk: &str, name: String, said: &Said, access: Access) -> Res
 
 /// What a server says of its export; of what it does not say, what is assumed of an image.
 fn told(told: Told, boundaries: &[Boundary], said: &Said) -> Topology {
-    let sector = told.sizes.map_or(512, |[least, ..]| u64::from(least).max(512));
+    let least = told.sizes.map_or(512, |[least, ..]| u64::from(least).max(512));
+    let sector = boundaries.iter().find(|boundary| boundary.why == Why::Logical).and_then(|boundary| boundary.grain);
+    let sector = sector.map_or(least, |grain| grain.size().max(least));
     let mut topology = topology(sector, told.length, said);
     let claimed = |why, grain| Fact { grain, why, source: Source::Nbd, trust: Trust::Claimed };
     if boundaries.is_empty() {
@@ -41,7 +43,7 @@ fn told(told: Told, boundaries: &[Boundary], said: &Said) -> Topology {
     }
     // It knows what it stands on.
     topology.facts.retain(|fact| fact.why == Why::Convention);
-    for &Boundary { why, grain } in boundaries {
+    for &Boundary { why, grain } in boundaries.iter().filter(|boundary| boundary.why != Why::Logical) {
         match grain {
             // It is told only by a server that judges by it, as it does not by what a device claims.
             Some(grain) if why == Why::Optimal => topology.facts.push(Fact { trust: Trust::Trusted, ..claimed(why, grain) }),

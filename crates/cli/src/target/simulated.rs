@@ -13,11 +13,11 @@ use toml::Value;
 use trueline_geom::graph::{Bytes, Disk};
 use trueline_geom::profile;
 use trueline_geom::store::{Sparse, Store};
-use trueline_host::file::Access;
+use trueline_host::file::{self, Access};
 use trueline_host::memory::Memory;
 use trueline_sim::model::{MODELS, Model};
 
-mod image;
+pub(super) mod image;
 
 /// What such a disk begins with.
 const KIND: &str = "drive:";
@@ -71,7 +71,7 @@ pub(super) fn file(disk: &str) -> Option<&str> {
 }
 
 /// The image that is on it.
-pub(super) fn image(disk: &str) -> Option<&str> {
+pub(crate) fn image(disk: &str) -> Option<&str> {
     Spelling::of(disk)?.image
 }
 
@@ -108,26 +108,39 @@ struct Opened {
     store: Box<dyn Store>,
 }
 
+/// A model with keys of it set, and the size that it was given, which is one of them.
+fn sized(name: &str, size: Option<&str>, set: &[(String, Value)]) -> Result<(Model, Option<u64>), String> {
+    let size = size.map(|size| profile::bytes(size).ok_or_else(|| format!("'{size}' is not a size: 64m, 1g"))).transpose()?;
+    let value = size.map(|size| i64::try_from(size).map_err(|_| format!("{size} bytes are more than a drive has"))).transpose()?;
+    let set: Vec<(String, Value)> = set.iter().cloned().chain(value.map(|size| ("size".to_owned(), Value::Integer(size)))).collect();
+    Ok((model(name, &set)?, size))
+}
+
+/// The model of `--drive MODEL[@SIZE]`, and the size that it says.
+pub(super) fn model_and_size(drive: &str, set: &[(String, Value)]) -> Result<(Model, Option<u64>), String> {
+    let failed = |why: String| format!("--drive {drive}: {why}");
+    let spelled = format!("{KIND}{drive}");
+    match Spelling::of(&spelled) {
+        Some(Spelling { model, size, image: None }) => sized(model, size, set).map_err(failed),
+        _ => Err(failed("write MODEL or MODEL@SIZE, as trueline drives lists them".into())),
+    }
+}
+
 /// Opens one; `None` if it is another kind of disk. `set`: keys of the model that are set to other values.
 fn open(disk: &str, set: &[(String, Value)], access: Access) -> Result<Option<Opened>, String> {
-    let Some(Spelling { model: name, size, image }) = Spelling::of(disk) else { return Ok(None) };
+    let Some(Spelling { model, size, image }) = Spelling::of(disk) else { return Ok(None) };
     let failed = |why: String| format!("open {disk}: {why}");
-    let size = match size {
-        Some(size) => Some(profile::bytes(size).ok_or_else(|| failed(format!("'{size}' is not a size: 64m, 1g")))?),
-        None => None,
-    };
-    let sized = size.map(|size| {
-        let size = i64::try_from(size).map_err(|_| failed(format!("{size} bytes are more than a drive has")))?;
-        Ok::<_, String>(("size".to_owned(), Value::Integer(size)))
-    });
-    let set: Vec<(String, Value)> = set.iter().cloned().map(Ok).chain(sized).collect::<Result<_, _>>()?;
-    let model = model(name, &set).map_err(failed)?;
+    let (model, size) = sized(model, size, set).map_err(failed)?;
     let store: Box<dyn Store> = match image {
         // To look at, nothing has to be there.
         None if !access.writes() => Box::new(Sparse::new(model.size)),
         None => Box::new(Memory::new(model.size).map_err(|e| failed(e.to_string()))?),
         Some("") => return Err(failed("the name of the image is missing: write drive:MODEL=disk.img".into())),
-        Some(path) => Box::new(Image::open(path, &model, size.is_some(), access).map_err(failed)?),
+        Some(path) => {
+            let medium = file::open_for(Path::new(path), access).map_err(|e| failed(e.to_string()))?.store;
+            let advice = |has: u64| format!("drive:{}@{has}={path}", model.name);
+            Box::new(Image::new(Box::new(medium), path, &model, size.is_some(), &advice).map_err(failed)?)
+        }
     };
     Ok(Some(Opened { model, store }))
 }

@@ -16,7 +16,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// The disks that the blocks name: 256 MiB with `s1` and `s1a`, and a stripe of two.
-const DISKS: &str = "truncate -s 256M disk.img; truncate -s 16M ada1.img ada2.img; mkdir mnt
+const DISKS: &str = "truncate -s 256M disk.img prod.img; truncate -s 16M ada1.img ada2.img; mkdir mnt
     trueline part create -s mbr disk.img; trueline part add -t freebsd disk.img
     trueline part create -s bsd 'disk.img#s1'; trueline part add -t freebsd-ufs 'disk.img#s1'
     trueline stripe label data ada1.img ada2.img";

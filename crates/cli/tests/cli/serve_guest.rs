@@ -118,3 +118,61 @@ fn the_kernels_own_client_has_it() {
     let port = r#"-n -m "nbd max_part=4" -r "echo ${uri##*:} | tr -cd 0-9 >/port""#;
     boot(&scratch, "tcp:127.0.0.1:0", port, &commands, "");
 }
+
+/// A root file system with a shell, in a partition at `start` of an image: what a machine in production boots.
+fn production(here: &Path, image: &str, start: u64) {
+    let sectors = 65536;
+    let lines = format!(
+        "mkdir -p root/bin; cp \"$(command -v busybox)\" root/bin/busybox; for p in sh cat dd sync sha256sum; do ln -sf busybox root/bin/$p; done
+        seq 1 200000 >root/numbers; seq 0 99 >root/tens; truncate -s {} {image}; printf 'label: dos\\nstart={start},size={sectors},type=83\\n' | sfdisk -q {image}
+        mkfs.ext4 -q -F -b 4096 -d root -E offset={} {image} {}k",
+        48 * MIB,
+        start * 512,
+        sectors / 2
+    );
+    let made = shell(here, &lines);
+    assert!(made.0, "{}", made.1);
+}
+
+/// The work of the guest in the image's own system: a hundred blocks, each on the medium before the next. It tells how long that took.
+const WORK: &str = "mkdir -p /mnt; mount -t ext4 /dev/vda1 /mnt; cut -d' ' -f1 /proc/uptime >/began
+chroot /mnt /bin/sh -c 'cat numbers >copy; sync; for i in $(cat tens); do
+dd if=numbers of=copy bs=4k count=1 skip=$i seek=$i conv=notrunc,fsync 2>log; done; sha256sum <copy' >/sum
+cat /sum >&3; cat /began >&3; cut -d' ' -f1 /proc/uptime >&3; umount /mnt";
+
+/// A production image is booted on a drive that it is misaligned on, and on the same one aligned, and nothing happens to it.
+#[test]
+fn an_image_is_booted_on_drives_that_it_never_saw() {
+    let scratch = scratch();
+    let here = scratch.path();
+    for tool in ["mkfs.ext4", "sfdisk", "busybox", "sha256sum"] {
+        if !shell(here, &format!("command -v {tool}")).0 {
+            return skip(&format!("no {tool} here"));
+        }
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kernel/boot.sh");
+    fs::write(here.join("work"), WORK).expect("a file can be written");
+    for (image, start, misaligned) in [("old.img", 63, true), ("new.img", 2048, false)] {
+        production(here, image, start);
+        let before = shell(here, &format!("sha256sum <{image}; sha256sum <root/numbers")).1;
+        let guest = format!("exec '{}' -m ext4 -r \"$(cat work)\" \"$uri,rw\" >said 2>errors", script.display());
+        let arguments = ["serve", image, "--overlay", "mem", "--emulate", "--drive", "wd10ears", "--json", "--run", &guest];
+        let served = program(here).args(arguments).env("PATH", path()).output().expect("it runs");
+        let errors = fs::read_to_string(here.join("errors")).unwrap_or_default();
+        if served.status.code() == Some(2) {
+            return skip(errors.trim());
+        }
+        let told = String::from_utf8_lossy(&served.stderr);
+        assert!(served.status.success(), "{errors}{told}");
+        let after = shell(here, &format!("sha256sum <{image}; head -n 1 said")).1;
+        assert_eq!(before, after, "the image, and what the guest read");
+        assert!(told.contains("overlay mem: ") && told.contains(&format!("discarded now; {image} is as it was")), "{told}");
+        let document: serde_json::Value = serde_json::from_slice(&served.stdout).expect("a document");
+        let layers = crate::list(&document, "layers").iter().filter(|layer| layer["provider"] == "s1");
+        let count = |verdict: &str| -> u64 { layers.clone().map(|layer| layer["writes"][verdict].as_u64().expect("a count")).sum() };
+        let (aligned, off) = (count("aligned"), count("misaligned"));
+        assert!(if misaligned { off >= 100 && aligned == 0 } else { aligned >= 100 && off == 0 }, "{image}: {aligned} {off}");
+        // For the manual: what the drive says.
+        println!("{image}: {}\n{told}", fs::read_to_string(here.join("said")).unwrap_or_default());
+    }
+}

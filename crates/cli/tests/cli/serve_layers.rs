@@ -75,7 +75,11 @@ fn which_drive_is_emulated_has_to_be_said_once() {
         ("--emulate disk.img", "--drive wd10ears puts the target on one"),
         ("--emulate md:1m", "--drive wd10ears puts the target on one"),
         ("--emulate --drive wd10ears drive:md@1m", "the target names a drive already"),
-        ("--emulate --drive wd10ears md:1m", "write drive:wd10ears@SIZE"),
+        (
+            "--emulate --drive wd10ears@4k md:1m",
+            "md:1m has 1048576 bytes and the drive 4096: give the drive a size: say --drive wd10ears@1048576",
+        ),
+        ("--emulate --drive wd10ears=disk.img md:1m", "write MODEL or MODEL@SIZE"),
         ("--emulate --drive nonesuch disk.img", "no model 'nonesuch'"),
         ("drive:wd10ears@1m=disk.img,drive:wd10ears@1m=disk.img#stripe/data", "disk.img is named twice"),
         ("--record disk.img md:1m", "it is there and no trace"),

@@ -286,7 +286,7 @@ fn what_a_server_lets_nobody_write_is_served_to_be_read() {
         run_with(scratch.path(), &["serve", "--read-only", "md:1m", "--run", &command])
     };
     assert_eq!(nested("--read-only").code, Some(0));
-    assert!(nested("").refused().ends_with("its server lets nobody write: say --read-only, or serve it there without"));
+    assert!(nested("").refused().ends_with("its server lets nobody write: say --read-only or --overlay mem, or serve it there without"));
 }
 
 /// The socket of `--run` lies where temporary files do, and elsewhere where that is too deep for a socket.

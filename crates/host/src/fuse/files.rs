@@ -150,6 +150,8 @@ impl Filesystem for Files {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // What the kernel cannot do it does not do; the mount works without.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
+        // Shared mappings, from Linux 6.6 on: their pages are written by msync(2), munmap(2) and when memory is short.
+        let _ = config.add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP);
         let _ = config.set_max_write(LARGEST);
         let _ = config.set_max_background(BACKGROUND);
         Ok(())

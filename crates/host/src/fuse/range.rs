@@ -136,6 +136,7 @@ mod tests {
             sizes,
             boundaries: Vec::new(),
             errors: Arc::default(),
+            overlay: None,
         }
     }
 

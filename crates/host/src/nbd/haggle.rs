@@ -13,7 +13,7 @@ pub const LONGEST: usize = 64 << 10;
 pub const OPTIONS: usize = 10_000;
 
 /// What the contexts of `BLOCK_STATUS` are, in the order of their numbers, which begin with 1: their names, and the boundaries they tell of.
-pub const CONTEXTS: [(&str, Option<Why>); 11] = [
+pub const CONTEXTS: [(&str, Option<Why>); 12] = [
     ("base:allocation", None),
     ("trueline:grain", Some(Why::Physical)),
     ("trueline:atomic", Some(Why::Atomic)),
@@ -25,7 +25,13 @@ pub const CONTEXTS: [(&str, Option<Why>); 11] = [
     ("trueline:erase", Some(Why::Erase)),
     ("trueline:discard", Some(Why::Discard)),
     ("trueline:cluster", Some(Why::Cluster)),
+    ("trueline:logical", Some(Why::Logical)),
 ];
+
+/// The context that tells which part of an export an overlay holds.
+pub const OVERLAY_NAME: &str = "trueline:overlay";
+/// The number of the context `trueline:overlay`.
+pub const OVERLAY: u32 = 13;
 
 /// The number of `base:allocation`.
 pub const ALLOCATION: u32 = 1;
@@ -206,6 +212,8 @@ impl Haggle {
         let headers = if option == option::EXTENDED_HEADERS { Headers::Extended } else { Headers::Structured };
         let (kind, why) = match headers {
             _ if !data.is_empty() => (reply::ERR_INVALID, "this option has no data"),
+            // As QEMU's server: nothing is left to agree on, and a client that asks has lost the thread.
+            Headers::Extended if self.headers == Headers::Extended => (reply::ERR_INVALID, "extended headers are agreed already"),
             Headers::Structured if self.headers == Headers::Extended => (reply::ERR_EXT_HEADER_REQD, "extended headers are agreed"),
             _ => {
                 self.headers = headers;
@@ -319,7 +327,8 @@ fn flags(export: &Export, agreed: &Agreed) -> u16 {
 /// The contexts of an export, each with its number.
 fn contexts(export: &Export) -> Vec<(u32, &'static str)> {
     let told = |why: Option<Why>| why.is_none_or(|why| export.boundaries.iter().any(|boundary| boundary.why == why));
-    (1..).zip(CONTEXTS).filter(|(_, (_, why))| told(*why)).map(|(number, (name, _))| (number, name)).collect()
+    let told = (1..).zip(CONTEXTS).filter(|(_, (_, why))| told(*why)).map(|(number, (name, _))| (number, name));
+    told.chain(export.overlay.as_ref().map(|_| (OVERLAY, OVERLAY_NAME))).collect()
 }
 
 /// Whether it has the form of a query (section "Metadata querying"): what it asks for need not be known.

@@ -118,7 +118,12 @@ impl Remote {
         // Where units begin is learnt by asking for the first bytes: a few units are enough.
         remote.boundaries = remote.with(Session::boundaries).unwrap_or_default();
         if !read_only && remote.is_read_only() {
-            return Err(Error::not("write", text, "its server lets nobody write", "say --read-only, or serve it there without"));
+            return Err(Error::not(
+                "write",
+                text,
+                "its server lets nobody write",
+                "say --read-only or --overlay mem, or serve it there without",
+            ));
         }
         Ok(remote)
     }

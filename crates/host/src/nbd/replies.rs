@@ -14,7 +14,7 @@ use std::io;
 use std::sync::atomic::AtomicU8;
 use std::time::Instant;
 use trueline_geom::error::Errno;
-use trueline_geom::store::Content;
+use trueline_geom::store::{Content, Store};
 use trueline_geom::topology::Why;
 
 /// Bytes of replies that are sent at once.
@@ -220,9 +220,10 @@ impl<'a> Replies<'a> {
         let start = self.end;
         for (place, &context) in contexts.iter().enumerate() {
             let most = if request.has(flag::REQ_ONE) { 1 } else { DESCRIPTORS };
-            let found = match haggle::told_by(context) {
-                Some(why) => units(request, export, why, most),
-                None => allocation(request, export, most),
+            let found = match (haggle::told_by(context), &export.overlay) {
+                (Some(why), _) => units(request, export, why, most),
+                (None, Some(overlay)) if context == haggle::OVERLAY => runs(request, &**overlay, most, overlaid),
+                (None, _) => runs(request, &*export.store, most, allocated),
             };
             match found {
                 Ok(found) => self.descriptors(request, context, place + 1 == contexts.len(), &found),
@@ -262,20 +263,34 @@ impl<'a> Replies<'a> {
 type Descriptors = Vec<(u64, u32)>;
 
 /// `base:allocation` (section "Metadata querying"): 1 is a hole, 2 reads as zeros.
-fn allocation(request: &Request, export: &Export, most: usize) -> Result<Descriptors, Errno> {
+fn allocated(content: Content) -> u32 {
+    match content {
+        Content::Data => 0,
+        Content::Zero => 2,
+        Content::Hole => 3,
+    }
+}
+
+/// `trueline:overlay`: 1 is what the overlay holds, 2 what it holds as zeros.
+fn overlaid(content: Content) -> u32 {
+    match content {
+        Content::Data => 1,
+        Content::Zero => 3,
+        Content::Hole => 0,
+    }
+}
+
+/// Runs of a store's content, as `flags` tells them.
+fn runs(request: &Request, store: &dyn Store, most: usize, flags: fn(Content) -> u32) -> Result<Descriptors, Errno> {
     let mut found: Descriptors = Vec::new();
     let (mut at, end) = (request.offset, request.offset + request.length);
     for _ in 0..RUNS {
         if at == end {
             break;
         }
-        let run = export.store.run(at, end - at)?;
+        let run = store.run(at, end - at)?;
         let length = run.length.clamp(1, end - at);
-        let flags = match run.content {
-            Content::Data => 0,
-            Content::Zero => 2,
-            Content::Hole => 3,
-        };
+        let flags = flags(run.content);
         let full = found.len() == most;
         match found.last_mut() {
             Some((before, same)) if *same == flags => *before += length,

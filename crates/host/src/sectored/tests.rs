@@ -213,7 +213,7 @@ fn who_writes_back_holds_its_units() {
     let first = view.hold(units(0, 64), true);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| view.write_at(&[9; 64], 0));
-        while view.writes().held.len() < 2 && !waiting.is_finished() {
+        while view.ranges.count() < 2 && !waiting.is_finished() {
             std::thread::yield_now();
         }
         view.write_at(&[8; 64], 64).unwrap();
@@ -224,5 +224,5 @@ fn who_writes_back_holds_its_units() {
     });
     let _one = view.hold(units(0, 64), false);
     view.write_at(&[7; 64], 0).unwrap();
-    assert_eq!(view.writes().held.len(), 1);
+    assert_eq!(view.ranges.count(), 1);
 }

@@ -128,7 +128,9 @@ pub(super) struct Shape {
 impl Shape {
     /// Of an export.
     pub(super) fn of(export: &Export) -> Shape {
-        let logical = u64::from(export.sizes.least).clamp(SECTOR, MOST_LOGICAL);
+        let sector = export.boundaries.iter().find(|boundary| boundary.why == Why::Logical).and_then(|boundary| boundary.grain);
+        let sector = sector.map(|grain| grain.size()).filter(|size| size.is_power_of_two()).unwrap_or(SECTOR);
+        let logical = sector.max(export.sizes.least.into()).clamp(SECTOR, MOST_LOGICAL);
         // Preferred is only what begins with the provider.
         let physical = u64::from(export.sizes.preferred).max(logical);
         let unit = export.unit().filter(|grain| grain.size() >= logical && u32::try_from(grain.size()).is_ok());
@@ -204,6 +206,7 @@ mod tests {
             sizes,
             boundaries: grain.map(|grain| Boundary { why: Why::Physical, grain: Some(grain) }).into_iter().collect(),
             errors: Arc::default(),
+            overlay: None,
         }
     }
 
@@ -221,6 +224,10 @@ mod tests {
         // A unit that does not begin with the provider is no physical block, and has its beginning where discards have theirs.
         let shape = Shape::of(&export(BlockSizes { least: 1, preferred: 512, most: 1 << 25 }, Grain::new(4096, 3584)));
         assert_eq!((shape.logical, shape.physical, shape.discard), (512, 512, (4096, 3584)));
+        // What takes any byte has the sectors of its disk all the same.
+        let mut sectors = export(BlockSizes { least: 1, preferred: 4096, most: 1 << 25 }, Grain::new(4096, 0));
+        sectors.boundaries.push(Boundary { why: Why::Logical, grain: Grain::new(4096, 0) });
+        assert_eq!(Shape::of(&sectors).logical, 4096);
         // A set is described as one; what does not begin with it, or is no power of two, cannot be.
         let sizes = BlockSizes { least: 512, preferred: 4096, most: 1 << 25 };
         let set = |chunk: (u64, u64), row: u64| {

@@ -39,6 +39,7 @@ fn with(store: Arc<dyn Store>, read_only: bool, test: impl FnOnce(&Path, &OwnedF
         sizes,
         boundaries: Vec::new(),
         errors: Arc::default(),
+        overlay: None,
     };
     let mounted = fuse::mount(&point, &Arc::new(Exports(vec![export]))).unwrap();
     let stop = AtomicBool::new(false);

@@ -120,6 +120,7 @@ fn exports(store: Arc<dyn Store>) -> Exports {
         sizes,
         boundaries: Vec::new(),
         errors: Arc::default(),
+        overlay: None,
     }])
 }
 

@@ -35,6 +35,7 @@ fn exports() -> Exports {
         sizes: BlockSizes { least: 1, preferred: 4096, most: wire::MAXIMUM },
         boundaries: grain.map(|grain| Boundary { why: Why::Physical, grain: Some(grain) }).into_iter().collect(),
         errors: Arc::default(),
+        overlay: None,
     };
     Exports(vec![one("", Grain::new(4096, 512)), one("p1", None)])
 }

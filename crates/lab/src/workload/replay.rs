@@ -12,7 +12,7 @@ use crate::trace::{Entry, Trace};
 use std::io::BufReader;
 use std::iter;
 use std::path::PathBuf;
-use trueline_geom::topology::{is_whole, round_down};
+use trueline_geom::topology::{is_whole, round_down, round_up};
 
 /// The replay.
 pub const KIND: Kind =
@@ -38,7 +38,14 @@ struct Scan {
     longest: u64,
     writes: bool,
     skipped: u64,
+    /// Reads and writes that are not whole sectors of [`SECTOR`] bytes.
+    odd: u64,
 }
+
+/// Sectors that every rig takes, in bytes.
+const SECTOR: u64 = 512;
+/// The most that a request grows by on either side until it is whole sectors, in bytes.
+const MARGIN: u64 = 4096;
 
 fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
     let path = parameters.file.clone().ok_or_else(|| Error("replay: there is no trace: name one with --trace FILE".into()))?;
@@ -59,6 +66,7 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
             scan.end = scan.end.max(offset + length);
             scan.longest = scan.longest.max(length);
             scan.writes |= op == Op::Write;
+            scan.odd += u64::from(!is_whole(offset, SECTOR) || !is_whole(length, SECTOR));
         }
     }
     scan.skipped = trace.skipped();
@@ -104,22 +112,30 @@ impl Replay {
         Err(failed(&self.path, &message))
     }
 
-    /// The requests, moved and folded; one that is not whole sectors is an error.
+    /// Requests of the trace, moved and folded. One that is not in whole sectors is what a host makes of it: a read of the whole sectors and,
+    /// for a write, their write.
     fn asks(&self, span: u64, sector: u64) -> Result<impl Iterator<Item = Result<(u64, Ask), Error>>, Error> {
         let (path, shift) = (self.path.clone(), self.offset);
         let mut trace = open(&self.path)?;
+        let mut second = None;
         Ok(iter::from_fn(move || {
+            if let Some(ask) = second.take() {
+                return Some(Ok(ask));
+            }
             let Entry { at_ns, op, offset, length, fua } = match trace.next()? {
                 Ok(entry) => entry,
                 Err(refusal) => return Some(Err(failed(&path, &refusal))),
             };
             let offset = if op == Op::Flush { 0 } else { offset % span + shift };
-            if !is_whole(offset, sector) || !is_whole(length, sector) {
-                let place = trace.place();
-                let message = format!("{place}: {length} bytes at {offset}: the target takes whole sectors of {sector} bytes");
-                return Some(Err(failed(&path, &message)));
+            if is_whole(offset, sector) && is_whole(length, sector) {
+                return Some(Ok((at_ns, Ask { op, offset, length, fua })));
             }
-            Some(Ok((at_ns, Ask { op, offset, length, fua })))
+            let start = round_down(offset, sector);
+            let Some(length) = round_up(offset + length, sector).map(|end| end - start) else {
+                return Some(Err(failed(&path, &format!("{}: past the end of any device", trace.place()))));
+            };
+            second = (op == Op::Write).then_some((at_ns, Ask { op, offset: start, length, fua }));
+            Some(Ok((at_ns, Ask { op: Op::Read, offset: start, length, fua: false })))
         }))
     }
 }
@@ -134,7 +150,7 @@ impl Blocks for Replay {
     }
 
     fn largest(&self) -> u64 {
-        self.scan.longest
+        self.scan.longest + if self.scan.odd > 0 { 2 * MARGIN } else { 0 }
     }
 
     fn extent(&self, _length: u64) -> Option<u64> {
@@ -146,8 +162,13 @@ impl Blocks for Replay {
     }
 
     fn warning(&self) -> Option<String> {
-        let Scan { requests, skipped, .. } = self.scan;
-        (skipped > 0).then(|| format!("{skipped} of {} requests of the trace are discards, which are passed over", requests + skipped))
+        let Scan { requests, skipped, odd, .. } = self.scan;
+        let passed = format!("{skipped} of {} requests of the trace are discards, which are passed over", requests + skipped);
+        let grown =
+            format!("{odd} of {requests} requests of the trace are not whole sectors: their sectors are read and, for a write, written");
+        let said: Vec<String> =
+            [(skipped, passed), (odd, grown)].into_iter().filter(|(count, _)| *count > 0).map(|(_, said)| said).collect();
+        (!said.is_empty()).then(|| said.join("; "))
     }
 
     fn run(&self, rig: &mut dyn Rig, _seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {

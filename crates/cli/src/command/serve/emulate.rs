@@ -11,25 +11,17 @@ use trueline_sim::model::Model;
 use trueline_sim::random::Random;
 use trueline_sim::world::{Schedule, World};
 
-/// The target as it is opened: with `--drive`, every disk of it on such a drive.
-pub(super) fn place(args: &Serve) -> Result<String, Failure> {
-    let (disks, provider) = target::split(&args.target);
-    let simulated = disks.iter().any(|disk| target::simulated::is_simulated(disk));
+/// Refuses drives that are said twice, or not at all.
+pub(super) fn check(args: &Serve) -> Result<(), Failure> {
+    let simulated = target::split(&args.target).0.into_iter().any(target::simulated::is_simulated);
     let refused = |why: &str| Err(Failure::Message(format!("serve {}: {why}", args.target)));
-    let Some(model) = &args.drive else {
-        return match args.emulate && !simulated {
-            true => refused("--emulate: which drive? --drive wd10ears puts the target on one; trueline drives lists them"),
-            false => Ok(args.target.clone()),
-        };
-    };
-    if simulated {
-        return refused("--drive: the target names a drive already: leave one of them out");
+    match &args.drive {
+        None if args.emulate && !simulated => {
+            refused("--emulate: which drive? --drive wd10ears puts the target on one; trueline drives lists them")
+        }
+        Some(_) if simulated => refused("--drive: the target names a drive already: leave one of them out"),
+        _ => Ok(()),
     }
-    if disks.iter().any(|disk| target::is_made_up(disk)) {
-        return refused(&format!("--drive: memory is a drive without an image: write drive:{model}@SIZE"));
-    }
-    let placed: Vec<String> = disks.iter().map(|disk| format!("drive:{model}={disk}")).collect();
-    Ok(placed.join(",") + &provider.map_or_else(String::new, |name| format!("#{name}")))
 }
 
 /// The drives, switched on now; [`None`] without `--emulate`.

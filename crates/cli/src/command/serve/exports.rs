@@ -1,15 +1,27 @@
 //! What is served under which name: the provider that was named, by no name, and everything that stands on it, by its own.
 
 use super::layers::Layers;
+use super::overlay::Overlays;
+use crate::Failure;
 use crate::options::serve::Serve;
+use crate::options::serve::range::Range;
 use crate::out::words;
+use std::sync::Arc;
 use trueline_geom::finding;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::sign::Inside;
+use trueline_geom::store::Store;
+use trueline_geom::topology::Topology;
 use trueline_host::export::{self, BlockSizes, Export, Exports};
+use trueline_host::offset::Offset;
 
-/// The exports of `graph`, of which `id` is the default one.
-pub(super) fn of(graph: &Graph, id: Id, layers: &Layers, args: &Serve) -> Exports {
+/// The exports of `graph`, of which `id` is the default one; of a range of it, that alone.
+pub(super) fn of(graph: &Graph, id: Id, layers: &Layers, overlays: Option<&Overlays>, args: &Serve) -> Result<Exports, Failure> {
+    let over = |id: Id, export: Export| Export { overlay: overlays.map(|overlays| overlays.of(graph, id)), ..export };
+    let default = over(id, one(graph, id, &args.network.export, layers, args));
+    if let Some(range) = args.offset {
+        return cut(range, default, &graph.providers[id].topology).map(|export| Exports(vec![export]));
+    }
     let mut kept = vec![id];
     for next in id + 1..graph.providers.len() {
         if graph.providers[next].parents.iter().any(|parent| kept.contains(parent)) {
@@ -17,10 +29,26 @@ pub(super) fn of(graph: &Graph, id: Id, layers: &Layers, args: &Serve) -> Export
         }
     }
     // Its own name finds the default export too.
-    let default = one(graph, id, "", layers, args);
-    let named =
-        kept.iter().filter(|&&id| !graph.providers[id].name.is_empty()).map(|&id| one(graph, id, &graph.providers[id].name, layers, args));
-    Exports(std::iter::once(default).chain(named).collect())
+    let name = |id: Id| &graph.providers[id].name;
+    let named = kept.iter().filter(|&&id| !name(id).is_empty() && *name(id) != args.network.export);
+    let named = named.map(|&id| over(id, one(graph, id, name(id), layers, args)));
+    Ok(Exports(std::iter::once(default).chain(named).collect()))
+}
+
+/// A range of an export, whose boundaries are `topology`.
+fn cut(range: Range, export: Export, topology: &Topology) -> Result<Export, Failure> {
+    let length = range.of(export.store.length())?;
+    let part = |store: Arc<dyn Store>| Offset::new(store, range.start, length).map(|part| Arc::new(part) as Arc<dyn Store>);
+    let outside = || Failure::Message(format!("--offset {}+{length}: outside the target", range.start));
+    let (store, topology) = (part(export.store).ok_or_else(outside)?, topology.shift(range.start, length));
+    Ok(Export {
+        description: format!("{length} bytes from byte {} of {}", range.start, export.description),
+        sizes: BlockSizes::of(&topology, &*store),
+        boundaries: export::boundaries(&topology),
+        overlay: export.overlay.and_then(part),
+        store,
+        ..export
+    })
 }
 
 /// Exports whose units begin where the protocol cannot say: a line for each.
@@ -62,14 +90,17 @@ fn one(graph: &Graph, id: Id, name: &str, layers: &Layers, args: &Serve) -> Expo
     let provider = &graph.providers[id];
     let signs: Vec<&str> = provider.in_use().map(|sign| sign.kind).collect();
     let what = if signs.is_empty() { provider.class.to_owned() } else { signs.join(" and ") };
+    let store = layers.over(graph, id);
     Export {
         name: name.into(),
         description: format!("{} of {}: {what}", words::name(&provider.name), args.target),
-        store: layers.over(graph, id),
-        read_only: args.read_only,
+        sizes: BlockSizes::of(&provider.topology, &*store),
+        store,
+        // Zeroes stand on no disk that could be written.
+        read_only: args.read_only || !provider.route().has_stores(),
         rotational: layers.rotational(),
-        sizes: BlockSizes::of(&provider.topology),
         boundaries: export::boundaries(&provider.topology),
         errors: layers.errors(),
+        overlay: None,
     }
 }

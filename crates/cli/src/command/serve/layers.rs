@@ -4,7 +4,8 @@ use super::counting::Counting;
 use super::notices::Notices;
 use super::{emulate, record};
 use crate::Failure;
-use crate::options::serve::Serve;
+use crate::options::serve::{Serve, Strict as Strictness};
+use crate::out::words;
 use std::sync::Arc;
 use trueline_geom::class::nop::fault::Plan;
 use trueline_geom::graph::{Graph, Id};
@@ -14,6 +15,7 @@ use trueline_geom::topology::{Grain, Topology, Why};
 use trueline_host::errseq::ErrorSequence;
 use trueline_host::faulty::{Faults, Faulty};
 use trueline_host::sectored::Sectored;
+use trueline_host::strict::{Refused, Strict};
 use trueline_lab::emulated::{Drives, Emulated};
 use trueline_lab::recorded::Recorded;
 use trueline_sim::model::Model;
@@ -26,6 +28,8 @@ pub(super) struct Layers {
     drives: Option<Arc<Drives>>,
     faults: Option<Arc<Faults>>,
     record: Option<record::Record>,
+    /// Requests that --strict refuses, and those that it has.
+    strict: Option<(Strictness, Arc<Refused>)>,
     /// What is counted, unless nothing is.
     counting: Option<Arc<Counting>>,
     /// Errors of the disks.
@@ -38,9 +42,15 @@ impl Layers {
     pub(super) fn new(graph: &Graph, id: Id, models: &[Model], args: &Serve, notices: &Arc<Notices>) -> Result<Layers, Failure> {
         let counting = || Counting::new(&args.target, graph, notices.clone()).map(Arc::new);
         let counting = if args.no_counters { None } else { Some(counting()?) };
+        let unit = graph.providers[id].topology.unit().is_some();
+        if args.strict.is_some() && !unit {
+            let why = "--strict: nothing is known of its units: say --physical 4096";
+            return Err(Failure::Message(format!("serve {}: {why}", args.target)));
+        }
         let plan = Plan { rules: args.fault.clone(), seed: args.seed };
         Ok(Layers {
             counting,
+            strict: args.strict.map(|strict| (strict, Arc::default())),
             sector: args.disk.logical,
             errors: Arc::default(),
             models: models.to_vec(),
@@ -69,6 +79,10 @@ impl Layers {
         }
         if let Some(faults) = &self.faults {
             store = Arc::new(Faulty::new(store, topology.sector, faults.clone()));
+        }
+        if let Some(((strict, refused), unit)) = self.strict.as_ref().zip(topology.unit()) {
+            let (last, reads) = (provider.parents.is_empty(), *strict == Strictness::All);
+            store = Arc::new(Strict::new(store, words::name(&provider.name), unit.grain, last, reads, refused.clone()));
         }
         if let Some((record, place)) = self.record.as_ref().and_then(|record| Some((record, record.place(route)?))) {
             store = Arc::new(Recorded::new(store, place, record.recorder()));
@@ -99,6 +113,19 @@ impl Layers {
     pub(super) fn tick(&self) {
         if let Some(record) = &self.record {
             record.recorder().pass();
+        }
+    }
+
+    /// Tells how many requests --strict has refused; `true` if there are any.
+    pub(super) fn refused(&self) -> bool {
+        let told = self.strict.as_ref().map(|(_, refused)| refused.told());
+        match told {
+            Some((count, Some(first))) => {
+                let requests = if count == 1 { "request was" } else { "requests were" };
+                crate::complain(&format!("strict: {count} {requests} off the grain and refused, the first a {first}"));
+                true
+            }
+            _ => false,
         }
     }
 

@@ -12,6 +12,9 @@ pub(crate) struct Network {
     /// Serve network block devices there: unix:PATH, tcp:PORT (this machine alone) or tcp:HOST:PORT (10809 without PORT)
     #[arg(long, value_name = "WHERE", value_parser = Where::parse)]
     pub nbd: Option<Where>,
+    /// Call the target's export NAME, instead of giving it none
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, value_parser = export)]
+    pub export: String,
     /// Whether clients may or must use TLS; with --tls-certificates they must if nothing is said
     #[arg(long, value_name = "WHEN", value_enum)]
     pub tls: Option<Tls>,
@@ -79,6 +82,12 @@ pub(super) fn address_and_port(text: &str) -> (&str, Option<&str>) {
         Some((host, port)) => (host, Some(port)),
         None => (text, None),
     }
+}
+
+/// A name that NBD can say: 4096 bytes at most (doc/proto.md, "String").
+fn export(text: &str) -> Result<String, String> {
+    let good = text.len() <= 4096 && !text.contains(char::is_control);
+    if good { Ok(text.to_owned()) } else { Err("a name has at most 4096 bytes, and no control characters".into()) }
 }
 
 fn connections(text: &str) -> Result<usize, String> {

@@ -1,34 +1,38 @@
 //! An image on a simulated drive: the image, then zeros up to the end of the drive.
 //!
 //! # Limits
-//! What lies behind the image has no room: it reads as zeros, and whatever writes there gets [`Errno::NoSpace`]. Neither is the image
+//! What lies behind the image has no room: it reads as zeros, and a write there gets [`Errno::NoSpace`]. Neither is the image
 //! grown behind its owner's back, nor is anything kept that would be lost at the end.
 
-use std::path::Path;
 use trueline_geom::error::Errno;
 use trueline_geom::store::{Content, Run, Store};
 use trueline_geom::topology::is_whole;
-use trueline_host::file::{self, Access, Medium};
 use trueline_sim::model::Model;
 
 /// The image.
-pub(super) struct Image {
-    medium: Medium,
+pub(in crate::target) struct Image {
+    medium: Box<dyn Store>,
     length: u64,
 }
 
 impl Image {
-    /// Opens it. `whole`: it is as long as the drive, not as its file.
-    pub(super) fn open(path: &str, model: &Model, whole: bool, access: Access) -> Result<Image, String> {
-        let medium = file::open_for(Path::new(path), access).map_err(|e| e.to_string())?.store;
-        let length = if whole { model.size } else { medium.length() };
-        if medium.length() > model.size {
-            let (has, size) = (medium.length(), model.size);
-            return Err(format!("{path} has {has} bytes and the drive {size}: give the drive a size: drive:{}@{has}={path}", model.name));
+    /// The bytes of `medium`, called `name`, on a drive. `whole`: it is as long as the drive, not as the medium. `advice`: what gives the
+    /// drive so many bytes.
+    pub(in crate::target) fn new(
+        medium: Box<dyn Store>,
+        name: &str,
+        model: &Model,
+        whole: bool,
+        advice: &dyn Fn(u64) -> String,
+    ) -> Result<Image, String> {
+        let (has, size) = (medium.length(), model.size);
+        let length = if whole { size } else { has };
+        if has > size {
+            return Err(format!("{name} has {has} bytes and the drive {size}: give the drive a size: {}", advice(has)));
         }
         let sector = model.logical_block_size;
         if !is_whole(length, sector) {
-            return Err(format!("{path} has {length} bytes: not whole sectors of {sector}"));
+            return Err(format!("{name} has {length} bytes: not whole sectors of {sector}"));
         }
         Ok(Image { medium, length })
     }

@@ -62,6 +62,8 @@ pub enum Failure {
     Error(Errno),
     /// Whole sectors at the beginning are written, then the medium fails.
     Torn,
+    /// A bit of what is read is another one, and nothing is said of it.
+    Flip,
 }
 
 /// What befalls which requests.
@@ -90,7 +92,7 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// How a rule is written.
 const FORM: &str = "write OP:WHAT[,WHEN...], OP read, write, flush, discard or *; \
-     WHAT error=NAME (eio, enospc, eperm, erofs, einval, enotsup), torn, readonly or delay=10ms; \
+     WHAT error=NAME (eio, enospc, eperm, erofs, einval, enotsup), torn, flip, readonly or delay=10ms; \
      WHEN probability=1%, every=N, after=N or offset=1m..2m";
 
 impl Rule {
@@ -111,6 +113,9 @@ impl Rule {
         if rule.writes_only && !Op::ALL.into_iter().any(|op| rule.concerns(op)) {
             return Err(format!("only writes can be that: {FORM}"));
         }
+        if rule.failure == Some(Failure::Flip) && !rule.concerns(Op::Read) {
+            return Err(format!("only reads can be that: {FORM}"));
+        }
         Ok(rule)
     }
 
@@ -122,6 +127,7 @@ impl Rule {
                 self.writes_only = true;
                 self.fail(Failure::Torn, item)?;
             }
+            ("flip", "") => self.fail(Failure::Flip, item)?,
             ("readonly", "") => {
                 self.writes_only = true;
                 self.fail(Failure::Error(Errno::ReadOnly), item)?;
@@ -151,6 +157,7 @@ impl Rule {
     pub fn concerns(&self, op: Op) -> bool {
         let can = match self.failure {
             Some(Failure::Torn) => op == Op::Write,
+            Some(Failure::Flip) => op == Op::Read,
             _ => !self.writes_only || matches!(op, Op::Write | Op::Discard),
         };
         can && self.op.is_none_or(|own| own == op)
@@ -228,6 +235,11 @@ impl Plan {
         round_down(below(hash(&[self.seed, u64::MAX, asked.number]), asked.length), sector)
     }
 
+    /// The bit of a read that is flipped, of all its bits.
+    pub fn flipped(&self, asked: &Asked) -> u64 {
+        below(hash(&[self.seed, u64::MAX - 1, asked.number]), asked.length.saturating_mul(8))
+    }
+
     /// Whether requests of a kind have to be looked at: a rule can befall them, or counts them with all others.
     pub fn concerns(&self, op: Op) -> bool {
         self.rules.iter().any(|rule| rule.op.is_none() || rule.concerns(op))
@@ -240,7 +252,8 @@ fn errno(name: &str) -> Option<Errno> {
         "eio" => Errno::Io,
         "enospc" => Errno::NoSpace,
         "eperm" | "erofs" => Errno::ReadOnly,
-        "einval" => Errno::Range,
+        // What every way in tells its clients as EINVAL: outside the device is what a store says that has become shorter.
+        "einval" => Errno::Unaligned,
         "enotsup" => Errno::Unsupported,
         _ => return None,
     })

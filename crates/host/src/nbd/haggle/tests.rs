@@ -16,6 +16,7 @@ fn exports() -> Exports {
         sizes: BlockSizes { least: 512, preferred: 4096, most: 32 << 20 },
         boundaries: grain.map(|grain| Boundary { why: Why::Physical, grain: Some(grain) }).into_iter().collect(),
         errors: Arc::default(),
+        overlay: None,
     };
     Exports(vec![export("", "disk", 1 << 20, Grain::new(4096, 0)), export("p1", "partition", 4096, Grain::new(4096, 512))])
 }
@@ -206,13 +207,13 @@ fn contexts_are_listed_and_set() {
     assert_eq!(step, Step::Transmission(Agreed { export: 1, headers: Headers::Structured, contexts: vec![GRAIN] }));
 }
 
-/// A context for each kind of boundary but the sector's, which is a size, and what is nobody's.
+/// Contexts of each kind of boundary but conventions, which no unit of a device has.
 #[test]
 fn contexts_are_named_by_what_they_tell_of() {
     assert_eq!(CONTEXTS[0], ("base:allocation", None));
-    assert_eq!((told_by(0), told_by(ALLOCATION), told_by(GRAIN), told_by(12)), (None, None, Some(Why::Physical), None));
+    assert_eq!((told_by(0), told_by(ALLOCATION), told_by(GRAIN), told_by(13)), (None, None, Some(Why::Physical), None));
     let kinds: BTreeSet<Why> = CONTEXTS[1..].iter().filter_map(|(_, why)| *why).collect();
-    assert_eq!(kinds, Why::ALL.into_iter().filter(|why| !matches!(why, Why::Logical | Why::Convention)).collect());
+    assert_eq!(kinds, Why::ALL.into_iter().filter(|&why| why != Why::Convention).collect());
     for (name, why) in &CONTEXTS[1..] {
         let called = if *why == Some(Why::Physical) { "grain" } else { why.map_or("", Why::name) };
         assert_eq!(*name, format!("trueline:{called}"));
@@ -267,11 +268,13 @@ fn gone(haggle: &mut Haggle) -> (u16, Agreed) {
 fn extended_headers_are_more_than_structured_replies() {
     let (extended, structured) = (option::EXTENDED_HEADERS, option::STRUCTURED_REPLY);
     let ack = |number| (reply(number, ACK, &[]), Step::Answered);
-    // With or without the other first, and however often.
-    for before in [&[][..], &[structured], &[extended]] {
+    // With or without the other first, and once.
+    for before in [&[][..], &[structured], &[structured, structured]] {
         let mut haggle = session(Tls::None);
         before.iter().for_each(|&number| assert_eq!(say(&mut haggle, number, b""), ack(number)));
         assert_eq!(say(&mut haggle, extended, b""), ack(extended));
+        let (again, step) = say(&mut haggle, extended, b"");
+        assert_eq!((kinds(&again), step), (vec![reply::ERR_INVALID], Step::Answered));
         assert_eq!(gone(&mut haggle).1, Agreed { export: 1, headers: Headers::Extended, contexts: vec![] });
     }
     // There is no way back, and none to an export that has no answer ("NBD_OPT_EXTENDED_HEADERS").

@@ -15,6 +15,7 @@ fn export(read_only: bool) -> Export {
         sizes: BlockSizes { least: 1, preferred: 4096, most: wire::MAXIMUM },
         boundaries: Vec::new(),
         errors: Arc::default(),
+        overlay: None,
     }
 }
 

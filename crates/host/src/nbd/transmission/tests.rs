@@ -123,6 +123,7 @@ fn serve_script(store: impl Store + 'static, script: &Script, room: &Room, stop:
         sizes: BlockSizes { least: 1, preferred: 4096, most: wire::MAXIMUM },
         boundaries: Vec::new(),
         errors: Arc::default(),
+        overlay: None,
     };
     let exports = Exports(vec![export]);
     let service = Service { exports: &exports, encryption: &Encryption::Off, limits: Limits::default(), room, stop };

@@ -70,12 +70,25 @@ fn what_cannot_be_replayed_is_refused() {
     let bad = Written::new("bad", "5 R 0 512\n6 R 0\n");
     let words = refused(&KIND, &bad.parameters(), &mut Recorder::new(4096));
     assert!(words.ends_with("line 3: not NS OP OFFSET LENGTH"), "{words}");
-    let odd = Written::new("odd", "5 R 0 512\n6 R 100 512\n");
-    let words = refused(&KIND, &odd.parameters(), &mut Recorder::new(4096));
-    assert!(words.ends_with("512 bytes at 100: the target takes whole sectors of 512 bytes"), "{words}");
     let long = Written::new("long", "5 R 0 67108864\n6 R 0 67108865\n");
     let words = refused(&KIND, &long.parameters(), &mut Recorder::new(1 << 40));
     assert!(words.ends_with("line 3: a request of 67108865 bytes: 67108864 at most"), "{words}");
+}
+
+/// As an emulated drive counts them: what `--record` wrote of a client that writes any bytes.
+#[test]
+fn odd_bytes_are_their_whole_sectors() {
+    let (trace, mut rig) = (Written::new("odd", "5 R 0 512\n6 R 100 512\n7 WF 1023 2\n8 W 1024 512\n9 W 3 3\n"), Recorder::new(4096));
+    let run = ran(&KIND, &trace.parameters(), &mut rig);
+    let read_and_written = |offset, length| [(Op::Read, offset, length), (Op::Write, offset, length)];
+    let mut want = vec![(Op::Read, 0, 512), (Op::Read, 0, 1024)];
+    want.extend(read_and_written(512, 1024));
+    want.push((Op::Write, 1024, 512));
+    want.extend(read_and_written(0, 512));
+    assert_eq!((rig.asked.clone(), run.errors), (want, 0));
+    let Needs::Blocks(make) = KIND.needs else { panic!("it runs on blocks") };
+    let told = make(&trace.parameters()).unwrap().warning().unwrap();
+    assert_eq!(told, "3 of 5 requests of the trace are not whole sectors: their sectors are read and, for a write, written");
 }
 
 #[test]

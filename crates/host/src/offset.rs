@@ -1,0 +1,131 @@
+//! A range of a store as a store: what lies before and behind it cannot be reached.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
+use trueline_geom::error::Errno;
+use trueline_geom::store::{Run, Store};
+
+/// The `length` bytes of a store from byte `start` on.
+pub struct Offset {
+    below: Arc<dyn Store>,
+    start: u64,
+    length: u64,
+}
+
+impl Offset {
+    /// The range of `below`; [`None`] if it is not inside.
+    pub fn new(below: Arc<dyn Store>, start: u64, length: u64) -> Option<Offset> {
+        start.checked_add(length).filter(|&end| end <= below.length())?;
+        Some(Offset { below, start, length })
+    }
+
+    /// The place of `length` bytes at `offset` below.
+    fn at(&self, offset: u64, length: u64) -> Result<u64, Errno> {
+        let inside = offset.checked_add(length).is_some_and(|end| end <= self.length);
+        if inside { Ok(self.start + offset) } else { Err(Errno::Range) }
+    }
+
+    fn of(&self, offset: u64, length: usize) -> Result<u64, Errno> {
+        self.at(offset, u64::try_from(length).map_err(|_| Errno::Range)?)
+    }
+}
+
+impl Store for Offset {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        self.below.read_at(buffer, self.of(offset, buffer.len())?)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.below.write_at(bytes, self.of(offset, bytes.len())?)
+    }
+
+    fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        self.below.zero(self.at(offset, length)?, length)
+    }
+
+    fn hasten(&self, offset: u64, length: u64) {
+        // A hint: of what is outside nothing is to be hastened.
+        let _ = self.at(offset, length).map(|at| self.below.hasten(at, length));
+    }
+
+    fn prefetch(&self, offset: u64, length: u64) {
+        let _ = self.at(offset, length).map(|at| self.below.prefetch(at, length));
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        self.below.flush()
+    }
+
+    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+        self.below.read_now(buffer, self.of(offset, buffer.len())?)
+    }
+
+    fn writes_now(&self) -> bool {
+        self.below.writes_now()
+    }
+
+    fn never_waits(&self) -> bool {
+        self.below.never_waits()
+    }
+
+    fn lend(&self, offset: u64, length: u64) -> Option<&[AtomicU8]> {
+        self.below.lend(self.at(offset, length).ok()?, length)
+    }
+
+    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.below.write_through(bytes, self.of(offset, bytes.len())?)
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        self.below.discard(self.at(offset, length)?, length)
+    }
+
+    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+        self.below.zero_fast(self.at(offset, length)?, length, keep)
+    }
+
+    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        self.below.run(self.at(offset, length)?, length)
+    }
+
+    fn unit(&self) -> u64 {
+        self.below.unit()
+    }
+
+    fn depth(&self) -> usize {
+        self.below.depth()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Memory;
+
+    #[test]
+    fn nothing_outside_is_reached() {
+        let below = Arc::new(Memory::new(1 << 20).unwrap());
+        below.write_at(&[7; 4096], 1000).unwrap();
+        let range = Offset::new(below.clone(), 1000, 4096).unwrap();
+        let mut read = [0; 4096];
+        range.read_at(&mut read, 0).unwrap();
+        assert!(range.length() == 4096 && read == [7; 4096]);
+        range.write_at(&[1; 10], 4086).unwrap();
+        range.zero_fast(0, 4086, false).unwrap();
+        let mut around = [9; 4098];
+        below.read_at(&mut around, 999).unwrap();
+        assert!(around[..4087] == [0; 4087] && around[4087..4097] == [1; 10] && around[4097] == 0);
+        for (offset, length) in [(4087, 10), (4096, 1), (u64::MAX, 1), (0, 4097)] {
+            let bytes = vec![5; length];
+            assert_eq!(range.write_at(&bytes, offset), Err(Errno::Range));
+            assert_eq!(range.read_now(&mut bytes.clone(), offset), Err(Errno::Range));
+            assert_eq!(range.zero_fast(offset, length as u64, false), Err(Errno::Range));
+            assert!(range.lend(offset, length as u64).is_none());
+        }
+        assert!(Offset::new(below.clone(), 1 << 20, 1).is_none() && Offset::new(below, u64::MAX, 2).is_none());
+    }
+}

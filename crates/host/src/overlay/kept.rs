@@ -1,0 +1,264 @@
+//! The file that keeps an overlay.
+//!
+//! # On disk
+//! | from byte | what |
+//! |---|---|
+//! | 0 | `trueline overlay`, then little-endian 32-bit numbers: version 1, bytes of a block, disks |
+//! | 32 | a record of 32 bytes for each disk: its length, when its file was last written in ns since 1970 or 0, the MD5 of samples of it |
+//! | 4080 | the MD5 of what stands before |
+//! | 4096 | the index of each disk: two bits a block (0 of the base, 1 written, 2 zero), in pages of 4096 bytes |
+//! | the next MiB | each disk's blocks at their own offset, each disk from a MiB on. A sparse file |
+//!
+//! # Order
+//! Written bytes go to their place at once, and their state to memory. A flush takes the states that have changed, brings the bytes to
+//! the medium, then writes those states and brings them there: a state never comes before its bytes. A block that was flushed and is
+//! written again is written in place, as on any disk. So whatever is left after a loss of power, each block is as it was at the last flush,
+//! or as something that was written to it since.
+//!
+//! # Limits
+//! Samples are a MiB at the beginning, 64 KiB at the end and 64 blocks between; they tell other disks apart, and not every change. A file
+//! is told by the time at which it was written.
+
+use super::index::{self, Index, PAGE};
+use super::{BLOCK, Base};
+use crate::error::Error;
+use crate::file::{self, Access, Medium};
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use trueline_geom::error::Errno;
+use trueline_geom::store::{Content, Store};
+use trueline_geom::topology::round_up;
+
+const MAGIC: &[u8; 16] = b"trueline overlay";
+const VERSION: u32 = 1;
+/// Bytes of the header, of its sum at its end, and of what stands before the disks.
+const HEADER: usize = 4096;
+const SUM: usize = 16;
+const FIRST: usize = 32;
+/// Bytes of a disk's record.
+const RECORD: usize = 32;
+/// The boundary at which blocks of a disk begin.
+const ALIGN: u64 = 1 << 20;
+/// Pages of the index that are written at once.
+const PAGES: usize = 4096;
+
+/// Samples of a disk: bytes at its beginning and its end, blocks between.
+const HEAD: u64 = 1 << 20;
+const TAIL: u64 = 64 << 10;
+const BETWEEN: u64 = 64;
+
+/// The file of an overlay, and its indexes.
+pub(super) struct Kept {
+    medium: Arc<Medium>,
+    /// The index of each disk, and where it is kept.
+    indexes: Vec<(Arc<Index>, u64)>,
+    flushing: Mutex<()>,
+}
+
+/// An index, and where the blocks of its disk begin.
+type Part = (Arc<Index>, u64);
+
+/// Marks that a disk is known by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Identity {
+    length: u64,
+    /// ns since 1970; 0 of what is no file.
+    changed: u64,
+    samples: [u8; 16],
+}
+
+/// Opens the file, or makes it.
+pub(super) fn open(path: &Path, bases: &[Base], writes: bool) -> Result<(Arc<Kept>, Vec<Part>), Error> {
+    let not = |found: String, advice| Error::not("keep an overlay in", &path.display().to_string(), found, advice);
+    if bases.len() > (HEADER - SUM - FIRST) / RECORD {
+        return Err(not(format!("{} disks are too many", bases.len()), "serve fewer"));
+    }
+    if writes {
+        make(path)?;
+    }
+    let opened = file::open_for(path, if writes { Access::Write } else { Access::ReadLocked })?;
+    if opened.block {
+        return Err(not("it is a device".into(), "name a file"));
+    }
+    let mut medium = opened.store;
+    let own = bases.iter().map(identity).collect::<Result<Vec<_>, _>>()?;
+    let asked = |e: Errno| not(e.to_string(), "");
+    if medium.length() == 0 && writes {
+        medium.grow(HEADER as u64).map_err(|e| Error::os("keep an overlay in", path, e))?;
+        medium.write_through(&header(&own), 0).map_err(asked)?;
+    }
+    let mut head = [0; HEADER];
+    let read = medium.read_at(&mut head, 0).is_ok();
+    let kept = if read { identities(&head) } else { None };
+    let kept = kept.ok_or_else(|| not("it is there and no overlay of this version".into(), "name a new file"))?;
+    same(&own, &kept, bases).map_err(|found| not(found, "name a new file, or the disks that it was made over"))?;
+    let (places, length) = places(&own).ok_or_else(|| not("the disks are too long".into(), "serve fewer"))?;
+    if writes && medium.length() < length {
+        medium.grow(length).map_err(|e| Error::os("keep an overlay in", path, e))?;
+    }
+    let parts: Vec<(Part, u64)> = own.iter().zip(places).map(|(own, (at, data))| ((Arc::new(Index::new(own.length)), data), at)).collect();
+    for ((index, _), at) in &parts {
+        let good = load(&medium, index, *at).map_err(asked)?;
+        good.then_some(()).ok_or_else(|| not("its index is damaged".into(), "name a new file"))?;
+    }
+    let indexes = parts.iter().map(|((index, _), at)| (index.clone(), *at)).collect();
+    let kept = Kept { medium: Arc::new(medium), indexes, flushing: Mutex::default() };
+    Ok((Arc::new(kept), parts.into_iter().map(|(part, _)| part).collect()))
+}
+
+/// Makes an empty file where there is none, so that it is there after a loss of power.
+fn make(path: &Path) -> Result<(), Error> {
+    let failed = |e| Error::os("keep an overlay in", path, e);
+    if std::fs::symlink_metadata(path).is_ok() {
+        return Ok(());
+    }
+    OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
+}
+
+/// Marks that `base` is known by now.
+fn identity(base: &Base) -> Result<Identity, Error> {
+    let (store, length) = (&base.store, base.store.length());
+    let step = (length / (BETWEEN + 1)).next_multiple_of(BLOCK);
+    let between = (1..=BETWEEN).map(|nth| (nth * step, BLOCK)).filter(|(at, size)| at + size <= length);
+    let ends = [(0, HEAD.min(length)), (length.saturating_sub(TAIL), TAIL.min(length))];
+    let mut sum = md5::Context::new();
+    for (at, size) in ends.into_iter().chain(between) {
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
+        store.read_at(&mut bytes, at).map_err(|e| Error::not("read", &base.name, format!("{size} bytes at {at}: {e}"), ""))?;
+        sum.consume(&bytes);
+    }
+    Ok(Identity { length, changed: base.changed.unwrap_or(0), samples: sum.finalize().0 })
+}
+
+/// Refuses disks that the overlay was not made over; `Err`: what differs.
+fn same(own: &[Identity], kept: &[Identity], bases: &[Base]) -> Result<(), String> {
+    if own.len() != kept.len() {
+        return Err(format!("it was made over {} disks, and the target has {}", kept.len(), own.len()));
+    }
+    for ((own, kept), Base { name, .. }) in own.iter().zip(kept).zip(bases) {
+        if own.length != kept.length {
+            return Err(format!("it was made over {} bytes, and {name} has {}", kept.length, own.length));
+        }
+        if own.samples != kept.samples {
+            return Err(format!("it was made over something else than what is on {name} now"));
+        }
+        if own.changed != kept.changed {
+            let time = format!("{}.{:09}", kept.changed / 1_000_000_000, kept.changed % 1_000_000_000);
+            let why = format!("{name} was written since the overlay was made, which does not fit what is there now");
+            return Err(format!("{why} (if only its time changed: touch -d @{time} {name})"));
+        }
+    }
+    Ok(())
+}
+
+/// The header of an overlay over disks.
+fn header(disks: &[Identity]) -> [u8; HEADER] {
+    let mut bytes = MAGIC.to_vec();
+    for number in [VERSION, u32::try_from(BLOCK).unwrap_or(0), u32::try_from(disks.len()).unwrap_or(0), 0] {
+        bytes.extend(number.to_le_bytes());
+    }
+    for Identity { length, changed, samples } in disks {
+        bytes.extend(length.to_le_bytes().into_iter().chain(changed.to_le_bytes()).chain(*samples));
+    }
+    bytes.resize(HEADER - SUM, 0);
+    bytes.extend(md5::compute(&bytes).0);
+    let mut header = [0; HEADER];
+    header.copy_from_slice(&bytes);
+    header
+}
+
+/// The disks of a header; [`None`] if it is none of this version.
+fn identities(header: &[u8; HEADER]) -> Option<Vec<Identity>> {
+    let (bytes, sum) = header.split_at(HEADER - SUM);
+    let number = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let good = bytes.starts_with(MAGIC) && md5::compute(bytes).0 == sum;
+    let known = good && number(16)? == VERSION && u64::from(number(20)?) == BLOCK;
+    let records = bytes[FIRST..].chunks_exact(RECORD);
+    let count = usize::try_from(number(24)?).ok().filter(|&count| known && count <= records.len())?;
+    let long = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.try_into().ok()?));
+    let record = |r: &[u8]| Some(Identity { length: long(&r[..8])?, changed: long(&r[8..16])?, samples: r[16..].try_into().ok()? });
+    records.take(count).map(record).collect()
+}
+
+/// Places of the index and the blocks of each disk, and the length of the file; [`None`] if no file is so long.
+fn places(disks: &[Identity]) -> Option<(Vec<(u64, u64)>, u64)> {
+    let mut at = HEADER as u64;
+    let mut indexes = Vec::new();
+    for disk in disks {
+        indexes.push(at);
+        at = at.checked_add(index::pages(disk.length).checked_mul(PAGE as u64)?)?;
+    }
+    let mut places = Vec::new();
+    for (disk, index) in disks.iter().zip(indexes) {
+        at = round_up(at, ALIGN)?;
+        places.push((index, at));
+        at = at.checked_add(disk.length)?;
+    }
+    (at <= i64::MAX.unsigned_abs()).then_some((places, at))
+}
+
+/// Reads what is kept of an index; `false` if no index is so.
+fn load(medium: &Medium, index: &Index, at: u64) -> Result<bool, Errno> {
+    let mut bytes = [0; PAGE];
+    let (mut number, pages) = (0, index.pages());
+    while number < pages {
+        let place = at + number * PAGE as u64;
+        if place >= medium.length() {
+            // Of a file that was made and never served to be written.
+            break;
+        }
+        let run = medium.run(place, (pages - number) * PAGE as u64);
+        if let Ok(run) = run
+            && run.content == Content::Hole
+            && run.length >= PAGE as u64
+        {
+            number += run.length / PAGE as u64;
+            continue;
+        }
+        medium.read_at(&mut bytes, place)?;
+        if bytes.iter().any(|&byte| byte != 0) && !index.load(usize::try_from(number).unwrap_or(usize::MAX), &bytes) {
+            return Ok(false);
+        }
+        number += 1;
+    }
+    Ok(true)
+}
+
+impl Kept {
+    /// The file that blocks are written to.
+    pub(super) fn medium(&self) -> Arc<Medium> {
+        self.medium.clone()
+    }
+
+    /// Brings everything that was written to the medium, of every disk.
+    pub(super) fn flush(&self) -> Result<(), Errno> {
+        let _one = self.flushing.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let mut pages = Vec::new();
+            for (nth, (index, _)) in self.indexes.iter().enumerate() {
+                let taken = index.take_changed(PAGES - pages.len());
+                pages.extend(taken.into_iter().map(|(number, bytes)| (nth, number, bytes)));
+            }
+            let kept = self.keep(&pages);
+            if kept.is_err() {
+                pages.iter().for_each(|&(nth, number, _)| self.indexes[nth].0.is_changed(number));
+            }
+            if kept.is_err() || pages.len() < PAGES {
+                return kept;
+            }
+        }
+    }
+
+    /// Brings the blocks to the medium, and then these pages.
+    fn keep(&self, pages: &[(usize, usize, Box<[u8]>)]) -> Result<(), Errno> {
+        self.medium.flush()?;
+        for (nth, number, bytes) in pages {
+            let place = self.indexes[*nth].1 + u64::try_from(*number).unwrap_or(0) * PAGE as u64;
+            self.medium.write_at(bytes, place)?;
+        }
+        if pages.is_empty() { Ok(()) } else { self.medium.flush() }
+    }
+}

@@ -1,0 +1,192 @@
+//! A store that refuses what is off its grain: a test of alignment for software that must keep to it.
+//!
+//! A write or zeros that are not whole units fail with [`Errno::Unaligned`] and are not done; reads too, if they are to. What is discarded
+//! costs nothing off the grain and is done.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use trueline_geom::error::Errno;
+use trueline_geom::store::{Run, Store};
+use trueline_geom::topology::Grain;
+
+/// Requests that stores have refused together.
+#[derive(Debug, Default)]
+pub struct Refused {
+    count: AtomicU64,
+    first: Mutex<Option<Refusal>>,
+}
+
+/// A request that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// `read`, `write` or `zeros`.
+    pub what: &'static str,
+    /// The provider that it was of.
+    pub provider: String,
+    /// Its first byte.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// The grain that it is off.
+    pub grain: Grain,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Refusal { what, provider, offset, length, grain } = self;
+        write!(f, "{what} of {length} bytes at {offset} of {provider}, whose {}-byte units begin at byte {}", grain.size(), grain.phase())
+    }
+}
+
+impl Refused {
+    /// The number of requests, and the first of them.
+    pub fn told(&self) -> (u64, Option<Refusal>) {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        (self.count.load(Ordering::Relaxed), first)
+    }
+}
+
+/// A store that refuses requests off its grain.
+pub struct Strict {
+    below: Arc<dyn Store>,
+    /// The provider, in messages.
+    name: String,
+    grain: Grain,
+    /// The end of the medium, where a request may end off the grain.
+    end: Option<u64>,
+    reads: bool,
+    refused: Arc<Refused>,
+}
+
+impl Strict {
+    /// `below`, called `name`, whose units are `grain`. `last`: the medium ends with it. `reads`: reads are refused too.
+    pub fn new(below: Arc<dyn Store>, name: String, grain: Grain, last: bool, reads: bool, refused: Arc<Refused>) -> Strict {
+        let end = last.then(|| below.length());
+        Strict { below, name, grain, end, reads, refused }
+    }
+
+    /// Refuses a request that is not whole units.
+    fn check(&self, what: &'static str, offset: u64, length: u64) -> Result<(), Errno> {
+        let end = offset.checked_add(length).ok_or(Errno::Range)?;
+        if length == 0 || self.grain.contains(offset) && (self.grain.contains(end) || self.end == Some(end)) {
+            return Ok(());
+        }
+        self.refused.count.fetch_add(1, Ordering::Relaxed);
+        let mut first = self.refused.first.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert_with(|| Refusal { what, provider: self.name.clone(), offset, length, grain: self.grain });
+        Err(Errno::Unaligned)
+    }
+
+    fn check_read(&self, offset: u64, length: usize) -> Result<(), Errno> {
+        if self.reads { self.check("read", offset, length as u64) } else { Ok(()) }
+    }
+}
+
+impl Store for Strict {
+    fn length(&self) -> u64 {
+        self.below.length()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        self.check_read(offset, buffer.len())?;
+        self.below.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.check("write", offset, bytes.len() as u64)?;
+        self.below.write_at(bytes, offset)
+    }
+
+    fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        self.check("zeros", offset, length)?;
+        self.below.zero(offset, length)
+    }
+
+    fn hasten(&self, offset: u64, length: u64) {
+        self.below.hasten(offset, length);
+    }
+
+    fn prefetch(&self, offset: u64, length: u64) {
+        self.below.prefetch(offset, length);
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        self.below.flush()
+    }
+
+    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+        self.check_read(offset, buffer.len())?;
+        self.below.read_now(buffer, offset)
+    }
+
+    fn writes_now(&self) -> bool {
+        self.below.writes_now()
+    }
+
+    fn never_waits(&self) -> bool {
+        self.below.never_waits()
+    }
+
+    fn lend(&self, offset: u64, length: u64) -> Option<&[AtomicU8]> {
+        if self.reads { None } else { self.below.lend(offset, length) }
+    }
+
+    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.check("write", offset, bytes.len() as u64)?;
+        self.below.write_through(bytes, offset)
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        self.below.discard(offset, length)
+    }
+
+    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+        self.check("zeros", offset, length)?;
+        self.below.zero_fast(offset, length, keep)
+    }
+
+    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        self.below.run(offset, length)
+    }
+
+    fn unit(&self) -> u64 {
+        self.below.unit()
+    }
+
+    fn depth(&self) -> usize {
+        self.below.depth()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Memory;
+
+    #[test]
+    fn what_is_off_the_grain_is_refused_and_not_done() {
+        let (memory, refused) = (Arc::new(Memory::new(10_000).unwrap()), Arc::new(Refused::default()));
+        let grain = Grain::new(4096, 512).unwrap();
+        let strict = |last, reads| Strict::new(memory.clone(), "p1".into(), grain, last, reads, refused.clone());
+        let (inner, disk) = (strict(false, false), strict(true, true));
+        for (offset, length, good) in [(512, 4096, true), (512, 8192, true), (0, 4096, false), (512, 512, false), (4608, 5392, false)] {
+            let want = if good { Ok(()) } else { Err(Errno::Unaligned) };
+            let bytes = vec![1; length];
+            assert_eq!(inner.write_at(&bytes, offset), want);
+            assert_eq!(inner.write_through(&bytes, offset), want);
+            assert_eq!(inner.zero_fast(offset, length as u64, false), want);
+            assert_eq!(inner.read_at(&mut bytes.clone(), offset), Ok(()));
+        }
+        assert_eq!((inner.discard(0, 10), inner.write_at(&[], 3)), (Ok(()), Ok(())));
+        // Nothing follows the end of a disk.
+        assert_eq!(disk.write_at(&vec![1; 5392], 4608), Ok(()));
+        assert_eq!((disk.read_at(&mut [0; 512], 0), disk.read_now(&mut [0; 4096], 512)), (Err(Errno::Unaligned), Ok(true)));
+        let (count, first) = refused.told();
+        assert_eq!(count, 10);
+        assert_eq!(first.unwrap().to_string(), "write of 4096 bytes at 0 of p1, whose 4096-byte units begin at byte 512");
+        let mut read = [9; 512];
+        memory.read_at(&mut read, 0).unwrap();
+        assert_eq!(read, [0; 512]);
+    }
+}
