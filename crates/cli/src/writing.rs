@@ -60,7 +60,7 @@ pub(crate) fn carry_out(target: &str, graph: &Graph, jobs: Vec<Job>, options: &W
         out.flush()?;
         return Ok(count);
     }
-    if let Some(path) = options.save.as_deref().filter(|_| count > 0) {
+    if let Some(path) = options.save.as_deref() {
         save(path, target, graph, &needed)?;
     }
     write(target, graph, &needed, count, options)?;
@@ -141,6 +141,8 @@ fn list(target: &str, graph: &Graph, jobs: &[Job], out: &mut dyn Write) -> io::R
     Ok(())
 }
 
+/// The line of a saved file where nothing was changed.
+pub(crate) const UNCHANGED: &str = "# nothing was changed, so nothing is put back";
 /// The longest file that [`save`] makes and `part undo` reads: it holds tables.
 pub(crate) const MOST_SAVED: u64 = 64 << 20;
 /// Characters that [`list`] takes for a byte, at the most.
@@ -163,7 +165,8 @@ fn save(path: &Path, target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Fa
     // Never over another file: it may be the only copy of older bytes.
     let file = File::options().write(true).create_new(true).open(path).map_err(failed)?;
     let mut out = BufWriter::new(file);
-    let written = list(target, graph, &back, &mut out).and_then(|()| out.flush());
+    let nothing = if bytes == 0 { writeln!(out, "{UNCHANGED}") } else { Ok(()) };
+    let written = nothing.and_then(|()| list(target, graph, &back, &mut out)).and_then(|()| out.flush());
     written.and_then(|()| out.get_ref().sync_all()).map_err(|e| {
         // Half of it would be in the way of the next attempt; if it cannot be removed, that one says so.
         let _ = fs::remove_file(path);

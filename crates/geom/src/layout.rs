@@ -14,16 +14,22 @@
 use crate::graph::Found;
 use crate::kinds;
 use crate::ondisk::Guid;
-use crate::patch::{Patch, changes};
+use crate::patch::Patch;
 use crate::probe::Probe;
 use crate::scheme::{Ground, Id, New, Scheme};
 use crate::slices::{Dialect, Kind, place};
 use crate::table::{Entry, Refusal, Request, Rules, Table, Wanted, free_ranges};
 use crate::there::{Tasted, There, seen};
 use crate::topology::{Grain, round_up};
+use change::{Change, own_of};
 use lay::{Floor, Item, lay, percent, whole};
+use stages::Inside;
 
+mod change;
 mod lay;
+mod stages;
+
+pub use stages::{Stage, in_order};
 
 /// One percent in [`Size::Percent`], which counts hundredths.
 pub const PERCENT: u32 = 100;
@@ -90,7 +96,16 @@ pub struct May {
     pub replace: bool,
 }
 
-/// One table of the layout: what it was, what it will be, and the writes between.
+/// How a layout is carried out.
+#[derive(Default)]
+pub struct Planned {
+    /// Its tables, the outer before the inner.
+    pub steps: Vec<Step>,
+    /// The writes, in the order of [`Stage`]s.
+    pub stages: Vec<Stage>,
+}
+
+/// One table of the layout: where it is, what it will be.
 pub struct Step {
     /// The provider's name within the target: empty for the target itself, `s1`, `p2a`.
     pub provider: String,
@@ -102,8 +117,6 @@ pub struct Step {
     pub table: Table,
     /// What is done, in words; empty: nothing.
     pub edits: Vec<String>,
-    /// The writes, in addresses of the target, those that change nothing left out.
-    pub patches: Vec<Patch>,
 }
 
 /// Why a layout cannot be applied, and to which provider within the target.
@@ -115,8 +128,7 @@ pub struct Refused {
     pub why: Refusal,
 }
 
-/// The tables of `layout` on the provider that `probe` sees, the outer before the inner. Every refusal comes before the first
-/// write. `medium`: bytes of the disk that it is on. `random` gives what new tables and partitions are told apart by.
+/// The tables of `layout` on the provider that `probe` sees, and their writes. Every refusal comes before the first write. `medium`: bytes of the disk that it is on. `random` gives what new tables and partitions are told apart by.
 pub fn plan(
     layout: &Layout,
     probe: &Probe<'_>,
@@ -124,10 +136,13 @@ pub fn plan(
     medium: u64,
     may: May,
     random: &mut dyn FnMut() -> [u8; 16],
-) -> Result<Vec<Step>, Refused> {
+) -> Result<Planned, Refused> {
     let mut planning = Planning { medium, may, random, steps: Vec::new() };
-    planning.table(layout, probe, ground, "", 0, 0)?;
-    Ok(planning.steps)
+    let mut stages = planning.table(layout, probe, ground, "", 0, 0)?;
+    if let Some(last) = stages.last_mut() {
+        last.leaves = None;
+    }
+    Ok(Planned { steps: planning.steps, stages })
 }
 
 struct Planning<'a> {
@@ -138,7 +153,7 @@ struct Planning<'a> {
 }
 
 impl Planning<'_> {
-    /// The table on one provider, then those inside it.
+    /// The writes of the table on one provider and of those inside it.
     fn table(
         &mut self,
         layout: &Layout,
@@ -147,35 +162,41 @@ impl Planning<'_> {
         name: &str,
         offset: u64,
         above: u64,
-    ) -> Result<(), Refused> {
+    ) -> Result<Vec<Stage>, Refused> {
         let refused = |why| Refused { provider: name.into(), why };
         let layout = &if layout.from_above { counted_from(layout, offset - above).map_err(refused)? } else { layout.clone() };
-        let step = self.one(layout, probe, ground, name, offset).map_err(refused)?;
-        let numbers = numbers(layout, &step.table).map_err(refused)?;
-        let entries: Vec<Option<Entry>> = numbers.iter().map(|&i| step.table.entry(i).cloned()).collect();
+        let change = self.one(layout, probe, ground).map_err(refused)?;
+        let numbers = numbers(layout, &change.after).map_err(refused)?;
+        let whole = change.writes(probe, &change.after).map_err(refused)?;
+        self.steps.push(change.step(name, offset));
         // What is inside is read as it will be once this table is written.
-        let written: Vec<Patch> = step.patches.iter().map(|p| Patch { offset: p.offset - offset, ..p.clone() }).collect();
-        let probe = probe.after(&written);
-        self.steps.push(step);
-        for (part, entry) in layout.parts.iter().zip(entries) {
-            let (Some(inside), Some(entry)) = (&part.inside, entry) else { continue };
-            let name = called(layout.scheme, name, &entry);
-            let route = probe.route_within(entry.start, entry.length);
-            let inner = probe.within(&route, entry.start, &entry.kind);
-            let topology = ground.topology.shift(entry.start, entry.length);
-            let ground = Ground { topology: &topology, base: ground.base.saturating_add(entry.start), kind: Some(entry.kind) };
-            self.table(inside, &inner, &ground, &name, offset.saturating_add(entry.start), offset)?;
+        let written = probe.after(&whole);
+        let mut inside = Inside::default();
+        for (part, index) in layout.parts.iter().zip(numbers) {
+            let Some(entry) = change.after.entry(index) else { continue };
+            // An extended partition begins with an empty chain, which is part of what is in it.
+            let own = own_of(entry, &whole).map(|p| Patch { offset: p.offset.saturating_add(offset), ..p.clone() }).collect();
+            let mut stages = Vec::from_iter(Stage::of(own, None));
+            if let Some(table) = &part.inside {
+                let name = called(layout.scheme, name, entry);
+                let route = written.route_within(entry.start, entry.length);
+                let inner = written.within(&route, entry.start, &entry.kind);
+                let topology = ground.topology.shift(entry.start, entry.length);
+                let ground = Ground { topology: &topology, base: ground.base.saturating_add(entry.start), kind: Some(entry.kind) };
+                stages.extend(self.table(table, &inner, &ground, &name, offset.saturating_add(entry.start), offset)?);
+            }
+            inside.add(index, change.when(entry, &stages, offset, &whole), stages);
         }
-        Ok(())
+        change.around(inside, probe, whole, name, offset).map_err(refused)
     }
 
-    /// The table on one provider.
-    fn one(&mut self, layout: &Layout, probe: &Probe<'_>, ground: &Ground<'_>, name: &str, offset: u64) -> Result<Step, Refusal> {
+    /// The change of the table on one provider.
+    fn one(&mut self, layout: &Layout, probe: &Probe<'_>, ground: &Ground<'_>) -> Result<Change, Refusal> {
         let there = there(probe);
         seen(probe)?;
         let (before, after, edits) = match &there {
             There::Table(scheme, table) if scheme.name() == layout.scheme.name() => match self.edited(layout, table, ground) {
-                Err(_) if self.may.replace => return self.replaced(layout, &there, probe, ground, name, offset),
+                Err(_) if self.may.replace => return self.replaced(layout, there, probe, ground),
                 edited => edited.map(|(after, edits)| (Table::clone(table), after, edits))?,
             },
             There::Table(scheme, table) if !self.may.replace => {
@@ -185,22 +206,13 @@ impl Planning<'_> {
             There::Data(what) if !self.may.replace => {
                 return Err(Refusal::new(what.clone(), "--replace writes the layout over it, and what is in it is lost"));
             }
-            _ => return self.replaced(layout, &there, probe, ground, name, offset),
+            _ => return self.replaced(layout, there, probe, ground),
         };
-        let patches = if edits.is_empty() { Vec::new() } else { layout.scheme.render(&before, &after) };
-        step(layout, probe, name, offset, after, edits, patches)
+        Ok(Change { scheme: layout.scheme, before, over: None, after, edits })
     }
 
-    /// A table made anew, in the place of the one that is there.
-    fn replaced(
-        &mut self,
-        layout: &Layout,
-        there: &There,
-        probe: &Probe<'_>,
-        ground: &Ground<'_>,
-        name: &str,
-        offset: u64,
-    ) -> Result<Step, Refusal> {
+    /// A table made anew, in the place of what is there.
+    fn replaced(&mut self, layout: &Layout, there: There, probe: &Probe<'_>, ground: &Ground<'_>) -> Result<Change, Refusal> {
         let new = New {
             entries: layout.entries,
             id: layout.id,
@@ -212,14 +224,13 @@ impl Planning<'_> {
         };
         let empty = there.create(probe, ground, layout.scheme, &new)?;
         let mut edits = Vec::new();
-        if let There::Table(scheme, table) = there {
+        if let There::Table(scheme, table) = &there {
             edits.push(format!("destroy {} of {} partitions", scheme.name(), table.entries.len()));
         }
         edits.push(format!("create {}", layout.scheme.name()));
         let mut after = empty.clone();
         self.fill(layout, &mut after, ground, &mut edits)?;
-        let patches = there.replaced(probe, layout.scheme.render(&empty, &after));
-        step(layout, probe, name, offset, after, edits, patches)
+        Ok(Change { scheme: layout.scheme, before: empty, over: Some(there), after, edits })
     }
 
     /// The table that is there, made to agree with the layout.
@@ -320,23 +331,6 @@ fn called(scheme: &dyn Scheme, name: &str, entry: &Entry) -> String {
 fn kind(layout: &Layout, table: &Table, name: &str) -> Result<Kind, Refusal> {
     let unknown = || Refusal::new(format!("type '{name}' is unknown to {}", layout.scheme.name()), "a raw one is written !N");
     layout.scheme.kind_in(table, name).ok_or_else(unknown)
-}
-
-/// The step to `after`, its writes in addresses of the target.
-fn step(
-    layout: &Layout,
-    probe: &Probe<'_>,
-    name: &str,
-    offset: u64,
-    after: Table,
-    edits: Vec<String>,
-    patches: Vec<Patch>,
-) -> Result<Step, Refusal> {
-    let mut read = |at: u64, out: &mut [u8]| probe.fill(at, out);
-    let patches =
-        changes(patches, &mut read).map_err(|errno| Refusal::new(format!("what would be overwritten cannot be read: {errno}"), ""))?;
-    let moved = patches.into_iter().map(|p| Patch { offset: p.offset.saturating_add(offset), ..p });
-    Ok(Step { provider: name.into(), offset, scheme: layout.scheme, table: after, edits, patches: moved.collect() })
 }
 
 /// The layout with its starts counted from its own provider, `distance` bytes further on.

@@ -16,6 +16,7 @@
 //! (`docs/decisions/0007`), and said to be one. What cannot be reached is a note.
 
 pub mod btrfs;
+pub mod card;
 pub mod database;
 pub mod exfat;
 pub mod ext4;
@@ -28,11 +29,13 @@ pub mod partition;
 pub mod stack;
 pub mod swap;
 pub mod ufs;
+pub mod uses;
 pub mod vm;
 pub mod xfs;
 pub mod zfs;
 
-pub use stack::{KINDS, Kind, Use};
+pub use stack::{Place, Use};
+pub use uses::{Group, Kind, USES};
 
 use crate::topology::{Fact, Grain, Topology, Trust, Why, amplification, is_whole};
 
@@ -192,6 +195,19 @@ pub struct Ground {
     pub whole: bool,
     /// What is known of it as a place for files, if that is what it is.
     pub files: Option<Files>,
+    /// Where its commands are typed.
+    pub host: Host,
+}
+
+/// Where commands are typed, and so what a partition is called there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// Linux, with device nodes.
+    Linux,
+    /// FreeBSD, with GEOM's.
+    FreeBsd,
+    /// Anywhere: the disk is an image that this program reads and writes itself.
+    Image,
 }
 
 /// A file system as a place for files.
@@ -208,17 +224,49 @@ pub struct Files {
 impl Ground {
     /// A whole disk.
     pub fn disk(topology: Topology, names: Vec<String>) -> Ground {
-        Ground { topology, names, whole: true, files: None }
+        Ground { topology, names, whole: true, files: None, host: Host::Linux }
+    }
+
+    /// The same with commands for `host`.
+    #[must_use]
+    pub fn on(self, host: Host) -> Ground {
+        Ground { host, ..self }
     }
 
     /// A device that a layer makes.
     fn device(topology: Topology, name: impl Into<String>) -> Ground {
-        Ground { topology, names: vec![name.into()], whole: false, files: None }
+        Ground { topology, names: vec![name.into()], whole: false, files: None, host: Host::Linux }
     }
 
     /// A file system at `mount`, over the same boundaries.
     fn with_files(&self, mount: &str, files: Files) -> Ground {
-        Ground { topology: self.topology.clone(), names: vec![mount.into()], whole: false, files: Some(files) }
+        Ground { names: vec![mount.into()], whole: false, files: Some(files), ..self.clone() }
+    }
+
+    /// Whether it is in an image that no kernel has as a device.
+    fn is_image(&self) -> bool {
+        self.host == Host::Image
+    }
+
+    /// What a command must be told of an image whose sectors are not the usual ones.
+    fn sector(&self) -> String {
+        if self.is_image() && self.topology.sector != 512 { format!("--logical {} ", self.topology.sector) } else { String::new() }
+    }
+
+    /// Takes down the command that makes a file system: `tool` with `options`, or this program where there is no device for it.
+    fn make(&self, kind: &str, tool: &str, options: &[String], plan: &mut Plan) {
+        let (options, names) = (options.join(" "), self.arguments());
+        match self.host {
+            Host::Image => plan.run(format!("trueline mkfs {kind} {}{names} -- {options}", self.sector())),
+            _ => plan.run(format!("{tool} {options} {names}")),
+        }
+    }
+
+    /// Takes down the command that mounts it on `/mnt`, where a kernel has it.
+    fn mount(&self, plan: &mut Plan) {
+        if !self.is_image() {
+            plan.run(format!("mount {} /mnt", self.names.first().map_or("", String::as_str)));
+        }
     }
 
     /// All names, as arguments.
@@ -246,6 +294,21 @@ pub trait Layer {
     /// How many disks it is made of.
     fn disks(&self) -> u64 {
         1
+    }
+
+    /// The table that its specification asks for on a disk of its own.
+    fn table(&self, _disk: &Topology) -> Option<partition::Own> {
+        None
+    }
+
+    /// Whether this program makes it inside an image, without a device.
+    fn in_image(&self, _disk: &Topology) -> bool {
+        false
+    }
+
+    /// Where it is made: its commands are FreeBSD's, or else Linux's.
+    fn host(&self) -> Host {
+        Host::Linux
     }
 
     /// A boundary that such disks have although this one does not name it.
@@ -280,11 +343,13 @@ pub struct Stripe {
     pub off: u64,
 }
 
-/// The set beneath, or the I/O size that a person calls optimal.
+/// The set beneath, or the I/O size that a person calls optimal. Of sets over sets it is the topmost: its chunks are what the layer
+/// above sees, whatever the members cut them into. A set's own facts come after those of its members.
 pub fn stripe(topology: &Topology) -> Option<Stripe> {
+    let last = |of: &[Why]| topology.facts.iter().rfind(|f| of.contains(&f.why) && f.trust > Trust::Untrusted);
     let named = fact(topology, Why::Optimal).filter(|f| f.counts());
-    let chunk = fact(topology, Why::Chunk).or(named)?.grain;
-    let row = fact(topology, Why::FullStripe).or_else(|| fact(topology, Why::Row)).or(named).map(|f| f.grain.size());
+    let chunk = last(&[Why::Chunk]).or(named)?.grain;
+    let row = last(&[Why::FullStripe, Why::Row]).or(named).map(|f| f.grain.size());
     Some(Stripe { chunk: chunk.size(), row: row.filter(|&row| is_whole(row, chunk.size())), off: chunk.remainder(0) })
 }
 

@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use trueline_geom::graph::Graph;
-use trueline_geom::plan::{Ground, Plan, Use};
+use trueline_geom::plan::{Ground, Host, Plan, Use};
 use trueline_geom::topology::Topology;
 
 /// A disk that nobody has, and of which nobody says how large it is.
@@ -25,10 +25,10 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
         return Err(Failure::Message(format!("plan --size {small}: no layout fits into {small} bytes: say it with a unit, 64g, 1TiB")));
     }
     let mut asked = match &args.target {
-        Some(target) => of_target(target, &said)?,
+        Some(target) => of_target(target, &said, &wanted)?,
         None => {
             said.of_no_drive("plan")?;
-            Asked::described(&said, args.size.unwrap_or(USUAL))
+            Asked::described(&said, args.size.unwrap_or(USUAL), &wanted)
         }
     };
     if args.target.is_none() && args.size.is_none() {
@@ -64,8 +64,10 @@ struct Asked {
 
 impl Asked {
     /// A disk that is not there.
-    fn described(said: &Said, length: u64) -> Asked {
-        Asked { ground: Ground::disk(described(said, length), Vec::new()), commands: Vec::new(), notes: Vec::new() }
+    fn described(said: &Said, length: u64, wanted: &Use) -> Asked {
+        let topology = described(said, length);
+        let host = wanted.host(&topology, false);
+        Asked { ground: Ground::disk(topology, Vec::new()).on(host), commands: Vec::new(), notes: Vec::new() }
     }
 
     /// As many disks as are needed, those that nobody named after the others.
@@ -82,45 +84,63 @@ impl Asked {
         }
         for number in names.len() + 1..=needed {
             let name = if needed == 1 { "DISK".to_owned() } else { format!("DISK{number}") };
-            self.commands.push(format!("{name}=/dev/disk/by-id/...  # the disk"));
+            self.commands.push(placeholder(&name, self.ground.host));
             names.push(format!("${name}"));
         }
         Ok(())
     }
 }
 
-fn of_target(target: &str, said: &Said) -> Result<Asked, String> {
+/// The line that says which disk is meant by `$NAME`.
+fn placeholder(name: &str, host: Host) -> String {
+    let example = if host == Host::FreeBsd { "/dev/ada..." } else { "/dev/disk/by-id/..." };
+    format!("{name}={example}  # the disk")
+}
+
+fn of_target(target: &str, said: &Said, wanted: &Use) -> Result<Asked, String> {
     let (graph, only) = open(target, said)?;
     let disks = target.strip_suffix(&only.as_ref().map_or(String::new(), |p| format!("#{p}"))).unwrap_or(target);
-    let (mut commands, mut names) = (Vec::new(), Vec::new());
     let several = graph.providers.iter().filter(|p| p.class == "disk").count() > 1;
-    for disk in if several { disks.split(',').collect() } else { vec![disks] } {
-        // Device nodes are used as they are; a file is put behind a loop device first.
-        if Path::new(disk).is_file() {
-            let name = if several { format!("LOOP{}", names.len() + 1) } else { "LOOP".to_owned() };
-            commands.push(format!("{name}=$(losetup --find --show --partscan {})", quoted(disk)));
-            names.push(format!("${{{name}}}"));
+    let disks: Vec<&str> = if several { disks.split(',').collect() } else { vec![disks] };
+    let together = together(&graph);
+    let host = wanted.host(&together, disks.iter().all(|disk| Path::new(disk).is_file()));
+    let (mut commands, mut names) = (Vec::new(), Vec::new());
+    for disk in &disks {
+        let numbered = |name: &str| if several { format!("{name}{}", names.len() + 1) } else { name.to_owned() };
+        let is_file = Path::new(disk).is_file();
+        if is_file && host != Host::Image {
+            // Device nodes are used as they are; a file is put behind one first.
+            let name = numbered(if host == Host::FreeBsd { "MD" } else { "LOOP" });
+            let sector = together.sector;
+            commands.push(match (host, sector) {
+                (Host::FreeBsd, 512) => format!("{name}=$(mdconfig -a -t vnode -f {})", quoted(disk)),
+                (Host::FreeBsd, _) => format!("{name}=$(mdconfig -a -t vnode -S {sector} -f {})", quoted(disk)),
+                (_, 512) => format!("{name}=$(losetup --find --show --partscan {})", quoted(disk)),
+                _ => format!("{name}=$(losetup --find --show --partscan --sector-size {sector} {})", quoted(disk)),
+            });
+            names.push(if host == Host::FreeBsd { format!("/dev/${{{name}}}") } else { format!("${{{name}}}") });
         } else if is_simulated(disk) {
             // What is planned on it is typed for the drive that it stands for.
-            let name = if several { format!("DISK{}", names.len() + 1) } else { "DISK".to_owned() };
-            commands.push(format!("{name}=/dev/disk/by-id/...  # the disk"));
+            let name = numbered("DISK");
+            commands.push(placeholder(&name, host));
             names.push(format!("${name}"));
         } else {
             names.push(quoted(disk));
         }
     }
     let ground = match only.as_deref() {
-        None => Ground::disk(together(&graph), names),
+        None => Ground::disk(together, names),
         Some(name) => {
             let id = graph
                 .find(name)
-                .ok_or_else(|| format!("open {target}: no provider #{name}; trueline show {} lists them", quoted(disks)))?;
-            let names = names.first().map(|disk| node(disk, name)).into_iter().collect();
+                .ok_or_else(|| format!("open {target}: no provider #{name}; trueline show {} lists them", quoted(&disks.join(","))))?;
+            let node = |disk: &String| if host == Host::Image { quoted(target) } else { node(disk, name) };
+            let names = names.first().map(node).into_iter().collect();
             let whole = graph.providers[id].class == "disk";
-            Ground { topology: graph.providers[id].topology.clone(), names, whole, files: None }
+            Ground { whole, ..Ground::disk(graph.providers[id].topology.clone(), names) }
         }
     };
-    Ok(Asked { ground, commands, notes: Vec::new() })
+    Ok(Asked { ground: ground.on(host), commands, notes: Vec::new() })
 }
 
 /// The boundaries that all disks have in common.

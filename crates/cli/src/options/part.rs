@@ -254,7 +254,7 @@ pub(crate) struct Add {
     #[arg(short = 'i', value_name = "INDEX")]
     pub index: Option<u32>,
     /// Its label
-    #[arg(short = 'l', value_name = "LABEL")]
+    #[arg(short = 'l', value_name = "LABEL", allow_hyphen_values = true)]
     pub label: Option<String>,
     /// Its UUID, in a GPT
     #[arg(long, value_name = "UUID")]
@@ -281,7 +281,7 @@ pub(crate) struct Modify {
     #[arg(short = 't', value_name = "TYPE")]
     pub kind: Option<String>,
     /// Its new label
-    #[arg(short = 'l', value_name = "LABEL")]
+    #[arg(short = 'l', value_name = "LABEL", allow_hyphen_values = true)]
     pub label: Option<String>,
     #[command(flatten)]
     pub on: On,

@@ -2,7 +2,7 @@
 
 use super::{DiskOptions, parse_size};
 use clap::Args;
-use trueline_geom::plan::KINDS;
+use trueline_geom::plan::USES;
 
 /// Under `plan --help`.
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -32,6 +32,6 @@ pub(crate) struct Plan {
 }
 
 fn uses_help() -> String {
-    let kinds: Vec<String> = KINDS.iter().map(|kind| format!("{} ({})", kind.name, kind.about)).collect();
+    let kinds: Vec<String> = USES.iter().map(|kind| format!("{} ({})", kind.name, kind.about)).collect();
     format!("What it is for, layers from the bottom: {}", kinds.join(", "))
 }

@@ -317,34 +317,78 @@ fn what_it_would_run_is_printed_and_not_run() {
     let print = |arguments: &str| run_with(disk.path(), &[&["mkfs", "--print"], &*arguments.split(' ').collect::<Vec<_>>()].concat());
     let before = bytes(&disk);
     for (arguments, wanted) in [
-        ("ext4 disk#p1", "mkfs.ext4 -b 4096 'disk#p1'"),
-        ("ext4 --for raid64kx4 --logical 512 disk#p1 -- -m 0", "mkfs.ext4 -b 4096 -E stride=16,stripe_width=64 'disk#p1' -m 0"),
+        ("ext4 disk#p1", "trueline mkfs ext4 'disk#p1' -- -b 4096"),
+        ("ext4 --for raid64kx4 --logical 512 disk#p1 -- -m 0", "trueline mkfs ext4 'disk#p1' -- -b 4096 -E stride=16,stripe_width=64 -m 0"),
         (
             "ext4 --for raid64kx4 disk#p1 -- -E nodiscard,stride=8",
-            "mkfs.ext4 -b 4096 'disk#p1' -E stride=16,stripe_width=64,nodiscard,stride=8",
+            "trueline mkfs ext4 'disk#p1' -- -b 4096 -E stride=16,stripe_width=64,nodiscard,stride=8",
         ),
-        ("ext4 --for raid64kx4 disk#p1 -- -Enodiscard", "mkfs.ext4 -b 4096 'disk#p1' -Estride=16,stripe_width=64,nodiscard"),
-        ("ext4 --for raid64kx4 disk#p1 -- -b 1024", "mkfs.ext4 'disk#p1' -b 1024"),
-        ("xfs --for raid64kx4 disk#p1", "mkfs.xfs -b size=4096 -s size=4096 -d su=65536,sw=4 -l su=65536 'disk#p1'"),
+        ("ext4 --for raid64kx4 disk#p1 -- -Enodiscard", "trueline mkfs ext4 'disk#p1' -- -b 4096 -Estride=16,stripe_width=64,nodiscard"),
+        ("ext4 --for raid64kx4 disk#p1 -- -b 1024", "trueline mkfs ext4 'disk#p1' -- -b 1024"),
+        ("xfs --for raid64kx4 disk#p1", "trueline mkfs xfs 'disk#p1' -- -b size=4096 -s size=4096 -d su=65536,sw=4 -l su=65536"),
         (
             "xfs --for raid64kx4 disk#p1 -- -d agcount=2",
-            "mkfs.xfs -b size=4096 -s size=4096 -d su=65536,sw=4 -l su=65536 'disk#p1' -d agcount=2",
+            "trueline mkfs xfs 'disk#p1' -- -b size=4096 -s size=4096 -d su=65536,sw=4 -l su=65536 -d agcount=2",
         ),
-        ("xfs --for raid64kx4 disk#p1 -- -d noalign -l su=4k", "mkfs.xfs -b size=4096 -s size=4096 'disk#p1' -d noalign -l su=4k"),
-        ("btrfs disk#p1", "mkfs.btrfs -s 4096 -n 16384 'disk#p1'"),
-        ("vfat disk#p1", "mkfs.vfat -F 16 -S 512 -s 8 -R 8 -g 255/63 -h 2048 'disk#p1'"),
-        ("exfat disk#p1", "mkfs.exfat -c 4096 -b 1048576 'disk#p1'"),
-        ("ntfs --for ssd-16k disk#p1 -- -c 4096", "mkntfs -Q -s 512 -p 2048 -H 255 -S 63 'disk#p1' -c 4096"),
-        ("swap disk#p1 -- -L a", "mkswap -p 4096 'disk#p1' -L a"),
+        (
+            "xfs --for raid64kx4 disk#p1 -- -d noalign -l su=4k",
+            "trueline mkfs xfs 'disk#p1' -- -b size=4096 -s size=4096 -d noalign -l su=4k",
+        ),
+        ("btrfs disk#p1", "trueline mkfs btrfs 'disk#p1' -- -s 4096 -n 16384"),
+        ("vfat disk#p1", "trueline mkfs vfat 'disk#p1' -- -F 16 -S 512 -s 8 -R 8 -g 255/63 -h 2048"),
+        ("exfat disk#p1", "trueline mkfs exfat 'disk#p1' -- -c 4096 -b 1048576"),
+        ("ntfs --for ssd-16k disk#p1 -- -c 4096", "trueline mkfs ntfs 'disk#p1' -- -Q -s 512 -p 2048 -H 255 -S 63 -c 4096"),
+        ("swap disk#p1 -- -L a", "trueline mkfs swap 'disk#p1' -- -p 4096 -L a"),
     ] {
         let ran = print(arguments);
         // Of a set that the partition is off something else is said.
         assert_eq!((ran.code, ran.stdout.trim_end()), (Some(0), wanted), "{arguments}: {}", ran.stderr);
+        // What is printed says everything, and so prints itself.
+        let again = shell(disk.path(), &wanted.replace("trueline mkfs", "trueline mkfs --print"));
+        assert_eq!(text(&again).lines().last(), Some(wanted), "{arguments}");
     }
     let ran = print("ufs --for ssd-16k disk#p1 -- -U --maxphys 128k");
-    assert_eq!(ran.stdout.lines().next(), Some("newfs -b 65536 -f 16384 -U 'disk#p1'"));
+    assert_eq!(ran.stdout.lines().next(), Some("trueline mkfs ufs 'disk#p1' -- -b 65536 -f 16384 -U --maxphys 128k"));
     assert!(ran.stdout.contains("super-block backups"));
     assert!(bytes(&disk) == before, "it was run all the same");
+}
+
+/// Runs a line as a user's shell does, with this program as `trueline`.
+pub(crate) fn shell(directory: &Path, line: &str) -> Output {
+    let program = Path::new(env!("CARGO_BIN_EXE_trueline")).parent().expect("a directory").display().to_string();
+    let path = format!("{program}:{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+    let ran = Command::new("sh").args(["-c", line]).current_dir(directory).env("PATH", path).env("LC_ALL", "C").output();
+    ran.expect("a shell")
+}
+
+#[test]
+fn what_is_printed_runs_in_a_shell() {
+    for (kind, maker, _) in KINDS {
+        if !here(&[maker]) {
+            continue;
+        }
+        // A partition of an image, an image by itself, and names that a shell takes apart.
+        for (target, sector) in [("my disk;.img#p1", ""), ("my disk;.img#p1", "--logical 4096"), ("it's whole.img", "")] {
+            if kind == "exfat" && !sector.is_empty() {
+                continue;
+            }
+            let scratch = scratch();
+            let file = target.split('#').next().expect("a name");
+            zeroes(scratch.path(), file, DISK);
+            let words = |words: &[&str]| run_with(scratch.path(), &[words, &*sector.split_whitespace().collect::<Vec<_>>()].concat());
+            if target.contains('#') {
+                words(&["part", "create", "-s", "gpt", file]).ended(0);
+                words(&["part", "add", "-t", "linux-data", file]).ended(0);
+            }
+            let printed = words(&["mkfs", kind, "--print", target]).ended(0).stdout.clone();
+            let command = printed.lines().next().expect("a command");
+            let ran = shell(scratch.path(), command);
+            assert!(ran.status.success(), "{command}: {}", text(&ran));
+            let checked = words(&["check", "--json", file]).json();
+            let kinds: Vec<&str> = list(&checked["targets"][0], "providers").iter().filter_map(|p| p["sign"].as_str()).collect();
+            assert!(kinds.contains(&kind), "{command}: {kinds:?}");
+        }
+    }
 }
 
 #[test]

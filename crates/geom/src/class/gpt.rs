@@ -211,6 +211,10 @@ fn table(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Tast
     findings.extend(overlaps(&ranges, sector));
     if let Guard::Protective(record) = guard {
         findings.extend(hybrid(record, &entries, sector));
+        // Of a disk that has another length now, the damage says so.
+        if findings.is_empty() {
+            findings.extend(protected_length(record, length / sector));
+        }
     }
     let usable = byte(first)..byte(last.saturating_add(1));
     Taste::Geom(Arc::new(Slices { usable, entries }), bounded(findings))
@@ -296,6 +300,18 @@ fn differences(a: &Header, b: &Header) -> Vec<&'static str> {
         ("table", a.partition_entry_array_crc32 == b.partition_entry_array_crc32),
     ];
     fields.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
+}
+
+/// A protective entry that covers neither the disk of `sectors` nor all that 32 bits can say. A hybrid's covers what its maker chose.
+fn protected_length(record: &Record, sectors: u64) -> Option<Finding> {
+    let entry = record.entries().iter().find(|e| e.is_protective()).filter(|_| record.used().next().is_none())?;
+    let (says, wanted) = (entry.size(), sectors.saturating_sub(1).min(u64::from(u32::MAX)));
+    let message = format!(
+        "the protective entry of the MBR covers {says} sectors, and the disk has {wanted} behind it: old tools may take the rest for free"
+    );
+    (says != wanted && says != u64::from(u32::MAX)).then(|| {
+        Finding::new(&finding::GPT, Severity::Note, 0, message).fix("write the table anew: sfdisk --relocate gpt-bak-std, or gdisk, w")
+    })
 }
 
 /// A protective MBR with partitions of its own: each should be one of the GPT's.

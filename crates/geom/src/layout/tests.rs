@@ -1,4 +1,5 @@
 use super::*;
+use crate::patch::Patch;
 use crate::probe::{Budget, Limits};
 use crate::route::Route;
 use crate::scheme;
@@ -33,7 +34,7 @@ impl Disk {
         Disk { bytes: Sparse::new(64 * M), topology: Topology::new(sector, 64 * M).with(fact) }
     }
 
-    fn plan(&self, layout: &Layout, may: May) -> Result<Vec<Step>, Refused> {
+    fn plan(&self, layout: &Layout, may: May) -> Result<Planned, Refused> {
         let stores: [Box<dyn Store>; 1] = [Box::new(self.bytes.clone())];
         let (route, budget) = (Route::store(0, 64 * M), Budget::new(Limits::default()));
         let probe = Probe::new(&route, &stores, &budget, self.topology.sector, Some(0), None);
@@ -52,9 +53,9 @@ impl Disk {
 
     /// Applies the layout; the places on the medium that every table gave.
     fn apply(&mut self, layout: &Layout, may: May) -> Vec<(String, u64, u64)> {
-        let steps = self.plan(layout, may).unwrap_or_else(|r| panic!("{r:?}"));
-        steps.iter().for_each(|step| self.write(&step.patches));
-        places(&steps)
+        let planned = self.plan(layout, may).unwrap_or_else(|r| panic!("{r:?}"));
+        self.write(&in_order(&planned.stages));
+        places(&planned.steps)
     }
 }
 
@@ -113,7 +114,7 @@ fn partitions_lie_where_the_layout_says_they_may() {
         let (mut disk, wanted) = (Disk::new(512, 4096, 0), usable((4 * M, 8 * M)));
         let places = disk.apply(&wanted, May::default());
         assert_eq!(places.iter().map(|(_, start, size)| (*start, *size)).collect::<Vec<_>>(), [(4 * M, 4 * M)], "{scheme}");
-        assert!(disk.plan(&wanted, May::default()).is_ok_and(|steps| steps.iter().all(|s| s.patches.is_empty())), "{scheme} again");
+        assert!(disk.plan(&wanted, May::default()).is_ok_and(|planned| planned.stages.is_empty()), "{scheme} again");
     }
 }
 
@@ -127,11 +128,11 @@ fn every_depth_is_on_the_grain_and_a_second_run_changes_nothing() {
             assert!(made.iter().all(|(_, start, _)| grain.contains(*start)), "{name} {sector} {unit}+{phase}: {made:?}");
             let again = disk.plan(&layout, May::default()).unwrap_or_else(|r| panic!("{name} {sector} {unit}+{phase}: {r:?}"));
             assert!(
-                again.iter().all(|s| s.edits.is_empty() && s.patches.is_empty()),
+                again.steps.iter().all(|s| s.edits.is_empty()) && again.stages.is_empty(),
                 "{name}: {:?}",
-                again.iter().map(|s| &s.edits).collect::<Vec<_>>()
+                again.steps.iter().map(|s| &s.edits).collect::<Vec<_>>()
             );
-            assert_eq!(places(&again), made, "{name}");
+            assert_eq!(places(&again.steps), made, "{name}");
         }
     }
 }
@@ -141,14 +142,13 @@ fn what_was_interrupted_anywhere_is_completed_by_the_next_run() {
     for (name, layout) in nested() {
         let mut whole = Disk::new(512, 4096, 0);
         let want = whole.apply(&layout, May::default());
-        let patches: Vec<Patch> =
-            Disk::new(512, 4096, 0).plan(&layout, May::default()).unwrap_or_default().into_iter().flat_map(|s| s.patches).collect();
+        let patches = in_order(&Disk::new(512, 4096, 0).plan(&layout, May::default()).unwrap_or_default().stages);
         for done in 0..=patches.len() {
             let mut disk = Disk::new(512, 4096, 0);
             disk.write(&patches[..done]);
             assert_eq!(disk.apply(&layout, May::default()), want, "{name}: {done} of {} writes", patches.len());
             let again = disk.plan(&layout, May::default()).unwrap_or_else(|r| panic!("{name}: {r:?}"));
-            assert!(again.iter().all(|s| s.patches.is_empty()), "{name}: {done}");
+            assert!(again.stages.is_empty(), "{name}: {done}");
         }
     }
 }
@@ -184,14 +184,14 @@ fn what_contradicts_is_refused_and_what_may_change_is_changed() {
         assert!(refused.why.found.starts_with(want), "{refused:?}\n{want}");
     }
     let label = with(&|p| (p[0].label, p[1].kind) = (Some("esp".into()), "linux-swap".into()));
-    let steps = disk.plan(&label, none).unwrap_or_default();
+    let steps = disk.plan(&label, none).unwrap_or_default().steps;
     assert_eq!(steps[0].edits, ["modify 1: label to esp", "modify 2: type linux-data to linux-swap"]);
-    let was = places(&disk.plan(&first, none).unwrap_or_default());
+    let was = places(&disk.plan(&first, none).unwrap_or_default().steps);
     assert_eq!(disk.apply(&label, none), was);
     assert_eq!(disk.apply(&with(&|p| p.truncate(1)), May { delete: true, ..none }).len(), 1);
     let replaced = table("MBR", vec![part("linux-data", Size::Rest)]);
     assert_eq!(disk.apply(&replaced, May { replace: true, ..none }), [("s1".into(), M, 63 * M)]);
-    assert!(disk.plan(&replaced, none).unwrap_or_default()[0].patches.is_empty());
+    assert!(disk.plan(&replaced, none).is_ok_and(|planned| planned.stages.is_empty()));
 }
 
 #[test]

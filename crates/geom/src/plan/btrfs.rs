@@ -33,6 +33,10 @@ impl Parameters {
 pub(super) struct Btrfs;
 
 impl Layer for Btrfs {
+    fn in_image(&self, _disk: &Topology) -> bool {
+        true
+    }
+
     fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
@@ -59,8 +63,8 @@ impl Layer for Btrfs {
         if super::stripe(t).is_some() {
             plan.note("btrfs: it is not told of the set beneath it; its own chunks of data begin on multiples of 64 KiB");
         }
-        plan.run(format!("mkfs.btrfs {} {}", p.options().join(" "), ground.arguments()));
-        plan.run(format!("mount {} /mnt", ground.names.first().map_or("", String::as_str)));
+        ground.make("btrfs", "mkfs.btrfs", &p.options(), plan);
+        ground.mount(plan);
         ground.with_files("/mnt", Files { system: "btrfs", grid: p.sector, whole_blocks: false })
     }
 }

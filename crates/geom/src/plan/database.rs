@@ -13,7 +13,8 @@
 //! MySQL 8.4 manual: `innodb_page_size` (4096 to 65536, 16384 by default), `innodb_doublewrite`, `innodb_log_write_ahead_size` (512 to the page,
 //! 8192 by default). PostgreSQL 17 manual: `full_page_writes`, `--with-blocksize` (8 KiB by default, 1 to 32), initdb(1) `--wal-segsize`;
 //! sections 28.1 and 28.6 (a file system such as ZFS that prevents partial page writes). WiredTiger `WT_SESSION::create`: `allocation_size`
-//! (4 KiB by default), `leaf_page_max` (32 KiB, a multiple of it). RocksDB wiki, "IO" (files are written once, from end to end).
+//! (4 KiB by default), `internal_page_max` (4 KiB) and `leaf_page_max` (32 KiB), multiples of it; MongoDB's
+//! `storage.wiredTiger.collectionConfig.configString` and `indexConfig.configString`. RocksDB wiki, "IO" (files are written once, from end to end).
 
 use super::{Above, Choice, Ground, Layer, Plan, Price, Value, fact, power, powers, said, said_unit, unit_size, written};
 use crate::topology::{Topology, Why};
@@ -158,9 +159,18 @@ fn mysql(ground: &Ground, plan: &mut Plan) {
     plan.choose(ahead.costing(price(ground, log)).or(Value::Bytes(512), price(ground, 512), "smaller log, each write part of a unit"));
     placement(ground, INNODB, plan);
     parity("mysql", &ground.topology, INNODB, plan);
-    let guard = plan.choices.iter().rev().find(|c| c.parameter == "doublewrite").and_then(|c| c.command.clone()).unwrap_or_default();
-    plan.run(format!("printf '%s\\n' '[mysqld]' innodb_page_size={INNODB} {guard} innodb_log_write_ahead_size={log} >> /etc/mysql/my.cnf"));
-    plan.run(format!("mysqld --initialize --datadir={}/mysql", ground.arguments()));
+    let directory = format!("{}/mysql", ground.arguments());
+    let settings = settings("mysql", plan);
+    plan.run(format!("printf '%s\\n' '[mysqld]' datadir={directory} {settings} > {directory}.cnf"));
+    plan.run(format!("install -d -o mysql {directory}"));
+    plan.run(format!("mysqld --defaults-file={directory}.cnf --user=mysql --initialize"));
+    plan.note(format!("mysql: start the server with --defaults-file={directory}.cnf too; MariaDB's last command is mariadb-install-db --defaults-file={directory}.cnf --user=mysql"));
+}
+
+/// What a server reads in its file, of all choices of `layer`, as words of a shell.
+fn settings(layer: &str, plan: &Plan) -> String {
+    let settings = plan.choices.iter().filter(|c| c.layer == layer).filter_map(|c| c.command.as_deref());
+    settings.filter(|command| !command.starts_with("--")).collect::<Vec<_>>().join(" ")
 }
 
 fn postgres(ground: &Ground, plan: &mut Plan) {
@@ -186,20 +196,28 @@ fn postgres(ground: &Ground, plan: &mut Plan) {
     }
     placement(ground, POSTGRES, plan);
     parity("postgres", &ground.topology, POSTGRES, plan);
-    plan.run(format!("initdb -D {}/postgres --wal-segsize=16 --data-checksums", ground.arguments()));
-    let settings = plan.choices.iter().filter(|c| c.layer == "postgres").filter_map(|c| c.command.as_deref());
-    let settings: Vec<&str> = settings.filter(|command| !command.starts_with("--")).collect();
-    plan.run(format!("printf '%s\\n' {} >> {}/postgres/postgresql.conf", settings.join(" "), ground.arguments()));
+    let directory = format!("{}/postgres", ground.arguments());
+    let settings = settings("postgres", plan);
+    plan.run(format!("install -d -m 700 -o postgres {directory}"));
+    plan.run(format!("su postgres -c 'initdb -D {directory} --wal-segsize=16 --data-checksums'"));
+    plan.run(format!("printf '%s\\n' {settings} >> {directory}/postgresql.conf"));
 }
 
 fn mongodb(ground: &Ground, plan: &mut Plan) {
     // A leaf page of 32 KiB is whole allocations.
     let size = power(unit_size(&ground.topology), 32768).max(WIREDTIGER);
-    let choice =
-        page("mongodb", "allocation size", "allocation_size=", (size, 4096, 32768), ground, "WiredTiger writes whole ones, of the unit");
-    plan.choose(choice.typed(format!("storageEngine: {{wiredTiger: {{configString: 'allocation_size={size},leaf_page_max=32KB'}}}}")));
+    let why = "WiredTiger writes whole ones, of the unit; every page is whole allocations";
+    let choice = page("mongodb", "allocation size", "allocation_size=", (size, 4096, 32768), ground, why);
+    // A page of any kind is whole allocations: MongoDB's own are 4 KiB inside collections, 16 KiB in indexes, 32 KiB at the leaves.
+    let pages =
+        |inner: u64, leaf: u64| format!("allocation_size={size},internal_page_max={},leaf_page_max={}", inner.max(size), leaf.max(size));
+    let collection = format!("--wiredTigerCollectionConfigString {}", pages(4096, 32768));
+    let index = format!("--wiredTigerIndexConfigString {}", pages(16384, 16384));
+    plan.choose(choice.typed(format!("{collection} {index}")));
     placement(ground, size, plan);
-    plan.run(format!("mongod --dbpath {}/mongodb", ground.arguments()));
+    let directory = format!("{}/mongodb", ground.arguments());
+    plan.run(format!("install -d -o mongodb {directory}"));
+    plan.run(format!("su -s /bin/sh mongodb -c 'mongod --dbpath {directory} {collection} {index}'"));
 }
 
 fn rocksdb(ground: &Ground, plan: &mut Plan) {

@@ -3,8 +3,9 @@
 //! # Sources
 //! mkfs.exfat(8) (exfatprogs 1.2): `-c`, `-b`, and its table of the SD Card Association's clusters and boundary units by capacity.
 
+use super::card::card;
 use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, fact, powers, said, said_unit, unit_size, written};
-use crate::topology::{Fact, Grain, Source, Topology, Trust, Why};
+use crate::topology::{Topology, Why};
 
 /// The largest cluster of the format.
 const MOST: u64 = 32 << 20;
@@ -18,23 +19,6 @@ pub struct Parameters {
     pub cluster: u64,
     /// Where the table and the clusters begin, in bytes.
     pub boundary: u64,
-}
-
-/// The SD Card Association's cluster and boundary unit for a card of `length` bytes.
-pub fn card(length: u64) -> (u64, u64) {
-    const K: u64 = 1 << 10;
-    const M: u64 = 1 << 20;
-    let rows = [
-        (8 * M, 8 * K, 8 * K),
-        (64 * M, 16 * K, 16 * K),
-        (256 * M, 16 * K, 32 * K),
-        (K * M, 16 * K, 64 * K),
-        (2 * K * M, 32 * K, 64 * K),
-        (32 * K * M, 32 * K, 4 * M),
-        (128 * K * M, 128 * K, 16 * M),
-        (512 * K * M, 256 * K, 32 * M),
-    ];
-    rows.into_iter().find(|row| length <= row.0).map_or((512 * K, 64 * M), |row| (row.1, row.2))
 }
 
 impl Parameters {
@@ -61,31 +45,14 @@ impl Parameters {
     }
 }
 
-/// A card with what a camera expects on it.
-struct Card;
-
-/// The largest card with FAT on it: SDHC.
-const SDHC: u64 = 32 << 30;
-
-pub(super) fn parse_card(word: &str) -> Option<Box<dyn Layer>> {
-    (word == "sd-card").then(|| Box::new(Card) as Box<dyn Layer>)
-}
-
-impl Layer for Card {
-    fn lay(&self, ground: &Ground, above: Above, plan: &mut Plan) -> Ground {
-        if ground.topology.length <= SDHC { super::fat::Fat.lay(ground, above, plan) } else { Exfat.lay(ground, above, plan) }
-    }
-
-    /// The boundary unit of a card of this size.
-    fn presumes(&self, disk: &Topology) -> Option<Fact> {
-        let grain = Grain::new(card(disk.length).1, 0)?;
-        fact(disk, Why::Erase).is_none().then_some(Fact { grain, why: Why::Erase, source: Source::Assumed, trust: Trust::Assumed })
-    }
-}
-
 pub(super) struct Exfat;
 
 impl Layer for Exfat {
+    /// mkfs.exfat takes the sector from the device.
+    fn in_image(&self, disk: &Topology) -> bool {
+        disk.sector == 512
+    }
+
     fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
@@ -124,8 +91,8 @@ impl Layer for Exfat {
         if super::unit(t).is_some_and(|f| f.grain.phase() != 0) {
             plan.note("exfat: mkfs.exfat counts its boundary from byte 0 of the disk, so it cannot follow a phase: check the result");
         }
-        plan.run(format!("mkfs.exfat {} {}", p.options().join(" "), ground.arguments()));
-        plan.run(format!("mount {} /mnt", ground.arguments()));
+        ground.make("exfat", "mkfs.exfat", &p.options(), plan);
+        ground.mount(plan);
         ground.with_files("/mnt", Files { system: "exfat", grid: p.cluster, whole_blocks: false })
     }
 }

@@ -47,6 +47,10 @@ impl Parameters {
 pub(super) struct Ext4;
 
 impl Layer for Ext4 {
+    fn in_image(&self, _disk: &Topology) -> bool {
+        true
+    }
+
     fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
@@ -72,8 +76,8 @@ impl Layer for Ext4 {
             plan.choose(Choice::new("ext4", "stripe width", Value::Count(width, "blocks"), why).typed(format!("-E stripe_width={width}")));
         }
         untold(t, p.stride.is_some(), "ext4", p.block, plan);
-        plan.run(format!("mkfs.ext4 {} {}", p.options().join(" "), ground.arguments()));
-        plan.run(format!("mount {} /mnt", ground.arguments()));
+        ground.make("ext4", "mkfs.ext4", &p.options(), plan);
+        ground.mount(plan);
         ground.with_files("/mnt", Files { system: "ext4", grid: p.block, whole_blocks: false })
     }
 }

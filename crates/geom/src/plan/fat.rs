@@ -88,6 +88,42 @@ impl Parameters {
         Parameters { bits, sector, cluster, reserved: reserved / sector, align, phase, rounded, data }
     }
 
+    /// The FAT12 or FAT16 of a card of `capacity` bytes and the first byte of its partition: one reserved sector, and a partition
+    /// that begins where this puts the clusters on a `unit`.
+    pub fn of_card(capacity: u64, cluster: u64, unit: u64) -> Option<(Parameters, u64)> {
+        let most = unit.checked_mul(2)?;
+        let mut start = most;
+        // The tables get shorter as the partition does.
+        for _ in 0..TRIES {
+            let volume = Parameters::small(capacity.checked_sub(start)?, cluster, Grain::new(unit, 0)?)?;
+            let wanted = if is_whole(volume.data, unit) { unit } else { most - volume.data % unit };
+            if wanted == start {
+                let phase = volume.data % unit;
+                return Some((Parameters { phase, ..volume }, start));
+            }
+            start = wanted;
+        }
+        None
+    }
+
+    /// That of a volume of `length` bytes, if its clusters come out on `unit`.
+    pub fn of_volume(length: u64, cluster: u64, unit: Grain) -> Option<Parameters> {
+        Parameters::small(length, cluster, unit).filter(|p| unit.contains(p.data))
+    }
+
+    /// A FAT12 or FAT16 with one reserved sector, of sectors of 512 bytes.
+    fn small(length: u64, cluster: u64, unit: Grain) -> Option<Parameters> {
+        let (sector, root) = (512, 512 * 32);
+        [12, 16].into_iter().find_map(|bits| {
+            let tables = TABLES * table(bits, sector, cluster, sector, round_down(length, sector).checked_sub(sector + root)?);
+            let data = sector + tables + root;
+            let clusters = length.checked_sub(data)? / cluster;
+            let fits = if bits == 12 { 1..FAT16_LEAST } else { FAT16_LEAST..FAT32_LEAST };
+            let p = Parameters { bits, sector, cluster, reserved: 1, align: unit.size(), phase: unit.phase(), rounded: false, data };
+            fits.contains(&clusters).then_some(p)
+        })
+    }
+
     /// Arguments of mkfs.fat.
     pub fn options(&self) -> Vec<String> {
         let pairs = [("-F", self.bits), ("-S", self.sector), ("-s", self.cluster / self.sector), ("-R", self.reserved)];
@@ -139,45 +175,49 @@ fn table(bits: u64, sector: u64, cluster: u64, step: u64, room: u64) -> u64 {
 pub(super) struct Fat;
 
 impl Layer for Fat {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
-        let t = &ground.topology;
-        let p = Parameters::for_topology(t);
-        plan.choose(Choice::new("vfat", "sector", Value::Bytes(p.sector), "the device's logical sector").typed(format!("-S {}", p.sector)));
-        let price = |cluster| Price::of(written(t, cluster, cluster)).tail(cluster);
-        let why = format!("at least the {}; what cameras and firmware expect of a volume of this size", said_unit(t));
-        let sectors = p.cluster / p.sector;
-        let mut cluster =
-            Choice::new("vfat", "cluster", Value::Bytes(p.cluster), why).typed(format!("-s {sectors}")).costing(price(p.cluster));
-        for other in powers(PAGE, MOST).filter(|&other| other != p.cluster) {
-            cluster = cluster.or(
-                Value::Bytes(other),
-                price(other),
-                if other < p.cluster { "less lost at the ends of files" } else { "smaller tables" },
-            );
-        }
-        plan.choose(cluster);
-        let erase = fact(t, Why::Erase);
-        let far = FAR.iter().filter_map(|&why| fact(t, why)).find(|f| f.grain.size() == p.align && f.grain.phase() == p.phase);
-        let why = match far {
-            Some(f) => format!("the data area, behind two tables, begins at {} on the {}", p.data, said(f)),
-            None => format!("the data area, behind two tables, begins at {} on a whole cluster", p.data),
-        };
-        let reserved = Choice::new("vfat", "reserved", Value::Count(p.reserved, "sectors"), why).typed(format!("-R {}", p.reserved));
-        plan.choose(reserved.costing(Price::of(1.0).losing(p.reserved * p.sector, "reserved sectors")));
-        if let Some(f) = erase.filter(|f| f.grain.size() != p.align) {
-            plan.note(format!(
-                "vfat: the data area is not on the {}: 16 bits of reserved sectors, or the volume, do not reach it",
-                said(f)
-            ));
-        }
-        if t.length / p.sector > u64::from(u32::MAX) {
-            plan.note(format!("vfat: it counts sectors in 32 bits: a volume of {} bytes is too large", t.length));
-        }
-        if unit_size(t) > MOST {
-            plan.note(format!("vfat: a cluster is at most {MOST} bytes: the unit of {} is not reached", unit_size(t)));
-        }
-        plan.run(format!("mkfs.vfat {} {}", p.options().join(" "), ground.arguments()));
-        plan.run(format!("mount {} /mnt", ground.arguments()));
-        ground.with_files("/mnt", Files { system: "vfat", grid: p.cluster, whole_blocks: false })
+    fn in_image(&self, _disk: &Topology) -> bool {
+        true
     }
+
+    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+        lay_with(Parameters::for_topology(&ground.topology), ground, plan)
+    }
+}
+
+/// Takes down the choices of a FAT with the parameters `p`.
+pub(super) fn lay_with(p: Parameters, ground: &Ground, plan: &mut Plan) -> Ground {
+    let t = &ground.topology;
+    plan.choose(Choice::new("vfat", "sector", Value::Bytes(p.sector), "the device's logical sector").typed(format!("-S {}", p.sector)));
+    let price = |cluster| Price::of(written(t, cluster, cluster)).tail(cluster);
+    let why = format!("at least the {}; what cameras and firmware expect of a volume of this size", said_unit(t));
+    let sectors = p.cluster / p.sector;
+    let mut cluster = Choice::new("vfat", "cluster", Value::Bytes(p.cluster), why).typed(format!("-s {sectors}")).costing(price(p.cluster));
+    for other in powers(PAGE, MOST).filter(|&other| other != p.cluster) {
+        cluster = cluster.or(
+            Value::Bytes(other),
+            price(other),
+            if other < p.cluster { "less lost at the ends of files" } else { "smaller tables" },
+        );
+    }
+    plan.choose(cluster);
+    let erase = fact(t, Why::Erase);
+    let far = FAR.iter().filter_map(|&why| fact(t, why)).find(|f| f.grain.size() == p.align && f.grain.phase() == p.phase);
+    let why = match far {
+        Some(f) => format!("the data area, behind two tables, begins at {} on the {}", p.data, said(f)),
+        None => format!("the data area, behind two tables, begins at {} on a whole cluster", p.data),
+    };
+    let reserved = Choice::new("vfat", "reserved", Value::Count(p.reserved, "sectors"), why).typed(format!("-R {}", p.reserved));
+    plan.choose(reserved.costing(Price::of(1.0).losing(p.reserved * p.sector, "reserved sectors")));
+    if let Some(f) = erase.filter(|f| f.grain.size() != p.align) {
+        plan.note(format!("vfat: the data area is not on the {}: 16 bits of reserved sectors, or the volume, do not reach it", said(f)));
+    }
+    if t.length / p.sector > u64::from(u32::MAX) {
+        plan.note(format!("vfat: it counts sectors in 32 bits: a volume of {} bytes is too large", t.length));
+    }
+    if unit_size(t) > MOST {
+        plan.note(format!("vfat: a cluster is at most {MOST} bytes: the unit of {} is not reached", unit_size(t)));
+    }
+    ground.make("vfat", "mkfs.vfat", &p.options(), plan);
+    ground.mount(plan);
+    ground.with_files("/mnt", Files { system: "vfat", grid: p.cluster, whole_blocks: false })
 }

@@ -118,7 +118,12 @@ impl Layer for Md {
                 unit_size(t)
             ));
         }
-        let mut command = format!("mdadm --create /dev/md0 --metadata=1.2 --level={} --raid-devices={}", self.level, self.disks);
+        if let Some(row) = super::stripe(t).and_then(|set| set.row).filter(|&row| self.level != 1 && !is_whole(chunk, row)) {
+            plan.note(format!(
+                "md: a chunk of {chunk} bytes is not whole rows of {row} of the set beneath: every chunk ends within one; what stands on md is told of md's chunks"
+            ));
+        }
+        let mut command = format!("mdadm --create /dev/md0 --run --metadata=1.2 --level={} --raid-devices={}", self.level, self.disks);
         if self.level != 1 {
             command += &format!(" --chunk={}K", chunk / 1024);
         }

@@ -36,6 +36,10 @@ impl Parameters {
 pub(super) struct Ntfs;
 
 impl Layer for Ntfs {
+    fn in_image(&self, _disk: &Topology) -> bool {
+        true
+    }
+
     fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
@@ -63,8 +67,8 @@ impl Layer for Ntfs {
                 unit_size(t)
             ));
         }
-        plan.run(format!("mkntfs -Q {} {}", p.options().join(" "), ground.arguments()));
-        plan.run(format!("mount {} /mnt", ground.arguments()));
+        ground.make("ntfs", "mkntfs -Q", &p.options(), plan);
+        ground.mount(plan);
         ground.with_files("/mnt", Files { system: "ntfs", grid: p.cluster, whole_blocks: false })
     }
 }

@@ -3,8 +3,8 @@
 //! A start is on every boundary that counts and, where that can be had too, on a whole MiB, as tools of today make them.
 //! Boundaries with a phase (a drive with the XP jumper: 4096 at 3584) put the start there, off the MiB.
 
-use super::{Choice, Ground, Plan, Price, Value, said, unit_size};
-use crate::topology::{Fact, Grain, Topology, Trust, Why, amplification, gcd, is_whole};
+use super::{Choice, Ground, Host, Plan, Price, Value, said, unit_size};
+use crate::topology::{Fact, Grain, Topology, Trust, Why, amplification, gcd, is_whole, round_down};
 
 /// The usual step of starts.
 const STEP: u64 = 1 << 20;
@@ -30,6 +30,58 @@ pub fn grain(topology: &Topology) -> (Option<Grain>, Vec<Fact>) {
     // A step of more than an eighth of the disk is no use for the sake of a round number.
     let usual = all.zip(Grain::new(STEP, 0)).and_then(|(g, step)| g.intersect(step)).filter(|g| g.size() <= topology.length / 8);
     (usual.or(all), left)
+}
+
+/// The table that a layer's own specification asks for, with one partition up to the end of the disk.
+pub struct Own {
+    /// As `part create -s` names it.
+    pub scheme: &'static str,
+    /// As `part add -t` names it.
+    pub kind: &'static str,
+    /// The partition's first byte.
+    pub start: u64,
+    /// Why there.
+    pub why: String,
+    /// What cannot be had, if something cannot.
+    pub note: Option<String>,
+}
+
+/// Lays the partition that `own` says over the rest of every disk of `ground`.
+pub(super) fn lay_own(ground: &Ground, own: &Own, plan: &mut Plan) -> Ground {
+    let t = &ground.topology;
+    let table = Choice::new("partition", "table", Value::word("MBR"), "the SD specification's: cameras read nothing else");
+    plan.choose(table.typed(format!("-s {}", own.scheme)).or(Value::word("GPT"), Price::of(1.0), "computers read it, cameras do not"));
+    let choice = Choice::new("partition", "start", Value::Bytes(own.start), own.why.clone()).typed(format!("-b {}", own.start / t.sector));
+    plan.choose(choice.costing(Price::of(1.0).losing(own.start, "before the partition")));
+    plan.choose(
+        Choice::new("partition", "type", Value::word(own.kind), "as the specification has it for this size")
+            .typed(format!("-t {}", own.kind)),
+    );
+    plan.notes.extend(own.note.clone());
+    let end = round_down(t.length, t.sector).min(u64::from(u32::MAX) * t.sector);
+    let length = end.saturating_sub(own.start);
+    make(ground, own.scheme, own.kind, (own.start, length), plan)
+}
+
+/// The commands for a partition at `place` (first byte, bytes) of every disk, and what it offers.
+fn make(ground: &Ground, scheme: &str, kind: &str, place: (u64, u64), plan: &mut Plan) -> Ground {
+    let (t, (start, length)) = (&ground.topology, place);
+    let sector = ground.sector();
+    for disk in ground.names.iter().filter(|_| ground.host == Host::FreeBsd) {
+        plan.run(format!("gpart create -s {scheme} {disk}"));
+        plan.run(format!("gpart add -t {kind} -b {} -s {} {disk}", start / t.sector, length / t.sector));
+    }
+    for disk in ground.names.iter().filter(|_| ground.host != Host::FreeBsd) {
+        plan.run(format!("trueline part create -s {scheme} {sector}{disk}"));
+        plan.run(format!("trueline part add -t {kind} -b {} -s {} {sector}{disk}", start / t.sector, length / t.sector));
+    }
+    let suffix = if scheme == "mbr" { "s1" } else { "p1" };
+    let names = ground.names.iter().map(|disk| partition_of(disk, ground.host, suffix)).collect();
+    if ground.names.iter().any(|disk| disk.starts_with("$DISK")) && ground.host == Host::Linux {
+        // Links below /dev/disk are udev's, which may still be at it.
+        plan.run("udevadm settle");
+    }
+    Ground { topology: t.shift(start, length), names, whole: false, ..ground.clone() }
 }
 
 /// Lays one partition over the rest of every disk of `ground`.
@@ -82,23 +134,25 @@ pub(super) fn lay(ground: &Ground, kind: &str, plan: &mut Plan) -> Ground {
     let step = grain.size();
     let why = "so that the next partition begins on the same boundaries";
     plan.choose(Choice::new("partition", "size step", Value::Bytes(step), why));
-    let size = end / t.sector;
-    for disk in &ground.names {
-        plan.run(format!("trueline part create -s gpt {disk}"));
-        plan.run(format!("trueline part add -t {kind} -b {} -s {size} {disk}", start / t.sector));
-    }
-    let names = ground.names.iter().map(|disk| partition_of(disk)).collect();
-    Ground { topology: t.shift(start, end), names, whole: false, files: None }
+    make(ground, "gpt", kind, (start, end), plan)
 }
 
-/// What the first partition of a disk is called: `$DISK` stands for a link below `/dev/disk`, `${LOOP}` for a loop device.
-fn partition_of(disk: &str) -> String {
-    if disk.starts_with("${") || disk.ends_with(|c: char| c.is_ascii_digit()) && !disk.starts_with('$') {
-        format!("{disk}p1")
-    } else if disk.starts_with('$') {
-        format!("{disk}-part1")
-    } else {
-        format!("{disk}1")
+/// What the first partition of a disk is called: `$DISK` stands for a link below `/dev/disk`, `${LOOP}` for a loop device, and an
+/// image is no device at all.
+fn partition_of(disk: &str, host: Host, suffix: &str) -> String {
+    match host {
+        Host::Image => match disk.strip_suffix('\'') {
+            Some(open) => format!("{open}#{suffix}'"),
+            None => format!("'{disk}#{suffix}'"),
+        },
+        // GEOM's names.
+        Host::FreeBsd if disk.starts_with('$') && !disk.starts_with("${") => format!("${{{}}}{suffix}", &disk[1..]),
+        Host::FreeBsd => format!("{disk}{suffix}"),
+        Host::Linux if disk.starts_with("${") || disk.ends_with(|c: char| c.is_ascii_digit()) && !disk.starts_with('$') => {
+            format!("{disk}p1")
+        }
+        Host::Linux if disk.starts_with('$') => format!("{disk}-part1"),
+        Host::Linux => format!("{disk}1"),
     }
 }
 

@@ -28,6 +28,10 @@ impl Parameters {
 pub(super) struct Swap;
 
 impl Layer for Swap {
+    fn in_image(&self, _disk: &Topology) -> bool {
+        true
+    }
+
     fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
@@ -43,8 +47,10 @@ impl Layer for Swap {
         .or(Value::Bytes(16384), price(16384), "only with a kernel of 16 KiB pages (arm64)")
         .or(Value::Bytes(65536), price(65536), "only with a kernel of 64 KiB pages (arm64, ppc64)");
         plan.choose(page);
-        plan.run(format!("mkswap {} {}", p.options().join(" "), ground.arguments()));
-        plan.run(format!("swapon {}", ground.arguments()));
+        ground.make("swap", "mkswap", &p.options(), plan);
+        if !ground.is_image() {
+            plan.run(format!("swapon {}", ground.arguments()));
+        }
         Ground::device(t.clone(), "swap")
     }
 }

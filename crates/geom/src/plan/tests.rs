@@ -145,8 +145,14 @@ fn ashift_is_the_unit_from_12_to_14() {
     assert_eq!([512, 4096, 8 * K, 16 * K, 64 * K].map(ashift), [12, 12, 13, 14, 14].map(|n| Value::Count(n, "")));
     let p = plan("zfs", disk(512, &[(Why::Physical, 16 * K, 0)]));
     let twelve = choice(&p, "zfs", "ashift").alternatives.iter().find(|a| a.value == Value::Count(12, "")).unwrap();
-    // A record of 16 KiB anywhere on 4 KiB: 1.75.
-    assert_eq!((choice(&p, "zfs", "ashift").price.amplification, twelve.price.amplification), (1.0, 1.75));
+    // A record of 128 KiB anywhere on 4 KiB: nine units for eight, but where it begins on one. 16 KiB of a volume: 1.75.
+    assert_eq!((choice(&p, "zfs", "ashift").price.amplification, twelve.price.amplification), (1.0, 1.09375));
+    let of_twelve = |wanted: &str| {
+        let p = plan(wanted, disk(512, &[(Why::Physical, 16 * K, 0)]));
+        let ashift = choice(&p, "zfs", "ashift").clone();
+        ashift.alternatives.into_iter().find(|a| a.value == Value::Count(12, "")).unwrap().price.amplification
+    };
+    assert_eq!(["zfs+rocksdb", "zfs+ext4", "zfs+mysql"].map(of_twelve), [1.09375, 1.75, 1.75]);
 }
 
 #[test]
@@ -180,14 +186,71 @@ fn images_have_subclusters_of_the_unit() {
 
 #[test]
 fn cards_are_laid_out_as_their_association_says() {
-    let card = |size| Topology { length: size, ..disk(512, &[(Why::Physical, 4096, 0)]) };
-    let p = plan("sd-card", card(64 << 30));
-    assert_eq!((value(&p, "exfat", "cluster"), value(&p, "exfat", "boundary")), (&bytes(128 * K), &bytes(16 * M)));
-    assert_eq!(value(&p, "partition", "start"), &bytes(16 * M));
-    let p = plan("sd-card", card(16 << 30));
-    assert_eq!((value(&p, "vfat", "cluster"), value(&p, "partition", "start")), (&bytes(32 * K), &bytes(4 * M)));
+    // Capacity in MiB; file system, cluster, boundary unit, partition type, first byte of the partition.
+    let rows = [
+        (8, "vfat", 8 * K, 8 * K, "fat12", None),
+        (60, "vfat", 16 * K, 16 * K, "fat12", None),
+        (256, "vfat", 16 * K, 32 * K, "fat16", None),
+        (1024, "vfat", 16 * K, 64 * K, "fat16", None),
+        (2048, "vfat", 32 * K, 64 * K, "fat16", None),
+        (4096, "vfat", 32 * K, 4 * M, "fat32", Some(4 * M)),
+        (16384, "vfat", 32 * K, 4 * M, "fat32lba", Some(4 * M)),
+        (32768, "vfat", 32 * K, 4 * M, "fat32lba", Some(4 * M)),
+        (65536, "exfat", 128 * K, 16 * M, "ntfs", Some(16 * M)),
+        (131_072, "exfat", 128 * K, 16 * M, "ntfs", Some(16 * M)),
+        (262_144, "exfat", 256 * K, 32 * M, "ntfs", Some(32 * M)),
+        (1 << 20, "exfat", 512 * K, 64 * M, "ntfs", Some(64 * M)),
+    ];
+    for (mib, system, cluster, unit, kind, start) in rows {
+        let p = plan("sd-card", Topology { length: mib * M, ..disk(512, &[]) });
+        assert_eq!(value(&p, system, "cluster"), &bytes(cluster), "{mib}");
+        assert_eq!((value(&p, "partition", "table"), value(&p, "partition", "type")), (&Value::word("MBR"), &Value::word(kind)), "{mib}");
+        let &Value::Bytes(first) = value(&p, "partition", "start") else { panic!("{mib}") };
+        assert!(start.is_none_or(|start| start == first), "{mib}: {first}");
+        let size = mib * M / 512 - first / 512;
+        assert!(p.commands[0].starts_with("trueline part create -s mbr "), "{:?}", p.commands);
+        assert!(p.commands[1].starts_with(&format!("trueline part add -t {kind} -b {} -s {size} ", first / 512)), "{:?}", p.commands);
+        if let Some((volume, start)) = fat::Parameters::of_card(mib * M, cluster, unit).filter(|_| mib <= 2048) {
+            assert_eq!((start, volume.reserved, (start + volume.data) % unit), (first, 1, 0), "{mib}");
+            assert!((unit..2 * unit).contains(&start), "{mib}: {start}");
+            assert_eq!(value(&p, "vfat", "reserved"), &Value::Count(1, "sectors"), "{mib}");
+        }
+        if system == "exfat" {
+            assert_eq!(value(&p, "exfat", "boundary"), &bytes(unit), "{mib}");
+        }
+        assert!(p.notes.iter().all(|n| n.contains("are presumed")), "{mib}: {:?}", p.notes);
+    }
     let p = fat::Parameters::for_topology(&disk(512, &[(Why::Physical, 4096, 0), (Why::Erase, 4 * M, 0)]));
     assert!(is_whole(p.data, 4 * M) && p.reserved < 65536, "{p:?}");
+}
+
+#[test]
+fn of_sets_over_sets_the_topmost_is_told() {
+    let hardware = disk(512, &[(Why::Physical, 4096, 0), (Why::Chunk, 64 * K, 0), (Why::FullStripe, 192 * K, 0)]);
+    for (wanted, su, sw) in
+        [("md6x8+xfs", 512 * K, 6), ("md0x2:256k+xfs", 256 * K, 2), ("md10x4+lvm+xfs", 512 * K, 2), ("md1x2+xfs", 64 * K, 3)]
+    {
+        let p = plan(wanted, hardware.clone());
+        let stripe = (value(&p, "xfs", "su"), value(&p, "xfs", "sw"));
+        assert_eq!(stripe, (&bytes(su), &Value::Count(sw, "stripe units")), "{wanted}");
+        assert_eq!(p.notes.iter().any(|n| n.contains("not whole rows of 196608")), su != 64 * K, "{wanted}: {:?}", p.notes);
+    }
+}
+
+#[test]
+fn servers_are_told_what_the_table_says() {
+    let unit = |wanted: &str| plan(wanted, disk(512, &[(Why::Physical, 16 * K, 0)]));
+    let p = unit("xfs+mysql");
+    let written = p.commands.iter().find(|c| c.starts_with("printf")).unwrap();
+    for parameter in ["page", "doublewrite", "log write ahead"] {
+        let setting = choice(&p, "mysql", parameter).command.as_deref().unwrap();
+        assert!(written.split(' ').any(|word| word == setting), "{setting}: {written}");
+    }
+    assert!(p.commands.last().unwrap().contains("--defaults-file=/mnt/mysql.cnf"), "{:?}", p.commands);
+    let p = unit("xfs+mongodb");
+    let setting = choice(&p, "mongodb", "allocation size").command.as_deref().unwrap();
+    assert!(setting.contains("allocation_size=16384,internal_page_max=16384,leaf_page_max=32768"), "{setting}");
+    assert!(p.commands.last().unwrap().contains(setting), "{:?}", p.commands);
 }
 
 #[test]
@@ -222,7 +285,7 @@ fn stacks_that_cannot_stand_are_refused() {
 
 #[test]
 fn no_disk_is_too_strange() {
-    let uses = KINDS.iter().map(|k| k.name).chain(["md6x8+luks+lvm+zfs+vm-images+ext4", "md0x384:4k+xfs+mysql", "raidz3x255+postgres"]);
+    let uses = USES.iter().map(|k| k.name).chain(["md6x8+luks+lvm+zfs+vm-images+ext4", "md0x384:4k+xfs+mysql", "raidz3x255+postgres"]);
     let sizes = [1, 511, 512, 3000, 4096, 65536, 3 << 20, 1 << 33, (1 << 48) + 1, u64::MAX];
     for wanted in uses {
         for (length, size) in [0, 1, 511, 1 << 20, 1 << 40, u64::MAX].into_iter().flat_map(|l| sizes.map(|s| (l, s))) {

@@ -5,7 +5,7 @@
 //! # Sources
 //! FreeBSD newfs(8): `-b` (4096 to 65536, 32768 by default), `-f` (a block is 1 to 8 fragments, 4096 by default), `-U`.
 
-use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
+use super::{Above, Choice, Files, Ground, Host, Layer, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
 use crate::topology::Topology;
 
 /// The largest block.
@@ -37,6 +37,10 @@ impl Parameters {
 pub(super) struct Ufs;
 
 impl Layer for Ufs {
+    fn in_image(&self, _disk: &Topology) -> bool {
+        true
+    }
+
     fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
@@ -56,8 +60,13 @@ impl Layer for Ufs {
         if unit_size(t) > MOST {
             plan.note(format!("ufs: a fragment is at most {MOST} bytes: the unit of {} is not reached", unit_size(t)));
         }
-        plan.run(format!("newfs {} {}", p.options().join(" "), ground.arguments()));
-        plan.run(format!("mount {} /mnt", ground.arguments()));
+        if ground.host == Host::FreeBsd {
+            ground.make("ufs", "newfs", &p.options(), plan);
+            ground.mount(plan);
+        } else {
+            plan.run(format!("trueline mkfs ufs {}{} -- {}", ground.sector(), ground.arguments(), p.options().join(" ")));
+            plan.note(format!("ufs: made by trueline here; on FreeBSD the same comes of newfs {}", p.options().join(" ")));
+        }
         ground.with_files("/mnt", Files { system: "ufs", grid: p.fragment, whole_blocks: false })
     }
 }

@@ -63,6 +63,10 @@ impl Parameters {
 pub(super) struct Xfs;
 
 impl Layer for Xfs {
+    fn in_image(&self, _disk: &Topology) -> bool {
+        true
+    }
+
     fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
@@ -85,8 +89,8 @@ impl Layer for Xfs {
         plan.choose(sector);
         set(&p, t, plan);
         untold(t, p.su.is_some(), "xfs", p.block, plan);
-        plan.run(format!("mkfs.xfs {} {}", p.options().join(" "), ground.arguments()));
-        plan.run(format!("mount {} /mnt", ground.arguments()));
+        ground.make("xfs", "mkfs.xfs", &p.options(), plan);
+        ground.mount(plan);
         ground.with_files("/mnt", Files { system: "xfs", grid: p.block, whole_blocks: false })
     }
 }

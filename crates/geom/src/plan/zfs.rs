@@ -26,11 +26,13 @@ pub(super) struct Zfs {
     parity: u64,
 }
 
-/// `zfs` or `raidz1x4`.
+/// The pool that `zfs` names, of one device.
+pub(super) fn single() -> Box<dyn Layer> {
+    Box::new(Zfs { disks: 1, parity: 0 })
+}
+
+/// The pool that `raidz1x4` names.
 pub(super) fn parse(word: &str) -> Option<Box<dyn Layer>> {
-    if word == "zfs" {
-        return Some(Box::new(Zfs { disks: 1, parity: 0 }));
-    }
     let (parity, disks) = word.strip_prefix("raidz")?.split_once('x')?;
     let (parity, disks): (u64, u64) = (if parity.is_empty() { 1 } else { parity.parse().ok()? }, disks.parse().ok()?);
     ((1..=3).contains(&parity) && (parity + 1..=255).contains(&disks)).then(|| Box::new(Zfs { disks, parity }) as Box<dyn Layer>)
@@ -72,7 +74,7 @@ impl Zfs {
                 unit_size(t)
             ));
         }
-        let size = record.min(VOLUME);
+        let size = record;
         let why = format!("sectors of {}, on the {}; it can never be changed", 1_u64 << ashift, said_unit(t));
         let price = |ashift| {
             let p = self.price(t, size, ashift);
@@ -101,7 +103,9 @@ impl Layer for Zfs {
 
     fn lay(&self, ground: &Ground, above: Above, plan: &mut Plan) -> Ground {
         let t = &ground.topology;
-        let ashift = self.ashift(t, above.page.unwrap_or(RECORD), plan);
+        // A record is never smaller than a sector, and a volume is written in its blocks.
+        let usual = if above.device { VOLUME } else { above.page.unwrap_or(RECORD) };
+        let ashift = self.ashift(t, usual, plan);
         let sector = 1 << ashift;
         let set = if self.parity > 0 { format!("raidz{} ", self.parity) } else { String::new() };
         plan.run(format!("zpool create -o ashift={ashift} tank {set}{}", ground.arguments()));
@@ -156,7 +160,13 @@ impl Layer for Zfs {
         plan.choose(choice);
         plan.run(format!("zfs create -o recordsize={} tank/data", short(record)));
         let files = Files { system: "zfs", grid: record, whole_blocks: true };
-        Ground { topology: of_records(512, data, record), names: vec!["/tank/data".into()], whole: false, files: Some(files) }
+        Ground {
+            topology: of_records(512, data, record),
+            names: vec!["/tank/data".into()],
+            whole: false,
+            files: Some(files),
+            ..ground.clone()
+        }
     }
 }
 

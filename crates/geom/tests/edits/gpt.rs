@@ -54,8 +54,9 @@ fn a_new_table_is_whole_or_nothing() {
         add(&Gpt, &mut after, [wanted(&Gpt, "efi", MIB, MIB, 1), wanted(&Gpt, "freebsd", 2 * MIB, MIB, 2)]);
         let patches = edit(&disk, &before, &after);
         assert_eq!(found(&written(&disk, &patches), sector).len(), 2);
-        // One write at each end, and nothing to wait for in between.
-        assert_eq!(patches.iter().map(|p| (p.what, p.after_flush)).collect::<Vec<_>>(), [("primary GPT", false), ("backup GPT", false)]);
+        // A protective MBR without its table is found by others: it comes last.
+        let order = [("primary GPT", false), ("backup GPT", false), ("primary GPT", true), ("protective MBR", true)];
+        assert_eq!(patches.iter().map(|p| (p.what, p.after_flush)).collect::<Vec<_>>(), order);
         assert!(every_state(&disk, &patches, sector, Cut::Sector) > 4);
         every_state(&disk, &patches, sector, Cut::Byte);
     }

@@ -7,5 +7,6 @@ mod crash;
 mod disk;
 mod ebr;
 mod gpt;
+mod layout;
 mod mbr;
 mod random;

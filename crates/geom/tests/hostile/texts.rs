@@ -2,7 +2,7 @@
 
 use trueline_geom::backup;
 use trueline_geom::kinds;
-use trueline_geom::layout::{self, Layout, May, Step};
+use trueline_geom::layout::{self, Layout, May, Planned, in_order};
 use trueline_geom::newfs::{Newfs, Options};
 use trueline_geom::ondisk::Guid;
 use trueline_geom::plan::{self, Plan, Use};
@@ -88,7 +88,7 @@ fn backup_holds(text: &str) {
 }
 
 /// The tables of a layout on a disk, each time with the same identities.
-fn planned(layout: &Layout, disk: &Sparse) -> Result<Vec<Step>, layout::Refused> {
+fn planned(layout: &Layout, disk: &Sparse) -> Result<Planned, layout::Refused> {
     on(disk, |probe, ground| layout::plan(layout, probe, ground, LENGTH, May::default(), &mut || [9; 16]))
 }
 
@@ -106,19 +106,19 @@ fn script_holds(text: &str) {
         Err(refusal) => return line(text, &refusal.to_string()),
     };
     let mut disk = Sparse::new(LENGTH);
-    let Ok(steps) = planned(&layout, &disk) else { return };
-    for patch in steps.iter().flat_map(|step| &step.patches) {
+    let Ok(Planned { steps, stages }) = planned(&layout, &disk) else { return };
+    for patch in in_order(&stages) {
         assert!(patch.end() <= LENGTH, "{}", patch.what);
         disk.put(patch.offset, &patch.bytes);
     }
     let again = planned(&layout, &disk).unwrap_or_else(|why| panic!("a second time: {why:?}"));
-    assert!(again.iter().all(|step| step.patches.is_empty()), "a second time: {:?}", again[0].edits);
+    assert!(again.stages.is_empty(), "a second time: {:?}", again.steps[0].edits);
     let logicals = steps.get(1).map(|step| (&step.table, step.offset));
     let Some(written) = dump(&steps[0].table, logicals, "disk") else { return };
     let reread = Script::parse(&written).unwrap_or_else(|why| panic!("{why}: {written}"));
     let layout = reread.layout(SECTOR, LENGTH).unwrap_or_else(|why| panic!("{why}: {written}"));
     let same = planned(&layout, &disk).unwrap_or_else(|why| panic!("{why:?}: {written}"));
-    assert!(same.iter().all(|step| step.patches.is_empty()), "{:?}: {written}", same[0].edits);
+    assert!(same.stages.is_empty(), "{:?}: {written}", same.steps[0].edits);
 }
 
 fn use_holds(text: &str) {

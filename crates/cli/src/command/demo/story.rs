@@ -7,7 +7,7 @@ use crate::report::Target;
 use crate::target::{Said, taste_stores};
 use crate::{layout, survey};
 use std::borrow::Cow;
-use trueline_geom::layout::{May, plan};
+use trueline_geom::layout::{May, in_order, plan};
 use trueline_geom::scheme::Ground;
 use trueline_geom::store::{Sparse, Store};
 use trueline_lab::lab::{Asked, Lab, Texts, run};
@@ -53,9 +53,9 @@ fn lay_out(length: u64, said: &Said) -> Result<Sparse, String> {
     let ground = Ground { topology: &provider.topology, base: provider.base(), kind: provider.kind };
     // The same bytes every time.
     let mut random = || [0x54; 16];
-    let steps = plan(&layout::parse(LAYOUT)?.layout, &graph.probe(0), &ground, length, May::default(), &mut random)
+    let planned = plan(&layout::parse(LAYOUT)?.layout, &graph.probe(0), &ground, length, May::default(), &mut random)
         .map_err(|refused| refused.why.to_string())?;
-    for patch in steps.iter().flat_map(|step| &step.patches) {
+    for patch in in_order(&planned.stages) {
         disk.put(patch.offset, &patch.bytes);
     }
     Ok(disk)

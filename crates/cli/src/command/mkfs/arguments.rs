@@ -1,6 +1,6 @@
 //! What a system's mkfs is told: what the grains come to, and the user's own words, which win.
 
-use crate::options::mkfs::Kind;
+use crate::options::mkfs::{Kind, Mkfs};
 use trueline_geom::graph::Provider;
 use trueline_geom::plan::{btrfs, exfat, ext4, fat, ntfs, swap, xfs};
 
@@ -58,7 +58,7 @@ pub(super) fn merged(kind: Kind, p: &Provider, own: &[String]) -> (Vec<String>, 
             None => ours.extend([flag].into_iter().chain(value)),
         }
     }
-    if kind == Kind::Ntfs {
+    if kind == Kind::Ntfs && !own.iter().any(|word| word == "-Q") {
         // Otherwise it fills the volume with zeros first, and looks for bad sectors.
         ours.insert(0, "-Q".to_owned());
     }
@@ -127,6 +127,18 @@ fn gives_way(kind: Kind, flag: &str, said: &[(usize, char, String)]) -> bool {
         (Kind::Vfat, "-R" | "-a") => letter("RFSsfra"),
         _ => flag.strip_prefix('-').is_some_and(letter),
     }
+}
+
+/// The command that makes it here, whatever holds the provider, with `options` for the tool.
+pub(super) fn ourselves(args: &Mkfs, sector: u64, options: Vec<String>) -> String {
+    let mut words = vec!["trueline".to_owned(), "mkfs".to_owned(), args.kind.name().to_owned()];
+    // Of an image nothing else says it.
+    if sector != 512 {
+        words.extend(["--logical".to_owned(), sector.to_string()]);
+    }
+    words.extend(args.overwrite.then(|| "--overwrite".to_owned()));
+    words.extend([args.target.clone(), "--".to_owned()]);
+    words.into_iter().chain(options).map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
 }
 
 /// A word as a shell takes it.

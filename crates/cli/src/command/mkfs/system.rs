@@ -4,7 +4,7 @@
 //! file of the provider's length, and what it wrote there is put into the provider, whatever lies between: no root, no loop
 //! device, and nothing is written at all if the tool fails.
 
-use super::arguments::{Tool, merged, quoted};
+use super::arguments::{Tool, merged, ourselves, quoted};
 use super::{bar, wipe};
 use crate::options::mkfs::{Kind, Mkfs};
 use crate::out::hexdump;
@@ -12,6 +12,7 @@ use crate::seat::Seat;
 use crate::target;
 use crate::{Failure, complain};
 use std::ffi::OsString;
+use std::fs;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -39,13 +40,13 @@ pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
     let Some(tool) = Tool::of(args.kind) else { return Err(Failure::Message(format!("make {}: it is built in", args.kind.name()))) };
     let (ours, own) = merged(args.kind, &seat.graph.providers[seat.id], &args.own);
     let node = node(&seat);
-    let device = node.as_deref().map_or_else(|| args.target.clone(), |path| path.display().to_string());
-    let words = [tool.program.to_owned()].into_iter().chain(ours.clone()).chain([device]).chain(own.clone());
-    let command = words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ");
     if args.print {
-        writeln!(anstream::stdout(), "{command}")?;
+        writeln!(anstream::stdout(), "{}", typed(args, &seat, &tool, node.as_deref(), (&ours, &own)))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let device = node.as_deref().map_or_else(|| args.target.clone(), |path| path.display().to_string());
+    let words = [tool.program.to_owned()].into_iter().chain(ours.clone()).chain([device]).chain(own.clone());
+    let told = words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ");
     let call = Call { args, tool, ours, own };
     match node.filter(|_| !args.dry_run) {
         Some(node) => {
@@ -56,10 +57,24 @@ pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
         None => through_file(&call, &seat)?,
     }
     if !args.dry_run {
-        // As if it had been typed: the options are what this is about.
-        writeln!(anstream::stdout(), "{command}")?;
+        // The options are what this is about.
+        writeln!(anstream::stdout(), "{told}")?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The command that does the same in a shell: the tool itself where it can have the provider as a device or a file, else this one,
+/// told everything.
+fn typed(args: &Mkfs, seat: &Seat, tool: &Tool, node: Option<&Path>, (ours, own): (&[String], &[String])) -> String {
+    let p = &seat.graph.providers[seat.id];
+    let whole = p.parents.is_empty();
+    let is_file = |path: &Path| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == p.topology.length);
+    let file = target::paths(&seat.target).first().copied().filter(|path| whole && node.is_none() && is_file(path));
+    let Some(path) = node.or(file) else { return ourselves(args, p.topology.sector, [ours, own].concat()) };
+    let force = if file.is_some() { tool.file } else { tool.device };
+    let force = force.iter().filter(|_| file.is_some() || whole || args.overwrite).map(|&word| word.to_owned());
+    let words = [tool.program.to_owned()].into_iter().chain(force).chain(ours.iter().cloned());
+    words.chain([path.display().to_string()]).chain(own.iter().cloned()).map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
 }
 
 /// Runs the tool on a file, and copies what it made.

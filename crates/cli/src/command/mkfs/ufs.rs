@@ -1,6 +1,6 @@
 //! `mkfs ufs`: newfs, built in.
 
-use super::arguments::quoted;
+use super::arguments::ourselves;
 use super::{bar, wipe};
 use crate::options::mkfs::Mkfs;
 use crate::out::hexdump;
@@ -36,7 +36,7 @@ pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
     let columns = terminal.or_else(|| std::env::var("COLUMNS").ok()?.parse().ok()).unwrap_or_default();
     let only_print = args.print || newfs.options().only_print;
     if args.print {
-        writeln!(anstream::stdout(), "{}", command(args, &newfs))?;
+        writeln!(anstream::stdout(), "{}", command(args, &newfs, sector))?;
     }
     if !args.dry_run {
         write!(BufWriter::new(anstream::stdout().lock()), "{}", newfs.lines(&args.target, columns))?;
@@ -55,23 +55,12 @@ pub(super) fn only_prints(own: &[String]) -> bool {
     Options::parse(own, 512).is_ok_and(|options| options.only_print)
 }
 
-/// What one would type on FreeBSD.
-fn command(args: &Mkfs, newfs: &Newfs) -> String {
-    let mut own: Vec<&str> = Vec::new();
-    let mut words = args.own.iter();
-    // What newfs was compiled for is said here alone.
-    while let Some(word) = words.next() {
-        match word.strip_prefix("--") {
-            None => own.push(word),
-            Some(name) if name.contains('=') => {}
-            Some(_) => _ = words.next(),
-        }
-    }
+/// The same command with the sizes that are chosen.
+fn command(args: &Mkfs, newfs: &Newfs, sector: u64) -> String {
     let (block, fragment) = (newfs.geometry().bsize.to_string(), newfs.geometry().fsize.to_string());
-    let sizes = [("-b", block.as_str()), ("-f", fragment.as_str())];
-    let unsaid = sizes.iter().filter(|(flag, _)| !own.iter().any(|word| word.starts_with(flag))).flat_map(|&(flag, size)| [flag, size]);
-    let words = ["newfs"].into_iter().chain(unsaid).chain(own.iter().copied()).chain([args.target.as_str()]);
-    words.map(quoted).collect::<Vec<_>>().join(" ")
+    let sizes = [("-b", block), ("-f", fragment)];
+    let unsaid = sizes.into_iter().filter(|(flag, _)| !args.own.iter().any(|word| word.starts_with(flag)));
+    ourselves(args, sector, unsaid.flat_map(|(flag, size)| [flag.to_owned(), size]).chain(args.own.iter().cloned()).collect())
 }
 
 /// Writes it, or shows what would be written.

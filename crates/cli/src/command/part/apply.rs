@@ -13,8 +13,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use trueline_geom::kinds;
-use trueline_geom::layout::{Layout, May, Step, plan};
-use trueline_geom::patch::Patch;
+use trueline_geom::layout::{Layout, May, Planned, Step, in_order, plan};
 use trueline_geom::sfdisk::Script;
 use trueline_geom::table::Refusal;
 use trueline_host::random;
@@ -97,7 +96,7 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
             [0; 16]
         })
     };
-    let steps = plan(&layout, &seat.graph.probe(seat.id), &seat.ground(), seat.medium(), may, &mut random).map_err(|refused| {
+    let planned = plan(&layout, &seat.graph.probe(seat.id), &seat.ground(), seat.medium(), may, &mut random).map_err(|refused| {
         let at = if refused.provider.is_empty() { args.target.clone() } else { format!("{}: {}", args.target, refused.provider) };
         refuse(&attempt, &at, &refused.why)
     })?;
@@ -105,9 +104,12 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
         return Err(Failure::Message(failed));
     }
     let name = seat.name.clone();
-    write(seat, args, &steps)?;
+    if args.write.dry_run {
+        interrupted(&planned)?;
+    }
+    write(seat, args, &planned)?;
     if !args.write.dry_run {
-        report(args, &name, &steps)?;
+        report(args, &name, &planned.steps)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -131,18 +133,23 @@ fn is_image(target: &str) -> bool {
     !simulated && target::paths(target).iter().all(|path| fs::metadata(path).is_ok_and(|m| m.is_file()))
 }
 
-/// Writes the outer tables before the inner: whatever is on the medium when the power fails is whole.
-fn write(seat: Seat, args: &Apply, steps: &[Step]) -> Result<(), Failure> {
-    let mut patches: Vec<Patch> = Vec::new();
-    for step in steps {
-        let first = patches.len();
-        patches.extend(step.patches.iter().cloned());
-        if let Some(patch) = patches.get_mut(first).filter(|_| first > 0) {
-            patch.after_flush = true;
-        }
+/// States between the old tables and the new ones, as comments before the writes: where there are none, nothing is said.
+fn interrupted(planned: &Planned) -> io::Result<()> {
+    let mut out = BufWriter::new(anstream::stdout().lock());
+    let between: Vec<&str> = planned.stages.iter().filter_map(|stage| stage.leaves.as_deref()).collect();
+    if !between.is_empty() {
+        writeln!(out, "# interrupted, the writes below leave what was there, or the layout, or on the way from the one to the other:")?;
     }
-    match steps.first() {
-        Some(step) => seat.write(step.scheme, patches, Some(&step.table), &args.write),
+    for state in between {
+        writeln!(out, "#   {}", escape::plain(state))?;
+    }
+    out.flush()
+}
+
+/// Writes the stages in order: a table inside a new partition before the partition is shown.
+fn write(seat: Seat, args: &Apply, planned: &Planned) -> Result<(), Failure> {
+    match planned.steps.first() {
+        Some(step) => seat.write(step.scheme, in_order(&planned.stages), Some(&step.table), &args.write),
         None => Ok(()),
     }
 }

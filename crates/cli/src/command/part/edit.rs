@@ -6,10 +6,12 @@ use crate::out::part::{self, Done, off_grain, said};
 use crate::out::part_json::Document;
 use crate::out::{escape, size};
 use crate::seat::{Seat, named, partitions, refuse};
+use crate::target;
 use crate::writing::WriteOptions;
 use crate::{Failure, complain};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
+use trueline_geom::graph::Id;
 use trueline_geom::kinds::ALIASES;
 use trueline_geom::ondisk::Guid;
 use trueline_geom::scheme::{self, Attribute, Geometry, New, SCHEMES, Scheme};
@@ -235,8 +237,21 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
     })
 }
 
+/// A refusal where `index` is that of a logical partition, which the table of an extended one holds; it names the target.
+fn own(seat: &Seat, scheme: &dyn Scheme, table: &Table, index: u32) -> Result<(), Refusal> {
+    if scheme.name() != "MBR" || table.entry(index).is_some() {
+        return Ok(());
+    }
+    let holds = |id: &Id| seat.table_on(*id).is_some_and(|(inner, table)| inner.name() == "EBR" && table.entry(index).is_some());
+    let Some(extended) = seat.graph.children(seat.id).find(holds) else { return Ok(()) };
+    let disks = target::split(&seat.target).0.join(",");
+    let found = format!("index {index} is a logical partition, in the extended one");
+    Err(Refusal::new(found, format!("name that: {disks}#{}", seat.graph.providers[extended].name)))
+}
+
 pub(super) fn delete(args: &Delete) -> Result<ExitCode, Failure> {
     edit(("delete a partition of", &args.on.target), &args.on.common, &args.on.write, |seat, scheme, table| {
+        own(seat, scheme, table, args.index)?;
         let entry = table.delete(args.index)?;
         Ok(outcome(seat, scheme, table, Some(&entry), Done::Deleted))
     })
@@ -247,6 +262,7 @@ pub(super) fn modify(args: &Modify) -> Result<ExitCode, Failure> {
         if args.kind.is_none() && args.label.is_none() {
             return Err(Refusal::new("nothing to change", "say a type with -t or a label with -l"));
         }
+        own(seat, scheme, table, args.index)?;
         let kind = args.kind.as_deref().map(|name| kind(scheme, table, name)).transpose()?;
         table.modify(scheme, args.index, kind, args.label.clone())?;
         Ok(outcome(seat, scheme, table, table.entry(args.index), Done::Modified))
@@ -255,6 +271,7 @@ pub(super) fn modify(args: &Modify) -> Result<ExitCode, Failure> {
 
 pub(super) fn resize(args: &Resize) -> Result<ExitCode, Failure> {
     edit(("resize a partition of", &args.on.target), &args.on.common, &args.on.write, |seat, scheme, table| {
+        own(seat, scheme, table, args.index)?;
         let place = request(table, None, args.size, args.align)?;
         let rules = args.on.common.rules();
         table.resize(scheme, &seat.ground(), args.index, &place, rules)?;
@@ -276,6 +293,7 @@ fn cut_off(seat: &Seat, scheme: &dyn Scheme, table: &Table, entry: &Entry) -> Op
 
 pub(super) fn mark(args: &Mark, on: bool) -> Result<ExitCode, Failure> {
     edit(("mark", &args.on.target), &args.on.common, &args.on.write, |seat, scheme, table| {
+        args.index.map_or(Ok(()), |index| own(seat, scheme, table, index))?;
         let attribute = attribute(scheme, &args.attribute)?;
         table.mark(scheme, args.index, attribute, on)?;
         let done = if on { Done::Set(attribute.name) } else { Done::Unset(attribute.name) };
@@ -296,7 +314,9 @@ pub(super) fn recover(args: &Recover) -> Result<ExitCode, Failure> {
     let seat = Seat::open(&args.on.target, &args.on.common.disk, args.on.write.access())?;
     let (scheme, before) = seat.edited(attempt)?;
     if before.damage.is_empty() {
-        return Report::new(&seat, scheme, &before, &args.on.common, said(Done::Whole, &seat.name)).print(&args.on.write);
+        let report = Report::new(&seat, scheme, &before, &args.on.common, said(Done::Whole, &seat.name));
+        seat.write(scheme, Vec::new(), Some(&before), &args.on.write)?;
+        return report.print(&args.on.write);
     }
     let after = scheme.recover(&before, &seat.ground()).map_err(|r| refuse(attempt, &args.on.target, &r))?;
     let report = Report::new(&seat, scheme, &after, &args.on.common, said(Done::Recovered, &seat.name));

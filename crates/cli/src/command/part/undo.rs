@@ -6,7 +6,7 @@ use crate::out::{escape, words};
 use crate::seat::tell_kernel;
 use crate::target::{self, Said};
 use crate::text;
-use crate::writing::{Job, MOST_SAVED, carry_out};
+use crate::writing::{Job, MOST_SAVED, UNCHANGED, carry_out};
 use std::fs::File;
 use std::io::Write;
 use std::process::ExitCode;
@@ -46,6 +46,9 @@ fn parse(text: &str) -> Result<Vec<(String, Patch)>, String> {
     let mut left = MOST_SAVED;
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
+        if line == UNCHANGED {
+            continue;
+        }
         if line == "# flush" {
             flush = true;
             continue;

@@ -296,3 +296,47 @@ fn what_saved_nothing_or_something_else_is_not_undone() {
     assert_eq!(twice.code, Some(0));
     assert!(!disk.path("never").exists());
 }
+
+#[test]
+fn a_logical_partitions_index_names_the_extended_one() {
+    let disk = Image::new(16 * MIB, "");
+    disk.part("create -s mbr --id 12345678 disk").ended(0);
+    disk.part("add -t linux-data -s 2m disk").ended(0);
+    disk.part("add -t ebr disk").ended(0);
+    disk.part("add -t linux-data -s 2m disk#s2").ended(0);
+    for verb in ["delete -i 5 disk", "modify -i 5 -t linux-swap disk", "resize -i 5 -s 1m disk", "set -a active -i 5 disk"] {
+        disk.refused(verb, "index 5 is a logical partition, in the extended one: name that: disk#s2: nothing was written");
+    }
+    // An index of neither is nobody's.
+    disk.refused("delete -i 6 disk", "no partition with index 6: in use: 1, 2");
+    disk.done("delete -i 5 disk#s2");
+}
+
+#[test]
+fn a_label_may_begin_with_a_dash() {
+    let disk = Image::new(16 * MIB, "");
+    disk.part(&format!("create -s gpt {ID} disk")).ended(0);
+    disk.done(&format!("add -t efi -s 2m -l -dash {UUID} disk"));
+    assert_eq!(disk.table("")["entries"][0]["label"], "-dash");
+    disk.done("modify -i 1 -l --other disk");
+    assert_eq!(disk.table("")["entries"][0]["label"], "--other");
+}
+
+#[test]
+fn a_protective_entry_of_another_length_is_a_note() {
+    let disk = Image::new(64 * MIB, "");
+    disk.part(&format!("create -s gpt {ID} disk")).ended(0);
+    let findings = |size: u32| {
+        let mut bytes = disk.bytes("disk");
+        bytes[458..462].copy_from_slice(&size.to_le_bytes());
+        fs::write(disk.path("disk"), bytes).expect("the image");
+        let checked = run(disk.scratch.path(), "check --json disk").ended(0).json();
+        checked["targets"][0]["findings"].as_array().cloned().expect("findings")
+    };
+    assert_eq!((findings(131_071), findings(u32::MAX)), (Vec::new(), Vec::new()));
+    let found = findings(4096);
+    assert_eq!((found.len(), &found[0]["severity"], &found[0]["rule"]), (1, &"note".into(), &"TL0008".into()), "{found:?}");
+    let message = found[0]["message"].as_str().expect("a message");
+    assert!(message.contains("covers 4096 sectors, and the disk has 131071 behind it"), "{message}");
+    assert_eq!(disk.done("recover disk"), "disk recovering is not needed\n");
+}

@@ -4,26 +4,50 @@
 //! them is laid on a copy, and every write of that group is cut at several sectors.
 
 use super::image::{Image, MIB, Write, writes};
+use crate::skip::skip;
 use crate::{Ran, program, run_with};
 use serde_json::Value;
 use std::fs;
+use std::process::Command;
 
-/// What the program shows on the copy `name` of the disk, and that `check` gets to its end.
-fn state(disk: &Image, name: &str, provider: &str) -> Option<Vec<Value>> {
+/// What `part show` shows on the copy `name` of the disk, and every provider that `check` finds at any depth: a table that only an
+/// editor would look for is shown, and found by no other.
+fn state(disk: &Image, name: &str, provider: &str) -> [Vec<Value>; 2] {
     let shown = disk.part(&format!("show --json {name}{provider}"));
     let check: Ran =
         run_with(disk.scratch.path(), &[&["check", "--json", name], &*disk.options.split_whitespace().collect::<Vec<_>>()].concat());
     assert!(matches!(check.code, Some(0 | 1)), "{}", check.stderr);
+    let checked = check.json();
+    let providers = checked["targets"][0]["providers"].as_array().expect("providers").iter();
+    let found: Vec<Value> = providers.skip(1).flat_map(|p| ["provider", "start", "length"].map(|key| p[key].clone())).collect();
     if shown.code != Some(0) {
         assert!(shown.refused().contains("there is no partition table"), "{}", shown.stderr);
-        return None;
+        return [Vec::new(), found];
     }
     let table = shown.json()["tables"][0].clone();
     let keys = ["index", "start", "length", "raw_type", "label", "attributes"];
     let entries = table["entries"].as_array().expect("entries").iter();
     let own = vec![table["scheme"].clone(), table["dialect"].clone(), table["attributes"].clone()];
-    Some(own.into_iter().chain(entries.flat_map(|e| keys.map(|key| e[key].clone()))).collect())
+    [own.into_iter().chain(entries.flat_map(|e| keys.map(|key| e[key].clone()))).collect(), found]
 }
+
+/// What sfdisk and blkid find on the copy `name`; `None`, said on the terminal, where one of them is not installed.
+fn judged(disk: &Image, name: &str) -> Option<String> {
+    let ask = |program: &str, arguments: &[&str]| {
+        let ran = Command::new(program).args(arguments).arg(disk.path(name)).env("PATH", PATH).output();
+        let Ok(output) = ran else {
+            skip(&format!("no {program} here"));
+            return None;
+        };
+        Some(String::from_utf8_lossy(&output.stdout).replace(&*disk.path(name).to_string_lossy(), "disk"))
+    };
+    // What blkid knows besides tables is old bytes where no file system is made.
+    let tables = ask("blkid", &["--probe", "--output", "export", "--match-tag", "PTTYPE", "--match-tag", "PTUUID"])?;
+    Some(ask("sfdisk", &["--dump"])? + &tables)
+}
+
+/// Where an ordinary user's PATH does not lead, too.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Cuts `words` short in every way; gives how many states there were.
 #[track_caller]
@@ -34,10 +58,10 @@ fn cut(disk: &Image, words: &str, provider: &str) -> usize {
 #[track_caller]
 fn cut_writes(disk: &Image, words: &str, writes: &[Write], provider: &str) -> usize {
     assert!(!writes.is_empty(), "{words}: writes nothing");
-    let before = state(disk, "disk", provider);
+    let (before, before_others) = (state(disk, "disk", provider), judged(disk, "disk"));
     fs::copy(disk.path("disk"), disk.path("done")).expect("a copy");
     writes.iter().for_each(|w| disk.write("done", w, w.bytes.len()));
-    let after = state(disk, "done", provider);
+    let (after, after_others) = (state(disk, "done", provider), judged(disk, "done"));
     let mut groups: Vec<Vec<&Write>> = Vec::new();
     for write in writes {
         match groups.last_mut().filter(|_| !write.after_flush) {
@@ -63,8 +87,15 @@ fn cut_writes(disk: &Image, words: &str, writes: &[Write], provider: &str) -> us
                 others.iter().for_each(|w| disk.write("cut", w, w.bytes.len()));
                 disk.write("cut", last, length);
                 let now = state(disk, "cut", provider);
-                assert!(now == before || now == after, "{words}: {torn:?} of a write at {}: neither: {now:?}", last.offset);
+                let told = (0..2).all(|view| now[view] == before[view] || now[view] == after[view]);
+                assert!(told, "{words}: {torn:?} of a write at {}: neither: {now:?}", last.offset);
                 states += 1;
+                // A sample: two processes a state.
+                if provider.is_empty() && (torn.is_none() || states % 3 == 0) {
+                    let now = judged(disk, "cut");
+                    let told = now == before_others || now == after_others;
+                    assert!(told, "{words}: {torn:?} of a write at {}: others find neither: {now:?}", last.offset);
+                }
             }
         }
         group.iter().for_each(|w| disk.write("base", w, w.bytes.len()));
@@ -169,3 +200,37 @@ fn while_another_table_is_restored() {
         }
     }
 }
+
+/// Applies `layout` to the disk, cut short in every way.
+#[track_caller]
+fn cut_apply(disk: &Image, layout: &str, flags: &str) -> String {
+    fs::write(disk.path("layout.toml"), layout).expect("a layout");
+    let listed = disk.part(&format!("apply --dry-run {flags} layout.toml disk")).ended(0).stdout.clone();
+    cut_writes(disk, layout, &writes(&listed), "");
+    listed
+}
+
+#[test]
+fn while_nested_tables_are_applied() {
+    let label = "[partition.table]\nscheme = \"bsd\"\n[[partition.table.partition]]\ntype = \"freebsd-ufs\"\n";
+    let chain = "[partition.table]\nscheme = \"ebr\"\n[[partition.table.partition]]\ntype = \"linux-data\"\nsize = \"50%\"\n\
+                 [[partition.table.partition]]\ntype = \"linux-data\"\nsize = \"50%\"\n";
+    let id = |scheme: &str| format!("scheme = \"{scheme}\"\nid = {}\n", if scheme == "gpt" { GUID } else { "\"12345678\"" });
+    let uuid = |scheme: &str| if scheme == "gpt" { format!("uuid = {GUID}\n") } else { String::new() };
+    for (scheme, kind, inside) in [("gpt", "freebsd", label), ("mbr", "freebsd", label), ("mbr", "extended", chain)] {
+        let disk = Image::new(12 * MIB, "");
+        let part = format!("[[partition]]\ntype = \"{kind}\"\n{}{inside}", uuid(scheme));
+        let listed = cut_apply(&disk, &format!("{}{part}", id(scheme)), "");
+        assert!(!listed.contains("interrupted"), "{listed}");
+    }
+    // Another table is over the sectors of the label: that of the slice is gone before.
+    let disk = Image::new(12 * MIB, "");
+    disk.part("create -s mbr --id 12345678 disk").ended(0);
+    disk.part("add -t linux-data disk").ended(0);
+    fs::write(disk.path("layout.toml"), format!("{}[[partition]]\ntype = \"freebsd\"\n{label}", id("mbr"))).expect("a layout");
+    let listed = disk.part("apply --dry-run --replace layout.toml disk").ended(0).stdout.clone();
+    assert!(listed.starts_with("# interrupted, "), "{listed}");
+    assert!(listed.contains("\n#   the disk: the MBR as the layout says, but without s1\n"), "{listed}");
+}
+
+const GUID: &str = "\"0d1f8f5c-6f55-4e0e-9f0e-000000000007\"";

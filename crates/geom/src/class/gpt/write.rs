@@ -5,9 +5,10 @@
 //! primary, then the backup. One flush lies between. LBA 0 goes with the backup, for then there is a valid primary, which is
 //! found whatever an interrupted write leaves there.
 //!
-//! A table on a disk that had none needs no order: whatever part of it is written, its checksums make it the new table or
-//! nothing. Only where an MBR of real partitions gives way is LBA 0 written last: it hides the GPT until then. Where something
-//! stands in LBA 1, a BSD label perhaps, the backup and then LBA 0 go first: with them the GPT is there, whatever becomes of it.
+//! A table on a disk that had none, or an MBR, comes with LBA 0 last: Linux, blkid and sfdisk look for no GPT without the
+//! protective MBR, and a protective MBR without a GPT is a disk of its own kind to them. Where something stands in LBA 1, a BSD
+//! label perhaps, the backup and then LBA 0 go first: with them the GPT is there, whatever becomes of it. For the same reason
+//! LBA 0 is the first to go where a GPT is removed.
 //!
 //! # What stays
 //! A header's bytes past its fields, an entry's past the 128, boot code, and every bit that nobody changed. A hybrid MBR is
@@ -75,9 +76,13 @@ pub(super) fn render(probe: &Probe<'_>, guard: &Guard, copies: &Copies, before: 
     let backup = new.copy(copies.backup.as_ref().ok().filter(|b| b.header.my_lba.get() == last), "backup GPT", last, 1);
     let boot = new.boot(guard);
     match copies.best() {
-        None if matches!(guard, Guard::Mbr) => ordered(join([backup, primary].concat()), boot.into_iter().collect()),
-        None if new.now(1, 1).iter().any(|byte| *byte != 0) => ordered(ordered(backup, boot.into_iter().collect()), primary),
-        None => join([boot.into_iter().collect(), primary, backup].concat()),
+        None if matches!(guard, Guard::Mbr) || new.now(1, 1).iter().all(|byte| *byte == 0) => {
+            // A header without its entries would be a damaged table: it comes once they are there.
+            let (header, entries) =
+                primary.split_last().map_or((Vec::new(), Vec::new()), |(header, rest)| (vec![header.clone()], rest.to_vec()));
+            ordered(ordered(join([backup, entries].concat()), header), boot.into_iter().collect())
+        }
+        None => ordered(ordered(backup, boot.into_iter().collect()), primary),
         Some((_, "primary")) => ordered(join([backup, boot.into_iter().collect()].concat()), join(primary)),
         Some(_) => ordered(join(primary), join([backup, boot.into_iter().collect()].concat())),
     }
@@ -85,8 +90,8 @@ pub(super) fn render(probe: &Probe<'_>, guard: &Guard, copies: &Copies, before: 
 
 /// See [`crate::scheme::Scheme::erase`].
 ///
-/// The tables of entries stay: without a header nobody finds them, but a tool that searches may bring them back. In whatever
-/// order these reach the medium, the old table is found or none, for a backup counts only behind a protective MBR.
+/// The tables of entries stay: without a header nobody finds them, but a tool that searches may bring them back. The
+/// protective MBR is the first to go: without it neither copy counts, and alone it would be found.
 pub(super) fn erase(probe: &Probe<'_>, guard: &Guard, copies: &Copies) -> Vec<Patch> {
     let sector = probe.sector();
     let header = |lba: u64| {
@@ -100,7 +105,7 @@ pub(super) fn erase(probe: &Probe<'_>, guard: &Guard, copies: &Copies) -> Vec<Pa
     let mut backups: Vec<u64> = [last, alternate, guard.protected()].into_iter().flatten().filter(|&lba| lba > 1).collect();
     backups.sort_unstable();
     backups.dedup();
-    join(boot.into_iter().chain(header(1)).chain(backups.into_iter().filter_map(header)).collect())
+    ordered(boot.into_iter().collect(), join(header(1).into_iter().chain(backups.into_iter().filter_map(header)).collect()))
 }
 
 fn blank(at: u64, sector: u64, what: &'static str) -> Patch {

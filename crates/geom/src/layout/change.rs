@@ -1,0 +1,108 @@
+//! One table's change: what it was, what it will be, the writes between, and its place among those inside it.
+
+use super::stages::{Inside, Stage, When, meet, shown};
+use super::{Step, called};
+use crate::patch::{Patch, changes};
+use crate::probe::Probe;
+use crate::scheme::Scheme;
+use crate::table::{Entry, Refusal, Table};
+use crate::there::There;
+use std::ops::Range;
+
+/// The change of one table.
+pub(super) struct Change {
+    pub(super) scheme: &'static dyn Scheme,
+    /// The table that is edited: the one that was read, or an empty one.
+    pub(super) before: Table,
+    /// What the table takes the place of, where it is made anew.
+    pub(super) over: Option<There>,
+    /// The table as it will be.
+    pub(super) after: Table,
+    /// What is done, in words.
+    pub(super) edits: Vec<String>,
+}
+
+impl Change {
+    /// The step as it is reported.
+    pub(super) fn step(&self, name: &str, offset: u64) -> Step {
+        Step { provider: name.into(), offset, scheme: self.scheme, table: self.after.clone(), edits: self.edits.clone() }
+    }
+
+    /// The writes that make the table `after`, in addresses of its provider, those that change nothing left out.
+    pub(super) fn writes(&self, probe: &Probe<'_>, after: &Table) -> Result<Vec<Patch>, Refusal> {
+        let made = if self.edits.is_empty() { Vec::new() } else { self.scheme.render(&self.before, after) };
+        let patches = match &self.over {
+            Some(there) => there.replaced(probe, made),
+            None => made,
+        };
+        changed(patches, probe)
+    }
+
+    /// When the writes inside the partition `entry` are made: see the head of [`super::stages`].
+    pub(super) fn when(&self, entry: &Entry, stages: &[Stage], offset: u64, whole: &[Patch]) -> When {
+        let own = whole.iter().filter(|p| !own_of(entry, whole).any(|own| own == *p));
+        let own: Vec<Range<u64>> = own.map(|p| p.offset..p.end()).collect();
+        if entry.from.is_some() || meet(stages, offset, &own) && !matches!(self.over, Some(There::Data(_))) {
+            return When::After;
+        }
+        let shown = match &self.over {
+            None => shown(&self.before),
+            Some(There::Nothing) => Vec::new(),
+            Some(There::Table(_, table)) => shown(table),
+            Some(There::Data(_)) => vec![0..u64::MAX],
+        };
+        if meet(stages, offset, &shown) { When::Between } else { When::Before }
+    }
+
+    /// The writes of this table, `whole` of them, among those `inside` it, in addresses of the target.
+    pub(super) fn around(
+        &self,
+        inside: Inside,
+        probe: &Probe<'_>,
+        whole: Vec<Patch>,
+        name: &str,
+        offset: u64,
+    ) -> Result<Vec<Stage>, Refusal> {
+        let (table, scheme) = (if name.is_empty() { "the disk" } else { name }, self.scheme.name());
+        // What a new partition begins with is written with what is in it.
+        let outside = |patches: Vec<Patch>| -> Vec<Patch> {
+            let inner = |p: &Patch| self.after.entries.iter().any(|entry| own_of(entry, std::slice::from_ref(p)).next().is_some());
+            patches.into_iter().filter(|p| !inner(p)).collect()
+        };
+        let rest = inside.follow().then(|| format!("{table}: the {scheme} as the layout says, a table inside it not yet"));
+        if inside.held.is_empty() {
+            return Ok(inside
+                .around(None, Stage::of(moved(outside(whole), offset), rest.or_else(|| Some(format!("{table}: as the layout says"))))));
+        }
+        let mut less = self.after.clone();
+        less.entries.retain(|e| !inside.held.contains(&e.index));
+        let first = outside(self.writes(probe, &less)?);
+        let probe = probe.after(&first);
+        let unread = || Refusal::new(format!("the {scheme} would not be read back"), "make the outer table first, then the inner ones");
+        let now = self.scheme.read(&probe).ok_or_else(unread)?;
+        let read_at = |entry: &Entry| now.entries.iter().find(|e| e.start == entry.start).map(|e| e.index);
+        let entries = self.after.entries.iter().map(|e| Entry { from: read_at(e), ..e.clone() }).collect();
+        let last = changed(self.scheme.render(&now, &Table { entries, ..now.clone() }), &probe)?;
+        let names = inside.held.iter().filter_map(|&index| self.after.entry(index)).map(|e| called(self.scheme, name, e));
+        let without = format!("{table}: the {scheme} as the layout says, but without {}", names.collect::<Vec<_>>().join(", "));
+        let whole = Stage::of(moved(outside(last), offset), rest.or_else(|| Some(format!("{table}: as the layout says"))));
+        Ok(inside.around(Stage::of(moved(first, offset), Some(without)), whole))
+    }
+}
+
+/// Those of `patches` that a new extended partition `entry` begins with. Zeros are none: they remove what was there.
+pub(super) fn own_of<'a>(entry: &'a Entry, patches: &'a [Patch]) -> impl Iterator<Item = &'a Patch> {
+    let within = |p: &&Patch| entry.from.is_none() && entry.kind.is_extended() && p.offset >= entry.start && p.end() <= entry.end();
+    patches.iter().filter(within).filter(|p| p.bytes.iter().any(|&byte| byte != 0))
+}
+
+/// What of `patches` changes anything.
+fn changed(patches: Vec<Patch>, probe: &Probe<'_>) -> Result<Vec<Patch>, Refusal> {
+    changes(patches, &mut |at, out| probe.fill(at, out))
+        .map_err(|errno| Refusal::new(format!("what would be overwritten cannot be read: {errno}"), ""))
+}
+
+/// The same writes on a provider that begins at `offset` of the target.
+fn moved(patches: Vec<Patch>, offset: u64) -> Vec<Patch> {
+    patches.into_iter().map(|p| Patch { offset: p.offset.saturating_add(offset), ..p }).collect()
+}
