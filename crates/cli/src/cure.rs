@@ -55,8 +55,9 @@ impl<'a> Cures<'a> {
                 Fix::StartLater(by) => {
                     cure.commands.extend(self.moves(id));
                     let p = &self.graph.providers[id];
-                    let begin = place(p.base().saturating_add(*by), p.topology.sector);
-                    cure.fix.push(format!("start its partition {by} bytes later: the area would begin at {begin}"));
+                    let begin = || format!(": the area would begin at {}", place(p.base().saturating_add(*by), p.topology.sector));
+                    let begin = if p.placed { begin() } else { String::new() };
+                    cure.fix.push(format!("start its partition {by} bytes later{begin}"));
                 }
                 Fix::Lengthen(by) => cure.commands.extend(self.lengthen(id, *by)),
                 Fix::Recover => cure.commands.extend(self.recover(id)),

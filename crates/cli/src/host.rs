@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use trueline_geom::finding::{self, Finding, Severity};
-use trueline_geom::graph::{Bytes, Disk, Graph, Told};
+use trueline_geom::graph::{Bytes, Disk, Graph, Told, Unplaced};
 use trueline_geom::probe::Limits;
 use trueline_geom::sign::{self, Data, Inside, Sign};
 use trueline_geom::slices::{self, Slice, Slices};
@@ -143,6 +143,16 @@ fn told(device: &Device, parts: &[&Device], all: &[Device]) -> Told {
         None if extended => ("mbr", 's'),
         _ => ("partition", 'p'),
     };
+    let kind = |part: &Device| if is_extended(part, parts) { EXTENDED } else { kind_of(&part.signs) };
+    let unplaced: Vec<Unplaced> = parts
+        .iter()
+        .filter(|part| matches!(part.kind, Kind::Partition { start: None, .. }))
+        .filter_map(|part| {
+            let (length, starts, findings) = (part.size, part.starts(), part.findings.clone());
+            let (suffix, label) = (format!("{letter}{}", number(part)?), part.signs.partlabel.clone());
+            Some(Unplaced { suffix, kind: kind(part), label, length, starts, signs: signs(part), findings })
+        })
+        .collect();
     let entries: Vec<(Slice, Vec<Sign>)> = parts
         .iter()
         .filter_map(|part| {
@@ -153,7 +163,7 @@ fn told(device: &Device, parts: &[&Device], all: &[Device]) -> Told {
                 index,
                 start: *start,
                 length: part.size,
-                kind: if is_extended(part, parts) { EXTENDED } else { kind_of(&part.signs) },
+                kind: kind(part),
                 label: part.signs.partlabel.clone(),
                 uuid: None,
             };
@@ -161,10 +171,11 @@ fn told(device: &Device, parts: &[&Device], all: &[Device]) -> Told {
         })
         .collect();
     let (entries, on_entries): (Vec<Slice>, Vec<Vec<Sign>>) = entries.into_iter().unzip();
-    // Which of the first and last sectors the table itself takes is not told.
-    let slices = Slices { usable: 0..round_down(device.size, device.sector()), entries };
-    let table = (!slices.entries.is_empty() || device.signs.pttype.is_some()).then_some((scheme, slices));
-    Told { table, signs: signs(device), entries: on_entries }
+    // Which of the first and last sectors the table itself takes is not told; what is free is not known where a place is not.
+    let usable = if unplaced.is_empty() { 0..round_down(device.size, device.sector()) } else { 0..0 };
+    let slices = Slices { usable, entries };
+    let table = (!parts.is_empty() || device.signs.pttype.is_some()).then_some((scheme, slices));
+    Told { table, signs: signs(device), entries: on_entries, unplaced }
 }
 
 /// A partition's number: as told, else what the kernel ends its name with.
@@ -243,7 +254,9 @@ fn annotate(provider: &mut Provider, device: &Device, parts: &[&Device]) {
         Some(device)
     } else {
         let at = |p: &&&Device| matches!(p.kind, Kind::Partition { start, .. } if start == provider.start) && p.size == provider.length;
-        parts.iter().find(at).copied()
+        // Without a place its number tells which one it is.
+        let own = |p: &&Device| number(p).is_some_and(|n| provider.provider.get(1..) == Some(&n.to_string()));
+        parts.iter().find(|p| at(p) && (provider.placed || own(p))).copied()
     };
     provider.mountpoint = here.and_then(|d| d.mountpoints.first().cloned());
     if provider.provider.is_empty() {
@@ -337,5 +350,69 @@ mod tests {
         let found = targets(&devices, &Said::new(&DiskOptions::default()).unwrap(), false).unwrap();
         let named: Vec<_> = found.iter().map(|t| (t.target.as_str(), t.verdict)).collect();
         assert_eq!(named, [("/dev/sda1", Verdict::Misaligned)]);
+    }
+
+    /// A list as util-linux 2.32 makes it: numbers as text, and no START.
+    const OLD: &str = r#"{"blockdevices":[{"name":"sda","type":"disk","size":"107374182400","phy-sec":"4096","log-sec":"512","min-io":"4096",
+        "alignment":"0","pttype":"dos","children":[
+        {"name":"sda1","type":"part","size":"1073741824","phy-sec":"4096","log-sec":"512","min-io":"4096","alignment":"512","fstype":"xfs",
+         "mountpoint":"/boot","parttype":"0x83"},
+        {"name":"sda2","type":"part","size":"1073741824","phy-sec":"4096","log-sec":"512","min-io":"4096","alignment":"0","fstype":"ext4"}]}]}"#;
+
+    fn listed(list: &str) -> Target {
+        let devices = lsblk::parse(list, "here").unwrap();
+        targets(&devices, &Said::new(&DiskOptions::default()).unwrap(), false).unwrap().remove(0)
+    }
+
+    #[test]
+    fn a_partition_without_a_start_is_judged_by_its_alignment() {
+        let found = listed(OLD);
+        let seen: Vec<_> = found.providers.iter().map(|p| (p.provider.as_str(), p.start, p.placed, p.verdict)).collect();
+        let want =
+            [("", Some(0), true, Verdict::Misaligned), ("s1", None, false, Verdict::Misaligned), ("s2", None, false, Verdict::Unknown)];
+        assert_eq!(seen, want);
+        assert_eq!((found.providers[1].mountpoint.as_deref(), found.providers[2].mountpoint.as_deref()), (Some("/boot"), None));
+        let start = found.findings.iter().find(|f| f.rule == "TL0001").unwrap();
+        assert_eq!((start.provider.as_str(), start.unit, start.remainder, start.rmw_factor), ("s1", 4096, 3584, 4.0));
+        assert_eq!(start.message, "xfs starts, at a place that is not told, 3584 bytes past a 4096-byte physical unit");
+        assert_eq!(start.fix, ["start it 512 bytes later; sfdisk --dump tells where it starts now"]);
+        assert!(found.providers[0].table.as_ref().unwrap().free.is_empty());
+        // What the user says of the disk holds for it too, as far as its alignment tells.
+        let for_drive = |physical| {
+            let devices = lsblk::parse(OLD, "here").unwrap();
+            let found = targets(&devices, &Said::new(&DiskOptions { physical: Some(physical), ..DiskOptions::default() }).unwrap(), false);
+            let s1 = found.unwrap().remove(0);
+            (s1.providers[1].verdict, s1.findings.iter().filter(|f| f.provider == "s1" && f.rule == "TL0019").count())
+        };
+        assert_eq!(for_drive((512, 0)), (Verdict::Unknown, 0));
+        assert_eq!(for_drive((4096, 3584)), (Verdict::Unknown, 0));
+        assert_eq!(for_drive((16384, 0)), (Verdict::Unknown, 1));
+        // Nothing is known where neither is listed, and nothing is called aligned.
+        let neither = listed(&OLD.replace("\"alignment\":\"512\",", "").replace("\"alignment\":\"0\",\"fstype\"", "\"fstype\""));
+        assert_eq!(neither.verdict, Verdict::Unknown);
+        assert_eq!(neither.findings.iter().filter(|f| f.rule == "TL0019" && f.severity == "warning").count(), 2);
+    }
+
+    #[test]
+    fn a_start_that_cannot_be_is_a_finding() {
+        for start in ["-1", "4611686018427387904", "36028797018963968", "\"-1\""] {
+            let found = listed(&OLD.replace("\"name\":\"sda1\",", &format!("\"name\":\"sda1\",\"start\":{start},")));
+            let range: Vec<_> = found.findings.iter().filter(|f| f.rule == "TL0009").collect();
+            assert_eq!(range.len(), 1, "{start}: {:?}", found.findings);
+            assert_eq!((range[0].severity, range[0].provider.as_str()), ("error", "s1"), "{start}");
+            assert_eq!(found.providers[1].verdict, Verdict::Misaligned, "{start}");
+        }
+        // One that only this disk does not have is left out, as before.
+        let found = listed(&OLD.replace("\"name\":\"sda1\",", "\"name\":\"sda1\",\"start\":4194304000,"));
+        assert!(found.findings.iter().any(|f| f.rule == "TL0009" && f.message.starts_with("s1 at byte")));
+    }
+
+    #[test]
+    fn a_block_of_no_bytes_cannot_be() {
+        for size in ["\"0\"", "0", "-1"] {
+            let found = listed(&OLD.replace("\"phy-sec\":\"4096\"", &format!("\"phy-sec\":{size}")));
+            let limits: Vec<_> = found.findings.iter().filter(|f| f.rule == "TL0012").map(|f| (f.severity, f.provider.as_str())).collect();
+            assert_eq!(limits, [("warning", "")], "{size}");
+        }
     }
 }

@@ -101,6 +101,9 @@ pub(crate) struct Provider {
     pub block_size: Option<u64>,
     /// Where it is mounted, on a host.
     pub mountpoint: Option<String>,
+    /// False if it is not known where it begins.
+    #[serde(skip)]
+    pub placed: bool,
 }
 
 /// A partition table.

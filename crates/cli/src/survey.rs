@@ -93,6 +93,7 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         uuid: sign.and_then(|s| s.uuid.clone()).or_else(|| p.uuid.clone()),
         block_size: sign.and_then(|s| s.block),
         mountpoint: None,
+        placed: p.placed,
     }
 }
 

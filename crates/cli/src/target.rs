@@ -13,9 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 use toml::Value;
 use trueline_geom::class::Geom;
-use trueline_geom::class::gpt;
 use trueline_geom::class::nop::Nop;
 use trueline_geom::class::zero::Zero;
+use trueline_geom::class::{gpt, mbr};
 use trueline_geom::graph::{Bytes, Disk, Graph};
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::profile;
@@ -367,7 +367,7 @@ fn image(name: String, store: Box<dyn Store>, said: &Said) -> Disk {
     let sector = said.sector.unwrap_or_else(|| {
         let (route, budget) = (Route::store(0, length), Budget::new(Limits::default()));
         let probe = Probe::new(&route, &stores, &budget, 512, Some(0), None);
-        gpt::sector_of(&probe).unwrap_or(512)
+        gpt::sector_of(&probe).or_else(|| mbr::sector_of(&probe)).unwrap_or(512)
     });
     let topology = topology(sector, length, said);
     let [store] = stores;

@@ -6,7 +6,7 @@
 
 use crate::finding::{self, Finding, Fix, Severity};
 use crate::graph::{Graph, Id, Provider};
-use crate::sign::{Inside, Sign};
+use crate::sign::{Inside, Piece, Sign};
 use crate::slices::{Kind, place};
 use crate::topology::{Clash, Cost, Fact, Trust, Why, cost};
 
@@ -147,11 +147,15 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
             verdict = verdict.max(inside::judge(graph, id, role, found));
         }
         Role::Data => {
-            if let Some((fact, _)) = missed.first() {
-                // What is not written costs nothing on a unit that only writes must fill.
-                let harmless = unwritten(graph, id).filter(|_| fact.why.is_rmw());
-                found.push(off_start(graph, id, &missed, harmless));
-                verdict = verdict.max(if harmless.is_some() { Verdict::Aligned } else { Verdict::Misaligned });
+            // What is not written costs nothing on a unit that only writes must fill; every boundary is excused by itself.
+            let (excused, charged): (Vec<_>, Vec<_>) =
+                missed.iter().copied().partition(|(fact, _)| unwritten(graph, id, fact.why).is_some());
+            if !charged.is_empty() {
+                found.push(off_start(graph, id, &charged, None));
+                verdict = verdict.max(Verdict::Misaligned);
+            }
+            if let Some((fact, _)) = excused.first() {
+                found.push(off_start(graph, id, &excused, unwritten(graph, id, fact.why)));
             }
             if p.topology.clashes.iter().any(|c| c.why.costs()) {
                 verdict = Verdict::Misaligned;
@@ -159,9 +163,9 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
             verdict = verdict.max(inside::judge(graph, id, role, found));
         }
     }
-    if missed.is_empty() {
+    if missed.is_empty() && p.placed {
         found.extend(off_end(graph, p));
-        found.extend(off_hint(p).filter(|_| role == Role::Data && unwritten(graph, id).is_none()));
+        found.extend(off_hint(p).filter(|_| role == Role::Data && unwritten(graph, id, Why::Physical).is_none()));
     }
     verdict
 }
@@ -192,6 +196,16 @@ fn name_of(fact: &Fact) -> String {
     format!("{}-byte {what}{source}", fact.grain.size())
 }
 
+/// The piece of data that is written by itself though it is less than a block, in bytes.
+fn fragment(p: &Provider) -> Option<u64> {
+    p.signs.iter().filter_map(|s| s.piece).filter(Piece::is_data).map(|piece| piece.size).min()
+}
+
+/// Device operations relative to the same on the grain; 0 where that is not known.
+fn factor(cost: Option<Cost>) -> f64 {
+    cost.map_or(0.0, |c| c.rmw_factor)
+}
+
 /// Severity follows cost.
 fn severity(cost: Option<Cost>) -> Severity {
     match cost {
@@ -216,7 +230,7 @@ fn off_start(graph: &Graph, id: Id, missed: &[(Fact, Option<Cost>)], harmless: O
     let data_area = p.is_data_area();
     let (rule, what) = if data_area { (&finding::DATA, format!("{} data area", p.class)) } else { (&finding::START, subject(p)) };
     let past = |f: &Fact| format!("{} bytes past a {}", f.grain.remainder(0), name_of(f));
-    let mut message = format!("{what} starts at {}, {}", place(p.base(), p.topology.sector), past(&fact));
+    let mut message = format!("{what} {} {}", starts(p), past(&fact));
     // A boundary whose class lies inside the one already missed is missed with it.
     let implied = |f: &Fact| f.grain.intersect(fact.grain).is_some_and(|both| both == f.grain);
     for (other, _) in also.iter().filter(|(f, _)| !implied(f)) {
@@ -228,7 +242,13 @@ fn off_start(graph: &Graph, id: Id, missed: &[(Fact, Option<Cost>)], harmless: O
     if cost.is_none_or(|c| c.rmw_factor < LITTLE) {
         message.push_str("; small I/O hardly notices, I/O as large as that always touches one more");
     }
-    let mut finding = Finding::new(rule, severity(cost), 0, message).against_fact(&fact, cost);
+    // The factor is that of whole blocks; a file's end may be written in less, and pay more.
+    let dearer = fragment(p).map(|size| (size, fact.cost(size))).filter(|(_, of_it)| factor(*of_it) > factor(cost));
+    if let Some((size, of_it)) = dearer {
+        message.push_str(&format!("; a fragment of {size} bytes costs {:.2} x", factor(of_it)));
+    }
+    let worst = severity(cost).max(dearer.map_or(Severity::Note, |(_, of_it)| severity(of_it)));
+    let mut finding = Finding::new(rule, worst, 0, message).against_fact(&fact, cost);
     finding.fix = match p.parents.first() {
         Some(&parent) if data_area => inside::data_fixes(p, &graph.providers[parent]),
         _ => start_fixes(graph, id),
@@ -236,22 +256,23 @@ fn off_start(graph: &Graph, id: Id, missed: &[(Fact, Option<Cost>)], harmless: O
     finding
 }
 
-/// Why nothing writes a provider while the system runs, if so: it, or what it lies on, is of a format that is never written
-/// in place; or it is the inside of an EFI system partition that itself begins where it should.
-fn unwritten(graph: &Graph, id: Id) -> Option<&'static str> {
+/// Why a start off a boundary for `why` costs nothing, if so: only writes must fill such a unit, and nothing writes the provider
+/// while the system runs. It, or what it lies on, is of a format that is never written in place; or it is the inside of an EFI
+/// system partition that itself begins on such a boundary.
+fn unwritten(graph: &Graph, id: Id, why: Why) -> Option<&'static str> {
     let p = &graph.providers[id];
-    let parent = p.parents.first().filter(|_| !p.is_set);
-    if p.signs.iter().any(|s| s.inside == Inside::ReadOnly) {
+    let parent = p.parents.first().filter(|_| !p.is_set && why.is_rmw());
+    if why.is_rmw() && p.signs.iter().any(|s| s.inside == Inside::ReadOnly) {
         return Some("it is never written in place");
     }
-    if p.signs.iter().any(|s| s.inside == Inside::Moving) {
+    if why.is_rmw() && p.signs.iter().any(|s| s.inside == Inside::Moving) {
         return Some("it is on its way");
     }
     let outer = &graph.providers[*parent?];
-    if p.is_data_area() && boots(outer) && outer.topology.common().is_some_and(|g| g.contains(0)) {
+    if p.is_data_area() && boots(outer) && outer.topology.counting().all(|f| f.why != why || f.grain.contains(0)) {
         return Some("it is written only when what boots is installed");
     }
-    unwritten(graph, *parent?)
+    unwritten(graph, *parent?, why)
 }
 
 /// Whether it is an EFI system partition.
@@ -275,9 +296,18 @@ fn subject(p: &Provider) -> String {
     }
 }
 
+/// Where it starts, as far as that is told, for a message that goes on with what it is past.
+fn starts(p: &Provider) -> String {
+    if p.placed { format!("starts at {},", place(p.base(), p.topology.sector)) } else { "starts, at a place that is not told,".into() }
+}
+
 /// Where it could start instead, in the coordinates of the disk or set at its root.
 fn start_fixes(graph: &Graph, id: Id) -> Vec<Fix> {
     let (p, root) = (&graph.providers[id], &graph.providers[graph.root(id)]);
+    if !p.placed {
+        let later = p.topology.nearest(1).1.map_or_else(String::new, |later| format!("start it {later} bytes later; "));
+        return vec![format!("{later}sfdisk --dump tells where it starts now").into()];
+    }
     let Some(&parent) = p.parents.first() else {
         return vec!["the device itself begins off its own boundary: partitions on it can begin on one".into()];
     };
@@ -318,8 +348,7 @@ fn carrier(p: &Provider, role: Role, fact: &Fact) -> Finding {
     };
     // What it carries moves with it, and may be where it should be.
     let fix = if role == Role::Idle { "nothing to do" } else { "nothing to do here: what it carries is judged by itself" };
-    let message =
-        format!("starts at {}, {} bytes past a {}: {why}", place(p.base(), p.topology.sector), fact.grain.remainder(0), name_of(fact));
+    let message = format!("{} {} bytes past a {}: {why}", starts(p), fact.grain.remainder(0), name_of(fact));
     Finding::new(&finding::CARRIER, Severity::Note, 0, message).against_fact(fact, None).fix(fix)
 }
 

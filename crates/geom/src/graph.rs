@@ -19,8 +19,10 @@ use std::sync::Arc;
 
 mod found;
 mod incomplete;
+mod unplaced;
 
 pub use incomplete::Incomplete;
+pub use unplaced::Unplaced;
 
 /// A place to find a provider in [`Graph::providers`].
 pub type Id = usize;
@@ -37,6 +39,8 @@ pub struct Provider {
     pub is_set: bool,
     /// Its first byte on the medium; `None` where it has no single place.
     pub start: Option<u64>,
+    /// False if it is not known where it begins; an old `lsblk` lists partitions without that.
+    pub placed: bool,
     /// What the table above says it is.
     pub kind: Option<Kind>,
     /// Its name in the table above.
@@ -69,6 +73,7 @@ impl Provider {
             parents: Vec::new(),
             is_set: false,
             start: None,
+            placed: true,
             kind: None,
             label: None,
             uuid: None,
@@ -87,7 +92,8 @@ impl Provider {
     fn within(parent: (Id, &Provider), name: String, class: &'static str, start: u64, topology: Topology, route: Route) -> Provider {
         let (id, parent) = parent;
         let start = parent.start.map(|s| s.saturating_add(start));
-        Provider { parents: vec![id], start, depth: parent.depth + 1, seen: parent.seen, ..Provider::new(name, class, topology, route) }
+        let (depth, seen, placed) = (parent.depth + 1, parent.seen, parent.placed);
+        Provider { parents: vec![id], start, depth, seen, placed, ..Provider::new(name, class, topology, route) }
     }
 
     /// How its bytes are reached.
@@ -174,6 +180,8 @@ pub struct Told {
     pub signs: Vec<Sign>,
     /// What stands on each entry of the table, in its order.
     pub entries: Vec<Vec<Sign>>,
+    /// Partitions of which it is not told where they begin.
+    pub unplaced: Vec<Unplaced>,
 }
 
 /// Disks and everything found on them.
@@ -363,6 +371,7 @@ impl Graph {
                 provider.signs = signs;
             }
         }
+        self.add_unplaced(id, told.unplaced);
         for id in id..self.providers.len() {
             self.add_data(id);
         }

@@ -108,8 +108,10 @@ pub struct Sign {
     pub sector: Option<u64>,
     /// The unit of its own I/O in bytes: block, cluster, page.
     pub block: Option<u64>,
-    /// The smallest piece it writes by itself, if smaller than the block: a fragment, a log sector, a metadata block.
+    /// The smallest piece it writes by itself, if smaller than the block: a fragment, a log sector, a journal block.
     pub piece: Option<Piece>,
+    /// The pieces in which it hands out space, in bytes, where it writes smaller ones (ext4 bigalloc).
+    pub cluster: Option<u64>,
     /// Where its data begin, if not at byte 0 in whole blocks.
     pub data: Option<Data>,
     /// The chunk of a striped set it was laid out for, in bytes.
@@ -120,13 +122,20 @@ pub struct Sign {
     pub details: Vec<(&'static str, String)>,
 }
 
-/// The smallest piece a format writes by itself.
+/// A piece of one size that a format writes by itself, at multiples of that size from where its blocks lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Bytes.
     pub size: u64,
-    /// What it is: "fragment", "log sector".
+    /// Its name: "block", "fragment", "log sector".
     pub name: &'static str,
+}
+
+impl Piece {
+    /// True if files are written in it, and not only what a format keeps about them now and then.
+    pub fn is_data(&self) -> bool {
+        matches!(self.name, "block" | "fragment")
+    }
 }
 
 /// An inner data area.
@@ -164,6 +173,11 @@ impl Sign {
     /// A format recognised by the magic at that byte.
     pub fn new(kind: &'static str, magic: u64) -> Sign {
         Sign { kind, magic, ..Sign::default() }
+    }
+
+    /// Every size it writes, its block first.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece> {
+        self.block.map(|size| Piece { size, name: "block" }).into_iter().chain(self.piece)
     }
 
     /// Its data area, where the disk says that is. A place that is no number (`None`), past the end, or around the very

@@ -16,7 +16,7 @@
 //! GEOM `stripesize`/`stripeoffset` (`geom.h`), Linux `alignment_offset` (`Documentation/ABI/stable/sysfs-block`):
 //! `phase = alignment_offset = (stripesize − stripeoffset) mod stripesize`.
 
-pub use cost::{Cost, amplification, cost, small_piece_cost};
+pub use cost::{Cost, amplification, cost, in_place_cost};
 pub use fit::{Fit, Work};
 use std::cmp::Ordering;
 
@@ -387,7 +387,7 @@ impl Fact {
     }
 
     /// What it costs a layer that begins at address 0 and does I/O in `block` bytes.
-    fn cost(&self, block: u64) -> Option<Cost> {
+    pub fn cost(&self, block: u64) -> Option<Cost> {
         cost(block, self.grain.size, self.grain.remainder(0), self.why.is_rmw())
     }
 }
@@ -435,6 +435,17 @@ impl Topology {
     pub fn shift(&self, start: u64, length: u64) -> Topology {
         let facts = self.facts.iter().map(|f| Fact { grain: f.grain.shift(start), ..*f }).collect();
         Topology { sector: self.sector, length, facts, clashes: self.clashes.clone() }
+    }
+
+    /// The topology of a slice of `length` bytes that begins somewhere on `starts` (`None`: anywhere): boundaries whose size divides that
+    /// grain's lie as seen from any such start; the others are not known, so not believed.
+    pub fn shift_somewhere(&self, starts: Option<Grain>, length: u64) -> Topology {
+        let known = |f: &Fact| f.grain.size == self.sector || starts.is_some_and(|s| s.size.is_multiple_of(f.grain.size));
+        let mut top = self.shift(starts.map_or(0, |s| s.phase), length);
+        for (own, fact) in self.facts.iter().zip(&mut top.facts) {
+            fact.trust = if known(own) { own.trust } else { Trust::Untrusted };
+        }
+        top
     }
 
     /// A stripe in chunks of `chunk` bytes over `below`, each cut to whole chunks; adds the chunk and the row.

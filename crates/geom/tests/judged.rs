@@ -3,17 +3,22 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
 use trueline_geom::audit::{Audit, Verdict, audit};
-use trueline_geom::finding::{DATA, Fix, START, Severity};
+use trueline_geom::finding::{DATA, Fix, START, STRIPE, Severity};
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
 use trueline_geom::profile;
 use trueline_geom::store::{Sparse, Store};
-use trueline_geom::topology::Topology;
+use trueline_geom::topology::{Fact, Topology};
 
 const SECTORS: u32 = 200_000;
 
 /// A disk of 4096-byte units whose MBR has these entries (type, start, sectors) and that has `bytes` at these sectors.
 fn judge(entries: &[(u8, u32, u32)], runs: &[(u32, &[u8])]) -> (Graph, Audit) {
+    judge_on(profile::assumed(), entries, runs)
+}
+
+/// The same on a disk of these boundaries.
+fn judge_on(facts: Vec<Fact>, entries: &[(u8, u32, u32)], runs: &[(u32, &[u8])]) -> (Graph, Audit) {
     let mut store = Sparse::new(u64::from(SECTORS) * 512);
     store.put(440, &[1, 2, 3, 4]);
     store.put(510, &[0x55, 0xaa]);
@@ -24,7 +29,7 @@ fn judge(entries: &[(u8, u32, u32)], runs: &[(u32, &[u8])]) -> (Graph, Audit) {
         store.put(u64::from(*sector) * 512, bytes);
     }
     let mut topology = Topology::new(512, store.length());
-    topology.facts = profile::assumed();
+    topology.facts = facts;
     let graph = Graph::taste(vec![Disk::new("", Box::new(store), topology)], Limits::default());
     let audit = audit(&graph);
     (graph, audit)
@@ -74,4 +79,53 @@ fn a_data_area_is_judged_by_the_block_of_its_format() {
     };
     // Of 4 KiB clusters every one takes two units, each read first; of 32 KiB ones nine units for eight, two read first.
     assert_eq!((factor(8), factor(64)), (4.0, 11.0 / 8.0));
+}
+
+/// An EROFS of 4096-byte blocks, from its byte 1024 on.
+fn erofs() -> Vec<u8> {
+    let mut sb = vec![0; 128];
+    sb[..4].copy_from_slice(&[0xe2, 0xe1, 0xf5, 0xe0]);
+    sb[12] = 12;
+    sb
+}
+
+/// Formats that are never written are excused from units that are read before they are written, and from nothing else.
+#[test]
+fn every_boundary_is_excused_by_itself() {
+    let raid = || profile::named("raid64kx4").unwrap().1;
+    let judged = |facts: Vec<Fact>, start: u32| {
+        let (_, audit) = judge_on(facts, &[(0x83, start, 100_000)], &[(start + 2, &erofs())]);
+        let starts = audit.findings.iter().filter(|(id, f)| *id == 1 && *f.rule == START);
+        (audit.verdicts[1], starts.map(|(_, f)| (f.severity, f.unit)).collect::<Vec<_>>())
+    };
+    // 2056 misses the chunk alone, and the row that nothing writes; 2057 the unit as well.
+    assert_eq!(judged(raid(), 2056), (Verdict::Misaligned, vec![(Severity::Warning, 65536), (Severity::Note, 262_144)]));
+    assert_eq!(judged(raid(), 2057), (Verdict::Misaligned, vec![(Severity::Warning, 65536), (Severity::Note, 4096)]));
+    assert_eq!(judged(raid(), 2048 + 128), (Verdict::Aligned, vec![(Severity::Note, 262_144)]));
+    assert_eq!(judged(raid(), 2048), (Verdict::Aligned, vec![]));
+    assert_eq!(judged(profile::assumed(), 2057), (Verdict::Aligned, vec![(Severity::Note, 4096)]));
+}
+
+/// The superblock of an ext4 of 4096-byte blocks with a stride, from its byte 1024 on.
+fn ext4(stride: u16) -> Vec<u8> {
+    let mut sb = vec![0; 1024];
+    for (at, value) in [(4, 1000), (24, 2), (28, 2), (76, 1), (96, 0x40), (356, u32::from(stride))] {
+        sb[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
+    }
+    sb[56..58].copy_from_slice(&[0x53, 0xef]);
+    sb
+}
+
+#[test]
+fn a_recorded_chunk_that_the_start_cannot_hold_is_a_note() {
+    let noted = |facts: Vec<Fact>, start: u32, stride| {
+        let (_, audit) = judge_on(facts, &[(0x83, start, 100_000)], &[(start + 2, &ext4(stride))]);
+        let found = audit.findings.iter().find(|(id, f)| *id == 1 && *f.rule == STRIPE);
+        (audit.verdicts[1], found.map(|(_, f)| (f.severity, f.unit, f.remainder)))
+    };
+    assert_eq!(noted(profile::assumed(), 2056, 16), (Verdict::Aligned, Some((Severity::Note, 65536, 4096))));
+    assert_eq!(noted(profile::assumed(), 2048, 16), (Verdict::Aligned, None));
+    assert_eq!(noted(profile::assumed(), 2056, 0), (Verdict::Aligned, None));
+    // Where the set is known it is judged by: TL0001 says so.
+    assert_eq!(noted(profile::named("raid64kx4").unwrap().1, 2056, 16), (Verdict::Misaligned, None));
 }

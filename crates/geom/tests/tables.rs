@@ -247,7 +247,7 @@ fn a_header_is_believed_only_where_it_belongs() {
     // The backup's header in the primary's place; one that is its own other copy; tables over the header and the partitions.
     let wrong = [
         (header(last, 1, 34, 3965, 3967, 0), "is in LBA 1 and says it is in LBA 3999"),
-        (header(1, 1, 34, 3965, 2, 0), "names itself as the other copy"),
+        (header(1, 1, 34, 3965, 2, 0), "names itself as the backup"),
         (header(1, last, 34, 3965, 100, 0), "lies over its header or among the partitions"),
         (header(1, last, 34, 3965, 1, 0), "lies over its header or among the partitions"),
         (header(1, last, 1, 3965, 2, 0), "usable LBA 1 to 3965"),

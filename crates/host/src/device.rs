@@ -1,11 +1,11 @@
 //! A block device as an operating system lists it, whoever was asked.
 
-use trueline_geom::finding::Finding;
+use trueline_geom::finding::{self, Finding, Severity};
 use trueline_geom::limits::{Limits, Shape};
-use trueline_geom::topology::{Topology, is_whole};
+use trueline_geom::topology::{Grain, Topology, Why, is_whole};
 
 /// One block device.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Device {
     /// The kernel's name: `sda1`, `dm-0`.
     pub name: String,
@@ -47,6 +47,8 @@ pub struct Device {
     pub mountpoints: Vec<String>,
     /// What `lsblk`, udev or the mount table say stands on it.
     pub signs: Signs,
+    /// Numbers listed for it that cannot be true.
+    pub findings: Vec<Finding>,
 }
 
 /// What a device is.
@@ -147,6 +149,20 @@ impl Device {
     /// What the device is by its limits, in its own addresses, and what in them cannot be true. A partition's findings are
     /// its disk's: whoever lists both shows them once.
     pub fn topology(&self) -> (Topology, Vec<Finding>) {
+        let (topology, mut findings) = self.of_limits();
+        findings.extend(self.findings.iter().cloned());
+        (topology, findings)
+    }
+
+    /// Where on its disk a partition may begin, by its own alignment; `None` where that is not listed either. Both are counted in the
+    /// larger of `physical_block_size` and `minimum_io_size`.
+    pub fn starts(&self) -> Option<Grain> {
+        let limits = &self.limits;
+        let (disk, own) = (u64::try_from(limits.alignment_offset).ok()?, u64::try_from(self.alignment_offset?).ok()?);
+        Some(Grain::new(limits.minimum_io_size.max(limits.physical_block_size), disk)?.shift(own))
+    }
+
+    fn of_limits(&self) -> (Topology, Vec<Finding>) {
         match self.kind {
             Kind::Partition { start: Some(start), whole, .. } => {
                 let (disk, findings) = self.limits.topology(whole);
@@ -160,7 +176,14 @@ impl Device {
                     discard_alignment: self.discard_alignment.unwrap_or_default(),
                     ..self.limits.clone()
                 };
-                limits.topology(self.size)
+                let (mut topology, mut findings) = limits.topology(self.size);
+                if self.alignment_offset.is_none() {
+                    topology.facts.retain(|fact| fact.why == Why::Logical);
+                    let message = "where it starts is not listed, and neither is its alignment: not judged";
+                    let fix = "list all columns: lsblk -OJb";
+                    findings.push(Finding::new(&finding::BLIND, Severity::Warning, 0, message.into()).fix(fix));
+                }
+                (topology, findings)
             }
             _ => self.limits.topology(self.size),
         }

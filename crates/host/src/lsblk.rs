@@ -2,7 +2,8 @@
 //!
 //! # Limits
 //! Columns come and go between versions, and numbers are strings before util-linux 2.33: all are taken, and what is
-//! missing is not reported. Without `START` (before 2.38) a partition has only its own alignment. There is nothing on
+//! missing is not reported. Without `START` (before 2.38) a partition has only its own alignment, by which it is judged; so has one
+//! whose `START` cannot be, which is a finding. There is nothing on
 //! atomic writes, and nothing on md but its level: the chunk of a striped set is its `MIN-IO`.
 //!
 //! # Sources
@@ -11,6 +12,7 @@
 use crate::device::{self, Device, Kind, Signs};
 use crate::error::{Cause, Error};
 use serde_json::Value;
+use trueline_geom::finding::{self, Finding, Severity};
 use trueline_geom::limits::Limits;
 use trueline_geom::topology::Grain;
 
@@ -33,6 +35,10 @@ pub fn parse(text: &str, place: &str) -> Result<Vec<Device>, Error> {
     add(list, None, &mut devices);
     for i in 0..devices.len() {
         inherit(i, &mut devices);
+        if let Kind::Partition { whole: 1.., .. } = devices[i].kind {
+            // Its limits are its disk's, and doubted there.
+            devices[i].findings.retain(|f| *f.rule != finding::LIMITS);
+        }
     }
     devices.retain(|d| d.size > 0);
     device::settle(&mut devices);
@@ -111,6 +117,21 @@ impl Entry<'_> {
         }
     }
 
+    /// As [`Entry::number`], of numbers of any length.
+    fn whole(self, column: &str) -> Option<i128> {
+        match self.0.get(column)? {
+            Value::Number(n) => n.as_i128(),
+            Value::String(s) => s.trim().parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// The first byte of a partition on its disk, if its `START` is one; no disk is longer than an `off_t` counts.
+    fn start(self) -> Option<u64> {
+        let bytes = self.whole("start")?.checked_mul(512)?;
+        i64::try_from(bytes).ok().and_then(|bytes| u64::try_from(bytes).ok())
+    }
+
     fn bytes(self, column: &str) -> Option<u64> {
         u64::try_from(self.number(column)?).ok()
     }
@@ -150,6 +171,7 @@ fn device(entry: Entry<'_>) -> Option<Device> {
     };
     let path = entry.text("path").unwrap_or_else(|| format!("/dev/{}", name.replace('!', "/")));
     Some(Device {
+        findings: doubts(entry, &name),
         path,
         major,
         minor,
@@ -179,6 +201,24 @@ fn device(entry: Entry<'_>) -> Option<Device> {
     })
 }
 
+/// Numbers in the list that cannot be.
+fn doubts(entry: Entry<'_>, name: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for column in ["phy-sec", "log-sec"] {
+        if let Some(size) = entry.whole(column).filter(|&size| size <= 0) {
+            let message = format!("{} of {name} is {size} bytes, which cannot be: nothing is judged by it", column.to_uppercase());
+            let fix = "list the host again, with the lsblk of its own system; or say what the disk is: --physical";
+            found.push(Finding::new(&finding::LIMITS, Severity::Warning, 0, message).fix(fix));
+        }
+    }
+    if let Some(start) = entry.whole("start").filter(|_| entry.start().is_none()) {
+        let message = format!("{name} would start at sector {start}, which no disk has: judged by its ALIGNMENT");
+        let fix = "list the host again, with the lsblk of its own system; sfdisk --dump tells where it starts";
+        found.push(Finding::new(&finding::RANGE, Severity::Error, 0, message).fix(fix));
+    }
+    found
+}
+
 fn kind(entry: Entry<'_>, shown: Option<String>) -> Kind {
     let kind = entry.text("type").unwrap_or_default();
     match kind.as_str() {
@@ -187,8 +227,7 @@ fn kind(entry: Entry<'_>, shown: Option<String>) -> Kind {
             let name = entry.text("kname").or(shown).unwrap_or_default();
             let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit()).rsplit(|c: char| !c.is_ascii_digit()).next();
             let number = entry.bytes("partn").and_then(|n| u32::try_from(n).ok()).or_else(|| digits?.parse().ok());
-            let start = entry.bytes("start").and_then(|sectors| sectors.checked_mul(512));
-            Kind::Partition { parent: String::new(), number, start, whole: 0 }
+            Kind::Partition { parent: String::new(), number, start: entry.start(), whole: 0 }
         }
         "loop" => Kind::Loop { backing_file: None, offset: 0, sizelimit: 0 },
         "crypt" | "lvm" | "dm" | "mpath" | "dmraid" => Kind::Dm { name: shown, uuid: None },

@@ -285,7 +285,7 @@ fn write_provider(branch: &str, t: &Target, p: &Provider, labelled: bool, out: &
     let grain = p.largest_grain.map_or(String::new(), size::human);
     write!(out, "<tr><td class=\"name\">{branch}{}<td>{}", escape::xml(&words::name(&p.provider)), escape::xml(&words::content(t, p)))?;
     let lba = words::lba(p).map_or(String::new(), |l| numbers(&l.to_string()));
-    write!(out, "<td class=\"num\">{}<td class=\"num\">{lba}", numbers(&words::start(p).to_string()))?;
+    write!(out, "<td class=\"num\">{}<td class=\"num\">{lba}", numbers(&words::start_cell(p)))?;
     write!(out, "<td class=\"num\" title=\"{} bytes\">{}<td class=\"num\">{grain}<td>{verdict}", p.length, size::human(p.length))?;
     let label = p.label.as_deref().map_or(String::new(), escape::plain);
     writeln!(out, "{}</tr>", if labelled { format!("<td class=\"long\">{}", escape::xml(&label)) } else { String::new() })

@@ -150,7 +150,7 @@ fn write_scale(whole: &Provider, scale: &Scale, out: &mut dyn io::Write, style: 
 fn write_nameless(target: &Target, piece: &Piece, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let p = &target.providers[piece.provider];
     let mark = words::shown(p).map_or("-", |v| words::mark(v, style));
-    let (name, content, at) = (words::name(&p.provider), words::content(target, p), words::start(p));
+    let (name, content, at) = (words::name(&p.provider), words::content(target, p), words::start_cell(p));
     writeln!(out, "  {mark} {name} {content}, {} at byte {at}", size::human(p.length))
 }
 

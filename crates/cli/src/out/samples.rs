@@ -36,6 +36,7 @@ fn provider(name: &str, parent: Option<&str>, class: &'static str, start: u64, l
         uuid: None,
         block_size: None,
         mountpoint: None,
+        placed: true,
     }
 }
 

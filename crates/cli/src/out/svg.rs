@@ -146,7 +146,7 @@ fn draw_piece(c: &mut Canvas, target: &Target, p: &Provider, x: u64, w: u64, y: 
     let sector = words::lba(p).map_or(String::new(), |lba| format!(" (LBA {lba})"));
     let verdict = words::shown(p).map_or("only carries what stands on it", words::verdict);
     let label = p.label.as_ref().map_or(String::new(), |l| format!(", \"{}\"", escape::plain(l)));
-    let at = words::start(p);
+    let at = words::start_cell(p);
     let title = format!("{name}:{content}{label}; byte {at}{sector}, {}; {verdict}", words::bytes(p.length));
     c.rect(x, y, w, ROW - 4, class_of(p), &title);
     let mark = words::shown(p).map_or(String::new(), |v| format!("{} ", words::mark(v, Style::default())));

@@ -158,7 +158,7 @@ fn row(branch: &str, target: &Target, p: &Provider, style: Style) -> Vec<Cell> {
     vec![
         Cell::left(format!("{branch}{}", words::name(&p.provider))),
         Cell::left(words::content(target, p)),
-        Cell::right(words::start(p).to_string()),
+        Cell::right(words::start_cell(p)),
         Cell::right(words::lba(p).map_or(String::new(), |lba| format!("({lba})"))),
         Cell::right(size::human(p.length)),
         Cell::right(p.largest_grain.map_or("-".into(), size::short)),

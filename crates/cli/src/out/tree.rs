@@ -82,8 +82,8 @@ fn row(branch: &str, target: &Target, p: &Provider) -> Vec<Cell> {
     let over = if p.members.is_empty() { String::new() } else { format!(" over {}", p.members.join(", ")) };
     vec![
         Cell::left(format!("{branch}{}", words::name(&p.provider))),
-        Cell::right(words::start(p).to_string()),
-        Cell::right(sectors(words::start(p), p)),
+        Cell::right(words::start_cell(p)),
+        Cell::right(if p.placed { sectors(words::start(p), p) } else { String::new() }),
         Cell::right(p.length.to_string()),
         Cell::right(sectors(p.length, p)),
         Cell::right(size::human(p.length)),

@@ -63,9 +63,14 @@ pub(crate) fn start(p: &Provider) -> u64 {
     p.start.unwrap_or(p.base)
 }
 
+/// The start for a cell of a table: a question mark where it is not told.
+pub(crate) fn start_cell(p: &Provider) -> String {
+    if p.placed { start(p).to_string() } else { "?".into() }
+}
+
 /// The sector at which it begins, if it begins at one.
 pub(crate) fn lba(p: &Provider) -> Option<u64> {
-    sector(start(p), p)
+    sector(start(p), p).filter(|_| p.placed)
 }
 
 /// The number of the sector of `p`'s size that begins at `byte`, if one does.

@@ -10,6 +10,7 @@ mod lay;
 mod lsblk;
 mod mbr;
 mod oracle;
+mod random;
 mod recipe;
 mod round;
 mod seeds;

@@ -16,6 +16,7 @@ const NOT_AGAIN: &[(&str, &str)] = &[
     ("bsd-parted", "it says that it has three entries, which no label of FreeBSD's has"),
     ("gpt-out-of-range", "a partition does not lie on the disk"),
     ("gpt-overlap", "its partitions overlap"),
+    ("mbr-4096-unsaid", "what its sectors are only its contents say, and a copy of the table has none"),
 ];
 
 fn part(directory: &Path, words: &str, input: Stdio) -> Output {

@@ -1,15 +1,16 @@
 //! Rules about what was recognised on a provider: its blocks, its stripes, its size, its rivals.
 
-use super::{PAGE, Role, Verdict, boots, hides, on, severity, unwritten};
+use super::{PAGE, Role, Verdict, boots, hides, name_of, on, severity, unwritten};
 use crate::finding::{self, Finding, Fix, Severity};
 use crate::graph::{Graph, Id, Provider};
-use crate::sign::{Inside, Sign};
-use crate::topology::{Fact, Trust, Why, small_piece_cost};
+use crate::sign::{Inside, Piece, Sign};
+use crate::slices::place;
+use crate::topology::{Fact, Grain, Source, Trust, Why, in_place_cost, is_whole};
 
 /// The verdict that what was recognised on a provider calls for, beyond where it starts.
 pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict {
     let p = &graph.providers[id];
-    let unwritten = boots(p) || unwritten(graph, id).is_some();
+    let unwritten = boots(p) || unwritten(graph, id, Why::Physical).is_some();
     let mut verdict = Verdict::Aligned;
     for sign in p.in_use() {
         if let Some(outer) = outgrown(graph, p, sign) {
@@ -18,12 +19,13 @@ pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>)
         } else {
             found.extend(sizes(p, sign));
         }
-        found.extend(small(p, sign).filter(|_| !unwritten).inspect(|f| {
-            if f.severity == Severity::Error {
-                verdict = verdict.max(Verdict::Misaligned);
-            }
-        }));
+        let small = if unwritten { Vec::new() } else { small(p, sign) };
+        if small.iter().any(|f| f.severity == Severity::Error) {
+            verdict = verdict.max(Verdict::Misaligned);
+        }
+        found.extend(small);
         found.extend(stripes(p, sign));
+        found.extend(recorded_chunk(p, sign));
         if sign.inside == Inside::Moving {
             verdict = verdict.max(Verdict::Unknown);
             let message = "it was being moved, and that was interrupted: what is in it is in two places".to_string();
@@ -130,50 +132,53 @@ fn sizes(p: &Provider, sign: &Sign) -> Vec<Finding> {
     found
 }
 
-/// The physical unit to judge sizes by.
-fn physical(p: &Provider) -> Option<&Fact> {
-    p.topology.counting().filter(|f| f.why == Why::Physical).max_by_key(|f| f.grain.size())
+/// The units that a drive reads before it writes part of one: physical ones first, then those it prefers.
+fn units(p: &Provider) -> impl Iterator<Item = &Fact> {
+    let of = |why| p.topology.counting().filter(move |f| f.why == why);
+    of(Why::Physical).chain(of(Why::Preferred))
 }
 
-/// Blocks, or pieces of blocks, smaller than the physical unit.
+/// The sizes it writes that are no whole number of a drive's unit, each with the first such unit.
+fn small(p: &Provider, sign: &Sign) -> Vec<Finding> {
+    let understood = sign.pieces().filter(|_| sign.inside == Inside::Understood);
+    understood.filter_map(|piece| units(p).find_map(|fact| small_piece(p, sign, piece, fact))).collect()
+}
+
+/// A piece that is no whole number of a unit.
 ///
-/// An error, as bad as a start off the grain, where data are written in less than a page; a warning where whole pages are
-/// (few systems can write larger blocks, so it is the price of the drive); for a log or metadata sector, written only now
-/// and then, a warning, or a note if the unit is only assumed.
-fn small(p: &Provider, sign: &Sign) -> Option<Finding> {
-    (sign.inside == Inside::Understood).then_some(())?;
-    let fact = physical(p)?;
-    let unit = fact.grain.size();
-    let block = sign.block.filter(|&b| b < unit).map(|b| (b, "block"));
-    let piece = sign.piece.filter(|piece| piece.size < unit).map(|piece| (piece.size, piece.name));
-    let (size, name) = block.or(piece)?;
-    let cost = small_piece_cost(size, unit)?;
-    let assumed = if fact.trust == Trust::Assumed { " (assumed)" } else { "" };
-    let severity = match (name, fact.trust) {
+/// An error, as bad as a start off the grain, where data are written in less than a page; a warning where the unit is one that only
+/// `minimum_io_size` claims, which may be a controller's chunk; a note where whole pages are written (few systems can write larger
+/// blocks, so it is the price of the drive). For a log or metadata sector, written only now and then, a warning, or a note if the
+/// unit is only assumed.
+fn small_piece(p: &Provider, sign: &Sign, piece: Piece, fact: &Fact) -> Option<Finding> {
+    let Piece { size, name } = piece;
+    let cost = in_place_cost(size, fact.grain.size())?;
+    let hearsay = fact.why == Why::Preferred && fact.source == Source::Sysfs;
+    let severity = match (piece.is_data(), fact.trust) {
         // Small clusters only part files from each other; the pages of a file are still written whole.
-        ("block", _) if size < PAGE && sign.kind == "vfat" => Severity::Warning,
-        ("block" | "fragment", _) if size < PAGE => severity(Some(cost)),
-        ("block" | "fragment", _) | (_, Trust::Assumed) => Severity::Note,
-        _ => Severity::Warning,
+        (true, _) if size < PAGE && (sign.kind == "vfat" || hearsay) => Severity::Warning,
+        (true, _) if size < PAGE => severity(Some(cost)),
+        (true, _) | (false, Trust::Assumed) => Severity::Note,
+        (false, _) => Severity::Warning,
     };
-    let message = format!(
-        "{} writes a {name} of {size} bytes on a {unit}-byte physical unit{assumed}: the device reads before it writes, even in place",
-        on(p, sign)
-    );
+    let unit = fact.grain.size();
+    let message =
+        format!("{} writes a {name} of {size} bytes on a {}: the device reads before it writes, even in place", on(p, sign), name_of(fact));
     let finding = Finding::new(&finding::SMALL, severity, 0, message).against(unit, 0, Some(cost));
     let made_here = made_here(sign.kind, unit, p.topology.length).map(Fix::Recreate);
-    Some(made_here.into_iter().chain([small_fix(sign, unit).into()]).fold(finding, Finding::fix))
+    Some(made_here.into_iter().chain([small_fix(sign, piece, unit).into()]).fold(finding, Finding::fix))
 }
 
-fn small_fix(sign: &Sign, unit: u64) -> String {
+fn small_fix(sign: &Sign, piece: Piece, unit: u64) -> String {
     match sign.kind {
         "ufs" => format!("make it with fragments of at least the unit: newfs -f {unit}"),
         // Few systems mount ext4 blocks larger than a page.
-        "ext4" if unit > 4096 && sign.block.is_some_and(|cluster| cluster >= unit) => {
+        "ext4" if unit > 4096 && piece.size >= PAGE && sign.cluster.is_some_and(|cluster| cluster >= unit) => {
             format!("its clusters are large enough; what writes to it should write in whole multiples of {unit} bytes")
         }
         "ext2" | "ext3" | "ext4" if unit > 4096 => format!("make it with clusters: mke2fs -t ext4 -b 4096 -O bigalloc -C {unit}"),
         "ext2" | "ext3" | "ext4" => format!("make it with larger blocks: mke2fs -b {unit}"),
+        "xfs" if unit > 4096 && !piece.is_data() => "make it with larger sectors: mkfs.xfs -s size=4096".into(),
         "xfs" if unit > 4096 => format!("make it with larger blocks, for Linux 6.12 or later: mkfs.xfs -b size={unit}"),
         "xfs" => format!("make it with larger blocks and sectors: mkfs.xfs -b size={unit} -s size={unit}"),
         "vfat" => format!("make it with larger clusters: mkfs.fat -s {} (512-byte sectors a cluster)", unit / 512),
@@ -203,7 +208,7 @@ fn set_shape(p: &Provider) -> (Option<u64>, Option<u64>) {
 
 /// Stripe parameters that are not those of the set beneath.
 fn stripes(p: &Provider, sign: &Sign) -> Vec<Finding> {
-    let knows = matches!(sign.kind, "ext2" | "ext3" | "ext4" | "xfs");
+    let knows = lays_out(sign);
     let (chunk, row) = set_shape(p);
     let pairs = [(chunk, "chunk", sign.chunk), (row, "full stripe", sign.stripe)];
     let mut found = Vec::new();
@@ -225,9 +230,31 @@ fn stripes(p: &Provider, sign: &Sign) -> Vec<Finding> {
     found
 }
 
+/// A note on a chunk that a file system records and its start cannot hold, where nothing else tells of a set beneath.
+///
+/// It counts chunks from its own byte 0: off a chunk's boundary, what it places on one member lies across two.
+fn recorded_chunk(p: &Provider, sign: &Sign) -> Option<Finding> {
+    let chunk = sign.chunk.filter(|_| lays_out(sign) && set_shape(p).0.is_none())?;
+    let (grain, start) = (Grain::new(chunk, 0)?, p.base());
+    let past = grain.remainder(start);
+    let at = |x: u64| place(x, p.topology.sector);
+    let message = format!(
+        "{} records a chunk of {chunk} bytes and starts at {}, {past} bytes past a multiple of it: on the set it was made for, what it lays out for one member lies across two",
+        on(p, sign),
+        at(start)
+    );
+    let near = [grain.previous(start), grain.next(start)].into_iter().flatten().map(at).collect::<Vec<_>>().join(" or ");
+    let fix = format!("start it at {near}; if there is no set beneath, nothing is lost; if there is one, say so: --grain chunk={chunk}");
+    (past > 0).then(|| Finding::new(&finding::STRIPE, Severity::Note, 0, message).against(chunk, past, None).fix(fix))
+}
+
+/// True of formats that are told of the set beneath them, and lay themselves out for it.
+fn lays_out(sign: &Sign) -> bool {
+    matches!(sign.kind, "ext2" | "ext3" | "ext4" | "xfs")
+}
+
 fn stripe_fix(p: &Provider, sign: &Sign) -> String {
-    // With clusters, ext4 still counts in blocks.
-    let block = sign.piece.filter(|p| p.name == "block").map(|p| p.size).or(sign.block).unwrap_or(4096).max(1);
+    let block = sign.block.unwrap_or(4096).max(1);
     let (chunk, row) = set_shape(p);
     let (chunk, row) = (chunk.unwrap_or_default(), row.unwrap_or_default());
     match sign.kind {
@@ -257,25 +284,33 @@ pub(super) fn data_fixes(p: &Provider, parent: &Provider) -> Vec<Fix> {
         fixes.push(Fix::StartLater(lacking));
     }
     fixes.extend(made_here(p.class, unit, parent.topology.length).filter(|&kind| inside || kind == "vfat").map(Fix::Recreate));
-    let reserved = || format!("with {} reserved sectors more: mkfs.fat -a -R", lacking / p.topology.sector.max(1));
     match p.class {
-        "vfat" if unit <= LARGEST_CLUSTER => fixes.push(format!(
-            "make it anew on a partition that begins on the unit, with clusters of at least {unit} bytes and without -a: mkfs.fat -s; or {}",
-            reserved()
-        ).into()),
-        "vfat" => fixes.push(format!("make it anew {}", reserved()).into()),
+        "vfat" => {
+            let large =
+                format!("make it anew on a partition that begins on the unit, with clusters of at least {unit} bytes and without -a");
+            let reserved = reserved(parent, lacking);
+            let fix = match (unit <= LARGEST_CLUSTER, reserved) {
+                (true, Ok(reserved)) => format!("{large}: mkfs.fat -s; or {reserved}"),
+                (true, Err(why)) => format!("{large}: mkfs.fat -s; {why}"),
+                (false, Ok(reserved)) => format!("make it anew {reserved}"),
+                (false, Err(why)) => why,
+            };
+            fixes.push(fix.into());
+        }
         _ if !inside => {}
-        "exfat" => fixes.push(format!("make it anew with its boundary on the unit: mkfs.exfat --boundary-align={}", unit.max(1 << 20)).into()),
+        "exfat" => {
+            fixes.push(format!("make it anew with its boundary on the unit: mkfs.exfat --boundary-align={}", unit.max(1 << 20)).into())
+        }
         "LVM2_member" => {
             fixes.push(format!("empty it (pvmove, vgreduce, pvremove), then pvcreate --dataalignment {unit}b and vgextend").into());
         }
         "linux_raid_member" => {
             fixes.push(format!("make the set anew with mdadm --create --data-offset on a multiple of {unit} bytes (given in KiB)").into());
         }
-        "crypto_LUKS" => fixes.push(format!(
-            "make it anew with cryptsetup luksFormat --offset on a multiple of {} sectors of 512 bytes",
-            unit.max(4096) / 512
-        ).into()),
+        "crypto_LUKS" => fixes.push(
+            format!("make it anew with cryptsetup luksFormat --offset on a multiple of {} sectors of 512 bytes", unit.max(4096) / 512)
+                .into(),
+        ),
         other => fixes.push(format!("make the {other} anew with its data area {lacking} bytes further in").into()),
     }
     if parent.kind.is_none() && !inside {
@@ -284,5 +319,26 @@ pub(super) fn data_fixes(p: &Provider, parent: &Provider) -> Vec<Fix> {
     fixes
 }
 
+/// The reserved sectors that put the clusters of the FAT on `parent` `lacking` bytes further in, counted in the FAT's own sectors; an
+/// error says why no number of them can.
+fn reserved(parent: &Provider, lacking: u64) -> Result<String, String> {
+    let fat = parent.signs.iter().find(|s| s.kind == "vfat");
+    let sector = fat.and_then(|s| s.sector).unwrap_or(parent.topology.sector).max(1);
+    let more = lacking / sector;
+    if !is_whole(lacking, sector) {
+        return Err(format!(
+            "no number of reserved sectors brings its clusters there: they are {sector} bytes each, and {lacking} are lacking"
+        ));
+    }
+    if more > MOST_RESERVED {
+        return Err(format!(
+            "no number of reserved sectors brings its clusters there: {more} are lacking, and a FAT has {MOST_RESERVED} at most"
+        ));
+    }
+    Ok(format!("with {more} reserved sectors more: mkfs.fat -a -R"))
+}
+
+/// Reserved sectors of a FAT: a number of 16 bits.
+const MOST_RESERVED: u64 = 65535;
 /// The largest cluster that every system reads on a FAT.
 const LARGEST_CLUSTER: u64 = 32 << 10;

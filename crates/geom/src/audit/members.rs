@@ -5,7 +5,7 @@ use crate::class::{Class, Member, metadata};
 use crate::finding::Fix;
 use crate::graph::{Graph, Id};
 use crate::table::Refusal;
-use crate::topology::{Cost, Topology, Trust, Why, is_whole, round_down, small_piece_cost};
+use crate::topology::{Cost, Topology, Trust, Why, in_place_cost, is_whole, round_down};
 
 /// How much an objection weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,7 +155,7 @@ fn units(graph: &Graph, ids: &[Id], chunk: u64) -> Vec<Objection> {
             "{} has a {}, of which a chunk of {chunk} bytes is no whole number: it reads the rest before it writes a chunk{}",
             name(graph, id),
             super::name_of(fact),
-            times(small_piece_cost(chunk, unit)),
+            times(in_place_cost(chunk, unit)),
         );
         // A row may still fill what a chunk does not.
         let weight = if fact.why == Why::Physical { Weight::Doubt } else { Weight::Warning };

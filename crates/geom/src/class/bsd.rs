@@ -9,7 +9,7 @@
 //! - FreeBSD: entry `c`, whose own offset is the base: 0, or where the slice begins on the disk.
 //! - OpenBSD and NetBSD: the start of the disk. A label may therefore name partitions outside its own slice.
 //!
-//! The dialect is what the table above says; else OpenBSD by its version field, NetBSD by a `d` that is the whole disk.
+//! The dialect is what the table above says; else OpenBSD by its version field, NetBSD by an unused `d` at 0 that holds all others.
 //! Entries that stand for the whole (`c`, NetBSD's `d`) are no partitions, as in GEOM.
 //!
 //! # Topology
@@ -73,12 +73,17 @@ impl Class for Bsd {
 
 /// The dialect by what the table above says, else by what the label looks like.
 fn dialect(probe: &Probe<'_>, label: &Label) -> Dialect {
-    let whole = |i: usize| label.entries.get(i).is_some_and(|e| e.offset == 0 && e.length >= probe.length());
     probe.kind().and_then(said).unwrap_or_else(|| match label.version {
         1 => Dialect::OpenBsd,
-        _ if whole(D) && label.entries.get(D).is_some_and(|e| e.fstype == UNUSED) => Dialect::NetBsd,
+        _ if holds_all(label, D) => Dialect::NetBsd,
         _ => Dialect::FreeBsd,
     })
+}
+
+/// True if entry `i` is unused, begins at 0 and contains every partition of the label: NetBSD's `d`, on a disk of whatever size.
+fn holds_all(label: &Label, i: usize) -> bool {
+    let Some(whole) = label.entries.get(i).filter(|e| e.offset == 0 && e.length > 0 && e.fstype == UNUSED) else { return false };
+    label.entries.iter().filter(|e| e.length > 0 && e.fstype != UNUSED).all(|e| e.end() <= whole.end())
 }
 
 /// The dialect of labels in a partition of that kind, where the kind says.
@@ -97,12 +102,12 @@ fn said(kind: &Kind) -> Option<Dialect> {
 }
 
 /// Whether entry `i` stands for the whole slice or disk. util-linux writes a `d` for the disk into FreeBSD labels too.
-fn is_raw(dialect: Dialect, i: usize, part: &Part, slice: &Range<u64>) -> bool {
+fn is_raw(label: &Label, dialect: Dialect, i: usize, part: &Part, slice: &Range<u64>) -> bool {
     let covers = part.offset <= slice.start && part.end() >= slice.end;
     let unused = part.fstype == UNUSED;
     match dialect {
         Dialect::NetBsd => (i == C || i == D) && (covers || unused),
-        _ => i == C || i == D && covers && unused,
+        _ => i == C || i == D && unused && (covers || holds_all(label, i)),
     }
 }
 
@@ -122,7 +127,7 @@ fn origin(probe: &Probe<'_>, label: &Label, dialect: Dialect) -> u64 {
     let fits = |&origin: &u64| {
         let slice = origin..origin.saturating_add(probe.length());
         let inside = |part: &Part| slice.start <= part.offset && part.end() <= slice.end;
-        label.entries.iter().enumerate().filter(|(i, p)| p.length > 0 && !is_raw(dialect, *i, p, &slice) && inside(p)).count()
+        label.entries.iter().enumerate().filter(|(i, p)| p.length > 0 && !is_raw(label, dialect, *i, p, &slice) && inside(p)).count()
     };
     let places = [Some(0), Some(own.start), probe.start()];
     // Of equals `max_by_key` takes the last: the medium.
@@ -147,7 +152,7 @@ enum Place {
 fn placed(label: &Label, dialect: Dialect, i: usize, slice: &Range<u64>) -> Place {
     let Some(part) = label.entries.get(i) else { return Place::Nothing };
     let free = dialect == Dialect::FreeBsd;
-    if part.length == 0 || part.fstype == UNUSED && !free || is_raw(dialect, i, part, slice) {
+    if part.length == 0 || part.fstype == UNUSED && !free || is_raw(label, dialect, i, part, slice) {
         return Place::Nothing;
     }
     if !free && (part.end() <= slice.start || part.offset >= slice.end) {

@@ -6,7 +6,8 @@
 //!
 //! A copy counts if both its CRCs and its place are right; the primary is used if it does. Linux reads a GPT only behind a
 //! protective entry; an MBR with partitions of its own and no such entry hides the GPT from every kernel, and from this
-//! class. A backup alone, with nothing in front that refers to it, is what an old table leaves behind.
+//! class. A backup alone, with nothing in front that refers to it, is what an old table leaves behind. A primary that names itself
+//! as the backup has none: Linux, blkid and GPT fdisk read it, FreeBSD and parted do not.
 //!
 //! # Topology
 //! Slices.
@@ -111,10 +112,10 @@ fn hidden(copies: &Copies, name: &str) -> Taste {
         "a valid {name} GPT of {} stands behind an MBR that has partitions and no protective entry: kernels read the MBR",
         copies.describe()
     );
+    let remove = if copies.is_single() { format!("wipefs --offset {} --backup", copies.unit) } else { "wipefs --all --types gpt".into() };
     Taste::Refused(vec![
-        Finding::new(&finding::STALE, Severity::Warning, copies.unit, message).fix(
-            "if the MBR is right, remove the GPT: wipefs --all --types gpt; if the GPT is right, write a protective MBR: gdisk, x, n, w",
-        ),
+        Finding::new(&finding::STALE, Severity::Warning, copies.unit, message)
+            .fix(format!("if the MBR is right, remove the GPT: {remove}; if the GPT is right, write a protective MBR: gdisk, x, n, w")),
     ])
 }
 
@@ -236,6 +237,10 @@ fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
             let fix = moved.map_or_else(|| REPAIR.into(), |at| shorten((at + 1) * sector));
             say(&finding::GPT, sector, format!("{}; the backup is used", flaw.text()), recover(&fix));
         }
+        (Ok(_), Err(_)) if copies.is_single() => {
+            let message = "the primary header names itself as the backup (AlternateLBA 1), so there is no backup: Linux, blkid, sfdisk and gdisk read this table, FreeBSD and parted do not";
+            say(&finding::GPT, sector, message.into(), recover(BACK_UP));
+        }
         (Ok(primary), Err(flaw)) => {
             let cut = primary.header.alternate_lba.get() > last;
             let fix = if cut { vec![LENGTHEN.into()] } else { recover(REPAIR) };
@@ -275,6 +280,7 @@ fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
 }
 
 const REPAIR: &str = "write both copies anew from the good one: gdisk, w";
+const BACK_UP: &str = "write a backup, if no partition is in the last sectors: gdisk, w";
 const CHOOSE: &str = "find out which one is right (gdisk, r, then c or e, p): trueline part recover writes both anew from the primary";
 const LENGTHEN: &str = "restore the full length of the disk or image; then, if the backup is still missing: gdisk, w";
 const MOVE: &str = "move the backup to the end: sgdisk -e, or sfdisk --relocate gpt-bak-std";

@@ -5,7 +5,8 @@
 //! sectors. The same two bytes end every boot sector, so a table is told from one by its entries: flags are 00 or 80, and
 //! a sector that holds a FAT, exFAT or NTFS parameter block is a table only if every entry makes sense. The fake entry of
 //! FreeBSD's boot1 (start 0, size 50000) is no partition. An entry that begins inside and ends past the end is cut, as Linux
-//! does; one that begins past the end is left out.
+//! does; one that begins past the end is left out. Nothing says which sectors the entries count: an
+//! image is taken to be of 4096-byte sectors where its partitions hold something recognised there, and nothing on sectors of 512.
 //!
 //! # Topology
 //! Slices.
@@ -17,10 +18,11 @@
 //! UEFI 2.10 §5.2 (names); FreeBSD `sys/geom/part/g_part_mbr.c` (probe); Linux `block/partitions/msdos.c`, `core.c`.
 
 use self::ebr::Medium;
-use super::{Class, Taste, gpt};
+use super::{CLASSES, Class, Taste, gpt};
 use crate::finding::{self, Finding, Severity};
 use crate::layout;
 use crate::probe::Probe;
+use crate::sign::{FORMATS, Sign};
 use crate::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
 use crate::topology::round_down;
 use std::sync::Arc;
@@ -231,6 +233,36 @@ fn nothing(probe: &Probe<'_>, record: &Record) -> Taste {
     }
     let end = round_down(length, sector);
     Taste::Geom(Arc::new(Slices { usable: (TRACK * sector).min(end)..end, entries: Vec::new() }), Vec::new())
+}
+
+/// The sectors that drives show, and that an MBR may have been written for.
+const SECTORS: [u64; 2] = [512, 4096];
+
+/// The sector size that an MBR was written for, by what its partitions hold: something that fits is recognised where they begin in
+/// that size, and nothing where they begin in the provider's. `None` if that does not say. An image whose sector is not named is best
+/// opened with this one; a device has the sectors it has.
+pub fn sector_of(probe: &Probe<'_>) -> Option<u64> {
+    let record = Record::read(probe).filter(|record| !record.entries().iter().any(Entry::is_protective))?;
+    let (own, length) = (probe.sector(), probe.length());
+    let end = record.used().map(|(_, e)| e.end()).max()?;
+    let fits = |&unit: &u64| unit != own && end * unit <= length && record.is_table(length / unit);
+    let holds = |unit| holds(probe, &record, unit);
+    SECTORS.into_iter().filter(fits).find(|&unit| record.is_table(length / own) && holds(unit) && !holds(own))
+}
+
+/// True if something is recognised in a partition, where the entries count sectors of `unit` bytes.
+fn holds(probe: &Probe<'_>, record: &Record, unit: u64) -> bool {
+    record.used().any(|(_, e)| {
+        let (start, kind) = (e.start() * unit, e.kind());
+        let length = probe.length().saturating_sub(start).min(e.size() * unit);
+        let route = probe.route_within(start, length);
+        let inside = probe.within(&route, start, &kind);
+        let fits = |sign: Sign| sign.size.is_none_or(|size| size <= length);
+        let table = |class: &&dyn Class| matches!(class.taste(&inside), Taste::Geom(..) | Taste::Member(_));
+        kind.is_extended() && inside.has(510, &[0x55, 0xaa])
+            || FORMATS.iter().any(|format| (format.recognise)(&inside).is_some_and(fits))
+            || CLASSES.iter().any(table)
+    })
 }
 
 /// A table whose entries lie inside only when they count 512-byte sectors, on larger ones.

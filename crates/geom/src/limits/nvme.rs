@@ -11,7 +11,7 @@
 //! # Limits
 //! NPWG, NPWA, NPDG, NPDA and NOWS count only if NSFEAT's OPTPERF says so, NAWUN, NAWUPF and NACWU only with NSFEAT bit 1:
 //! else the controller's own hold, which Identify Namespace does not give. A size of one block is the logical block again,
-//! and left out.
+//! and left out. An NOIOB that is no power of two is untrusted: Linux ignores it.
 //!
 //! # Sources
 //! NVM Command Set Specification 1.0, sections 4.1.5.1 (Identify Namespace and LBA Format data structures) and 5.8.2 (size and
@@ -98,7 +98,10 @@ impl Namespace {
             let doubt = pair_doubt("NPDA", npdg, npda).or_else(|| told.doubt(npdg.max(npda)));
             told.add(claim("NPDG", Why::Discard, above_one(npdg.max(npda)), 0), doubt);
         }
-        told.add_whole(claim("NOIOB", Why::Chunk, bytes(u64::from(self.noiob)), 0));
+        let boundary = bytes(u64::from(self.noiob));
+        let odd = (boundary > 0 && !boundary.is_power_of_two()).then(|| "not a power of two: Linux ignores it".to_owned());
+        let doubt = odd.or_else(|| told.doubt(boundary));
+        told.add(claim("NOIOB", Why::Chunk, boundary, 0), doubt);
         let atomic = if self.nabspf > 0 {
             let doubt = (self.nabo > self.nabspf).then(|| format!("NABO, {} blocks, is past it", self.nabo));
             (claim("NABSPF", Why::Atomic, zeros_based(self.nabspf), bytes(u64::from(self.nabo))), doubt)

@@ -201,6 +201,10 @@ fn nvme_boundaries() {
     assert_eq!(findings, []);
     assert_eq!(of(&t, Why::Chunk), [(131_072, 0, Trust::Claimed)]);
     assert_eq!(of(&t, Why::Atomic), [(32768, 8192, Trust::Claimed)]);
+    // Linux ignores a boundary that is no power of two.
+    let (t, findings) = Namespace { noiob: 255, ..namespace() }.topology().unwrap();
+    assert_eq!((of(&t, Why::Chunk), findings.len()), (vec![(255 * 4096, 0, Trust::Untrusted)], 1));
+    assert!(findings[0].message.ends_with("not a power of two: Linux ignores it"), "{findings:?}");
     let (t, findings) = Namespace { nsfeat: 0x10, npwg: 2, npwa: 1, nows: 3, nabspf: 1, nabo: 9, ..namespace() }.topology().unwrap();
     assert_eq!((findings.len(), of(&t, Why::Atomic)[0].2), (4, Trust::Untrusted));
     assert_eq!(Namespace { lbads: 0, ..namespace() }.topology(), None);

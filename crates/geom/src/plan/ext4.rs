@@ -54,14 +54,18 @@ impl Layer for Ext4 {
     fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
-        let price = |cluster| Price::of(written(t, cluster, cluster)).tail(cluster);
+        // What is written are blocks, whatever they are handed out in; a cluster only costs room.
+        let price = |cluster| Price::of(written(t, p.block, p.block)).tail(cluster);
         let mut block =
             Choice::new("ext4", "block", Value::Bytes(p.block), format!("the largest that every kernel mounts; {}", said_unit(t)))
                 .typed(format!("-b {}", p.block))
                 .costing(price(p.block));
         for cluster in powers(p.block * 2, unit_size(t).min(1 << 20)) {
-            block =
-                block.or(Value::Bytes(cluster), price(cluster), format!("-O bigalloc -C {cluster}: space in clusters, blocks as before"));
+            let (now, then) = (written(t, cluster, p.block), written(t, cluster, cluster));
+            let why = format!(
+                "-O bigalloc -C {cluster}: space in clusters, blocks as before; {cluster} bytes written at once cost {then:.2}, not {now:.2}"
+            );
+            block = block.or(Value::Bytes(cluster), price(cluster), why);
         }
         if p.block > PAGE {
             plan.note(format!("ext4: blocks of {} bytes, the device's sector, need a kernel with pages or block sizes as large", p.block));

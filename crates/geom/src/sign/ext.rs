@@ -3,7 +3,7 @@
 //! # On disk
 //! The superblock is at byte 1024, its magic `53 EF` at 1080. Block `n` is at `n` × block size from byte 0 of the provider, so
 //! the file system is as aligned as its start. `s_first_data_block` is 1 for 1 KiB blocks: the boot block comes first. With
-//! `bigalloc` files are written in clusters, metadata still in blocks. A journal on a device of its own (`jbd`) has the same
+//! `bigalloc` space is handed out in clusters; what is written are blocks, as without. A journal on a device of its own (`jbd`) has the same
 //! superblock there.
 //!
 //! # Topology
@@ -12,7 +12,7 @@
 //! # Sources
 //! Linux `Documentation/filesystems/ext4/super.rst`; e2fsprogs `lib/ext2fs/ext2_fs.h`.
 
-use super::{Format, Piece, Sign};
+use super::{Format, Sign};
 use crate::layout;
 use crate::ondisk;
 use crate::probe::Probe;
@@ -88,16 +88,15 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let high = if incompat & INCOMPAT_64BIT != 0 { u64::from(sb.s_blocks_count_hi.get()) << 32 } else { 0 };
     let blocks = high | u64::from(sb.s_blocks_count_lo.get());
     let bigalloc = ro_compat & RO_COMPAT_BIGALLOC != 0 && sb.s_log_cluster_size.get() <= MAX_LOG_CLUSTER;
-    let cluster = if bigalloc { block.max(1024 << sb.s_log_cluster_size.get()) } else { block };
+    let cluster = bigalloc.then(|| 1024 << sb.s_log_cluster_size.get()).filter(|&cluster| cluster > block);
     let in_blocks = |n: u64| (n > 0).then(|| n * block);
     let mut sign = Sign::new(kind, MAGIC_AT);
     sign.version = Some(format!("{}.{}", sb.s_rev_level.get(), sb.s_minor_rev_level.get()));
     sign.label = ondisk::text(&sb.s_volume_name);
     sign.uuid = ondisk::uuid(&sb.s_uuid);
     sign.size = blocks.checked_mul(block);
-    sign.block = Some(cluster);
-    // With clusters, metadata is still written block by block.
-    sign.piece = (cluster > block).then_some(Piece { size: block, name: "block" });
+    sign.block = Some(block);
+    sign.cluster = cluster;
     sign.chunk = in_blocks(u64::from(sb.s_raid_stride.get()));
     sign.stripe = in_blocks(u64::from(sb.s_raid_stripe_width.get()));
     sign.details.push(("first data block", sb.s_first_data_block.get().to_string()));

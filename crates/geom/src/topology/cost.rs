@@ -2,6 +2,17 @@
 //!
 //! An operation is a read or write of one unit. A unit written only in part is read first where it is a read-modify-write
 //! unit. Relative to the same I/O on the grain, these are the two numbers of every finding.
+//!
+//! # Which writes a file system makes
+//! | file system | size | begins on | |
+//! |---|---|---|---|
+//! | of blocks | a block | a multiple of the block | one write, [`cost`] |
+//! | of blocks and fragments (UFS) | a block | a multiple of the block | [`cost`] |
+//! | | 1 to 7 fragments | a multiple of the fragment, within one block | [`cost`] of the fragment: every end is one of a fragment |
+//! | of blocks and clusters (ext4 bigalloc) | a block | a multiple of the block | [`cost`] of the block: a cluster is room, not a write |
+//!
+//! Each size is compared with each unit by itself ([`in_place_cost`]): a unit that a block does not fill a fragment fills still less.
+//! No mix of sizes is invented: how many writes are of fragments is the workload's.
 
 use super::gcd;
 
@@ -59,10 +70,10 @@ pub fn cost(block: u64, unit: u64, remainder: u64, rmw: bool) -> Option<Cost> {
     Some(Cost { straddle: ratio(off.straddling, off.positions), rmw_factor: ratio(ops(&off), ops(&on)) })
 }
 
-/// The cost of writing pieces of `piece` bytes, themselves in place, on a larger read-modify-write unit: every one is
-/// read first, relative to writes of whole units. `None` if the piece is not smaller.
-pub fn small_piece_cost(piece: u64, unit: u64) -> Option<Cost> {
-    (piece > 0 && piece < unit && unit <= 1 << 48).then_some(())?;
+/// The cost of writing pieces of `piece` bytes, themselves in place, on a read-modify-write unit of which they are no whole
+/// number: units written in part are read first, relative to writes of as many whole units. `None` for whole units.
+pub fn in_place_cost(piece: u64, unit: u64) -> Option<Cost> {
+    (piece > 0 && unit > 0 && piece <= 1 << 48 && unit <= 1 << 48 && !piece.is_multiple_of(unit)).then_some(())?;
     let f = fall(piece, unit, 0);
     let factor = ratio(f.touched + f.partial, f.positions * piece.div_ceil(unit));
     Some(Cost { straddle: ratio(f.straddling, f.positions), rmw_factor: factor })

@@ -55,7 +55,7 @@ fn known_costs() {
     // 16 KiB blocks off a 128 KiB chunk: one in eight.
     assert_eq!(cost(16384, 131_072, 512, false).unwrap().straddle, 0.125);
     // Seed 000: 2 KiB fragments are read-modify-write even when aligned.
-    assert_eq!(small_piece_cost(2048, 4096), Some(Cost { straddle: 0.0, rmw_factor: 2.0 }));
+    assert_eq!(in_place_cost(2048, 4096), Some(Cost { straddle: 0.0, rmw_factor: 2.0 }));
 }
 
 #[test]

@@ -118,8 +118,13 @@ impl Copies {
                 break;
             }
         }
-        let backup = backup.unwrap_or_else(|| Err(Flaw::Missing("backup header has no place".into())));
+        let backup = backup.unwrap_or_else(|| Err(Flaw::Missing("backup header is named nowhere".into())));
         Copies { unit, primary, backup }
+    }
+
+    /// True if the primary names itself as the backup, as images for embedded systems do that have none.
+    pub(super) fn is_single(&self) -> bool {
+        self.primary.as_ref().is_ok_and(|copy| copy.header.alternate_lba == copy.header.my_lba)
     }
 
     /// The copy to use, and its name.
@@ -206,7 +211,8 @@ pub(super) fn header(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Resu
     if own != lba {
         return damaged(format!("is in LBA {lba} and says it is in LBA {own}"));
     }
-    if header.alternate_lba.get() == own {
+    // A primary without a backup names itself; Linux, blkid and sfdisk read it.
+    if header.alternate_lba.get() == own && own != 1 {
         return damaged(format!("in LBA {own} names itself as the other copy"));
     }
     if header.revision.get() < 0x1_0000 || first < 2 || first > last.saturating_add(1) {

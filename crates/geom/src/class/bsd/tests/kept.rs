@@ -161,7 +161,7 @@ fn byte_order_origin_and_what_else_an_entry_says_survive() {
 #[test]
 fn what_cannot_be_said_is_refused() {
     for dialect in DIALECTS {
-        // On so large a disk only the table above can tell a NetBSD label from a FreeBSD one.
+        // A NetBSD label lies in a slice of its own type.
         let above = (dialect == Dialect::NetBsd).then_some(Kind::Mbr(0xa9));
         let slice = Slice::new(3 << 40, 512, MIB, above);
         let refused =
@@ -209,9 +209,8 @@ fn what_cannot_be_said_is_refused() {
     let openbsd = Slice { kind: Some(Kind::Mbr(0xa6)), ..slice.clone() };
     assert!(create(&openbsd, &New { dialect: Some(Dialect::FreeBsd), ..New::default() }).unwrap_err().contains("another type first"));
     let large = Slice::new(3 << 40, 512, 0, None);
-    assert!(
-        create(&large, &New { dialect: Some(Dialect::NetBsd), ..New::default() }).unwrap_err().contains("would be read as one of FreeBSD")
-    );
+    // Its unused `d` at 0 tells what it is, though it ends before so large a disk does.
+    assert!(create(&large, &New { dialect: Some(Dialect::NetBsd), ..New::default() }).is_ok());
     assert!(create(&slice, &New { id: Some(Id::Signature(1)), ..New::default() }).is_err());
     assert!(
         create(&Slice { base: 512, ..Slice::new(MIB, 4096, 0, None) }, &New { dialect: Some(Dialect::NetBsd), ..New::default() }).is_err()
