@@ -2,10 +2,12 @@
 
 pub(crate) mod bench;
 pub(crate) mod check;
+pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod drives;
 pub(crate) mod explain;
+pub(crate) mod help;
 pub(crate) mod info;
 pub(crate) mod lab;
 pub(crate) mod man;

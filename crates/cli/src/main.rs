@@ -8,12 +8,14 @@ mod options;
 mod out;
 mod page;
 mod placed;
+mod remembered;
 mod report;
 mod seat;
 mod served;
 mod survey;
 mod target;
 mod text;
+mod topics;
 mod writing;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -73,6 +75,8 @@ fn main() -> ExitCode {
         Command::Bench(args) => command::bench::run(&args),
         Command::Lab(args) => command::lab::run(&args),
         Command::Serve(args) => command::serve::run(&args),
+        Command::Help { words } => command::help::run(&words),
+        Command::Complete { words } => command::complete::run(&words),
         Command::Explain(args) => command::explain::run(&args),
         Command::Demo(args) => command::demo::run(&args),
         Command::Man { dir } => command::man::run(&dir),

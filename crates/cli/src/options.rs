@@ -1,5 +1,6 @@
 //! The command line, defined once: parsing, help, man pages and completions all come from here.
 
+use crate::out::list::{self, Column};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
@@ -15,6 +16,7 @@ pub(crate) mod drives;
 pub(crate) mod lab;
 pub(crate) mod mkfs;
 pub(crate) mod moving;
+mod names;
 pub(crate) mod part;
 pub(crate) mod plan;
 pub(crate) mod serve;
@@ -23,10 +25,10 @@ pub(crate) mod sets;
 /// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it costs where it is not; plans
 /// and makes layouts that are.
 #[derive(Parser)]
-#[command(name = "trueline", version, about, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "trueline", version, about, max_term_width = 100, after_help = EXAMPLES, disable_help_subcommand = true)]
 pub(crate) struct Options {
     /// When to colour the output
-    #[arg(long, global = true, value_enum, default_value = "auto")]
+    #[arg(long, global = true, value_enum, default_value = "auto", help_heading = "Global options", display_order = 900)]
     pub color: Color,
     #[command(subcommand)]
     pub command: Command,
@@ -38,6 +40,7 @@ const EXAMPLES: &str = "Examples:
   trueline check --for ssd-16k *.img      many images, for a drive of 16 KiB units
   trueline show --picture /dev/sda        what is on it, to scale
   trueline explain TL0001                 what a finding means and how to mend it
+  trueline help targets                   how disks, images, partitions and sets are named; also grain, profiles
   trueline plan --for ssd-16k --use luks+lvm+ext4     what to tell every layer
   trueline part create -s gpt disk.img                a table; see trueline part --help
   trueline part add -t linux-data disk.img            the rest of it, on the grain
@@ -87,13 +90,13 @@ pub(crate) enum Command {
     #[command(after_help = moving::EXAMPLES)]
     Move(moving::Move),
     /// Plan a layout: the parameters of every layer, what each costs, and the commands to type
-    #[command(after_help = plan::EXAMPLES)]
+    #[command(after_help = plan::help())]
     Plan(plan::Plan),
     /// List the simulated drives, their parameters and where each number comes from
     #[command(after_help = drives::EXAMPLES)]
     Drives(drives::Drives),
     /// Measure what misalignment costs: the same work aligned and not, on real and on simulated drives
-    #[command(after_help = bench::EXAMPLES)]
+    #[command(after_help = bench::help())]
     Bench(bench::Bench),
     /// Make published measurements again, on simulated drives: theirs beside ours
     #[command(after_help = lab::EXAMPLES)]
@@ -101,8 +104,10 @@ pub(crate) enum Command {
     /// Serve a disk, a partition or a set as a block device
     #[command(after_help = serve::EXAMPLES)]
     Serve(serve::Serve),
-    /// Explain a finding's rule, or list all rules
-    #[command(after_help = "Examples:\n  trueline explain\n  trueline explain TL0001")]
+    /// Explain a finding's rule, a profile or a word, or list them
+    #[command(
+        after_help = "Examples:\n  trueline explain\n  trueline explain TL0001\n  trueline explain ssd-16k\n  trueline explain straddle"
+    )]
     Explain(Explain),
     /// Lay out the disks of the five seed documents in memory, check them, and write the report as a page
     #[command(after_help = "Examples:\n  trueline demo\n  trueline demo --html seeds.html")]
@@ -114,10 +119,26 @@ pub(crate) enum Command {
         dir: PathBuf,
     },
     /// Print a completion script for a shell
-    #[command(after_help = "Examples:\n  trueline completions bash > /etc/bash_completion.d/trueline")]
+    #[command(
+        after_help = "Examples:\n  trueline completions bash > /etc/bash_completion.d/trueline\n  trueline completions zsh > ~/.zfunc/_trueline\n  trueline completions fish > ~/.config/fish/completions/trueline.fish"
+    )]
     Completions {
         /// The shell
         shell: Shell,
+    },
+    /// Print the help of a command, or a page on targets, grain or profiles
+    #[command(after_help = "Examples:\n  trueline help part add\n  trueline help targets")]
+    Help {
+        /// A command and its verb, or targets, grain, profiles
+        #[arg(value_name = "COMMAND|TOPIC")]
+        words: Vec<String>,
+    },
+    /// Print what may stand in the place of the last word: what the completion scripts ask for
+    #[command(hide = true)]
+    Complete {
+        /// The words behind the name of the program
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
     },
 }
 
@@ -132,6 +153,8 @@ const CHECK_EXAMPLES: &str = "Examples:
   trueline check --from id-ns.json image.img
   lsblk -OJb | trueline check --from -
   trueline check --sarif *.img > images.sarif
+  trueline check --recursive images --strict
+  trueline check -n -o NAME,ALIGN,VERDICT disk.img
 
 Exit status:
   0  nothing at or above --fail-on
@@ -139,23 +162,26 @@ Exit status:
   2  usage, or a target could not be read
   3  with --strict: something could not be known";
 
+/// The heading of options that say what a disk is.
+const DISK: &str = "What the disk is (trueline help grain, trueline help profiles)";
+
 /// What to judge a disk by.
 #[derive(Args, Clone, Default)]
 pub(crate) struct DiskOptions {
     /// The drive it is, or is for
-    #[arg(long = "for", value_name = "PROFILE", help = profiles_help())]
+    #[arg(long = "for", value_name = "PROFILE", help = profiles_help(), help_heading = DISK)]
     pub profile: Option<String>,
     /// Its logical sector in bytes
-    #[arg(long, value_name = "N", value_parser = parse_sector)]
+    #[arg(long, value_name = "N", value_parser = parse_sector, help_heading = DISK)]
     pub logical: Option<u64>,
     /// Its read-modify-write unit, and where the first one begins
-    #[arg(long, value_name = "N[+PHASE]", value_parser = parse_grain)]
+    #[arg(long, value_name = "N[+PHASE]", value_parser = parse_grain, help_heading = DISK)]
     pub physical: Option<(u64, u64)>,
     /// A boundary of its own: physical, preferred, optimal, chunk, full-stripe, erase, cluster, ...
-    #[arg(long, value_name = "WHY=SIZE[+PHASE]", value_parser = WhyGrain::parse)]
+    #[arg(long, value_name = "WHY=SIZE[+PHASE]", value_parser = WhyGrain::parse, help_heading = DISK)]
     pub grain: Vec<WhyGrain>,
     /// A key of the simulated drives' model, set to another value
-    #[arg(long, value_name = "KEY=VALUE", value_parser = drives::parse_set)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = drives::parse_set, help_heading = DISK)]
     pub set: Vec<(String, Value)>,
 }
 
@@ -215,6 +241,14 @@ pub(crate) struct Check {
     /// Exit with 3 if something could not be known
     #[arg(long)]
     pub strict: bool,
+    /// Also the images in this directory and in those beneath it
+    #[arg(long, short, value_name = "DIR")]
+    pub recursive: Vec<PathBuf>,
+    /// Print nothing but what could not be read: the exit status tells
+    #[arg(long, short, conflicts_with_all = ["form", "columns", "no_header", "bytes"])]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub list: List,
     #[command(flatten)]
     pub output: Output,
 }
@@ -223,7 +257,7 @@ pub(crate) struct Check {
 #[derive(Args, Default)]
 pub(crate) struct Output {
     /// One JSON document
-    #[arg(long, group = "form")]
+    #[arg(long, short = 'J', group = "form")]
     pub json: bool,
     /// One JSON document a target, a line each
     #[arg(long, group = "form")]
@@ -244,6 +278,37 @@ impl Output {
     pub(crate) fn is_for_programs(&self) -> bool {
         self.json || self.jsonl || self.sarif || self.prometheus
     }
+}
+
+/// A list in place of text: a line a provider.
+#[derive(Args, Default)]
+pub(crate) struct List {
+    /// Print a list with these columns
+    #[arg(long = "output", short = 'o', value_name = "COLUMNS", value_delimiter = ',', value_parser = Column::parse, help = columns_help())]
+    pub columns: Vec<Column>,
+    /// Print a list without its heading
+    #[arg(long = "noheadings", short = 'n')]
+    pub no_header: bool,
+    /// Print a list with sizes in bytes
+    #[arg(long, short)]
+    pub bytes: bool,
+}
+
+impl List {
+    /// Whether a list is wanted.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.columns.is_empty() || self.no_header || self.bytes
+    }
+
+    /// Its columns.
+    pub(crate) fn columns(&self) -> Vec<Column> {
+        if self.columns.is_empty() { list::usual() } else { self.columns.clone() }
+    }
+}
+
+fn columns_help() -> String {
+    let names: Vec<&str> = list::COLUMNS.iter().map(|column| column.name).collect();
+    format!("Print a list with these columns: {}", names.join(", "))
 }
 
 /// A severity on the command line.
@@ -289,13 +354,18 @@ pub(crate) struct Show {
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// One JSON document
-    #[arg(long)]
+    #[arg(long, short = 'J')]
     pub json: bool,
+    /// Say nothing of what could not be read: the exit status tells
+    #[arg(long, short)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub list: List,
 }
 
 #[derive(Args)]
 pub(crate) struct Explain {
-    /// A rule id; none: list them
+    /// A rule id, a profile or a word; none: list them
     pub rule: Option<String>,
 }
 

@@ -3,6 +3,8 @@
 //! | file | form |
 //! |---|---|
 //! | `text.rs` | `check`'s text for people |
+//! | `list.rs` | a line a provider, in columns that are asked for |
+//! | `terminal.rs` | a page of Markdown for a terminal |
 //! | `tree.rs` | `show`'s text: what stands on what, with free space |
 //! | `picture.rs`, `inset.rs` | the medium to scale, on a terminal, with what misses magnified |
 //! | `svg.rs`, `members.rs`, `zoom.rs` | the same as a drawing, with sets over their members |
@@ -45,6 +47,7 @@ pub(crate) mod json;
 pub(crate) mod lab;
 pub(crate) mod lab_csv;
 pub(crate) mod lab_html;
+pub(crate) mod list;
 pub(crate) mod markdown;
 pub(crate) mod members;
 pub(crate) mod metric;
@@ -64,6 +67,7 @@ pub(crate) mod size;
 pub(crate) mod spent;
 pub(crate) mod stack;
 pub(crate) mod svg;
+pub(crate) mod terminal;
 pub(crate) mod text;
 pub(crate) mod tree;
 pub(crate) mod words;

@@ -2,6 +2,7 @@
 //!
 //! Its serialised form is the contract of `trueline check --json`; keys may be added, never changed.
 
+use crate::remembered::Remembered;
 use serde::Serialize;
 
 /// The whole answer.
@@ -43,6 +44,9 @@ pub(crate) enum Verdict {
 pub(crate) struct Target {
     /// As the user named it.
     pub target: String,
+    /// The profile it was judged by, and who said so; none where nobody did.
+    #[serde(rename = "for")]
+    pub judged: Option<Remembered>,
     /// The worst of its data-bearing providers.
     pub verdict: Verdict,
     /// A provider comes after its parent.

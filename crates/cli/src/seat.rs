@@ -2,7 +2,9 @@
 
 use crate::options::DiskOptions;
 use crate::out::escape;
+use crate::out::gpart::Called;
 use crate::placed::table_on;
+use crate::remembered::Remembered;
 use crate::target::{self, Said};
 use crate::writing::{Job, WriteOptions, carry_out};
 use crate::{Failure, complain};
@@ -22,12 +24,17 @@ pub(crate) struct Seat {
     pub(crate) id: Id,
     /// GEOM's name of it: `ada1`, `ada1s1`.
     pub(crate) name: String,
+    /// Whether that name is printed.
+    pub(crate) speaks_geom: bool,
 }
 
 impl Seat {
     /// Opens the target and finds its provider.
     pub(crate) fn open(target: &str, disk: &DiskOptions, access: Access) -> Result<Seat, Failure> {
-        let said = Said::new(disk)?;
+        let (said, remembered) = Said::new(disk)?.remembering(target)?;
+        if let Some(found) = remembered.filter(Remembered::is_news) {
+            complain(&format!("note: {target} is for {}, as {} says", found.profile, found.from));
+        }
         let (graph, provider) = target::open_for(target, &said, access)?;
         let paths = target::paths(target);
         let id = match &provider {
@@ -39,7 +46,15 @@ impl Seat {
         let named = paths.len() > 1 || graph.providers[graph.root(id)].is_set;
         let disk = paths.first().and_then(|p| p.file_stem()).filter(|_| !named);
         let name = disk.map_or_else(String::new, |n| n.to_string_lossy().into_owned()) + own;
-        Ok(Seat { target: target.into(), graph, id, name })
+        Ok(Seat { target: target.into(), graph, id, name, speaks_geom: false })
+    }
+
+    /// What is printed for it: as a command line takes it, or GEOM's name of it.
+    pub(crate) fn called(&self) -> Called {
+        match target::disks_of(&self.target).filter(|_| !self.speaks_geom) {
+            Some(disks) => Called::typed(disks, &self.graph.providers[self.id].name),
+            None => Called::geom(&self.name),
+        }
     }
 
     /// What is known of the ground.

@@ -27,7 +27,7 @@ pub(crate) fn survey_said(target: &str, said: Option<&Said>, graph: &Graph, only
     let cures = Cures::new(target, said, graph);
     let findings = found.map(|(id, f)| finding(graph, &cures, *id, f)).collect();
     let verdict = kept.iter().map(|&id| audit.verdicts[id].into()).max().unwrap_or(Verdict::Unknown);
-    Ok(Target { target: target.into(), verdict, providers, findings })
+    Ok(Target { target: target.into(), judged: None, verdict, providers, findings })
 }
 
 /// Every provider, or the one called `only` and what stands on it.

@@ -6,6 +6,7 @@ pub(crate) mod serving;
 pub(crate) mod simulated;
 
 use crate::options::{DiskOptions, WhyGrain};
+use crate::remembered::{self, Remembered};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -32,12 +33,15 @@ use trueline_sim::model::Model;
 const ZERO: &str = "zero:";
 
 /// What the user says of a disk: its sector, and boundaries that replace those it claims; of a simulated drive, keys of its model.
+#[derive(Clone)]
 pub(crate) struct Said {
     sector: Option<u64>,
     facts: Vec<Fact>,
     set: Vec<(String, Value)>,
-    /// The same as options of a command line.
-    words: Vec<String>,
+    /// The same as it was typed.
+    options: DiskOptions,
+    /// Whether a file described the drive.
+    described: bool,
     /// Whether files and devices are asked around the page cache.
     direct: bool,
 }
@@ -58,12 +62,23 @@ impl Said {
             facts.retain(|f| f.why != said.why);
             facts.extend(said.fact());
         }
-        Ok(Said { sector, facts, set: options.set.clone(), words: options.words(), direct: false })
+        Ok(Said { sector, facts, set: options.set.clone(), options: options.clone(), described: false, direct: false })
     }
 
     /// What was said, as options of a command line.
-    pub(crate) fn words(&self) -> &[String] {
-        &self.words
+    pub(crate) fn words(&self) -> Vec<String> {
+        self.options.words()
+    }
+
+    /// The same for `target`, with the profile that is remembered for it where none was typed.
+    pub(crate) fn remembering(&self, target: &str) -> Result<(Said, Option<Remembered>), String> {
+        let found = remembered::profile(self.options.profile.as_deref(), target)?.filter(|_| !self.described);
+        let profile = found.as_ref().map(|found| found.profile.clone());
+        if profile.is_none() || profile == self.options.profile {
+            return Ok((self.clone(), found));
+        }
+        let own = Said::new(&DiskOptions { profile, ..self.options.clone() })?;
+        Ok((own.around(self.direct), found))
     }
 
     /// The same, with files and devices asked around the page cache if `direct`.
@@ -83,6 +98,7 @@ impl Said {
 
     /// What a drive says of itself elsewhere, where the user has not said otherwise.
     pub(crate) fn adopt(&mut self, drive: &Topology) {
+        self.described = true;
         self.sector = self.sector.or(Some(drive.sector));
         let user: Vec<Why> = self.facts.iter().map(|f| f.why).collect();
         self.facts.extend(drive.facts.iter().filter(|f| !user.contains(&f.why)));

@@ -133,6 +133,34 @@ pub fn named(name: &str) -> Option<&'static Alias> {
     ALIASES.iter().find(|a| a.name.eq_ignore_ascii_case(full))
 }
 
+/// File systems as people type them where a partition's type is asked for, and the types that hold one, the first that a scheme has.
+const CONTENTS: &[(&str, &[&str])] = &[
+    ("ext2", &["linux-data"]),
+    ("ext3", &["linux-data"]),
+    ("ext4", &["linux-data"]),
+    ("xfs", &["linux-data"]),
+    ("btrfs", &["linux-data"]),
+    ("f2fs", &["linux-data"]),
+    ("bcachefs", &["linux-data"]),
+    ("jfs", &["linux-data"]),
+    ("fat", &["fat32lba", "ms-basic-data", "msdos"]),
+    ("vfat", &["fat32lba", "ms-basic-data", "msdos"]),
+    ("msdos", &["fat32lba", "ms-basic-data"]),
+    ("fat12", &["ms-basic-data"]),
+    ("fat16", &["ms-basic-data"]),
+    ("fat32", &["ms-basic-data", "msdos"]),
+    ("exfat", &["ntfs", "ms-basic-data"]),
+    ("ntfs", &["ms-basic-data"]),
+    ("luks", &["linux-luks"]),
+    ("zfs", &["freebsd-zfs"]),
+    ("ufs", &["freebsd-ufs", "freebsd"]),
+];
+
+/// The types that hold a file system called `name`, the best first; none for what is no name of one.
+pub fn holding(name: &str) -> &'static [&'static str] {
+    CONTENTS.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map_or(&[], |(_, types)| types)
+}
+
 /// What a type is called; unknown ones as gpart shows them: `!165`, `!516e7cb4-...`.
 pub fn name(kind: Kind) -> String {
     let found = match kind {
@@ -193,6 +221,8 @@ mod tests {
         assert_eq!(found("l"), Some("linux-data"));
         assert!(SHORTCUTS.iter().all(|(short, full)| found(short) == Some(full)));
         assert_eq!(found("ext4"), None);
+        assert!(CONTENTS.iter().all(|(_, types)| types.iter().any(|name| named(name).is_some())));
+        assert_eq!((holding("EXT4"), holding("nonsense")), (&["linux-data"][..], &[][..]));
     }
 
     #[test]

@@ -105,7 +105,11 @@ pub trait Scheme: Sync {
 }
 
 /// The scheme called `name`, in any case.
+///
+/// Linux's tools call an MBR `dos`, parted `msdos`.
 pub fn named(name: &str) -> Option<&'static dyn Scheme> {
+    let is_dos = ["dos", "msdos"].iter().any(|other| other.eq_ignore_ascii_case(name));
+    let name = if is_dos { "MBR" } else { name };
     SCHEMES.iter().copied().find(|s| s.name().eq_ignore_ascii_case(name))
 }
 

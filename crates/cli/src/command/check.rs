@@ -1,7 +1,7 @@
 //! `check`: what stands on what, whether it is on its grain, what it costs, what to do.
 
 use crate::host;
-use crate::options::{Check, Output};
+use crate::options::{Check, List, Output};
 use crate::out::{self, Style};
 use crate::page::write_file;
 use crate::report::{Finding, Report, Target, Verdict};
@@ -16,34 +16,60 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use trueline_geom::finding::Severity;
 
+mod walk;
+
 /// From this many targets on, a terminal gets a progress bar.
 const MANY: usize = 32;
 
 pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     let mut said = Said::new(&args.disk)?;
-    if args.targets.is_empty() {
+    let is_host = args.targets.is_empty() && args.recursive.is_empty();
+    if is_host {
         said.of_no_drive("check")?;
     }
-    if !args.targets.is_empty() {
+    if !is_host {
         host::adopt_files(&args.from, &mut said)?;
     }
-    let (targets, failures) = if args.targets.is_empty() && !args.from.is_empty() {
+    let (targets, failures) = if is_host && !args.from.is_empty() {
         host::from_files(&args.from, &said)
-    } else if args.targets.is_empty() {
+    } else if is_host {
         host::this_host(&said).map(|t| (t, Vec::new()))?
     } else {
-        survey_all(&args.targets, &said)
+        named_and_found(args, &said)
     };
     failures.iter().for_each(|failure| complain(failure));
     let report = Report::new("trueline/check/1", targets, failures);
+    if args.quiet {
+        return Ok(exit_code(&report, args));
+    }
     if !report.targets.is_empty() || report.errors.is_empty() || args.output.is_for_programs() {
-        match print(&report, &args.output) {
+        match print_as(&report, &args.output, &args.list) {
             // A reader that has gone has read what it wanted; whoever waits for the status has not.
             Ok(()) | Err(Failure::Pipe) => {}
             Err(failure) => return Err(failure),
         }
     }
     Ok(exit_code(&report, args))
+}
+
+/// The targets that were named, and the images in the directories that were.
+fn named_and_found(args: &Check, said: &Said) -> (Vec<Target>, Vec<String>) {
+    let (mut targets, mut failures) = survey_all(&args.targets, said);
+    for directory in &args.recursive {
+        let (names, unread) = walk::files(directory);
+        let (found, wrong) = survey_all(&names, said);
+        failures.extend(unread.into_iter().chain(wrong));
+        let (images, others): (Vec<Target>, Vec<Target>) = found.into_iter().partition(walk::is_image);
+        if images.is_empty() && failures.is_empty() {
+            failures.push(format!("check {}: no image in it or beneath it", directory.display()));
+        }
+        if !others.is_empty() && !args.quiet {
+            let count = others.len();
+            complain(&format!("note: {}: {count} files that hold nothing known were passed over", directory.display()));
+        }
+        targets.extend(images);
+    }
+    (targets, failures)
 }
 
 fn exit_code(report: &Report, args: &Check) -> ExitCode {
@@ -104,6 +130,8 @@ pub(crate) fn survey_all(names: &[OsString], said: &Said) -> (Vec<Target>, Vec<S
 fn survey_one(name: &OsStr, said: &Said) -> Result<Target, String> {
     // Names go into JSON and other text; one that is no text could not be told from another.
     let name = name.to_str().ok_or_else(|| format!("open {}: its name is not UTF-8: give it a link with another name", name.display()))?;
+    let (own, judged) = said.remembering(name)?;
+    let said = &own;
     let drive = target::split(name).0.into_iter().any(target::simulated::is_simulated);
     if !drive {
         said.of_no_drive(&format!("open {name}"))?;
@@ -112,7 +140,7 @@ fn survey_one(name: &OsStr, said: &Said) -> Result<Target, String> {
         open(name, said)
             .and_then(|(graph, only)| survey_said(name, Some(said), &graph, only.as_deref()).map_err(|e| format!("open {name}: {e}")))
     };
-    host::named(name, said).unwrap_or_else(opened)
+    host::named(name, said).unwrap_or_else(opened).map(|target| Target { judged, ..target })
 }
 
 fn progress(targets: usize) -> ProgressBar {
@@ -125,6 +153,11 @@ fn progress(targets: usize) -> ProgressBar {
 
 /// Prints `report` as asked.
 pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
+    print_as(report, output, &List::default())
+}
+
+/// As [`print`]; text as a list if one is wanted.
+fn print_as(report: &Report, output: &Output, list: &List) -> Result<(), Failure> {
     if let Some(path) = &output.html {
         write_file(path, |file| out::html::write(report, file))?;
     }
@@ -137,6 +170,8 @@ pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
         out::sarif::write(report, &mut stdout)?;
     } else if output.prometheus {
         out::prometheus::write(report, &mut stdout)?;
+    } else if list.is_wanted() {
+        out::list::write(report, &list.columns(), !list.no_header, list.bytes, &mut stdout)?;
     } else {
         out::text::write(report, &mut stdout, Style::of_stdout())?;
     }

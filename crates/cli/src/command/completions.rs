@@ -1,4 +1,7 @@
-//! `completions`: a shell's completion script, from the same definitions as the command line.
+//! `completions`: a shell's completion script.
+//!
+//! Those of bash, zsh and fish ask the program itself ([`super::complete`]), which knows its lists and what is on an image; others get
+//! what the definition of the command line has.
 
 use crate::Failure;
 use crate::options::Options;
@@ -7,10 +10,19 @@ use clap_complete::Shell;
 use std::io::Write;
 use std::process::ExitCode;
 
+const BASH: &str = include_str!("completions/trueline.bash");
+const ZSH: &str = include_str!("completions/_trueline");
+const FISH: &str = include_str!("completions/trueline.fish");
+
 pub(crate) fn run(shell: Shell) -> Result<ExitCode, Failure> {
     // The generator panics when its writer fails; a closed pipe is no reason to.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Options::command(), "trueline", &mut script);
+    match shell {
+        Shell::Bash => script.extend_from_slice(BASH.as_bytes()),
+        Shell::Zsh => script.extend_from_slice(ZSH.as_bytes()),
+        Shell::Fish => script.extend_from_slice(FISH.as_bytes()),
+        other => clap_complete::generate(other, &mut Options::command(), "trueline", &mut script),
+    }
     let mut stdout = anstream::stdout().lock();
     stdout.write_all(&script)?;
     stdout.flush()?;

@@ -1,23 +1,29 @@
-//! `explain`: the page of a rule, or the list of rules.
+//! `explain`: the page of a rule, a profile or a word, or the list of them.
 
 use crate::Failure;
 use crate::options::Explain;
+use crate::out::{Style, columns, terminal};
+use crate::topics;
 use std::io::Write;
 use std::process::ExitCode;
 use trueline_geom::finding::{RULES, rule};
+use trueline_geom::profile::PROFILES;
 
 pub(crate) fn run(args: &Explain) -> Result<ExitCode, Failure> {
-    let mut out = anstream::stdout().lock();
-    match &args.rule {
-        Some(id) => {
-            let rule = rule(id).ok_or_else(|| format!("explain {id}: no such rule; trueline explain lists them"))?;
-            writeln!(out, "{}", rule.page.trim_end())?;
-        }
-        None => {
-            for rule in RULES {
-                writeln!(out, "{}  {}", rule.id, rule.title)?;
-            }
-        }
+    let (mut out, style) = (anstream::stdout().lock(), Style::of_stdout());
+    if let Some(name) = &args.rule {
+        let own = || rule(name).map(|rule| rule.page.to_owned());
+        let page = own().or_else(|| topics::profile(name)).or_else(|| topics::word(name)).or_else(|| topics::page(name));
+        let page = page.ok_or_else(|| format!("explain {name}: no such rule, profile or word; trueline explain lists them"))?;
+        terminal::write(&page, &mut out, style)?;
+        return Ok(ExitCode::SUCCESS);
     }
+    for rule in RULES {
+        columns::wrap(&format!("{}  ", rule.id), rule.id.len() + 2, rule.title, rule.id.len() + 2, style.width, &mut out)?;
+    }
+    let profiles: Vec<&str> = PROFILES.iter().map(|profile| profile.name).chain(["raidCHUNKxDISKS"]).collect();
+    writeln!(out)?;
+    columns::wrap("Profiles: ", 10, &profiles.join(", "), 10, style.width, &mut out)?;
+    columns::wrap("Words: ", 7, &topics::words().collect::<Vec<_>>().join(", "), 7, style.width, &mut out)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -60,7 +60,7 @@ impl Drive {
 }
 
 pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
-    let said = Said::new(&args.disk)?;
+    let (said, _) = Said::new(&args.disk)?.remembering(&args.target)?;
     let (graph, only) = open(&args.target, &said)?;
     let target = survey_said(&args.target, Some(&said), &graph, only.as_deref()).map_err(|e| format!("open {}: {e}", args.target))?;
     // Several disks without a provider named: each of them.

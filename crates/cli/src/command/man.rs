@@ -1,27 +1,57 @@
-//! `man`: the manual pages, from the same definitions as the command line.
+//! `man`: the manual pages, from the same definitions as the command line, with the manual of each command.
 
 use crate::Failure;
 use crate::options::Options;
-use crate::out::words;
-use clap::CommandFactory;
+use crate::out::{Style, terminal, words};
+use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+/// The width in which tables of the manual are set.
+const WIDTH: usize = 76;
+
+/// The manual of each command.
+const MANUAL: [(&str, &str); 12] = [
+    ("bench", include_str!("../../../../docs/manual/bench.md")),
+    ("check", include_str!("../../../../docs/manual/check.md")),
+    ("drives", include_str!("../../../../docs/manual/drives.md")),
+    ("lab", include_str!("../../../../docs/manual/lab.md")),
+    ("mkfs", include_str!("../../../../docs/manual/mkfs.md")),
+    ("move", include_str!("../../../../docs/manual/move.md")),
+    ("part", include_str!("../../../../docs/manual/part.md")),
+    ("part-apply", include_str!("../../../../docs/manual/apply.md")),
+    ("plan", include_str!("../../../../docs/manual/plan.md")),
+    ("serve", include_str!("../../../../docs/manual/serve.md")),
+    ("show", include_str!("../../../../docs/manual/show.md")),
+    ("stripe", include_str!("../../../../docs/manual/sets.md")),
+];
+
 pub(crate) fn run(dir: &Path) -> Result<ExitCode, Failure> {
     let failed = |e: io::Error| Failure::Message(format!("write manual pages into {}: {}", dir.display(), words::os(&e)));
-    let mut program = Options::command().disable_help_subcommand(true);
+    let mut program = Options::command();
     program.build();
-    page(&program, dir).map_err(failed)?;
-    for command in program.get_subcommands() {
+    let mut todo = vec![&program];
+    while let Some(command) = todo.pop() {
         page(command, dir).map_err(failed)?;
+        todo.extend(pages(command));
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// The commands of `command` that have a page of their own.
+fn pages(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
+}
+
+/// `trueline-check`, once the program has been built.
+fn name(command: &Command) -> &str {
+    command.get_display_name().unwrap_or(command.get_name())
+}
+
 /// One page. What stands after the options of `--help` is set as it is typed: the generator would fill its lines.
-fn page(command: &clap::Command, dir: &Path) -> io::Result<()> {
+fn page(command: &Command, dir: &Path) -> io::Result<()> {
     let man = Man::new(command.clone());
     let mut text = Vec::new();
     man.render_title(&mut text)?;
@@ -29,15 +59,46 @@ fn page(command: &clap::Command, dir: &Path) -> io::Result<()> {
     man.render_synopsis_section(&mut text)?;
     man.render_description_section(&mut text)?;
     man.render_options_section(&mut text)?;
-    if command.has_subcommands() {
-        man.render_subcommands_section(&mut text)?;
+    if pages(command).next().is_some() {
+        writeln!(text, ".SH SUBCOMMANDS")?;
+    }
+    for inner in pages(command) {
+        let about = inner.get_about().map(ToString::to_string).unwrap_or_default();
+        writeln!(text, ".TP\n{}(1)\n{}", roff(name(inner)), roff(&about))?;
     }
     for block in command.get_after_help().map(ToString::to_string).unwrap_or_default().split("\n\n") {
         let (title, body) = block.split_once('\n').unwrap_or((block, ""));
-        let body = body.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
-        writeln!(text, ".SH {}\n.nf\n{body}\n.fi", title.trim_end_matches(':').to_uppercase())?;
+        verbatim(&mut text, title.trim_end_matches(':'), body)?;
     }
-    // `trueline-check`, once the program has been built.
-    let name = command.get_display_name().unwrap_or(command.get_name());
-    std::fs::write(dir.join(format!("{name}.1")), text)
+    let own = name(command).strip_prefix("trueline-").unwrap_or_default();
+    if let Some((_, manual)) = MANUAL.iter().find(|(known, _)| *known == own) {
+        self::manual(&mut text, manual)?;
+    }
+    std::fs::write(dir.join(format!("{}.1", name(command))), text)
+}
+
+/// The manual, a section a heading; its tables and paragraphs are set here, for a page is read in a terminal.
+fn manual(text: &mut Vec<u8>, manual: &str) -> io::Result<()> {
+    let (head, sections) = manual.split_once("\n## ").unwrap_or((manual, ""));
+    let head = head.split_once('\n').map_or("", |(_, rest)| rest);
+    let parts = [format!("Manual\n{head}")].into_iter().chain(sections.split("\n## ").filter(|part| !part.is_empty()).map(str::to_owned));
+    for part in parts {
+        let (title, body) = part.split_once('\n').unwrap_or((&part, ""));
+        let mut set = Vec::new();
+        terminal::write(body.trim(), &mut set, Style { width: Some(WIDTH), ascii: true })?;
+        let plain = anstream::adapter::strip_bytes(&set).into_vec();
+        verbatim(text, title, &String::from_utf8_lossy(&plain))?;
+    }
+    Ok(())
+}
+
+fn verbatim(text: &mut Vec<u8>, title: &str, body: &str) -> io::Result<()> {
+    writeln!(text, ".SH \"{}\"\n.nf\n{}\n.fi", roff(&title.to_uppercase()).replace('"', "\\(dq"), roff(body.trim_end()))
+}
+
+/// Text as roff sets it: nothing in it is a request.
+fn roff(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+    let lines: Vec<String> = text.lines().map(|line| if line.starts_with('.') { format!("\\&{line}") } else { line.to_owned() }).collect();
+    lines.join("\n")
 }

@@ -116,7 +116,7 @@ fn access(args: &Serve) -> Access {
 
 /// The disks, tasted, and the provider that is the default export.
 fn open(args: &Serve) -> Result<Opened, Failure> {
-    let said = Said::new(&args.disk)?.around(args.direct);
+    let said = Said::new(&args.disk)?.remembering(&args.target)?.0.around(args.direct);
     emulate::check(args)?;
     let Serving { disks, provider, models } = serving::open(&args.target, args.drive.as_deref(), &said, access(args))?;
     let (disks, overlays) = overlay::put(args, disks)?;

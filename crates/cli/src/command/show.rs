@@ -13,7 +13,7 @@ use std::process::ExitCode;
 pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
     let said = Said::new(&args.disk)?;
     let (targets, failures) = survey_all(&args.targets, &said);
-    failures.iter().for_each(|failure| complain(failure));
+    failures.iter().filter(|_| !args.quiet).for_each(|failure| complain(failure));
     let done = if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) };
     if targets.is_empty() {
         return Ok(done);
@@ -28,6 +28,8 @@ pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.json {
         out::json::write(&report, &mut stdout)?;
+    } else if args.list.is_wanted() {
+        out::list::write(&report, &args.list.columns(), !args.list.no_header, args.list.bytes, &mut stdout)?;
     } else if args.picture {
         out::picture::write(&report, &mut stdout, Style::of_stdout())?;
     } else {

@@ -1,13 +1,13 @@
 //! `bench`'s part of the command line.
 
+use super::names::listed;
 use super::{DiskOptions, parse_size};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use trueline_host::engine::Choice;
 use trueline_lab::workload::{Parameters, WORKLOADS, Way, tree};
 
-/// Under `bench --help`.
-pub(crate) const EXAMPLES: &str = "Examples:
+const EXAMPLES: &str = "Examples:
   trueline bench random-write drive:md                    aligned, and a sector further: is there a difference?
   trueline bench random-write --buffered drive:md         through the page cache, which reads what is written in part
   trueline bench random-read --offset 0,1,7 --qd 32 /dev/sdb
@@ -26,7 +26,8 @@ const TARGETS: &str = "DISK[,DISK...][#PROVIDER]; drive:MODEL[@SIZE]: a simulate
 
 #[derive(Args)]
 pub(crate) struct Bench {
-    #[arg(value_name = "WORKLOAD", help = workloads_help())]
+    /// What to run: a workload, listed below
+    #[arg(value_name = "WORKLOAD")]
     pub workload: String,
     #[arg(required = true, value_name = "TARGET", help = TARGETS)]
     pub targets: Vec<String>,
@@ -211,7 +212,7 @@ impl From<Phase> for tree::Phase {
     }
 }
 
-fn workloads_help() -> String {
-    let kinds: Vec<String> = WORKLOADS.iter().map(|kind| format!("{} ({})", kind.name, kind.title)).collect();
-    format!("What to run: {}", kinds.join(", "))
+/// Examples, and every workload.
+pub(crate) fn help() -> String {
+    format!("{EXAMPLES}\n\n{}", listed("Workloads", WORKLOADS.iter().map(|kind| (kind.name, kind.title))))
 }

@@ -73,6 +73,13 @@ pub(crate) struct Common {
     pub json: bool,
 }
 
+impl Common {
+    /// Whether providers are called as GEOM calls them, `ada0s1`, and not as they are typed.
+    pub(crate) fn speaks_geom(&self) -> bool {
+        self.gpart_rules || self.compat.is_some()
+    }
+}
+
 /// What every verb that changes one table has.
 #[derive(Args)]
 pub(crate) struct On {

@@ -1,11 +1,11 @@
 //! `plan`'s part of the command line.
 
+use super::names::listed;
 use super::{DiskOptions, parse_size};
 use clap::Args;
 use trueline_geom::plan::USES;
 
-/// Under `plan --help`.
-pub(crate) const EXAMPLES: &str = "Examples:
+const EXAMPLES: &str = "Examples:
   trueline plan /dev/sdb --use xfs
   trueline plan --for ssd-16k --use luks+lvm+ext4
   trueline plan --for 512e --use md5x4:64k+luks+lvm+xfs
@@ -18,8 +18,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
 pub(crate) struct Plan {
     /// DISK[,DISK...][#PROVIDER]; none: a disk as the options say it is
     pub target: Option<String>,
-    /// What it is for
-    #[arg(long = "use", value_name = "LAYER[+LAYER...]", help = uses_help())]
+    /// What it is for: uses, listed below, from the bottom up
+    #[arg(long = "use", value_name = "LAYER[+LAYER...]")]
     pub wanted: String,
     #[command(flatten)]
     pub disk: DiskOptions,
@@ -31,7 +31,7 @@ pub(crate) struct Plan {
     pub json: bool,
 }
 
-fn uses_help() -> String {
-    let kinds: Vec<String> = USES.iter().map(|kind| format!("{} ({})", kind.name, kind.about)).collect();
-    format!("What it is for, layers from the bottom: {}", kinds.join(", "))
+/// Examples, and every use.
+pub(crate) fn help() -> String {
+    format!("{EXAMPLES}\n\n{}", listed("Uses", USES.iter().map(|kind| (kind.name, kind.about))))
 }

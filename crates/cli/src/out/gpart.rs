@@ -12,18 +12,54 @@ use trueline_geom::table::{Entry, Table};
 /// A table, what it is called, and who knows more of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Shown<'a> {
-    /// The provider it is on: `ada0`, `ada0s1`.
-    pub name: &'a str,
+    /// The provider it is on.
+    pub name: &'a Called,
     pub table: &'a Table,
     pub scheme: &'a dyn Scheme,
+}
+
+/// The name of a provider as it is printed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Called {
+    text: String,
+    /// What stands between it and the rest of a partition's name.
+    join: &'static str,
+}
+
+impl Called {
+    /// GEOM's name: `ada0`, `ada0s1`.
+    pub(crate) fn geom(name: impl Into<String>) -> Called {
+        Called { text: name.into(), join: "" }
+    }
+
+    /// The name that the command line takes, of provider `own` of these disks: `disk.img`, `disk.img#s1`.
+    pub(crate) fn typed(disks: &str, own: &str) -> Called {
+        match own {
+            "" => Called { text: disks.into(), join: "#" },
+            own => Called { text: format!("{disks}#{own}"), join: "" },
+        }
+    }
+
+    /// The name itself.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The name of a provider on this one, by the rest of its name; its own without any.
+    pub(crate) fn with(&self, suffix: &str) -> String {
+        if suffix.is_empty() { self.text.clone() } else { format!("{}{}{suffix}", self.text, self.join) }
+    }
 }
 
 impl Shown<'_> {
     /// What a partition is called. A logical one is the disk's, not the extended partition's that holds its chain.
     pub(crate) fn partition(&self, entry: &Entry) -> String {
-        let digits = self.name.trim_end_matches(|c: char| c.is_ascii_digit());
-        let disk = digits.strip_suffix('s').filter(|_| self.table.lead > 0).unwrap_or(self.name);
-        format!("{disk}{}", self.scheme.suffix(entry))
+        let suffix = self.scheme.suffix(entry);
+        let digits = self.name.text.trim_end_matches(|c: char| c.is_ascii_digit());
+        match digits.strip_suffix('s').filter(|_| self.table.lead > 0) {
+            Some(disk) => format!("{disk}{suffix}"),
+            None => self.name.with(&suffix),
+        }
     }
 }
 
@@ -58,7 +94,7 @@ pub(crate) fn write(shown: Shown<'_>, format: Format, out: &mut dyn io::Write) -
     let size = |bytes| if format.release9 { humanize9(bytes) } else { humanize(bytes) };
     let digits = lba(table.usable.end.saturating_sub(1)).to_string().len();
     let names: Vec<String> = table.by_start().into_iter().map(|e| escape::plain(&shown.partition(e))).collect();
-    let name = escape::plain(shown.name);
+    let name = escape::plain(shown.name.text());
     let others = names.iter().filter(|_| format.names);
     let wide = others.chain([&name]).map(|n| n.chars().count()).max().unwrap_or(0);
     let corrupt = if table.damage.is_empty() { "" } else { " [CORRUPT]" };

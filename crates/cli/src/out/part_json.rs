@@ -85,7 +85,7 @@ impl TableJson {
         let (stripe_size, stripe_offset) = ground.topology.stripe_pair();
         let attributes = shown.scheme.attributes().iter().filter(|a| a.of_table && table.attributes & a.bit == a.bit);
         TableJson {
-            provider: shown.name.into(),
+            provider: shown.name.text().into(),
             scheme: shown.scheme.name(),
             base: ground.base,
             length: table.length,

@@ -130,7 +130,8 @@ fn write_head(shown: Shown<'_>, ground: &Ground<'_>, width: usize, out: &mut dyn
     units.dedup();
     let units = if units.is_empty() { "no unit known beneath it".into() } else { units.join(", ") };
     let damaged = if shown.table.damage.is_empty() { "" } else { ", damaged" };
-    let text = format!("{}  {}{damaged}  {}  {units}", escape::plain(shown.name), shown.scheme.name(), size::human(shown.table.length));
+    let text =
+        format!("{}  {}{damaged}  {}  {units}", escape::plain(shown.name.text()), shown.scheme.name(), size::human(shown.table.length));
     write!(out, "{bold}")?;
     columns::wrap("", 0, &text, 2, Some(width), out)?;
     write!(out, "{bold:#}")

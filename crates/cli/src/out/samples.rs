@@ -87,7 +87,7 @@ pub(crate) fn openbsd() -> Target {
         costing(finding("TL0001", "error", "s4e", 24 * gib + lba(7), 4096, 3584), 1.0, 1.5),
         finding("TL0017", "note", "s4", lba(63), 4096, 3584),
     ];
-    Target { target: "openbsd.img".into(), verdict: off, providers: vec![disk, s4, a, b, d, e], findings }
+    Target { target: "openbsd.img".into(), judged: None, verdict: off, providers: vec![disk, s4, a, b, d, e], findings }
 }
 
 /// Seed 003: a gstripe of two disks in chunks of 16 KiB, an MBR on it, a file system 79 sectors in.
@@ -121,7 +121,13 @@ pub(crate) fn stripe() -> Target {
         costing(finding("TL0001", "error", "stripe/datas1a", lba(79), 16384, 7680), 1.0, 2.0),
         costing(finding("TL0001", "error", "stripe/datas1a", lba(79), 4096, 3584), 1.0, 1.5),
     ];
-    Target { target: "ada0.img,ada1.img".into(), verdict: off, providers: vec![member("ada0"), member("ada1"), set, s1, a], findings }
+    Target {
+        target: "ada0.img,ada1.img".into(),
+        judged: None,
+        verdict: off,
+        providers: vec![member("ada0"), member("ada1"), set, s1, a],
+        findings,
+    }
 }
 
 /// A GPT SSD with everything on 1 MiB.
@@ -136,7 +142,7 @@ pub(crate) fn gpt() -> Target {
     data.block_size = Some(4096);
     let mut p2 = signed(provider("p2", Some(""), "gpt", 513 * mib, whole - 514 * mib), "ext4", "linux", 4096, Verdict::Aligned);
     (p2.label, p2.mountpoint) = (Some("root".into()), Some("/".into()));
-    Target { target: "/dev/nvme0n1".into(), verdict: Verdict::Aligned, providers: vec![disk, p1, data, p2], findings: vec![] }
+    Target { target: "/dev/nvme0n1".into(), judged: None, verdict: Verdict::Aligned, providers: vec![disk, p1, data, p2], findings: vec![] }
 }
 
 /// A FAT whose partition is on the grain and whose data area is not.
@@ -149,7 +155,7 @@ pub(crate) fn fat() -> Target {
     let mut data = provider("s1.data", Some("s1"), "vfat", at, 8 * gib - at);
     (data.verdict, data.block_size) = (off, Some(32768));
     let findings = vec![costing(finding("TL0003", "warning", "s1.data", at, 4096, 512), 1.0, 1.25)];
-    Target { target: "fat & co#1.img".into(), verdict: off, providers: vec![disk, s1, data], findings }
+    Target { target: "fat & co#1.img".into(), judged: None, verdict: off, providers: vec![disk, s1, data], findings }
 }
 
 /// A disk with so many slices, each over the next.
@@ -157,7 +163,7 @@ pub(crate) fn crowded(slices: u64) -> Target {
     let disk = carrier(provider("", None, "disk", 0, 1 << 40), "gpt", Verdict::Aligned, &[]);
     let slice = |i| provider(&format!("p{i}"), Some(""), "gpt", i << 20, 1 << 24);
     let providers = std::iter::once(disk).chain((1..=slices).map(slice)).collect();
-    Target { target: "crowded.img".into(), verdict: Verdict::Aligned, providers, findings: vec![] }
+    Target { target: "crowded.img".into(), judged: None, verdict: Verdict::Aligned, providers, findings: vec![] }
 }
 
 /// What was counted while [`openbsd`] was served: its swap was written off the grain, its disk read in sectors.

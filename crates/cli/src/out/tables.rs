@@ -1,6 +1,6 @@
 //! Tables made by hand, for the tests of what `part` shows and says.
 
-use super::gpart::Shown;
+use super::gpart::{Called, Shown};
 use trueline_geom::patch::Patch;
 use trueline_geom::probe::Probe;
 use trueline_geom::scheme::{Attribute, Ground, New, Scheme};
@@ -65,7 +65,7 @@ impl Scheme for Named {
 
 /// A provider with its table: what a command of `part` works on.
 pub(crate) struct Bench {
-    pub name: String,
+    pub name: Called,
     pub topology: Topology,
     pub base: u64,
     pub scheme: &'static Named,
@@ -95,7 +95,7 @@ impl Bench {
             kept: if scheme.0 == "GPT" { Vec::new() } else { vec![3] },
             ..Table::new(scheme.0, SECTOR, topology.length)
         };
-        Bench { name: name.into(), topology, base, scheme, table }
+        Bench { name: Called::geom(name), topology, base, scheme, table }
     }
 
     pub(crate) fn shown(&self) -> Shown<'_> {

@@ -125,6 +125,10 @@ pub(super) fn branches(stack: &Stack<'_>, style: Style) -> Vec<(String, usize)> 
 fn write_target(target: &Target, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let bold = Colour::new().bold();
     writeln!(out, "{bold}{}{bold:#}", escape::plain(&target.target))?;
+    if let Some(judged) = target.judged.as_ref().filter(|judged| judged.is_news()) {
+        let from = format!("judged as {}, as {} says", judged.profile, judged.from);
+        columns::wrap("  ", 2, &escape::plain(&from), 2, style.width, out)?;
+    }
     let stack = Stack::new(target);
     let heading = Colour::new().dimmed();
     let left = |s: &str| Cell::left(s).colour(heading);

@@ -89,7 +89,7 @@ fn a_layout_comes_from_stdin_too() {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
-        "disk: create GPT\ndisk: add 1: efi, 8388608 bytes at byte 1048576 (LBA 2048)\n\
-         disk: add 2: linux-data, 56623104 bytes at byte 9437184 (LBA 18432)\n"
+        "disk.img: create GPT\ndisk.img: add 1: efi, 8388608 bytes at byte 1048576 (LBA 2048)\n\
+         disk.img: add 2: linux-data, 56623104 bytes at byte 9437184 (LBA 18432)\n"
     );
 }

@@ -1,6 +1,7 @@
 //! The command line as scripts outside rely on it: what it takes, what it prints, how it ends.
 
 mod apply;
+mod asked;
 mod bench;
 mod bench_files;
 mod bench_safety;
@@ -108,6 +109,7 @@ fn program(directory: &Path) -> Command {
         "ALL_PROXY",
         "SSL_CERT_FILE",
         "SSL_CERT_DIR",
+        "TRUELINE_FOR",
     ] {
         command.env_remove(name);
     }

@@ -58,7 +58,7 @@ fn seed_003_comes_out_as_published_and_aligned_by_default() {
     verb(&format!("create -s mbr {set}")).ended(0);
     // The track and the cylinders are fdisk -I's; bytes 63 * 512 past the first chunk, which is said.
     let added = verb(&format!("add -t freebsd -b 63 -s 1250274627 {set}"));
-    assert!(added.stderr.starts_with("trueline: warning: stripe/datas1 starts at byte 32256 (LBA 63), "), "{}", added.stderr);
+    assert!(added.stderr.starts_with("trueline: warning: ada1,ada2#stripe/datas1 starts at byte 32256 (LBA 63), "), "{}", added.stderr);
     verb(&format!("create -s bsd {slice}")).ended(0);
     let diskinfo = || {
         let info = run(here, &format!("info --json {slice}a")).json();

@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::layout::{self, Document};
 use crate::options::apply::Apply;
+use crate::out::gpart::Called;
 use crate::out::{escape, words};
 use crate::seat::{Seat, refuse};
 use crate::target;
@@ -103,13 +104,13 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
     if let Some(failed) = failed {
         return Err(Failure::Message(failed));
     }
-    let name = seat.name.clone();
+    let called = seat.called();
     if args.write.dry_run {
         interrupted(&planned)?;
     }
     write(seat, args, &planned)?;
     if !args.write.dry_run {
-        report(args, &name, &planned.steps)?;
+        report(args, &called, &planned.steps)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -155,7 +156,7 @@ fn write(seat: Seat, args: &Apply, planned: &Planned) -> Result<(), Failure> {
 }
 
 /// What was done, and what is there now.
-fn report(args: &Apply, name: &str, steps: &[Step]) -> io::Result<()> {
+fn report(args: &Apply, called: &Called, steps: &[Step]) -> io::Result<()> {
     let changed = steps.iter().any(|step| !step.edits.is_empty());
     let mut out = BufWriter::new(anstream::stdout().lock());
     if args.json {
@@ -170,7 +171,7 @@ fn report(args: &Apply, name: &str, steps: &[Step]) -> io::Result<()> {
     }
     for step in steps {
         for edit in &step.edits {
-            writeln!(out, "{}", escape::plain(&format!("{name}{}: {edit}", step.provider)))?;
+            writeln!(out, "{}", escape::plain(&format!("{}: {edit}", called.with(&step.provider))))?;
         }
     }
     out.flush()

@@ -1,7 +1,7 @@
 //! The verbs that change a table.
 
 use crate::options::part::{Add, Common, Create, Delete, Destroy, Length, Mark, Modify, Recover, Resize};
-use crate::out::gpart::Shown;
+use crate::out::gpart::{Called, Shown};
 use crate::out::part::{self, Done, off_grain, said};
 use crate::out::part_json::Document;
 use crate::out::{escape, size};
@@ -12,7 +12,7 @@ use crate::{Failure, complain};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use trueline_geom::graph::Id;
-use trueline_geom::kinds::ALIASES;
+use trueline_geom::kinds::{self, ALIASES};
 use trueline_geom::ondisk::Guid;
 use trueline_geom::scheme::{self, Attribute, Geometry, New, SCHEMES, Scheme};
 use trueline_geom::slices::{Kind, place};
@@ -34,6 +34,11 @@ impl Outcome {
     }
 }
 
+/// The target of a verb, called as its options say.
+fn seat_of(target: &str, common: &Common, options: &WriteOptions) -> Result<Seat, Failure> {
+    Ok(Seat { speaks_geom: common.speaks_geom(), ..Seat::open(target, &common.disk, options.access())? })
+}
+
 /// One edit of the table on `target`: read, change, render, write.
 fn edit(
     (attempt, target): (&str, &str),
@@ -41,7 +46,7 @@ fn edit(
     options: &WriteOptions,
     change: impl FnOnce(&Seat, &'static dyn Scheme, &mut Table) -> Result<Outcome, Refusal>,
 ) -> Result<ExitCode, Failure> {
-    let seat = Seat::open(target, &common.disk, options.access())?;
+    let seat = seat_of(target, common, options)?;
     let (scheme, before) = seat.edited(attempt)?;
     let mut after = before.clone();
     let outcome = change(&seat, scheme, &mut after).map_err(|r| refuse(attempt, target, &r))?;
@@ -64,7 +69,7 @@ enum Report {
 impl Report {
     fn new(seat: &Seat, scheme: &dyn Scheme, table: &Table, common: &Common, said: String) -> Report {
         match common.json {
-            true => Report::Table(Document::new(&[(Shown { name: &seat.name, table, scheme }, seat.ground())])),
+            true => Report::Table(Document::new(&[(Shown { name: &Called::geom(&seat.name), table, scheme }, seat.ground())])),
             false => Report::Said(said),
         }
     }
@@ -91,7 +96,7 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
         let names: Vec<String> = SCHEMES.iter().map(|s| s.name().to_lowercase()).collect();
         format!("{attempt} {}: no such scheme: use {}: nothing was written", args.on.target, names.join(", "))
     })?;
-    let seat = Seat::open(&args.on.target, &args.on.common.disk, args.on.write.access())?;
+    let seat = seat_of(&args.on.target, &args.on.common, &args.on.write)?;
     let refused = |found: String, advice: &str| refuse(&attempt, &args.on.target, &Refusal::new(found, advice));
     if args.dialect.is_some() && scheme.name() != "BSD" {
         return Err(refused(format!("{} has no dialects", named(scheme.name())), "leave out --dialect"));
@@ -122,7 +127,7 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
     };
     let table =
         there.create(&seat.graph.probe(seat.id), &seat.ground(), scheme, &new).map_err(|r| refuse(&attempt, &args.on.target, &r))?;
-    let report = Report::new(&seat, scheme, &table, &args.on.common, said(Done::Created, &seat.name));
+    let report = Report::new(&seat, scheme, &table, &args.on.common, said(Done::Created, seat.called().text()));
     let patches = there.replaced(&seat.graph.probe(seat.id), scheme.render(&table, &table));
     seat.write(scheme, patches, Some(&table), &args.on.write)?;
     report.print(&args.on.write)
@@ -137,7 +142,7 @@ fn geometry(text: &str) -> Result<Geometry, Refusal> {
 
 pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
     let attempt = "destroy the table on";
-    let seat = Seat::open(&args.on.target, &args.on.common.disk, args.on.write.access())?;
+    let seat = seat_of(&args.on.target, &args.on.common, &args.on.write)?;
     let (scheme, table) = seat.edited(attempt)?;
     let refused = |found: String, advice| Err(refuse(attempt, &args.on.target, &Refusal::new(found, advice)));
     if !table.damage.is_empty() && !args.force {
@@ -149,7 +154,7 @@ pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
     let patches = scheme.erase(&table);
     let report = match args.on.common.json {
         true => Report::Table(Document::new(&[])),
-        false => Report::Said(said(Done::Destroyed, &seat.name)),
+        false => Report::Said(said(Done::Destroyed, seat.called().text())),
     };
     seat.write(scheme, patches, None, &args.on.write)?;
     report.print(&args.on.write)
@@ -157,14 +162,15 @@ pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
 
 /// What was done to one partition of `table`.
 fn outcome(seat: &Seat, scheme: &dyn Scheme, table: &Table, entry: Option<&Entry>, done: Done<'_>) -> Outcome {
-    let shown = Shown { name: &seat.name, table, scheme };
-    let name = entry.map_or_else(|| seat.name.clone(), |e| shown.partition(e));
+    let called = seat.called();
+    let name = entry.map_or_else(|| called.text().to_owned(), |e| Shown { name: &called, table, scheme }.partition(e));
     Outcome::new(said(done, &name))
 }
 
 /// A partition that was added or resized: where it is, and whether that is good.
 fn placed(seat: &Seat, scheme: &dyn Scheme, table: &Table, index: u32, done: Done<'_>, rules: Rules) -> Outcome {
-    let (shown, ground) = (Shown { name: &seat.name, table, scheme }, seat.ground());
+    let called = seat.called();
+    let (shown, ground) = (Shown { name: &called, table, scheme }, seat.ground());
     let Some(entry) = table.entry(index) else { return Outcome::new(String::new()) };
     let added = matches!(done, Done::Added);
     match rules {
@@ -189,7 +195,12 @@ fn request(table: &Table, start: Option<Length>, size: Option<Length>, align: Op
 }
 
 fn kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<Kind, Refusal> {
-    scheme.kind_in(table, name).ok_or_else(|| {
+    let held = || kinds::holding(name).iter().find_map(|known| Some((scheme.kind_in(table, known)?, known)));
+    let told = |(kind, known): (Kind, &&str)| {
+        complain(&format!("note: -t {}: its type in a table of {} is {known}", escape::plain(name), scheme.name()));
+        kind
+    };
+    scheme.kind_in(table, name).or_else(|| held().map(told)).ok_or_else(|| {
         let valid = || ALIASES.iter().map(|a| a.name).filter(|known| scheme.kind_in(table, known).is_some());
         let typed = name.to_lowercase();
         let family = typed.split_once('-').map_or(typed.as_str(), |(system, _)| system);
@@ -286,7 +297,7 @@ fn cut_off(seat: &Seat, scheme: &dyn Scheme, table: &Table, entry: &Entry) -> Op
     let start = seat.ground().base.checked_add(entry.start)?;
     let mut inside = seat.graph.children(seat.id).map(|id| &seat.graph.providers[id]).filter(|p| p.base() == start);
     let (kind, size) = inside.find_map(|p| p.in_use().find_map(|s| Some((s.kind, s.size.filter(|&size| size > entry.length)?))))?;
-    let name = Shown { name: &seat.name, table, scheme }.partition(entry);
+    let name = Shown { name: &seat.called(), table, scheme }.partition(entry);
     let length = entry.length;
     Some(format!("{kind} on {name} covers {size} bytes, of which {length} are left: make it larger again before anything writes to it"))
 }
@@ -311,15 +322,15 @@ fn attribute(scheme: &dyn Scheme, name: &str) -> Result<&'static Attribute, Refu
 
 pub(super) fn recover(args: &Recover) -> Result<ExitCode, Failure> {
     let attempt = "recover the table on";
-    let seat = Seat::open(&args.on.target, &args.on.common.disk, args.on.write.access())?;
+    let seat = seat_of(&args.on.target, &args.on.common, &args.on.write)?;
     let (scheme, before) = seat.edited(attempt)?;
     if before.damage.is_empty() {
-        let report = Report::new(&seat, scheme, &before, &args.on.common, said(Done::Whole, &seat.name));
+        let report = Report::new(&seat, scheme, &before, &args.on.common, said(Done::Whole, seat.called().text()));
         seat.write(scheme, Vec::new(), Some(&before), &args.on.write)?;
         return report.print(&args.on.write);
     }
     let after = scheme.recover(&before, &seat.ground()).map_err(|r| refuse(attempt, &args.on.target, &r))?;
-    let report = Report::new(&seat, scheme, &after, &args.on.common, said(Done::Recovered, &seat.name));
+    let report = Report::new(&seat, scheme, &after, &args.on.common, said(Done::Recovered, seat.called().text()));
     seat.write(scheme, scheme.render(&before, &after), Some(&after), &args.on.write)?;
     report.print(&args.on.write)
 }

@@ -29,7 +29,7 @@ pub(super) fn run(args: &Restore) -> Result<ExitCode, Failure> {
 }
 
 fn restore(args: &Restore, target: &str, text: &str) -> Result<(), Failure> {
-    let seat = Seat::open(target, &args.common.disk, args.write.access())?;
+    let seat = Seat { speaks_geom: args.common.speaks_geom(), ..Seat::open(target, &args.common.disk, args.write.access())? };
     let sector = seat.graph.providers[seat.id].topology.sector;
     let backup = backup::parse(text, sector).map_err(|mistake| format!("restore from stdin: {mistake}: nothing was written"))?;
     let refused = |r: Refusal| refuse(ATTEMPT, target, &r);
@@ -46,10 +46,10 @@ fn restore(args: &Restore, target: &str, text: &str) -> Result<(), Failure> {
         _ => {}
     }
     let (patches, after) = patches(args, &seat, scheme, &backup, &there).map_err(refused)?;
-    let name = seat.name.clone();
+    let called = seat.called();
     seat.write(scheme, patches, Some(&after), &args.write)?;
     if !args.write.dry_run {
-        writeln!(anstream::stdout().lock(), "{}", said(Done::Restored, &name))?;
+        writeln!(anstream::stdout().lock(), "{}", said(Done::Restored, called.text()))?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `part show` and `part backup`: a table in gpart(8)'s text, or sfdisk's.
 
 use crate::options::part::{Backup, Compat, Show};
-use crate::out::gpart::{self, Format, Shown, What};
+use crate::out::gpart::{self, Called, Format, Shown, What};
 use crate::out::part_json::Document;
 use crate::out::{Style, part_picture};
 use crate::seat::Seat;
@@ -20,7 +20,8 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
     let mut found: Vec<(Seat, &'static dyn Scheme, Table)> = Vec::new();
     let mut done = ExitCode::SUCCESS;
     for target in &args.targets {
-        let seat = Seat::open(target, &args.common.disk, Access::Read)?;
+        let seat =
+            Seat { speaks_geom: args.common.speaks_geom() || args.common.json, ..Seat::open(target, &args.common.disk, Access::Read)? };
         match seat.edited("show the table on") {
             Ok((scheme, table)) => found.push((seat, scheme, table)),
             Err(Failure::Message(message)) => {
@@ -30,7 +31,8 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
             Err(failure) => return Err(failure),
         }
     }
-    let shown = found.iter().map(|(seat, scheme, table)| (Shown { name: &seat.name, table, scheme: *scheme }, seat.ground()));
+    let called: Vec<Called> = found.iter().map(|(seat, _, _)| seat.called()).collect();
+    let shown = found.iter().zip(&called).map(|((seat, scheme, table), name)| (Shown { name, table, scheme: *scheme }, seat.ground()));
     let shown: Vec<(Shown<'_>, Ground<'_>)> = shown.collect();
     let mut out = BufWriter::new(anstream::stdout().lock());
     if args.common.json {

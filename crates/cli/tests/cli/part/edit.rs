@@ -20,7 +20,7 @@ fn every_verb_on_a_gpt() {
         assert_eq!(disk.done(&format!("create -s gpt {ID} disk")), "disk created\n");
         disk.refused("create -s mbr disk", "there is a GPT with 0 partitions: part destroy removes it, --overwrite");
         let said = disk.done(&format!("add -t efi -s 2m -l Größe-😀 {UUID} disk"));
-        assert_eq!(said, format!("diskp1 added: 2 MiB at byte 1048576 (LBA {})\n", if options.is_empty() { 2048 } else { 256 }));
+        assert_eq!(said, format!("disk#p1 added: 2 MiB at byte 1048576 (LBA {})\n", if options.is_empty() { 2048 } else { 256 }));
         disk.done("add -t linux-data -s 3MiB -i 7 --uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000002 disk");
         disk.done("add -t freebsd-ufs --uuid 0d1f8f5c-6f55-4e0e-9f0e-000000000003 disk");
         assert_eq!(disk.places(""), [(1, MIB, 2 * MIB), (2, 6 * MIB, 9 * MIB), (7, 3 * MIB, 3 * MIB)]);
@@ -209,7 +209,7 @@ fn what_a_smaller_partition_cuts_off_is_said() {
     disk.part("add -t freebsd-ufs disk").ended(0);
     run(disk.scratch.path(), "mkfs ufs disk#p1").ended(0);
     let ran = disk.part("resize -i 1 -s 32m disk");
-    assert!(ran.code == Some(0) && ran.stderr.contains("warning: ufs on diskp1 covers 65"), "{}", ran.stderr);
+    assert!(ran.code == Some(0) && ran.stderr.contains("warning: ufs on disk#p1 covers 65"), "{}", ran.stderr);
     assert_eq!(disk.part("resize -i 1 disk").stderr, "");
 }
 

@@ -1,0 +1,241 @@
+//! `complete`: what may stand where the cursor is, a line each, with a tab before what it means. The scripts of the shells ask for it.
+//!
+//! It answers from the definitions of the command line and the lists of the program, so neither goes out of date. Where it knows
+//! nothing it prints nothing, and the shell offers files.
+
+use crate::Failure;
+use crate::options::Options;
+use crate::target::{self, Said};
+use crate::topics::{self, TOPICS};
+use clap::{Arg, Command, CommandFactory};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use trueline_geom::finding::RULES;
+use trueline_geom::kinds::ALIASES;
+use trueline_geom::plan::USES;
+use trueline_geom::profile::PROFILES;
+use trueline_geom::scheme::SCHEMES;
+use trueline_geom::topology::Why;
+use trueline_lab::lab::BUILT_IN;
+use trueline_lab::workload::WORKLOADS;
+use trueline_sim::model::MODELS;
+
+/// What may stand in a place, and what it means.
+type Candidate = (String, String);
+
+/// Prints what may stand in the place of the last of `words`, which follow the name of the program.
+pub(crate) fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
+    let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut program = Options::command();
+    program.build();
+    let mut out = anstream::stdout().lock();
+    for (value, about) in candidates(&program, &words) {
+        let about = about.split_whitespace().collect::<Vec<_>>().join(" ");
+        if value.chars().any(char::is_control) {
+            continue;
+        }
+        writeln!(out, "{value}{}{about}", if about.is_empty() { "" } else { "\t" })?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where on the command line a word stands.
+struct Place<'a> {
+    /// The command and verb so far.
+    command: &'a Command,
+    /// Their names.
+    path: Vec<&'a str>,
+    /// The option whose value it is.
+    option: Option<&'a Arg>,
+    /// The number of words before it that are no options.
+    position: usize,
+    /// Whether `--` has been typed: no option follows.
+    literal: bool,
+}
+
+fn candidates(program: &Command, words: &[String]) -> Vec<Candidate> {
+    let (current, before) = words.split_last().map_or(("", &words[..0]), |(last, before)| (last.as_str(), before));
+    let place = place(program, before);
+    let mut found = if let Some(option) = place.option {
+        values(&place, option, current)
+    } else if let Some((option, value)) = current.split_once('=').filter(|_| current.starts_with("--") && !place.literal) {
+        let arg = long(place.command, option);
+        let with = |(found, about)| (format!("{option}={found}"), about);
+        arg.map_or_else(Vec::new, |arg| values(&place, arg, value)).into_iter().map(with).collect()
+    } else if current.starts_with('-') && !place.literal {
+        options(place.command)
+    } else {
+        let positional: Vec<&Arg> = place.command.get_positionals().collect();
+        let arg = positional.get(place.position).or_else(|| positional.last().filter(|arg| is_list(arg)));
+        let verbs = place.command.get_subcommands().filter(|_| place.position == 0 && !place.literal);
+        let verbs = verbs.filter(|verb| !verb.is_hide_set()).map(|verb| (verb.get_name().to_owned(), about(verb.get_about())));
+        verbs.chain(arg.into_iter().flat_map(|arg| values(&place, arg, current))).collect()
+    };
+    found.retain(|(value, _)| value.starts_with(current));
+    found
+}
+
+fn about(text: Option<&clap::builder::StyledStr>) -> String {
+    text.map(ToString::to_string).unwrap_or_default().lines().next().unwrap_or_default().to_owned()
+}
+
+/// Whether more words than one may stand for `arg`.
+fn is_list(arg: &Arg) -> bool {
+    matches!(arg.get_action(), clap::ArgAction::Append)
+}
+
+fn long<'a>(command: &'a Command, typed: &str) -> Option<&'a Arg> {
+    let name = typed.strip_prefix("--")?;
+    command.get_arguments().find(|arg| arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|all| all.contains(&name)))
+}
+
+fn place<'a>(program: &'a Command, before: &[String]) -> Place<'a> {
+    let mut place = Place { command: program, path: Vec::new(), option: None, position: 0, literal: false };
+    for word in before {
+        if place.option.take().is_some() {
+            continue;
+        }
+        let short = || word.chars().next_back().filter(|_| word.starts_with('-') && word.len() > 1);
+        if place.literal || !word.starts_with('-') || word == "-" {
+            match place.command.find_subcommand(word).filter(|_| place.position == 0 && !place.literal) {
+                Some(command) => {
+                    place.command = command;
+                    place.path.push(command.get_name());
+                }
+                None => place.position += 1,
+            }
+        } else if word == "--" {
+            place.literal = true;
+        } else if word.starts_with("--") {
+            place.option = long(place.command, word).filter(|arg| arg.get_action().takes_values());
+        } else if let Some(letter) = short() {
+            let arg = place.command.get_arguments().find(|arg| arg.get_short() == Some(letter));
+            place.option = arg.filter(|arg| arg.get_action().takes_values());
+        }
+    }
+    place
+}
+
+/// The options of a command, the long form of each.
+fn options(command: &Command) -> Vec<Candidate> {
+    let shown = command.get_arguments().filter(|arg| !arg.is_hide_set() && !arg.is_positional());
+    let spelt = |arg: &Arg| arg.get_long().map(|name| format!("--{name}")).or_else(|| arg.get_short().map(|letter| format!("-{letter}")));
+    shown.filter_map(|arg| Some((spelt(arg)?, about(arg.get_help())))).collect()
+}
+
+/// The values of an argument, as far as they are known; `current` is what is there of one.
+fn values(place: &Place<'_>, arg: &Arg, current: &str) -> Vec<Candidate> {
+    let named = |names: Vec<(&str, &str)>| -> Vec<Candidate> {
+        names.into_iter().map(|(name, about)| (name.to_owned(), about.to_owned())).collect()
+    };
+    match (place.path.as_slice(), arg.get_id().as_str()) {
+        (_, "profile") => {
+            let profiles = PROFILES.iter().map(|p| (p.name, p.about)).chain([("raid64kx4", "chunks of 64 KiB on 4 data disks")]);
+            named(profiles.collect())
+        }
+        (_, "grain") if !current.contains('=') => Why::ALL.iter().map(|why| (format!("{}=", why.name()), String::new())).collect(),
+        (["plan"], "wanted") => {
+            // The layers that are typed stay.
+            let typed = current.rfind('+').map_or("", |at| &current[..=at]);
+            USES.iter().map(|kind| (format!("{typed}{}", kind.name), kind.about.to_owned())).collect()
+        }
+        (["part", "create"], "scheme") => SCHEMES.iter().map(|scheme| (scheme.name().to_lowercase(), String::new())).collect(),
+        (["part", ..], "kind") => named(ALIASES.iter().map(|alias| (alias.name, "")).collect()),
+        (["explain"], _) => {
+            let rules = RULES.iter().map(|rule| (rule.id.to_owned(), rule.title.to_owned()));
+            let profiles = PROFILES.iter().map(|p| (p.name.to_owned(), p.about.to_owned()));
+            rules.chain(profiles).chain(topics::words().map(|word| (word.replace(' ', "-"), String::new()))).collect()
+        }
+        (["help"], _) => {
+            let mut program = Options::command();
+            program.build();
+            let commands = program.get_subcommands().filter(|c| !c.is_hide_set());
+            let commands = commands.map(|c| (c.get_name().to_owned(), about(c.get_about())));
+            let topics = TOPICS.iter().filter(|_| place.position == 0).map(|t| (t.name.to_owned(), t.about.to_owned()));
+            commands.filter(|_| place.position == 0).chain(topics).collect()
+        }
+        (["bench"], "workload") => named(WORKLOADS.iter().map(|workload| (workload.name, workload.title)).collect()),
+        (["lab", "run"], "files") => {
+            BUILT_IN.iter().filter_map(|lab| lab.lab().ok()).map(|lab| (lab.name().to_owned(), lab.title().to_owned())).collect()
+        }
+        (["lab", "run"], "row") => {
+            let typed = current.rfind(',').map_or("", |at| &current[..=at]);
+            let labs = BUILT_IN.iter().filter_map(|lab| lab.lab().ok());
+            let rows = labs.flat_map(|lab| lab.rows().map(|row| (format!("{typed}{row}"), lab.name().to_owned())).collect::<Vec<_>>());
+            rows.collect()
+        }
+        (_, "drive" | "model" | "template") => named(MODELS.iter().map(|(name, _)| (*name, "")).collect()),
+        (_, "target" | "targets" | "disks") => targets(current),
+        _ => possible(arg),
+    }
+}
+
+/// The values that the definition of an argument lists.
+fn possible(arg: &Arg) -> Vec<Candidate> {
+    let values = arg.get_possible_values();
+    values.iter().filter(|value| !value.is_hide_set()).map(|value| (value.get_name().to_owned(), about(value.get_help()))).collect()
+}
+
+/// Simulated drives behind `drive:`, and the providers of what is named in front of a `#`.
+fn targets(current: &str) -> Vec<Candidate> {
+    if current.starts_with("drive:") {
+        return MODELS.iter().map(|(name, _)| (format!("drive:{name}"), "a simulated drive".to_owned())).collect();
+    }
+    let disks = match current.split_once('#').filter(|_| !Path::new(current).exists()) {
+        Some((disks, _)) => disks,
+        // A file that is there, as typed: what is on it comes next.
+        None if Path::new(current).is_file() => current,
+        None => return Vec::new(),
+    };
+    let Ok(said) = Said::new(&Default::default()) else { return Vec::new() };
+    let Ok((graph, _)) = target::open(disks, &said) else { return Vec::new() };
+    let whole = Some((disks.to_owned(), "the whole disk".to_owned())).filter(|_| disks == current);
+    let named = graph.providers.iter().filter(|p| !p.name.is_empty());
+    let content = |p: &trueline_geom::graph::Provider| p.in_use().map(|sign| sign.kind).collect::<Vec<_>>().join("+");
+    whole.into_iter().chain(named.map(|p| (format!("{disks}#{}", p.name), content(p)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Vec<String> {
+        let mut program = Options::command();
+        program.build();
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        candidates(&program, &words).into_iter().map(|(value, _)| value).collect()
+    }
+
+    #[track_caller]
+    fn offers(line: &str, wanted: &[&str]) {
+        let found = of(line);
+        assert!(wanted.iter().all(|word| found.iter().any(|f| f == word)), "{line}: {found:?}");
+    }
+
+    #[test]
+    fn every_list_of_the_program_is_offered_where_it_belongs() {
+        offers("ch", &["check"]);
+        offers("part cr", &["create"]);
+        offers("explain TL000", &["TL0001", "TL0009"]);
+        offers("explain full", &["full-stripe"]);
+        offers("check --for ssd", &["ssd-16k"]);
+        offers("check --for=ssd", &["--for=ssd-16k"]);
+        offers("plan --use luks+x", &["luks+xfs"]);
+        offers("part create -s ", &["gpt", "mbr", "ebr", "bsd"]);
+        offers("part add -t linux-", &["linux-data", "linux-swap"]);
+        offers("lab run 2009", &["2009-gstripe"]);
+        offers("lab run --row raid", &["raidtest-n1"]);
+        offers("bench rand", &["random-write", "random-read"]);
+        offers("bench dd drive:wd", &["drive:wd10ears"]);
+        offers("drives --template ql", &["qlc-16k"]);
+        offers("check --fail-on ", &["error", "warning", "note"]);
+        offers("check disk.img --js", &["--json", "--jsonl"]);
+        offers("help ", &["targets", "grain", "profiles", "check"]);
+        offers("mkfs ex", &["ext4", "exfat"]);
+        assert_eq!(of("check -- --js"), Vec::<String>::new());
+        assert_eq!(of("nonsense --js"), Vec::<String>::new());
+        assert!(of("").iter().all(|word| word != "complete"));
+    }
+}

@@ -1,0 +1,100 @@
+//! Pages that no single command owns: what a target is, what a grain is, the profiles, and the words that all of them use.
+
+use std::fmt::Write as _;
+use trueline_geom::profile::{self, PROFILES, Profile};
+use trueline_geom::topology::Fact;
+
+/// A page of `trueline help`.
+pub(crate) struct Topic {
+    /// The word behind `help`.
+    pub(crate) name: &'static str,
+    /// What it is about, in a few words.
+    pub(crate) about: &'static str,
+}
+
+/// The pages, in the order in which they are listed.
+pub(crate) const TOPICS: [Topic; 3] = [
+    Topic { name: "targets", about: "how a disk, an image, a partition or a set is named" },
+    Topic { name: "grain", about: "what a boundary is, and how to say that a disk has one" },
+    Topic { name: "profiles", about: "the drives that --for knows" },
+];
+
+const TARGETS: &str = include_str!("../../../docs/topics/targets.md");
+const GRAIN: &str = include_str!("../../../docs/topics/grain.md");
+const PROFILES_HEAD: &str = include_str!("../../../docs/topics/profiles.md");
+const WORDS: &str = include_str!("../../../docs/topics/words.md");
+
+/// The page of a topic, Markdown; `None` for what is none.
+pub(crate) fn page(name: &str) -> Option<String> {
+    match name {
+        "targets" => Some(TARGETS.into()),
+        "grain" => Some(GRAIN.into()),
+        "profiles" => Some(profiles()),
+        _ => None,
+    }
+}
+
+/// Every profile, with its sector and its boundaries.
+fn profiles() -> String {
+    let mut page = format!("{PROFILES_HEAD}| profile | is | logical sector | boundaries |\n|---|---|---|---|\n");
+    for Profile { name, about, .. } in PROFILES {
+        let (sector, facts) = profile::named(name).unwrap_or_default();
+        page += &format!("| `{name}` | {about} | {} | {} |\n", sector_of(sector), boundaries(&facts));
+    }
+    page + "| `raidCHUNKxDISKS` | a set with parity: `raid64kx4` has chunks of 64 KiB on 4 data disks | as found | physical 4096, chunk, full-stripe |\n\n\
+            \"As found\" is 512, or what the image's GPT was written for.\n"
+}
+
+/// The page of one profile; `None` for what is none.
+pub(crate) fn profile(name: &str) -> Option<String> {
+    let (sector, facts) = profile::named(name)?;
+    let about = PROFILES.iter().find(|p| p.name.eq_ignore_ascii_case(name)).map_or("a set with parity", |p| p.about);
+    let mut page = format!("# {name}: {about}\n\nLogical sector: {}.\n\n| boundary | bytes |\n|---|---|\n", sector_of(sector));
+    for fact in &facts {
+        let _ = writeln!(page, "| {} | {} |", fact.why.name(), fact.grain.size());
+    }
+    Some(page + &format!("\n    trueline check --for {name} disk.img\n\nSee also `trueline help profiles`.\n"))
+}
+
+fn sector_of(sector: Option<u64>) -> String {
+    sector.map_or("as found".into(), |size| size.to_string())
+}
+
+fn boundaries(facts: &[Fact]) -> String {
+    facts.iter().map(|fact| format!("{} {}", fact.why.name(), fact.grain.size())).collect::<Vec<_>>().join(", ")
+}
+
+/// The words that [`word`] explains, in order.
+pub(crate) fn words() -> impl Iterator<Item = &'static str> {
+    WORDS.lines().filter_map(|line| line.strip_prefix("## "))
+}
+
+/// What a word means, Markdown; `full-stripe` and `full stripe` are the same. `None` for one that is not known.
+pub(crate) fn word(word: &str) -> Option<String> {
+    let same = |title: &str| title.replace('-', " ").eq_ignore_ascii_case(&word.replace('-', " "));
+    let title = words().find(|title| same(title))?;
+    let (_, after) = WORDS.split_once(&format!("## {title}\n"))?;
+    let body = after.split("\n## ").next().unwrap_or(after).trim_end();
+    Some(format!("# {title}\n\n{body}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_topic_profile_and_word_has_a_page() {
+        for topic in &TOPICS {
+            let page = page(topic.name).unwrap();
+            assert!(page.starts_with("# ") && page.lines().count() > 8, "{page}");
+        }
+        for name in PROFILES.iter().map(|p| p.name).chain(["raid64kx4"]) {
+            assert!(profile(name).unwrap().contains("| physical |"), "{name}");
+        }
+        let all: Vec<&str> = words().collect();
+        assert!(all.len() > 15 && all.is_sorted(), "{all:?}");
+        assert!(all.iter().all(|name| word(name).unwrap().lines().count() > 2));
+        assert!(word("Full-Stripe").unwrap().starts_with("# full stripe\n"));
+        assert_eq!((word("nonsense"), profile("nonsense"), page("nonsense")), (None, None, None));
+    }
+}

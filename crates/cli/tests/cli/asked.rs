@@ -1,0 +1,232 @@
+//! What users of lsblk, sfdisk and a shell expect of the command line: topics, remembered profiles, lists, trees of images, names of types.
+
+use crate::{Ran, golden, list, program, run, run_with, scratch};
+use std::fs;
+use std::path::Path;
+
+fn with_env(directory: &Path, profile: &str, arguments: &str) -> Ran {
+    let arguments: Vec<&str> = arguments.split_whitespace().collect();
+    Ran::of(&program(directory).env("TRUELINE_FOR", profile).args(arguments).output().expect("the program can be run"))
+}
+
+#[test]
+fn topics_profiles_and_words_are_explained() {
+    let scratch = scratch();
+    for (topic, word) in [("targets", "disk.img#s1a"), ("grain", "full-stripe"), ("profiles", "ssd-16k")] {
+        let page = run(scratch.path(), &format!("help {topic}")).ended(0).stdout.clone();
+        assert!(page.starts_with("# ") && page.contains(word), "{page}");
+    }
+    assert!(run(scratch.path(), "help part add").ended(0).stdout.contains("trueline part add"));
+    assert!(run(scratch.path(), "help nonsense").refused().contains("targets, grain, profiles"));
+    for word in ["grain", "stripe", "straddle", "full-stripe", "sd-4m", "raid64kx4"] {
+        assert!(run(scratch.path(), &format!("explain {word}")).ended(0).stdout.starts_with("# "), "{word}");
+    }
+    let list = run(scratch.path(), "explain").ended(0).stdout.clone();
+    assert!(list.contains("\nProfiles: 512n, ") && list.contains("\nWords: align, "), "{list}");
+}
+
+/// The command line is believed before the environment, and that before the file beside an image.
+#[test]
+fn what_an_image_is_for_is_remembered() {
+    let here = golden("seed-001-sdd-63");
+    let judged = |ran: &Ran| {
+        let target = ran.json()["targets"][0].clone();
+        (target["for"]["profile"].as_str().map(str::to_owned), target["for"]["from"].as_str().map(str::to_owned))
+    };
+    let both = |profile: &str, from: &str| (Some(profile.to_owned()), Some(from.to_owned()));
+    assert_eq!(judged(&run(here.path(), "check --json disk")), (None, None));
+    fs::write(here.path().join(".trueline.toml"), "for = \"512n\"\n[images.other]\nfor = \"sd-4m\"\n").expect("a file");
+    let checked = run(here.path(), "check --json disk");
+    assert_eq!((judged(&checked), checked.code), (both("512n", ".trueline.toml"), Some(0)));
+    assert_eq!(judged(&with_env(here.path(), "ssd-16k", "check --json disk")), both("ssd-16k", "TRUELINE_FOR"));
+    assert_eq!(judged(&with_env(here.path(), "ssd-16k", "check --json --for 512e disk")), both("512e", "--for"));
+    fs::hard_link(here.path().join("disk"), here.path().join("other")).expect("another name");
+    assert_eq!(judged(&run(here.path(), "check --json other")), both("sd-4m", ".trueline.toml"));
+    assert!(run(here.path(), "check disk").stdout.contains("  judged as 512n, as .trueline.toml says\n"));
+    // Whatever writes says it, too, and goes by it.
+    let moved = run(here.path(), "move --align --dry-run other#s1");
+    assert!(moved.stderr.contains("note: other#s1 is for sd-4m, as .trueline.toml says"), "{}", moved.stderr);
+    // A device says itself what it is.
+    assert_eq!(judged(&with_env(here.path(), "ssd-16k", "check --json zero:1m")), (None, None));
+}
+
+#[test]
+fn a_file_that_cannot_be_what_it_should_is_a_clear_error() {
+    let here = golden("seed-001-sdd-63");
+    let file = here.path().join(".trueline.toml");
+    for (text, says) in [
+        ("for = 7", ".trueline.toml: "),
+        ("nonsense = \"512n\"", "unknown field"),
+        ("for = \"nonsense\"", "no profile 'nonsense'"),
+        ("for = \"512n\"\n".repeat(2).as_str(), "duplicate key"),
+        ("#".repeat(70_000).as_str(), "more than 65536 bytes"),
+        ("\u{0}", ".trueline.toml: "),
+    ] {
+        fs::write(&file, text).expect("a file");
+        for command in ["check disk", "info disk", "part show disk"] {
+            let line = run(here.path(), command);
+            assert!(line.refused().contains(says), "{command}: {text:.40}: {}", line.stderr);
+        }
+        // Who says what it is for needs no file.
+        run(here.path(), "check --for 512n disk").ended(0);
+    }
+    fs::remove_file(&file).expect("it is there");
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo").success());
+    assert!(run(here.path(), "check disk").refused().contains("it is no plain file"));
+    assert!(with_env(here.path(), "nonsense", "check disk").refused().contains("TRUELINE_FOR: no profile 'nonsense'"));
+}
+
+#[test]
+fn lists_are_what_scripts_read() {
+    let here = golden("seed-001-sdd-63");
+    let ran = run(here.path(), "check -n -b -o name,align,verdict disk");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "disk       -  -\ndisk#s1  512  misaligned\n"));
+    let shown = run(here.path(), "show -n -b -o NAME,START,SIZE disk").ended(0).stdout.clone();
+    assert!(shown.lines().nth(1).is_some_and(|line| line.starts_with("disk#s1  32256  15002")), "{shown}");
+    assert!(run(here.path(), "check -b disk").stdout.starts_with("NAME "));
+    assert_eq!(run(here.path(), "check -J disk").json()["format"], "trueline/check/1");
+    assert_eq!(run(here.path(), "show -J disk").json()["format"], "trueline/show/1");
+    assert_eq!(run(here.path(), "check -q disk").ended(1).stdout, "");
+    assert!(run(here.path(), "check -o nonsense disk").refused().contains("there are NAME, TARGET"));
+    // The names are taken as they are printed.
+    assert_eq!(run(here.path(), "check -n -o NAME disk#s1").stdout, "disk#s1\n");
+}
+
+#[test]
+fn a_tree_of_images_is_checked() {
+    let here = golden("seed-001-sdd-63");
+    fs::create_dir_all(here.path().join("tree/a/b")).expect("directories");
+    fs::create_dir_all(here.path().join("tree/.git")).expect("directories");
+    let disk = here.path().join("disk");
+    for name in ["tree/one", "tree/a/b/two.img", "tree/.git/three.img"] {
+        let made =
+            std::process::Command::new("cp").args(["--sparse=always".as_ref(), disk.as_os_str()]).arg(here.path().join(name)).status();
+        assert!(made.expect("cp").success());
+    }
+    fs::write(here.path().join("tree/a/read.me"), "words ".repeat(500)).expect("a file");
+    std::os::unix::fs::symlink("..", here.path().join("tree/a/loop")).expect("a link");
+    let ran = run(here.path(), "check --json --recursive tree");
+    let report = ran.json();
+    let names: Vec<&str> = list(&report, "targets").iter().map(|t| t["target"].as_str().expect("a name")).collect();
+    assert_eq!((names, ran.code), (vec!["tree/a/b/two.img", "tree/one"], Some(1)));
+    assert!(ran.stderr.contains("note: tree: 1 files that hold nothing known were passed over"), "{}", ran.stderr);
+    fs::create_dir(here.path().join("empty")).expect("a directory");
+    assert!(run(here.path(), "check -r empty").refused().contains("no image in it or beneath it"));
+    assert!(run(here.path(), "check -r nonsense").refused().contains("read nonsense: "));
+}
+
+#[test]
+fn types_are_taken_as_people_type_them() {
+    let here = scratch();
+    let kinds = |disk: &str| {
+        let table = run(here.path(), &format!("part show --json {disk}")).json();
+        list(&table["tables"][0], "entries").iter().map(|e| e["raw_type"].as_str().expect("a type").to_owned()).collect::<Vec<_>>()
+    };
+    for (scheme, wanted) in [
+        ("dos", ["131", "11", "7", "130"]),
+        (
+            "gpt",
+            [
+                "0fc63daf-8483-4772-8e79-3d69d8477de4",
+                "ebd0a0a2-b9e5-4433-87c0-68b6b72699c7",
+                "ebd0a0a2-b9e5-4433-87c0-68b6b72699c7",
+                "0657fd6d-a4ab-43c4-84e5-0933c84b4f4f",
+            ],
+        ),
+    ] {
+        let disk = format!("{scheme}.img");
+        fs::File::create(here.path().join(&disk)).and_then(|f| f.set_len(64 << 20)).expect("an image");
+        assert_eq!(run(here.path(), &format!("part create -s {scheme} {disk}")).ended(0).stdout, format!("{disk} created\n"));
+        for (nth, kind) in ["ext4", "fat32", "ntfs", "swap"].iter().enumerate() {
+            let ran = run(here.path(), &format!("part add -t {kind} -s 8m {disk}"));
+            assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+            let letter = if scheme == "dos" { 's' } else { 'p' };
+            assert!(ran.stdout.starts_with(&format!("{disk}#{letter}{} added: 8 MiB at ", nth + 1)), "{}", ran.stdout);
+            assert_eq!(ran.stderr.contains("note: -t ext4: its type in a table of "), *kind == "ext4", "{}", ran.stderr);
+        }
+        assert_eq!(kinds(&disk), wanted);
+        // GEOM's names where GEOM's words are asked for, and in documents as before.
+        let deleted = run(here.path(), &format!("part delete --gpart-rules -i 4 {disk}")).ended(0).stdout.clone();
+        assert_eq!(deleted, format!("{scheme}{}4 deleted\n", if scheme == "dos" { 's' } else { 'p' }));
+        let table = run(here.path(), &format!("part show --json {disk}")).json();
+        assert_eq!(table["tables"][0]["provider"], scheme);
+    }
+}
+
+/// A shell that is here is run as a user has it: it reads the script, and is asked what it would offer.
+fn shell_offers(shell: &str, script: &str, line: &str) -> Option<String> {
+    let here = golden("seed-001-sdd-63");
+    if std::process::Command::new(shell).arg("--version").output().is_err() {
+        println!("skipped: no {shell} here");
+        return None;
+    }
+    let completion = run_with(here.path(), &["completions", shell]).ended(0).stdout.clone();
+    fs::write(here.path().join("completion"), completion).expect("a file");
+    let program = Path::new(env!("CARGO_BIN_EXE_trueline")).parent().expect("a directory").display().to_string();
+    let path = format!("{program}:{}", std::env::var("PATH").unwrap_or_default());
+    let ran = std::process::Command::new(shell)
+        .args(if shell == "zsh" { vec!["-f", "-c", script] } else { vec!["-c", script] })
+        .current_dir(here.path())
+        .env("PATH", path)
+        .env("LINE", line)
+        .env("HOME", here.path())
+        .output()
+        .expect("a shell can be run");
+    Some(String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr))
+}
+
+/// What stands on a line, and what has to be offered.
+const OFFERS: [(&str, &str); 9] = [
+    ("trueline che", "check"),
+    ("trueline explain TL000", "TL0003"),
+    ("trueline check --for ssd-1", "ssd-16k"),
+    ("trueline plan --use luks+x", "luks+xfs"),
+    ("trueline part create -s m", "mbr"),
+    ("trueline lab run 2009", "2009-gstripe"),
+    ("trueline bench rai", "raidtest"),
+    ("trueline drives ql", "qlc-16k"),
+    ("trueline check disk#", "disk#s1"),
+];
+
+#[test]
+fn bash_offers_what_the_program_knows() {
+    let script = r#"source ./completion; COMP_LINE=$LINE; COMP_POINT=${#LINE}; read -ra COMP_WORDS <<< "$LINE"
+        [[ $LINE == *" " ]] && COMP_WORDS+=(""); COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 )); _trueline; printf '%s\n' "${COMPREPLY[@]}""#;
+    for (line, wanted) in OFFERS {
+        let Some(offered) = shell_offers("bash", script, line) else { return };
+        assert!(offered.lines().any(|found| found == wanted), "{line}: {offered}");
+    }
+    // Readline has taken the word apart at the colon, and replaces what is behind it.
+    let parts = r#"source ./completion; COMP_LINE=$LINE; COMP_POINT=${#LINE}; COMP_WORDS=(trueline check drive : wd); COMP_CWORD=4
+        _trueline; printf '%s\n' "${COMPREPLY[@]}""#;
+    let offered = shell_offers("bash", parts, "trueline check drive:wd").expect("it was here");
+    assert!(offered.lines().any(|found| found == "wd10ears"), "{offered}");
+}
+
+#[test]
+fn fish_offers_what_the_program_knows() {
+    for (line, wanted) in OFFERS {
+        let Some(offered) = shell_offers("fish", "source ./completion; complete -C \"$LINE\"", line) else { return };
+        assert!(offered.lines().any(|found| found.split('\t').next() == Some(wanted)), "{line}: {offered}");
+    }
+}
+
+/// zsh completes in a terminal alone: its own pseudo-terminal types the line and a tab, and reads what becomes of it.
+#[test]
+fn zsh_offers_what_the_program_knows() {
+    let script = r#"zmodload zsh/zpty || exit 9
+        zpty -b z zsh -f -i
+        zpty -w z 'PS1=; autoload -Uz compinit; compinit -u -D; source ./completion; unsetopt autolist; setopt listambiguous noautomenu; stty -echo; print rea""dy'
+        zpty -r -m z got '*ready*'
+        zpty -w -n z "$LINE"$'\t'$'\e[H'
+        local i got all=
+        for i in {1..60}; do sleep 0.1; while zpty -r -t z got; do all+=$got; done; done
+        print -r -- "$all""#;
+    for (line, wanted) in
+        [("trueline explain TL0003", "TL0003"), ("trueline check --for ssd-1", "ssd-16k"), ("trueline drives qlc-1", "qlc-16k")]
+    {
+        let Some(offered) = shell_offers("zsh", script, line) else { return };
+        let rest = wanted.strip_prefix(line.rsplit(' ').next().unwrap_or_default()).unwrap_or(wanted);
+        assert!(offered.contains(rest), "{line}: {offered:?}");
+    }
+}
