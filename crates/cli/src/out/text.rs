@@ -209,7 +209,7 @@ fn write_fixes(f: &Finding, indent: usize, out: &mut dyn io::Write, style: Style
     }
     for fix in f.fix.iter().skip(usize::from(!f.commands.is_empty())) {
         let head = if f.commands.is_empty() { "fix: " } else { "or: " };
-        columns::wrap(&format!("{:indent$}{head}", ""), indent + head.len(), &escape::plain(fix), indent + 5, style.width, out)?;
+        columns::wrap(&format!("{:indent$}{head}", ""), indent + head.len(), &escape::plain(fix), indent + head.len(), style.width, out)?;
     }
     Ok(())
 }
@@ -303,8 +303,7 @@ mod tests {
         let report = samples::report(vec![target]);
         let text = samples::text(|out| write(&report, out, Style { width: Some(30), ascii: true }));
         let text = anstream::adapter::strip_str(&text).to_string();
-        let want =
-            "  fix: truncate -s +1M 'my disk.img'\n       trueline move --align 'my disk.img#p1'\n  or: start it at\n       byte 1048576\n";
+        let want = "  fix: truncate -s +1M 'my disk.img'\n       trueline move --align 'my disk.img#p1'\n  or: start it at byte 1048576\n      (LBA 2048) of the disk\n";
         assert!(text.contains(want), "{text}");
     }
 
