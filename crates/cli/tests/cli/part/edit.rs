@@ -217,9 +217,9 @@ fn what_a_smaller_partition_cuts_off_is_said() {
 fn types_that_are_unknown_lead_to_those_there_are() {
     let disk = Image::new(16 * MIB, "");
     disk.part("create -s mbr disk").ended(0);
-    disk.refused("add -t fat disk", "type 'fat' is unknown to MBR: there are fat16, fat32, fat32lba, ");
+    disk.refused("add -t fat3 disk", "type 'fat3' is unknown to MBR: there are fat32, fat32lba");
     disk.refused("add -t freebsd-foo disk", "there are freebsd; ");
-    disk.refused("add -t ext4 disk", "is unknown to MBR: trueline part add --help lists the names");
+    disk.refused("add -t ext9 disk", "is unknown to MBR: trueline part add --help lists the names");
     let help = run(disk.scratch.path(), "part add --help").ended(0).stdout.clone();
     assert!(help.contains(" efi ") && help.contains(" openbsd "), "{help}");
     // Where gpart(8) has no name, ours is shown, unless its words are wanted.
