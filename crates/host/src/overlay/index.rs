@@ -112,7 +112,8 @@ impl Index {
             let page = usize::try_from(at / PER_PAGE).ok().and_then(|page| self.pages.get(page));
             let Some(page) = page.map(|page| page.get_or_init(Page::new)) else { return };
             let Some(word) = usize::try_from(at % PER_PAGE / PER_WORD).ok().and_then(|word| page.words.get(word)) else { return };
-            let new = |word: u64| word & !ones | LOW * state as u64 & ones;
+            let pattern = LOW * state as u64;
+            let new = |word: u64| (word & !ones) | (pattern & ones);
             let before = word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |word| Some(new(word))).unwrap_or(0);
             if new(before) != before {
                 page.dirty.store(true, Ordering::SeqCst);
