@@ -37,6 +37,7 @@ pub(crate) mod columns;
 mod csv;
 pub(crate) mod demo_html;
 pub(crate) mod drives;
+pub(crate) mod emulated;
 pub(crate) mod escape;
 pub(crate) mod gpart;
 pub(crate) mod group;
@@ -74,7 +75,7 @@ pub(crate) mod words;
 pub(crate) mod zoom;
 
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 #[cfg(test)]
 mod tables;
 

@@ -4,10 +4,15 @@
 //! where the request begins, and calls back with a [`Mark`] for every piece on a disk. A [`Tally`] adds marks up; so may anything
 //! else that has [`SLOTS`] numbers, such as atomics shared by threads.
 //!
+//! # Pieces and requests
+//! Each piece has its verdict, and the request the worst of them. A client is judged by what it asks for: a request of a unit or
+//! more is never too small, however the stack cuts it, and it needs the units that its own bytes fill.
+//!
 //! # Blame
 //! It is static: for each layer and disk, the layer at which the stack leaves the grain. That is the lowest one, from the disk up,
-//! from which on every layer begins off the grain: one that is off and stands beneath one that is on again harms nobody. A
-//! misaligned request is that layer's doing if it would be aligned did its own layer begin on the grain; else it is the client's.
+//! from which on every layer begins off the grain: one that is off and stands beneath one that is on again harms nobody. Where all
+//! begin on it, it is the lowest set whose chunks are no whole units. A misaligned request is that layer's doing if it would be
+//! aligned did its own layer begin on the grain; else it is the client's.
 
 use crate::class::Op;
 use crate::graph::{Graph, Id};
@@ -85,6 +90,8 @@ pub struct Layer {
     pub start: u64,
     /// On each of [`Watch::media`], the provider at which the stack up to here leaves the grain; `None` where it is on it.
     pub blamed: Vec<Option<Id>>,
+    /// On each of [`Watch::media`], the providers beneath the lowest set on the way, from that set's member to the disk.
+    pub members: Vec<Vec<Id>>,
 }
 
 /// One piece of a request, on a disk.
@@ -102,8 +109,30 @@ pub struct Mark {
     pub length: u64,
     /// What it comes to; nothing where no unit is known, and for what moves no bytes.
     pub work: Work,
-    /// It is misaligned because of where its layer begins.
+    /// It is misaligned because of where its layer begins, or of where a set cuts it.
     pub blamed: bool,
+}
+
+/// One request, as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestMark {
+    /// The kind of request.
+    pub deed: Deed,
+    /// The worst verdict of its pieces.
+    pub fit: Fit,
+    /// Bytes that were asked for, however many copies of them there are.
+    pub length: u64,
+    /// It is misaligned because of where its layer begins, or of where a set cuts it.
+    pub blamed: bool,
+}
+
+/// What a [`Watch`] calls back with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// A piece of a request.
+    Piece(Mark),
+    /// A request all of whose pieces were seen; it counts where the first of them is.
+    Request(RequestMark),
 }
 
 /// Classes of sizes and of alignments: below 512 bytes, from each power of two up to below the next, from 1 MiB on.
@@ -145,7 +174,8 @@ impl Watch {
             let layer = known.unwrap_or(layers.len());
             if known.is_none() {
                 let blamed = media.iter().map(|medium| blame(graph, part.provider, medium)).collect();
-                layers.push(Layer { provider: part.provider, start: part.start, blamed });
+                let members = media.iter().map(|medium| members(graph, part.provider, medium.store)).collect();
+                layers.push(Layer { provider: part.provider, start: part.start, blamed, members });
             }
             if segments.last() != Some(&layer) {
                 starts.push(at);
@@ -162,6 +192,7 @@ impl Watch {
         for layer in &mut self.layers {
             layer.provider = number(layer.provider);
             layer.blamed.iter_mut().flatten().for_each(|blamed| *blamed = number(*blamed));
+            layer.members.iter_mut().flatten().for_each(|member| *member = number(*member));
         }
         self.media.iter_mut().filter_map(|medium| medium.provider.as_mut()).for_each(|id| *id = number(*id));
         self
@@ -194,33 +225,42 @@ impl Watch {
         (cell / media, cell % media)
     }
 
-    /// Calls `see` with every piece of a request and the cell it belongs to. What is outside the provider has no pieces.
-    pub fn judge(&self, deed: Deed, offset: u64, length: u64, see: &mut dyn FnMut(usize, &Mark)) {
+    /// Calls `see` with every piece of a request and the cell it belongs to, then with the request. What is outside the provider has
+    /// no pieces, and is no request.
+    pub fn judge(&self, deed: Deed, offset: u64, length: u64, see: &mut dyn FnMut(usize, &Seen)) {
         let segment = self.starts.partition_point(|&start| start <= offset).checked_sub(1);
         let Some(nth) = segment.and_then(|segment| self.segments.get(segment)).copied() else { return };
         let Some(layer) = self.layers.get(nth) else { return };
+        let mut whole: Option<(usize, RequestMark)> = None;
         // The callback never fails, and a request that did is not judged.
-        let _ = self.route.extents(offset, length, deed.op(), &mut |_, piece| {
+        let _ = self.route.extents(offset, length, deed.op(), &mut |before, piece| {
             let Piece::Store { store, offset: byte, length: bytes } = piece else { return Ok(()) };
             if let Some(medium) = self.media.iter().position(|medium| medium.store == store) {
-                let mark = self.mark(deed, layer, medium, (byte, bytes), (offset, length));
-                see(nth * self.media.len() + medium, &mark);
+                let mark = self.mark(deed, layer, medium, (byte, bytes), (before, offset, length));
+                let cell = nth * self.media.len() + medium;
+                see(cell, &Seen::Piece(mark));
+                let (_, request) = whole.get_or_insert((cell, RequestMark { deed, fit: mark.fit, length, blamed: false }));
+                request.fit = request.fit.worse(mark.fit);
+                request.blamed |= mark.blamed;
             }
             Ok(())
         });
+        if let Some((cell, request)) = whole {
+            see(cell, &Seen::Request(request));
+        }
     }
 
-    /// A piece on a disk, of a request; both as first byte and length.
-    fn mark(&self, deed: Deed, layer: &Layer, medium: usize, piece: (u64, u64), request: (u64, u64)) -> Mark {
-        let (offset, length) = piece;
+    /// A piece on a disk, as first byte and length; of a request, as bytes before the piece, first byte and length.
+    fn mark(&self, deed: Deed, layer: &Layer, medium: usize, piece: (u64, u64), request: (u64, u64, u64)) -> Mark {
+        let ((offset, length), (before, from, bytes)) = (piece, request);
         let store = self.media[medium].store;
         let mark = |fit, work, blamed| Mark { deed, store, fit, offset, length, work, blamed };
         let Some(grain) = self.media[medium].unit.map(|unit| unit.grain) else { return mark(Fit::Unknown, Work::default(), false) };
-        let fit = grain.fit(offset, length);
+        let fit = grain.fit_piece(offset, length, bytes);
         let moves = matches!(deed, Deed::Read | Deed::Write);
-        let work = if moves { grain.work(offset, length, deed == Deed::Write) } else { Work::default() };
+        let work = if moves { grain.work_piece(offset, length, before, deed == Deed::Write) } else { Work::default() };
         let own = Grain::new(grain.size(), layer.start).filter(|_| fit == Fit::Misaligned && layer.blamed[medium].is_some());
-        mark(fit, work, own.is_some_and(|own| own.fit(request.0, request.1) == Fit::Aligned))
+        mark(fit, work, own.is_some_and(|own| own.fit(from, bytes) == Fit::Aligned))
     }
 }
 
@@ -259,14 +299,27 @@ fn parts(graph: &Graph, id: Id) -> Vec<Part> {
 
 /// The provider at which the stack up to `id` leaves the grain of `medium`, if it does.
 fn blame(graph: &Graph, id: Id, medium: &Medium) -> Option<Id> {
-    let why = medium.unit?.why;
+    let unit = medium.unit?;
     let mut blamed = None;
-    let mut at = Some(id).filter(|&id| graph.providers[id].topology.begins_on(why) == Some(false));
+    let mut at = Some(id).filter(|&id| graph.providers[id].topology.begins_on(unit.why) == Some(false));
     while let Some(off) = at {
         blamed = Some(off);
-        at = under(graph, off, medium.store).filter(|&id| graph.providers[id].topology.begins_on(why) == Some(false));
+        at = under(graph, off, medium.store).filter(|&id| graph.providers[id].topology.begins_on(unit.why) == Some(false));
     }
-    blamed
+    let cuts = |&id: &Id| graph.providers[id].is_set && graph.providers[id].topology.cut(unit.grain.size()).is_some();
+    blamed.or_else(|| path(graph, id, medium.store).into_iter().rev().find(cuts))
+}
+
+/// Provider `id` and everything beneath it on the way to `store`, the disk last.
+fn path(graph: &Graph, id: Id, store: usize) -> Vec<Id> {
+    std::iter::successors(Some(id), |&id| under(graph, id, store)).collect()
+}
+
+/// Of the [`path`] what is beneath sets: their members, down to the disk.
+fn members(graph: &Graph, id: Id, store: usize) -> Vec<Id> {
+    let path = path(graph, id, store);
+    let set = path.iter().position(|&id| graph.providers[id].is_set);
+    set.map_or(Vec::new(), |set| path[set + 1..].to_vec())
 }
 
 /// What `id` stands on; of a set, the member on `store`.
@@ -284,17 +337,39 @@ const NEEDED: usize = MOVED + Deed::ALL.len();
 /// Operations above those needed: none for what is aligned.
 const EXTRA: usize = NEEDED + 2;
 const BLAMED: usize = EXTRA + 2;
+const REQUESTS: usize = BLAMED + Deed::ALL.len();
+const REQUESTS_BLAMED: usize = REQUESTS + Deed::ALL.len() * Fit::ALL.len();
+const ASKED: usize = REQUESTS_BLAMED + Deed::ALL.len();
 /// Numbers in a [`Tally`].
-pub const SLOTS: usize = BLAMED + Deed::ALL.len();
+pub const SLOTS: usize = ASKED + Deed::ALL.len();
 
 /// The slot of the histogram.
 fn place(deed: Deed, fit: Fit, size: usize, alignment: usize) -> usize {
     ((deed.index() * Fit::ALL.len() + fit.index()) * CLASSES + size) * CLASSES + alignment
 }
 
-impl Mark {
+impl Seen {
     /// Calls `add` with every slot of a [`Tally`] that this adds to, and how much.
-    pub fn each(&self, mut add: impl FnMut(usize, u64)) {
+    pub fn each(&self, add: impl FnMut(usize, u64)) {
+        match self {
+            Seen::Piece(mark) => mark.each(add),
+            Seen::Request(request) => request.each(add),
+        }
+    }
+}
+
+impl RequestMark {
+    fn each(&self, mut add: impl FnMut(usize, u64)) {
+        add(REQUESTS + self.deed.index() * Fit::ALL.len() + self.fit.index(), 1);
+        add(ASKED + self.deed.index(), self.length);
+        if self.blamed {
+            add(REQUESTS_BLAMED + self.deed.index(), 1);
+        }
+    }
+}
+
+impl Mark {
+    fn each(&self, mut add: impl FnMut(usize, u64)) {
         let deed = self.deed.index();
         if matches!(self.deed, Deed::Read | Deed::Write) {
             add(place(self.deed, self.fit, class_of(self.length), alignment_of(self.offset)), 1);
@@ -338,9 +413,9 @@ pub struct Bucket {
 }
 
 impl Tally {
-    /// One more mark.
-    pub fn add(&mut self, mark: &Mark) {
-        mark.each(|slot, by| self.put(slot, by));
+    /// One more piece, or request.
+    pub fn add(&mut self, seen: &Seen) {
+        seen.each(|slot, by| self.put(slot, by));
     }
 
     /// `by` more in a slot.
@@ -380,6 +455,21 @@ impl Tally {
             }
             Deed::Trim | Deed::Zero => Work::default(),
         }
+    }
+
+    /// The number of requests of a kind with that verdict.
+    pub fn requests(&self, deed: Deed, fit: Fit) -> u64 {
+        self.0[REQUESTS + deed.index() * Fit::ALL.len() + fit.index()]
+    }
+
+    /// The bytes that requests of a kind asked for; of a mirror's copies each byte once.
+    pub fn requested(&self, deed: Deed) -> u64 {
+        self.0[ASKED + deed.index()]
+    }
+
+    /// The number of misaligned requests of a kind that are the stack's doing.
+    pub fn requests_blamed(&self, deed: Deed) -> u64 {
+        self.0[REQUESTS_BLAMED + deed.index()]
     }
 
     /// How many pieces were misaligned because of where their layer begins.

@@ -10,10 +10,16 @@
 //! What is watched may change: requests are then counted in a further generation. A layer that is in both goes on where it was. What was
 //! noted until a flush is judged at the flush, by what was there before it.
 
+mod latency;
 mod log;
 
+pub use latency::Waits;
+
+use crate::clock;
+use crate::export::RefusalLog;
 use crate::latest::Latest;
 use crate::tasted::Tasted;
+use latency::Latency;
 use log::Log;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -21,12 +27,15 @@ use std::sync::{Arc, OnceLock};
 use trueline_geom::error::Errno;
 use trueline_geom::graph::Id;
 use trueline_geom::store::{Run, Store};
-use trueline_geom::watch::{Deed, Layer, Medium, SLOTS, Tally, Watch};
+use trueline_geom::watch::{Deed, Layer, Medium, SLOTS, Seen, Tally, Watch};
 
 /// Logs, each with its set of numbers, that a thread has to itself.
 const OWN: usize = 16;
 /// Those, and one for all other threads.
 const SHARDS: usize = OWN + 1;
+
+/// The place of flushes among latencies.
+const FLUSH: usize = Deed::ALL.len();
 
 /// The numbers of one layer on one disk, of some threads.
 type Shard = OnceLock<Box<[AtomicU64]>>;
@@ -53,6 +62,8 @@ pub struct Counters {
     /// Requests that wait for a device.
     waiting: AtomicU64,
     most_waiting: AtomicU64,
+    /// Of requests that waited for a device, in the order of [`Deed::ALL`], then of flushes.
+    latencies: [Latency; Deed::ALL.len() + 1],
     flushes: AtomicU64,
     failed: [AtomicU64; Deed::ALL.len()],
     failed_flushes: AtomicU64,
@@ -67,10 +78,13 @@ pub struct Counts {
     pub most_waiting: u64,
     /// Flushes.
     pub flushes: u64,
-    /// Requests that failed, in the order of [`Deed::ALL`]; they are counted nowhere else.
+    /// Requests that failed or were refused, in the order of [`Deed::ALL`]; they are counted nowhere else.
     pub failed: [u64; Deed::ALL.len()],
     /// Flushes that failed.
     pub failed_flushes: u64,
+    /// Latencies of requests that waited for a device, in the order of [`Deed::ALL`], then of flushes. What is answered from memory has
+    /// none.
+    pub latencies: [Waits; Deed::ALL.len() + 1],
 }
 
 /// A layer on a disk.
@@ -136,6 +150,7 @@ impl Counters {
             tasted,
             waiting: zero(),
             most_waiting: zero(),
+            latencies: Default::default(),
             flushes: zero(),
             failed: Default::default(),
             failed_flushes: zero(),
@@ -168,7 +183,13 @@ impl Counters {
             flushes: of(&self.flushes),
             failed: [0, 1, 2, 3].map(|deed| of(&self.failed[deed])),
             failed_flushes: of(&self.failed_flushes),
+            latencies: [0, 1, 2, 3, 4].map(|kind: usize| self.latencies[kind].waits()),
         }
+    }
+
+    /// Latencies so far of requests of a kind that waited for a device.
+    pub fn waits_of(&self, deed: Deed) -> Waits {
+        self.latencies[deed as usize].waits()
     }
 
     fn count(&self, deed: Deed, offset: u64, length: usize) {
@@ -195,12 +216,12 @@ impl Counters {
     /// Adds a request to a shard.
     fn judge(&self, shard: usize, deed: Deed, offset: u64, length: u64) {
         let generation = self.generations.get();
-        generation.watch.judge(deed, offset, length, &mut |cell, mark| {
-            if deed != Deed::Read {
+        generation.watch.judge(deed, offset, length, &mut |cell, seen| {
+            if let (true, Seen::Piece(mark)) = (deed != Deed::Read, seen) {
                 self.tasted.wrote(mark.store, mark.offset, mark.length);
             }
             let numbers = generation.cells[cell][shard].get_or_init(|| (0..SLOTS).map(|_| AtomicU64::default()).collect());
-            mark.each(|slot, by| {
+            seen.each(|slot, by| {
                 let number = &numbers[slot];
                 if shard < OWN {
                     // Nobody else adds: what is in a log is taken out by one at a time.
@@ -221,23 +242,35 @@ impl Counters {
                 if deed != Deed::Read {
                     self.tasted.stale();
                 }
-                let nth = Deed::ALL.into_iter().position(|other| other == deed).unwrap_or(0);
-                self.failed[nth].fetch_add(1, Ordering::Relaxed);
+                self.fail(deed);
             }
         }
         done
     }
 
-    /// Runs what may wait for a device.
-    fn waits<T>(&self, wait: impl FnOnce() -> T) -> T {
+    fn fail(&self, deed: Deed) {
+        let nth = Deed::ALL.into_iter().position(|other| other == deed).unwrap_or(0);
+        self.failed[nth].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Runs what may wait for a device; `kind` as in [`Counts::latencies`].
+    fn waits<T>(&self, kind: usize, wait: impl FnOnce() -> T) -> T {
         let now = self.waiting.fetch_add(1, Ordering::Relaxed) + 1;
         // Most of the time it is not the most, and a read shares what a write would not.
         if self.most_waiting.load(Ordering::Relaxed) < now {
             self.most_waiting.fetch_max(now, Ordering::Relaxed);
         }
+        let begin = clock::now();
         let done = wait();
+        self.latencies[kind].add(clock::now().saturating_sub(begin));
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         done
+    }
+}
+
+impl RefusalLog for Counters {
+    fn refused(&self, deed: Deed, _: u64, _: u64) {
+        self.fail(deed);
     }
 }
 
@@ -297,7 +330,7 @@ impl Counted {
 
     /// A request of which a range of `length` bytes is known.
     fn ranged(&self, deed: Deed, offset: u64, length: u64, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
-        let done = self.counters.waits(run);
+        let done = self.counters.waits(deed as usize, run);
         self.counters.done(deed, offset, usize::try_from(length).unwrap_or(usize::MAX), done)
     }
 }
@@ -308,13 +341,13 @@ impl Store for Counted {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        let done = self.counters.waits(|| self.below.read_at(buffer, offset));
+        let done = self.counters.waits(Deed::Read as usize, || self.below.read_at(buffer, offset));
         self.counters.done(Deed::Read, offset, buffer.len(), done)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
         let write = || self.below.write_at(bytes, offset);
-        let done = if self.at_once { write() } else { self.counters.waits(write) };
+        let done = if self.at_once { write() } else { self.counters.waits(Deed::Write as usize, write) };
         self.counters.done(Deed::Write, offset, bytes.len(), done)
     }
 
@@ -331,7 +364,7 @@ impl Store for Counted {
     }
 
     fn flush(&self) -> Result<(), Errno> {
-        let done = self.counters.waits(|| self.below.flush());
+        let done = self.counters.waits(FLUSH, || self.below.flush());
         let counter = if done.is_ok() { &self.counters.flushes } else { &self.counters.failed_flushes };
         counter.fetch_add(1, Ordering::Relaxed);
         self.settle();
@@ -364,7 +397,7 @@ impl Store for Counted {
     }
 
     fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        let done = self.counters.waits(|| self.below.write_through(bytes, offset));
+        let done = self.counters.waits(Deed::Write as usize, || self.below.write_through(bytes, offset));
         let done = self.counters.done(Deed::Write, offset, bytes.len(), done);
         self.settle();
         done
@@ -375,7 +408,7 @@ impl Store for Counted {
     }
 
     fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        match self.counters.waits(|| self.below.zero_fast(offset, length, keep)) {
+        match self.counters.waits(Deed::Zero as usize, || self.below.zero_fast(offset, length, keep)) {
             // Not a failure: whoever asks writes zeros instead, or is told at once.
             Err(Errno::Unsupported) => Err(Errno::Unsupported),
             done => self.counters.done(Deed::Zero, offset, usize::try_from(length).unwrap_or(usize::MAX), done),
@@ -396,132 +429,4 @@ impl Store for Counted {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::memory::Memory;
-    use std::sync::Barrier;
-    use trueline_geom::graph::{Disk, Graph};
-    use trueline_geom::probe::Limits;
-    use trueline_geom::through::Through;
-    use trueline_geom::topology::{Fact, Fit, Grain, Source, Topology, Trust, Why};
-
-    const LENGTH: u64 = 1 << 20;
-
-    fn graph() -> Graph {
-        let fact = Fact { grain: Grain::new(4096, 0).unwrap(), why: Why::Physical, source: Source::User, trust: Trust::Trusted };
-        let store = Box::new(Memory::new(LENGTH).unwrap());
-        Graph::taste(vec![Disk::new("", store, Topology::new(512, LENGTH).with(fact))], Limits::default())
-    }
-
-    fn counted() -> (Counted, Arc<Counters>) {
-        let graph = graph();
-        let counters = Arc::new(Counters::new(Watch::new(&graph, 0), Arc::new(Tasted::new(graph.looked()))));
-        (Counted::new(Arc::new(Through::new(&graph, 0)), counters.clone(), Box::new(|| ())), counters)
-    }
-
-    #[test]
-    fn every_way_to_ask_is_counted_once() {
-        let (store, counters) = counted();
-        assert_eq!(counters.counts(), Counts::default());
-        let mut buffer = [0; 4096];
-        assert_eq!(store.read_now(&mut buffer, 0), Ok(true));
-        store.read_at(&mut buffer, 512).unwrap();
-        store.write_at(&buffer, 8192).unwrap();
-        store.write_through(&buffer[..512], 0).unwrap();
-        store.zero(4096, 4096).unwrap();
-        store.discard(0, LENGTH).unwrap();
-        store.flush().unwrap();
-        store.zero_fast(0, 4096, false).unwrap();
-        assert_eq!(store.lend(4096, 4096).map(<[AtomicU8]>::len), Some(4096));
-        assert!(store.lend(LENGTH, 1).is_none());
-        let counts = counters.counts();
-        let [(Place { nth: 0, .. }, tally)] = &counts.cells[..] else { panic!("{counts:?}") };
-        let all = Deed::ALL.map(|deed| Fit::ALL.map(|fit| tally.count(deed, fit)));
-        assert_eq!(all, [[2, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 0], [2, 0, 0, 0]]);
-        assert_eq!(Deed::ALL.map(|deed| tally.bytes(deed)), [12_288, 4608, LENGTH, 8192]);
-        assert_eq!((counts.flushes, counts.failed, counts.most_waiting), (1, [0; 4], 1));
-    }
-
-    #[test]
-    fn what_fails_is_an_error_and_nothing_else() {
-        let (store, counters) = counted();
-        assert!(store.read_at(&mut [0; 512], LENGTH).is_err() && store.read_now(&mut [0; 512], LENGTH).is_err());
-        assert!(store.write_at(&[0; 512], LENGTH - 1).is_err() && store.discard(LENGTH, 512).is_err());
-        let counts = counters.counts();
-        assert_eq!((counts.failed, counts.cells.len()), ([2, 1, 1, 0], 0));
-    }
-
-    #[test]
-    fn threads_lose_nothing() {
-        let (store, counters) = counted();
-        // More at a time than there are seats, each of which waits until all have one; and as many again when they have gone.
-        let (at_once, gone) = (SHARDS + 4, Barrier::new(SHARDS + 4));
-        for _ in 0..2 {
-            std::thread::scope(|scope| {
-                for _ in 0..at_once {
-                    scope.spawn(|| {
-                        SEAT.with(|_| gone.wait());
-                        (0..1000).for_each(|i| store.write_at(&[0; 4096], i % 100 * 512).unwrap());
-                    });
-                }
-            });
-        }
-        let (place, tally) = &counters.counts().cells[0];
-        let threads = 2 * at_once as u64;
-        assert_eq!((place.layer.provider, tally.pieces(Deed::Write), tally.bytes(Deed::Write)), (0, threads * 1000, threads * 4_096_000));
-        // 0, 8, 16 … of every hundred begin on the grain.
-        assert_eq!(tally.count(Deed::Write, Fit::Aligned), threads * 130);
-    }
-
-    /// A boot sector with a partition from sector 63 on.
-    fn table() -> Vec<u8> {
-        let mut sector = vec![0; 512];
-        sector[450] = 0x83;
-        sector[454..458].copy_from_slice(&63_u32.to_le_bytes());
-        sector[458..462].copy_from_slice(&1000_u32.to_le_bytes());
-        sector[510..].copy_from_slice(&[0x55, 0xaa]);
-        sector
-    }
-
-    #[test]
-    fn what_is_found_later_is_counted_from_then_on_and_nothing_is_lost() {
-        let graph = Arc::new(std::sync::Mutex::new(graph()));
-        let first = graph.lock().unwrap();
-        let tasted = Arc::new(Tasted::new(first.looked()));
-        let counters = Arc::new(Counters::new(Watch::new(&first, 0), tasted.clone()));
-        let through = Arc::new(Through::new(&first, 0));
-        drop(first);
-        let (again, known, following) = (graph.clone(), tasted.clone(), counters.clone());
-        let settled = move || {
-            known.again(|| {
-                let graph = again.lock().unwrap().again();
-                assert!(known.looked(&graph.looked()) && following.follow(Watch::new(&graph, 0)));
-            });
-        };
-        let store = Counted::new(through, counters.clone(), Box::new(settled));
-        let count = || {
-            let of = |(place, tally): &(Place, Tally)| (place.layer.provider, tally.pieces(Deed::Write), tally.blamed(Deed::Write));
-            counters.counts().cells.iter().map(of).collect::<Vec<_>>()
-        };
-        // Nobody has looked there, or it was only read.
-        store.write_at(&[1; 4096], 200 << 10).unwrap();
-        store.read_at(&mut [0; 512], 0).unwrap();
-        store.flush().unwrap();
-        assert!(!tasted.is_stale() && counters.generations.iter().count() == 1);
-        // Looked at again when it is brought to the medium, and not before.
-        store.write_at(&table(), 0).unwrap();
-        store.write_at(&[0; 4096], 63 * 512).unwrap();
-        assert_eq!(count(), [(0, 3, 0)]);
-        store.flush().unwrap();
-        store.write_at(&[0; 4096], 63 * 512).unwrap();
-        store.write_at(&[0; 512], 512).unwrap();
-        assert_eq!(count(), [(0, 4, 0), (1, 1, 1)]);
-        // It goes, and comes back as it was.
-        store.write_through(&[0; 512], 0).unwrap();
-        store.write_at(&[0; 4096], 63 * 512).unwrap();
-        assert_eq!(count(), [(0, 6, 0), (1, 1, 1)]);
-        store.write_through(&table(), 0).unwrap();
-        store.write_at(&[0; 4096], 63 * 512).unwrap();
-        assert_eq!(count(), [(0, 7, 0), (1, 2, 2)]);
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use trueline_geom::error::Errno;
 use trueline_geom::store::Store;
 use trueline_geom::topology::{Fact, Grain, Topology, Trust, Why, is_whole};
+use trueline_geom::watch::Deed;
 
 /// One export.
 pub struct Export {
@@ -27,6 +28,14 @@ pub struct Export {
     /// Its part in an overlay, if it has one: what is written is [`Content::Data`](trueline_geom::store::Content), what was made zero is
     /// zero, and the rest a hole.
     pub overlay: Option<Arc<dyn Store>>,
+    /// Logs of the requests that a way in refuses: [`Export::store`] never sees those.
+    pub refusals: Vec<Arc<dyn RefusalLog>>,
+}
+
+/// A log of requests that were refused before they reached a store: past the end, or writes where nothing may be written.
+pub trait RefusalLog: Send + Sync {
+    /// A request of `length` bytes at `offset` of the export was refused.
+    fn refused(&self, deed: Deed, offset: u64, length: u64);
 }
 
 /// The boundaries of one kind beneath a provider, in its own addresses.
@@ -42,6 +51,11 @@ impl Export {
     /// The read-modify-write unit beneath it.
     pub fn unit(&self) -> Option<Grain> {
         self.boundaries.iter().find(|boundary| boundary.why == Why::Physical)?.grain
+    }
+
+    /// Tells the logs of a request that is refused.
+    pub fn refuse(&self, deed: Deed, offset: u64, length: u64) {
+        self.refusals.iter().for_each(|log| log.refused(deed, offset, length));
     }
 
     /// Brings what was written to the medium, for somebody who knows of errors `since`.

@@ -42,6 +42,9 @@ pub trait Site: Send + Sync {
 
     /// The next event of a stream.
     fn event(&self) -> String;
+
+    /// Called some twenty times a second, whether a page is looked at or not.
+    fn pass(&self) {}
 }
 
 /// An answer.
@@ -95,6 +98,7 @@ impl Front for Http {
         let (clients, lookers) = (&AtomicUsize::new(0), &AtomicUsize::new(0));
         std::thread::scope(|scope| {
             while !stop.load(Ordering::Relaxed) {
+                self.site.pass();
                 if !is_ready(&self.listener) {
                     continue;
                 }

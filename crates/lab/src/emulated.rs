@@ -12,6 +12,7 @@
 //! whole sectors: of a part of one, which a host would read first and write whole, both are counted.
 
 use crate::rig::{Op, Request};
+use pace::Pace;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,9 +26,11 @@ use trueline_host::clock;
 use trueline_sim::counters::Counters;
 use trueline_sim::world::World;
 
+mod pace;
 mod speed;
 mod timeline;
 
+pub use pace::{Kind, MUCH};
 pub use speed::Speed;
 
 /// The real time.
@@ -56,6 +59,7 @@ impl Clock for Monotonic {
 pub struct Drives {
     clock: Box<dyn Clock>,
     depth: usize,
+    speed: Speed,
     state: Mutex<State>,
     /// When the leader is to move the drives on.
     until: AtomicU64,
@@ -63,6 +67,7 @@ pub struct Drives {
 
 struct State {
     timeline: Timeline,
+    pace: Pace,
     /// Requests that are not done.
     open: BTreeMap<u64, Waiter>,
     leader: Option<u64>,
@@ -88,8 +93,14 @@ impl Drives {
     /// Drives of a world that is switched on now. `depth`: requests they take at one time.
     pub fn new(world: World, depth: usize, speed: Speed, clock: Box<dyn Clock>) -> Drives {
         let timeline = Timeline::new(world, speed, clock.now());
-        let state = State { timeline, open: BTreeMap::new(), leader: None, next: 0 };
-        Drives { clock, depth, state: Mutex::new(state), until: AtomicU64::new(0) }
+        let pace = Pace::new(speed.ps_per_ns());
+        let state = State { timeline, pace, open: BTreeMap::new(), leader: None, next: 0 };
+        Drives { clock, depth, speed, state: Mutex::new(state), until: AtomicU64::new(0) }
+    }
+
+    /// Virtual time in real time.
+    pub fn speed(&self) -> Speed {
+        self.speed
     }
 
     /// What every drive did until now.
@@ -97,6 +108,13 @@ impl Drives {
         let mut state = self.state();
         state.advance(self.clock.now());
         state.timeline.counters()
+    }
+
+    /// Drive time and machine time until now, of every kind of request there was.
+    pub fn kinds(&self) -> Vec<Kind> {
+        let mut state = self.state();
+        state.advance(self.clock.now());
+        state.pace.kinds()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -110,7 +128,8 @@ impl Drives {
         state.advance(now);
         let tag = state.next;
         state.next += 1;
-        state.timeline.enter(now, route, Request { tag, ..request })?;
+        let at = state.timeline.enter(now, route, Request { tag, ..request })?;
+        state.pace.enter(at, route.base(), &request);
         state.open.insert(tag, Waiter { thread: thread::current(), waits: false });
         let next = state.timeline.next().unwrap_or(u64::MAX);
         if next < self.until.load(Ordering::Relaxed) {
@@ -154,6 +173,7 @@ impl State {
     fn advance(&mut self, now: u64) {
         let own = thread::current().id();
         for completion in self.timeline.advance(now) {
+            self.pace.leave(completion.at);
             if let Some(waiter) = self.open.remove(&completion.tag).filter(|waiter| waiter.thread.id() != own) {
                 waiter.thread.unpark();
             }

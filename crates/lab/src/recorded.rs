@@ -2,7 +2,7 @@
 //!
 //! A line a request, in the order in which they arrive, failed ones too; ns since the recording began. Several stores may be recorded in
 //! one trace, each at its place in the provider that the trace is of. What is discarded, or made zero without zeros being sent, is a
-//! comment: no trace has requests for it.
+//! comment: no trace has requests for it. So is a request that was refused before it came to the store, which no drive can replay.
 //!
 //! # Limits
 //! A request is written down when it comes to the store: one that waits for a thread of its connection comes when it has one. Its line
@@ -17,7 +17,9 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use trueline_geom::error::Errno;
 use trueline_geom::store::{Run, Store};
+use trueline_geom::watch::Deed;
 use trueline_host::clock;
+use trueline_host::export::RefusalLog;
 
 /// A trace that is being written.
 pub struct Recorder {
@@ -165,6 +167,33 @@ impl Recorded {
     fn comment(&self, what: &str, offset: u64, length: u64) {
         let offset = self.place.saturating_add(offset);
         self.recorder.put(|trace, at_ns| trace.comment(&format!("{at_ns} {what} {offset} {length}")));
+    }
+}
+
+/// A log of what was refused of an export that is recorded, in the same trace.
+pub struct RecordedRefusals {
+    /// The export's first byte in the provider that the trace is of.
+    place: u64,
+    recorder: Arc<Recorder>,
+}
+
+impl RecordedRefusals {
+    /// Of an export that begins at byte `place` of what is recorded.
+    pub fn new(place: u64, recorder: Arc<Recorder>) -> RecordedRefusals {
+        RecordedRefusals { place, recorder }
+    }
+}
+
+impl RefusalLog for RecordedRefusals {
+    fn refused(&self, deed: Deed, offset: u64, length: u64) {
+        let what = match deed {
+            Deed::Read => "R",
+            Deed::Write => "W",
+            Deed::Trim => "discard",
+            Deed::Zero => "zero",
+        };
+        let offset = self.place.saturating_add(offset);
+        self.recorder.put(|trace, at_ns| trace.comment(&format!("{at_ns} refused {what} {offset} {length}")));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::options::serve::Serve;
+use crate::served::Served;
 use crate::target::serving::{self, Serving};
 use crate::target::{self, Said};
 use crate::{out, seat};
@@ -31,6 +32,7 @@ mod emulate;
 mod exports;
 mod flush;
 mod fronts;
+mod history;
 mod known;
 mod layers;
 mod live;
@@ -67,10 +69,11 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     let served = serve(&fronts, args, &layers, counting.as_deref(), top);
     let flushed = if args.read_only { Ok(()) } else { flush::disks(&graph, &args.target) };
     let refused = layers.refused();
+    let emulation = layers.emulation();
     let ended = layers.end();
     overlays.iter().for_each(|overlays| overlays.tell(&args.target));
     counting.iter().filter(|_| !args.read_only).for_each(|counting| counting.look_once_more());
-    counting.map_or(Ok(()), |counting| sum_up(&counting, args))?;
+    counting.map_or(Ok(()), |counting| sum_up(&Served { emulation, ..counting.served() }, args))?;
     let status = served?;
     flushed?;
     ended?;
@@ -79,16 +82,15 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
 }
 
 /// What was counted: for people on stderr, for programs on stdout.
-fn sum_up(counting: &Counting, args: &Serve) -> Result<(), Failure> {
-    let served = counting.served();
+fn sum_up(served: &Served, args: &Serve) -> Result<(), Failure> {
     if args.json {
         let mut stdout = BufWriter::new(anstream::stdout().lock());
-        serde_json::to_writer_pretty(&mut stdout, &served).map_err(io::Error::from)?;
+        serde_json::to_writer_pretty(&mut stdout, served).map_err(io::Error::from)?;
         writeln!(stdout)?;
         stdout.flush()?;
-    } else if out::served::is_worth_saying(&served) {
+    } else if out::served::is_worth_saying(served) {
         // Where nobody reads it, the work is done all the same.
-        let _ = out::served::write(&served, &mut BufWriter::new(anstream::stderr().lock()));
+        let _ = out::served::write(served, &mut BufWriter::new(anstream::stderr().lock()));
     }
     Ok(())
 }

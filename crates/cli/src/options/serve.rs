@@ -19,7 +19,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline serve disk.img --fuse mnt --run 'mkfs.ext4 \"$file\"'
   trueline serve md:1g --run 'nbdinfo \"$uri\"'
   trueline serve --emulate drive:wd10ears@64g --nbd unix:s
-  trueline serve --emulate --drive qlc-16k --speed 10 disk.img#p1 --nbd unix:s --record run.trace
+  trueline serve --emulate --drive qlc-16k --speed 0.02 disk.img#p1 --nbd unix:s --record run.trace
   trueline serve --overlay mem --emulate --drive wd10ears prod.img --nbd unix:s
   trueline serve --fault 'write:torn,every=1000' --fault 'read:error=eio,probability=1%' disk.img --nbd unix:s
   trueline serve --strict disk.img --run 'mkfs.ext4 ...; fsck ...'

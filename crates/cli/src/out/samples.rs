@@ -2,7 +2,7 @@
 
 use super::words;
 use crate::report::{Finding, Grain, Provider, Range, Report, Table, Target, Verdict};
-use crate::served::{Blame, Bucket, Deeds, Export, Layer, Operations, Served, Verdicts};
+use crate::served::{Blame, Bucket, Deeds, Export, Latencies, Latency, Layer, Operations, Requests, Served, Verdicts};
 use std::io::Write;
 use trueline_geom::topology::{Grain as At, largest_grain};
 
@@ -169,6 +169,7 @@ pub(crate) fn crowded(slices: u64) -> Target {
 /// What was counted while [`openbsd`] was served: its swap was written off the grain, its disk read in sectors.
 pub(crate) fn served() -> (Served, Target) {
     let stack = openbsd();
+    let (none, no_requests) = (Verdicts::default(), Requests::default());
     let swap = Layer {
         provider: "s4b".into(),
         id: 3,
@@ -179,12 +180,20 @@ pub(crate) fn served() -> (Served, Target) {
         unit: 4096,
         phase: 0,
         why: Some("physical"),
+        members: Vec::new(),
+        requests: Requests {
+            writes: Verdicts { misaligned: 98, partial: 2, ..none },
+            zeroes: Verdicts { aligned: 1, ..none },
+            ..no_requests
+        },
+        request_bytes: Deeds { writes: 98 * 4096 + 1024, zeroes: 4096, ..Deeds::default() },
+        blamed_requests: Deeds { writes: 90, ..Deeds::default() },
         reads: Verdicts::default(),
         writes: Verdicts { misaligned: 98, partial: 2, ..Verdicts::default() },
         trims: Verdicts::default(),
         zeroes: Verdicts { aligned: 1, ..Verdicts::default() },
         bytes: Deeds { writes: 98 * 4096 + 1024, zeroes: 4096, ..Deeds::default() },
-        blame: Some(Blame { provider: "s4".into(), remainder: 3584, rule: "TL0001" }),
+        blame: Some(Blame { provider: "s4".into(), remainder: 3584, chunk: None, rule: "TL0001" }),
         blamed: Deeds { writes: 90, ..Deeds::default() },
         device_operations: Operations { writes: 396, writes_needed: 100, ..Operations::default() },
         rmw_factor: 3.96,
@@ -197,6 +206,9 @@ pub(crate) fn served() -> (Served, Target) {
         provider: String::new(),
         id: 0,
         content: words::content(&stack, &stack.providers[0]),
+        requests: Requests { reads: Verdicts { aligned: 1, partial: 3, ..none }, ..no_requests },
+        request_bytes: Deeds { reads: 4096 + 1536, ..Deeds::default() },
+        blamed_requests: Deeds::default(),
         reads: Verdicts { aligned: 1, partial: 3, ..Verdicts::default() },
         writes: Verdicts::default(),
         zeroes: Verdicts::default(),
@@ -209,9 +221,34 @@ pub(crate) fn served() -> (Served, Target) {
         ..swap.clone()
     };
     let errors = Deeds { reads: 1, ..Deeds::default() };
-    let export = Export { provider: String::new(), flushes: 2, most_waiting: 7, errors, flush_errors: 0 };
+    let requests = Deeds { reads: 4, writes: 100, zeroes: 1, trims: 0 };
+    let waited = Latency { count: 4, mean: 1_200_000, p50: 1_000_000, p99: 3_000_000, max: 3_100_000 };
+    let latency_ns = Latencies { reads: Some(waited), ..Latencies::default() };
+    let bytes = swap.request_bytes.and(disk.request_bytes);
+    let export = Export {
+        provider: String::new(),
+        requests,
+        pieces: requests,
+        bytes,
+        flushes: 2,
+        most_waiting: 7,
+        errors,
+        flush_errors: 0,
+        latency_ns,
+    };
     let (target, layers) = (stack.target.clone(), vec![disk, swap]);
-    (Served { format: "trueline/serve/1", target, duration_ns: 2_000_000_000, generation: 0, layers, exports: vec![export] }, stack)
+    (
+        Served {
+            format: "trueline/serve/1",
+            target,
+            duration_ns: 2_000_000_000,
+            generation: 0,
+            layers,
+            exports: vec![export],
+            emulation: None,
+        },
+        stack,
+    )
 }
 
 /// A report of these.

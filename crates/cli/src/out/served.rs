@@ -2,7 +2,7 @@
 
 use super::columns::{self, Cell};
 use super::{Style, escape, size, words};
-use crate::served::{Layer, Served};
+use crate::served::{Blame, Export, Layer, Row, Served};
 use anstyle::{AnsiColor, Style as Colour};
 use std::io;
 use std::time::Duration;
@@ -12,15 +12,15 @@ const LISTED: usize = 24;
 
 /// Writes what was counted, and, where something missed a unit, why and what it costs.
 pub(crate) fn write(served: &Served, out: &mut dyn io::Write) -> io::Result<()> {
-    let layers = served.merged();
-    writeln!(out, "{}", head(served, &layers))?;
-    write_table(&worst_first(&layers), None, None, out)?;
-    if layers.len() > LISTED {
-        writeln!(out, "and {} more", layers.len() - LISTED)?;
+    let rows = served.merged();
+    writeln!(out, "{}", head(served))?;
+    write_table(&worst_first(&rows), None, None, out)?;
+    if rows.len() > LISTED {
+        writeln!(out, "and {} more", rows.len() - LISTED)?;
     }
-    for layer in worst_first(&layers) {
-        for (colour, line) in says(layer) {
-            writeln!(out, "{colour}{}{colour:#}: {line}", name(layer))?;
+    for row in worst_first(&rows) {
+        for (colour, line) in says(row) {
+            writeln!(out, "{colour}{}{colour:#}: {line}", name(&row.all))?;
         }
     }
     Ok(())
@@ -43,39 +43,42 @@ pub(crate) struct Moment<'a> {
 /// Writes the table of a moment: rates since the one before, and the verdicts of all that was counted. At most `lines` lines, but for
 /// what is said above it.
 pub(crate) fn write_top(moment: &Moment<'_>, style: Style, lines: usize, out: &mut dyn io::Write) -> io::Result<()> {
-    let (layers, old) = (moment.served.merged(), moment.before.merged());
+    let (rows, old) = (moment.served.merged(), moment.before.merged());
     let since = moment.served.duration_ns.saturating_sub(moment.before.duration_ns);
     let since = Duration::from_nanos(since).as_secs_f64().max(0.001);
-    let above: Vec<String> = std::iter::once(head(moment.served, &layers)).chain(moment.said.iter().cloned()).collect();
+    let above: Vec<String> = std::iter::once(head(moment.served)).chain(moment.said.iter().cloned()).collect();
     // A terminal breaks what is too long for it.
     let taken: usize = above.iter().map(|line| style.width.map_or(1, |width| line.chars().count().div_ceil(width.max(1)).max(1))).sum();
-    let mut shown = worst_first(&layers);
+    let mut shown = worst_first(&rows);
     shown.truncate(lines.saturating_sub(taken + 2));
     // In one place from one second to the next.
-    shown.sort_by_key(|layer| layer.id);
+    shown.sort_by_key(|row| row.all.id);
     above.iter().try_for_each(|line| writeln!(out, "{line}"))?;
     write_table(&shown, Some((&old, since)), style.width, out)
 }
 
-/// Layers with most that missed a unit first.
-fn worst_first(layers: &[Layer]) -> Vec<&Layer> {
-    let mut sorted: Vec<&Layer> = layers.iter().collect();
-    sorted.sort_by_key(|layer| (std::cmp::Reverse(layer.verdicts().misaligned), layer.id));
+/// Layers with most requests that missed a unit first.
+fn worst_first(rows: &[Row]) -> Vec<&Row> {
+    let mut sorted: Vec<&Row> = rows.iter().collect();
+    sorted.sort_by_key(|row| (std::cmp::Reverse(row.all.requests.verdicts().misaligned), row.all.id));
     sorted.truncate(LISTED);
     sorted
 }
 
 /// One line: how long, how much.
-fn head(served: &Served, layers: &[Layer]) -> String {
-    let sum = |of: fn(&Layer) -> u64| layers.iter().map(of).sum::<u64>();
+fn head(served: &Served) -> String {
+    let sum = |of: fn(&Export) -> u64| served.exports.iter().map(of).sum::<u64>();
     let seconds = Duration::from_nanos(served.duration_ns).as_secs_f64();
-    let errors: u64 = served.exports.iter().map(|e| e.errors.sum() + e.flush_errors).sum();
+    let errors = sum(|e| e.errors.sum() + e.flush_errors);
     let mut parts = vec![
         format!("{seconds:.1} s"),
-        format!("{} ({})", count(sum(|l| l.reads.sum()), "read", "s"), size::human(sum(|l| l.bytes.reads))),
-        format!("{} ({})", count(sum(|l| l.writes.sum()), "write", "s"), size::human(sum(|l| l.bytes.writes))),
-        count(served.exports.iter().map(|e| e.flushes).sum(), "flush", "es"),
+        format!("{} ({})", count(sum(|e| e.requests.reads), "read", "s"), size::human(sum(|e| e.bytes.reads))),
+        format!("{} ({})", count(sum(|e| e.requests.writes), "write", "s"), size::human(sum(|e| e.bytes.writes))),
+        count(sum(|e| e.flushes), "flush", "es"),
     ];
+    // Where nothing is cut or copied, a piece is a request.
+    let pieces = sum(|e| e.pieces.sum());
+    parts.extend((pieces != sum(|e| e.requests.sum())).then(|| count(pieces, "piece", "s") + " on the disks"));
     let most = served.exports.iter().map(|e| e.most_waiting).max().unwrap_or(0);
     parts.extend((most > 0).then(|| format!("at most {most} waiting")));
     parts.extend((errors > 0).then(|| format!("{errors} failed")));
@@ -87,14 +90,14 @@ fn count(n: u64, noun: &str, plural: &str) -> String {
 }
 
 /// Before what, and seconds since.
-type Before<'a> = Option<(&'a [Layer], f64)>;
+type Before<'a> = Option<(&'a [Row], f64)>;
 
-fn write_table(layers: &[&Layer], before: Before<'_>, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_table(shown: &[&Row], before: Before<'_>, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
     let (reads, writes) = if before.is_some() { ("READS/S", "WRITES/S") } else { ("READS", "WRITES") };
     let heads = ["LAYER", "CONTENT", "DISK", "UNIT", reads, writes, "TRIMS+ZEROES", "ALIGNED", "MISALIGNED", "PARTIAL", "UNKNOWN", "COST"];
     let heading = heads.iter().enumerate().map(|(nth, head)| if nth < 3 { Cell::left(*head) } else { Cell::right(*head) });
     let mut rows = vec![heading.collect()];
-    rows.extend(layers.iter().map(|layer| row(layer, before)));
+    rows.extend(shown.iter().map(|row| cells(row, before)));
     // Alone, a disk needs no name.
     if rows.len() > 1 {
         columns::write(&rows, &[6, 1, 2, 10], width, out)?;
@@ -102,30 +105,49 @@ fn write_table(layers: &[&Layer], before: Before<'_>, width: Option<usize>, out:
     Ok(())
 }
 
-fn row(layer: &Layer, before: Before<'_>) -> Vec<Cell> {
-    let old = before.map(|(old, since)| (old.iter().find(|old| old.id == layer.id && old.disk == layer.disk), since));
+fn cells(row: &Row, before: Before<'_>) -> Vec<Cell> {
+    let layer = &row.all;
+    let old = before.map(|(old, since)| (old.iter().find(|old| old.all.id == layer.id), since));
     let moved = |of: fn(&Layer) -> u64| match old {
-        Some((old, since)) => rate(of(layer).saturating_sub(old.map_or(0, of)), since),
+        Some((old, since)) => rate(of(layer).saturating_sub(old.map_or(0, |old| of(&old.all))), since),
         None => of(layer).to_string(),
     };
-    let all = layer.verdicts();
+    let all = layer.requests.verdicts();
     let red = if all.misaligned > 0 { AnsiColor::Red.on_default().bold() } else { Colour::new() };
     let some = |n: u64| if n == 0 { String::new() } else { n.to_string() };
     let cost = layer.rmw_factor;
     vec![
         Cell::left(name(layer)),
         Cell::left(layer.content.clone()),
-        Cell::left(escape::plain(&layer.disk)),
-        Cell::right(if layer.unit == 0 { "?".into() } else { size::short(layer.unit) }),
-        Cell::right(moved(|l| l.reads.sum())),
-        Cell::right(moved(|l| l.writes.sum())),
-        Cell::right(some(layer.trims.sum() + layer.zeroes.sum())),
+        Cell::left(disks(row)).colour(if row.worst().is_some() { red } else { Colour::new() }),
+        Cell::right(units(row)),
+        Cell::right(moved(|l| l.requests.reads.sum())),
+        Cell::right(moved(|l| l.requests.writes.sum())),
+        Cell::right(some(layer.requests.trims.sum() + layer.requests.zeroes.sum())),
         Cell::right(all.aligned.to_string()),
         Cell::right(all.misaligned.to_string()).colour(red),
         Cell::right(all.partial.to_string()),
         Cell::right(some(all.unknown)),
         Cell::right(if layer.device_operations.writes_needed == 0 { String::new() } else { format!("{cost:.2} x") }),
     ]
+}
+
+/// The disk; of several their number, behind the name of the one that misses most, if any does.
+fn disks(row: &Row) -> String {
+    match row.worst() {
+        None => escape::plain(&row.all.disk),
+        Some(worst) if worst.verdicts().misaligned > 0 => format!("{} of {}", escape::plain(&worst.disk), row.disks.len()),
+        Some(_) => format!("{} disks", row.disks.len()),
+    }
+}
+
+/// The units of the disks, each size once.
+fn units(row: &Row) -> String {
+    let mut sizes: Vec<u64> = row.disks.iter().map(|disk| disk.unit).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let shown: Vec<String> = sizes.into_iter().map(|unit| if unit == 0 { "?".into() } else { size::short(unit) }).collect();
+    shown.join(",")
 }
 
 /// Another of its name may have come since.
@@ -139,35 +161,72 @@ fn rate(count: u64, seconds: f64) -> String {
     format!("{:.0}", count as f64 / seconds)
 }
 
-/// What missed a unit, who is to blame, and what it costs.
-fn says(layer: &Layer) -> Vec<(Colour, String)> {
-    let all = layer.verdicts();
+/// Lines on what missed a unit: because of what, and what it costs.
+fn says(row: &Row) -> Vec<(Colour, String)> {
+    let layer = &row.all;
+    let all = layer.requests.verdicts();
     let disk = if layer.disk.is_empty() { String::new() } else { format!(" of {}", escape::plain(&layer.disk)) };
-    let unit = format!("{}-byte {} unit{disk}", layer.unit, layer.why.unwrap_or("unknown"));
-    let (blamed, bad) = (layer.blamed.sum(), AnsiColor::Red.on_default().bold());
+    let worst = match row.worst() {
+        Some(worst) if worst.verdicts().misaligned > 0 => {
+            let (most, of) = (worst.verdicts().misaligned, worst.verdicts().sum());
+            format!("s of {} disks, {} most often ({most} of {of} pieces)", row.disks.len(), escape::plain(&worst.disk))
+        }
+        Some(_) => format!("s of {} disks", row.disks.len()),
+        None => disk,
+    };
+    let unit = format!("{}-byte {} unit{worst}", units_in_words(row), layer.why.unwrap_or("unknown"));
+    let (blamed, bad) = (layer.blamed_requests.sum(), AnsiColor::Red.on_default().bold());
     let mut lines = Vec::new();
-    if let Some(blame) = layer.blame.as_ref().filter(|_| blamed > 0) {
+    if let Some((why, rule)) = reasons(row).filter(|_| blamed > 0) {
         let cost = if layer.device_operations.writes_needed == 0 {
             String::new()
         } else {
             format!("; its writes come to {:.2} x the device operations", layer.rmw_factor)
         };
-        let (name, past) = (words::name(&blame.provider), words::bytes(blame.remainder));
-        let why = format!("because {name} begins {past} past a boundary{cost}: trueline explain {}", blame.rule);
-        lines.push((bad, format!("{blamed} of {} requests miss the {unit}, {why}", all.sum())));
+        lines.push((bad, format!("{blamed} of {} requests miss the {unit}, because {why}{cost}: trueline explain {rule}", all.sum())));
     }
     let own = all.misaligned.saturating_sub(blamed);
     if own > 0 {
         let why = "for they begin or end off it wherever their layer begins: the client's doing";
         lines.push((bad, format!("{own} of {} requests miss the {unit}, {why}", all.sum())));
     }
-    let small = layer.writes.partial;
+    let small = layer.requests.writes.partial;
     if small > 0 {
         let why = "which is read first for each: trueline explain TL0004";
-        let line = format!("{small} of {} writes are smaller than the {unit}, {why}", layer.writes.sum());
+        let line = format!("{small} of {} writes are smaller than the {unit}, {why}", layer.requests.writes.sum());
         lines.push((AnsiColor::Yellow.on_default(), line));
     }
     lines
+}
+
+/// The sizes of the units in bytes, each once.
+fn units_in_words(row: &Row) -> String {
+    let mut sizes: Vec<u64> = row.disks.iter().map(|disk| disk.unit).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes.iter().map(u64::to_string).collect::<Vec<_>>().join("- or ")
+}
+
+/// The blamed layers of all disks in words, those of the worst disk first, and the rule of the first.
+fn reasons(row: &Row) -> Option<(String, &'static str)> {
+    let mut blames: Vec<&Blame> = Vec::new();
+    for disk in row.disks.iter().filter(|disk| disk.blamed.sum() > 0) {
+        blames.extend(disk.blame.as_ref().filter(|blame| !blames.contains(blame)));
+    }
+    let first = blames.first()?;
+    let more = match blames.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {} on other disks)", count(more as u64, "layer", "s")),
+    };
+    Some((reason(first) + &more, first.rule))
+}
+
+fn reason(blame: &Blame) -> String {
+    let name = words::name(&blame.provider);
+    match blame.chunk {
+        Some(chunk) => format!("{name} cuts them into chunks of {}", words::bytes(chunk)),
+        None => format!("{name} begins {} past a boundary", words::bytes(blame.remainder)),
+    }
 }
 
 #[cfg(test)]
@@ -186,7 +245,7 @@ mod tests {
         let (served, _) = samples::served();
         let mut before = served.clone();
         before.duration_ns -= 500_000_000;
-        before.layers[1].writes.misaligned -= 10;
+        before.layers[1].requests.writes.misaligned -= 10;
         let said = ["at nbd://127.0.0.1:10809/, http://127.0.0.1:9100/".to_owned()];
         let moment = Moment { served: &served, before: &before, said: &said };
         let wide = |width, lines| samples::text(|out| write_top(&moment, Style { width, ..Style::default() }, lines, out));

@@ -7,8 +7,10 @@ use super::scale::{Range, Scale};
 use super::stack::{Piece, Stack};
 use super::{escape, words};
 use crate::report::Target;
-use crate::served::Served;
+use crate::served::Event;
 use std::io;
+
+mod cures;
 
 const SCRIPT: &str = include_str!("served_html/live.js");
 const STYLE: &str = include_str!("served_html/live.css");
@@ -32,28 +34,41 @@ pub(crate) fn policy(nonce: &str) -> String {
 }
 
 /// Writes the page for what stands on the disks of `stack`, with what was counted so far: it shows something before the first event,
-/// and where events do not come through. `numbers`: of the providers, in what is counted.
-pub(crate) fn write(stack: &Target, numbers: &[usize], now: &Served, nonce: &str, out: &mut dyn io::Write) -> io::Result<()> {
+/// and where events do not come through. The numbers are those of the providers, in what is counted.
+pub(crate) fn write((stack, numbers): (&Target, &[usize]), now: &Event<'_>, nonce: &str, out: &mut dyn io::Write) -> io::Result<()> {
     // Nothing in it may end the element (HTML Living Standard, "Restrictions for contents of script elements").
-    let now = serde_json::to_string(now).map_err(io::Error::from)?.replace('<', "\\u003c");
+    let told = |json: serde_json::Result<String>| json.map_err(io::Error::from).map(|json| json.replace('<', "\\u003c"));
+    let (now, cures) = (told(serde_json::to_string(now))?, told(serde_json::to_string(&cures::of(stack)))?);
     let target = escape::xml(&escape::plain(&stack.target));
     writeln!(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
     writeln!(out, "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">")?;
     writeln!(out, "<title>Trueline serve: {target}</title>\n<style nonce=\"{nonce}\">{STYLE}</style>\n</head>\n<body>")?;
     writeln!(out, "<header><h1>{target}</h1><p id=\"state\" role=\"status\">waiting for the first counts</p></header>\n<main>")?;
-    writeln!(out, "<section id=\"lead\" class=\"none\"><p id=\"verdict\"></p><ul id=\"why\"></ul></section>")?;
+    writeln!(out, "<section id=\"lead\" class=\"none\"><p id=\"verdict\"></p><ul id=\"why\"></ul></section>\n{TODO}{HISTORY}")?;
     writeln!(out, "<section aria-label=\"The stack\">")?;
     draw(stack, numbers, out)?;
     writeln!(out, "{LEGEND}</section>\n{TABLES}</main>\n<footer>{FOOTER}</footer>")?;
     writeln!(out, "<script type=\"application/json\" id=\"now\">{now}</script>")?;
+    writeln!(out, "<script type=\"application/json\" id=\"cures\">{cures}</script>")?;
     writeln!(out, "<script nonce=\"{nonce}\">{SCRIPT}</script>\n</body>\n</html>")
 }
+
+const TODO: &str = "<section id=\"todo\" hidden><h2>What to do</h2><dl id=\"cures-shown\"></dl></section>\n";
+
+/// A chart each of what was done, of how much, and of what was waited for: the script draws them.
+const HISTORY: &str = "<section id=\"history\" aria-label=\"History\"><figure data-chart=\"requests\"><figcaption>Requests a second \
+    <output></output></figcaption><svg preserveAspectRatio=\"none\" viewBox=\"0 0 600 100\" role=\"img\" aria-label=\"Requests a second, by \
+    verdict\"></svg><p class=\"axis\"></p></figure><figure data-chart=\"bytes\"><figcaption>MB a second <output></output></figcaption>\
+    <svg preserveAspectRatio=\"none\" viewBox=\"0 0 600 100\" role=\"img\" aria-label=\"Megabytes read and written a second\"></svg>\
+    <p class=\"axis\"></p></figure><figure data-chart=\"latency\"><figcaption>Latency <output></output></figcaption>\
+    <svg preserveAspectRatio=\"none\" viewBox=\"0 0 600 100\" role=\"img\" aria-label=\"Latency of reads and writes that waited for a \
+    device\"></svg><p class=\"axis\"></p></figure></section>\n";
 
 const LEGEND: &str = "<ul class=\"legend\"><li class=\"misaligned\">misaligned: an end is off the unit<li class=\"partial\">partial: smaller \
     than the unit<li class=\"aligned\">aligned: whole units<li class=\"unknown\">unknown: no unit is known</ul>";
 
 const TABLES: &str = "<section><h2>Layers</h2><div class=\"scroll\"><table id=\"layers\"><thead><tr><th>Layer<th>Disk<th class=\"n\">Unit\
-    <th class=\"n\">Reads/s<th class=\"n\">Writes/s<th class=\"n\">Aligned<th class=\"n\">Misaligned<th class=\"n\">Partial<th class=\"n\">\
+    <th class=\"n\">Reads/s<th class=\"n\">Writes/s<th class=\"n\">MB/s<th class=\"n\">Aligned<th class=\"n\">Misaligned<th class=\"n\">Partial<th class=\"n\">\
     Unknown<th class=\"n\">Write cost<th>Leaves the grain at</tr></thead><tbody></tbody></table></div></section>\n\
     <section><h2>Size and alignment</h2><p class=\"dim\"><label>of <select id=\"of\"><option value=\"\">all layers</option></select></label> \
     Rows: size of the I/O. Columns: the largest power of two that divides its first byte on the disk.</p>\
@@ -138,7 +153,8 @@ mod tests {
     use crate::out::samples;
 
     fn page(target: &Target) -> String {
-        samples::text(|out| write(target, &[], &samples::served().0, "abc", out))
+        let (served, _) = samples::served();
+        samples::text(|out| write((target, &[]), &Event { served: &served, history: &[] }, "abc", out))
     }
 
     #[test]
@@ -148,8 +164,9 @@ mod tests {
         target.target = "<img src=x onerror=alert(1)>".into();
         target.providers[3].provider = "\"></svg><script>alert(1)</script>".into();
         target.providers[4].sign = Some("<b>&\u{202e}".into());
-        let page = samples::text(|out| write(&target, &[], &served, "abc", out));
-        assert_eq!(["<script", "</script", "<img", "<b>", "<!--"].map(|what| page.matches(what).count()), [2, 2, 0, 0, 0]);
+        target.findings[0].fix.push("</script><script>alert(1)</script>".into());
+        let page = samples::text(|out| write((&target, &[]), &Event { served: &served, history: &[] }, "abc", out));
+        assert_eq!(["<script", "</script", "<img", "<b>", "<!--"].map(|what| page.matches(what).count()), [3, 3, 0, 0, 0]);
         assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;") && !page.contains('\u{202e}'), "{page}");
     }
 

@@ -1,7 +1,8 @@
 //! What `serve` counted, in the Prometheus text format.
 
 use super::metric::{Labels, Metric};
-use crate::served::{Deeds, Export, Layer, Served, Verdicts};
+use crate::served::{Deeds, Export, Layer, Requests, Served, Verdicts};
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ pub(crate) fn write(served: &Served, out: &mut dyn io::Write) -> io::Result<()> 
     gauge("trueline_serve_duration_seconds", "Time since serving began.", duration).write(out)?;
     let served = &Served { layers: served.by_name(), ..served.clone() };
     requests(served).write(out)?;
+    client_requests(served, out)?;
     let layers: [OfLayer; 2] = [
         ("trueline_serve_bytes_total", "Bytes of requests, by what they do.", |l| l.bytes),
         ("trueline_serve_blamed_total", "Misaligned pieces that would be aligned did the blamed provider begin on the grain.", |l| {
@@ -75,12 +77,38 @@ fn requests(served: &Served) -> Metric<'_> {
     let mut series = Vec::new();
     for layer in &served.layers {
         for (op, verdicts) in [("read", layer.reads), ("write", layer.writes), ("trim", layer.trims), ("zero", layer.zeroes)] {
-            let Verdicts { aligned, misaligned, partial, unknown } = verdicts;
-            let all = [("aligned", aligned), ("misaligned", misaligned), ("partial", partial), ("unknown", unknown)];
-            series.extend(all.map(|(verdict, n)| (of_layer(served, layer, &[("op", op), ("verdict", verdict)]), n.to_string())));
+            series.extend(
+                by_verdict(verdicts).map(|(verdict, n)| (of_layer(served, layer, &[("op", op), ("verdict", verdict)]), n.to_string())),
+            );
         }
     }
     counter("trueline_serve_requests_total", "Pieces of requests on a disk, by how they lie on its unit.", series)
+}
+
+/// Requests as clients made them: sums over the disks of a layer.
+fn client_requests(served: &Served, out: &mut dyn io::Write) -> io::Result<()> {
+    let mut sums: BTreeMap<(&str, &str), Requests> = BTreeMap::new();
+    for layer in &served.layers {
+        let sum = sums.entry((&layer.export, &layer.provider)).or_default();
+        *sum = sum.and(layer.requests);
+    }
+    let mut series = Vec::new();
+    for ((export, provider), requests) in sums {
+        let Requests { reads, writes, trims, zeroes } = requests;
+        for (op, verdicts) in [("read", reads), ("write", writes), ("trim", trims), ("zero", zeroes)] {
+            let target = served.target.as_str();
+            let labels = |verdict| vec![("target", target), ("export", export), ("provider", provider), ("op", op), ("verdict", verdict)];
+            series.extend(by_verdict(verdicts).map(|(verdict, n)| (labels(verdict), n.to_string())));
+        }
+    }
+    counter("trueline_serve_client_requests_total", "Requests, by the worst verdict of their pieces.", series).write(out)
+}
+
+/// Numbers by verdict; none where there was nothing to judge.
+fn by_verdict(verdicts: Verdicts) -> impl Iterator<Item = (&'static str, u64)> {
+    let Verdicts { aligned, misaligned, partial, unknown } = verdicts;
+    let all = [("aligned", aligned), ("misaligned", misaligned), ("partial", partial), ("unknown", unknown)];
+    all.into_iter().filter(move |_| verdicts.sum() > 0)
 }
 
 fn by_size(served: &Served, out: &mut dyn io::Write) -> io::Result<()> {
@@ -133,6 +161,8 @@ mod tests {
         assert!(
             text.contains("\n# TYPE trueline_serve_requests_total counter\n") && text.contains("# TYPE trueline_serve_waiting_max gauge\n")
         );
+        // Of what was never asked for there is no series.
+        assert!(!text.contains("op=\"trim\",verdict"), "{text}");
         assert!(text.contains("\ntrueline_serve_duration_seconds{target=\"openbsd.img\"} 2\n"), "{text}");
     }
 }

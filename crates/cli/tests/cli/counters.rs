@@ -2,7 +2,7 @@
 //!
 //! Where a client is not installed its tests are skipped, and that is said; with `TRUELINE_ORACLE=all` it is a failure.
 
-use super::{Ran, list, program, scratch, zeroes};
+use super::{Ran, list, program, run, scratch, zeroes};
 use crate::skip::skip;
 use serde_json::Value;
 use std::fs::{self, File};
@@ -108,6 +108,113 @@ except nbd.Error: pass
     assert_eq!((&disk["blame"], disk["blamed"]["writes"].as_u64()), (&Value::Null, Some(0)));
     let export = list(&served, "exports").iter().find(|e| e["provider"] == "").expect("the export");
     assert_eq!(export["flushes"].as_u64(), Some(2), "{export:#}");
+}
+
+/// That it ended well.
+#[track_caller]
+fn done(ran: &Ran) -> &Ran {
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    ran
+}
+
+/// Sums of a key of every layer of a provider over its disks.
+fn sum(served: &Value, provider: &str, pointer: &str) -> u64 {
+    let rows = list(served, "layers").iter().filter(|layer| layer["provider"] == provider);
+    rows.map(|layer| layer.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer}: {layer:#}"))).sum()
+}
+
+/// Four disks in a stripe of chunks of 16 KiB, on which a partition begins at sector 63.
+pub(crate) fn striped(directory: &Path) {
+    let disks = ["d0", "d1", "d2", "d3"];
+    disks.iter().for_each(|disk| zeroes(directory, disk, 4 * MEG));
+    run(directory, "stripe label -s 16k data d0 d1 d2 d3").ended(0);
+    // The first chunk of the set is the first disk's.
+    let mut entry = [0; 66];
+    entry[4] = 0x83;
+    entry[8..12].copy_from_slice(&63u32.to_le_bytes());
+    entry[12..16].copy_from_slice(&16384u32.to_le_bytes());
+    entry[64..].copy_from_slice(&[0x55, 0xaa]);
+    let file = File::options().write(true).open(directory.join("d0")).expect("the disk");
+    file.write_all_at(&entry, 446).expect("a write");
+}
+
+/// A client that writes whole blocks does nothing wrong where a set cuts them.
+#[test]
+fn what_a_set_cuts_is_not_the_clients_doing() {
+    if !here(&["nbdsh"]) {
+        return;
+    }
+    let scratch = scratch();
+    striped(scratch.path());
+    let script = r#"nbdsh -u "nbd+unix:///stripe%2Fdatas1?socket=$unixsocket" -c '
+for i in range(900): h.pwrite(bytes(4096), i * 4096)
+' "#;
+    let served = done(&serve(scratch.path(), "d0,d1,d2,d3#stripe/data --json", script)).json();
+    let of = |pointer: &str| sum(&served, "stripe/datas1", pointer);
+    assert_eq!(["aligned", "misaligned", "partial"].map(|fit| of(&format!("/writes/{fit}"))), [0, 1125, 0], "{served:#}");
+    assert_eq!(["aligned", "misaligned", "partial"].map(|fit| of(&format!("/requests/writes/{fit}"))), [0, 900, 0]);
+    assert_eq!((of("/blamed/writes"), of("/blamed_requests/writes"), of("/request_bytes/writes")), (1125, 900, 900 * 4096));
+    assert_eq!((of("/device_operations/writes"), of("/device_operations/writes_needed")), (3600, 900));
+    let export = list(&served, "exports").iter().find(|export| export["provider"] == "stripe/datas1").expect("the export");
+    assert_eq!((&export["requests"]["writes"], &export["pieces"]["writes"]), (&900.into(), &1125.into()), "{export:#}");
+    // For people: a line for the layer on all of its disks, and the one that is hit most.
+    let said = done(&serve(scratch.path(), "d0,d1,d2,d3#stripe/data", script)).stderr.clone();
+    let line = |begins: &str| said.lines().find(|line| line.starts_with(begins)).unwrap_or_else(|| panic!("{begins}: {said}")).to_owned();
+    assert!(line("served ").contains(" 900 writes (3.5 MiB), 0 flushes, 1125 pieces on the disks"), "{said}");
+    let row = line("stripe/datas1 ");
+    assert!(row.contains(" of 4 ") && row.ends_with("  0         900        0  4.00 x"), "{said}");
+    let says = line("stripe/datas1: ");
+    assert!(says.contains("900 of 900 requests miss the 4096-byte physical units of 4 disks, d"), "{said}");
+    assert!(says.contains("because stripe/datas1 begins 3584 bytes past a boundary; its writes come to 4.00 x"), "{said}");
+    assert!(!said.contains("TL0004") && !said.contains("client"), "{said}");
+}
+
+/// A chunk that is smaller than a unit cuts every request, and that is the set's doing.
+#[test]
+fn a_set_whose_chunks_are_no_whole_units_is_blamed() {
+    if !here(&["nbdsh"]) {
+        return;
+    }
+    let scratch = scratch();
+    ["d0", "d1"].iter().for_each(|disk| zeroes(scratch.path(), disk, 4 * MEG));
+    done(&run(scratch.path(), "stripe label --force -s 2k data d0 d1"));
+    let script = r#"nbdsh -u "$uri" -c 'for i in range(10): h.pwrite(bytes(4096), i * 4096)'"#;
+    let said = done(&serve(scratch.path(), "d0,d1#stripe/data", script)).stderr.clone();
+    let says = said.lines().find(|line| line.starts_with("stripe/data: ")).unwrap_or_else(|| panic!("{said}"));
+    assert!(says.starts_with("stripe/data: 10 of 10 requests miss the 4096-byte physical units of 2 disks"), "{said}");
+    assert!(says.contains("because stripe/data cuts them into chunks of 2048 bytes; its writes come to 4.00 x"), "{said}");
+}
+
+/// Requests that never reach the store are errors all the same, and stand in the trace as what they are.
+#[test]
+fn what_the_protocol_refuses_is_counted_and_recorded() {
+    if !here(&["nbdsh"]) {
+        return;
+    }
+    let script =
+        |ways: &str| format!("nbdsh -u \"$uri\" -c '\nh.set_strict_mode(0)\nfor way in [{ways}]:\n try: way()\n except nbd.Error: pass\n'");
+    let past = "lambda: h.pread(512, 1 << 40), lambda: h.pwrite(bytes(512), (1 << 20) - 256), lambda: h.trim(512, 1 << 40), \
+        lambda: h.zero(512, 1 << 40), lambda: h.pread(512, 0)";
+    let there = scratch();
+    let ran = serve(there.path(), "md:1m --json --record t.trace", &script(past));
+    let served = done(&ran).json();
+    let errors =
+        |served: &Value| ["reads", "writes", "trims", "zeroes"].map(|deed| served["exports"][0]["errors"][deed].as_u64().unwrap_or(99));
+    assert_eq!(errors(&served), [1, 1, 1, 1], "{served:#}");
+    assert_eq!(served["exports"][0]["requests"]["reads"], 1);
+    let trace = fs::read_to_string(there.path().join("t.trace")).expect("the trace");
+    let refused: Vec<&str> = trace.lines().filter_map(|line| line.split_once(" refused ")).map(|(_, what)| what).collect();
+    let far = 1u64 << 40;
+    assert_eq!(refused, [format!("R {far} 512"), format!("W {} 512", MEG - 256), format!("discard {far} 512"), format!("zero {far} 512")]);
+    assert!(trace.lines().all(|line| !line.contains(" refused ") || line.starts_with("# ")), "{trace}");
+    // Where nothing may be written.
+    let writes = "lambda: h.pwrite(bytes(512), 0), lambda: h.pwrite(bytes(512), 0, nbd.CMD_FLAG_FUA), lambda: h.trim(512, 0)";
+    let ran = serve(there.path(), "md:1m --read-only --json", &script(writes));
+    assert_eq!(errors(&done(&ran).json()), [0, 2, 1, 0]);
+    // Large ones are refused while their bytes are still to come.
+    let large = "lambda: h.pwrite(bytes(8 << 20), 0)";
+    let ran = serve(there.path(), "md:1m", &script(large));
+    assert!(done(&ran).stderr.contains("0 writes (0 bytes), 0 flushes, 1 failed"), "{}", ran.stderr);
 }
 
 /// A file system that mkfs made, copied to a partition at sector 63 as a client writes it.

@@ -3,7 +3,7 @@
 //! Where there is no Chromium these tests are skipped, and that is said; with `TRUELINE_ORACLE=all` it is a failure.
 
 use crate::browser::{Browser, LONG};
-use crate::counters::{at_63, here, path};
+use crate::counters::{at_63, here, path, striped};
 use crate::serve_again::TABLE;
 use crate::{golden, program, scratch, zeroes};
 use std::fs;
@@ -23,8 +23,12 @@ impl Drop for Server {
 
 /// Serves `disk`, and where its page is.
 fn serve(directory: &Path) -> (Server, String) {
+    serve_target(directory, "disk")
+}
+
+fn serve_target(directory: &Path, target: &str) -> (Server, String) {
     let mut command = program(directory);
-    command.args(["serve", "disk", "--nbd", "unix:s", "--metrics", "127.0.0.1:0"]).stdout(Stdio::null());
+    command.args(["serve", target, "--nbd", "unix:s", "--metrics", "127.0.0.1:0"]).stdout(Stdio::null());
     let said = fs::File::create(directory.join("said")).expect("a file can be made");
     let server = Server(command.stderr(said).spawn().expect("the program can be run"));
     let end = Instant::now() + LONG;
@@ -81,6 +85,18 @@ fn the_page_follows_what_clients_do_and_says_when_nobody_answers() {
     assert_eq!(browser.is(&colour(&cell("s1", "Misaligned"))), "rgb(197, 54, 44)");
     assert_ne!(browser.is(&colour(&cell("disk", "Misaligned"))), "rgb(197, 54, 44)");
     assert_eq!(browser.is("document.getElementById('verdict').textContent"), "\u{2717} 68 % of the I/O is misaligned");
+    // What to do about it is said for this very disk, and what happened is drawn.
+    let todo = "document.getElementById('todo').hidden ? '' : document.getElementById('todo').textContent";
+    let todo = browser.is(todo);
+    assert!(todo.as_str().is_some_and(|todo| todo.contains("trueline move 'disk#s1' --align")), "{todo}");
+    let drawn = "[...document.querySelectorAll('#history path')].filter(p => p.getAttribute('d').length > 20).length";
+    browser.wait(&format!("document.getElementById('history').checkVisibility() && {drawn} === 8"));
+    browser.wait("document.querySelector('[data-chart=latency] output').textContent === 'nothing waits for a device'");
+    assert_eq!(browser.is("document.getElementById('state').textContent.includes(' MB/s')"), true);
+    // A page that is opened now has what was before it.
+    browser.open(&page, 1280);
+    browser.wait("HISTORY.length > 3 && HISTORY[0].verdicts.misaligned === 0 && HISTORY[HISTORY.length - 1].verdicts.misaligned === 15");
+    browser.wait("document.getElementById('state').textContent.startsWith('live, ')");
     // Rates are those of the last second: when nothing comes they are 0, and the counts stay.
     browser.wait("document.getElementById('state').textContent.includes(': 0 reads/s, 0 writes/s')");
     assert_eq!(browser.is(&of(15)), true);
@@ -119,6 +135,29 @@ fn the_page_shows_what_a_client_makes() {
     client(scratch.path(), "h.pwrite(bytes(512), 0)\nh.flush()");
     browser.wait(&format!("{drawn} === 'disk'"));
     browser.wait(&format!("{}?.textContent === '10'", cell("s1 (gone)", "Misaligned")));
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+/// A set is one row of the table, and its members have the colour of what comes to them.
+#[test]
+fn the_page_colours_members_of_a_set() {
+    let scratch = scratch();
+    if !here(&["nbdsh"]) {
+        return;
+    }
+    striped(scratch.path());
+    let Some(mut browser) = Browser::start(scratch.path()) else { return };
+    let (_server, page) = serve_target(scratch.path(), "d0,d1,d2,d3#stripe/data");
+    browser.open(&page, 1280);
+    // Two blocks in the third and fourth chunk of the set, of which the second is cut.
+    client(scratch.path(), "for i in range(2): h.pwrite(bytes(4096), 63 * 512 + 12288 + i * 4096)");
+    browser.wait(&format!("{}?.textContent === '2'", cell("stripe/datas1", "Misaligned")));
+    assert_eq!(browser.is("document.querySelectorAll('#layers tbody tr').length"), 1);
+    let red = "[...document.querySelectorAll('.piece.misaligned .name')].map(n => n.textContent).sort().join()";
+    let disks = browser.is(red);
+    let disks: Vec<&str> = disks.as_str().unwrap_or_default().split(',').collect();
+    assert!(disks.contains(&"stripe/datas1") && disks.contains(&"d2") && disks.contains(&"d3"), "{disks:?}");
+    assert_eq!(disks.len(), 3, "members that nothing came to are not red: {disks:?}");
     assert_eq!(browser.complaints(), [""; 0]);
 }
 

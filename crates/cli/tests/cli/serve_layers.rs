@@ -2,6 +2,7 @@
 
 use crate::skip::skip;
 use crate::{Ran, kill, list, program, run, run_with, scratch, zeroes};
+use serde_json::Value;
 use std::fmt::Write;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -43,6 +44,25 @@ fn an_emulated_drive_reads_and_modifies_what_is_off_its_sectors() {
         assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
         assert_eq!(cell(&ran.stderr, "RMW"), want, "{}", ran.stderr);
     }
+}
+
+/// At a speed at which a thousandth of a second of the machine is one of the drive, a stream is not the drive's, and that is said.
+#[test]
+fn what_of_the_drives_time_is_the_machines_is_said() {
+    let scratch = scratch();
+    let writes: Vec<String> = (0..20).map(|nth| format!("write {} 4096", (1 << 20) + (nth << 12))).collect();
+    let writes: Vec<&str> = writes.iter().map(String::as_str).collect();
+    let Some(ran) = served(scratch.path(), "--emulate --speed 1000 drive:wd10ears@64m --json", &writes) else { return };
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let emulation = &ran.json()["emulation"];
+    let streams = list(emulation, "kinds").iter().find(|kind| kind["op"] == "write" && kind["pattern"] == "sequential");
+    let streams = streams.unwrap_or_else(|| panic!("{emulation:#}"));
+    assert_eq!((&streams["requests"], &streams["is_the_drives"], &emulation["speed"]), (&19.into(), &false.into(), &1000.0.into()));
+    let number = |of: &Value, key: &str| of[key].as_f64().unwrap_or_else(|| panic!("{key}: {emulation:#}"));
+    assert!(number(streams, "machine_ns") > number(streams, "drive_ns") && number(emulation, "true_speed") < 100.0, "{emulation:#}");
+    assert!(ran.stderr.contains("at --speed 1000 this machine took "), "{}", ran.stderr);
+    let says = ran.stderr.lines().find(|line| line.starts_with("ratios of ")).unwrap_or_else(|| panic!("{}", ran.stderr));
+    assert!(says.contains("sequential writes are therefore this machine's, not the drive's: measure them at --speed "), "{says}");
 }
 
 /// Its image is what was written; what is behind it has no room.

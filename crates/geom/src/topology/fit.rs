@@ -1,6 +1,6 @@
 //! How one I/O lies on a grain: its verdict, and the device operations it comes to.
 
-use super::{Fact, Grain, Topology, Why};
+use super::{Fact, Grain, Topology, Trust, Why};
 
 /// The verdict of one I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +29,18 @@ impl Fit {
         }
     }
 
+    /// The verdict of a whole of which parts have these two: what is off a boundary outweighs what is small, and both what is unknown.
+    #[must_use]
+    pub fn worse(self, other: Fit) -> Fit {
+        let weight = |fit| match fit {
+            Fit::Aligned => 0,
+            Fit::Unknown => 1,
+            Fit::Partial => 2,
+            Fit::Misaligned => 3,
+        };
+        if weight(other) > weight(self) { other } else { self }
+    }
+
     /// Its place in [`Fit::ALL`].
     pub fn index(self) -> usize {
         match self {
@@ -53,9 +65,15 @@ pub struct Work {
 impl Grain {
     /// The verdict of an I/O of `length` bytes at `start`; one of none touches nothing and is aligned.
     pub fn fit(self, start: u64, length: u64) -> Fit {
+        self.fit_piece(start, length, length)
+    }
+
+    /// The verdict of `length` bytes at `start`, cut by a stack from a request of `request` bytes. A request of a unit or more is
+    /// large enough, however small its pieces are cut.
+    pub fn fit_piece(self, start: u64, length: u64, request: u64) -> Fit {
         if self.contains(start) && length.is_multiple_of(self.size) || length == 0 {
             Fit::Aligned
-        } else if length < self.size {
+        } else if request < self.size {
             Fit::Partial
         } else {
             Fit::Misaligned
@@ -64,9 +82,20 @@ impl Grain {
 
     /// What an I/O of `length` bytes at `start` comes to. `write`: it writes, so that parts of units are read first.
     pub fn work(self, start: u64, length: u64, write: bool) -> Work {
-        let needed = length.div_ceil(self.size);
+        self.work_piece(start, length, 0, write)
+    }
+
+    /// The operations of `length` bytes at `start` on a device, cut by a stack from a request of which `before` bytes come first.
+    ///
+    /// A request needs as many units as its bytes fill on the grain. A piece accounts for those that begin in its part of the
+    /// request: over the pieces the needs add up to the request's, and none exceeds what its own bytes need.
+    pub fn work_piece(self, start: u64, length: u64, before: u64, write: bool) -> Work {
+        let needed = match before {
+            0 => length.div_ceil(self.size),
+            _ => before.saturating_add(length).div_ceil(self.size) - before.div_ceil(self.size),
+        };
         if self.contains(start) && length.is_multiple_of(self.size) {
-            return Work { done: needed, needed };
+            return Work { done: length / self.size, needed };
         }
         let touched = self.touched(start, length);
         let (head, tail) = (self.remainder(start), self.remainder(start.wrapping_add(length)));
@@ -82,6 +111,12 @@ impl Topology {
     pub fn unit(&self) -> Option<&Fact> {
         let physical = self.counting().filter(|fact| fact.why == Why::Physical).max_by_key(|fact| fact.grain.size);
         physical.or_else(|| self.counting().filter(|fact| fact.why.is_rmw()).min_by_key(|fact| fact.grain.size))
+    }
+
+    /// The bytes of a chunk that is no whole number of units of `unit` bytes, so that no I/O keeps units whole across chunks.
+    pub fn cut(&self, unit: u64) -> Option<u64> {
+        let chunks = self.facts.iter().filter(|fact| fact.why == Why::Chunk && fact.trust > Trust::Untrusted);
+        chunks.map(|fact| fact.grain.size).find(|chunk| !chunk.is_multiple_of(unit))
     }
 
     /// Whether address 0 is on the boundary for `why`; `None` where there is no such boundary. Where members of a set cannot agree

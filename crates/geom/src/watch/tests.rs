@@ -34,7 +34,8 @@ fn disk(name: &str, length: u64, fact: Option<Fact>, front: &[u8]) -> Disk {
 fn seen(graph: &Graph, watch: &Watch, deed: Deed, offset: u64, length: u64) -> Vec<(String, usize, Fit, Option<String>)> {
     let name = |id: Id| graph.providers[id].name.clone();
     let mut all = Vec::new();
-    watch.judge(deed, offset, length, &mut |cell, mark| {
+    watch.judge(deed, offset, length, &mut |cell, seen| {
+        let Seen::Piece(mark) = seen else { return };
         let (layer, medium) = watch.cell(cell);
         let layer = &watch.layers()[layer];
         let blamed = layer.blamed[medium].filter(|_| mark.blamed).map(name);
@@ -152,6 +153,9 @@ fn pieces_of_a_set_are_judged_on_their_members() {
     let see = |offset, length| seen(&graph, &watch, Deed::Write, offset, length).into_iter().map(|(_, store, fit, _)| (store, fit));
     assert_eq!(see(0, 4096).collect::<Vec<_>>(), [(0, Fit::Aligned)]);
     assert_eq!(see(16384, 4096).collect::<Vec<_>>(), [(1, Fit::Partial)]);
+    // A request of a unit, cut into smaller pieces, is not too small.
+    assert_eq!(see(13312, 4096).collect::<Vec<_>>(), [(0, Fit::Misaligned), (1, Fit::Partial)]);
+    assert_eq!(see(13312, 8192).collect::<Vec<_>>(), [(0, Fit::Misaligned), (1, Fit::Misaligned)]);
     assert_eq!(see(0, 32768).collect::<Vec<_>>(), [(0, Fit::Aligned), (1, Fit::Aligned)]);
     assert_eq!(see(12288, 16384).collect::<Vec<_>>(), [(0, Fit::Aligned), (1, Fit::Misaligned)]);
     // A member on which the set clashes is off for the set.
@@ -166,7 +170,7 @@ fn a_tally_holds_what_was_marked() {
     let graph = Graph::taste(vec![disk("", 8 * MIB, Some(physical(4096, 0)), &mbr(&[(63, 4001)]))], Limits::default());
     let watch = Watch::new(&graph, graph.find("s1").unwrap());
     let mut tally = Tally::default();
-    let mut add = |deed, offset, length| watch.judge(deed, offset, length, &mut |_, mark| tally.add(mark));
+    let mut add = |deed, offset, length| watch.judge(deed, offset, length, &mut |_, seen| tally.add(seen));
     (0..10).for_each(|i| add(Deed::Write, i * 4096, 4096));
     add(Deed::Write, 512, 8192);
     add(Deed::Read, 0, 512);
@@ -177,6 +181,9 @@ fn a_tally_holds_what_was_marked() {
     assert_eq!(Deed::ALL.map(|deed| tally.bytes(deed)), [512, 10 * 4096 + 8192, 65536, 4096]);
     assert_eq!(Deed::ALL.map(|deed| tally.blamed(deed)), [0, 10, 1, 0]);
     assert_eq!(tally.work(Deed::Write), Work { done: 42, needed: 12 });
+    // On one disk without a set a request is one piece.
+    assert_eq!(Deed::ALL.map(|deed| Fit::ALL.map(|fit| tally.requests(deed, fit))), counts);
+    assert_eq!(Deed::ALL.map(|deed| tally.requests_blamed(deed)), [0, 10, 1, 0]);
     let all: Vec<_> = tally.histogram().map(|b| (b.deed, b.fit, class_start(b.size), class_start(b.alignment), b.count)).collect();
     // Sector 63 is divided by 512 alone; the ninth block, 9 × 4096 - 512 on, as well.
     let want = [

@@ -4,6 +4,7 @@ use crate::errseq::Since;
 use crate::export::Export;
 use trueline_geom::error::Errno;
 use trueline_geom::store::Content;
+use trueline_geom::watch::Deed;
 
 /// fallocate(2): the length stays.
 const KEEP_SIZE: i32 = 1;
@@ -38,12 +39,16 @@ pub(super) fn read(export: &Export, buffer: &mut [u8], offset: u64) -> Result<()
 /// Writes what there is room for; how many bytes. As on a block device, there is none at the end. `through`: it is on the medium
 /// then, and what happened since is told.
 pub(super) fn write(export: &Export, bytes: &[u8], offset: u64, through: Option<&Since>) -> Result<usize, Errno> {
+    let refused = |errno| {
+        export.refuse(Deed::Write, offset, bytes.len() as u64);
+        Err(errno)
+    };
     if export.read_only {
-        return Err(Errno::ReadOnly);
+        return refused(Errno::ReadOnly);
     }
     let count = inside(export, offset, bytes.len());
     if count == 0 && !bytes.is_empty() {
-        return Err(Errno::NoSpace);
+        return refused(Errno::NoSpace);
     }
     let bytes = &bytes[..count];
     match through {
@@ -55,13 +60,17 @@ pub(super) fn write(export: &Export, bytes: &[u8], offset: u64, through: Option<
 
 /// fallocate(2).
 pub(super) fn allocate(export: &Export, offset: u64, length: u64, mode: i32) -> Result<(), Errno> {
+    let refused = |errno| {
+        export.refuse(Deed::Zero, offset, length);
+        Err(errno)
+    };
     if export.read_only {
-        return Err(Errno::ReadOnly);
+        return refused(Errno::ReadOnly);
     }
     let (keep, kind) = (mode & KEEP_SIZE != 0, mode & !KEEP_SIZE);
     let end = offset.checked_add(length).ok_or(Errno::Range)?;
     if end > export.store.length() && !keep {
-        return Err(Errno::NoSpace);
+        return refused(Errno::NoSpace);
     }
     // With KEEP_SIZE what is past the end is allowed and is nothing.
     let length = end.min(export.store.length()).saturating_sub(offset);
@@ -137,6 +146,7 @@ mod tests {
             boundaries: Vec::new(),
             errors: Arc::default(),
             overlay: None,
+            refusals: Vec::new(),
         }
     }
 

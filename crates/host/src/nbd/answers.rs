@@ -30,6 +30,14 @@ impl<'a> Answers<'a> {
         request.check(self.export, self.agreed)
     }
 
+    /// Answers a request that is not done with the protocol's error.
+    pub(super) fn refuse(&self, request: &Request, errno: u32, replies: &mut Replies<'_>) {
+        if let Some(deed) = request.deed() {
+            self.export.refuse(deed, request.offset, request.length);
+        }
+        replies.error(request, errno);
+    }
+
     /// Answers a read with the bytes where they are; `false`, and nothing is answered, if the store does not lend them.
     pub(super) fn lend(&self, request: &Request, replies: &mut Replies<'a>) -> bool {
         let Some(bytes) = self.export.store.lend(request.offset, request.length) else { return false };

@@ -4,6 +4,7 @@ use super::haggle::Agreed;
 use super::wire::{self, EXTENDED, EXTENDED_REQUEST_MAGIC, Fields, Headers, REQUEST, REQUEST_MAGIC, command, error, flag};
 use crate::export::Export;
 use trueline_geom::topology::is_whole;
+use trueline_geom::watch::Deed;
 
 /// Bytes of a status's payload before the numbers of its contexts.
 const FILTER: u64 = 8;
@@ -64,6 +65,17 @@ impl Request {
     pub fn payload(&self, headers: Headers) -> u64 {
         let announced = headers == Headers::Extended && self.has(flag::PAYLOAD_LEN);
         if announced || self.command == command::WRITE { self.length } else { 0 }
+    }
+
+    /// The kind of request that is counted; [`None`] for what moves, discards and zeroes nothing.
+    pub fn deed(&self) -> Option<Deed> {
+        match self.command {
+            command::READ => Some(Deed::Read),
+            command::WRITE => Some(Deed::Write),
+            command::TRIM => Some(Deed::Trim),
+            command::WRITE_ZEROES => Some(Deed::Zero),
+            _ => None,
+        }
     }
 
     /// Whether `flag` is said.

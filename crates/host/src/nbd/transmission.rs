@@ -238,7 +238,7 @@ impl<'a> Session<'a> {
         let payload = request.payload(headers);
         if payload > u64::from(wire::MAXIMUM) {
             // The payload would have to be read to reach the next request, and is longer than was agreed.
-            replies.error(&request, error::EINVAL);
+            self.answers.refuse(&request, error::EINVAL, replies);
             self.send(replies)?;
             return Err(cut_off(format!("a request with {payload} bytes behind it, where {} are the most", wire::MAXIMUM)));
         }
@@ -256,7 +256,7 @@ impl<'a> Session<'a> {
                 self.send(replies)?;
             }
             input.skip(payload, self.stream, &|progress| self.comes_in_time(progress, false))?;
-            replies.error(&request, errno);
+            self.answers.refuse(&request, errno, replies);
         } else if !whole {
             self.receive_large(request, input, replies, spawn)?;
         } else if self.answer_now(&request, &input.bytes()[..payload], replies)? {

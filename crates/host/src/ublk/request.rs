@@ -6,6 +6,7 @@ use crate::export::Export;
 use rustix::io;
 use trueline_geom::error::Errno;
 use trueline_geom::store;
+use trueline_geom::watch::Deed;
 
 /// `UBLK_IO_OP_*`.
 const READ: u8 = 0;
@@ -57,7 +58,14 @@ impl Request {
     /// Its answer: bytes, or an error below zero. `since`: errors that the kernel knows of.
     pub(super) fn answer(&self, export: &Export, since: &Since, buffer: &mut [u8]) -> i32 {
         let store = &*export.store;
-        if export.read_only && matches!(self.operation, WRITE | DISCARD | WRITE_ZEROES) {
+        let writes = match self.operation {
+            WRITE => Some(Deed::Write),
+            DISCARD => Some(Deed::Trim),
+            WRITE_ZEROES => Some(Deed::Zero),
+            _ => None,
+        };
+        if let Some(deed) = writes.filter(|_| export.read_only) {
+            export.refuse(deed, self.offset, self.length);
             return self.result(Err(Errno::ReadOnly));
         }
         self.result(match self.operation {

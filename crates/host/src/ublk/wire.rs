@@ -207,6 +207,7 @@ mod tests {
             boundaries: grain.map(|grain| Boundary { why: Why::Physical, grain: Some(grain) }).into_iter().collect(),
             errors: Arc::default(),
             overlay: None,
+            refusals: Vec::new(),
         }
     }
 

@@ -40,6 +40,7 @@ fn with(store: Arc<dyn Store>, read_only: bool, test: impl FnOnce(&Path, &OwnedF
         boundaries: Vec::new(),
         errors: Arc::default(),
         overlay: None,
+        refusals: Vec::new(),
     };
     let mounted = fuse::mount(&point, &Arc::new(Exports(vec![export]))).unwrap();
     let stop = AtomicBool::new(false);

@@ -70,7 +70,8 @@ impl Server {
         let (name, description) = (String::new(), "a disk".into());
         let unit = Boundary { why: Why::Physical, grain: Grain::new(4096, 512) };
         let (boundaries, errors) = (vec![unit], Arc::default());
-        let export = Export { name, description, store, read_only: false, rotational: false, sizes, boundaries, errors, overlay: None };
+        let (overlay, refusals) = (None, Vec::new());
+        let export = Export { name, description, store, read_only: false, rotational: false, sizes, boundaries, errors, overlay, refusals };
         let exports = Arc::new(Exports(vec![export]));
         let said = Arc::new(Mutex::new(Vec::new()));
         let kept = said.clone();

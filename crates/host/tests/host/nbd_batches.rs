@@ -121,6 +121,7 @@ fn exports(store: Arc<dyn Store>) -> Exports {
         boundaries: Vec::new(),
         errors: Arc::default(),
         overlay: None,
+        refusals: Vec::new(),
     }])
 }
 

@@ -36,6 +36,7 @@ fn exports() -> Exports {
         boundaries: grain.map(|grain| Boundary { why: Why::Physical, grain: Some(grain) }).into_iter().collect(),
         errors: Arc::default(),
         overlay: None,
+        refusals: Vec::new(),
     };
     Exports(vec![one("", Grain::new(4096, 512)), one("p1", None)])
 }

@@ -1,5 +1,6 @@
 //! How many times as fast as real time virtual time goes.
 
+use std::fmt;
 use trueline_geom::profile;
 
 /// A factor: thousandths of a second of virtual time in a second.
@@ -19,15 +20,43 @@ impl Speed {
         (1..=FASTEST).contains(&speed).then_some(Speed(speed))
     }
 
+    /// The factor as a number, for people.
+    #[allow(clippy::cast_precision_loss, reason = "at most a million")]
+    pub fn factor(self) -> f64 {
+        self.0 as f64 / 1000.0
+    }
+
+    /// A speed at most so many times this one, of one digit; the slowest there is where that is slower.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast to an integer saturates, and is clamped")]
+    pub fn slowed(self, times: f64) -> Speed {
+        let most = ((self.factor() * 1000.0 * times) as u64).clamp(1, FASTEST);
+        let digit = 10_u64.pow(most.ilog10());
+        Speed(most / digit * digit)
+    }
+
     /// Picoseconds of virtual time in a nanosecond.
     pub(super) fn ps_per_ns(self) -> u64 {
         self.0
     }
 }
 
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.factor())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slower_speeds_have_one_digit() {
+        let slowed = |speed: &str, times: f64| Speed::parse(speed).unwrap().slowed(times).to_string();
+        assert_eq!(slowed("10", 0.1 / 3.0), "0.3");
+        assert_eq!([slowed("1", 0.99), slowed("1", 0.0219), slowed("0.5", 1e-9)], ["0.9", "0.02", "0.001"]);
+    }
 
     #[test]
     fn speeds_are_decimal() {

@@ -133,3 +133,30 @@ fn many_threads_are_all_answered() {
     assert_eq!((counters.writes, counters.flushes, counters.rmw), (1600, 16, 0));
     assert!(store.drives.state().open.is_empty() && store.drives.state().leader.is_none());
 }
+
+/// ns of 2000 writes one after another, each 100 µs of the machine after the last was done, and what is told of them.
+fn streamed(speed: &str, shift: u64) -> (u64, Kind) {
+    let (store, clock) = emulated("wd10ears", speed);
+    let start = clock.now();
+    for nth in 0..2000 {
+        store.write_at(&[1; 65536], (1 << 20) + shift + nth * 65536).unwrap();
+        clock.0.fetch_add(100_000, Ordering::Relaxed);
+    }
+    let taken = clock.now() - start;
+    let streamed = store.drives.kinds().into_iter().find(|kind| kind.write && kind.sequential).unwrap();
+    (taken, streamed)
+}
+
+/// The machine's own time is so many times as much of the drive's as that is faster, and that is measured.
+#[test]
+fn the_machines_part_is_told() {
+    // Virtual µs between 1999 pairs of writes; the clock has whole ns.
+    let told = |(speed, us): (&str, u64)| {
+        let (_, kind) = streamed(speed, 0);
+        let machine = kind.machine / 1_000_000;
+        assert!(kind.requests == 1999 && (machine * 999 / 1000..=machine).contains(&(1999 * us)), "{speed}: {kind:?}");
+        (kind.share().unwrap(), kind.is_the_drives())
+    };
+    let [tenth, one, ten] = [("0.1", 10), ("1", 100), ("10", 1000)].map(told);
+    assert!(tenth.1 && !ten.1 && tenth.0 < one.0 && one.0 < ten.0, "{tenth:?} {one:?} {ten:?}");
+}

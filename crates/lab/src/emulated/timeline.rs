@@ -29,10 +29,11 @@ impl Timeline {
         now.saturating_sub(self.start).saturating_mul(self.speed.ps_per_ns()).max(self.world.now())
     }
 
-    /// A request that arrives at `now`.
-    pub(super) fn enter(&mut self, now: u64, route: &Route, request: Request) -> Result<(), Errno> {
+    /// The world's time at which a request that arrives at `now` is taken.
+    pub(super) fn enter(&mut self, now: u64, route: &Route, request: Request) -> Result<Ps, Errno> {
         self.world.pass(self.at(now));
-        self.world.submit(route, request, 0)
+        self.world.submit(route, request, 0)?;
+        Ok(self.world.now())
     }
 
     /// Moves the world on to `now`; what is done by then.

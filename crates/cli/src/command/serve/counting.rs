@@ -4,7 +4,7 @@ use super::allowance::Allowance;
 use super::known::Known;
 use super::notices::Notices;
 use crate::report::Target;
-use crate::served::{Bucket, Deeds, Export, Layer, Operations, Served, Verdicts};
+use crate::served::{Bucket, Deeds, Export, Latencies, Latency, Layer, Operations, Requests, Served, Verdicts};
 use crate::survey::survey;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use trueline_geom::graph::{Graph, Id};
 use trueline_geom::store::Store;
 use trueline_geom::topology::Fit;
 use trueline_geom::watch::{self, Deed, Tally, Watch};
-use trueline_host::counted::{Counted, Counters, Place};
+use trueline_host::counted::{Counted, Counters, Place, Waits};
 use trueline_host::tasted::Tasted;
 
 /// Who has written a table and does not flush is given so long to go on.
@@ -115,6 +115,11 @@ impl Counting {
         Arc::new(Counted::new(store, counters, Box::new(move || counting.ask())))
     }
 
+    /// The counters of provider `id` of the graph that is served, once it is exported.
+    pub(super) fn counters(&self, id: Id) -> Option<Arc<Counters>> {
+        lock(&self.exports).get(&id).cloned()
+    }
+
     /// What was last found.
     pub(crate) fn stack(&self) -> Arc<Stack> {
         lock(&self.found).stack.clone()
@@ -128,19 +133,35 @@ impl Counting {
         let found = lock(&self.found);
         let (mut layers, mut all) = (Vec::new(), Vec::new());
         for (number, counts) in counts {
-            layers.extend(counts.cells.iter().map(|(place, tally)| layer(&found.known, number, place, tally)));
+            let own: Vec<Layer> = counts.cells.iter().map(|(place, tally)| layer(&found.known, number, place, tally)).collect();
+            let sum = |of: fn(&Layer) -> Deeds| own.iter().map(of).fold(Deeds::default(), Deeds::and);
             let [reads, writes, trims, zeroes] = counts.failed;
             all.push(Export {
                 provider: found.known.name(number),
+                requests: sum(|layer| layer.requests.counts()),
+                pieces: sum(Layer::pieces),
+                bytes: sum(|layer| layer.request_bytes),
                 flushes: counts.flushes,
                 most_waiting: counts.most_waiting,
                 errors: Deeds { reads, writes, trims, zeroes },
                 flush_errors: counts.failed_flushes,
+                latency_ns: latencies(&counts.latencies),
             });
+            layers.extend(own);
         }
         let duration_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let (target, generation) = (self.target.clone(), found.stack.generation);
-        Served { format: "trueline/serve/1", target, duration_ns, generation, layers, exports: all }
+        Served { format: "trueline/serve/1", target, duration_ns, generation, layers, exports: all, emulation: None }
+    }
+
+    /// Latencies of reads and writes through all exports so far.
+    pub(super) fn waits(&self) -> Waits {
+        let exports = lock(&self.exports).clone();
+        let mut all = Waits::default();
+        for counters in exports.values() {
+            [Deed::Read, Deed::Write].into_iter().for_each(|deed| all.merge(&counters.waits_of(deed)));
+        }
+        all
     }
 
     /// Waits until what was written is found, or [`PATIENCE`] is over: a flush is no place to taste a slow disk.
@@ -265,7 +286,7 @@ fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What was counted of a layer on a disk, through the export of that number.
 fn layer(known: &Known, export: usize, place: &Place, tally: &Tally) -> Layer {
     let (number, unit) = (place.layer.provider, place.medium.unit.as_ref());
-    let blamed = place.layer.blamed[place.nth].zip(unit).and_then(|(number, unit)| known.blame(number, unit.why));
+    let blamed = place.layer.blamed[place.nth].zip(unit).and_then(|(number, unit)| known.blame(number, unit));
     let (read, write) = (tally.work(Deed::Read), tally.work(Deed::Write));
     let device_operations = Operations { reads: read.done, writes: write.done, reads_needed: read.needed, writes_needed: write.needed };
     Layer {
@@ -278,6 +299,10 @@ fn layer(known: &Known, export: usize, place: &Place, tally: &Tally) -> Layer {
         unit: unit.map_or(0, |unit| unit.grain.size()),
         phase: unit.map_or(0, |unit| unit.grain.phase()),
         why: unit.map(|unit| unit.why.name()),
+        members: place.layer.members[place.nth].clone(),
+        requests: requests(tally),
+        request_bytes: deeds(|deed| tally.requested(deed)),
+        blamed_requests: deeds(|deed| tally.requests_blamed(deed)),
         reads: verdicts(tally, Deed::Read),
         writes: verdicts(tally, Deed::Write),
         trims: verdicts(tally, Deed::Trim),
@@ -294,6 +319,23 @@ fn layer(known: &Known, export: usize, place: &Place, tally: &Tally) -> Layer {
 fn verdicts(tally: &Tally, deed: Deed) -> Verdicts {
     let of = |fit| tally.count(deed, fit);
     Verdicts { aligned: of(Fit::Aligned), misaligned: of(Fit::Misaligned), partial: of(Fit::Partial), unknown: of(Fit::Unknown) }
+}
+
+fn latencies(waits: &[Waits; 5]) -> Latencies {
+    let [reads, writes, trims, zeroes, flushes] = waits.each_ref().map(|waits| {
+        let (count, mean, max) = (waits.count(), waits.mean(), waits.most());
+        (count > 0).then(|| Latency { count, mean, p50: waits.quantile(500), p99: waits.quantile(990), max })
+    });
+    Latencies { reads, writes, trims, zeroes, flushes }
+}
+
+fn requests(tally: &Tally) -> Requests {
+    let verdicts = |deed| {
+        let of = |fit| tally.requests(deed, fit);
+        Verdicts { aligned: of(Fit::Aligned), misaligned: of(Fit::Misaligned), partial: of(Fit::Partial), unknown: of(Fit::Unknown) }
+    };
+    let [reads, writes, trims, zeroes] = Deed::ALL.map(verdicts);
+    Requests { reads, writes, trims, zeroes }
 }
 
 fn deeds(of: impl Fn(Deed) -> u64) -> Deeds {

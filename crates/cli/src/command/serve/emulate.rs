@@ -2,13 +2,15 @@
 
 use crate::Failure;
 use crate::options::serve::Serve;
-use crate::out::{Style, spent};
+use crate::out::{Style, emulated, spent};
+use crate::served::{EmulatedKind, Emulation};
 use crate::target;
 use std::sync::Arc;
-use trueline_lab::emulated::{Drives, Monotonic};
+use trueline_lab::emulated::{Drives, Kind, MUCH, Monotonic};
 use trueline_lab::result::Spent;
 use trueline_sim::model::Model;
 use trueline_sim::random::Random;
+use trueline_sim::time::NS;
 use trueline_sim::world::{Schedule, World};
 
 /// Refuses drives that are said twice, or not at all.
@@ -36,9 +38,33 @@ pub(super) fn drives(models: &[Model], args: &Serve) -> Option<Arc<Drives>> {
     })
 }
 
-/// What they did, on stderr.
+/// Lines on stderr at the end: what the drives did, and what of their time was the machine's.
 pub(super) fn tell(drives: &Drives, models: &[Model]) -> Result<(), Failure> {
     let spends: Vec<_> = drives.counters().iter().map(|drive| Spent::of(std::slice::from_ref(drive), 0)).collect();
     let rows: Vec<_> = models.iter().map(|model| model.name.as_str()).zip(&spends).collect();
-    Ok(spent::write(&rows, Style::default(), &mut anstream::stderr().lock())?)
+    let mut stderr = anstream::stderr().lock();
+    spent::write(&rows, Style::default(), &mut stderr)?;
+    Ok(emulated::write(&emulation(drives), &mut stderr)?)
+}
+
+/// Times of the drives and of the machine until now.
+pub(super) fn emulation(drives: &Drives) -> Emulation {
+    let kinds = drives.kinds();
+    let worst = kinds.iter().filter(|kind| !kind.is_the_drives()).filter_map(Kind::share).reduce(f64::max);
+    let one = |kind: &Kind| EmulatedKind {
+        op: if kind.write { "write" } else { "read" },
+        pattern: if kind.sequential { "sequential" } else { "random" },
+        requests: kind.requests,
+        drive_ns: kind.drive / NS,
+        machine_ns: kind.machine / NS,
+        is_the_drives: kind.is_the_drives(),
+    };
+    let kinds: Vec<EmulatedKind> = kinds.iter().map(one).collect();
+    Emulation {
+        speed: drives.speed().factor(),
+        drive_ns: kinds.iter().map(|kind| kind.drive_ns).sum(),
+        machine_ns: kinds.iter().map(|kind| kind.machine_ns).sum(),
+        kinds,
+        true_speed: worst.map(|share| drives.speed().slowed(MUCH / share).factor()),
+    }
 }

@@ -102,5 +102,6 @@ fn one(graph: &Graph, id: Id, name: &str, layers: &Layers, args: &Serve) -> Expo
         boundaries: export::boundaries(&provider.topology),
         errors: layers.errors(),
         overlay: None,
+        refusals: layers.refusals(graph, id),
     }
 }

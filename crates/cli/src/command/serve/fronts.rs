@@ -53,7 +53,7 @@ pub(super) fn of(
         return Err(Failure::Message(format!("serve: where? write {places} or --run CMD")));
     }
     if let Some(((host, port), counting)) = args.metrics.as_ref().zip(counting) {
-        let site = Arc::new(Live { counting: counting.clone() });
+        let site = Arc::new(Live::new(counting.clone()));
         fronts.push(Box::new(Http::bind(host, *port, site).map_err(|e| e.to_string())?));
     }
     Ok(fronts)

@@ -5,7 +5,7 @@ use crate::report::Target;
 use crate::served::Blame;
 use trueline_geom::finding;
 use trueline_geom::graph::{Graph, Id, Provider};
-use trueline_geom::topology::{Topology, Why};
+use trueline_geom::topology::{Fact, Topology, Why};
 
 /// Providers that may be found after the first tasting: a client who makes new ones all the time is not followed any further. Numbers of
 /// one take some 11 KiB for each thread that counts there.
@@ -95,9 +95,12 @@ impl Known {
         self.all.get(number).is_some_and(|one| !one.here)
     }
 
-    /// How far past a boundary for `why` it begins, if it is not on one.
-    pub(super) fn blame(&self, number: usize, why: Why) -> Option<Blame> {
-        self.all.get(number)?.blames.iter().find(|(of, _)| *of == why).map(|(_, blame)| blame.clone())
+    /// The reason why requests to what stands on it miss units of `unit`: it begins past a boundary, or its chunks cut them.
+    pub(super) fn blame(&self, number: usize, unit: &Fact) -> Option<Blame> {
+        let one = self.all.get(number)?;
+        let begins = one.blames.iter().find(|(of, _)| *of == unit.why).map(|(_, blame)| blame.clone());
+        let cuts = |chunk| Blame { provider: one.name.clone(), remainder: 0, chunk: Some(chunk), rule: finding::SMALL.id };
+        begins.or_else(|| one.topology.cut(unit.grain.size()).map(cuts))
     }
 }
 
@@ -117,7 +120,7 @@ fn blame(p: &Provider, why: Why) -> Option<Blame> {
         Some(_) if p.is_data_area() => &finding::DATA,
         Some(_) => &finding::START,
     };
-    Some(Blame { provider: p.name.clone(), remainder: missed.or(clash).unwrap_or(0), rule: rule.id })
+    Some(Blame { provider: p.name.clone(), remainder: missed.or(clash).unwrap_or(0), chunk: None, rule: rule.id })
 }
 
 #[cfg(test)]

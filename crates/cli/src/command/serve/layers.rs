@@ -6,6 +6,7 @@ use super::{emulate, record};
 use crate::Failure;
 use crate::options::serve::{Serve, Strict as Strictness};
 use crate::out::words;
+use crate::served::Emulation;
 use std::sync::Arc;
 use trueline_geom::class::nop::fault::Plan;
 use trueline_geom::graph::{Graph, Id};
@@ -13,11 +14,12 @@ use trueline_geom::store::Store;
 use trueline_geom::through::Through;
 use trueline_geom::topology::{Grain, Topology, Why};
 use trueline_host::errseq::ErrorSequence;
+use trueline_host::export::RefusalLog;
 use trueline_host::faulty::{Faults, Faulty};
 use trueline_host::sectored::Sectored;
 use trueline_host::strict::{Refused, Strict};
 use trueline_lab::emulated::{Drives, Emulated};
-use trueline_lab::recorded::Recorded;
+use trueline_lab::recorded::{Recorded, RecordedRefusals};
 use trueline_sim::model::Model;
 
 /// What the layers of all exports share.
@@ -94,6 +96,18 @@ impl Layers {
         }
     }
 
+    /// Logs of what is refused of the export that is provider `id`, after [`Layers::over`].
+    pub(super) fn refusals(&self, graph: &Graph, id: Id) -> Vec<Arc<dyn RefusalLog>> {
+        let mut logs: Vec<Arc<dyn RefusalLog>> = Vec::new();
+        if let Some(counters) = self.counting.as_ref().and_then(|counting| counting.counters(id)) {
+            logs.push(counters);
+        }
+        if let Some((record, place)) = self.record.as_ref().and_then(|record| Some((record, record.place(graph.providers[id].route())?))) {
+            logs.push(Arc::new(RecordedRefusals::new(place, record.recorder())));
+        }
+        logs
+    }
+
     /// Errors of the disks: every export stands on those of the default one.
     pub(super) fn errors(&self) -> Arc<ErrorSequence> {
         self.errors.clone()
@@ -102,6 +116,11 @@ impl Layers {
     /// What is counted, unless nothing is.
     pub(super) fn counting(&self) -> Option<&Arc<Counting>> {
         self.counting.as_ref()
+    }
+
+    /// Times of emulated drives until now, if there are any.
+    pub(super) fn emulation(&self) -> Option<Emulation> {
+        self.drives.as_deref().map(emulate::emulation)
     }
 
     /// Every way in is there.

@@ -1,14 +1,29 @@
 //! The live page, its events, and the metrics.
 
 use super::counting::Counting;
+use super::history::History;
 use crate::out::{served_html, served_prometheus};
-use std::sync::Arc;
+use crate::served::Event;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 use trueline_host::http::{Answer, NOTHING, Site};
 use trueline_host::random;
 
 /// What is counted, for browsers and Prometheus.
 pub(super) struct Live {
-    pub(super) counting: Arc<Counting>,
+    counting: Arc<Counting>,
+    history: Mutex<History>,
+}
+
+impl Live {
+    /// Of what is counted there.
+    pub(super) fn new(counting: Arc<Counting>) -> Live {
+        Live { counting, history: Mutex::default() }
+    }
+
+    fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Site for Live {
@@ -20,9 +35,10 @@ impl Site for Live {
                 let nonce = random::bytes::<16>().ok().map(|bytes| format!("{:032x}", u128::from_le_bytes(bytes)))?;
                 // Writing to memory cannot fail, here and below.
                 // In this order: a page whose stack is of later than its counts is told so by the next event.
-                let served = self.counting.served();
+                let (served, history) = (self.counting.served(), self.history().samples());
                 let stack = self.counting.stack();
-                let _ = served_html::write(&stack.target, &stack.numbers, &served, &nonce, &mut body);
+                let _ =
+                    served_html::write((&stack.target, &stack.numbers), &Event { served: &served, history: &history }, &nonce, &mut body);
                 Some(Answer::Page { kind: "text/html; charset=utf-8", policy: served_html::policy(&nonce), body })
             }
             "/metrics" => {
@@ -35,6 +51,11 @@ impl Site for Live {
     }
 
     fn event(&self) -> String {
-        serde_json::to_string(&self.counting.served()).unwrap_or_default()
+        let (served, history) = (self.counting.served(), self.history().newest());
+        serde_json::to_string(&Event { served: &served, history: &history }).unwrap_or_default()
+    }
+
+    fn pass(&self) {
+        self.history().pass(Instant::now(), &self.counting);
     }
 }

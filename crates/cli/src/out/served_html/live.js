@@ -5,9 +5,14 @@ const DEEDS = ['reads', 'writes', 'trims', 'zeroes'];
 const CLASSES = [0, ...Array.from({ length: 12 }, (_, i) => 512 * 2 ** i)];
 const SVG = 'http://www.w3.org/2000/svg';
 const find = id => document.getElementById(id);
-const NOTHING = { duration_ns: 0, layers: [], exports: [] };
+const NOTHING = { duration_ns: 0, layers: [], exports: [], history: [] };
 // What came last.
 let before = JSON.parse(find('now').textContent);
+// Samples of the last ten minutes, the oldest first.
+const HISTORY = before.history;
+const KEPT = 600;
+// Fixes of the check, by provider and rule.
+const CURES = JSON.parse(find('cures').textContent);
 const drawn = before.generation;
 
 // Characters that are not seen, or turn the line's direction, are spelt out.
@@ -20,6 +25,10 @@ const edge = n => n === 0 ? '<512' : n === 2 ** 20 ? '\u22651M' : size(n);
 const short = n => n < 1000 ? String(Math.round(n)) : n < 1e4 ? (n / 1e3).toFixed(1) + 'k' : n < 1e6 ? Math.round(n / 1e3) + 'k' : (n / 1e6).toFixed(1) + 'M';
 const percent = (n, of) => n === of ? '100 %' : n * 1000 < of ? 'under 0.1 %' : Math.min(99.9, 100 * n / of).toFixed(n * 10 < of ? 1 : 0) + ' %';
 
+// Of bytes: as disks are sold, and as fio and dd say it.
+const megabytes = bytes => (bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0);
+const time = ns => ns < 1e3 ? ns + ' ns' : ns < 1e6 ? (ns / 1e3).toFixed(ns < 1e4 ? 1 : 0) + ' \u00b5s' : ns < 1e9 ? (ns / 1e6).toFixed(ns < 1e7 ? 1 : 0) + ' ms' : (ns / 1e9).toFixed(1) + ' s';
+
 function element(parent, tag, text, kind) {
   const made = document.createElement(tag);
   if (text !== undefined) made.textContent = text;
@@ -28,31 +37,50 @@ function element(parent, tag, text, kind) {
   return made;
 }
 
-// Pieces of all kinds of request, by verdict.
-function verdicts(layer) {
+// Of all kinds of request, by verdict.
+function verdicts(of) {
   const sum = {};
-  for (const v of VERDICTS) sum[v] = DEEDS.reduce((n, deed) => n + layer[deed][v], 0);
+  for (const v of VERDICTS) sum[v] = DEEDS.reduce((n, deed) => n + of[deed][v], 0);
   return sum;
 }
 
+const nothing = () => ({ misaligned: 0, partial: 0, unknown: 0, aligned: 0 });
+function add(sum, more) { for (const v of VERDICTS) sum[v] += more[v]; }
 const total = sum => VERDICTS.reduce((n, v) => n + sum[v], 0);
 const worst = sum => VERDICTS.find(v => sum[v] > 0) || '';
 const requests = verdicts => VERDICTS.reduce((n, v) => n + verdicts[v], 0);
 
-// Layers of all exports as one; by provider, or by provider and disk.
-function merged(served, key) {
+const every = deeds => DEEDS.reduce((n, deed) => n + deeds[deed], 0);
+
+// Layers of all exports and disks as one: requests by verdict, and pieces of each disk.
+function merged(served) {
   const all = new Map();
   for (const layer of served.layers) {
-    const sum = verdicts(layer);
-    const at = all.get(key(layer)) || { layer, blamed: 0, reads: 0, writes: 0, small: 0, operations: 0, needed: 0, sum: { misaligned: 0, partial: 0, unknown: 0, aligned: 0 } };
-    for (const v of VERDICTS) at.sum[v] += sum[v];
-    at.reads += requests(layer.reads);
-    at.writes += requests(layer.writes);
-    at.small += layer.writes.partial;
-    at.blamed += DEEDS.reduce((n, deed) => n + layer.blamed[deed], 0);
+    const at = all.get(layer.id) || { layer, blamed: 0, reads: 0, writes: 0, bytes: 0, small: 0, operations: 0, needed: 0, sum: nothing(), disks: new Map() };
+    add(at.sum, verdicts(layer.requests));
+    at.reads += requests(layer.requests.reads);
+    at.writes += requests(layer.requests.writes);
+    at.bytes += every(layer.request_bytes);
+    at.small += layer.requests.writes.partial;
+    at.blamed += every(layer.blamed_requests);
     at.operations += layer.device_operations.writes;
     at.needed += layer.device_operations.writes_needed;
-    all.set(key(layer), at);
+    const disk = at.disks.get(layer.disk) || { layer, sum: nothing() };
+    add(disk.sum, verdicts(layer));
+    at.disks.set(layer.disk, disk);
+    all.set(layer.id, at);
+  }
+  for (const at of all.values()) at.disks = [...at.disks.values()].sort((a, b) => b.sum.misaligned - a.sum.misaligned);
+  return all;
+}
+
+// What is drawn: of every layer its requests, of members of sets also the pieces that come through the set.
+function boxes(served) {
+  const all = new Map();
+  const at = id => { if (!all.has(id)) all.set(id, nothing()); return all.get(id); };
+  for (const layer of served.layers) {
+    add(at(layer.id), verdicts(layer.requests));
+    for (const id of layer.members) add(at(id), verdicts(layer));
   }
   return all;
 }
@@ -93,18 +121,17 @@ function fitStack() {
 
 function drawStack(now, old, seconds) {
   for (const piece of document.querySelectorAll('.piece')) {
-    const at = now.get(Number(piece.dataset.id));
-    if (!at) continue;
-    const was = old.get(Number(piece.dataset.id));
-    const moved = total(at.sum) - (was ? total(was.sum) : 0);
-    piece.setAttribute('class', 'piece ' + worst(at.sum) + (moved > 0 ? ' hot' : ' quiet'));
-    const rate = short(moved / seconds) + '/s', off = percent(at.sum.misaligned, total(at.sum));
-    piece.querySelector('.live').dataset.forms = at.sum.misaligned > 0 ? [rate + ' \u00b7 ' + off + ' misaligned', off + ' misaligned', off].join('\n') : rate;
+    const sum = now.get(Number(piece.dataset.id));
+    if (!sum) continue;
+    const moved = total(sum) - total(old.get(Number(piece.dataset.id)) || nothing());
+    piece.setAttribute('class', 'piece ' + worst(sum) + (moved > 0 ? ' hot' : ' quiet'));
+    const rate = short(moved / seconds) + '/s', off = percent(sum.misaligned, total(sum));
+    piece.querySelector('.live').dataset.forms = sum.misaligned > 0 ? [rate + ' \u00b7 ' + off + ' misaligned', off + ' misaligned', off].join('\n') : rate;
     const bar = piece.querySelector('.bar');
     bar.replaceChildren();
     let x = Number(piece.dataset.x);
     for (const v of VERDICTS) {
-      const width = Number(piece.dataset.w) * at.sum[v] / total(at.sum);
+      const width = Number(piece.dataset.w) * sum[v] / total(sum);
       const part = document.createElementNS(SVG, 'rect');
       for (const [name, value] of [['x', x / 10 + '%'], ['y', piece.dataset.y], ['width', width / 10 + '%'], ['height', 7], ['class', v]]) part.setAttribute(name, value);
       bar.append(part);
@@ -114,22 +141,37 @@ function drawStack(now, old, seconds) {
   }
 }
 
+// Sizes of the units of a layer's disks, each once.
+const units = at => [...new Set(at.disks.map(disk => disk.layer.unit))].sort((a, b) => a - b).map(unit => unit ? size(unit) : '?').join(', ');
+
+// The disk; of several the one that misses most, and how many there are.
+function disks(at) {
+  if (at.disks.length === 1) return named(at.layer.disk);
+  return at.disks[0].sum.misaligned > 0 ? named(at.disks[0].layer.disk) + ' of ' + at.disks.length : at.disks.length + ' disks';
+}
+
+// Why a layer misses, of the disk that misses most.
+const blame = at => at.disks.map(disk => disk.layer).find(layer => layer.blame && every(layer.blamed) > 0)?.blame;
+const reason = found => named(found.provider) + (found.chunk ? ' cuts them into chunks of ' + size(found.chunk) : ' begins ' + found.remainder + ' bytes past a boundary');
+
 function says(at) {
-  const { layer, blamed, sum } = at, all = total(sum), unit = size(layer.unit) + ' unit' + (layer.disk ? ' of ' + plain(layer.disk) : '');
-  const lines = [];
-  if (blamed > 0 && layer.blame) {
+  const all = total(at.sum), lines = [], found = blame(at);
+  const worst = at.disks[0], many = at.disks.length > 1;
+  const where = many ? 's of ' + at.disks.length + ' disks' + (worst.sum.misaligned > 0 ? ', ' + named(worst.layer.disk) + ' most often (' + short(worst.sum.misaligned) + ' of '
+    + short(total(worst.sum)) + ' pieces),' : '') : at.layer.disk ? ' of ' + plain(at.layer.disk) : '';
+  const unit = units(at) + ' unit' + where;
+  if (at.blamed > 0 && found) {
     const cost = at.needed > 0 ? '; its writes come to ' + (at.operations / at.needed).toFixed(2) + ' \u00d7 the device operations' : '';
-    lines.push(short(blamed) + ' of ' + short(all) + ' miss the ' + unit + ' because ' + named(layer.blame.provider) + ' begins ' + layer.blame.remainder
-      + ' bytes past a boundary' + cost + ' (trueline explain ' + layer.blame.rule + ')');
+    lines.push(short(at.blamed) + ' of ' + short(all) + ' miss the ' + unit + ' because ' + reason(found) + cost + ' (trueline explain ' + found.rule + ')');
   }
-  if (sum.misaligned > blamed) lines.push(short(sum.misaligned - blamed) + ' of ' + short(all) + ' miss the ' + unit + ' by their own offset or length');
+  if (at.sum.misaligned > at.blamed) lines.push(short(at.sum.misaligned - at.blamed) + ' of ' + short(all) + ' miss the ' + unit + ' by their own offset or length');
   if (at.small > 0) lines.push(short(at.small) + ' of ' + short(at.writes) + ' writes are smaller than the ' + unit + ', which is read first for each (trueline explain TL0004)');
-  return lines.map(line => called(layer) + ': ' + line);
+  return lines.map(line => called(at.layer) + ': ' + line);
 }
 
 function showLead(rows) {
-  const sum = { misaligned: 0, partial: 0, unknown: 0, aligned: 0 };
-  for (const at of rows) for (const v of VERDICTS) sum[v] += at.sum[v];
+  const sum = nothing();
+  for (const at of rows) add(sum, at.sum);
   const verdict = worst(sum), mark = { misaligned: '\u2717', partial: '!', unknown: '?', aligned: '\u2713' };
   find('lead').className = verdict || 'none';
   if (!verdict) return;
@@ -143,21 +185,116 @@ function showLayers(now, old, seconds) {
   const body = find('layers').tBodies[0];
   body.replaceChildren();
   for (const [key, at] of [...now].sort((a, b) => a[1].layer.id - b[1].layer.id)) {
-    const was = old.get(key) || { reads: 0, writes: 0 }, row = element(body, 'tr'), layer = at.layer;
+    const was = old.get(key) || { reads: 0, writes: 0, bytes: 0 }, row = element(body, 'tr'), found = blame(at);
     const cost = at.needed > 0 ? (at.operations / at.needed).toFixed(2) + ' \u00d7' : '';
-    element(row, 'td', called(layer));
-    element(row, 'td', named(layer.disk));
-    element(row, 'td', layer.unit ? size(layer.unit) : '?', 'n');
+    element(row, 'td', called(at.layer));
+    element(row, 'td', disks(at));
+    element(row, 'td', units(at), 'n');
     element(row, 'td', short((at.reads - was.reads) / seconds), 'n');
     element(row, 'td', short((at.writes - was.writes) / seconds), 'n');
+    element(row, 'td', megabytes((at.bytes - was.bytes) / seconds), 'n');
     element(row, 'td', short(at.sum.aligned), 'n');
     element(row, 'td', short(at.sum.misaligned), at.sum.misaligned ? 'n bad' : 'n');
     element(row, 'td', short(at.sum.partial), 'n');
     element(row, 'td', short(at.sum.unknown), 'n');
     element(row, 'td', cost, 'n');
-    element(row, 'td', layer.blame ? named(layer.blame.provider) + ', by ' + layer.blame.remainder + ' bytes' : '');
+    element(row, 'td', found ? named(found.provider) + (found.chunk ? ', in chunks of ' + size(found.chunk) : ', by ' + found.remainder + ' bytes') : '');
     // Where the table is narrow, a cell has its heading beside it.
     [...row.cells].forEach((cell, nth) => { cell.dataset.head = find('layers').tHead.rows[0].cells[nth].textContent; });
+  }
+}
+
+// What to do about each layer that misses: the check's fixes for the layer that is to blame, or what the client would do.
+function todo(at) {
+  const found = blame(at), fixes = [], layer = at.layer;
+  const unit = Math.max(...at.disks.map(disk => disk.layer.unit));
+  if (at.blamed > 0 && found) {
+    if (found.chunk) fixes.push('make ' + named(found.provider) + ' anew with chunks of ' + size(unit) + ' or a multiple of it');
+    else {
+      const known = CURES.filter(cure => cure.provider === found.provider && cure.rule === found.rule).flatMap(cure => cure.fix);
+      fixes.push(...(known.length ? known : ['let ' + named(found.provider) + ' begin on a boundary of ' + size(unit) + ': ' + found.remainder + ' bytes before, or ' + (unit - found.remainder) + ' bytes after where it begins']));
+    }
+    fixes.push('trueline explain ' + found.rule);
+  }
+  if (at.sum.misaligned > at.blamed) fixes.push('let the client write at multiples of ' + size(unit) + ', in multiples of it; serve --record FILE writes down which requests do not');
+  if (at.small > 0) {
+    const known = CURES.filter(cure => cure.provider === layer.provider && cure.rule === 'TL0004').flatMap(cure => cure.fix);
+    fixes.push(...(known.length ? known : ['let what stands on ' + called(layer) + ' write ' + size(unit) + ' at once: blocks of a file system, pages of a database']), 'trueline explain TL0004');
+  }
+  return [...new Set(fixes)];
+}
+
+function showTodo(rows) {
+  const list = find('cures-shown'), misses = rows.map(at => [at, todo(at)]).filter(([, fixes]) => fixes.length > 0);
+  misses.sort((a, b) => b[0].sum.misaligned - a[0].sum.misaligned);
+  find('todo').hidden = misses.length === 0;
+  list.replaceChildren();
+  for (const [at, fixes] of misses.slice(0, 8)) {
+    element(list, 'dt', called(at.layer));
+    for (const fix of fixes) {
+      const line = element(list, 'dd');
+      element(line, fix.startsWith('trueline ') ? 'code' : 'span', plain(fix));
+    }
+  }
+}
+
+// What is drawn of a second: of two samples, or of one where it was waited for.
+const SECONDS = (a, b) => Math.max(0.001, (b.duration_ns - a.duration_ns) / 1e9);
+const CHARTS = {
+  requests: {
+    of: (a, b) => ['misaligned', 'partial', 'unknown', 'aligned'].map(v => (b.verdicts[v] - a.verdicts[v]) / SECONDS(a, b)),
+    kinds: ['misaligned', 'partial', 'unknown', 'aligned'],
+    stacked: true,
+    say: n => short(n) + '/s',
+    now: values => [['', short(values.reduce((n, v) => n + v, 0)) + '/s']],
+  },
+  bytes: {
+    of: (a, b) => [b.bytes.reads - a.bytes.reads, b.bytes.writes - a.bytes.writes].map(n => n / SECONDS(a, b)),
+    kinds: ['reads', 'writes'],
+    say: n => megabytes(n) + ' MB/s',
+    now: ([reads, writes]) => [['reads', megabytes(reads) + ' read'], ['writes', megabytes(writes) + ' written']],
+  },
+  latency: {
+    of: (a, b) => [b.p99_ns, b.p50_ns],
+    kinds: ['p99', 'p50'],
+    say: time,
+    now: ([p99, p50]) => p99 > 0 ? [['p50', 'p50 ' + time(p50)], ['p99', 'p99 ' + time(p99)]] : [['', 'nothing waits for a device']],
+  },
+};
+
+function keep(samples) {
+  for (const sample of samples) {
+    if (HISTORY.length && sample.duration_ns <= HISTORY[HISTORY.length - 1].duration_ns) continue;
+    HISTORY.push(sample);
+  }
+  HISTORY.splice(0, HISTORY.length - KEPT);
+}
+
+function showHistory() {
+  find('history').hidden = HISTORY.length < 2;
+  if (HISTORY.length < 2) return;
+  const end = HISTORY[HISTORY.length - 1].duration_ns / 1e9, span = Math.max(60, end - HISTORY[0].duration_ns / 1e9);
+  const x = sample => 600 - (end - sample.duration_ns / 1e9) / span * 600;
+  for (const figure of document.querySelectorAll('#history figure')) {
+    const chart = CHARTS[figure.dataset.chart], drawing = figure.querySelector('svg');
+    const points = HISTORY.slice(1).map((sample, nth) => [x(HISTORY[nth]), x(sample), chart.of(HISTORY[nth], sample)]);
+    const height = values => chart.stacked ? values.reduce((n, v) => n + v, 0) : Math.max(...values);
+    const most = Math.max(...points.map(([, , values]) => height(values)));
+    const y = value => (99 - 97 * value / (most || 1)).toFixed(2);
+    drawing.replaceChildren();
+    chart.kinds.forEach((kind, nth) => {
+      const upto = values => chart.stacked ? values.slice(nth).reduce((n, v) => n + v, 0) : values[nth];
+      const steps = points.map(([from, to, values]) => 'L' + from.toFixed(2) + ' ' + y(upto(values)) + 'L' + to.toFixed(2) + ' ' + y(upto(values))).join('');
+      const line = document.createElementNS(SVG, 'path');
+      line.setAttribute('class', kind + (chart.stacked ? ' area' : ' line'));
+      line.setAttribute('d', chart.stacked ? 'M' + points[0][0].toFixed(2) + ' 99' + steps + 'L600 99Z' : 'M' + steps.slice(1));
+      drawing.append(line);
+    });
+    const output = figure.querySelector('output');
+    output.replaceChildren();
+    for (const [kind, text] of chart.now(points[points.length - 1][2])) element(output, 'span', text, kind);
+    const ago = span >= 90 ? Math.round(span / 60) + ' min' : Math.round(span) + ' s';
+    figure.querySelector('.axis').textContent = 'the last ' + ago + ', at most ' + chart.say(most);
   }
 }
 
@@ -178,7 +315,7 @@ function showMap(served, op) {
   for (const layer of served.layers.filter(layer => chosen === '' || String(layer.id) === chosen)) {
     for (const bucket of layer.histogram.filter(bucket => bucket.op === op)) {
       const key = bucket.size + ' ' + bucket.alignment;
-      const cell = cells.get(key) || { misaligned: 0, partial: 0, unknown: 0, aligned: 0 };
+      const cell = cells.get(key) || nothing();
       cell[bucket.verdict] += bucket.count;
       most = Math.max(most, total(cell));
       cells.set(key, cell);
@@ -206,16 +343,19 @@ function showMap(served, op) {
 
 function show(now, old) {
   const seconds = Math.max(0.001, (now.duration_ns - old.duration_ns) / 1e9);
-  const provider = layer => layer.id, place = layer => layer.id + ' ' + layer.disk;
-  const rows = merged(now, place), were = merged(old, place);
+  const rows = merged(now), were = merged(old);
   const waiting = Math.max(0, ...now.exports.map(e => e.most_waiting));
   const errors = now.exports.reduce((n, e) => n + e.flush_errors + DEEDS.reduce((m, deed) => m + e.errors[deed], 0), 0);
   const rate = kind => short(([...rows.values()].reduce((n, at) => n + at[kind], 0) - [...were.values()].reduce((n, at) => n + at[kind], 0)) / seconds);
   find('state').className = '';
-  find('state').textContent = 'live, ' + Math.round(now.duration_ns / 1e9) + ' s: ' + rate('reads') + ' reads/s, ' + rate('writes') + ' writes/s'
+  find('state').textContent = 'live, ' + Math.round(now.duration_ns / 1e9) + ' s: ' + rate('reads') + ' reads/s, ' + rate('writes') + ' writes/s, '
+    + megabytes(([...rows.values()].reduce((n, at) => n + at.bytes, 0) - [...were.values()].reduce((n, at) => n + at.bytes, 0)) / seconds) + ' MB/s'
     + (waiting ? ', at most ' + waiting + ' waiting' : '') + (errors ? ', ' + errors + ' failed' : '');
-  drawStack(merged(now, provider), merged(old, provider), seconds);
+  drawStack(boxes(now), boxes(old), seconds);
   showLead([...rows.values()]);
+  showTodo([...rows.values()]);
+  keep(now.history);
+  showHistory();
   showLayers(rows, were, seconds);
   offerLayers(now);
   showMap(now, 'write');

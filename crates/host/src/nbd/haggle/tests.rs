@@ -17,6 +17,7 @@ fn exports() -> Exports {
         boundaries: grain.map(|grain| Boundary { why: Why::Physical, grain: Some(grain) }).into_iter().collect(),
         errors: Arc::default(),
         overlay: None,
+        refusals: Vec::new(),
     };
     Exports(vec![export("", "disk", 1 << 20, Grain::new(4096, 0)), export("p1", "partition", 4096, Grain::new(4096, 512))])
 }

@@ -16,6 +16,7 @@ fn export(read_only: bool) -> Export {
         boundaries: Vec::new(),
         errors: Arc::default(),
         overlay: None,
+        refusals: Vec::new(),
     }
 }
 

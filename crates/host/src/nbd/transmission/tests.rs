@@ -124,6 +124,7 @@ fn serve_script(store: impl Store + 'static, script: &Script, room: &Room, stop:
         boundaries: Vec::new(),
         errors: Arc::default(),
         overlay: None,
+        refusals: Vec::new(),
     };
     let exports = Exports(vec![export]);
     let service = Service { exports: &exports, encryption: &Encryption::Off, limits: Limits::default(), room, stop };
