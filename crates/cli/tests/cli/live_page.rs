@@ -88,7 +88,7 @@ fn the_page_follows_what_clients_do_and_says_when_nobody_answers() {
     // What to do about it is said for this very disk, and what happened is drawn.
     let todo = "document.getElementById('todo').hidden ? '' : document.getElementById('todo').textContent";
     let todo = browser.is(todo);
-    assert!(todo.as_str().is_some_and(|todo| todo.contains("trueline move 'disk#s1' --align")), "{todo}");
+    assert!(todo.as_str().is_some_and(|todo| todo.contains("trueline move --align 'disk#s1'")), "{todo}");
     let drawn = "[...document.querySelectorAll('#history path')].filter(p => p.getAttribute('d').length > 20).length";
     browser.wait(&format!("document.getElementById('history').checkVisibility() && {drawn} === 8"));
     browser.wait("document.querySelector('[data-chart=latency] output').textContent === 'nothing waits for a device'");
