@@ -2,6 +2,7 @@
 //!
 //! A command is printed only after the same tables have been edited here, in memory, as it would edit them.
 
+use crate::move_journal;
 use crate::out::escape::shell;
 use crate::placed::{Placed, extended, table_on};
 use crate::target::{self, Said};
@@ -61,6 +62,15 @@ impl<'a> Cures<'a> {
                 }
                 Fix::Lengthen(by) => cure.commands.extend(self.lengthen(id, *by)),
                 Fix::Recover => cure.commands.extend(self.recover(id)),
+                Fix::Resume => match self.disks.filter(|disks| move_journal::found(disks, self.graph, id).is_some()) {
+                    Some(disks) => {
+                        cure.commands.push(move_journal::resume_command(disks, self.graph, id));
+                        cure.fix.push("write nothing to it before".into());
+                    }
+                    None => cure.fix.push(
+                        "trueline move --resume JOURNAL, the file that was named when the move began; write nothing to it before".into(),
+                    ),
+                },
                 Fix::Recreate(kind) => cure.fix.extend(self.recreate(id, kind)),
             }
         }

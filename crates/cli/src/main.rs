@@ -4,6 +4,7 @@ mod command;
 mod cure;
 mod host;
 mod layout;
+mod move_journal;
 mod options;
 mod out;
 mod page;

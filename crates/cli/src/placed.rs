@@ -30,8 +30,7 @@ impl Placed {
             }
             None => none(),
         })?;
-        if let Some(half) = (0..graph.providers.len()).filter(|&inner| within(graph, id, inner)).find(|&id| graph.providers[id].is_moving())
-        {
+        if let Some(half) = half_moved(graph, id) {
             let found = format!("{} is being moved already, and that was interrupted", graph.providers[half].name);
             return Err(Refusal::new(found, "go on with that: trueline move --resume JOURNAL"));
         }
@@ -52,6 +51,11 @@ impl Placed {
         let p = &graph.providers[self.on];
         Ground { topology: &p.topology, base: p.base(), kind: p.kind }
     }
+}
+
+/// Provider `id`, or a range of it, whose move was interrupted.
+pub(crate) fn half_moved(graph: &Graph, id: Id) -> Option<Id> {
+    (0..graph.providers.len()).filter(|&inner| within(graph, id, inner)).find(|&inner| graph.providers[inner].is_moving())
 }
 
 /// The extended partition around the logical one `id`.

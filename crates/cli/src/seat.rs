@@ -1,5 +1,6 @@
 //! The provider that a command writes: where it is, what is on it, how it is written.
 
+use crate::move_journal;
 use crate::options::DiskOptions;
 use crate::out::escape;
 use crate::out::gpart::Called;
@@ -80,9 +81,10 @@ impl Seat {
 
     /// The table that is there, or why nothing can be done to it.
     pub(crate) fn edited(&self, attempt: &str) -> Result<(&'static dyn Scheme, Table), Failure> {
-        if let Some(half) = self.graph.children(self.id).map(|id| &self.graph.providers[id]).find(|p| p.is_moving()) {
-            let advice = "go on with that first: trueline move --resume JOURNAL";
-            return Err(Failure::Message(format!("{attempt} {}: the move of {} was interrupted: {advice}", self.target, half.name)));
+        if let Some(half) = self.graph.children(self.id).find(|&id| self.graph.providers[id].is_moving()) {
+            let advice = format!("go on with that first: {}", move_journal::resume_command(&self.target, &self.graph, half));
+            let name = &self.graph.providers[half].name;
+            return Err(Failure::Message(format!("{attempt} {}: the move of {name} was interrupted: {advice}", self.target)));
         }
         let tasted = self.graph.providers[self.id].tasted();
         self.table().ok_or_else(|| {

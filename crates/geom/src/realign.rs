@@ -17,10 +17,16 @@
 //!
 //! # A move apart
 //! Where they do not overlap the table is written when everything is copied. Before that nothing has changed that anybody reads.
+//!
+//! # Journal and disk belong together
+//! Either may come back from an older copy. So every step has a [`Note`] in the journal, sealed over the seal of the note before it, and the
+//! mark carries the number and the seal of the step that is being done: it is written with the step and reaches the medium under the
+//! same flush. [`Move::standing`] resumes only where the two fit, and proves by checksums the one step in which they may differ.
 
 use crate::error::Errno;
 use crate::patch::{self, Patch};
 use crate::slices::place;
+use crate::store::Store;
 use crate::table::Refusal;
 use crate::topology::{is_whole, round_down};
 
@@ -28,11 +34,15 @@ mod carry;
 mod inside;
 mod journal;
 mod mark;
+mod note;
+mod standing;
 
 pub use carry::{Interrupted, Progress, carry};
 pub use inside::{Rebased, rebase};
-pub use journal::{Begun, Journal, LONGEST};
-pub use mark::{MAGIC, Mark};
+pub use journal::{Journal, LONGEST, Unreadable, VERSION};
+pub use mark::{MAGIC, Mark, Sealed};
+pub use note::Note;
+pub use standing::{Held, Mismatch, Standing, Start};
 
 /// How large what is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,19 +126,6 @@ enum Phase {
     Clean,
 }
 
-/// How a disk stands to a move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It is another one, or somebody has written to it.
-    Other,
-    /// Nothing of the move has been done, as far as anybody reads.
-    Untouched,
-    /// The move is half done.
-    Half,
-    /// It is done.
-    Done,
-}
-
 impl Move {
     /// What makes it a move that can be carried out, whoever wrote it down.
     pub fn check(&self) -> Result<(), Refusal> {
@@ -160,6 +157,9 @@ impl Move {
             && self.table.iter().zip(&self.was).all(|(new, old)| (new.offset, new.bytes.len()) == (old.offset, old.bytes.len()));
         if !inside(&self.rebased, self.length) || !inside(&self.table, self.medium) || !pairs {
             return refuse("it writes outside of what is moved, or what it writes over is not known".into());
+        }
+        if self.table.iter().zip(&self.was).all(|(new, old)| new.bytes == old.bytes) {
+            return refuse("the table would say the same as before".into());
         }
         if self.table.iter().any(|patch| self.covers(patch)) {
             return refuse("the table itself is in what is moved, or where it would be".into());
@@ -238,7 +238,8 @@ impl Move {
     pub fn step(&self, number: u64) -> Option<Step> {
         let (phase, nth) = self.phase(number)?;
         Some(match phase {
-            Phase::Mark => Step::Write(vec![self.marked()]),
+            // The mark itself, which every other step brings up to date.
+            Phase::Mark => Step::Write(Vec::new()),
             Phase::Blank => Step::Write(self.blank()),
             Phase::Table => Step::Write(self.table.clone()),
             Phase::Ends => Step::Write(self.ends()),
@@ -256,13 +257,38 @@ impl Move {
         Piece { from: self.from + at, to: self.to + at, length, saved: self.saves() && length > self.distance() }
     }
 
-    /// The mark of this move.
-    pub fn mark(&self) -> Mark {
-        Mark { id: self.id, from: self.from, to: self.to, length: self.length }
+    /// Number of the first step of `phase`; behind the last step if the move has none.
+    fn number(&self, phase: Phase) -> u64 {
+        self.phases().iter().take_while(|&&other| other != phase).map(|&other| self.count(other)).sum()
     }
 
-    fn marked(&self) -> Patch {
-        Patch::new(self.shown(), self.mark().sector(self.sector), "mark of a move")
+    /// The piece that step `number` copies; `None` if it copies none.
+    fn copies(&self, number: u64) -> Option<Piece> {
+        match self.step(number)? {
+            Step::Copy(piece) => Some(piece),
+            Step::Write(_) => None,
+        }
+    }
+
+    /// The mark of this move, with the step and the seal of `note`.
+    pub fn mark(&self, note: &Note) -> Mark {
+        let sealed = Some(Sealed { step: note.step, seal: note.seal() });
+        Mark { id: self.id, from: self.from, to: self.to, length: self.length, sealed }
+    }
+
+    /// The write of the mark that goes with the step of `note`; `None` for the step that takes the mark away.
+    fn marked(&self, note: &Note) -> Option<Patch> {
+        let (phase, _) = self.phase(note.step)?;
+        let patch = || Patch::new(self.shown(), self.mark(note).sector(self.sector), "mark of a move");
+        (self.overlaps() && phase != Phase::Clean).then(patch)
+    }
+
+    /// The bytes of `piece` as they are to be at the new place, from the old one.
+    fn load(&self, disk: &dyn Store, piece: Piece) -> Result<Vec<u8>, Errno> {
+        let mut bytes = vec![0; usize::try_from(piece.length).map_err(|_| Errno::Range)?];
+        disk.read_at(&mut bytes, piece.from)?;
+        patch::lay_over(&self.rebased, piece.from - self.from, &mut bytes);
+        Ok(bytes)
     }
 
     /// Nothing is found between the mark and what is copied, nor at the ends of the old place: a kernel may know that for longer.
@@ -288,10 +314,7 @@ impl Move {
         let rest = front.bytes.split_off(usize::try_from(self.sector).unwrap_or_default().min(front.bytes.len()));
         let rest = Patch::new(front.end(), rest, front.what);
         let back = laid(self.length - self.back.len() as u64, &self.back);
-        let kept = [Patch::new(0, self.front.clone(), ""), Patch::new(back.offset - self.to, self.back.clone(), "")];
-        let between =
-            patch::outside(self.rebased.clone(), &kept).into_iter().map(|patch| Patch { offset: self.to + patch.offset, ..patch });
-        let mut patches: Vec<Patch> = [rest, back].into_iter().chain(between).collect();
+        let mut patches = vec![rest, back];
         patches.retain(|patch| !patch.bytes.is_empty());
         patches.push(front.after_flush());
         patches
@@ -306,39 +329,6 @@ impl Move {
         let forward = self.overlaps() && self.to > self.from;
         if forward && done > 0 { middle - (count - done) * self.piece() } else { middle.min(done.saturating_mul(self.piece())) }
     }
-
-    /// How the disk stands to the move of which a journal says `begun`. `read` reads the provider with the table.
-    pub fn standing(&self, begun: Begun, read: &mut patch::Read<'_>) -> Result<Standing, Errno> {
-        if !self.overlaps() {
-            return Ok(Standing::Other);
-        }
-        for new in &self.table {
-            let mut there = vec![0; new.bytes.len()];
-            read(new.offset, &mut there)?;
-            // A write may have been cut short at any sector, and what is written twice has been either.
-            for (at, bytes) in (new.offset..).step_by(ATOM).zip(there.chunks(ATOM)) {
-                let mut any = self.table.iter().chain(&self.was);
-                if !any.any(|patch| patch.part(at, bytes.len()) == Some(bytes)) {
-                    return Ok(Standing::Other);
-                }
-            }
-        }
-        let mut first = [0; ATOM];
-        read(self.shown(), &mut first)?;
-        let marked = Mark::read(&first) == Some(self.mark());
-        let phase = self.phase(begun.step).map(|(phase, _)| phase);
-        Ok(match (begun.noted, marked, phase) {
-            (true, false, None) => Standing::Done,
-            (true, true, None) => Standing::Other,
-            (true, true, _) => Standing::Half,
-            (false, true, _) => Standing::Other,
-            // The mark is the first that is written, and the last to go of what the table shows.
-            (false, false, _) | (true, false, Some(Phase::Mark)) => Standing::Untouched,
-            (true, false, Some(Phase::Clean)) => Standing::Done,
-            (true, false, Some(Phase::Ends)) if self.to < self.from => Standing::Done,
-            (true, false, _) => Standing::Other,
-        })
-    }
 }
 
 fn zeros(at: u64, bytes: u64) -> Patch {
@@ -348,8 +338,6 @@ fn zeros(at: u64, bytes: u64) -> Patch {
 /// The most writes that a table takes, and their bytes.
 const PATCHES: usize = 256;
 const TABLE: usize = 4 << 20;
-/// What a medium writes whole or not at all, in bytes.
-const ATOM: usize = 512;
 
 /// Bytes at either end of `length` bytes that are kept: the front first.
 pub fn ends(length: u64, most: u64) -> (u64, u64) {

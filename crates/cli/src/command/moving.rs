@@ -1,36 +1,36 @@
 //! `move`: a partition, with all that is in it, to another place.
 
-use crate::options::DiskOptions;
+mod resume;
+
+use crate::move_journal;
 use crate::options::moving::Move as Options;
-use crate::out::{escape, size, words};
-use crate::placed::{Placed, within};
+use crate::out::{escape, size};
+use crate::placed::{Placed, half_moved, within};
 use crate::seat::{Seat, refuse, tell_kernel};
 use crate::target;
 use crate::writing::{Job, WriteOptions, carry_out};
 use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use trueline_geom::error::Errno;
 use trueline_geom::graph::Id;
 use trueline_geom::patch::{self, Patch};
-use trueline_geom::realign::{Begun, Interrupted, Journal, Move, SIZES, Standing, carry, ends, rebase};
+use trueline_geom::realign::{Interrupted, Journal, Move, SIZES, Start, carry, ends, rebase};
 use trueline_geom::scheme::Scheme;
 use trueline_geom::slices::place;
 use trueline_geom::store::Store;
 use trueline_geom::table::{Entry, Refusal};
 use trueline_geom::through::Through;
-use trueline_geom::topology::Topology;
-use trueline_host::file::{self, Access};
+use trueline_host::file::Access;
 use trueline_host::{interrupt, random};
 
 pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     match &args.resume {
-        Some(journal) => resume(args, journal),
+        Some(journal) => resume::run(args, journal.as_deref()),
         None => begin(args, args.target.as_deref().unwrap_or_default()),
     }
 }
@@ -43,6 +43,11 @@ fn access(args: &Options) -> Access {
 fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
     let refused = |refusal: Refusal| refuse("move", target, &refusal);
     let seat = Seat::open(target, &args.disk, access(args))?;
+    if let Some(half) = half_moved(&seat.graph, seat.id) {
+        let found = format!("{} is being moved already, and that was interrupted", seat.graph.providers[half].name);
+        let command = move_journal::resume_command(target, &seat.graph, half);
+        return Err(refused(Refusal::new(found, format!("go on with that: {command}"))));
+    }
     let placed = Placed::find(&seat.graph, seat.id).map_err(refused)?;
     let ground = placed.ground(&seat.graph);
     let Placed { on, scheme, table, entry } = placed;
@@ -72,9 +77,9 @@ fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
         return show(&seat, on, &plan, target);
     }
     // What is copied to another place is where it was until the table is changed: there is nothing to note.
-    let path = plan.overlaps().then(|| args.journal.clone().unwrap_or_else(|| beside(target)));
+    let path = plan.overlaps().then(|| args.journal.clone().unwrap_or_else(|| move_journal::beside(target)));
     let words = absolute(target, &p.name);
-    let journal = path.as_deref().map(|path| create(path, &plan, &words)).transpose()?;
+    let journal = path.as_deref().map(|path| move_journal::create(path, &plan, &words)).transpose()?;
     let store = journal.as_ref().map(|opened| Journal::create(&opened.store, &plan, &words)).transpose();
     let store = store.map_err(|errno| {
         // Half of one would be in the way of the next attempt; if it cannot be removed, that one says so.
@@ -88,7 +93,7 @@ fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
         complain(&format!("warning: {} is off the grain: trueline check says what that costs", place(start, table.sector)));
     }
     let moving = Moving { target, on, plan: &plan, journal: path.as_deref() };
-    let done = moving.carry(&seat, store.as_ref(), Begun::default());
+    let done = moving.carry(&seat, store.as_ref(), Start::default());
     moving.finish(seat, scheme, done, args.json)
 }
 
@@ -171,15 +176,6 @@ fn show(seat: &Seat, on: Id, plan: &Move, target: &str) -> Result<ExitCode, Fail
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where a journal is kept if nobody says where: never on what is changed.
-fn beside(target: &str) -> PathBuf {
-    let first = target::paths(target).first().map(|path| path.to_path_buf()).unwrap_or_else(|| "disk".into());
-    let file = first.is_file().then(|| first.clone());
-    let mut name = file.unwrap_or_else(|| first.file_name().map_or_else(|| "disk".into(), PathBuf::from)).into_os_string();
-    name.push(".journal");
-    name.into()
-}
-
 /// The target of who resumes from another directory: the provider with the table.
 fn absolute(target: &str, on: &str) -> String {
     let disks = target::split(target).0.into_iter().map(|disk| {
@@ -190,75 +186,8 @@ fn absolute(target: &str, on: &str) -> String {
     if on.is_empty() { disks } else { format!("{disks}#{on}") }
 }
 
-/// A new journal file at `path`, with room for the journal of `plan`.
-fn create(path: &Path, plan: &Move, words: &str) -> Result<file::Opened, Failure> {
-    let failed = |e: io::Error| {
-        let advice =
-            if e.kind() == io::ErrorKind::AlreadyExists { ": if it is the journal of a move, go on with that: move --resume" } else { "" };
-        Failure::Message(format!("make the journal {}: {}{advice}: nothing was moved", path.display(), words::os(&e)))
-    };
-    let (_, size) = Journal::head(plan, words).ok_or_else(|| failed(io::Error::other("the tables are too large for one")))?;
-    // Never over another: it may be the only copy of what it holds.
-    let new = File::options().read(true).write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
-    new.set_len(size).and_then(|()| new.sync_all()).map_err(|e| {
-        let _ = fs::remove_file(path);
-        failed(e)
-    })?;
-    sync_directory(path).map_err(failed)?;
-    drop(new);
-    file::open_for(path, Access::Write).map_err(|e| Failure::Message(e.to_string()))
-}
-
-/// A file is there, or not there, after a loss of power only once the directory is on the medium.
-fn sync_directory(path: &Path) -> io::Result<()> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(directory)?.sync_all()
-}
-
 fn shown(path: Option<&Path>) -> String {
     path.map(|path| path.display().to_string()).unwrap_or_default()
-}
-
-fn resume(args: &Options, path: &Path) -> Result<ExitCode, Failure> {
-    let opened = file::open_for(path, access(args)).map_err(|e| Failure::Message(e.to_string()))?;
-    let failed = |found: &str| Failure::Message(format!("resume {}: {found}: nothing was moved", path.display()));
-    let read = Journal::open(&opened.store).map_err(|errno| failed(&errno.to_string()))?;
-    let (journal, plan, words, begun) = read.ok_or_else(|| failed("it is no whole journal of a move"))?;
-    let target = args.target.as_deref().unwrap_or(&words);
-    // An image does not say what its sectors are.
-    let disk = DiskOptions {
-        logical: args.disk.logical.or(Some(plan.sector).filter(|_| target::paths(target).iter().all(|p| p.is_file()))),
-        ..args.disk.clone()
-    };
-    let seat = Seat::open(target, &disk, access(args))?;
-    let on = seat.id;
-    let Topology { length, sector, .. } = seat.graph.providers[on].topology;
-    if (length, sector) != (plan.medium, plan.sector) {
-        let wanted = format!("the table of the move is on {} in sectors of {}: name that disk", plan.medium, plan.sector);
-        return Err(failed(&format!("{target} has {length} bytes in sectors of {sector}, {wanted}")));
-    }
-    let standing = plan.standing(begun, &mut |at, out| seat.graph.read_at(on, out, at)).map_err(|errno| failed(&errno.to_string()))?;
-    match standing {
-        Standing::Half | Standing::Done => {}
-        Standing::Untouched => return Err(failed(&format!("{target} was not changed yet: remove the journal and begin again"))),
-        Standing::Other => {
-            return Err(failed(&format!("{target} is not as the move left it: another disk, or something was written to it")));
-        }
-    }
-    if args.dry_run {
-        return show(&seat, on, &plan, target);
-    }
-    let moving = Moving { target, on, plan: &plan, journal: Some(path) };
-    // What was done may have been used since: nothing of it is written once more.
-    let done = if standing == Standing::Done { Ok(()) } else { moving.carry(&seat, Some(&journal), begun) };
-    let Some((scheme, _)) = seat.table() else {
-        // What went wrong first is what there is to know.
-        done?;
-        return Err(Failure::Message(format!(
-            "write {target}: its table does not read back as it should: check the disk; the journal is kept"
-        )));
-    };
-    moving.finish(seat, scheme, done, args.json)
 }
 
 /// A move that is being carried out.
@@ -280,13 +209,13 @@ struct Report<'a> {
 }
 
 impl Moving<'_> {
-    fn carry(&self, seat: &Seat, journal: Option<&Journal<'_>>, begun: Begun) -> Result<(), Failure> {
+    fn carry(&self, seat: &Seat, journal: Option<&Journal<'_>>, start: Start) -> Result<(), Failure> {
         let style = ProgressStyle::with_template("move {bar:40} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
         let bar = ProgressBar::new(self.plan.length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         interrupt::remember_first();
         let disk = Through::new(&seat.graph, self.on);
         let mut copied = 0;
-        let done = carry(self.plan, &disk, journal, begun, &mut |bytes| {
+        let done = carry(self.plan, &disk, journal, start, &mut |bytes| {
             copied = bytes;
             bar.set_position(bytes);
             !interrupt::happened()
@@ -321,12 +250,13 @@ impl Moving<'_> {
             let message = format!("write {}: the table does not read back as it should: check the disk; the journal is kept", self.target);
             return Err(Failure::Message(message));
         }
+        // The journal is the last to go: whatever a run before this one left in a cache is on the medium first.
+        Through::new(&seat.graph, self.on).flush().map_err(|errno| {
+            let kept = self.journal.map_or(String::new(), |path| format!("; go on with: trueline move --resume {}", path.display()));
+            Failure::Message(format!("flush {}: {errno}: all is copied, and may not be on the medium{kept}", self.target))
+        })?;
         drop(seat);
-        if let Some(path) = self.journal {
-            fs::remove_file(path)
-                .and_then(|()| sync_directory(path))
-                .map_err(|e| Failure::Message(format!("remove {}: {}: the move is done", path.display(), words::os(&e))))?;
-        }
+        self.journal.map_or(Ok(()), move_journal::remove)?;
         tell_kernel(self.target);
         let mut out = BufWriter::new(anstream::stdout().lock());
         if json {

@@ -9,7 +9,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline move --to 1MiB disk.img#p2                 to this byte of the disk
   trueline move --align --journal /mnt/usb/sdb1.journal /dev/sdb#p1
   trueline move --align --dry-run disk.img#s1         what would be done
-  trueline move --resume disk.img.journal             after an interruption
+  trueline move --resume disk.img                     after an interruption: with the journal beside it
+  trueline move --resume /mnt/usb/sdb1.journal        with this journal, on the disk that it names
 
 The partition is not shrunk or grown. Where the old place and the new overlap, a journal is kept, on another disk than the one that is
 changed, until all is done: whatever interrupts the move, --resume goes on where it was.";
@@ -23,9 +24,11 @@ pub(crate) struct Move {
     /// To this byte of the disk, or of what the table is on; 2048s are sectors
     #[arg(long, value_name = "OFFSET")]
     pub to: Option<String>,
-    /// Go on with the move of this journal, on the disk that is named in it or on TARGET
-    #[arg(long, value_name = "JOURNAL")]
-    pub resume: Option<PathBuf>,
+    /// Go on with the move of this journal, on the disk that is named in it or on TARGET; without one the journal is sought where
+    /// --journal puts it: `--resume disk.img`
+    #[arg(long, value_name = "JOURNAL", num_args = 0..=1)]
+    #[allow(clippy::option_option, reason = "clap's form of an option whose value may be left out")]
+    pub resume: Option<Option<PathBuf>>,
     /// Where the journal is kept; without it beside an image, or for a device in the current directory
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pub journal: Option<PathBuf>,

@@ -125,6 +125,7 @@ fn what_cannot_be_moved_is_said() {
         ("move --align disk.img", "no partition of a table"),
         ("move --align disk.img#s3", "no provider 's3'"),
         ("move --resume disk.img", "no whole journal"),
+        ("move --resume", "name the disk or the journal"),
     ];
     for (command, found) in all {
         let said = refused(directory, command);
@@ -176,6 +177,74 @@ fn a_disk_that_fails_is_gone_on_with_and_no_other_is() {
     // Nothing is left of the mark; and an older copy of the journal does nothing to what is done.
     assert!(has(directory, 63 * 512, &[0; 512]));
     assert!(refused(directory, "move --resume copy disk.img").contains("not as the move left it"));
+}
+
+/// Runs `command` on the served disk, where the flushes from the n-th on fail; what it says on stderr.
+fn served(directory: &Path, flushes: u32, command: &str) -> String {
+    let trueline = env!("CARGO_BIN_EXE_trueline");
+    let command = format!("'{trueline}' {command} 2>said");
+    let fault = format!("flush:error=eio,after={flushes}");
+    let ran = run_with(directory, &["serve", "disk.img", "--no-counters", "--fault", &fault, "--run", &command]);
+    assert_eq!(ran.code, Some(2), "{command}: {}", ran.stderr);
+    fs::read_to_string(directory.join("said")).expect("what it said")
+}
+
+#[test]
+fn a_journal_is_found_and_named_and_only_that_of_this_moment_is_gone_on_with() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    let bytes = disk(directory);
+    let copy = |from: &str, to: &str| fs::copy(directory.join(from), directory.join(to)).map(drop).expect("a copy");
+    served(directory, 2, "move --align --journal disk.img.journal \"$uri#s1\"");
+    copy("disk.img", "old.img");
+    copy("disk.img.journal", "old.journal");
+    // Four steps on: of the two disks and the two journals only those of one moment belong together.
+    served(directory, 4, "move --resume disk.img.journal \"$uri\"");
+    let check = run(directory, "check disk.img");
+    let fix = "fix: trueline move --resume disk.img.journal\n";
+    assert!(check.code == Some(1) && check.stdout.contains(fix), "{}", check.stdout);
+    for command in ["part delete -i 1 disk.img", "move --to 2MiB disk.img#s1"] {
+        assert!(refused(directory, command).contains("trueline move --resume disk.img.journal"), "{command}");
+    }
+    let said = refused(directory, "move --resume old.journal disk.img");
+    assert!(said.contains("the journal is an older copy") && said.contains("nothing was moved"), "{said}");
+    copy("disk.img", "new.img");
+    copy("old.img", "disk.img");
+    let said = refused(directory, "move --resume disk.img.journal disk.img");
+    assert!(said.contains("disk.img is an older copy"), "{said}");
+    copy("new.img", "disk.img");
+    // A flipped bit in the bytes that are nowhere else, and a journal of another trueline.
+    let journal = fs::read(directory.join("disk.img.journal")).expect("a journal");
+    for (at, found) in [(1 << 20, "it is damaged"), (7, "a journal of format 3")] {
+        let mut other = journal.clone();
+        other[at] ^= 1;
+        fs::write(directory.join("j"), other).expect("a journal");
+        assert!(refused(directory, "move --resume j disk.img").contains(found), "{found}");
+    }
+    // Every way to name it.
+    for command in
+        ["move --resume disk.img", "move --resume disk.img#s1", "move disk.img --resume", "move --resume disk.img.journal disk.img"]
+    {
+        assert!(done(directory, &format!("{command} --dry-run")).contains("saved in the journal first"), "{command}");
+    }
+    assert!(refused(directory, "move --resume new.img").contains("none of it at new.img.journal"));
+    done(directory, "move --resume disk.img");
+    assert!(has(directory, MIB, &bytes) && !directory.join("disk.img.journal").exists());
+}
+
+/// What was written may be in a cache: a journal goes when a flush says that it is not.
+#[test]
+fn a_journal_is_removed_only_after_a_flush_of_the_disk() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    let bytes = disk(directory);
+    // The last flush of the move fails: all is written, and the mark is gone.
+    served(directory, 7, "move --align --journal disk.img.journal \"$uri#s1\"");
+    assert!(has(directory, MIB, &bytes) && has(directory, 63 * 512, &[0; 512]));
+    let said = served(directory, 0, "move --resume disk.img.journal \"$uri\"");
+    assert!(said.contains("nothing was moved") && directory.join("disk.img.journal").exists(), "{said}");
+    done(directory, "move --resume disk.img");
+    assert!(has(directory, MIB, &bytes) && !directory.join("disk.img.journal").exists());
 }
 
 /// One whose numbers count from the disk would lose its partitions; FreeBSD's do not.

@@ -30,9 +30,7 @@ pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>)
             verdict = verdict.max(Verdict::Unknown);
             let message = "it was being moved, and that was interrupted: what is in it is in two places".to_string();
             let finding = Finding::new(&finding::MOVING, Severity::Error, 0, message);
-            found.push(
-                finding.fix("trueline move --resume JOURNAL, the file that was named when the move began; write nothing to it before"),
-            );
+            found.push(finding.fix(Fix::Resume));
         }
         if let Inside::Unknown(why) = sign.inside {
             verdict = verdict.max(Verdict::Unknown);

@@ -13,6 +13,8 @@ pub enum Fix {
     Lengthen(u64),
     /// Another copy of the table on the provider, from which a damaged one is written anew.
     Recover,
+    /// Go on with the move that was interrupted.
+    Resume,
     /// A format that is made anew on the provider, laid out for its grain; what is in it has to be saved before.
     Recreate(&'static str),
 }

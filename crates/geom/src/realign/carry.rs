@@ -1,8 +1,11 @@
 //! Carrying a move out, from its first step or from where it was interrupted.
 
-use super::journal::{Begun, Journal};
-use super::{Move, Piece, Step};
+use super::journal::Journal;
+use super::note::{Note, sum};
+use super::standing::{Held, Start};
+use super::{Move, Step};
 use crate::error::Errno;
+use crate::patch::Patch;
 use crate::store::Store;
 use crate::topology::round_up;
 
@@ -23,69 +26,143 @@ pub type Progress<'a> = dyn FnMut(u64) -> bool + 'a;
 /// Zeros of this length, on a boundary of it, are not sent but asked for.
 const RUN: u64 = 64 << 10;
 
-/// Carries out the steps of `plan` on `disk`, from `begun` on. A move that overlaps must have a journal.
+/// Carries out the steps of `plan` on `disk`, from `start` on. A move that overlaps must have a journal.
 pub fn carry(
     plan: &Move,
     disk: &dyn Store,
     journal: Option<&Journal<'_>>,
-    begun: Begun,
+    start: Start,
     progress: &mut Progress<'_>,
 ) -> Result<(), Interrupted> {
     if plan.overlaps() && journal.is_none() {
         return Err(Interrupted::Journal(Errno::Unsupported));
     }
-    let (mut buffer, mut copied) = (Vec::new(), plan.copied(begun.step));
-    for number in begun.step..plan.steps() {
+    if start.blank {
+        write(disk, plan.blank())?;
+        flush(disk, plan.shown())?;
+    }
+    let first = start.note.map_or(0, |note| note.step);
+    let (mut run, mut copied) = (Run { plan, disk, journal, last: None, loaded: None }, plan.copied(first));
+    for number in first..plan.steps() {
         if !progress(copied) {
             return Err(Interrupted::Asked);
         }
-        match plan.step(number) {
+        let step = plan.step(number);
+        let (bytes, note) = match start.note.filter(|note| note.step == number) {
+            Some(note) => run.again(note, start.held)?,
+            None => run.begin(number)?,
+        };
+        let mark = plan.marked(&note).filter(|_| journal.is_some());
+        write(disk, mark)?;
+        match step {
             Some(Step::Copy(piece)) => {
-                copy(disk, journal, number, piece, begun, &mut buffer)?;
+                // A piece that is at the new place already needs the mark alone.
+                if let Some(bytes) = bytes {
+                    put(disk, &bytes, piece.to)?;
+                    disk.hasten(piece.to, piece.length);
+                }
                 copied += piece.length;
+                if journal.is_some() {
+                    flush(disk, piece.to)?;
+                }
             }
             Some(Step::Write(patches)) => {
-                // What was copied without a journal is not on the medium yet.
-                flush(disk, plan.shown())?;
-                journal.map_or(Ok(()), |journal| journal.begin(number)).map_err(Interrupted::Journal)?;
-                for patch in patches {
-                    if patch.after_flush {
-                        flush(disk, patch.offset)?;
-                    }
-                    put(disk, &patch.bytes, patch.offset)?;
+                if journal.is_none() {
+                    // The copies are not on the medium yet.
+                    flush(disk, plan.shown())?;
                 }
+                write(disk, patches)?;
                 flush(disk, plan.shown())?;
             }
             None => {}
         }
+        run.last = Some(note);
     }
     progress(copied);
-    journal.map_or(Ok(()), |journal| journal.begin(plan.steps())).map_err(Interrupted::Journal)
+    if journal.is_some() {
+        run.begin(plan.steps())?;
+    }
+    Ok(())
 }
 
-fn copy(
-    disk: &dyn Store,
-    journal: Option<&Journal<'_>>,
-    number: u64,
-    piece: Piece,
-    begun: Begun,
-    buffer: &mut Vec<u8>,
-) -> Result<(), Interrupted> {
-    buffer.resize(usize::try_from(piece.length).unwrap_or_default(), 0);
-    // What was saved may be written over already; what was not saved is as it was.
-    let saved = journal.filter(|_| begun.step == number && begun.saved.is_some());
-    match saved {
-        Some(journal) => journal.saved(number, buffer).map_err(Interrupted::Journal)?,
-        None => disk.read_at(buffer, piece.from).map_err(|e| Interrupted::Disk(piece.from, e))?,
+/// A move on its way: the note of its last step, and the bytes of the next one.
+struct Run<'a> {
+    plan: &'a Move,
+    disk: &'a dyn Store,
+    journal: Option<&'a Journal<'a>>,
+    last: Option<Note>,
+    /// The piece of the step to come: it is read before the step before it begins, for the sum in that step's note.
+    loaded: Option<Vec<u8>>,
+}
+
+impl Run<'_> {
+    /// Begins step `number`: notes it, and gives the bytes that it copies, if it copies any.
+    fn begin(&mut self, number: u64) -> Result<(Option<Vec<u8>>, Note), Interrupted> {
+        let bytes = self.take(number)?;
+        let Some(journal) = self.journal else { return Ok((bytes, Note::default())) };
+        let mut note = self.last.map_or(Note::first(journal.sum()), |last| last.next());
+        if bytes.as_deref().map_or(0, sum) != note.copied {
+            // The disk does not read twice the same.
+            return Err(self.unlike(number));
+        }
+        self.loaded = self.load(number + 1)?;
+        note.ahead = self.loaded.as_deref().map_or(0, sum);
+        note.saved = self.plan.copies(number).is_some_and(|piece| piece.saved);
+        self.save(&note, bytes.as_deref())?;
+        Ok((bytes, note))
     }
-    match journal {
-        Some(journal) if piece.saved && saved.is_none() => journal.save(number, buffer).map_err(Interrupted::Journal)?,
-        Some(journal) if saved.is_none() => journal.begin(number).map_err(Interrupted::Journal)?,
-        _ => {}
+
+    /// Goes on with the step that `note` began in a run before this one.
+    fn again(&mut self, note: Note, held: Held) -> Result<(Option<Vec<u8>>, Note), Interrupted> {
+        let journal = self.journal.ok_or(Interrupted::Journal(Errno::Unsupported))?;
+        let bytes = match (self.plan.copies(note.step), held) {
+            (None, _) | (_, Held::Copied) => None,
+            (Some(piece), Held::Saved) => {
+                Some(journal.saved(&note, piece).map_err(Interrupted::Journal)?.ok_or(Interrupted::Journal(Errno::Io))?)
+            }
+            (Some(_), Held::Source) => {
+                let bytes = self.load(note.step)?;
+                if bytes.as_deref().map(sum) != Some(note.copied) {
+                    return Err(self.unlike(note.step));
+                }
+                if note.saved {
+                    self.save(&note, bytes.as_deref())?;
+                }
+                bytes
+            }
+        };
+        Ok((bytes, note))
     }
-    put(disk, buffer, piece.to)?;
-    disk.hasten(piece.to, piece.length);
-    if journal.is_some() { flush(disk, piece.to) } else { Ok(()) }
+
+    /// The bytes of step `number`, which are in memory or where they come from.
+    fn take(&mut self, number: u64) -> Result<Option<Vec<u8>>, Interrupted> {
+        self.loaded.take().map_or_else(|| self.load(number), |bytes| Ok(Some(bytes)))
+    }
+
+    fn load(&self, number: u64) -> Result<Option<Vec<u8>>, Interrupted> {
+        let piece = self.plan.copies(number);
+        piece.map(|piece| self.plan.load(self.disk, piece).map_err(|e| Interrupted::Disk(piece.from, e))).transpose()
+    }
+
+    fn save(&self, note: &Note, bytes: Option<&[u8]>) -> Result<(), Interrupted> {
+        let saved = bytes.filter(|_| note.saved);
+        self.journal.map_or(Ok(()), |journal| journal.note(note, saved)).map_err(Interrupted::Journal)
+    }
+
+    fn unlike(&self, number: u64) -> Interrupted {
+        Interrupted::Disk(self.plan.copies(number).map_or(0, |piece| piece.from), Errno::Io)
+    }
+}
+
+/// Writes `patches` in order.
+fn write(disk: &dyn Store, patches: impl IntoIterator<Item = Patch>) -> Result<(), Interrupted> {
+    for patch in patches {
+        if patch.after_flush {
+            flush(disk, patch.offset)?;
+        }
+        put(disk, &patch.bytes, patch.offset)?;
+    }
+    Ok(())
 }
 
 fn flush(disk: &dyn Store, at: u64) -> Result<(), Interrupted> {

@@ -1,54 +1,52 @@
-//! The journal of a move: what it is, which step was begun last, and bytes that are nowhere else.
+//! The journal of a move: the move itself, the step that was begun last, and bytes that are nowhere else.
 //!
 //! # On disk
-//! The head: the magic, its length, a CRC-32C of all that follows it; the [`Move`] and the words that its user knows it by. Then, from a
-//! boundary of 4096 bytes, two records and, where pieces are saved, two areas of a piece's length; a step has those of its number's parity.
-//! A record is what was begun, and the CRC-32C of what was saved for it, if anything was; one that is cut short is none. All numbers are
-//! little-endian.
+//! The head: the magic with the version, its length, a CRC-32C of all that follows it; the [`Move`] and the words that its user knows it
+//! by. Then, from a boundary of 4096 bytes, two blocks for notes and, where pieces are saved, two areas of a piece's length; a step has
+//! those of its number's parity. A block holds its [`Note`] twice, so that one bad sector loses none. All numbers are little-endian.
+//!
+//! Version 1 had notes without seals, and nothing that bound it to the disk: it is not resumed.
 //!
 //! # Limits
 //! A head of [`LONGEST`] bytes. Every number is checked before it is used: a journal may come from anybody.
 
-use super::{Move, Sizes};
+use super::note::{self, Note, sum};
+use super::{Move, Piece, Sizes};
 use crate::error::Errno;
-use crate::layout;
 use crate::patch::Patch;
 use crate::store::Store;
 use crate::topology::round_up;
-use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 pub(super) const CRC: crc::Crc<u32, crc::Table<16>> = crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
-const MAGIC: &[u8; 8] = b"TLMOVE\0\x01";
+const MAGIC: &[u8; 7] = b"TLMOVE\0";
+/// The version that is written, and the only one that is resumed.
+pub const VERSION: u8 = 2;
 /// Bytes before what the first CRC is of.
 const BEFORE: usize = 20;
 const BLOCK: u64 = 4096;
 /// The longest head: two ends, and tables.
 pub const LONGEST: u64 = 64 << 20;
 
-/// What a record is.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Record {
-    magic: [u8; 4],
-    saved: U32,
-    step: U64,
-    length: U64,
-    bytes: U32,
-    crc: U32,
-}
-layout!(Record, 32, saved @ 4, step @ 8, length @ 16, bytes @ 24, crc @ 28);
-const RECORD: [u8; 4] = *b"TLMR";
+/// Bytes between the two copies of a note.
+const APART: u64 = BLOCK / 2;
 
-/// Which step of a move was begun last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Begun {
-    /// Whether any was.
-    pub noted: bool,
-    /// Its number: all before it are on the medium. Behind the last one, the move is done.
-    pub step: u64,
-    /// How many bytes were saved for it; `None` if it can be read where it was.
-    pub saved: Option<u64>,
+/// Why a file is no journal that can be resumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It is none.
+    Other,
+    /// It is one of that version.
+    Version(u8),
+    /// It was one: its length or its sum is not what it should be.
+    Damaged,
+    /// It cannot be read.
+    Failed(Errno),
+}
+
+impl From<Errno> for Unreadable {
+    fn from(errno: Errno) -> Unreadable {
+        Unreadable::Failed(errno)
+    }
 }
 
 /// A journal that a move is written into.
@@ -58,6 +56,8 @@ pub struct Journal<'a> {
     records: u64,
     /// Bytes of an area.
     area: u64,
+    /// Sum of the head.
+    sum: u32,
 }
 
 impl<'a> Journal<'a> {
@@ -88,7 +88,7 @@ impl<'a> Journal<'a> {
             }
         }
         let length = (BEFORE + body.len()) as u64;
-        let head = [MAGIC, &length.to_le_bytes()[..], &CRC.checksum(&body).to_le_bytes(), &body].concat();
+        let head = [&MAGIC[..], &[VERSION], &length.to_le_bytes(), &sum(&body).to_le_bytes(), &body].concat();
         let (size, _) = Journal::size(plan, head.len()).filter(|_| length <= LONGEST)?;
         Some((head, size))
     }
@@ -100,34 +100,50 @@ impl<'a> Journal<'a> {
         store.zero(0, size)?;
         store.write_at(&head, 0)?;
         store.flush()?;
-        Ok(Journal { store, records, area: round_up(plan.piece(), BLOCK).ok_or(Errno::Range)? })
+        Ok(Journal { store, records, area: round_up(plan.piece(), BLOCK).ok_or(Errno::Range)?, sum: sum(&head[BEFORE..]) })
     }
 
-    /// The journal in `store`: of which move it is, how its user knows that, and what was begun. `None` if there is no whole one.
-    pub fn open(store: &'a dyn Store) -> Result<Option<(Journal<'a>, Move, String, Begun)>, Errno> {
+    /// The journal in `store`, the move that it is of, and the words that its user knows it by.
+    pub fn open(store: &'a dyn Store) -> Result<(Journal<'a>, Move, String), Unreadable> {
         let mut before = [0; BEFORE];
         if store.length() < BEFORE as u64 {
-            return Ok(None);
+            return Err(Unreadable::Other);
         }
         store.read_at(&mut before, 0)?;
         let (magic, rest) = before.split_at(MAGIC.len());
-        let length = rest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        if magic != MAGIC || length > LONGEST.min(store.length()) || length < BEFORE as u64 {
-            return Ok(None);
+        let (version, length) = (rest[0], rest[1..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)));
+        if magic != MAGIC || version == 0 {
+            return Err(Unreadable::Other);
+        }
+        if version != VERSION {
+            return Err(Unreadable::Version(version));
+        }
+        if length > LONGEST.min(store.length()) || length < BEFORE as u64 {
+            return Err(Unreadable::Damaged);
         }
         let mut body = vec![0; usize::try_from(length).unwrap_or_default().saturating_sub(BEFORE)];
         store.read_at(&mut body, BEFORE as u64)?;
-        if !rest.ends_with(&CRC.checksum(&body).to_le_bytes()) {
-            return Ok(None);
+        let sum = sum(&body);
+        if !rest.ends_with(&sum.to_le_bytes()) {
+            return Err(Unreadable::Damaged);
         }
-        let Some((plan, words)) = decode(&body).filter(|(plan, _)| plan.check().is_ok()) else { return Ok(None) };
-        let Some((size, records)) = Journal::size(&plan, BEFORE + body.len()) else { return Ok(None) };
+        let (plan, words) = decode(&body).filter(|(plan, _)| plan.check().is_ok()).ok_or(Unreadable::Damaged)?;
+        let (size, records) = Journal::size(&plan, BEFORE + body.len()).ok_or(Unreadable::Damaged)?;
         if size > store.length() {
-            return Ok(None);
+            return Err(Unreadable::Damaged);
         }
-        let journal = Journal { store, records, area: round_up(plan.piece(), BLOCK).ok_or(Errno::Range)? };
-        let begun = journal.begun(&plan)?;
-        Ok(Some((journal, plan, words, begun)))
+        let area = round_up(plan.piece(), BLOCK).ok_or(Unreadable::Damaged)?;
+        Ok((Journal { store, records, area, sum }, plan, words))
+    }
+
+    /// Sum of the head, which the first note contains.
+    pub(super) fn sum(&self) -> u32 {
+        self.sum
+    }
+
+    /// Returns when all that was written to it, by a run that was killed too, would survive a loss of power.
+    pub(super) fn flush(&self) -> Result<(), Errno> {
+        self.store.flush()
     }
 
     fn slot(&self, step: u64) -> u64 {
@@ -138,54 +154,47 @@ impl<'a> Journal<'a> {
         self.records + 2 * BLOCK + step % 2 * self.area
     }
 
-    fn begun(&self, plan: &Move) -> Result<Begun, Errno> {
-        let mut last = Begun::default();
+    /// The last note; `None` if there is none yet. `Err(None)` if the notes are not of one journal.
+    pub(super) fn last(&self, plan: &Move) -> Result<Option<Note>, Option<Errno>> {
+        let mut notes = Vec::new();
         for parity in 0..2 {
-            let mut bytes = [0; size_of::<Record>()];
-            self.store.read_at(&mut bytes, self.slot(parity))?;
-            let whole = bytes.ends_with(&CRC.checksum(&bytes[..28]).to_le_bytes());
-            let Some(record) = Record::read_from_bytes(&bytes).ok().filter(|record| whole && record.magic == RECORD) else { continue };
-            let step = record.step.get();
-            if step % 2 != parity || step > plan.steps() || step < last.step {
-                continue;
+            let mut newest: Option<Note> = None;
+            for copy in [0, APART] {
+                let mut bytes = [0; note::LENGTH];
+                self.store.read_at(&mut bytes, self.slot(parity) + copy).map_err(Some)?;
+                let note = Note::read(&bytes).filter(|note| note.step % 2 == parity && note.step <= plan.steps());
+                newest = [newest, note].into_iter().flatten().max_by_key(|note| note.step);
             }
-            last = Begun { noted: true, step, saved: self.holds(plan, &record)?.then(|| record.length.get()) };
+            notes.extend(newest);
         }
-        Ok(last)
-    }
-
-    /// Whether what was saved for a step is whole. If not, nothing has been written in its place either.
-    fn holds(&self, plan: &Move, record: &Record) -> Result<bool, Errno> {
-        let Some(super::Step::Copy(piece)) = plan.step(record.step.get()) else { return Ok(false) };
-        if record.saved.get() != 1 || !piece.saved || piece.length != record.length.get() {
-            return Ok(false);
+        notes.sort_by_key(|note| note.step);
+        match notes.as_slice() {
+            // The block of the older one may have lost it: then the newer one stands for itself.
+            [older, newer] if older.step + 1 == newer.step && newer.before != older.seal() => Err(None),
+            [first, ..] if first.step == 0 && first.before != self.sum => Err(None),
+            notes => Ok(notes.last().copied()),
         }
-        let mut bytes = vec![0; usize::try_from(piece.length).unwrap_or_default()];
-        self.store.read_at(&mut bytes, self.area(record.step.get()))?;
-        Ok(CRC.checksum(&bytes) == record.bytes.get())
     }
 
-    /// Notes that `step` begins: everything before it is on the medium.
-    pub fn begin(&self, step: u64) -> Result<(), Errno> {
-        self.note(Record { magic: RECORD, saved: 0.into(), step: step.into(), length: 0.into(), bytes: 0.into(), crc: 0.into() })
-    }
-
-    /// Saves what `step` copies, and notes that it begins.
-    pub fn save(&self, step: u64, bytes: &[u8]) -> Result<(), Errno> {
-        self.store.write_at(bytes, self.area(step))?;
-        let (length, sum) = ((bytes.len() as u64).into(), CRC.checksum(bytes).into());
-        self.note(Record { magic: RECORD, saved: 1.into(), step: step.into(), length, bytes: sum, crc: 0.into() })
-    }
-
-    /// What was saved for `step`.
-    pub fn saved(&self, step: u64, bytes: &mut [u8]) -> Result<(), Errno> {
-        self.store.read_at(bytes, self.area(step))
-    }
-
-    fn note(&self, mut record: Record) -> Result<(), Errno> {
-        record.crc = CRC.checksum(&record.as_bytes()[..28]).into();
-        self.store.write_at(record.as_bytes(), self.slot(record.step.get()))?;
+    /// Writes `note`, with the bytes of its piece if they are to be saved: everything before the step is on the medium.
+    pub(super) fn note(&self, note: &Note, saved: Option<&[u8]>) -> Result<(), Errno> {
+        if let Some(bytes) = saved {
+            self.store.write_at(bytes, self.area(note.step))?;
+        }
+        let bytes = note.bytes();
+        self.store.write_at(&bytes, self.slot(note.step))?;
+        self.store.write_at(&bytes, self.slot(note.step) + APART)?;
         self.store.flush()
+    }
+
+    /// The bytes of `piece` that were saved with `note`; `None` if they are not whole.
+    pub(super) fn saved(&self, note: &Note, piece: Piece) -> Result<Option<Vec<u8>>, Errno> {
+        if !note.saved || !piece.saved {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; usize::try_from(piece.length).map_err(|_| Errno::Range)?];
+        self.store.read_at(&mut bytes, self.area(note.step))?;
+        Ok(Some(bytes).filter(|bytes| sum(bytes) == note.copied))
     }
 }
 

@@ -1,62 +1,102 @@
-//! What a partition begins with while it is moved.
+//! The first sector of a partition while it is moved.
 //!
 //! # On disk
-//! One sector: the magic, version 1, the move's identity, from where to where and how many bytes, a CRC-32C of what comes before it; then,
-//! for who looks with a hexdump, what it means, in words. All numbers are little-endian.
+//! One sector: the magic, version 2, the move's identity, from where to where and how many bytes, the step that is being done and the seal of
+//! its [`Note`](super::Note), a CRC-32C of what comes before it; then, for a reader of a hexdump, what it means, in words. Version 1 has no
+//! step and no seal. All numbers are little-endian.
 
 use super::journal::CRC;
 use crate::layout;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// What it begins with.
+/// The first bytes of a mark.
 pub const MAGIC: &[u8; 16] = b"TRUELINE-MOVING\0";
 const WORDS: &[u8] = b"\nThis partition is being moved by trueline, and was interrupted. Do not write to it and do not repair it: \
 run 'trueline move --resume JOURNAL', where JOURNAL is the file that was named when the move began.\n";
 
-/// The numbers of a mark.
+/// The numbers that both versions begin with.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct Sector {
+struct Head {
     magic: [u8; 16],
     version: U32,
     id: [u8; 16],
     from: U64,
     to: U64,
     length: U64,
+}
+layout!(Head, 60, version @ 16, id @ 20, from @ 36, to @ 44, length @ 52);
+
+/// The numbers of version 2.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Sector {
+    head: Head,
+    step: U64,
+    seal: U32,
     crc: U32,
 }
-layout!(Sector, 64, version @ 16, id @ 20, from @ 36, to @ 44, length @ 52, crc @ 60);
+layout!(Sector, 76, step @ 60, seal @ 68, crc @ 72);
 
-/// Which move it is the mark of.
+/// The move that a mark is of, and how far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// What tells the move from others.
+    /// The identity of the move.
     pub id: [u8; 16],
-    /// Where the bytes were, on the provider with the table.
+    /// The old place, in bytes of the provider with the table.
     pub from: u64,
-    /// Where they will be.
+    /// The new place.
     pub to: u64,
-    /// How many.
+    /// Bytes that are moved.
     pub length: u64,
+    /// The step that is being done; `None` in a mark of version 1.
+    pub sealed: Option<Sealed>,
+}
+
+/// A step of a move as a disk knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sealed {
+    /// Number of the step: all before it are on the medium.
+    pub step: u64,
+    /// Seal of the note of the step.
+    pub seal: u32,
 }
 
 impl Mark {
+    /// Bytes that [`Mark::read`] looks at.
+    pub const LENGTH: usize = size_of::<Sector>();
+
     /// The sector, of `size` bytes.
     pub fn sector(&self, size: u64) -> Vec<u8> {
-        let Mark { id, from, to, length } = *self;
-        let (from, to, length) = (from.into(), to.into(), length.into());
-        let mut head = Sector { magic: *MAGIC, version: 1.into(), id, from, to, length, crc: 0.into() };
-        head.crc = CRC.checksum(&head.as_bytes()[..60]).into();
-        let mut bytes = [head.as_bytes(), WORDS].concat();
+        let Mark { id, from, to, length, sealed } = *self;
+        let head = Head { magic: *MAGIC, version: 2.into(), id, from: from.into(), to: to.into(), length: length.into() };
+        let (step, seal) = sealed.map_or((0, 0), |sealed| (sealed.step, sealed.seal));
+        let mut sector = Sector { head, step: step.into(), seal: seal.into(), crc: 0.into() };
+        sector.crc = CRC.checksum(&sector.as_bytes()[..Mark::LENGTH - 4]).into();
+        let mut bytes = [sector.as_bytes(), WORDS].concat();
         bytes.resize(usize::try_from(size).unwrap_or_default(), 0);
         bytes
     }
 
-    /// The mark that `bytes` begin with.
+    /// The mark that `bytes` begin with, of either version.
     pub fn read(bytes: &[u8]) -> Option<Mark> {
-        let (head, _) = Sector::read_from_prefix(bytes).ok()?;
-        let whole = head.magic == *MAGIC && head.version.get() == 1 && head.crc.get() == CRC.checksum(&bytes[..60]);
-        whole.then(|| Mark { id: head.id, from: head.from.get(), to: head.to.get(), length: head.length.get() })
+        let (head, rest) = Head::read_from_prefix(bytes).ok().filter(|(head, _)| head.magic == *MAGIC)?;
+        let (covered, sealed) = match head.version.get() {
+            1 => (size_of::<Head>(), None),
+            2 => {
+                let (sector, _) = Sector::read_from_prefix(bytes).ok()?;
+                (Mark::LENGTH - 4, Some(Sealed { step: sector.step.get(), seal: sector.seal.get() }))
+            }
+            _ => return None,
+        };
+        let crc = rest.get(covered - size_of::<Head>()..)?.first_chunk()?;
+        let mark = Mark { id: head.id, from: head.from.get(), to: head.to.get(), length: head.length.get(), sealed };
+        (*crc == CRC.checksum(&bytes[..covered]).to_le_bytes()).then_some(mark)
+    }
+
+    /// Whether `sector` is what is left of a mark: its magic or its words, of which one flipped bit cannot take both.
+    pub(super) fn is_trace(sector: &[u8]) -> bool {
+        sector.starts_with(MAGIC) || sector.get(Mark::LENGTH..).is_some_and(|rest| rest.starts_with(WORDS))
     }
 }

@@ -11,7 +11,7 @@ use crate::realign::{MAGIC, Mark};
 pub const FORMAT: Format = Format { name: "moving", recognise };
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
-    let mark = Mark::read(&probe.bytes(0, 64).filter(|bytes| bytes.starts_with(MAGIC))?)?;
+    let mark = Mark::read(&probe.bytes(0, Mark::LENGTH).filter(|bytes| bytes.starts_with(MAGIC))?)?;
     let Mark { from, to, length, .. } = mark;
     let details = vec![("from", from.to_string()), ("to", to.to_string())];
     Some(Sign { inside: Inside::Moving, size: Some(length), details, ..Sign::new("trueline_move", 0) })

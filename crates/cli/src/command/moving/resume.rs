@@ -1,0 +1,158 @@
+//! `move --resume`: the journal is found, the disk it belongs to is looked at, and the move goes on or is refused.
+
+use super::{Moving, access, show};
+use crate::Failure;
+use crate::move_journal::{beside, is_journal};
+use crate::options::DiskOptions;
+use crate::options::moving::Move as Options;
+use crate::seat::Seat;
+use crate::target;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use trueline_geom::realign::{Interrupted, Journal, Mismatch, Move, Standing, Unreadable, VERSION};
+use trueline_geom::slices::place;
+use trueline_geom::through::Through;
+use trueline_geom::topology::Topology;
+use trueline_host::file;
+
+/// A journal and the disk of it that the user names.
+struct Named {
+    journal: PathBuf,
+    /// The disk and, if it is said, its provider; `None`: as the journal says.
+    target: Option<String>,
+    /// Whether only the disk was named, and the journal is where journals are.
+    is_sought: bool,
+}
+
+/// The journal and the disk of `--resume [JOURNAL] [TARGET]`: a JOURNAL alone that is no journal is the TARGET.
+fn named(journal: Option<&Path>, target: Option<&str>) -> Result<Named, Failure> {
+    if let (Some(journal), Some(target)) = (journal, target) {
+        return Ok(Named { journal: journal.into(), target: Some(target.into()), is_sought: false });
+    }
+    let alone = journal.and_then(Path::to_str).filter(|text| !is_journal(Path::new(text)) && is_disk(text));
+    match (target.or(alone), journal) {
+        (Some(disk), _) => {
+            let journal = beside(disk);
+            if !journal.exists() {
+                return Err(Failure::Message(format!(
+                    "resume {disk}: it is no whole journal of a move, and there is none of it at {}: name the journal: \
+                     trueline move --resume JOURNAL {disk}: nothing was moved",
+                    journal.display()
+                )));
+            }
+            Ok(Named { journal, target: Some(disk.into()), is_sought: true })
+        }
+        (None, Some(journal)) => Ok(Named { journal: journal.into(), target: None, is_sought: false }),
+        (None, None) => {
+            Err(Failure::Message("resume: name the disk or the journal: trueline move --resume disk.img: nothing was moved".into()))
+        }
+    }
+}
+
+/// Whether a disk is meant: something is there, or a provider or a server is named.
+fn is_disk(text: &str) -> bool {
+    Path::new(text).exists() || target::split(text).1.is_some() || target::is_remote(text)
+}
+
+pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Failure> {
+    let Named { journal: path, target, is_sought } = named(journal, args.target.as_deref())?;
+    let failed = |found: &str| Failure::Message(format!("resume {}: {found}: nothing was moved", path.display()));
+    let opened = file::open_for(&path, access(args)).map_err(|e| Failure::Message(e.to_string()))?;
+    let (journal, plan, words) = Journal::open(&opened.store).map_err(|why| failed(&unreadable(why)))?;
+    let target = match target {
+        // The table may be on a slice or a set: the journal knows which.
+        Some(disk) if is_sought => {
+            let on = target::split(&words).1.map(|provider| format!("#{provider}"));
+            target::split(&disk).0.join(",") + &on.unwrap_or_default()
+        }
+        target => target.unwrap_or(words),
+    };
+    // An image does not say what its sectors are.
+    let disk = DiskOptions {
+        logical: args.disk.logical.or(Some(plan.sector).filter(|_| target::paths(&target).iter().all(|p| p.is_file()))),
+        ..args.disk.clone()
+    };
+    let seat = Seat::open(&target, &disk, access(args))?;
+    let on = seat.id;
+    let Topology { length, sector, .. } = seat.graph.providers[on].topology;
+    if (length, sector) != (plan.medium, plan.sector) {
+        let wanted = format!("the table of the move is on {} in sectors of {}: name that disk", plan.medium, plan.sector);
+        return Err(failed(&format!("{target} has {length} bytes in sectors of {sector}, {wanted}")));
+    }
+    let standing = plan.standing(&journal, &Through::new(&seat.graph, on)).map_err(|why| {
+        failed(&match why {
+            Interrupted::Disk(at, errno) => format!("{target}: {errno} at {}", place(at, plan.sector)),
+            Interrupted::Journal(errno) => errno.to_string(),
+            Interrupted::Asked => "it was interrupted".into(),
+        })
+    })?;
+    let start = match standing {
+        Standing::Half(start) => Some(start),
+        Standing::Done => None,
+        Standing::Untouched => return Err(failed(&format!("{target} was not changed yet: remove the journal and begin again"))),
+        Standing::Other(why) => return Err(failed(&mismatch(&target, &plan, why))),
+    };
+    if args.dry_run {
+        return show(&seat, on, &plan, &target);
+    }
+    let moving = Moving { target: &target, on, plan: &plan, journal: Some(&path) };
+    // What was done may have been used since: nothing of it is written once more.
+    let done = start.map_or(Ok(()), |start| moving.carry(&seat, Some(&journal), start));
+    let Some((scheme, _)) = seat.table() else {
+        // What went wrong first is what there is to know.
+        done?;
+        return Err(Failure::Message(format!(
+            "write {target}: its table does not read back as it should: check the disk; the journal is kept"
+        )));
+    };
+    moving.finish(seat, scheme, done, args.json)
+}
+
+/// Why a file is not resumed from, and what to do.
+fn unreadable(why: Unreadable) -> String {
+    match why {
+        Unreadable::Other => "it is no whole journal of a move: name the file that was named when the move began".into(),
+        Unreadable::Damaged => "it is no whole journal of a move: it is damaged: bring back a copy of it, and of the disk".into(),
+        Unreadable::Version(version) => format!(
+            "it is a journal of format {version}, and this trueline resumes format {VERSION}: go on with the trueline that began the move"
+        ),
+        Unreadable::Failed(errno) => errno.to_string(),
+    }
+}
+
+/// Why a disk is not gone on with, and what to do.
+fn mismatch(target: &str, plan: &Move, why: Mismatch) -> String {
+    let not = format!("{target} is not as the move left it");
+    let steps = plan.steps();
+    match why {
+        Mismatch::Unmarked => format!(
+            "{not}: it does not begin with the mark of the move: it is another disk, a copy from before or after the move, or \
+             something was written to it: name the disk that was being moved"
+        ),
+        Mismatch::Trace => {
+            format!(
+                "{not}: the mark at {} is damaged: bring back a copy of the disk as it was left",
+                place(plan.from.min(plan.to), plan.sector)
+            )
+        }
+        Mismatch::Table => format!("{not}: its table is not that of this step of the move: put back the table, or the disk as it was left"),
+        Mismatch::Apart { disk, journal } => {
+            let at = journal.map_or("before its first step".into(), |step| format!("at step {step}"));
+            let older = if journal.is_some_and(|journal| journal > disk) { target } else { "the journal" };
+            format!(
+                "{not}: it is at step {disk} of {steps} and the journal {at}: {older} is an older copy: bring back the disk and the \
+                 journal as the interruption left them, both of one moment"
+            )
+        }
+        Mismatch::Seal(step) => format!(
+            "{not}: it is at step {step} of another history of this move: bring back the disk and the journal as the interruption left \
+             them, both of one moment"
+        ),
+        Mismatch::Notes => "its notes are of two moments: it is put together of two copies: bring back one whole copy".into(),
+        Mismatch::Bytes(at) => format!(
+            "{not}: what is at {} is not what the journal knows of it: the disk or the journal is an older copy, or is damaged: bring \
+             back both as the interruption left them",
+            place(at, plan.sector)
+        ),
+    }
+}

@@ -1,0 +1,79 @@
+//! The journal files of moves: where they are, which disk they belong to, how they come and go.
+
+use crate::Failure;
+use crate::out::escape::shell;
+use crate::out::words;
+use crate::target;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use trueline_geom::graph::{Graph, Id};
+use trueline_geom::realign::{Journal, Mark, Move, Unreadable};
+use trueline_host::file::{self, Access, Opened};
+
+/// The place of a journal that no option names: beside an image, in the current directory for a device; never on what is changed.
+pub(crate) fn beside(target: &str) -> PathBuf {
+    let first = target::paths(target).first().map(|path| path.to_path_buf()).unwrap_or_else(|| "disk".into());
+    let file = first.is_file().then(|| first.clone());
+    let mut name = file.unwrap_or_else(|| first.file_name().map_or_else(|| "disk".into(), PathBuf::from)).into_os_string();
+    name.push(".journal");
+    name.into()
+}
+
+/// The command that goes on with the interrupted move of provider `id`: with the journal's name, if it is where journals are.
+pub(crate) fn resume_command(target: &str, graph: &Graph, id: Id) -> String {
+    match found(target, graph, id) {
+        Some(path) => format!("trueline move --resume {}", shell(&path.to_string_lossy())),
+        None => "trueline move --resume JOURNAL".into(),
+    }
+}
+
+/// The journal of the interrupted move of provider `id`, if it is where journals are.
+pub(crate) fn found(target: &str, graph: &Graph, id: Id) -> Option<PathBuf> {
+    let mut bytes = [0; Mark::LENGTH];
+    graph.read_at(id, &mut bytes, 0).ok()?;
+    let mark = Mark::read(&bytes)?;
+    let path = beside(target);
+    let opened = path.is_file().then(|| file::open_for(&path, Access::Read).ok())??;
+    let (_, plan, _) = Journal::open(&opened.store).ok()?;
+    (plan.id == mark.id).then_some(path)
+}
+
+/// Whether a regular file at `path` is a journal of any version, damaged or not.
+pub(crate) fn is_journal(path: &Path) -> bool {
+    let opened = path.is_file().then(|| file::open_for(path, Access::Read).ok()).flatten();
+    opened.is_some_and(|opened| !matches!(Journal::open(&opened.store), Err(Unreadable::Other | Unreadable::Failed(_))))
+}
+
+/// A new journal file at `path`, with room for the journal of `plan`.
+pub(crate) fn create(path: &Path, plan: &Move, words: &str) -> Result<Opened, Failure> {
+    let failed = |e: io::Error| {
+        let advice =
+            if e.kind() == io::ErrorKind::AlreadyExists { ": if it is the journal of a move, go on with that: move --resume" } else { "" };
+        Failure::Message(format!("make the journal {}: {}{advice}: nothing was moved", path.display(), words::os(&e)))
+    };
+    let (_, size) = Journal::head(plan, words).ok_or_else(|| failed(io::Error::other("the tables are too large for one")))?;
+    // Never over another: it may be the only copy of what it holds.
+    let new = File::options().read(true).write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+    new.set_len(size).and_then(|()| new.sync_all()).map_err(|e| {
+        let _ = fs::remove_file(path);
+        failed(e)
+    })?;
+    sync_directory(path).map_err(failed)?;
+    drop(new);
+    file::open_for(path, Access::Write).map_err(|e| Failure::Message(e.to_string()))
+}
+
+/// Removes the journal of a move that is done, and whose disk is flushed.
+pub(crate) fn remove(path: &Path) -> Result<(), Failure> {
+    fs::remove_file(path)
+        .and_then(|()| sync_directory(path))
+        .map_err(|e| Failure::Message(format!("remove {}: {}: the move is done", path.display(), words::os(&e))))
+}
+
+/// A file is there, or not there, after a loss of power only once the directory is on the medium.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory)?.sync_all()
+}

@@ -1,0 +1,110 @@
+//! A note of a journal: the step of a move that begins, and the checksums that tell a journal and a disk of one moment from those of two.
+//!
+//! # On disk
+//! A record: the magic, 1 if the piece is saved in the journal, the step, the CRC-32C of the piece copied before, of this one and of the next
+//! (0 where there is none), the seal of the note before, and a CRC-32C of all that comes before it. That CRC is the seal of the note: the
+//! next one contains it, and the first contains the CRC of the head.
+
+use super::journal::CRC;
+use super::{Move, Piece};
+use crate::error::Errno;
+use crate::layout;
+use crate::store::Store;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Record {
+    magic: [u8; 4],
+    saved: U32,
+    step: U64,
+    behind: U32,
+    copied: U32,
+    ahead: U32,
+    before: U32,
+    crc: U32,
+}
+layout!(Record, 36, saved @ 4, step @ 8, behind @ 16, copied @ 20, ahead @ 24, before @ 28, crc @ 32);
+const RECORD: [u8; 4] = *b"TLMN";
+/// Bytes of a record.
+pub(super) const LENGTH: usize = size_of::<Record>();
+
+/// The step that begins, with what proves that a disk is at it. Sums are CRC-32C of the bytes of a piece as they are at the new place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Note {
+    /// Number of the step: all steps before it are on the medium. Behind the last one, the move is done.
+    pub step: u64,
+    /// Whether the piece is saved in the journal.
+    pub saved: bool,
+    /// Sum of the piece that the step before copied; 0 if it copied none.
+    pub behind: u32,
+    /// Sum of the piece that this step copies; 0 if it copies none.
+    pub copied: u32,
+    /// Sum of the piece that the next step copies; 0 if it copies none.
+    pub ahead: u32,
+    /// Seal of the note before; of the first note, the sum of the head.
+    pub before: u32,
+}
+
+impl Note {
+    /// The note of the first step of a move whose head has the sum `head`, before its pieces are known.
+    pub(super) fn first(head: u32) -> Note {
+        Note { before: head, ..Note::default() }
+    }
+
+    /// The note of the step after this one, which copies what this one calls `ahead`.
+    pub(super) fn next(&self) -> Note {
+        Note { step: self.step + 1, saved: false, behind: self.copied, copied: self.ahead, ahead: 0, before: self.seal() }
+    }
+
+    /// The sum over all of the note, and so over all notes before it.
+    pub fn seal(&self) -> u32 {
+        self.record().crc.get()
+    }
+
+    fn record(&self) -> Record {
+        let Note { step, saved, behind, copied, ahead, before } = *self;
+        let (saved, crc) = (u32::from(saved).into(), 0.into());
+        let (behind, copied, ahead, before) = (behind.into(), copied.into(), ahead.into(), before.into());
+        let mut record = Record { magic: RECORD, saved, step: step.into(), behind, copied, ahead, before, crc };
+        record.crc = CRC.checksum(&record.as_bytes()[..LENGTH - 4]).into();
+        record
+    }
+
+    /// The bytes of the record.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        self.record().as_bytes().to_vec()
+    }
+
+    /// The note that `bytes` begin with, if it is whole.
+    pub(super) fn read(bytes: &[u8]) -> Option<Note> {
+        let (record, _) = Record::read_from_prefix(bytes).ok()?;
+        let whole = record.magic == RECORD && record.crc.get() == CRC.checksum(&bytes[..LENGTH - 4]) && record.saved.get() < 2;
+        whole.then(|| Note {
+            step: record.step.get(),
+            saved: record.saved.get() == 1,
+            behind: record.behind.get(),
+            copied: record.copied.get(),
+            ahead: record.ahead.get(),
+            before: record.before.get(),
+        })
+    }
+}
+
+/// The sum of `bytes`.
+pub(super) fn sum(bytes: &[u8]) -> u32 {
+    CRC.checksum(bytes)
+}
+
+/// Whether the bytes of `piece` have the sum `wanted` where they come from.
+pub(super) fn is_source(plan: &Move, disk: &dyn Store, piece: Piece, wanted: u32) -> Result<bool, Errno> {
+    Ok(sum(&plan.load(disk, piece)?) == wanted)
+}
+
+/// Whether the bytes of `piece` have the sum `wanted` where they go to.
+pub(super) fn is_copied(disk: &dyn Store, piece: Piece, wanted: u32) -> Result<bool, Errno> {
+    let mut bytes = vec![0; usize::try_from(piece.length).map_err(|_| Errno::Range)?];
+    disk.read_at(&mut bytes, piece.to)?;
+    Ok(sum(&bytes) == wanted)
+}
