@@ -35,7 +35,7 @@ mod scene;
 mod workload;
 
 pub use built_in::{BUILT_IN, BuiltIn};
-pub use rows::{Asked, Failure, Progress, run};
+pub use rows::{Asked, Failure, Progress, Step, run};
 
 /// The texts that a lab names: hexdumps and model files, by the names that stand in it.
 pub trait Texts: Send + Sync {

@@ -2,6 +2,9 @@
 
 use hdrhistogram::Histogram;
 
+/// The least ns of a histogram: no request that is waited for is as fast.
+const UNWAITED: u64 = 1;
+
 /// Points of a curve, at most.
 pub const POINTS: usize = 100;
 
@@ -14,14 +17,16 @@ fn quantiles() -> impl Iterator<Item = f64> {
 }
 
 /// (quantile, ns), both ascending, for a curve of at most [`POINTS`] points from the least latency to the greatest. Where many
-/// requests took the same time, its first and last points are enough. Empty if nothing was recorded.
+/// requests took the same time, its first and last points are enough. Requests that end in a cache of the host are at 0 ns: a histogram
+/// begins at 1 ns, and has them there. Empty if nothing was recorded or waited for.
 pub fn curve(latency: &Histogram<u64>) -> Vec<(f64, u64)> {
     let mut points: Vec<(f64, u64)> = Vec::with_capacity(POINTS);
-    if latency.is_empty() {
+    if latency.max() <= UNWAITED {
         return points;
     }
     for at in quantiles() {
         let ns = if at == 0.0 { latency.min() } else { latency.value_at_quantile(at) };
+        let ns = if ns <= UNWAITED { 0 } else { ns };
         match points[..] {
             [.., (_, before), (ref mut last, same)] if before == ns && same == ns => *last = at,
             _ => points.push((at, ns)),
@@ -43,10 +48,10 @@ mod tests {
 
     #[test]
     fn it_rises_from_the_least_to_the_greatest() {
-        let points = of(1..=100_000);
+        let points = of(2..=100_000);
         assert!(points.len() <= POINTS, "{}", points.len());
         assert!(points.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1), "{points:?}");
-        assert_eq!(points[0], (0.0, 1));
+        assert_eq!(points[0], (0.0, 2));
         assert_eq!(points.last().map(|point| point.0), Some(1.0));
         // Three digits: every point is where it belongs within a thousandth.
         for (at, ns) in &points[1..] {
@@ -55,6 +60,13 @@ mod tests {
             let ns = *ns as f64;
             assert!((ns / expected - 1.0).abs() < 0.002, "{ns} at {at}");
         }
+    }
+
+    #[test]
+    fn what_is_not_waited_for_has_no_latency() {
+        assert!(of([0; 1000]).is_empty());
+        let some = of((0..1000).map(|at| if at < 900 { 0 } else { 500 }));
+        assert_eq!(some, [(0.0, 0), (0.9, 0), (0.92, 500), (1.0, 500)]);
     }
 
     #[test]

@@ -28,6 +28,13 @@ pub struct LabResult {
     pub rows: Vec<Row>,
 }
 
+impl LabResult {
+    /// Whether a document published anything that it makes again.
+    pub fn is_published(&self) -> bool {
+        self.rows.iter().any(|row| row.published.is_some())
+    }
+}
+
 /// One row: a published measurement and ours.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {

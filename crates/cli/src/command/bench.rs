@@ -73,7 +73,7 @@ fn measure(args: &Bench, variants: &mut [Variant]) -> Measurement {
         seed: args.seed,
         is_virtual,
     };
-    let progress = Progress::new(variants);
+    let progress = Progress::new(variants, args.seconds);
     let mut one = |nth: usize, run: usize| {
         let Some(variant) = variants.get_mut(nth) else { return Err(Error("a variant that is not there".into())) };
         let done = variant.run(run, run >= plan.warmup, args.seed, &mut |asked| progress.asked(asked));

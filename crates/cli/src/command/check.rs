@@ -1,6 +1,7 @@
 //! `check`: what stands on what, whether it is on its grain, what it costs, what to do.
 
 use crate::host;
+use crate::made::Made;
 use crate::options::{Check, List, Output};
 use crate::out::{self, Style};
 use crate::page::write_file;
@@ -159,7 +160,7 @@ pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
 /// As [`print`]; text as a list if one is wanted.
 fn print_as(report: &Report, output: &Output, list: &List) -> Result<(), Failure> {
     if let Some(path) = &output.html {
-        write_file(path, |file| out::html::write(report, file))?;
+        write_file(path, |file| out::html::write(report, &Made::now(), file))?;
     }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if output.json {

@@ -3,17 +3,19 @@
 
 use super::check::print;
 use crate::Failure;
+use crate::made::Made;
 use crate::options::{Demo, DiskOptions, Output};
-use crate::out::{Style, demo_html, lab};
+use crate::out::{Style, columns::wrap, demo_html, lab};
 use crate::page::write_file;
+use crate::progress::Progress;
 use crate::report::{Report, Target};
 use crate::survey::survey;
 use crate::target::{Said, taste_stores};
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use trueline_geom::store::{Sparse, Store};
 use trueline_lab::lab::{Asked, BUILT_IN, Lab, run as run_rows};
-use trueline_lab::result::LabDocument;
+use trueline_lab::result::{LabDocument, LabResult};
 
 pub(crate) mod story;
 
@@ -52,22 +54,38 @@ const SEEDS: &[Seed] = &[
 pub(crate) fn run(args: &Demo) -> Result<ExitCode, Failure> {
     let targets = SEEDS.iter().map(check).collect::<Result<Vec<Target>, String>>()?;
     let report = Report::new("trueline/check/1", targets, Vec::new());
-    let story = story::tell(&SEEDS[0])?;
-    let labs = if args.short { None } else { Some(labs()?) };
-    let page = demo_html::Page { story: &story, layout: story::LAYOUT, report: &report, labs: labs.as_ref() };
+    let progress = Progress::new(Some("demo"));
+    let story = story::tell(&SEEDS[0], &progress)?;
+    let labs = if args.short { None } else { Some(labs(&progress)?) };
+    progress.end();
+    let page = demo_html::Page { story: &story, layout: story::LAYOUT, report: &report, labs: labs.as_ref(), made: Made::now() };
     // Before anything is printed: a reader that goes away takes no page with it.
     write_file(&args.html, |file| demo_html::write(&page, file))?;
     print(&report, &Output::default())?;
     let mut stdout = anstream::stdout();
     let style = Style::of_stdout();
-    writeln!(stdout, "\nWhat the first of them costs on a simulated drive, and laid out again:\n")?;
+    heading("What the first of them costs on a simulated drive, and laid out again:", &mut stdout, style)?;
     lab::write(&story.cost, &mut stdout, style)?;
-    if let Some(labs) = &labs {
-        writeln!(stdout, "\nWhat the documents measured, and what simulated drives say:\n")?;
-        lab::write(labs, &mut stdout, style)?;
+    let (documents, own) = labs.into_iter().flat_map(|labs| labs.labs).partition(LabResult::is_published);
+    for (labs, says) in [
+        (documents, "What the documents measured, and what simulated drives say:"),
+        (own, "What simulated drives say where no document measured anything:"),
+    ] {
+        let document = LabDocument { format: "trueline/lab/1", labs };
+        if !document.labs.is_empty() {
+            heading(says, &mut stdout, style)?;
+            lab::write(&document, &mut stdout, style)?;
+        }
     }
     writeln!(stdout, "\nThe same as a page: {}", args.html.display())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A line between two parts of the text.
+fn heading(text: &str, out: &mut dyn Write, style: Style) -> io::Result<()> {
+    writeln!(out)?;
+    wrap("", 0, text, 0, style.width, out)?;
+    writeln!(out)
 }
 
 /// Every simulated lab that comes with the program. Nobody asked to measure this machine, which writes files.
@@ -77,9 +95,10 @@ fn simulated() -> Result<Vec<Lab>, String> {
 }
 
 /// Their rows, without sweeps.
-fn labs() -> Result<LabDocument, String> {
+fn labs(progress: &Progress) -> Result<LabDocument, String> {
     let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
-    let (document, failures) = run_rows(&simulated()?, &asked, &|_, _| {}).map_err(|failure| format!("demo: lab {failure}"))?;
+    let ran = run_rows(&simulated()?, &asked, &|step| progress.step(step));
+    let (document, failures) = ran.map_err(|failure| format!("demo: lab {failure}"))?;
     match failures.first() {
         Some(failure) => Err(format!("demo: lab {failure}")),
         None => Ok(document),

@@ -1,14 +1,15 @@
 //! `lab`: published measurements, made again.
 
+use crate::made::Made;
 use crate::options::lab::{Lab as Options, Run, Verb};
-use crate::out::{Style, escape, lab as text, lab_csv, lab_html, words};
+use crate::out::{Style, lab as text, lab_csv, lab_html, words};
 use crate::page::write_file;
+use crate::progress::Progress;
 use crate::{Failure, complain};
-use indicatif::{ProgressBar, ProgressStyle};
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trueline_host::interrupt;
@@ -49,16 +50,13 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
         }
     }
     let asked = Asked { rows: args.row.clone(), sweep: args.sweep.into(), threads: THREADS };
-    let bar = bar(&labs, &asked);
-    let ran = run_rows(&labs, &asked, &|lab, row| {
-        bar.set_message(escape::plain(&format!("{lab} {row}")));
-        bar.inc(1);
-    });
-    bar.finish_and_clear();
+    let progress = Progress::new(None);
+    let ran = run_rows(&labs, &asked, &|step| progress.step(step));
+    progress.end();
     let (document, failures) = ran.map_err(|failure| Failure::Message(format!("lab run {failure}")))?;
     // Before anything is printed: a reader that goes away takes no page with it.
     if let Some(path) = &args.html {
-        write_file(path, |file| lab_html::write(&document, file))?;
+        write_file(path, |file| lab_html::write(&document, &Made::now(), file))?;
     }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.json {
@@ -78,18 +76,6 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(2));
     }
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
-}
-
-/// Shown on a terminal only, and on stderr.
-fn bar(labs: &[Lab], asked: &Asked) -> ProgressBar {
-    let wanted = |id: &&str| asked.rows.is_empty() || asked.rows.iter().any(|row| row == id);
-    let rows = labs.iter().flat_map(Lab::rows).filter(wanted).count();
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style =
-        ProgressStyle::with_template("{bar:20} {pos}/{len} rows, {eta} left  {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(rows as u64).with_style(style)
 }
 
 fn built_in() -> Result<Vec<Lab>, String> {

@@ -17,11 +17,12 @@ pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write)
         columns::wrap("", 0, &lies.join("; "), 2, style.width, out)?;
     }
     if let Some(comparison) = &document.comparison {
-        writeln!(out, "\n{}", in_words(document, comparison))?;
+        writeln!(out)?;
+        columns::wrap("", 0, &in_words(document, comparison), 2, style.width, out)?;
     }
     if let Some(Slope { slope, interval, .. }) = &document.slope {
         let Interval { low, high } = interval;
-        writeln!(out, "a layer adds {slope:.0} ns to a request ({low:.0} to {high:.0}, 95 %)")?;
+        columns::wrap("", 0, &format!("a layer adds {slope:.0} ns to a request ({low:.0} to {high:.0}, 95 %)"), 2, style.width, out)?;
     }
     for (variant, table) in document.variants.iter().filter_map(|variant| Some((variant, variant.table.as_ref()?))) {
         writeln!(out, "\n{}", escape::plain(&variant.name))?;
@@ -29,7 +30,7 @@ pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write)
         table.lines().try_for_each(|line| writeln!(out, "{}", escape::plain(line)))?;
     }
     for warning in &document.warnings {
-        writeln!(out, "warning: {}", escape::plain(warning))?;
+        columns::wrap("warning: ", 9, &escape::plain(warning), 2, style.width, out)?;
     }
     spent(document, style, out)
 }

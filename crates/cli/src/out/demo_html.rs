@@ -2,6 +2,7 @@
 
 use super::{canvas, escape, html, lab_html};
 use crate::command::demo::story::Story;
+use crate::made::Made;
 use crate::report::Report;
 use lab_html::quantity::{times, value};
 use std::io::{self, Write};
@@ -17,15 +18,19 @@ pub(crate) struct Page<'a> {
     pub report: &'a Report,
     /// What the documents measured.
     pub labs: Option<&'a LabDocument>,
+    /// When and how it was made.
+    pub made: Made,
 }
 
 /// Writes the page.
 pub(crate) fn write(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
     html::open("Trueline: check, cost, layout, cost again", &[canvas::STYLE, lab_html::STYLE], out)?;
     let name = escape::xml(&page.story.found.target);
-    writeln!(out, "<header>\n<h1>Check, cost, layout, cost again</h1>\n<p>{name}: what is wrong with it, what that costs,")?;
+    writeln!(out, "<header>\n<h1>Check, cost, layout, cost again</h1>\n{}", page.made.html())?;
+    writeln!(out, "<p>{name}: what is wrong with it, what that costs,")?;
     writeln!(out, "and the same disk on the grain. Then the disks of all five documents, and what they measured.</p>")?;
     writeln!(out, "</header>\n{}\n<main>", lab_html::HATCH)?;
+    write_contents(page, out)?;
     write_story(page, out)?;
     writeln!(out, "<section aria-labelledby=\"disks\">\n<h2 id=\"disks\">The disks of the five documents</h2>")?;
     html::write_overview(page.report, out)?;
@@ -44,22 +49,31 @@ pub(crate) fn write(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</body>\n</html>")
 }
 
+/// Where on the page is what.
+fn write_contents(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let parts = [("check", "1. Check"), ("cost", "2. Cost"), ("layout", "3. Layout"), ("again", "4. Cost again"), ("disks", "The disks")];
+    let labs = page.labs.map(|_| ("labs", "What the documents measured"));
+    let link = |(to, name): (&str, &str)| format!("<a href=\"#{to}\">{name}</a>");
+    let links: Vec<String> = parts.into_iter().chain(labs).chain([("rules", "What the rules mean")]).map(link).collect();
+    writeln!(out, "<nav aria-label=\"contents\"><p>{}</p></nav>", links.join(" · "))
+}
+
 fn write_story(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
     let (story, alone) = (page.story, true);
-    writeln!(out, "<h2>1. Check: what is there</h2>")?;
+    writeln!(out, "<h2 id=\"check\">1. Check: what is there</h2>")?;
     html::write_target(0, &story.found, alone, false, out)?;
-    writeln!(out, "<h2>2. Cost: what that does to a drive</h2>\n<ul class=\"cards\">")?;
+    writeln!(out, "<h2 id=\"cost\">2. Cost: what that does to a drive</h2>\n<ul class=\"cards\">")?;
     for row in rows(story) {
         write_card(row, false, out)?;
     }
-    writeln!(out, "</ul>\n<h2>3. Layout: the same partitions on the grain</h2>")?;
+    writeln!(out, "</ul>\n<h2 id=\"layout\">3. Layout: the same partitions on the grain</h2>")?;
     writeln!(
         out,
         "<p>Made by <code>trueline part apply layout.toml disk</code>; what is on the partitions has still to be put there.</p>"
     )?;
     writeln!(out, "<details><summary>layout.toml</summary><pre>{}</pre></details>", escape::xml(page.layout))?;
     html::write_target(0, &story.again, alone, false, out)?;
-    writeln!(out, "<h2>4. Cost again: the same work, on the same drive</h2>\n<ul class=\"cards\">")?;
+    writeln!(out, "<h2 id=\"again\">4. Cost again: the same work, on the same drive</h2>\n<ul class=\"cards\">")?;
     for row in rows(story) {
         write_card(row, true, out)?;
     }

@@ -2,6 +2,7 @@
 
 use super::group::{self, Group};
 use super::{Style, canvas, escape, markdown, size, stack::Stack, svg, text, words};
+use crate::made::Made;
 use crate::report::{Finding, Provider, Report, Target, Verdict};
 use std::collections::BTreeSet;
 use std::io;
@@ -18,10 +19,10 @@ const STYLE: &str = "\
 @media (prefers-color-scheme:dark){:root{--bg:#12171d;--ink:#e3e8ed;--dim:#9aa8b5;--line:#313c46;--soft:#1b222a;--bad:#ff8a80;--warn:#e2b54a;--good:#6fd3a4}}\
 *{box-sizing:border-box}body{margin:0 auto;max-width:1080px;padding:24px 20px 60px;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\
 h1{font-size:25px;line-height:1.25;margin:0 0 4px;overflow-wrap:anywhere}h2{font-size:20px;line-height:1.3;margin:48px 0 10px;padding-top:14px;border-top:2px solid var(--line);overflow-wrap:anywhere}h3{font-size:15px;margin:24px 0 6px}h4{font-size:14px;margin:14px 0 4px}\
-p{margin:4px 0}a{color:inherit}i{font-style:normal;margin-left:.17em}.dim{color:var(--dim)}.aligned,.good{color:var(--good)}.misaligned,.error{color:var(--bad)}.unknown,.warning{color:var(--warn)}.note{color:var(--dim)}\
+p{margin:4px 0}.made{color:var(--dim);font-size:13px;overflow-wrap:anywhere}a{color:inherit}i{font-style:normal;margin-left:.17em}.dim{color:var(--dim)}.aligned,.good{color:var(--good)}.misaligned,.error{color:var(--bad)}.unknown,.warning{color:var(--warn)}.note{color:var(--dim)}\
 .verdict{font-weight:600;white-space:nowrap}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:13.5px}table.wide{min-width:640px}\
 th{text-align:left;font-weight:600;color:var(--dim);border-bottom:2px solid var(--line)}td{border-bottom:1px solid var(--line);vertical-align:top}th,td{padding:5px 16px 5px 0}th:last-child,td:last-child{padding-right:0}\
-th.num,td.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.name{white-space:pre;font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:13px}.long{overflow-wrap:anywhere}.where{white-space:nowrap}\
+th.num,td.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.name{white-space:pre;font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:13px}.long{overflow-wrap:anywhere}.Targets td:first-child{min-width:11em;overflow-wrap:break-word}.where{white-space:nowrap}\
 .lead{display:flex;flex-wrap:wrap;margin:10px 0;border:1px solid var(--line);border-left:5px solid currentColor;border-radius:6px;background:var(--soft)}\
 .lead div{flex:1 1 150px;padding:8px 14px 10px}.lead div.do{flex:2 1 300px}.lead dt{font-size:12.5px}.lead dd{color:var(--ink);line-height:1.4}.lead dd b{font-size:18px}.lead .how{color:inherit}\
 figure{margin:12px 0;border:1px solid var(--line);border-radius:6px;overflow-x:auto}figure svg{display:block;width:100%;min-width:760px;height:auto}\
@@ -33,9 +34,10 @@ details{margin:6px 0}summary{cursor:pointer}details.rule{border-bottom:1px solid
 @media print{body{max-width:none;padding:0;font-size:12px}table{font-size:11px}table.wide{min-width:0}.scroll,figure{overflow:visible}figure svg{min-width:0}figure,ul.findings>li,tr,.lead{break-inside:avoid}h2,h3,thead{break-after:avoid}.lead,ul.findings>li,figure svg{print-color-adjust:exact;-webkit-print-color-adjust:exact}details:not(.rule)::details-content{content-visibility:visible;height:auto}}";
 
 /// Writes the page.
-pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    open(&format!("Trueline check: {}", words::verdict(report.verdict)), &[canvas::STYLE], out)?;
-    write_summary(report, out)?;
+pub(crate) fn write(report: &Report, made: &Made, out: &mut dyn io::Write) -> io::Result<()> {
+    let whom = report.targets.first().filter(|_| is_alone(report)).map_or(String::new(), |only| format!(": {}", only.target));
+    open(&format!("Trueline check: {}{whom}", words::verdict(report.verdict)), &[canvas::STYLE], out)?;
+    write_summary(report, made, out)?;
     writeln!(out, "<main>")?;
     for (nth, target) in report.targets.iter().enumerate() {
         write_target(nth, target, is_alone(report), report.targets.len() > OPEN, out)?;
@@ -58,11 +60,12 @@ fn is_alone(report: &Report) -> bool {
     report.targets.len() == 1 && report.errors.is_empty()
 }
 
-fn write_summary(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_summary(report: &Report, made: &Made, out: &mut dyn io::Write) -> io::Result<()> {
     if let Some(only) = report.targets.first().filter(|_| is_alone(report)) {
-        return writeln!(out, "<header>\n<h1>{}: {}</h1>\n</header>", verdict_of(only), escape::xml(&only.target));
+        return writeln!(out, "<header>\n<h1>{}: {}</h1>\n{}\n</header>", verdict_of(only), escape::xml(&only.target), made.html());
     }
     writeln!(out, "<header>\n<h1>{}: {}</h1>", verdict(report.verdict), words::count(report.targets.len(), "target"))?;
+    writeln!(out, "{}", made.html())?;
     let of = |v| report.targets.iter().filter(|t| t.verdict == v).count();
     let all = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned].map(|v| (of(v), v));
     let said: Vec<String> = all
@@ -316,7 +319,7 @@ mod tests {
         let mut report = samples::report(vec![samples::openbsd(), samples::fat()]);
         report.targets[0].target = "<img src=x onerror=alert(1)>".into();
         report.targets[0].findings[0].message = "\"><script>".into();
-        let page = samples::text(|out| write(&report, out));
+        let page = samples::text(|out| write(&report, &Made::sample(), out));
         assert!(!page.contains("<script") && !page.contains("<img"), "{page}");
         assert!(!page.replace("http://www.w3.org/2000/svg", "").contains("http:"));
         assert!(!page.contains("url(") && !page.contains("@import"));
@@ -344,10 +347,11 @@ mod tests {
         bad.findings = samples::openbsd().findings.drain(..1).collect();
         let mut report = samples::report(vec![samples::gpt(), bad]);
         report.errors = vec!["open <x>: no".into()];
-        let page = samples::text(|out| write(&report, out));
+        let page = samples::text(|out| write(&report, &Made::sample(), out));
         let at = |what: &str| page.find(what).unwrap_or_else(|| panic!("{what} in {page}"));
         assert!(at("open &lt;x&gt;: no") < at("\">bad</a>") && at("\">bad</a>") < at("\">/dev/nvme0n1</a>"));
         assert!(page.contains("✓ aligned, but 1 error"));
+        assert!(page.contains("2024-02-29 12:34 UTC · trueline ") && page.contains("<code>trueline check &#39;a b.img&#39;"), "{page}");
     }
 
     #[test]
@@ -373,7 +377,7 @@ mod tests {
         };
         target.findings = (0..200).map(found).collect();
         let report = samples::report(vec![target]);
-        let page = samples::text(|out| write(&report, out));
+        let page = samples::text(|out| write(&report, &Made::sample(), out));
         assert_eq!(page.matches("<li class").count(), 1);
         assert!((0..200).all(|i| page.contains(&format!("<tr><td>p{i}<td"))), "{page}");
     }

@@ -19,6 +19,22 @@ pub(super) fn write(miss: &Miss<'_>, width: usize, out: &mut dyn io::Write, styl
     write!(out, "{red:#}")?;
     let view = View::new(miss);
     let ruler = Ruler::new(&view, width.saturating_sub(NAMES + 1));
+    // Where there is no room for the ruler, words have to do.
+    if NAMES + ruler.column(view.shown) < width {
+        write_ruler(miss, &view, &ruler, width, out, style)?;
+    }
+    if let Some(cost) = miss.finding.and_then(words::cost) {
+        columns::wrap("costs: ", 7, &cost, 7, style.width, out)?;
+    }
+    for fix in miss.finding.iter().flat_map(|f| &f.fix) {
+        columns::wrap("fix: ", 5, &escape::plain(fix), 5, style.width, out)?;
+    }
+    Ok(())
+}
+
+/// The blocks above the units, with the addresses of the boundaries.
+fn write_ruler(miss: &Miss<'_>, view: &View, ruler: &Ruler, width: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    let red = AnsiColor::Red.on_default().bold();
     let lba = words::sector(miss.offset, miss.provider).map_or(String::new(), |lba| format!(" (LBA {lba})"));
     let says = format!("{}: byte {}{lba}", words::name(&miss.provider.provider), miss.offset);
     let (arrow, at) = (style.glyph("↓", "v"), NAMES + ruler.column(view.start));
@@ -28,18 +44,12 @@ pub(super) fn write(miss: &Miss<'_>, width: usize, out: &mut dyn io::Write, styl
     } else {
         writeln!(out, "{:at$}{arrow} {says}", "")?;
     }
-    let blocks = draw_blocks(&view, &ruler, style);
+    let blocks = draw_blocks(view, ruler, style);
     writeln!(out, "{:NAMES$}{red}{blocks}{red:#}", fit(miss.blocks()))?;
+    write_operations(miss, view, out)?;
     let units: String = ruler.draw(view.boundaries().chain([view.shown]), '─', style);
     writeln!(out, "{:NAMES$}{units}", fit(format!("{} of {}", miss.what, size::human(view.unit))))?;
-    write_addresses(miss, &view, &ruler, out)?;
-    if let Some(cost) = miss.finding.and_then(words::cost) {
-        columns::wrap("costs: ", 7, &cost, 7, style.width, out)?;
-    }
-    for fix in miss.finding.iter().flat_map(|f| &f.fix) {
-        columns::wrap("fix: ", 5, &escape::plain(fix), 5, style.width, out)?;
-    }
-    Ok(())
+    write_addresses(miss, view, ruler, width, out)
 }
 
 fn fit(name: String) -> String {
@@ -96,8 +106,18 @@ fn draw_blocks(view: &View, ruler: &Ruler, style: Style) -> String {
     line.into_iter().collect()
 }
 
+/// What the device does to write a block that lies across a boundary, where it reads first what it writes in part.
+fn write_operations(miss: &Miss<'_>, view: &View, out: &mut dyn io::Write) -> io::Result<()> {
+    let across = view.blocks(BLOCKS).into_iter().find(|&block| view.touches(block).0 > view.touches(block).1);
+    let Some(block) = across.filter(|_| miss.rmw && miss.block >= miss.unit) else { return Ok(()) };
+    let parts = view.parts(block);
+    let reads = parts.iter().filter(|(_, part)| *part).count();
+    let operations = format!("{}, {}", words::count(reads, "read"), words::count(parts.len(), "write"));
+    writeln!(out, "{:NAMES$}{operations}", fit("writing one takes".into()))
+}
+
 /// The addresses under the boundaries: those to move to first, then as many as there is room for.
-fn write_addresses(miss: &Miss<'_>, view: &View, ruler: &Ruler, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_addresses(miss: &Miss<'_>, view: &View, ruler: &Ruler, width: usize, out: &mut dyn io::Write) -> io::Result<()> {
     let address = |from: u64| u64::try_from(miss.boundary() + i128::from(from) - i128::from(view.unit)).ok();
     let mut marks: Vec<(usize, u64, bool)> =
         view.boundaries().filter_map(|from| address(from).map(|a| (ruler.column(from), a, miss.mends(a.into())))).collect();
@@ -108,7 +128,7 @@ fn write_addresses(miss: &Miss<'_>, view: &View, ruler: &Ruler, out: &mut dyn io
         let bytes = address.to_string();
         let end = column + bytes.len().max(lba.len()) + 2;
         let free = shown.iter().all(|(other, bytes, lba)| end <= *other || other + bytes.len().max(lba.len()) + 2 <= column);
-        if free {
+        if free && NAMES + end <= width + 2 {
             shown.push((column, bytes, lba));
         }
     }

@@ -27,6 +27,7 @@ mod track;
 pub(crate) mod sample;
 
 use super::{html, words};
+use crate::made::Made;
 use lanes::text_of;
 use quantity::{percent, times};
 use standing::{Tally, dearest, farthest, tally, tally_all};
@@ -40,19 +41,38 @@ pub(super) const STYLE: &str = include_str!("lab_html/lab.css");
 pub(super) const HATCH: &str = "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
                      patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect width=\"2\" height=\"6\" class=\"hatching\"/></pattern></defs></svg>";
 
+/// Beyond so many rows in all, those of a lab are folded: a page of fifty is as long as sixty screens.
+const OPEN: usize = 4;
+
 /// Writes the page.
-pub(crate) fn write(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(document: &LabDocument, made: &Made, out: &mut dyn Write) -> io::Result<()> {
     html::open("Trueline lab: what misalignment costs", &[STYLE], out)?;
-    writeln!(out, "<header>\n<h1>What misalignment costs</h1>\n{}</header>\n{HATCH}\n<main>", said(document))?;
+    writeln!(out, "<header>\n<h1>What misalignment costs</h1>\n{}\n{}</header>", made.html(), said(document))?;
+    writeln!(out, "{HATCH}\n<main>")?;
     write_labs(document, out)?;
     writeln!(out, "</main>\n</body>\n</html>")
 }
 
-/// Writes everything below the heading of a page: the cards, the chart of all rows, every lab.
+/// Writes everything below the heading of a page: the cards, the contents, the chart of all rows, every lab.
 pub(super) fn write_labs(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
+    let fold = document.labs.iter().map(|lab| lab.rows.len()).sum::<usize>() > OPEN;
     write_cards(document, out)?;
+    if fold {
+        write_contents(document, out)?;
+    }
     accuracy::write(document, out)?;
-    document.labs.iter().try_for_each(|lab| write_lab(lab, out))
+    document.labs.iter().try_for_each(|lab| write_lab(lab, fold, out))
+}
+
+/// Every lab and row, to go to; what a link leads into is unfolded by the browser.
+fn write_contents(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<nav aria-label=\"contents\"><details class=\"contents\"><summary>Contents</summary>\n<ul>")?;
+    for lab in &document.labs {
+        write!(out, "<li><a href=\"#{}\">{}</a>: ", anchor(&lab.lab, ""), text_of(&lab.lab))?;
+        let link = |row: &Row| format!("<a href=\"#{}\">{}</a>", anchor(&lab.lab, &row.row), text_of(&row.row));
+        writeln!(out, "{}", lab.rows.iter().map(link).collect::<Vec<_>>().join(" · "))?;
+    }
+    writeln!(out, "</ul>\n</details></nav>")
 }
 
 /// Writes the rows of all labs, and nothing around them.
@@ -77,12 +97,22 @@ pub(super) fn said(document: &LabDocument) -> String {
     text + ".</p>\n"
 }
 
+/// A card a lab; the labs that make no document's values again under a heading of their own.
 fn write_cards(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "<ul class=\"cards\">")?;
-    for lab in &document.labs {
-        write_card(lab, out)?;
+    let (published, own): (Vec<&LabResult>, Vec<&LabResult>) = document.labs.iter().partition(|lab| lab.is_published());
+    let both = !published.is_empty() && !own.is_empty();
+    for (labs, heading) in [(published, false), (own, both)] {
+        if labs.is_empty() {
+            continue;
+        }
+        if heading {
+            writeln!(out, "<h3>Without a document: nothing published to compare with</h3>")?;
+        }
+        writeln!(out, "<ul class=\"cards\">")?;
+        labs.into_iter().try_for_each(|lab| write_card(lab, out))?;
+        writeln!(out, "</ul>")?;
     }
-    writeln!(out, "</ul>")
+    Ok(())
 }
 
 /// A lab in one figure: what misalignment costs where it costs the most; without ratios, how far its values are off.
@@ -139,15 +169,18 @@ fn bounds(tally: &Tally) -> String {
     if said.is_empty() { words::count(tally.rows, "row") } else { said.join(" · ") }
 }
 
-fn write_lab(lab: &LabResult, out: &mut dyn Write) -> io::Result<()> {
+fn write_lab(lab: &LabResult, fold: bool, out: &mut dyn Write) -> io::Result<()> {
     let anchor = anchor(&lab.lab, "");
     writeln!(out, "<section class=\"lab\" aria-labelledby=\"{anchor}\">\n<h2 id=\"{anchor}\">{}</h2>", text_of(&lab.title))?;
     let source = lab.source.as_ref().map_or(String::new(), |s| format!(" · published in: {}", text_of(s)));
     writeln!(out, "<p class=\"dim\"><b>{}</b>{source} · {}</p>", text_of(&lab.lab), bounds(&tally(lab)))?;
+    if fold {
+        writeln!(out, "<details class=\"rows\"><summary>{}</summary>", words::count(lab.rows.len(), "row"))?;
+    }
     for row in &lab.rows {
         row::write(lab, row, out)?;
     }
-    writeln!(out, "</section>")
+    writeln!(out, "{}</section>", if fold { "</details>" } else { "" })
 }
 
 /// The id of a lab, or of a row of it, in the page.
@@ -166,7 +199,7 @@ mod tests {
     use super::*;
 
     fn page(document: &LabDocument) -> String {
-        crate::out::samples::text(|out| write(document, out))
+        crate::out::samples::text(|out| write(document, &Made::sample(), out))
     }
 
     #[test]
@@ -213,6 +246,7 @@ mod tests {
     #[test]
     fn every_row_is_there_and_can_be_linked_to() {
         let document = sample::document();
+        let empty = page(&LabDocument { format: "", labs: vec![] });
         let page = page(&document);
         for lab in &document.labs {
             for row in &lab.rows {
@@ -222,8 +256,14 @@ mod tests {
         assert!(
             page.contains("nothing can be predicted from that") && page.contains("<b>4 of 4</b> predictions that promise a bound keep it")
         );
+        // Folded, with contents that lead to every row, and a line of when and how it was made.
+        assert_eq!(page.matches("<details class=\"rows\">").count(), document.labs.len());
+        for row in document.labs.iter().flat_map(|lab| &lab.rows) {
+            assert!(page.matches(&format!("-{}\">{}</a>", row.row, text_of(&row.row))).count() >= 1, "{}", row.row);
+        }
+        assert!(page.contains("2024-02-29 12:34 UTC · trueline ") && page.contains("<code>trueline check"), "{page}");
         // Its place in the chart of predictions says what it is; none of its dots is there.
         assert!(page.contains("calibrated to the document</text>") && !page.contains("the same through an MBR slice: +1.7"));
-        assert_eq!(crate::out::samples::text(|out| write(&LabDocument { format: "", labs: vec![] }, out)).matches("<article").count(), 0);
+        assert_eq!(empty.matches("<article").count(), 0);
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{group, size, words};
 use crate::report::{Finding, Provider, Target, Verdict};
-use trueline_geom::topology::Grain;
+use trueline_geom::topology::{Grain, Why};
 
 /// Blocks are not counted in a unit of more than this many bytes: no device has one.
 const SANE: u64 = 1 << 48;
@@ -26,6 +26,8 @@ pub(super) struct Miss<'a> {
     pub unit: u64,
     /// What the unit is: `physical unit`, `chunk`.
     pub what: &'static str,
+    /// Whether a unit that is written in part is read first.
+    pub rmw: bool,
     /// Whether nobody says that there is such a unit.
     pub assumed: bool,
     /// Bytes past a boundary.
@@ -68,6 +70,29 @@ pub(super) fn hit(target: &Target) -> Option<Miss<'_>> {
     (target.verdict == Verdict::Aligned).then(|| Miss::new(target, p, grain.size, 0, words::start(p), None))
 }
 
+/// Boundaries that a user has asked for and no finding is magnified at: of each the first start that misses it, else the first on it.
+pub(super) fn asked<'a>(target: &'a Target, shown: &[Miss<'_>]) -> Vec<Miss<'a>> {
+    let mut all: Vec<Miss<'a>> = Vec::new();
+    let bears = |p: &&Provider| p.data_bearing && p.placed && p.base > 0;
+    for p in target.providers.iter().filter(bears) {
+        let said =
+            |g: &&crate::report::Grain| g.source == "user" && !matches!(g.why, "logical" | "physical") && (2..SANE).contains(&g.size);
+        for g in p.grains.iter().filter(said) {
+            let Some(remainder) = Grain::new(g.size, g.phase).map(|grain| grain.remainder(0)) else { continue };
+            if shown.iter().any(|miss| miss.unit == g.size) {
+                continue;
+            }
+            let miss = Miss::new(target, p, g.size, remainder, words::start(p), None);
+            match all.iter_mut().find(|other| other.unit == g.size) {
+                None => all.push(miss),
+                Some(other) if other.remainder == 0 && remainder > 0 => *other = miss,
+                Some(_) => {}
+            }
+        }
+    }
+    all
+}
+
 /// Whether a finding can be magnified: something begins past a boundary and pays for it, in numbers that a drawing can hold.
 fn shows(f: &Finding) -> bool {
     let start = matches!(f.rule, "TL0001" | "TL0003") && f.severity != "note";
@@ -87,6 +112,7 @@ impl<'a> Miss<'a> {
             finding,
             unit,
             what,
+            rmw: grain.is_some_and(|g| Why::ALL.into_iter().any(|why| why.name() == g.why && why.is_rmw())),
             assumed: grain.is_some_and(|g| g.trust == "assumed"),
             remainder,
             block: known.unwrap_or(PAGE),
@@ -178,6 +204,13 @@ impl View {
         self.boundaries().filter(across).filter_map(|boundary| grain.previous(boundary)).map(whole).collect()
     }
 
+    /// The units that a block touches, each with its first byte, and whether the block has but a part of it.
+    pub(super) fn parts(&self, (from, to): (u64, u64)) -> Vec<(u64, bool)> {
+        let Some(first) = Grain::new(self.unit, 0).and_then(|grain| grain.previous(from)) else { return Vec::new() };
+        let units = (0..self.touches((from, to)).0).map(|nth| first.saturating_add(nth * self.unit));
+        units.map(|unit| (unit, unit < from || unit.saturating_add(self.unit) > to)).collect()
+    }
+
     /// How many units a block touches, and how many it needs.
     pub(super) fn touches(&self, (from, to): (u64, u64)) -> (u64, u64) {
         let ends = || {
@@ -186,5 +219,18 @@ impl View {
         };
         let need = (to - from).div_ceil(self.unit);
         ends().map_or((need, need), |(first, last)| ((last - first) / self.unit, need))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_that_a_block_has_in_part_is_read_first() {
+        let view = View { unit: 4096, start: 4608, shown: 1 << 20, block: 4096 };
+        assert_eq!(view.parts((4608, 8704)), [(4096, true), (8192, true)]);
+        assert_eq!(view.parts((4608, 4608 + 16384)), [(4096, true), (8192, false), (12288, false), (16384, false), (20480, true)]);
+        assert_eq!(view.parts((4096, 8192)), [(4096, false)]);
     }
 }

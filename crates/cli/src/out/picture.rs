@@ -41,7 +41,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> i
         let misses = miss::misses(target);
         for miss in misses.iter().take(INSETS) {
             writeln!(out)?;
-            inset::write(miss, style.width.unwrap_or(WIDTH).max(60), out, style)?;
+            inset::write(miss, style.width.unwrap_or(WIDTH), out, style)?;
         }
         let more: usize = misses.iter().skip(INSETS).map(|m| m.all.len()).sum();
         if more > 0 {
@@ -61,7 +61,9 @@ fn write_marks(target: &Target, out: &mut dyn io::Write, style: Style) -> io::Re
         .chain(target.providers.iter().any(|p| words::shown(p).is_none()).then(|| "no mark: only carries what stands on it".to_owned()))
         .collect();
     let dim = Colour::new().dimmed();
-    writeln!(out, "{dim}{}{dim:#}", shown.join("   "))
+    let line = shown.join("   ");
+    let fits = style.width.is_none_or(|width| line.chars().count() <= width);
+    writeln!(out, "{dim}{}{dim:#}", if fits { line } else { shown.join("\n") })
 }
 
 fn write_root(target: &Target, stack: &Stack<'_>, root: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
@@ -151,7 +153,8 @@ fn write_nameless(target: &Target, piece: &Piece, out: &mut dyn io::Write, style
     let p = &target.providers[piece.provider];
     let mark = words::shown(p).map_or("-", |v| words::mark(v, style));
     let (name, content, at) = (words::name(&p.provider), words::content(target, p), words::start_cell(p));
-    writeln!(out, "  {mark} {name} {content}, {} at byte {at}", size::human(p.length))
+    let says = format!("{mark} {name} {content}, {} at byte {at}", size::human(p.length));
+    columns::wrap("  ", 2, &says, 4, style.width, out)
 }
 
 /// The names of very many, by what is said of them.

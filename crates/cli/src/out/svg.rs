@@ -250,11 +250,13 @@ fn draw_legend(c: &mut Canvas, target: &Target) {
     c.y += 34;
 }
 
-/// The starts that miss; of a target where none does, one that hits.
+/// The starts that miss; of a target where none does, one that hits; and what lies on boundaries that were asked for.
 fn draw_zooms(c: &mut Canvas, target: &Target) {
     let misses = miss::misses(target);
     let set = |p: &Provider| target.providers.iter().find(|set| !set.members.is_empty() && set.provider == p.root);
-    for miss in misses.iter().take(ZOOMS).chain(miss::hit(target).iter()) {
+    let hit: Vec<miss::Miss<'_>> = miss::hit(target).into_iter().collect();
+    let asked = miss::asked(target, if misses.is_empty() { &hit } else { &misses });
+    for miss in misses.iter().take(ZOOMS).chain(&hit).chain(asked.iter().take(ZOOMS)) {
         zoom::draw(c, miss, set(miss.provider));
     }
     let more: usize = misses.iter().skip(ZOOMS).map(|m| m.all.len()).sum();

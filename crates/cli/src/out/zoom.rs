@@ -11,6 +11,9 @@ const NAMES: u64 = 190;
 const ROWS: u64 = INNER - NAMES;
 /// Pixels that a row is high.
 const HIGH: u64 = 36;
+/// Pixels that the row of operations is high, and units in it at most.
+const LOW: u64 = 24;
+const UNITS: usize = 12;
 /// More blocks than this are drawn as one band, with only those that cross a boundary apart.
 const BLOCKS: u64 = 24;
 
@@ -23,8 +26,10 @@ pub(super) fn draw(c: &mut Canvas, miss: &Miss<'_>, set: Option<&Provider>) {
     let right = if costs.is_empty() { 0 } else { pixels(&costs, "tl-b") + 16 };
     c.text(MARGIN, c.y + 16, &format!("tl-b {class}"), "start", INNER - right, &format!("{mark} {}", miss.title()));
     c.text(MARGIN + INNER, c.y + 16, &format!("tl-b {class}"), "end", right, &costs);
-    let (blocks, units) = (c.y + 46, c.y + 46 + HIGH + 12);
+    let blocks = c.y + 46;
     draw_blocks(c, &view, miss, blocks);
+    let operations = draw_operations(c, &view, miss, blocks + HIGH + 10);
+    let units = blocks + HIGH + 12 + if operations { LOW + 10 } else { 0 };
     draw_units(c, &view, miss, units, set);
     draw_start(c, &view, miss, blocks, units + HIGH);
     c.y = units + HIGH + 40;
@@ -72,6 +77,33 @@ fn draw_blocks(c: &mut Canvas, view: &View, miss: &Miss<'_>, y: u64) {
             c.text(from + width / 2, y + 23, "tl-ink", "middle", width, text);
         }
     }
+}
+
+/// What the device does to write the first block that lies across a boundary: a read and a write of every unit that it has in part.
+/// Nothing is drawn, and `false`, where no unit is read first, or too many are touched to tell apart.
+fn draw_operations(c: &mut Canvas, view: &View, miss: &Miss<'_>, y: u64) -> bool {
+    let crosses = |block: &(u64, u64)| view.touches(*block).0 > view.touches(*block).1 && block.1 <= view.shown;
+    let Some(block) = view.blocks(BLOCKS).into_iter().find(crosses).filter(|_| miss.rmw && miss.block >= miss.unit) else { return false };
+    let parts = view.parts(block);
+    let reads = parts.iter().filter(|(_, part)| *part).count();
+    if parts.len() > UNITS {
+        return false;
+    }
+    c.text(MARGIN, y + 16, "tl-dim", "start", NAMES - 12, "writing one takes");
+    let mut right = MARGIN + NAMES;
+    for (from, part) in &parts {
+        let left = at(view, *from);
+        right = at(view, from + view.unit);
+        let (class, says) = if *part { ("tl-block tl-cross", "read, then write") } else { ("tl-block", "write") };
+        c.rect(left + 2, y, (right - left).saturating_sub(4), LOW, class, &format!("a unit: {says}"));
+        let short = if *part { "r + w" } else { "w" };
+        let text = [says, short].into_iter().find(|text| pixels(text, "tl-num") + 10 <= right - left).unwrap_or("");
+        c.text((left + right) / 2, y + 16, "tl-num", "middle", right - left, text);
+    }
+    let writes = parts.len();
+    let sum = format!("= {}: {}, {}", reads + writes, words::count(reads, "read"), words::count(writes, "write"));
+    c.text(right + 8, y + 16, "tl-b tl-bad", "start", (MARGIN + INNER).saturating_sub(right + 8), &sum);
+    true
 }
 
 /// The ruler: units, and the addresses of their boundaries, those at which it would be right in green.

@@ -50,7 +50,8 @@ fn ctrl_c_and_errors_leave_nothing_behind() {
         assert!(kill(signal, running.id()));
         let ended = running.wait_with_output().expect("it ends");
         assert_eq!(ended.status.code(), Some(2), "{signal}: {ended:?}");
-        assert!(String::from_utf8_lossy(&ended.stderr).contains("interrupted"), "{ended:?}");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(said.contains("interrupted: removing ./.trueline-") && said.lines().count() == 2, "{said}");
         assert_eq!(names(scratch.path()), Vec::<String>::new());
     }
     // A tree with a file twice cannot be made.

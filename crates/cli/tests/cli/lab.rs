@@ -265,3 +265,15 @@ fn rows_and_labs_are_found_by_name() {
     let listed = run(scratch.path(), "lab list").ended(0).stdout.clone();
     assert!(listed.contains("2009-gstripe  RAID0") && listed.contains("  raidtest-n1 raidtest-n64\n"), "{listed}");
 }
+
+/// The jumper moves every block by a sector: the layout that it puts right is drawn on a boundary.
+#[test]
+fn the_jumper_is_in_the_layout() {
+    let document = run(scratch().path(), "lab run --sweep 0 --row dd-write-1m --json 2010-wd10ears").ended(0).json();
+    let variants = list(&list(&list(&document, "labs")[0], "rows")[0], "variants");
+    let layout = |nth: usize| {
+        let layout = &variants[nth]["layout"];
+        (layout["phase"].as_u64().expect("a number"), layout["layers"][1][1].as_u64().expect("a number"))
+    };
+    assert_eq!([layout(0), layout(1)], [(3584, 32256), (0, 32256)]);
+}

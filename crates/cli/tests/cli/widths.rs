@@ -8,8 +8,28 @@ use std::process::Stdio;
 
 const WIDTHS: [u16; 5] = [40, 60, 80, 100, 132];
 
-/// Command lines, in a directory of [`disks`].
+/// Command lines, in a directory of [`disks`]; those that end in `@N` have lines that cannot be broken in terminals of fewer than N
+/// columns: a form of other programs (gpart, diskinfo), or commands to be copied.
 const COMMANDS: &[&str] = &[
+    "check openbsd.img @80",
+    "check a.img,a1.img @80",
+    "check openbsd.img gpart.img empty.img @80",
+    "check --for raid64kx4 gpart.img @80",
+    "info openbsd.img @80",
+    "info openbsd.img#s4a @80",
+    "show openbsd.img",
+    "show a.img,a1.img",
+    "show --picture openbsd.img",
+    "show --picture a.img,a1.img",
+    "part show gpart.img @60",
+    "part show openbsd.img @80",
+    "plan --for ssd-16k --use luks+lvm+ext4 @80",
+    "plan --for raid64kx4 --use xfs @80",
+    "bench random-write drive:md --count 200 --runs 3",
+    "bench random-write drive:wd10ears --count 200 --runs 3",
+    "bench tree --files 50 --host openbsd-ffs drive:wd10ears --runs 2",
+    "bench latency --layer-ns 100 drive:md drive:md --count 100 --runs 2",
+    "demo --short --html demo.html @60",
     "drives",
     "drives wd10ears",
     "lab list",
@@ -65,10 +85,12 @@ fn every_text_fits_its_terminal() {
     let disks = disks();
     let mut all = String::new();
     for command in COMMANDS {
+        let (command, least) = command.split_once(" @").unwrap_or((command, "0"));
+        let least: u16 = least.parse().expect("a number of columns");
         let arguments: Vec<&str> = command.split_whitespace().collect();
         for width in WIDTHS {
             let shown = show(disks.path(), width, &arguments);
-            if let Some(wrong) = wrong(&shown, width) {
+            if let Some(wrong) = wrong(&shown, width.max(least)) {
                 all += &format!("{width} columns: {command}: {wrong}\n");
             }
         }

@@ -131,7 +131,7 @@ mod tests {
         let message = |before: u64| {
             let lab = lab(work);
             lab.by_time.store(before, Ordering::Relaxed);
-            run(&[lab], &asked, &|_, _| {}).unwrap().1.first().map(|failure| failure.message.clone())
+            run(&[lab], &asked, &|_| {}).unwrap().1.first().map(|failure| failure.message.clone())
         };
         assert_eq!(message(REQUESTS - 60), None);
         assert!(message(REQUESTS - 50).is_some_and(|why| why.contains("more than 1073741824 requests of rows that only seconds end")));

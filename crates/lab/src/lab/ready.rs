@@ -161,7 +161,7 @@ mod tests {
     fn the_number_of_threads_changes_nothing() {
         let labs = [lab("2002-geom"), lab("2010-osnews")];
         let wanted = ["mds1", "random-write", "random-write-direct", "cp-r"].map(str::to_owned).to_vec();
-        let run = |threads| rows::run(&labs, &Asked { rows: wanted.clone(), sweep: 3, threads }, &|_, _| {}).unwrap();
+        let run = |threads| rows::run(&labs, &Asked { rows: wanted.clone(), sweep: 3, threads }, &|_| {}).unwrap();
         let ((one, failed), (three, _)) = (run(1), run(3));
         assert!(failed.is_empty(), "{failed:?}");
         assert_eq!(one.labs.iter().map(|lab| lab.rows.len()).sum::<usize>(), 4);

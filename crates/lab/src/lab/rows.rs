@@ -44,8 +44,21 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Called with a lab's name and a row's id when the row is done, from any thread.
-pub type Progress<'a> = dyn Fn(&str, &str) + Sync + 'a;
+/// A run that has ended: of a variant, at a point of a sweep or not; a row that is measured here is one.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// The lab's name.
+    pub lab: &'a str,
+    /// The row's id.
+    pub row: &'a str,
+    /// Runs that have ended, this one among them.
+    pub done: usize,
+    /// Runs of all rows.
+    pub all: usize,
+}
+
+/// Called when a run has ended, from any thread.
+pub type Progress<'a> = dyn Fn(Step<'_>) + Sync + 'a;
 
 /// A row of a lab, by their places.
 pub(super) type Place = (usize, usize);
@@ -71,8 +84,15 @@ pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> Result<(LabD
         let row = labs[lab].row(row).get_ref().id.clone();
         Failure { lab: labs[lab].name().to_owned(), row, line: refusal.line, message: refusal.message }
     })?;
-    let mut done = simulate(labs, &simulated, &ready, asked, progress);
-    for (lab, row) in real {
+    let jobs: Vec<Job<'_>> = ready.iter().enumerate().flat_map(|(nth, row)| row.iter().flat_map(move |row| row.jobs(nth))).collect();
+    let ended = AtomicUsize::new(0);
+    let step = |(lab, row): Place| {
+        let (lab, done) = (&labs[lab], ended.fetch_add(1, Ordering::Relaxed) + 1);
+        progress(Step { lab: lab.name(), row: &lab.row(row).get_ref().id, done, all: jobs.len() + real.len() });
+    };
+    let results = each(&jobs, asked.threads, &|job| step(simulated[job.row]));
+    let mut done = filled(labs, &simulated, &ready, jobs.iter().map(|job| job.row).zip(results));
+    for &(lab, row) in &real {
         // Rows that never began are not in the document.
         if interrupt::happened() {
             break;
@@ -82,7 +102,7 @@ pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> Result<(LabD
         if let Some(real) = &form.real {
             labs[lab].measure_here(form, real, &mut own);
         }
-        progress(labs[lab].name(), &own.row);
+        step((lab, row));
         done.push(((lab, row), own, None));
     }
     done.sort_by_key(|(place, ..)| *place);
@@ -101,24 +121,15 @@ pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> Result<(LabD
 /// A row that is done, or could not be run.
 type Done = (Place, Row, Option<Failure>);
 
-/// Runs rows on simulated drives.
-fn simulate(labs: &[Lab], places: &[Place], rows: &[Result<Ready<'_>, Refusal>], asked: &Asked, progress: &Progress<'_>) -> Vec<Done> {
-    let jobs: Vec<Job<'_>> = rows.iter().enumerate().flat_map(|(nth, row)| row.iter().flat_map(move |row| row.jobs(nth))).collect();
-    let left: Vec<AtomicUsize> = rows.iter().enumerate().map(|(nth, _)| jobs.iter().filter(|job| job.row == nth).count().into()).collect();
-    let ended = |nth: usize| {
-        let (lab, row) = places[nth];
-        progress(labs[lab].name(), &labs[lab].row(row).get_ref().id);
-    };
-    (0..rows.len()).filter(|&nth| left[nth].load(Ordering::Relaxed) == 0).for_each(ended);
-    let results = each(&jobs, asked.threads, &|job| {
-        if left[job.row].fetch_sub(1, Ordering::Relaxed) == 1 {
-            ended(job.row);
-        }
-    });
+/// Rows put together from the results of their runs, each with the row's number.
+fn filled(
+    labs: &[Lab],
+    places: &[Place],
+    rows: &[Result<Ready<'_>, Refusal>],
+    results: impl Iterator<Item = (usize, Result<Measured, String>)>,
+) -> Vec<Done> {
     let mut by_row: Vec<Vec<Result<Measured, String>>> = rows.iter().map(|_| Vec::new()).collect();
-    for (job, result) in jobs.iter().zip(results) {
-        by_row[job.row].push(result);
-    }
+    results.for_each(|(row, result)| by_row[row].push(result));
     let mut done = Vec::with_capacity(rows.len());
     for ((ready, &(lab, row)), results) in rows.iter().zip(places).zip(by_row) {
         let mut own = labs[lab].blank(labs[lab].row(row).get_ref());

@@ -211,7 +211,7 @@ fn layout(graph: &Graph, id: Id, offset: u64, models: &[Model]) -> Layout {
     let chunk = provider(root).topology.facts.iter().find(|fact| fact.why == Why::Chunk).map(|fact| fact.grain);
     let (unit, phase) = match (chunk, models.first()) {
         (Some(chunk), _) => (chunk.size(), chunk.phase()),
-        (None, Some(model)) => (model.physical_block_size, model.alignment_offset),
+        (None, Some(model)) => (model.physical_block_size, model.phase()),
         (None, None) => (0, 0),
     };
     let inside = path(graph, id).into_iter().skip_while(|&id| id != root);

@@ -1,36 +1,51 @@
-//! A bar on stderr while `bench` runs, if that is a terminal: runs, and requests of all of them.
+//! A bar on stderr while `bench` runs, if that is a terminal: how much of all runs is done, and the time left.
 
 use super::variant::Variant;
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use crate::progress::style;
+use indicatif::{ProgressBar, ProgressState};
 use std::cell::Cell;
 use std::fmt;
+use std::time::{Duration, Instant};
 use trueline_host::interrupt;
 use trueline_lab::ab;
 
-/// The bar.
+/// The bar. It counts requests; ms where only time ends a run; runs where neither is known.
 pub(super) struct Progress {
     bar: ProgressBar,
-    /// Requests of a run; 0 if only time ends it: then runs are counted.
+    /// Requests or ms of a run; 0 where runs are counted.
     run: u64,
-    /// Requests, or runs, done before this run.
+    /// When the run began, where ms are counted.
+    timed: Option<Cell<Instant>>,
+    /// What was counted before this run.
     before: Cell<u64>,
+    /// Requests between two looks at the bar.
+    look: u64,
 }
 
-/// Requests between two looks at the bar: looking costs more than asking for one in memory.
+/// Looks at the bar in a run of few requests, and requests between two at most: looking costs more than asking for one in memory.
+const LOOKS: u64 = 256;
 const LOOK: u64 = 64;
 
 impl Progress {
-    /// Nothing done yet.
-    pub(super) fn new(variants: &[Variant]) -> Progress {
+    /// Nothing done yet; `seconds` of a run that time ends.
+    pub(super) fn new(variants: &[Variant], seconds: Option<f64>) -> Progress {
         let extents: Option<Vec<u64>> = variants.iter().map(Variant::extent).collect();
-        let run = extents.and_then(|extents| extents.into_iter().max()).unwrap_or(0);
-        let template = if run > 0 { "{msg} {wide_bar} {pos}/{len} {rate} {eta}" } else { "{msg} {wide_bar} {pos}/{len} {eta}" };
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let requests = extents.and_then(|extents| extents.into_iter().max()).unwrap_or(0);
+        let ms =
+            seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).map(|run| u64::try_from(run.as_millis()).unwrap_or(0));
+        // Of virtual time nothing is known of what it takes here.
+        let ms = ms.filter(|&ms| requests == 0 && ms > 0 && !super::is_virtual(variants));
+        let template = match (requests, ms) {
+            (_, Some(_)) => "{wide_bar} {left}  {msg:.30}",
+            (0, None) => "{wide_bar} {pos}/{len} {left}  {msg:.30}",
+            _ => "{wide_bar} {pos}/{len} {rate} {left}  {msg:.30}",
+        };
         // indicatif's own {per_sec} has four decimals.
-        let style = style.with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
+        let style = style(template).with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
             let _ = write!(out, "{:.0}/s", state.per_sec());
         });
-        Progress { bar: ProgressBar::new(0).with_style(style), run, before: Cell::new(0) }
+        let (run, timed) = (ms.unwrap_or(requests), ms.map(|_| Cell::new(Instant::now())));
+        Progress { bar: ProgressBar::new(0).with_style(style), run, timed, before: Cell::new(0), look: (requests / LOOKS).clamp(1, LOOK) }
     }
 
     /// A run begins.
@@ -39,16 +54,23 @@ impl Progress {
         self.bar.set_length(of(at.planned));
         self.bar.set_position(of(at.done));
         self.before.set(of(at.done));
+        self.timed.iter().for_each(|begun| begun.set(Instant::now()));
         let warmup = if at.warmup { " (warm-up)" } else { "" };
         self.bar.set_message(format!("{}{warmup}", crate::out::escape::plain(at.variant)));
     }
 
     /// So many requests of this run were asked for; whether to go on.
     pub(super) fn asked(&self, requests: u64) -> bool {
-        if requests.is_multiple_of(LOOK) && self.run > 0 {
-            self.bar.set_position(self.before.get().saturating_add(requests.min(self.run)));
+        if interrupt::happened() {
+            // What is said of its end stands on a line of its own.
+            self.bar.finish_and_clear();
+            return false;
         }
-        !interrupt::happened()
+        if self.run > 0 && requests.is_multiple_of(self.look) {
+            let here = self.timed.as_ref().map_or(requests, |begun| u64::try_from(begun.get().elapsed().as_millis()).unwrap_or(u64::MAX));
+            self.bar.set_position(self.before.get().saturating_add(here.min(self.run)));
+        }
+        true
     }
 
     /// Takes the bar away.

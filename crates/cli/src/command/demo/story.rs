@@ -3,6 +3,7 @@
 use super::{Seed, check};
 use crate::options::DiskOptions;
 use crate::out::hexdump;
+use crate::progress::Progress;
 use crate::report::Target;
 use crate::target::{Said, taste_stores};
 use crate::{layout, survey};
@@ -28,7 +29,7 @@ pub(crate) struct Story {
 }
 
 /// Tells it of a seed.
-pub(super) fn tell(seed: &Seed) -> Result<Story, String> {
+pub(super) fn tell(seed: &Seed, progress: &Progress) -> Result<Story, String> {
     let failed = |what: String| format!("demo: {}: {what}", seed.name);
     let said = Said::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
     let length = Sparse::from_hexdump(seed.hex).map_err(failed)?.length();
@@ -38,7 +39,7 @@ pub(super) fn tell(seed: &Seed) -> Result<Story, String> {
     let again = survey::survey("the same disk, laid out again", &graph, None)?;
     let lab = Lab::parse(LAB, Box::new(Disks { found: seed.hex, again: text })).map_err(|e| failed(e.to_string()))?;
     let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
-    let (cost, failures) = run(&[lab], &asked, &|_, _| {}).map_err(|failure| failed(format!("lab {failure}")))?;
+    let (cost, failures) = run(&[lab], &asked, &|step| progress.step(step)).map_err(|failure| failed(format!("lab {failure}")))?;
     match failures.first() {
         Some(failure) => Err(failed(format!("lab {failure}"))),
         None => Ok(Story { found: check(seed)?, again, cost }),
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_disk_is_off_and_dear_and_laid_out_again_it_is_neither() {
-        let story = tell(&super::super::SEEDS[0]).unwrap();
+        let story = tell(&super::super::SEEDS[0], &Progress::new(None)).unwrap();
         assert_eq!((story.found.verdict, story.again.verdict), (Verdict::Misaligned, Verdict::Aligned));
         let named = |t: &Target| t.providers.iter().filter(|p| p.data_bearing).count();
         assert_eq!(named(&story.found), named(&story.again));

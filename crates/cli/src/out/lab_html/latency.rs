@@ -9,13 +9,15 @@ use trueline_lab::result::{Row, VariantResult};
 const HEIGHT: u32 = 170;
 /// Points of a curve, at most: more cannot be told apart.
 const POINTS: usize = 400;
+/// Where more of the requests than this end in a cache, a curve is a line along the top: the table has the longest.
+const CACHED: f64 = 0.98;
 /// What is marked on a curve.
 const QUANTILES: [(f64, &str); 2] = [(0.5, "p50"), (0.99, "p99")];
 
 /// The curves of a row; `None` where no variant has any.
 pub(super) fn curves(row: &Row) -> Option<String> {
-    let drawn: Vec<&VariantResult> = row.variants.iter().filter(|v| v.latency.len() > 1).collect();
-    let axis = Axis::log(drawn.iter().flat_map(|v| &v.latency).map(|(_, ns)| ns_of(*ns)))?;
+    let drawn: Vec<&VariantResult> = row.variants.iter().filter(|v| unwaited(&v.latency) < CACHED && v.latency.len() > 1).collect();
+    let axis = Axis::log(drawn.iter().flat_map(|v| &v.latency).filter(|(_, ns)| *ns > 0).map(|(_, ns)| ns_of(*ns)))?;
     let mut track = Track::new(HEIGHT + 20);
     for share in [0.0, 0.5, 0.99] {
         track.level((0.0, 100.0), down(share) / 100.0 * f64::from(HEIGHT), "grid");
@@ -32,8 +34,12 @@ pub(super) fn curves(row: &Row) -> Option<String> {
         let class = super::class_of(&variant.name);
         track.curve_in(HEIGHT, &path(&variant.latency, &axis), &format!("curve {class}"));
         let mut told = Vec::new();
+        let cached = unwaited(&variant.latency);
+        if cached > 0.0 {
+            told.push(format!("{:.0} % not waited for", cached * 100.0));
+        }
         for (share, name) in QUANTILES {
-            let Some(ns) = quantile(&variant.latency, share) else { continue };
+            let Some(ns) = quantile(&variant.latency, share).filter(|ns| *ns > 0) else { continue };
             let text = format!("{name} {}", seconds(ns_of(ns) / 1e9));
             let y = down(share) / 100.0 * f64::from(HEIGHT);
             track.dot(axis.at(ns_of(ns)), y, 4.5, &format!("point {class}"), &format!("{}: {text}", variant.name));
@@ -58,13 +64,13 @@ fn path(latency: &[(f64, u64)], axis: &Axis) -> Vec<(f64, f64)> {
     let last = latency.len().saturating_sub(1);
     let mut points: Vec<(f64, f64)> = Vec::new();
     for (nth, (share, ns)) in latency.iter().enumerate() {
-        if nth % step == 0 || nth == last {
+        if *ns > 0 && (nth % step == 0 || nth == last) {
             points.push((axis.at(ns_of(*ns)), down(*share)));
         }
     }
-    // From nothing done to all done.
+    // From nothing done, or what is done without waiting, to all done.
     if let (Some(first), Some(end)) = (points.first().copied(), points.last().copied()) {
-        points.insert(0, (first.0, down(0.0)));
+        points.insert(0, (first.0, down(unwaited(latency))));
         points.push((end.0, down(1.0)));
     }
     points
@@ -73,6 +79,11 @@ fn path(latency: &[(f64, u64)], axis: &Axis) -> Vec<(f64, f64)> {
 /// The least latency that `share` of the requests kept.
 fn quantile(latency: &[(f64, u64)], share: f64) -> Option<u64> {
     latency.iter().find(|(q, _)| *q >= share - 1e-9).map(|(_, ns)| *ns)
+}
+
+/// The share of requests that end in a cache, which nothing waits for.
+fn unwaited(latency: &[(f64, u64)]) -> f64 {
+    latency.iter().take_while(|(_, ns)| *ns == 0).last().map_or(0.0, |(share, _)| *share)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "for a drawing")]
@@ -89,6 +100,18 @@ mod tests {
         let latency = [(0.0, 100), (0.5, 200), (0.9, 300), (0.99, 900), (1.0, 1000)];
         assert_eq!([0.5, 0.95, 0.99].map(|q| quantile(&latency, q)), [Some(200), Some(900), Some(900)]);
         assert_eq!(quantile(&latency[..2], 0.99), None);
+    }
+
+    #[test]
+    fn what_ends_in_a_cache_has_no_latency() {
+        let mut row = super::super::sample::document().labs.remove(0).rows.remove(0);
+        row.variants[0].latency = vec![(0.0, 0), (0.6, 0), (0.62, 4_000_000), (1.0, 9_000_000)];
+        let drawn = curves(&row).unwrap();
+        assert!(drawn.contains("60 % not waited for · p99 9.00 ms") && !drawn.contains("ns"), "{drawn}");
+        row.variants.iter_mut().for_each(|variant| variant.latency = vec![(0.0, 0), (0.99, 0), (1.0, 9_000_000)]);
+        assert_eq!(curves(&row), None);
+        row.variants.iter_mut().for_each(|variant| variant.latency.clear());
+        assert_eq!(curves(&row), None);
     }
 
     #[test]

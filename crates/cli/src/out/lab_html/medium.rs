@@ -34,7 +34,8 @@ fn layout(variant: &VariantResult, blocks: u64) -> Option<String> {
         let past = grain.remainder(*first);
         let mut track = Track::new(LAYER);
         let title = format!("{name} begins at byte {first}, {}", past_of(past));
-        let off = if past == 0 { "" } else { " off" };
+        // What begins the medium cannot begin elsewhere: a jumper moves every boundary off it.
+        let off = if past == 0 || *first == 0 { "" } else { " off" };
         track.rect((window.at(past), 100.0), (3, LAYER - 6), &format!("layer{off}"), &title);
         track.rect((window.at(past), window.at(past) + 1.0), (3, LAYER - 6), &format!("begin{off}"), &title);
         window.edges(&mut track);

@@ -53,16 +53,29 @@ fn pill(row: &Row) -> String {
         };
         return format!("<span class=\"pill\">{word}</span>");
     };
-    let error = percent(found.factor - 1.0);
+    let error = format!("{} {}", if found.of_ratios { "ratio" } else { "level" }, percent(found.factor - 1.0));
+    let level = level(row).filter(|_| found.of_ratios).map_or(String::new(), |said| format!(" <span class=\"pill\">{said}</span>"));
     if row.is_calibrated() {
-        return format!("<span class=\"pill\">calibrated, {error}</span>");
+        return format!("<span class=\"pill\">calibrated, {error}</span>{level}");
     }
     let within = row.bound.map_or(String::new(), |b| percent(b).trim_start_matches('+').to_owned());
     match row.keeps_bound() {
-        Some(true) => format!("<span class=\"pill good\">✓ {error}, within {within}</span>"),
-        Some(false) => format!("<span class=\"pill error\">✗ {error}, not within {within}</span>"),
-        None => format!("<span class=\"pill\">{error}</span>"),
+        Some(true) => format!("<span class=\"pill good\">✓ {error}, within {within}</span>{level}"),
+        Some(false) => format!("<span class=\"pill error\">✗ {error}, not within {within}</span>{level}"),
+        None => format!("<span class=\"pill\">{error}</span>{level}"),
     }
+}
+
+/// How far our values are from the published ones, where the ratio alone is held to a bound.
+fn level(row: &Row) -> Option<String> {
+    let (published, ours) = (row.published?, row.ours?);
+    let off = |name: &str, ours: Option<f64>, published: Option<f64>| {
+        let error = ours? / published.filter(|p| *p > 0.0)? - 1.0;
+        error.is_finite().then(|| format!("{name} {}", percent(error)))
+    };
+    let both = [off("aligned", ours.aligned, published.aligned), off("unaligned", ours.unaligned, published.unaligned)];
+    let said: Vec<String> = both.into_iter().flatten().collect();
+    (!said.is_empty()).then(|| format!("level: {}", said.join(", ")))
 }
 
 /// All of it as tables, for who wants the numbers or cannot see the charts.
@@ -100,7 +113,8 @@ fn write_variants(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     let heads = ["target", "time", "requests", "bytes", "p50", "p99", "longest", "setup", "seek", "rotate", "transfer", "idle"];
     writeln!(out, "<table><thead><tr><td><th scope=\"col\">{}</tr></thead><tbody>", heads.join("<th scope=\"col\" class=\"num\">"))?;
     for v in &row.variants {
-        let at = |share: f64| v.latency.iter().find(|(q, _)| *q >= share - 1e-9).map_or("–".into(), |(_, ns)| seconds(*ns as f64 / 1e9));
+        let waited = |share: f64| v.latency.iter().find(|(q, _)| *q >= share - 1e-9).filter(|(_, ns)| *ns > 0);
+        let at = |share: f64| waited(share).map_or("–".into(), |(_, ns)| seconds(*ns as f64 / 1e9));
         let part = |s: Option<f64>| s.map_or("–".into(), seconds);
         let d = v.drives.as_ref();
         let mut cells = vec![text_of(&v.target), seconds(v.seconds), v.ops.to_string(), crate::out::size::human(v.bytes)];
@@ -109,4 +123,22 @@ fn write_variants(row: &Row, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "<tr><th scope=\"row\">{}<td>{}</tr>", text_of(&v.name), cells.join("<td class=\"num\">"))?;
     }
     writeln!(out, "</tbody></table>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+    use trueline_lab::result::Published;
+
+    #[test]
+    fn a_ratio_within_its_bound_does_not_hide_how_far_the_levels_are_off() {
+        let mut row = sample::document().labs.remove(0).rows.remove(0);
+        let ours = row.ours.as_mut().unwrap();
+        (ours.aligned, ours.unaligned) = (ours.aligned.map(|v| v / 2.7), ours.unaligned.map(|v| v / 2.7));
+        let said = pill(&row);
+        assert!(said.contains("✓ ratio +1.8 %, within 5 %") && said.contains("level: aligned −62 %, unaligned −61 %"), "{said}");
+        (row.published, row.error) = (row.published.map(|p| Published { unaligned: None, ratio: None, ..p }), None);
+        assert!(pill(&row).contains("level −62 %") && !pill(&row).contains("ratio"), "{}", pill(&row));
+    }
 }

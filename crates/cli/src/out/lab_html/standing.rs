@@ -41,8 +41,12 @@ pub(super) fn dearest(lab: &LabResult) -> Option<(&Row, f64, bool)> {
         // The first of the dearest: `max_by` would give the last.
         all.rev().max_by(|(_, a), (_, b)| a.total_cmp(b))
     };
-    let ours = most(&|row| row.ours?.ratio).map(|(row, cost)| (row, cost, true));
-    ours.or_else(|| most(&|row| row.published?.ratio).map(|(row, cost)| (row, cost, false)))
+    // A row without a published value is no headline of a lab that has some.
+    let ours = |published: bool| {
+        let ratio = move |row: &Row| row.ours.filter(|_| row.published.is_some() || !published)?.ratio;
+        most(&ratio).map(|(row, cost)| (row, cost, true))
+    };
+    ours(true).or_else(|| most(&|row| row.published?.ratio).map(|(row, cost)| (row, cost, false))).or_else(|| ours(false))
 }
 
 /// The deviation of a lab's prediction that is the farthest off.
@@ -119,6 +123,13 @@ mod tests {
         let (row, cost, ours) = dearest(drive).unwrap();
         assert_eq!((row.row.as_str(), ours), ("random-write", true));
         assert!((cost - 20.6 / 6.29).abs() < 1e-9, "{cost}");
+        // A row that no document has is the dearest of all, and no headline.
+        let mut unpublished = drive.clone();
+        let direct = unpublished.rows.iter_mut().find(|row| row.published.is_none()).unwrap();
+        direct.ours = direct.ours.map(|ours| Ours { ratio: Some(100.0), ..ours });
+        assert_eq!(dearest(&unpublished).unwrap().0.row, "random-write");
+        unpublished.rows.iter_mut().for_each(|row| row.published = None);
+        assert!(dearest(&unpublished).is_some_and(|(row, ..)| row.row == "random-write-direct") && !unpublished.is_published());
         let stripe = document.labs.iter().find(|lab| lab.lab == "2009-gstripe").unwrap();
         let (row, cost, _) = dearest(stripe).unwrap();
         // More is better: half as many requests cost twice the time.

@@ -15,7 +15,7 @@ impl Texts for Nothing {
 fn all(text: &str) -> Vec<crate::result::Row> {
     let lab = Lab::parse(text, Box::new(Nothing)).expect("a lab");
     let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
-    let (mut document, failures) = run(&[lab], &asked, &|_, _| {}).expect("it is within its bounds");
+    let (mut document, failures) = run(&[lab], &asked, &|_| {}).expect("it is within its bounds");
     assert_eq!(failures, []);
     document.labs.remove(0).rows
 }

@@ -1,8 +1,9 @@
 //! A directory of this machine: what is made in it is in a directory of its own, which goes with the run.
 
 use super::{Done, Job};
-use crate::Failure;
+use crate::{Failure, complain};
 use std::path::{Path, PathBuf};
+use trueline_host::interrupt;
 use trueline_lab::error::Error;
 use trueline_lab::files::directory::Directory as Root;
 use trueline_lab::files::{Files, scratch::Scratch};
@@ -32,8 +33,13 @@ impl Directory {
         let scratch = Scratch::new(&self.path)?;
         let mut files = Root::new(scratch.path())?;
         files.forget()?;
-        let (run, phases) = job.task.on_files(&mut files, job.seed, job.watch)?;
+        let done = job.task.on_files(&mut files, job.seed, job.watch);
         drop(files);
+        if interrupt::happened() {
+            // A tree of many files takes as long to remove as to make.
+            complain(&format!("bench: interrupted: removing {}; a second Ctrl-C leaves it there", scratch.path().display()));
+        }
+        let (run, phases) = done?;
         scratch.remove()?;
         Ok(Done { phases, engine: Some("files"), ..Done::of(run) })
     }

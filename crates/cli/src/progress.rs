@@ -1,0 +1,94 @@
+//! Progress of long work, on stderr: a bar with the time left on a terminal; elsewhere nothing, or a line now and then.
+
+use crate::complain;
+use crate::out::escape;
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use std::fmt;
+use std::io::{self, IsTerminal};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use trueline_lab::lab::Step;
+
+/// The time between two lines where stderr is no terminal, and before the first of them.
+const NOW_AND_THEN: Duration = Duration::from_secs(10);
+/// What has run for less has no pace yet.
+const SETTLED: Duration = Duration::from_secs(1);
+
+/// The runs of labs that have ended.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    /// What a line begins with, where lines are wanted, and when the last was written.
+    lines: Option<(&'static str, Mutex<Instant>)>,
+}
+
+impl Progress {
+    /// A bar on a terminal; elsewhere lines that begin with `command`, where it is given.
+    pub(crate) fn new(command: Option<&'static str>) -> Progress {
+        if !io::stderr().is_terminal() {
+            let lines = command.map(|command| (command, Mutex::new(Instant::now())));
+            return Progress { bar: ProgressBar::hidden(), lines };
+        }
+        let bar = ProgressBar::new(0).with_style(style("{bar:20} {pos}/{len} {left}  {wide_msg}"));
+        bar.enable_steady_tick(SETTLED);
+        Progress { bar, lines: None }
+    }
+
+    /// A run of a lab has ended.
+    pub(crate) fn step(&self, step: Step<'_>) {
+        let (done, all) = (step.done as u64, step.all as u64);
+        self.bar.set_length(all);
+        self.bar.set_position(done);
+        self.bar.set_message(escape::plain(&format!("{} {}", step.lab, step.row)));
+        let Some((command, last)) = &self.lines else { return };
+        // A line that another thread is about to write is enough.
+        let Ok(mut last) = last.try_lock() else { return };
+        if last.elapsed() >= NOW_AND_THEN {
+            *last = Instant::now();
+            let left = left(self.bar.elapsed(), done, all);
+            complain(&format!("{command}: {done} of {all} runs done{}{left}", if left.is_empty() { "" } else { ", " }));
+        }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A bar's style in which `{left}` is the time left.
+pub(crate) fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    // indicatif's own {eta} is 0s until it knows a pace, and while nothing is done.
+    style.with_key("left", |state: &ProgressState, out: &mut dyn fmt::Write| {
+        let _ = out.write_str(&left(state.elapsed(), state.pos(), state.len().unwrap_or(0)));
+    })
+}
+
+/// The time that is left at the mean pace so far: `40 s left`, `3 min left`; empty while there is none.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "for people; no work takes 2^53 s")]
+fn left(elapsed: Duration, done: u64, all: u64) -> String {
+    if done == 0 || elapsed < SETTLED {
+        return String::new();
+    }
+    let seconds = (elapsed.as_secs_f64() * all.saturating_sub(done) as f64 / done as f64).ceil() as u64;
+    match seconds {
+        0..=90 => format!("{seconds} s left"),
+        91..=5400 => format!("{} min left", seconds.div_ceil(60)),
+        _ => format!("{} h {} min left", seconds / 3600, (seconds / 60).rem_euclid(60)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_what_has_no_pace_and_the_pace_is_the_mean() {
+        let left = |seconds, done, all| left(Duration::from_secs(seconds), done, all);
+        assert_eq!([left(0, 5, 10), left(700, 0, 10)], ["", ""]);
+        assert_eq!(left(30, 10, 20), "30 s left");
+        assert_eq!(left(660, 1, 3), "22 min left");
+        assert_eq!(left(3600, 1, 4), "3 h 0 min left");
+        assert_eq!(left(5, 10, 10), "0 s left");
+    }
+}
