@@ -25,7 +25,7 @@ impl Random {
     }
 
     fn one<T: Copy>(&mut self, of: &[T]) -> T {
-        of[usize::try_from(self.below(of.len() as u64)).unwrap()]
+        of[usize::try_from(self.below(of.len() as u64)).expect("an index")]
     }
 }
 
@@ -80,8 +80,8 @@ fn scaled(size: u64, unit: u64, past: u64, rmw: bool) -> (f64, f64) {
 /// Makes a file system of `length` bytes in `fs`; `None` where its tool refuses the parameters.
 fn make(random: &mut Random, start: u64, length: u64, here: &Path) -> Option<Made> {
     let fs = here.join("fs");
-    File::create(&fs).and_then(|file| file.set_len(length)).unwrap();
-    let run = |line: &str| tool("sh", &["-c", line], here).unwrap().status.success();
+    File::create(&fs).and_then(|file| file.set_len(length)).expect("a scratch file");
+    let run = |line: &str| tool("sh", &["-c", line], here).expect("a tool that can be run").status.success();
     let made = |block: u64, pieces: Vec<(u64, bool)>| Made { start, block, pieces, data: None, written: true };
     match random.below(6) {
         0 | 1 => {
@@ -119,16 +119,20 @@ fn disk(random: &mut Random, here: &Path) -> Option<Vec<Made>> {
         parts.push((at, size));
         at = (at + size + random.below(100)).next_multiple_of(random.one(&[1, 1, 8, 128, 512, 2048, 8192]));
     }
-    let image = File::create(here.join("disk")).unwrap();
-    image.set_len((at + 4096) * 512).unwrap();
+    let image = File::create(here.join("disk")).expect("a scratch file");
+    image.set_len((at + 4096) * 512).expect("a scratch file");
     let scheme = random.one(&["label: gpt\\nfirst-lba: 34", "label: dos"]);
     let lines: String = parts.iter().map(|(start, size)| format!("\\nstart={start}, size={size}")).collect();
-    tool("sh", &["-c", &format!("printf '{scheme}{lines}\\n' | sfdisk -q disk")], here).unwrap().status.success().then_some(())?;
+    tool("sh", &["-c", &format!("printf '{scheme}{lines}\\n' | sfdisk -q disk")], here)
+        .expect("a tool that can be run")
+        .status
+        .success()
+        .then_some(())?;
     let made = parts.into_iter().filter_map(|(start, size)| {
         let made = make(random, start * 512, size * 512, here)?;
-        let bytes = fs::read(here.join("fs")).unwrap();
+        let bytes = fs::read(here.join("fs")).expect("a scratch file");
         let chunks = bytes.chunks(65536).enumerate().filter(|(_, chunk)| chunk.iter().any(|&byte| byte != 0));
-        chunks.for_each(|(nth, chunk)| image.write_all_at(chunk, start * 512 + nth as u64 * 65536).unwrap());
+        chunks.for_each(|(nth, chunk)| image.write_all_at(chunk, start * 512 + nth as u64 * 65536).expect("a scratch file"));
         Some(made)
     });
     Some(made.collect())
@@ -136,11 +140,11 @@ fn disk(random: &mut Random, here: &Path) -> Option<Vec<Made>> {
 
 /// The first difference between the model and `check` on one file system.
 fn differs(made: &Made, units: &[Unit], target: &Value) -> Option<String> {
-    let list = |key: &str| target[key].as_array().unwrap();
+    let list = |key: &str| target[key].as_array().expect("a key of the document");
     let Some(provider) = list("providers").iter().find(|p| p["start"] == made.start && p["parent"] == "") else {
         return Some("no partition there".into());
     };
-    let name = provider["provider"].as_str().unwrap();
+    let name = provider["provider"].as_str().expect("a key of the document");
     let (rule, place) = made.data.map_or(("TL0001", name.to_string()), |_| ("TL0003", format!("{name}.data")));
     let of = |rule: &str, place: &str| -> Vec<&Value> {
         list("findings").iter().filter(|f| f["rule"] == rule && f["provider"] == place).collect()
@@ -150,7 +154,7 @@ fn differs(made: &Made, units: &[Unit], target: &Value) -> Option<String> {
     let missed: Vec<&Unit> = units.iter().filter(|unit| past(unit) != 0).collect();
     let (charged, excused): (Vec<&Unit>, Vec<&Unit>) = missed.into_iter().partition(|unit| made.written || !unit.2);
     let (unit, _, _) = units[0];
-    let in_place = |size: u64| (size % unit != 0).then(|| scaled(size, unit, 0, true).0 / size.div_ceil(unit) as f64);
+    let in_place = |size: u64| (!size.is_multiple_of(unit)).then(|| scaled(size, unit, 0, true).0 / size.div_ceil(unit) as f64);
     let severity = |size: u64, mild: bool| {
         if size >= 4096 {
             "note"
@@ -168,8 +172,10 @@ fn differs(made: &Made, units: &[Unit], target: &Value) -> Option<String> {
     if provider["verdict"] != verdict {
         return Some(format!("verdict {}, the model's is {verdict}", provider["verdict"]));
     }
-    let mut told: Vec<(String, f64)> =
-        of("TL0004", name).iter().map(|f| (f["severity"].as_str().unwrap().into(), f["rmw_factor"].as_f64().unwrap())).collect();
+    let mut told: Vec<(String, f64)> = of("TL0004", name)
+        .iter()
+        .map(|f| (f["severity"].as_str().expect("a key of the document").into(), f["rmw_factor"].as_f64().expect("a key of the document")))
+        .collect();
     told.sort_by(|a, b| a.0.cmp(&b.0));
     if told != small {
         return Some(format!("TL0004 is {told:?}, the model's {small:?}"));
@@ -204,8 +210,9 @@ fn random_disks_are_judged_as_by_a_model_that_counts() {
         let Some(all) = disk(&mut random, scratch.path()) else { continue };
         for _ in 0..4 {
             let (arguments, units) = random.one(DRIVES);
-            let ran = tool(env!("CARGO_BIN_EXE_trueline"), &[&["check", "--json", "disk"], arguments].concat(), scratch.path()).unwrap();
-            let document: Value = serde_json::from_slice(&ran.stdout).unwrap();
+            let ran = tool(env!("CARGO_BIN_EXE_trueline"), &[&["check", "--json", "disk"], arguments].concat(), scratch.path())
+                .expect("a tool that can be run");
+            let document: Value = serde_json::from_slice(&ran.stdout).expect("a scratch file");
             for made in &all {
                 judged += 1;
                 let differs = differs(made, units, &document["targets"][0]);

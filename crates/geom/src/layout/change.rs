@@ -49,7 +49,7 @@ impl Change {
             None => shown(&self.before),
             Some(There::Nothing) => Vec::new(),
             Some(There::Table(_, table)) => shown(table),
-            Some(There::Data(_)) => vec![0..u64::MAX],
+            Some(There::Data(_)) => std::iter::once(0..u64::MAX).collect(),
         };
         if meet(stages, offset, &shown) { When::Between } else { When::Before }
     }

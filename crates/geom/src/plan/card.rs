@@ -64,7 +64,7 @@ impl Layer for Card {
         let unit = if unit <= disk.length / 8 { unit } else { own };
         let sectors = disk.length / disk.sector;
         let (kind, start, what) = match disk.length {
-            0..=SDSC => {
+            length if length <= SDSC => {
                 let (p, start) = Parameters::of_card(disk.length, card(disk.length).0, unit)?;
                 let kind = if p.bits == 12 {
                     "fat12"
@@ -75,13 +75,13 @@ impl Layer for Card {
                 };
                 (kind, start, "the clusters, behind one reserved sector, two tables and the root directory, begin on")
             }
-            ..=SDHC => (if sectors < CHS { "fat32" } else { "fat32lba" }, unit, "on"),
+            length if length <= SDHC => (if sectors < CHS { "fat32" } else { "fat32lba" }, unit, "on"),
             _ => ("ntfs", unit, "on"),
         };
         let note = (sectors > u64::from(u32::MAX))
             .then(|| format!("sd-card: {sectors} sectors are more than an MBR counts: the partition ends where it can"));
         let why = format!("{what} the boundary unit of {unit} bytes that the SD Association has for this capacity");
-        (start < disk.length).then(|| Own { scheme: "mbr", kind, start, why, note })
+        (start < disk.length).then_some(Own { scheme: "mbr", kind, start, why, note })
     }
 
     fn lay(&self, ground: &Ground, above: Above, plan: &mut Plan) -> Ground {
