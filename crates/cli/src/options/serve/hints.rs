@@ -46,5 +46,5 @@ const HINTS: [Hint; 32] = [
 pub(crate) fn hint(option: &str) -> Option<&'static str> {
     let option = option.split_once('=').map_or(option, |(option, _)| option);
     let named = |names: &&[&str]| names.contains(&option);
-    HINTS.iter().find(|(names, _)| named(&names)).map(|(_, hint)| *hint)
+    HINTS.iter().find(|(names, _)| named(names)).map(|(_, hint)| *hint)
 }
