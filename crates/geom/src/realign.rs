@@ -283,12 +283,12 @@ impl Move {
         (self.overlaps() && phase != Phase::Clean).then(patch)
     }
 
-    /// The bytes of `piece` as they are to be at the new place, from the old one.
-    fn load(&self, disk: &dyn Store, piece: Piece) -> Result<Vec<u8>, Errno> {
-        let mut bytes = vec![0; usize::try_from(piece.length).map_err(|_| Errno::Range)?];
-        disk.read_at(&mut bytes, piece.from)?;
-        patch::lay_over(&self.rebased, piece.from - self.from, &mut bytes);
-        Ok(bytes)
+    /// Fills `bytes` with those of `piece` as they are to be at the new place, from the old one.
+    fn load(&self, disk: &dyn Store, piece: Piece, bytes: &mut Vec<u8>) -> Result<(), Errno> {
+        bytes.resize(usize::try_from(piece.length).map_err(|_| Errno::Range)?, 0);
+        disk.read_at(bytes, piece.from)?;
+        patch::lay_over(&self.rebased, piece.from - self.from, bytes);
+        Ok(())
     }
 
     /// Nothing is found between the mark and what is copied, nor at the ends of the old place: a kernel may know that for longer.

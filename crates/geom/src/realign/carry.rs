@@ -8,6 +8,7 @@ use crate::error::Errno;
 use crate::patch::Patch;
 use crate::store::Store;
 use crate::topology::round_up;
+use std::mem::take;
 
 /// Why a move ended before its last step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub fn carry(
         flush(disk, plan.shown())?;
     }
     let first = start.note.map_or(0, |note| note.step);
-    let (mut run, mut copied) = (Run { plan, disk, journal, last: None, loaded: None }, plan.copied(first));
+    let (mut run, mut copied) = (Run { plan, disk, journal, last: None, loaded: None, spare: Vec::new() }, plan.copied(first));
     for number in first..plan.steps() {
         if !progress(copied) {
             return Err(Interrupted::Asked);
@@ -57,9 +58,10 @@ pub fn carry(
         match step {
             Some(Step::Copy(piece)) => {
                 // A piece that is at the new place already needs the mark alone.
-                if let Some(bytes) = bytes {
+                if let Some(Loaded { bytes, .. }) = bytes {
                     put(disk, &bytes, piece.to)?;
                     disk.hasten(piece.to, piece.length);
+                    run.spare = bytes;
                 }
                 copied += piece.length;
                 if journal.is_some() {
@@ -92,60 +94,72 @@ struct Run<'a> {
     journal: Option<&'a Journal<'a>>,
     last: Option<Note>,
     /// The piece of the step to come: it is read before the step before it begins, for the sum in that step's note.
-    loaded: Option<Vec<u8>>,
+    loaded: Option<Loaded>,
+    /// Memory of a piece that is done: fresh memory for each costs as much as reading it.
+    spare: Vec<u8>,
+}
+
+/// A piece in memory.
+struct Loaded {
+    bytes: Vec<u8>,
+    /// Its sum; 0 where no journal needs it.
+    sum: u32,
 }
 
 impl Run<'_> {
     /// Begins step `number`: notes it, and gives the bytes that it copies, if it copies any.
-    fn begin(&mut self, number: u64) -> Result<(Option<Vec<u8>>, Note), Interrupted> {
-        let bytes = self.take(number)?;
-        let Some(journal) = self.journal else { return Ok((bytes, Note::default())) };
+    fn begin(&mut self, number: u64) -> Result<(Option<Loaded>, Note), Interrupted> {
+        let piece = match self.loaded.take() {
+            Some(piece) => Some(piece),
+            None => self.load(number)?,
+        };
+        let Some(journal) = self.journal else { return Ok((piece, Note::default())) };
         let mut note = self.last.map_or(Note::first(journal.sum()), |last| last.next());
-        if bytes.as_deref().map_or(0, sum) != note.copied {
+        if piece.as_ref().map_or(0, |piece| piece.sum) != note.copied {
             // The disk does not read twice the same.
             return Err(self.unlike(number));
         }
         self.loaded = self.load(number + 1)?;
-        note.ahead = self.loaded.as_deref().map_or(0, sum);
+        note.ahead = self.loaded.as_ref().map_or(0, |piece| piece.sum);
         note.saved = self.plan.copies(number).is_some_and(|piece| piece.saved);
-        self.save(&note, bytes.as_deref())?;
-        Ok((bytes, note))
+        self.save(&note, piece.as_ref())?;
+        Ok((piece, note))
     }
 
     /// Goes on with the step that `note` began in a run before this one.
-    fn again(&mut self, note: Note, held: Held) -> Result<(Option<Vec<u8>>, Note), Interrupted> {
+    fn again(&mut self, note: Note, held: Held) -> Result<(Option<Loaded>, Note), Interrupted> {
         let journal = self.journal.ok_or(Interrupted::Journal(Errno::Unsupported))?;
-        let bytes = match (self.plan.copies(note.step), held) {
+        let piece = match (self.plan.copies(note.step), held) {
             (None, _) | (_, Held::Copied) => None,
             (Some(piece), Held::Saved) => {
-                Some(journal.saved(&note, piece).map_err(Interrupted::Journal)?.ok_or(Interrupted::Journal(Errno::Io))?)
+                let saved = journal.saved(&note, piece).map_err(Interrupted::Journal)?;
+                Some(Loaded { bytes: saved.ok_or(Interrupted::Journal(Errno::Io))?, sum: note.copied })
             }
             (Some(_), Held::Source) => {
-                let bytes = self.load(note.step)?;
-                if bytes.as_deref().map(sum) != Some(note.copied) {
+                let piece = self.load(note.step)?;
+                if piece.as_ref().map(|piece| piece.sum) != Some(note.copied) {
                     return Err(self.unlike(note.step));
                 }
                 if note.saved {
-                    self.save(&note, bytes.as_deref())?;
+                    self.save(&note, piece.as_ref())?;
                 }
-                bytes
+                piece
             }
         };
-        Ok((bytes, note))
+        Ok((piece, note))
     }
 
-    /// The bytes of step `number`, which are in memory or where they come from.
-    fn take(&mut self, number: u64) -> Result<Option<Vec<u8>>, Interrupted> {
-        self.loaded.take().map_or_else(|| self.load(number), |bytes| Ok(Some(bytes)))
+    /// The bytes that step `number` copies, from where they come.
+    fn load(&mut self, number: u64) -> Result<Option<Loaded>, Interrupted> {
+        let Some(piece) = self.plan.copies(number) else { return Ok(None) };
+        let mut bytes = take(&mut self.spare);
+        self.plan.load(self.disk, piece, &mut bytes).map_err(|e| Interrupted::Disk(piece.from, e))?;
+        let sum = self.journal.map_or(0, |_| sum(&bytes));
+        Ok(Some(Loaded { bytes, sum }))
     }
 
-    fn load(&self, number: u64) -> Result<Option<Vec<u8>>, Interrupted> {
-        let piece = self.plan.copies(number);
-        piece.map(|piece| self.plan.load(self.disk, piece).map_err(|e| Interrupted::Disk(piece.from, e))).transpose()
-    }
-
-    fn save(&self, note: &Note, bytes: Option<&[u8]>) -> Result<(), Interrupted> {
-        let saved = bytes.filter(|_| note.saved);
+    fn save(&self, note: &Note, piece: Option<&Loaded>) -> Result<(), Interrupted> {
+        let saved = piece.filter(|_| note.saved).map(|piece| piece.bytes.as_slice());
         self.journal.map_or(Ok(()), |journal| journal.note(note, saved)).map_err(Interrupted::Journal)
     }
 

@@ -99,7 +99,9 @@ pub(super) fn sum(bytes: &[u8]) -> u32 {
 
 /// Whether the bytes of `piece` have the sum `wanted` where they come from.
 pub(super) fn is_source(plan: &Move, disk: &dyn Store, piece: Piece, wanted: u32) -> Result<bool, Errno> {
-    Ok(sum(&plan.load(disk, piece)?) == wanted)
+    let mut bytes = Vec::new();
+    plan.load(disk, piece, &mut bytes)?;
+    Ok(sum(&bytes) == wanted)
 }
 
 /// Whether the bytes of `piece` have the sum `wanted` where they go to.
