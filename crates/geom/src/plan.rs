@@ -15,22 +15,38 @@
 //! What nobody believes is not planned for. An optimal I/O size that only a device claims is a hint
 //! (`docs/decisions/0007`), and said to be one. What cannot be reached is a note.
 
+pub mod asm;
+pub mod bcache;
+pub mod bcachefs;
 pub mod btrfs;
+pub mod btrfs_raid;
 pub mod card;
+pub mod cassandra;
+pub mod ceph;
 pub mod database;
+pub mod drbd;
+pub mod etcd;
 pub mod exfat;
 pub mod ext4;
+pub mod f2fs;
 pub mod fat;
+pub mod geli;
+pub mod gsets;
+pub mod kafka;
 pub mod luks;
 pub mod lvm;
 pub mod md;
 pub mod ntfs;
 pub mod partition;
+pub mod sqlite;
+pub mod sqlserver;
 pub mod stack;
 pub mod swap;
+pub mod thin;
 pub mod ufs;
 pub mod uses;
 pub mod vm;
+pub mod vmfs;
 pub mod xfs;
 pub mod zfs;
 
@@ -284,6 +300,8 @@ pub struct Above {
     pub device: bool,
     /// The piece in which it overwrites files, if it does so in pieces of one size.
     pub page: Option<u64>,
+    /// The piece in which it takes space in files, where that is what a file system's cluster is to be.
+    pub extent: Option<u64>,
 }
 
 /// One layer of a stack.

@@ -19,8 +19,12 @@ const USUAL: u64 = 1 << 40;
 const LEAST: u64 = 1 << 20;
 
 pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
+    if args.list {
+        return list(args.json);
+    }
+    let text = args.wanted.as_deref().unwrap_or_default();
     let said = Said::new(&args.disk)?;
-    let wanted = Use::parse(&args.wanted).map_err(|e| format!("plan --use {}: {e}", args.wanted))?;
+    let wanted = Use::parse(text).map_err(|e| format!("plan --use {text}: {e}"))?;
     if let Some(small) = args.size.filter(|&size| size < LEAST) {
         return Err(Failure::Message(format!("plan --size {small}: no layout fits into {small} bytes: say it with a unit, 64g, 1TiB")));
     }
@@ -43,13 +47,26 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     let mut plan = Plan::of(&wanted, asked.ground);
     plan.notes.splice(0..0, asked.notes);
     plan.commands.splice(0..0, asked.commands);
-    let document = Document::new(args.target.as_deref(), &args.wanted, &grains, &plan);
+    let document = Document::new(args.target.as_deref(), text, &grains, &plan);
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.json {
         serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
         writeln!(stdout)?;
     } else {
         out::write(&document, &mut stdout, Style::of_stdout())?;
+    }
+    stdout.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The uses there are, by group.
+fn list(json: bool) -> Result<ExitCode, Failure> {
+    let mut stdout = BufWriter::new(anstream::stdout().lock());
+    if json {
+        serde_json::to_writer_pretty(&mut stdout, &out::Uses::all()).map_err(io::Error::from)?;
+        writeln!(stdout)?;
+    } else {
+        out::uses(&mut stdout)?;
     }
     stdout.flush()?;
     Ok(ExitCode::SUCCESS)

@@ -19,8 +19,11 @@ pub(crate) struct Plan {
     /// DISK[,DISK...][#PROVIDER]; none: a disk as the options say it is
     pub target: Option<String>,
     /// What it is for: uses, listed below, from the bottom up
-    #[arg(long = "use", value_name = "LAYER[+LAYER...]")]
-    pub wanted: String,
+    #[arg(long = "use", value_name = "LAYER[+LAYER...]", required_unless_present = "list")]
+    pub wanted: Option<String>,
+    /// List the uses with their other forms, and nothing else
+    #[arg(long, conflicts_with_all = ["wanted", "target"])]
+    pub list: bool,
     #[command(flatten)]
     pub disk: DiskOptions,
     /// How large a disk is that is not there, 1 TiB if nobody says; or how much of one that is

@@ -6,7 +6,7 @@ use crate::report::Grain;
 use anstyle::Style as Colour;
 use serde::Serialize;
 use std::io;
-use trueline_geom::plan::{Alternative, Choice, Plan, Price, Value};
+use trueline_geom::plan::{Alternative, Choice, Group, Kind, Plan, Price, USES, Value};
 use trueline_geom::topology::Fact;
 
 /// The whole answer; its serialised form is the contract of `plan --json`.
@@ -19,6 +19,50 @@ pub(crate) struct Document {
     layers: Vec<Row>,
     commands: Vec<String>,
     notes: Vec<String>,
+}
+
+/// The uses there are: the contract of `plan --list --json`.
+#[derive(Serialize)]
+pub(crate) struct Uses {
+    format: &'static str,
+    uses: Vec<KindRow>,
+}
+
+/// One kind of layer.
+#[derive(Serialize)]
+struct KindRow {
+    r#use: &'static str,
+    also: &'static [&'static str],
+    group: &'static str,
+    about: &'static str,
+}
+
+impl Uses {
+    /// Every kind, in the order of its list.
+    pub(crate) fn all() -> Uses {
+        let row = |kind: &Kind| KindRow { r#use: kind.name, also: kind.also, group: kind.group.heading(), about: kind.about };
+        Uses { format: "trueline/plan-uses/1", uses: USES.iter().map(row).collect() }
+    }
+}
+
+/// The uses there are as a table, a heading a group.
+pub(crate) fn uses(out: &mut dyn io::Write) -> io::Result<()> {
+    for (nth, group) in Group::ALL.into_iter().enumerate() {
+        if nth > 0 {
+            writeln!(out)?;
+        }
+        writeln!(out, "{}", group.heading())?;
+        let kinds: Vec<&Kind> = USES.iter().filter(|kind| kind.group == group).collect();
+        let width = kinds.iter().map(|kind| kind.name.len()).max().unwrap_or(0);
+        for kind in kinds {
+            writeln!(out, "  {:width$}  {}", kind.name, kind.about)?;
+            if !kind.also.is_empty() {
+                // Other forms stand in lines of their own: a terminal of 80 columns holds them.
+                writeln!(out, "  {:width$}  also {}", "", kind.also.join(" "))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// One parameter of one layer.

@@ -446,3 +446,33 @@ fn every_command_is_one_that_a_shell_reads() {
         }
     }
 }
+
+#[test]
+fn the_uses_are_listed() {
+    let scratch = scratch();
+    let text = run(scratch.path(), "plan --list").ended(0).stdout.clone();
+    assert!(USES.iter().all(|kind| text.contains(kind.about)) && text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    let document = run(scratch.path(), "plan --list --json").ended(0).json();
+    assert_eq!((&document["format"], list(&document, "uses").len()), (&json!("trueline/plan-uses/1"), USES.len()));
+    assert!(run(scratch.path(), "plan --use postgress").refused().contains("did you mean postgres"));
+}
+
+#[test]
+fn f2fs_and_sqlite_do_what_is_planned() {
+    let scratch = scratch();
+    let planned = commands(scratch.path(), "--grain erase=8m --use f2fs");
+    zeroes(scratch.path(), "image", 2 << 30);
+    let image = scratch.path().join("image");
+    if tool("mkfs.f2fs", &[&["-q".to_owned()][..], &words(&planned, "mkfs.f2fs", &image)].concat()).is_some() {
+        // The superblock is at 1024: log_blocks_per_seg at 20, segs_per_sec at 24.
+        assert_eq!((number(&image, 1024 + 20, 4), number(&image, 1024 + 24, 4)), (9, 4));
+    }
+    let planned = commands(scratch.path(), "--physical 16k --use sqlite");
+    let command = planned.last().expect("a command").replace("/mnt", &scratch.path().display().to_string());
+    if tool("sqlite3", &["-version".to_owned()]).is_some() {
+        assert!(shell(scratch.path(), &command).status.success(), "{command}");
+        // Big-endian, and 2 is the log's version.
+        let file = scratch.path().join("data.sqlite");
+        assert_eq!((number(&file, 16, 2), number(&file, 18, 1)), (0x0040, 2), "{command}");
+    }
+}

@@ -38,33 +38,34 @@ impl Layer for Btrfs {
     }
 
     fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
-        let t = &ground.topology;
-        let p = Parameters::for_topology(t);
-        let sector = Choice::new(
-            "btrfs",
-            "sector",
-            Value::Bytes(p.sector),
-            format!("the page: other kernels may not mount another; {}", said_unit(t)),
-        )
-        .typed(format!("-s {}", p.sector))
-        .costing(Price::of(written(t, p.sector, p.sector)).tail(p.sector));
-        plan.choose(sector);
-        let price = |node: u64| Price::of(written(t, node, node)).losing(node / 4, "an average node, three quarters full");
-        let why = format!("trees are written in whole nodes, on the {}", said_unit(t));
-        let mut node = Choice::new("btrfs", "node", Value::Bytes(p.node), why).typed(format!("-n {}", p.node)).costing(price(p.node));
-        for other in powers(p.sector, 65536).filter(|&other| other != p.node) {
-            node = node.or(
-                Value::Bytes(other),
-                price(other),
-                if other < p.node { "less to copy on a small change" } else { "flatter trees, more to copy" },
-            );
-        }
-        plan.choose(node);
-        if super::stripe(t).is_some() {
-            plan.note("btrfs: it is not told of the set beneath it; its own chunks of data begin on multiples of 64 KiB");
-        }
+        let p = Parameters::for_topology(&ground.topology);
+        choices(p, ground, plan);
         ground.make("btrfs", "mkfs.btrfs", &p.options(), plan);
         ground.mount(plan);
         ground.with_files("/mnt", Files { system: "btrfs", grid: p.sector, whole_blocks: false })
+    }
+}
+
+/// Takes down the choices that every profile has.
+pub(super) fn choices(p: Parameters, ground: &Ground, plan: &mut Plan) {
+    let t = &ground.topology;
+    let sector =
+        Choice::new("btrfs", "sector", Value::Bytes(p.sector), format!("the page: other kernels may not mount another; {}", said_unit(t)))
+            .typed(format!("-s {}", p.sector))
+            .costing(Price::of(written(t, p.sector, p.sector)).tail(p.sector));
+    plan.choose(sector);
+    let price = |node: u64| Price::of(written(t, node, node)).losing(node / 4, "an average node, three quarters full");
+    let why = format!("trees are written in whole nodes, on the {}", said_unit(t));
+    let mut node = Choice::new("btrfs", "node", Value::Bytes(p.node), why).typed(format!("-n {}", p.node)).costing(price(p.node));
+    for other in powers(p.sector, 65536).filter(|&other| other != p.node) {
+        node = node.or(
+            Value::Bytes(other),
+            price(other),
+            if other < p.node { "less to copy on a small change" } else { "flatter trees, more to copy" },
+        );
+    }
+    plan.choose(node);
+    if super::stripe(t).is_some() {
+        plan.note("btrfs: it is not told of the set beneath it; its own chunks of data begin on multiples of 64 KiB");
     }
 }

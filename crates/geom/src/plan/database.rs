@@ -45,12 +45,12 @@ impl Layer for Database {
 }
 
 /// Where pages of that size begin.
-fn grid(ground: &Ground, page: u64) -> u64 {
+pub(super) fn grid(ground: &Ground, page: u64) -> u64 {
     ground.files.as_ref().map_or(page, |f| f.grid).min(page)
 }
 
 /// What writing one page costs.
-fn price(ground: &Ground, page: u64) -> Price {
+pub(super) fn price(ground: &Ground, page: u64) -> Price {
     Price::of(written(&ground.topology, page, grid(ground, page)))
 }
 
@@ -118,7 +118,7 @@ fn guard(layer: &'static str, parameter: &'static str, set: &str, sizes: (u64, f
 }
 
 /// How a file system may be made to put pages where they belong.
-fn placement(ground: &Ground, page: u64, plan: &mut Plan) {
+pub(super) fn placement(ground: &Ground, page: u64, plan: &mut Plan) {
     let Some(files) = ground.files.as_ref().filter(|f| f.grid < page) else { return };
     let (now, then) = (written(&ground.topology, page, files.grid), written(&ground.topology, page, page));
     if then < now {

@@ -21,18 +21,24 @@ const MOST: u64 = 1 << 30;
 
 pub(super) struct Lvm;
 
+/// Takes down a group over the whole of `ground`; what its extents see from the first on, and their size.
+pub(super) fn group(ground: &Ground, plan: &mut Plan) -> (Topology, u64) {
+    let t = &ground.topology;
+    let grain = super::partition::grain(t).0;
+    let start = grain.and_then(|g| g.next(START)).filter(|&s| s < t.length).unwrap_or(START);
+    let device = ground.arguments();
+    plan.run(format!("pvcreate --dataalignment {}b{} {device}", align(start), shift(start)));
+    plan.choose(start_choice(t, start));
+    let below = t.shift(start, t.length.saturating_sub(start));
+    let extent = extent(&below);
+    plan.choose(extent_choice(&below, extent));
+    plan.run(format!("vgcreate -s {}k vg {device}", extent / 1024));
+    (below, extent)
+}
+
 impl Layer for Lvm {
     fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
-        let t = &ground.topology;
-        let grain = super::partition::grain(t).0;
-        let start = grain.and_then(|g| g.next(START)).filter(|&s| s < t.length).unwrap_or(START);
-        let device = ground.arguments();
-        plan.run(format!("pvcreate --dataalignment {}b{} {device}", align(start), shift(start)));
-        plan.choose(start_choice(t, start));
-        let below = t.shift(start, t.length.saturating_sub(start));
-        let extent = extent(&below);
-        plan.choose(extent_choice(&below, extent));
-        plan.run(format!("vgcreate -s {}k vg {device}", extent / 1024));
+        let (below, extent) = group(ground, plan);
         plan.run("lvcreate -l 100%FREE -n data vg");
         Ground::device(volume(&below, extent, plan), "/dev/vg/data")
     }

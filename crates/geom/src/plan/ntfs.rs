@@ -40,16 +40,20 @@ impl Layer for Ntfs {
         true
     }
 
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &Ground, above: Above, plan: &mut Plan) -> Ground {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
+        let p = Parameters { cluster: above.extent.map_or(p.cluster, |extent| p.cluster.max(extent)), ..p };
         plan.choose(Choice::new("ntfs", "sector", Value::Bytes(p.sector), "the device's logical sector").typed(format!("-s {}", p.sector)));
         let price = |cluster| Price::of(written(t, cluster, cluster)).tail(cluster);
         let mut cluster = Choice::new(
             "ntfs",
             "cluster",
             Value::Bytes(p.cluster),
-            format!("at least the {}; counted from byte 0 of the partition", said_unit(t)),
+            match above.extent.zip(above.name) {
+                Some((extent, name)) => format!("{name} hands out {extent} bytes at a time; at least the {}", said_unit(t)),
+                None => format!("at least the {}; counted from byte 0 of the partition", said_unit(t)),
+            },
         )
         .typed(format!("-c {}", p.cluster))
         .costing(price(p.cluster));

@@ -41,7 +41,7 @@ impl Use {
             // A pool or a volume may be handed to a guest as it is; a whole disk is not meant.
             let files = kind.on == Place::Files && place != Place::Nothing && !matches!(place, Place::Files | Place::Either);
             if files || kind.on == Place::Either && place == Place::Disks {
-                let (beneath, layer) = one("xfs")?;
+                let (beneath, layer) = one(kind.beneath)?;
                 wanted.implied.push((beneath.name, kind.name));
                 wanted.layers.push((beneath, layer));
                 place = Place::Files;
@@ -93,8 +93,52 @@ fn one(word: &str) -> Result<(&'static Kind, Box<dyn Layer>), String> {
         if word.starts_with("raidz") {
             return format!("no pool '{word}': write raidz PARITY x DISKS, as raidz2x6: parity 1 to 3, and more disks than that");
         }
-        format!("no use '{word}': there are {}", USES.iter().map(|k| k.name).collect::<Vec<_>>().join(" "))
+        let near = near(word);
+        if near.is_empty() {
+            return format!("no use '{word}': trueline plan --list shows them");
+        }
+        format!("no use '{word}': did you mean {}? trueline plan --list shows all", near.join(", "))
     })
+}
+
+/// The names that `word` may have been meant for, the nearest first: at most three.
+pub(super) fn near(word: &str) -> Vec<&'static str> {
+    let word = word.to_lowercase();
+    // Sets are told apart by their letters: what stands behind is numbers.
+    let letters = |text: &str| text.chars().filter(|c| c.is_ascii_alphabetic()).collect::<String>();
+    let wanted = letters(&word);
+    let distance = |name: &'static str| {
+        let name = letters(name);
+        let holds = wanted.len() >= 3 && (name.contains(&wanted) || wanted.contains(&name) && name.len() >= 3);
+        if holds { 1 } else { edits(&wanted, &name) }
+    };
+    let names =
+        USES.iter().flat_map(|kind| [kind.name].into_iter().chain(kind.also.iter().copied()).map(move |name| (distance(name), kind.name)));
+    let mut near: Vec<(usize, &str)> = names.filter(|&(far, name)| far <= 1 + wanted.len().min(name.len()) / 4).collect();
+    near.sort_by_key(|&(far, _)| far);
+    let mut found: Vec<&str> = Vec::new();
+    for (_, name) in near {
+        if !found.contains(&name) && found.len() < 3 {
+            found.push(name);
+        }
+    }
+    found
+}
+
+/// Letters to add, leave out or exchange to make `a` of `b`. Words are short: a longer one is far from everything.
+fn edits(a: &str, b: &str) -> usize {
+    const LONGEST: usize = 32;
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(LONGEST).collect(), b.chars().take(LONGEST).collect());
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let exchanged = before + usize::from(x != y);
+            before = row[j + 1];
+            row[j + 1] = exchanged.min(row[j] + 1).min(before + 1);
+        }
+    }
+    row.last().copied().unwrap_or(a.len())
 }
 
 /// Lays `wanted` out on `disk`, a partition over every whole disk first.
@@ -116,6 +160,7 @@ pub(super) fn lay(wanted: &Use, disk: Ground, plan: &mut Plan) {
             name: Some(above.name),
             device: above.on == Place::Device,
             page: above.page,
+            extent: above.extent,
         });
         if ground.whole && at > 0 {
             plan.run("# in the guest");

@@ -297,3 +297,98 @@ fn no_disk_is_too_strange() {
         }
     }
 }
+
+#[test]
+fn every_use_is_planned_by_each_of_its_names() {
+    for kind in USES {
+        for name in [kind.name].into_iter().chain(kind.also.iter().copied()) {
+            let p = plan(name, disk(512, &[(Why::Physical, 4096, 0)]));
+            assert!(p.choices.len() > 1 && p.commands.len() > 1, "{name}: {p:?}");
+            assert!(p.choices.iter().all(|c| !c.why.is_empty()), "{name}");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_use_suggests_near_ones() {
+    let near = |word: &str| Use::parse(word).err().unwrap();
+    for (word, wanted) in [
+        ("postgress", "postgres"),
+        ("mysq", "mysql"),
+        ("PostgreSQL16", "postgres"),
+        ("ext3", "ext4"),
+        ("btrfs-raid1", "btrfs-raid1x2"),
+        ("gmirror", "gmirror2"),
+        ("zfs-mirror", "zfs"),
+        ("ceph", "ceph-osd"),
+        ("thinpool", "lvm-thin"),
+        ("sdcard", "sd-card"),
+        ("sql-server", "sqlserver"),
+        ("oracle-db", "oracle-asm"),
+    ] {
+        assert!(near(word).contains(wanted), "{word}: {}", near(word));
+    }
+    assert_eq!(near("nonsense"), "no use 'nonsense': trueline plan --list shows them");
+}
+
+#[test]
+fn mirrors_and_several_vdevs_are_pools() {
+    let of = |wanted| plan(wanted, disk(512, &[(Why::Physical, 4096, 0)]));
+    let create = |p: &Plan| p.commands.iter().find(|c| c.starts_with("zpool")).unwrap().clone();
+    assert_eq!(create(&of("zmirror2")), "zpool create -o ashift=12 tank mirror /dev/d0x1 /dev/d1x1");
+    let p = of("zmirror2x2+postgres");
+    assert!(create(&p).ends_with(" mirror /dev/d0x1 /dev/d1x1 mirror /dev/d2x1 /dev/d3x1"), "{}", create(&p));
+    let record = choice(&p, "zfs", "recordsize");
+    assert_eq!((&record.value, record.price.amplification, record.price.space), (&bytes(8 * K), 2.0, 8 * K));
+    let p = of("raidz1x3x2");
+    assert!(create(&p).ends_with(" raidz1 /dev/d0x1 /dev/d1x1 /dev/d2x1 raidz1 /dev/d3x1 /dev/d4x1 /dev/d5x1"), "{}", create(&p));
+    // A record lies in one vdev: it costs what it does in a pool of one.
+    assert_eq!(choice(&p, "zfs", "recordsize"), choice(&of("raidz1x3"), "zfs", "recordsize"));
+    for wrong in ["zmirror1", "zmirror2x0", "raidz1x3x0", "raidz2x6x100"] {
+        assert!(Use::parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn chunks_and_offsets_of_volumes_are_on_the_unit() {
+    let of = |wanted, facts: &[(Why, u64, u64)]| plan(wanted, disk(512, facts));
+    let row = [(Why::Physical, 4096, 0), (Why::Chunk, 64 * K, 0), (Why::FullStripe, 192 * K, 0)];
+    assert_eq!(value(&of("lvm-thin+xfs", &[(Why::Physical, 4096, 0)]), "lvm-thin", "chunk"), &bytes(64 * K));
+    assert_eq!(value(&of("lvm-thin+xfs", &row), "lvm-thin", "chunk"), &bytes(192 * K));
+    // make-bcache's own 8 KiB is on no unit above that.
+    assert_eq!(value(&of("bcache+ext4", &[(Why::Physical, 4096, 0)]), "bcache", "data offset"), &bytes(M));
+    assert_eq!(value(&of("bcache+ext4", &row), "bcache", "data offset"), &bytes(3 * M));
+    let p = of("ceph-osd", &[(Why::Physical, 16 * K, 0)]);
+    let least = choice(&p, "ceph-osd", "smallest allocation");
+    assert_eq!((&least.value, least.price.amplification, least.alternatives[0].price.amplification), (&bytes(16 * K), 1.0, 4.0));
+    assert_eq!(
+        value(&of("f2fs", &[(Why::Physical, 4096, 0), (Why::Erase, 8 * M, 0)]), "f2fs", "section"),
+        &Value::Count(4, "segments of 2 MiB")
+    );
+    assert_eq!(
+        value(&of("oracle-asm", &[(Why::Physical, 4096, 0), (Why::Erase, 16 * M, 0)]), "oracle-asm", "allocation unit"),
+        &bytes(16 * M)
+    );
+    let p = of("sqlserver", &[(Why::Physical, 4096, 0)]);
+    assert_eq!(value(&p, "ntfs", "cluster"), &bytes(64 * K));
+    assert!(p.notes.iter().any(|n| n.contains("ntfs is taken")), "{:?}", p.notes);
+}
+
+#[test]
+fn freebsds_stacks_are_typed_on_freebsd() {
+    let wanted = Use::parse("gstripe2:16k+geli+ufs").unwrap();
+    let topology = disk(512, &[(Why::Physical, 4096, 0)]);
+    let ground = Ground::disk(topology.clone(), ["$DISK1", "$DISK2"].map(str::to_owned).into()).on(wanted.host(&topology, true));
+    let p = Plan::of(&wanted, ground);
+    assert_eq!(
+        p.commands[4..],
+        [
+            "gstripe label -s 16384 data ${DISK1}p1 ${DISK2}p1",
+            "geli init -s 4096 /dev/stripe/data",
+            "geli attach /dev/stripe/data",
+            "newfs -U -b 32768 -f 4096 /dev/stripe/data.eli",
+            "mount /dev/stripe/data.eli /mnt",
+        ]
+    );
+    assert!(p.commands[0].starts_with("gpart create -s gpt $DISK1"), "{:?}", p.commands);
+}

@@ -4,7 +4,10 @@
 
 use super::database::{Database, INNODB, POSTGRES, WIREDTIGER};
 use super::stack::Place;
-use super::{Layer, btrfs, card, exfat, ext4, fat, luks, lvm, md, ntfs, swap, ufs, vm, xfs, zfs};
+use super::{
+    Layer, asm, bcache, bcachefs, btrfs, btrfs_raid, card, cassandra, ceph, drbd, etcd, exfat, ext4, f2fs, fat, geli, gsets, kafka, luks,
+    lvm, md, ntfs, sqlite, sqlserver, swap, thin, ufs, vm, vmfs, xfs, zfs,
+};
 
 /// A heading under which kinds are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +53,10 @@ pub struct Kind {
     pub gives: Place,
     /// In what pieces it overwrites files, if they are of one size.
     pub(super) page: Option<u64>,
+    /// In what pieces it takes space in files, where a file system's cluster is to be one.
+    pub(super) extent: Option<u64>,
+    /// What is taken beneath it where nothing is named.
+    pub(super) beneath: &'static str,
     /// The type of a partition for it.
     pub(super) partition: &'static str,
     form: Form,
@@ -72,7 +79,34 @@ const SOLARIS_USR: &str = "6A898CC3-1DD2-11B2-99A6-080020736631";
 impl Kind {
     /// A kind of that form, in a Linux partition, that overwrites nothing in pieces.
     const fn new(group: Group, name: &'static str, about: &'static str, places: (Place, Place), form: Form) -> Kind {
-        Kind { name, also: &[], about, group, on: places.0, gives: places.1, page: None, partition: LINUX, form }
+        Kind {
+            name,
+            also: &[],
+            about,
+            group,
+            on: places.0,
+            gives: places.1,
+            page: None,
+            extent: None,
+            beneath: "xfs",
+            partition: LINUX,
+            form,
+        }
+    }
+
+    /// A set of whole disks.
+    const fn set(name: &'static str, about: &'static str, gives: Place, parse: fn(&str) -> Option<Box<dyn Layer>>) -> Kind {
+        Kind::new(Group::Sets, name, about, (Place::Disks, gives), Form::Parsed(parse))
+    }
+
+    /// A device made of another.
+    const fn volume(name: &'static str, about: &'static str, form: Form) -> Kind {
+        Kind::new(Group::Volumes, name, about, (Place::Device, Place::Device), form)
+    }
+
+    /// What takes a device for itself.
+    const fn raw(name: &'static str, about: &'static str, make: fn() -> Box<dyn Layer>) -> Kind {
+        Kind::new(Group::Volumes, name, about, (Place::Device, Place::Nothing), Form::Word(make))
     }
 
     /// A file system.
@@ -97,6 +131,14 @@ impl Kind {
         Kind { page: Some(page), ..self }
     }
 
+    const fn extents(self, extent: u64) -> Kind {
+        Kind { extent: Some(extent), ..self }
+    }
+
+    const fn over(self, beneath: &'static str) -> Kind {
+        Kind { beneath, ..self }
+    }
+
     /// The layer that `word` names, if it is of this kind.
     pub(super) fn layer(&self, word: &str) -> Option<Box<dyn Layer>> {
         match self.form {
@@ -108,22 +150,43 @@ impl Kind {
 
 /// All kinds: sets first, then what divides a device, file systems, and what lies in files.
 pub static USES: &[Kind] = &[
-    Kind::new(Group::Sets, "md5x4", "Linux RAID: level x disks, :CHUNK", (Place::Disks, Place::Device), Form::Parsed(md::parse))
+    Kind::set("md5x4", "Linux RAID: level x disks, :CHUNK", Place::Device, md::parse)
         .also(&["md0x2", "md1x2", "md5x4:64k", "md6x8", "md10x4"])
         .typed("linux-raid"),
-    Kind::new(Group::Sets, "raidz2x6", "a ZFS pool with parity x disks", (Place::Disks, Place::Either), Form::Parsed(zfs::parse))
-        .also(&["raidz1x4", "raidz3x11"])
+    Kind::set("raidz2x6", "a ZFS pool with parity x disks, x vdevs", Place::Either, zfs::parse)
+        .also(&["raidz1x4", "raidz3x11", "raidz2x6x2"])
         .typed(SOLARIS_USR),
-    Kind::new(Group::Volumes, "luks", "LUKS2 encryption", (Place::Device, Place::Device), Form::Parsed(luks::parse))
-        .also(&["luks1"])
-        .typed(CRYPT),
-    Kind::new(Group::Volumes, "lvm", "LVM: one volume over all", (Place::Device, Place::Device), Form::Word(|| Box::new(lvm::Lvm)))
+    Kind::set("zmirror2", "a ZFS pool of mirrors: copies, x vdevs", Place::Either, zfs::mirror)
+        .also(&["zmirror3", "zmirror2x3"])
+        .typed(SOLARIS_USR),
+    Kind::set("btrfs-raid1x2", "Btrfs over several disks: profile x disks", Place::Files, btrfs_raid::parse).also(&[
+        "btrfs-raid0x2",
+        "btrfs-raid1c3x3",
+        "btrfs-raid10x4",
+        "btrfs-raid6x4",
+    ]),
+    Kind::set("gstripe2", "FreeBSD's stripe of so many disks, :CHUNK", Place::Device, gsets::stripe)
+        .also(&["gstripe2:16k"])
+        .typed(FREEBSD_UFS),
+    Kind::set("gmirror2", "FreeBSD's mirror of so many disks", Place::Device, gsets::mirror).also(&["gmirror3"]).typed(FREEBSD_UFS),
+    Kind::volume("luks", "LUKS2 encryption; luks1 is LUKS1", Form::Parsed(luks::parse)).also(&["luks1", "luks2"]).typed(CRYPT),
+    Kind::volume("geli", "FreeBSD's encryption", Form::Word(|| Box::new(geli::Geli))).typed(FREEBSD_UFS),
+    Kind::volume("lvm", "LVM: one volume over all", Form::Word(|| Box::new(lvm::Lvm))).typed("linux-lvm"),
+    Kind::volume("lvm-thin", "LVM: a thin volume in a pool over all", Form::Word(|| Box::new(thin::Thin)))
+        .also(&["thin"])
         .typed("linux-lvm"),
-    Kind::new(Group::Volumes, "swap", "Linux swap", (Place::Device, Place::Nothing), Form::Word(|| Box::new(swap::Swap)))
-        .typed("linux-swap"),
+    Kind::volume("bcache", "a disk behind a cache on another", Form::Word(|| Box::new(bcache::Bcache))),
+    Kind::volume("drbd", "a device mirrored to another host", Form::Word(|| Box::new(drbd::Drbd))),
+    Kind::raw("swap", "Linux swap", || Box::new(swap::Swap)).typed("linux-swap"),
+    Kind::raw("ceph-osd", "a Ceph OSD, BlueStore", || Box::new(ceph::Osd))
+        .also(&["bluestore", "osd"])
+        .typed("4FBD7E29-9D25-41B8-AFD0-062C0CEFF05D"),
+    Kind::raw("oracle-asm", "a disk of Oracle's ASM", || Box::new(asm::Asm)).also(&["asm", "oracle"]),
     Kind::files("ext4", "ext4", || Box::new(ext4::Ext4)),
     Kind::files("xfs", "XFS", || Box::new(xfs::Xfs)),
-    Kind::files("btrfs", "Btrfs", || Box::new(btrfs::Btrfs)),
+    Kind::files("btrfs", "Btrfs on one device", || Box::new(btrfs::Btrfs)),
+    Kind::files("bcachefs", "bcachefs", || Box::new(bcachefs::Bcachefs)),
+    Kind::files("f2fs", "F2FS, for flash", || Box::new(f2fs::F2fs)),
     Kind::new(
         Group::FileSystems,
         "zfs",
@@ -133,10 +196,11 @@ pub static USES: &[Kind] = &[
     )
     .typed(SOLARIS_USR),
     Kind::files("ufs", "UFS2, FreeBSD's", || Box::new(ufs::Ufs)).typed(FREEBSD_UFS),
-    Kind::files("vfat", "FAT", || Box::new(fat::Fat)).typed(BASIC),
+    Kind::files("vfat", "FAT", || Box::new(fat::Fat)).also(&["fat"]).typed(BASIC),
     Kind::files("exfat", "exFAT", || Box::new(exfat::Exfat)).typed(BASIC),
     Kind::files("ntfs", "NTFS", || Box::new(ntfs::Ntfs)).typed(BASIC),
-    Kind::files("sd-card", "what a camera expects on a card: FAT up to 32 GiB, exFAT above", card::layer).typed(BASIC),
+    Kind::files("vmfs", "VMFS6, ESXi's", || Box::new(vmfs::Vmfs)).typed("AA31E02A-400F-11DB-9590-000C2911D1B8"),
+    Kind::files("sd-card", "what a camera expects on a card: an MBR, and FAT up to 32 GiB, exFAT above", card::layer).typed(BASIC),
     Kind::new(
         Group::Contents,
         "vm-images",
@@ -144,9 +208,19 @@ pub static USES: &[Kind] = &[
         (Place::Either, Place::Disks),
         Form::Word(|| Box::new(vm::Images)),
     )
+    .also(&["vm", "qcow2"])
     .pages(65536),
-    Kind::database("mysql", "MySQL or MariaDB, InnoDB", || Box::new(Database::Mysql)).also(&["mariadb"]).pages(INNODB),
+    Kind::database("mysql", "MySQL or MariaDB, InnoDB", || Box::new(Database::Mysql)).also(&["mariadb", "innodb"]).pages(INNODB),
     Kind::database("postgres", "PostgreSQL", || Box::new(Database::Postgres)).also(&["postgresql"]).pages(POSTGRES),
-    Kind::database("mongodb", "MongoDB, WiredTiger", || Box::new(Database::Mongodb)).pages(WIREDTIGER),
+    Kind::database("mongodb", "MongoDB, WiredTiger", || Box::new(Database::Mongodb)).also(&["wiredtiger"]).pages(WIREDTIGER),
+    Kind::database("sqlserver", "SQL Server; on NTFS if nothing is named beneath it", || Box::new(sqlserver::SqlServer))
+        .also(&["mssql"])
+        .pages(sqlserver::PAGE)
+        .extents(sqlserver::EXTENT)
+        .over("ntfs"),
+    Kind::database("sqlite", "SQLite", || Box::new(sqlite::Sqlite)).pages(sqlite::PAGE),
+    Kind::database("etcd", "etcd", || Box::new(etcd::Etcd)).pages(etcd::PAGE),
     Kind::database("rocksdb", "RocksDB", || Box::new(Database::Rocksdb)),
+    Kind::database("cassandra", "Apache Cassandra", || Box::new(cassandra::Cassandra)),
+    Kind::database("kafka", "Apache Kafka", || Box::new(kafka::Kafka)),
 ];

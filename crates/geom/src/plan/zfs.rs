@@ -1,4 +1,5 @@
-//! ZFS: ashift, and the record of files or the block of a volume. `zfs` is one disk, `raidz2x6` six with two of parity.
+//! ZFS: ashift, and the record of files or the block of a volume. `zfs` is one disk, `raidz2x6` six with two of parity, `raidz2x6x2` two such
+//! vdevs, `zmirror2x3` three mirrors of two. A record lies in one vdev, so several cost what one does.
 //!
 //! # Space
 //! RAID-Z writes each record as a row of its own: its sectors, a parity sector for every row of `disks - parity` of them, and
@@ -21,21 +22,41 @@ const MOST: u64 = 16;
 const RECORD: u64 = 128 << 10;
 const VOLUME: u64 = 16 << 10;
 
+/// A pool: vdevs that are alike.
 pub(super) struct Zfs {
+    /// Disks of a vdev.
     disks: u64,
     parity: u64,
+    /// Whether the disks of a vdev are copies of each other.
+    mirror: bool,
+    vdevs: u64,
 }
 
 /// The pool that `zfs` names, of one device.
 pub(super) fn single() -> Box<dyn Layer> {
-    Box::new(Zfs { disks: 1, parity: 0 })
+    Box::new(Zfs { disks: 1, parity: 0, mirror: false, vdevs: 1 })
 }
 
-/// The pool that `raidz1x4` names.
+/// The most disks of a pool that is planned.
+const DISKS: u64 = 384;
+
+/// The pool of mirrors that `zmirror2` or `zmirror2x3` names: copies, vdevs.
+pub(super) fn mirror(word: &str) -> Option<Box<dyn Layer>> {
+    let rest = word.strip_prefix("zmirror")?;
+    let (disks, vdevs) = rest.strip_prefix('x').unwrap_or(rest).split_once('x').unwrap_or((rest, "1"));
+    let (disks, vdevs): (u64, u64) = (disks.trim_start_matches('x').parse().ok()?, vdevs.parse().ok()?);
+    let fits = (2..=8).contains(&disks) && vdevs >= 1 && disks.checked_mul(vdevs)? <= DISKS;
+    fits.then(|| Box::new(Zfs { disks, parity: 0, mirror: true, vdevs }) as Box<dyn Layer>)
+}
+
+/// The pool that `raidz1x4` or, with two vdevs, `raidz2x6x2` names.
 pub(super) fn parse(word: &str) -> Option<Box<dyn Layer>> {
     let (parity, disks) = word.strip_prefix("raidz")?.split_once('x')?;
-    let (parity, disks): (u64, u64) = (if parity.is_empty() { 1 } else { parity.parse().ok()? }, disks.parse().ok()?);
-    ((1..=3).contains(&parity) && (parity + 1..=255).contains(&disks)).then(|| Box::new(Zfs { disks, parity }) as Box<dyn Layer>)
+    let (disks, vdevs) = disks.split_once('x').unwrap_or((disks, "1"));
+    let (disks, vdevs): (u64, u64) = (disks.parse().ok()?, vdevs.parse().ok()?);
+    let parity: u64 = if parity.is_empty() { 1 } else { parity.parse().ok()? };
+    let fits = (1..=3).contains(&parity) && (parity + 1..=255).contains(&disks) && vdevs >= 1 && disks.checked_mul(vdevs)? <= DISKS;
+    fits.then(|| Box::new(Zfs { disks, parity, mirror: false, vdevs }) as Box<dyn Layer>)
 }
 
 /// Bytes taken on all disks together by a record of `size` bytes, in sectors of `1 << ashift`.
@@ -47,6 +68,22 @@ pub fn allocated(size: u64, ashift: u64, disks: u64, parity: u64) -> u64 {
 }
 
 impl Zfs {
+    /// Disks' worth of data in a vdev.
+    fn data(&self) -> u64 {
+        if self.mirror { 1 } else { self.disks - self.parity }
+    }
+
+    /// The vdevs as zpool takes them, of those `names`.
+    fn arguments(&self, names: &[String]) -> String {
+        let kind = match (self.mirror, self.parity) {
+            (true, _) => "mirror ".to_owned(),
+            (false, 0) => String::new(),
+            (false, parity) => format!("raidz{parity} "),
+        };
+        let size = usize::try_from(self.disks).unwrap_or(1);
+        names.chunks(size).map(|vdev| format!("{kind}{}", vdev.join(" "))).collect::<Vec<_>>().join(" ")
+    }
+
     /// What a record of its own costs: in space, and in the sectors written for it.
     fn price(&self, t: &Topology, size: u64, ashift: u64) -> Price {
         let sector = 1 << ashift;
@@ -54,9 +91,13 @@ impl Zfs {
             |a: u64, b: u64| f64::from(u32::try_from(a).unwrap_or(u32::MAX)) / f64::from(u32::try_from(b.max(1)).unwrap_or(u32::MAX));
         let data = size.div_ceil(sector);
         // One piece on every disk, on any sector of it. Padding is space, not writing.
-        let column = data.div_ceil(self.disks - self.parity);
+        let column = data.div_ceil(self.data());
         let sectors = data.saturating_add(self.parity.saturating_mul(column));
         let amplification = share(sectors.saturating_mul(sector), size) * written(t, column.saturating_mul(sector), sector);
+        if self.mirror {
+            let copies = Price::of(amplification * share(self.disks, 1));
+            return copies.losing(size.saturating_mul(self.disks - 1), "copies of a record");
+        }
         if self.parity == 0 {
             return Price::of(amplification).losing(sector / 2, "the last sector of an average compressed record");
         }
@@ -78,7 +119,7 @@ impl Zfs {
         let why = format!("sectors of {}, on the {}; it can never be changed", 1_u64 << ashift, said_unit(t));
         let price = |ashift| {
             let p = self.price(t, size, ashift);
-            Price { what: if self.parity > 0 { format!("{} of {size} bytes", p.what) } else { p.what }, ..p }
+            Price { what: if self.parity > 0 || self.mirror { format!("{} of {size} bytes", p.what) } else { p.what }, ..p }
         };
         let mut choice =
             Choice::new("zfs", "ashift", Value::Count(ashift, ""), why).typed(format!("-o ashift={ashift}")).costing(price(ashift));
@@ -98,7 +139,7 @@ impl Zfs {
 
 impl Layer for Zfs {
     fn disks(&self) -> u64 {
-        self.disks
+        self.disks * self.vdevs
     }
 
     fn lay(&self, ground: &Ground, above: Above, plan: &mut Plan) -> Ground {
@@ -107,9 +148,8 @@ impl Layer for Zfs {
         let usual = if above.device { VOLUME } else { above.page.unwrap_or(RECORD) };
         let ashift = self.ashift(t, usual, plan);
         let sector = 1 << ashift;
-        let set = if self.parity > 0 { format!("raidz{} ", self.parity) } else { String::new() };
-        plan.run(format!("zpool create -o ashift={ashift} tank {set}{}", ground.arguments()));
-        let data = t.length.saturating_mul(self.disks - self.parity);
+        plan.run(format!("zpool create -o ashift={ashift} tank {}", self.arguments(&ground.names)));
+        let data = t.length.saturating_mul(self.data()).saturating_mul(self.vdevs);
         if above.device {
             let size = VOLUME.max(sector);
             let mut choice = Choice::new(
