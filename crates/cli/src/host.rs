@@ -113,7 +113,7 @@ fn target(device: &Device, all: &[Device], said: &Said, read: bool) -> Result<Ta
         Some(Ok(opened)) => Bytes::Store(Box::new(opened.store)),
         Some(Err(why)) => {
             let message = format!("not read, so judged by what sysfs and udev tell: {why}");
-            findings.push(Finding::new(&finding::OPAQUE, Severity::Note, 0, message));
+            findings.push(Finding::new(&finding::UNREAD, Severity::Note, 0, message));
             Bytes::Told(told(device, &parts, all))
         }
         None => Bytes::Told(told(device, &parts, all)),
@@ -307,6 +307,19 @@ mod tests {
             judged(&drive(Device { signs, ..Device::default() }), Some((4096, 0))).verdict
         };
         assert_eq!([None, Some(4096), Some(1024)].map(verdict), [Verdict::Unknown, Verdict::Aligned, Verdict::Misaligned]);
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_unknown_whatever_is_told_of_it() {
+        let signs = Signs { fstype: Some("ext4".into()), block: Some(4096), ..Signs::default() };
+        let mut devices = drive(Device { signs, ..Device::default() });
+        devices[0].path = "/nonexistent/sda".into();
+        let said = Said::new(&DiskOptions::default()).unwrap();
+        let found = targets(&devices, &said, true).unwrap().remove(0);
+        assert_eq!(found.verdict, Verdict::Unknown);
+        assert_eq!(found.findings.iter().filter(|f| f.rule == "TL0029").count(), 1, "{:?}", found.findings);
+        // The list of another host was never to be read.
+        assert_eq!(targets(&devices, &said, false).unwrap().remove(0).verdict, Verdict::Aligned);
     }
 
     #[test]

@@ -160,7 +160,8 @@ Exit status:
   0  nothing at or above --fail-on
   1  something was
   2  usage, or a target could not be read
-  3  with --strict: something could not be known";
+  3  with --strict: something could not be known: contents that are not
+     read, not recognised or not understood inside, or none at all";
 
 /// The heading of options that say what a disk is.
 const DISK: &str = "What the disk is (trueline help grain, trueline help profiles)";
@@ -238,7 +239,7 @@ pub(crate) struct Check {
     /// The least severity that makes the exit status 1
     #[arg(long, value_name = "SEVERITY", value_enum, default_value = "warning")]
     pub fail_on: FailOn,
-    /// Exit with 3 if something could not be known
+    /// Exit with 3 if something could not be known: what CI uses
     #[arg(long)]
     pub strict: bool,
     /// Also the images in this directory and in those beneath it

@@ -9,11 +9,12 @@ use crate::remembered::Remembered;
 use crate::target::{self, Said};
 use crate::writing::{Job, WriteOptions, carry_out};
 use crate::{Failure, complain};
+use std::ops::Range;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::patch::Patch;
 use trueline_geom::scheme::{Ground, Scheme};
 use trueline_geom::table::{Refusal, Table};
-use trueline_geom::there::There;
+use trueline_geom::there::{self, There};
 use trueline_host::file::Access;
 use trueline_host::kernel::{self, Reread};
 
@@ -104,20 +105,32 @@ impl Seat {
         veiled.or_else(|| self.graph.providers[self.id].tasted().holds())
     }
 
+    /// Bytes at its ends that are not zero, in words, where nothing was recognised that they could belong to.
+    fn remains(&self) -> Option<String> {
+        let within = self.table_within().map_or_else(Vec::new, |(_, _, ranges)| ranges);
+        there::remains(&self.graph.probe(self.id), &within)
+    }
+
     /// The table it is a partition of, if that stands in its own first sectors: a BSD label whose first partition begins with it.
-    pub(crate) fn table_within(&self) -> Option<(&'static dyn Scheme, String)> {
+    /// And where, in bytes of this provider.
+    pub(crate) fn table_within(&self) -> Option<(&'static dyn Scheme, String, Vec<Range<u64>>)> {
         let p = &self.graph.providers[self.id];
         let &[parent] = p.parents.as_slice() else { return None };
         let start = p.base().checked_sub(self.graph.providers[parent].base())?;
         let (scheme, table) = self.table_on(parent)?;
-        let within = scheme.erase(&table).iter().any(|patch| patch.end() > start && patch.offset < start.saturating_add(p.topology.length));
-        within.then(|| (scheme, self.graph.providers[parent].name.clone()))
+        let shared = |patch: &Patch| {
+            let range = patch.offset.saturating_sub(start)..patch.end().saturating_sub(start).min(p.topology.length);
+            (range.start < range.end).then_some(range)
+        };
+        let within: Vec<Range<u64>> = scheme.erase(&table).iter().filter_map(shared).collect();
+        (!within.is_empty()).then(|| (scheme, self.graph.providers[parent].name.clone(), within))
     }
 
     /// What a new table would take the place of.
     pub(crate) fn there(&self) -> There {
         match self.graph.providers[self.id].tasted().there(&self.graph.probe(self.id)) {
-            There::Nothing => self.holds().map_or(There::Nothing, There::Data),
+            // Noise is not what is left of something.
+            there @ (There::Nothing | There::Remains(_)) => self.holds().map_or(there, |what| There::Data(what, Vec::new())),
             there => there,
         }
     }
@@ -156,11 +169,12 @@ pub(crate) fn found(seat: &Seat) -> Option<String> {
     table
         .map(|(scheme, table)| format!("there is {} with {}", named(scheme.name()), partitions(table.entries.len())))
         .or_else(|| seat.holds())
+        .or_else(|| seat.remains())
 }
 
 /// The table around it, if its sectors are the provider's first: what is written there first is lost.
 pub(crate) fn shared(seat: &Seat) -> Option<String> {
-    let (scheme, parent) = seat.table_within()?;
+    let (scheme, parent, _) = seat.table_within()?;
     let on = if parent.is_empty() { "the disk".into() } else { escape::plain(&parent) };
     Some(format!("its first sectors hold {}, that of {on}", named(scheme.name())))
 }

@@ -6,6 +6,7 @@
 
 use crate::finding::{self, Finding, Fix, Severity};
 use crate::graph::{Graph, Id, Provider};
+use crate::kinds;
 use crate::sign::{Inside, Piece, Sign};
 use crate::slices::{Kind, place};
 use crate::topology::{Clash, Cost, Fact, Trust, Why, cost};
@@ -71,6 +72,7 @@ const IDLE_GPT: &[&str] = &[
     "9e1a2d38-c612-4316-aa26-8b49521e5a8b", // PReP boot
 ];
 const IDLE_MBR: u8 = 0x41; // PReP boot
+const IDLE_VTOC: u16 = 1; // boot blocks
 /// The EFI system partition: a file system, but one that is hardly ever written.
 const EFI_GPT: &str = "c12a7328-f81f-11d2-ba4b-00a0c93ec93b";
 const EFI_MBR: u8 = 0xef;
@@ -88,7 +90,8 @@ pub fn audit(graph: &Graph) -> Audit {
         let own = judge(graph, id, roles[id], &mut found);
         // A format whose blocks are too small writes them in its data area.
         let outer = provider.parents.first().filter(|_| provider.is_data_area()).map(|&parent| verdicts[parent]);
-        verdicts.push(own.max(outer.filter(|&v| v == Verdict::Misaligned).unwrap_or(own)));
+        let own = own.max(outer.filter(|&v| v == Verdict::Misaligned).unwrap_or(own));
+        verdicts.push(if shows_a_set(graph, id) { own.max(Verdict::Unknown) } else { own });
         found.extend(clashes(graph, id));
         findings.extend(found.into_iter().map(|f| (id, f)));
     }
@@ -104,14 +107,25 @@ pub fn audit(graph: &Graph) -> Audit {
     Audit { verdicts, roles, findings }
 }
 
+/// Whether it is the front of a member of a firmware RAID, whose chunks and whose start nothing tells.
+fn shows_a_set(graph: &Graph, id: Id) -> bool {
+    let p = &graph.providers[id];
+    let outer = p.parents.first().filter(|_| p.is_data_area()).map(|&parent| &graph.providers[parent].signs);
+    outer.is_some_and(|signs| signs.iter().any(|s| s.kind == p.class && s.data.is_some() && matches!(s.inside, Inside::Unknown(_))))
+}
+
 fn role(graph: &Graph, id: Id) -> Role {
     let p = &graph.providers[id];
     let idle = match p.kind {
         Some(Kind::Gpt(guid)) => IDLE_GPT.contains(&guid.to_string().as_str()),
         Some(Kind::Mbr(kind)) => kind == IDLE_MBR,
+        Some(Kind::Solaris(tag) | Kind::UnixWare(tag)) => tag == IDLE_VTOC,
         _ => false,
     };
-    let carries = p.table.is_some() || p.is_extended() || (!p.signs.is_empty() && p.signs.iter().all(|s| s.data.is_some()));
+    let carries = p.table.is_some()
+        || p.is_extended()
+        || p.kind.is_some_and(kinds::is_described_elsewhere)
+        || (!p.signs.is_empty() && p.signs.iter().all(|s| s.data.is_some()));
     if carries {
         Role::Carrier
     } else if p.member.is_some() || !p.signs.is_empty() {
@@ -171,12 +185,12 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
 }
 
 /// Whether part of the provider was not seen, so that nothing there may be called aligned: a table nobody could read or
-/// could read only in part, a set with members missing, a read that failed. One bad copy of two hides nothing.
+/// could read only in part, a set with members missing, a read that failed, a device nobody may read. One bad copy of two hides nothing.
 fn hides(finding: &Finding) -> bool {
     let rule = finding.rule;
     let tables = [&finding::GPT, &finding::SECTOR, &finding::EBR, &finding::LABEL, &finding::RANGE];
     let damaged = finding.severity == Severity::Error && tables.iter().any(|r| **r == *rule);
-    let unseen = finding.severity > Severity::Note && *rule == finding::BLIND;
+    let unseen = finding.severity > Severity::Note && *rule == finding::BLIND || *rule == finding::UNREAD;
     damaged || unseen || *rule == finding::INCOMPLETE
 }
 

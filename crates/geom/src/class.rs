@@ -15,17 +15,31 @@ pub mod concat;
 pub mod gpt;
 pub mod mbr;
 pub mod metadata;
+pub mod minix;
 pub mod mirror;
 pub mod nop;
+pub mod solaris;
 pub mod stripe;
+pub mod unixware;
 pub mod zero;
 
 /// The classes that taste, in the order in which they are asked.
 ///
 /// `gpt` comes before `mbr`: a protective MBR is part of a GPT, not a table; where an MBR of real entries hides a GPT, `gpt`
 /// says so itself and yields. The labels come next: a disk with both an MBR and a label behind it is read by its MBR, as
-/// every kernel does. Sets come last; their metadata is in the last sector and excludes no table at the front.
-pub static CLASSES: &[&dyn Class] = &[&gpt::Gpt, &mbr::Mbr, &bsd64::Bsd64, &bsd::Bsd, &stripe::Stripe, &mirror::Mirror, &concat::Concat];
+/// every kernel does. Tables that only an MBR's type announces exclude each other. Sets come last; their metadata is in the last sector and excludes no table at the front.
+pub static CLASSES: &[&dyn Class] = &[
+    &gpt::Gpt,
+    &mbr::Mbr,
+    &bsd64::Bsd64,
+    &bsd::Bsd,
+    &minix::Minix,
+    &solaris::Solaris,
+    &unixware::UnixWare,
+    &stripe::Stripe,
+    &mirror::Mirror,
+    &concat::Concat,
+];
 
 /// One kind of layer.
 pub trait Class: Sync {

@@ -136,6 +136,9 @@ rules! {
     KERNEL = "TL0024", "the kernel sees it otherwise";
     UNSAID = "TL0025", "a boundary that the protocol cannot say";
     MOVING = "TL0026", "a move that was interrupted";
+    UNKNOWN = "TL0027", "contents that are not recognised";
+    EMPTY = "TL0028", "nothing is on it";
+    UNREAD = "TL0029", "contents that were not read";
 }
 
 /// The rule called `id`, in any case.

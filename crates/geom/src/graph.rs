@@ -61,6 +61,8 @@ pub struct Provider {
     pub depth: usize,
     /// Whether it was tasted; otherwise it is known by hearsay only.
     pub seen: bool,
+    /// The first byte that is not zero of what tasting read, where neither a class nor a format has answered.
+    pub unknown: Option<u64>,
     route: Route,
 }
 
@@ -84,6 +86,7 @@ impl Provider {
             findings: Vec::new(),
             depth: 0,
             seen: true,
+            unknown: None,
             route,
         }
     }
@@ -387,6 +390,7 @@ impl Graph {
         let probe =
             Probe::new(&provider.route, &self.stores, &self.budget, provider.topology.sector, provider.start, provider.kind.as_ref());
         let mut found = Found::by(&probe);
+        let unknown = if found.is_nothing() { probe.written(self.table_above(id)) } else { None };
         if !provider.is_set && provider.parents.first().is_some_and(|&parent| self.is_whole(id, parent)) {
             // The parent's own table, seen again.
             found.tables.clear();
@@ -404,6 +408,7 @@ impl Graph {
         let provider = &mut self.providers[id];
         provider.findings.extend(found.findings);
         provider.signs = found.signs;
+        provider.unknown = unknown;
         provider.table.clone_from(&table);
         if let Some((class, member)) = found.member {
             provider.member = Some((class.name(), member.clone()));
@@ -421,6 +426,14 @@ impl Graph {
     fn is_whole(&self, id: Id, parent: Id) -> bool {
         let place = |id: Id| (self.providers[id].route.base(), self.providers[id].route.length());
         place(id) == place(parent)
+    }
+
+    /// Bytes at the front of `id` that the table around it has for itself and for boot code: some of a label's partitions begin
+    /// with them.
+    fn table_above(&self, id: Id) -> u64 {
+        let p = &self.providers[id];
+        let begins = |&parent: &Id| self.providers[parent].table.is_some() && self.providers[parent].route.base() == p.route.base();
+        if !p.is_set && p.parents.first().is_some_and(begins) { BOOT_AREA } else { 0 }
     }
 
     /// The providers of a table on `id`; what does not lie inside it is left out (its class has said so).
@@ -545,6 +558,9 @@ fn blind_finding(blind: Blind) -> Finding {
         }
     }
 }
+
+/// Bytes that labels keep for themselves and their boot code: `BBSIZE` of the BSDs.
+const BOOT_AREA: u64 = 8192;
 
 /// Members found so far, by class and set.
 type Sets = BTreeMap<(&'static str, String), Set>;

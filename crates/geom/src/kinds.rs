@@ -105,6 +105,9 @@ pub static ALIASES: &[Alias] = &[
     Alias { name: "extended-lba", gpt: None, mbr: Some(0x0f), bsd: None },
     Alias { name: "extended-linux", gpt: None, mbr: Some(0x85), bsd: None },
     Alias { name: "ntfs-recovery", gpt: None, mbr: Some(0x27), bsd: None },
+    Alias { name: "unixware", gpt: None, mbr: Some(0x63), bsd: None },
+    Alias { name: "minix", gpt: None, mbr: Some(0x81), bsd: None },
+    Alias { name: "solaris", gpt: None, mbr: Some(0xbf), bsd: None },
     Alias { name: "openbsd", gpt: None, mbr: Some(0xa6), bsd: None },
     Alias { name: "netbsd", gpt: None, mbr: Some(0xa9), bsd: None },
     Alias { name: "gpt-protective", gpt: None, mbr: Some(0xee), bsd: None },
@@ -170,8 +173,37 @@ pub fn name(kind: Kind) -> String {
         }
         Kind::Mbr(byte) => ALIASES.iter().find(|a| a.mbr == Some(byte)).map(|a| a.name).ok_or(byte),
         Kind::Bsd(dialect, byte) => bsd::name(dialect, byte).ok_or(byte),
+        Kind::Solaris(tag) => return tagged("solaris", &SOLARIS, tag),
+        Kind::UnixWare(tag) => return tagged("unixware", &UNIXWARE, tag),
     };
     found.map_or_else(|byte| format!("!{byte}"), Into::into)
+}
+
+/// Tags of VTOCs, from 0.
+const SOLARIS: [&str; 12] = ["unassigned", "boot", "root", "swap", "usr", "backup", "stand", "var", "home", "altsec", "cache", "reserved"];
+const UNIXWARE: [&str; 16] = [
+    "unused", "boot", "root", "swap", "usr", "whole", "altsec", "other", "alttrk", "stand", "var", "home", "dump", "altst", "public",
+    "private",
+];
+
+/// A tag by the name its system has for it.
+fn tagged(system: &str, names: &[&str], tag: u16) -> String {
+    names.get(usize::from(tag)).map_or_else(|| format!("!{tag}"), |name| format!("{system}-{name}"))
+}
+
+/// Whether a database elsewhere on the disk, and not the partition's place, says where its volumes begin.
+pub fn is_described_elsewhere(kind: Kind) -> bool {
+    matches!(kind, Kind::Mbr(_) | Kind::Gpt(_)) && matches!(name(kind).as_str(), "ms-ldm-data" | "ms-spaces")
+}
+
+/// Whether the type says all there is to say: swap that has no header, in pages from its first byte.
+pub fn is_bare_swap(kind: Kind) -> bool {
+    match kind {
+        Kind::Gpt(_) => matches!(name(kind).as_str(), "freebsd-swap" | "netbsd-swap" | "dragonfly-swap" | "solaris-swap"),
+        Kind::Bsd(_, fstype) => fstype == 1,
+        Kind::Solaris(tag) | Kind::UnixWare(tag) => tag == 3,
+        Kind::Mbr(_) => false,
+    }
 }
 
 /// The first alias that is not gpart(8)'s; those after it are not either.
@@ -188,6 +220,7 @@ pub fn gpart_name(kind: Kind) -> String {
         Kind::Mbr(0x05 | 0x0f) => return "ebr".into(),
         Kind::Mbr(byte) => gparts().find(|a| a.mbr == Some(byte)),
         Kind::Bsd(dialect, byte) => return bsd::alias(dialect, byte).map_or_else(|| format!("!{byte}"), Into::into),
+        Kind::Solaris(_) | Kind::UnixWare(_) => None,
     };
     found.map_or_else(|| format!("!{}", raw_name(kind)), |a| a.name.into())
 }
@@ -197,6 +230,7 @@ pub fn raw_name(kind: Kind) -> String {
     match kind {
         Kind::Gpt(guid) => guid.to_string(),
         Kind::Mbr(byte) | Kind::Bsd(_, byte) => byte.to_string(),
+        Kind::Solaris(tag) | Kind::UnixWare(tag) => tag.to_string(),
     }
 }
 

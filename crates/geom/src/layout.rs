@@ -203,7 +203,7 @@ impl Planning<'_> {
                 let found = format!("there is a table of another scheme, {}, with {} partitions", scheme.name(), table.entries.len());
                 return Err(Refusal::new(found, "--replace puts the layout in its place, and what is in these partitions is lost"));
             }
-            There::Data(what) if !self.may.replace => {
+            There::Data(what, _) | There::Remains(what) if !self.may.replace => {
                 return Err(Refusal::new(what.clone(), "--replace writes the layout over it, and what is in it is lost"));
             }
             _ => return self.replaced(layout, there, probe, ground),

@@ -110,13 +110,21 @@ pub fn instead(new: Vec<Patch>, old: Vec<Patch>) -> Vec<Patch> {
 /// At either end of a provider, the bytes in which every format has what it is known by, if only a copy of it.
 const KNOWN_BY: u64 = 1 << 20;
 
-/// Zeroes over whatever a provider of `length` bytes is known by, in pieces: those that are zeroes already need not be written.
-pub fn blank(length: u64) -> Vec<Patch> {
+/// The ends of a provider of `length` bytes, in pieces, as first byte and bytes: whatever it is known by is there.
+pub fn ends(length: u64) -> impl Iterator<Item = (u64, usize)> {
     const PIECE: usize = 64 << 10;
     let (front, back) = (KNOWN_BY.min(length), round_down(length.saturating_sub(KNOWN_BY), PIECE as u64));
     let starts = (0..front).step_by(PIECE).chain((back.max(front)..length).step_by(PIECE));
-    let piece = |at: u64| Patch::new(at, vec![0; usize::try_from(length - at).unwrap_or(PIECE).min(PIECE)], "nothing, over what was there");
-    starts.map(piece).collect()
+    starts.map(move |at| (at, usize::try_from(length - at).unwrap_or(PIECE).min(PIECE)))
+}
+
+/// Zeroes over the [`ends`] of a provider of `length` bytes, and over the sectors between them in which there is magic: those that are
+/// zeroes already need not be written.
+pub fn blank(length: u64, magic: &[u64], sector: u64) -> Vec<Patch> {
+    let nothing = |(at, bytes)| Patch::new(at, vec![0; bytes], "nothing, over what was there");
+    let between = KNOWN_BY..length.saturating_sub(KNOWN_BY);
+    let sectors = magic.iter().filter(|&at| between.contains(at)).map(|&at| round_down(at, sector));
+    ends(length).chain(sectors.filter_map(|at| Some((at, usize::try_from(sector).ok()?)))).map(nothing).collect()
 }
 
 /// Makes `bytes`, read at `offset` before `patches`, what is there after them.
@@ -187,7 +195,7 @@ mod tests {
     fn what_is_known_by_its_ends_is_blanked_there() {
         for length in [1, 511, 4096, (1 << 20) + 512, (2 << 20) - 512, 64 << 20, (64 << 20) + 7 * 512] {
             let mut at = 0;
-            for p in blank(length) {
+            for p in blank(length, &[], 512) {
                 let skipped = at..p.offset;
                 assert!(p.offset >= at && (skipped.is_empty() || skipped.start >= 1 << 20 && skipped.end + (1 << 20) <= length));
                 assert!(!p.bytes.is_empty() && p.bytes.iter().all(|b| *b == 0));
@@ -196,7 +204,7 @@ mod tests {
             assert_eq!(at, length);
         }
         let new = || vec![Patch::new(512, vec![1; 512], "new")];
-        let all = instead(new(), blank(4096));
+        let all = instead(new(), blank(4096, &[], 512));
         assert_eq!(
             all.iter().map(|p| (p.offset, p.end(), p.after_flush)).collect::<Vec<_>>(),
             [(512, 1024, false), (0, 512, true), (1024, 4096, false)]

@@ -202,6 +202,14 @@ impl<'a> Probe<'a> {
         Ok(())
     }
 
+    /// Fills `buffer` from `offset`, seen as [`Probe::bytes`] sees it, but outside the budget and without keeping it: for a
+    /// command that is about to write, not for tasting.
+    pub fn look(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Errno> {
+        self.route.read_at(self.stores, buffer, offset)?;
+        lay_over(&self.planned, offset, buffer);
+        Ok(())
+    }
+
     /// An on-disk structure at `offset`, as [`Probe::bytes`].
     pub fn read<T: FromBytes>(&self, offset: u64) -> Option<T> {
         T::read_from_bytes(&self.bytes(offset, size_of::<T>())?).ok()
@@ -222,6 +230,17 @@ impl<'a> Probe<'a> {
         let mut seen = Sparse::new(self.length());
         self.seen.borrow().iter().for_each(|(at, bytes)| seen.put(*at, bytes));
         seen
+    }
+
+    /// The first byte from `from` on that is not zero, of everything looked at so far.
+    pub(crate) fn written(&self, from: u64) -> Option<u64> {
+        let seen = self.seen.borrow();
+        let first = |(at, data): &(u64, Vec<u8>)| {
+            let skipped = usize::try_from(from.saturating_sub(*at)).unwrap_or(usize::MAX);
+            let index = data.iter().enumerate().skip(skipped).find(|(_, value)| **value != 0)?.0;
+            at.checked_add(index as u64)
+        };
+        seen.iter().filter_map(first).min()
     }
 
     fn cached(&self, offset: u64, end: u64) -> Option<Vec<u8>> {

@@ -20,6 +20,7 @@ pub mod fat;
 pub mod hfsplus;
 pub mod iso9660;
 pub mod jfs;
+pub mod known;
 pub mod luks;
 pub mod lvm2;
 pub mod md;
@@ -48,7 +49,8 @@ pub struct Format {
     pub recognise: fn(&Probe<'_>) -> Option<Sign>,
 }
 
-/// Every format, in the order of blkid's own list where it matters: what wraps others comes first.
+/// Every format, in the order of blkid's own list where it matters: what wraps others comes first. Where none of them answers, nor
+/// any class, [`known`] is asked.
 pub static FORMATS: &[Format] = &[
     // What is in two places, then containers, members of sets and what else wraps a file system.
     moving::FORMAT,
@@ -66,6 +68,7 @@ pub static FORMATS: &[Format] = &[
     drbd::FORMAT,
     vdo::FORMAT,
     zfs::FORMAT,
+    known::FIRMWARE,
     // File systems.
     fat::FORMAT,
     swap::FORMAT,
@@ -234,7 +237,10 @@ pub fn told(kind: &str, block: Option<u64>) -> Sign {
         (Some(kind), ..) => (kind, Inside::Unknown("its start is judged; the size of its blocks is not known without reading it")),
         (_, Some(kind), _) => (kind, Inside::Unknown("where its data begin is not known without reading it")),
         (.., Some(kind)) => (kind, Inside::ReadOnly),
-        _ => ("other", Inside::Unknown("a format that is known by name only")),
+        _ => match known::told(kind) {
+            Some(sign) => (sign.kind, sign.inside),
+            None => ("other", Inside::Unknown("a format that is known by name only")),
+        },
     };
     Sign { inside, block, ..Sign::new(kind, 0) }
 }

@@ -40,6 +40,10 @@ pub enum Kind {
     Gpt(Guid),
     /// A BSD label's `fstype`.
     Bsd(Dialect, u8),
+    /// A tag of Solaris's VTOC.
+    Solaris(u16),
+    /// A tag of UnixWare's.
+    UnixWare(u16),
 }
 
 impl Kind {

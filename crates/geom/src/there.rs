@@ -4,6 +4,7 @@
 //! looks like a table whose end is missing; to mend it there would be to write over the metadata.
 
 use crate::class::Member;
+use crate::class::gpt::left;
 use crate::finding::{Finding, Severity};
 use crate::patch::{self, Patch};
 use crate::probe::{Blind, Probe};
@@ -11,6 +12,7 @@ use crate::scheme::{Ground, New, SCHEMES, Scheme};
 use crate::sign::{Inside, Sign};
 use crate::slices::place;
 use crate::table::{Refusal, Table};
+use std::ops::Range;
 
 /// What tasting made of a provider.
 #[derive(Clone, Copy)]
@@ -29,10 +31,12 @@ pub struct Tasted<'a> {
 pub enum There {
     /// Nothing that anybody would miss.
     Nothing,
+    /// Bytes that no class or format knows, in words. Nothing is found again by them, so what is not written over stays.
+    Remains(String),
     /// A table, whole or damaged.
     Table(&'static dyn Scheme, Box<Table>),
-    /// Something else, in words.
-    Data(String),
+    /// Something else, in words, and the places of magic by which it would be found again.
+    Data(String, Vec<u64>),
 }
 
 impl Tasted<'_> {
@@ -77,18 +81,45 @@ impl Tasted<'_> {
     pub fn there(&self, probe: &Probe<'_>) -> There {
         match self.table(probe).filter(|(_, table)| !table.is_bare_chain()) {
             Some((scheme, table)) => There::Table(scheme, Box::new(table)),
-            None => self.holds().map_or(There::Nothing, There::Data),
+            None => match self.holds() {
+                Some(what) => There::Data(what, self.signs.iter().map(|s| s.magic).collect()),
+                None => remains(probe, &[]).map_or(There::Nothing, There::Remains),
+            },
         }
     }
+}
+
+/// Bytes that a message shows of what is not recognised.
+const SHOWN: usize = 8;
+
+/// The first bytes at the ends of a provider ([`patch::ends`]) that are not zero, in words; for one on which nothing was
+/// recognised, but for what a destroyed GPT leaves. `known`: ranges that belong to something else, as the first sectors of a partition
+/// may to the table around it.
+/// An extended partition is made of other partitions, old ones too: what it holds by itself is its chain alone.
+pub fn remains(probe: &Probe<'_>, known: &[Range<u64>]) -> Option<String> {
+    if probe.kind().is_some_and(|kind| kind.is_extended()) {
+        return None;
+    }
+    let left = left::left(probe);
+    patch::ends(probe.length()).find_map(|(at, bytes)| {
+        let mut piece = vec![0; bytes];
+        if let Err(errno) = probe.look(at, &mut piece) {
+            return Some(format!("{} cannot be read: {errno}", place(at, probe.sector())));
+        }
+        let is_known = |byte: u64| known.iter().chain(&left).any(|range| range.contains(&byte));
+        let first = piece.iter().enumerate().position(|(i, &value)| value != 0 && !is_known(at.saturating_add(i as u64)))?;
+        let shown: Vec<String> = piece[first..].iter().take(SHOWN).map(|value| format!("{value:02x}")).collect();
+        Some(format!("there is something that is not recognised: {} has {}", place(at + first as u64, probe.sector()), shown.join(" ")))
+    })
 }
 
 impl There {
     /// What removes it.
     fn gone(&self, probe: &Probe<'_>) -> Vec<Patch> {
         match self {
-            There::Nothing => Vec::new(),
+            There::Nothing | There::Remains(_) => Vec::new(),
             There::Table(scheme, table) => scheme.erase(table),
-            There::Data(_) => patch::blank(probe.length()),
+            There::Data(_, magic) => patch::blank(probe.length(), magic, probe.sector()),
         }
     }
 

@@ -85,7 +85,7 @@ fn table(ranges: &[(u64, u64)]) -> Slices {
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     // Every table class makes `Slices`: its own tests see to that.
-    for class in ["mbr", "gpt", "bsd", "bsd64"] {
+    for class in ["mbr", "gpt", "bsd", "bsd64", "minix", "solaris", "unixware"] {
         for grains in combinations(1, &[1, 2, 3, 4, 6, 7, 8, 9, 12]) {
             cases.push(Case::new(class, table(&[(1, 40), (41, 24), (70, 30)]), &[100], &grains));
         }
@@ -245,7 +245,7 @@ fn promises_are_sound_and_tight_and_clashes_real() {
         }
     }
     let sets = BTreeSet::from(["stripe", "mirror", "concat"]);
-    let tables = BTreeSet::from(["mbr", "gpt", "bsd", "bsd64", "nop"]);
+    let tables = BTreeSet::from(["mbr", "gpt", "bsd", "bsd64", "minix", "solaris", "unixware", "nop"]);
     assert_eq!(clashed, sets);
     assert_eq!(promised, &sets | &tables);
     assert!(tight > 1000, "only {tight} promises could be shown to be tight");

@@ -21,7 +21,7 @@ pub(crate) struct Apply {
     #[arg(long)]
     pub delete_others: bool,
     /// Write new tables over whatever is there: what is there is lost
-    #[arg(long)]
+    #[arg(long, visible_alias = "overwrite")]
     pub replace: bool,
     /// One JSON document: what was done, and the tables as they are in the end
     #[arg(long)]

@@ -345,7 +345,7 @@ pub(crate) struct Restore {
     #[arg(short = 'l')]
     pub labels: bool,
     /// Replace the table that is there, or data
-    #[arg(short = 'F')]
+    #[arg(short = 'F', visible_alias = "overwrite")]
     pub force: bool,
     #[command(flatten)]
     pub write: WriteOptions,

@@ -107,7 +107,7 @@ pub(crate) struct Label {
     #[arg(short = 'v')]
     pub verbose: bool,
     /// Make it although members clash or hold something: what is on them is lost
-    #[arg(long)]
+    #[arg(long, visible_alias = "overwrite")]
     pub force: bool,
     #[command(flatten)]
     pub write: WriteOptions,

@@ -258,7 +258,8 @@ fn write_summary(target: &Target, padded: bool, out: &mut dyn io::Write, style: 
     let name = escape::plain(&target.target);
     let head = format!("{colour}{mark} {verdict}{colour:#}{:pad$}  {name}: ", "");
     let shown = 2 + verdict.len() + pad + 2 + name.chars().count() + 2;
-    columns::wrap(&head, shown, &format!("{}{found}{worst}", words::verdicts(target)), 4, style.width, out)
+    let why = words::unjudged(target).map_or(String::new(), |why| format!("; {why}"));
+    columns::wrap(&head, shown, &format!("{}{found}{why}{worst}", words::verdicts(target)), 4, style.width, out)
 }
 
 /// `unsaid`: so many notes were left out.

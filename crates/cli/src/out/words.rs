@@ -3,6 +3,7 @@
 use super::{Style, escape, size};
 use crate::report::{Finding, Provider, Target, Verdict};
 use std::io::{self, ErrorKind};
+use trueline_geom::finding::{self, Rule};
 use trueline_geom::topology::is_whole;
 
 /// What the operating system says of a file, and what to do.
@@ -192,6 +193,19 @@ pub(crate) fn verdicts(target: &Target) -> String {
         Verdict::Unknown => "nothing is known to do I/O".into(),
         _ => "nothing does I/O".into(),
     }
+}
+
+/// Why a target is unknown, in a few words each, for the line that sums it up.
+pub(crate) fn unjudged(target: &Target) -> Option<String> {
+    let reasons = [
+        (&finding::EMPTY, "nothing is on it"),
+        (&finding::UNKNOWN, "contents not recognised"),
+        (&finding::UNREAD, "contents not read"),
+        (&finding::OPAQUE, "contents not understood inside"),
+    ];
+    let is_here = |rule: &Rule| target.findings.iter().any(|f| f.rule == rule.id);
+    let said: Vec<&str> = reasons.iter().filter(|(rule, _)| is_here(rule)).map(|(_, said)| *said).collect();
+    (target.verdict == Verdict::Unknown && !said.is_empty()).then(|| said.join(", "))
 }
 
 #[cfg(test)]

@@ -173,7 +173,7 @@ fn a_file_is_measured_for_real_and_written_only_if_nothing_is_on_it() {
     let ran = run(scratch.path(), "bench random-write disk.img --buffered --runs 4 --count 20 --json");
     let document = ran.ended(0).json();
     assert_eq!((document["time"].as_str(), list(&document["variants"][1], "runs").len()), (Some("real"), 4));
-    run(scratch.path(), "part create -s gpt disk.img").ended(0);
+    run(scratch.path(), "part create -s gpt --overwrite disk.img").ended(0);
     let ran = run(scratch.path(), "bench random-write disk.img --buffered --runs 4 --count 20");
     assert!(
         ran.refused().ends_with("there is a GPT with 0 partitions: say --destructive to lose it: nothing was written"),
@@ -189,7 +189,7 @@ fn what_nobody_recognises_is_not_written_over_either() {
     let text = "a thesis, and no copy of it\n".repeat(4096);
     std::fs::write(scratch.path().join("thesis.odt"), &text).expect("a file can be written");
     let ran = run(scratch.path(), "bench random-write thesis.odt --buffered --offset 0 --runs 4 --count 4");
-    let said = "there is something at byte 0 that is not zero: say --destructive to lose it: nothing was written";
+    let said = "byte 0 (LBA 0) has 61 20 74 68 65 73 69 73: say --destructive to lose it: nothing was written";
     assert!(ran.refused().ends_with(said), "{}", ran.stderr);
     assert_eq!(std::fs::read_to_string(scratch.path().join("thesis.odt")).expect("it is there"), text);
     run(scratch.path(), "bench random-write thesis.odt --buffered --destructive --runs 4 --count 4 --json");

@@ -100,7 +100,7 @@ fn made_and_judged(kind: &str, checks: &[&[&str]], scheme: &str, options: &str) 
     let before = around(directory, start);
     // mkfs.xfs makes so many groups of a striped set that its least log does not fit into one of so small a volume.
     let own = if kind == "xfs" && options.contains("raid") { "-- -d agcount=4" } else { "" };
-    let ran = run(directory, &format!("mkfs {kind} {options} disk#{name} {own}"));
+    let ran = run(directory, &format!("mkfs {kind} --overwrite {options} disk#{name} {own}"));
     if kind == "exfat" && options.contains("--logical 4096") {
         assert!(ran.refused().contains("losetup --sector-size 4096"), "{}", ran.stderr);
         return;

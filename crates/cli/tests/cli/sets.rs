@@ -192,7 +192,13 @@ fn what_is_written_is_shown_first_and_undone_after() {
         fs::write(here.join(name), image).expect("an image can be written");
     }
     let before = [bytes(here, "a.img"), bytes(here, "b.img")];
-    let shown = run(here, "stripe label --dry-run data a.img b.img").ended(0).stdout.clone();
+    // What is lost is said all the same.
+    let over = |words: &str| {
+        let ran = run(here, &format!("stripe label --overwrite {words} data a.img b.img"));
+        assert!(ran.code == Some(0) && ran.stderr.matches("something that is not recognised").count() == 2, "{}", ran.stderr);
+        ran.stdout
+    };
+    let shown = over("--dry-run");
     let writes: Vec<&str> = shown.lines().filter(|l| l.starts_with("# ")).map(|l| l.split(':').next().unwrap_or_default()).collect();
     let want = [
         "# cleared last sector to a.img,b.img#a",
@@ -205,7 +211,7 @@ fn what_is_written_is_shown_first_and_undone_after() {
     ];
     assert_eq!(writes, want);
     assert!([bytes(here, "a.img"), bytes(here, "b.img")] == before);
-    run(here, "stripe label --save old data a.img b.img").ended(0);
+    over("--save old");
     assert!(length(here, "a.img,b.img", "stripe/data").is_some());
     run(here, "part undo old a.img,b.img").ended(0);
     assert!([bytes(here, "a.img"), bytes(here, "b.img")] == before);

@@ -192,3 +192,27 @@ fn pages_never_overwrite_disks() {
     let left: Vec<_> = fs::read_dir(scratch.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().starts_with('.')), "{left:?}");
 }
+
+/// What nobody can judge does not pass where `--strict` is said, and where it is not, the last line says that it did.
+#[test]
+fn what_is_unknown_passes_only_with_a_word() {
+    let here = scratch();
+    zeroes(here.path(), "empty", 8 << 20);
+    fs::write(here.path().join("none"), []).expect("a file");
+    fs::write(here.path().join("noise"), [0x9d; 1 << 20]).expect("a file");
+    fs::copy(golden("image-qcow2").path().join("disk"), here.path().join("qcow2")).expect("a copy");
+    for (name, rule, why) in [
+        ("empty", "TL0028", "; nothing is on it\n"),
+        ("none", "TL0028", "; nothing is on it\n"),
+        ("noise", "TL0027", "; contents not recognised\n"),
+        ("qcow2", "TL0018", "; contents not understood inside\n"),
+    ] {
+        let ran = run(here.path(), &format!("check {name}"));
+        let last = "1 target is unknown, and the exit status is 0: --strict, as for CI, makes it 3\n";
+        assert!(ran.code == Some(0) && ran.stdout.ends_with(&format!("{why}{last}")), "{name}: {}", ran.stdout);
+        assert!(ran.stdout.contains(&format!("note {rule} ")), "{name}: {}", ran.stdout);
+        let ran = run(here.path(), &format!("check --strict {name}"));
+        assert!(ran.code == Some(3) && !ran.stdout.contains("exit status"), "{name}: {}", ran.stdout);
+        assert_eq!(run(here.path(), &format!("check --json {name}")).ended(0).json()["verdict"], "unknown");
+    }
+}

@@ -5,6 +5,7 @@ mod apply;
 mod golden;
 mod gpt;
 mod kernel;
+mod known;
 mod labels;
 mod lay;
 mod lsblk;

@@ -28,9 +28,11 @@ const DIFFERS: &[(&str, &str, &str)] = &[
     ("mbr-overlap", "sfdisk", "a slice that reaches past the end of the disk is shown up to there"),
     ("mirror-two", "sfdisk", MEMBER),
     ("moving-half", "s1 TYPE", "the mark of a move is ours: nobody else knows it, which is what it is for"),
+    ("raid-isw", "sfdisk", "it does not know firmware RAIDs: the table at the front is the set's"),
     ("seed-003-aligned", "sfdisk", MEMBER),
     ("seed-003-default", "sfdisk", MEMBER),
     ("stripe-16k", " TYPE", MEMBER),
+    ("unknown-vhd", " TYPE", CONTAINER),
 ];
 const CONTAINER: &str = "blkid does not know containers of disks";
 const MEMBER: &str = "it does not know GEOM's sets: what is at the front of a member is the set's, and shown there";

@@ -3,6 +3,7 @@
 use super::{PAGE, Role, Verdict, boots, hides, name_of, on, severity, unwritten};
 use crate::finding::{self, Finding, Fix, Severity};
 use crate::graph::{Graph, Id, Provider};
+use crate::kinds;
 use crate::sign::{Inside, Piece, Sign};
 use crate::slices::place;
 use crate::topology::{Fact, Grain, Source, Trust, Why, in_place_cost, is_whole};
@@ -40,24 +41,41 @@ pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>)
     if p.table.is_none() && rivals(p).len() > 1 {
         verdict = verdict.max(Verdict::Unknown);
     }
-    // What stands on a data area is its set's or its volume's, and judged there.
-    if !p.seen && p.signs.is_empty() && role == Role::Data && !p.is_data_area() {
+    if let Some(finding) = elsewhere(p).or_else(|| nameless(p, role)) {
         verdict = verdict.max(Verdict::Unknown);
-        found.push(Finding::new(&finding::OPAQUE, Severity::Note, 0, "its contents were not read, and nobody told what they are".into()));
-    }
-    if role == Role::Blank && p.member.is_none() {
-        verdict = verdict.max(Verdict::Unknown);
-    }
-    // A table that could not be read has been told of: it was recognised.
-    if role == Role::Blank && p.member.is_none() && !p.findings.iter().any(hides) {
-        let what = if p.seen {
-            if p.topology.length == 0 { "it is empty: 0 bytes" } else { "no partition table, file system or set was recognised here" }
-        } else {
-            "it was not read, and nobody told what is on it"
-        };
-        found.push(Finding::new(&finding::OPAQUE, Severity::Note, 0, what.into()));
+        // A table that could not be read has been told of: it was recognised.
+        found.extend(Some(finding).filter(|_| role == Role::Data || !p.findings.iter().any(hides)));
     }
     verdict
+}
+
+/// A partition whose volumes a database elsewhere on the disk describes, not its own first bytes.
+fn elsewhere(p: &Provider) -> Option<Finding> {
+    let name = kinds::name(p.kind.filter(|&kind| kinds::is_described_elsewhere(kind))?);
+    let message = format!("its type is {name}: a database of Windows, not this table, says where its volumes begin");
+    Some(Finding::new(&finding::OPAQUE, Severity::Note, 0, message))
+}
+
+/// Why nothing can be said of a provider on which nothing was recognised: it was not read, it is empty, or it holds something that
+/// nothing here knows. An empty partition is judged by its start.
+fn nameless(p: &Provider, role: Role) -> Option<Finding> {
+    let note = |rule, message: String| Some(Finding::new(rule, Severity::Note, 0, message));
+    let blank = role == Role::Blank && p.member.is_none();
+    let bare = role == Role::Data && p.signs.is_empty() && p.member.is_none();
+    match (p.seen, p.unknown) {
+        (false, _) if blank => note(&finding::UNREAD, "it was not read, and nobody told what is on it".into()),
+        // What stands on a data area is its set's or its volume's, and judged there.
+        (false, _) if bare && !p.is_data_area() => {
+            note(&finding::UNREAD, "its contents were not read, and nobody told what they are".into())
+        }
+        (true, Some(at)) if blank || bare && !p.kind.is_some_and(kinds::is_bare_swap) => {
+            let at = place(p.base().saturating_add(at), p.topology.sector);
+            note(&finding::UNKNOWN, format!("its contents are neither empty nor recognised: {at} is not zero"))
+        }
+        (true, None) if blank && p.topology.length == 0 => note(&finding::EMPTY, "it is empty: 0 bytes".into()),
+        (true, None) if blank => note(&finding::EMPTY, "nothing is on it: all that was read of it is zero".into()),
+        _ => None,
+    }
 }
 
 /// Several signatures on one provider: all named, none chosen.

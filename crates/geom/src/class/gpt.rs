@@ -29,6 +29,7 @@ use copies::{Copies, Copy, Flaw, Header, header};
 use std::sync::Arc;
 
 mod copies;
+pub mod left;
 mod scheme;
 mod write;
 

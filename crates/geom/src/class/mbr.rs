@@ -96,6 +96,11 @@ impl Entry {
         self.boot_indicator == 0x80
     }
 
+    /// Whether it is of that type.
+    pub(super) fn is_of(&self, os_type: u8) -> bool {
+        self.os_type == os_type
+    }
+
     fn kind(&self) -> Kind {
         Kind::Mbr(self.os_type)
     }

@@ -3,7 +3,7 @@
 use crate::class::{CLASSES, Class, Geom, Member, Taste};
 use crate::finding::{self, Finding, Severity};
 use crate::probe::Probe;
-use crate::sign::{FORMATS, Inside, Sign};
+use crate::sign::{FORMATS, Inside, Sign, known};
 use std::sync::Arc;
 
 /// What the classes and formats make of one provider.
@@ -30,7 +30,15 @@ impl Found {
                 Taste::Member(member) => found.member = Some((*class, member)),
             }
         }
+        if found.is_nothing() {
+            found.signs.extend(known::by_magic(probe));
+        }
         found
+    }
+
+    /// Whether neither a class nor a format has answered.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.tables.is_empty() && self.member.is_none() && self.signs.is_empty()
     }
 
     /// Decides between answers that exclude each other, where that can be known; names those where it cannot.

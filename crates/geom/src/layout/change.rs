@@ -42,14 +42,14 @@ impl Change {
     pub(super) fn when(&self, entry: &Entry, stages: &[Stage], offset: u64, whole: &[Patch]) -> When {
         let own = whole.iter().filter(|p| !own_of(entry, whole).any(|own| own == *p));
         let own: Vec<Range<u64>> = own.map(|p| p.offset..p.end()).collect();
-        if entry.from.is_some() || meet(stages, offset, &own) && !matches!(self.over, Some(There::Data(_))) {
+        if entry.from.is_some() || meet(stages, offset, &own) && !matches!(self.over, Some(There::Data(..))) {
             return When::After;
         }
         let shown = match &self.over {
             None => shown(&self.before),
-            Some(There::Nothing) => Vec::new(),
+            Some(There::Nothing | There::Remains(_)) => Vec::new(),
             Some(There::Table(_, table)) => shown(table),
-            Some(There::Data(_)) => std::iter::once(0..u64::MAX).collect(),
+            Some(There::Data(..)) => std::iter::once(0..u64::MAX).collect(),
         };
         if meet(stages, offset, &shown) { When::Between } else { When::Before }
     }

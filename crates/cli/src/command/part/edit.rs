@@ -112,7 +112,9 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
             let found = format!("there is {what} with {}", partitions(table.entries.len()));
             return Err(refused(found, "part destroy removes it, --overwrite puts the new one in its place"));
         }
-        There::Data(holds) if !args.overwrite => return Err(refused(holds.clone(), "say --overwrite to lose it")),
+        There::Data(holds, _) | There::Remains(holds) if !args.overwrite => {
+            return Err(refused(holds.clone(), "say --overwrite to lose it"));
+        }
         _ => {}
     }
     let new = New {

@@ -42,7 +42,9 @@ fn restore(args: &Restore, target: &str, text: &str) -> Result<(), Failure> {
             let found = format!("there is {} with {}", named(there.name()), partitions(table.entries.len()));
             return Err(refused(Refusal::new(found, "say -F to replace it")));
         }
-        There::Data(holds) if !args.force => return Err(refused(Refusal::new(holds.clone(), "say -F to lose it"))),
+        There::Data(holds, _) | There::Remains(holds) if !args.force => {
+            return Err(refused(Refusal::new(holds.clone(), "say -F to lose it")));
+        }
         _ => {}
     }
     let (patches, after) = patches(args, &seat, scheme, &backup, &there).map_err(refused)?;

@@ -195,3 +195,49 @@ fn a_disk_that_has_shrunk() {
         }
     }
 }
+
+/// Places at the ends of a disk of 16 MiB, the last counted from its end: what is there is looked at before anything is written.
+const ENDS: [i64; 6] = [0, 5 * 512, 100_000, MIB as i64 - 8, -(MIB as i64), -8];
+/// Bytes that no class and no format begins with.
+const UNKNOWN: [u8; 8] = [0x9d, 0x31, 0x77, 0xc2, 0x05, 0xe8, 0x6b, 0x14];
+
+#[test]
+fn what_nothing_recognises_is_written_over_only_if_told() {
+    let layout = "scheme = \"gpt\"\n[[partition]]\ntype = \"efi\"\nsize = \"1m\"\n";
+    for at in ENDS {
+        let disk = Image::new(16 * MIB, "");
+        std::fs::write(disk.path("layout"), layout).expect("a layout");
+        crate::zeroes(disk.scratch.path(), "other", 16 * MIB);
+        put(&disk, at, &UNKNOWN);
+        let before = disk.bytes("disk");
+        let place = if at < 0 { 16 * MIB - at.unsigned_abs() } else { at.unsigned_abs() };
+        let found = format!("there is something that is not recognised: byte {place} (LBA {}) has 9d 31 77 c2 05 e8 6b 14", place / 512);
+        let verbs = CREATE.map(|create| format!("part {create} {{}} disk"));
+        let others = [
+            "part apply {} layout disk",
+            "mkfs ufs {} disk",
+            "mkfs swap {} disk",
+            "stripe label {} data disk other",
+            "mirror label {} data disk other",
+        ];
+        for verb in verbs.into_iter().chain(others.map(String::from)) {
+            let ran = run(disk.scratch.path(), &verb.replace("{}", ""));
+            assert!(ran.refused().contains(&found), "{verb}: {}", ran.stderr);
+            assert!(before == disk.bytes("disk"), "{verb}: it is another");
+            // One name of the danger for all of them.
+            if !verb.contains("swap") {
+                let ran = run(disk.scratch.path(), &(verb.replace("{}", "--overwrite") + " --dry-run"));
+                assert_eq!(ran.code, Some(0), "{verb}: {}", ran.stderr);
+            }
+        }
+        // What the new table does not need stays: it may be the front of a partition that the table is to have again.
+        disk.part("create -s gpt --overwrite disk").ended(0);
+        let length = usize::try_from(16 * MIB).expect("small");
+        let after = disk.bytes("disk");
+        assert!(before[34 * 512..length - 33 * 512] == after[34 * 512..length - 33 * 512], "{at}");
+    }
+    // Further in nothing is looked at.
+    let disk = Image::new(16 * MIB, "");
+    put(&disk, 3 * MIB as i64, &UNKNOWN);
+    disk.part("create -s gpt disk").ended(0);
+}

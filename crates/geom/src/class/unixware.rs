@@ -1,0 +1,98 @@
+//! `unixware`: the disklabel of SCO UnixWare, in an MBR partition.
+//!
+//! # On disk
+//! In sector 29 of a partition of type 63: magics `ca5e600d` at byte 4 and `600ddeee` at byte 156, then 16 slices of 12 bytes (tag,
+//! flags, start, size). Starts are sectors of the disk, not of the partition. Slice 0 is the whole of it, and no provider here, nor is one
+//! that is not marked valid.
+//!
+//! # Topology
+//! Slices.
+//!
+//! # Limits
+//! Type 63 is also that of other System V systems (SCO, ISC, Mach), whose divisions are not read: the magics decide. Where the partition has
+//! no place on a medium, as on a stripe, starts are counted from its set. It is not edited.
+//!
+//! # Sources
+//! Linux `block/partitions/msdos.c` (`parse_unixware`); libblkid `partitions/unixware.c` (tags, the valid flag); UnixWare vtoc(7).
+
+use super::{Class, Taste};
+use crate::layout;
+use crate::probe::Probe;
+use crate::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps};
+use std::sync::Arc;
+use zerocopy::little_endian::{U16, U32};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The class.
+pub struct UnixWare;
+
+/// `struct unixware_slice`.
+#[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Partition {
+    s_label: U16,
+    s_flags: U16,
+    start_sect: U32,
+    nr_sects: U32,
+}
+layout!(Partition, 12, start_sect @ 4, nr_sects @ 8);
+
+/// `struct unixware_disklabel`, as far as it is read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Disklabel {
+    d_type: U32,
+    d_magic: U32,
+    skip: [u8; 148],
+    v_magic: U32,
+    v_version: U32,
+    v_name: [u8; 8],
+    v_nslices: U16,
+    v_unknown1: U16,
+    v_reserved: [U32; 10],
+    v_slice: [Partition; 16],
+}
+layout!(Disklabel, 408, d_magic @ 4, v_magic @ 156, v_slice @ 216);
+
+const MAGIC: u32 = 0xca5e_600d;
+const VTOC_MAGIC: u32 = 0x600d_deee;
+const SECTOR: u64 = 29;
+const VALID: u16 = 0x200;
+const UNUSED: u16 = 0;
+const WHOLE: u16 = 5;
+
+impl Class for UnixWare {
+    fn name(&self) -> &'static str {
+        "unixware"
+    }
+
+    fn taste(&self, probe: &Probe<'_>) -> Taste {
+        let inside = matches!(probe.kind(), Some(Kind::Mbr(0x63)));
+        let label = if inside { probe.read::<Disklabel>(SECTOR * probe.sector()) } else { None };
+        match label.filter(|label| label.d_magic.get() == MAGIC && label.v_magic.get() == VTOC_MAGIC) {
+            Some(label) => slices(probe, &label),
+            None => Taste::No,
+        }
+    }
+}
+
+fn slices(probe: &Probe<'_>, label: &Disklabel) -> Taste {
+    let (sector, length, base) = (probe.sector(), probe.length(), probe.start().unwrap_or(0));
+    let (mut entries, mut findings, mut ranges) = (Vec::new(), Vec::new(), Vec::new());
+    for ((index, letter), part) in (1..).zip('a'..='p').zip(&label.v_slice).skip(1) {
+        let (tag, size) = (part.s_label.get(), u64::from(part.nr_sects.get()) * sector);
+        if matches!(tag, UNUSED | WHOLE) || part.s_flags.get() != VALID || size == 0 {
+            continue;
+        }
+        let (suffix, start) = (letter.to_string(), u64::from(part.start_sect.get()) * sector);
+        let inside = start.checked_sub(base).filter(|&at| at.checked_add(size).is_some_and(|end| end <= length));
+        let Some(start) = inside else {
+            findings.push(out_of_range(&suffix, start, length, sector, "left out"));
+            continue;
+        };
+        ranges.push((suffix.clone(), start..start + size));
+        entries.push(Slice { suffix, index, start, length: size, kind: Kind::UnixWare(tag), label: None, uuid: None });
+    }
+    findings.extend(overlaps(&ranges, sector));
+    Taste::Geom(Arc::new(Slices { usable: 0..length, entries }), bounded(findings))
+}

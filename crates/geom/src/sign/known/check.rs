@@ -1,0 +1,192 @@
+//! What else must hold where a magic is short, or is text that stands in other places too.
+
+use super::SECTOR;
+use crate::probe::Probe;
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned, little_endian as le};
+
+/// The `N` bytes at `at`, or zeroes past the end: no check holds for those.
+fn bytes<const N: usize>(probe: &Probe<'_>, at: u64) -> [u8; N] {
+    probe.bytes(at, N).and_then(|found| found.try_into().ok()).unwrap_or([0; N])
+}
+
+fn be16(probe: &Probe<'_>, at: u64) -> u16 {
+    u16::from_be_bytes(bytes(probe, at))
+}
+
+fn be32(probe: &Probe<'_>, at: u64) -> u32 {
+    u32::from_be_bytes(bytes(probe, at))
+}
+
+/// Whether it is a whole disk or a set, not a partition.
+pub(super) fn whole(probe: &Probe<'_>, _: u64) -> bool {
+    probe.kind().is_none()
+}
+
+/// Whether the big-endian words from `at` add up to zero.
+fn sums_to_zero(probe: &Probe<'_>, at: u64, length: usize) -> bool {
+    let sum = |bytes: Vec<u8>| bytes.chunks_exact(4).map(|w| u32::from_be_bytes([w[0], w[1], w[2], w[3]])).fold(0, u32::wrapping_add);
+    probe.bytes(at, length).is_some_and(|bytes| sum(bytes) == 0)
+}
+
+/// SGI: the label's words add up to zero.
+pub(super) fn sgi(probe: &Probe<'_>, at: u64) -> bool {
+    sums_to_zero(probe, at, 512)
+}
+
+/// Sun: the label's 16-bit words XOR to zero; `at` is the last but one of them.
+pub(super) fn sun(probe: &Probe<'_>, at: u64) -> bool {
+    let sum = |bytes: Vec<u8>| bytes.chunks_exact(2).fold([0, 0], |sum: [u8; 2], word| [sum[0] ^ word[0], sum[1] ^ word[1]]);
+    at.checked_sub(508).and_then(|label| probe.bytes(label, 512)).is_some_and(|label| sum(label) == [0, 0])
+}
+
+/// Apple: the driver descriptor's block size, and at the second block the signature of a map. Behind an MBR it is a hybrid's.
+pub(super) fn mac(probe: &Probe<'_>, at: u64) -> bool {
+    let block = u64::from(be16(probe, at + 2));
+    let is_size = block.is_power_of_two() && (512..=4096).contains(&block);
+    is_size && (probe.has(block, b"PM") || probe.has(block, b"TS")) && !probe.has(510, b"\x55\xaa")
+}
+
+/// Amiga: the words of the rigid disk block add up to zero.
+pub(super) fn amiga(probe: &Probe<'_>, at: u64) -> bool {
+    let words = be32(probe, at + 4);
+    (4..=128).contains(&words) && sums_to_zero(probe, at, 4 * words as usize)
+}
+
+/// Types of Atari's partitions that are in use; any three letters would do for libblkid, and for noise.
+const ATARI: [&[u8; 3]; 8] = [b"GEM", b"BGM", b"XGM", b"LNX", b"SWP", b"RAW", b"MIX", b"UNX"];
+
+/// Atari: an entry in use, of a known type and within the disk; `at` is that of the entry's flags.
+pub(super) fn atari(probe: &Probe<'_>, at: u64) -> bool {
+    let sectors = probe.length() / SECTOR;
+    let entry: [u8; 4] = bytes(probe, at);
+    let end = u64::from(be32(probe, at + 4)) + u64::from(be32(probe, at + 8));
+    let used = entry[0] & 1 == 1 && ATARI.iter().any(|kind| entry[1..] == kind[..]);
+    let here = probe.sector() == SECTOR && whole(probe, at) && !probe.has(510, b"\x55\xaa");
+    here && used && be32(probe, at + 4) > 0 && end <= sectors
+}
+
+/// Core Storage: version 1 and a volume's header, of which the magic and the kind of checksum follow.
+pub(super) fn core_storage(probe: &Probe<'_>, at: u64) -> bool {
+    at.checked_sub(80).is_some_and(|head| probe.has(head, &[1, 0, 0x10, 0]))
+}
+
+/// XFS: a record of a log has a version, a length and a known byte order.
+pub(super) fn xfs_log(probe: &Probe<'_>, at: u64) -> bool {
+    let (version, length, order) = (be32(probe, at + 8), be32(probe, at + 12), be32(probe, at + 300));
+    matches!(version, 1 | 2) && (1..=i32::MAX as u32).contains(&length) && matches!(order, 1..=3)
+}
+
+/// EXFS: a block of its own size.
+pub(super) fn exfs(probe: &Probe<'_>, at: u64) -> bool {
+    let block = be32(probe, at + 4);
+    block.is_power_of_two() && (512..=65536).contains(&block)
+}
+
+/// HFS, but no wrapper around HFS+: allocation blocks of whole sectors, some of them, and the bitmap behind the boot blocks.
+pub(super) fn hfs(probe: &Probe<'_>, at: u64) -> bool {
+    let (blocks, size, bitmap) = (be16(probe, at + 18), be32(probe, at + 20), be16(probe, at + 14));
+    let wrapper = probe.has(at + 124, b"H+") || probe.has(at + 124, b"HX");
+    blocks > 0 && size > 0 && u64::from(size).is_multiple_of(SECTOR) && bitmap >= 3 && !wrapper
+}
+
+/// HPFS: the spare superblock's magic, one sector on.
+pub(super) fn hpfs(probe: &Probe<'_>, at: u64) -> bool {
+    probe.has(at + 512, b"\x49\x18\x91\xf9")
+}
+
+/// Squashfs before version 4, in either byte order.
+pub(super) fn squashfs3(probe: &Probe<'_>, at: u64) -> bool {
+    let major: [u8; 2] = bytes(probe, at + 28);
+    let little = probe.has(at, b"hsqs");
+    let major = if little { u16::from_le_bytes(major) } else { u16::from_be_bytes(major) };
+    (1..=3).contains(&major)
+}
+
+/// Minix: maps of inodes and zones that are large enough; not the middle of an ext superblock.
+pub(super) fn minix(probe: &Probe<'_>, at: u64) -> bool {
+    const SUPER: u64 = 1024;
+    if probe.has(SUPER + 56, b"\x53\xef") {
+        return false;
+    }
+    let magic: [u8; 2] = bytes(probe, at);
+    let version = match magic {
+        [0x7f | 0x8f, 0x13] | [0x13, 0x7f | 0x8f] => 1,
+        [0x68 | 0x78, 0x24] | [0x24, 0x68 | 0x78] => 2,
+        _ => 3,
+    };
+    let big = matches!(magic, [0x13 | 0x24 | 0x4d, _]);
+    let u16_at = |at| if big { u16::from_be_bytes(bytes(probe, SUPER + at)) } else { u16::from_le_bytes(bytes(probe, SUPER + at)) };
+    let u32_at = |at| if big { u32::from_be_bytes(bytes(probe, SUPER + at)) } else { u32::from_le_bytes(bytes(probe, SUPER + at)) };
+    if version == 3 {
+        // Its inodes are counted in 32 bits, and two bytes lie before its maps.
+        let block = u16_at(28);
+        return u16_at(6) > 0 && u16_at(8) > 0 && block.is_power_of_two() && (1024..=4096).contains(&block);
+    }
+    let (inodes, maps) = (u64::from(u16_at(0)), (u64::from(u16_at(4)), u64::from(u16_at(6))));
+    let zones = if version == 1 { u64::from(u16_at(2)) } else { u64::from(u32_at(20)) };
+    let first = u64::from(u16_at(8));
+    let bits = |blocks: u64| blocks * 8 * 1024;
+    maps.0 > 0 && maps.1 > 0 && bits(maps.0) > inodes && bits(maps.1) > zones.saturating_sub(first) && zones > first
+}
+
+/// GFS2: the formats of the file system and of its locking.
+pub(super) fn gfs2(probe: &Probe<'_>, at: u64) -> bool {
+    (1801..=1899).contains(&be32(probe, at + 24)) && be32(probe, at + 28) == 1900
+}
+
+/// GFS: the same, of the first.
+pub(super) fn gfs(probe: &Probe<'_>, at: u64) -> bool {
+    be32(probe, at + 24) == 1309 && be32(probe, at + 28) == 1401
+}
+
+/// BeFS: the other two magics of its superblock, in the byte order of the first.
+pub(super) fn befs(probe: &Probe<'_>, at: u64) -> bool {
+    let order = |big: &[u8; 4], at| probe.has(at, big) || probe.has(at, &[big[3], big[2], big[1], big[0]]);
+    order(b"\xdd\x12\x10\x31", at + 36) && order(b"\x15\xb6\x83\x0e", at + 80)
+}
+
+/// DDF: a revision in digits, behind the GUID.
+pub(super) fn ddf(probe: &Probe<'_>, at: u64) -> bool {
+    let revision: [u8; 8] = bytes(probe, at + 32);
+    probe.length() >= 0x30000 && revision.iter().all(|b| b.is_ascii_digit() || *b == b'.')
+}
+
+/// Silicon Image's metadata, as far as it is read.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Silicon {
+    words: [le::U16; 159],
+    checksum: le::U16,
+}
+
+/// Silicon Image: a disk's number below 8, and the checksum.
+pub(super) fn silicon(probe: &Probe<'_>, at: u64) -> bool {
+    let metadata = at.checked_sub(0x60).and_then(|at| probe.read::<Silicon>(at));
+    let sums = |m: &Silicon| m.words.iter().map(|w| w.get()).fold(m.checksum.get(), u16::wrapping_add) == 0;
+    metadata.is_some_and(|m| m.words[0x116 / 2].get() & 0xff < 8 && sums(&m))
+}
+
+/// VIA: a version up to 2, and the sum of the first 50 bytes.
+pub(super) fn via(probe: &Probe<'_>, at: u64) -> bool {
+    let metadata: [u8; 51] = bytes(probe, at);
+    let sum = metadata[..50].iter().copied().fold(0, u8::wrapping_add);
+    metadata[2] <= 2 && sum == metadata[50]
+}
+
+/// Adaptec: the second magic.
+pub(super) fn adaptec(probe: &Probe<'_>, at: u64) -> bool {
+    probe.has(at + 256, b"DPTM")
+}
+
+/// JMicron's metadata.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct JMicron {
+    words: [le::U16; 64],
+}
+
+/// JMicron: the words add up to 0, or to 1 as some firmware leaves it.
+pub(super) fn jmicron(probe: &Probe<'_>, at: u64) -> bool {
+    let sum = |m: JMicron| m.words.iter().map(|w| w.get()).fold(0, u16::wrapping_add);
+    probe.read(at).is_some_and(|m| sum(m) <= 1)
+}

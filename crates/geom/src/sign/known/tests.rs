@@ -1,0 +1,108 @@
+use super::super::tests::{disk, recognised};
+use super::*;
+use std::collections::BTreeSet;
+
+/// The table, asked as a format is.
+const ALL: Format = Format { name: "known", recognise: by_magic };
+/// Bytes of the disks here: every place is within them.
+const LENGTH: u64 = 64 << 20;
+
+/// Names whose magic is enough.
+fn alone() -> impl Iterator<Item = &'static Known> {
+    let checked = [
+        "sgi",
+        "sun",
+        "mac",
+        "amiga",
+        "atari",
+        "ddf_raid_member",
+        "cs_fvault2",
+        "xfs_external_log",
+        "exfs",
+        "hfs",
+        "hpfs",
+        "squashfs3",
+        "minix",
+        "gfs",
+        "gfs2",
+        "befs",
+        "via_raid_member",
+        "silicon_medley_raid_member",
+        "adaptec_raid_member",
+        "jmicron_raid_member",
+    ];
+    KNOWN.iter().chain(RAIDS).filter(move |known| !checked.contains(&known.kind))
+}
+
+#[test]
+fn every_magic_is_found_at_every_place() {
+    for known in alone() {
+        let format = if RAIDS.iter().any(|raid| raid.kind == known.kind) { &FIRMWARE } else { &ALL };
+        for (at, magic) in known.magics {
+            let at = at.byte(LENGTH).expect("a place");
+            let found = recognised(format, disk(LENGTH, &[(at, magic)])).map(|sign| (sign.kind, sign.magic));
+            assert_eq!(found, Some((known.kind, at)), "{magic:?}");
+        }
+    }
+}
+
+#[test]
+fn a_short_magic_alone_is_nothing() {
+    let names: BTreeSet<&str> = alone().map(|known| known.kind).collect();
+    for known in KNOWN.iter().chain(RAIDS).filter(|known| !names.contains(known.kind)) {
+        for (at, magic) in known.magics {
+            let at = at.byte(LENGTH).expect("a place");
+            for format in [&ALL, &FIRMWARE] {
+                let found = recognised(format, disk(LENGTH, &[(at, magic)]));
+                assert_eq!(found.map(|sign| sign.kind), None, "{}", known.kind);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_name_is_there_once_and_told() {
+    let names: Vec<&str> = KNOWN.iter().chain(RAIDS).map(|known| known.kind).collect();
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+    assert!(names.iter().all(|name| told(name).is_some_and(|sign| sign.kind == *name)) && told("ext4").is_none());
+}
+
+/// Bytes of a generator that is the same on every machine.
+fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    (0..length.div_ceil(8)).flat_map(|_| next()).take(length).collect()
+}
+
+#[test]
+fn noise_is_nothing() {
+    for seed in 0..500 {
+        let bytes = noise(seed, 128 << 10);
+        for format in [&ALL, &FIRMWARE] {
+            let found = recognised(format, disk(128 << 10, &[(0, &bytes)]));
+            assert_eq!(found, None, "{seed}");
+        }
+    }
+}
+
+#[test]
+fn numbers_in_front_of_short_disks_are_survived() {
+    for length in [0, 1, 511, 512, 1023, 4096, 65535, 65536, 65537] {
+        for fill in [0, 1, 0xff] {
+            let bytes = vec![fill; usize::try_from(length).expect("small")];
+            for known in KNOWN.iter().chain(RAIDS) {
+                for (at, magic) in known.magics {
+                    let at = at.byte(length).filter(|&at| at + magic.len() as u64 <= length);
+                    let Some(at) = at else { continue };
+                    recognised(&ALL, disk(length, &[(0, &bytes), (at, magic)]));
+                    recognised(&FIRMWARE, disk(length, &[(0, &bytes), (at, magic)]));
+                }
+            }
+        }
+    }
+}
