@@ -20,6 +20,15 @@ dosfstools          mkfs.fat
 exfatprogs          mkfs.exfat
 ntfs-3g             mkntfs
 f2fs-tools          mkfs.f2fs
+erofs-utils         mkfs.erofs
+gfs2-utils          mkfs.gfs2
+ocfs2-tools         mkfs.ocfs2
+hfsutils            hformat
+reiser4progs        mkfs.reiser4
+nilfs-tools         mkfs.nilfs2
+genromfs            genromfs
+jfsutils            mkfs.jfs
+reiserfsprogs       mkfs.reiserfs
 makefs              makefs
 mdadm               mdadm
 lvm2                pvcreate
@@ -28,12 +37,14 @@ bcache-tools        make-bcache
 squashfs-tools      mksquashfs
 xorriso             xorriso
 qemu-utils          qemu-img qemu-io
-libnbd-bin          nbdinfo nbdcopy
+libnbd-bin          nbdinfo nbdcopy nbdfuse
 python3-libnbd      nbdsh
 nbd-client          nbd-client
 fio                 fio
 blktrace            blkparse
 strace              strace
+zsh                 zsh
+fish                fish
 openssl             openssl
 curl                curl
 qemu-system-x86     qemu-system-x86_64

@@ -164,7 +164,7 @@ Exit status:
      read, not recognised or not understood inside, or none at all";
 
 /// The heading of options that say what a disk is.
-const DISK: &str = "What the disk is (trueline help grain, trueline help profiles)";
+const DISK: &str = "What the disk is (trueline help grain, help profiles)";
 
 /// What to judge a disk by.
 #[derive(Args, Clone, Default)]

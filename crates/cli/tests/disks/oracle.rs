@@ -32,9 +32,13 @@ const DIFFERS: &[(&str, &str, &str)] = &[
     ("seed-003-aligned", "sfdisk", MEMBER),
     ("seed-003-default", "sfdisk", MEMBER),
     ("stripe-16k", " TYPE", MEMBER),
+    ("table-sun", " TYPE", "to libblkid it is a table (PTTYPE); to us what is known by its magic alone"),
+    ("unknown-in-gpt", "p1 UUID", MAGIC),
+    ("unknown-in-gpt", "p2 UUID", MAGIC),
     ("unknown-vhd", " TYPE", CONTAINER),
 ];
 const CONTAINER: &str = "blkid does not know containers of disks";
+const MAGIC: &str = "a format that is known by its magic alone has no UUID, so that of the table's entry is told";
 const MEMBER: &str = "it does not know GEOM's sets: what is at the front of a member is the set's, and shown there";
 
 #[test]

@@ -8,7 +8,8 @@
 //! A table on a disk that had none, or an MBR, comes with LBA 0 last: Linux, blkid and sfdisk look for no GPT without the
 //! protective MBR, and a protective MBR without a GPT is a disk of its own kind to them. Where something stands in LBA 1, a BSD
 //! label perhaps, the backup and then LBA 0 go first: with them the GPT is there, whatever becomes of it. For the same reason
-//! LBA 0 is the first to go where a GPT is removed.
+//! LBA 0 is the first to go where a GPT is removed. Where LBA 0 protects another GPT already, that one is found until the new
+//! backup is whole, and then the backup until the new primary is.
 //!
 //! # What stays
 //! A header's bytes past its fields, an entry's past the 128, boot code, and every bit that nobody changed. A hybrid MBR is
@@ -76,13 +77,13 @@ pub(super) fn render(probe: &Probe<'_>, guard: &Guard, copies: &Copies, before: 
     let backup = new.copy(copies.backup.as_ref().ok().filter(|b| b.header.my_lba.get() == last), "backup GPT", last, 1);
     let boot = new.boot(guard);
     match copies.best() {
-        None if matches!(guard, Guard::Mbr) || new.now(1, 1).iter().all(|byte| *byte == 0) => {
+        None if matches!(guard, Guard::Mbr) || !matches!(guard, Guard::Protective(_)) && new.now(1, 1).iter().all(|byte| *byte == 0) => {
             // A header without its entries would be a damaged table: it comes once they are there.
             let (header, entries) =
                 primary.split_last().map_or((Vec::new(), Vec::new()), |(header, rest)| (vec![header.clone()], rest.to_vec()));
             ordered(ordered(join([backup, entries].concat()), header), boot.into_iter().collect())
         }
-        None => ordered(ordered(backup, boot.into_iter().collect()), primary),
+        None => ordered(ordered(backup, boot.into_iter().collect()), join(primary)),
         Some((_, "primary")) => ordered(join([backup, boot.into_iter().collect()].concat()), join(primary)),
         Some(_) => ordered(join(primary), join([backup, boot.into_iter().collect()].concat())),
     }
