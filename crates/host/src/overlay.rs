@@ -1,6 +1,6 @@
 //! An overlay: what is written to a disk goes elsewhere, and the disk itself is only read.
 //!
-//! A block of [`BLOCK`] bytes is of the base, written, or zero ([`index`]). A block of which a part is written for the first time is read
+//! A block of [`BLOCK`] bytes is of the base, written, or zero (`index.rs`). A block of which a part is written for the first time is read
 //! from the base and written whole; a range that is discarded or made zero is zero in whole blocks. What is written stands at its own
 //! place, so that the place of a block never has to be looked up.
 //!

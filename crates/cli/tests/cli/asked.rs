@@ -110,6 +110,11 @@ fn a_tree_of_images_is_checked() {
     let names: Vec<&str> = list(&report, "targets").iter().map(|t| t["target"].as_str().expect("a name")).collect();
     assert_eq!((names, ran.code), (vec!["tree/a/b/two.img", "tree/one"], Some(1)));
     assert!(ran.stderr.contains("note: tree: 1 files that hold nothing known were passed over"), "{}", ran.stderr);
+    // A build that was cut short to nothing does not pass.
+    fs::create_dir(here.path().join("cut")).expect("a directory");
+    fs::write(here.path().join("cut/short.img"), "").expect("a file");
+    let cut = run(here.path(), "check --strict -r cut");
+    assert!(cut.code == Some(3) && cut.stdout.contains("cut/short.img"), "{}", cut.stdout);
     fs::create_dir(here.path().join("empty")).expect("a directory");
     assert!(run(here.path(), "check -r empty").refused().contains("no image in it or beneath it"));
     assert!(run(here.path(), "check -r nonsense").refused().contains("read nonsense: "));

@@ -30,7 +30,8 @@ pub(super) fn files(directory: &Path) -> (Vec<OsString>, Vec<String>) {
             // Of the entry itself, so a link is neither.
             match entry.metadata() {
                 Ok(kind) if kind.is_dir() => todo.push(path),
-                Ok(kind) if kind.is_file() && kind.len() >= SECTOR => found.push(path),
+                // An image that was cut short to nothing is a finding, not a file to pass over.
+                Ok(kind) if kind.is_file() && (kind.len() >= SECTOR || is_named(&path)) => found.push(path),
                 Ok(_) => {}
                 Err(e) => failures.push(format!("read {}: {}", path.display(), words::os(&e))),
             }
@@ -42,8 +43,13 @@ pub(super) fn files(directory: &Path) -> (Vec<OsString>, Vec<String>) {
 
 /// Whether a file of a tree is an image: something was recognised on it or was wrong with it, or its name says so.
 pub(super) fn is_image(target: &Target) -> bool {
-    let ending = Path::new(&target.target).extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     let recognised = |p: &crate::report::Provider| p.sign.is_some() || !p.signs.is_empty() || p.table.is_some() || !p.members.is_empty();
     let is_more = target.providers.len() > 1 || target.findings.iter().any(|f| f.severity != "note");
-    is_more || target.providers.iter().any(recognised) || ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending))
+    is_more || target.providers.iter().any(recognised) || is_named(Path::new(&target.target))
+}
+
+/// An ending of the name that says "image".
+fn is_named(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending))
 }
