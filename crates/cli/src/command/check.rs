@@ -170,7 +170,7 @@ pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
     print_as(report, output, &List::default())
 }
 
-/// As [`print`]; text as a list if one is wanted.
+/// As `print`; text as a list if one is wanted.
 fn print_as(report: &Report, output: &Output, list: &List) -> Result<(), Failure> {
     if let Some(path) = &output.html {
         write_file(path, |file| out::html::write(report, &Made::now(), file))?;

@@ -1,7 +1,7 @@
 //! Formats, tables and members of firmware RAIDs that are known by their magic alone.
 //!
 //! Nothing here is understood inside: a name keeps a disk from being written over without a word, and says what to look for. One row
-//! of [`KNOWN`] is one name. Rows are asked only where no class and no other format answers; those of firmware RAIDs, whose
+//! of `KNOWN` is one name. Rows are asked only where no class and no other format answers; those of firmware RAIDs, whose
 //! metadata is at the end of a whole disk and whose front is the set's, are a format of their own ([`FIRMWARE`]).
 //!
 //! # On disk
