@@ -236,13 +236,9 @@ fn a_trace_is_replayed_and_a_bad_one_named_with_its_line() {
         let ran = run(scratch.path(), "bench replay --trace odd drive:md --runs 4");
         assert!(ran.ended(0).stdout.contains("1 of 2 requests of the trace are not whole sectors"), "{}", ran.stdout);
     }
-    for (text, said) in
-        [("fio version 2 iolog\n/f add\n/f open\n/f write 0\n", "read bad: line 4: not FILE ACTION [OFFSET LENGTH]: a number is missing")]
-    {
-        write("bad", text);
-        let ran = run(scratch.path(), "bench replay --trace bad drive:md --runs 4");
-        assert!(ran.refused().contains(said), "{}", ran.stderr);
-    }
+    write("bad", "fio version 2 iolog\n/f add\n/f open\n/f write 0\n");
+    let ran = run(scratch.path(), "bench replay --trace bad drive:md --runs 4");
+    assert!(ran.refused().contains("read bad: line 4: not FILE ACTION [OFFSET LENGTH]: a number is missing"), "{}", ran.stderr);
     write("bad", "fio version 2 iolog\n/f add\n/f open\n/f erase 0 4096\n");
     let ran = run(scratch.path(), "bench replay --trace bad drive:md");
     assert!(ran.refused().ends_with("read bad: line 4: unknown action 'erase' in version 2"), "{}", ran.stderr);
