@@ -126,13 +126,13 @@ pub struct RequestMark {
     pub blamed: bool,
 }
 
-/// What a [`Watch`] calls back with.
+/// One call of a [`Watch`]: a piece of a request, the request once all its pieces were seen, or both at once where one piece is all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub struct Seen {
     /// A piece of a request.
-    Piece(Mark),
-    /// A request all of whose pieces were seen; it counts where the first of them is.
-    Request(RequestMark),
+    pub piece: Option<Mark>,
+    /// The request; it counts where the first of its pieces is.
+    pub request: Option<RequestMark>,
 }
 
 /// Classes of sizes and of alignments: below 512 bytes, from each power of two up to below the next, from 1 MiB on.
@@ -232,21 +232,28 @@ impl Watch {
         let Some(nth) = segment.and_then(|segment| self.segments.get(segment)).copied() else { return };
         let Some(layer) = self.layers.get(nth) else { return };
         let mut whole: Option<(usize, RequestMark)> = None;
+        // A plain range of a disk has no copies: a piece as long as the request is all of it.
+        let plain = self.route.medium().is_some();
         // The callback never fails, and a request that did is not judged.
         let _ = self.route.extents(offset, length, deed.op(), &mut |before, piece| {
             let Piece::Store { store, offset: byte, length: bytes } = piece else { return Ok(()) };
             if let Some(medium) = self.media.iter().position(|medium| medium.store == store) {
                 let mark = self.mark(deed, layer, medium, (byte, bytes), (before, offset, length));
                 let cell = nth * self.media.len() + medium;
-                see(cell, &Seen::Piece(mark));
-                let (_, request) = whole.get_or_insert((cell, RequestMark { deed, fit: mark.fit, length, blamed: false }));
+                let request = RequestMark { deed, fit: mark.fit, length, blamed: mark.blamed };
+                if plain && bytes == length {
+                    see(cell, &Seen { piece: Some(mark), request: Some(request) });
+                    return Ok(());
+                }
+                see(cell, &Seen { piece: Some(mark), request: None });
+                let (_, request) = whole.get_or_insert((cell, request));
                 request.fit = request.fit.worse(mark.fit);
                 request.blamed |= mark.blamed;
             }
             Ok(())
         });
         if let Some((cell, request)) = whole {
-            see(cell, &Seen::Request(request));
+            see(cell, &Seen { piece: None, request: Some(request) });
         }
     }
 
@@ -350,10 +357,12 @@ fn place(deed: Deed, fit: Fit, size: usize, alignment: usize) -> usize {
 
 impl Seen {
     /// Calls `add` with every slot of a [`Tally`] that this adds to, and how much.
-    pub fn each(&self, add: impl FnMut(usize, u64)) {
-        match self {
-            Seen::Piece(mark) => mark.each(add),
-            Seen::Request(request) => request.each(add),
+    pub fn each(&self, mut add: impl FnMut(usize, u64)) {
+        if let Some(piece) = &self.piece {
+            piece.each(&mut add);
+        }
+        if let Some(request) = &self.request {
+            request.each(&mut add);
         }
     }
 }

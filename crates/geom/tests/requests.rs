@@ -12,7 +12,7 @@ use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
 use trueline_geom::store::Sparse;
 use trueline_geom::topology::{Fact, Fit, Grain, Source, Topology, Trust, Why};
-use trueline_geom::watch::{Deed, Seen, Tally, Watch};
+use trueline_geom::watch::{Deed, Tally, Watch};
 
 /// Bytes that are followed together: every size and boundary here is a multiple of them.
 const STEP: u64 = 256;
@@ -183,13 +183,11 @@ impl Stack {
             let (layer, medium) = watch.cell(cell);
             let layer = &watch.layers()[layer];
             assert_eq!(self.graph.providers[layer.provider].name, Stack::layer(export, offset).0, "{place}");
-            match seen {
-                Seen::Piece(mark) => {
-                    assert_eq!(watch.media()[medium].store, mark.store, "{place}");
-                    pieces.push((mark.store, mark.offset, mark.length, mark.fit, mark.work.done, mark.work.needed, mark.blamed));
-                }
-                Seen::Request(request) => requests.push(*request),
+            if let Some(mark) = seen.piece {
+                assert_eq!(watch.media()[medium].store, mark.store, "{place}");
+                pieces.push((mark.store, mark.offset, mark.length, mark.fit, mark.work.done, mark.work.needed, mark.blamed));
             }
+            requests.extend(seen.request);
         });
         pieces.sort_unstable();
         let want = self.want(export, deed, offset, length);

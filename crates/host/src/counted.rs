@@ -217,7 +217,7 @@ impl Counters {
     fn judge(&self, shard: usize, deed: Deed, offset: u64, length: u64) {
         let generation = self.generations.get();
         generation.watch.judge(deed, offset, length, &mut |cell, seen| {
-            if let (true, Seen::Piece(mark)) = (deed != Deed::Read, seen) {
+            if let (true, Some(mark)) = (deed != Deed::Read, seen.piece) {
                 self.tasted.wrote(mark.store, mark.offset, mark.length);
             }
             let numbers = generation.cells[cell][shard].get_or_init(|| (0..SLOTS).map(|_| AtomicU64::default()).collect());

@@ -35,7 +35,7 @@ fn seen(graph: &Graph, watch: &Watch, deed: Deed, offset: u64, length: u64) -> V
     let name = |id: Id| graph.providers[id].name.clone();
     let mut all = Vec::new();
     watch.judge(deed, offset, length, &mut |cell, seen| {
-        let Seen::Piece(mark) = seen else { return };
+        let Some(mark) = seen.piece else { return };
         let (layer, medium) = watch.cell(cell);
         let layer = &watch.layers()[layer];
         let blamed = layer.blamed[medium].filter(|_| mark.blamed).map(name);
