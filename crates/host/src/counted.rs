@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 use trueline_geom::error::Errno;
 use trueline_geom::graph::Id;
 use trueline_geom::store::{Run, Store};
-use trueline_geom::watch::{Deed, Layer, Medium, SLOTS, Seen, Tally, Watch};
+use trueline_geom::watch::{Deed, Layer, Medium, SLOTS, Tally, Watch};
 
 /// Logs, each with its set of numbers, that a thread has to itself.
 const OWN: usize = 16;
