@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use trueline_fuzz::hexdump::hexdump;
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::base::store::{Sparse, Store};
 
 fuzz_target!(|data: &[u8]| {
     let Some(disk) = std::str::from_utf8(data).ok().and_then(|text| Sparse::from_hexdump(text).ok()) else { return };

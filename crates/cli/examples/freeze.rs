@@ -15,11 +15,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
-use trueline_geom::store::{Sparse, Store};
-use trueline_geom::topology::Topology;
 
 const SECTOR: u64 = 512;
 const LINE: usize = 16;

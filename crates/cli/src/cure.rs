@@ -7,10 +7,10 @@ use crate::out::escape::shell;
 use crate::placed::{Placed, extended, table_on};
 use crate::target::{self, Said};
 use room::Room;
-use trueline_geom::finding::{Finding, Fix};
+use trueline_geom::base::finding::{Finding, Fix};
 use trueline_geom::graph::{Graph, Id};
-use trueline_geom::scheme::Ground;
-use trueline_geom::slices::place;
+use trueline_geom::mapping::slices::place;
+use trueline_geom::table::scheme::Ground;
 use trueline_geom::table::{Request, Rules};
 
 mod room;

@@ -6,12 +6,15 @@ use crate::target::Said;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use trueline_geom::finding::{self, Finding, Severity};
+use trueline_geom::base::finding;
+use trueline_geom::base::finding::{Finding, Severity};
+use trueline_geom::base::topology::round_down;
+use trueline_geom::format;
+use trueline_geom::format::{Data, Inside, Sign};
 use trueline_geom::graph::{Bytes, Disk, Graph, Told, Unplaced};
+use trueline_geom::mapping::slices;
+use trueline_geom::mapping::slices::{Slice, Slices};
 use trueline_geom::probe::Limits;
-use trueline_geom::sign::{self, Data, Inside, Sign};
-use trueline_geom::slices::{self, Slice, Slices};
-use trueline_geom::topology::round_down;
 use trueline_host::device::{Device, Kind, Signs};
 use trueline_host::{file, lsblk, nvme, sysfs};
 
@@ -202,7 +205,7 @@ fn sign_of(device: &Device, all: &[Device]) -> Option<Sign> {
         Kind::Dm { uuid: Some(uuid), .. } if uuid.starts_with("LVM-") => Some("LVM2_member"),
         _ => None,
     });
-    let mut sign = sign::told(device.signs.fstype.as_deref().or(held)?, device.signs.block);
+    let mut sign = format::told(device.signs.fstype.as_deref().or(held)?, device.signs.block);
     sign.label.clone_from(&device.signs.label);
     sign.uuid.clone_from(&device.signs.uuid);
     if let Some(Kind::Md { members, .. }) = holder.map(|d| &d.kind)
@@ -289,7 +292,7 @@ mod tests {
 
     /// A drive of 512-byte sectors by its own word, with one partition at 1 MiB.
     fn drive(part: Device) -> Vec<Device> {
-        let limits = trueline_geom::limits::Limits { logical_block_size: 512, physical_block_size: 512, ..Default::default() };
+        let limits = trueline_geom::audit::limits::Limits { logical_block_size: 512, physical_block_size: 512, ..Default::default() };
         let disk = Device { name: "sda".into(), path: "/dev/sda".into(), size: 1 << 30, limits: limits.clone(), ..Device::default() };
         let kind = Kind::Partition { parent: "sda".into(), number: Some(1), start: Some(1 << 20), whole: 1 << 30 };
         vec![disk, Device { name: "sda1".into(), size: 1 << 28, kind, limits, ..part }]

@@ -4,11 +4,13 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 use std::fmt;
 use std::str::FromStr;
+use trueline_geom::audit::profile;
+use trueline_geom::base::ondisk::Guid;
 use trueline_geom::layout::{self, Part, Size};
-use trueline_geom::ondisk::Guid;
-use trueline_geom::profile;
-use trueline_geom::scheme::{self, Id, SCHEMES, Scheme};
-use trueline_geom::slices::Dialect;
+use trueline_geom::mapping::slices::Dialect;
+use trueline_geom::registry::SCHEMES;
+use trueline_geom::table::scheme;
+use trueline_geom::table::scheme::{Id, Scheme};
 
 /// A table.
 #[derive(Deserialize)]

@@ -6,9 +6,9 @@ use clap_complete::Shell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use toml::Value;
-use trueline_geom::finding::Severity;
-use trueline_geom::profile;
-use trueline_geom::topology::{Fact, Grain, Source, Trust, Why};
+use trueline_geom::audit::profile;
+use trueline_geom::base::finding::Severity;
+use trueline_geom::base::topology::{Fact, Grain, Source, Trust, Why};
 
 pub(crate) mod apply;
 pub(crate) mod bench;

@@ -1,8 +1,8 @@
 //! A partition as an entry of its table: what `move` needs of it, and what a cure that names `move` asks beforehand.
 
-use trueline_geom::finding;
+use trueline_geom::base::finding;
 use trueline_geom::graph::{Graph, Id, Provider};
-use trueline_geom::scheme::{Ground, Scheme};
+use trueline_geom::table::scheme::{Ground, Scheme};
 use trueline_geom::table::{Entry, Refusal, Table};
 
 /// A partition, and the table that it is in.

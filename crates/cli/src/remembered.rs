@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use trueline_geom::profile;
+use trueline_geom::audit::profile;
 
 /// The environment's variable: a profile.
 pub(crate) const VARIABLE: &str = "TRUELINE_FOR";

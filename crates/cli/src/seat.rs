@@ -10,11 +10,12 @@ use crate::target::{self, Said};
 use crate::writing::{Job, WriteOptions, carry_out};
 use crate::{Failure, complain};
 use std::ops::Range;
+use trueline_geom::base::patch::Patch;
+use trueline_geom::graph::occupant;
+use trueline_geom::graph::occupant::There;
 use trueline_geom::graph::{Graph, Id};
-use trueline_geom::patch::Patch;
-use trueline_geom::scheme::{Ground, Scheme};
+use trueline_geom::table::scheme::{Ground, Scheme};
 use trueline_geom::table::{Refusal, Table};
-use trueline_geom::there::{self, There};
 use trueline_host::file::Access;
 use trueline_host::kernel::{self, Reread};
 
@@ -108,7 +109,7 @@ impl Seat {
     /// Bytes at its ends that are not zero, in words, where nothing was recognised that they could belong to.
     fn remains(&self) -> Option<String> {
         let within = self.table_within().map_or_else(Vec::new, |(_, _, ranges)| ranges);
-        there::remains(&self.graph.probe(self.id), &within)
+        occupant::remains(&self.graph.probe(self.id), &within)
     }
 
     /// The table it is a partition of, if that stands in its own first sectors: a BSD label whose first partition begins with it.

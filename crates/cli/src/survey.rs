@@ -5,11 +5,11 @@ use crate::report::{Finding, Grain, Provider, Range, Table, Target, Verdict};
 use crate::seat;
 use crate::target::Said;
 use trueline_geom::audit::{self, Audit, Role};
+use trueline_geom::base::topology::{Fact, largest_grain};
+use trueline_geom::format::Sign;
 use trueline_geom::graph::{Graph, Id};
-use trueline_geom::kinds;
-use trueline_geom::sign::Sign;
-use trueline_geom::slices::Kind;
-use trueline_geom::topology::{Fact, largest_grain};
+use trueline_geom::mapping::slices::Kind;
+use trueline_geom::table::types;
 
 /// What `check` says of one graph. `only`: the provider to keep to, with all that stands on it.
 ///
@@ -88,7 +88,7 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         table,
         members,
         // An MBR has no entry of type 0: nobody said.
-        kind: p.kind.filter(|&kind| kind != Kind::Mbr(0)).map(kinds::name),
+        kind: p.kind.filter(|&kind| kind != Kind::Mbr(0)).map(types::name),
         label: sign.and_then(|s| s.label.clone()).or_else(|| p.label.clone()),
         uuid: sign.and_then(|s| s.uuid.clone()).or_else(|| p.uuid.clone()),
         block_size: sign.and_then(|s| s.block),
@@ -102,7 +102,7 @@ pub(crate) fn grain(fact: &Fact) -> Grain {
     Grain { size: fact.grain.size(), phase: fact.grain.phase(), why: fact.why.name(), source: fact.source.name(), trust: fact.trust.name() }
 }
 
-fn finding(graph: &Graph, cures: &Cures<'_>, id: Id, f: &trueline_geom::finding::Finding) -> Finding {
+fn finding(graph: &Graph, cures: &Cures<'_>, id: Id, f: &trueline_geom::base::finding::Finding) -> Finding {
     let p = &graph.providers[id];
     let cure = cures.of(id, f);
     Finding {

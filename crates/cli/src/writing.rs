@@ -6,10 +6,11 @@ use clap::Args;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::patch;
+use trueline_geom::base::patch::Patch;
 use trueline_geom::graph::{Graph, Id};
-use trueline_geom::patch::{self, Patch};
-use trueline_geom::slices::place;
+use trueline_geom::mapping::slices::place;
 use trueline_host::file::Access;
 
 /// How to write; the same for every command that does.

@@ -5,11 +5,11 @@
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::sync::Arc;
-use trueline_geom::class::Geom;
-use trueline_geom::error::Errno;
-use trueline_geom::route::Route;
-use trueline_geom::slices::Slices;
-use trueline_geom::store::Store;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::Store;
+use trueline_geom::mapping::geom::Geom;
+use trueline_geom::mapping::route::Route;
+use trueline_geom::mapping::slices::Slices;
 
 const READ: usize = 512;
 const DISK: u64 = 1 << 20;

@@ -4,15 +4,19 @@
 //! payload of an encrypted volume, contents nobody knows, a bare partition. A slice that only carries another table, or a
 //! format whose data begin further in, is judged by what it carries.
 
-use crate::finding::{self, Finding, Fix, Severity};
+use crate::base::finding;
+use crate::base::finding::{Finding, Fix, Severity};
+use crate::base::topology::{Clash, Cost, Fact, Trust, Why, cost};
+use crate::format::{Inside, Piece, Sign};
 use crate::graph::{Graph, Id, Provider};
-use crate::kinds;
-use crate::sign::{Inside, Piece, Sign};
-use crate::slices::{Kind, place};
-use crate::topology::{Clash, Cost, Fact, Trust, Why, cost};
+use crate::mapping::slices::{Kind, place};
+use crate::table::types;
 
-mod inside;
+pub(crate) mod contents;
+pub mod io;
+pub mod limits;
 pub mod members;
+pub mod profile;
 
 /// A verdict about I/O; the worse is the greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,7 +128,7 @@ fn role(graph: &Graph, id: Id) -> Role {
     };
     let carries = p.table.is_some()
         || p.is_extended()
-        || p.kind.is_some_and(kinds::is_described_elsewhere)
+        || p.kind.is_some_and(types::is_described_elsewhere)
         || (!p.signs.is_empty() && p.signs.iter().all(|s| s.data.is_some()));
     if carries {
         Role::Carrier
@@ -145,20 +149,20 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
     let blocked = p.findings.iter().any(hides);
     let mut verdict = if blocked { Verdict::Unknown } else { Verdict::Aligned };
     let missed = p.topology.missed(block(graph, id));
-    inside::signatures(p, found);
+    crate::audit::contents::signatures(p, found);
     match role {
         Role::Carrier | Role::Idle => {
             // A disk is not anybody's to move.
             let movable = missed.first().filter(|_| !p.parents.is_empty());
             found.extend(movable.map(|(fact, _)| carrier(p, role, fact)));
-            verdict = verdict.max(inside::judge(graph, id, role, found));
+            verdict = verdict.max(crate::audit::contents::judge(graph, id, role, found));
         }
         Role::Blank => {
             found.extend(missed.first().map(|(fact, _)| blank(p, fact)));
             if p.topology.clashes.iter().any(|c| c.why.costs()) {
                 verdict = Verdict::Misaligned;
             }
-            verdict = verdict.max(inside::judge(graph, id, role, found));
+            verdict = verdict.max(crate::audit::contents::judge(graph, id, role, found));
         }
         Role::Data => {
             // What is not written costs nothing on a unit that only writes must fill; every boundary is excused by itself.
@@ -174,7 +178,7 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
             if p.topology.clashes.iter().any(|c| c.why.costs()) {
                 verdict = Verdict::Misaligned;
             }
-            verdict = verdict.max(inside::judge(graph, id, role, found));
+            verdict = verdict.max(crate::audit::contents::judge(graph, id, role, found));
         }
     }
     if missed.is_empty() && p.placed {
@@ -264,7 +268,7 @@ fn off_start(graph: &Graph, id: Id, missed: &[(Fact, Option<Cost>)], harmless: O
     let worst = severity(cost).max(dearer.map_or(Severity::Note, |(_, of_it)| severity(of_it)));
     let mut finding = Finding::new(rule, worst, 0, message).against_fact(&fact, cost);
     finding.fix = match p.parents.first() {
-        Some(&parent) if data_area => inside::data_fixes(p, &graph.providers[parent]),
+        Some(&parent) if data_area => crate::audit::contents::data_fixes(p, &graph.providers[parent]),
         _ => start_fixes(graph, id),
     };
     finding

@@ -1,12 +1,11 @@
 //! The traits every class answers, and the ordered list of classes.
 //!
-//! Adding a class is one file in `class/`, a `mod` line and a line in [`CLASSES`] here, and a golden disk in
+//! Adding a class is one file in `class/`, a `mod` line and a line in [`crate::registry::CLASSES`], and a golden disk in
 //! `tests/disks/`.
 
-use crate::finding::Finding;
+use crate::base::finding::Finding;
+use crate::mapping::geom::Geom;
 use crate::probe::Probe;
-use crate::slices::{Kind, Slices};
-use crate::topology::Topology;
 use std::sync::Arc;
 
 pub mod bsd;
@@ -22,24 +21,6 @@ pub mod solaris;
 pub mod stripe;
 pub mod unixware;
 pub mod zero;
-
-/// The classes that taste, in the order in which they are asked.
-///
-/// `gpt` comes before `mbr`: a protective MBR is part of a GPT, not a table; where an MBR of real entries hides a GPT, `gpt`
-/// says so itself and yields. The labels come next: a disk with both an MBR and a label behind it is read by its MBR, as
-/// every kernel does. Tables that only an MBR's type announces exclude each other. Sets come last; their metadata is in the last sector and excludes no table at the front.
-pub static CLASSES: &[&dyn Class] = &[
-    &gpt::Gpt,
-    &mbr::Mbr,
-    &bsd64::Bsd64,
-    &bsd::Bsd,
-    &minix::Minix,
-    &solaris::Solaris,
-    &unixware::UnixWare,
-    &stripe::Stripe,
-    &mirror::Mirror,
-    &concat::Concat,
-];
 
 /// One kind of layer.
 pub trait Class: Sync {
@@ -86,88 +67,4 @@ pub struct Member {
     pub chunk: u64,
     /// Bytes of this member that the set may use.
     pub length: u64,
-}
-
-/// One instance of a class: what it makes of the providers below.
-pub trait Geom: Send + Sync {
-    /// The providers it offers, in order; their place in this list is their slot.
-    fn providers(&self) -> Vec<Slot>;
-
-    /// What the provider in `slot` knows, given what the consumers know.
-    fn topology(&self, slot: usize, below: &[Topology]) -> Topology;
-
-    /// Where the first bytes of `[offset, offset + length)` of the provider in `slot` live: one contiguous run, which may
-    /// be shorter than asked, never empty. The caller keeps to the provider's length.
-    fn map(&self, slot: usize, offset: u64, length: u64, op: Op) -> Extent;
-
-    /// "I am only a slice": the byte of consumer 0 at which the provider begins. Such a layer is folded away.
-    fn shift(&self, slot: usize) -> Option<u64> {
-        let _ = slot;
-        None
-    }
-
-    /// The partition table, if this is one.
-    fn table(&self) -> Option<&Slices> {
-        None
-    }
-}
-
-/// A provider a geom offers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slot {
-    /// What follows the parent's name, or, of a set, its whole name.
-    pub name: String,
-    /// Bytes.
-    pub length: u64,
-    /// What the table says it is.
-    pub kind: Option<Kind>,
-}
-
-/// What an I/O does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
-    /// Read.
-    Read,
-    /// Write.
-    Write,
-}
-
-/// Where a run of bytes lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// On that consumer, at that byte.
-    At {
-        /// Which.
-        consumer: usize,
-        /// Its byte.
-        offset: u64,
-        /// Bytes.
-        length: u64,
-    },
-    /// The same bytes on every consumer: a read takes any, a write goes to all.
-    Each {
-        /// The byte, on each.
-        offset: u64,
-        /// Bytes.
-        length: u64,
-    },
-    /// Nowhere: reads as zeros.
-    Zero {
-        /// Bytes.
-        length: u64,
-    },
-    /// It fails.
-    Fail {
-        /// Bytes.
-        length: u64,
-    },
-}
-
-impl Extent {
-    /// Bytes.
-    pub fn length(self) -> u64 {
-        match self {
-            Extent::At { length, .. } | Extent::Each { length, .. } | Extent::Zero { length } | Extent::Fail { length } => length,
-        }
-    }
 }

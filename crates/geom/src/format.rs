@@ -1,10 +1,11 @@
 //! What stands on a provider and does I/O from it: file systems, members of other systems' sets, encrypted volumes, swap.
 //!
-//! A recognised format is one file in `sign/`, a `mod` line and a line in [`FORMATS`], and a golden disk in `tests/disks/`.
+//! A recognised format is one file in `format/`, a `mod` line, a line in [`crate::registry::FORMATS`], and a golden disk in `tests/disks/`.
 //! A format answers with a [`Sign`]: its name, and what decides alignment inside it.
 
-use crate::class::{CLASSES, Taste};
+use crate::class::Taste;
 use crate::probe::Probe;
+use crate::registry::CLASSES;
 
 pub mod apfs;
 pub mod bcache;
@@ -48,47 +49,6 @@ pub struct Format {
     /// What it makes of a provider. Reads within the probe's budget, never trusts a number it read.
     pub recognise: fn(&Probe<'_>) -> Option<Sign>,
 }
-
-/// Every format, in the order of blkid's own list where it matters: what wraps others comes first. Where none of them answers, nor
-/// any class, [`known`] is asked.
-pub static FORMATS: &[Format] = &[
-    // What is in two places, then containers, members of sets and what else wraps a file system.
-    moving::FORMAT,
-    qcow2::FORMAT,
-    vmdk::FORMAT,
-    vhd::FORMAT,
-    vhdx::FORMAT,
-    vdi::FORMAT,
-    md::FORMAT,
-    lvm2::FORMAT,
-    luks::FORMAT,
-    bitlocker::FORMAT,
-    bcache::FORMAT,
-    bcachefs::FORMAT,
-    drbd::FORMAT,
-    vdo::FORMAT,
-    zfs::FORMAT,
-    known::FIRMWARE,
-    // File systems.
-    fat::FORMAT,
-    swap::FORMAT,
-    xfs::FORMAT,
-    ext::FORMAT,
-    reiserfs::FORMAT,
-    jfs::FORMAT,
-    udf::FORMAT,
-    iso9660::FORMAT,
-    hfsplus::FORMAT,
-    ufs::FORMAT,
-    ntfs::FORMAT,
-    squashfs::FORMAT,
-    btrfs::FORMAT,
-    nilfs2::FORMAT,
-    exfat::FORMAT,
-    f2fs::FORMAT,
-    apfs::FORMAT,
-    erofs::FORMAT,
-];
 
 /// What was recognised on a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -160,7 +120,7 @@ pub enum Inside {
     Understood,
     /// It is what it is, but where its I/O falls is not known: why, in a few words. Never called aligned.
     Unknown(&'static str),
-    /// It is what [`crate::realign`] leaves when it is interrupted: only its journal knows what is where.
+    /// It is what [`crate::relocate`] leaves when it is interrupted: only its journal knows what is where.
     Moving,
     /// It is never written in place (ISO 9660, squashfs): reads do not cost.
     ReadOnly,
@@ -248,14 +208,15 @@ pub fn told(kind: &str, block: Option<u64>) -> Sign {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::audit::profile;
     use crate::audit::{self, Verdict};
-    use crate::finding;
+    use crate::base::finding;
+    use crate::base::store::{Sparse, Store};
+    use crate::base::topology::Topology;
     use crate::graph::{Disk, Graph};
+    use crate::mapping::route::Route;
     use crate::probe::{Budget, Limits};
-    use crate::profile;
-    use crate::route::Route;
-    use crate::store::{Sparse, Store};
-    use crate::topology::Topology;
+    use crate::registry::FORMATS;
 
     /// What every format together makes of a disk of `length` bytes with `parts` on it.
     pub(crate) fn everything(length: u64, parts: &[(u64, &[u8])]) -> Vec<Sign> {

@@ -1,24 +1,28 @@
 //! Providers and what stands on them: tasting to a fixed point.
 
+use crate::base::error::Errno;
+use crate::base::finding;
+use crate::base::finding::{Finding, Severity};
+use crate::base::store::Store;
+use crate::base::topology::Topology;
 use crate::class::nop::Nop;
 use crate::class::zero::Zero;
-use crate::class::{Class, Geom, Member};
-use crate::error::Errno;
-use crate::finding::{self, Finding, Severity};
-use crate::looked::Looked;
+use crate::class::{Class, Member};
+use crate::format::{Inside, Sign};
+use crate::graph::occupant::Tasted;
+use crate::mapping::geom::Geom;
+use crate::mapping::route::Route;
+use crate::mapping::slices::{Kind, Slices, bounded, out_of_range};
+use crate::probe::read_set::Looked;
 use crate::probe::{Blind, Budget, Limits, Probe};
-use crate::route::Route;
-use crate::sign::{Inside, Sign};
-use crate::slices::{Kind, Slices, bounded, out_of_range};
-use crate::store::Store;
-use crate::there::Tasted;
-use crate::topology::Topology;
 pub(crate) use found::Found;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod found;
 mod incomplete;
+pub mod occupant;
+pub mod provider_store;
 mod unplaced;
 
 pub use incomplete::Incomplete;

@@ -11,22 +11,24 @@
 //! # Limits
 //! The flavour of a BSD label and the geometry of a table that is there are kept as they are.
 
+use crate::base::ondisk::Guid;
+use crate::base::patch::Patch;
+use crate::base::topology::{Grain, round_up};
 use crate::graph::Found;
-use crate::kinds;
-use crate::ondisk::Guid;
-use crate::patch::Patch;
+use crate::graph::occupant::{Tasted, There, seen};
+use crate::mapping::slices::{Dialect, Kind, place};
 use crate::probe::Probe;
-use crate::scheme::{Ground, Id, New, Scheme};
-use crate::slices::{Dialect, Kind, place};
+use crate::table::scheme::{Ground, Id, New, Scheme};
+use crate::table::types;
 use crate::table::{Entry, Refusal, Request, Rules, Table, Wanted, free_ranges};
-use crate::there::{Tasted, There, seen};
-use crate::topology::{Grain, round_up};
 use change::{Change, own_of};
 use lay::{Floor, Item, lay, percent, whole};
 use stages::Inside;
 
+pub mod backup;
 mod change;
 mod lay;
+pub mod sfdisk;
 mod stages;
 
 pub use stages::{Stage, in_order};
@@ -296,7 +298,7 @@ impl Planning<'_> {
             table.add(layout.scheme, ground, wanted, Rules::Aligned).map_err(of_part)?;
             edits.push(format!(
                 "add {index}: {}, {} bytes at {}",
-                kinds::name(kind),
+                types::name(kind),
                 range.end - range.start,
                 place(range.start, table.sector)
             ));
@@ -380,7 +382,7 @@ fn agree(layout: &Layout, table: &mut Table, part: &Part, index: u32, grains: &[
     let mut changed = Vec::new();
     let kind = kind(layout, table, &part.kind)?;
     if entry.kind != kind {
-        changed.push(format!("type {} to {}", kinds::name(entry.kind), kinds::name(kind)));
+        changed.push(format!("type {} to {}", types::name(entry.kind), types::name(kind)));
         entry.kind = kind;
     }
     // No name at all and an empty one are the same.

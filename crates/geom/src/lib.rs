@@ -9,30 +9,15 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
-pub mod backup;
+pub mod base;
 pub mod class;
-pub mod error;
-pub mod finding;
+pub mod format;
 pub mod graph;
-pub mod kinds;
 pub mod layout;
-pub mod limits;
-pub mod looked;
+pub mod mapping;
 pub mod newfs;
-pub mod ondisk;
-pub mod patch;
 pub mod plan;
 pub mod probe;
-pub mod profile;
-pub mod realign;
-pub mod route;
-pub mod scheme;
-pub mod sfdisk;
-pub mod sign;
-pub mod slices;
-pub mod store;
+pub mod registry;
+pub mod relocate;
 pub mod table;
-pub mod there;
-pub mod through;
-pub mod topology;
-pub mod watch;

@@ -40,7 +40,7 @@ pub use lines::Lines;
 pub use options::{Flavour, Optimization, Options};
 pub use write::Put;
 
-use crate::sign::ufs::fs::SBLOCK_UFS2;
+use crate::format::ufs::fs::SBLOCK_UFS2;
 use std::ops::Range;
 
 /// Where the superblock is, in bytes; what lies before it is for boot code.

@@ -8,7 +8,7 @@
 //! File systems also offer their `Parameters` for a topology, with the arguments of their mkfs.
 //!
 //! # What a choice costs
-//! Write amplification is device bytes for each byte written ([`crate::topology::amplification`]), in the layer's smallest or
+//! Write amplification is device bytes for each byte written ([`crate::base::topology::amplification`]), in the layer's smallest or
 //! usual write, on the unit below it that is read before part of it is written. Space is what a choice loses, in bytes.
 //!
 //! # Limits
@@ -53,7 +53,7 @@ pub mod zfs;
 pub use stack::{Place, Use};
 pub use uses::{Group, Kind, USES};
 
-use crate::topology::{Fact, Grain, Topology, Trust, Why, amplification, is_whole};
+use crate::base::topology::{Fact, Grain, Topology, Trust, Why, amplification, is_whole};
 
 /// The page of the processors and kernels that most of this is for.
 pub const PAGE: u64 = 4096;

@@ -1,13 +1,14 @@
 //! What a class may look at while it tastes: one provider, read only, within a budget.
 
-use crate::class::{Geom, Op};
-use crate::error::Errno;
-use crate::looked::Looked;
-use crate::patch::{Patch, lay_over};
-use crate::route::{Piece, Route};
-use crate::slices::{Kind, Slices};
-use crate::store::{Sparse, Store};
-use crate::topology::round_down;
+pub mod read_set;
+use crate::base::error::Errno;
+use crate::base::patch::{Patch, lay_over};
+use crate::base::store::{Sparse, Store};
+use crate::base::topology::round_down;
+use crate::mapping::geom::{Geom, Op};
+use crate::mapping::route::{Piece, Route};
+use crate::mapping::slices::{Kind, Slices};
+use crate::probe::read_set::Looked;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use zerocopy::FromBytes;

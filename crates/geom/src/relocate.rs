@@ -23,24 +23,24 @@
 //! mark carries the number and the seal of the step that is being done: it is written with the step and reaches the medium under the
 //! same flush. [`Move::standing`] resumes only where the two fit, and proves by checksums the one step in which they may differ.
 
-use crate::error::Errno;
-use crate::patch::{self, Patch};
-use crate::slices::place;
-use crate::store::Store;
+use crate::base::error::Errno;
+use crate::base::patch;
+use crate::base::patch::Patch;
+use crate::base::store::Store;
+use crate::base::topology::{is_whole, round_down};
+use crate::mapping::slices::place;
 use crate::table::Refusal;
-use crate::topology::{is_whole, round_down};
 
+pub(crate) mod boot_fields;
 mod carry;
-mod inside;
 mod journal;
-mod mark;
 mod note;
 mod standing;
 
+pub use crate::format::moving::mark::{MAGIC, Mark, Sealed};
+pub use crate::relocate::boot_fields::{Rebased, rebase};
 pub use carry::{Interrupted, Progress, carry};
-pub use inside::{Rebased, rebase};
 pub use journal::{Journal, LONGEST, Unreadable, VERSION};
-pub use mark::{MAGIC, Mark, Sealed};
 pub use note::Note;
 pub use standing::{Held, Mismatch, Standing, Start};
 

@@ -1,17 +1,20 @@
 //! A partition table in memory: what can be done to one, once for all schemes.
 //!
-//! Reading and writing are the scheme's ([`crate::scheme::Scheme`]); overlap, the choice of an index and of a place, resizing
+//! Reading and writing are the scheme's ([`crate::table::scheme::Scheme`]); overlap, the choice of an index and of a place, resizing
 //! and undoing are here.
 
-use crate::ondisk::Guid;
-use crate::scheme::{self, Attribute, Geometry, Ground, Id, Scheme};
-use crate::slices::{Dialect, Kind, place};
-use crate::store::Sparse;
+use crate::base::ondisk::Guid;
+use crate::base::store::Sparse;
+use crate::mapping::slices::{Dialect, Kind, place};
+use crate::table::scheme::{Attribute, Geometry, Ground, Id, Scheme};
 use std::fmt;
 use std::ops::Range;
 
 mod autofill;
+pub(crate) mod geometry;
 mod place;
+pub mod scheme;
+pub mod types;
 
 pub(crate) use place::free_ranges;
 pub use place::{Request, Rules};
@@ -257,7 +260,7 @@ impl Table {
     }
 
     /// Gives the partition numbered `index` another place of the same size: from `to` on, or the nearest on the best grain on which there
-    /// is room. Gives its first byte. What is in the partition stays where it is: that is for [`crate::realign`] to move.
+    /// is room. Gives its first byte. What is in the partition stays where it is: that is for [`crate::relocate`] to move.
     pub fn relocate(&mut self, scheme: &dyn Scheme, ground: &Ground<'_>, index: u32, to: Option<u64>) -> Result<u64, Refusal> {
         self.relocate_inside(scheme, ground, index, to, 0)
     }

@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
+use trueline_geom::audit::profile;
 use trueline_geom::audit::{Audit, Verdict, audit};
-use trueline_geom::finding::{DATA, Fix, START, STRIPE, Severity};
+use trueline_geom::base::finding::{DATA, Fix, START, STRIPE, Severity};
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::{Fact, Topology};
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
-use trueline_geom::profile;
-use trueline_geom::store::{Sparse, Store};
-use trueline_geom::topology::{Fact, Topology};
 
 const SECTORS: u32 = 200_000;
 

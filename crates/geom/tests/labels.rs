@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
+use trueline_geom::base::finding::INCOMPLETE;
+use trueline_geom::base::store::Sparse;
+use trueline_geom::base::topology::{Topology, lcm, round_down};
 use trueline_geom::class::metadata::{Component, Field, Label, Labelled};
 use trueline_geom::class::{concat, metadata, mirror, stripe};
-use trueline_geom::finding::INCOMPLETE;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
-use trueline_geom::store::Sparse;
 use trueline_geom::table::Refusal;
-use trueline_geom::topology::{Topology, lcm, round_down};
 
 const OPTIONS: mirror::Options<'_> =
     mirror::Options { balance: "load", slice: 4096, no_autosync: false, no_failsync: false, ids: &[0x5566_7788, 2, 3] };

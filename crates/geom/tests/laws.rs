@@ -10,16 +10,17 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::class::concat::Linear;
 use trueline_geom::class::mirror::Raid1;
 use trueline_geom::class::nop::Nop;
 use trueline_geom::class::stripe::Raid0;
 use trueline_geom::class::zero::Zero;
-use trueline_geom::class::{CLASSES, Extent, Geom, Op};
-use trueline_geom::error::Errno;
-use trueline_geom::route::{Piece, Route};
-use trueline_geom::slices::{Kind, Slice, Slices};
-use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why};
+use trueline_geom::mapping::geom::{Extent, Geom, Op};
+use trueline_geom::mapping::route::{Piece, Route};
+use trueline_geom::mapping::slices::{Kind, Slice, Slices};
+use trueline_geom::registry::CLASSES;
 
 /// The boundary that members have; the laws are the same for all.
 const WHY: Why = Why::Physical;

@@ -5,11 +5,11 @@
 #![allow(clippy::unwrap_used, clippy::cast_precision_loss, reason = "in a test a panic is the answer, and counts are small")]
 
 use trueline_geom::audit::{Audit, Verdict, audit};
-use trueline_geom::finding::{Finding, Rule, SMALL, START, Severity};
+use trueline_geom::base::finding::{Finding, Rule, SMALL, START, Severity};
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
-use trueline_geom::store::{Sparse, Store};
-use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why};
 
 const SECTORS: u32 = 200_000;
 const PAGE: u64 = 4096;

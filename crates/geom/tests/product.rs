@@ -6,12 +6,13 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+use trueline_geom::base::ondisk::Guid;
+use trueline_geom::base::store::Sparse;
+use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::graph::{Disk, Graph};
-use trueline_geom::ondisk::Guid;
-use trueline_geom::scheme::{self, Ground, New, Scheme};
-use trueline_geom::store::Sparse;
+use trueline_geom::table::scheme;
+use trueline_geom::table::scheme::{Ground, New, Scheme};
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Wanted};
-use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why};
 
 /// The schemes of each case from the outside in; the types that hold the next one.
 const CHAINS: &[&[&str]] = &[

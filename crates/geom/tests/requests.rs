@@ -6,13 +6,13 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
 use std::collections::BTreeMap;
+use trueline_geom::audit::io::{Deed, Tally, Watch};
+use trueline_geom::base::store::Sparse;
+use trueline_geom::base::topology::{Fact, Fit, Grain, Source, Topology, Trust, Why};
 use trueline_geom::class::metadata::{Component, Label, Labelled};
 use trueline_geom::class::{concat, mirror, stripe};
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
-use trueline_geom::store::Sparse;
-use trueline_geom::topology::{Fact, Fit, Grain, Source, Topology, Trust, Why};
-use trueline_geom::watch::{Deed, Tally, Watch};
 
 /// Bytes that are followed together: every size and boundary here is a multiple of them.
 const STEP: u64 = 256;

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
-use trueline_geom::finding::{BLIND, INCOMPLETE};
+use trueline_geom::base::finding::{BLIND, INCOMPLETE};
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
-use trueline_geom::store::{Sparse, Store};
-use trueline_geom::topology::Topology;
 
 const MIB: u64 = 1 << 20;
 

@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use trueline_geom::base::finding::{Finding, Severity};
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::Topology;
 use trueline_geom::class::gpt;
-use trueline_geom::finding::{Finding, Severity};
 use trueline_geom::graph::{Disk, Graph};
+use trueline_geom::mapping::route::Route;
+use trueline_geom::mapping::slices::{Dialect, Kind};
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::route::Route;
-use trueline_geom::slices::{Dialect, Kind};
-use trueline_geom::store::{Sparse, Store};
-use trueline_geom::topology::Topology;
 
 const SECTORS: u64 = 488_397_168; // seed 004's disk
 

@@ -7,7 +7,7 @@ use crate::random;
 use rustix::io;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::ptr::NonNull;
-use trueline_geom::topology::round_up;
+use trueline_geom::base::topology::round_up;
 
 /// A mapping of anonymous memory, in places of the same size.
 #[derive(Debug)]

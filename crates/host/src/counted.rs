@@ -24,10 +24,10 @@ use log::Log;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use trueline_geom::error::Errno;
+use trueline_geom::audit::io::{Deed, Layer, Medium, SLOTS, Tally, Watch};
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::{Run, Store};
 use trueline_geom::graph::Id;
-use trueline_geom::store::{Run, Store};
-use trueline_geom::watch::{Deed, Layer, Medium, SLOTS, Tally, Watch};
 
 /// Logs, each with its set of numbers, that a thread has to itself.
 const OWN: usize = 16;

@@ -1,8 +1,9 @@
 //! A block device as an operating system lists it, whoever was asked.
 
-use trueline_geom::finding::{self, Finding, Severity};
-use trueline_geom::limits::{Limits, Shape};
-use trueline_geom::topology::{Grain, Topology, Why, is_whole};
+use trueline_geom::audit::limits::{Limits, Shape};
+use trueline_geom::base::finding;
+use trueline_geom::base::finding::{Finding, Severity};
+use trueline_geom::base::topology::{Grain, Topology, Why, is_whole};
 
 /// One block device.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -11,9 +11,9 @@ use crate::file::Medium;
 use crate::lane::{Cache, Lane};
 use rustix::io;
 use std::path::Path;
-use trueline_geom::error::Errno;
-use trueline_geom::store::{Run, Store};
-use trueline_geom::topology::is_whole;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::{Run, Store};
+use trueline_geom::base::topology::is_whole;
 
 /// An open file or device, asked directly.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use crate::lane::Lane;
 use crate::ring::{Refused, Ring};
 use crate::sync::Sync;
 use rustix::io;
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
 
 /// What a transfer does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

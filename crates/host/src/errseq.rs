@@ -15,7 +15,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
 
 /// The errors of a medium, in the order in which they happened.
 #[derive(Debug, Default)]

@@ -2,10 +2,10 @@
 
 use crate::errseq::{ErrorSequence, Since};
 use std::sync::Arc;
-use trueline_geom::error::Errno;
-use trueline_geom::store::Store;
-use trueline_geom::topology::{Fact, Grain, Topology, Trust, Why, is_whole};
-use trueline_geom::watch::Deed;
+use trueline_geom::audit::io::Deed;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::Store;
+use trueline_geom::base::topology::{Fact, Grain, Topology, Trust, Why, is_whole};
 
 /// One export.
 pub struct Export {
@@ -25,7 +25,7 @@ pub struct Export {
     pub boundaries: Vec<Boundary>,
     /// Errors of the medium. Exports that are on the same disks have one: a disk that fails says of no byte whose it was.
     pub errors: Arc<ErrorSequence>,
-    /// Its part in an overlay, if it has one: what is written is [`Content::Data`](trueline_geom::store::Content), what was made zero is
+    /// Its part in an overlay, if it has one: what is written is [`Content::Data`](trueline_geom::base::store::Content), what was made zero is
     /// zero, and the rest a hole.
     pub overlay: Option<Arc<dyn Store>>,
     /// Logs of the requests that a way in refuses: [`Export::store`] never sees those.
@@ -147,7 +147,7 @@ impl Exports {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trueline_geom::topology::{Clash, Source};
+    use trueline_geom::base::topology::{Clash, Source};
 
     fn fact(why: Why, size: u64, phase: u64, trust: Trust) -> Fact {
         Fact { grain: Grain::new(size, phase).unwrap(), why, source: Source::User, trust }

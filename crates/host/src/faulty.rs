@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::{Run, Store};
 use trueline_geom::class::nop::fault::{Asked, Decision, Failure, Op, Plan, Rule};
-use trueline_geom::error::Errno;
-use trueline_geom::store::{Run, Store};
 
 /// Requests that stores have in common: their numbers go on from one to the other.
 pub struct Faults {

@@ -22,8 +22,9 @@ use std::io::IoSliceMut;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use trueline_geom::error::Errno;
-use trueline_geom::store::{self, Content, Run, Store};
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store;
+use trueline_geom::base::store::{Content, Run, Store};
 
 /// What [`open`] found.
 pub struct Opened {

@@ -12,9 +12,9 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use trueline_geom::error::Errno;
-use trueline_geom::store::Store;
-use trueline_geom::topology::is_whole;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::Store;
+use trueline_geom::base::topology::is_whole;
 
 /// Whether the page cache stands between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

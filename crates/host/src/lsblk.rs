@@ -12,9 +12,10 @@
 use crate::device::{self, Device, Kind, Signs};
 use crate::error::{Cause, Error};
 use serde_json::Value;
-use trueline_geom::finding::{self, Finding, Severity};
-use trueline_geom::limits::Limits;
-use trueline_geom::topology::Grain;
+use trueline_geom::audit::limits::Limits;
+use trueline_geom::base::finding;
+use trueline_geom::base::finding::{Finding, Severity};
+use trueline_geom::base::topology::Grain;
 
 /// The devices in what `lsblk -OJb` printed, each after what it stands on. `place` names it in an error.
 pub fn parse(text: &str, place: &str) -> Result<Vec<Device>, Error> {

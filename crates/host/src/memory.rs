@@ -7,9 +7,9 @@ use crate::error::Error;
 use crate::shared::Shared;
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use trueline_geom::error::Errno;
-use trueline_geom::store::{Content, Run, Store};
-use trueline_geom::topology::{round_down, round_up};
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::{Content, Run, Store};
+use trueline_geom::base::topology::{round_down, round_up};
 
 /// A disk in memory.
 #[derive(Debug)]

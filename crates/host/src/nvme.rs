@@ -6,11 +6,11 @@
 //! nvme-cli names it) or `lbads` (as the specification does).
 //!
 //! # Sources
-//! nvme-cli `nvme-print-json.c`; the fields as in [`trueline_geom::limits::nvme`].
+//! nvme-cli `nvme-print-json.c`; the fields as in [`trueline_geom::audit::limits::nvme`].
 
 use crate::error::{Cause, Error};
 use serde_json::Value;
-use trueline_geom::limits::nvme::Namespace;
+use trueline_geom::audit::limits::nvme::Namespace;
 
 /// The namespaces in what `nvme id-ns -o json` printed, at least one. `place` names it in an error.
 pub fn parse(text: &str, place: &str) -> Result<Vec<Namespace>, Error> {

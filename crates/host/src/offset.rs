@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
-use trueline_geom::error::Errno;
-use trueline_geom::store::{Run, Store};
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::{Run, Store};
 
 /// The `length` bytes of a store from byte `start` on.
 pub struct Offset {

@@ -15,9 +15,9 @@ use index::{Index, State};
 use kept::Kept;
 use std::ops::Range;
 use std::sync::Arc;
-use trueline_geom::error::Errno;
-use trueline_geom::store::{Content, Run, Store, write_zeros};
-use trueline_geom::topology::{is_whole, round_down, round_up};
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::{Content, Run, Store, write_zeros};
+use trueline_geom::base::topology::{is_whole, round_down, round_up};
 
 mod index;
 mod kept;

@@ -16,7 +16,7 @@ use rustix::io;
 use setup::Entrance;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd};
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
 
 mod entry;
 mod setup;

@@ -6,9 +6,9 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use trueline_geom::error::Errno;
-use trueline_geom::store::{Run, Store};
-use trueline_geom::topology::Grain;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::{Run, Store};
+use trueline_geom::base::topology::Grain;
 
 /// Requests that stores have refused together.
 #[derive(Debug, Default)]

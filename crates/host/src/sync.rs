@@ -5,7 +5,7 @@ use crate::engine::{Finished, Op, Transfer, check, errno, goes_on};
 use crate::lane::Lane;
 use rustix::io::{self, ReadWriteFlags};
 use std::io::IoSlice;
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
 
 /// Files, and memory, of which one place is enough.
 pub struct Sync<Tag> {

@@ -17,7 +17,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use trueline_geom::limits::Limits;
+use trueline_geom::audit::limits::Limits;
 
 /// The unit of `size`, `start` and `offset`.
 pub(crate) const SECTOR: u64 = 512;

@@ -2,7 +2,7 @@
 
 use crate::latest::Latest;
 use std::sync::atomic::{AtomicBool, Ordering};
-use trueline_geom::looked::Looked;
+use trueline_geom::probe::read_set::Looked;
 
 /// Ranges that are kept in mind at one time: more than any disk needs that nobody made to need many.
 const RANGES: usize = 8192;
@@ -74,10 +74,10 @@ impl Tasted {
 mod tests {
     use super::*;
     use crate::memory::Memory;
+    use trueline_geom::base::store::Store;
+    use trueline_geom::base::topology::Topology;
     use trueline_geom::graph::{Disk, Graph};
     use trueline_geom::probe::Limits;
-    use trueline_geom::store::Store;
-    use trueline_geom::topology::Topology;
 
     /// Between the look at a new place and the moment from which writes there are noticed, somebody may have written.
     #[test]

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use trueline_geom::route::Route;
-use trueline_geom::store::Store;
+use trueline_geom::base::store::Store;
+use trueline_geom::mapping::route::Route;
 use trueline_host::engine::Choice;
 use trueline_host::file;
 use trueline_host::lane::{Cache, Lane};

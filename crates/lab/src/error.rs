@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::Path;
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
 
 /// What was attempted, where, and what was found.
 #[derive(Clone, Debug, PartialEq, Eq)]

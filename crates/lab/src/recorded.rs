@@ -15,9 +15,9 @@ use crate::trace::own;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use trueline_geom::error::Errno;
-use trueline_geom::store::{Run, Store};
-use trueline_geom::watch::Deed;
+use trueline_geom::audit::io::Deed;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::{Run, Store};
 use trueline_host::clock;
 use trueline_host::export::RefusalLog;
 

@@ -1,6 +1,6 @@
 //! What a workload runs on: a provider that takes requests, and a clock.
 
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
 
 pub mod observed;
 pub mod real;

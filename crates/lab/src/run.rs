@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use hdrhistogram::Histogram;
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
 
 /// One run.
 #[derive(Clone, Debug)]

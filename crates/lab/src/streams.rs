@@ -111,7 +111,7 @@ pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Sourc
     Ok(run)
 }
 
-fn failed(run: &mut Run, ask: Ask, errno: trueline_geom::error::Errno) {
+fn failed(run: &mut Run, ask: Ask, errno: trueline_geom::base::error::Errno) {
     let attempt = match ask.op {
         Op::Read => "read",
         Op::Write => "write",
@@ -123,7 +123,7 @@ fn failed(run: &mut Run, ask: Ask, errno: trueline_geom::error::Errno) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trueline_geom::route::Route;
+    use trueline_geom::mapping::route::Route;
     use trueline_sim::drive::memory::Memory;
     use trueline_sim::model::memory::Parameters;
     use trueline_sim::world::{Schedule, World};

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use trueline_geom::topology::is_whole;
+use trueline_geom::base::topology::is_whole;
 
 pub mod bonnie;
 pub mod copy;

@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::Store;
+use trueline_geom::base::topology::Topology;
 use trueline_geom::class::stripe::Raid0;
-use trueline_geom::class::{self, Extent, Geom, Slot};
-use trueline_geom::error::Errno;
-use trueline_geom::route::Route;
-use trueline_geom::store::Store;
-use trueline_geom::topology::Topology;
+use trueline_geom::mapping::geom;
+use trueline_geom::mapping::geom::{Extent, Geom, Slot};
+use trueline_geom::mapping::route::Route;
 use trueline_host::engine::Choice;
 use trueline_host::file::{self, Access, Medium};
 use trueline_host::lane::{Cache, Lane};
@@ -82,7 +83,7 @@ impl Geom for From {
         below[0].clone()
     }
 
-    fn map(&self, _slot: usize, offset: u64, length: u64, _op: class::Op) -> Extent {
+    fn map(&self, _slot: usize, offset: u64, length: u64, _op: geom::Op) -> Extent {
         Extent::At { consumer: 0, offset: offset + self.0, length }
     }
 

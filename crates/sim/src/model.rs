@@ -16,7 +16,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::{Table, Value};
-use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why, is_whole};
+use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why, is_whole};
 
 pub mod disk;
 pub mod memory;

@@ -9,10 +9,10 @@ use crate::drive::{Command, Completion, Drive, Op};
 use crate::time::Ps;
 use elevator::Elevator;
 use std::collections::VecDeque;
-use trueline_geom::class;
-use trueline_geom::error::Errno;
-use trueline_geom::route::{Piece, Route};
-use trueline_geom::topology::is_whole;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::topology::is_whole;
+use trueline_geom::mapping::geom;
+use trueline_geom::mapping::route::{Piece, Route};
 
 mod elevator;
 
@@ -125,7 +125,7 @@ impl World {
         match op {
             Op::Flush => pieces.extend((0..self.ports.len()).map(|port| (port, 0, 0))),
             Op::Read | Op::Write => {
-                let way = if op == Op::Read { class::Op::Read } else { class::Op::Write };
+                let way = if op == Op::Read { geom::Op::Read } else { geom::Op::Write };
                 route.extents(offset, length, way, &mut |_, piece| {
                     if let Piece::Store { store, offset, length } = piece {
                         // What follows a piece on the same drive is the same command.

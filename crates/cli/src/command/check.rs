@@ -15,7 +15,7 @@ use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use trueline_geom::finding::Severity;
+use trueline_geom::base::finding::Severity;
 
 mod walk;
 

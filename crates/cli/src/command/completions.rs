@@ -1,6 +1,6 @@
 //! `completions`: a shell's completion script.
 //!
-//! Those of bash, zsh and fish ask the program itself ([`super::complete`]), which knows its lists and what is on an image; others get
+//! Those of bash, zsh and fish ask the program itself ([`crate::command::complete`]), which knows its lists and what is on an image; others get
 //! what the definition of the command line has.
 
 use crate::Failure;

@@ -13,7 +13,7 @@ use crate::survey::survey;
 use crate::target::{Said, taste_stores};
 use std::io::{self, Write};
 use std::process::ExitCode;
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::base::store::{Sparse, Store};
 use trueline_lab::lab::{Asked, BUILT_IN, Lab, run as run_rows};
 use trueline_lab::result::{LabDocument, LabResult};
 
@@ -32,7 +32,7 @@ struct Seed {
 /// The golden disk of that name.
 macro_rules! golden {
     ($name:literal) => {
-        include_str!(concat!("../../../../tests/disks/", $name, ".hex"))
+        include_str!(concat!("../../../../tests/disks", $name, ".hex"))
     };
 }
 

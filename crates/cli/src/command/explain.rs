@@ -6,8 +6,8 @@ use crate::out::{Style, columns, terminal};
 use crate::topics;
 use std::io::Write;
 use std::process::ExitCode;
-use trueline_geom::finding::{RULES, rule};
-use trueline_geom::profile::PROFILES;
+use trueline_geom::audit::profile::PROFILES;
+use trueline_geom::base::finding::{RULES, rule};
 
 pub(crate) fn run(args: &Explain) -> Result<ExitCode, Failure> {
     let (mut out, style) = (anstream::stdout().lock(), Style::of_stdout());

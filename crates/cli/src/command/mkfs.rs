@@ -5,8 +5,8 @@ use crate::seat::{Seat, found, shared};
 use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::process::ExitCode;
-use trueline_geom::patch::Patch;
-use trueline_geom::topology::round_down;
+use trueline_geom::base::patch::Patch;
+use trueline_geom::base::topology::round_down;
 use trueline_host::file::Access;
 
 mod arguments;

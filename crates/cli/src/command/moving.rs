@@ -16,15 +16,16 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::patch;
+use trueline_geom::base::patch::Patch;
+use trueline_geom::base::store::Store;
 use trueline_geom::graph::Id;
-use trueline_geom::patch::{self, Patch};
-use trueline_geom::realign::{Interrupted, Journal, Move, SIZES, Start, carry, ends, rebase};
-use trueline_geom::scheme::Scheme;
-use trueline_geom::slices::place;
-use trueline_geom::store::Store;
+use trueline_geom::graph::provider_store::Through;
+use trueline_geom::mapping::slices::place;
+use trueline_geom::relocate::{Interrupted, Journal, Move, SIZES, Start, carry, ends, rebase};
+use trueline_geom::table::scheme::Scheme;
 use trueline_geom::table::{Entry, Refusal};
-use trueline_geom::through::Through;
 use trueline_host::file::Access;
 use trueline_host::{interrupt, random};
 
@@ -120,7 +121,7 @@ fn align_container(seat: &Seat, target: &str) -> Result<ExitCode, Failure> {
 /// `--to`: bytes, or sectors with an `s` behind them.
 fn offset(text: &str, sector: u64) -> Result<u64, Failure> {
     let sectors = |text: &str| text.strip_suffix('s')?.parse::<u64>().ok()?.checked_mul(sector);
-    let bytes = sectors(text).or_else(|| trueline_geom::profile::bytes(text));
+    let bytes = sectors(text).or_else(|| trueline_geom::audit::profile::bytes(text));
     bytes.ok_or_else(|| Failure::Message(format!("move --to {text}: not an offset: 1048576, 1MiB, 2048s")))
 }
 

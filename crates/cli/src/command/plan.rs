@@ -9,9 +9,9 @@ use crate::target::{Said, described, open};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::Graph;
 use trueline_geom::plan::{Ground, Host, Plan, Use};
-use trueline_geom::topology::Topology;
 
 /// A disk that nobody has, and of which nobody says how large it is.
 const USUAL: u64 = 1 << 40;

@@ -4,12 +4,13 @@ use super::Cures;
 use crate::placed::{Placed, within};
 use std::path::Path;
 use trueline_geom::audit::{self, Role};
+use trueline_geom::base::patch;
+use trueline_geom::base::patch::Patch;
+use trueline_geom::base::topology::round_down;
 use trueline_geom::graph::Id;
-use trueline_geom::patch::{self, Patch};
-use trueline_geom::scheme::Ground;
-use trueline_geom::slices::Kind;
+use trueline_geom::mapping::slices::Kind;
+use trueline_geom::table::scheme::Ground;
 use trueline_geom::table::{Entry, Table};
-use trueline_geom::topology::round_down;
 
 /// Tables of more entries are not tried in every order.
 const ENTRIES: usize = 16;

@@ -5,9 +5,9 @@ use super::apply::Apply;
 use crate::writing::WriteOptions;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use trueline_geom::kinds::ALIASES;
-use trueline_geom::slices::Dialect;
+use trueline_geom::mapping::slices::Dialect;
 use trueline_geom::table::Rules;
+use trueline_geom::table::types::ALIASES;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   trueline part create -s gpt disk.img
@@ -230,7 +230,7 @@ impl Length {
             return u64::from_str_radix(plain, radix).map(Length::Sectors).map_err(|_| bad());
         }
         let bytes = text.strip_suffix('b').filter(|t| t.chars().all(|c| c.is_ascii_digit())).unwrap_or(text);
-        trueline_geom::profile::bytes(bytes).map(Length::Bytes).ok_or_else(bad)
+        trueline_geom::audit::profile::bytes(bytes).map(Length::Bytes).ok_or_else(bad)
     }
 
     /// In bytes, on sectors of `sector` bytes; `None` past 2^64.

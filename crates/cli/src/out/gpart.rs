@@ -5,8 +5,8 @@
 
 use super::escape;
 use std::io;
-use trueline_geom::kinds;
-use trueline_geom::scheme::Scheme;
+use trueline_geom::table::scheme::Scheme;
+use trueline_geom::table::types;
 use trueline_geom::table::{Entry, Table};
 
 /// A table, what it is called, and who knows more of it.
@@ -113,12 +113,12 @@ pub(crate) fn write(shown: Shown<'_>, format: Format, out: &mut dyn io::Write) -
         }
         let id = if format.names { name } else { entry.index.to_string() };
         let what = match format.what {
-            What::Type => match kinds::gpart_name(entry.kind) {
-                unnamed if format.ours && unnamed.starts_with('!') => kinds::name(entry.kind),
+            What::Type => match types::gpart_name(entry.kind) {
+                unnamed if format.ours && unnamed.starts_with('!') => types::name(entry.kind),
                 name => name,
             },
             What::Label => entry.label.as_deref().map_or("(null)".into(), escape::plain),
-            What::Raw => kinds::raw_name(entry.kind),
+            What::Raw => types::raw_name(entry.kind),
         };
         let marks = entry.marks(shown.scheme).join(",");
         let marks = if marks.is_empty() { String::new() } else { format!(" [{marks}] ") };

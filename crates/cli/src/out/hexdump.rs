@@ -27,7 +27,7 @@ pub(crate) fn write(offset: u64, bytes: &[u8], out: &mut dyn Write) -> io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trueline_geom::store::{Sparse, Store};
+    use trueline_geom::base::store::{Sparse, Store};
 
     #[test]
     fn as_hexdump_prints_it() {

@@ -6,7 +6,7 @@ use crate::made::Made;
 use crate::report::{Finding, Provider, Report, Target, Verdict};
 use std::collections::BTreeSet;
 use std::io;
-use trueline_geom::finding::rule;
+use trueline_geom::base::finding::rule;
 
 /// Beyond so many targets, those with nothing to complain of are folded.
 const OPEN: usize = 8;

@@ -4,7 +4,7 @@ use super::canvas::{Canvas, INNER, MARGIN};
 use super::zoom::{chunk_class, member};
 use super::{escape, size, words};
 use crate::report::{Provider, Target};
-use trueline_geom::topology::round_down;
+use trueline_geom::base::topology::round_down;
 
 /// Pixels for the members' names.
 const NAMES: u64 = 150;

@@ -5,7 +5,7 @@
 
 use super::{group, size, words};
 use crate::report::{Finding, Provider, Target, Verdict};
-use trueline_geom::topology::{Grain, Why};
+use trueline_geom::base::topology::{Grain, Why};
 
 /// Blocks are not counted in a unit of more than this many bytes: no device has one.
 const SANE: u64 = 1 << 48;

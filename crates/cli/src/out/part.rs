@@ -2,10 +2,10 @@
 
 use super::gpart::Shown;
 use super::words;
-use trueline_geom::scheme::Ground;
-use trueline_geom::slices::place;
+use trueline_geom::base::topology::{Fact, Trust};
+use trueline_geom::mapping::slices::place;
+use trueline_geom::table::scheme::Ground;
 use trueline_geom::table::{Entry, Rules};
-use trueline_geom::topology::{Fact, Trust};
 
 /// What a write is taken to be where nobody says: a page, as in the audit.
 pub(super) const PAGE: u64 = 4096;

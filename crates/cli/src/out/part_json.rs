@@ -4,10 +4,10 @@ use super::gpart::Shown;
 use super::part::PAGE;
 use crate::report::Range;
 use serde::Serialize;
-use trueline_geom::kinds;
-use trueline_geom::scheme::Ground;
+use trueline_geom::base::topology::{Topology, largest_grain};
+use trueline_geom::table::scheme::Ground;
+use trueline_geom::table::types;
 use trueline_geom::table::{Entry, Table};
-use trueline_geom::topology::{Topology, largest_grain};
 
 /// The whole document.
 #[derive(Debug, Serialize)]
@@ -116,8 +116,8 @@ fn entries(shown: Shown<'_>, table: &Table, ground: &Ground<'_>) -> Vec<EntryJso
             name: shown.partition(e),
             start: e.start,
             length: e.length,
-            kind: kinds::gpart_name(e.kind),
-            raw_type: kinds::raw_name(e.kind),
+            kind: types::gpart_name(e.kind),
+            raw_type: types::raw_name(e.kind),
             label: e.label.clone(),
             uuid: e.uuid.map(|uuid| uuid.to_string()),
             attributes: e.marks(shown.scheme),

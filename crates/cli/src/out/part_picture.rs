@@ -10,11 +10,11 @@ use super::{Style, columns, escape, picture, size, words};
 use anstyle::{AnsiColor, Style as Colour};
 use ruler::Ruler;
 use std::io;
-use trueline_geom::kinds;
-use trueline_geom::scheme::Ground;
-use trueline_geom::slices::place;
+use trueline_geom::base::topology::{Fact, Trust, largest_grain};
+use trueline_geom::mapping::slices::place;
 use trueline_geom::table::Entry;
-use trueline_geom::topology::{Fact, Trust, largest_grain};
+use trueline_geom::table::scheme::Ground;
+use trueline_geom::table::types;
 
 mod ruler;
 
@@ -212,8 +212,8 @@ fn write_row(row: &[&Start<'_>], base: &[&str], column: &impl Fn(u64) -> usize, 
 
 /// Its type as gpart(8) calls it, or as others do.
 fn type_name(entry: &Entry) -> String {
-    let name = kinds::gpart_name(entry.kind);
-    if name.starts_with('!') { kinds::name(entry.kind) } else { name }
+    let name = types::gpart_name(entry.kind);
+    if name.starts_with('!') { types::name(entry.kind) } else { name }
 }
 
 /// The byte at which each partition begins, under its edge, where there is room.

@@ -6,8 +6,8 @@ use crate::report::Grain;
 use anstyle::Style as Colour;
 use serde::Serialize;
 use std::io;
+use trueline_geom::base::topology::Fact;
 use trueline_geom::plan::{Alternative, Choice, Group, Kind, Plan, Price, USES, Value};
-use trueline_geom::topology::Fact;
 
 /// The whole answer; its serialised form is the contract of `plan --json`.
 #[derive(Serialize)]

@@ -4,7 +4,7 @@ use super::words;
 use crate::report::{Finding, Grain, Provider, Range, Report, Table, Target, Verdict};
 use crate::served::{Blame, Bucket, Deeds, Export, Latencies, Latency, Layer, Operations, Requests, Served, Verdicts};
 use std::io::Write;
-use trueline_geom::topology::{Grain as At, largest_grain};
+use trueline_geom::base::topology::{Grain as At, largest_grain};
 
 const SECTOR: u64 = 512;
 

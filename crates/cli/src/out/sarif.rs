@@ -11,7 +11,7 @@ use super::{escape, words};
 use crate::report::{Finding, Provider, Report, Target};
 use serde_json::{Map, Value, json};
 use std::io;
-use trueline_geom::finding::{RULES, Rule};
+use trueline_geom::base::finding::{RULES, Rule};
 
 /// Writes the log.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {

@@ -273,7 +273,7 @@ mod tests {
     use crate::out::samples;
     use crate::survey::survey;
     use crate::target::{Said, taste_stores};
-    use trueline_geom::store::{Sparse, Store};
+    use trueline_geom::base::store::{Sparse, Store};
 
     #[test]
     fn hostile_labels_stay_text() {

@@ -1,12 +1,12 @@
 //! Tables made by hand, for the tests of what `part` shows and says.
 
 use super::gpart::{Called, Shown};
-use trueline_geom::patch::Patch;
+use trueline_geom::base::patch::Patch;
+use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
+use trueline_geom::mapping::slices::{Dialect, Kind};
 use trueline_geom::probe::Probe;
-use trueline_geom::scheme::{Attribute, Ground, New, Scheme};
-use trueline_geom::slices::{Dialect, Kind};
+use trueline_geom::table::scheme::{Attribute, Ground, New, Scheme};
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
-use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why};
 
 pub(crate) const SECTOR: u64 = 512;
 /// gpart's `freebsd` and `freebsd-boot` in a GPT.
@@ -40,7 +40,7 @@ impl Scheme for Named {
     }
 
     fn kind(&self, name: &str) -> Option<Kind> {
-        let alias = trueline_geom::kinds::ALIASES.iter().find(|a| a.name == name)?;
+        let alias = trueline_geom::table::types::ALIASES.iter().find(|a| a.name == name)?;
         if self.0 == "GPT" { alias.gpt?.parse().ok().map(Kind::Gpt) } else { alias.bsd.map(|b| Kind::Bsd(Dialect::FreeBsd, b)) }
     }
 

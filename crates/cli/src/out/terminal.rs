@@ -119,7 +119,7 @@ fn lines(text: &str, width: usize) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::out::samples;
-    use trueline_geom::finding::RULES;
+    use trueline_geom::base::finding::RULES;
 
     fn at(width: Option<usize>, page: &str) -> String {
         samples::text(|out| write(page, out, Style { width, ascii: false }))

@@ -10,7 +10,7 @@ use crate::report::{Finding, Provider, Report, Target, Verdict};
 use anstyle::{AnsiColor, Style as Colour};
 use std::collections::BTreeMap;
 use std::io;
-use trueline_geom::finding::rule;
+use trueline_geom::base::finding::rule;
 
 /// From this many targets on, what was found is a line each, without trees.
 const MANY: usize = 24;

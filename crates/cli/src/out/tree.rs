@@ -6,7 +6,7 @@ use super::{Style, escape, size, words};
 use crate::report::{Provider, Range, Report, Target};
 use anstyle::Style as Colour;
 use std::io;
-use trueline_geom::topology::is_whole;
+use trueline_geom::base::topology::is_whole;
 
 /// Writes the trees for people.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {

@@ -3,8 +3,9 @@
 use super::{Style, escape, size};
 use crate::report::{Finding, Provider, Target, Verdict};
 use std::io::{self, ErrorKind};
-use trueline_geom::finding::{self, Rule};
-use trueline_geom::topology::is_whole;
+use trueline_geom::base::finding;
+use trueline_geom::base::finding::Rule;
+use trueline_geom::base::topology::is_whole;
 
 /// What the operating system says of a file, and what to do.
 pub(crate) fn os(error: &io::Error) -> String {

@@ -4,7 +4,7 @@ use super::canvas::{Canvas, INNER, MARGIN, pixels};
 use super::miss::{Miss, View};
 use super::{Style, escape, size, words};
 use crate::report::{Provider, Verdict};
-use trueline_geom::topology::round_down;
+use trueline_geom::base::topology::round_down;
 
 /// Pixels for what the rows are called, and for the rows.
 const NAMES: u64 = 190;

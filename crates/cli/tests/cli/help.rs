@@ -3,7 +3,7 @@
 use crate::{golden, program, run, scratch};
 use std::collections::BTreeSet;
 use std::fs;
-use trueline_geom::finding::RULES;
+use trueline_geom::base::finding::RULES;
 
 /// The commands that `--help` lists.
 fn commands() -> Vec<String> {

@@ -9,9 +9,9 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::process::Command;
+use trueline_geom::audit::profile;
+use trueline_geom::base::topology::{Fact, Topology, Why};
 use trueline_geom::plan::{USES, btrfs, exfat, ext4, fat, ntfs, swap, xfs};
-use trueline_geom::profile;
-use trueline_geom::topology::{Fact, Topology, Why};
 
 const DRIVES: [&str; 8] = ["512n", "512e", "4kn", "ssd-16k", "ssd-64k", "sd-4m", "raid64kx3", "raid512kx4"];
 

@@ -3,7 +3,7 @@
 use crate::{golden, list, run, scratch, zeroes};
 use serde_json::{Value, json};
 use std::path::Path;
-use trueline_geom::profile::PROFILES;
+use trueline_geom::audit::profile::PROFILES;
 
 /// The disk's logical sector, and its boundaries as `WHY=SIZE+PHASE SOURCE`.
 fn said(directory: &Path, options: &str) -> (u64, Vec<String>) {

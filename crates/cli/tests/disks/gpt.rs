@@ -12,14 +12,14 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use trueline_geom::base::ondisk::Guid;
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::Topology;
 use trueline_geom::class::gpt::Gpt;
-use trueline_geom::ondisk::Guid;
+use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::route::Route;
-use trueline_geom::scheme::{Ground, Id, New, Scheme};
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::table::scheme::{Ground, Id, New, Scheme};
 use trueline_geom::table::{Request, Rules, Wanted};
-use trueline_geom::topology::Topology;
 
 const MIB: u64 = 1 << 20;
 /// A small one, one that is no whole number of MiB, and one beyond what an MBR can say.
@@ -218,7 +218,7 @@ fn attribute(bit: u32) -> String {
 /// The GUID of its type.
 fn kind(part: &Wanted) -> String {
     match part.kind {
-        trueline_geom::slices::Kind::Gpt(guid) => guid.to_string(),
+        trueline_geom::mapping::slices::Kind::Gpt(guid) => guid.to_string(),
         other => panic!("{other:?}"),
     }
 }

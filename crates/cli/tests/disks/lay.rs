@@ -4,7 +4,7 @@ use crate::recipe::Recipe;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::base::store::{Sparse, Store};
 
 /// Lays the dumps out as sparse files in `directory`; their names.
 pub(crate) fn lay(recipe: &Recipe, directory: &Path) -> Result<Vec<String>, String> {

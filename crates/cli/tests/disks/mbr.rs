@@ -8,15 +8,15 @@
 
 use crate::gpt::{Image, run, sectors};
 use std::ops::Range;
+use trueline_geom::base::patch::Patch;
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::Topology;
 use trueline_geom::class::mbr::{Ebr, Mbr};
-use trueline_geom::patch::Patch;
+use trueline_geom::mapping::route::Route;
+use trueline_geom::mapping::slices::Kind;
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::route::Route;
-use trueline_geom::scheme::{Ground, Id, New, Scheme};
-use trueline_geom::slices::Kind;
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::table::scheme::{Ground, Id, New, Scheme};
 use trueline_geom::table::{Request, Rules, Table, Wanted};
-use trueline_geom::topology::Topology;
 
 const MIB: u64 = 1 << 20;
 /// Size of the disk and place of the extended partition: within what CHS can say, past it and past 4 GiB, and past 2^32 bytes

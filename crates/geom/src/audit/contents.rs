@@ -1,12 +1,13 @@
 //! Rules about what was recognised on a provider: its blocks, its stripes, its size, its rivals.
 
 use super::{PAGE, Role, Verdict, boots, hides, name_of, on, severity, unwritten};
-use crate::finding::{self, Finding, Fix, Severity};
+use crate::base::finding;
+use crate::base::finding::{Finding, Fix, Severity};
+use crate::base::topology::{Fact, Grain, Source, Trust, Why, in_place_cost, is_whole};
+use crate::format::{Inside, Piece, Sign};
 use crate::graph::{Graph, Id, Provider};
-use crate::kinds;
-use crate::sign::{Inside, Piece, Sign};
-use crate::slices::place;
-use crate::topology::{Fact, Grain, Source, Trust, Why, in_place_cost, is_whole};
+use crate::mapping::slices::place;
+use crate::table::types;
 
 /// The verdict that what was recognised on a provider calls for, beyond where it starts.
 pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict {
@@ -51,7 +52,7 @@ pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>)
 
 /// A partition whose volumes a database elsewhere on the disk describes, not its own first bytes.
 fn elsewhere(p: &Provider) -> Option<Finding> {
-    let name = kinds::name(p.kind.filter(|&kind| kinds::is_described_elsewhere(kind))?);
+    let name = types::name(p.kind.filter(|&kind| types::is_described_elsewhere(kind))?);
     let message = format!("its type is {name}: a database of Windows, not this table, says where its volumes begin");
     Some(Finding::new(&finding::OPAQUE, Severity::Note, 0, message))
 }
@@ -68,7 +69,7 @@ fn nameless(p: &Provider, role: Role) -> Option<Finding> {
         (false, _) if bare && !p.is_data_area() => {
             note(&finding::UNREAD, "its contents were not read, and nobody told what they are".into())
         }
-        (true, Some(at)) if blank || bare && !p.kind.is_some_and(kinds::is_bare_swap) => {
+        (true, Some(at)) if blank || bare && !p.kind.is_some_and(types::is_bare_swap) => {
             let at = place(p.base().saturating_add(at), p.topology.sector);
             note(&finding::UNKNOWN, format!("its contents are neither empty nor recognised: {at} is not zero"))
         }

@@ -14,10 +14,10 @@
 //! begin on it, it is the lowest set whose chunks are no whole units. A misaligned request is that layer's doing if it would be
 //! aligned did its own layer begin on the grain; else it is the client's.
 
-use crate::class::Op;
+use crate::base::topology::{Fact, Fit, Grain, Work, largest_grain};
 use crate::graph::{Graph, Id};
-use crate::route::{Piece, Route};
-use crate::topology::{Fact, Fit, Grain, Work, largest_grain};
+use crate::mapping::geom::Op;
+use crate::mapping::route::{Piece, Route};
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -499,5 +499,5 @@ impl Tally {
 }
 
 #[cfg(test)]
-#[path = "watch/tests.rs"]
+#[path = "io/tests.rs"]
 mod tests;

@@ -28,8 +28,9 @@
 
 pub mod nvme;
 
-use crate::finding::{self, Finding, Severity};
-use crate::topology::{Clash, Fact, Grain, Source, Topology, Trust, Why, is_whole, round_down};
+use crate::base::finding;
+use crate::base::finding::{Finding, Severity};
+use crate::base::topology::{Clash, Fact, Grain, Source, Topology, Trust, Why, is_whole, round_down};
 
 /// The block size where none is reported or believed.
 const SECTOR: u64 = 512;

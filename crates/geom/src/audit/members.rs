@@ -1,12 +1,12 @@
 //! What speaks against making a set of these providers: what would be lost, and what no address of the set could put right.
 
 use super::{clash, hides};
+use crate::base::finding::Fix;
+use crate::base::topology::{Cost, Topology, Trust, Why, in_place_cost, is_whole, round_down};
 use crate::class::{Class, Member, metadata};
-use crate::finding::Fix;
+use crate::graph::occupant;
 use crate::graph::{Graph, Id};
 use crate::table::Refusal;
-use crate::there;
-use crate::topology::{Cost, Topology, Trust, Why, in_place_cost, is_whole, round_down};
 
 /// How much an objection weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,7 +139,7 @@ fn lost(graph: &Graph, class: &dyn Class, id: Id, taken: bool) -> Vec<Objection>
     // What could not be read may be anything.
     found.extend(p.findings.iter().filter(|f| p.table.is_none() && hides(f)).map(|f| format!("{name}: {}", f.message)));
     let nothing = found.is_empty() && !taken && p.member.is_none() && graph.veil(id).is_none();
-    found.extend(there::remains(&graph.probe(id), &[]).filter(|_| nothing).map(|what| format!("{name}: {what}")));
+    found.extend(occupant::remains(&graph.probe(id), &[]).filter(|_| nothing).map(|what| format!("{name}: {what}")));
     let objection = |found| Objection::new(Weight::Doubt, format!("{found}: {fate}"), "use another, or wipe it first");
     found.into_iter().map(objection).collect()
 }

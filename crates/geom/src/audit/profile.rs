@@ -1,6 +1,6 @@
 //! Drives that `--for` can name: what to judge an image by.
 
-use crate::topology::{Fact, Grain, Source, Trust, Why};
+use crate::base::topology::{Fact, Grain, Source, Trust, Why};
 
 /// A kind of drive.
 pub struct Profile {

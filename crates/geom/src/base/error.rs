@@ -1,4 +1,4 @@
-//! The data path's error. Damage on a disk is never an error: it is a [`crate::finding::Finding`].
+//! The data path's error. Damage on a disk is never an error: it is a [`crate::base::finding::Finding`].
 
 use std::fmt;
 

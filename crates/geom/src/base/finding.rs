@@ -1,6 +1,6 @@
 //! What is wrong with a disk, or worth knowing: not an error, a result.
 
-use crate::topology::{Cost, Fact};
+use crate::base::topology::{Cost, Fact};
 
 mod fix;
 
@@ -102,7 +102,7 @@ macro_rules! rules {
     ($($name:ident = $id:literal, $title:literal;)*) => {
         $(
             #[doc = concat!("`", $id, "`: ", $title, ".")]
-            pub static $name: Rule = Rule { id: $id, title: $title, page: include_str!(concat!("../../../docs/rules/", $id, ".md")) };
+            pub static $name: Rule = Rule { id: $id, title: $title, page: include_str!(concat!("../../../../docs/rules/", $id, ".md")) };
         )*
         /// Every rule, by id.
         pub static RULES: &[&Rule] = &[$(&$name),*];

@@ -1,14 +1,14 @@
 //! What on-disk declarations share: GUIDs, fixed text, and a compile-time check of where fields lie.
 //!
 //! A declaration uses `zerocopy`'s byte-order integers, in the specification's own names, and ends with
-//! [`layout!`](macro@crate::layout) so that a wrong offset does not compile.
+//! [`assert_offsets!`](macro@crate::layout) so that a wrong offset does not compile.
 
 use std::fmt;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Checks at compile time the size of an on-disk structure and the offsets the specification prints.
 #[macro_export]
-macro_rules! layout {
+macro_rules! assert_offsets {
     ($name:ty, $size:literal $(, $field:ident @ $offset:literal)* $(,)?) => {
         const _: () = {
             assert!(size_of::<$name>() == $size);

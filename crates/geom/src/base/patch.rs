@@ -3,8 +3,8 @@
 //! A scheme gives its patches in an order in which a reader finds the old table or the new one after every prefix of them.
 //! Order means nothing to a disk's cache, so a patch says whether what comes before it must have reached the medium.
 
-use crate::error::Errno;
-use crate::topology::round_down;
+use crate::base::error::Errno;
+use crate::base::topology::round_down;
 
 /// One write to a provider, of whole sectors.
 #[derive(Clone, Debug, PartialEq, Eq)]

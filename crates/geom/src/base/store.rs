@@ -1,6 +1,6 @@
 //! Leaf bytes: what a disk is read from and written to. Files and devices are in `crates/host`; here is memory.
 
-use crate::error::Errno;
+use crate::base::error::Errno;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU8;
 

@@ -16,12 +16,12 @@
 //! GEOM `stripesize`/`stripeoffset` (`geom.h`), Linux `alignment_offset` (`Documentation/ABI/stable/sysfs-block`):
 //! `phase = alignment_offset = (stripesize − stripeoffset) mod stripesize`.
 
+pub use crate::base::topology::placement::{Fit, Work};
 pub use cost::{Cost, amplification, cost, in_place_cost};
-pub use fit::{Fit, Work};
 use std::cmp::Ordering;
 
 mod cost;
-mod fit;
+pub(crate) mod placement;
 
 /// The addresses `x` with `x % size == phase`; `size >= 1`, `phase < size`, both in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

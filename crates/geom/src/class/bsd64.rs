@@ -14,11 +14,12 @@
 //! DragonFly `sys/sys/disklabel64.h` (names); FreeBSD `sys/geom/part/g_part_bsd64.c`.
 
 use super::{Class, Taste};
-use crate::finding::{self, Finding, Severity};
-use crate::layout;
-use crate::ondisk::Guid;
+use crate::assert_offsets;
+use crate::base::finding;
+use crate::base::finding::{Finding, Severity};
+use crate::base::ondisk::Guid;
+use crate::mapping::slices::{Dialect, Kind, Slice, Slices, bounded, out_of_range, overlaps};
 use crate::probe::Probe;
-use crate::slices::{Dialect, Kind, Slice, Slices, bounded, out_of_range, overlaps};
 use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -44,7 +45,7 @@ struct Disklabel64 {
     d_packname: [u8; 64],
     d_reserved: [u8; 64],
 }
-layout!(Disklabel64, 712, d_magic @ 512, d_stor_uuid @ 528, d_total_size @ 544, d_pbase @ 560, d_pstop @ 568, d_packname @ 584);
+assert_offsets!(Disklabel64, 712, d_magic @ 512, d_stor_uuid @ 528, d_total_size @ 544, d_pbase @ 560, d_pstop @ 568, d_packname @ 584);
 
 /// `struct partition64`.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -57,7 +58,7 @@ struct Partition64 {
     p_type_uuid: Guid,
     p_stor_uuid: Guid,
 }
-layout!(Partition64, 64, p_fstype @ 16, p_type_uuid @ 32);
+assert_offsets!(Partition64, 64, p_fstype @ 16, p_type_uuid @ 32);
 
 const MAGIC: u32 = 0xc446_4c59;
 const MAGIC_AT: usize = 512;

@@ -11,12 +11,13 @@
 //! FreeBSD `sys/geom/concat/g_concat.h`, `g_concat.c`.
 
 use super::metadata::{self, Field, Label, Labelled, number, text};
-use super::{Class, Extent, Geom, Member, Op, Slot, Taste};
-use crate::layout;
-use crate::ondisk;
+use super::{Class, Member, Taste};
+use crate::assert_offsets;
+use crate::base::ondisk;
+use crate::base::topology::Topology;
+use crate::mapping::geom::{Extent, Geom, Op, Slot};
 use crate::probe::Probe;
 use crate::table::Refusal;
-use crate::topology::Topology;
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -40,7 +41,7 @@ struct Metadata {
     md_provider: [u8; 16],
     md_provsize: U64,
 }
-layout!(Metadata, 68, md_id @ 36, md_no @ 40, md_provider @ 44, md_provsize @ 60);
+assert_offsets!(Metadata, 68, md_id @ 36, md_no @ 40, md_provider @ 44, md_provsize @ 60);
 
 impl Class for Concat {
     fn name(&self) -> &'static str {

@@ -21,10 +21,12 @@
 
 use super::mbr::{self, Record};
 use super::{Class, Taste};
-use crate::finding::{self, Finding, Fix, Severity};
-use crate::ondisk::{self, Guid};
+use crate::base::finding;
+use crate::base::finding::{Finding, Fix, Severity};
+use crate::base::ondisk;
+use crate::base::ondisk::Guid;
+use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
 use crate::probe::Probe;
-use crate::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
 use copies::{Copies, Copy, Flaw, Header, header};
 use std::sync::Arc;
 

@@ -18,13 +18,16 @@
 //! UEFI 2.10 §5.2 (names); FreeBSD `sys/geom/part/g_part_mbr.c` (probe); Linux `block/partitions/msdos.c`, `core.c`.
 
 use self::ebr::Medium;
-use super::{CLASSES, Class, Taste, gpt};
-use crate::finding::{self, Finding, Severity};
-use crate::layout;
+use super::{Class, Taste, gpt};
+use crate::assert_offsets;
+use crate::base::finding;
+use crate::base::finding::{Finding, Severity};
+use crate::base::topology::round_down;
+use crate::format::Sign;
+use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
 use crate::probe::Probe;
-use crate::sign::{FORMATS, Sign};
-use crate::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
-use crate::topology::round_down;
+use crate::registry::CLASSES;
+use crate::registry::FORMATS;
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -51,7 +54,7 @@ pub(super) struct Entry {
     starting_lba: U32,
     size_in_lba: U32,
 }
-layout!(Entry, 16, os_type @ 4, starting_lba @ 8, size_in_lba @ 12);
+assert_offsets!(Entry, 16, os_type @ 4, starting_lba @ 8, size_in_lba @ 12);
 
 /// A sector with a table (UEFI 2.10, table 5.1); an EBR has the same shape.
 #[derive(Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -63,7 +66,7 @@ pub(super) struct Record {
     partition_record: [Entry; 4],
     signature: [u8; 2],
 }
-layout!(Record, 512, unique_mbr_disk_signature @ 440, partition_record @ 446, signature @ 510);
+assert_offsets!(Record, 512, unique_mbr_disk_signature @ 440, partition_record @ 446, signature @ 510);
 
 /// The type of the entry that protects a GPT.
 pub(super) const PROTECTIVE: u8 = 0xee;

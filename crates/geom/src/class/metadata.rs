@@ -1,6 +1,6 @@
 //! GEOM's metadata: what `label` puts into the last sector of every member of a set, and what `dump` finds there.
 //!
-//! Each class encodes its own ([`super::stripe::label`], [`super::mirror::label`], [`super::concat::label`]); what they share
+//! Each class encodes its own ([`crate::class::stripe::label`], [`crate::class::mirror::label`], [`crate::class::concat::label`]); what they share
 //! is here.
 //!
 //! # Limits
@@ -11,9 +11,9 @@
 //! `lib/geom/misc/subr.c`.
 
 use super::Member;
-use crate::ondisk;
+use crate::base::ondisk;
+use crate::base::topology::lcm;
 use crate::table::Refusal;
-use crate::topology::lcm;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// A provider that a set is to be made of.

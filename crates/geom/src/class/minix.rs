@@ -16,8 +16,8 @@
 
 use super::mbr::Record;
 use super::{Class, Taste};
+use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps};
 use crate::probe::Probe;
-use crate::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps};
 use std::sync::Arc;
 
 /// The class.

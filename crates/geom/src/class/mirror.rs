@@ -16,13 +16,15 @@
 //! FreeBSD `sys/geom/mirror/g_mirror.h`.
 
 use super::metadata::{self, Field, Label, Labelled, Value, number, text};
-use super::{Class, Extent, Geom, Member, Op, Slot, Taste};
-use crate::finding::{self, Finding, Severity};
-use crate::layout;
-use crate::ondisk;
+use super::{Class, Member, Taste};
+use crate::assert_offsets;
+use crate::base::finding;
+use crate::base::finding::{Finding, Severity};
+use crate::base::ondisk;
+use crate::base::topology::{Topology, round_down};
+use crate::mapping::geom::{Extent, Geom, Op, Slot};
 use crate::probe::Probe;
 use crate::table::Refusal;
-use crate::topology::{Topology, round_down};
 use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -61,7 +63,7 @@ struct Metadata {
     md_provsize: U64,
     md_hash: [u8; 16],
 }
-layout!(Metadata, 135, md_all @ 44, md_slice @ 54, md_mediasize @ 59, md_sectorsize @ 67, md_provider @ 95, md_provsize @ 111, md_hash @ 119);
+assert_offsets!(Metadata, 135, md_all @ 44, md_slice @ 54, md_mediasize @ 59, md_sectorsize @ 67, md_provider @ 95, md_provsize @ 111, md_hash @ 119);
 
 impl Class for Mirror {
     fn name(&self) -> &'static str {

@@ -7,8 +7,8 @@
 //! # Limits
 //! No metadata: it is made by hand (`--logical`, `--physical`, `--grain`, `--for`). Faults and delays are in [`fault`].
 
-use super::{Extent, Geom, Op, Slot};
-use crate::topology::{Fact, Topology, Why, round_down};
+use crate::base::topology::{Fact, Topology, Why, round_down};
+use crate::mapping::geom::{Extent, Geom, Op, Slot};
 
 pub mod fault;
 
@@ -54,7 +54,7 @@ impl Geom for Nop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::{Grain, Source, Trust};
+    use crate::base::topology::{Grain, Source, Trust};
 
     #[test]
     fn one_sector_is_said_and_not_two() {

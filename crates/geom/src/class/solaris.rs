@@ -16,10 +16,11 @@
 //! `partitions/solaris_x86.c` for the slice that is left out.
 
 use super::{Class, Taste};
-use crate::finding::{self, Finding, Severity};
-use crate::layout;
+use crate::assert_offsets;
+use crate::base::finding;
+use crate::base::finding::{Finding, Severity};
+use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps};
 use crate::probe::Probe;
-use crate::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps};
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -36,7 +37,7 @@ struct Partition {
     p_start: U32,
     p_size: U32,
 }
-layout!(Partition, 12, p_start @ 4, p_size @ 8);
+assert_offsets!(Partition, 12, p_start @ 4, p_size @ 8);
 
 /// `struct dk_label`'s VTOC on x86, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -51,7 +52,7 @@ struct Vtoc {
     v_reserved: [U32; 10],
     v_part: [Partition; 16],
 }
-layout!(Vtoc, 264, v_sanity @ 12, v_nparts @ 30, v_part @ 72);
+assert_offsets!(Vtoc, 264, v_sanity @ 12, v_nparts @ 30, v_part @ 72);
 
 const SANE: u32 = 0x600d_deee;
 const VERSION: u32 = 1;

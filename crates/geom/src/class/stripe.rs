@@ -16,12 +16,13 @@
 //! FreeBSD `sys/geom/stripe/g_stripe.h`, `g_stripe.c`.
 
 use super::metadata::{self, Field, Label, Labelled, number, text};
-use super::{Class, Extent, Geom, Member, Op, Slot, Taste};
-use crate::layout;
-use crate::ondisk;
+use super::{Class, Member, Taste};
+use crate::assert_offsets;
+use crate::base::ondisk;
+use crate::base::topology::{Source, Topology, is_whole, round_down};
+use crate::mapping::geom::{Extent, Geom, Op, Slot};
 use crate::probe::Probe;
 use crate::table::Refusal;
-use crate::topology::{Source, Topology, is_whole, round_down};
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -46,7 +47,7 @@ struct Metadata {
     md_provider: [u8; 16],
     md_provsize: U64,
 }
-layout!(Metadata, 72, md_version @ 16, md_id @ 36, md_stripesize @ 44, md_provider @ 48, md_provsize @ 64);
+assert_offsets!(Metadata, 72, md_version @ 16, md_id @ 36, md_stripesize @ 44, md_provider @ 48, md_provsize @ 64);
 
 impl Class for Stripe {
     fn name(&self) -> &'static str {

@@ -16,9 +16,9 @@
 //! Linux `block/partitions/msdos.c` (`parse_unixware`); libblkid `partitions/unixware.c` (tags, the valid flag); UnixWare vtoc(7).
 
 use super::{Class, Taste};
-use crate::layout;
+use crate::assert_offsets;
+use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps};
 use crate::probe::Probe;
-use crate::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps};
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -35,7 +35,7 @@ struct Partition {
     start_sect: U32,
     nr_sects: U32,
 }
-layout!(Partition, 12, start_sect @ 4, nr_sects @ 8);
+assert_offsets!(Partition, 12, start_sect @ 4, nr_sects @ 8);
 
 /// `struct unixware_disklabel`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -52,7 +52,7 @@ struct Disklabel {
     v_reserved: [U32; 10],
     v_slice: [Partition; 16],
 }
-layout!(Disklabel, 408, d_magic @ 4, v_magic @ 156, v_slice @ 216);
+assert_offsets!(Disklabel, 408, d_magic @ 4, v_magic @ 156, v_slice @ 216);
 
 const MAGIC: u32 = 0xca5e_600d;
 const VTOC_MAGIC: u32 = 0x600d_deee;

@@ -6,8 +6,8 @@
 //! # Limits
 //! No consumers and no metadata: it is made by hand (`zero:SIZE`).
 
-use super::{Extent, Geom, Op, Slot};
-use crate::topology::Topology;
+use crate::base::topology::Topology;
+use crate::mapping::geom::{Extent, Geom, Op, Slot};
 
 /// A provider that reads as zeros.
 pub struct Zero {

@@ -12,8 +12,8 @@
 //! Apple "Apple File System Reference" (2020-06-22), "Objects", "Container" (`nx_superblock_t`).
 
 use super::{Format, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -37,7 +37,7 @@ struct Super {
     skip: [u8; 24],
     nx_uuid: [u8; 16],
 }
-layout!(Super, 88, o_type @ 24, nx_magic @ 32, nx_block_size @ 36, nx_block_count @ 40, nx_uuid @ 72);
+assert_offsets!(Super, 88, o_type @ 24, nx_magic @ 32, nx_block_size @ 36, nx_block_count @ 40, nx_uuid @ 72);
 
 const OBJECT_TYPE_NX_SUPERBLOCK: u16 = 1;
 

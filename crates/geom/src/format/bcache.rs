@@ -15,8 +15,8 @@
 //! Linux `drivers/md/bcache/bcache_ondisk.h`, `struct cache_sb_disk`; `Documentation/admin-guide/bcache.rst`.
 
 use super::{Format, Inside, Piece, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -52,7 +52,7 @@ struct Super {
     block_size: U16,
     bucket_size: U16,
 }
-layout!(Super, 196, magic @ 24, uuid @ 40, label @ 72, flags @ 104, feature_incompat @ 128, nbuckets @ 184, bucket_size @ 194);
+assert_offsets!(Super, 196, magic @ 24, uuid @ 40, label @ 72, flags @ 104, feature_incompat @ 128, nbuckets @ 184, bucket_size @ 194);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let sb: Super = probe.read(AT)?;

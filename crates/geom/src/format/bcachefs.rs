@@ -11,8 +11,8 @@
 //! bcachefs "Principles of Operation", On disk format, Superblock; Linux `fs/bcachefs/bcachefs_format.h`, `struct bch_sb`.
 
 use super::{Format, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -44,7 +44,7 @@ struct Super {
     dev_idx: u8,
     nr_devices: u8,
 }
-layout!(Super, 124, version @ 16, magic @ 24, user_uuid @ 56, label @ 72, offset @ 104, block_size @ 120);
+assert_offsets!(Super, 124, version @ 16, magic @ 24, user_uuid @ 56, label @ 72, offset @ 104, block_size @ 120);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let sb: Super = probe.read(AT)?;

@@ -15,7 +15,7 @@
 //! libyal `libbde`, "BitLocker Drive Encryption (BDE) format", Volume header.
 
 use super::{Format, Inside, Sign};
-use crate::layout;
+use crate::assert_offsets;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -38,7 +38,7 @@ struct Header {
     skip2: [u8; 256],
     togo_metadata_offset: U64,
 }
-layout!(Header, 448, bytes_per_sector @ 11, volume_serial @ 67, fve_metadata_offset @ 176, togo_metadata_offset @ 440);
+assert_offsets!(Header, 448, bytes_per_sector @ 11, volume_serial @ 67, fve_metadata_offset @ 176, togo_metadata_offset @ 440);
 
 /// `bde_fve_metadata`: the head of the FVE metadata block.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -48,7 +48,7 @@ struct Metadata {
     size: U16,
     version: U16,
 }
-layout!(Metadata, 12, version @ 10);
+assert_offsets!(Metadata, 12, version @ 10);
 
 /// Whether the boot sector of a FAT or NTFS volume is BitLocker's: the file system is then the helper's, not the volume's.
 pub(super) fn is_bitlocker(probe: &Probe<'_>) -> bool {

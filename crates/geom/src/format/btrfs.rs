@@ -13,8 +13,8 @@
 //! `include/uapi/linux/btrfs_tree.h` (`struct btrfs_super_block`).
 
 use super::{Format, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -45,7 +45,7 @@ struct Super {
     skip2: [u8; 62],
     label: [u8; 256],
 }
-layout!(Super, 555, bytenr @ 48, magic @ 64, num_devices @ 136, sectorsize @ 144, dev_item_devid @ 201, dev_item_sector_size @ 233, label @ 299);
+assert_offsets!(Super, 555, bytenr @ 48, magic @ 64, num_devices @ 136, sectorsize @ 144, dev_item_devid @ 201, dev_item_sector_size @ 233, label @ 299);
 
 const AT: u64 = 65536;
 const MAGIC_AT: u64 = AT + 64;

@@ -12,7 +12,7 @@
 //! meta_data_on_disk_9`).
 
 use super::{Format, Sign, in_slice};
-use crate::layout;
+use crate::assert_offsets;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -36,7 +36,7 @@ struct Metadata {
     magic: U32,
     md_size_sect: U32,
 }
-layout!(Metadata, 68, device_uuid_08 @ 40, device_uuid_09 @ 48, flags @ 56, magic @ 60, md_size_sect @ 64);
+assert_offsets!(Metadata, 68, device_uuid_08 @ 40, device_uuid_09 @ 48, flags @ 56, magic @ 60, md_size_sect @ 64);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let end = probe.length();

@@ -10,8 +10,8 @@
 //! Linux `fs/erofs/erofs_fs.h` (`struct erofs_super_block`).
 
 use super::{Format, Inside, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -34,7 +34,7 @@ struct Super {
     uuid: [u8; 16],
     volume_name: [u8; 16],
 }
-layout!(Super, 80, blkszbits @ 12, blocks @ 36, uuid @ 48, volume_name @ 64);
+assert_offsets!(Super, 80, blkszbits @ 12, blocks @ 36, uuid @ 48, volume_name @ 64);
 
 const AT: u64 = 1024;
 const MAGIC: u32 = 0xe0f5_e1e2;

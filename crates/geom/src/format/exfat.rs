@@ -12,8 +12,8 @@
 //! Directory Entry" (its names in snake case).
 
 use super::{Format, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -44,7 +44,7 @@ struct BootSector {
     skip: [u8; 399],
     boot_signature: [u8; 2],
 }
-layout!(BootSector, 512, partition_offset @ 64, cluster_heap_offset @ 88, volume_serial_number @ 100, bytes_per_sector_shift @ 108, boot_signature @ 510);
+assert_offsets!(BootSector, 512, partition_offset @ 64, cluster_heap_offset @ 88, volume_serial_number @ 100, bytes_per_sector_shift @ 108, boot_signature @ 510);
 
 /// The volume label directory entry.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -55,7 +55,7 @@ struct VolumeLabel {
     volume_label: [u8; 22],
     skip: [u8; 8],
 }
-layout!(VolumeLabel, 32, volume_label @ 2);
+assert_offsets!(VolumeLabel, 32, volume_label @ 2);
 
 const LABEL_ENTRY: u8 = 0x83;
 const ENTRY: u64 = 32;

@@ -13,8 +13,8 @@
 //! Linux `Documentation/filesystems/ext4/super.rst`; e2fsprogs `lib/ext2fs/ext2_fs.h`.
 
 use super::{Format, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -54,7 +54,7 @@ struct Super {
     skip7: [u8; 10],
     s_raid_stripe_width: U32,
 }
-layout!(Super, 372, s_first_data_block @ 20, s_magic @ 56, s_minor_rev_level @ 62, s_rev_level @ 76, s_feature_compat @ 92, s_uuid @ 104, s_volume_name @ 120, s_journal_uuid @ 208, s_blocks_count_hi @ 336, s_raid_stride @ 356, s_raid_stripe_width @ 368);
+assert_offsets!(Super, 372, s_first_data_block @ 20, s_magic @ 56, s_minor_rev_level @ 62, s_rev_level @ 76, s_feature_compat @ 92, s_uuid @ 104, s_volume_name @ 120, s_journal_uuid @ 208, s_blocks_count_hi @ 336, s_raid_stride @ 356, s_raid_stripe_width @ 368);
 
 const AT: u64 = 1024;
 const MAGIC_AT: u64 = AT + 56;

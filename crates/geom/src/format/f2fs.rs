@@ -12,8 +12,8 @@
 //! Linux `Documentation/filesystems/f2fs.rst`, "On-disk Layout"; `include/linux/f2fs_fs.h` (`struct f2fs_super_block`).
 
 use super::{Format, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -45,7 +45,7 @@ struct Super {
     uuid: [u8; 16],
     volume_name: [u8; 1024],
 }
-layout!(Super, 1148, log_blocksize @ 16, block_count @ 36, segment_count_main @ 68, segment0_blkaddr @ 72, main_blkaddr @ 92, uuid @ 108, volume_name @ 124);
+assert_offsets!(Super, 1148, log_blocksize @ 16, block_count @ 36, segment_count_main @ 68, segment0_blkaddr @ 72, main_blkaddr @ 92, uuid @ 108, volume_name @ 124);
 
 const AT: u64 = 1024;
 const MAGIC: u32 = 0xf2f5_2010;

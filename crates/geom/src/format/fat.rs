@@ -15,8 +15,8 @@
 //! Directory Structure" (its names in snake case, without the prefix); libblkid `superblocks/vfat.c`.
 
 use super::{Format, Sign, bitlocker};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -46,7 +46,7 @@ struct BootSector {
     skip2: [u8; 462],
     signature: [u8; 2],
 }
-layout!(BootSector, 512, byts_per_sec @ 11, num_fats @ 16, media @ 21, tot_sec32 @ 32, fat_sz32 @ 36, root_clus @ 44, signature @ 510);
+assert_offsets!(BootSector, 512, byts_per_sec @ 11, num_fats @ 16, media @ 21, tot_sec32 @ 32, fat_sz32 @ 36, root_clus @ 44, signature @ 510);
 
 /// A directory entry.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -60,7 +60,7 @@ struct Entry {
     fst_clus_lo: U16,
     file_size: U32,
 }
-layout!(Entry, 32, attr @ 11, fst_clus_hi @ 20, fst_clus_lo @ 26);
+assert_offsets!(Entry, 32, attr @ 11, fst_clus_hi @ 20, fst_clus_lo @ 26);
 
 const ENTRY: u64 = 32;
 const ATTR_VOLUME_ID: u8 = 0x08;
@@ -152,7 +152,7 @@ fn label(probe: &Probe<'_>, at: u64, length: u64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::sign::tests::everything;
+    use crate::format::tests::everything;
 
     /// A FAT16 volume of 32 MiB whose first cluster is at sector 289.
     fn fat16() -> Vec<u8> {

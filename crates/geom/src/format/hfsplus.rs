@@ -12,8 +12,8 @@
 //! Apple Technical Note TN1150 "HFS Plus Volume Format", sections "Volume Header", "B-Trees", "Catalog File", "HFS Wrapper".
 
 use super::{Data, Format, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -36,7 +36,7 @@ struct VolumeHeader {
     skip2: [u8; 176],
     catalog_file_first_extent: Extent,
 }
-layout!(VolumeHeader, 296, version @ 2, block_size @ 40, identifier @ 104, catalog_file_first_extent @ 288);
+assert_offsets!(VolumeHeader, 296, version @ 2, block_size @ 40, identifier @ 104, catalog_file_first_extent @ 288);
 
 /// `HFSPlusExtentDescriptor`.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -55,7 +55,7 @@ struct HeaderNode {
     last_leaf_node: U32,
     node_size: U16,
 }
-layout!(HeaderNode, 34, first_leaf_node @ 24, node_size @ 32);
+assert_offsets!(HeaderNode, 34, first_leaf_node @ 24, node_size @ 32);
 
 /// The head of a leaf node and of its first record's `HFSPlusCatalogKey`.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -70,7 +70,7 @@ struct LeafNode {
     parent_id: U32,
     node_name_length: U16,
 }
-layout!(LeafNode, 22, kind @ 8, num_records @ 10, parent_id @ 16);
+assert_offsets!(LeafNode, 22, kind @ 8, num_records @ 10, parent_id @ 16);
 
 const LEAF: i8 = -1;
 /// `kHFSRootParentID`: the record of the volume's root folder is the first of all.
@@ -91,7 +91,7 @@ struct MasterDirectoryBlock {
     dr_embed_start: U16,
     dr_embed_count: U16,
 }
-layout!(MasterDirectoryBlock, 130, dr_al_blk_siz @ 20, dr_al_bl_st @ 28, dr_embed_sig_word @ 124, dr_embed_count @ 128);
+assert_offsets!(MasterDirectoryBlock, 130, dr_al_blk_siz @ 20, dr_al_bl_st @ 28, dr_embed_sig_word @ 124, dr_embed_count @ 128);
 
 /// In the wrapper as in HFS+ the first KiB is for boot blocks.
 const HEADER: u64 = 1024;

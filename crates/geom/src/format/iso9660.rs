@@ -12,8 +12,8 @@
 //! date that serves as UUID and for which of two names is the label.
 
 use super::{Format, Inside, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -41,7 +41,7 @@ struct Descriptor {
     volume_creation: [u8; 17],
     volume_modification: [u8; 17],
 }
-layout!(Descriptor, 847, volume_identifier @ 40, volume_space_size @ 80, escape_sequences @ 88, logical_block_size @ 128, volume_creation @ 813, volume_modification @ 830);
+assert_offsets!(Descriptor, 847, volume_identifier @ 40, volume_space_size @ 80, escape_sequences @ 88, logical_block_size @ 128, volume_creation @ 813, volume_modification @ 830);
 
 const AT: u64 = 32768;
 const SECTOR: u64 = 2048;

@@ -7,8 +7,8 @@
 //! Linux `fs/jfs/jfs_superblock.h` (`struct jfs_superblock`).
 
 use super::{Format, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -32,7 +32,7 @@ struct Super {
     s_uuid: [u8; 16],
     s_label: [u8; 16],
 }
-layout!(Super, 168, s_size @ 8, s_pbsize @ 24, s_uuid @ 136, s_label @ 152);
+assert_offsets!(Super, 168, s_size @ 8, s_pbsize @ 24, s_uuid @ 136, s_label @ 152);
 
 const AT: u64 = 32768;
 

@@ -18,8 +18,8 @@
 //! and 3.
 
 use super::{Format, Inside, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -53,7 +53,7 @@ struct Header1 {
     skip0: [u8; 56],
     uuid: [u8; 40],
 }
-layout!(Header1, 208, cipher_name @ 8, payload_offset @ 104, key_bytes @ 108, uuid @ 168);
+assert_offsets!(Header1, 208, cipher_name @ 8, payload_offset @ 104, key_bytes @ 108, uuid @ 168);
 
 /// `struct luks2_hdr_disk`, up to its checksum.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -70,7 +70,7 @@ struct Header2 {
     subsystem: [u8; 48],
     hdr_offset: U64,
 }
-layout!(Header2, 264, hdr_size @ 8, label @ 24, checksum_alg @ 72, salt @ 104, uuid @ 168, subsystem @ 208, hdr_offset @ 256);
+assert_offsets!(Header2, 264, hdr_size @ 8, label @ 24, checksum_alg @ 72, salt @ 104, uuid @ 168, subsystem @ 208, hdr_offset @ 256);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     if probe.has(0, MAGIC) {

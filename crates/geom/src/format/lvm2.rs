@@ -16,8 +16,8 @@
 //! LVM2 `lib/label/label.h`, `lib/format_text/layout.h`, `lib/misc/crc.c`.
 
 use super::{Format, Inside, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -44,7 +44,7 @@ struct Label {
     pv_uuid: [u8; 32],
     device_size_xl: U64,
 }
-layout!(Label, 72, sector_xl @ 8, crc_xl @ 16, offset_xl @ 20, r#type @ 24, pv_uuid @ 32, device_size_xl @ 64);
+assert_offsets!(Label, 72, sector_xl @ 8, crc_xl @ 16, offset_xl @ 20, r#type @ 24, pv_uuid @ 32, device_size_xl @ 64);
 
 /// `struct disk_locn`.
 #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -53,7 +53,7 @@ struct Location {
     offset: U64,
     size: U64,
 }
-layout!(Location, 16, size @ 8);
+assert_offsets!(Location, 16, size @ 8);
 
 /// `struct mda_header` with its first `struct raw_locn`.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -68,7 +68,7 @@ struct MetadataArea {
     checksum: U32,
     flags: U32,
 }
-layout!(MetadataArea, 64, magic @ 4, start @ 24, size @ 32, raw_locn @ 40);
+assert_offsets!(MetadataArea, 64, magic @ 4, start @ 24, size @ 32, raw_locn @ 40);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     (0..4).find_map(|sector| label(probe, sector))

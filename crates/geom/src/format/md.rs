@@ -18,10 +18,10 @@
 //! Linux `include/uapi/linux/raid/md_p.h`; `drivers/md/raid*.c` (`io_opt`); mdadm `super0.c`, `super1.c`.
 
 use super::{Format, Sign, in_slice};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
+use crate::base::topology::round_down;
 use crate::probe::Probe;
-use crate::topology::round_down;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
@@ -64,7 +64,7 @@ struct Mdp0 {
     this_disk: [U32; 5],
     skip2: [U32; 27],
 }
-layout!(Mdp0, 4096, set_uuid0 @ 20, level @ 28, raid_disks @ 40, set_uuid1 @ 52, layout @ 256, chunk_size @ 260, this_disk @ 3968);
+assert_offsets!(Mdp0, 4096, set_uuid0 @ 20, level @ 28, raid_disks @ 40, set_uuid1 @ 52, layout @ 256, chunk_size @ 260, this_disk @ 3968);
 
 /// `struct mdp_superblock_1`.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -92,7 +92,7 @@ struct Mdp1 {
     max_dev: U32,
     skip2: [u8; 32],
 }
-layout!(Mdp1, 256, set_name @ 32, level @ 72, chunksize @ 88, data_offset @ 128, super_offset @ 144, dev_number @ 160, max_dev @ 220);
+assert_offsets!(Mdp1, 256, set_name @ 32, level @ 72, chunksize @ 88, data_offset @ 128, super_offset @ 144, dev_number @ 160, max_dev @ 220);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let length = probe.length();
@@ -245,10 +245,10 @@ mod tests {
     use super::super::Inside;
     use super::super::tests::{disk, recognised};
     use super::*;
+    use crate::base::store::Store;
+    use crate::base::topology::Topology;
     use crate::graph::{Disk, Graph};
     use crate::probe::Limits;
-    use crate::store::Store;
-    use crate::topology::Topology;
 
     /// A 0.90 superblock of raid1 over two disks, of `size` KiB, in either byte order.
     fn superblock(size: u32, big: bool) -> Vec<u8> {

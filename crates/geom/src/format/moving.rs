@@ -1,11 +1,13 @@
 //! A partition in the middle of a move of ours: what is in it is in two places, and only the journal knows which part is where.
 //!
 //! # On disk
-//! [`crate::realign::Mark`], in the first sector.
+//! A [`Mark`], in the first sector.
 
+pub mod mark;
+
+use self::mark::{MAGIC, Mark};
 use super::{Format, Inside, Sign};
 use crate::probe::Probe;
-use crate::realign::{MAGIC, Mark};
 
 /// The recogniser.
 pub const FORMAT: Format = Format { name: "moving", recognise };

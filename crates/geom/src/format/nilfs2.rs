@@ -12,8 +12,8 @@
 //! (`nilfs_valid_sb`).
 
 use super::{Format, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -41,7 +41,7 @@ struct Super {
     s_uuid: [u8; 16],
     s_volume_name: [u8; 80],
 }
-layout!(Super, 248, s_magic @ 6, s_sum @ 16, s_log_block_size @ 20, s_dev_size @ 32, s_blocks_per_segment @ 48, s_uuid @ 152, s_volume_name @ 168);
+assert_offsets!(Super, 248, s_magic @ 6, s_sum @ 16, s_log_block_size @ 20, s_dev_size @ 32, s_blocks_per_segment @ 48, s_uuid @ 152, s_volume_name @ 168);
 
 const AT: u64 = 1024;
 const MAGIC: u16 = 0x3434;

@@ -11,8 +11,8 @@
 //! Linux `fs/ntfs3/ntfs.h` (`struct NTFS_BOOT`, `MFT_REC`, `ATTRIB`); libblkid `superblocks/ntfs.c` for the refusals.
 
 use super::{Format, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -46,7 +46,7 @@ struct Boot {
     skip3: [u8; 3],
     serial_num: U64,
 }
-layout!(Boot, 80, bytes_per_sector @ 11, media_type @ 21, sectors_per_volume @ 40, record_size @ 64, serial_num @ 72);
+assert_offsets!(Boot, 80, bytes_per_sector @ 11, media_type @ 21, sectors_per_volume @ 40, record_size @ 64, serial_num @ 72);
 
 /// The head of `struct MFT_REC`.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -56,7 +56,7 @@ struct Record {
     skip: [u8; 16],
     attr_off: U16,
 }
-layout!(Record, 22, attr_off @ 20);
+assert_offsets!(Record, 22, attr_off @ 20);
 
 /// The head of a resident `struct ATTRIB`.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -69,7 +69,7 @@ struct Attribute {
     data_size: U32,
     data_off: U16,
 }
-layout!(Attribute, 22, non_res @ 8, data_size @ 16, data_off @ 20);
+assert_offsets!(Attribute, 22, non_res @ 8, data_size @ 16, data_off @ 20);
 
 /// The largest cluster Windows makes.
 const MAX_CLUSTER: u64 = 2 << 20;

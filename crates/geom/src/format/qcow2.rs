@@ -7,7 +7,7 @@
 //! QEMU `docs/interop/qcow2.rst`, Header; `block/qcow.c` (`QCowHeader`).
 
 use super::{Format, Inside, Sign};
-use crate::layout;
+use crate::assert_offsets;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -29,7 +29,7 @@ struct Header {
     /// The first byte is version 1's `cluster_bits`.
     crypt_method: [u8; 4],
 }
-layout!(Header, 36, version @ 4, cluster_bits @ 20, size @ 24, crypt_method @ 32);
+assert_offsets!(Header, 36, version @ 4, cluster_bits @ 20, size @ 24, crypt_method @ 32);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let header: Header = probe.read(0)?;

@@ -9,8 +9,8 @@
 //! versions.
 
 use super::{Format, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -34,7 +34,7 @@ struct Super {
     s_uuid: [u8; 16],
     s_label: [u8; 16],
 }
-layout!(Super, 116, jp_journal_1st_block @ 12, s_blocksize @ 44, s_magic @ 52, s_uuid @ 84, s_label @ 100);
+assert_offsets!(Super, 116, jp_journal_1st_block @ 12, s_blocksize @ 44, s_magic @ 52, s_uuid @ 84, s_label @ 100);
 
 const PLACES: [u64; 2] = [65536, 8192];
 const MAGIC_AT: u64 = 52;

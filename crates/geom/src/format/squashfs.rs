@@ -10,7 +10,7 @@
 //! Linux `fs/squashfs/squashfs_fs.h` (`struct squashfs_super_block`).
 
 use super::{Format, Inside, Sign};
-use crate::layout;
+use crate::assert_offsets;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -36,7 +36,7 @@ struct Super {
     root_inode: U64,
     bytes_used: U64,
 }
-layout!(Super, 48, block_size @ 12, s_major @ 28, bytes_used @ 40);
+assert_offsets!(Super, 48, block_size @ 12, s_major @ 28, bytes_used @ 40);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let sb: Super = probe.read(0)?;

@@ -9,8 +9,8 @@
 //! and when a label counts.
 
 use super::{Format, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -29,7 +29,7 @@ struct Header {
     sws_volume: [u8; 16],
     padding: [U32; 34],
 }
-layout!(Header, 180, sws_uuid @ 12, sws_volume @ 28, padding @ 44);
+assert_offsets!(Header, 180, sws_uuid @ 12, sws_volume @ 28, padding @ 44);
 
 const AT: u64 = 1024;
 const PAGES: [u64; 5] = [4096, 8192, 16384, 32768, 65536];

@@ -13,8 +13,8 @@
 //! ECMA-167, 2/9 and 3/10; OSTA UDF 2.60, 2.2; libblkid `superblocks/udf.c` for what serves as UUID and version.
 
 use super::{Format, Inside, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -32,7 +32,7 @@ struct Tag {
     skip: [u8; 7],
     tag_location: U32,
 }
-layout!(Tag, 16, tag_checksum @ 4, tag_location @ 12);
+assert_offsets!(Tag, 16, tag_checksum @ 4, tag_location @ 12);
 
 /// ECMA-167 3/7.1, `extent_ad`: bytes, and the block it begins in.
 #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -49,7 +49,7 @@ struct Primary {
     skip: [u8; 72],
     volume_set_identifier: [u8; 128],
 }
-layout!(Primary, 200, volume_set_identifier @ 72);
+assert_offsets!(Primary, 200, volume_set_identifier @ 72);
 
 /// 3/10.5, the partition descriptor.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -60,7 +60,7 @@ struct Partition {
     partition_starting_location: U32,
     partition_length: U32,
 }
-layout!(Partition, 196, access_type @ 184);
+assert_offsets!(Partition, 196, access_type @ 184);
 
 /// 3/10.6, the logical volume descriptor.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -75,7 +75,7 @@ struct Logical {
     skip2: [u8; 190],
     integrity_sequence_extent: Extent,
 }
-layout!(Logical, 440, logical_block_size @ 212, udf_revision @ 240, integrity_sequence_extent @ 432);
+assert_offsets!(Logical, 440, logical_block_size @ 212, udf_revision @ 240, integrity_sequence_extent @ 432);
 
 const RECOGNITION: u64 = 32768;
 const DESCRIPTORS: u64 = 32;

@@ -13,7 +13,7 @@
 
 use self::fs::{BLOCK, FS_MAGIC_AT, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs, MAXFRAG, SBLOCK_UFS1, SBLOCK_UFS2};
 use super::{Format, Piece, Sign};
-use crate::ondisk;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::{BE, ByteOrder, LE, U32};
 
@@ -64,7 +64,7 @@ fn superblock<O: ByteOrder>(probe: &Probe<'_>, at: u64) -> Option<Sign> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sign::tests::everything;
+    use crate::format::tests::everything;
 
     fn superblock(magic: u32, place: u64) -> Vec<u8> {
         let mut fs = vec![0; 1376];

@@ -7,7 +7,7 @@
 //! VirtualBox `src/VBox/Storage/VDICore.h` (`VDIPREHEADER`, `VDIHEADER1`); QEMU `block/vdi.c`.
 
 use super::{Format, Inside, Sign};
-use crate::layout;
+use crate::assert_offsets;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -37,7 +37,7 @@ struct Header {
     disk_size: U64,
     block_size: U32,
 }
-layout!(Header, 316, version @ 4, offset_bmap @ 276, offset_data @ 280, sector_size @ 296, disk_size @ 304, block_size @ 312);
+assert_offsets!(Header, 316, version @ 4, offset_bmap @ 276, offset_data @ 280, sector_size @ 296, disk_size @ 304, block_size @ 312);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let signature: U32 = probe.read(AT)?;

@@ -7,7 +7,7 @@
 //! Linux `drivers/md/dm-vdo/encodings.c` (`struct volume_geometry`), `constants.h` (`VDO_BLOCK_SIZE`).
 
 use super::{Format, Sign};
-use crate::ondisk;
+use crate::base::ondisk;
 use crate::probe::Probe;
 
 /// The recogniser.

@@ -12,8 +12,8 @@
 //! Microsoft "Virtual Hard Disk Image Format Specification" 1.0, Hard Disk Footer Format, Dynamic Disk Header Format.
 
 use super::{Format, Inside, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -43,7 +43,7 @@ struct Footer {
     checksum: U32,
     unique_id: [u8; 16],
 }
-layout!(Footer, 84, data_offset @ 16, current_size @ 48, disk_type @ 60, checksum @ 64, unique_id @ 68);
+assert_offsets!(Footer, 84, data_offset @ 16, current_size @ 48, disk_type @ 60, checksum @ 64, unique_id @ 68);
 
 /// "Dynamic Disk Header Format", its head.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -56,7 +56,7 @@ struct Dynamic {
     max_table_entries: U32,
     block_size: U32,
 }
-layout!(Dynamic, 36, header_version @ 24, block_size @ 32);
+assert_offsets!(Dynamic, 36, header_version @ 24, block_size @ 32);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     // A dynamic disk has the footer twice; a fixed one only at the end, and what stands at its byte 0 is its content.

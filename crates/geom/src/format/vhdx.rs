@@ -11,8 +11,8 @@
 //! [MS-VHDX] 2.2.1 File Type Identifier, 2.2.3 Region Table, 2.6 Metadata Region.
 
 use super::{Format, Inside, Sign};
-use crate::layout;
-use crate::ondisk::Guid;
+use crate::assert_offsets;
+use crate::base::ondisk::Guid;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -33,7 +33,7 @@ struct RegionTable {
     entry_count: U32,
     reserved: U32,
 }
-layout!(RegionTable, 16, entry_count @ 8);
+assert_offsets!(RegionTable, 16, entry_count @ 8);
 
 /// 2.2.3.2 Region Table Entry.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -44,7 +44,7 @@ struct Region {
     length: U32,
     required: U32,
 }
-layout!(Region, 32, file_offset @ 16, length @ 24);
+assert_offsets!(Region, 32, file_offset @ 16, length @ 24);
 
 /// 2.6.1.1 Metadata Table Header.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -55,7 +55,7 @@ struct MetadataTable {
     entry_count: U16,
     reserved2: [u8; 20],
 }
-layout!(MetadataTable, 32, entry_count @ 10);
+assert_offsets!(MetadataTable, 32, entry_count @ 10);
 
 /// 2.6.1.2 Metadata Table Entry.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -67,7 +67,7 @@ struct Item {
     flags: U32,
     reserved2: U32,
 }
-layout!(Item, 32, offset @ 16, length @ 20);
+assert_offsets!(Item, 32, offset @ 16, length @ 20);
 
 /// 8B7CA206-4790-4B9A-B8FE-575F050F886E, the metadata region.
 const METADATA: Guid = guid(0x8b7c_a206, 0x4790, 0x4b9a, 0xb8fe_575f_050f_886e);

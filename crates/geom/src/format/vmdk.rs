@@ -11,8 +11,8 @@
 //! VMware "Virtual Disk Format 5.0", The Descriptor File, Hosted Sparse Extent Header, ESX Server Sparse Extent Header.
 
 use super::{Format, Inside, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -34,7 +34,7 @@ struct Sparse {
     capacity: U64,
     grain_size: U64,
 }
-layout!(Sparse, 28, capacity @ 12, grain_size @ 20);
+assert_offsets!(Sparse, 28, capacity @ 12, grain_size @ 20);
 
 /// `COWDisk_Header`, its head.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -46,7 +46,7 @@ struct Cowd {
     num_sectors: U32,
     grain_size: U32,
 }
-layout!(Cowd, 20, num_sectors @ 12, grain_size @ 16);
+assert_offsets!(Cowd, 20, num_sectors @ 12, grain_size @ 16);
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let hosted = probe.read(0).filter(|h: &Sparse| h.magic_number == *b"KDMV");

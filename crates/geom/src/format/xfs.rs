@@ -16,8 +16,8 @@
 //! `superblocks/xfs.c` for the refusals.
 
 use super::{Format, Inside, Piece, Sign};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -55,7 +55,7 @@ struct Super {
     sb_logsectsize: U16,
     sb_logsunit: U32,
 }
-layout!(Super, 200, sb_uuid @ 32, sb_logstart @ 48, sb_agblocks @ 84, sb_versionnum @ 100, sb_fname @ 108, sb_blocklog @ 120, sb_unit @ 184, sb_logsectsize @ 194, sb_logsunit @ 196);
+assert_offsets!(Super, 200, sb_uuid @ 32, sb_logstart @ 48, sb_agblocks @ 84, sb_versionnum @ 100, sb_fname @ 108, sb_blocklog @ 120, sb_unit @ 184, sb_logsectsize @ 194, sb_logsunit @ 196);
 
 /// `struct xlog_rec_header`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -69,7 +69,7 @@ struct LogRecord {
     h_fmt: U32,
     h_fs_uuid: [u8; 16],
 }
-layout!(LogRecord, 320, h_version @ 8, h_fmt @ 300, h_fs_uuid @ 304);
+assert_offsets!(LogRecord, 320, h_version @ 8, h_fmt @ 300, h_fs_uuid @ 304);
 
 const LOG_MAGIC: u32 = 0xfeed_babe;
 /// The kernel's basic block, in which a log is written that records nothing else.

@@ -18,7 +18,7 @@
 //! (`nvs_xdr_nvp_op`), with RFC 4506.
 
 use super::{Format, Sign};
-use crate::ondisk;
+use crate::base::ondisk;
 use crate::probe::Probe;
 
 /// The recogniser.

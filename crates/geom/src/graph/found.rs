@@ -1,9 +1,13 @@
 //! What the classes and formats make of one provider, and what to do where they exclude each other.
 
-use crate::class::{CLASSES, Class, Geom, Member, Taste};
-use crate::finding::{self, Finding, Severity};
+use crate::base::finding;
+use crate::base::finding::{Finding, Severity};
+use crate::class::{Class, Member, Taste};
+use crate::format::{Inside, Sign, known};
+use crate::mapping::geom::Geom;
 use crate::probe::Probe;
-use crate::sign::{FORMATS, Inside, Sign, known};
+use crate::registry::CLASSES;
+use crate::registry::FORMATS;
 use std::sync::Arc;
 
 /// What the classes and formats make of one provider.

@@ -3,14 +3,16 @@
 //! What tasting passes over is no table here either. The front of a mirror's member, or of a RAID with its metadata at the end,
 //! looks like a table whose end is missing; to mend it there would be to write over the metadata.
 
+use crate::base::finding::{Finding, Severity};
+use crate::base::patch;
+use crate::base::patch::Patch;
 use crate::class::Member;
 use crate::class::gpt::left;
-use crate::finding::{Finding, Severity};
-use crate::patch::{self, Patch};
+use crate::format::{Inside, Sign};
+use crate::mapping::slices::place;
 use crate::probe::{Blind, Probe};
-use crate::scheme::{Ground, New, SCHEMES, Scheme};
-use crate::sign::{Inside, Sign};
-use crate::slices::place;
+use crate::registry::SCHEMES;
+use crate::table::scheme::{Ground, New, Scheme};
 use crate::table::{Refusal, Table};
 use std::ops::Range;
 

@@ -1,11 +1,11 @@
 //! A provider's bytes as a store: what serves a disk serves every provider.
 
-use crate::class::Op;
-use crate::error::Errno;
+use crate::base::error::Errno;
+use crate::base::store::{Content, Run, Store};
+use crate::base::topology::lcm;
 use crate::graph::{Graph, Id};
-use crate::route::{Piece, Route};
-use crate::store::{Content, Run, Store};
-use crate::topology::lcm;
+use crate::mapping::geom::Op;
+use crate::mapping::route::{Piece, Route};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
@@ -169,9 +169,9 @@ impl Store for Through {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::topology::Topology;
     use crate::graph::Disk;
     use crate::probe::Limits;
-    use crate::topology::Topology;
     use std::sync::Mutex;
     use std::sync::atomic::Ordering;
 

@@ -1,13 +1,14 @@
 //! Partitions that are told of without their place: what is known of the boundaries beneath them.
 
 use super::{Graph, Id, Provider};
-use crate::class::Geom;
+use crate::base::finding;
+use crate::base::finding::{Finding, Severity};
+use crate::base::topology::Grain;
 use crate::class::zero::Zero;
-use crate::finding::{self, Finding, Severity};
-use crate::route::Route;
-use crate::sign::Sign;
-use crate::slices::Kind;
-use crate::topology::Grain;
+use crate::format::Sign;
+use crate::mapping::geom::Geom;
+use crate::mapping::route::Route;
+use crate::mapping::slices::Kind;
 use std::sync::Arc;
 
 /// A partition of which it is not told where it begins, or no more than how far past a boundary.

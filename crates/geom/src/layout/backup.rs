@@ -13,11 +13,11 @@
 //! # Sources
 //! FreeBSD `lib/geom/part/geom_part.c` (`gpart_backup`, `gpart_restore`).
 
-use crate::kinds;
-use crate::profile;
-use crate::scheme::Scheme;
+use crate::audit::profile;
+use crate::base::topology::is_whole;
 use crate::table::Table;
-use crate::topology::is_whole;
+use crate::table::scheme::Scheme;
+use crate::table::types;
 use std::fmt;
 
 /// More partitions than any table has room for.
@@ -76,7 +76,7 @@ pub fn write(table: &Table, scheme: &dyn Scheme) -> String {
     // gpart has one name for several numbers of an MBR: a table that is made again is to have the same.
     let same = |name: &String, kind| scheme.kind_in(table, name) == Some(kind);
     let name =
-        |kind| Some(kinds::gpart_name(kind)).filter(|name| same(name, kind)).unwrap_or_else(|| format!("!{}", kinds::raw_name(kind)));
+        |kind| Some(types::gpart_name(kind)).filter(|name| same(name, kind)).unwrap_or_else(|| format!("!{}", types::raw_name(kind)));
     let types: Vec<String> = table.entries.iter().map(|e| name(e.kind)).collect();
     let widest = types.iter().map(String::len).max().unwrap_or(0);
     let digits = sectors(table.usable.end.saturating_sub(1)).to_string().len();

@@ -2,11 +2,11 @@
 
 use super::stages::{Inside, Stage, When, meet, shown};
 use super::{Step, called};
-use crate::patch::{Patch, changes};
+use crate::base::patch::{Patch, changes};
+use crate::graph::occupant::There;
 use crate::probe::Probe;
-use crate::scheme::Scheme;
+use crate::table::scheme::Scheme;
 use crate::table::{Entry, Refusal, Table};
-use crate::there::There;
 use std::ops::Range;
 
 /// The change of one table.
@@ -38,7 +38,7 @@ impl Change {
         changed(patches, probe)
     }
 
-    /// When the writes inside the partition `entry` are made: see the head of [`super::stages`].
+    /// When the writes inside the partition `entry` are made: see the head of [`crate::layout::stages`].
     pub(super) fn when(&self, entry: &Entry, stages: &[Stage], offset: u64, whole: &[Patch]) -> When {
         let own = whole.iter().filter(|p| !own_of(entry, whole).any(|own| own == *p));
         let own: Vec<Range<u64>> = own.map(|p| p.offset..p.end()).collect();

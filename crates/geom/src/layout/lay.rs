@@ -6,7 +6,7 @@
 //! goes where there is room first.
 
 use super::Size;
-use crate::topology::{Grain, round_down};
+use crate::base::topology::{Grain, round_down};
 use std::ops::Range;
 
 /// What the partitions are laid on.

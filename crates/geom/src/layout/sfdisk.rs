@@ -21,10 +21,11 @@
 //! # Sources
 //! sfdisk(8), "INPUT FORMATS"; what util-linux 2.38.1 reads and writes.
 
+use crate::base::ondisk::Guid;
 use crate::layout::{Layout, Part, Size};
-use crate::ondisk::Guid;
-use crate::scheme::{self, Id};
 use crate::table::Refusal;
+use crate::table::scheme;
+use crate::table::scheme::Id;
 use std::fmt;
 
 pub use dump::dump;
@@ -142,7 +143,7 @@ impl Script {
             "first-lba" => self.first_lba = Some(number()?),
             "last-lba" => self.last_lba = Some(number()?),
             "table-length" => self.entries = Some(number().and_then(|n| u32::try_from(n).map_err(|_| bad()))?),
-            "grain" => self.grain = Some(crate::profile::bytes(value).filter(|&n| n > 0).ok_or_else(bad)?),
+            "grain" => self.grain = Some(crate::audit::profile::bytes(value).filter(|&n| n > 0).ok_or_else(bad)?),
             "sector-size" => self.sector = Some(number()?),
             "device" => {}
             _ => return Err(format!("header '{name}' is not known")),

@@ -10,7 +10,7 @@
 //! One sector makes a partition appear, and another makes a table inside an old partition change: only the first case is one
 //! step. What an interruption leaves in the others is said by [`Stage::leaves`].
 
-use crate::patch::Patch;
+use crate::base::patch::Patch;
 use crate::table::Table;
 use std::ops::Range;
 

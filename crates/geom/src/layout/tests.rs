@@ -1,10 +1,10 @@
 use super::*;
-use crate::patch::Patch;
+use crate::base::patch::Patch;
+use crate::base::store::{Sparse, Store};
+use crate::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
+use crate::mapping::route::Route;
 use crate::probe::{Budget, Limits};
-use crate::route::Route;
-use crate::scheme;
-use crate::store::{Sparse, Store};
-use crate::topology::{Fact, Grain, Source, Topology, Trust, Why};
+use crate::table::scheme;
 
 const M: u64 = 1 << 20;
 

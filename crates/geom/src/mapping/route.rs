@@ -1,8 +1,8 @@
 //! A provider compiled for I/O: slices folded into one addition, so depth costs nothing per request.
 
-use crate::class::{Extent, Geom, Op};
-use crate::error::Errno;
-use crate::store::Store;
+use crate::base::error::Errno;
+use crate::base::store::Store;
+use crate::mapping::geom::{Extent, Geom, Op};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -202,7 +202,7 @@ impl Route {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slices::Slices;
+    use crate::mapping::slices::Slices;
 
     #[test]
     fn a_slice_has_a_place_in_what_it_is_cut_from() {

@@ -1,9 +1,10 @@
 //! What every partition table comes to: named ranges of the provider below, each a slice.
 
-use crate::class::{Extent, Geom, Op, Slot};
-use crate::finding::{self, Finding, Severity};
-use crate::ondisk::Guid;
-use crate::topology::Topology;
+use crate::base::finding;
+use crate::base::finding::{Finding, Severity};
+use crate::base::ondisk::Guid;
+use crate::base::topology::Topology;
+use crate::mapping::geom::{Extent, Geom, Op, Slot};
 use std::ops::Range;
 
 /// A flavour of BSD label; they differ in what offsets count from.

@@ -3,7 +3,7 @@
 use super::geometry::{DEV_BSIZE, Geometry, up};
 use super::options::{Flavour, Options};
 use super::superblock::{CK_INODE, check_hash, hashes, word};
-use crate::layout;
+use crate::assert_offsets;
 use zerocopy::{FromZeros, I64, Immutable, IntoBytes, LE, U16, U32, U64, Unaligned};
 
 /// The root directory's inode; 0 is none, 1 once held bad blocks.
@@ -42,7 +42,7 @@ pub(super) struct Dinode {
     di_ckhash: U32<LE>,
     di_spare: [U32<LE>; 2],
 }
-layout!(
+assert_offsets!(
     Dinode,
     256,
     di_nlink @ 2,

@@ -1,6 +1,6 @@
 //! Why there is no file system to make.
 
-use crate::sign::ufs::fs::SBLOCKSIZE;
+use crate::format::ufs::fs::SBLOCKSIZE;
 use std::fmt;
 
 /// Why there is no such file system. Where newfs has a message for it, it is this one.

@@ -2,7 +2,7 @@
 //!
 //! Everything is counted in fragments unless its name or comment says bytes.
 
-use crate::topology::round_up;
+use crate::base::topology::round_up;
 
 /// Bytes of an inode, and of a block's address.
 pub(super) const DINODE: u64 = 256;

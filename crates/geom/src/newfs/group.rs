@@ -6,9 +6,9 @@
 use super::directory::ROOTINO;
 use super::geometry::{Geometry, up};
 use super::superblock::{CK_CYLGRP, check_hash, summary, word};
-use crate::layout;
-use crate::sign::ufs::fs::Csum;
-use crate::topology::round_down;
+use crate::assert_offsets;
+use crate::base::topology::round_down;
+use crate::format::ufs::fs::Csum;
 use std::ops::Range;
 use zerocopy::{FromZeros, I64, Immutable, IntoBytes, LE, U16, U32, Unaligned};
 
@@ -46,7 +46,7 @@ struct Cg {
     cg_time: I64<LE>,
     cg_sparecon64: [I64<LE>; 3],
 }
-layout!(
+assert_offsets!(
     Cg,
     168,
     cg_magic @ 4,

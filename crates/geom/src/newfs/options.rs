@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::shape::MAXCONTIG;
-use crate::sign::ufs::fs::BLOCK;
+use crate::format::ufs::fs::BLOCK;
 
 /// Which FreeBSD's newfs: the check hashes that it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

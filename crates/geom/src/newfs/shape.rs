@@ -5,8 +5,8 @@
 use super::error::Error;
 use super::geometry::{DEV_BSIZE, DINODE, Geometry, up};
 use super::options::Options;
-use crate::sign::ufs::fs::{BLOCK, Csum, Fs, MAXFRAG, SBLOCK_UFS2, SBLOCKSIZE};
-use crate::topology::{is_whole, round_down};
+use crate::base::topology::{is_whole, round_down};
+use crate::format::ufs::fs::{BLOCK, Csum, Fs, MAXFRAG, SBLOCK_UFS2, SBLOCKSIZE};
 use zerocopy::LE;
 
 /// `DFL_FRAGSIZE` and `DFL_BLKSIZE`.

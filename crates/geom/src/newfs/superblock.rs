@@ -2,8 +2,8 @@
 
 use super::geometry::Geometry;
 use super::options::{Flavour, Optimization, Options};
-use crate::layout;
-use crate::sign::ufs::fs::{Csum, FS_UFS2_MAGIC, Fs, SBLOCK_UFS2};
+use crate::assert_offsets;
+use crate::format::ufs::fs::{Csum, FS_UFS2_MAGIC, Fs, SBLOCK_UFS2};
 use zerocopy::{FromZeros, Immutable, IntoBytes, LE, U32, U64, Unaligned};
 
 /// A superblock whose file system is not finished.
@@ -33,9 +33,9 @@ pub(super) struct FsRecovery {
     fsr_fpg: U32<LE>,
     fsr_ncg: U32<LE>,
 }
-layout!(FsRecovery, 20, fsr_magic @ 0, fsr_fsbtodb @ 4, fsr_sblkno @ 8, fsr_fpg @ 12, fsr_ncg @ 16);
+assert_offsets!(FsRecovery, 20, fsr_magic @ 0, fsr_fsbtodb @ 4, fsr_sblkno @ 8, fsr_fpg @ 12, fsr_ncg @ 16);
 
-/// A number of a geometry, all of which fit their 32-bit fields: [`super::shape`] refuses others.
+/// A number of a geometry, all of which fit their 32-bit fields: [`crate::newfs::shape`] refuses others.
 pub(super) fn word(value: u64) -> U32<LE> {
     U32::new(u32::try_from(value).unwrap_or(u32::MAX))
 }

@@ -1,6 +1,6 @@
 use super::superblock::check_hash;
 use super::*;
-use crate::sign::ufs::fs::{Csum, Fs};
+use crate::format::ufs::fs::{Csum, Fs};
 use std::collections::BTreeMap;
 use zerocopy::{FromBytes, LE};
 
@@ -112,7 +112,7 @@ fn what_was_made_is_recognised() {
         let newfs = newfs(200 << 20, options);
         let disk = Disk::made(&newfs);
         let pieces: Vec<(u64, &[u8])> = disk.0.iter().map(|(at, bytes)| (*at, bytes.as_slice())).collect();
-        let signs = crate::sign::tests::everything(200 << 20, &pieces);
+        let signs = crate::format::tests::everything(200 << 20, &pieces);
         let [sign] = &signs[..] else { panic!("{signs:?}") };
         assert_eq!((sign.kind, sign.version.as_deref(), sign.label.as_deref()), ("ufs", Some("2"), Some("scratch-1")));
         assert_eq!((sign.size, sign.block), (Some(200 << 20), Some(block_size)));

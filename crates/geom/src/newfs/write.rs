@@ -4,8 +4,8 @@ use super::directory::{Dinode, Directory, ROOTINO};
 use super::geometry::Geometry;
 use super::superblock::{self, FS_BAD_MAGIC, hashes};
 use super::{Newfs, SUPERBLOCK, group};
-use crate::sign::ufs::fs::{Csum, FS_MAGIC_AT, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs, SBLOCK_UFS1, SBLOCK_UFS2};
-use crate::topology::round_down;
+use crate::base::topology::round_down;
+use crate::format::ufs::fs::{Csum, FS_MAGIC_AT, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs, SBLOCK_UFS1, SBLOCK_UFS2};
 use std::mem::offset_of;
 use zerocopy::{IntoBytes, LE, U32};
 

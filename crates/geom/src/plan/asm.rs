@@ -5,7 +5,7 @@
 //! Reference, ALTER DATABASE, `BLOCKSIZE` of log files (512, 1024, 4096); blocks of data are 8 KiB by default.
 
 use super::{Above, Choice, Ground, Layer, Plan, Price, Value, said_all, said_unit, unit_size, written};
-use crate::topology::{is_whole, round_down};
+use crate::base::topology::{is_whole, round_down};
 
 /// The unit that is advised, and the largest.
 const UNIT: u64 = 4 << 20;

@@ -7,7 +7,7 @@
 //! `Documentation/admin-guide/bcache.rst`: the bucket should be the erase unit; `--data-offset` for RAID.
 
 use super::{Above, Choice, Ground, Layer, PAGE, Plan, Price, Value, fact, said_all, unit_size, up, written};
-use crate::topology::{Topology, Trust, Why};
+use crate::base::topology::{Topology, Trust, Why};
 
 /// Where data begin by default.
 const START: u64 = 8192;

@@ -4,7 +4,7 @@
 //! bcachefs(8), `format`: `--block_size` (a sector to 64 KiB, at most the page on kernels before 6.15), `--bucket`, `--btree_node_size` (256 KiB by default).
 
 use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, fact, said, said_unit, unit_size, written};
-use crate::topology::Why;
+use crate::base::topology::Why;
 
 /// The usual bucket of a large device, and a node of a tree.
 const BUCKET: u64 = 512 << 10;

@@ -4,7 +4,7 @@
 //! mkfs.btrfs(8): `-s` (the page, or the kernel may not mount it), `-n` (a power of two, 64 KiB at most, 16 KiB by default).
 
 use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
-use crate::topology::Topology;
+use crate::base::topology::Topology;
 
 /// What mkfs.btrfs is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@
 use super::fat::{Fat, Parameters};
 use super::partition::Own;
 use super::{Above, Ground, Layer, Plan, exfat::Exfat, fact};
-use crate::topology::{Fact, Grain, Source, Topology, Trust, Why};
+use crate::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 
 /// The largest card of SDSC, and of SDHC.
 const SDSC: u64 = 2 << 30;

@@ -17,7 +17,7 @@
 //! `storage.wiredTiger.collectionConfig.configString` and `indexConfig.configString`. RocksDB wiki, "IO" (files are written once, from end to end).
 
 use super::{Above, Choice, Ground, Layer, Plan, Price, Value, fact, power, powers, said, said_unit, unit_size, written};
-use crate::topology::{Topology, Why};
+use crate::base::topology::{Topology, Why};
 
 /// The page of InnoDB, PostgreSQL and WiredTiger, unless told otherwise.
 pub(super) const INNODB: u64 = 16384;

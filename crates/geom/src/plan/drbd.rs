@@ -5,7 +5,7 @@
 //! 4 KiB and peer, an activity log of 4 KiB transactions; drbdadm(8).
 
 use super::{Above, Choice, Ground, Layer, PAGE, Plan, Price, Value, said_unit, up, written};
-use crate::topology::round_down;
+use crate::base::topology::round_down;
 
 /// Bytes of data for a byte of bitmap: a bit for 4 KiB.
 const MAPPED: u64 = 8 * 4096;

@@ -5,7 +5,7 @@
 
 use super::card::card;
 use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, fact, powers, said, said_unit, unit_size, written};
-use crate::topology::{Topology, Why};
+use crate::base::topology::{Topology, Why};
 
 /// The largest cluster of the format.
 const MOST: u64 = 32 << 20;

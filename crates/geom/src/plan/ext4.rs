@@ -5,7 +5,7 @@
 //! `-C` (bigalloc).
 
 use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, powers, said_unit, stripe, unit_size, written};
-use crate::topology::{Topology, is_whole};
+use crate::base::topology::{Topology, is_whole};
 
 /// What mke2fs is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 //! from the beginning of the disk, so that a partition's start is made up for.
 
 use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, fact, said, said_unit, unit_size, written};
-use crate::topology::{Topology, Why, is_whole};
+use crate::base::topology::{Topology, Why, is_whole};
 
 /// A segment: 512 blocks.
 const SEGMENT: u64 = 2 << 20;

@@ -13,7 +13,7 @@
 //! against it.
 
 use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, fact, powers, said, said_unit, unit_size, up, written};
-use crate::topology::{Grain, Topology, Why, is_whole, round_down};
+use crate::base::topology::{Grain, Topology, Why, is_whole, round_down};
 
 /// The largest cluster of 512-byte sectors.
 const MOST: u64 = 65536;

@@ -4,7 +4,7 @@
 //! geli(8): `init -s` (the device's by default; more is faster, and 4096 is advised), metadata in the last sector; `-l 256`.
 
 use super::{Above, Choice, Ground, Host, Layer, PAGE, Plan, Price, Value, said_unit, unit_size, written};
-use crate::topology::{Topology, round_down};
+use crate::base::topology::{Topology, round_down};
 
 pub(super) struct Geli;
 

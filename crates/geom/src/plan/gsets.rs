@@ -7,8 +7,8 @@
 //! gstripe(8): `label -s` (64 KiB by default, a power of two); gmirror(8): `label -b` (load, or round-robin). The seeds' striped UFS2.
 
 use super::{Above, Choice, Ground, Host, Layer, Plan, Price, Value, powers, said_unit, unit, unit_size};
-use crate::profile;
-use crate::topology::{Source, Topology, is_whole, round_down};
+use crate::audit::profile;
+use crate::base::topology::{Source, Topology, is_whole, round_down};
 
 /// gstripe's own chunk.
 const CHUNK: u64 = 64 << 10;

@@ -6,7 +6,7 @@
 //! default (cryptsetup 2.6).
 
 use super::{Above, Choice, Ground, Layer, Plan, Price, Value, said_all, said_unit, unit_size, written};
-use crate::topology::{Grain, Why, is_whole};
+use crate::base::topology::{Grain, Why, is_whole};
 
 /// `--offset` counts in these, and takes multiples of eight of them.
 const SECTOR: u64 = 512;

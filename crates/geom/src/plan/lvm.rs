@@ -8,7 +8,7 @@
 //! 128 KiB; 4 MiB by default.
 
 use super::{Above, Choice, Ground, Layer, Plan, Price, Value, said, said_all, written};
-use crate::topology::{Grain, Topology, is_whole, lcm};
+use crate::base::topology::{Grain, Topology, is_whole, lcm};
 
 /// pvcreate's own start.
 const START: u64 = 1 << 20;

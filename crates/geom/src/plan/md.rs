@@ -11,8 +11,8 @@
 //! rest of the row, unless the row is written whole (Documentation/driver-api/md/raid5-cache, drivers/md/raid5.c).
 
 use super::{Above, Choice, Ground, Layer, Plan, Price, Value, powers, said_unit, short, unit, unit_size, up};
-use crate::profile;
-use crate::topology::{Source, Topology, Why, is_whole, round_down};
+use crate::audit::profile;
+use crate::base::topology::{Source, Topology, Why, is_whole, round_down};
 
 /// mdadm's own chunk.
 const CHUNK: u64 = 512 << 10;

@@ -5,7 +5,7 @@
 //! Windows 10 1709 or later.
 
 use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
-use crate::topology::Topology;
+use crate::base::topology::Topology;
 
 /// The largest cluster that every Windows reads.
 const MOST: u64 = 65536;

@@ -4,7 +4,7 @@
 //! Boundaries with a phase (a drive with the XP jumper: 4096 at 3584) put the start there, off the MiB.
 
 use super::{Choice, Ground, Host, Plan, Price, Value, said, unit_size};
-use crate::topology::{Fact, Grain, Topology, Trust, Why, amplification, gcd, is_whole, round_down};
+use crate::base::topology::{Fact, Grain, Topology, Trust, Why, amplification, gcd, is_whole, round_down};
 
 /// The usual step of starts.
 const STEP: u64 = 1 << 20;

@@ -2,7 +2,7 @@
 
 use super::uses::{Kind, USES};
 use super::{Above, Ground, Host, Layer, Plan, partition};
-use crate::topology::Topology;
+use crate::base::topology::Topology;
 
 /// What a layer stands on, or is for those above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! mkswap(8): `-p`, needed only where the page is not that of the running kernel.
 
 use super::{Above, Choice, Ground, Layer, PAGE, Plan, Price, Value, said_unit, written};
-use crate::topology::Topology;
+use crate::base::topology::Topology;
 
 /// What mkswap is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::topology::{Source, Trust};
+use crate::base::topology::{Source, Trust};
 
 /// A disk of 1 TiB in sectors of `sector` bytes with those boundaries: purpose, size, phase.
 fn disk(sector: u64, facts: &[(Why, u64, u64)]) -> Topology {

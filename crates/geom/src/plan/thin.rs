@@ -6,7 +6,7 @@
 //! lvmthin(7): `--chunksize` (64 KiB to 1 GiB, a multiple of 64 KiB); lvcreate(8): `--type thin-pool`, `--thinpool`, `-V`.
 
 use super::{Above, Choice, Ground, Layer, PAGE, Plan, Price, Value, said, said_all};
-use crate::topology::{Grain, Topology, is_whole, lcm, round_down};
+use crate::base::topology::{Grain, Topology, is_whole, lcm, round_down};
 
 /// What a chunk is a multiple of, and the least.
 const STEP: u64 = 64 << 10;

@@ -6,7 +6,7 @@
 //! FreeBSD newfs(8): `-b` (4096 to 65536, 32768 by default), `-f` (a block is 1 to 8 fragments, 4096 by default), `-U`.
 
 use super::{Above, Choice, Files, Ground, Host, Layer, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
-use crate::topology::Topology;
+use crate::base::topology::Topology;
 
 /// The largest block.
 const MOST: u64 = 65536;

@@ -6,7 +6,7 @@
 //! (512 bytes to 2 MiB), `min_io_size`, `opt_io_size`, `discard_granularity`: `qemu-system-x86_64 -device virtio-blk-pci,help`.
 
 use super::{Above, Choice, Ground, Layer, PAGE, Plan, Price, Value, fact, power, said_unit, short, unit_size};
-use crate::topology::{Fact, Grain, Source, Topology, Trust, Why, round_down};
+use crate::base::topology::{Fact, Grain, Source, Topology, Trust, Why, round_down};
 
 /// qemu-img's own cluster, and the largest.
 const CLUSTER: u64 = 65536;

@@ -6,7 +6,7 @@
 
 use super::ext4::untold;
 use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, powers, said_unit, stripe, unit_size, written};
-use crate::topology::{Topology, is_whole};
+use crate::base::topology::{Topology, is_whole};
 
 /// The largest stripe unit of the log.
 const LOG_MOST: u64 = 256 << 10;

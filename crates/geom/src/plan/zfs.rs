@@ -12,7 +12,7 @@
 //! 44cec45f7: 64 KiB sectors and RAID-Z lose too much space).
 
 use super::{Above, Choice, Files, Ground, Layer, Plan, Price, Value, power, powers, said_unit, short, unit_size, up, written};
-use crate::topology::{Fact, Grain, Source, Topology, Trust, Why, round_down};
+use crate::base::topology::{Fact, Grain, Source, Topology, Trust, Why, round_down};
 
 /// The least that new pools get: a drive of 4096-byte sectors may come to replace one of 512.
 const LEAST: u64 = 12;

@@ -3,7 +3,7 @@
 //! Tasting is a function of the bytes that it reads. So whoever writes asks here, with two comparisons for most of what is written,
 //! whether it has to be done again.
 
-use crate::topology::round_down;
+use crate::base::topology::round_down;
 use std::ops::Range;
 
 /// Places are kept in blocks of this size, in bytes: what moves about in a small area, as LVM's metadata does, soon has been everywhere.

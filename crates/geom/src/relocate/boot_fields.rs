@@ -9,8 +9,8 @@
 //! Microsoft "FAT: General Overview of On-Disk Format" 1.03 ("Boot Sector and BPB"); Microsoft "exFAT file system specification" 3.1.2,
 //! 3.4 (`BootChecksum`); ntfs-3g `layout.h` (`BIOS_PARAMETER_BLOCK`, and the copy in the last sector of the volume).
 
-use crate::error::Errno;
-use crate::patch::{Patch, Read};
+use crate::base::error::Errno;
+use crate::base::patch::{Patch, Read};
 
 /// What is to be written because a file system is elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

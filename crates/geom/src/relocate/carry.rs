@@ -4,10 +4,10 @@ use super::journal::Journal;
 use super::note::{Note, sum};
 use super::standing::{Held, Start};
 use super::{Move, Step};
-use crate::error::Errno;
-use crate::patch::Patch;
-use crate::store::Store;
-use crate::topology::round_up;
+use crate::base::error::Errno;
+use crate::base::patch::Patch;
+use crate::base::store::Store;
+use crate::base::topology::round_up;
 use std::mem::take;
 
 /// Why a move ended before its last step.

@@ -12,12 +12,11 @@
 
 use super::note::{self, Note, sum};
 use super::{Move, Piece, Sizes};
-use crate::error::Errno;
-use crate::patch::Patch;
-use crate::store::Store;
-use crate::topology::round_up;
+use crate::base::error::Errno;
+use crate::base::patch::Patch;
+use crate::base::store::Store;
+use crate::base::topology::round_up;
 
-pub(super) const CRC: crc::Crc<u32, crc::Table<16>> = crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
 const MAGIC: &[u8; 7] = b"TLMOVE\0";
 /// The version that is written, and the only one that is resumed.
 pub const VERSION: u8 = 2;

@@ -5,11 +5,11 @@
 //! (0 where there is none), the seal of the note before, and a CRC-32C of all that comes before it. That CRC is the seal of the note: the
 //! next one contains it, and the first contains the CRC of the head.
 
-use super::journal::CRC;
 use super::{Move, Piece};
-use crate::error::Errno;
-use crate::layout;
-use crate::store::Store;
+use crate::assert_offsets;
+use crate::base::error::Errno;
+use crate::base::store::Store;
+use crate::format::moving::mark::CRC;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -25,7 +25,7 @@ struct Record {
     before: U32,
     crc: U32,
 }
-layout!(Record, 36, saved @ 4, step @ 8, behind @ 16, copied @ 20, ahead @ 24, before @ 28, crc @ 32);
+assert_offsets!(Record, 36, saved @ 4, step @ 8, behind @ 16, copied @ 20, ahead @ 24, before @ 28, crc @ 32);
 const RECORD: [u8; 4] = *b"TLMN";
 /// Bytes of a record.
 pub(super) const LENGTH: usize = size_of::<Record>();

@@ -15,9 +15,9 @@ use super::carry::Interrupted;
 use super::journal::Journal;
 use super::note::{Note, is_copied, is_source};
 use super::{Mark, Move, Phase, Sealed};
-use crate::error::Errno;
-use crate::patch::Patch;
-use crate::store::Store;
+use crate::base::error::Errno;
+use crate::base::patch::Patch;
+use crate::base::store::Store;
 
 /// What a medium writes whole or not at all, in bytes.
 const ATOM: usize = 512;

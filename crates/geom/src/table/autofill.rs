@@ -13,8 +13,8 @@
 
 use super::place::free_ranges;
 use super::{Entry, Refusal, Request, Rules, Table};
-use crate::scheme::Ground;
-use crate::topology::{Grain, round_down, round_up};
+use crate::base::topology::{Grain, round_down, round_up};
+use crate::table::scheme::Ground;
 use std::ops::Range;
 
 /// The range that a new partition takes.

@@ -1,12 +1,12 @@
 //! Where a partition goes.
 //!
 //! What is said is obeyed to the letter; what is not said comes out on the best grain there is room for
-//! ([`Topology::places`](crate::topology::Topology::places)), in addresses of the medium.
+//! ([`Topology::places`](crate::base::topology::Topology::places)), in addresses of the medium.
 
 use super::{Entry, Refusal, Table, autofill};
-use crate::scheme::Ground;
-use crate::slices::place as at;
-use crate::topology::{Grain, is_whole};
+use crate::base::topology::{Grain, is_whole};
+use crate::mapping::slices::place as at;
+use crate::table::scheme::Ground;
 use std::ops::Range;
 
 /// Where a partition is wanted, in bytes of the provider. What is `None` is chosen.

@@ -3,26 +3,18 @@
 //! A scheme knows its own bytes: it reads a table into a [`Table`], says what may be in one, and renders the difference of two
 //! tables as ordered writes. Everything that is the same for all schemes is in [`crate::table`].
 
-use crate::class::bsd::Bsd;
-use crate::class::gpt::Gpt;
-use crate::class::mbr::{Ebr, Mbr};
-use crate::ondisk::Guid;
-use crate::patch::Patch;
+use crate::base::ondisk::Guid;
+use crate::base::patch::Patch;
+use crate::base::topology::{Grain, Topology, is_whole};
+use crate::mapping::slices::{Dialect, Kind, place};
 use crate::probe::Probe;
-use crate::slices::{Dialect, Kind, place};
+use crate::registry::SCHEMES;
 use crate::table::{Entry, Refusal, Rules, Table};
-use crate::topology::{Grain, Topology, is_whole};
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-mod geometry;
-
-pub use geometry::Geometry;
-
-/// The schemes, in the order in which they are asked. An extended partition is an EBR's and nobody else's, so that comes first;
-/// the others as in [`crate::class::CLASSES`].
-pub static SCHEMES: &[&dyn Scheme] = &[&Ebr, &Gpt, &Mbr, &Bsd];
+pub use crate::table::geometry::Geometry;
 
 /// A class that can be edited.
 pub trait Scheme: Sync {

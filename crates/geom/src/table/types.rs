@@ -4,7 +4,7 @@
 //! FreeBSD `sys/sys/disk/{gpt,mbr,bsd}.h`, `sys/geom/part/g_part.c`; UEFI discoverable partitions specification; Linux
 //! `libfdisk` for the MBR bytes gpart has no alias for.
 
-use crate::slices::Kind;
+use crate::mapping::slices::Kind;
 
 pub mod bsd;
 
@@ -237,7 +237,7 @@ pub fn raw_name(kind: Kind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slices::Dialect;
+    use crate::mapping::slices::Dialect;
 
     #[test]
     fn gparts_names_are_gparts() {

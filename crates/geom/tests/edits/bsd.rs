@@ -3,11 +3,11 @@
 use crate::crash::{Cut, every_state};
 use crate::disk::{create, found, on, read, written};
 use std::collections::BTreeMap;
+use trueline_geom::base::patch;
+use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::class::bsd::Bsd;
-use trueline_geom::patch;
-use trueline_geom::scheme::{New, Scheme};
-use trueline_geom::slices::{Dialect, Kind};
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::mapping::slices::{Dialect, Kind};
+use trueline_geom::table::scheme::{New, Scheme};
 use trueline_geom::table::{Request, Rules, Table, Wanted};
 
 const MIB: u64 = 1 << 20;

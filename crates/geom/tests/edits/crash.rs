@@ -4,8 +4,8 @@
 //! front, up to any sector, or only the back. In each of these states tasting must find the table as it was or as it was to be.
 
 use crate::disk::{found, written};
-use trueline_geom::patch::Patch;
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::base::patch::Patch;
+use trueline_geom::base::store::{Sparse, Store};
 
 /// Writes between two flushes whose every subset is tried; of more, only the prefixes and what leaves out one.
 const SUBSETS: usize = 5;

@@ -1,15 +1,15 @@
 //! A disk in memory, its table, and what the classes find on it.
 
+use trueline_geom::base::ondisk::Guid;
+use trueline_geom::base::patch::Patch;
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::{Disk, Graph};
-use trueline_geom::ondisk::Guid;
-use trueline_geom::patch::Patch;
+use trueline_geom::mapping::route::Route;
+use trueline_geom::mapping::slices::Kind;
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::route::Route;
-use trueline_geom::scheme::{Ground, New, Scheme};
-use trueline_geom::slices::Kind;
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::table::scheme::{Ground, New, Scheme};
 use trueline_geom::table::{Refusal, Request, Rules, Table, Wanted};
-use trueline_geom::topology::Topology;
 
 /// Lets `look` see the disk as a class does. `kind` is what the table above says it is.
 pub(crate) fn probe<T>(disk: &Sparse, sector: u64, kind: Option<Kind>, look: impl FnOnce(&Probe<'_>) -> T) -> T {

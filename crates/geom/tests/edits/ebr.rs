@@ -3,11 +3,11 @@
 use crate::crash::{Cut, every_state};
 use crate::disk::{found, probe, written};
 use crate::mbr::{bare, bytes, disk, part, try_add};
+use trueline_geom::base::patch::Patch;
+use trueline_geom::base::store::Sparse;
 use trueline_geom::class::mbr::Ebr;
-use trueline_geom::patch::Patch;
-use trueline_geom::scheme::{New, Scheme};
-use trueline_geom::slices::Kind;
-use trueline_geom::store::Sparse;
+use trueline_geom::mapping::slices::Kind;
+use trueline_geom::table::scheme::{New, Scheme};
 use trueline_geom::table::{Entry, Request, Rules, Table, Wanted};
 
 const MIB: u64 = 1 << 20;
@@ -232,12 +232,12 @@ fn what_others_wrote_stays_as_it_is() {
     assert_eq!(steps(&patches, 512), [(50_000, "EBR", false), (9_000, "EBR", true)]);
 }
 
-fn grown_topology() -> trueline_geom::topology::Topology {
-    trueline_geom::topology::Topology::new(512, SIZE)
+fn grown_topology() -> trueline_geom::base::topology::Topology {
+    trueline_geom::base::topology::Topology::new(512, SIZE)
 }
 
-fn ground(topology: &trueline_geom::topology::Topology) -> trueline_geom::scheme::Ground<'_> {
-    trueline_geom::scheme::Ground { topology, base: AT, kind: Some(Kind::Mbr(5)) }
+fn ground(topology: &trueline_geom::base::topology::Topology) -> trueline_geom::table::scheme::Ground<'_> {
+    trueline_geom::table::scheme::Ground { topology, base: AT, kind: Some(Kind::Mbr(5)) }
 }
 
 #[test]

@@ -2,14 +2,14 @@
 
 use crate::crash::{Cut, every_state};
 use crate::disk::{add, bytes, create, found, on, read, wanted, written};
+use trueline_geom::base::ondisk::Guid;
+use trueline_geom::base::patch::Patch;
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::is_whole;
 use trueline_geom::class::gpt::Gpt;
-use trueline_geom::ondisk::Guid;
-use trueline_geom::patch::Patch;
-use trueline_geom::scheme::{Id, New, Scheme};
-use trueline_geom::slices::Kind;
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::mapping::slices::Kind;
+use trueline_geom::table::scheme::{Id, New, Scheme};
 use trueline_geom::table::{Entry, Rules, Table};
-use trueline_geom::topology::is_whole;
 
 const MIB: u64 = 1 << 20;
 const SECTORS: [u64; 2] = [512, 4096];

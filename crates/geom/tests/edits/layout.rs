@@ -2,10 +2,10 @@
 
 use crate::crash::{Cut, every_state_or};
 use crate::disk::{found, on, probe, written};
+use trueline_geom::base::patch::Patch;
+use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::layout::{Layout, May, Part, Planned, Size, in_order, plan};
-use trueline_geom::patch::Patch;
-use trueline_geom::scheme;
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::table::scheme;
 
 const M: u64 = 1 << 20;
 

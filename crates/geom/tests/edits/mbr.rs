@@ -2,13 +2,13 @@
 
 use crate::crash::{Cut, every_state};
 use crate::disk::{add, create, found, read, wanted, written};
+use trueline_geom::base::patch::Patch;
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::Topology;
 use trueline_geom::class::mbr::Mbr;
-use trueline_geom::patch::Patch;
-use trueline_geom::scheme::{Geometry, Ground, Id, New, Scheme};
-use trueline_geom::slices::Kind;
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::mapping::slices::Kind;
+use trueline_geom::table::scheme::{Geometry, Ground, Id, New, Scheme};
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
-use trueline_geom::topology::Topology;
 
 const MIB: u64 = 1 << 20;
 const SECTORS: [u64; 2] = [512, 4096];

@@ -1,7 +1,7 @@
 //! Disks built to be followed for ever: tables that hold themselves, and sets of sets.
 
 use crate::repair::repair;
-use trueline_geom::store::Sparse;
+use trueline_geom::base::store::Sparse;
 
 /// MiB.
 const MIB: u64 = 1 << 20;

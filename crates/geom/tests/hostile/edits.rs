@@ -1,13 +1,13 @@
 //! Whatever is on a disk, its table can be taken for an edit, and what comes of that is written where it may be.
 
 use crate::invariants::Subject;
-use trueline_geom::patch::Patch;
+use trueline_geom::base::patch::Patch;
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::{Topology, is_whole};
+use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::route::Route;
-use trueline_geom::scheme::{Ground, SCHEMES, Scheme};
-use trueline_geom::store::{Sparse, Store};
 use trueline_geom::table::Table;
-use trueline_geom::topology::{Topology, is_whole};
+use trueline_geom::table::scheme::{Ground, SCHEMES, Scheme};
 
 fn read(scheme: &dyn Scheme, disk: &Sparse, sector: u64) -> Option<Table> {
     let (route, stores) = (Route::store(0, disk.length()), [Box::new(disk.clone()) as Box<dyn Store>]);

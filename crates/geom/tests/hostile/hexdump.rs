@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::base::store::{Sparse, Store};
 
 const LINE: u64 = 16;
 

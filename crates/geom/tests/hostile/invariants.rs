@@ -6,17 +6,19 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trueline_geom::audit;
-use trueline_geom::class::{CLASSES, Class, Geom, Member, Op, Taste};
-use trueline_geom::error::Errno;
-use trueline_geom::finding::{Finding, Fix};
+use trueline_geom::audit::profile;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::finding::{Finding, Fix};
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
+use trueline_geom::class::{Class, Member, Taste};
+use trueline_geom::format::{FORMATS, Sign};
 use trueline_geom::graph::{Disk, Graph, Id, Provider};
-use trueline_geom::looked::Looked;
+use trueline_geom::mapping::geom::{Geom, Op};
+use trueline_geom::mapping::route::{Piece, Route};
+use trueline_geom::probe::read_set::Looked;
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::profile;
-use trueline_geom::route::{Piece, Route};
-use trueline_geom::sign::{FORMATS, Sign};
-use trueline_geom::store::{Sparse, Store};
-use trueline_geom::topology::{Fact, Grain, Source, Topology, Trust, Why};
+use trueline_geom::registry::CLASSES;
 
 /// A disk to look at, and what is known of it.
 #[derive(Clone)]

@@ -21,9 +21,9 @@ use invariants::{SHORT, Subject, again_holds, graph_holds, parser_holds, parsers
 use mutate::{Random, mutate, resized};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::Grain;
 use trueline_geom::probe::Limits;
-use trueline_geom::store::{Sparse, Store};
-use trueline_geom::topology::Grain;
 
 /// Mutants of every disk, if nobody says how many.
 const MUTANTS: u64 = 200;

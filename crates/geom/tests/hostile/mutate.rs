@@ -1,7 +1,7 @@
 //! Disks a little damaged, the same ones at every run.
 
 use crate::repair::repair;
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::base::store::{Sparse, Store};
 
 /// Marsaglia's xorshift64: a test that fails must fail again.
 pub struct Random(u64);

@@ -1,8 +1,8 @@
 //! File systems of any size and any options: refused, or whole. What is counted is counted here anew, from the bytes alone.
 
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::is_whole;
 use trueline_geom::newfs::{Newfs, Options, SUPERBLOCK};
-use trueline_geom::store::{Sparse, Store};
-use trueline_geom::topology::is_whole;
 
 /// The largest file system that is written out: its bytes in memory.
 const WRITTEN: u64 = 24 << 20;

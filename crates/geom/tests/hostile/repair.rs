@@ -1,6 +1,6 @@
 //! Checksums made right again, so that a mutant is not refused before its numbers are looked at.
 
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::base::store::{Sparse, Store};
 
 /// The largest table that is summed again.
 const TABLE: u64 = 1 << 20;

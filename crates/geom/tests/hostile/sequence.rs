@@ -5,16 +5,17 @@
 use crate::edits::written;
 use crate::invariants::Subject;
 use std::ops::Range;
-use trueline_geom::class::{CLASSES, Taste};
-use trueline_geom::ondisk::Guid;
-use trueline_geom::patch::{Patch, changes, undo};
+use trueline_geom::base::ondisk::Guid;
+use trueline_geom::base::patch::{Patch, changes, undo};
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::{Fact, Source, Topology, Trust, Why};
+use trueline_geom::class::Taste;
+use trueline_geom::mapping::route::Route;
+use trueline_geom::mapping::slices::{Dialect, Kind};
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::route::Route;
-use trueline_geom::scheme::{Geometry, Ground, New, SCHEMES, Scheme};
-use trueline_geom::slices::{Dialect, Kind};
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::registry::CLASSES;
+use trueline_geom::table::scheme::{Geometry, Ground, New, SCHEMES, Scheme};
 use trueline_geom::table::{Editor, Entry, Refusal, Request, Rules, Table, Wanted};
-use trueline_geom::topology::{Fact, Source, Topology, Trust, Why};
 
 /// Edits between one write and the next, at most.
 const EDITS: u64 = 8;

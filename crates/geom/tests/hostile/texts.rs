@@ -1,19 +1,20 @@
 //! Whatever a person types or pipes: nothing panics, and what is made of a text says the same when it is written as text again.
 
-use trueline_geom::backup;
-use trueline_geom::kinds;
+use trueline_geom::audit::profile;
+use trueline_geom::base::ondisk::Guid;
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::Topology;
+use trueline_geom::layout::backup;
+use trueline_geom::layout::sfdisk::{Script, dump};
 use trueline_geom::layout::{self, Layout, May, Planned, in_order};
+use trueline_geom::mapping::route::Route;
 use trueline_geom::newfs::{Newfs, Options};
-use trueline_geom::ondisk::Guid;
 use trueline_geom::plan::{self, Plan, Use};
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::profile;
-use trueline_geom::route::Route;
-use trueline_geom::scheme::{self, Ground, New};
-use trueline_geom::sfdisk::{Script, dump};
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::table::scheme;
+use trueline_geom::table::scheme::{Ground, New};
+use trueline_geom::table::types;
 use trueline_geom::table::{Request, Rules, Table, Wanted};
-use trueline_geom::topology::Topology;
 
 const SECTOR: u64 = 512;
 const LENGTH: u64 = 64 << 30;
@@ -81,9 +82,9 @@ fn backup_holds(text: &str) {
     assert_eq!((again.scheme.as_str(), again.partitions.len()), (scheme.name(), table.entries.len()), "{written}");
     for (line, entry) in again.partitions.iter().zip(&table.entries) {
         // gpart has one name for the types 5 and 15.
-        let kind = scheme.kind(&line.kind).map(kinds::gpart_name);
+        let kind = scheme.kind(&line.kind).map(types::gpart_name);
         assert_eq!((line.index, line.start, line.size), (entry.index, entry.start, entry.length));
-        assert_eq!(kind, Some(kinds::gpart_name(entry.kind)));
+        assert_eq!(kind, Some(types::gpart_name(entry.kind)));
     }
 }
 

@@ -1,16 +1,17 @@
 //! Moves of partitions on small disks, and what must come of them.
 
 use crate::medium::Medium;
+use trueline_geom::base::ondisk::Guid;
+use trueline_geom::base::patch::{Patch, changes, lay_over};
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::{Disk, Graph};
-use trueline_geom::ondisk::Guid;
-use trueline_geom::patch::{Patch, changes, lay_over};
+use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::realign::{Journal, Mark, Move, Sizes, Standing, carry, ends};
-use trueline_geom::route::Route;
-use trueline_geom::scheme::{self, Ground, New};
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::relocate::{Journal, Mark, Move, Sizes, Standing, carry, ends};
+use trueline_geom::table::scheme;
+use trueline_geom::table::scheme::{Ground, New};
 use trueline_geom::table::{Request, Rules, Wanted};
-use trueline_geom::topology::Topology;
 
 pub(crate) const SECTOR: u64 = 512;
 /// Small, so that a move of some kilobytes has everything that one of a disk has.

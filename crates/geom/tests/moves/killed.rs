@@ -5,7 +5,7 @@ use crate::case::{Came, SECTOR, SIZES, disk, is_moved, paper, plan, resume, tabl
 use crate::medium::{Medium, Random};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use trueline_geom::realign::{Journal, Move, Start, carry};
+use trueline_geom::relocate::{Journal, Move, Start, carry};
 
 /// How a run ends before its time.
 #[derive(Clone, Copy, Debug)]

@@ -11,8 +11,8 @@ use case::{Came, SECTOR, SIZES, check, disk, paper, plan, shown};
 use medium::{Medium, Random};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use trueline_geom::error::Errno;
-use trueline_geom::realign::{Held, Interrupted, Journal, Mark, Mismatch, Move, Note, Standing, Start, Unreadable, carry};
+use trueline_geom::base::error::Errno;
+use trueline_geom::relocate::{Held, Interrupted, Journal, Mark, Mismatch, Move, Note, Standing, Start, Unreadable, carry};
 
 /// Carries a move out with power failures after `powers` requests each, then to its end.
 fn interrupted(before: &[u8], plan: &Move, powers: &[u64], random: &mut Random) {
@@ -158,7 +158,7 @@ fn another_disk_or_table_is_not_resumed_on() {
         (step - 1, 0, Mismatch::Seal(step - 1)),
     ] {
         let mut mark = plan.mark(&Note::default());
-        mark.sealed = Some(trueline_geom::realign::Sealed { step: other_step, seal });
+        mark.sealed = Some(trueline_geom::relocate::Sealed { step: other_step, seal });
         let mut other = half.clone();
         other[4 * 512..][..512].copy_from_slice(&mark.sector(SECTOR));
         assert_eq!(stands(&other), Standing::Other(why));

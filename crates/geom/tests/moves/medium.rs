@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use trueline_geom::error::Errno;
-use trueline_geom::store::Store;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::Store;
 
 /// SplitMix64.
 pub(crate) struct Random(pub(crate) u64);

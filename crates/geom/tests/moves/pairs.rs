@@ -5,9 +5,9 @@ use crate::case::{Came, found, is_moved, paper, resume, sizes, tabled};
 use crate::medium::{Medium, Random};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
-use trueline_geom::error::Errno;
-use trueline_geom::realign::{Journal, Move, Start, carry};
-use trueline_geom::store::Store;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::Store;
+use trueline_geom::relocate::{Journal, Move, Start, carry};
 
 /// States of a disk and a journal in the order in which they came about: the caches too.
 type Moments = Mutex<Vec<(Vec<u8>, Vec<u8>)>>;

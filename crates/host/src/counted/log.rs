@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use trueline_geom::watch::Deed;
+use trueline_geom::audit::io::Deed;
 
 /// Requests in a log: a power of two, so that numbers may begin again at 0 when they have reached the largest.
 const NOTES: usize = 32;

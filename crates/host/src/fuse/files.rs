@@ -16,7 +16,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
-use trueline_geom::error;
+use trueline_geom::base::error;
 
 /// How long the kernel may remember what a file is: it never changes.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);

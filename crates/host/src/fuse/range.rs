@@ -2,9 +2,9 @@
 
 use crate::errseq::Since;
 use crate::export::Export;
-use trueline_geom::error::Errno;
-use trueline_geom::store::Content;
-use trueline_geom::watch::Deed;
+use trueline_geom::audit::io::Deed;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::Content;
 
 /// fallocate(2): the length stays.
 const KEEP_SIZE: i32 = 1;
@@ -108,7 +108,7 @@ mod tests {
     use crate::export::BlockSizes;
     use crate::memory::Memory;
     use std::sync::{Arc, Mutex};
-    use trueline_geom::store::{Run, Store};
+    use trueline_geom::base::store::{Run, Store};
 
     /// Bytes 0 to 99 are data, 100 to 199 a hole, and so on; remembers what was made zero.
     struct Holes(Mutex<Vec<(u64, u64, bool)>>);

@@ -1,5 +1,5 @@
 //! What a request comes to: what the store makes of it, as a reply. Whether it is to be answered at all, by which thread, and when the
-//! reply is sent, is [`super::transmission`]'s to say.
+//! reply is sent, is [`crate::nbd::transmission`]'s to say.
 
 use super::haggle::Agreed;
 use super::replies::Replies;
@@ -8,7 +8,7 @@ use super::wire::{command, flag};
 use super::zeros;
 use crate::errseq::Since;
 use crate::export::Export;
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
 
 /// Answers one client's requests.
 pub(super) struct Answers<'a> {

@@ -5,7 +5,7 @@
 
 use super::wire::{self, Fields, Headers, IHAVEOPT, NBDMAGIC, OPTION, handshake, info, option, reply, transmission};
 use crate::export::{Export, Exports};
-use trueline_geom::topology::Why;
+use trueline_geom::base::topology::Why;
 
 /// The most data an option may have: a name, and queries or kinds of information.
 pub const LONGEST: usize = 64 << 10;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What a client may keep. What it may hold in memory is [`super::room`]'s, and bounded for each in `transmission`.
+/// What a client may keep. What it may hold in memory is [`crate::nbd::room`]'s, and bounded for each in `transmission`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Clients of a socket that are served at one time; further ones wait until one has gone.

@@ -23,9 +23,9 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
-use trueline_geom::error::Errno;
-use trueline_geom::store::{Content, Run, Store};
-use trueline_geom::topology::{is_whole, round_down};
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::{Content, Run, Store};
+use trueline_geom::base::topology::{is_whole, round_down};
 
 mod pool;
 

@@ -13,9 +13,9 @@ use rustix::net::sockopt;
 use std::io;
 use std::sync::atomic::AtomicU8;
 use std::time::Instant;
-use trueline_geom::error::Errno;
-use trueline_geom::store::{Content, Store};
-use trueline_geom::topology::Why;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::{Content, Store};
+use trueline_geom::base::topology::Why;
 
 /// Bytes of replies that are sent at once.
 pub(super) const BATCH: usize = 256 << 10;

@@ -3,8 +3,8 @@
 use super::haggle::Agreed;
 use super::wire::{self, EXTENDED, EXTENDED_REQUEST_MAGIC, Fields, Headers, REQUEST, REQUEST_MAGIC, command, error, flag};
 use crate::export::Export;
-use trueline_geom::topology::is_whole;
-use trueline_geom::watch::Deed;
+use trueline_geom::audit::io::Deed;
+use trueline_geom::base::topology::is_whole;
 
 /// Bytes of a status's payload before the numbers of its contexts.
 const FILTER: u64 = 8;

@@ -14,9 +14,9 @@ use filled::Filled;
 use head::{Asked, Head};
 use std::io;
 use timed::Timed;
-use trueline_geom::error::Errno;
-use trueline_geom::store::{Content, Run};
-use trueline_geom::topology::{Grain, round_down};
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::{Content, Run};
+use trueline_geom::base::topology::{Grain, round_down};
 
 mod filled;
 mod handshake;

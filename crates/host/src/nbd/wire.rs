@@ -1,6 +1,6 @@
 //! The protocol's numbers, and the forms of its messages. All integers are big-endian.
 
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
 
 /// "NBDMAGIC", the first of a server's bytes.
 pub const NBDMAGIC: u64 = 0x4e42_444d_4147_4943;

@@ -3,9 +3,9 @@
 use super::request::Request;
 use super::wire::flag;
 use crate::export::Export;
-use trueline_geom::error::Errno;
-use trueline_geom::store;
-use trueline_geom::topology::Grain;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store;
+use trueline_geom::base::topology::Grain;
 
 /// Bytes that a store zeroes or discards at one time: a kernel that has to write the zeros is not to be stopped before it has.
 const PIECE: u64 = 1 << 30;

@@ -26,9 +26,9 @@ use crate::file::{self, Access, Medium};
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use trueline_geom::error::Errno;
-use trueline_geom::store::{Content, Store};
-use trueline_geom::topology::round_up;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::{Content, Store};
+use trueline_geom::base::topology::round_up;
 
 const MAGIC: &[u8; 16] = b"trueline overlay";
 const VERSION: u32 = 1;

@@ -4,9 +4,9 @@ use super::wire::{DESCRIPTOR, SECTOR};
 use crate::errseq::Since;
 use crate::export::Export;
 use rustix::io;
-use trueline_geom::error::Errno;
-use trueline_geom::store;
-use trueline_geom::watch::Deed;
+use trueline_geom::audit::io::Deed;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store;
 
 /// `UBLK_IO_OP_*`.
 const READ: u8 = 0;

@@ -1,7 +1,7 @@
 //! The protocol's numbers, and the forms of its messages, in the byte order of this machine.
 
 use crate::export::Export;
-use trueline_geom::topology::{Why, round_down};
+use trueline_geom::base::topology::{Why, round_down};
 
 /// What goes to `/dev/ublk-control`: `UBLK_U_CMD_*`.
 pub(super) mod command {
@@ -175,7 +175,7 @@ mod tests {
     use crate::export::{BlockSizes, Boundary};
     use crate::memory::Memory;
     use std::sync::Arc;
-    use trueline_geom::topology::Grain;
+    use trueline_geom::base::topology::Grain;
 
     /// The numbers that the header's macros come to.
     #[test]

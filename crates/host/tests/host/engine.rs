@@ -6,7 +6,7 @@ use rustix::io;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::path::Path;
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
 use trueline_host::buffers::Buffers;
 use trueline_host::engine::{Choice, Engine, Finished, Op, Transfer};
 use trueline_host::file::{self, Access};

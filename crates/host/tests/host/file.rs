@@ -4,8 +4,8 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
-use trueline_geom::error::Errno;
-use trueline_geom::store::Store;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::Store;
 use trueline_host::Device;
 use trueline_host::file::{self, Access};
 

@@ -1,5 +1,5 @@
 use crate::{Scratch, find, fixture, names, of};
-use trueline_geom::topology::{Trust, Why};
+use trueline_geom::base::topology::{Trust, Why};
 use trueline_host::{Device, Kind, lsblk};
 
 fn read(name: &str) -> Vec<Device> {

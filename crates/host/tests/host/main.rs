@@ -20,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use trueline_geom::topology::{Trust, Why};
+use trueline_geom::base::topology::{Trust, Why};
 use trueline_host::Device;
 
 /// A fixture's text.

@@ -1,6 +1,6 @@
 use crate::fixture;
-use trueline_geom::limits::nvme::Namespace;
-use trueline_geom::topology::{Fact, Why};
+use trueline_geom::audit::limits::nvme::Namespace;
+use trueline_geom::base::topology::{Fact, Why};
 use trueline_host::nvme;
 
 fn read(text: &str) -> Vec<Namespace> {

@@ -2,9 +2,9 @@ use crate::{Scratch, find, fixture, names, of};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use trueline_geom::finding;
-use trueline_geom::limits::Shape;
-use trueline_geom::topology::{Grain, Trust, Why};
+use trueline_geom::audit::limits::Shape;
+use trueline_geom::base::finding;
+use trueline_geom::base::topology::{Grain, Trust, Why};
 use trueline_host::device::Member;
 use trueline_host::{Device, Kind, sysfs};
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
-use trueline_geom::topology::{Grain, Why};
+use trueline_geom::base::topology::{Grain, Why};
 use trueline_host::export::{BlockSizes, Boundary, Export, Exports};
 use trueline_host::memory::Memory;
 use trueline_host::nbd::connection::{self, Service};

@@ -1,7 +1,7 @@
 //! How many times as fast as real time virtual time goes.
 
 use std::fmt;
-use trueline_geom::profile;
+use trueline_geom::audit::profile;
 
 /// A factor: thousandths of a second of virtual time in a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 use super::*;
 use crate::rig::Rig;
 use crate::rig::simulated::Simulated;
-use trueline_geom::store::Sparse;
+use trueline_geom::base::store::Sparse;
 use trueline_sim::model::Model;
 use trueline_sim::random::Random;
 use trueline_sim::world::Schedule;

@@ -2,8 +2,8 @@
 
 use super::Speed;
 use crate::rig::Request;
-use trueline_geom::error::Errno;
-use trueline_geom::route::Route;
+use trueline_geom::base::error::Errno;
+use trueline_geom::mapping::route::Route;
 use trueline_sim::counters::Counters;
 use trueline_sim::drive::Completion;
 use trueline_sim::time::Ps;

@@ -15,8 +15,8 @@ use crate::error::Error;
 use crate::rig::{Done, Op, Request, Rig};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use trueline_geom::error::Errno;
-use trueline_geom::topology::{round_down, round_up};
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::topology::{round_down, round_up};
 
 /// How the file system is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
     use crate::rig::observed::Observed;
     use crate::rig::simulated::Simulated;
-    use trueline_geom::route::Route;
+    use trueline_geom::mapping::route::Route;
     use trueline_sim::model::Model;
     use trueline_sim::world::{Schedule, World};
 

@@ -12,8 +12,8 @@
 
 use crate::rig::{Done, Op, Request, Rig};
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use trueline_geom::error::Errno;
-use trueline_geom::topology::{largest_grain, round_down, round_up};
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::topology::{largest_grain, round_down, round_up};
 
 /// A page of memory, and so the largest block.
 const PAGE: u64 = 4096;

@@ -32,7 +32,7 @@ use group::Group;
 use inode::{DIRECTORY_BLOCK, Directory, Inode};
 use serde::Deserialize;
 use shape::Shape;
-use trueline_geom::topology::{round_down, round_up};
+use trueline_geom::base::topology::{round_down, round_up};
 use trueline_sim::random::Random;
 
 mod data;

@@ -2,7 +2,7 @@
 
 use super::simulated::Simulated;
 use super::{Done, Op, Request, Rig};
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
 
 /// Requests that are remembered: as many as a picture has room for.
 const REMEMBERED: usize = 12;

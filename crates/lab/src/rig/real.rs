@@ -6,10 +6,10 @@
 use super::{Done, Op, Request, Rig};
 use crate::error::Error;
 use std::time::Duration;
-use trueline_geom::class;
-use trueline_geom::error::Errno;
-use trueline_geom::route::{Piece, Route};
-use trueline_geom::topology::lcm;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::topology::lcm;
+use trueline_geom::mapping::geom;
+use trueline_geom::mapping::route::{Piece, Route};
 use trueline_host::buffers::Buffers;
 use trueline_host::clock;
 use trueline_host::engine::{self, Choice, Engine, Finished, Transfer};
@@ -146,8 +146,8 @@ impl Real {
         let (pieces, longest) = (&mut self.pieces, self.longest);
         pieces.clear();
         let (way, op) = match op {
-            Op::Read => (class::Op::Read, engine::Op::Read),
-            Op::Write => (class::Op::Write, engine::Op::Write),
+            Op::Read => (geom::Op::Read, engine::Op::Read),
+            Op::Write => (geom::Op::Write, engine::Op::Write),
             Op::Flush => {
                 let flush = |lane| Transfer { tag, op: engine::Op::Flush, lane, offset: 0, length: 0, fua };
                 pieces.extend((0..self.engine.lanes().len()).map(flush));
@@ -156,7 +156,7 @@ impl Real {
         };
         self.route.extents(offset, length, way, &mut |_, piece| {
             let Piece::Store { store, mut offset, mut length } = piece else {
-                return if way == class::Op::Write { Err(Errno::ReadOnly) } else { Ok(()) };
+                return if way == geom::Op::Write { Err(Errno::ReadOnly) } else { Ok(()) };
             };
             while length > 0 {
                 let part = length.min(longest);

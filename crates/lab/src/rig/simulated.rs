@@ -1,8 +1,8 @@
 //! Drives in virtual time as a rig.
 
 use super::{Done, Request, Rig};
-use trueline_geom::error::Errno;
-use trueline_geom::route::Route;
+use trueline_geom::base::error::Errno;
+use trueline_geom::mapping::route::Route;
 use trueline_sim::counters::Counters;
 use trueline_sim::drive::Completion;
 use trueline_sim::time::{NS, Ps};

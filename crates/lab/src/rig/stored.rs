@@ -3,10 +3,10 @@
 
 use super::{Done, Op, Request, Rig};
 use std::time::Duration;
-use trueline_geom::error::Errno;
-use trueline_geom::route::Route;
-use trueline_geom::store::Store;
-use trueline_geom::topology::is_whole;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::Store;
+use trueline_geom::base::topology::is_whole;
+use trueline_geom::mapping::route::Route;
 use trueline_host::clock;
 
 /// A provider over stores.

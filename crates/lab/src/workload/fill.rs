@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::rig::{Op, Rig};
 use crate::run::Run;
 use crate::streams::{Ask, Limit};
-use trueline_geom::topology::round_down;
+use trueline_geom::base::topology::round_down;
 
 /// Writes until it is full.
 pub const KIND: Kind = Kind { name: "fill", title: "writes everything, from the beginning to the end", needs: Needs::Blocks(make) };

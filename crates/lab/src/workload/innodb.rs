@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::rig::{Op, Rig};
 use crate::run::Run;
 use crate::streams::{self, Ask, Limit};
-use trueline_geom::topology::round_down;
+use trueline_geom::base::topology::round_down;
 use trueline_sim::random::Random;
 
 /// The engine.

@@ -62,7 +62,7 @@ mod tests {
     use crate::rig::Op;
     use crate::rig::simulated::Simulated;
     use crate::workload::recorder::{Recorder, made, ran, refused};
-    use trueline_geom::route::Route;
+    use trueline_geom::mapping::route::Route;
     use trueline_sim::model::Model;
     use trueline_sim::time::NS;
     use trueline_sim::world::{Schedule, World};

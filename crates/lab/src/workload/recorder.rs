@@ -4,7 +4,7 @@ use super::{Blocks, Kind, Needs, Parameters};
 use crate::rig::{Done, Op, Request, Rig};
 use crate::run::Run;
 use std::collections::VecDeque;
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
 
 /// The rig.
 pub(crate) struct Recorder {

@@ -12,7 +12,7 @@ use crate::trace::{Entry, Trace};
 use std::io::BufReader;
 use std::iter;
 use std::path::PathBuf;
-use trueline_geom::topology::{is_whole, round_down, round_up};
+use trueline_geom::base::topology::{is_whole, round_down, round_up};
 
 /// The replay.
 pub const KIND: Kind =

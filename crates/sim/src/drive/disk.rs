@@ -20,7 +20,7 @@ use mechanism::{Mechanism, Times};
 use queue::{Queue, Waiting};
 use read_cache::ReadCache;
 use std::collections::VecDeque;
-use trueline_geom::topology::Grain;
+use trueline_geom::base::topology::Grain;
 use write_cache::{Taken, WriteCache};
 
 mod dispatch;

@@ -23,7 +23,7 @@ use flash::Flash;
 use open::OpenUnits;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
-use trueline_geom::topology::{Grain, round_down};
+use trueline_geom::base::topology::{Grain, round_down};
 
 mod buffer;
 mod enter;

@@ -6,7 +6,7 @@ use crate::Failure;
 use crate::options::bench::{Bench, Host};
 use std::cell::RefCell;
 use std::rc::Rc;
-use trueline_geom::topology::is_whole;
+use trueline_geom::base::topology::is_whole;
 use trueline_lab::error::Error;
 use trueline_lab::run::Run;
 use trueline_lab::workload::bonnie::Phases;

@@ -8,9 +8,9 @@ use crate::report::Target;
 use crate::target::{Said, taste_stores};
 use crate::{layout, survey};
 use std::borrow::Cow;
+use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::layout::{May, in_order, plan};
-use trueline_geom::scheme::Ground;
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::table::scheme::Ground;
 use trueline_lab::lab::{Asked, Lab, Texts, run};
 use trueline_lab::result::LabDocument;
 

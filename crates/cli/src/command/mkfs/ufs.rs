@@ -11,11 +11,11 @@ use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::topology::{Trust, Why};
 use trueline_geom::graph::{Graph, Id};
+use trueline_geom::mapping::slices::place;
 use trueline_geom::newfs::{Newfs, Options, SUPERBLOCK};
-use trueline_geom::slices::place;
-use trueline_geom::topology::{Trust, Why};
 use trueline_host::random;
 
 /// Bytes before the superblock.

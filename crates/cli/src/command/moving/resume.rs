@@ -9,10 +9,10 @@ use crate::seat::Seat;
 use crate::target;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use trueline_geom::realign::{Interrupted, Journal, Mismatch, Move, Standing, Unreadable, VERSION};
-use trueline_geom::slices::place;
-use trueline_geom::through::Through;
-use trueline_geom::topology::Topology;
+use trueline_geom::base::topology::Topology;
+use trueline_geom::graph::provider_store::Through;
+use trueline_geom::mapping::slices::place;
+use trueline_geom::relocate::{Interrupted, Journal, Mismatch, Move, Standing, Unreadable, VERSION};
 use trueline_host::file;
 
 /// A journal and the disk of it that the user names.

@@ -13,10 +13,10 @@ use std::fs;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use trueline_geom::kinds;
+use trueline_geom::layout::sfdisk::Script;
 use trueline_geom::layout::{Layout, May, Planned, Step, in_order, plan};
-use trueline_geom::sfdisk::Script;
 use trueline_geom::table::Refusal;
+use trueline_geom::table::types;
 use trueline_host::random;
 
 /// What `--json` prints.
@@ -183,7 +183,7 @@ impl TableNow<'_> {
             index: entry.index,
             start: entry.start,
             length: entry.length,
-            kind: kinds::name(entry.kind),
+            kind: types::name(entry.kind),
             label: entry.label.as_deref(),
             uuid: entry.uuid.map(|uuid| uuid.to_string()),
         });

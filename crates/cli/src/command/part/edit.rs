@@ -11,13 +11,16 @@ use crate::writing::WriteOptions;
 use crate::{Failure, complain};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
+use trueline_geom::base::ondisk::Guid;
 use trueline_geom::graph::Id;
-use trueline_geom::kinds::{self, ALIASES};
-use trueline_geom::ondisk::Guid;
-use trueline_geom::scheme::{self, Attribute, Geometry, New, SCHEMES, Scheme};
-use trueline_geom::slices::{Kind, place};
+use trueline_geom::graph::occupant::There;
+use trueline_geom::mapping::slices::{Kind, place};
+use trueline_geom::registry::SCHEMES;
+use trueline_geom::table::scheme;
+use trueline_geom::table::scheme::{Attribute, Geometry, New, Scheme};
+use trueline_geom::table::types;
+use trueline_geom::table::types::ALIASES;
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
-use trueline_geom::there::There;
 use trueline_host::random;
 
 /// What an edit came to.
@@ -197,7 +200,7 @@ fn request(table: &Table, start: Option<Length>, size: Option<Length>, align: Op
 }
 
 fn kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<Kind, Refusal> {
-    let held = || kinds::holding(name).iter().find_map(|known| Some((scheme.kind_in(table, known)?, known)));
+    let held = || types::holding(name).iter().find_map(|known| Some((scheme.kind_in(table, known)?, known)));
     let told = |(kind, known): (Kind, &&str)| {
         complain(&format!("note: -t {}: its type in a table of {} is {known}", escape::plain(name), scheme.name()));
         kind

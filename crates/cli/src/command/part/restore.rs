@@ -8,12 +8,14 @@ use crate::seat::{Seat, named, partitions, refuse};
 use crate::text;
 use std::io::{self, Write};
 use std::process::ExitCode;
-use trueline_geom::backup::{self, Backup};
-use trueline_geom::ondisk::Guid;
-use trueline_geom::patch::Patch;
-use trueline_geom::scheme::{self, New, Scheme};
+use trueline_geom::base::ondisk::Guid;
+use trueline_geom::base::patch::Patch;
+use trueline_geom::graph::occupant::There;
+use trueline_geom::layout::backup;
+use trueline_geom::layout::backup::Backup;
+use trueline_geom::table::scheme;
+use trueline_geom::table::scheme::{New, Scheme};
 use trueline_geom::table::{Refusal, Request, Rules, Table, Wanted};
-use trueline_geom::there::There;
 use trueline_host::random;
 
 /// No table's text is longer.

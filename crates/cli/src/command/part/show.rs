@@ -9,10 +9,10 @@ use crate::target;
 use crate::{Failure, complain};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
-use trueline_geom::backup;
 use trueline_geom::class::mbr::Ebr;
-use trueline_geom::scheme::{Ground, Scheme};
-use trueline_geom::sfdisk;
+use trueline_geom::layout::backup;
+use trueline_geom::layout::sfdisk;
+use trueline_geom::table::scheme::{Ground, Scheme};
 use trueline_geom::table::{Rules, Table};
 use trueline_host::file::Access;
 

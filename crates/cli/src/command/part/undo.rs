@@ -10,8 +10,8 @@ use crate::writing::{Job, MOST_SAVED, UNCHANGED, carry_out};
 use std::fs::File;
 use std::io::Write;
 use std::process::ExitCode;
-use trueline_geom::patch::Patch;
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::base::patch::Patch;
+use trueline_geom::base::store::{Sparse, Store};
 
 pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     let failed = |what: String| Failure::Message(format!("undo with {}: {what}", args.file.display()));

@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use trueline_geom::finding;
+use trueline_geom::audit::io;
+use trueline_geom::audit::io::{Deed, Tally, Watch};
+use trueline_geom::base::finding;
+use trueline_geom::base::store::Store;
+use trueline_geom::base::topology::Fit;
 use trueline_geom::graph::{Graph, Id};
-use trueline_geom::store::Store;
-use trueline_geom::topology::Fit;
-use trueline_geom::watch::{self, Deed, Tally, Watch};
 use trueline_host::counted::{Counted, Counters, Place, Waits};
 use trueline_host::tasted::Tasted;
 
@@ -342,12 +343,12 @@ fn deeds(of: impl Fn(Deed) -> u64) -> Deeds {
     Deeds { reads: of(Deed::Read), writes: of(Deed::Write), trims: of(Deed::Trim), zeroes: of(Deed::Zero) }
 }
 
-fn bucket(bucket: watch::Bucket) -> Bucket {
+fn bucket(bucket: io::Bucket) -> Bucket {
     Bucket {
         op: bucket.deed.name(),
         verdict: bucket.fit.name(),
-        size: watch::class_start(bucket.size),
-        alignment: watch::class_start(bucket.alignment),
+        size: io::class_start(bucket.size),
+        alignment: io::class_start(bucket.alignment),
         count: bucket.count,
     }
 }

@@ -7,11 +7,11 @@ use crate::options::serve::Serve;
 use crate::options::serve::range::Range;
 use crate::out::words;
 use std::sync::Arc;
-use trueline_geom::finding;
+use trueline_geom::base::finding;
+use trueline_geom::base::store::Store;
+use trueline_geom::base::topology::Topology;
+use trueline_geom::format::Inside;
 use trueline_geom::graph::{Graph, Id};
-use trueline_geom::sign::Inside;
-use trueline_geom::store::Store;
-use trueline_geom::topology::Topology;
 use trueline_host::export::{self, BlockSizes, Export, Exports};
 use trueline_host::offset::Offset;
 

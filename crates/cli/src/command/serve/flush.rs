@@ -22,11 +22,11 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use trueline_geom::error::Errno;
+    use trueline_geom::base::error::Errno;
+    use trueline_geom::base::store::Store;
+    use trueline_geom::base::topology::Topology;
     use trueline_geom::graph::Disk;
     use trueline_geom::probe::Limits;
-    use trueline_geom::store::Store;
-    use trueline_geom::topology::Topology;
 
     struct Flushed(Result<(), Errno>, Arc<AtomicUsize>);
 

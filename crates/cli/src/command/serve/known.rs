@@ -3,9 +3,9 @@
 use crate::out::words;
 use crate::report::Target;
 use crate::served::Blame;
-use trueline_geom::finding;
+use trueline_geom::base::finding;
+use trueline_geom::base::topology::{Fact, Topology, Why};
 use trueline_geom::graph::{Graph, Id, Provider};
-use trueline_geom::topology::{Fact, Topology, Why};
 
 /// Providers that may be found after the first tasting: a client who makes new ones all the time is not followed any further. Numbers of
 /// one take some 11 KiB for each thread that counts there.
@@ -127,9 +127,9 @@ fn blame(p: &Provider, why: Why) -> Option<Blame> {
 mod tests {
     use super::*;
     use crate::survey::survey;
+    use trueline_geom::base::store::Sparse;
     use trueline_geom::graph::Disk;
     use trueline_geom::probe::Limits;
-    use trueline_geom::store::Sparse;
 
     /// A disk with these partitions: first sector, sectors.
     fn graph(partitions: &[(u32, u32)]) -> (Graph, Target) {

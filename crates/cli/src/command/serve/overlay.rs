@@ -9,9 +9,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
+use trueline_geom::base::store::Store;
+use trueline_geom::graph::provider_store::Through;
 use trueline_geom::graph::{Bytes, Disk, Graph, Id};
-use trueline_geom::store::Store;
-use trueline_geom::through::Through;
 use trueline_host::overlay::{self, Base, Overlay};
 
 /// The overlay of all disks of a target.

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trueline_geom::graph::{Graph, Id};
-use trueline_geom::route::Route;
+use trueline_geom::mapping::route::Route;
 use trueline_host::locks;
 use trueline_lab::recorded::Recorder;
 use trueline_lab::trace::own;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::out::samples::text;
 use crate::out::tables::{Bench, SECTOR};
-use trueline_geom::backup;
+use trueline_geom::layout::backup;
 use trueline_geom::table::{Request, Rules};
 
 /// A disk of 250 GB in sectors.

@@ -3,7 +3,7 @@
 use super::lanes::Lanes;
 use super::track::Track;
 use crate::out::size;
-use trueline_geom::topology::Grain;
+use trueline_geom::base::topology::Grain;
 use trueline_lab::result::{Layout, Row, VariantResult};
 
 /// Blocks drawn, layers and requests listed, at most.

@@ -7,7 +7,7 @@ use anstyle::AnsiColor;
 use std::cmp::Ordering;
 use std::io;
 use std::ops::Range;
-use trueline_geom::topology::{Fact, is_whole};
+use trueline_geom::base::topology::{Fact, is_whole};
 
 /// Columns for what the rows are called.
 const NAMES: usize = 18;

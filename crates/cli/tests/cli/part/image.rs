@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::base::store::{Sparse, Store};
 
 pub(super) const MIB: u64 = 1 << 20;
 

@@ -1,8 +1,8 @@
 use super::*;
+use crate::base::store::Sparse;
+use crate::base::topology::{Source, Topology, Trust, Why};
 use crate::graph::Disk;
 use crate::probe::Limits;
-use crate::store::Sparse;
-use crate::topology::{Source, Topology, Trust, Why};
 
 const MIB: u64 = 1 << 20;
 
@@ -80,7 +80,7 @@ fn a_request_belongs_to_the_partition_that_it_begins_in_and_its_start_is_blamed(
 /// The disk of a golden file, with units of 4096 bytes.
 fn golden(text: &str) -> Graph {
     let store = Sparse::from_hexdump(text).unwrap();
-    let topology = Topology::new(512, crate::store::Store::length(&store)).with(physical(4096, 0));
+    let topology = Topology::new(512, crate::base::store::Store::length(&store)).with(physical(4096, 0));
     Graph::taste(vec![Disk::new("", Box::new(store), topology)], Limits::default())
 }
 
@@ -109,10 +109,10 @@ fn of_layers_off_the_grain_the_lowest_is_blamed_unless_one_above_is_on_it_again(
         said.into_iter().map(|(layer, blamed)| format!("{layer}: {}", blamed.unwrap_or_default())).collect::<Vec<_>>()
     };
     // A slice at sector 63; in it `a` and `b` are off, `e` is on again.
-    let netbsd = blamed(include_str!("../../../../tests/disks/bsd-netbsd.hex"));
+    let netbsd = blamed(include_str!("../../../../../tests/disks/bsd-netbsd.hex"));
     assert_eq!(netbsd, [": ", "s1: s1", "s1a: s1", "s1b: s1", "s1e: "]);
     // A slice on the grain; in it `b` is off.
-    let in_gpt = blamed(include_str!("../../../../tests/disks/bsd-in-gpt.hex"));
+    let in_gpt = blamed(include_str!("../../../../../tests/disks/bsd-in-gpt.hex"));
     assert_eq!(in_gpt, [": ", "s1: ", "s1a: ", "s1b: s1b"]);
 }
 

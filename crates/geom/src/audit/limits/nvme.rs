@@ -19,8 +19,8 @@
 //! 6.4 (atomic operations) and 8.25 (as 5.8.2).
 
 use super::{Claim, Told};
-use crate::finding::Finding;
-use crate::topology::{Source, Topology, Trust, Why, is_whole};
+use crate::base::finding::Finding;
+use crate::base::topology::{Source, Topology, Trust, Why, is_whole};
 
 /// What a namespace reports, under the specification's names. Sizes are in logical blocks; those marked so are 0's based.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

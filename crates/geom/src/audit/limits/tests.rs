@@ -1,7 +1,7 @@
 use super::nvme::Namespace;
 use super::{Limits, Shape};
-use crate::finding::{CLASH, Finding, LIMITS, Severity};
-use crate::topology::{Source, Topology, Trust, Why};
+use crate::base::finding::{CLASH, Finding, LIMITS, Severity};
+use crate::base::topology::{Source, Topology, Trust, Why};
 
 const LENGTH: u64 = 1 << 40;
 

@@ -2,11 +2,11 @@
 
 use super::label::{self, BBSIZE, Blank, Head, MOST, Slot};
 use super::{C, D, UNUSED, said};
+use crate::base::topology::is_whole;
+use crate::mapping::slices::{Dialect, Kind};
 use crate::probe::Probe;
-use crate::scheme::{Geometry, Ground, Id, New};
-use crate::slices::{Dialect, Kind};
 use crate::table::Refusal;
-use crate::topology::is_whole;
+use crate::table::scheme::{Geometry, Ground, Id, New};
 
 /// A label to be made.
 pub(super) struct Plan {

@@ -1,9 +1,10 @@
 //! The label's bytes: where they stand, what they say, and how they are changed without touching what is not meant.
 
 use super::REPAIR;
-use crate::finding::{self, Finding, Severity};
-use crate::layout;
-use crate::ondisk;
+use crate::assert_offsets;
+use crate::base::finding;
+use crate::base::finding::{Finding, Severity};
+use crate::base::ondisk;
 use std::ops::Range;
 use zerocopy::byteorder::{BE, ByteOrder, LE, U16, U32};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -40,7 +41,7 @@ struct Disklabel<O: ByteOrder> {
     d_bbsize: U32<O>,
     d_sbsize: U32<O>,
 }
-layout!(
+assert_offsets!(
     Disklabel<LE>, 148, d_secsize @ 40, d_secperunit @ 60, d_bstarth @ 76, d_version @ 114, d_magic2 @ 132, d_checksum @ 136, d_npartitions @ 138);
 
 /// `struct partition`; the high halves are OpenBSD's, elsewhere a fragment size.
@@ -55,7 +56,7 @@ struct Partition<O: ByteOrder> {
     p_frag: u8,
     p_cpg: U16<O>,
 }
-layout!(Partition<LE>, 16, p_offseth @ 8, p_fstype @ 12);
+assert_offsets!(Partition<LE>, 16, p_offseth @ 8, p_fstype @ 12);
 
 const MAGIC: u32 = 0x8256_4557;
 /// Bytes before the entries.

@@ -15,14 +15,14 @@
 use super::create::Plan;
 use super::label::{self, BBSIZE, Head, Label, Part, Slot};
 use super::{Bsd, C, D, Place, REPAIR, UNUSED, checksum, dialect, geometry, is_remains, origin, other_sector, placed, usable};
-use crate::kinds;
-use crate::patch::Patch;
+use crate::base::patch::Patch;
+use crate::base::store::{Sparse, Store};
+use crate::base::topology::{is_whole, round_down, round_up};
+use crate::mapping::slices::{Dialect, Kind, place};
 use crate::probe::Probe;
-use crate::scheme::{Geometry, Ground, Id, New, Scheme};
-use crate::slices::{Dialect, Kind, place};
-use crate::store::{Sparse, Store};
+use crate::table::scheme::{Geometry, Ground, Id, New, Scheme};
+use crate::table::types;
 use crate::table::{Entry, Refusal, Table};
-use crate::topology::{is_whole, round_down, round_up};
 use std::ops::Range;
 
 /// The scheme's name.
@@ -77,12 +77,12 @@ impl Scheme for Bsd {
     }
 
     fn kind(&self, name: &str) -> Option<Kind> {
-        kinds::bsd::fstype(Dialect::FreeBsd, name).map(|n| Kind::Bsd(Dialect::FreeBsd, n))
+        types::bsd::fstype(Dialect::FreeBsd, name).map(|n| Kind::Bsd(Dialect::FreeBsd, n))
     }
 
     fn kind_in(&self, table: &Table, name: &str) -> Option<Kind> {
         let dialect = table.dialect.unwrap_or(Dialect::FreeBsd);
-        kinds::bsd::fstype(dialect, name).map(|n| Kind::Bsd(dialect, n))
+        types::bsd::fstype(dialect, name).map(|n| Kind::Bsd(dialect, n))
     }
 
     fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal> {
@@ -108,7 +108,7 @@ impl Scheme for Bsd {
         let holds_label = entry.start < label.at.saturating_add(label.size() as u64) && entry.end() > label.at;
         let as_before = table.entry(entry.index).is_some_and(|e| e.start == entry.start && e.kind == entry.kind);
         if holds_label && !as_before && !keeps_clear(table.dialect, fstype) {
-            let found = format!("a {} at byte {} would overwrite the label itself", kinds::name(entry.kind), entry.start);
+            let found = format!("a {} at byte {} would overwrite the label itself", types::name(entry.kind), entry.start);
             return Err(Refusal::new(found, format!("start it behind the boot area, at {BBSIZE} bytes or later, with -b")));
         }
         Ok(())
@@ -175,16 +175,16 @@ impl Scheme for Bsd {
 const CLEAR: [&str; 8] = ["4.2BSD", "swap", "4.4LFS", "vinum", "RAID", "ISO9660", "UDF", "ZFS"];
 
 fn keeps_clear(dialect: Option<Dialect>, fstype: u8) -> bool {
-    dialect.and_then(|d| kinds::bsd::name(d, fstype)).is_some_and(|name| CLEAR.contains(&name))
+    dialect.and_then(|d| types::bsd::name(d, fstype)).is_some_and(|name| CLEAR.contains(&name))
 }
 
 /// The type's number, if it is one of the label's own dialect.
 fn accept_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
     let (Kind::Bsd(theirs, fstype), Some(own)) = (entry.kind, table.dialect) else {
-        return Err(Refusal::new(format!("{} is no type of a BSD label", kinds::name(entry.kind)), "use one, such as freebsd-ufs"));
+        return Err(Refusal::new(format!("{} is no type of a BSD label", types::name(entry.kind)), "use one, such as freebsd-ufs"));
     };
-    if theirs != own && kinds::bsd::name(theirs, fstype) != kinds::bsd::name(own, fstype) {
-        let found = format!("type {} is {}'s; this label is {}'s", kinds::name(entry.kind), theirs.name(), own.name());
+    if theirs != own && types::bsd::name(theirs, fstype) != types::bsd::name(own, fstype) {
+        let found = format!("type {} is {}'s; this label is {}'s", types::name(entry.kind), theirs.name(), own.name());
         return Err(Refusal::new(found, "name a type of that system"));
     }
     // FreeBSD has partitions of no type; nobody else does, and they would be gone.

@@ -1,15 +1,16 @@
 //! What is written comes back, byte for byte where nothing was meant to change.
 
 use super::Bsd;
+use crate::base::patch;
+use crate::base::patch::Patch;
+use crate::base::store::{Sparse, Store};
+use crate::base::topology::{Topology, is_whole};
 use crate::graph::{Disk, Graph};
-use crate::patch::{self, Patch};
+use crate::mapping::route::Route;
+use crate::mapping::slices::{Dialect, Kind};
 use crate::probe::{Budget, Limits, Probe};
-use crate::route::Route;
-use crate::scheme::{Geometry, Ground, New, Scheme};
-use crate::slices::{Dialect, Kind};
-use crate::store::{Sparse, Store};
+use crate::table::scheme::{Geometry, Ground, New, Scheme};
 use crate::table::{Request, Rules, Table, Wanted};
-use crate::topology::{Topology, is_whole};
 
 mod kept;
 

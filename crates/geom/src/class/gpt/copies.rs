@@ -5,10 +5,10 @@
 //! # Sources
 //! UEFI 2.10 §5.3.2; FreeBSD `sys/geom/part/g_part_gpt.c` (what is checked).
 
-use crate::layout;
-use crate::ondisk::Guid;
+use crate::assert_offsets;
+use crate::base::ondisk::Guid;
+use crate::mapping::slices::place;
 use crate::probe::Probe;
-use crate::slices::place;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -31,7 +31,7 @@ pub(super) struct Header {
     pub(super) size_of_partition_entry: U32,
     pub(super) partition_entry_array_crc32: U32,
 }
-layout!(Header, 92, header_crc32 @ 16, my_lba @ 24, alternate_lba @ 32, first_usable_lba @ 40, disk_guid @ 56, partition_entry_lba @ 72, partition_entry_array_crc32 @ 88);
+assert_offsets!(Header, 92, header_crc32 @ 16, my_lba @ 24, alternate_lba @ 32, first_usable_lba @ 40, disk_guid @ 56, partition_entry_lba @ 72, partition_entry_array_crc32 @ 88);
 
 /// GPT partition entry (UEFI 2.10, table 5.6).
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -44,7 +44,7 @@ pub(super) struct Entry {
     pub(super) attributes: U64,
     pub(super) partition_name: [u8; 72],
 }
-layout!(Entry, 128, starting_lba @ 32, ending_lba @ 40, partition_name @ 56);
+assert_offsets!(Entry, 128, starting_lba @ 32, ending_lba @ 40, partition_name @ 56);
 
 pub(super) const SIGNATURE: &[u8; 8] = b"EFI PART";
 

@@ -1,8 +1,8 @@
 //! What a destroyed GPT leaves: its headers are gone, its arrays stay, as gpart(8) and others have it. Nothing reads them again, so
 //! they are no contents that a new table would lose.
 
+use crate::base::topology::round_down;
 use crate::probe::Probe;
-use crate::topology::round_down;
 use std::ops::Range;
 
 /// Bytes of an entry; arrays of larger ones are not recognised.

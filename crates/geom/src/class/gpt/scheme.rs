@@ -16,17 +16,17 @@
 
 use super::copies::{Copies, Copy, SIGNATURE};
 use super::{FREEBSD, Gpt, Guard, damage, write};
+use crate::base::ondisk;
+use crate::base::patch::Patch;
+use crate::base::store::{Sparse, Store};
+use crate::base::topology::{is_whole, round_down, round_up};
 use crate::class::mbr::Record;
-use crate::kinds;
-use crate::ondisk;
-use crate::patch::Patch;
+use crate::mapping::route::Route;
+use crate::mapping::slices::{Kind, place};
 use crate::probe::{Budget, Limits, Probe};
-use crate::route::Route;
-use crate::scheme::{Attribute, Ground, Id, New, Scheme};
-use crate::slices::{Kind, place};
-use crate::store::{Sparse, Store};
+use crate::table::scheme::{Attribute, Ground, Id, New, Scheme};
+use crate::table::types;
 use crate::table::{Entry, Refusal, Rules, Table};
-use crate::topology::{is_whole, round_down, round_up};
 use std::ops::Range;
 
 /// The protective entry's flag is 80.
@@ -145,7 +145,7 @@ impl Scheme for Gpt {
     }
 
     fn kind(&self, name: &str) -> Option<Kind> {
-        let text = kinds::named(name).map_or(Some(name.strip_prefix('!').unwrap_or(name)), |alias| alias.gpt)?;
+        let text = types::named(name).map_or(Some(name.strip_prefix('!').unwrap_or(name)), |alias| alias.gpt)?;
         text.parse().ok().map(Kind::Gpt)
     }
 

@@ -22,11 +22,11 @@
 use super::copies::{self, Copies, Copy, Flaw, Header, SIGNATURE, header_crc};
 use super::scheme::{ACTIVE, LENOVOFIX};
 use super::{Guard, differences};
+use crate::base::patch::Patch;
 use crate::class::mbr;
-use crate::patch::Patch;
+use crate::mapping::slices::Kind;
 use crate::probe::Probe;
-use crate::scheme::Id;
-use crate::slices::Kind;
+use crate::table::scheme::Id;
 use crate::table::{Entry, Table};
 use std::ops::Range;
 use zerocopy::FromBytes;
@@ -69,7 +69,7 @@ impl Copies {
     }
 }
 
-/// See [`crate::scheme::Scheme::render`]; what is looked at is `before.raw`.
+/// See [`crate::table::scheme::Scheme::render`]; what is looked at is `before.raw`.
 pub(super) fn render(probe: &Probe<'_>, guard: &Guard, copies: &Copies, before: &Table, after: &Table) -> Vec<Patch> {
     let last = (after.length / after.sector).saturating_sub(1);
     let new = Writer { probe, before, after, source: copies.best().map(|(copy, _)| copy) };
@@ -89,7 +89,7 @@ pub(super) fn render(probe: &Probe<'_>, guard: &Guard, copies: &Copies, before: 
     }
 }
 
-/// See [`crate::scheme::Scheme::erase`].
+/// See [`crate::table::scheme::Scheme::erase`].
 ///
 /// The tables of entries stay: without a header nobody finds them, but a tool that searches may bring them back. The
 /// protective MBR is the first to go: without it neither copy counts, and alone it would be found.

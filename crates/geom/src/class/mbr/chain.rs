@@ -258,7 +258,7 @@ impl Edit<'_> {
         let track = self.table.geometry.and_then(|g| u64::from(g.sectors).checked_mul(sector)).unwrap_or(BEFORE);
         let places = [track, BEFORE, sector].map(|before| entry.start.checked_sub(before));
         places.into_iter().flatten().find(free).ok_or_else(|| {
-            let found = format!("no room for the EBR of the partition at {}", crate::slices::place(entry.start, sector));
+            let found = format!("no room for the EBR of the partition at {}", crate::mapping::slices::place(entry.start, sector));
             Refusal::new(found, format!("leave {sector} bytes free before it"))
         })
     }

@@ -12,8 +12,9 @@
 //! Linux `block/partitions/msdos.c` (`parse_extended`); FreeBSD `sys/geom/part/g_part_ebr.c`.
 
 use super::{Entry, Record};
-use crate::finding::{self, Finding, Severity};
-use crate::slices::{Slice, place};
+use crate::base::finding;
+use crate::base::finding::{Finding, Severity};
+use crate::mapping::slices::{Slice, place};
 use std::ops::Range;
 
 /// Links followed; no kernel makes more partitions.

@@ -18,15 +18,15 @@
 
 use super::ebr::{Medium, walk};
 use super::{Entry as Slot, Mbr, Record, TRACK};
+use crate::base::patch::Patch;
+use crate::base::store::{Sparse, Store};
+use crate::base::topology::round_down;
 use crate::class::{Class, Taste};
-use crate::kinds;
-use crate::patch::Patch;
+use crate::mapping::slices::{Kind, Slice, place};
 use crate::probe::Probe;
-use crate::scheme::{Attribute, Geometry, Ground, Id, New, Scheme};
-use crate::slices::{Kind, Slice, place};
-use crate::store::{Sparse, Store};
+use crate::table::scheme::{Attribute, Geometry, Ground, Id, New, Scheme};
+use crate::table::types;
 use crate::table::{Entry, Refusal, Rules, Table};
-use crate::topology::round_down;
 use std::ops::Range;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -119,7 +119,7 @@ pub(super) fn kind(name: &str) -> Option<Kind> {
         (None, "E") => Some(0x05),
         (None, "X") => Some(0x85),
         (None, name) if name.eq_ignore_ascii_case("ebr") => Some(0x05),
-        (None, name) => match kinds::named(name) {
+        (None, name) => match types::named(name) {
             Some(alias) => alias.mbr,
             None => prefixed(name).unwrap_or_else(|| digits(name, 16)),
         },

@@ -1,25 +1,25 @@
 //! Editing the chain of logical partitions, as a table on the extended partition.
 //!
 //! All places count from the extended partition. Logical partitions have no numbers on the disk: they are numbered along the
-//! chain, from 5, so deleting one renumbers those behind it. How the chain changes is in [`super::chain`].
+//! chain, from 5, so deleting one renumbers those behind it. How the chain changes is in [`crate::class::mbr::chain`].
 //!
 //! # Limits
 //! 128 EBRs. Of a disk with two extended partitions, each is numbered from 5 here. In a chain that is damaged nothing is
 //! edited; recovering it cuts off a last link that leads nowhere.
 //!
 //! # Sources
-//! As [`super::ebr`].
+//! As [`crate::class::mbr::ebr`].
 
 use super::Ebr;
 use super::Record;
 use super::chain::{FIRST, Node, Plan};
 use super::ebr::{Chain, LINKS, Medium, walk};
 use super::edit::{ATTRIBUTES, blank, check_ground, check_kind, in_order, kind};
-use crate::patch::Patch;
+use crate::base::patch::Patch;
+use crate::base::store::Sparse;
+use crate::mapping::slices::{Kind, Slice};
 use crate::probe::Probe;
-use crate::scheme::{Attribute, Geometry, Ground, New, Scheme};
-use crate::slices::{Kind, Slice};
-use crate::store::Sparse;
+use crate::table::scheme::{Attribute, Geometry, Ground, New, Scheme};
 use crate::table::{Entry, Refusal, Rules, Table};
 
 /// The last number that a logical partition can have: one in each of [`LINKS`] EBRs.

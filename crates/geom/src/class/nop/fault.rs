@@ -3,9 +3,9 @@
 //! Decided by the seed and the request's number alone, so that the same requests in the same order meet the same faults; nothing is
 //! done or waited for here.
 
-use crate::error::Errno;
-use crate::profile;
-use crate::topology::round_down;
+use crate::audit::profile;
+use crate::base::error::Errno;
+use crate::base::topology::round_down;
 use std::fmt;
 
 /// What a request does.

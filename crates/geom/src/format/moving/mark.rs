@@ -2,14 +2,15 @@
 //!
 //! # On disk
 //! One sector: the magic, version 2, the move's identity, from where to where and how many bytes, the step that is being done and the seal of
-//! its [`Note`](super::Note), a CRC-32C of what comes before it; then, for a reader of a hexdump, what it means, in words. Version 1 has no
+//! its note, a CRC-32C of what comes before it; then, for a reader of a hexdump, what it means, in words. Version 1 has no
 //! step and no seal. All numbers are little-endian.
 
-use super::journal::CRC;
-use crate::layout;
+use crate::assert_offsets;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+/// CRC-32C, of marks and of journals.
+pub(crate) const CRC: crc::Crc<u32, crc::Table<16>> = crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
 /// The first bytes of a mark.
 pub const MAGIC: &[u8; 16] = b"TRUELINE-MOVING\0";
 const WORDS: &[u8] = b"\nThis partition is being moved by trueline, and was interrupted. Do not write to it and do not repair it: \
@@ -26,7 +27,7 @@ struct Head {
     to: U64,
     length: U64,
 }
-layout!(Head, 60, version @ 16, id @ 20, from @ 36, to @ 44, length @ 52);
+assert_offsets!(Head, 60, version @ 16, id @ 20, from @ 36, to @ 44, length @ 52);
 
 /// The numbers of version 2.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -37,7 +38,7 @@ struct Sector {
     seal: U32,
     crc: U32,
 }
-layout!(Sector, 76, step @ 60, seal @ 68, crc @ 72);
+assert_offsets!(Sector, 76, step @ 60, seal @ 68, crc @ 72);
 
 /// The move that a mark is of, and how far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +97,7 @@ impl Mark {
     }
 
     /// Whether `sector` is what is left of a mark: its magic or its words, of which one flipped bit cannot take both.
-    pub(super) fn is_trace(sector: &[u8]) -> bool {
+    pub(crate) fn is_trace(sector: &[u8]) -> bool {
         sector.starts_with(MAGIC) || sector.get(Mark::LENGTH..).is_some_and(|rest| rest.starts_with(WORDS))
     }
 }

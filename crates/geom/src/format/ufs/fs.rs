@@ -4,7 +4,7 @@
 //! FreeBSD `sys/ufs/ffs/fs.h`. Fields are unsigned here, whatever their sign there: what is written is never negative but for
 //! masks, and what is read is checked for its size anyway.
 
-use crate::layout;
+use crate::assert_offsets;
 use zerocopy::{ByteOrder, FromBytes, Immutable, IntoBytes, KnownLayout, LE, U32, U64, Unaligned};
 
 /// Where UFS2 has its superblock; what lies before is for boot code.
@@ -33,7 +33,7 @@ pub(crate) struct Csum<O: ByteOrder> {
     pub(crate) cs_nifree: U32<O>,
     pub(crate) cs_nffree: U32<O>,
 }
-layout!(Csum<LE>, 16, cs_ndir @ 0, cs_nbfree @ 4, cs_nifree @ 8, cs_nffree @ 12);
+assert_offsets!(Csum<LE>, 16, cs_ndir @ 0, cs_nbfree @ 4, cs_nifree @ 8, cs_nffree @ 12);
 
 /// `struct csum_total`: what is in all of them.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -46,7 +46,7 @@ pub(crate) struct CsumTotal<O: ByteOrder> {
     cs_numclusters: U64<O>,
     cs_spare: [U64<O>; 3],
 }
-layout!(CsumTotal<LE>, 64, cs_ndir @ 0, cs_nbfree @ 8, cs_nifree @ 16, cs_nffree @ 24);
+assert_offsets!(CsumTotal<LE>, 64, cs_ndir @ 0, cs_nbfree @ 8, cs_nifree @ 16, cs_nffree @ 24);
 
 /// `struct fs`. What is private is zero in UFS2, or of no concern to a reader.
 #[derive(Clone, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -147,7 +147,7 @@ pub(crate) struct Fs<O: ByteOrder> {
     fs_spare5: [U32<O>; 2],
     pub(crate) fs_magic: U32<O>,
 }
-layout!(
+assert_offsets!(
     Fs<LE>,
     1376,
     fs_sblkno @ 8,

@@ -1,7 +1,7 @@
 //! A table as `sfdisk --dump` writes it.
 
-use crate::scheme::Id;
-use crate::slices::Kind;
+use crate::mapping::slices::Kind;
+use crate::table::scheme::Id;
 use crate::table::{Entry, Table};
 use std::fmt::Write;
 

@@ -135,7 +135,9 @@ fn count(text: &str) -> Option<Option<Count>> {
     }
     let count = number(text).map(Count::Sectors);
     count
-        .or_else(|| text.ends_with(|c: char| c.is_ascii_alphabetic() && c != 's').then(|| crate::profile::bytes(text).map(Count::Bytes))?)
+        .or_else(|| {
+            text.ends_with(|c: char| c.is_ascii_alphabetic() && c != 's').then(|| crate::audit::profile::bytes(text).map(Count::Bytes))?
+        })
         .map(Some)
 }
 
@@ -155,7 +157,7 @@ fn attributes(text: &str) -> Result<u64, String> {
     Ok(bits)
 }
 
-/// The name by which [`crate::scheme::Scheme::kind`] knows a type: shortcuts and aliases first.
+/// The name by which [`crate::table::scheme::Scheme::kind`] knows a type: shortcuts and aliases first.
 pub(super) fn kind(text: &str, gpt: bool) -> String {
     let alias = match text {
         "L" | "linux" => "linux-data",
@@ -174,7 +176,7 @@ pub(super) fn kind(text: &str, gpt: bool) -> String {
     let hex = text.strip_prefix("0x").unwrap_or(text);
     match u8::from_str_radix(hex, 16) {
         Ok(byte) if !gpt => format!("!{byte}"),
-        _ if gpt && text.parse::<crate::ondisk::Guid>().is_ok() => format!("!{}", text.to_ascii_lowercase()),
+        _ if gpt && text.parse::<crate::base::ondisk::Guid>().is_ok() => format!("!{}", text.to_ascii_lowercase()),
         _ => text.into(),
     }
 }

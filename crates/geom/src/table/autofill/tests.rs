@@ -1,7 +1,7 @@
 use super::*;
-use crate::scheme::Geometry;
-use crate::slices::Kind;
-use crate::topology::{Fact, Source, Topology, Trust, Why};
+use crate::base::topology::{Fact, Source, Topology, Trust, Why};
+use crate::mapping::slices::Kind;
+use crate::table::scheme::Geometry;
 
 /// The disk of FORMATS' worked example: 488397168 sectors of 512 bytes.
 const DISK: u64 = 488_397_168;

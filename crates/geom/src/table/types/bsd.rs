@@ -6,7 +6,7 @@
 //! FreeBSD `sys/sys/disk/bsd.h`, `sys/geom/part/g_part_bsd.c`; OpenBSD and NetBSD `sys/sys/disklabel.h` (`fstypenames`).
 
 use super::ALIASES;
-use crate::slices::Dialect;
+use crate::mapping::slices::Dialect;
 
 /// 0 to 13.
 const COMMON: [&str; 14] = [

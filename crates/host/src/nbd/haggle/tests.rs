@@ -2,8 +2,8 @@ use super::*;
 use crate::export::{BlockSizes, Boundary};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use trueline_geom::store::Sparse;
-use trueline_geom::topology::Grain;
+use trueline_geom::base::store::Sparse;
+use trueline_geom::base::topology::Grain;
 
 /// A disk of 1 MiB, and of it a partition whose units begin with its byte 512.
 fn exports() -> Exports {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use trueline_geom::error::Errno;
+use trueline_geom::base::error::Errno;
 
 /// Connections, each with its number.
 pub(super) struct Pool<C> {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::export::BlockSizes;
 use std::sync::Arc;
-use trueline_geom::store::Sparse;
+use trueline_geom::base::store::Sparse;
 
 const MIB: u64 = 1 << 20;
 

@@ -8,8 +8,8 @@ use crate::nbd::wire::{IHAVEOPT, option};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar};
 use std::time::Duration;
-use trueline_geom::error::Errno;
-use trueline_geom::store::Store;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::Store;
 
 /// No test waits as long.
 const LONG: Duration = Duration::from_secs(600);

@@ -4,8 +4,8 @@ use super::client::{Client, hello};
 use super::{MIB, PATIENT, SHORT, Server, wait_while};
 use std::io::{Read, Write};
 use std::sync::{Arc, Condvar, Mutex};
-use trueline_geom::error::Errno;
-use trueline_geom::store::Store;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::Store;
 use trueline_host::nbd::limits::Limits;
 use trueline_host::nbd::wire::command;
 

@@ -4,8 +4,8 @@ use super::client::Client;
 use super::{MIB, PATIENT, Server};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use trueline_geom::error::Errno;
-use trueline_geom::store::Store;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::Store;
 use trueline_host::memory::Memory;
 use trueline_host::nbd::wire::{command, error, flag};
 

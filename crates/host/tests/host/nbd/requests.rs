@@ -3,7 +3,7 @@
 use super::client::{Client, Reply};
 use super::{MIB, PATIENT, Server};
 use std::sync::{Arc, Mutex};
-use trueline_geom::store::{Content, Run, Store};
+use trueline_geom::base::store::{Content, Run, Store};
 use trueline_host::file::{self, Access};
 use trueline_host::memory::Memory;
 use trueline_host::nbd::wire::{command, error, flag};
@@ -107,15 +107,15 @@ impl Store for Slow {
         self.0.length()
     }
 
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), trueline_geom::error::Errno> {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), trueline_geom::base::error::Errno> {
         self.0.read_at(buffer, offset)
     }
 
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), trueline_geom::error::Errno> {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), trueline_geom::base::error::Errno> {
         self.0.write_at(bytes, offset)
     }
 
-    fn run(&self, _: u64, _: u64) -> Result<Run, trueline_geom::error::Errno> {
+    fn run(&self, _: u64, _: u64) -> Result<Run, trueline_geom::base::error::Errno> {
         Ok(Run { content: Content::Data, length: 1 })
     }
 

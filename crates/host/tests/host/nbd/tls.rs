@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
-use trueline_geom::store::Store;
+use trueline_geom::base::store::Store;
 use trueline_host::memory::Memory;
 use trueline_host::nbd::limits::Limits;
 use trueline_host::nbd::remote::Remote;

@@ -1,7 +1,7 @@
 //! Where things are in an FFS1: the cylinder groups that OpenBSD's newfs(8) makes, in fragments.
 
 use crate::error::Error;
-use trueline_geom::topology::{is_whole, round_down, round_up};
+use trueline_geom::base::topology::{is_whole, round_down, round_up};
 
 /// Bytes of an inode on the medium (`struct ufs1_dinode`).
 const INODE: u64 = 128;

@@ -6,7 +6,7 @@
 
 use crate::rig::Op;
 use std::fmt;
-use trueline_geom::topology::is_whole;
+use trueline_geom::base::topology::is_whole;
 use trueline_sim::random::Random;
 
 /// Bytes of a record.

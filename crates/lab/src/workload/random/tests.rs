@@ -1,6 +1,6 @@
 use super::*;
 use crate::workload::recorder::{Recorder, made, ran, refused};
-use trueline_geom::topology::is_whole;
+use trueline_geom::base::topology::is_whole;
 
 fn parameters(offset: u64) -> Parameters {
     Parameters { offset, count: Some(200), ..Parameters::default() }

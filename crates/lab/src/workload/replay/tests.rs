@@ -107,7 +107,7 @@ fn what_is_passed_over_is_told() {
 #[test]
 fn a_pause_of_centuries_ends() {
     use crate::rig::simulated::Simulated;
-    use trueline_geom::route::Route;
+    use trueline_geom::mapping::route::Route;
     use trueline_sim::model::Model;
     use trueline_sim::world::{Schedule, World};
 

@@ -7,7 +7,7 @@ use super::plan::Entry;
 use crate::error::Error;
 use std::collections::HashSet;
 use std::io::{Read, Seek, SeekFrom};
-use trueline_geom::topology::round_up;
+use trueline_geom::base::topology::round_up;
 
 const RECORD: usize = 512;
 /// Bounds of what is kept: entries, bytes of all their names (a short name may be of thousands of directories, each with a name of its

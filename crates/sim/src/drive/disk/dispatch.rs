@@ -5,7 +5,7 @@ use super::job::{Ragged, Running, Work, edges, runs};
 use super::mechanism::Spans;
 use super::write_cache::Taken;
 use super::{Command, Disk, Op, Ps};
-use trueline_geom::topology::units;
+use trueline_geom::base::topology::units;
 
 impl Disk {
     /// After anything that happened: takes in what finds room, ends flushes, gives the mechanism something to do.

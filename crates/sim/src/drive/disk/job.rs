@@ -7,7 +7,7 @@ use super::mechanism::Spans;
 use super::write_cache::Taken;
 use crate::drive::Command;
 use crate::time::Ps;
-use trueline_geom::topology::{is_whole, units};
+use trueline_geom::base::topology::{is_whole, units};
 
 /// One piece of work of the mechanism.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What was read, and read ahead: a few runs of sectors, the least recently used gives way.
 
-use trueline_geom::topology::round_up;
+use trueline_geom::base::topology::round_up;
 
 /// A run of bytes in memory.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Into the buffer: writes as there is room, flushes past it.
 
 use super::{Command, Op, Open, Ssd};
-use trueline_geom::topology::round_down;
+use trueline_geom::base::topology::round_down;
 
 impl Ssd {
     /// Lets writes into the buffer, and flushes past it, in order and as there is room.

@@ -6,7 +6,7 @@
 //! not written.
 
 use std::collections::VecDeque;
-use trueline_geom::topology::round_down;
+use trueline_geom::base::topology::round_down;
 
 /// An allocation unit that is being written anew.
 #[derive(Debug)]

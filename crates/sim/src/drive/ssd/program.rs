@@ -1,7 +1,7 @@
 //! From the buffer to the dies: what a unit takes to be programmed.
 
 use super::{Event, Ssd, Unit};
-use trueline_geom::topology::round_down;
+use trueline_geom::base::topology::round_down;
 
 impl Ssd {
     /// Takes a unit out of the buffer, to be programmed; where it was written in part, the rest is read first.

@@ -2,7 +2,7 @@ use super::*;
 use crate::random::Random;
 use crate::time::{MS, US};
 use toml::Value;
-use trueline_geom::topology::{amplification, gcd, is_whole};
+use trueline_geom::base::topology::{amplification, gcd, is_whole};
 
 /// A model that is built in, with some keys set.
 fn model(name: &str, set: &[(&str, i64)]) -> Model {

@@ -1,14 +1,14 @@
 //! What an edit leaves as it is, and what it refuses.
 
 use super::{DIALECTS, MIB, Slice, same};
+use crate::base::store::{Sparse, Store};
+use crate::base::topology::Topology;
 use crate::class::bsd::Bsd;
 use crate::graph::{Disk, Graph};
+use crate::mapping::slices::{Dialect, Kind};
 use crate::probe::Limits;
-use crate::scheme::{Geometry, Id, New, Scheme};
-use crate::slices::{Dialect, Kind};
-use crate::store::{Sparse, Store};
+use crate::table::scheme::{Geometry, Id, New, Scheme};
 use crate::table::{Request, Rules, Table, Wanted};
-use crate::topology::Topology;
 
 /// The golden disk of that name.
 fn golden(name: &str) -> Graph {

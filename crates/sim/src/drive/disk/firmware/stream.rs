@@ -2,7 +2,7 @@
 //! waits for its other half, so that a stream loses a revolution only where it begins and ends.
 
 use super::{Extent, Firmware, Geometry, Reason, Taken, Target, WriteCache};
-use trueline_geom::topology::{is_whole, round_down};
+use trueline_geom::base::topology::{is_whole, round_down};
 
 /// Commands that must have gone on from one another before a stream is thought to be alive: a single write whose tail waited would
 /// be split in two read-modify-writes.

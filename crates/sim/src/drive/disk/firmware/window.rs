@@ -2,7 +2,7 @@
 //! A stream is cut into windows between physical sectors, so that it loses a revolution only where it begins and ends.
 
 use super::{Firmware, Geometry, Reason, Taken, Target, WriteCache};
-use trueline_geom::topology::{is_whole, round_down};
+use trueline_geom::base::topology::{is_whole, round_down};
 
 /// The personality.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use super::write_cache::Taken;
 use super::*;
 use crate::world::{Request, Schedule, World};
 use std::collections::BTreeSet;
-use trueline_geom::route::Route;
+use trueline_geom::mapping::route::Route;
 
 const PERSONALITIES: [&str; 4] = ["command", "stream", "window", "log"];
 

@@ -3,9 +3,9 @@
 use super::*;
 use crate::world::{Request, Schedule, World};
 use std::sync::Arc;
-use trueline_geom::class::Geom;
 use trueline_geom::class::stripe::Raid0;
-use trueline_geom::route::Route;
+use trueline_geom::mapping::geom::Geom;
+use trueline_geom::mapping::route::Route;
 
 /// A revolution at 5400 rpm.
 const REV: Ps = 11_111_111_111;

@@ -4,9 +4,9 @@ use super::*;
 use crate::time::seconds;
 use crate::world::{Request, Schedule, World};
 use std::sync::Arc;
-use trueline_geom::class::Geom;
 use trueline_geom::class::stripe::Raid0;
-use trueline_geom::route::Route;
+use trueline_geom::mapping::geom::Geom;
+use trueline_geom::mapping::route::Route;
 
 /// Megabytes a second of a stream of commands of 64 KiB, one at a time.
 fn stream(model: &Model, op: Op, offset: u64, commands: u64) -> f64 {

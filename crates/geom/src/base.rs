@@ -1,0 +1,8 @@
+//! Ground floor: on-disk integers, errors, alignment arithmetic, findings, ordered writes and the store they go to.
+
+pub mod error;
+pub mod finding;
+pub mod ondisk;
+pub mod patch;
+pub mod store;
+pub mod topology;

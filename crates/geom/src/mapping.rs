@@ -1,0 +1,5 @@
+//! Where bytes go: what a geom answers, partitions as it offers them, and routes compiled from several geoms.
+
+pub mod geom;
+pub mod route;
+pub mod slices;

@@ -1,0 +1,70 @@
+//! The three ordered lists: classes that taste, formats that are recognised, schemes that are edited.
+//!
+//! A new one is a file in `class/` or `format/`, and its line here.
+
+use crate::class::{self, Class};
+use crate::format::{self, Format};
+use crate::table::scheme::Scheme;
+
+/// The classes that taste, in the order in which they are asked.
+///
+/// `gpt` comes before `mbr`: a protective MBR is part of a GPT, not a table; where an MBR of real entries hides a GPT, `gpt`
+/// says so itself and yields. The labels come next: a disk with both an MBR and a label behind it is read by its MBR, as
+/// every kernel does. Tables that only an MBR's type announces exclude each other. Sets come last; their metadata is in the last sector and excludes no table at the front.
+pub static CLASSES: &[&dyn Class] = &[
+    &class::gpt::Gpt,
+    &class::mbr::Mbr,
+    &class::bsd64::Bsd64,
+    &class::bsd::Bsd,
+    &class::minix::Minix,
+    &class::solaris::Solaris,
+    &class::unixware::UnixWare,
+    &class::stripe::Stripe,
+    &class::mirror::Mirror,
+    &class::concat::Concat,
+];
+
+/// Every format, in the order of blkid's own list where it matters: what wraps others comes first. Where none of them answers, nor
+/// any class, [`format::known`] is asked.
+pub static FORMATS: &[Format] = &[
+    // What is in two places, then containers, members of sets and what else wraps a file system.
+    format::moving::FORMAT,
+    format::qcow2::FORMAT,
+    format::vmdk::FORMAT,
+    format::vhd::FORMAT,
+    format::vhdx::FORMAT,
+    format::vdi::FORMAT,
+    format::md::FORMAT,
+    format::lvm2::FORMAT,
+    format::luks::FORMAT,
+    format::bitlocker::FORMAT,
+    format::bcache::FORMAT,
+    format::bcachefs::FORMAT,
+    format::drbd::FORMAT,
+    format::vdo::FORMAT,
+    format::zfs::FORMAT,
+    format::known::FIRMWARE,
+    // File systems.
+    format::fat::FORMAT,
+    format::swap::FORMAT,
+    format::xfs::FORMAT,
+    format::ext::FORMAT,
+    format::reiserfs::FORMAT,
+    format::jfs::FORMAT,
+    format::udf::FORMAT,
+    format::iso9660::FORMAT,
+    format::hfsplus::FORMAT,
+    format::ufs::FORMAT,
+    format::ntfs::FORMAT,
+    format::squashfs::FORMAT,
+    format::btrfs::FORMAT,
+    format::nilfs2::FORMAT,
+    format::exfat::FORMAT,
+    format::f2fs::FORMAT,
+    format::apfs::FORMAT,
+    format::erofs::FORMAT,
+];
+
+/// The schemes, in the order in which they are asked. An extended partition is an EBR's and nobody else's, so that comes first;
+/// the others as in [`CLASSES`].
+pub static SCHEMES: &[&dyn Scheme] = &[&class::mbr::Ebr, &class::gpt::Gpt, &class::mbr::Mbr, &class::bsd::Bsd];
