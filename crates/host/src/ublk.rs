@@ -18,17 +18,19 @@ use control::{CONTROL, Control};
 use queue::{DEPTH, LARGEST};
 use rustix::io;
 use service::Service;
+use shape::shape_of;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use wire::{Shape, command};
+use wire::command;
 
 mod control;
 mod queue;
 mod request;
 mod service;
+mod shape;
 mod wire;
 
 /// The most queues, each with a thread: the kernel gives every processor one of them.
@@ -55,7 +57,7 @@ struct Served {
 pub fn attach(exports: &Arc<Exports>) -> Result<Disk, Error> {
     let export = exports.0.first().ok_or_else(|| Error::not("serve", CONTROL, "there is nothing to serve", ""))?;
     let control = Control::open()?;
-    let shape = Shape::of(export);
+    let shape = shape_of(export);
     if shape.sectors == 0 {
         return Err(Error::not("serve", CONTROL, "the provider has no whole sector", ""));
     }

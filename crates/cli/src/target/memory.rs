@@ -1,8 +1,8 @@
 //! `md:SIZE[=IMAGE]`: memory as a disk, zero or with an image at its beginning. The image is read once and never written.
 
 use std::path::Path;
-use trueline_geom::profile;
-use trueline_geom::store::Store;
+use trueline_geom::audit::profile;
+use trueline_geom::base::store::Store;
 use trueline_host::file;
 use trueline_host::memory::Memory;
 
@@ -71,7 +71,7 @@ pub(super) fn open(disk: &str) -> Result<Option<Box<dyn Store>>, String> {
 }
 
 /// What is zero is left as it is, and takes no room.
-fn copy(from: &dyn Store, to: &dyn Store) -> Result<(), trueline_geom::error::Errno> {
+fn copy(from: &dyn Store, to: &dyn Store) -> Result<(), trueline_geom::base::error::Errno> {
     let mut buffer = vec![0; usize::try_from(PIECE.min(from.length())).unwrap_or_default()];
     let mut at = 0;
     while at < from.length() {

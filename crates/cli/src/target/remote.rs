@@ -5,11 +5,12 @@
 
 use super::{Said, any_bytes, topology};
 use std::path::Path;
-use trueline_geom::finding::{self, Finding, Severity};
+use trueline_geom::base::finding;
+use trueline_geom::base::finding::{Finding, Severity};
+use trueline_geom::base::store::Store;
+use trueline_geom::base::topology::boundaries::Boundary;
+use trueline_geom::base::topology::{Clash, Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::graph::{Bytes, Disk};
-use trueline_geom::store::Store;
-use trueline_geom::topology::{Clash, Fact, Grain, Source, Topology, Trust, Why};
-use trueline_host::export::Boundary;
 use trueline_host::file::Access;
 use trueline_host::nbd::remote::{Remote, Told};
 use trueline_host::nbd::uri::Uri;

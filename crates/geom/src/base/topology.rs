@@ -20,6 +20,7 @@ pub use crate::base::topology::placement::{Fit, Work};
 pub use cost::{Cost, amplification, cost, in_place_cost};
 use std::cmp::Ordering;
 
+pub mod boundaries;
 mod cost;
 pub(crate) mod placement;
 

@@ -13,7 +13,8 @@ use trueline_geom::base::patch::{Patch, undo};
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::Topology;
 use trueline_geom::mapping::slices::Kind;
-use trueline_geom::table::scheme::{Ground, Id, New, SCHEMES, Scheme};
+use trueline_geom::registry::SCHEMES;
+use trueline_geom::table::scheme::{Ground, Id, New, Scheme};
 use trueline_geom::table::{Editor, Entry, Request, Rules, Table, Wanted};
 
 const MIB: u64 = 1 << 20;

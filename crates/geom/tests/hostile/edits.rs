@@ -6,8 +6,9 @@ use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::{Topology, is_whole};
 use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::{Budget, Limits, Probe};
+use trueline_geom::registry::SCHEMES;
 use trueline_geom::table::Table;
-use trueline_geom::table::scheme::{Ground, SCHEMES, Scheme};
+use trueline_geom::table::scheme::{Ground, Scheme};
 
 fn read(scheme: &dyn Scheme, disk: &Sparse, sector: u64) -> Option<Table> {
     let (route, stores) = (Route::store(0, disk.length()), [Box::new(disk.clone()) as Box<dyn Store>]);

@@ -12,13 +12,14 @@ use trueline_geom::base::finding::{Finding, Fix};
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::class::{Class, Member, Taste};
-use trueline_geom::format::{FORMATS, Sign};
+use trueline_geom::format::Sign;
 use trueline_geom::graph::{Disk, Graph, Id, Provider};
 use trueline_geom::mapping::geom::{Geom, Op};
 use trueline_geom::mapping::route::{Piece, Route};
 use trueline_geom::probe::read_set::Looked;
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::registry::CLASSES;
+use trueline_geom::registry::FORMATS;
 
 /// A disk to look at, and what is known of it.
 #[derive(Clone)]

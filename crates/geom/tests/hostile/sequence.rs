@@ -14,7 +14,8 @@ use trueline_geom::mapping::route::Route;
 use trueline_geom::mapping::slices::{Dialect, Kind};
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::registry::CLASSES;
-use trueline_geom::table::scheme::{Geometry, Ground, New, SCHEMES, Scheme};
+use trueline_geom::registry::SCHEMES;
+use trueline_geom::table::scheme::{Geometry, Ground, New, Scheme};
 use trueline_geom::table::{Editor, Entry, Refusal, Request, Rules, Table, Wanted};
 
 /// Edits between one write and the next, at most.

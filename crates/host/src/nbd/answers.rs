@@ -4,6 +4,7 @@
 use super::haggle::Agreed;
 use super::replies::Replies;
 use super::request::Request;
+use super::validate;
 use super::wire::{command, flag};
 use super::zeros;
 use crate::errseq::Since;
@@ -27,7 +28,7 @@ impl<'a> Answers<'a> {
     /// Whether it may be done; else the protocol's error.
     #[inline]
     pub(super) fn check(&self, request: &Request) -> Result<(), u32> {
-        request.check(self.export, self.agreed)
+        validate::check(request, self.export, self.agreed)
     }
 
     /// Answers a request that is not done with the protocol's error.
@@ -70,7 +71,7 @@ impl<'a> Answers<'a> {
                 return;
             }
             command::BLOCK_STATUS => {
-                return match request.status(payload, export, self.agreed) {
+                return match validate::status(request, payload, export, self.agreed) {
                     Ok((asked, contexts)) => replies.status(&asked, &contexts, export),
                     Err(errno) => replies.error(request, errno),
                 };

@@ -3,6 +3,8 @@
 //! # Limits
 //! An option has at most [`LONGEST`] bytes of data, a session at most [`OPTIONS`] options.
 
+use super::contexts::{CONTEXTS, OVERLAY, OVERLAY_NAME};
+use super::tls::Tls;
 use super::wire::{self, Fields, Headers, IHAVEOPT, NBDMAGIC, OPTION, handshake, info, option, reply, transmission};
 use crate::export::{Export, Exports};
 use trueline_geom::base::topology::Why;
@@ -11,37 +13,6 @@ use trueline_geom::base::topology::Why;
 pub const LONGEST: usize = 64 << 10;
 /// The most options of a session: who lists and asks about every export needs two for each.
 pub const OPTIONS: usize = 10_000;
-
-/// What the contexts of `BLOCK_STATUS` are, in the order of their numbers, which begin with 1: their names, and the boundaries they tell of.
-pub const CONTEXTS: [(&str, Option<Why>); 12] = [
-    ("base:allocation", None),
-    ("trueline:grain", Some(Why::Physical)),
-    ("trueline:atomic", Some(Why::Atomic)),
-    ("trueline:preferred", Some(Why::Preferred)),
-    ("trueline:optimal", Some(Why::Optimal)),
-    ("trueline:chunk", Some(Why::Chunk)),
-    ("trueline:row", Some(Why::Row)),
-    ("trueline:full-stripe", Some(Why::FullStripe)),
-    ("trueline:erase", Some(Why::Erase)),
-    ("trueline:discard", Some(Why::Discard)),
-    ("trueline:cluster", Some(Why::Cluster)),
-    ("trueline:logical", Some(Why::Logical)),
-];
-
-/// The context that tells which part of an export an overlay holds.
-pub const OVERLAY_NAME: &str = "trueline:overlay";
-/// The number of the context `trueline:overlay`.
-pub const OVERLAY: u32 = 13;
-
-/// The number of `base:allocation`.
-pub const ALLOCATION: u32 = 1;
-/// The number of `trueline:grain`.
-pub const GRAIN: u32 = 2;
-
-/// What boundaries the context of a number tells of; [`None`] for another one.
-pub fn told_by(number: u32) -> Option<Why> {
-    CONTEXTS.get(usize::try_from(number).ok()?.checked_sub(1)?)?.1
-}
 
 /// What was agreed before the first request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,20 +40,6 @@ pub enum Step {
     Close,
     /// The client says more than it may: nothing more is read, and that is why.
     CutOff(&'static str),
-}
-
-/// Whether a connection may, or must, become TLS first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tls {
-    /// There is none.
-    #[default]
-    None,
-    /// The client may ask for it.
-    Offered,
-    /// Nothing else is answered before.
-    Required,
-    /// It is.
-    Established,
 }
 
 /// One session up to its first request.

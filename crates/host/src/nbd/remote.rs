@@ -9,13 +9,12 @@
 //! be gone.
 
 use super::client::Client as Socket;
-use super::limits::Patience;
+use super::patience::Patience;
 use super::session::{Session, Wanted};
 use super::tls::Credentials;
 use super::uri::{Server, Uri};
 use super::wire::{command, flag, transmission};
 use crate::error::Error;
-use crate::export::Boundary;
 use pool::Pool;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -25,6 +24,7 @@ use std::path::Path;
 use std::time::Duration;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Run, Store};
+use trueline_geom::base::topology::boundaries::Boundary;
 use trueline_geom::base::topology::{is_whole, round_down};
 
 mod pool;

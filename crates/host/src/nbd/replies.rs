@@ -1,7 +1,7 @@
 //! Replies, as they are sent: several at once.
 
 use super::buffer::Buffer;
-use super::haggle;
+use super::contexts;
 use super::progress::{InTime, Progress};
 use super::request::Request;
 use super::room::{OWN, Share};
@@ -220,9 +220,9 @@ impl<'a> Replies<'a> {
         let start = self.end;
         for (place, &context) in contexts.iter().enumerate() {
             let most = if request.has(flag::REQ_ONE) { 1 } else { DESCRIPTORS };
-            let found = match (haggle::told_by(context), &export.overlay) {
+            let found = match (contexts::told_by(context), &export.overlay) {
                 (Some(why), _) => units(request, export, why, most),
-                (None, Some(overlay)) if context == haggle::OVERLAY => runs(request, &**overlay, most, overlaid),
+                (None, Some(overlay)) if context == contexts::OVERLAY => runs(request, &**overlay, most, overlaid),
                 (None, _) => runs(request, &*export.store, most, allocated),
             };
             match found {

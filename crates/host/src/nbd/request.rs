@@ -1,13 +1,7 @@
-//! What a client asks (section "Transmission"), and whether it may.
+//! Requests as they are sent (section "Transmission").
 
-use super::haggle::Agreed;
-use super::wire::{self, EXTENDED, EXTENDED_REQUEST_MAGIC, Fields, Headers, REQUEST, REQUEST_MAGIC, command, error, flag};
-use crate::export::Export;
+use super::wire::{EXTENDED, EXTENDED_REQUEST_MAGIC, Fields, Headers, REQUEST, REQUEST_MAGIC, command, flag};
 use trueline_geom::audit::io::Deed;
-use trueline_geom::base::topology::is_whole;
-
-/// Bytes of a status's payload before the numbers of its contexts.
-const FILTER: u64 = 8;
 
 /// A request without its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,70 +76,4 @@ impl Request {
     pub fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
-
-    /// Whether it may be done on `export`, as it was `agreed`; else the protocol's error. What the payload of a status asks is looked at by
-    /// [`Request::status`].
-    #[inline]
-    pub fn check(&self, export: &Export, agreed: &Agreed) -> Result<(), u32> {
-        let carries = if agreed.headers == Headers::Extended { flag::PAYLOAD_LEN } else { 0 };
-        let known = match self.command {
-            // Not to be fragmented is a flag of structured replies (section "Transmission flags").
-            command::READ if agreed.headers.are_chunks() => flag::FUA | flag::DF,
-            command::READ => flag::FUA,
-            command::WRITE => flag::FUA | carries,
-            command::TRIM => flag::FUA,
-            command::WRITE_ZEROES => flag::FUA | flag::NO_HOLE | flag::FAST_ZERO,
-            // A flag that says nothing here and that some clients send with everything.
-            command::FLUSH | command::CACHE => flag::FUA,
-            command::BLOCK_STATUS if !agreed.contexts.is_empty() => flag::FUA | flag::REQ_ONE | carries,
-            _ => return Err(error::EINVAL),
-        };
-        if self.flags & !known != 0 {
-            return Err(error::EINVAL);
-        }
-        let writes = matches!(self.command, command::WRITE | command::TRIM | command::WRITE_ZEROES);
-        if writes && export.read_only {
-            return Err(error::EPERM);
-        }
-        if self.command == command::FLUSH {
-            return if (self.offset, self.length) == (0, 0) { Ok(()) } else { Err(error::EINVAL) };
-        }
-        if self.command == command::BLOCK_STATUS && self.has(flag::PAYLOAD_LEN) {
-            // No more numbers than there are contexts: none may be said twice.
-            let numbers = self.length.checked_sub(FILTER).filter(|&numbers| is_whole(numbers, 4) && numbers > 0);
-            return if numbers.is_some_and(|numbers| numbers / 4 <= agreed.contexts.len() as u64) { Ok(()) } else { Err(error::EINVAL) };
-        }
-        let inside = self.offset.checked_add(self.length).is_some_and(|end| end <= export.store.length());
-        if !inside {
-            return Err(if writes && self.command != command::TRIM { error::ENOSPC } else { error::EINVAL });
-        }
-        if self.length > u64::from(wire::MAXIMUM) && matches!(self.command, command::READ | command::WRITE) {
-            // Section "Error values": the one is for a read that may not be fragmented.
-            return Err(if self.has(flag::DF) { error::EOVERFLOW } else { error::EINVAL });
-        }
-        // What a request of no bytes does is not said ("Terminology"): a read of nothing is nothing, a status of nothing has no answer.
-        if self.length == 0 && self.command == command::BLOCK_STATUS { Err(error::EINVAL) } else { Ok(()) }
-    }
-
-    /// The status that is asked for: the same without a payload, and of which contexts; else the protocol's error.
-    pub fn status(&self, payload: &[u8], export: &Export, agreed: &Agreed) -> Result<(Request, Vec<u32>), u32> {
-        if !self.has(flag::PAYLOAD_LEN) {
-            return Ok((*self, agreed.contexts.clone()));
-        }
-        let mut fields = Fields(payload);
-        let length = fields.u64().ok_or(error::EINVAL)?;
-        let mut contexts = Vec::new();
-        while let Some(number) = fields.u32() {
-            if !agreed.contexts.contains(&number) || contexts.contains(&number) {
-                return Err(error::EINVAL);
-            }
-            contexts.push(number);
-        }
-        let asked = Request { flags: self.flags & !flag::PAYLOAD_LEN, length, ..*self };
-        asked.check(export, agreed)?;
-        Ok((asked, contexts))
-    }
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,18 +4,18 @@
 //! Nothing that a server sends is kept beyond what was asked for. An answer has its time, however many bytes come of it
 //! ([`Patience`]): a server that trickles them is one that does not answer.
 
-use super::haggle::CONTEXTS;
-use super::limits::Patience;
+use super::contexts::CONTEXTS;
+use super::patience::Patience;
 use super::remote::Told;
 use super::request::Request;
 use super::wire::{self, Fields, Headers, chunk, command, flag, transmission};
-use crate::export::Boundary;
 use filled::Filled;
 use head::{Asked, Head};
 use std::io;
 use timed::Timed;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Run};
+use trueline_geom::base::topology::boundaries::Boundary;
 use trueline_geom::base::topology::{Grain, round_down};
 
 mod filled;

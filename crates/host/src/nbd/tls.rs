@@ -6,7 +6,6 @@
 //! # Sources
 //! The files' names are those of GnuTLS's tools as nbdkit(1), nbd-client and QEMU use them: nbdkit-tls(1).
 
-use super::haggle::Tls;
 use crate::error::Error;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -50,6 +49,20 @@ pub enum Encryption {
     Offered(Certificates),
     /// Or not at all.
     Required(Certificates),
+}
+
+/// Whether a connection may, or must, become TLS first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tls {
+    /// There is none.
+    #[default]
+    None,
+    /// The client may ask for it.
+    Offered,
+    /// Nothing else is answered before.
+    Required,
+    /// It is.
+    Established,
 }
 
 impl Encryption {

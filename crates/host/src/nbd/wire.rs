@@ -32,7 +32,7 @@ pub const OPTION: usize = 16;
 /// The longest string (section "Terminology and conventions").
 pub const STRING: usize = 4096;
 /// The most that a request may read or write where nothing else was agreed (section "Block size constraints").
-pub const MAXIMUM: u32 = crate::export::MOST;
+pub const MAXIMUM: u32 = 32 << 20;
 
 /// What stands before requests and replies, as client and server agreed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,8 +3,6 @@
 //! The thread that fetches answers what need not wait for a device; the rest is left to others, whose answers it sends, because the
 //! driver takes them from the thread that fetched (`ubq_daemon` in `drivers/block/ublk_drv.c`).
 
-use super::request::Request;
-use super::service::{Service, Spawn};
 use super::wire::{self, DESCRIPTOR, MOST_DEPTH, command};
 use io_uring::{IoUring, opcode, squeue, types};
 use rustix::event::{EventfdFlags, PollFlags};
@@ -23,7 +21,8 @@ const EVENT: u64 = u64::MAX;
 
 /// A queue.
 pub(super) struct Queue {
-    number: u16,
+    /// Its number among the device's.
+    pub number: u16,
     channel: Arc<OwnedFd>,
     descriptors: Descriptors,
     /// One a tag: the kernel's until a request comes, then whose answers it.
@@ -69,8 +68,9 @@ impl Queue {
         }
     }
 
-    /// Fetches requests until every fetch was refused: the device is no more. `begun` is called when the first wait.
-    pub(super) fn serve(&self, service: &Service, spawn: &Spawn<'_>, begun: &mut dyn FnMut()) -> std::io::Result<()> {
+    /// Fetches requests until every fetch was refused: the device is no more. `answer` gives the result of what is asked under a tag, or
+    /// [`None`] where another thread will, by [`Queue::answered`]. `begun` is called when the first fetches wait.
+    pub(super) fn serve(&self, answer: &mut dyn FnMut(u16) -> Option<i32>, begun: &mut dyn FnMut()) -> std::io::Result<()> {
         // The driver ends a fetch in this thread: better when it waits than whenever it comes from the kernel.
         let mut builder = IoUring::builder();
         let mut ring: IoUring = builder.dontfork().setup_single_issuer().setup_defer_taskrun().build(2 * u32::from(DEPTH))?;
@@ -93,8 +93,8 @@ impl Queue {
                 } else if result != 0 {
                     // `UBLK_IO_RES_ABORT`: nothing comes under this tag any more.
                     fetching -= 1;
-                } else if let Some(answered) = u16::try_from(tag).ok().and_then(|tag| self.take(tag, service, spawn)) {
-                    next.push(answered);
+                } else if let Ok(tag) = u16::try_from(tag) {
+                    next.extend(answer(tag).map(|result| self.fetch(tag, Some(result))));
                 }
             }
             push(&mut ring, &mut next)?;
@@ -123,16 +123,6 @@ impl Queue {
         let done = std::mem::take(&mut *self.done());
         next.extend(done.into_iter().map(|(tag, result)| self.fetch(tag, Some(result))));
         next.push(self.watch());
-    }
-
-    /// Answers the request that came under `tag`, or leaves it to a thread that may wait.
-    fn take(&self, tag: u16, service: &Service, spawn: &Spawn<'_>) -> Option<squeue::Entry> {
-        let request = Request::read(&self.asked(tag));
-        let answer = request.answer_now(service.export(), service.since(), &mut self.buffer(tag));
-        // Without other threads everything waits for everything, and is answered.
-        let alone =
-            || (!service.leave(self.number, tag, spawn)).then(|| request.answer(service.export(), service.since(), &mut self.buffer(tag)));
-        answer.or_else(alone).map(|result| self.fetch(tag, Some(result)))
     }
 }
 

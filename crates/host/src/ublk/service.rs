@@ -45,7 +45,7 @@ impl Drop for Broke<'_> {
 }
 
 /// Starts a thread that does such work; `false` if there is none to be had.
-pub(super) type Spawn<'a> = dyn Fn() -> bool + 'a;
+type Spawn<'a> = dyn Fn() -> bool + 'a;
 
 impl Service {
     /// Of the device whose channel is at `path`.
@@ -60,13 +60,9 @@ impl Service {
         Ok(Service { exports, since, path, queues, workers, over: AtomicBool::new(false) })
     }
 
-    pub(super) fn export(&self) -> &Export {
+    fn export(&self) -> &Export {
         // `attach` found one.
         &self.exports.0[0]
-    }
-
-    pub(super) fn since(&self) -> &Since {
-        &self.since
     }
 
     /// Whether a queue is not served any more: the device was stopped, or something failed.
@@ -101,9 +97,18 @@ impl Service {
         // However it ends, the device is of no use without one of its queues.
         let _broke = Broke { service: self, begun };
         // Nobody may want to know any more.
-        queue.serve(self, spawn, &mut || {
+        queue.serve(&mut |tag| self.take(queue, tag, spawn), &mut || {
             let _ = begun.send(true);
         })
+    }
+
+    /// Answers the request that came under `tag`, or leaves it to a thread that may wait.
+    fn take(&self, queue: &Queue, tag: u16, spawn: &Spawn<'_>) -> Option<i32> {
+        let request = Request::read(&queue.asked(tag));
+        let answer = request.answer_now(self.export(), &self.since, &mut queue.buffer(tag));
+        // Without other threads everything waits for everything, and is answered.
+        let alone = || (!self.leave(queue.number, tag, spawn)).then(|| request.answer(self.export(), &self.since, &mut queue.buffer(tag)));
+        answer.or_else(alone)
     }
 
     fn broke(&self, begun: &Sender<bool>) {
@@ -112,7 +117,7 @@ impl Service {
     }
 
     /// Leaves a request to a thread that may wait; `false` if there is none and none can be had.
-    pub(super) fn leave(&self, queue: u16, tag: u16, spawn: &Spawn<'_>) -> bool {
+    fn leave(&self, queue: u16, tag: u16, spawn: &Spawn<'_>) -> bool {
         self.workers.hand_over((queue, tag), 0, &mut || spawn()).is_ok()
     }
 

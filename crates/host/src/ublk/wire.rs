@@ -1,8 +1,5 @@
 //! The protocol's numbers, and the forms of its messages, in the byte order of this machine.
 
-use crate::export::Export;
-use trueline_geom::base::topology::{Why, round_down};
-
 /// What goes to `/dev/ublk-control`: `UBLK_U_CMD_*`.
 pub(super) mod command {
     use super::{CONTROL, encoded, reading};
@@ -42,7 +39,7 @@ pub(super) const MOST_DEPTH: u64 = 4096;
 /// The unit of every offset and length in the protocol, whatever the disk's sector.
 pub(super) const SECTOR: u64 = 512;
 /// The largest logical block that a kernel with pages of 4096 bytes takes.
-const MOST_LOGICAL: u64 = 4096;
+pub const MOST_LOGICAL: u64 = 4096;
 /// The most bytes that one discard, or one request for zeros, is of.
 const MOST_DISCARD: u64 = 1 << 30;
 
@@ -111,41 +108,26 @@ pub(super) fn io(queue: u16, tag: u16, result: i32, address: usize) -> [u8; 16] 
 
 /// What a disk is like, as its kernel is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
-    read_only: bool,
-    rotational: bool,
-    /// Bytes, powers of two.
-    logical: u64,
-    physical: u64,
-    least: u64,
-    optimal: u64,
-    /// In sectors of 512 bytes.
-    pub(super) sectors: u64,
-    /// Bytes of the unit of discards, and where the first begins.
-    discard: (u64, u64),
+pub struct Shape {
+    /// Nothing may be written.
+    pub read_only: bool,
+    /// Seeking takes time.
+    pub rotational: bool,
+    /// Bytes of a logical block, a power of two.
+    pub logical: u64,
+    /// Bytes of a physical block, a power of two.
+    pub physical: u64,
+    /// Bytes of the least I/O that is good (`io_min`), a power of two.
+    pub least: u64,
+    /// Bytes of the best I/O (`io_opt`), a power of two.
+    pub optimal: u64,
+    /// Length in sectors of 512 bytes.
+    pub sectors: u64,
+    /// Bytes of the unit of discards, and the first byte of one.
+    pub discard: (u64, u64),
 }
 
 impl Shape {
-    /// Of an export.
-    pub(super) fn of(export: &Export) -> Shape {
-        let sector = export.boundaries.iter().find(|boundary| boundary.why == Why::Logical).and_then(|boundary| boundary.grain);
-        let sector = sector.map(|grain| grain.size()).filter(|size| size.is_power_of_two()).unwrap_or(SECTOR);
-        let logical = sector.max(export.sizes.least.into()).clamp(SECTOR, MOST_LOGICAL);
-        // Preferred is only what begins with the provider.
-        let physical = u64::from(export.sizes.preferred).max(logical);
-        let unit = export.unit().filter(|grain| grain.size() >= logical && u32::try_from(grain.size()).is_ok());
-        let discard = unit.map_or((physical, 0), |grain| (grain.size(), grain.phase()));
-        let sectors = round_down(export.store.length(), logical) / SECTOR;
-        // As Linux's md tells them: the chunk, and a row of the set. Both begin with the disk, or are not told.
-        let told = |why: Why| {
-            let grain = export.boundaries.iter().find(|boundary| boundary.why == why)?.grain.filter(|grain| grain.contains(0))?;
-            Some(grain.size()).filter(|&size| size.is_power_of_two() && size > physical && u32::try_from(size).is_ok())
-        };
-        let least = told(Why::Chunk).unwrap_or(physical);
-        let optimal = [Why::FullStripe, Why::Row, Why::Optimal].into_iter().find_map(told).unwrap_or(least);
-        Shape { read_only: export.read_only, rotational: export.rotational, logical, physical, least, optimal, sectors, discard }
-    }
-
     /// `struct ublk_params` with `basic` and `discard`.
     pub(super) fn parameters(&self) -> [u8; PARAMETERS] {
         /// `UBLK_PARAM_TYPE_BASIC`, `UBLK_PARAM_TYPE_DISCARD`.
@@ -172,10 +154,6 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::{BlockSizes, Boundary};
-    use crate::memory::Memory;
-    use std::sync::Arc;
-    use trueline_geom::base::topology::Grain;
 
     /// The numbers that the header's macros come to.
     #[test]
@@ -193,53 +171,5 @@ mod tests {
         (made[4], made[16], made[24]) = (1, 77, 0x42);
         assert_eq!(process(&made), Some(4711));
         assert_eq!(process(&[0; INFO]), None);
-    }
-
-    fn export(sizes: BlockSizes, grain: Option<Grain>) -> Export {
-        let store = Arc::new(Memory::new(1_000_000).unwrap());
-        Export {
-            name: String::new(),
-            description: String::new(),
-            store,
-            read_only: true,
-            rotational: true,
-            sizes,
-            boundaries: grain.map(|grain| Boundary { why: Why::Physical, grain: Some(grain) }).into_iter().collect(),
-            errors: Arc::default(),
-            overlay: None,
-            refusals: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_disk_is_described() {
-        let shape = Shape::of(&export(BlockSizes { least: 512, preferred: 4096, most: 1 << 25 }, Grain::new(4096, 0)));
-        assert_eq!((shape.logical, shape.physical, shape.sectors, shape.discard), (512, 4096, 1953, (4096, 0)));
-        let message = shape.parameters();
-        let word = |at: usize| u32::from_ne_bytes(message[at..at + 4].try_into().unwrap());
-        assert_eq!([word(0), word(4), word(8)], [60, 3, 0b1111]);
-        assert_eq!(message[12..16], [9, 12, 12, 12]);
-        assert_eq!([word(16), word(24), word(28)], [2048, 1953, 0]);
-        // It is read-only: nothing is discarded.
-        assert_eq!([word(40), word(44), word(48), word(52)], [0, 4096, 0, 0]);
-        // A unit that does not begin with the provider is no physical block, and has its beginning where discards have theirs.
-        let shape = Shape::of(&export(BlockSizes { least: 1, preferred: 512, most: 1 << 25 }, Grain::new(4096, 3584)));
-        assert_eq!((shape.logical, shape.physical, shape.discard), (512, 512, (4096, 3584)));
-        // What takes any byte has the sectors of its disk all the same.
-        let mut sectors = export(BlockSizes { least: 1, preferred: 4096, most: 1 << 25 }, Grain::new(4096, 0));
-        sectors.boundaries.push(Boundary { why: Why::Logical, grain: Grain::new(4096, 0) });
-        assert_eq!(Shape::of(&sectors).logical, 4096);
-        // A set is described as one; what does not begin with it, or is no power of two, cannot be.
-        let sizes = BlockSizes { least: 512, preferred: 4096, most: 1 << 25 };
-        let set = |chunk: (u64, u64), row: u64| {
-            let mut export = export(sizes, Grain::new(4096, 0));
-            export.boundaries.push(Boundary { why: Why::Chunk, grain: Grain::new(chunk.0, chunk.1) });
-            export.boundaries.push(Boundary { why: Why::Row, grain: Grain::new(row, 0) });
-            let message = Shape::of(&export).parameters();
-            (message[15], message[14])
-        };
-        assert_eq!(set((65536, 0), 262_144), (16, 18));
-        assert_eq!(set((65536, 0), 196_608), (16, 16));
-        assert_eq!(set((65536, 512), 262_144), (12, 18));
     }
 }

@@ -4,16 +4,18 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
+use trueline_geom::base::topology::boundaries::Boundary;
 use trueline_geom::base::topology::{Grain, Why};
-use trueline_host::export::{BlockSizes, Boundary, Export, Exports};
+use trueline_host::export::{BlockSizes, Export, Exports};
 use trueline_host::memory::Memory;
 use trueline_host::nbd::connection::{self, Service};
-use trueline_host::nbd::haggle::{Haggle, Step, Tls};
+use trueline_host::nbd::haggle::{Haggle, Step};
 use trueline_host::nbd::limits::Limits;
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::room::Room;
 use trueline_host::nbd::stream::Stream;
 use trueline_host::nbd::tls::Encryption;
+use trueline_host::nbd::tls::Tls;
 use trueline_host::nbd::wire::{self, Headers, command, flag};
 
 #[path = "nbd_model.rs"]

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use trueline_geom::base::finding;
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::Topology;
+use trueline_geom::base::topology::boundaries::boundaries;
 use trueline_geom::format::Inside;
 use trueline_geom::graph::{Graph, Id};
-use trueline_host::export::{self, BlockSizes, Export, Exports};
+use trueline_host::export::{BlockSizes, Export, Exports};
 use trueline_host::offset::Offset;
 
 /// The exports of `graph`, of which `id` is the default one; of a range of it, that alone.
@@ -44,7 +45,7 @@ fn cut(range: Range, export: Export, topology: &Topology) -> Result<Export, Fail
     Ok(Export {
         description: format!("{length} bytes from byte {} of {}", range.start, export.description),
         sizes: BlockSizes::of(&topology, &*store),
-        boundaries: export::boundaries(&topology),
+        boundaries: boundaries(&topology),
         overlay: export.overlay.and_then(part),
         store,
         ..export
@@ -99,7 +100,7 @@ fn one(graph: &Graph, id: Id, name: &str, layers: &Layers, args: &Serve) -> Expo
         // Zeroes stand on no disk that could be written.
         read_only: args.read_only || !provider.route().has_stores(),
         rotational: layers.rotational(),
-        boundaries: export::boundaries(&provider.topology),
+        boundaries: boundaries(&provider.topology),
         errors: layers.errors(),
         overlay: None,
         refusals: layers.refusals(graph, id),

@@ -4,9 +4,9 @@
 //! What lies behind the image has no room: it reads as zeros, and a write there gets [`Errno::NoSpace`]. Neither is the image
 //! grown behind its owner's back, nor is anything kept that would be lost at the end.
 
-use trueline_geom::error::Errno;
-use trueline_geom::store::{Content, Run, Store};
-use trueline_geom::topology::is_whole;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::{Content, Run, Store};
+use trueline_geom::base::topology::is_whole;
 use trueline_sim::model::Model;
 
 /// The image.

@@ -1,9 +1,11 @@
 use super::*;
-use crate::export::{BlockSizes, Boundary};
+use crate::export::BlockSizes;
+use crate::nbd::contexts::{ALLOCATION, GRAIN, told_by};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use trueline_geom::base::store::Sparse;
 use trueline_geom::base::topology::Grain;
+use trueline_geom::base::topology::boundaries::Boundary;
 
 /// A disk of 1 MiB, and of it a partition whose units begin with its byte 512.
 fn exports() -> Exports {

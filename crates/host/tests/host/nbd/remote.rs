@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
 use trueline_host::memory::Memory;
-use trueline_host::nbd::limits::Patience;
+use trueline_host::nbd::patience::Patience;
 use trueline_host::nbd::remote::Remote;
 use trueline_host::nbd::wire::{STRUCTURED_REPLY_MAGIC, chunk, command, error};
 

@@ -66,27 +66,27 @@ fn an_extended_request_is_32_bytes() {
 #[test]
 fn what_lies_outside_is_refused() {
     let (end, all) = (64 * MIB, agreed(Headers::Structured, &[1]));
-    let check = |command, offset, length| asked(command, 0, offset, length).check(&export(false), &all);
+    let checked = |command, offset, length| check(&asked(command, 0, offset, length), &export(false), &all);
     for inside in [(0, 512), (end - 1, 1), (end, 0), (0, u64::from(wire::MAXIMUM))] {
         for command in [command::READ, command::WRITE, command::TRIM, command::CACHE, command::WRITE_ZEROES] {
-            assert_eq!(check(command, inside.0, inside.1), Ok(()), "{command} {inside:?}");
+            assert_eq!(checked(command, inside.0, inside.1), Ok(()), "{command} {inside:?}");
         }
     }
     // "Error values": what would have to be put behind the end has no room; the rest is not a sensible question.
     for outside in [(end, 1), (end - 1, 2), (u64::MAX, 1), (u64::MAX, 1 << 31), (1, u64::MAX), (u64::MAX, 0)] {
         for command in [command::WRITE, command::WRITE_ZEROES] {
-            assert_eq!(check(command, outside.0, outside.1), Err(error::ENOSPC), "{command} {outside:?}");
+            assert_eq!(checked(command, outside.0, outside.1), Err(error::ENOSPC), "{command} {outside:?}");
         }
         for command in [command::READ, command::TRIM, command::CACHE, command::BLOCK_STATUS] {
-            assert_eq!(check(command, outside.0, outside.1), Err(error::EINVAL), "{command} {outside:?}");
+            assert_eq!(checked(command, outside.0, outside.1), Err(error::EINVAL), "{command} {outside:?}");
         }
     }
     // What has no payload may be as long as the disk.
-    assert_eq!(check(command::TRIM, 0, 64 << 20), Ok(()));
-    assert_eq!(check(command::READ, 0, u64::from(wire::MAXIMUM) + 1), Err(error::EINVAL));
-    assert_eq!(check(command::WRITE, 0, u64::from(wire::MAXIMUM) + 1), Err(error::EINVAL));
+    assert_eq!(checked(command::TRIM, 0, 64 << 20), Ok(()));
+    assert_eq!(checked(command::READ, 0, u64::from(wire::MAXIMUM) + 1), Err(error::EINVAL));
+    assert_eq!(checked(command::WRITE, 0, u64::from(wire::MAXIMUM) + 1), Err(error::EINVAL));
     let whole = asked(command::READ, flag::DF, 0, u64::from(wire::MAXIMUM) + 1);
-    assert_eq!(whole.check(&export(false), &all), Err(error::EOVERFLOW));
+    assert_eq!(check(&whole, &export(false), &all), Err(error::EOVERFLOW));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn every_flag_has_its_commands() {
     use command as c;
     let allowed = |command, headers, contexts: &[u32]| -> u16 {
         let length = if command == c::FLUSH { 0 } else { 512 };
-        let passes = |flag: &u16| asked(command, *flag, 0, length).check(&export(false), &agreed(headers, contexts)).is_ok();
+        let passes = |flag: &u16| check(&asked(command, *flag, 0, length), &export(false), &agreed(headers, contexts)).is_ok();
         (0..16).map(|bit| 1 << bit).filter(passes).sum()
     };
     for headers in [Headers::Simple, Headers::Structured] {
@@ -107,35 +107,35 @@ fn every_flag_has_its_commands() {
         assert!([c::DISC, 8, 9, u16::MAX].iter().all(|&unknown| all(unknown) == 0));
     }
     assert_eq!(allowed(c::BLOCK_STATUS, Headers::Structured, &[1]), flag::FUA | flag::REQ_ONE);
-    let unknown = asked(99, 0, 0, 0).check(&export(false), &agreed(Headers::Structured, &[1]));
+    let unknown = check(&asked(99, 0, 0, 0), &export(false), &agreed(Headers::Structured, &[1]));
     assert_eq!(unknown, Err(error::EINVAL));
 }
 
 #[test]
 fn what_is_read_only_is_not_written() {
-    let check = |command, offset| asked(command, 0, offset, 512).check(&export(true), &agreed(Headers::Structured, &[1]));
+    let checked = |command, offset| check(&asked(command, 0, offset, 512), &export(true), &agreed(Headers::Structured, &[1]));
     for command in [command::WRITE, command::TRIM, command::WRITE_ZEROES] {
-        assert_eq!((check(command, 0), check(command, u64::MAX)), (Err(error::EPERM), Err(error::EPERM)));
+        assert_eq!((checked(command, 0), checked(command, u64::MAX)), (Err(error::EPERM), Err(error::EPERM)));
     }
     for command in [command::READ, command::CACHE, command::BLOCK_STATUS] {
-        assert_eq!(check(command, 0), Ok(()));
+        assert_eq!(checked(command, 0), Ok(()));
     }
-    assert_eq!(asked(command::FLUSH, 0, 0, 0).check(&export(true), &agreed(Headers::Simple, &[])), Ok(()));
+    assert_eq!(check(&asked(command::FLUSH, 0, 0, 0), &export(true), &agreed(Headers::Simple, &[])), Ok(()));
 }
 
 #[test]
 fn requests_of_nothing() {
-    let check = |command, offset, length| asked(command, 0, offset, length).check(&export(false), &agreed(Headers::Structured, &[1]));
-    assert_eq!(check(command::FLUSH, 0, 0), Ok(()));
+    let checked = |command, offset, length| check(&asked(command, 0, offset, length), &export(false), &agreed(Headers::Structured, &[1]));
+    assert_eq!(checked(command::FLUSH, 0, 0), Ok(()));
     for (offset, length) in [(1, 0), (0, 1)] {
-        assert_eq!(check(command::FLUSH, offset, length), Err(error::EINVAL));
+        assert_eq!(checked(command::FLUSH, offset, length), Err(error::EINVAL));
     }
     // A status of nothing would have no descriptor, and there must be one.
-    assert_eq!(check(command::BLOCK_STATUS, 0, 0), Err(error::EINVAL));
+    assert_eq!(checked(command::BLOCK_STATUS, 0, 0), Err(error::EINVAL));
 }
 
 fn extended(command: u16, flags: u16, offset: u64, length: u64, contexts: &[u32]) -> Result<(), u32> {
-    asked(command, flags, offset, length).check(&export(false), &agreed(Headers::Extended, contexts))
+    check(&asked(command, flags, offset, length), &export(false), &agreed(Headers::Extended, contexts))
 }
 
 /// Section "Command flags": a write has the flag of a payload, the rest has not, but a status that names its contexts.
@@ -175,8 +175,8 @@ fn what_lies_outside_is_refused_with_64_bits_too() {
 fn a_status_names_its_contexts() {
     let all = agreed(Headers::Extended, &[1, 2]);
     let status = |flags, offset, length, payload: &[u8]| {
-        let status = asked(command::BLOCK_STATUS, flags, offset, length).status(payload, &export(false), &all);
-        status.map(|(request, contexts)| (request.flags, request.offset, request.length, contexts))
+        let found = super::status(&asked(command::BLOCK_STATUS, flags, offset, length), payload, &export(false), &all);
+        found.map(|(request, contexts)| (request.flags, request.offset, request.length, contexts))
     };
     assert_eq!(status(flag::REQ_ONE, 5, 7, &[]), Ok((flag::REQ_ONE, 5, 7, vec![1, 2])));
     let named = |length: u64, numbers: &[u32]| {
