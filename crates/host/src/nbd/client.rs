@@ -1,104 +1,310 @@
-//! A connected client.
+//! A store that a server has: `nbd://` targets.
+//!
+//! A connection does one request at a time; as many connections are made as there are requests at once, up to [`CONNECTIONS`], if
+//! the server says that they see the same bytes. One that breaks is forgotten, and the next request makes another.
+//!
+//! # Limits
+//! The server is not trusted: what it says is checked, and nothing it sends is kept beyond what was asked for. It has so much time for
+//! every answer as [`Patience`] says. If a connection breaks after something was written, the next flush fails: what was not flushed may
+//! be gone.
 
-use super::stream::Stream;
-use rustix::event::{PollFd, PollFlags, Timespec};
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use super::client::Client as Socket;
+use super::patience::Patience;
+use super::session::{Session, Wanted};
+use super::tls::Credentials;
+use super::uri::{Server, Uri};
+use super::wire::{command, flag, transmission};
+use crate::error::Error;
+use pool::Pool;
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
+use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::{Content, Run, Store};
+use trueline_geom::base::topology::boundaries::Boundary;
+use trueline_geom::base::topology::{is_whole, round_down};
 
-/// A connected client.
-pub(super) enum Client {
-    /// Through a Unix socket.
-    Unix(UnixStream),
-    /// Through TCP.
-    Tcp(TcpStream),
+mod pool;
+
+/// Connections to one server at a time.
+pub const CONNECTIONS: usize = 8;
+
+/// The most bytes that are discarded, or zeroed fast, in one request where lengths have 64 bits: there is a bound to the time that an
+/// answer has, and a server may be slower than it says.
+const REACH: u64 = 16 << 30;
+
+/// What a server said of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Bytes.
+    pub length: u64,
+    /// `NBD_FLAG_*` of the transmission phase.
+    pub flags: u16,
+    /// Least, preferred and most bytes of a request; [`None`] if nothing was said.
+    pub sizes: Option<[u32; 3]>,
+    /// Whether lengths have 64 bits.
+    pub extended: bool,
 }
 
-impl Client {
-    /// Nothing more is received than has come: what was asked is still answered.
-    pub(super) fn hear_out(&self) {
-        self.shut(Shutdown::Read);
-    }
-
-    /// Who it is, as far as it is known: where TCP comes from.
-    pub(super) fn who(&self) -> String {
-        let from = match self {
-            Client::Unix(_) => None,
-            Client::Tcp(stream) => stream.peer_addr().ok(),
-        };
-        from.map_or_else(|| "a client".into(), |address| format!("client {address}"))
-    }
-
-    /// How long the other side may leave every byte of what is sent where it is.
-    pub(super) fn set_patience_to_send(&self, patience: Duration) -> io::Result<()> {
-        match self {
-            Client::Unix(stream) => stream.set_write_timeout(Some(patience)),
-            Client::Tcp(stream) => stream.set_write_timeout(Some(patience)),
-        }
-    }
-
-    fn shut(&self, how: Shutdown) {
-        // A client that has gone cannot be hung up on.
-        let _ = match self {
-            Client::Unix(stream) => stream.shutdown(how),
-            Client::Tcp(stream) => stream.shutdown(how),
-        };
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Client::Unix(stream) => stream.as_fd(),
-            Client::Tcp(stream) => stream.as_fd(),
-        }
-    }
+/// An export of a server.
+pub struct Remote {
+    door: Door,
+    told: Told,
+    boundaries: Vec<Boundary>,
+    read_only: bool,
+    pool: Pool<Session>,
 }
 
-impl Stream for Client {
-    fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let got = match self {
-                Client::Unix(stream) => (&mut &*stream).read(into),
-                Client::Tcp(stream) => (&mut &*stream).read(into),
-            };
-            match got {
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                got => return got,
+/// How a server is reached.
+struct Door {
+    uri: Uri,
+    credentials: Option<Credentials>,
+    patience: Patience,
+}
+
+impl Door {
+    fn connect(&self) -> std::io::Result<Socket> {
+        let within = self.patience.handshake;
+        match &self.uri.server {
+            Server::Unix(path) => Ok(Socket::Unix(connect_unix(path, within)?)),
+            Server::Tcp(host, port) => {
+                let mut failed = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
+                for address in (host.as_str(), *port).to_socket_addrs()? {
+                    match TcpStream::connect_timeout(&address, within) {
+                        Ok(stream) => {
+                            stream.set_nodelay(true)?;
+                            return Ok(Socket::Tcp(stream));
+                        }
+                        Err(e) => failed = e,
+                    }
+                }
+                Err(failed)
             }
         }
     }
 
-    fn send(&self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Client::Unix(stream) => (&mut &*stream).write_all(bytes),
-            Client::Tcp(stream) => (&mut &*stream).write_all(bytes),
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted { export: &self.uri.export, credentials: self.credentials.as_ref(), patience: self.patience }
+    }
+}
+
+/// A server that has no room for whoever waits to be accepted is waited for, but not for ever.
+fn connect_unix(path: &Path, within: Duration) -> std::io::Result<UnixStream> {
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_timeout(&socket, Timeout::Send, Some(within))?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
+}
+
+impl Remote {
+    /// Connects to what `text` names. `read_only`: nothing will be written.
+    pub fn open(text: &str, read_only: bool) -> Result<Remote, Error> {
+        Remote::open_within(text, read_only, Patience::default())
+    }
+
+    /// The same with a server that may take so long.
+    pub fn open_within(text: &str, read_only: bool, patience: Patience) -> Result<Remote, Error> {
+        let uri = Uri::parse(text).map_err(|why| Error::not("open", text, why, "see the manual of serve"))?;
+        let credentials = uri.tls.as_ref().map(|tls| Credentials::load(tls.certificates.as_deref(), &tls.hostname)).transpose()?;
+        let door = Door { uri, credentials, patience };
+        let socket = door.connect().map_err(|e| Error::os("connect to", Path::new(text), e))?;
+        let session = Session::begin(socket, &door.wanted()).map_err(|e| Error::not("open", text, e.to_string(), ""))?;
+        let told = session.told();
+        let most = if told.flags & transmission::CAN_MULTI_CONN != 0 { CONNECTIONS } else { 1 };
+        let mut remote = Remote { door, told, boundaries: Vec::new(), read_only, pool: Pool::new(session, most) };
+        // Where units begin is learnt by asking for the first bytes: a few units are enough.
+        remote.boundaries = remote.with(Session::boundaries).unwrap_or_default();
+        if !read_only && remote.is_read_only() {
+            return Err(Error::not(
+                "write",
+                text,
+                "its server lets nobody write",
+                "say --read-only or --overlay mem, or serve it there without",
+            ));
         }
+        Ok(remote)
     }
 
-    fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
-        match self {
-            Client::Unix(stream) => stream.set_read_timeout(patience),
-            Client::Tcp(stream) => stream.set_read_timeout(patience),
+    /// What the server said.
+    pub fn told(&self) -> Told {
+        self.told
+    }
+
+    /// The boundaries that it told of, if it speaks `trueline:grain` and the like.
+    pub fn boundaries(&self) -> &[Boundary] {
+        &self.boundaries
+    }
+
+    /// Whether nothing can be written.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only || self.told.flags & transmission::READ_ONLY != 0
+    }
+
+    fn has(&self, flag: u16) -> bool {
+        self.told.flags & flag != 0
+    }
+
+    fn connect(&self) -> Result<Session, Errno> {
+        let made = self.door.connect().ok().and_then(|socket| Session::begin(socket, &self.door.wanted()).ok());
+        // Another export of that name is another disk.
+        made.filter(|session| session.told().length == self.told.length).ok_or(Errno::NoDevice)
+    }
+
+    /// Does `work` on a connection, which is kept unless it broke.
+    fn with<T>(&self, work: impl FnOnce(&mut Session) -> Result<T, Errno>) -> Result<T, Errno> {
+        let (number, mut session) = self.pool.take(|| self.connect())?;
+        let done = work(&mut session);
+        self.pool.put(number, whole(session), false);
+        done
+    }
+
+    /// The same where what is written is on the medium only after a flush.
+    fn write(&self, work: impl FnOnce(&mut Session) -> Result<(), Errno>) -> Result<(), Errno> {
+        let (number, mut session) = self.pool.take(|| self.connect())?;
+        let done = work(&mut session);
+        self.pool.put(number, whole(session), done.is_ok());
+        done
+    }
+
+    /// The most bytes of one request.
+    fn most(&self) -> u64 {
+        let least = self.unit();
+        let most = self.told.sizes.map_or(32 << 20, |[_, _, most]| u64::from(most)).clamp(least, 32 << 20);
+        round_down(most, least)
+    }
+
+    /// The most bytes of one request that carries none.
+    fn reach(&self) -> u64 {
+        if self.told.extended { round_down(REACH, self.unit()) } else { self.most() }
+    }
+
+    /// Does `each` to pieces of `length` bytes of which a server takes `most` at once: how many bytes come before, how many they are.
+    fn pieces(&self, most: u64, offset: u64, length: u64, each: &mut dyn FnMut(u64, u64) -> Result<(), Errno>) -> Result<(), Errno> {
+        offset.checked_add(length).filter(|&end| end <= self.told.length).ok_or(Errno::Range)?;
+        let mut done = 0;
+        while done < length {
+            let piece = most.min(length - done);
+            each(done, piece)?;
+            done += piece;
         }
+        Ok(())
     }
 
-    fn waiting(&self) -> usize {
-        rustix::io::ioctl_fionread(self.fd()).ok().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0)
+    fn put(&self, bytes: &[u8], offset: u64, flags: u16) -> Result<(), Errno> {
+        if self.is_read_only() {
+            return Err(Errno::ReadOnly);
+        }
+        self.pieces(self.most(), offset, bytes.len() as u64, &mut |done, length| {
+            let from = usize::try_from(done).map_err(|_| Errno::Range)?;
+            let piece = &bytes[from..from + usize::try_from(length).map_err(|_| Errno::Range)?];
+            let ask = |session: &mut Session| session.ask(command::WRITE, flags, offset + done, length, piece);
+            if flags & flag::FUA == 0 { self.write(ask) } else { self.with(ask) }
+        })
     }
 
-    fn is_gone(&self) -> bool {
-        // Both directions closed, or an error: either is told whether asked for or not (poll(2)).
-        let socket = self.fd();
-        let mut poll = [PollFd::new(&socket, PollFlags::empty())];
-        rustix::event::poll(&mut poll, Some(&Timespec::default())).is_ok() && !poll[0].revents().is_empty()
+    /// Flushes every connection on which something was written, all at once; the first error.
+    fn flush_all(&self) -> Result<(), Errno> {
+        let mut flush = self.pool.flush();
+        let mut done = Ok(());
+        let mut asked_any = false;
+        while self.has(transmission::SEND_FLUSH) {
+            let mut taken = self.pool.take_due(&mut flush);
+            if taken.is_empty() {
+                break;
+            }
+            asked_any = true;
+            let asked: Vec<_> = taken.iter_mut().map(|(_, session)| session.begin_flush()).collect();
+            for ((number, mut session), asked) in taken.into_iter().zip(asked) {
+                let flushed = session.done(asked);
+                done = done.and(flushed);
+                if flushed.is_ok() {
+                    self.pool.put_flushed(number, session);
+                } else {
+                    self.pool.put(number, whole(session), false);
+                }
+            }
+        }
+        let lost = self.pool.end(&flush);
+        if !asked_any && lost.is_ok() && self.has(transmission::SEND_FLUSH) {
+            // What others wrote, and what the server knows of.
+            return self.with(|session| session.ask(command::FLUSH, 0, 0, 0, &[]));
+        }
+        lost.and(done)
+    }
+}
+
+/// A session that can be used again.
+fn whole(session: Session) -> Option<Session> {
+    Some(session).filter(|session| !session.is_broken())
+}
+
+impl Store for Remote {
+    fn length(&self) -> u64 {
+        self.told.length
     }
 
-    fn hang_up(&self) {
-        self.shut(Shutdown::Both);
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+        self.pieces(self.most(), offset, buffer.len() as u64, &mut |done, length| {
+            let from = usize::try_from(done).map_err(|_| Errno::Range)?;
+            let piece = &mut buffer[from..from + usize::try_from(length).map_err(|_| Errno::Range)?];
+            self.with(|session| session.read(piece, offset + done))
+        })
     }
 
-    fn socket(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.fd())
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        self.put(bytes, offset, 0)
+    }
+
+    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        if self.has(transmission::SEND_FUA) {
+            return self.put(bytes, offset, flag::FUA);
+        }
+        self.write_at(bytes, offset)?;
+        self.flush()
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        if self.is_read_only() { Ok(()) } else { self.flush_all() }
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        if !self.has(transmission::SEND_TRIM) || self.is_read_only() {
+            return Ok(());
+        }
+        self.pieces(self.reach(), offset, length, &mut |done, length| {
+            self.with(|session| session.ask(command::TRIM, 0, offset + done, length, &[]))
+        })
+    }
+
+    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+        if !self.has(transmission::SEND_WRITE_ZEROES) || self.is_read_only() {
+            return Err(Errno::Unsupported);
+        }
+        // Without the flag a server may take its time, but sends nothing over the wire: still the faster way.
+        let flags = if keep { flag::NO_HOLE } else { 0 } | if self.has(transmission::SEND_FAST_ZERO) { flag::FAST_ZERO } else { 0 };
+        // A server that may take its time is not asked for more at once than before there were 64 bits.
+        let most = if flags & flag::FAST_ZERO != 0 { self.reach() } else { self.most() };
+        self.pieces(most, offset, length, &mut |done, length| {
+            self.write(|session| session.ask(command::WRITE_ZEROES, flags, offset + done, length, &[]))
+        })
+    }
+
+    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        let length = if self.told.extended { length } else { length.min(self.most()) };
+        let status = self.with(|session| session.allocation(offset, length))?;
+        // A server that cannot tell has data everywhere.
+        Ok(status.map_or(Run { content: Content::Data, length }, |run| Run { length: run.length.clamp(1, length), ..run }))
+    }
+
+    fn depth(&self) -> usize {
+        self.pool.most()
+    }
+
+    fn unit(&self) -> u64 {
+        let least = self.told.sizes.map_or(1, |[least, ..]| u64::from(least));
+        if is_whole(self.told.length, least) { least } else { 1 }
     }
 }
