@@ -57,7 +57,7 @@ for target; do
         hexdump) echo "fuzz: the input is text: make it a case of hexdump_text_is_read in crates/geom/src/store.rs" >&2 ;;
         texts) echo "fuzz: the input is text: make it one of TEXTS in crates/geom/tests/hostile/texts.rs" >&2 ;;
         trace) echo "fuzz: make it a case of crates/lab/src/trace/tests.rs" >&2 ;;
-        nbd_*) echo "fuzz: make it a case of crates/host/tests/host/nbd/hostile.rs" >&2 ;;
+        nbd_*) echo "fuzz: make it a case of crates/serve/tests/serve/nbd/hostile.rs" >&2 ;;
         newfs) echo "fuzz: make it a case of hostile_numbers_end in crates/geom/src/newfs/tests/checked.rs" >&2 ;;
         model) echo "fuzz: the input is text: make it a case in crates/sim/tests/hostile/main.rs" >&2 ;;
         *)

@@ -15,7 +15,7 @@ pub mod hexdump;
 pub mod invariants;
 #[path = "../../crates/sim/tests/hostile/models.rs"]
 pub mod models;
-#[path = "../../crates/host/tests/hostile/nbd.rs"]
+#[path = "../../crates/serve/tests/hostile/nbd.rs"]
 pub mod nbd;
 #[path = "../../crates/geom/tests/hostile/newfs.rs"]
 pub mod newfs;

@@ -16,7 +16,8 @@ use trueline_geom::mapping::slices;
 use trueline_geom::mapping::slices::{Slice, Slices};
 use trueline_geom::probe::Limits;
 use trueline_host::device::{Device, Kind, Signs};
-use trueline_host::{file, lsblk, nvme, sysfs};
+use trueline_host::device::{lsblk, nvme, sysfs};
+use trueline_host::disk::file;
 
 /// The most that is read of a list of devices: ten thousand of them have some thirty megabytes.
 const LISTED: u64 = 64 << 20;

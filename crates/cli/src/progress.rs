@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::{self, IsTerminal};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use trueline_lab::lab::Step;
+use trueline_lab::study::Step;
 
 /// The time between two lines where stderr is no terminal, and before the first of them.
 const NOW_AND_THEN: Duration = Duration::from_secs(10);

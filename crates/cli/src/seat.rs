@@ -16,8 +16,9 @@ use trueline_geom::graph::occupant::There;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::table::scheme::{Ground, Scheme};
 use trueline_geom::table::{Refusal, Table};
-use trueline_host::file::Access;
-use trueline_host::kernel::{self, Reread};
+use trueline_host::disk::file::Access;
+use trueline_host::disk::reread;
+use trueline_host::disk::reread::Reread;
 
 /// The one provider that a command works on.
 pub(crate) struct Seat {
@@ -183,7 +184,7 @@ pub(crate) fn shared(seat: &Seat) -> Option<String> {
 /// Has the kernel read the tables of the block devices of `target` again.
 pub(crate) fn tell_kernel(target: &str) {
     for path in target::paths(target).into_iter().filter(|path| path.starts_with("/dev")) {
-        if kernel::reread(path) == Reread::Busy {
+        if reread::reread(path) == Reread::Busy {
             let path = path.display();
             complain(&format!("warning: {path} is in use, so the kernel keeps the old partitions: partx -u {path}, or restart"));
         }

@@ -24,9 +24,10 @@ use trueline_geom::mapping::geom::Geom;
 use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_host::device::Device;
-use trueline_host::direct::Direct;
-use trueline_host::file::{self, Access, Medium, Opened};
-use trueline_host::sectored::Sectored;
+use trueline_host::disk::file;
+use trueline_host::disk::file::{Access, Medium, Opened};
+use trueline_host::engine::direct::Direct;
+use trueline_serve::layer::sectored::Sectored;
 use trueline_sim::model::Model;
 
 /// Zeroes as a disk of the size that follows.

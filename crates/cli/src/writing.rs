@@ -11,7 +11,7 @@ use trueline_geom::base::patch;
 use trueline_geom::base::patch::Patch;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::place;
-use trueline_host::file::Access;
+use trueline_host::disk::file::Access;
 
 /// How to write; the same for every command that does.
 #[derive(Args, Clone, Default)]

@@ -1,5 +1,11 @@
 //! A block device as an operating system lists it, whoever was asked.
 
+pub mod lsblk;
+pub mod nvme;
+pub mod stat;
+pub mod sysfs;
+pub mod udev;
+pub mod users;
 use trueline_geom::audit::limits::{Limits, Shape};
 use trueline_geom::base::finding;
 use trueline_geom::base::finding::{Finding, Severity};

@@ -1,13 +1,17 @@
-//! What moves bytes between open files and memory: io_uring ([`crate::ring`]) or, where that is not to be had, one system call a
-//! request ([`crate::sync`]).
+//! What moves bytes between open files and memory: io_uring ([`crate::engine::ring`]) or, where that is not to be had, one system call a
+//! request ([`crate::engine::sync`]).
 //!
 //! Every request that is pushed is answered exactly once, with its error if it has one; what was transferred in part is completed
 //! or is an error.
 
-use crate::buffers::Buffers;
-use crate::lane::Lane;
-use crate::ring::{Refused, Ring};
-use crate::sync::Sync;
+pub mod direct;
+pub mod open_file;
+pub mod ring;
+pub mod sync;
+use crate::disk::buffers::Buffers;
+use crate::engine::open_file::Lane;
+use crate::engine::ring::{Refused, Ring};
+use crate::engine::sync::Sync;
 use rustix::io;
 use trueline_geom::base::error::Errno;
 
@@ -218,8 +222,8 @@ pub(crate) fn errno(from: io::Errno) -> Errno {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file;
-    use crate::lane::Cache;
+    use crate::disk::file;
+    use crate::engine::open_file::Cache;
     use std::path::Path;
 
     #[test]

@@ -9,28 +9,13 @@
 //! The NBD protocol, `doc/proto.md` of NetworkBlockDevice/nbd; its sections are named where they matter. `doc/uri.md` for URIs.
 
 pub mod activation;
-mod answers;
-mod buffer;
-mod client;
-pub mod connection;
+pub mod client;
 pub mod contexts;
-pub mod haggle;
-mod input;
-pub mod limits;
 pub mod listener;
-pub mod notices;
-pub mod patience;
-mod progress;
-pub mod remote;
-mod replies;
 pub mod request;
-pub mod room;
-pub mod server;
-mod session;
+pub mod scatter;
+pub mod socket;
 pub mod stream;
 pub mod tls;
-mod transmission;
 pub mod uri;
-pub mod validate;
 pub mod wire;
-mod zeros;

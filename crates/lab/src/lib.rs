@@ -6,18 +6,16 @@
 #![deny(unsafe_code)]
 
 pub mod ab;
-pub mod emulated;
 pub mod error;
 pub mod files;
-pub mod host;
-pub mod lab;
 pub mod latency;
-pub mod recorded;
+pub mod os;
 pub mod result;
 pub mod rig;
 pub mod run;
 pub mod statistics;
 pub mod streams;
+pub mod study;
 pub mod sweep;
 pub mod trace;
 pub mod workload;

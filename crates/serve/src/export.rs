@@ -1,13 +1,13 @@
 //! What is served, under a name each, whichever way in it is served through.
 
 use crate::errseq::{ErrorSequence, Since};
-use crate::nbd::wire::MAXIMUM;
 use std::sync::Arc;
 use trueline_geom::audit::io::Deed;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::boundaries::Boundary;
 use trueline_geom::base::topology::{Grain, Topology, Why, is_whole};
+use trueline_host::nbd::wire::MAXIMUM;
 
 /// One export.
 pub struct Export {

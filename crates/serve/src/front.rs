@@ -1,19 +1,23 @@
 //! The ways in to exports: a socket, a mounted file, a block device of the kernel.
 
-use crate::error::Error;
+pub mod fuse;
+pub mod http;
+pub mod nbd;
+pub mod ublk;
 use crate::export::Exports;
-use crate::fuse::Mounted;
-use crate::nbd::connection::Service;
-use crate::nbd::limits::Limits;
-use crate::nbd::listener::Listener;
-use crate::nbd::notices::Tell;
-use crate::nbd::room::Room;
-use crate::nbd::server;
-use crate::nbd::tls::Encryption;
-use crate::ublk::Disk;
+use crate::front::fuse::Mounted;
+use crate::front::nbd::connection::Service;
+use crate::front::nbd::limits::Limits;
+use crate::front::nbd::memory_budget::Room;
+use crate::front::nbd::notices::Tell;
+use crate::front::nbd::server;
+use crate::front::ublk::Disk;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use trueline_host::error::Error;
+use trueline_host::nbd::listener::Listener;
+use trueline_host::nbd::tls::Encryption;
 
 /// From now on memory of this thread, and of threads that it makes, is never got by writing to the very device that waits for them
 /// (`PR_SET_IO_FLUSHER`, prctl(2)). Where that is not allowed (no CAP_SYS_RESOURCE) they work as long as memory is there.

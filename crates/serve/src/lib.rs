@@ -5,3 +5,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod errseq;
+pub mod export;
+pub mod front;
+pub mod layer;
+pub mod retaste;
+pub(crate) mod workers;

@@ -6,7 +6,7 @@ use crate::out::{self, Style};
 use progress::Progress;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
-use trueline_host::interrupt;
+use trueline_host::process::signal;
 use trueline_lab::ab::{self, Measure, Measurement, Plan};
 use trueline_lab::error::Error;
 use trueline_lab::result::Spent;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
     }
     let own = Parameters { entries: args.tar.as_deref().map(tree::list).transpose()?, ..args.parameters(0) };
     let mut variants = variant::all(args, kind, &own)?;
-    interrupt::remember_first();
+    signal::remember_first();
     let measured = measure(args, &mut variants);
     if measured.runs.iter().all(Vec::is_empty) {
         let why = measured.stopped.map_or_else(|| "no run was finished".into(), |error| error.0);
@@ -78,7 +78,7 @@ fn measure(args: &Bench, variants: &mut [Variant]) -> Measurement {
         let Some(variant) = variants.get_mut(nth) else { return Err(Error("a variant that is not there".into())) };
         let done = variant.run(run, run >= plan.warmup, args.seed, &mut |asked| progress.asked(asked));
         // A run that was cut short may fail for that.
-        if interrupt::happened() {
+        if signal::happened() {
             return Err(Error("interrupted".into()));
         }
         done.map_err(|error| Error(format!("{}: {error}", variant.name)))

@@ -18,7 +18,7 @@ use trueline_geom::base::topology::Why;
 use trueline_geom::plan::USES;
 use trueline_geom::registry::SCHEMES;
 use trueline_geom::table::types::ALIASES;
-use trueline_lab::lab::BUILT_IN;
+use trueline_lab::study::BUILT_IN;
 use trueline_lab::workload::WORKLOADS;
 use trueline_sim::model::MODELS;
 

@@ -14,8 +14,8 @@ use crate::target::{Said, taste_stores};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use trueline_geom::base::store::{Sparse, Store};
-use trueline_lab::lab::{Asked, BUILT_IN, Lab, run as run_rows};
 use trueline_lab::result::{LabDocument, LabResult};
+use trueline_lab::study::{Asked, BUILT_IN, Lab, run as run_rows};
 
 pub(crate) mod story;
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use trueline_host::file;
+use trueline_host::disk::file;
 
 #[derive(Serialize)]
 struct Document<'a> {

@@ -12,8 +12,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use trueline_host::interrupt;
-use trueline_lab::lab::{Asked, BUILT_IN, Lab, Texts, run as run_rows};
+use trueline_host::process::signal;
+use trueline_lab::study::{Asked, BUILT_IN, Lab, Texts, run as run_rows};
 
 /// The largest text that is read: a lab, a hexdump, a model.
 const MOST: u64 = 16 << 20;
@@ -42,7 +42,7 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
         args.files.iter().map(|file| open(file)).collect::<Result<_, _>>()?
     };
     // What is done is told at Ctrl-C too, and what is measured here takes its scratch away first.
-    interrupt::remember_first();
+    signal::remember_first();
     for id in &args.row {
         if !labs.iter().any(|lab| lab.rows().any(|row| row == id)) {
             let there: Vec<&str> = labs.iter().flat_map(Lab::rows).collect();
@@ -71,7 +71,7 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
     for failure in &failures {
         complain(&format!("lab run {failure}"));
     }
-    if interrupt::happened() {
+    if signal::happened() {
         complain("lab run: interrupted: rows that were not done are left out");
         return Ok(ExitCode::from(2));
     }

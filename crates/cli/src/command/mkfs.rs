@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::process::ExitCode;
 use trueline_geom::base::patch::Patch;
 use trueline_geom::base::topology::round_down;
-use trueline_host::file::Access;
+use trueline_host::disk::file::Access;
 
 mod arguments;
 mod system;

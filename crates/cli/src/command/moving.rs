@@ -26,8 +26,9 @@ use trueline_geom::mapping::slices::place;
 use trueline_geom::relocate::{Interrupted, Journal, Move, SIZES, Start, carry, ends, rebase};
 use trueline_geom::table::scheme::Scheme;
 use trueline_geom::table::{Entry, Refusal};
-use trueline_host::file::Access;
-use trueline_host::{interrupt, random};
+use trueline_host::disk::file::Access;
+use trueline_host::process::signal;
+use trueline_host::random;
 
 pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     match &args.resume {
@@ -213,13 +214,13 @@ impl Moving<'_> {
     fn carry(&self, seat: &Seat, journal: Option<&Journal<'_>>, start: Start) -> Result<(), Failure> {
         let style = ProgressStyle::with_template("move {bar:40} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
         let bar = ProgressBar::new(self.plan.length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        interrupt::remember_first();
+        signal::remember_first();
         let disk = Through::new(&seat.graph, self.on);
         let mut copied = 0;
         let done = carry(self.plan, &disk, journal, start, &mut |bytes| {
             copied = bytes;
             bar.set_position(bytes);
-            !interrupt::happened()
+            !signal::happened()
         });
         bar.finish_and_clear();
         done.map_err(|why| {

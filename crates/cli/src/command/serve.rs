@@ -20,9 +20,10 @@ use std::time::Duration;
 use top::Top;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::probe::Limits;
-use trueline_host::file::Access;
-use trueline_host::front::{self, Front};
-use trueline_host::{interrupt, processes};
+use trueline_host::disk::file::Access;
+use trueline_host::process::{signal, tree};
+use trueline_serve::front;
+use trueline_serve::front::Front;
 use trueline_sim::model::Model;
 
 mod allowance;
@@ -47,7 +48,7 @@ const TICK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     if args.exit_with_parent {
-        processes::end_with_parent().map_err(|e| format!("serve --exit-with-parent: {e}"))?;
+        tree::end_with_parent().map_err(|e| format!("serve --exit-with-parent: {e}"))?;
     }
     let Opened { graph, id, models, overlays } = open(args)?;
     let notices = Arc::new(Notices::default());
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     let own = Socket::new(!placed && args.run.is_some())?;
     let counting = layers.counting().cloned();
     // Before there is a way in: whoever finds it may end the server at once, and a mount would stay behind.
-    interrupt::remember_first();
+    signal::remember_first();
     let fronts = fronts::of(args, &exports, counting.as_ref(), own.as_ref(), &notices)?;
     let top = counting.as_ref().filter(|_| args.top);
     let top = top.map(|counting| Top::new(counting.clone(), notices.clone(), &fronts)).transpose()?;
@@ -180,7 +181,7 @@ fn wait(
             None
         }
     };
-    while !interrupt::happened() && !ended() {
+    while !signal::happened() && !ended() {
         if let Some(status) = child.as_mut().map(child::Child::status).transpose()?.flatten() {
             return Ok(status);
         }

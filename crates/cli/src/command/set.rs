@@ -19,7 +19,7 @@ use trueline_geom::class::metadata::{self, Component, Field, Labelled, Value};
 use trueline_geom::class::{Class, concat, mirror, stripe};
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::table::Refusal;
-use trueline_host::file::Access;
+use trueline_host::disk::file::Access;
 use trueline_host::random;
 
 /// One of the three kinds of sets.

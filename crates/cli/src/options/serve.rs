@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use nbd::Network;
 use std::path::PathBuf;
 use trueline_geom::class::nop::fault::Rule;
-use trueline_lab::emulated::Speed;
+use trueline_serve::layer::emulated::Speed;
 
 pub(crate) mod hints;
 pub(crate) mod nbd;

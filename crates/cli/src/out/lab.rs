@@ -4,8 +4,8 @@ use crate::out::columns::{Cell, wrap, write as write_rows};
 use crate::out::{Style, escape, words};
 use anstyle::{AnsiColor, Style as Colour};
 use std::io;
-use trueline_lab::lab::Lab;
 use trueline_lab::result::{LabDocument, LabResult, Row};
+use trueline_lab::study::Lab;
 
 /// The width of notes where nobody says how wide a line is: they are paragraphs, not lines for a program.
 const LINE: usize = 120;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use trueline_geom::audit::profile;
 use trueline_geom::base::store::Store;
-use trueline_host::file;
-use trueline_host::memory::Memory;
+use trueline_host::disk::file;
+use trueline_host::disk::memory::Memory;
 
 /// What such a disk begins with.
 const KIND: &str = "md:";

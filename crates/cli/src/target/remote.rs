@@ -11,8 +11,8 @@ use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::boundaries::Boundary;
 use trueline_geom::base::topology::{Clash, Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::graph::{Bytes, Disk};
-use trueline_host::file::Access;
-use trueline_host::nbd::remote::{Remote, Told};
+use trueline_host::disk::file::Access;
+use trueline_host::nbd::client::{Remote, Told};
 use trueline_host::nbd::uri::Uri;
 
 /// Whether a disk is meant to be one. What follows a `#` or a `,` is not part of a URI.

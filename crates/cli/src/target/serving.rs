@@ -4,7 +4,7 @@ use super::simulated::image::Image;
 use super::{Said, distinct, image, is_memory, laid_out, memory, names, open_disk, simulated, split};
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::graph::{Bytes, Disk};
-use trueline_host::file::Access;
+use trueline_host::disk::file::Access;
 use trueline_sim::model::Model;
 
 /// The disks of a target that is to be served.

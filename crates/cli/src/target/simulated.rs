@@ -13,8 +13,9 @@ use toml::Value;
 use trueline_geom::audit::profile;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::graph::{Bytes, Disk};
-use trueline_host::file::{self, Access};
-use trueline_host::memory::Memory;
+use trueline_host::disk::file;
+use trueline_host::disk::file::Access;
+use trueline_host::disk::memory::Memory;
 use trueline_sim::model::{MODELS, Model};
 
 pub(super) mod image;

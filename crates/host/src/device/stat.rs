@@ -1,6 +1,6 @@
 //! What a block device has done since it is there: `/sys/dev/block/MAJOR:MINOR/stat` (Documentation/block/stat.rst).
 
-use crate::sysfs;
+use crate::device::sysfs;
 use rustix::fs::{FileType, major, minor, stat};
 use std::path::Path;
 

@@ -9,9 +9,9 @@
 //! Linux `Documentation/ABI/stable/sysfs-block`, `Documentation/ABI/testing/sysfs-block-dm`, `Documentation/admin-guide/md.rst`,
 //! `drivers/block/loop.c`; `proc_pid_mountinfo(5)`.
 
+use crate::device::udev;
 use crate::device::{self, Device, Kind, Member, Signs};
 use crate::error::Error;
-use crate::udev;
 use rustix::fs::FileType;
 use std::fs;
 use std::io::Read;

@@ -29,7 +29,7 @@ impl Buffers {
     }
 
     /// One place of `length` zeros, of which only what is written takes room.
-    pub(crate) fn zeros(length: u64) -> io::Result<Buffers> {
+    pub fn zeros(length: u64) -> io::Result<Buffers> {
         Buffers::map(1, length, MapFlags::PRIVATE | MapFlags::NORESERVE)
     }
 
@@ -87,7 +87,7 @@ impl Buffers {
     }
 
     /// `length` bytes from `at`. Whoever asks knows that no request on them is in flight.
-    pub(crate) fn bytes(&self, at: usize, length: usize) -> &[u8] {
+    pub fn bytes(&self, at: usize, length: usize) -> &[u8] {
         assert!(self.holds(at, length), "{length} bytes at {at} of {}", self.bytes);
         // SAFETY: inside the mapping, which lives as long as `self`, was initialised when it was made and is written only through
         // `bytes_mut`, which borrows all of it, or by a request in flight, of which there is none.
@@ -95,7 +95,7 @@ impl Buffers {
     }
 
     /// As [`Buffers::bytes`], to change them.
-    pub(crate) fn bytes_mut(&mut self, at: usize, length: usize) -> &mut [u8] {
+    pub fn bytes_mut(&mut self, at: usize, length: usize) -> &mut [u8] {
         assert!(self.holds(at, length), "{length} bytes at {at} of {}", self.bytes);
         // SAFETY: as above, and `self` is borrowed for as long.
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().add(at), length) }
@@ -104,7 +104,7 @@ impl Buffers {
 
 // SAFETY: it owns its mapping, which belongs to the process and not to a thread.
 unsafe impl Send for Buffers {}
-// SAFETY: through a shared reference it is only read; who hands its addresses out (`crate::shared`) writes there in atomic steps alone.
+// SAFETY: through a shared reference it is only read; who hands its addresses out (`crate::disk::shared`) writes there in atomic steps alone.
 unsafe impl Sync for Buffers {}
 
 impl Drop for Buffers {

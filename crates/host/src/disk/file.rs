@@ -10,12 +10,13 @@
 //! # Sources
 //! open(2) (`O_EXCL` on a block device), `locks.rs` (QEMU locks the images it uses), flock(2) (udev waits for it).
 
-use crate::busy;
 use crate::device::Device;
+use crate::device::sysfs;
+use crate::device::users;
+use crate::disk::locks;
+use crate::disk::locks::Claim;
 use crate::engine;
 use crate::error::Error;
-use crate::locks::{self, Claim};
-use crate::sysfs;
 use rustix::fs::{Advice, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat, StatxFlags};
 use rustix::io::{self, ReadWriteFlags};
 use std::io::IoSliceMut;
@@ -151,7 +152,7 @@ impl Medium {
     }
 
     /// Makes a file longer, by a hole.
-    pub(crate) fn grow(&mut self, length: u64) -> io::Result<()> {
+    pub fn grow(&mut self, length: u64) -> io::Result<()> {
         io::retry_on_intr(|| rustix::fs::ftruncate(&self.fd, length))?;
         self.length = length;
         Ok(())
@@ -209,7 +210,7 @@ fn exclusive(path: &Path, block: bool) -> Result<OwnedFd, Error> {
     if block {
         // The kernel refuses while it, a partition of it, or what stands on it is mounted or held.
         let fd = writable(path, OFlags::EXCL).map_err(|e| match e {
-            io::Errno::BUSY => used(match busy::users(path).as_slice() {
+            io::Errno::BUSY => used(match users::users(path).as_slice() {
                 [] => "it is in use".into(),
                 users => users.join(", "),
             }),
@@ -219,7 +220,7 @@ fn exclusive(path: &Path, block: bool) -> Result<OwnedFd, Error> {
         let _ = rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
         return Ok(fd);
     }
-    if let Some(device) = busy::loop_of(path) {
+    if let Some(device) = users::loop_of(path) {
         return Err(used(format!("{device} shows it as a device")));
     }
     let fd = writable(path, OFlags::empty()).map_err(|e| Error::os("write", path, e))?;

@@ -120,7 +120,7 @@ fn is_free(fd: &OwnedFd, byte: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file;
+    use crate::disk::file;
     use std::fs::File;
 
     /// As in a child between fork(2) and execve(2), the description has a second descriptor.

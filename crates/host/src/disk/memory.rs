@@ -3,8 +3,8 @@
 //! Requests do not wait for each other. What two clients write to the same bytes at the same moment is one's or the other's word by word,
 //! as no disk promises more of a whole request.
 
+use crate::disk::shared::Shared;
 use crate::error::Error;
-use crate::shared::Shared;
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use trueline_geom::base::error::Errno;

@@ -12,7 +12,7 @@
 
 #![allow(unsafe_code, reason = "one memory seen as words and as bytes, written past the caches, and given back to the kernel")]
 
-use crate::buffers::Buffers;
+use crate::disk::buffers::Buffers;
 use rustix::io;
 use rustix::mm::Advice;
 use std::ops::Range;

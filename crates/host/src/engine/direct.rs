@@ -1,14 +1,14 @@
 //! A file or device around the page cache: every request goes to the device, in its own units.
 //!
-//! It takes whole units alone; [`crate::sectored`] makes any bytes of that.
+//! It takes whole units alone; `sectored` of the crate `serve` makes any bytes of that.
 //!
 //! # Sources
 //! open(2) (`O_DIRECT`).
 
+use crate::disk::file::Medium;
 use crate::engine::errno;
+use crate::engine::open_file::{Cache, Lane};
 use crate::error::Error;
-use crate::file::Medium;
-use crate::lane::{Cache, Lane};
 use rustix::io;
 use std::path::Path;
 use trueline_geom::base::error::Errno;
@@ -99,38 +99,5 @@ impl Store for Direct {
 
     fn unit(&self) -> u64 {
         self.lane.grain()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::file::{self, Access};
-    use crate::sectored::Sectored;
-    use std::sync::Arc;
-
-    /// Under `target`: what is in /tmp may be memory, which has no direct I/O everywhere.
-    #[test]
-    fn any_bytes_of_a_file_go_around_the_page_cache() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../target/direct-{}.img", std::process::id()));
-        std::fs::write(&path, vec![7; 8 * 4096]).unwrap();
-        let direct = Direct::new(file::open_for(&path, Access::Write).unwrap().store, &path);
-        let Ok(direct) = direct else {
-            std::fs::remove_file(&path).unwrap();
-            return println!("skipped: no direct I/O in target");
-        };
-        let unit = direct.unit();
-        assert_eq!(direct.write_at(&[0; 1], 0), Err(Errno::Unaligned));
-        let view = Sectored::new(Arc::new(direct), 1).unwrap();
-        view.write_at(&[1, 2, 3], unit - 1).unwrap();
-        view.write_at(&[9; 4096], 3 * 4096).unwrap();
-        view.flush().unwrap();
-        let mut read = [0; 5];
-        view.read_at(&mut read, unit - 2).unwrap();
-        let file = std::fs::read(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        let at = usize::try_from(unit).unwrap();
-        assert_eq!((read, &file[at - 2..at + 3]), ([7, 1, 2, 3, 7], &[7, 1, 2, 3, 7][..]));
-        assert!(file[3 * 4096..4 * 4096].iter().all(|&byte| byte == 9) && file[4 * 4096] == 7);
     }
 }

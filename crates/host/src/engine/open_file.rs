@@ -4,10 +4,11 @@
 //! open(2) (`O_DIRECT`), statx(2) (`STATX_DIOALIGN`, Linux 6.1). Whether a request lies right is decided by these numbers before it is
 //! sent: a kernel takes some that lie wrong, so its EINVAL proves nothing.
 
-use crate::buffers::Buffers;
+use crate::device::sysfs;
+use crate::disk::buffers::Buffers;
+use crate::disk::file;
+use crate::disk::file::Medium;
 use crate::error::Error;
-use crate::file::{self, Medium};
-use crate::sysfs;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

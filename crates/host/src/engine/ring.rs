@@ -8,9 +8,9 @@
 
 #![allow(unsafe_code, reason = "the kernel is told addresses: of registered memory, and in every request")]
 
-use crate::buffers::Buffers;
+use crate::disk::buffers::Buffers;
+use crate::engine::open_file::{Cache, Lane};
 use crate::engine::{Finished, Transfer, check, errno, goes_on};
-use crate::lane::{Cache, Lane};
 use io_uring::IoUring;
 use rustix::io;
 use setup::Entrance;

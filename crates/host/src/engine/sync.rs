@@ -1,8 +1,8 @@
 //! The engine where io_uring is not to be had: one pread(2) or pwrite(2) a request, one request at a time.
 
-use crate::buffers::Buffers;
+use crate::disk::buffers::Buffers;
+use crate::engine::open_file::Lane;
 use crate::engine::{Finished, Op, Transfer, check, errno, goes_on};
-use crate::lane::Lane;
 use rustix::io::{self, ReadWriteFlags};
 use std::io::IoSlice;
 use trueline_geom::base::error::Errno;

@@ -8,13 +8,13 @@
 //! every answer as [`Patience`] says. If a connection breaks after something was written, the next flush fails: what was not flushed may
 //! be gone.
 
-use super::client::Client as Socket;
-use super::patience::Patience;
-use super::session::{Session, Wanted};
 use super::tls::Credentials;
 use super::uri::{Server, Uri};
 use super::wire::{command, flag, transmission};
 use crate::error::Error;
+use crate::nbd::client::connection::{Session, Wanted};
+use crate::nbd::client::patience::Patience;
+use crate::nbd::socket::Client as Socket;
 use pool::Pool;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -27,6 +27,8 @@ use trueline_geom::base::store::{Content, Run, Store};
 use trueline_geom::base::topology::boundaries::Boundary;
 use trueline_geom::base::topology::{is_whole, round_down};
 
+pub(crate) mod connection;
+pub mod patience;
 mod pool;
 
 /// Connections to one server at a time.

@@ -3,8 +3,8 @@
 //! # Sources
 //! unix(7): a path has at most 107 bytes; `doc/uri.md` of the protocol for URIs.
 
-use super::client::Client;
 use crate::error::Error;
+use crate::nbd::socket::Client;
 use rustix::fs::Stat;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io;
@@ -128,14 +128,14 @@ impl Listener {
         }
     }
 
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+    pub fn fd(&self) -> BorrowedFd<'_> {
         match self {
             Listener::Unix(listener, _) => listener.as_fd(),
             Listener::Tcp(listener) => listener.as_fd(),
         }
     }
 
-    pub(super) fn accept(&self) -> io::Result<Client> {
+    pub fn accept(&self) -> io::Result<Client> {
         Ok(match self {
             Listener::Unix(listener, _) => Client::Unix(listener.accept()?.0),
             Listener::Tcp(listener) => {
@@ -149,7 +149,7 @@ impl Listener {
 }
 
 /// Listens on a TCP port of an address, or of the first one that `host` stands for and that there is.
-pub(crate) fn tcp(host: &str, port: u16) -> Result<TcpListener, Error> {
+pub fn tcp(host: &str, port: u16) -> Result<TcpListener, Error> {
     let place = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let not = |found: &str, advice| Error::not("listen on", &place, found, advice);
     let addresses = (host, port).to_socket_addrs().map_err(|e| not(&e.to_string(), "write an address or a name of this machine"))?;

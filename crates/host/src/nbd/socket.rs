@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// A connected client.
-pub(super) enum Client {
+pub enum Client {
     /// Through a Unix socket.
     Unix(UnixStream),
     /// Through TCP.
@@ -18,12 +18,12 @@ pub(super) enum Client {
 
 impl Client {
     /// Nothing more is received than has come: what was asked is still answered.
-    pub(super) fn hear_out(&self) {
+    pub fn hear_out(&self) {
         self.shut(Shutdown::Read);
     }
 
     /// Who it is, as far as it is known: where TCP comes from.
-    pub(super) fn who(&self) -> String {
+    pub fn who(&self) -> String {
         let from = match self {
             Client::Unix(_) => None,
             Client::Tcp(stream) => stream.peer_addr().ok(),
@@ -32,7 +32,7 @@ impl Client {
     }
 
     /// How long the other side may leave every byte of what is sent where it is.
-    pub(super) fn set_patience_to_send(&self, patience: Duration) -> io::Result<()> {
+    pub fn set_patience_to_send(&self, patience: Duration) -> io::Result<()> {
         match self {
             Client::Unix(stream) => stream.set_write_timeout(Some(patience)),
             Client::Tcp(stream) => stream.set_write_timeout(Some(patience)),

@@ -22,7 +22,7 @@ mod credentials;
 mod encrypted;
 
 pub use credentials::Credentials;
-pub(super) use encrypted::Encrypted;
+pub use encrypted::Encrypted;
 
 /// The server's certificate, and those on the way to who is trusted.
 const CERTIFICATE: &str = "server-cert.pem";
@@ -67,7 +67,7 @@ pub enum Tls {
 
 impl Encryption {
     /// As haggling needs it.
-    pub(super) fn tls(&self) -> Tls {
+    pub fn tls(&self) -> Tls {
         match self {
             Encryption::Off => Tls::None,
             Encryption::Offered(_) => Tls::Offered,
@@ -75,7 +75,7 @@ impl Encryption {
         }
     }
 
-    pub(super) fn certificates(&self) -> Option<&Certificates> {
+    pub fn certificates(&self) -> Option<&Certificates> {
         match self {
             Encryption::Off => None,
             Encryption::Offered(certificates) | Encryption::Required(certificates) => Some(certificates),

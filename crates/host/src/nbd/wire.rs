@@ -259,37 +259,37 @@ pub fn from_errno(from: u32) -> Errno {
 }
 
 /// The big-endian integers at the beginning of a message, one after another.
-pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
     /// The next `count` bytes; `None` if there are fewer.
-    pub(crate) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+    pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(bytes)
     }
 
-    pub(crate) fn u16(&mut self) -> Option<u16> {
+    pub fn u16(&mut self) -> Option<u16> {
         self.bytes(2)?.try_into().ok().map(u16::from_be_bytes)
     }
 
-    pub(crate) fn u32(&mut self) -> Option<u32> {
+    pub fn u32(&mut self) -> Option<u32> {
         self.bytes(4)?.try_into().ok().map(u32::from_be_bytes)
     }
 
-    pub(crate) fn u64(&mut self) -> Option<u64> {
+    pub fn u64(&mut self) -> Option<u64> {
         self.bytes(8)?.try_into().ok().map(u64::from_be_bytes)
     }
 
     /// A string behind its length.
-    pub(crate) fn string(&mut self) -> Option<&'a [u8]> {
+    pub fn string(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.u32()?).ok()?;
         self.bytes(length)
     }
 }
 
 /// A reply to an option; `data` in pieces, so that nothing is copied twice.
-pub(crate) fn option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[&[u8]]) {
+pub fn option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[&[u8]]) {
     out.extend(OPTION_REPLY_MAGIC.to_be_bytes());
     out.extend(option.to_be_bytes());
     out.extend(kind.to_be_bytes());
@@ -299,7 +299,7 @@ pub(crate) fn option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[&[
 }
 
 /// A simple reply without its payload.
-pub(crate) fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY] {
+pub fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY] {
     let mut head = [0; SIMPLE_REPLY];
     head[..4].copy_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
     head[4..8].copy_from_slice(&error.to_be_bytes());
@@ -308,7 +308,7 @@ pub(crate) fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY] {
 }
 
 /// A chunk of a structured reply without its payload of `length` bytes.
-pub(crate) fn structured_chunk(flags: u16, kind: u16, cookie: u64, length: u32) -> [u8; CHUNK] {
+pub fn structured_chunk(flags: u16, kind: u16, cookie: u64, length: u32) -> [u8; CHUNK] {
     let mut head = [0; CHUNK];
     head[..4].copy_from_slice(&STRUCTURED_REPLY_MAGIC.to_be_bytes());
     head[4..6].copy_from_slice(&flags.to_be_bytes());
@@ -319,7 +319,7 @@ pub(crate) fn structured_chunk(flags: u16, kind: u16, cookie: u64, length: u32) 
 }
 
 /// A chunk with an extended header, without its payload of `length` bytes. `offset`: the request's.
-pub(crate) fn extended_chunk(flags: u16, kind: u16, cookie: u64, offset: u64, length: u64) -> [u8; EXTENDED] {
+pub fn extended_chunk(flags: u16, kind: u16, cookie: u64, offset: u64, length: u64) -> [u8; EXTENDED] {
     let mut head = [0; EXTENDED];
     head[..4].copy_from_slice(&EXTENDED_REPLY_MAGIC.to_be_bytes());
     head[4..6].copy_from_slice(&flags.to_be_bytes());

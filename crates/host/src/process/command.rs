@@ -4,7 +4,7 @@
 //! What it prints is kept in memory; it gets nothing to read, so that it asks nothing.
 
 use crate::error::Error;
-use crate::unnamed::Unnamed;
+use crate::process::tmpfile::Unnamed;
 use std::env;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;

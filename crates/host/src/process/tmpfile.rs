@@ -3,8 +3,8 @@
 //! # Sources
 //! open(2) (`O_TMPFILE`), lseek(2) (`SEEK_DATA`, `SEEK_HOLE`), proc_pid_fd(5): another program opens it by its descriptor there.
 
+use crate::disk::file::Medium;
 use crate::error::Error;
-use crate::file::Medium;
 use crate::random;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::{self, FdFlags};

@@ -1,5 +1,7 @@
 //! The way to the driver's commands: `/dev/ublk-control`.
 
+#![allow(unsafe_code, reason = "commands to the driver carry addresses of memory that it reads and writes")]
+
 use super::wire::{self, INFO, command};
 use crate::error::{Cause, Error};
 use io_uring::types::{SubmitArgs, Timespec};
@@ -14,12 +16,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Where devices are made.
-pub(super) const CONTROL: &str = "/dev/ublk-control";
+pub const CONTROL: &str = "/dev/ublk-control";
 /// How many seconds a device may take to go. Before Linux 6.9 it goes when the last who has it open closes it.
 const PATIENCE: u64 = 1;
 
 /// The driver, open.
-pub(super) struct Control {
+pub struct Control {
     file: OwnedFd,
     ring: Mutex<IoUring<squeue::Entry128, cqueue::Entry>>,
     /// Commands that were sent, by whose numbers their answers are known.
@@ -27,7 +29,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn open() -> Result<Control, Error> {
+    pub fn open() -> Result<Control, Error> {
         let path = Path::new(CONTROL);
         let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(|e| match e {
             io::Errno::NOENT | io::Errno::NODEV | io::Errno::NXIO => Error {
@@ -43,14 +45,14 @@ impl Control {
     }
 
     /// Has a command carried out, with a buffer that it reads or writes.
-    pub(super) fn carry(&self, command: u32, device: u32, buffer: &mut [u8], data: u64) -> io::Result<()> {
+    pub fn carry(&self, command: u32, device: u32, buffer: &mut [u8], data: u64) -> io::Result<()> {
         let argument = (buffer.as_mut_ptr().expose_provenance(), buffer.len());
         // SAFETY: the buffer is borrowed until the answer, which is waited for.
         unsafe { self.send(command, device, argument, data, &SubmitArgs::new()) }
     }
 
     /// Takes a device away. Who has it open keeps nobody from going on.
-    pub(super) fn delete(&self, device: u32) -> io::Result<()> {
+    pub fn delete(&self, device: u32) -> io::Result<()> {
         let patience = Timespec::new().sec(PATIENCE);
         let limit = SubmitArgs::new().timespec(&patience);
         // SAFETY: there is no buffer.
@@ -63,7 +65,7 @@ impl Control {
     }
 
     /// Takes away the devices of servers of this program that were killed: their disks have gone with them, their numbers have not.
-    pub(super) fn sweep(&self) {
+    pub fn sweep(&self) {
         let names = fs::read_dir("/dev").into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
         for device in names.filter_map(|name| name.strip_prefix("ublkc")?.parse().ok()) {
             let mut info = [0; INFO];

@@ -3,6 +3,8 @@
 //! The thread that fetches answers what need not wait for a device; the rest is left to others, whose answers it sends, because the
 //! driver takes them from the thread that fetched (`ubq_daemon` in `drivers/block/ublk_drv.c`).
 
+#![allow(unsafe_code, reason = "commands to the driver carry addresses of memory that it reads and writes")]
+
 use super::wire::{self, DESCRIPTOR, MOST_DEPTH, command};
 use io_uring::{IoUring, opcode, squeue, types};
 use rustix::event::{EventfdFlags, PollFlags};
@@ -13,14 +15,14 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Requests at a time.
-pub(super) const DEPTH: u16 = 64;
+pub const DEPTH: u16 = 64;
 /// The most bytes of one.
-pub(super) const LARGEST: u32 = 1 << 20;
+pub const LARGEST: u32 = 1 << 20;
 /// What the kernel's answers to the watch of the event are known by; others are known by their tag.
 const EVENT: u64 = u64::MAX;
 
 /// A queue.
-pub(super) struct Queue {
+pub struct Queue {
     /// Its number among the device's.
     pub number: u16,
     channel: Arc<OwnedFd>,
@@ -35,7 +37,7 @@ pub(super) struct Queue {
 
 impl Queue {
     /// A queue of the device whose channel this is.
-    pub(super) fn open(number: u16, channel: Arc<OwnedFd>) -> io::Result<Queue> {
+    pub fn open(number: u16, channel: Arc<OwnedFd>) -> io::Result<Queue> {
         let descriptors = Descriptors::map(&channel, number)?;
         let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?;
         let bytes = usize::try_from(LARGEST).map_err(|_| io::Errno::NOMEM)?;
@@ -45,12 +47,12 @@ impl Queue {
     }
 
     /// What is asked under `tag`.
-    pub(super) fn asked(&self, tag: u16) -> [u8; DESCRIPTOR] {
+    pub fn asked(&self, tag: u16) -> [u8; DESCRIPTOR] {
         self.descriptors.read(tag)
     }
 
     /// The bytes of a request.
-    pub(super) fn buffer(&self, tag: u16) -> MutexGuard<'_, Vec<u8>> {
+    pub fn buffer(&self, tag: u16) -> MutexGuard<'_, Vec<u8>> {
         self.buffers[usize::from(tag)].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -59,7 +61,7 @@ impl Queue {
     }
 
     /// Another thread has answered what was asked under `tag`.
-    pub(super) fn answered(&self, tag: u16, result: i32) {
+    pub fn answered(&self, tag: u16, result: i32) {
         let mut done = self.done();
         done.push((tag, result));
         // Whoever is told takes all there is.
@@ -70,7 +72,7 @@ impl Queue {
 
     /// Fetches requests until every fetch was refused: the device is no more. `answer` gives the result of what is asked under a tag, or
     /// [`None`] where another thread will, by [`Queue::answered`]. `begun` is called when the first fetches wait.
-    pub(super) fn serve(&self, answer: &mut dyn FnMut(u16) -> Option<i32>, begun: &mut dyn FnMut()) -> std::io::Result<()> {
+    pub fn serve(&self, answer: &mut dyn FnMut(u16) -> Option<i32>, begun: &mut dyn FnMut()) -> std::io::Result<()> {
         // The driver ends a fetch in this thread: better when it waits than whenever it comes from the kernel.
         let mut builder = IoUring::builder();
         let mut ring: IoUring = builder.dontfork().setup_single_issuer().setup_defer_taskrun().build(2 * u32::from(DEPTH))?;

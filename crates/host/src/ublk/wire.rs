@@ -1,27 +1,27 @@
 //! The protocol's numbers, and the forms of its messages, in the byte order of this machine.
 
 /// What goes to `/dev/ublk-control`: `UBLK_U_CMD_*`.
-pub(super) mod command {
+pub mod command {
     use super::{CONTROL, encoded, reading};
 
     /// Make a device.
-    pub(crate) const ADD_DEV: u32 = encoded(0x04, CONTROL);
+    pub const ADD_DEV: u32 = encoded(0x04, CONTROL);
     /// What a device was made with.
-    pub(crate) const GET_DEV_INFO: u32 = reading(0x02);
+    pub const GET_DEV_INFO: u32 = reading(0x02);
     /// Take a device away, and wait until nobody has it open.
-    pub(crate) const DEL_DEV: u32 = encoded(0x05, CONTROL);
+    pub const DEL_DEV: u32 = encoded(0x05, CONTROL);
     /// The same without waiting (since Linux 6.9).
-    pub(crate) const DEL_DEV_ASYNC: u32 = reading(0x14);
+    pub const DEL_DEV_ASYNC: u32 = reading(0x14);
     /// Show the disk to everybody.
-    pub(crate) const START_DEV: u32 = encoded(0x06, CONTROL);
+    pub const START_DEV: u32 = encoded(0x06, CONTROL);
     /// Take the disk away.
-    pub(crate) const STOP_DEV: u32 = encoded(0x07, CONTROL);
+    pub const STOP_DEV: u32 = encoded(0x07, CONTROL);
     /// What the disk is like.
-    pub(crate) const SET_PARAMS: u32 = encoded(0x08, CONTROL);
+    pub const SET_PARAMS: u32 = encoded(0x08, CONTROL);
     /// Ask for a request: `UBLK_U_IO_FETCH_REQ`, to `/dev/ublkcN`.
-    pub(crate) const FETCH_REQ: u32 = encoded(0x20, super::IO);
+    pub const FETCH_REQ: u32 = encoded(0x20, super::IO);
     /// Answer one and ask for the next.
-    pub(crate) const COMMIT_AND_FETCH_REQ: u32 = encoded(0x21, super::IO);
+    pub const COMMIT_AND_FETCH_REQ: u32 = encoded(0x21, super::IO);
 }
 
 /// Bytes of `struct ublksrv_ctrl_cmd`.
@@ -29,15 +29,15 @@ const CONTROL: u32 = 32;
 /// Bytes of `struct ublksrv_io_cmd`.
 const IO: u32 = 16;
 /// Bytes of `struct ublksrv_ctrl_dev_info`.
-pub(super) const INFO: usize = 64;
+pub const INFO: usize = 64;
 /// Bytes of `struct ublk_params` up to and with `discard`.
 const PARAMETERS: usize = 60;
 /// Bytes of `struct ublksrv_io_desc`.
-pub(super) const DESCRIPTOR: usize = 24;
+pub const DESCRIPTOR: usize = 24;
 /// `UBLK_MAX_QUEUE_DEPTH`
-pub(super) const MOST_DEPTH: u64 = 4096;
+pub const MOST_DEPTH: u64 = 4096;
 /// The unit of every offset and length in the protocol, whatever the disk's sector.
-pub(super) const SECTOR: u64 = 512;
+pub const SECTOR: u64 = 512;
 /// The largest logical block that a kernel with pages of 4096 bytes takes.
 pub const MOST_LOGICAL: u64 = 4096;
 /// The most bytes that one discard, or one request for zeros, is of.
@@ -64,7 +64,7 @@ impl<const N: usize> Message<N> {
 }
 
 /// `struct ublksrv_ctrl_cmd`, in the place that a command has for it.
-pub(super) fn control(device: u32, address: usize, length: usize, data: u64) -> [u8; 80] {
+pub fn control(device: u32, address: usize, length: usize, data: u64) -> [u8; 80] {
     let mut message = Message([0; 80]);
     message.put(0, device.to_ne_bytes()).put(4, u16::MAX.to_ne_bytes()).put(6, u16::try_from(length).unwrap_or(u16::MAX).to_ne_bytes());
     message.put(8, u64::try_from(address).unwrap_or(u64::MAX).to_ne_bytes()).put(16, data.to_ne_bytes());
@@ -75,7 +75,7 @@ pub(super) fn control(device: u32, address: usize, length: usize, data: u64) -> 
 const MARK: u32 = u32::from_be_bytes(*b"TRLN");
 
 /// `struct ublksrv_ctrl_dev_info` of a device that is to be made by `process`: so many queues, a number of the kernel's choice.
-pub(super) fn info(queues: u16, depth: u16, largest: u32, process: u32) -> [u8; INFO] {
+pub fn info(queues: u16, depth: u16, largest: u32, process: u32) -> [u8; INFO] {
     let mut message = Message([0; INFO]);
     message.put(0, queues.to_ne_bytes()).put(2, depth.to_ne_bytes()).put(8, largest.to_ne_bytes()).put(12, u32::MAX.to_ne_bytes());
     message.put(32, (u64::from(MARK) << 32 | u64::from(process)).to_ne_bytes());
@@ -83,23 +83,23 @@ pub(super) fn info(queues: u16, depth: u16, largest: u32, process: u32) -> [u8; 
 }
 
 /// The number of the device that was made.
-pub(super) fn number(info: &[u8; INFO]) -> u32 {
+pub fn number(info: &[u8; INFO]) -> u32 {
     u32::from_ne_bytes([12, 13, 14, 15].map(|at| info[at]))
 }
 
 /// How many queues the device that was made has: the kernel makes no more than there are processors.
-pub(super) fn queues(info: &[u8; INFO]) -> u16 {
+pub fn queues(info: &[u8; INFO]) -> u16 {
     u16::from_ne_bytes([info[0], info[1]])
 }
 
 /// The process of this program that made a device; [`None`] if another program did.
-pub(super) fn process(info: &[u8; INFO]) -> Option<i32> {
+pub fn process(info: &[u8; INFO]) -> Option<i32> {
     let flags = u64::from_ne_bytes([32, 33, 34, 35, 36, 37, 38, 39].map(|at| info[at]));
     (flags >> 32 == u64::from(MARK)).then(|| i32::try_from(flags & u64::from(u32::MAX)).ok())?
 }
 
 /// `struct ublksrv_io_cmd`: the request `tag` of a queue, what came of it, and where its bytes are.
-pub(super) fn io(queue: u16, tag: u16, result: i32, address: usize) -> [u8; 16] {
+pub fn io(queue: u16, tag: u16, result: i32, address: usize) -> [u8; 16] {
     let mut message = Message([0; 16]);
     message.put(0, queue.to_ne_bytes()).put(2, tag.to_ne_bytes()).put(4, result.to_ne_bytes());
     message.put(8, u64::try_from(address).unwrap_or(u64::MAX).to_ne_bytes());
@@ -129,7 +129,7 @@ pub struct Shape {
 
 impl Shape {
     /// `struct ublk_params` with `basic` and `discard`.
-    pub(super) fn parameters(&self) -> [u8; PARAMETERS] {
+    pub fn parameters(&self) -> [u8; PARAMETERS] {
         /// `UBLK_PARAM_TYPE_BASIC`, `UBLK_PARAM_TYPE_DISCARD`.
         const TYPES: u32 = 1 | 2;
         /// `UBLK_ATTR_VOLATILE_CACHE`, `UBLK_ATTR_FUA`: it is to be flushed.

@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 use trueline_geom::base::error::Errno;
-use trueline_host::buffers::Buffers;
+use trueline_host::disk::buffers::Buffers;
+use trueline_host::disk::file;
+use trueline_host::disk::file::Access;
+use trueline_host::engine::open_file::{Cache, Lane};
+use trueline_host::engine::ring::Ring;
 use trueline_host::engine::{Choice, Engine, Finished, Op, Transfer};
-use trueline_host::file::{self, Access};
-use trueline_host::lane::{Cache, Lane};
-use trueline_host::ring::Ring;
 
 const BLOCK: usize = 4096;
 const DEPTH: usize = 32;

@@ -7,7 +7,8 @@ use std::process::Command;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
 use trueline_host::Device;
-use trueline_host::file::{self, Access};
+use trueline_host::disk::file;
+use trueline_host::disk::file::Access;
 
 #[test]
 fn an_image_is_read_to_the_byte() {
@@ -60,7 +61,7 @@ fn a_block_device_knows_itself() {
     let dir = Scratch::new();
     let own = Loop::new(&dir.put("image", vec![7; 1 << 20]), &[]);
     let is_own = |device: &Device| own.as_ref().is_some_and(|own| own.path() == Path::new(&device.path));
-    let Ok(devices) = trueline_host::sysfs::host() else { return skip("no sysfs here") };
+    let Ok(devices) = trueline_host::device::sysfs::host() else { return skip("no sysfs here") };
     assert_eq!(devices.iter().filter(|device| is_own(device)).count(), usize::from(own.is_some()));
     let is_loop = |device: &Device| device.name.starts_with("loop");
     for device in devices.iter().filter(|device| is_own(device) || !is_loop(device)) {

@@ -4,7 +4,8 @@ use crate::Scratch;
 use crate::skip::skip;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use trueline_host::file::{self, Access};
+use trueline_host::disk::file;
+use trueline_host::disk::file::Access;
 
 fn opens(path: &Path, access: Access) -> bool {
     file::open_for(path, access).is_ok()

@@ -1,6 +1,7 @@
 use crate::{Scratch, find, fixture, names, of};
 use trueline_geom::base::topology::{Trust, Why};
-use trueline_host::{Device, Kind, lsblk};
+use trueline_host::device::lsblk;
+use trueline_host::{Device, Kind};
 
 fn read(name: &str) -> Vec<Device> {
     lsblk::parse(&fixture(name), name).unwrap()
@@ -11,7 +12,7 @@ fn the_same_as_sysfs_of_the_same_machine() {
     for name in ["jumper", "stack"] {
         let listed = read(&format!("{name}.lsblk.json"));
         let dir: Scratch = crate::sysfs::tree(&format!("{name}.sysfs"));
-        let ours = trueline_host::sysfs::read(&dir.0, &dir.0.join("no-mounts")).unwrap();
+        let ours = trueline_host::device::sysfs::read(&dir.0, &dir.0.join("no-mounts")).unwrap();
         assert_eq!(listed.len(), ours.len());
         for device in &listed {
             let same = find(&ours, &device.name);

@@ -1,7 +1,7 @@
 use crate::fixture;
 use trueline_geom::audit::limits::nvme::Namespace;
 use trueline_geom::base::topology::{Fact, Why};
-use trueline_host::nvme;
+use trueline_host::device::nvme;
 
 fn read(text: &str) -> Vec<Namespace> {
     nvme::parse(text, "x").unwrap()

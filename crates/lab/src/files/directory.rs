@@ -145,7 +145,7 @@ impl Files for Directory {
 
     /// What is dirty is written (syncfs(2)); what is cached of files that are open is dropped (posix_fadvise(2)).
     fn forget(&mut self) -> Result<(), Error> {
-        trueline_host::cache::forget(&self.root, self.open.values().map(|opened| &opened.file)).map_err(|e| Error(e.to_string()))
+        trueline_host::disk::page_cache::forget(&self.root, self.open.values().map(|opened| &opened.file)).map_err(|e| Error(e.to_string()))
     }
 
     fn think(&mut self, _ns: u64) {}

@@ -10,11 +10,11 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::lcm;
 use trueline_geom::mapping::geom;
 use trueline_geom::mapping::route::{Piece, Route};
-use trueline_host::buffers::Buffers;
 use trueline_host::clock;
+use trueline_host::disk::buffers::Buffers;
+use trueline_host::engine::open_file::Lane;
+use trueline_host::engine::ring::DEEPEST;
 use trueline_host::engine::{self, Choice, Engine, Finished, Transfer};
-use trueline_host::lane::Lane;
-use trueline_host::ring::DEEPEST;
 
 /// How a rig is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

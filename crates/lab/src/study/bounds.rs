@@ -85,7 +85,7 @@ impl Lab {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::{Asked, Texts, run};
+    use crate::study::{Asked, Texts, run};
     use std::borrow::Cow;
     use std::sync::atomic::Ordering;
 

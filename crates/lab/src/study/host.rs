@@ -2,10 +2,12 @@
 
 use super::workload::Workload;
 use crate::error::Error;
-use crate::host::freebsd_ufs::{FreebsdUfs, Shape};
-use crate::host::linux_bdev::{Buffered, Sync};
-use crate::host::linux_writeback::{self, LinuxWriteback};
-use crate::host::openbsd_ffs::{self, OpenbsdFfs};
+use crate::os::freebsd_ufs::{FreebsdUfs, Shape};
+use crate::os::linux_bdev::{Buffered, Sync};
+use crate::os::linux_writeback;
+use crate::os::linux_writeback::LinuxWriteback;
+use crate::os::openbsd_ffs;
+use crate::os::openbsd_ffs::OpenbsdFfs;
 use crate::rig::Rig;
 use crate::run::Run;
 use serde::Deserialize;

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use toml::Value;
-use trueline_host::interrupt;
+use trueline_host::process::signal;
 
 /// The firmware that a row is not compared with has one point of a sweep for so many of its own: half the time would go into intervals
 /// that nothing is held to.
@@ -112,7 +112,7 @@ impl Job<'_> {
     }
 
     fn run(&self) -> Result<Measured, String> {
-        if interrupt::happened() {
+        if signal::happened() {
             return Err("interrupted".into());
         }
         let Ready { lab, form, scenes, .. } = self.ready;
@@ -150,7 +150,7 @@ pub(super) fn each(jobs: &[Job<'_>], threads: usize, done: &(dyn Fn(&Job<'_>) + 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::{BUILT_IN, rows};
+    use crate::study::{BUILT_IN, rows};
 
     fn lab(name: &str) -> Lab {
         let file = format!("labs/{name}.toml");

@@ -24,11 +24,12 @@ use trueline_geom::base::topology::{Topology, round_down};
 use trueline_geom::graph::{Disk, Graph, Id};
 use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::Limits;
+use trueline_host::device::stat;
+use trueline_host::disk::file::Medium;
 use trueline_host::engine::Choice;
-use trueline_host::file::Medium;
-use trueline_host::lane::{Cache, Lane};
-use trueline_host::unnamed::Unnamed;
-use trueline_host::{interrupt, stat};
+use trueline_host::engine::open_file::{Cache, Lane};
+use trueline_host::process::signal;
+use trueline_host::process::tmpfile::Unnamed;
 
 mod files;
 mod looped;
@@ -141,7 +142,7 @@ impl Lab {
             let run = scratch.run(place, self.form.random.wrapping_add(run as u64))?;
             fetched[nth].0 += stat::fetched().zip(before).map_or(0, |(after, before)| after.saturating_sub(before));
             fetched[nth].1 += run.ops;
-            if interrupt::happened() { Err(Error("interrupted".into())) } else { Ok(run) }
+            if signal::happened() { Err(Error("interrupted".into())) } else { Ok(run) }
         };
         let found = ab::measure(&plan, &mut one, &mut |_| {});
         if found.runs.iter().all(Vec::is_empty) {
@@ -264,7 +265,7 @@ impl Scratch {
         let mut rig = rig::real::Real::new(route, sector, vec![lane], shape)?;
         medium.flush().map_err(|errno| Error::io("flush the scratch file", 0, errno))?;
         medium.hasten(0, 0);
-        let run = place.work.run(&mut rig, seed, &mut |_| !interrupt::happened())?;
+        let run = place.work.run(&mut rig, seed, &mut |_| !signal::happened())?;
         match &run.first_error {
             Some(first) => Err(Error(format!("{} requests failed, the first: {first}", run.errors))),
             None => Ok(run),

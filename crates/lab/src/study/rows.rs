@@ -11,7 +11,7 @@ use crate::run::Run;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use toml::Value;
-use trueline_host::interrupt;
+use trueline_host::process::signal;
 
 /// What is to be run.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> Result<(LabD
     let mut done = filled(labs, &simulated, &ready, jobs.iter().map(|job| job.row).zip(results));
     for &(lab, row) in &real {
         // Rows that never began are not in the document.
-        if interrupt::happened() {
+        if signal::happened() {
             break;
         }
         let form = labs[lab].row(row).get_ref();
@@ -109,7 +109,7 @@ pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> Result<(LabD
     let mut results: Vec<LabResult> = labs.iter().map(Lab::empty).collect();
     let mut failures = Vec::new();
     // Those that were begun and not ended are no rows that failed.
-    let cut = |row: &Row, failure: &Option<Failure>| interrupt::happened() && failure.is_some() && row.note.ends_with("interrupted");
+    let cut = |row: &Row, failure: &Option<Failure>| signal::happened() && failure.is_some() && row.note.ends_with("interrupted");
     for ((lab, _), row, failure) in done.into_iter().filter(|(_, row, failure)| !cut(row, failure)) {
         results[lab].rows.push(row);
         failures.extend(failure);

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use toml::{Table, Value};
-use trueline_host::interrupt;
+use trueline_host::process::signal;
 
 /// The most requests of all runs of a variant, longer ones counted by the MiB: minutes, on any machine. A lab is a file from anywhere.
 const MOST: u64 = 1 << 27;
@@ -24,7 +24,7 @@ fn weight(bytes: u64) -> u64 {
 
 /// A run that was cut short counts for nothing.
 fn unless_interrupted() -> Result<(), Error> {
-    if interrupt::happened() { Err(Error("interrupted".into())) } else { Ok(()) }
+    if signal::happened() { Err(Error("interrupted".into())) } else { Ok(()) }
 }
 
 /// What is run.
@@ -165,7 +165,7 @@ impl Workload {
                     if within.is_ok() && !counted {
                         within = self.count(work.largest());
                     }
-                    within.is_ok() && !interrupt::happened()
+                    within.is_ok() && !signal::happened()
                 })?;
                 unless_interrupted().and(within).map(|()| run)
             }
@@ -180,7 +180,7 @@ impl Workload {
             Needs::Files(make) => {
                 let work = make(&self.parameters)?;
                 self.check(work.extent(), 0)?;
-                let run = work.run(files, random, &mut |so_far| !interrupt::happened() && watch(so_far))?;
+                let run = work.run(files, random, &mut |so_far| !signal::happened() && watch(so_far))?;
                 unless_interrupted().map(|()| run)
             }
         }

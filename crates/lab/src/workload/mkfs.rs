@@ -6,9 +6,9 @@
 
 use super::{Blocks, Kind, Needs, Parameters, Watch, whole};
 use crate::error::Error;
-use crate::host::linux_writeback::Limits;
-use crate::host::linux_writeback::flusher::{DEVICE, Flusher};
-use crate::host::linux_writeback::shape::{BLOCK, Shape};
+use crate::os::linux_writeback::Limits;
+use crate::os::linux_writeback::flusher::{DEVICE, Flusher};
+use crate::os::linux_writeback::shape::{BLOCK, Shape};
 use crate::rig::Rig;
 use crate::run::Run;
 

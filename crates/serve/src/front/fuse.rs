@@ -8,7 +8,6 @@
 //! Linux `Documentation/filesystems/fuse/`, `include/uapi/linux/fuse.h`, fuse(4), fallocate(2), lseek(2), prctl(2)
 //! (`PR_SET_IO_FLUSHER`).
 
-use crate::error::Error;
 use crate::export::Exports;
 use crate::front::as_io_flusher;
 use files::{Files, Gate};
@@ -22,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tree::Tree;
+use trueline_host::error::Error;
 
 mod files;
 mod range;

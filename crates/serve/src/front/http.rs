@@ -7,10 +7,9 @@
 //! # Sources
 //! RFC 9112 (HTTP/1.1); HTML Living Standard, section "Server-sent events".
 
-use crate::error::Error;
 use crate::front::{Front, as_io_flusher};
+use trueline_host::error::Error;
 
-use crate::nbd::listener;
 use asked::{Asked, Refusal};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io::{self, Read, Write};
@@ -19,6 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use trueline_host::nbd::listener;
 
 mod asked;
 

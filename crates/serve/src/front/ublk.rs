@@ -9,13 +9,7 @@
 //! # Sources
 //! Linux `Documentation/block/ublk.rst`, `include/uapi/linux/ublk_cmd.h`, `drivers/block/ublk_drv.c`.
 
-#![allow(unsafe_code, reason = "commands to the driver carry addresses of memory that it reads and writes")]
-
-use crate::busy;
-use crate::error::Error;
 use crate::export::Exports;
-use control::{CONTROL, Control};
-use queue::{DEPTH, LARGEST};
 use rustix::io;
 use service::Service;
 use shape::shape_of;
@@ -24,14 +18,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use wire::command;
+use trueline_host::device::users;
+use trueline_host::error::Error;
+use trueline_host::ublk::control::{CONTROL, Control};
+use trueline_host::ublk::queue::{DEPTH, LARGEST};
+use trueline_host::ublk::wire::command;
 
-mod control;
-mod queue;
 mod request;
 mod service;
 mod shape;
-mod wire;
 
 /// The most queues, each with a thread: the kernel gives every processor one of them.
 const QUEUES: usize = 4;
@@ -64,9 +59,9 @@ pub fn attach(exports: &Arc<Exports>) -> Result<Disk, Error> {
     control.sweep();
     let own = std::process::id();
     let queues = thread::available_parallelism().map_or(1, |processors| processors.get().min(QUEUES));
-    let mut info = wire::info(u16::try_from(queues).unwrap_or(1), DEPTH, LARGEST, own);
+    let mut info = trueline_host::ublk::wire::info(u16::try_from(queues).unwrap_or(1), DEPTH, LARGEST, own);
     control.carry(command::ADD_DEV, u32::MAX, &mut info, 0).map_err(|e| failed("make a device by", e))?;
-    let (number, queues) = (wire::number(&info), wire::queues(&info));
+    let (number, queues) = (trueline_host::ublk::wire::number(&info), trueline_host::ublk::wire::queues(&info));
     // From here on whatever fails takes the device away again.
     let disk = Disk { control, number, served: Mutex::new(None), ended: AtomicBool::new(false) };
     disk.control.carry(command::SET_PARAMS, number, &mut shape.parameters(), 0).map_err(|e| failed("describe a device to", e))?;
@@ -109,7 +104,7 @@ impl Disk {
         while !stop.load(Ordering::Relaxed) && self.served().as_ref().is_some_and(|served| !served.service.is_over()) {
             thread::sleep(TICK);
         }
-        let users = busy::users(Path::new(&self.path()));
+        let users = users::users(Path::new(&self.path()));
         self.end()?;
         if users.is_empty() {
             return Ok(());

@@ -10,15 +10,15 @@
 //! What is watched may change: requests are then counted in a further generation. A layer that is in both goes on where it was. What was
 //! noted until a flush is judged at the flush, by what was there before it.
 
+pub(crate) mod generations;
 mod latency;
 mod log;
 
 pub use latency::Waits;
 
-use crate::clock;
 use crate::export::RefusalLog;
-use crate::latest::Latest;
-use crate::tasted::Tasted;
+use crate::layer::counted::generations::Latest;
+use crate::retaste::trigger::Tasted;
 use latency::Latency;
 use log::Log;
 use std::collections::BTreeMap;
@@ -28,6 +28,7 @@ use trueline_geom::audit::io::{Deed, Layer, Medium, SLOTS, Tally, Watch};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Run, Store};
 use trueline_geom::graph::Id;
+use trueline_host::clock;
 
 /// Logs, each with its set of numbers, that a thread has to itself.
 const OWN: usize = 16;

@@ -11,7 +11,6 @@
 //! Virtual time ends after 106 days ([`World::submit`]); from then on requests fail. What is discarded takes no time. The drive is given
 //! whole sectors: of a part of one, which a host would read first and write whole, both are counted.
 
-use crate::rig::{Op, Request};
 use pace::Pace;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +22,7 @@ use trueline_geom::base::store::{Run, Store};
 use trueline_geom::base::topology::Grain;
 use trueline_geom::mapping::route::Route;
 use trueline_host::clock;
+use trueline_lab::rig::{Op, Request};
 use trueline_sim::counters::Counters;
 use trueline_sim::world::World;
 

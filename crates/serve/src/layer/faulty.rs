@@ -202,7 +202,7 @@ const WAITING: usize = 64;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Memory;
+    use trueline_host::disk::memory::Memory;
 
     fn faulty(rules: &[&str]) -> Faulty {
         let plan = Plan { rules: rules.iter().map(|rule| Rule::parse(rule).unwrap()).collect(), seed: 1 };

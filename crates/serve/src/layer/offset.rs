@@ -104,7 +104,7 @@ impl Store for Offset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Memory;
+    use trueline_host::disk::memory::Memory;
 
     #[test]
     fn nothing_outside_is_reached() {

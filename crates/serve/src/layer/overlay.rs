@@ -8,9 +8,7 @@
 //! The base must not change meanwhile. Memory: the index, 64 MiB for every TiB in which something is written everywhere; in memory, what
 //! is written besides. A disk has 256 TiB at most.
 
-use crate::error::Error;
-use crate::memory::Memory;
-use crate::ranges::Ranges;
+use crate::layer::held_ranges::Ranges;
 use index::{Index, State};
 use kept::Kept;
 use std::ops::Range;
@@ -18,6 +16,8 @@ use std::sync::Arc;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Run, Store, write_zeros};
 use trueline_geom::base::topology::{is_whole, round_down, round_up};
+use trueline_host::disk::memory::Memory;
+use trueline_host::error::Error;
 
 mod index;
 mod kept;

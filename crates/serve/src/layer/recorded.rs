@@ -1,4 +1,4 @@
-//! A store that writes down what it is asked, as a trace that `replay` takes ([`crate::trace::own`]).
+//! A store that writes down what it is asked, as a trace that `replay` takes ([`trueline_lab::trace::own`]).
 //!
 //! A line a request, in the order in which they arrive, failed ones too; ns since the recording began. Several stores may be recorded in
 //! one trace, each at its place in the provider that the trace is of. What is discarded, or made zero without zeros being sent, is a
@@ -9,9 +9,7 @@
 //! waits a second at most, if somebody asks whether it has waited long enough ([`Recorder::pass`]). What cannot be written, because the
 //! disk is full, ends the recording, which is told once and stays whole up to there; what is stored goes on.
 
-use crate::rig::Op;
-use crate::trace::Entry;
-use crate::trace::own;
+use crate::export::RefusalLog;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +17,9 @@ use trueline_geom::audit::io::Deed;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Run, Store};
 use trueline_host::clock;
-use trueline_host::export::RefusalLog;
+use trueline_lab::rig::Op;
+use trueline_lab::trace::Entry;
+use trueline_lab::trace::own;
 
 /// A trace that is being written.
 pub struct Recorder {

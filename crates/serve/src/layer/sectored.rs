@@ -8,7 +8,7 @@
 //! A request waits for those that came before it and overlap, so none waits for ever. Reads do not wait: what is read while it is
 //! written may be old or new, as on every disk.
 
-use crate::ranges::{Hold, Ranges};
+use crate::layer::held_ranges::{Hold, Ranges};
 use std::sync::Arc;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Run, Store, write_zeros};

@@ -162,7 +162,7 @@ impl Store for Strict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Memory;
+    use trueline_host::disk::memory::Memory;
 
     #[test]
     fn what_is_off_the_grain_is_refused_and_not_done() {

@@ -1,6 +1,6 @@
 //! Whether what was tasted has been written since.
 
-use crate::latest::Latest;
+use crate::layer::counted::generations::Latest;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trueline_geom::probe::read_set::Looked;
 
@@ -73,11 +73,11 @@ impl Tasted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Memory;
     use trueline_geom::base::store::Store;
     use trueline_geom::base::topology::Topology;
     use trueline_geom::graph::{Disk, Graph};
     use trueline_geom::probe::Limits;
+    use trueline_host::disk::memory::Memory;
 
     /// Between the look at a new place and the moment from which writes there are noticed, somebody may have written.
     #[test]

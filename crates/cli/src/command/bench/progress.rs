@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressState};
 use std::cell::Cell;
 use std::fmt;
 use std::time::{Duration, Instant};
-use trueline_host::interrupt;
+use trueline_host::process::signal;
 use trueline_lab::ab;
 
 /// The bar. It counts requests; ms where only time ends a run; runs where neither is known.
@@ -61,7 +61,7 @@ impl Progress {
 
     /// So many requests of this run were asked for; whether to go on.
     pub(super) fn asked(&self, requests: u64) -> bool {
-        if interrupt::happened() {
+        if signal::happened() {
             // What is said of its end stands on a line of its own.
             self.bar.finish_and_clear();
             return false;

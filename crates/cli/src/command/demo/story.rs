@@ -11,8 +11,8 @@ use std::borrow::Cow;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::layout::{May, in_order, plan};
 use trueline_geom::table::scheme::Ground;
-use trueline_lab::lab::{Asked, Lab, Texts, run};
 use trueline_lab::result::LabDocument;
+use trueline_lab::study::{Asked, Lab, Texts, run};
 
 /// How it is laid out again.
 pub(crate) const LAYOUT: &str = include_str!("layout.toml");

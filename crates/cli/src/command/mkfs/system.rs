@@ -24,9 +24,11 @@ use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::mapping::slices::place;
 use trueline_geom::newfs::Put;
 use trueline_geom::probe::Limits;
-use trueline_host::tool::{self, Ran};
-use trueline_host::unnamed::Unnamed;
-use trueline_host::{Error, sysfs};
+use trueline_host::Error;
+use trueline_host::device::sysfs;
+use trueline_host::process::command;
+use trueline_host::process::command::Ran;
+use trueline_host::process::tmpfile::Unnamed;
 
 /// What makes a file system be recognised is before this byte, in all that are made here: it is written last.
 const HEAD: u64 = 128 << 10;
@@ -115,10 +117,10 @@ impl Call<'_> {
     /// Runs it on `device`, which is `file` if there is one.
     fn run(&self, force: &[&str], device: &Path, file: Option<&Unnamed>) -> Result<(), Failure> {
         let end = if file.is_some() { ": nothing was written" } else { "" };
-        let program = tool::find(self.tool.program).ok_or_else(|| self.failed(&missing(&self.tool)))?;
+        let program = command::find(self.tool.program).ok_or_else(|| self.failed(&missing(&self.tool)))?;
         let options = force.iter().copied().chain(self.ours.iter().map(String::as_str)).map(OsString::from);
         let arguments: Vec<OsString> = options.chain([device.into()]).chain(self.own.iter().map(OsString::from)).collect();
-        let ran = tool::run(&program, &arguments, file).map_err(|e| self.failed(&format!("{e}{end}")))?;
+        let ran = command::run(&program, &arguments, file).map_err(|e| self.failed(&format!("{e}{end}")))?;
         let how = |ran: &Ran| ended(&self.tool, ran, &device.display().to_string(), &self.args.target);
         if ran.status.success() { Ok(()) } else { Err(self.failed(&format!("{}{end}", how(&ran)))) }
     }

@@ -13,7 +13,7 @@ use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::mapping::slices::place;
 use trueline_geom::relocate::{Interrupted, Journal, Mismatch, Move, Standing, Unreadable, VERSION};
-use trueline_host::file;
+use trueline_host::disk::file;
 
 /// A journal and the disk of it that the user names.
 struct Named {

@@ -14,7 +14,7 @@ use trueline_geom::layout::backup;
 use trueline_geom::layout::sfdisk;
 use trueline_geom::table::scheme::{Ground, Scheme};
 use trueline_geom::table::{Rules, Table};
-use trueline_host::file::Access;
+use trueline_host::disk::file::Access;
 
 pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
     let mut found: Vec<(Seat, &'static dyn Scheme, Table)> = Vec::new();

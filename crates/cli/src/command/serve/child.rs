@@ -9,12 +9,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Duration;
-use trueline_host::front::Front;
 use trueline_host::nbd::activation;
 use trueline_host::nbd::listener::LONGEST;
 use trueline_host::nbd::uri::unescaped;
-use trueline_host::processes::Running;
+use trueline_host::process::tree::Running;
 use trueline_host::random;
+use trueline_serve::front::Front;
 
 /// How long a command may take to end once it is asked to.
 const GRACE: Duration = Duration::from_secs(5);

@@ -16,8 +16,8 @@ use trueline_geom::base::finding;
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::Fit;
 use trueline_geom::graph::{Graph, Id};
-use trueline_host::counted::{Counted, Counters, Place, Waits};
-use trueline_host::tasted::Tasted;
+use trueline_serve::layer::counted::{Counted, Counters, Place, Waits};
+use trueline_serve::retaste::trigger::Tasted;
 
 /// Who has written a table and does not flush is given so long to go on.
 const QUIET: Duration = Duration::from_secs(1);

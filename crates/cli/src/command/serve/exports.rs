@@ -13,8 +13,8 @@ use trueline_geom::base::topology::Topology;
 use trueline_geom::base::topology::boundaries::boundaries;
 use trueline_geom::format::Inside;
 use trueline_geom::graph::{Graph, Id};
-use trueline_host::export::{BlockSizes, Export, Exports};
-use trueline_host::offset::Offset;
+use trueline_serve::export::{BlockSizes, Export, Exports};
+use trueline_serve::layer::offset::Offset;
 
 /// The exports of `graph`, of which `id` is the default one; of a range of it, that alone.
 pub(super) fn of(graph: &Graph, id: Id, layers: &Layers, overlays: Option<&Overlays>, args: &Serve) -> Result<Exports, Failure> {

@@ -9,15 +9,15 @@ use crate::options::serve::Serve;
 use crate::options::serve::nbd::{Network, Tls, Where};
 use std::path::PathBuf;
 use std::sync::Arc;
-use trueline_host::export::Exports;
-use trueline_host::front::{Front, Nbd};
-use trueline_host::http::Http;
 use trueline_host::nbd::activation;
-use trueline_host::nbd::limits::Limits;
 use trueline_host::nbd::listener::Listener;
-use trueline_host::nbd::room::Room;
 use trueline_host::nbd::tls::{Certificates, Encryption};
-use trueline_host::{fuse, ublk};
+use trueline_serve::export::Exports;
+use trueline_serve::front::http::Http;
+use trueline_serve::front::nbd::limits::Limits;
+use trueline_serve::front::nbd::memory_budget::Room;
+use trueline_serve::front::{Front, Nbd};
+use trueline_serve::front::{fuse, ublk};
 
 /// The ways in, the one that `$uri` names first, and the page of what is counted last. `own`: a socket for the command alone. `notices`:
 /// takes what is to be said of clients.

@@ -4,7 +4,7 @@ use super::counting::Counting;
 use crate::served::{Deeds, Sample, Served, Verdicts};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-use trueline_host::counted::Waits;
+use trueline_serve::layer::counted::Waits;
 
 /// Samples that are kept: ten minutes of them.
 const KEPT: usize = 600;

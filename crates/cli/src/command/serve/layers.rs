@@ -13,13 +13,13 @@ use trueline_geom::base::topology::{Grain, Topology, Why};
 use trueline_geom::class::nop::fault::Plan;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::graph::{Graph, Id};
-use trueline_host::errseq::ErrorSequence;
-use trueline_host::export::RefusalLog;
-use trueline_host::faulty::{Faults, Faulty};
-use trueline_host::sectored::Sectored;
-use trueline_host::strict::{Refused, Strict};
-use trueline_lab::emulated::{Drives, Emulated};
-use trueline_lab::recorded::{Recorded, RecordedRefusals};
+use trueline_serve::errseq::ErrorSequence;
+use trueline_serve::export::RefusalLog;
+use trueline_serve::layer::emulated::{Drives, Emulated};
+use trueline_serve::layer::faulty::{Faults, Faulty};
+use trueline_serve::layer::recorded::{Recorded, RecordedRefusals};
+use trueline_serve::layer::sectored::Sectored;
+use trueline_serve::layer::strict::{Refused, Strict};
 use trueline_sim::model::Model;
 
 /// What the layers of all exports share.

@@ -6,8 +6,8 @@ use crate::out::{served_html, served_prometheus};
 use crate::served::Event;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use trueline_host::http::{Answer, NOTHING, Site};
 use trueline_host::random;
+use trueline_serve::front::http::{Answer, NOTHING, Site};
 
 /// What is counted, for browsers and Prometheus.
 pub(super) struct Live {

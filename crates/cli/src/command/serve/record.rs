@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::route::Route;
-use trueline_host::locks;
-use trueline_lab::recorded::Recorder;
+use trueline_host::disk::locks;
 use trueline_lab::trace::own;
+use trueline_serve::layer::recorded::Recorder;
 
 /// A trace of the default export: requests to what lies in it are in it, at their place.
 pub(super) struct Record {

@@ -11,7 +11,7 @@ use crate::served::Served;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use trueline_host::front::Front;
+use trueline_serve::front::Front;
 
 const PERIOD: Duration = Duration::from_secs(1);
 /// Lines of a terminal that does not say how many it has.

@@ -3,8 +3,8 @@
 use crate::options::parse_size;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use trueline_host::nbd::limits::Limits;
 use trueline_host::nbd::listener::PORT;
+use trueline_serve::front::nbd::limits::Limits;
 
 /// Where clients connect, and how.
 #[derive(Args)]

@@ -4,7 +4,7 @@
 //! meet in memory and are copied from there, which the processor waits for; as one structure they go from registers into the queue.
 
 use super::Flight;
-use crate::buffers::Buffers;
+use crate::disk::buffers::Buffers;
 use crate::engine::{Op, Transfer};
 use io_uring::types::FsyncFlags;
 use io_uring::{opcode, squeue};

@@ -1,6 +1,6 @@
 //! How a ring is made: the flags that this kernel has, its memory registered, and the call that drives it.
 
-use crate::buffers::Buffers;
+use crate::disk::buffers::Buffers;
 use io_uring::IoUring;
 use rustix::io;
 use rustix::io_uring::{IoringEnterFlags, IoringRegisterOp, io_uring_enter, io_uring_ptr, io_uring_register, io_uring_rsrc_update};

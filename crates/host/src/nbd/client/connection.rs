@@ -4,11 +4,12 @@
 //! Nothing that a server sends is kept beyond what was asked for. An answer has its time, however many bytes come of it
 //! ([`Patience`]): a server that trickles them is one that does not answer.
 
-use super::contexts::CONTEXTS;
 use super::patience::Patience;
-use super::remote::Told;
-use super::request::Request;
-use super::wire::{self, Fields, Headers, chunk, command, flag, transmission};
+use crate::nbd::client::Told;
+use crate::nbd::contexts::CONTEXTS;
+use crate::nbd::request::Request;
+use crate::nbd::wire;
+use crate::nbd::wire::{Fields, Headers, chunk, command, flag, transmission};
 use filled::Filled;
 use head::{Asked, Head};
 use std::io;

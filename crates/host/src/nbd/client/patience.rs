@@ -25,6 +25,6 @@ impl Patience {
 }
 
 /// Time for a request that carries `length` bytes: `base`, and as long again for every MiB.
-pub(super) fn carries(base: Duration, length: usize) -> Duration {
+pub fn carries(base: Duration, length: usize) -> Duration {
     base.saturating_mul(u32::try_from(length >> 20).unwrap_or(u32::MAX).saturating_add(1))
 }

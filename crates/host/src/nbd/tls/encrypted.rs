@@ -21,7 +21,7 @@ struct Arriving {
 /// A stream in which another one is encrypted. One thread receives, while others send.
 ///
 /// The session is locked to encrypt and to decrypt, never while a socket is waited for.
-pub(in crate::nbd) struct Encrypted<P> {
+pub struct Encrypted<P> {
     beneath: P,
     session: Mutex<Connection>,
     arriving: Mutex<Arriving>,
@@ -36,13 +36,13 @@ fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<P: Deref<Target: Stream> + Send + Sync> Encrypted<P> {
     /// Shakes hands with a client that has been told to begin, until `end`.
-    pub(in crate::nbd) fn accept(beneath: P, certificates: &Certificates, end: Instant) -> io::Result<Encrypted<P>> {
+    pub fn accept(beneath: P, certificates: &Certificates, end: Instant) -> io::Result<Encrypted<P>> {
         let session = ServerConnection::new(certificates.0.clone()).map_err(io::Error::other)?;
         Encrypted::shake_hands(beneath, session.into(), end)
     }
 
     /// Shakes hands with a server that waits for it, until `end`: it is the one that is meant, or there is an error.
-    pub(in crate::nbd) fn connect(beneath: P, credentials: &Credentials, end: Instant) -> io::Result<Encrypted<P>> {
+    pub fn connect(beneath: P, credentials: &Credentials, end: Instant) -> io::Result<Encrypted<P>> {
         let session = ClientConnection::new(credentials.config.clone(), credentials.name.clone()).map_err(io::Error::other)?;
         Encrypted::shake_hands(beneath, session.into(), end)
     }

@@ -4,8 +4,8 @@ use super::dirty::Pages;
 use super::requests::Requests;
 use super::{DIRECT, POINTERS};
 use crate::error::Error;
-use crate::host::numbered::Numbered;
-use crate::host::queue::Queue;
+use crate::os::numbered::Numbered;
+use crate::os::queue::Queue;
 use crate::rig::Rig;
 use std::collections::VecDeque;
 

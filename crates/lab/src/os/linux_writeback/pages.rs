@@ -3,9 +3,9 @@
 use super::flusher::{DEVICE, Owner};
 use super::shape::BLOCK;
 use crate::error::Error;
-use crate::host::extents::Extents;
-use crate::host::numbered::Numbered;
-use crate::host::queue::Queue;
+use crate::os::extents::Extents;
+use crate::os::numbered::Numbered;
+use crate::os::queue::Queue;
 use crate::rig::Op;
 use std::collections::VecDeque;
 

@@ -3,7 +3,7 @@
 
 use super::flusher::{Limits, PAGE};
 use crate::error::Error;
-use crate::host::queue::Queue;
+use crate::os::queue::Queue;
 use crate::rig::Op;
 
 /// The end of the queue.

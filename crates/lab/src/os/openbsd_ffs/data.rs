@@ -2,7 +2,7 @@
 
 use super::{FILE_DELAY, OpenbsdFfs};
 use crate::error::Error;
-use crate::host::names::Id;
+use crate::os::names::Id;
 use crate::rig::Op;
 
 /// Blocks that an inode points to; only a file that ends among them ends in fragments.

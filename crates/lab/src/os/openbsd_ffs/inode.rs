@@ -1,7 +1,7 @@
 //! What a file system knows of a file: where its blocks are, and of a directory how its entries lie.
 
-use crate::host::extents::Extents;
-use crate::host::names::Id;
+use crate::os::extents::Extents;
+use crate::os::names::Id;
 
 /// Bytes that a directory grows by, and that no entry crosses (`DIRBLKSIZ`).
 pub(super) const DIRECTORY_BLOCK: u64 = 512;

@@ -3,7 +3,7 @@
 use super::inode::Inode;
 use super::{DEVICE, DEVICE_DELAY, Group, OpenbsdFfs};
 use crate::error::Error;
-use crate::host::names::{Id, ROOT};
+use crate::os::names::{Id, ROOT};
 
 /// Blocks of a file that its inode points to (`NDADDR`).
 const DIRECT: u64 = 12;

@@ -4,14 +4,14 @@ use super::{Real, WARMUP, add};
 use crate::ab::{self, Measure, Plan};
 use crate::error::Error;
 use crate::files::{Files, directory::Directory, scratch::Scratch};
-use crate::lab::Lab;
-use crate::lab::file::RowForm;
-use crate::lab::rows::value;
 use crate::latency::curve;
 use crate::result::{Ours, Row, VariantResult};
 use crate::statistics::median;
+use crate::study::Lab;
+use crate::study::file::RowForm;
+use crate::study::rows::value;
 use std::path::Path;
-use trueline_host::interrupt;
+use trueline_host::process::signal;
 
 impl Lab {
     /// Measures a row of files where the program runs, or where temporary files are kept.
@@ -26,10 +26,10 @@ impl Lab {
             // What was dirty before is not this run's affair.
             files.forget()?;
             let seed = self.form.random.wrapping_add(run as u64);
-            let run = workload.on_files(&mut files, seed, &mut |_| !interrupt::happened())?;
+            let run = workload.on_files(&mut files, seed, &mut |_| !signal::happened())?;
             drop(files);
             scratch.remove()?;
-            if interrupt::happened() { Err(Error("interrupted".into())) } else { Ok(run) }
+            if signal::happened() { Err(Error("interrupted".into())) } else { Ok(run) }
         };
         let found = ab::measure(&plan, &mut one, &mut |_| {});
         let runs = found.runs.first().map_or(&[][..], Vec::as_slice);

@@ -6,9 +6,10 @@
 use crate::error::Error;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use trueline_host::file::{self, Access, Medium};
-use trueline_host::tool;
-use trueline_host::unnamed::Unnamed;
+use trueline_host::disk::file;
+use trueline_host::disk::file::{Access, Medium};
+use trueline_host::process::command;
+use trueline_host::process::tmpfile::Unnamed;
 
 /// The device, which is there as long as this is.
 pub(super) struct Looped {
@@ -19,19 +20,20 @@ pub(super) struct Looped {
 impl Looped {
     /// `length` bytes of the file from `offset` on. Requests go past the page cache of the file: it would have them all in memory.
     pub(super) fn new(file: &Unnamed, offset: u64, length: u64) -> Result<Looped, Error> {
-        let losetup = tool::find("losetup").ok_or_else(|| Error("make a loop device: losetup is not here: install util-linux".into()))?;
+        let losetup =
+            command::find("losetup").ok_or_else(|| Error("make a loop device: losetup is not here: install util-linux".into()))?;
         let asked = ["--find".into(), "--show".into(), "--direct-io=on".into()];
         let part = [format!("--offset={offset}").into(), format!("--sizelimit={length}").into(), file.path().into()];
         let arguments: Vec<OsString> = asked.into_iter().chain(part).collect();
         let failed = |why: &str| Error(format!("make a loop device from byte {offset} of the scratch file: {why}"));
-        let ran = tool::run(&losetup, &arguments, Some(file)).map_err(|e| failed(&e.to_string()))?;
+        let ran = command::run(&losetup, &arguments, Some(file)).map_err(|e| failed(&e.to_string()))?;
         let mut lines = ran.said.lines().map(str::trim).filter(|line| !line.is_empty());
         let path = match lines.clone().find(|line| line.starts_with("/dev/")) {
             Some(path) if ran.status.success() => PathBuf::from(path),
             _ => return Err(failed(lines.next().unwrap_or("losetup says nothing"))),
         };
         let opened = file::open_for(&path, Access::Write);
-        let detached = tool::run(&losetup, &["--detach".into(), path.clone().into()], None);
+        let detached = command::run(&losetup, &["--detach".into(), path.clone().into()], None);
         let medium = opened.map_err(|e| failed(&e.to_string()))?.store;
         detached.map_err(|e| failed(&e.to_string()))?;
         if is_direct(&path) {

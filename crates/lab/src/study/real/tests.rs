@@ -1,6 +1,6 @@
 //! This machine: what is measured, and what is skipped.
 
-use crate::lab::{Asked, Lab, Texts, run};
+use crate::study::{Asked, Lab, Texts, run};
 use std::borrow::Cow;
 
 /// Nothing: the disk comes with the program.

@@ -1,5 +1,6 @@
 use super::*;
-use crate::host::openbsd_ffs::{self, OpenbsdFfs};
+use crate::os::openbsd_ffs;
+use crate::os::openbsd_ffs::OpenbsdFfs;
 use crate::workload::recorder::Recorder;
 use std::io::Cursor;
 

@@ -106,9 +106,9 @@ pub(super) fn seek(export: &Export, offset: u64, sought: Sought) -> Result<Optio
 mod tests {
     use super::*;
     use crate::export::BlockSizes;
-    use crate::memory::Memory;
     use std::sync::{Arc, Mutex};
     use trueline_geom::base::store::{Run, Store};
+    use trueline_host::disk::memory::Memory;
 
     /// Bytes 0 to 99 are data, 100 to 199 a hole, and so on; remembers what was made zero.
     struct Holes(Mutex<Vec<(u64, u64, bool)>>);

@@ -1,15 +1,15 @@
 //! What a request comes to: what the store makes of it, as a reply. Whether it is to be answered at all, by which thread, and when the
-//! reply is sent, is [`crate::nbd::transmission`]'s to say.
+//! reply is sent, is [`crate::front::nbd::transmit`]'s to say.
 
-use super::haggle::Agreed;
-use super::replies::Replies;
-use super::request::Request;
 use super::validate;
-use super::wire::{command, flag};
 use super::zeros;
 use crate::errseq::Since;
 use crate::export::Export;
+use crate::front::nbd::negotiate::Agreed;
+use crate::front::nbd::reply::Replies;
 use trueline_geom::base::error::Errno;
+use trueline_host::nbd::request::Request;
+use trueline_host::nbd::wire::{command, flag};
 
 /// Answers one client's requests.
 pub(super) struct Answers<'a> {

@@ -1,7 +1,7 @@
 //! Memory of a connection that comes and goes.
 
-use crate::buffers::Buffers;
 use std::ops::{Deref, DerefMut};
+use trueline_host::disk::buffers::Buffers;
 
 /// From how many bytes on a buffer is a mapping of its own: all of it is gone when it goes, which is not so of what an allocator
 /// keeps for the next one, and only what is written of it takes room.

@@ -1,17 +1,18 @@
 //! One client's connection, from its greeting to its end: the handshake here, requests in `transmission`.
 
-use super::haggle::{self, Haggle, Step};
 use super::input::Input;
 use super::limits::Limits;
-use super::replies::BATCH;
-use super::room::Room;
-use super::stream::Stream;
-use super::tls::{Encrypted, Encryption};
-use super::transmission::transmit;
 use crate::export::{Export, Exports};
+use crate::front::nbd::memory_budget::Room;
+use crate::front::nbd::negotiate;
+use crate::front::nbd::negotiate::{Haggle, Step};
+use crate::front::nbd::reply::BATCH;
+use crate::front::nbd::transmit::transmit;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use trueline_host::nbd::stream::Stream;
+use trueline_host::nbd::tls::{Encrypted, Encryption};
 
 /// What a server offers to every client.
 pub struct Service<'a> {
@@ -31,7 +32,7 @@ pub struct Service<'a> {
 pub fn serve(stream: &dyn Stream, service: &Service<'_>, served: &mut dyn FnMut(&Export)) -> io::Result<()> {
     let end = Instant::now() + service.limits.handshake;
     let (mut haggle, mut input) = (Haggle::new(service.encryption.tls()), Input::new());
-    stream.send(&haggle::greeting())?;
+    stream.send(&negotiate::greeting())?;
     match shake_hands(stream, &mut input, &mut haggle, service, end)? {
         Step::Transmission(agreed) => transmit(stream, &mut input, service, &agreed, served),
         // What came before the answer is not the client's who proves itself after it.

@@ -2,11 +2,11 @@
 
 use super::buffer::Buffer;
 use super::progress::{InTime, Progress};
-use super::room::OWN;
-use super::stream::Stream;
-use super::wire::REQUEST;
+use crate::front::nbd::memory_budget::OWN;
 use std::io;
 use std::time::Instant;
+use trueline_host::nbd::stream::Stream;
+use trueline_host::nbd::wire::REQUEST;
 
 /// Bytes received at once.
 pub(super) const BATCH: usize = 256 << 10;

@@ -1,9 +1,9 @@
 //! How much of a server a client may keep, and for how long.
 
-use super::patience::carries;
 use std::time::Duration;
+use trueline_host::nbd::client::patience::carries;
 
-/// What a client may keep. What it may hold in memory is [`crate::nbd::room`]'s, and bounded for each in `transmission`.
+/// What a client may keep. What it may hold in memory is [`crate::front::nbd::memory_budget`]'s, and bounded for each in `transmission`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Clients of a socket that are served at one time; further ones wait until one has gone.

@@ -1,7 +1,7 @@
 //! Memory that the clients of a server have together for large requests. Who finds none waits for his turn.
 //!
 //! Nobody waits for it who holds some that only he can give back, so whoever holds some goes on: it comes back when a device has
-//! answered, when a payload has come or a reply has gone, and both have their time ([`crate::nbd::limits`]).
+//! answered, when a payload has come or a reply has gone, and both have their time ([`crate::front::nbd::limits`]).
 //!
 //! # Limits
 //! Who goes while he waits is noticed within a quarter of a second where his socket says so: a TCP that was closed, and to which nothing is sent, looks

@@ -3,11 +3,12 @@
 //! # Limits
 //! An option has at most [`LONGEST`] bytes of data, a session at most [`OPTIONS`] options.
 
-use super::contexts::{CONTEXTS, OVERLAY, OVERLAY_NAME};
-use super::tls::Tls;
-use super::wire::{self, Fields, Headers, IHAVEOPT, NBDMAGIC, OPTION, handshake, info, option, reply, transmission};
 use crate::export::{Export, Exports};
 use trueline_geom::base::topology::Why;
+use trueline_host::nbd::contexts::{CONTEXTS, OVERLAY, OVERLAY_NAME};
+use trueline_host::nbd::tls::Tls;
+use trueline_host::nbd::wire;
+use trueline_host::nbd::wire::{Fields, Headers, IHAVEOPT, NBDMAGIC, OPTION, handshake, info, option, reply, transmission};
 
 /// The most data an option may have: a name, and queries or kinds of information.
 pub const LONGEST: usize = 64 << 10;

@@ -1,14 +1,9 @@
 //! Replies, as they are sent: several at once.
 
 use super::buffer::Buffer;
-use super::contexts;
 use super::progress::{InTime, Progress};
-use super::request::Request;
-use super::room::{OWN, Share};
-use super::stream::Stream;
-use super::wire::{self, Headers, chunk, flag};
 use crate::export::Export;
-use crate::gather::{self, Place};
+use crate::front::nbd::memory_budget::{OWN, Share};
 use rustix::net::sockopt;
 use std::io;
 use std::sync::atomic::AtomicU8;
@@ -16,6 +11,13 @@ use std::time::Instant;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Store};
 use trueline_geom::base::topology::Why;
+use trueline_host::nbd::contexts;
+use trueline_host::nbd::request::Request;
+use trueline_host::nbd::scatter;
+use trueline_host::nbd::scatter::Place;
+use trueline_host::nbd::stream::Stream;
+use trueline_host::nbd::wire;
+use trueline_host::nbd::wire::{Headers, chunk, flag};
 
 /// Bytes of replies that are sent at once.
 pub(super) const BATCH: usize = 256 << 10;
@@ -87,7 +89,7 @@ impl<'a> Replies<'a> {
         }
         let sent = match stream.socket() {
             _ if self.bytes == 0 => Ok(()),
-            Some(socket) if !self.lent.is_empty() => gather::send(socket, &mut self.places()).map_err(io::Error::from),
+            Some(socket) if !self.lent.is_empty() => scatter::send(socket, &mut self.places()).map_err(io::Error::from),
             _ if self.share.is_some() => self.send_in_time(stream, in_time),
             _ => stream.send(&self.buffer[..self.end]),
         };

@@ -1,11 +1,7 @@
 //! Listens, and serves every client in a thread of its own.
 
-use super::client::Client;
 use super::connection::{self, Service};
-use super::listener::Listener;
 use super::notices::{self, Notices, Tell};
-use super::stream::Stream;
-use crate::error::Error;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::collections::HashMap;
 use std::io;
@@ -14,6 +10,10 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use trueline_host::error::Error;
+use trueline_host::nbd::listener::Listener;
+pub use trueline_host::nbd::socket::Client;
+use trueline_host::nbd::stream::Stream;
 
 /// How long a server that is told to stop may take to notice.
 const PATIENCE: Duration = Duration::from_millis(50);

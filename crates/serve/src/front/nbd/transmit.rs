@@ -8,24 +8,25 @@
 //! [`IN_FLIGHT`] bytes and [`REQUESTS`] requests that wait for a device; of what is more than every client has ([`OWN`]), what there is
 //! in the [`Room`] of the server; of time, what [`Limits`] says.
 
-use super::answers::Answers;
 use super::buffer::Buffer;
 use super::connection::{Service, cut_off};
-use super::haggle::Agreed;
 use super::input::{Input, LARGE};
 use super::limits::Limits;
 use super::progress::Progress;
-use super::replies::{LENT, Replies};
-use super::request::Request;
-use super::room::{LOOK, OWN, Room, Share};
-use super::stream::Stream;
-use super::wire::{self, Headers, command, error};
 use crate::export::Export;
+use crate::front::nbd::answer::Answers;
+use crate::front::nbd::memory_budget::{LOOK, OWN, Room, Share};
+use crate::front::nbd::negotiate::Agreed;
+use crate::front::nbd::reply::{LENT, Replies};
 use crate::workers::{Most, Workers};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
+use trueline_host::nbd::request::Request;
+use trueline_host::nbd::stream::Stream;
+use trueline_host::nbd::wire;
+use trueline_host::nbd::wire::{Headers, command, error};
 
 /// Bytes of requests that wait for a device: two of the largest.
 const IN_FLIGHT: usize = 2 * wire::MAXIMUM as usize;

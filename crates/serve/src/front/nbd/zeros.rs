@@ -1,11 +1,11 @@
 //! `WRITE_ZEROES` and `TRIM`: no payload bounds how long they may be, so they are done in pieces, and end with whoever asked for them.
 
-use super::request::Request;
-use super::wire::flag;
 use crate::export::Export;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store;
 use trueline_geom::base::topology::Grain;
+use trueline_host::nbd::request::Request;
+use trueline_host::nbd::wire::flag;
 
 /// Bytes that a store zeroes or discards at one time: a kernel that has to write the zeros is not to be stopped before it has.
 const PIECE: u64 = 1 << 30;

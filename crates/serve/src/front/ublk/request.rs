@@ -1,12 +1,12 @@
 //! What the kernel asks of a disk, answered.
 
-use super::wire::{DESCRIPTOR, SECTOR};
 use crate::errseq::Since;
 use crate::export::Export;
 use rustix::io;
 use trueline_geom::audit::io::Deed;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store;
+use trueline_host::ublk::wire::{DESCRIPTOR, SECTOR};
 
 /// `UBLK_IO_OP_*`.
 const READ: u8 = 0;

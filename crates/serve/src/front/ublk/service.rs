@@ -1,8 +1,6 @@
 //! What answers the requests of a disk: a thread for each queue, and threads that wait for devices in their stead.
 
-use super::queue::Queue;
 use super::request::Request;
-use crate::error::Error;
 use crate::errseq::Since;
 use crate::export::{Export, Exports};
 use crate::front::as_io_flusher;
@@ -15,6 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::{self, Builder};
+use trueline_host::error::Error;
+use trueline_host::ublk::queue::Queue;
 
 /// How often `/dev/ublkcN` is looked for: udev may have to make it.
 const TRIES: u32 = 250;

@@ -1,8 +1,8 @@
 //! The default export as its kernel sees it: blocks, hints and discards.
 
-use super::wire::{MOST_LOGICAL, SECTOR, Shape};
 use crate::export::Export;
 use trueline_geom::base::topology::{Why, round_down};
+use trueline_host::ublk::wire::{MOST_LOGICAL, SECTOR, Shape};
 
 /// The shape of the block device of an export.
 pub(super) fn shape_of(export: &Export) -> Shape {
@@ -28,10 +28,10 @@ pub(super) fn shape_of(export: &Export) -> Shape {
 mod tests {
     use super::*;
     use crate::export::BlockSizes;
-    use crate::memory::Memory;
     use std::sync::Arc;
     use trueline_geom::base::topology::Grain;
     use trueline_geom::base::topology::boundaries::Boundary;
+    use trueline_host::disk::memory::Memory;
 
     fn export(sizes: BlockSizes, grain: Option<Grain>) -> Export {
         let store = Arc::new(Memory::new(1_000_000).unwrap());

@@ -1,10 +1,10 @@
 use super::*;
-use crate::memory::Memory;
 use std::sync::Barrier;
 use trueline_geom::base::topology::{Fact, Fit, Grain, Source, Topology, Trust, Why};
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
+use trueline_host::disk::memory::Memory;
 
 const LENGTH: u64 = 1 << 20;
 

@@ -9,8 +9,9 @@
 //! A pause of more than [`PAUSE_NS`] is the client's own. Of requests that the drives work on at one time, the first says of what kind the
 //! time is. A client's own work between two requests is the machine's, where it is shorter than that.
 
-use crate::rig::{Op, Request};
-use trueline_sim::time::{self, Ps};
+use trueline_lab::rig::{Op, Request};
+use trueline_sim::time;
+use trueline_sim::time::Ps;
 
 /// The longest time, in real ns, between two requests that is taken for the machine's.
 const PAUSE_NS: u64 = 10_000_000;

@@ -1,7 +1,7 @@
 use super::*;
-use crate::rig::Rig;
-use crate::rig::simulated::Simulated;
 use trueline_geom::base::store::Sparse;
+use trueline_lab::rig::Rig;
+use trueline_lab::rig::simulated::Simulated;
 use trueline_sim::model::Model;
 use trueline_sim::random::Random;
 use trueline_sim::world::Schedule;
@@ -30,7 +30,7 @@ fn world(model: &str) -> World {
 fn emulated(model: &str, speed: &str) -> (Emulated, Arc<Jumping>) {
     let clock = Arc::new(Jumping(AtomicU64::new(5_000)));
     let drives = Drives::new(world(model), 32, Speed::parse(speed).unwrap(), Box::new(clock.clone()));
-    let below = Arc::new(trueline_host::memory::Memory::new(SIZE).unwrap());
+    let below = Arc::new(trueline_host::disk::memory::Memory::new(SIZE).unwrap());
     (Emulated::new(below, Route::store(0, SIZE), Grain::new(512, 0), Arc::new(drives)), clock)
 }
 

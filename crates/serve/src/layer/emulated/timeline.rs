@@ -1,9 +1,9 @@
 //! A world whose clock follows another: what happens at which ns of that one. It reads no clock itself.
 
 use super::Speed;
-use crate::rig::Request;
 use trueline_geom::base::error::Errno;
 use trueline_geom::mapping::route::Route;
+use trueline_lab::rig::Request;
 use trueline_sim::counters::Counters;
 use trueline_sim::drive::Completion;
 use trueline_sim::time::Ps;

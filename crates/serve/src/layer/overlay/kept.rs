@@ -21,14 +21,15 @@
 
 use super::index::{self, Index, PAGE};
 use super::{BLOCK, Base};
-use crate::error::Error;
-use crate::file::{self, Access, Medium};
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Store};
 use trueline_geom::base::topology::round_up;
+use trueline_host::disk::file;
+use trueline_host::disk::file::{Access, Medium};
+use trueline_host::error::Error;
 
 const MAGIC: &[u8; 16] = b"trueline overlay";
 const VERSION: u32 = 1;

@@ -1,9 +1,9 @@
 use super::*;
-use crate::trace;
 use std::fs::OpenOptions;
 use std::io::BufReader;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use trueline_host::memory::Memory;
+use trueline_host::disk::memory::Memory;
+use trueline_lab::trace;
 
 fn file() -> File {
     // Nobody else finds it, and it goes away with the test.

@@ -1,6 +1,9 @@
 use super::*;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, RwLock};
+use trueline_host::disk::file::{self, Access};
+use trueline_host::engine::direct::Direct;
 
 /// Memory that takes whole units alone, and lets other threads in between a read and a write.
 struct Strict {
@@ -225,4 +228,29 @@ fn who_writes_back_holds_its_units() {
     let _one = view.hold(units(0, 64), false);
     view.write_at(&[7; 64], 0).unwrap();
     assert_eq!(view.ranges.count(), 1);
+}
+
+/// Under `target`: what is in /tmp may be memory, which has no direct I/O everywhere.
+#[test]
+fn any_bytes_of_a_file_go_around_the_page_cache() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../target/direct-{}.img", std::process::id()));
+    std::fs::write(&path, vec![7; 8 * 4096]).unwrap();
+    let direct = Direct::new(file::open_for(&path, Access::Write).unwrap().store, &path);
+    let Ok(direct) = direct else {
+        std::fs::remove_file(&path).unwrap();
+        return println!("skipped: no direct I/O in target");
+    };
+    let unit = direct.unit();
+    assert_eq!(direct.write_at(&[0; 1], 0), Err(Errno::Unaligned));
+    let view = Sectored::new(Arc::new(direct), 1).unwrap();
+    view.write_at(&[1, 2, 3], unit - 1).unwrap();
+    view.write_at(&[9; 4096], 3 * 4096).unwrap();
+    view.flush().unwrap();
+    let mut read = [0; 5];
+    view.read_at(&mut read, unit - 2).unwrap();
+    let file = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let at = usize::try_from(unit).unwrap();
+    assert_eq!((read, &file[at - 2..at + 3]), ([7, 1, 2, 3, 7], &[7, 1, 2, 3, 7][..]));
+    assert!(file[3 * 4096..4 * 4096].iter().all(|&byte| byte == 9) && file[4 * 4096] == 7);
 }

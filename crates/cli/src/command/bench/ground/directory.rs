@@ -3,7 +3,7 @@
 use super::{Done, Job};
 use crate::{Failure, complain};
 use std::path::{Path, PathBuf};
-use trueline_host::interrupt;
+use trueline_host::process::signal;
 use trueline_lab::error::Error;
 use trueline_lab::files::directory::Directory as Root;
 use trueline_lab::files::{Files, scratch::Scratch};
@@ -35,7 +35,7 @@ impl Directory {
         files.forget()?;
         let done = job.task.on_files(&mut files, job.seed, job.watch);
         drop(files);
-        if interrupt::happened() {
+        if signal::happened() {
             // A tree of many files takes as long to remove as to make.
             complain(&format!("bench: interrupted: removing {}; a second Ctrl-C leaves it there", scratch.path().display()));
         }

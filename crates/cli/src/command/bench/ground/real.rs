@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use trueline_geom::base::store::{Content, Store};
 use trueline_geom::base::topology::{lcm, round_down};
 use trueline_geom::graph::Provider;
+use trueline_host::device::stat;
+use trueline_host::disk::file;
+use trueline_host::disk::file::{Access, Medium};
 use trueline_host::engine::Choice;
-use trueline_host::file::{self, Access, Medium};
-use trueline_host::lane::{Cache, Lane};
-use trueline_host::stat;
+use trueline_host::engine::open_file::{Cache, Lane};
 use trueline_lab::error::Error;
 use trueline_lab::rig;
 

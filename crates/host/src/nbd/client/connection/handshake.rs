@@ -3,10 +3,10 @@
 use super::Session;
 use super::head::Asked;
 use super::timed::Timed;
-use crate::nbd::client::Client as Socket;
+use crate::nbd::client::Told;
+use crate::nbd::client::patience::Patience;
 use crate::nbd::contexts::CONTEXTS;
-use crate::nbd::patience::Patience;
-use crate::nbd::remote::Told;
+use crate::nbd::socket::Client as Socket;
 use crate::nbd::stream::Stream;
 use crate::nbd::tls::{Credentials, Encrypted};
 use crate::nbd::wire::{Fields, Headers, IHAVEOPT, NBDMAGIC, OPTION_REPLY_MAGIC, handshake, info, option, reply};

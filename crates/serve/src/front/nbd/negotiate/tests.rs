@@ -1,11 +1,11 @@
 use super::*;
 use crate::export::BlockSizes;
-use crate::nbd::contexts::{ALLOCATION, GRAIN, told_by};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use trueline_geom::base::store::Sparse;
 use trueline_geom::base::topology::Grain;
 use trueline_geom::base::topology::boundaries::Boundary;
+use trueline_host::nbd::contexts::{ALLOCATION, GRAIN, told_by};
 
 /// A disk of 1 MiB, and of it a partition whose units begin with its byte 512.
 fn exports() -> Exports {

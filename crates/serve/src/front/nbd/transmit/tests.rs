@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::export::{BlockSizes, Exports};
-use crate::nbd::connection::serve;
-use crate::nbd::tls::Encryption;
-use crate::nbd::wire::{IHAVEOPT, option};
+use crate::front::nbd::connection::serve;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar};
 use std::time::Duration;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
+use trueline_host::nbd::tls::Encryption;
+use trueline_host::nbd::wire::{IHAVEOPT, option};
 
 /// No test waits as long.
 const LONG: Duration = Duration::from_secs(600);

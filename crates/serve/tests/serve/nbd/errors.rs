@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
-use trueline_host::memory::Memory;
+use trueline_host::disk::memory::Memory;
 use trueline_host::nbd::wire::{command, error, flag};
 
 /// Memory that says of what was written that it is lost: to one flush, as the kernel does.

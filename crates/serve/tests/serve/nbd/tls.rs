@@ -13,11 +13,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 use trueline_geom::base::store::Store;
-use trueline_host::memory::Memory;
-use trueline_host::nbd::limits::Limits;
-use trueline_host::nbd::remote::Remote;
+use trueline_host::disk::memory::Memory;
+use trueline_host::nbd::client::Remote;
 use trueline_host::nbd::tls::{Certificates, Encryption};
 use trueline_host::nbd::wire::command;
+use trueline_serve::front::nbd::limits::Limits;
 
 /// A directory with certificates of an authority, a server and a client; [`None`], and says so, without openssl.
 fn directory() -> Option<Scratch> {

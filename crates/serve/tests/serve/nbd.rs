@@ -25,13 +25,13 @@ use std::time::{Duration, Instant};
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::boundaries::Boundary;
 use trueline_geom::base::topology::{Grain, Why};
-use trueline_host::export::{BlockSizes, Export, Exports};
-use trueline_host::front::{Front, Nbd};
-use trueline_host::memory::Memory;
-use trueline_host::nbd::limits::Limits;
+use trueline_host::disk::memory::Memory;
 use trueline_host::nbd::listener::Listener;
-use trueline_host::nbd::room::Room;
 use trueline_host::nbd::tls::Encryption;
+use trueline_serve::export::{BlockSizes, Export, Exports};
+use trueline_serve::front::nbd::limits::Limits;
+use trueline_serve::front::nbd::memory_budget::Room;
+use trueline_serve::front::{Front, Nbd};
 
 const MIB: u64 = 1 << 20;
 

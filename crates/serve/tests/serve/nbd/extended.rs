@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Run, Store};
-use trueline_host::memory::Memory;
+use trueline_host::disk::memory::Memory;
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::wire::{self, command, error, flag};
 

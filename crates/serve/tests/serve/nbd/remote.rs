@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
-use trueline_host::memory::Memory;
-use trueline_host::nbd::patience::Patience;
-use trueline_host::nbd::remote::Remote;
+use trueline_host::disk::memory::Memory;
+use trueline_host::nbd::client::Remote;
+use trueline_host::nbd::client::patience::Patience;
 use trueline_host::nbd::wire::{STRUCTURED_REPLY_MAGIC, chunk, command, error};
 
 const PATIENCE: Patience = Patience { handshake: LONG, request: LONG };

@@ -4,9 +4,9 @@ use super::client::{Client, hello, option};
 use super::{LONG, MIB, PATIENT, SHORT, Server};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
-use trueline_host::nbd::limits::Limits;
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::wire::{Headers, command};
+use trueline_serve::front::nbd::limits::Limits;
 
 /// A header of a write of 100 000 bytes.
 fn head() -> [u8; 28] {

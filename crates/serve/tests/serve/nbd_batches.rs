@@ -11,15 +11,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Store};
-use trueline_host::export::{BlockSizes, Export, Exports};
-use trueline_host::memory::Memory;
-use trueline_host::nbd::connection::{self, Service};
-use trueline_host::nbd::limits::Limits;
+use trueline_host::disk::memory::Memory;
 use trueline_host::nbd::request::Request;
-use trueline_host::nbd::room::Room;
 use trueline_host::nbd::stream::Stream;
 use trueline_host::nbd::tls::Encryption;
 use trueline_host::nbd::wire::{IHAVEOPT, SIMPLE_REPLY, SIMPLE_REPLY_MAGIC, command, error, option};
+use trueline_serve::export::{BlockSizes, Export, Exports};
+use trueline_serve::front::nbd::connection;
+use trueline_serve::front::nbd::connection::Service;
+use trueline_serve::front::nbd::limits::Limits;
+use trueline_serve::front::nbd::memory_budget::Room;
 
 /// A client whose bytes arrive in these pieces, and what it is sent.
 struct Script {

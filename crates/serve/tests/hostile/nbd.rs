@@ -6,17 +6,18 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use trueline_geom::base::topology::boundaries::Boundary;
 use trueline_geom::base::topology::{Grain, Why};
-use trueline_host::export::{BlockSizes, Export, Exports};
-use trueline_host::memory::Memory;
-use trueline_host::nbd::connection::{self, Service};
-use trueline_host::nbd::haggle::{Haggle, Step};
-use trueline_host::nbd::limits::Limits;
+use trueline_host::disk::memory::Memory;
 use trueline_host::nbd::request::Request;
-use trueline_host::nbd::room::Room;
 use trueline_host::nbd::stream::Stream;
 use trueline_host::nbd::tls::Encryption;
 use trueline_host::nbd::tls::Tls;
 use trueline_host::nbd::wire::{self, Headers, command, flag};
+use trueline_serve::export::{BlockSizes, Export, Exports};
+use trueline_serve::front::nbd::connection;
+use trueline_serve::front::nbd::connection::Service;
+use trueline_serve::front::nbd::limits::Limits;
+use trueline_serve::front::nbd::memory_budget::Room;
+use trueline_serve::front::nbd::negotiate::{Haggle, Step};
 
 #[path = "nbd_model.rs"]
 mod model;

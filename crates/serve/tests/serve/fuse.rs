@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trueline_geom::base::error;
 use trueline_geom::base::store::{Content, Run, Store};
-use trueline_host::export::{BlockSizes, Export, Exports};
-use trueline_host::file::{self, Access};
-use trueline_host::fuse;
-use trueline_host::memory::Memory;
+use trueline_host::disk::file;
+use trueline_host::disk::file::Access;
+use trueline_host::disk::memory::Memory;
+use trueline_serve::export::{BlockSizes, Export, Exports};
+use trueline_serve::front::fuse;
 
 /// Bytes of the stores here.
 const LENGTH: u64 = 1 << 20;

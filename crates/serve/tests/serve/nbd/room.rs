@@ -9,12 +9,12 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
-use trueline_host::memory::Memory;
-use trueline_host::nbd::limits::Limits;
+use trueline_host::disk::memory::Memory;
 use trueline_host::nbd::request::Request;
-use trueline_host::nbd::room::Room;
 use trueline_host::nbd::tls::Encryption;
 use trueline_host::nbd::wire::command;
+use trueline_serve::front::nbd::limits::Limits;
+use trueline_serve::front::nbd::memory_budget::Room;
 
 const DISK: u64 = 32 * MIB;
 /// A request that is more than what every client has of its own.

@@ -6,8 +6,8 @@ use std::io::{Read, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
-use trueline_host::nbd::limits::Limits;
 use trueline_host::nbd::wire::command;
+use trueline_serve::front::nbd::limits::Limits;
 
 /// Zeros that wait until they may be read.
 #[derive(Default)]

@@ -1,0 +1,9 @@
+//! Disks as stores: files, block devices and memory; their locks, caches, and what the kernel knows of them.
+
+pub mod buffers;
+pub mod file;
+pub mod locks;
+pub mod memory;
+pub mod page_cache;
+pub mod reread;
+pub(crate) mod shared;

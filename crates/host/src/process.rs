@@ -1,0 +1,6 @@
+//! Processes: programs that are run, their trees, signals, and files without a name.
+
+pub mod command;
+pub mod signal;
+pub mod tmpfile;
+pub mod tree;

@@ -1,0 +1,3 @@
+//! Tasting again what clients have written.
+
+pub mod trigger;

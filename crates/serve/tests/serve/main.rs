@@ -1,0 +1,13 @@
+//! The server: its ways in, their protocols, and clients that mean harm.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
+mod fuse;
+mod nbd;
+mod nbd_batches;
+#[path = "../../../../tests/scratch.rs"]
+mod scratch;
+#[path = "../../../../tests/skip.rs"]
+mod skip;
+
+use scratch::Scratch;
