@@ -1,6 +1,7 @@
 //! The command line, defined once: parsing, help, man pages and completions all come from here.
 
-use crate::out::list::{self, Column};
+use crate::render::report::list;
+use crate::render::report::list::Column;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
@@ -10,17 +11,7 @@ use trueline_geom::audit::profile;
 use trueline_geom::base::finding::Severity;
 use trueline_geom::base::topology::{Fact, Grain, Source, Trust, Why};
 
-pub(crate) mod apply;
-pub(crate) mod bench;
-pub(crate) mod drives;
-pub(crate) mod lab;
-pub(crate) mod mkfs;
-pub(crate) mod moving;
-mod names;
-pub(crate) mod part;
-pub(crate) mod plan;
-pub(crate) mod serve;
-pub(crate) mod sets;
+pub mod names;
 
 /// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it costs where it is not; plans
 /// and makes layouts that are.
@@ -72,38 +63,38 @@ pub(crate) enum Command {
     )]
     Show(Show),
     /// Show and edit partition tables, on the grain
-    #[command(after_help = part::EXAMPLES)]
-    Part(part::Part),
+    #[command(after_help = crate::command::part::args::EXAMPLES)]
+    Part(crate::command::part::args::Part),
     /// Make a file system, laid out for the grains beneath it
-    #[command(after_help = mkfs::EXAMPLES)]
-    Mkfs(mkfs::Mkfs),
+    #[command(after_help = crate::command::mkfs::args::EXAMPLES)]
+    Mkfs(crate::command::mkfs::args::Mkfs),
     /// Make striped sets (RAID 0), or take them apart: FreeBSD's gstripe
-    #[command(after_help = sets::STRIPE_EXAMPLES)]
-    Stripe(sets::Stripe),
+    #[command(after_help = crate::command::set::args::STRIPE_EXAMPLES)]
+    Stripe(crate::command::set::args::Stripe),
     /// Make mirrored sets (RAID 1), or take them apart: FreeBSD's gmirror
-    #[command(after_help = sets::MIRROR_EXAMPLES)]
-    Mirror(sets::Mirror),
+    #[command(after_help = crate::command::set::args::MIRROR_EXAMPLES)]
+    Mirror(crate::command::set::args::Mirror),
     /// Make sets of one member after another, or take them apart: FreeBSD's gconcat
-    #[command(after_help = sets::CONCAT_EXAMPLES)]
-    Concat(sets::Concat),
+    #[command(after_help = crate::command::set::args::CONCAT_EXAMPLES)]
+    Concat(crate::command::set::args::Concat),
     /// Move a partition with all that is in it, so that it begins on the grain; what interrupts it loses nothing
-    #[command(after_help = moving::EXAMPLES)]
-    Move(moving::Move),
+    #[command(after_help = crate::command::moving::args::EXAMPLES)]
+    Move(crate::command::moving::args::Move),
     /// Plan a layout: the parameters of every layer, what each costs, and the commands to type
-    #[command(after_help = plan::help())]
-    Plan(plan::Plan),
+    #[command(after_help = crate::command::plan::args::help())]
+    Plan(crate::command::plan::args::Plan),
     /// List the simulated drives, their parameters and where each number comes from
-    #[command(after_help = drives::EXAMPLES)]
-    Drives(drives::Drives),
+    #[command(after_help = crate::command::drives::args::EXAMPLES)]
+    Drives(crate::command::drives::args::Drives),
     /// Measure what misalignment costs: the same work aligned and not, on real and on simulated drives
-    #[command(after_help = bench::help())]
-    Bench(bench::Bench),
+    #[command(after_help = crate::command::bench::args::help())]
+    Bench(crate::command::bench::args::Bench),
     /// Make published measurements again, on simulated drives: theirs beside ours
-    #[command(after_help = lab::EXAMPLES)]
-    Lab(lab::Lab),
+    #[command(after_help = crate::command::lab::args::EXAMPLES)]
+    Lab(crate::command::lab::args::Lab),
     /// Serve a disk, a partition or a set as a block device
-    #[command(after_help = serve::EXAMPLES)]
-    Serve(serve::Serve),
+    #[command(after_help = crate::command::serve::args::EXAMPLES)]
+    Serve(crate::command::serve::args::Serve),
     /// Explain a finding's rule, a profile or a word, or list them
     #[command(
         after_help = "Examples:\n  trueline explain\n  trueline explain TL0001\n  trueline explain ssd-16k\n  trueline explain straddle"
@@ -182,7 +173,7 @@ pub(crate) struct DiskOptions {
     #[arg(long, value_name = "WHY=SIZE[+PHASE]", value_parser = WhyGrain::parse, help_heading = DISK)]
     pub grain: Vec<WhyGrain>,
     /// A key of the simulated drives' model, set to another value
-    #[arg(long, value_name = "KEY=VALUE", value_parser = drives::parse_set, help_heading = DISK)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = crate::command::drives::args::parse_set, help_heading = DISK)]
     pub set: Vec<(String, Value)>,
 }
 
@@ -395,7 +386,7 @@ fn parse_sector(text: &str) -> Result<u64, String> {
     }
 }
 
-fn parse_size(text: &str) -> Result<u64, String> {
+pub fn parse_size(text: &str) -> Result<u64, String> {
     profile::bytes(text).filter(|&n| n > 0).ok_or_else(|| "not a size: 512, 4096, 4k, 1MiB".into())
 }
 

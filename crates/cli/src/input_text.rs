@@ -1,6 +1,6 @@
 //! Texts that people hand in: read whole, or refused. The front of one that is too long would be another text.
 
-use crate::out::words;
+use crate::render::words;
 use std::io::Read;
 
 /// The text that `from` gives, of at most `most` bytes.

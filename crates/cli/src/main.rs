@@ -1,30 +1,23 @@
 //! The command `trueline`: the only crate that prints.
 
+pub(crate) mod args;
 mod command;
-mod cure;
-mod host;
-mod layout;
-mod made;
+pub(crate) mod input_text;
 mod move_journal;
-mod options;
-mod out;
-mod page;
 mod placed;
 mod progress;
 mod remembered;
+pub(crate) mod render;
 mod report;
-mod seat;
-mod served;
-mod survey;
 mod target;
-mod text;
-mod topics;
+pub(crate) mod this_host;
+pub(crate) mod write_target;
 mod writing;
 
+use crate::args::{Color, Command, Options};
+use crate::render::words::escape;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
-use options::{Color, Command, Options};
-use out::escape;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -119,7 +112,7 @@ fn typed(words: impl Iterator<Item = OsString>) -> String {
 fn foreign(answer: &clap::Error) -> Option<(String, &'static str)> {
     let unknown = answer.kind() == ErrorKind::UnknownArgument;
     match answer.get(ContextKind::InvalidArg).filter(|_| unknown)? {
-        ContextValue::String(option) => Some((option.clone(), options::serve::hints::hint(option)?)),
+        ContextValue::String(option) => Some((option.clone(), crate::command::serve::args::hints::hint(option)?)),
         _ => None,
     }
 }

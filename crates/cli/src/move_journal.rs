@@ -1,8 +1,8 @@
 //! The journal files of moves: where they are, which disk they belong to, how they come and go.
 
 use crate::Failure;
-use crate::out::escape::shell;
-use crate::out::words;
+use crate::render::words;
+use crate::render::words::escape::shell;
 use crate::target;
 use std::fs::{self, File};
 use std::io;

@@ -1,7 +1,7 @@
 //! Progress of long work, on stderr: a bar with the time left on a terminal; elsewhere nothing, or a line now and then.
 
 use crate::complain;
-use crate::out::escape;
+use crate::render::words::escape;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::fmt;
 use std::io::{self, IsTerminal};

@@ -1,6 +1,6 @@
 //! What drive an image is for, where the command line does not say: `TRUELINE_FOR`, or a file beside the image.
 
-use crate::out::words;
+use crate::render::words;
 use crate::target;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ fn read(path: &Path) -> Result<Option<String>, String> {
         return Err("it is no plain file".into());
     }
     let file = File::options().read(true).custom_flags(NONBLOCK).open(path).map_err(|e| words::os(&e))?;
-    crate::text::read(file, LONGEST).map(Some)
+    crate::input_text::read(file, LONGEST).map(Some)
 }
 
 /// Linux's `O_NONBLOCK`: what became a pipe since it was looked at is not waited for.

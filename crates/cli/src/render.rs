@@ -30,54 +30,16 @@
 //! written with colour, which the caller's stream keeps or strips; labels come from hostile disks, so every string is escaped
 //! where it is written.
 
-pub(crate) mod bench;
-pub(crate) mod bench_csv;
-pub(crate) mod canvas;
-pub(crate) mod columns;
-mod csv;
-pub(crate) mod demo_html;
-pub(crate) mod drives;
-pub(crate) mod emulated;
-pub(crate) mod escape;
+pub mod draw;
 pub(crate) mod gpart;
-pub(crate) mod group;
-pub(crate) mod hexdump;
-pub(crate) mod html;
-pub(crate) mod inset;
-pub(crate) mod json;
-pub(crate) mod lab;
-pub(crate) mod lab_csv;
-pub(crate) mod lab_html;
-pub(crate) mod list;
-pub(crate) mod markdown;
-pub(crate) mod members;
-pub(crate) mod metric;
-pub(crate) mod miss;
-pub(crate) mod part;
-pub(crate) mod part_json;
-pub(crate) mod part_picture;
-pub(crate) mod picture;
-pub(crate) mod plan;
-pub(crate) mod prometheus;
-pub(crate) mod sarif;
-pub(crate) mod scale;
-pub(crate) mod served;
-pub(crate) mod served_html;
-pub(crate) mod served_prometheus;
-pub(crate) mod size;
+pub(crate) mod made;
+pub(crate) mod page_file;
+pub mod report;
 pub(crate) mod spent;
-pub(crate) mod stack;
-pub(crate) mod svg;
-pub(crate) mod terminal;
-pub(crate) mod text;
-pub(crate) mod tree;
 pub(crate) mod words;
-pub(crate) mod zoom;
 
 #[cfg(test)]
 pub(crate) mod samples;
-#[cfg(test)]
-mod tables;
 
 /// What a terminal can show.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,7 +5,7 @@ mod remote;
 pub(crate) mod serving;
 pub(crate) mod simulated;
 
-use crate::options::{DiskOptions, WhyGrain};
+use crate::args::{DiskOptions, WhyGrain};
 use crate::remembered::{self, Remembered};
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,11 +1,11 @@
 //! The provider that a command writes: where it is, what is on it, how it is written.
 
+use crate::args::DiskOptions;
 use crate::move_journal;
-use crate::options::DiskOptions;
-use crate::out::escape;
-use crate::out::gpart::Called;
 use crate::placed::table_on;
 use crate::remembered::Remembered;
+use crate::render::gpart::Called;
+use crate::render::words::escape;
 use crate::target::{self, Said};
 use crate::writing::{Job, WriteOptions, carry_out};
 use crate::{Failure, complain};

@@ -1,7 +1,8 @@
 //! Carrying out what was decided: every command that changes a disk writes through here.
 
 use crate::Failure;
-use crate::out::{escape, hexdump, words};
+use crate::render::words;
+use crate::render::words::{escape, hexdump};
 use clap::Args;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};

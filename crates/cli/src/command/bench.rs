@@ -1,8 +1,8 @@
 //! `bench`: one workload on several variants, run in turn, and the ratio of their times.
 
 use crate::Failure;
-use crate::options::bench::Bench;
-use crate::out::{self, Style};
+use crate::command::bench::args::Bench;
+use crate::render::Style;
 use progress::Progress;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
@@ -15,6 +15,8 @@ use trueline_lab::statistics::{Slope, slope};
 use trueline_lab::workload::{self, Kind, Needs, Parameters, WORKLOADS, latency};
 use variant::Variant;
 
+pub(crate) mod args;
+pub(crate) mod csv;
 mod fits;
 mod genfile;
 mod ground;
@@ -22,6 +24,7 @@ mod hidden;
 mod phases;
 mod progress;
 mod task;
+pub(crate) mod text;
 mod tree;
 mod variant;
 
@@ -49,9 +52,9 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
         serde_json::to_writer_pretty(&mut stdout, &document).map_err(std::io::Error::from)?;
         writeln!(stdout)?;
     } else if args.csv {
-        out::bench_csv::write(&document, &mut stdout)?;
+        crate::command::bench::csv::write(&document, &mut stdout)?;
     } else {
-        out::bench::write(&document, Style::of_stdout(), &mut stdout)?;
+        crate::command::bench::text::write(&document, Style::of_stdout(), &mut stdout)?;
     }
     stdout.flush()?;
     // What was measured is told whatever happened afterwards.

@@ -1,13 +1,13 @@
 //! `check`: what stands on what, whether it is on its grain, what it costs, what to do.
 
-use crate::host;
-use crate::made::Made;
-use crate::options::{Check, List, Output};
-use crate::out::{self, Style};
-use crate::page::write_file;
+use crate::args::{Check, List, Output};
+use crate::render::Style;
+use crate::render::made::Made;
+use crate::render::page_file::write_file;
+use crate::report::survey::survey_said;
 use crate::report::{Finding, Report, Target, Verdict};
-use crate::survey::survey_said;
 use crate::target::{self, Said, open};
+use crate::this_host;
 use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ffi::{OsStr, OsString};
@@ -29,12 +29,12 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
         said.of_no_drive("check")?;
     }
     if !is_host {
-        host::adopt_files(&args.from, &mut said)?;
+        this_host::adopt_files(&args.from, &mut said)?;
     }
     let (targets, failures) = if is_host && !args.from.is_empty() {
-        host::from_files(&args.from, &said)
+        this_host::from_files(&args.from, &said)
     } else if is_host {
-        host::this_host(&said).map(|t| (t, Vec::new()))?
+        this_host::this_host(&said).map(|t| (t, Vec::new()))?
     } else {
         named_and_found(args, &said)
     };
@@ -154,7 +154,7 @@ fn survey_one(name: &OsStr, said: &Said) -> Result<Target, String> {
         open(name, said)
             .and_then(|(graph, only)| survey_said(name, Some(said), &graph, only.as_deref()).map_err(|e| format!("open {name}: {e}")))
     };
-    host::named(name, said).unwrap_or_else(opened).map(|target| Target { judged, ..target })
+    this_host::named(name, said).unwrap_or_else(opened).map(|target| Target { judged, ..target })
 }
 
 fn progress(targets: usize) -> ProgressBar {
@@ -173,21 +173,21 @@ pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
 /// As `print`; text as a list if one is wanted.
 fn print_as(report: &Report, output: &Output, list: &List) -> Result<(), Failure> {
     if let Some(path) = &output.html {
-        write_file(path, |file| out::html::write(report, &Made::now(), file))?;
+        write_file(path, |file| crate::render::report::page::write(report, &Made::now(), file))?;
     }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if output.json {
-        out::json::write(report, &mut stdout)?;
+        crate::render::report::json::write(report, &mut stdout)?;
     } else if output.jsonl {
-        out::json::write_lines(report, &mut stdout)?;
+        crate::render::report::json::write_lines(report, &mut stdout)?;
     } else if output.sarif {
-        out::sarif::write(report, &mut stdout)?;
+        crate::render::report::sarif::write(report, &mut stdout)?;
     } else if output.prometheus {
-        out::prometheus::write(report, &mut stdout)?;
+        crate::render::report::prometheus::write(report, &mut stdout)?;
     } else if list.is_wanted() {
-        out::list::write(report, &list.columns(), !list.no_header, list.bytes, &mut stdout)?;
+        crate::render::report::list::write(report, &list.columns(), !list.no_header, list.bytes, &mut stdout)?;
     } else {
-        out::text::write(report, &mut stdout, Style::of_stdout())?;
+        crate::render::report::text::write(report, &mut stdout, Style::of_stdout())?;
     }
     stdout.flush()?;
     Ok(())

@@ -4,9 +4,10 @@
 //! nothing it prints nothing, and the shell offers files.
 
 use crate::Failure;
-use crate::options::Options;
+use crate::args::Options;
+use crate::command::explain::topics;
+use crate::command::explain::topics::TOPICS;
 use crate::target::{self, Said};
-use crate::topics::{self, TOPICS};
 use clap::{Arg, Command, CommandFactory};
 use std::ffi::OsString;
 use std::io::Write;

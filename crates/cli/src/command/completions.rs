@@ -4,7 +4,7 @@
 //! what the definition of the command line has.
 
 use crate::Failure;
-use crate::options::Options;
+use crate::args::Options;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use std::io::Write;

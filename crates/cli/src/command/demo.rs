@@ -3,13 +3,15 @@
 
 use super::check::print;
 use crate::Failure;
-use crate::made::Made;
-use crate::options::{Demo, DiskOptions, Output};
-use crate::out::{Style, columns::wrap, demo_html, lab};
-use crate::page::write_file;
+use crate::args::{Demo, DiskOptions, Output};
+use crate::command::lab::text;
 use crate::progress::Progress;
+use crate::render::Style;
+use crate::render::made::Made;
+use crate::render::page_file::write_file;
+use crate::render::words::columns::wrap;
+use crate::report::survey::survey;
 use crate::report::{Report, Target};
-use crate::survey::survey;
 use crate::target::{Said, taste_stores};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -17,6 +19,7 @@ use trueline_geom::base::store::{Sparse, Store};
 use trueline_lab::result::{LabDocument, LabResult};
 use trueline_lab::study::{Asked, BUILT_IN, Lab, run as run_rows};
 
+pub(crate) mod page;
 pub(crate) mod story;
 
 /// One disk, or the members of one set, of a seed document.
@@ -58,14 +61,14 @@ pub(crate) fn run(args: &Demo) -> Result<ExitCode, Failure> {
     let story = story::tell(&SEEDS[0], &progress)?;
     let labs = if args.short { None } else { Some(labs(&progress)?) };
     progress.end();
-    let page = demo_html::Page { story: &story, layout: story::LAYOUT, report: &report, labs: labs.as_ref(), made: Made::now() };
+    let page = page::Page { story: &story, layout: story::LAYOUT, report: &report, labs: labs.as_ref(), made: Made::now() };
     // Before anything is printed: a reader that goes away takes no page with it.
-    write_file(&args.html, |file| demo_html::write(&page, file))?;
+    write_file(&args.html, |file| page::write(&page, file))?;
     print(&report, &Output::default())?;
     let mut stdout = anstream::stdout();
     let style = Style::of_stdout();
     heading("What the first of them costs on a simulated drive, and laid out again:", &mut stdout, style)?;
-    lab::write(&story.cost, &mut stdout, style)?;
+    text::write(&story.cost, &mut stdout, style)?;
     let (documents, own) = labs.into_iter().flat_map(|labs| labs.labs).partition(LabResult::is_published);
     for (labs, says) in [
         (documents, "What the documents measured, and what simulated drives say:"),
@@ -74,7 +77,7 @@ pub(crate) fn run(args: &Demo) -> Result<ExitCode, Failure> {
         let document = LabDocument { format: "trueline/lab/1", labs };
         if !document.labs.is_empty() {
             heading(says, &mut stdout, style)?;
-            lab::write(&document, &mut stdout, style)?;
+            text::write(&document, &mut stdout, style)?;
         }
     }
     writeln!(stdout, "\nThe same as a page: {}", args.html.display())?;

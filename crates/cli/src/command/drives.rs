@@ -1,9 +1,12 @@
 //! `drives`: the simulated drives, the parameters of one, its file.
 
+pub(crate) mod args;
+pub(crate) mod text;
 use crate::Failure;
-use crate::options::drives::Drives;
-use crate::out::Style;
-use crate::out::drives::{self as out, Document, Entry};
+use crate::command::drives::args::Drives;
+use crate::command::drives::text as out;
+use crate::command::drives::text::{Document, Entry};
+use crate::render::Style;
 use crate::target::simulated::{model, model_text};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;

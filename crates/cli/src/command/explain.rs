@@ -1,9 +1,10 @@
 //! `explain`: the page of a rule, a profile or a word, or the list of them.
 
+pub(crate) mod topics;
 use crate::Failure;
-use crate::options::Explain;
-use crate::out::{Style, columns, terminal};
-use crate::topics;
+use crate::args::Explain;
+use crate::render::Style;
+use crate::render::words::{columns, terminal};
 use std::io::Write;
 use std::process::ExitCode;
 use trueline_geom::audit::profile::PROFILES;

@@ -1,9 +1,11 @@
 //! `help`: what a command takes, or a page on what all of them share.
 
 use crate::Failure;
-use crate::options::Options;
-use crate::out::{Style, terminal};
-use crate::topics::{self, TOPICS};
+use crate::args::Options;
+use crate::command::explain::topics;
+use crate::command::explain::topics::TOPICS;
+use crate::render::Style;
+use crate::render::words::terminal;
 use clap::Parser;
 use std::process::ExitCode;
 

@@ -1,10 +1,10 @@
 //! `info`: one provider in the manner of `diskinfo -v`, with every grain and its source.
 
 use crate::Failure;
-use crate::options::Info;
-use crate::out::{escape, size};
+use crate::args::Info;
+use crate::render::words::{escape, size};
 use crate::report::Provider;
-use crate::survey::survey_said;
+use crate::report::survey::survey_said;
 use crate::target::{Said, open};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};

@@ -1,10 +1,14 @@
 //! `lab`: published measurements, made again.
 
-use crate::made::Made;
-use crate::options::lab::{Lab as Options, Run, Verb};
-use crate::out::{Style, lab as text, lab_csv, lab_html, words};
-use crate::page::write_file;
+pub(crate) mod args;
+pub(crate) mod csv;
+pub(crate) mod page;
+pub(crate) mod text;
+use crate::command::lab::args::{Lab as Options, Run, Verb};
 use crate::progress::Progress;
+use crate::render::made::Made;
+use crate::render::page_file::write_file;
+use crate::render::{Style, words};
 use crate::{Failure, complain};
 use std::borrow::Cow;
 use std::fmt;
@@ -56,14 +60,14 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
     let (document, failures) = ran.map_err(|failure| Failure::Message(format!("lab run {failure}")))?;
     // Before anything is printed: a reader that goes away takes no page with it.
     if let Some(path) = &args.html {
-        write_file(path, |file| lab_html::write(&document, &Made::now(), file))?;
+        write_file(path, |file| page::write(&document, &Made::now(), file))?;
     }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.json {
         serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
         writeln!(stdout)?;
     } else if args.csv {
-        lab_csv::write(&document, &mut stdout)?;
+        csv::write(&document, &mut stdout)?;
     } else {
         text::write(&document, &mut stdout, Style::of_stdout())?;
     }
@@ -140,5 +144,5 @@ impl Beside {
 }
 
 fn read(file: &Path) -> Result<String, String> {
-    crate::text::read(File::open(file).map_err(|e| words::os(&e))?, MOST)
+    crate::input_text::read(File::open(file).map_err(|e| words::os(&e))?, MOST)
 }

@@ -1,8 +1,9 @@
 //! `man`: the manual pages, from the same definitions as the command line, with the manual of each command.
 
 use crate::Failure;
-use crate::options::Options;
-use crate::out::{Style, terminal, words};
+use crate::args::Options;
+use crate::render::words::terminal;
+use crate::render::{Style, words};
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use std::io::{self, Write};

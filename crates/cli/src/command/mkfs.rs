@@ -1,7 +1,7 @@
 //! `mkfs`: a file system on a provider, laid out for the grains beneath it.
 
-use crate::options::mkfs::{Kind, Mkfs};
-use crate::seat::{Seat, found, shared};
+use crate::command::mkfs::args::{Kind, Mkfs};
+use crate::write_target::{Seat, found, shared};
 use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::process::ExitCode;
@@ -9,6 +9,7 @@ use trueline_geom::base::patch::Patch;
 use trueline_geom::base::topology::round_down;
 use trueline_host::disk::file::Access;
 
+pub(crate) mod args;
 mod arguments;
 mod system;
 mod ufs;

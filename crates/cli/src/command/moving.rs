@@ -1,13 +1,14 @@
 //! `move`: a partition, with all that is in it, to another place.
 
+pub(crate) mod args;
 mod resume;
 
+use crate::command::moving::args::Move as Options;
 use crate::move_journal;
-use crate::options::moving::Move as Options;
-use crate::out::{escape, size};
 use crate::placed::{Placed, half_moved, within};
-use crate::seat::{Seat, refuse, tell_kernel};
+use crate::render::words::{escape, size};
 use crate::target;
+use crate::write_target::{Seat, refuse, tell_kernel};
 use crate::writing::{Job, WriteOptions, carry_out};
 use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};

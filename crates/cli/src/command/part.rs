@@ -1,13 +1,20 @@
 //! `part`: partition tables as gpart(8) edits them, on the grain.
 
 use crate::Failure;
-use crate::options::part::{Part, Verb};
+use crate::command::part::args::{Part, Verb};
 use std::process::ExitCode;
 
 mod apply;
+pub(crate) mod args;
 mod edit;
+pub(crate) mod json;
+pub(crate) mod layout;
+pub(crate) mod picture;
 mod restore;
 mod show;
+#[cfg(test)]
+pub(crate) mod tables;
+pub(crate) mod text;
 mod undo;
 
 pub(crate) fn run(args: &Part) -> Result<ExitCode, Failure> {

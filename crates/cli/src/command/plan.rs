@@ -1,9 +1,13 @@
 //! `plan`: the parameters of every layer, for a disk that is there or one that is described.
 
+pub(crate) mod args;
+pub(crate) mod text;
 use crate::Failure;
-use crate::options::plan::Plan as Options;
-use crate::out::plan::Document;
-use crate::out::{Style, plan as out, size};
+use crate::command::plan::args::Plan as Options;
+use crate::command::plan::text as out;
+use crate::command::plan::text::Document;
+use crate::render::Style;
+use crate::render::words::size;
 use crate::target::simulated::is_simulated;
 use crate::target::{Said, described, open};
 use std::io::{self, BufWriter, Write};

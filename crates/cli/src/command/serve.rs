@@ -1,11 +1,11 @@
 //! `serve`: a stack as a block device.
 
 use crate::Failure;
-use crate::options::serve::Serve;
-use crate::served::Served;
+use crate::command::serve::args::Serve;
+use crate::command::serve::summary::Served;
 use crate::target::serving::{self, Serving};
 use crate::target::{self, Said};
-use crate::{out, seat};
+use crate::write_target;
 use child::Socket;
 use counting::Counting;
 use layers::Layers;
@@ -27,9 +27,11 @@ use trueline_serve::front::Front;
 use trueline_sim::model::Model;
 
 mod allowance;
+pub(crate) mod args;
 mod child;
 mod counting;
 mod emulate;
+pub(crate) mod emulated_text;
 mod exports;
 mod flush;
 mod fronts;
@@ -37,10 +39,14 @@ mod history;
 mod known;
 mod layers;
 mod live;
+pub(crate) mod metrics;
 mod notices;
 mod overlay;
+pub(crate) mod page;
 mod pidfile;
 mod record;
+pub(crate) mod summary;
+pub(crate) mod text;
 mod top;
 
 /// How often it is asked whether to end.
@@ -89,9 +95,9 @@ fn sum_up(served: &Served, args: &Serve) -> Result<(), Failure> {
         serde_json::to_writer_pretty(&mut stdout, served).map_err(io::Error::from)?;
         writeln!(stdout)?;
         stdout.flush()?;
-    } else if out::served::is_worth_saying(served) {
+    } else if crate::command::serve::text::is_worth_saying(served) {
         // Where nobody reads it, the work is done all the same.
-        let _ = out::served::write(served, &mut BufWriter::new(anstream::stderr().lock()));
+        let _ = crate::command::serve::text::write(served, &mut BufWriter::new(anstream::stderr().lock()));
     }
     Ok(())
 }
@@ -126,7 +132,7 @@ fn open(args: &Serve) -> Result<Opened, Failure> {
     let graph = Graph::taste(disks, Limits::default());
     let several = target::split(&args.target).0.len() > 1;
     let id = match provider {
-        Some(name) => graph.find(&name).ok_or_else(|| seat::no_provider(&args.target, &name, &graph))?,
+        Some(name) => graph.find(&name).ok_or_else(|| write_target::no_provider(&args.target, &name, &graph))?,
         None if several => {
             return Err(Failure::Message(format!("serve {}: several disks: name the provider after a #: #stripe/data", args.target)));
         }

@@ -2,9 +2,10 @@
 //!
 //! A label is random, and every last sector is cleared before the first is labelled: halves of two labellings never make a set.
 
+pub(crate) mod args;
 use super::info;
-use crate::options::sets::{Clear, Concat, ConcatVerb, Dump, Label, Mirror, MirrorVerb, Stripe, StripeVerb};
-use crate::survey::survey;
+use crate::command::set::args::{Clear, Concat, ConcatVerb, Dump, Label, Mirror, MirrorVerb, Stripe, StripeVerb};
+use crate::report::survey::survey;
 use crate::target::{self, Said};
 use crate::writing::{Job, carry_out};
 use crate::{Failure, complain};
@@ -202,7 +203,7 @@ fn text(disk: &str, fields: &[Field], out: &mut dyn Write) -> io::Result<()> {
     let width = fields.iter().map(|f| f.name.len()).max().unwrap_or(0);
     writeln!(out, "Metadata on {disk}:")?;
     for field in fields {
-        writeln!(out, "{:>width$}: {}", field.name, crate::out::escape::plain(&field.value.print()))?;
+        writeln!(out, "{:>width$}: {}", field.name, crate::render::words::escape::plain(&field.value.print()))?;
     }
     writeln!(out)
 }

@@ -1,9 +1,9 @@
 //! `show`: the stack as tasted, with free space.
 
 use super::check::survey_all;
-use crate::options::Show;
-use crate::out::{self, Style};
-use crate::page::write_file;
+use crate::args::Show;
+use crate::render::Style;
+use crate::render::page_file::write_file;
 use crate::report::Report;
 use crate::target::Said;
 use crate::{Failure, complain};
@@ -20,20 +20,20 @@ pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
     }
     let report = Report::new("trueline/show/1", targets, failures);
     if let Some(path) = &args.svg {
-        write_file(path, |file| out::svg::write_all(&report, file))?;
+        write_file(path, |file| crate::render::draw::svg::write_all(&report, file))?;
         if !args.json && !args.picture {
             return Ok(done);
         }
     }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.json {
-        out::json::write(&report, &mut stdout)?;
+        crate::render::report::json::write(&report, &mut stdout)?;
     } else if args.list.is_wanted() {
-        out::list::write(&report, &args.list.columns(), !args.list.no_header, args.list.bytes, &mut stdout)?;
+        crate::render::report::list::write(&report, &args.list.columns(), !args.list.no_header, args.list.bytes, &mut stdout)?;
     } else if args.picture {
-        out::picture::write(&report, &mut stdout, Style::of_stdout())?;
+        crate::render::draw::picture::write(&report, &mut stdout, Style::of_stdout())?;
     } else {
-        out::tree::write(&report, &mut stdout, Style::of_stdout())?;
+        crate::render::draw::tree::write(&report, &mut stdout, Style::of_stdout())?;
     }
     stdout.flush()?;
     Ok(done)

@@ -1,7 +1,9 @@
 //! Where the time of simulated drives went: a table, a row for every name.
 
-use super::columns::{self, Cell};
-use super::{Style, escape};
+use super::Style;
+use crate::render::words::columns;
+use crate::render::words::columns::Cell;
+use crate::render::words::escape;
 use std::io::{self, Write};
 use trueline_lab::result::Spent;
 

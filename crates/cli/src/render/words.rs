@@ -1,6 +1,14 @@
 //! What the outputs for people call things.
 
-use super::{Style, escape, size};
+pub(crate) mod columns;
+pub(crate) mod csv;
+pub(crate) mod escape;
+pub(crate) mod hexdump;
+pub(crate) mod markdown;
+pub(crate) mod metric;
+pub(crate) mod size;
+pub(crate) mod terminal;
+use super::Style;
 use crate::report::{Finding, Provider, Target, Verdict};
 use std::io::{self, ErrorKind};
 use trueline_geom::base::finding;

@@ -3,8 +3,8 @@
 //! A command is printed only after the same tables have been edited here, in memory, as it would edit them.
 
 use crate::move_journal;
-use crate::out::escape::shell;
 use crate::placed::{Placed, extended, table_on};
+use crate::render::words::escape::shell;
 use crate::target::{self, Said};
 use room::Room;
 use trueline_geom::base::finding::{Finding, Fix};

@@ -1,9 +1,9 @@
 //! From a tasted graph to the report.
 
-use crate::cure::Cures;
+use crate::report::cure::Cures;
 use crate::report::{Finding, Grain, Provider, Range, Table, Target, Verdict};
-use crate::seat;
 use crate::target::Said;
+use crate::write_target;
 use trueline_geom::audit::{self, Audit, Role};
 use trueline_geom::base::topology::{Fact, largest_grain};
 use trueline_geom::format::Sign;
@@ -37,7 +37,7 @@ fn kept(target: &str, graph: &Graph, only: Option<&str>) -> Result<Vec<Id>, Stri
     let Some(first) = graph.find(name) else {
         let names: Vec<&str> = graph.providers.iter().map(|p| p.name.as_str()).filter(|n| !n.is_empty()).collect();
         let there = if names.is_empty() { "there are none".into() } else { format!("there are {}", names.join(", ")) };
-        let found = seat::missing_members(target, name, graph).unwrap_or(there);
+        let found = write_target::missing_members(target, name, graph).unwrap_or(there);
         return Err(format!("no provider #{name}: {found}"));
     };
     let mut kept = vec![first];

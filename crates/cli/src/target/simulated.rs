@@ -5,7 +5,7 @@
 //! writes memory, or the image.
 
 use super::Said;
-use crate::text;
+use crate::input_text;
 use image::Image;
 use std::fs::File;
 use std::path::Path;
@@ -92,10 +92,10 @@ pub(crate) fn model_text(name: &str) -> Result<String, String> {
             return Err("it is no file: a model is a TOML file, as trueline drives --template prints it".into());
         }
         Ok(_) => {}
-        Err(e) => return Err(crate::out::words::os(&e)),
+        Err(e) => return Err(crate::render::words::os(&e)),
     }
-    let file = File::open(name).map_err(|e| crate::out::words::os(&e))?;
-    text::read(file, LONGEST)
+    let file = File::open(name).map_err(|e| crate::render::words::os(&e))?;
+    input_text::read(file, LONGEST)
 }
 
 /// A model with some of its keys set.

@@ -2,7 +2,7 @@
 
 use super::task::Task;
 use crate::Failure;
-use crate::options::bench::Bench;
+use crate::command::bench::args::Bench;
 use crate::target;
 use directory::Directory;
 use memory::Memory;

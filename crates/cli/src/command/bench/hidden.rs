@@ -2,8 +2,8 @@
 
 use super::ground::Ground;
 use super::variant::Variant;
-use crate::options::bench::Bench;
-use crate::out::{escape, size};
+use crate::command::bench::args::Bench;
+use crate::render::words::{escape, size};
 use trueline_lab::workload::Kind;
 use trueline_sim::counters::Counters;
 

@@ -1,7 +1,7 @@
 //! What bonnie's runs are told by besides: a line of each, and the table of the run that took the median time.
 
 use super::variant::Variant;
-use crate::options::bench::Bench;
+use crate::command::bench::args::Bench;
 use trueline_lab::result::bench::BenchRun;
 use trueline_lab::workload::bonnie::{Parameters, line};
 

@@ -1,7 +1,9 @@
 //! `bench` for people: what every variant took, the ratio in words, and where the time of simulated drives went.
 
-use super::columns::{self, Cell};
-use super::{Style, escape, spent, words};
+use crate::render::words::columns;
+use crate::render::words::columns::Cell;
+use crate::render::words::escape;
+use crate::render::{Style, spent, words};
 use std::io::{self, Write};
 use trueline_lab::result::bench::{BenchDocument, BenchRun, Variant};
 use trueline_lab::statistics::{Comparison, Interval, Slope, median};

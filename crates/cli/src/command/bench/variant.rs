@@ -3,7 +3,7 @@
 use super::ground::{self, Ground, Job};
 use super::task::Task;
 use crate::Failure;
-use crate::options::bench::{Bench, Host};
+use crate::command::bench::args::{Bench, Host};
 use std::cell::RefCell;
 use std::rc::Rc;
 use trueline_geom::base::topology::is_whole;

@@ -1,6 +1,6 @@
 //! `check --recursive`: the files of a directory tree that may be images.
 
-use crate::out::words;
+use crate::render::words;
 use crate::report::Target;
 use std::ffi::OsString;
 use std::fs;

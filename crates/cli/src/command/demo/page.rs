@@ -1,10 +1,13 @@
 //! The page of `demo`: one disk from its findings to its cost and back, then what `check --html` and `lab run --html` have.
 
-use super::{canvas, escape, html, lab_html};
 use crate::command::demo::story::Story;
-use crate::made::Made;
+use crate::command::lab::page as lab_page;
+use crate::command::lab::page::quantity::{times, value};
+use crate::render::draw::canvas;
+use crate::render::made::Made;
+use crate::render::report::page as report_page;
+use crate::render::words::escape;
 use crate::report::Report;
-use lab_html::quantity::{times, value};
 use std::io::{self, Write};
 use trueline_lab::result::{LabDocument, Row};
 
@@ -24,28 +27,28 @@ pub(crate) struct Page<'a> {
 
 /// Writes the page.
 pub(crate) fn write(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
-    html::open("Trueline: check, cost, layout, cost again", &[canvas::STYLE, lab_html::STYLE], out)?;
+    report_page::open("Trueline: check, cost, layout, cost again", &[canvas::STYLE, lab_page::STYLE], out)?;
     let name = escape::xml(&page.story.found.target);
     writeln!(out, "<header>\n<h1>Check, cost, layout, cost again</h1>\n{}", page.made.html())?;
     writeln!(out, "<p>{name}: what is wrong with it, what that costs,")?;
     writeln!(out, "and the same disk on the grain. Then the disks of all five documents, and what they measured.</p>")?;
-    writeln!(out, "</header>\n{}\n<main>", lab_html::HATCH)?;
+    writeln!(out, "</header>\n{}\n<main>", lab_page::HATCH)?;
     write_contents(page, out)?;
     write_story(page, out)?;
     writeln!(out, "<section aria-labelledby=\"disks\">\n<h2 id=\"disks\">The disks of the five documents</h2>")?;
-    html::write_overview(page.report, out)?;
+    report_page::write_overview(page.report, out)?;
     writeln!(out, "</section>")?;
     if let Some(labs) = page.labs {
         writeln!(out, "<section aria-labelledby=\"labs\">\n<h2 id=\"labs\">What the documents measured, and what we find</h2>")?;
-        writeln!(out, "{}", lab_html::said(labs))?;
-        lab_html::write_labs(labs, out)?;
+        writeln!(out, "{}", lab_page::said(labs))?;
+        lab_page::write_labs(labs, out)?;
         writeln!(out, "</section>")?;
     }
     for (nth, target) in page.report.targets.iter().enumerate() {
-        html::write_target(nth, target, false, false, out)?;
+        report_page::write_target(nth, target, false, false, out)?;
     }
     writeln!(out, "</main>")?;
-    html::write_rules(page.report, out)?;
+    report_page::write_rules(page.report, out)?;
     writeln!(out, "</body>\n</html>")
 }
 
@@ -61,7 +64,7 @@ fn write_contents(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
 fn write_story(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
     let (story, alone) = (page.story, true);
     writeln!(out, "<h2 id=\"check\">1. Check: what is there</h2>")?;
-    html::write_target(0, &story.found, alone, false, out)?;
+    report_page::write_target(0, &story.found, alone, false, out)?;
     writeln!(out, "<h2 id=\"cost\">2. Cost: what that does to a drive</h2>\n<ul class=\"cards\">")?;
     for row in rows(story) {
         write_card(row, false, out)?;
@@ -72,13 +75,13 @@ fn write_story(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
         "<p>Made by <code>trueline part apply layout.toml disk</code>; what is on the partitions has still to be put there.</p>"
     )?;
     writeln!(out, "<details><summary>layout.toml</summary><pre>{}</pre></details>", escape::xml(page.layout))?;
-    html::write_target(0, &story.again, alone, false, out)?;
+    report_page::write_target(0, &story.again, alone, false, out)?;
     writeln!(out, "<h2 id=\"again\">4. Cost again: the same work, on the same drive</h2>\n<ul class=\"cards\">")?;
     for row in rows(story) {
         write_card(row, true, out)?;
     }
     writeln!(out, "</ul>")?;
-    lab_html::write_rows(&story.cost, out)
+    lab_page::write_rows(&story.cost, out)
 }
 
 fn rows(story: &Story) -> impl Iterator<Item = &Row> {

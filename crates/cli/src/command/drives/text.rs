@@ -1,7 +1,9 @@
 //! `drives`: the list of simulated drives, the parameters of one, and both as a document.
 
-use super::columns::{self, Cell};
-use super::{Style, escape, size};
+use crate::render::Style;
+use crate::render::words::columns;
+use crate::render::words::columns::Cell;
+use crate::render::words::{escape, size};
 use serde::Serialize;
 use std::io;
 use toml::Value;

@@ -17,7 +17,7 @@ mod bars;
 mod lanes;
 mod latency;
 mod medium;
-pub(super) mod quantity;
+pub mod quantity;
 mod row;
 mod spent;
 mod standing;
@@ -26,19 +26,20 @@ mod track;
 #[cfg(test)]
 pub(crate) mod sample;
 
-use super::{html, words};
-use crate::made::Made;
+use crate::render::made::Made;
+use crate::render::report::page;
+use crate::render::words;
 use lanes::text_of;
 use quantity::{percent, times};
 use standing::{Tally, dearest, farthest, tally, tally_all};
 use std::io::{self, Write};
 use trueline_lab::result::{LabDocument, LabResult, Row};
 
-/// How the charts look, with the colours of `html::STYLE`.
-pub(super) const STYLE: &str = include_str!("lab_html/lab.css");
+/// How the charts look, with the colours of `page::STYLE`.
+pub const STYLE: &str = include_str!("page/lab.css");
 
 /// The hatching that says again what the colour of the unaligned says.
-pub(super) const HATCH: &str = "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
+pub const HATCH: &str = "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
                      patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect width=\"2\" height=\"6\" class=\"hatching\"/></pattern></defs></svg>";
 
 /// Beyond so many rows in all, those of a lab are folded: a page of fifty is as long as sixty screens.
@@ -46,7 +47,7 @@ const OPEN: usize = 4;
 
 /// Writes the page.
 pub(crate) fn write(document: &LabDocument, made: &Made, out: &mut dyn Write) -> io::Result<()> {
-    html::open("Trueline lab: what misalignment costs", &[STYLE], out)?;
+    page::open("Trueline lab: what misalignment costs", &[STYLE], out)?;
     writeln!(out, "<header>\n<h1>What misalignment costs</h1>\n{}\n{}</header>", made.html(), said(document))?;
     writeln!(out, "{HATCH}\n<main>")?;
     write_labs(document, out)?;
@@ -54,7 +55,7 @@ pub(crate) fn write(document: &LabDocument, made: &Made, out: &mut dyn Write) ->
 }
 
 /// Writes everything below the heading of a page: the cards, the contents, the chart of all rows, every lab.
-pub(super) fn write_labs(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_labs(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
     let fold = document.labs.iter().map(|lab| lab.rows.len()).sum::<usize>() > OPEN;
     write_cards(document, out)?;
     if fold {
@@ -76,13 +77,13 @@ fn write_contents(document: &LabDocument, out: &mut dyn Write) -> io::Result<()>
 }
 
 /// Writes the rows of all labs, and nothing around them.
-pub(super) fn write_rows(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_rows(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
     let mut rows = document.labs.iter().flat_map(|lab| lab.rows.iter().map(move |row| (lab, row)));
     rows.try_for_each(|(lab, row)| row::write(lab, row, out))
 }
 
 /// A document in a sentence.
-pub(super) fn said(document: &LabDocument) -> String {
+pub fn said(document: &LabDocument) -> String {
     let all = tally_all(document);
     let mut text = format!("<p>{} of {}", words::count(all.rows, "row"), words::count(document.labs.len(), "lab"));
     if all.bounded > 0 {
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
 
     fn page(document: &LabDocument) -> String {
-        crate::out::samples::text(|out| write(document, &Made::sample(), out))
+        crate::render::samples::text(|out| write(document, &Made::sample(), out))
     }
 
     #[test]

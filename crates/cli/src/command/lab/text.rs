@@ -1,7 +1,8 @@
 //! `lab`: published values beside ours, a table a lab.
 
-use crate::out::columns::{Cell, wrap, write as write_rows};
-use crate::out::{Style, escape, words};
+use crate::render::words::columns::{Cell, wrap, write as write_rows};
+use crate::render::words::escape;
+use crate::render::{Style, words};
 use anstyle::{AnsiColor, Style as Colour};
 use std::io;
 use trueline_lab::result::{LabDocument, LabResult, Row};
@@ -194,7 +195,8 @@ fn percent(error: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::{lab_html::sample, samples};
+    use crate::command::lab::page::sample;
+    use crate::render::samples;
 
     #[test]
     fn the_tables_fit_every_terminal() {

@@ -1,6 +1,6 @@
 //! `mkfs`: file systems on the grain.
 
-use super::DiskOptions;
+use crate::args::DiskOptions;
 use clap::{Args, ValueEnum};
 
 pub(crate) const EXAMPLES: &str = "Examples:

@@ -1,6 +1,6 @@
 //! What a system's mkfs is told: what the grains come to, and the user's own words, which win.
 
-use crate::options::mkfs::{Kind, Mkfs};
+use crate::command::mkfs::args::{Kind, Mkfs};
 use trueline_geom::graph::Provider;
 use trueline_geom::plan::{btrfs, exfat, ext4, fat, ntfs, swap, xfs};
 

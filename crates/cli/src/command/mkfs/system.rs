@@ -6,10 +6,10 @@
 
 use super::arguments::{Tool, merged, ourselves, quoted};
 use super::{bar, wipe};
-use crate::options::mkfs::{Kind, Mkfs};
-use crate::out::hexdump;
-use crate::seat::Seat;
+use crate::command::mkfs::args::{Kind, Mkfs};
+use crate::render::words::hexdump;
 use crate::target;
+use crate::write_target::Seat;
 use crate::{Failure, complain};
 use std::ffi::OsString;
 use std::fs;

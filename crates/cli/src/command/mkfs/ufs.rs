@@ -2,9 +2,9 @@
 
 use super::arguments::ourselves;
 use super::{bar, wipe};
-use crate::options::mkfs::Mkfs;
-use crate::out::hexdump;
-use crate::seat::Seat;
+use crate::command::mkfs::args::Mkfs;
+use crate::render::words::hexdump;
+use crate::write_target::Seat;
 use crate::{Failure, complain};
 use indicatif::ProgressBar;
 use std::io::{BufWriter, Write};

@@ -2,11 +2,11 @@
 
 use super::{Moving, access, show};
 use crate::Failure;
+use crate::args::DiskOptions;
+use crate::command::moving::args::Move as Options;
 use crate::move_journal::{beside, is_journal};
-use crate::options::DiskOptions;
-use crate::options::moving::Move as Options;
-use crate::seat::Seat;
 use crate::target;
+use crate::write_target::Seat;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trueline_geom::base::topology::Topology;

@@ -1,13 +1,15 @@
 //! `part apply`: the tables of a disk as a file says they are.
 
 use crate::Failure;
-use crate::layout::{self, Document};
-use crate::options::apply::Apply;
-use crate::out::gpart::Called;
-use crate::out::{escape, words};
-use crate::seat::{Seat, refuse};
+use crate::command::part::args::apply::Apply;
+use crate::command::part::layout;
+use crate::command::part::layout::Document;
+use crate::input_text;
+use crate::render::gpart::Called;
+use crate::render::words;
+use crate::render::words::escape;
 use crate::target;
-use crate::text;
+use crate::write_target::{Seat, refuse};
 use serde::Serialize;
 use std::fs;
 use std::io::{self, BufWriter, Read, Write};
@@ -121,7 +123,7 @@ fn read(args: &Apply) -> Result<Wanted, Failure> {
         true => Box::new(io::stdin().lock()),
         false => Box::new(fs::File::open(&args.layout).map_err(|e| failed(words::os(&e)))?),
     };
-    let text = text::read(file, LONGEST).map_err(failed)?;
+    let text = input_text::read(file, LONGEST).map_err(failed)?;
     match args.sfdisk {
         true => Script::parse(&text).map(Wanted::Sfdisk).map_err(|e| failed(e.to_string())),
         false => layout::parse(&text).map(Wanted::Toml).map_err(failed),

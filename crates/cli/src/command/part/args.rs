@@ -1,7 +1,8 @@
 //! `part`: the verbs and options of gpart(8).
 
-use super::DiskOptions;
-use super::apply::Apply;
+pub(crate) mod apply;
+use crate::args::DiskOptions;
+use crate::command::part::args::apply::Apply;
 use crate::writing::WriteOptions;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;

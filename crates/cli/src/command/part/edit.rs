@@ -1,12 +1,13 @@
 //! The verbs that change a table.
 
-use crate::options::part::{Add, Common, Create, Delete, Destroy, Length, Mark, Modify, Recover, Resize};
-use crate::out::gpart::{Called, Shown};
-use crate::out::part::{self, Done, off_grain, said};
-use crate::out::part_json::Document;
-use crate::out::{escape, size};
-use crate::seat::{Seat, named, partitions, refuse};
+use crate::command::part::args::{Add, Common, Create, Delete, Destroy, Length, Mark, Modify, Recover, Resize};
+use crate::command::part::json::Document;
+use crate::command::part::text;
+use crate::command::part::text::{Done, off_grain, said};
+use crate::render::gpart::{Called, Shown};
+use crate::render::words::{escape, size};
 use crate::target;
+use crate::write_target::{Seat, named, partitions, refuse};
 use crate::writing::WriteOptions;
 use crate::{Failure, complain};
 use std::io::{self, BufWriter, Write};
@@ -185,7 +186,7 @@ fn placed(seat: &Seat, scheme: &dyn Scheme, table: &Table, index: u32, done: Don
             Outcome { said: line, warning: off_grain(shown, &ground, entry).filter(|_| added) }
         }
         // gpart has its warning in the line itself.
-        _ if added => Outcome::new(part::added(shown, &ground, entry, rules)),
+        _ if added => Outcome::new(text::added(shown, &ground, entry, rules)),
         _ => Outcome::new(said(done, &shown.partition(entry))),
     }
 }

@@ -1,7 +1,7 @@
 //! `part show --json`: the tables as one value for programs.
 
-use super::gpart::Shown;
-use super::part::PAGE;
+use crate::command::part::text::PAGE;
+use crate::render::gpart::Shown;
 use crate::report::Range;
 use serde::Serialize;
 use trueline_geom::base::topology::{Topology, largest_grain};
@@ -149,7 +149,7 @@ fn misses(topology: &Topology) -> Vec<Missed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::tables::{Bench, SECTOR};
+    use crate::command::part::tables::{Bench, SECTOR};
     use trueline_geom::table::{Request, Rules};
 
     #[test]

@@ -3,10 +3,12 @@
 //! At the scale of a disk no unit is visible. So what begins off one, and the first few that begin on one, are magnified: the
 //! same bytes on a line above a ruler of units. Every partition is named, with room for its name on the bar or without.
 
-use super::gpart::Shown;
-use super::part::PAGE;
-use super::scale::{Range, Scale};
-use super::{Style, columns, escape, picture, size, words};
+use crate::command::part::text::PAGE;
+use crate::render::draw::picture;
+use crate::render::draw::scale::{Range, Scale};
+use crate::render::gpart::Shown;
+use crate::render::words::{columns, escape, size};
+use crate::render::{Style, words};
 use anstyle::{AnsiColor, Style as Colour};
 use ruler::Ruler;
 use std::io;
@@ -244,5 +246,5 @@ fn write_starts(
 }
 
 #[cfg(test)]
-#[path = "part_picture/tests.rs"]
+#[path = "picture/tests.rs"]
 mod tests;

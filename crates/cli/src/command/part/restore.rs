@@ -1,11 +1,11 @@
 //! `part restore`: a table made as gpart(8)'s backup text says, to the sector.
 
 use crate::Failure;
-use crate::options::part::Restore;
-use crate::out::escape;
-use crate::out::part::{Done, said};
-use crate::seat::{Seat, named, partitions, refuse};
-use crate::text;
+use crate::command::part::args::Restore;
+use crate::command::part::text::{Done, said};
+use crate::input_text;
+use crate::render::words::escape;
+use crate::write_target::{Seat, named, partitions, refuse};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use trueline_geom::base::ondisk::Guid;
@@ -23,7 +23,7 @@ const MOST: u64 = 1 << 20;
 const ATTEMPT: &str = "restore the table of";
 
 pub(super) fn run(args: &Restore) -> Result<ExitCode, Failure> {
-    let text = text::read(io::stdin().lock(), MOST).map_err(|e| format!("restore from stdin: {e}: nothing was written"))?;
+    let text = input_text::read(io::stdin().lock(), MOST).map_err(|e| format!("restore from stdin: {e}: nothing was written"))?;
     for target in &args.targets {
         restore(args, target, &text)?;
     }

@@ -1,11 +1,13 @@
 //! `part show` and `part backup`: a table in gpart(8)'s text, or sfdisk's.
 
-use crate::options::part::{Backup, Compat, Show};
-use crate::out::gpart::{self, Called, Format, Shown, What};
-use crate::out::part_json::Document;
-use crate::out::{Style, part_picture};
-use crate::seat::Seat;
+use crate::command::part::args::{Backup, Compat, Show};
+use crate::command::part::json::Document;
+use crate::command::part::picture;
+use crate::render::Style;
+use crate::render::gpart;
+use crate::render::gpart::{Called, Format, Shown, What};
 use crate::target;
+use crate::write_target::Seat;
 use crate::{Failure, complain};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -43,7 +45,7 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
             if nth > 0 {
                 writeln!(out)?;
             }
-            part_picture::write(*shown, ground, &mut out, Style::of_stdout())?;
+            picture::write(*shown, ground, &mut out, Style::of_stdout())?;
         }
     } else {
         let what = match (args.labels, args.raw) {

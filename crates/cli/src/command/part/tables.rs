@@ -1,6 +1,6 @@
 //! Tables made by hand, for the tests of what `part` shows and says.
 
-use super::gpart::{Called, Shown};
+use crate::render::gpart::{Called, Shown};
 use trueline_geom::base::patch::Patch;
 use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::mapping::slices::{Dialect, Kind};

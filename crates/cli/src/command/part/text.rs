@@ -1,7 +1,7 @@
 //! What `part` says it has done, in gpart(8)'s words, and what is wrong with a start that was asked for.
 
-use super::gpart::Shown;
-use super::words;
+use crate::render::gpart::Shown;
+use crate::render::words;
 use trueline_geom::base::topology::{Fact, Trust};
 use trueline_geom::mapping::slices::place;
 use trueline_geom::table::scheme::Ground;
@@ -83,7 +83,7 @@ fn unit(fact: &Fact) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::tables::{Bench, SECTOR};
+    use crate::command::part::tables::{Bench, SECTOR};
     use trueline_geom::table::Request;
 
     #[test]

@@ -1,11 +1,12 @@
 //! `part undo`: puts back the bytes that `--save` kept.
 
 use crate::Failure;
-use crate::options::part::Undo;
-use crate::out::{escape, words};
-use crate::seat::tell_kernel;
+use crate::command::part::args::Undo;
+use crate::input_text;
+use crate::render::words;
+use crate::render::words::escape;
 use crate::target::{self, Said};
-use crate::text;
+use crate::write_target::tell_kernel;
 use crate::writing::{Job, MOST_SAVED, UNCHANGED, carry_out};
 use std::fs::File;
 use std::io::Write;
@@ -15,7 +16,7 @@ use trueline_geom::base::store::{Sparse, Store};
 
 pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     let failed = |what: String| Failure::Message(format!("undo with {}: {what}", args.file.display()));
-    let text = File::open(&args.file).map_err(|e| words::os(&e)).and_then(|file| text::read(file, MOST_SAVED)).map_err(failed)?;
+    let text = File::open(&args.file).map_err(|e| words::os(&e)).and_then(|file| input_text::read(file, MOST_SAVED)).map_err(failed)?;
     let saved = parse(&text).map_err(failed)?;
     // Every write says which provider it was to: of several disks, none needs to be named.
     let (graph, _) = target::open_for(&args.on.target, &Said::new(&args.on.common.disk)?, args.on.write.access())?;

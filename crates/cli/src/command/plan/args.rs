@@ -1,7 +1,7 @@
 //! `plan`'s part of the command line.
 
-use super::names::listed;
-use super::{DiskOptions, parse_size};
+use crate::args::names::listed;
+use crate::args::{DiskOptions, parse_size};
 use clap::Args;
 use trueline_geom::plan::USES;
 

@@ -1,7 +1,8 @@
 //! `plan`: what was chosen, layer by layer, as a table for people and as one document.
 
-use crate::out::columns::{Cell, wrap, write as write_rows};
-use crate::out::{Style, escape, size};
+use crate::render::Style;
+use crate::render::words::columns::{Cell, wrap, write as write_rows};
+use crate::render::words::{escape, size};
 use crate::report::Grain;
 use anstyle::Style as Colour;
 use serde::Serialize;
@@ -150,7 +151,7 @@ impl Document {
             format: "trueline/plan/1",
             target: target.map(str::to_owned),
             r#use: wanted.into(),
-            grains: grains.iter().map(crate::survey::grain).collect(),
+            grains: grains.iter().map(crate::report::survey::grain).collect(),
             layers: plan.choices.iter().map(Row::of).collect(),
             commands: plan.commands.clone(),
             notes: plan.notes.clone(),

@@ -1,6 +1,6 @@
 //! The options of `serve`.
 
-use super::DiskOptions;
+use crate::args::DiskOptions;
 use clap::{Args, ValueEnum};
 use nbd::Network;
 use std::path::PathBuf;

@@ -3,9 +3,9 @@
 use super::allowance::Allowance;
 use super::known::Known;
 use super::notices::Notices;
+use crate::command::serve::summary::{Bucket, Deeds, Export, Latencies, Latency, Layer, Operations, Requests, Served, Verdicts};
 use crate::report::Target;
-use crate::served::{Bucket, Deeds, Export, Latencies, Latency, Layer, Operations, Requests, Served, Verdicts};
-use crate::survey::survey;
+use crate::report::survey::survey;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

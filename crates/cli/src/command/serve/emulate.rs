@@ -1,9 +1,10 @@
 //! `--emulate`: which drives, and what they did.
 
 use crate::Failure;
-use crate::options::serve::Serve;
-use crate::out::{Style, emulated, spent};
-use crate::served::{EmulatedKind, Emulation};
+use crate::command::serve::args::Serve;
+use crate::command::serve::emulated_text;
+use crate::command::serve::summary::{EmulatedKind, Emulation};
+use crate::render::{Style, spent};
 use crate::target;
 use std::sync::Arc;
 use trueline_lab::result::Spent;
@@ -44,7 +45,7 @@ pub(super) fn tell(drives: &Drives, models: &[Model]) -> Result<(), Failure> {
     let rows: Vec<_> = models.iter().map(|model| model.name.as_str()).zip(&spends).collect();
     let mut stderr = anstream::stderr().lock();
     spent::write(&rows, Style::default(), &mut stderr)?;
-    Ok(emulated::write(&emulation(drives), &mut stderr)?)
+    Ok(emulated_text::write(&emulation(drives), &mut stderr)?)
 }
 
 /// Times of the drives and of the machine until now.

@@ -1,6 +1,6 @@
 //! Whose time the times of emulated drives are.
 
-use crate::served::{EmulatedKind, Emulation};
+use crate::command::serve::summary::{EmulatedKind, Emulation};
 use std::io;
 
 /// Writes what of the drives' time the machine took, and for which requests that is too much; nothing where there were none.
@@ -38,7 +38,7 @@ fn share(machine: u64, drive: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::samples;
+    use crate::render::samples;
 
     #[test]
     fn what_is_the_machines_is_said() {

@@ -3,9 +3,9 @@
 use super::layers::Layers;
 use super::overlay::Overlays;
 use crate::Failure;
-use crate::options::serve::Serve;
-use crate::options::serve::range::Range;
-use crate::out::words;
+use crate::command::serve::args::Serve;
+use crate::command::serve::args::range::Range;
+use crate::render::words;
 use std::sync::Arc;
 use trueline_geom::base::finding;
 use trueline_geom::base::store::Store;

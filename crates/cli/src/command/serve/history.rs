@@ -1,7 +1,7 @@
 //! The last minutes of what was counted, a sample a second: a page that is opened later shows what was before it.
 
 use super::counting::Counting;
-use crate::served::{Deeds, Sample, Served, Verdicts};
+use crate::command::serve::summary::{Deeds, Sample, Served, Verdicts};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use trueline_serve::layer::counted::Waits;
@@ -61,7 +61,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::samples;
+    use crate::render::samples;
 
     #[test]
     fn the_last_ten_minutes_are_kept() {

@@ -2,8 +2,8 @@
 
 use super::counting::Counting;
 use super::history::History;
-use crate::out::{served_html, served_prometheus};
-use crate::served::Event;
+use crate::command::serve::summary::Event;
+use crate::command::serve::{metrics, page};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use trueline_host::random;
@@ -37,12 +37,11 @@ impl Site for Live {
                 // In this order: a page whose stack is of later than its counts is told so by the next event.
                 let (served, history) = (self.counting.served(), self.history().samples());
                 let stack = self.counting.stack();
-                let _ =
-                    served_html::write((&stack.target, &stack.numbers), &Event { served: &served, history: &history }, &nonce, &mut body);
-                Some(Answer::Page { kind: "text/html; charset=utf-8", policy: served_html::policy(&nonce), body })
+                let _ = page::write((&stack.target, &stack.numbers), &Event { served: &served, history: &history }, &nonce, &mut body);
+                Some(Answer::Page { kind: "text/html; charset=utf-8", policy: page::policy(&nonce), body })
             }
             "/metrics" => {
-                let _ = served_prometheus::write(&self.counting.served(), &mut body);
+                let _ = metrics::write(&self.counting.served(), &mut body);
                 Some(Answer::Page { kind: "text/plain; version=0.0.4; charset=utf-8", policy: NOTHING.into(), body })
             }
             "/events" => Some(Answer::Events),

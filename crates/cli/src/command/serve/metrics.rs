@@ -1,7 +1,7 @@
 //! What `serve` counted, in the Prometheus text format.
 
-use super::metric::{Labels, Metric};
-use crate::served::{Deeds, Export, Layer, Requests, Served, Verdicts};
+use crate::command::serve::summary::{Deeds, Export, Layer, Requests, Served, Verdicts};
+use crate::render::words::metric::{Labels, Metric};
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
@@ -140,7 +140,7 @@ fn exports(served: &Served, out: &mut dyn io::Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::samples;
+    use crate::render::samples;
     use std::collections::BTreeSet;
 
     #[test]

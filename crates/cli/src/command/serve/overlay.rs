@@ -1,8 +1,8 @@
 //! `--overlay`: what clients write goes there, and the target is only read.
 
 use crate::Failure;
-use crate::options::serve::Serve;
-use crate::options::serve::overlay::Place;
+use crate::command::serve::args::Serve;
+use crate::command::serve::args::overlay::Place;
 use crate::target::{self, serving};
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -3,17 +3,18 @@
 //! One self-contained page. What comes from disks is text: escaped here, and set as text by the script. The script and the style
 //! have a nonce, and nothing else may be run or fetched but the events.
 
-use super::scale::{Range, Scale};
-use super::stack::{Piece, Stack};
-use super::{escape, words};
+use crate::command::serve::summary::Event;
+use crate::render::draw::scale::{Range, Scale};
+use crate::render::draw::stack::{Piece, Stack};
+use crate::render::words;
+use crate::render::words::escape;
 use crate::report::Target;
-use crate::served::Event;
 use std::io;
 
 mod cures;
 
-const SCRIPT: &str = include_str!("served_html/live.js");
-const STYLE: &str = include_str!("served_html/live.css");
+const SCRIPT: &str = include_str!("page/live.js");
+const STYLE: &str = include_str!("page/live.css");
 
 /// Of the drawing, in thousandths of whatever width there is: what stands in it keeps its size.
 const WIDTH: usize = 1000;
@@ -150,7 +151,7 @@ fn percent(thousandths: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::samples;
+    use crate::render::samples;
 
     fn page(target: &Target) -> String {
         let (served, _) = samples::served();

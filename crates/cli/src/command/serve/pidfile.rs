@@ -1,7 +1,7 @@
 //! `--pidfile`: the number of the process, where scripts find it while something is served.
 
 use crate::Failure;
-use crate::out::words;
+use crate::render::words;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

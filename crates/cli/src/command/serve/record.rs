@@ -1,8 +1,8 @@
 //! `--record`: the file, and which exports are in it.
 
 use crate::Failure;
-use crate::options::serve::Serve;
-use crate::out::words;
+use crate::command::serve::args::Serve;
+use crate::render::words;
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,10 @@
 //! What `serve` counted: its summary, and the table of `--top`.
 
-use super::columns::{self, Cell};
-use super::{Style, escape, size, words};
-use crate::served::{Blame, Export, Layer, Row, Served};
+use crate::command::serve::summary::{Blame, Export, Layer, Row, Served};
+use crate::render::words::columns;
+use crate::render::words::columns::Cell;
+use crate::render::words::{escape, size};
+use crate::render::{Style, words};
 use anstyle::{AnsiColor, Style as Colour};
 use std::io;
 use std::time::Duration;
@@ -232,7 +234,7 @@ fn reason(blame: &Blame) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::samples;
+    use crate::render::samples;
 
     #[test]
     fn the_summary_says_what_missed_and_why() {

@@ -5,9 +5,11 @@
 use super::counting::Counting;
 use super::notices::Notices;
 use crate::Failure;
-use crate::out::served::{self, Moment};
-use crate::out::{Style, escape};
-use crate::served::Served;
+use crate::command::serve::summary::Served;
+use crate::command::serve::text;
+use crate::command::serve::text::Moment;
+use crate::render::Style;
+use crate::render::words::escape;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -58,7 +60,7 @@ impl Top {
         let said: Vec<String> = std::iter::once(self.places.clone()).chain(self.notices.last().map(|line| escape::plain(&line))).collect();
         let moment = Moment { served: &now, before: &self.before, said: &said };
         let mut table = Vec::new();
-        let write = |to: &mut dyn Write| served::write_top(&moment, Style::of_stdout(), lines, to);
+        let write = |to: &mut dyn Write| text::write_top(&moment, Style::of_stdout(), lines, to);
         if anstream::AutoStream::choice(&io::stdout()) == anstream::ColorChoice::Never {
             write(&mut anstream::StripStream::new(&mut table))?;
         } else {

@@ -1,7 +1,8 @@
 //! A start that misses its grain, magnified on a terminal: the layer's first blocks above the units they lie across.
 
 use super::miss::{Miss, View};
-use super::{Style, columns, escape, size, words};
+use crate::render::words::{columns, escape, size};
+use crate::render::{Style, words};
 use anstyle::AnsiColor;
 use std::io;
 

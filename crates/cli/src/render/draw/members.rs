@@ -2,7 +2,8 @@
 
 use super::canvas::{Canvas, INNER, MARGIN};
 use super::zoom::{chunk_class, member};
-use super::{escape, size, words};
+use crate::render::words;
+use crate::render::words::{escape, size};
 use crate::report::{Provider, Target};
 use trueline_geom::base::topology::round_down;
 

@@ -3,7 +3,9 @@
 //! Addresses in a [`View`] count from the unit before the one in which the start lies, so that every boundary is a multiple
 //! of the unit.
 
-use super::{group, size, words};
+use crate::render::report::group;
+use crate::render::words;
+use crate::render::words::size;
 use crate::report::{Finding, Provider, Target, Verdict};
 use trueline_geom::base::topology::{Grain, Why};
 

@@ -5,7 +5,10 @@
 
 use super::scale::{Range, Scale};
 use super::stack::{Piece, Stack};
-use super::{Style, columns, escape, group, inset, miss, size, text, words};
+use super::{inset, miss};
+use crate::render::report::{group, text};
+use crate::render::words::{columns, escape, size};
+use crate::render::{Style, words};
 use crate::report::{Provider, Report, Target, Verdict};
 use anstyle::Style as Colour;
 use std::io;
@@ -115,7 +118,7 @@ fn bar(target: &Target, p: &Provider, width: usize, style: Style) -> (String, bo
 }
 
 /// A measuring line with the first of `labels` on it that has room, else with `mark`; and whether one had.
-pub(super) fn measure(labels: [String; 3], mark: &str, width: usize, style: Style) -> (String, bool) {
+pub fn measure(labels: [String; 3], mark: &str, width: usize, style: Style) -> (String, bool) {
     let (open, dash, close) = (style.glyph("├", "|"), style.glyph("─", "-"), style.glyph("┤", "|"));
     let fits = |s: &String| s.chars().count() + 2 <= width;
     match width {
@@ -173,7 +176,7 @@ fn write_many(target: &Target, pieces: &[&Piece], out: &mut dyn io::Write, style
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::samples;
+    use crate::render::samples;
 
     #[test]
     fn a_disk_and_what_stands_on_it() {

@@ -6,7 +6,9 @@
 use super::canvas::{Canvas, INNER, MARGIN, STYLE, WIDTH, pixels};
 use super::scale::{Range, Scale};
 use super::stack::{Piece, Stack};
-use super::{Style, escape, members, miss, size, words, zoom};
+use super::{members, miss, zoom};
+use crate::render::words::{escape, size};
+use crate::render::{Style, words};
 use crate::report::{Provider, Report, Target, Verdict};
 use std::io;
 
@@ -41,7 +43,7 @@ pub(crate) fn write_all(report: &Report, out: &mut dyn io::Write) -> io::Result<
 }
 
 /// Writes the drawing as an element; `alone` where nothing around it brings [`STYLE`] and a heading.
-pub(super) fn draw(target: &Target, alone: bool, out: &mut dyn io::Write) -> io::Result<()> {
+pub fn draw(target: &Target, alone: bool, out: &mut dyn io::Write) -> io::Result<()> {
     let (body, height) = body(target, alone);
     let name = format!("{}: {}: {}", target.target, words::verdict(target.verdict), words::verdicts(target));
     open(&name, height, alone, out)?;
@@ -269,9 +271,9 @@ fn draw_zooms(c: &mut Canvas, target: &Target) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::DiskOptions;
-    use crate::out::samples;
-    use crate::survey::survey;
+    use crate::args::DiskOptions;
+    use crate::render::samples;
+    use crate::report::survey::survey;
     use crate::target::{Said, taste_stores};
     use trueline_geom::base::store::{Sparse, Store};
 
@@ -287,7 +289,7 @@ mod tests {
     fn the_picture_of_the_readme() {
         let command = "trueline show --physical 512 --svg docs/stack.svg ada0,ada1";
         let said = Said::new(&DiskOptions { physical: Some((512, 0)), ..DiskOptions::default() }).unwrap();
-        let dumps = Sparse::from_hexdumps(include_str!("../../../../tests/disks/seed-003-default.hex")).unwrap();
+        let dumps = Sparse::from_hexdumps(include_str!("../../../../../tests/disks/seed-003-default.hex")).unwrap();
         let disks = ["ada0", "ada1"].into_iter().zip(dumps);
         let disks = disks.map(|(name, (_, disk))| (name.to_owned(), Box::new(disk) as Box<dyn Store>)).collect();
         let target = survey("ada0,ada1", &taste_stores(disks, &said), None).unwrap();
@@ -333,6 +335,6 @@ mod tests {
         target.findings[0].offset = u64::MAX;
         assert!(samples::text(|out| write(&target, out)).ends_with("</svg>\n"));
         let report = samples::report(vec![target]);
-        assert!(!samples::text(|out| crate::out::picture::write(&report, out, Style::default())).is_empty());
+        assert!(!samples::text(|out| crate::render::draw::picture::write(&report, out, Style::default())).is_empty());
     }
 }

@@ -1,8 +1,10 @@
 //! `show`'s text: every provider and every stretch of free space, in order of start.
 
-use super::columns::{self, Cell};
 use super::stack::Stack;
-use super::{Style, escape, size, words};
+use crate::render::words::columns;
+use crate::render::words::columns::Cell;
+use crate::render::words::{escape, size};
+use crate::render::{Style, words};
 use crate::report::{Provider, Range, Report, Target};
 use anstyle::Style as Colour;
 use std::io;
@@ -117,7 +119,7 @@ fn sectors(bytes: u64, p: &Provider) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::samples;
+    use crate::render::samples;
 
     #[test]
     fn free_space_stands_where_it_is() {

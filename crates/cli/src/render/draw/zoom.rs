@@ -2,7 +2,8 @@
 
 use super::canvas::{Canvas, INNER, MARGIN, pixels};
 use super::miss::{Miss, View};
-use super::{Style, escape, size, words};
+use crate::render::words::{escape, size};
+use crate::render::{Style, words};
 use crate::report::{Provider, Verdict};
 use trueline_geom::base::topology::round_down;
 

@@ -1,6 +1,6 @@
 use super::*;
-use crate::out::samples::text;
-use crate::out::tables::{Bench, SECTOR};
+use crate::command::part::tables::{Bench, SECTOR};
+use crate::render::samples::text;
 use trueline_geom::layout::backup;
 use trueline_geom::table::{Request, Rules};
 

@@ -3,7 +3,7 @@
 //! Two findings are one kind if nothing but the provider, the place and the fix differs; what differs is for the writer to
 //! list under what is shared.
 
-use super::words;
+use crate::render::words;
 use crate::report::Finding;
 use std::collections::HashMap;
 
@@ -141,7 +141,7 @@ fn close(run: &mut Vec<(String, Option<(usize, u64)>)>, out: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::samples;
+    use crate::render::samples;
 
     #[test]
     fn what_differs_is_kept() {

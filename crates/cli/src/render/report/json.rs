@@ -41,7 +41,7 @@ pub(crate) fn write_lines(report: &Report, out: &mut dyn io::Write) -> io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::samples;
+    use crate::render::samples;
 
     #[test]
     fn a_line_is_a_target_with_its_format() {

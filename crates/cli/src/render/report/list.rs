@@ -1,6 +1,7 @@
 //! The list of `-o`, `-n` and `-b`: a line a provider, in the columns that were asked for, as lsblk's users expect it.
 
-use super::{escape, size, words};
+use crate::render::words;
+use crate::render::words::{escape, size};
 use crate::report::{Provider, Report, Target};
 use std::io;
 
@@ -92,7 +93,7 @@ pub(crate) fn write(report: &Report, columns: &[Column], header: bool, bytes: bo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::samples;
+    use crate::render::samples;
 
     #[test]
     fn a_line_a_provider_and_nothing_else() {

@@ -1,7 +1,7 @@
 //! `--prometheus`: the text exposition format, for node_exporter's textfile collector or a scrape.
 
-use super::metric::{Labels, Metric};
-use super::words;
+use crate::render::words;
+use crate::render::words::metric::{Labels, Metric};
 use crate::report::{Finding, Provider, Report, Target, Verdict};
 use std::io;
 
@@ -100,7 +100,7 @@ fn aligned(report: &Report) -> Metric<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::samples;
+    use crate::render::samples;
     use std::collections::BTreeSet;
 
     #[test]

@@ -2,10 +2,12 @@
 //!
 //! Of several targets, the ones with nothing to complain of have only that line; of many, none has a tree.
 
-use super::columns::{self, Cell};
 use super::group::{self, Group};
-use super::stack::Stack;
-use super::{Style, escape, size, words};
+use crate::render::draw::stack::Stack;
+use crate::render::words::columns;
+use crate::render::words::columns::Cell;
+use crate::render::words::{escape, size};
+use crate::render::{Style, words};
 use crate::report::{Finding, Provider, Report, Target, Verdict};
 use anstyle::{AnsiColor, Style as Colour};
 use std::collections::BTreeMap;
@@ -95,7 +97,7 @@ fn write_many(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Res
 }
 
 /// The colour of a verdict.
-pub(super) fn colour(verdict: Verdict) -> Colour {
+pub fn colour(verdict: Verdict) -> Colour {
     let colour = match verdict {
         Verdict::Aligned => AnsiColor::Green,
         Verdict::Unknown => AnsiColor::Yellow,
@@ -279,7 +281,7 @@ fn write_total(report: &Report, unsaid: usize, out: &mut dyn io::Write) -> io::R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::samples;
+    use crate::render::samples;
 
     #[test]
     fn one_target() {

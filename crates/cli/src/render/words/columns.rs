@@ -187,7 +187,7 @@ fn words(text: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::samples;
+    use crate::render::samples;
 
     fn table(width: usize, spare: &[usize]) -> String {
         let row = |cells: [&str; 4]| vec![Cell::left(cells[0]), Cell::right(cells[1]), Cell::left(cells[2]), Cell::left(cells[3])];

@@ -10,18 +10,18 @@ use std::collections::BTreeSet;
 use std::io;
 
 /// A metric: name, help, kind, and the labels and value of every series.
-pub(super) struct Metric<'a> {
-    pub(super) name: &'static str,
-    pub(super) help: &'static str,
+pub struct Metric<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) help: &'static str,
     /// `gauge` or `counter`.
-    pub(super) kind: &'static str,
-    pub(super) series: Vec<(Labels<'a>, String)>,
+    pub(crate) kind: &'static str,
+    pub(crate) series: Vec<(Labels<'a>, String)>,
 }
 
-pub(super) type Labels<'a> = Vec<(&'static str, &'a str)>;
+pub type Labels<'a> = Vec<(&'static str, &'a str)>;
 
 impl Metric<'_> {
-    pub(super) fn write(self, out: &mut dyn io::Write) -> io::Result<()> {
+    pub fn write(self, out: &mut dyn io::Write) -> io::Result<()> {
         let name = self.name;
         writeln!(out, "# HELP {name} {}\n# TYPE {name} {}", self.help, self.kind)?;
         let mut seen = BTreeSet::new();

@@ -1,6 +1,7 @@
 //! Markdown for a terminal: headings, paragraphs, lists and tables that fit its width, code as it stands.
 
-use super::{Style, columns, escape};
+use super::{columns, escape};
+use crate::render::Style;
 use anstyle::Style as Colour;
 use std::io;
 
@@ -118,7 +119,7 @@ fn lines(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::out::samples;
+    use crate::render::samples;
     use trueline_geom::base::finding::RULES;
 
     fn at(width: Option<usize>, page: &str) -> String {

@@ -10,8 +10,8 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Run, Store};
 use trueline_geom::base::topology::boundaries::Boundary;
 use trueline_geom::base::topology::{Grain, Why};
-use trueline_host::nbd::request::Request;
 use trueline_host::nbd::client::Remote;
+use trueline_host::nbd::request::Request;
 use trueline_host::nbd::wire::{self, Headers, chunk, command, error, flag, option, reply, transmission};
 
 /// A disk of which it is noted what is asked of it.

@@ -1,8 +1,8 @@
 //! Memory and zeroes: what is measured there is our own layers.
 
 use super::{Done, Job};
-use crate::options::bench::Bench;
-use crate::{Failure, seat, target};
+use crate::command::bench::args::Bench;
+use crate::{Failure, target, write_target};
 use trueline_geom::graph::{Graph, Id, Provider};
 use trueline_lab::error::Error;
 use trueline_lab::rig::stored::Stored;
@@ -21,7 +21,7 @@ impl Memory {
             return Err(format!("bench {target}: memory has no page cache before it: leave --buffered away").into());
         }
         let id = match &provider {
-            Some(name) => graph.find(name).ok_or_else(|| seat::no_provider(target, name, &graph))?,
+            Some(name) => graph.find(name).ok_or_else(|| write_target::no_provider(target, name, &graph))?,
             None if target::split(target).0.len() < 2 => 0,
             None => return Err(super::several(target)),
         };

@@ -2,11 +2,11 @@
 
 use super::{Done, Job};
 use crate::Failure;
+use crate::command::bench::args::Bench;
 use crate::command::bench::task::Task;
-use crate::options::bench::Bench;
-use crate::out::size;
-use crate::seat::{Seat, found, shared};
+use crate::render::words::size;
 use crate::target;
+use crate::write_target::{Seat, found, shared};
 use std::path::{Path, PathBuf};
 use trueline_geom::base::store::{Content, Store};
 use trueline_geom::base::topology::{lcm, round_down};

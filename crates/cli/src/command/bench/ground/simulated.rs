@@ -1,9 +1,9 @@
 //! Drives in virtual time.
 
 use super::{Done, Job};
+use crate::command::bench::args::{Bench, Host};
 use crate::command::bench::task::Task;
-use crate::options::bench::{Bench, Host};
-use crate::{Failure, seat, target};
+use crate::{Failure, target, write_target};
 use std::sync::Arc;
 use trueline_geom::graph::{Id, Provider};
 use trueline_geom::mapping::geom::Geom;
@@ -41,7 +41,7 @@ impl Simulated {
     /// The provider that was named, or the only one there is without a name.
     pub(super) fn new(target: &str, drives: target::Simulated, args: &Bench) -> Result<Simulated, Failure> {
         let id = match &drives.provider {
-            Some(name) => drives.graph.find(name).ok_or_else(|| seat::no_provider(target, name, &drives.graph))?,
+            Some(name) => drives.graph.find(name).ok_or_else(|| write_target::no_provider(target, name, &drives.graph))?,
             None if drives.models.len() < 2 => 0,
             None => return Err(super::several(target)),
         };

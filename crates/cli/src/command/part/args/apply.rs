@@ -1,6 +1,6 @@
 //! `part apply`.
 
-use super::DiskOptions;
+use crate::args::DiskOptions;
 use crate::writing::WriteOptions;
 use clap::Args;
 use std::path::PathBuf;

@@ -1,8 +1,9 @@
 //! One start, magnified: what lies there, above the units that lie beneath it.
 
 use super::Start;
-use crate::out::gpart::Shown;
-use crate::out::{Style, escape, size, words};
+use crate::render::gpart::Shown;
+use crate::render::words::{escape, size};
+use crate::render::{Style, words};
 use anstyle::AnsiColor;
 use std::cmp::Ordering;
 use std::io;

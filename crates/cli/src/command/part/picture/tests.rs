@@ -1,6 +1,6 @@
 use super::*;
-use crate::out::samples::{golden, text};
-use crate::out::tables::{Bench, SECTOR};
+use crate::command::part::tables::{Bench, SECTOR};
+use crate::render::samples::{golden, text};
 use trueline_geom::table::{Request, Rules};
 
 fn at(start: u64, size: u64) -> Request {

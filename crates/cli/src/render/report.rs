@@ -1,0 +1,9 @@
+//! A report in each of its forms: text, JSON, SARIF, Prometheus, a page, a list.
+
+pub(crate) mod group;
+pub(crate) mod json;
+pub(crate) mod list;
+pub(crate) mod page;
+pub(crate) mod prometheus;
+pub(crate) mod sarif;
+pub(crate) mod text;
