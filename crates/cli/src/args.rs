@@ -11,7 +11,7 @@ use trueline_geom::audit::profile;
 use trueline_geom::base::finding::Severity;
 use trueline_geom::base::topology::{Fact, Grain, Source, Trust, Why};
 
-pub mod names;
+pub(crate) mod names;
 
 /// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it costs where it is not; plans
 /// and makes layouts that are.
@@ -386,7 +386,7 @@ fn parse_sector(text: &str) -> Result<u64, String> {
     }
 }
 
-pub fn parse_size(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     profile::bytes(text).filter(|&n| n > 0).ok_or_else(|| "not a size: 512, 4096, 4k, 1MiB".into())
 }
 

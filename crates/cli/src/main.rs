@@ -112,7 +112,7 @@ fn typed(words: impl Iterator<Item = OsString>) -> String {
 fn foreign(answer: &clap::Error) -> Option<(String, &'static str)> {
     let unknown = answer.kind() == ErrorKind::UnknownArgument;
     match answer.get(ContextKind::InvalidArg).filter(|_| unknown)? {
-        ContextValue::String(option) => Some((option.clone(), crate::command::serve::args::hints::hint(option)?)),
+        ContextValue::String(option) => Some((option.clone(), command::serve::args::hints::hint(option)?)),
         _ => None,
     }
 }

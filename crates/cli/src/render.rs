@@ -30,11 +30,11 @@
 //! written with colour, which the caller's stream keeps or strips; labels come from hostile disks, so every string is escaped
 //! where it is written.
 
-pub mod draw;
+pub(crate) mod draw;
 pub(crate) mod gpart;
 pub(crate) mod made;
 pub(crate) mod page_file;
-pub mod report;
+pub(crate) mod report;
 pub(crate) mod spent;
 pub(crate) mod words;
 

@@ -149,20 +149,20 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
     let blocked = p.findings.iter().any(hides);
     let mut verdict = if blocked { Verdict::Unknown } else { Verdict::Aligned };
     let missed = p.topology.missed(block(graph, id));
-    crate::audit::contents::signatures(p, found);
+    contents::signatures(p, found);
     match role {
         Role::Carrier | Role::Idle => {
             // A disk is not anybody's to move.
             let movable = missed.first().filter(|_| !p.parents.is_empty());
             found.extend(movable.map(|(fact, _)| carrier(p, role, fact)));
-            verdict = verdict.max(crate::audit::contents::judge(graph, id, role, found));
+            verdict = verdict.max(contents::judge(graph, id, role, found));
         }
         Role::Blank => {
             found.extend(missed.first().map(|(fact, _)| blank(p, fact)));
             if p.topology.clashes.iter().any(|c| c.why.costs()) {
                 verdict = Verdict::Misaligned;
             }
-            verdict = verdict.max(crate::audit::contents::judge(graph, id, role, found));
+            verdict = verdict.max(contents::judge(graph, id, role, found));
         }
         Role::Data => {
             // What is not written costs nothing on a unit that only writes must fill; every boundary is excused by itself.
@@ -178,7 +178,7 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
             if p.topology.clashes.iter().any(|c| c.why.costs()) {
                 verdict = Verdict::Misaligned;
             }
-            verdict = verdict.max(crate::audit::contents::judge(graph, id, role, found));
+            verdict = verdict.max(contents::judge(graph, id, role, found));
         }
     }
     if missed.is_empty() && p.placed {
@@ -268,7 +268,7 @@ fn off_start(graph: &Graph, id: Id, missed: &[(Fact, Option<Cost>)], harmless: O
     let worst = severity(cost).max(dearer.map_or(Severity::Note, |(_, of_it)| severity(of_it)));
     let mut finding = Finding::new(rule, worst, 0, message).against_fact(&fact, cost);
     finding.fix = match p.parents.first() {
-        Some(&parent) if data_area => crate::audit::contents::data_fixes(p, &graph.providers[parent]),
+        Some(&parent) if data_area => contents::data_fixes(p, &graph.providers[parent]),
         _ => start_fixes(graph, id),
     };
     finding

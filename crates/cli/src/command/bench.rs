@@ -52,9 +52,9 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
         serde_json::to_writer_pretty(&mut stdout, &document).map_err(std::io::Error::from)?;
         writeln!(stdout)?;
     } else if args.csv {
-        crate::command::bench::csv::write(&document, &mut stdout)?;
+        csv::write(&document, &mut stdout)?;
     } else {
-        crate::command::bench::text::write(&document, Style::of_stdout(), &mut stdout)?;
+        text::write(&document, Style::of_stdout(), &mut stdout)?;
     }
     stdout.flush()?;
     // What was measured is told whatever happened afterwards.

@@ -95,9 +95,9 @@ fn sum_up(served: &Served, args: &Serve) -> Result<(), Failure> {
         serde_json::to_writer_pretty(&mut stdout, served).map_err(io::Error::from)?;
         writeln!(stdout)?;
         stdout.flush()?;
-    } else if crate::command::serve::text::is_worth_saying(served) {
+    } else if text::is_worth_saying(served) {
         // Where nobody reads it, the work is done all the same.
-        let _ = crate::command::serve::text::write(served, &mut BufWriter::new(anstream::stderr().lock()));
+        let _ = text::write(served, &mut BufWriter::new(anstream::stderr().lock()));
     }
     Ok(())
 }

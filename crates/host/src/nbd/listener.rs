@@ -128,6 +128,7 @@ impl Listener {
         }
     }
 
+    /// The descriptor to wait on for clients.
     pub fn fd(&self) -> BorrowedFd<'_> {
         match self {
             Listener::Unix(listener, _) => listener.as_fd(),
@@ -135,6 +136,7 @@ impl Listener {
         }
     }
 
+    /// The next client that has connected.
     pub fn accept(&self) -> io::Result<Client> {
         Ok(match self {
             Listener::Unix(listener, _) => Client::Unix(listener.accept()?.0),

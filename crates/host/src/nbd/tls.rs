@@ -75,6 +75,7 @@ impl Encryption {
         }
     }
 
+    /// The server's certificates, if clients may use TLS.
     pub fn certificates(&self) -> Option<&Certificates> {
         match self {
             Encryption::Off => None,

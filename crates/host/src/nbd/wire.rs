@@ -269,14 +269,17 @@ impl<'a> Fields<'a> {
         Some(bytes)
     }
 
+    /// The next two bytes as a number; [`None`] past the end.
     pub fn u16(&mut self) -> Option<u16> {
         self.bytes(2)?.try_into().ok().map(u16::from_be_bytes)
     }
 
+    /// The next four bytes as a number; [`None`] past the end.
     pub fn u32(&mut self) -> Option<u32> {
         self.bytes(4)?.try_into().ok().map(u32::from_be_bytes)
     }
 
+    /// The next eight bytes as a number; [`None`] past the end.
     pub fn u64(&mut self) -> Option<u64> {
         self.bytes(8)?.try_into().ok().map(u64::from_be_bytes)
     }

@@ -29,6 +29,7 @@ pub struct Control {
 }
 
 impl Control {
+    /// The way to the driver, `/dev/ublk-control`. Errors: none there, or not allowed.
     pub fn open() -> Result<Control, Error> {
         let path = Path::new(CONTROL);
         let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(|e| match e {

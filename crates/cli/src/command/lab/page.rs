@@ -17,7 +17,7 @@ mod bars;
 mod lanes;
 mod latency;
 mod medium;
-pub mod quantity;
+pub(crate) mod quantity;
 mod row;
 mod spent;
 mod standing;
@@ -36,10 +36,10 @@ use std::io::{self, Write};
 use trueline_lab::result::{LabDocument, LabResult, Row};
 
 /// How the charts look, with the colours of `page::STYLE`.
-pub const STYLE: &str = include_str!("page/lab.css");
+pub(crate) const STYLE: &str = include_str!("page/lab.css");
 
 /// The hatching that says again what the colour of the unaligned says.
-pub const HATCH: &str = "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
+pub(crate) const HATCH: &str = "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
                      patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect width=\"2\" height=\"6\" class=\"hatching\"/></pattern></defs></svg>";
 
 /// Beyond so many rows in all, those of a lab are folded: a page of fifty is as long as sixty screens.
@@ -55,7 +55,7 @@ pub(crate) fn write(document: &LabDocument, made: &Made, out: &mut dyn Write) ->
 }
 
 /// Writes everything below the heading of a page: the cards, the contents, the chart of all rows, every lab.
-pub fn write_labs(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_labs(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
     let fold = document.labs.iter().map(|lab| lab.rows.len()).sum::<usize>() > OPEN;
     write_cards(document, out)?;
     if fold {
@@ -77,13 +77,13 @@ fn write_contents(document: &LabDocument, out: &mut dyn Write) -> io::Result<()>
 }
 
 /// Writes the rows of all labs, and nothing around them.
-pub fn write_rows(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_rows(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
     let mut rows = document.labs.iter().flat_map(|lab| lab.rows.iter().map(move |row| (lab, row)));
     rows.try_for_each(|(lab, row)| row::write(lab, row, out))
 }
 
 /// A document in a sentence.
-pub fn said(document: &LabDocument) -> String {
+pub(crate) fn said(document: &LabDocument) -> String {
     let all = tally_all(document);
     let mut text = format!("<p>{} of {}", words::count(all.rows, "row"), words::count(document.labs.len(), "lab"));
     if all.bounded > 0 {

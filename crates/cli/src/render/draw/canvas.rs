@@ -13,7 +13,7 @@ pub(super) const INNER: u64 = WIDTH - 2 * MARGIN;
 
 /// How everything looks, in light and dark. Colours are written out twice because not every viewer of SVG knows custom
 /// properties. What a colour says, a mark, a line's kind or a word says too.
-pub const STYLE: &str = "\
+pub(crate) const STYLE: &str = "\
 .tl{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;font-size:14px}\
 .tl text{fill:#1f2933}.tl .tl-h{font-size:20px;font-weight:600}.tl .tl-b{font-weight:600}\
 .tl .tl-dim{fill:#5b6875;font-size:13px}.tl .tl-num{fill:#5b6875;font-size:12px;font-variant-numeric:tabular-nums}\

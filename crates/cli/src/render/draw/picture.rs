@@ -118,7 +118,7 @@ fn bar(target: &Target, p: &Provider, width: usize, style: Style) -> (String, bo
 }
 
 /// A measuring line with the first of `labels` on it that has room, else with `mark`; and whether one had.
-pub fn measure(labels: [String; 3], mark: &str, width: usize, style: Style) -> (String, bool) {
+pub(crate) fn measure(labels: [String; 3], mark: &str, width: usize, style: Style) -> (String, bool) {
     let (open, dash, close) = (style.glyph("├", "|"), style.glyph("─", "-"), style.glyph("┤", "|"));
     let fits = |s: &String| s.chars().count() + 2 <= width;
     match width {

@@ -43,7 +43,7 @@ pub(crate) fn write_all(report: &Report, out: &mut dyn io::Write) -> io::Result<
 }
 
 /// Writes the drawing as an element; `alone` where nothing around it brings [`STYLE`] and a heading.
-pub fn draw(target: &Target, alone: bool, out: &mut dyn io::Write) -> io::Result<()> {
+pub(crate) fn draw(target: &Target, alone: bool, out: &mut dyn io::Write) -> io::Result<()> {
     let (body, height) = body(target, alone);
     let name = format!("{}: {}: {}", target.target, words::verdict(target.verdict), words::verdicts(target));
     open(&name, height, alone, out)?;

@@ -52,7 +52,7 @@ pub(crate) fn write(report: &Report, made: &Made, out: &mut dyn io::Write) -> io
 }
 
 /// Begins a page, to the inside of its body: nothing may be fetched, no script may run. `styles` follow [`STYLE`].
-pub fn open(title: &str, styles: &[&str], out: &mut dyn io::Write) -> io::Result<()> {
+pub(crate) fn open(title: &str, styles: &[&str], out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
     writeln!(out, r#"<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">"#)?;
     writeln!(out, r#"<meta name="viewport" content="width=device-width, initial-scale=1">"#)?;
@@ -92,7 +92,7 @@ fn write_summary(report: &Report, made: &Made, out: &mut dyn io::Write) -> io::R
 }
 
 /// A table of the targets, the worst first.
-pub fn write_overview(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+pub(crate) fn write_overview(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     write_table("Targets", &[("Target", ""), ("Verdict", ""), ("Costs", "num"), ("The worst of it", ""), ("Findings", "")], out)?;
     // The worst first; the drawings below keep the order asked for.
     let mut order: Vec<(usize, &Target)> = report.targets.iter().enumerate().collect();
@@ -196,7 +196,7 @@ fn verdict_of(t: &Target) -> String {
 }
 
 /// One target: what to read first, the drawing, every finding, every provider.
-pub fn write_target(nth: usize, t: &Target, alone: bool, fold: bool, out: &mut dyn io::Write) -> io::Result<()> {
+pub(crate) fn write_target(nth: usize, t: &Target, alone: bool, fold: bool, out: &mut dyn io::Write) -> io::Result<()> {
     if alone {
         writeln!(out, "<section>")?;
     } else {
@@ -299,7 +299,7 @@ fn write_provider(branch: &str, t: &Target, p: &Provider, labelled: bool, out: &
 }
 
 /// The pages of the rules that were broken.
-pub fn write_rules(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+pub(crate) fn write_rules(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let ids: BTreeSet<&str> = report.targets.iter().flat_map(|t| &t.findings).map(|f| f.rule).collect();
     if ids.is_empty() {
         return Ok(());

@@ -97,7 +97,7 @@ fn write_many(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Res
 }
 
 /// The colour of a verdict.
-pub fn colour(verdict: Verdict) -> Colour {
+pub(crate) fn colour(verdict: Verdict) -> Colour {
     let colour = match verdict {
         Verdict::Aligned => AnsiColor::Green,
         Verdict::Unknown => AnsiColor::Yellow,

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 /// A metric: name, help, kind, and the labels and value of every series.
-pub struct Metric<'a> {
+pub(crate) struct Metric<'a> {
     pub(crate) name: &'static str,
     pub(crate) help: &'static str,
     /// `gauge` or `counter`.
@@ -18,10 +18,10 @@ pub struct Metric<'a> {
     pub(crate) series: Vec<(Labels<'a>, String)>,
 }
 
-pub type Labels<'a> = Vec<(&'static str, &'a str)>;
+pub(crate) type Labels<'a> = Vec<(&'static str, &'a str)>;
 
 impl Metric<'_> {
-    pub fn write(self, out: &mut dyn io::Write) -> io::Result<()> {
+    pub(crate) fn write(self, out: &mut dyn io::Write) -> io::Result<()> {
         let name = self.name;
         writeln!(out, "# HELP {name} {}\n# TYPE {name} {}", self.help, self.kind)?;
         let mut seen = BTreeSet::new();

@@ -175,7 +175,7 @@ fn what_lies_outside_is_refused_with_64_bits_too() {
 fn a_status_names_its_contexts() {
     let all = agreed(Headers::Extended, &[1, 2]);
     let status = |flags, offset, length, payload: &[u8]| {
-        let found = super::status(&asked(command::BLOCK_STATUS, flags, offset, length), payload, &export(false), &all);
+        let found = status(&asked(command::BLOCK_STATUS, flags, offset, length), payload, &export(false), &all);
         found.map(|(request, contexts)| (request.flags, request.offset, request.length, contexts))
     };
     assert_eq!(status(flag::REQ_ONE, 5, 7, &[]), Ok((flag::REQ_ONE, 5, 7, vec![1, 2])));
