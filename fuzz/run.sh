@@ -54,7 +54,7 @@ for target; do
         status=1
         echo "fuzz: $target crashed; the input is in fuzz/artifacts/$target" >&2
         case $target in
-        hexdump) echo "fuzz: the input is text: make it a case of hexdump_text_is_read in crates/geom/src/store.rs" >&2 ;;
+        hexdump) echo "fuzz: the input is text: make it a case of hexdump_text_is_read in crates/geom/src/base/store.rs" >&2 ;;
         texts) echo "fuzz: the input is text: make it one of TEXTS in crates/geom/tests/hostile/texts.rs" >&2 ;;
         trace) echo "fuzz: make it a case of crates/lab/src/trace/tests.rs" >&2 ;;
         nbd_*) echo "fuzz: make it a case of crates/serve/tests/serve/nbd/hostile.rs" >&2 ;;

@@ -2,8 +2,11 @@
 
 pub(crate) mod args;
 mod command;
+pub(crate) mod disk_options;
+pub(crate) mod failure;
 pub(crate) mod input_text;
 mod move_journal;
+pub(crate) mod names;
 mod placed;
 mod progress;
 mod remembered;
@@ -15,35 +18,11 @@ pub(crate) mod write_target;
 mod writing;
 
 use crate::args::{Color, Command, Options};
-use crate::render::words::escape;
+use crate::failure::{Failure, complain};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::process::ExitCode;
-
-/// Why a command ended early.
-pub(crate) enum Failure {
-    /// The work could not be done: one line on stderr.
-    Message(String),
-    /// Nobody reads the output any more (`| head`): not worth a word.
-    Pipe,
-}
-
-impl From<String> for Failure {
-    fn from(message: String) -> Failure {
-        Failure::Message(message)
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Failure::Pipe,
-            _ => Failure::Message(format!("write the output: {error}")),
-        }
-    }
-}
 
 fn main() -> ExitCode {
     let options = match Options::try_parse() {
@@ -86,11 +65,6 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
-}
-
-/// One line on stderr, whatever names the message holds. Where nobody reads it, the exit status still speaks.
-pub(crate) fn complain(message: &str) {
-    let _ = writeln!(anstream::stderr(), "trueline: {}", escape::plain(&escape::short(message)));
 }
 
 /// The command and verb that are being typed, as far as they are any, with a blank behind each: where help is.

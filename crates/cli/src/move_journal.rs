@@ -1,6 +1,6 @@
 //! The journal files of moves: where they are, which disk they belong to, how they come and go.
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::render::words;
 use crate::render::words::escape::shell;
 use crate::target;

@@ -1,6 +1,6 @@
 //! Progress of long work, on stderr: a bar with the time left on a terminal; elsewhere nothing, or a line now and then.
 
-use crate::complain;
+use crate::failure::complain;
 use crate::render::words::escape;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::fmt;

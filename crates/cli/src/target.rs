@@ -5,7 +5,7 @@ mod remote;
 pub(crate) mod serving;
 pub(crate) mod simulated;
 
-use crate::args::{DiskOptions, WhyGrain};
+use crate::disk_options::{DiskOptions, WhyGrain};
 use crate::remembered::{self, Remembered};
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use toml::Value;
 use trueline_geom::audit::profile;
+use trueline_geom::base::size;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::class::nop::Nop;
@@ -243,7 +244,7 @@ pub(crate) fn is_made_up(disk: &str) -> bool {
 
 /// Whether it is memory or zeroes.
 pub(crate) fn is_memory(disk: &str) -> bool {
-    memory::is_there(disk) || disk.strip_prefix(ZERO).is_some_and(|size| profile::bytes(size).is_some())
+    memory::is_there(disk) || disk.strip_prefix(ZERO).is_some_and(|size| size::bytes(size).is_some())
 }
 
 /// What the disks of a target are called: nothing if there is one, else by their files (what is on a simulated drive, or its model) as
@@ -374,7 +375,7 @@ pub(crate) fn described(said: &Said, length: u64) -> Topology {
 /// The size in `zero:SIZE`; `None` if it is not that kind of disk.
 fn size_after(disk: &str, kind: &str) -> Result<Option<u64>, String> {
     let size = disk.strip_prefix(kind).filter(|_| !Path::new(disk).exists());
-    size.map(|size| profile::bytes(size).ok_or_else(|| format!("{disk}: '{size}' is not a size: 64m, 1g"))).transpose()
+    size.map(|size| size::bytes(size).ok_or_else(|| format!("{disk}: '{size}' is not a size: 64m, 1g"))).transpose()
 }
 
 /// A disk of which only its bytes are known.

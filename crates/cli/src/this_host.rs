@@ -15,8 +15,7 @@ use trueline_geom::graph::{Bytes, Disk, Graph, Told, Unplaced};
 use trueline_geom::mapping::slices;
 use trueline_geom::mapping::slices::{Slice, Slices};
 use trueline_geom::probe::Limits;
-use trueline_host::device::{Device, Kind, Signs};
-use trueline_host::device::{lsblk, nvme, sysfs};
+use trueline_host::device::{Device, Kind, Signs, lsblk, nvme, sysfs};
 use trueline_host::disk::file;
 
 /// The most that is read of a list of devices: ten thousand of them have some thirty megabytes.
@@ -276,7 +275,7 @@ fn annotate(provider: &mut Provider, device: &Device, parts: &[&Device]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::DiskOptions;
+    use crate::disk_options::DiskOptions;
     use crate::report::Verdict;
     use trueline_host::device::Member;
 

@@ -1,6 +1,7 @@
 //! The provider that a command writes: where it is, what is on it, how it is written.
 
-use crate::args::DiskOptions;
+use crate::disk_options::DiskOptions;
+use crate::failure::{Failure, complain};
 use crate::move_journal;
 use crate::placed::table_on;
 use crate::remembered::Remembered;
@@ -8,12 +9,10 @@ use crate::render::gpart::Called;
 use crate::render::words::escape;
 use crate::target::{self, Said};
 use crate::writing::{Job, WriteOptions, carry_out};
-use crate::{Failure, complain};
 use std::ops::Range;
 use trueline_geom::base::patch::Patch;
-use trueline_geom::graph::occupant;
 use trueline_geom::graph::occupant::There;
-use trueline_geom::graph::{Graph, Id};
+use trueline_geom::graph::{Graph, Id, occupant};
 use trueline_geom::table::scheme::{Ground, Scheme};
 use trueline_geom::table::{Refusal, Table};
 use trueline_host::disk::file::Access;

@@ -1,6 +1,6 @@
 //! Carrying out what was decided: every command that changes a disk writes through here.
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::render::words;
 use crate::render::words::{escape, hexdump};
 use clap::Args;

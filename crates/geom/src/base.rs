@@ -4,5 +4,6 @@ pub mod error;
 pub mod finding;
 pub mod ondisk;
 pub mod patch;
+pub mod size;
 pub mod store;
 pub mod topology;

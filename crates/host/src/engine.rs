@@ -208,17 +208,6 @@ pub(crate) fn goes_on<Tag>(transfer: &Transfer<Tag>, lane: &Lane, moved: u32, la
     Ok(true)
 }
 
-/// What the kernel's answer is called here.
-pub(crate) fn errno(from: io::Errno) -> Errno {
-    match from {
-        io::Errno::NODEV | io::Errno::NXIO | io::Errno::NOMEDIUM => Errno::NoDevice,
-        io::Errno::NOSPC | io::Errno::DQUOT | io::Errno::FBIG => Errno::NoSpace,
-        io::Errno::BADF | io::Errno::PERM | io::Errno::ROFS | io::Errno::ACCESS => Errno::ReadOnly,
-        io::Errno::INVAL => Errno::Unaligned,
-        _ => Errno::Io,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,18 +227,5 @@ mod tests {
         assert_eq!(goes_on(&read, &lane, 1000, 0), Err(Errno::Range));
         assert_eq!(goes_on(&Transfer { op: Op::Write, ..read }, &lane, 0, 0), Err(Errno::NoSpace));
         assert_eq!(goes_on(&Transfer { op: Op::Flush, length: 0, ..read }, &lane, 0, 0), Ok(false));
-    }
-
-    #[test]
-    fn errors_of_the_device_keep_their_meaning() {
-        let told = [
-            (io::Errno::IO, Errno::Io),
-            (io::Errno::NODEV, Errno::NoDevice),
-            (io::Errno::NXIO, Errno::NoDevice),
-            (io::Errno::NOSPC, Errno::NoSpace),
-            (io::Errno::ROFS, Errno::ReadOnly),
-            (io::Errno::INVAL, Errno::Unaligned),
-        ];
-        assert!(told.iter().all(|&(from, to)| errno(from) == to));
     }
 }

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod device;
 pub mod disk;
 pub mod engine;
+pub(crate) mod errno;
 pub mod error;
 pub mod nbd;
 pub mod process;

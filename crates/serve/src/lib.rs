@@ -8,6 +8,7 @@
 pub mod errseq;
 pub mod export;
 pub mod front;
+mod generations;
 pub mod layer;
 pub mod retaste;
 pub(crate) mod workers;

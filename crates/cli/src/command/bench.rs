@@ -1,7 +1,7 @@
 //! `bench`: one workload on several variants, run in turn, and the ratio of their times.
 
-use crate::Failure;
 use crate::command::bench::args::Bench;
+use crate::failure::Failure;
 use crate::render::Style;
 use progress::Progress;
 use std::io::{BufWriter, Write};

@@ -1,6 +1,7 @@
 //! `check`: what stands on what, whether it is on its grain, what it costs, what to do.
 
-use crate::args::{Check, List, Output};
+use crate::command::check::args::{Check, List, Output};
+use crate::failure::{Failure, complain};
 use crate::render::Style;
 use crate::render::made::Made;
 use crate::render::page_file::write_file;
@@ -8,7 +9,6 @@ use crate::report::survey::survey_said;
 use crate::report::{Finding, Report, Target, Verdict};
 use crate::target::{self, Said, open};
 use crate::this_host;
-use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use trueline_geom::base::finding::Severity;
 
+pub(crate) mod args;
 mod walk;
 
 /// From this many targets on, a terminal gets a progress bar.

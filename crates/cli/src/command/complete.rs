@@ -3,10 +3,10 @@
 //! It answers from the definitions of the command line and the lists of the program, so neither goes out of date. Where it knows
 //! nothing it prints nothing, and the shell offers files.
 
-use crate::Failure;
 use crate::args::Options;
 use crate::command::explain::topics;
 use crate::command::explain::topics::TOPICS;
+use crate::failure::Failure;
 use crate::target::{self, Said};
 use clap::{Arg, Command, CommandFactory};
 use std::ffi::OsString;

@@ -3,8 +3,8 @@
 //! Those of bash, zsh and fish ask the program itself ([`crate::command::complete`]), which knows its lists and what is on an image; others get
 //! what the definition of the command line has.
 
-use crate::Failure;
 use crate::args::Options;
+use crate::failure::Failure;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use std::io::Write;

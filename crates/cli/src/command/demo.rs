@@ -2,9 +2,11 @@
 //! simulated drive; and what the documents measured, beside what simulated drives say.
 
 use super::check::print;
-use crate::Failure;
-use crate::args::{Demo, DiskOptions, Output};
+use crate::command::check::args::Output;
+use crate::command::demo::args::Demo;
 use crate::command::lab::text;
+use crate::disk_options::DiskOptions;
+use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::render::Style;
 use crate::render::made::Made;
@@ -19,6 +21,7 @@ use trueline_geom::base::store::{Sparse, Store};
 use trueline_lab::result::{LabDocument, LabResult};
 use trueline_lab::study::{Asked, BUILT_IN, Lab, run as run_rows};
 
+pub(crate) mod args;
 pub(crate) mod page;
 pub(crate) mod story;
 

@@ -2,10 +2,10 @@
 
 pub(crate) mod args;
 pub(crate) mod text;
-use crate::Failure;
 use crate::command::drives::args::Drives;
 use crate::command::drives::text as out;
 use crate::command::drives::text::{Document, Entry};
+use crate::failure::Failure;
 use crate::render::Style;
 use crate::target::simulated::{model, model_text};
 use std::io::{self, BufWriter, Write};

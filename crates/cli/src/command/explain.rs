@@ -1,8 +1,9 @@
 //! `explain`: the page of a rule, a profile or a word, or the list of them.
 
+pub(crate) mod args;
 pub(crate) mod topics;
-use crate::Failure;
-use crate::args::Explain;
+use crate::command::explain::args::Explain;
+use crate::failure::Failure;
 use crate::render::Style;
 use crate::render::words::{columns, terminal};
 use std::io::Write;

@@ -1,9 +1,9 @@
 //! `help`: what a command takes, or a page on what all of them share.
 
-use crate::Failure;
 use crate::args::Options;
 use crate::command::explain::topics;
 use crate::command::explain::topics::TOPICS;
+use crate::failure::Failure;
 use crate::render::Style;
 use crate::render::words::terminal;
 use clap::Parser;

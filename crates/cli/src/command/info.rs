@@ -1,7 +1,7 @@
 //! `info`: one provider in the manner of `diskinfo -v`, with every grain and its source.
 
-use crate::Failure;
-use crate::args::Info;
+use crate::command::info::args::Info;
+use crate::failure::Failure;
 use crate::render::words::{escape, size};
 use crate::report::Provider;
 use crate::report::survey::survey_said;
@@ -11,6 +11,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use trueline_host::disk::file;
+
+pub(crate) mod args;
 
 #[derive(Serialize)]
 struct Document<'a> {

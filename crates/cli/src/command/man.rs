@@ -1,7 +1,7 @@
 //! `man`: the manual pages, from the same definitions as the command line, with the manual of each command.
 
-use crate::Failure;
 use crate::args::Options;
+use crate::failure::Failure;
 use crate::render::words::terminal;
 use crate::render::{Style, words};
 use clap::{Command, CommandFactory};

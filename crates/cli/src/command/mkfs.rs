@@ -1,8 +1,8 @@
 //! `mkfs`: a file system on a provider, laid out for the grains beneath it.
 
 use crate::command::mkfs::args::{Kind, Mkfs};
+use crate::failure::{Failure, complain};
 use crate::write_target::{Seat, found, shared};
-use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::process::ExitCode;
 use trueline_geom::base::patch::Patch;

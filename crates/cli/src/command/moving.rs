@@ -4,13 +4,12 @@ pub(crate) mod args;
 mod resume;
 
 use crate::command::moving::args::Move as Options;
-use crate::move_journal;
+use crate::failure::{Failure, complain};
 use crate::placed::{Placed, half_moved, within};
 use crate::render::words::{escape, size};
-use crate::target;
 use crate::write_target::{Seat, refuse, tell_kernel};
 use crate::writing::{Job, WriteOptions, carry_out};
-use crate::{Failure, complain};
+use crate::{move_journal, target};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::fs;
@@ -123,7 +122,7 @@ fn align_container(seat: &Seat, target: &str) -> Result<ExitCode, Failure> {
 /// `--to`: bytes, or sectors with an `s` behind them.
 fn offset(text: &str, sector: u64) -> Result<u64, Failure> {
     let sectors = |text: &str| text.strip_suffix('s')?.parse::<u64>().ok()?.checked_mul(sector);
-    let bytes = sectors(text).or_else(|| trueline_geom::audit::profile::bytes(text));
+    let bytes = sectors(text).or_else(|| trueline_geom::base::size::bytes(text));
     bytes.ok_or_else(|| Failure::Message(format!("move --to {text}: not an offset: 1048576, 1MiB, 2048s")))
 }
 

@@ -1,7 +1,7 @@
 //! `part`: partition tables as gpart(8) edits them, on the grain.
 
-use crate::Failure;
 use crate::command::part::args::{Part, Verb};
+use crate::failure::Failure;
 use std::process::ExitCode;
 
 mod apply;

@@ -2,10 +2,10 @@
 
 pub(crate) mod args;
 pub(crate) mod text;
-use crate::Failure;
 use crate::command::plan::args::Plan as Options;
 use crate::command::plan::text as out;
 use crate::command::plan::text::Document;
+use crate::failure::Failure;
 use crate::render::Style;
 use crate::render::words::size;
 use crate::target::simulated::is_simulated;

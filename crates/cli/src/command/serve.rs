@@ -1,8 +1,8 @@
 //! `serve`: a stack as a block device.
 
-use crate::Failure;
 use crate::command::serve::args::Serve;
 use crate::command::serve::summary::Served;
+use crate::failure::Failure;
 use crate::target::serving::{self, Serving};
 use crate::target::{self, Said};
 use crate::write_target;
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     let top = counting.as_ref().filter(|_| args.top);
     let top = top.map(|counting| Top::new(counting.clone(), notices.clone(), &fronts)).transpose()?;
     let notes = exports::containers(&graph).chain(exports::members(&graph)).chain(exports::unsaid(&exports));
-    notes.for_each(|note| crate::complain(&note));
+    notes.for_each(|note| crate::failure::complain(&note));
     layers.begin()?;
     // Held to the end: there is a way in from now on, and until then.
     let _pidfile = args.pidfile.as_deref().map(Pidfile::write).transpose()?;
@@ -182,7 +182,7 @@ fn wait(
         Some(command) => Some(child::Child::start(command, fronts, args.json)?),
         None => {
             for front in fronts {
-                crate::complain(&format!("serving {} at {}", args.target, front.place()));
+                crate::failure::complain(&format!("serving {} at {}", args.target, front.place()));
             }
             None
         }

@@ -5,10 +5,10 @@
 pub(crate) mod args;
 use super::info;
 use crate::command::set::args::{Clear, Concat, ConcatVerb, Dump, Label, Mirror, MirrorVerb, Stripe, StripeVerb};
+use crate::failure::{Failure, complain};
 use crate::report::survey::survey;
 use crate::target::{self, Said};
 use crate::writing::{Job, carry_out};
-use crate::{Failure, complain};
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 use std::io::{self, BufWriter, Write};

@@ -1,14 +1,16 @@
 //! `show`: the stack as tasted, with free space.
 
 use super::check::survey_all;
-use crate::args::Show;
+use crate::command::show::args::Show;
+use crate::failure::{Failure, complain};
 use crate::render::Style;
 use crate::render::page_file::write_file;
 use crate::report::Report;
 use crate::target::Said;
-use crate::{Failure, complain};
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
+
+pub(crate) mod args;
 
 pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
     let said = Said::new(&args.disk)?;

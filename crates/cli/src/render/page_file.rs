@@ -3,7 +3,7 @@
 //! A slip of the pen (`check --html disk.img`) names an image or a device where a page should go. What is there is looked at
 //! first, and the page takes its place only when it is complete.
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::render::words;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};

@@ -1,7 +1,7 @@
 //! `md:SIZE[=IMAGE]`: memory as a disk, zero or with an image at its beginning. The image is read once and never written.
 
 use std::path::Path;
-use trueline_geom::audit::profile;
+use trueline_geom::base::size;
 use trueline_geom::base::store::Store;
 use trueline_host::disk::file;
 use trueline_host::disk::memory::Memory;
@@ -32,7 +32,7 @@ impl Spelling<'_> {
 
 /// Whether it is memory of which all that is named is there.
 pub(super) fn is_there(disk: &str) -> bool {
-    Spelling::of(disk).is_some_and(|s| profile::bytes(s.size).is_some() && s.image.is_none_or(|image| Path::new(image).exists()))
+    Spelling::of(disk).is_some_and(|s| size::bytes(s.size).is_some() && s.image.is_none_or(|image| Path::new(image).exists()))
 }
 
 /// The image that is in it.
@@ -47,7 +47,7 @@ pub(super) fn size(disk: &str) -> Result<Option<u64>, String> {
 
 impl Spelling<'_> {
     fn bytes(&self, disk: &str) -> Result<u64, String> {
-        profile::bytes(self.size).ok_or_else(|| format!("open {disk}: '{}' is not a size: 64m, 1g", self.size))
+        size::bytes(self.size).ok_or_else(|| format!("open {disk}: '{}' is not a size: 64m, 1g", self.size))
     }
 }
 

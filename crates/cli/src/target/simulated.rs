@@ -10,7 +10,7 @@ use image::Image;
 use std::fs::File;
 use std::path::Path;
 use toml::Value;
-use trueline_geom::audit::profile;
+use trueline_geom::base::size;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::graph::{Bytes, Disk};
 use trueline_host::disk::file;
@@ -52,7 +52,7 @@ impl Spelling<'_> {
     /// Whether everything it names is there.
     fn is_whole(&self) -> bool {
         let model = Model::named(self.model).is_some() || Path::new(self.model).is_file();
-        model && self.size.is_none_or(|size| profile::bytes(size).is_some()) && self.image.is_none_or(|image| Path::new(image).exists())
+        model && self.size.is_none_or(|size| size::bytes(size).is_some()) && self.image.is_none_or(|image| Path::new(image).exists())
     }
 }
 
@@ -111,7 +111,7 @@ struct Opened {
 
 /// A model with keys of it set, and the size that it was given, which is one of them.
 fn sized(name: &str, size: Option<&str>, set: &[(String, Value)]) -> Result<(Model, Option<u64>), String> {
-    let size = size.map(|size| profile::bytes(size).ok_or_else(|| format!("'{size}' is not a size: 64m, 1g"))).transpose()?;
+    let size = size.map(|size| size::bytes(size).ok_or_else(|| format!("'{size}' is not a size: 64m, 1g"))).transpose()?;
     let value = size.map(|size| i64::try_from(size).map_err(|_| format!("{size} bytes are more than a drive has"))).transpose()?;
     let set: Vec<(String, Value)> = set.iter().cloned().chain(value.map(|size| ("size".to_owned(), Value::Integer(size)))).collect();
     Ok((model(name, &set)?, size))

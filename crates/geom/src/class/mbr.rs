@@ -23,11 +23,9 @@ use crate::assert_offsets;
 use crate::base::finding;
 use crate::base::finding::{Finding, Severity};
 use crate::base::topology::round_down;
-use crate::format::Sign;
 use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
 use crate::probe::Probe;
-use crate::registry::CLASSES;
-use crate::registry::FORMATS;
+use crate::registry::{CLASSES, FORMATS};
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -265,10 +263,9 @@ fn holds(probe: &Probe<'_>, record: &Record, unit: u64) -> bool {
         let length = probe.length().saturating_sub(start).min(e.size() * unit);
         let route = probe.route_within(start, length);
         let inside = probe.within(&route, start, &kind);
-        let fits = |sign: Sign| sign.size.is_none_or(|size| size <= length);
         let table = |class: &&dyn Class| matches!(class.taste(&inside), Taste::Geom(..) | Taste::Member(_));
         kind.is_extended() && inside.has(510, &[0x55, 0xaa])
-            || FORMATS.iter().any(|format| (format.recognise)(&inside).is_some_and(fits))
+            || FORMATS.iter().any(|format| (format.recognise)(&inside).is_some_and(|sign| sign.size.is_none_or(|size| size <= length)))
             || CLASSES.iter().any(table)
     })
 }

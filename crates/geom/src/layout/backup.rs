@@ -13,11 +13,10 @@
 //! # Sources
 //! FreeBSD `lib/geom/part/geom_part.c` (`gpart_backup`, `gpart_restore`).
 
-use crate::audit::profile;
+use crate::base::size;
 use crate::base::topology::is_whole;
-use crate::table::Table;
 use crate::table::scheme::Scheme;
-use crate::table::types;
+use crate::table::{Table, types};
 use std::fmt;
 
 /// More partitions than any table has room for.
@@ -156,7 +155,7 @@ fn place(text: &str, sector: u64) -> Option<u64> {
     let count = sectors.strip_prefix("0x").map_or_else(|| sectors.parse::<u64>().ok(), |hex| u64::from_str_radix(hex, 16).ok());
     match count {
         Some(count) => count.checked_mul(sector),
-        None => profile::bytes(text).filter(|&bytes| is_whole(bytes, sector)),
+        None => size::bytes(text).filter(|&bytes| is_whole(bytes, sector)),
     }
 }
 

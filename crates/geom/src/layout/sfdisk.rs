@@ -23,9 +23,8 @@
 
 use crate::base::ondisk::Guid;
 use crate::layout::{Layout, Part, Size};
-use crate::table::Refusal;
-use crate::table::scheme;
 use crate::table::scheme::Id;
+use crate::table::{Refusal, scheme};
 use std::fmt;
 
 pub use dump::dump;
@@ -143,7 +142,7 @@ impl Script {
             "first-lba" => self.first_lba = Some(number()?),
             "last-lba" => self.last_lba = Some(number()?),
             "table-length" => self.entries = Some(number().and_then(|n| u32::try_from(n).map_err(|_| bad()))?),
-            "grain" => self.grain = Some(crate::audit::profile::bytes(value).filter(|&n| n > 0).ok_or_else(bad)?),
+            "grain" => self.grain = Some(crate::base::size::bytes(value).filter(|&n| n > 0).ok_or_else(bad)?),
             "sector-size" => self.sector = Some(number()?),
             "device" => {}
             _ => return Err(format!("header '{name}' is not known")),

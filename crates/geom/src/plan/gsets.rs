@@ -7,7 +7,7 @@
 //! gstripe(8): `label -s` (64 KiB by default, a power of two); gmirror(8): `label -b` (load, or round-robin). The seeds' striped UFS2.
 
 use super::{Above, Choice, Ground, Host, Layer, Plan, Price, Value, powers, said_unit, unit, unit_size};
-use crate::audit::profile;
+use crate::base::size;
 use crate::base::topology::{Source, Topology, is_whole, round_down};
 
 /// gstripe's own chunk.
@@ -29,7 +29,7 @@ fn disks(text: &str) -> Option<u64> {
 pub(super) fn stripe(word: &str) -> Option<Box<dyn Layer>> {
     let (count, chunk) = word.strip_prefix("gstripe")?.split_once(':').map_or((word.strip_prefix("gstripe")?, None), |(n, c)| (n, Some(c)));
     let chunk = match chunk {
-        Some(text) => profile::bytes(text).filter(|&c| c.is_power_of_two() && (4096..=1 << 30).contains(&c))?,
+        Some(text) => size::bytes(text).filter(|&c| c.is_power_of_two() && (4096..=1 << 30).contains(&c))?,
         None => CHUNK,
     };
     Some(Box::new(Set { disks: disks(count)?, chunk: Some(chunk) }))

@@ -11,7 +11,7 @@
 //! rest of the row, unless the row is written whole (Documentation/driver-api/md/raid5-cache, drivers/md/raid5.c).
 
 use super::{Above, Choice, Ground, Layer, Plan, Price, Value, powers, said_unit, short, unit, unit_size, up};
-use crate::audit::profile;
+use crate::base::size;
 use crate::base::topology::{Source, Topology, Why, is_whole, round_down};
 
 /// mdadm's own chunk.
@@ -35,7 +35,7 @@ pub(super) fn parse(word: &str) -> Option<Box<dyn Layer>> {
     let (level, disks): (u64, u64) = (level.parse().ok()?, disks.parse().ok()?);
     let least = [(0, 2), (1, 2), (4, 3), (5, 3), (6, 4), (10, 2)].into_iter().find(|row| row.0 == level)?.1;
     let chunk = match chunk {
-        Some(text) => Some(profile::bytes(text).filter(|&c| c.is_power_of_two() && (4096..=1 << 30).contains(&c))?),
+        Some(text) => Some(size::bytes(text).filter(|&c| c.is_power_of_two() && (4096..=1 << 30).contains(&c))?),
         None => None,
     };
     ((least..=384).contains(&disks) && !(level == 1 && chunk.is_some())).then(|| Box::new(Md { level, disks, chunk }) as Box<dyn Layer>)

@@ -2,19 +2,17 @@
 
 use trueline_geom::audit::profile;
 use trueline_geom::base::ondisk::Guid;
+use trueline_geom::base::size;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::Topology;
-use trueline_geom::layout::backup;
 use trueline_geom::layout::sfdisk::{Script, dump};
-use trueline_geom::layout::{self, Layout, May, Planned, in_order};
+use trueline_geom::layout::{self, Layout, May, Planned, backup, in_order};
 use trueline_geom::mapping::route::Route;
 use trueline_geom::newfs::{Newfs, Options};
 use trueline_geom::plan::{self, Plan, Use};
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::table::scheme;
 use trueline_geom::table::scheme::{Ground, New};
-use trueline_geom::table::types;
-use trueline_geom::table::{Request, Rules, Table, Wanted};
+use trueline_geom::table::{Request, Rules, Table, Wanted, scheme, types};
 
 const SECTOR: u64 = 512;
 const LENGTH: u64 = 64 << 30;
@@ -38,7 +36,7 @@ pub const TEXTS: [&str; 12] = [
 
 /// Reads `text` as every kind of text there is.
 pub fn texts_hold(text: &str) {
-    let _ = profile::bytes(text);
+    let _ = size::bytes(text);
     backup_holds(text);
     script_holds(text);
     use_holds(text);

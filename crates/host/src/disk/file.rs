@@ -10,12 +10,10 @@
 //! # Sources
 //! open(2) (`O_EXCL` on a block device), `locks.rs` (QEMU locks the images it uses), flock(2) (udev waits for it).
 
-use crate::device::Device;
-use crate::device::sysfs;
-use crate::device::users;
+use crate::device::{Device, sysfs, users};
 use crate::disk::locks;
 use crate::disk::locks::Claim;
-use crate::engine;
+use crate::errno;
 use crate::error::Error;
 use rustix::fs::{Advice, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat, StatxFlags};
 use rustix::io::{self, ReadWriteFlags};
@@ -345,7 +343,7 @@ impl Store for Medium {
         match io::retry_on_intr(|| rustix::fs::fallocate(&self.fd, how, offset, length)) {
             _ if length == 0 => Ok(()),
             Err(io::Errno::OPNOTSUPP | io::Errno::NOSYS | io::Errno::INVAL | io::Errno::NODEV) => Err(Errno::Unsupported),
-            done => done.map_err(engine::errno),
+            done => done.map_err(errno::from_kernel),
         }
     }
 

@@ -6,8 +6,8 @@
 //! open(2) (`O_DIRECT`).
 
 use crate::disk::file::Medium;
-use crate::engine::errno;
 use crate::engine::open_file::{Cache, Lane};
+use crate::errno;
 use crate::error::Error;
 use rustix::io;
 use std::path::Path;
@@ -57,7 +57,7 @@ impl Store for Direct {
                     // Shorter than it was, or a part that direct I/O cannot go on from.
                     Ok(count) if count == 0 || !is_whole(count as u64, self.lane.grain()) => return Err(Errno::Range),
                     Ok(count) => done += count,
-                    Err(e) => return Err(errno(e)),
+                    Err(e) => return Err(errno::from_kernel(e)),
                 }
             }
             buffer.copy_from_slice(pages);
@@ -74,7 +74,7 @@ impl Store for Direct {
                 match io::retry_on_intr(|| io::pwrite(&self.lane, &pages[done..], offset + done as u64)) {
                     Ok(count) if count == 0 || !is_whole(count as u64, self.lane.grain()) => return Err(Errno::NoSpace),
                     Ok(count) => done += count,
-                    Err(e) => return Err(errno(e)),
+                    Err(e) => return Err(errno::from_kernel(e)),
                 }
             }
             Ok(())

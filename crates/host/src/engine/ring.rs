@@ -10,7 +10,8 @@
 
 use crate::disk::buffers::Buffers;
 use crate::engine::open_file::{Cache, Lane};
-use crate::engine::{Finished, Transfer, check, errno, goes_on};
+use crate::engine::{Finished, Transfer, check, goes_on};
+use crate::errno;
 use io_uring::IoUring;
 use rustix::io;
 use setup::Entrance;
@@ -199,7 +200,7 @@ impl<Tag> Ring<Tag> {
             }
             // A signal, or no memory for a moment: the caller asks again.
             Err(io::Errno::INTR | io::Errno::AGAIN | io::Errno::BUSY) => Ok(()),
-            Err(from) => Err(errno(from)),
+            Err(from) => Err(errno::from_kernel(from)),
         }
     }
 }
@@ -215,7 +216,7 @@ fn outcome<Tag>(result: i32, flight: &mut Flight<Tag>, lanes: &[Lane]) -> Result
         }
         Err(_) => match io::Errno::from_raw_os_error(result.wrapping_neg()) {
             io::Errno::INTR | io::Errno::AGAIN => Ok(true),
-            from => Err(errno(from)),
+            from => Err(errno::from_kernel(from)),
         },
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::disk::buffers::Buffers;
 use crate::engine::open_file::Lane;
-use crate::engine::{Finished, Op, Transfer, check, errno, goes_on};
+use crate::engine::{Finished, Op, Transfer, check, goes_on};
+use crate::errno;
 use rustix::io::{self, ReadWriteFlags};
 use std::io::IoSlice;
 use trueline_geom::base::error::Errno;
@@ -65,7 +66,7 @@ impl<Tag: Copy> Sync<Tag> {
         let lane = self.lanes.get(transfer.lane).ok_or(Errno::NoDevice)?;
         let mut moved = 0;
         loop {
-            let bytes = io::retry_on_intr(|| once(transfer, moved, lane, &mut self.buffers)).map_err(errno)?;
+            let bytes = io::retry_on_intr(|| once(transfer, moved, lane, &mut self.buffers)).map_err(errno::from_kernel)?;
             let bytes = u32::try_from(bytes).unwrap_or(transfer.length);
             moved = moved.saturating_add(bytes);
             if !goes_on(transfer, lane, moved, bytes)? {

@@ -10,14 +10,13 @@
 //! What is watched may change: requests are then counted in a further generation. A layer that is in both goes on where it was. What was
 //! noted until a flush is judged at the flush, by what was there before it.
 
-pub(crate) mod generations;
 mod latency;
 mod log;
 
 pub use latency::Waits;
 
 use crate::export::RefusalLog;
-use crate::layer::counted::generations::Latest;
+use crate::generations::Latest;
 use crate::retaste::trigger::Tasted;
 use latency::Latency;
 use log::Log;

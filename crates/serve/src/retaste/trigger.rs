@@ -1,6 +1,6 @@
 //! Whether what was tasted has been written since.
 
-use crate::layer::counted::generations::Latest;
+use crate::generations::Latest;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trueline_geom::probe::read_set::Looked;
 

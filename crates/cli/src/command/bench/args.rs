@@ -1,7 +1,7 @@
 //! `bench`'s part of the command line.
 
-use crate::args::names::listed;
-use crate::args::{DiskOptions, parse_size};
+use crate::disk_options::{DiskOptions, parse_size};
+use crate::names::listed;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use trueline_host::engine::Choice;

@@ -1,7 +1,7 @@
 //! That options of one workload are not said of another, which would pass over them.
 
-use crate::Failure;
 use crate::command::bench::args::{Bench, Host};
+use crate::failure::Failure;
 use trueline_lab::workload::{Kind, Needs, mkfs};
 
 pub(super) fn fits(args: &Bench, kind: &Kind) -> Result<(), Failure> {

@@ -1,8 +1,8 @@
 //! `bench raidtest --genfile`: requests into a file, as raidtest's own genfile makes and tells them.
 
 use super::ground::{self, Ground};
-use crate::Failure;
 use crate::command::bench::args::Bench;
+use crate::failure::Failure;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! What variants run on: drives in virtual time, new for every run, memory, or what is there.
 
 use super::task::Task;
-use crate::Failure;
 use crate::command::bench::args::Bench;
+use crate::failure::Failure;
 use crate::target;
 use directory::Directory;
 use memory::Memory;

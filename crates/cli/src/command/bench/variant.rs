@@ -2,8 +2,8 @@
 
 use super::ground::{self, Ground, Job};
 use super::task::Task;
-use crate::Failure;
 use crate::command::bench::args::{Bench, Host};
+use crate::failure::Failure;
 use std::cell::RefCell;
 use std::rc::Rc;
 use trueline_geom::base::topology::is_whole;

@@ -1,12 +1,11 @@
 //! One disk of the documents from its findings to its cost: checked, run on a simulated drive, laid out again, and run again.
 
 use super::{Seed, check};
-use crate::args::DiskOptions;
 use crate::command::part::layout;
+use crate::disk_options::DiskOptions;
 use crate::progress::Progress;
 use crate::render::words::hexdump;
-use crate::report::Target;
-use crate::report::survey;
+use crate::report::{Target, survey};
 use crate::target::{Said, taste_stores};
 use std::borrow::Cow;
 use trueline_geom::base::store::{Sparse, Store};

@@ -1,5 +1,6 @@
-//! `drives`' part of the command line, and how keys of a model are set.
+//! The options of `drives`.
 
+use crate::disk_options::parse_set;
 use clap::Args;
 use clap::builder::{PossibleValue, TypedValueParser};
 use std::ffi::OsStr;
@@ -44,39 +45,5 @@ impl TypedValueParser for ModelName {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new(MODELS.iter().map(|(name, _)| PossibleValue::new(*name))))
-    }
-}
-
-/// `KEY=VALUE`, the value as in TOML; what is no such value is a word: `personality=window`.
-pub(crate) fn parse_set(text: &str) -> Result<(String, Value), String> {
-    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE: rpm=7200, jumper=true, personality=window")?;
-    let (key, value) = (key.trim(), value.trim());
-    if key.is_empty() || !key.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
-        return Err(format!("'{key}' is not a key: trueline drives MODEL lists those of a model"));
-    }
-    if value.is_empty() {
-        return Err(format!("{key}: the value is missing"));
-    }
-    Ok((key.into(), value.parse().unwrap_or_else(|_| Value::String(value.into()))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_toml_and_words() {
-        let read = |text: &str| parse_set(text).map(|(key, value)| format!("{key} {value:?}"));
-        for (text, want) in [
-            ("jumper=true", "jumper Boolean(true)"),
-            ("disk.rpm=7200", "disk.rpm Integer(7200)"),
-            ("tau_ms = 0.5", "tau_ms Float(0.5)"),
-            ("personality=window", "personality String(\"window\")"),
-            ("personality=\"window\"", "personality String(\"window\")"),
-            ("size=1\nname=2", "size String(\"1\\nname=2\")"),
-        ] {
-            assert_eq!(read(text).as_deref(), Ok(want), "{text}");
-        }
-        assert!(["rpm", "=1", "rpm=", "a b=1", "ä=1"].iter().all(|text| read(text).is_err()));
     }
 }

@@ -1,6 +1,6 @@
 //! `mkfs`: file systems on the grain.
 
-use crate::args::DiskOptions;
+use crate::disk_options::DiskOptions;
 use clap::{Args, ValueEnum};
 
 pub(crate) const EXAMPLES: &str = "Examples:

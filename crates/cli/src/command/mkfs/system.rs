@@ -7,10 +7,10 @@
 use super::arguments::{Tool, merged, ourselves, quoted};
 use super::{bar, wipe};
 use crate::command::mkfs::args::{Kind, Mkfs};
+use crate::failure::{Failure, complain};
 use crate::render::words::hexdump;
 use crate::target;
 use crate::write_target::Seat;
-use crate::{Failure, complain};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufWriter, Write};

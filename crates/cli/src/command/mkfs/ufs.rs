@@ -3,9 +3,9 @@
 use super::arguments::ourselves;
 use super::{bar, wipe};
 use crate::command::mkfs::args::Mkfs;
+use crate::failure::{Failure, complain};
 use crate::render::words::hexdump;
 use crate::write_target::Seat;
-use crate::{Failure, complain};
 use indicatif::ProgressBar;
 use std::io::{BufWriter, Write};
 use std::ops::Range;

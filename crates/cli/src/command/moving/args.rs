@@ -1,6 +1,6 @@
 //! `move`: a partition, with what is in it, to another place.
 
-use crate::args::DiskOptions;
+use crate::disk_options::DiskOptions;
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 

@@ -1,9 +1,9 @@
 //! `move --resume`: the journal is found, the disk it belongs to is looked at, and the move goes on or is refused.
 
 use super::{Moving, access, show};
-use crate::Failure;
-use crate::args::DiskOptions;
 use crate::command::moving::args::Move as Options;
+use crate::disk_options::DiskOptions;
+use crate::failure::Failure;
 use crate::move_journal::{beside, is_journal};
 use crate::target;
 use crate::write_target::Seat;

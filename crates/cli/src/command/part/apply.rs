@@ -1,15 +1,14 @@
 //! `part apply`: the tables of a disk as a file says they are.
 
-use crate::Failure;
 use crate::command::part::args::apply::Apply;
 use crate::command::part::layout;
 use crate::command::part::layout::Document;
-use crate::input_text;
+use crate::failure::Failure;
 use crate::render::gpart::Called;
 use crate::render::words;
 use crate::render::words::escape;
-use crate::target;
 use crate::write_target::{Seat, refuse};
+use crate::{input_text, target};
 use serde::Serialize;
 use std::fs;
 use std::io::{self, BufWriter, Read, Write};
@@ -17,8 +16,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use trueline_geom::layout::sfdisk::Script;
 use trueline_geom::layout::{Layout, May, Planned, Step, in_order, plan};
-use trueline_geom::table::Refusal;
-use trueline_geom::table::types;
+use trueline_geom::table::{Refusal, types};
 use trueline_host::random;
 
 /// What `--json` prints.

@@ -1,8 +1,8 @@
 //! `part`: the verbs and options of gpart(8).
 
 pub(crate) mod apply;
-use crate::args::DiskOptions;
 use crate::command::part::args::apply::Apply;
+use crate::disk_options::DiskOptions;
 use crate::writing::WriteOptions;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -231,7 +231,7 @@ impl Length {
             return u64::from_str_radix(plain, radix).map(Length::Sectors).map_err(|_| bad());
         }
         let bytes = text.strip_suffix('b').filter(|t| t.chars().all(|c| c.is_ascii_digit())).unwrap_or(text);
-        trueline_geom::audit::profile::bytes(bytes).map(Length::Bytes).ok_or_else(bad)
+        trueline_geom::base::size::bytes(bytes).map(Length::Bytes).ok_or_else(bad)
     }
 
     /// In bytes, on sectors of `sector` bytes; `None` past 2^64.

@@ -4,12 +4,12 @@ use crate::command::part::args::{Add, Common, Create, Delete, Destroy, Length, M
 use crate::command::part::json::Document;
 use crate::command::part::text;
 use crate::command::part::text::{Done, off_grain, said};
+use crate::failure::{Failure, complain};
 use crate::render::gpart::{Called, Shown};
 use crate::render::words::{escape, size};
 use crate::target;
 use crate::write_target::{Seat, named, partitions, refuse};
 use crate::writing::WriteOptions;
-use crate::{Failure, complain};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use trueline_geom::base::ondisk::Guid;
@@ -17,11 +17,9 @@ use trueline_geom::graph::Id;
 use trueline_geom::graph::occupant::There;
 use trueline_geom::mapping::slices::{Kind, place};
 use trueline_geom::registry::SCHEMES;
-use trueline_geom::table::scheme;
 use trueline_geom::table::scheme::{Attribute, Geometry, New, Scheme};
-use trueline_geom::table::types;
 use trueline_geom::table::types::ALIASES;
-use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
+use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted, scheme, types};
 use trueline_host::random;
 
 /// What an edit came to.

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 use std::fmt;
 use std::str::FromStr;
-use trueline_geom::audit::profile;
 use trueline_geom::base::ondisk::Guid;
+use trueline_geom::base::size;
 use trueline_geom::layout::{self, Part, Size};
 use trueline_geom::mapping::slices::Dialect;
 use trueline_geom::registry::SCHEMES;
@@ -166,7 +166,7 @@ struct Share(Size);
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Number(|text: &str| {
-            profile::bytes(text).map(Bytes).ok_or_else(|| format!("'{text}' is not a size: \"512MiB\", \"4k\", or a number of bytes"))
+            size::bytes(text).map(Bytes).ok_or_else(|| format!("'{text}' is not a size: \"512MiB\", \"4k\", or a number of bytes"))
         }))
     }
 }
@@ -177,7 +177,7 @@ impl<'de> Deserialize<'de> for Share {
             let size = match text.strip_suffix('%') {
                 _ if text == "rest" => Some(Size::Rest),
                 Some(number) => percent(number).map(Size::Percent),
-                None => profile::bytes(text).map(Size::Bytes),
+                None => size::bytes(text).map(Size::Bytes),
             };
             size.map(Share).ok_or_else(|| format!("'{text}' is not a size: \"512MiB\", \"12.5%\", \"rest\", or a number of bytes"))
         }))

@@ -1,8 +1,8 @@
 //! `part restore`: a table made as gpart(8)'s backup text says, to the sector.
 
-use crate::Failure;
 use crate::command::part::args::Restore;
 use crate::command::part::text::{Done, said};
+use crate::failure::Failure;
 use crate::input_text;
 use crate::render::words::escape;
 use crate::write_target::{Seat, named, partitions, refuse};
@@ -13,9 +13,8 @@ use trueline_geom::base::patch::Patch;
 use trueline_geom::graph::occupant::There;
 use trueline_geom::layout::backup;
 use trueline_geom::layout::backup::Backup;
-use trueline_geom::table::scheme;
 use trueline_geom::table::scheme::{New, Scheme};
-use trueline_geom::table::{Refusal, Request, Rules, Table, Wanted};
+use trueline_geom::table::{Refusal, Request, Rules, Table, Wanted, scheme};
 use trueline_host::random;
 
 /// No table's text is longer.

@@ -1,7 +1,7 @@
 //! `part undo`: puts back the bytes that `--save` kept.
 
-use crate::Failure;
 use crate::command::part::args::Undo;
+use crate::failure::Failure;
 use crate::input_text;
 use crate::render::words;
 use crate::render::words::escape;

@@ -1,7 +1,7 @@
 //! `plan`'s part of the command line.
 
-use crate::args::names::listed;
-use crate::args::{DiskOptions, parse_size};
+use crate::disk_options::{DiskOptions, parse_size};
+use crate::names::listed;
 use clap::Args;
 use trueline_geom::plan::USES;
 

@@ -1,6 +1,6 @@
 //! The options of `serve`.
 
-use crate::args::DiskOptions;
+use crate::disk_options::DiskOptions;
 use clap::{Args, ValueEnum};
 use nbd::Network;
 use std::path::PathBuf;

@@ -1,14 +1,13 @@
 //! The command of `--run`, and the socket that it has to itself.
 
-use crate::Failure;
+use crate::failure::Failure;
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Duration;
+use std::{fs, io};
 use trueline_host::nbd::activation;
 use trueline_host::nbd::listener::LONGEST;
 use trueline_host::nbd::uri::unescaped;

@@ -1,9 +1,9 @@
 //! `--emulate`: which drives, and what they did.
 
-use crate::Failure;
 use crate::command::serve::args::Serve;
 use crate::command::serve::emulated_text;
 use crate::command::serve::summary::{EmulatedKind, Emulation};
+use crate::failure::Failure;
 use crate::render::{Style, spent};
 use crate::target;
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 
 use super::layers::Layers;
 use super::overlay::Overlays;
-use crate::Failure;
 use crate::command::serve::args::Serve;
 use crate::command::serve::args::range::Range;
+use crate::failure::Failure;
 use crate::render::words;
 use std::sync::Arc;
 use trueline_geom::base::finding;

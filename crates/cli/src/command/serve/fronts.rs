@@ -4,9 +4,9 @@ use super::child::Socket;
 use super::counting::Counting;
 use super::live::Live;
 use super::notices::Notices;
-use crate::Failure;
 use crate::command::serve::args::Serve;
 use crate::command::serve::args::nbd::{Network, Tls, Where};
+use crate::failure::Failure;
 use std::path::PathBuf;
 use std::sync::Arc;
 use trueline_host::nbd::activation;
@@ -16,8 +16,7 @@ use trueline_serve::export::Exports;
 use trueline_serve::front::http::Http;
 use trueline_serve::front::nbd::limits::Limits;
 use trueline_serve::front::nbd::memory_budget::Room;
-use trueline_serve::front::{Front, Nbd};
-use trueline_serve::front::{fuse, ublk};
+use trueline_serve::front::{Front, Nbd, fuse, ublk};
 
 /// The ways in, the one that `$uri` names first, and the page of what is counted last. `own`: a socket for the command alone. `notices`:
 /// takes what is to be said of clients.
@@ -35,7 +34,9 @@ pub(super) fn of(
     for listener in listeners(&args.network, own)? {
         if listener.is_reachable() && !matches!(encryption, Encryption::Required(_)) {
             let place = listener.place();
-            crate::complain(&format!("{place}: whoever reaches this address reads and writes without TLS: --tls-certificates DIR"));
+            crate::failure::complain(&format!(
+                "{place}: whoever reaches this address reads and writes without TLS: --tls-certificates DIR"
+            ));
         }
         let (exports, encryption, certificates) = (exports.clone(), encryption.clone(), authority(&args.network));
         let (notices, room) = (notices.clone(), room.clone());

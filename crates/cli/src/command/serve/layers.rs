@@ -3,9 +3,9 @@
 use super::counting::Counting;
 use super::notices::Notices;
 use super::{emulate, record};
-use crate::Failure;
 use crate::command::serve::args::{Serve, Strict as Strictness};
 use crate::command::serve::summary::Emulation;
+use crate::failure::Failure;
 use crate::render::words;
 use std::sync::Arc;
 use trueline_geom::base::store::Store;
@@ -141,7 +141,7 @@ impl Layers {
         match told {
             Some((count, Some(first))) => {
                 let requests = if count == 1 { "request was" } else { "requests were" };
-                crate::complain(&format!("strict: {count} {requests} off the grain and refused, the first a {first}"));
+                crate::failure::complain(&format!("strict: {count} {requests} off the grain and refused, the first a {first}"));
                 true
             }
             _ => false,
@@ -166,7 +166,7 @@ fn tell(faults: &Faults) {
         let more = if done.count > done.first.len() as u64 { ", ..." } else { "" };
         let which = if first.is_empty() { String::new() } else { format!(", number {}{more}", first.join(", ")) };
         let (count, all) = (done.count, faults.asked(rule));
-        crate::complain(&format!("fault {rule}: {count} of {all} requests{which}"));
+        crate::failure::complain(&format!("fault {rule}: {count} of {all} requests{which}"));
     }
 }
 

@@ -27,7 +27,7 @@ impl Notices {
                 }
                 kept.push_back(line.to_owned());
             }
-            None => crate::complain(line),
+            None => crate::failure::complain(line),
         }
     }
 
@@ -46,6 +46,6 @@ impl Notices {
     /// The terminal is given back.
     pub(super) fn release(&self) {
         let kept = self.kept().take();
-        kept.iter().flatten().for_each(|line| crate::complain(line));
+        kept.iter().flatten().for_each(|line| crate::failure::complain(line));
     }
 }

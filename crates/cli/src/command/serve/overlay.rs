@@ -1,8 +1,8 @@
 //! `--overlay`: what clients write goes there, and the target is only read.
 
-use crate::Failure;
 use crate::command::serve::args::Serve;
 use crate::command::serve::args::overlay::Place;
+use crate::failure::Failure;
 use crate::target::{self, serving};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -82,6 +82,6 @@ impl Overlays {
             Place::File(_) => "kept for the next time",
         };
         let blocks = format!("blocks of {written} bytes written, of {zero} zeroed or discarded");
-        crate::complain(&format!("overlay {}: {blocks}: {after}; {target} is as it was", self.place));
+        crate::failure::complain(&format!("overlay {}: {blocks}: {after}; {target} is as it was", self.place));
     }
 }

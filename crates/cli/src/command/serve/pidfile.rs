@@ -1,10 +1,9 @@
 //! `--pidfile`: the number of the process, where scripts find it while something is served.
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::render::words;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The file: dropping it removes it.
 pub(super) struct Pidfile(PathBuf);

@@ -4,10 +4,10 @@
 
 use super::counting::Counting;
 use super::notices::Notices;
-use crate::Failure;
 use crate::command::serve::summary::Served;
 use crate::command::serve::text;
 use crate::command::serve::text::Moment;
+use crate::failure::Failure;
 use crate::render::Style;
 use crate::render::words::escape;
 use std::io::{self, IsTerminal, Write};

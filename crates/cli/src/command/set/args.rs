@@ -1,6 +1,6 @@
 //! `stripe`, `mirror`, `concat`: the verbs of gstripe(8), gmirror(8) and gconcat(8) that need no kernel.
 
-use crate::args::{DiskOptions, parse_size};
+use crate::disk_options::{DiskOptions, parse_size};
 use crate::writing::WriteOptions;
 use clap::{ArgAction, Args, Subcommand};
 

@@ -271,7 +271,7 @@ fn draw_zooms(c: &mut Canvas, target: &Target) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::DiskOptions;
+    use crate::disk_options::DiskOptions;
     use crate::render::samples;
     use crate::report::survey::survey;
     use crate::target::{Said, taste_stores};

@@ -3,8 +3,8 @@
 //! Decided by the seed and the request's number alone, so that the same requests in the same order meet the same faults; nothing is
 //! done or waited for here.
 
-use crate::audit::profile;
 use crate::base::error::Errno;
+use crate::base::size;
 use crate::base::topology::round_down;
 use std::fmt;
 
@@ -138,7 +138,7 @@ impl Rule {
             ("after", n) => self.after = n.parse().map_err(|_| wrong(n))?,
             ("offset", range) => {
                 let (from, to) = range.split_once("..").ok_or_else(|| wrong(range))?;
-                let (from, to) = (profile::bytes(from), profile::bytes(to));
+                let (from, to) = (size::bytes(from), size::bytes(to));
                 self.range = Some(from.zip(to).filter(|(from, to)| from < to).ok_or_else(|| wrong(range))?);
             }
             _ => return Err(format!("'{item}' is not known: {FORM}")),
@@ -263,14 +263,14 @@ fn errno(name: &str) -> Option<Errno> {
 fn span(text: &str) -> Option<u64> {
     let units = [("ns", 0), ("us", 3), ("ms", 6), ("s", 9)];
     let (number, places) = units.into_iter().find_map(|(unit, places)| Some((text.strip_suffix(unit)?, places)))?;
-    profile::decimal(number, places).filter(|&ns| (1..=LONGEST_NS).contains(&ns))
+    size::decimal(number, places).filter(|&ns| (1..=LONGEST_NS).contains(&ns))
 }
 
 /// `1%`, `0.01`.
 fn probability(text: &str) -> Option<u64> {
     let share = match text.strip_suffix('%') {
-        Some(percent) => profile::decimal(percent, 7),
-        None => profile::decimal(text, 9),
+        Some(percent) => size::decimal(percent, 7),
+        None => size::decimal(text, 9),
     };
     share.filter(|&share| (1..=CERTAIN).contains(&share))
 }

@@ -136,7 +136,7 @@ fn count(text: &str) -> Option<Option<Count>> {
     let count = number(text).map(Count::Sectors);
     count
         .or_else(|| {
-            text.ends_with(|c: char| c.is_ascii_alphabetic() && c != 's').then(|| crate::audit::profile::bytes(text).map(Count::Bytes))?
+            text.ends_with(|c: char| c.is_ascii_alphabetic() && c != 's').then(|| crate::base::size::bytes(text).map(Count::Bytes))?
         })
         .map(Some)
 }

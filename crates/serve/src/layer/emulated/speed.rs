@@ -1,7 +1,7 @@
 //! How many times as fast as real time virtual time goes.
 
 use std::fmt;
-use trueline_geom::audit::profile;
+use trueline_geom::base::size;
 
 /// A factor: thousandths of a second of virtual time in a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ impl Speed {
 
     /// `10`, `0.5`: to three digits behind the point, up to a thousand; [`None`] if it is no such number, or none at all.
     pub fn parse(text: &str) -> Option<Speed> {
-        let speed = profile::decimal(text, 3)?;
+        let speed = size::decimal(text, 3)?;
         (1..=FASTEST).contains(&speed).then_some(Speed(speed))
     }
 

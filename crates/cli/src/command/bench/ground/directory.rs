@@ -1,7 +1,7 @@
 //! A directory of this machine: what is made in it is in a directory of its own, which goes with the run.
 
 use super::{Done, Job};
-use crate::{Failure, complain};
+use crate::failure::{Failure, complain};
 use std::path::{Path, PathBuf};
 use trueline_host::process::signal;
 use trueline_lab::error::Error;

@@ -2,7 +2,8 @@
 
 use super::{Done, Job};
 use crate::command::bench::args::Bench;
-use crate::{Failure, target, write_target};
+use crate::failure::Failure;
+use crate::{target, write_target};
 use trueline_geom::graph::{Graph, Id, Provider};
 use trueline_lab::error::Error;
 use trueline_lab::rig::stored::Stored;

@@ -1,9 +1,9 @@
 //! Files and devices that are there.
 
 use super::{Done, Job};
-use crate::Failure;
 use crate::command::bench::args::Bench;
 use crate::command::bench::task::Task;
+use crate::failure::Failure;
 use crate::render::words::size;
 use crate::target;
 use crate::write_target::{Seat, found, shared};

@@ -1,6 +1,6 @@
 //! `part apply`.
 
-use crate::args::DiskOptions;
+use crate::disk_options::DiskOptions;
 use crate::writing::WriteOptions;
 use clap::Args;
 use std::path::PathBuf;

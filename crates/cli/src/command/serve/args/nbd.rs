@@ -1,6 +1,6 @@
 //! The options of `serve` that are about network block devices.
 
-use crate::args::parse_size;
+use crate::disk_options::parse_size;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use trueline_host::nbd::listener::PORT;

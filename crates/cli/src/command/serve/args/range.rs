@@ -1,6 +1,6 @@
 //! A range of the target: `N[+LEN]`.
 
-use crate::args::parse_size;
+use crate::disk_options::parse_size;
 
 /// Bytes of the target that are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,133 @@
+//! The options of `check`, and those that it shares with `show`.
+
+use crate::disk_options::DiskOptions;
+use crate::render::report::list::{self, Column};
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use trueline_geom::base::finding::Severity;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  trueline check
+  trueline check /dev/sda disk.img
+  trueline check 'disk.img#s1a'
+  trueline check --physical 4096+3584 wd10ears.img
+  trueline check --for raid64kx4 volume.img
+  trueline check ada1.img,ada2.img
+  trueline check --from lsblk.json
+  trueline check --from id-ns.json image.img
+  lsblk -OJb | trueline check --from -
+  trueline check --sarif *.img > images.sarif
+  trueline check --recursive images --strict
+  trueline check -n -o NAME,ALIGN,VERDICT disk.img
+
+Exit status:
+  0  nothing at or above --fail-on
+  1  something was
+  2  usage, or a target could not be read
+  3  with --strict: something could not be known: contents that are not
+     read, not recognised or not understood inside, or none at all";
+
+#[derive(Args)]
+pub(crate) struct Check {
+    /// Disks or images, DISK[,DISK...][#PROVIDER]; none: this host
+    pub targets: Vec<OsString>,
+    #[command(flatten)]
+    pub disk: DiskOptions,
+    /// Read a host's devices from a file of `lsblk -OJb`, or a drive from one of `nvme id-ns -o json`: with targets, the drive
+    /// they are for; -: from stdin
+    #[arg(long, value_name = "FILE")]
+    pub from: Vec<PathBuf>,
+    /// The least severity that makes the exit status 1
+    #[arg(long, value_name = "SEVERITY", value_enum, default_value = "warning")]
+    pub fail_on: FailOn,
+    /// Exit with 3 if something could not be known: what CI uses
+    #[arg(long)]
+    pub strict: bool,
+    /// Also the images in this directory and in those beneath it
+    #[arg(long, short, value_name = "DIR")]
+    pub recursive: Vec<PathBuf>,
+    /// Print nothing but what could not be read: the exit status tells
+    #[arg(long, short, conflicts_with_all = ["form", "columns", "no_header", "bytes"])]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub list: List,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// How to print a report.
+#[derive(Args, Default)]
+pub(crate) struct Output {
+    /// One JSON document
+    #[arg(long, short = 'J', group = "form")]
+    pub json: bool,
+    /// One JSON document a target, a line each
+    #[arg(long, group = "form")]
+    pub jsonl: bool,
+    /// SARIF 2.1.0
+    #[arg(long, group = "form")]
+    pub sarif: bool,
+    /// Prometheus text
+    #[arg(long, group = "form")]
+    pub prometheus: bool,
+    /// Also write one self-contained page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+impl Output {
+    /// Whether a program reads it, which wants a document whatever happened.
+    pub(crate) fn is_for_programs(&self) -> bool {
+        self.json || self.jsonl || self.sarif || self.prometheus
+    }
+}
+
+/// A list in place of text: a line a provider.
+#[derive(Args, Default)]
+pub(crate) struct List {
+    /// Print a list with these columns
+    #[arg(long = "output", short = 'o', value_name = "COLUMNS", value_delimiter = ',', value_parser = Column::parse, help = columns_help())]
+    pub columns: Vec<Column>,
+    /// Print a list without its heading
+    #[arg(long = "noheadings", short = 'n')]
+    pub no_header: bool,
+    /// Print a list with sizes in bytes
+    #[arg(long, short)]
+    pub bytes: bool,
+}
+
+impl List {
+    /// Whether a list is wanted.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.columns.is_empty() || self.no_header || self.bytes
+    }
+
+    /// Its columns.
+    pub(crate) fn columns(&self) -> Vec<Column> {
+        if self.columns.is_empty() { list::usual() } else { self.columns.clone() }
+    }
+}
+
+fn columns_help() -> String {
+    let names: Vec<&str> = list::COLUMNS.iter().map(|column| column.name).collect();
+    format!("Print a list with these columns: {}", names.join(", "))
+}
+
+/// A severity on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum FailOn {
+    Error,
+    Warning,
+    Note,
+}
+
+impl From<FailOn> for Severity {
+    fn from(fail_on: FailOn) -> Severity {
+        match fail_on {
+            FailOn::Error => Severity::Error,
+            FailOn::Warning => Severity::Warning,
+            FailOn::Note => Severity::Note,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The options of `show`.
+
+use crate::command::check::args::List;
+use crate::disk_options::DiskOptions;
+use clap::Args;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+#[derive(Args)]
+pub(crate) struct Show {
+    /// DISK[,DISK...][#PROVIDER]
+    #[arg(required = true)]
+    pub targets: Vec<OsString>,
+    #[command(flatten)]
+    pub disk: DiskOptions,
+    /// Draw it to scale
+    #[arg(long, conflicts_with = "json")]
+    pub picture: bool,
+    /// Draw it to scale into a file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// One JSON document
+    #[arg(long, short = 'J')]
+    pub json: bool,
+    /// Say nothing of what could not be read: the exit status tells
+    #[arg(long, short)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub list: List,
+}

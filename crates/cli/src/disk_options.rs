@@ -1,0 +1,130 @@
+//! Options that say what a disk is: a profile, its sector, its boundaries.
+
+use clap::Args;
+use toml::Value;
+use trueline_geom::audit::profile;
+use trueline_geom::base::size;
+use trueline_geom::base::topology::{Fact, Grain, Source, Trust, Why};
+
+/// The heading of options that say what a disk is.
+const DISK: &str = "What the disk is (trueline help grain, help profiles)";
+
+/// What to judge a disk by.
+#[derive(Args, Clone, Default)]
+pub(crate) struct DiskOptions {
+    /// The drive it is, or is for
+    #[arg(long = "for", value_name = "PROFILE", help = profiles_help(), help_heading = DISK)]
+    pub profile: Option<String>,
+    /// Its logical sector in bytes
+    #[arg(long, value_name = "N", value_parser = parse_sector, help_heading = DISK)]
+    pub logical: Option<u64>,
+    /// Its read-modify-write unit, and where the first one begins
+    #[arg(long, value_name = "N[+PHASE]", value_parser = parse_grain, help_heading = DISK)]
+    pub physical: Option<(u64, u64)>,
+    /// A boundary of its own: physical, preferred, optimal, chunk, full-stripe, erase, cluster, ...
+    #[arg(long, value_name = "WHY=SIZE[+PHASE]", value_parser = WhyGrain::parse, help_heading = DISK)]
+    pub grain: Vec<WhyGrain>,
+    /// A key of the simulated drives' model, set to another value
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set, help_heading = DISK)]
+    pub set: Vec<(String, Value)>,
+}
+
+impl DiskOptions {
+    /// The options that were said, a word each, as a command line takes them.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let at = |size: u64, phase: u64| if phase == 0 { size.to_string() } else { format!("{size}+{phase}") };
+        let profile = self.profile.iter().map(|name| ["--for".into(), name.clone()]);
+        let logical = self.logical.iter().map(|size| ["--logical".into(), size.to_string()]);
+        let physical = self.physical.iter().map(|&(size, phase)| ["--physical".into(), at(size, phase)]);
+        let grain = self.grain.iter().map(|g| ["--grain".into(), format!("{}={}", g.why.name(), at(g.size, g.phase))]);
+        profile.chain(logical).chain(physical).chain(grain).flatten().collect()
+    }
+}
+
+/// A boundary named on the command line.
+#[derive(Clone, Copy)]
+pub(crate) struct WhyGrain {
+    pub(crate) why: Why,
+    pub(crate) size: u64,
+    pub(crate) phase: u64,
+}
+
+impl WhyGrain {
+    /// `WHY=SIZE[+PHASE]`.
+    pub(crate) fn parse(text: &str) -> Result<WhyGrain, String> {
+        let (why, grain) = text.split_once('=').ok_or("write WHY=SIZE[+PHASE]: chunk=64k")?;
+        let names = || Why::ALL.iter().map(|w| w.name()).collect::<Vec<_>>().join(", ");
+        let why = Why::ALL.into_iter().find(|w| w.name() == why).ok_or_else(|| format!("no purpose '{why}': {}", names()))?;
+        if why == Why::Logical {
+            return Err("the logical sector is said with --logical".into());
+        }
+        let (size, phase) = parse_grain(grain)?;
+        Ok(WhyGrain { why, size, phase })
+    }
+
+    /// As a fact about a disk.
+    pub(crate) fn fact(self) -> Option<Fact> {
+        let grain = Grain::new(self.size, self.phase)?;
+        Some(Fact { grain, why: self.why, source: Source::User, trust: Trust::Trusted })
+    }
+}
+
+fn profiles_help() -> String {
+    let names: Vec<&str> = profile::PROFILES.iter().map(|p| p.name).collect();
+    format!("The drive it is, or is for: {}, raidCHUNKxDISKS (raid64kx4: chunks of 64 KiB, 4 data disks)", names.join(", "))
+}
+
+/// The sectors that disks have: 512 to the largest that Linux takes.
+fn parse_sector(text: &str) -> Result<u64, String> {
+    let size = parse_size(text)?;
+    if size.is_power_of_two() && (512..=65536).contains(&size) {
+        Ok(size)
+    } else {
+        Err("a sector is a power of two from 512 to 65536".into())
+    }
+}
+
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    size::bytes(text).filter(|&n| n > 0).ok_or_else(|| "not a size: 512, 4096, 4k, 1MiB".into())
+}
+
+/// `SIZE[+PHASE]`.
+fn parse_grain(text: &str) -> Result<(u64, u64), String> {
+    let (size, phase) = text.split_once('+').unwrap_or((text, "0"));
+    let (size, phase) = (parse_size(size)?, size::bytes(phase).ok_or("not a phase: 3584")?);
+    if phase < size { Ok((size, phase)) } else { Err(format!("the phase must be less than the size {size}")) }
+}
+
+/// `KEY=VALUE`, the value as in TOML; what is no such value is a word: `personality=window`.
+pub(crate) fn parse_set(text: &str) -> Result<(String, Value), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE: rpm=7200, jumper=true, personality=window")?;
+    let (key, value) = (key.trim(), value.trim());
+    if key.is_empty() || !key.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
+        return Err(format!("'{key}' is not a key: trueline drives MODEL lists those of a model"));
+    }
+    if value.is_empty() {
+        return Err(format!("{key}: the value is missing"));
+    }
+    Ok((key.into(), value.parse().unwrap_or_else(|_| Value::String(value.into()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_toml_and_words() {
+        let read = |text: &str| parse_set(text).map(|(key, value)| format!("{key} {value:?}"));
+        for (text, want) in [
+            ("jumper=true", "jumper Boolean(true)"),
+            ("disk.rpm=7200", "disk.rpm Integer(7200)"),
+            ("tau_ms = 0.5", "tau_ms Float(0.5)"),
+            ("personality=window", "personality String(\"window\")"),
+            ("personality=\"window\"", "personality String(\"window\")"),
+            ("size=1\nname=2", "size String(\"1\\nname=2\")"),
+        ] {
+            assert_eq!(read(text).as_deref(), Ok(want), "{text}");
+        }
+        assert!(["rpm", "=1", "rpm=", "a b=1", "ä=1"].iter().all(|text| read(text).is_err()));
+    }
+}

@@ -1,0 +1,32 @@
+//! The end of a command that failed: why, and the line on stderr.
+
+use crate::render::words::escape;
+use std::io::{self, Write};
+
+/// Why a command ended early.
+pub(crate) enum Failure {
+    /// The work could not be done: one line on stderr.
+    Message(String),
+    /// Nobody reads the output any more (`| head`): not worth a word.
+    Pipe,
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Failure {
+        Failure::Message(message)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::Pipe,
+            _ => Failure::Message(format!("write the output: {error}")),
+        }
+    }
+}
+
+/// One line on stderr, whatever names the message holds. Where nobody reads it, the exit status still speaks.
+pub(crate) fn complain(message: &str) {
+    let _ = writeln!(anstream::stderr(), "trueline: {}", escape::plain(&escape::short(message)));
+}
