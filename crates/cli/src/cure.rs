@@ -103,7 +103,7 @@ impl<'a> Cures<'a> {
     }
 
     /// The commands after which the first byte of `id` is on the grain: those of its own partition, else of one around it.
-    fn moves(&self, id: Id) -> Vec<String> {
+    pub(crate) fn moves(&self, id: Id) -> Vec<String> {
         let mut carrier = Some(id);
         while let Some(at) = carrier {
             if self.graph.providers[at].kind.is_some() {

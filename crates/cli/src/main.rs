@@ -19,6 +19,7 @@ mod survey;
 mod target;
 mod text;
 mod topics;
+mod typed;
 mod writing;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};

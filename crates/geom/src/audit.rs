@@ -13,6 +13,9 @@ use crate::topology::{Clash, Cost, Fact, Trust, Why, cost};
 
 mod inside;
 pub mod members;
+mod vacant;
+
+pub use vacant::vacant;
 
 /// A verdict about I/O; the worse is the greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,12 +2,13 @@
 
 mod resume;
 
+use crate::cure::Cures;
 use crate::move_journal;
 use crate::options::moving::Move as Options;
 use crate::out::{escape, size};
 use crate::placed::{Placed, half_moved, within};
 use crate::seat::{Seat, refuse, tell_kernel};
-use crate::target;
+use crate::target::{self, Said};
 use crate::writing::{Job, WriteOptions, carry_out};
 use crate::{Failure, complain};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -63,7 +64,8 @@ fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
     }
     let to = args.to.as_deref().map(|text| offset(text, table.sector)).transpose()?;
     let mut after = table.clone();
-    let start = after.relocate(scheme, &ground, entry.index, to).map_err(refused)?;
+    let start = after.relocate(scheme, &ground, entry.index, to);
+    let start = start.map_err(|refusal| refused(if to.is_none() { with_room(args, target, &seat, refusal) } else { refusal }))?;
     if start == entry.start {
         return Err(refused(Refusal::new(format!("it begins at {} already", place(start, table.sector)), "")));
     }
@@ -95,6 +97,16 @@ fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
     let moving = Moving { target, on, plan: &plan, journal: path.as_deref() };
     let done = moving.carry(&seat, store.as_ref(), Start::default());
     moving.finish(seat, scheme, done, args.json)
+}
+
+/// A refusal to align what has no room, with the commands that make room and then move it, as `check` prints them.
+fn with_room(args: &Options, target: &str, seat: &Seat, refusal: Refusal) -> Refusal {
+    let said = Said::new(&args.disk).and_then(|said| said.remembering(target)).ok();
+    let commands = Cures::new(target, said.as_ref().map(|(said, _)| said), &seat.graph).moves(seat.id);
+    match commands.is_empty() {
+        true => refusal,
+        false => Refusal::new(refusal.found, format!("these commands make room and move it: {}", commands.join(" && "))),
+    }
 }
 
 /// A partition that only carries others is where it should be if they are.

@@ -23,7 +23,10 @@ pub(super) struct Room<'a> {
     cures: &'a Cures<'a>,
     /// The partition.
     id: Id,
+    /// In the table as it is written anew, if that is what it needs first.
     placed: Placed,
+    /// The command that writes it anew: of a GPT on an image that has grown, the end is not room before.
+    recover: Option<String>,
     /// The byte in the partition that has to come out on the grain.
     inside: u64,
 }
@@ -31,15 +34,24 @@ pub(super) struct Room<'a> {
 impl<'a> Room<'a> {
     /// Room for partition `id`, so that the first byte of `mended`, which is in it, comes out on the grain.
     pub(super) fn of(cures: &'a Cures<'a>, id: Id, mended: Id) -> Option<Room<'a>> {
-        let placed = Placed::find(cures.graph, id).ok()?;
+        let mut placed = Placed::find(cures.graph, id).ok()?;
+        let damaged = (!placed.table.damage.is_empty()).then_some(placed.on);
+        let recover = damaged.and_then(|on| cures.recover(on));
+        if recover.is_some() {
+            let whole = placed.scheme.recover(&placed.table, &placed.ground(cures.graph)).ok()?;
+            let written = placed.scheme.render(&placed.table, &whole);
+            placed.table = placed.scheme.read(&cures.graph.probe(placed.on).after(&written))?;
+            placed.entry = placed.table.entry(placed.entry.index)?.clone();
+        }
         let inside = cures.graph.providers[mended].base().checked_sub(cures.graph.providers[id].base())?;
-        Some(Room { cures, id, placed, inside })
+        Some(Room { cures, id, placed, recover, inside })
     }
 
     /// The commands that move it, the least that is enough; none if there is no way that is known to work.
     pub(super) fn commands(&self) -> Option<Vec<String>> {
-        let table = &self.placed.table;
-        self.moved(table).or_else(|| self.in_image()).or_else(|| self.shrunk())
+        let recovered = |commands: Vec<String>| self.recover.iter().cloned().chain(commands).collect();
+        let here = self.moved(&self.placed.table).map(recovered);
+        here.or_else(|| self.in_image()).or_else(|| self.shrunk().map(recovered))
     }
 
     fn ground(&self) -> Ground<'_> {

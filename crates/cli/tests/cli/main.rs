@@ -11,6 +11,7 @@ mod cures;
 mod docs;
 mod docs_host;
 mod drives;
+mod fat_width;
 mod forms;
 mod fuse;
 mod help;

@@ -4,8 +4,8 @@
 //! file of the provider's length, and what it wrote there is put into the provider, whatever lies between: no root, no loop
 //! device, and nothing is written at all if the tool fails.
 
-use super::arguments::{Tool, merged, ourselves, quoted};
-use super::{bar, wipe};
+use super::arguments::{Tool, fat_bits, merged, ourselves, quoted};
+use super::{bar, width, wipe};
 use crate::options::mkfs::{Kind, Mkfs};
 use crate::out::hexdump;
 use crate::seat::Seat;
@@ -39,6 +39,10 @@ const BLOCK: usize = 4096;
 pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
     let Some(tool) = Tool::of(args.kind) else { return Err(Failure::Message(format!("make {}: it is built in", args.kind.name()))) };
     let (ours, own) = merged(args.kind, &seat.graph.providers[seat.id], &args.own);
+    let bits = fat_bits(&ours, &own).filter(|_| args.kind == Kind::Vfat);
+    if let Some(warning) = bits.and_then(|bits| width::warning(&seat, bits, &args.disk.words())) {
+        complain(&format!("warning: {warning}"));
+    }
     let node = node(&seat);
     if args.print {
         writeln!(anstream::stdout(), "{}", typed(args, &seat, &tool, node.as_deref(), (&ours, &own)))?;

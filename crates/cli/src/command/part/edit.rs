@@ -7,6 +7,7 @@ use crate::out::part_json::Document;
 use crate::out::{escape, size};
 use crate::seat::{Seat, named, partitions, refuse};
 use crate::target;
+use crate::typed;
 use crate::writing::WriteOptions;
 use crate::{Failure, complain};
 use std::io::{self, BufWriter, Write};
@@ -113,7 +114,7 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
             return Err(refused(found, "part destroy removes it, --overwrite puts the new one in its place"));
         }
         There::Data(holds, _) | There::Remains(holds) if !args.overwrite => {
-            return Err(refused(holds.clone(), "say --overwrite to lose it"));
+            return Err(refused(holds.clone(), &format!("say --overwrite to lose it: {}", typed::with("--overwrite"))));
         }
         _ => {}
     }
@@ -178,7 +179,7 @@ fn placed(seat: &Seat, scheme: &dyn Scheme, table: &Table, index: u32, done: Don
     match rules {
         Rules::Aligned => {
             let line = said(done, &shown.partition(entry));
-            let line = format!("{line}: {} at {}", size::human(entry.length), place(entry.start, table.sector));
+            let line = format!("{line}: {} at {}", size::human(entry.length), part::spot(shown, &ground, entry.start));
             Outcome { said: line, warning: off_grain(shown, &ground, entry).filter(|_| added) }
         }
         // gpart has its warning in the line itself.
@@ -241,7 +242,10 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
         let outcome = placed(seat, scheme, table, index, Done::Added, rules);
         // Nobody asked for a place or a size, and all that is left is a scrap in front of the first boundary.
         let asked = args.start.or(args.size).or(args.align).is_some();
-        if let Some(entry) = table.entry(index).filter(|_| outcome.warning.is_some() && !asked) {
+        let is_scrap = |entry: &&Entry| {
+            !asked && rules == Rules::Aligned && !seat.ground().topology.shift(entry.start, entry.length).missed(1).is_empty()
+        };
+        if let Some(entry) = table.entry(index).filter(is_scrap) {
             let found =
                 format!("no room on the grain: the most that is free is {} bytes at {}", entry.length, place(entry.start, table.sector));
             return Err(Refusal::new(found, "delete or resize what is there, or insist with -b"));
