@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::options::Info;
 use crate::out::{escape, size};
+use crate::remembered::Remembered;
 use crate::report::Provider;
 use crate::survey::survey_said;
 use crate::target::{Said, open};
@@ -16,6 +17,8 @@ use trueline_host::file;
 struct Document<'a> {
     format: &'static str,
     target: &'a str,
+    #[serde(rename = "for")]
+    judged: Option<&'a Remembered>,
     #[serde(flatten)]
     provider: &'a Provider,
     drive: Option<&'a Drive>,
@@ -60,7 +63,7 @@ impl Drive {
 }
 
 pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
-    let (said, _) = Said::new(&args.disk)?.remembering(&args.target)?;
+    let said = if args.json { Said::of(&args.disk, &args.target)? } else { Said::announced(&args.disk, &args.target)? };
     let (graph, only) = open(&args.target, &said)?;
     let target = survey_said(&args.target, Some(&said), &graph, only.as_deref()).map_err(|e| format!("open {}: {e}", args.target))?;
     // Several disks without a provider named: each of them.
@@ -77,7 +80,8 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     let drive = Drive::of(&args.target);
     for provider in asked {
         if args.json {
-            let document = Document { format: "trueline/info/1", target: &args.target, provider, drive: drive.as_ref() };
+            let (judged, drive) = (said.judged(), drive.as_ref());
+            let document = Document { format: "trueline/info/1", target: &args.target, judged, provider, drive };
             serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
             writeln!(stdout)?;
         } else {

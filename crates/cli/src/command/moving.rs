@@ -7,6 +7,7 @@ use crate::move_journal;
 use crate::options::moving::Move as Options;
 use crate::out::{escape, size};
 use crate::placed::{Placed, half_moved, within};
+use crate::remembered::Remembered;
 use crate::seat::{Seat, refuse, tell_kernel};
 use crate::target::{self, Said};
 use crate::writing::{Job, WriteOptions, carry_out};
@@ -101,8 +102,8 @@ fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
 
 /// A refusal to align what has no room, with the commands that make room and then move it, as `check` prints them.
 fn with_room(args: &Options, target: &str, seat: &Seat, refusal: Refusal) -> Refusal {
-    let said = Said::new(&args.disk).and_then(|said| said.remembering(target)).ok();
-    let commands = Cures::new(target, said.as_ref().map(|(said, _)| said), &seat.graph).moves(seat.id);
+    let said = Said::of(&args.disk, target).ok();
+    let commands = Cures::new(target, said.as_ref(), &seat.graph).moves(seat.id);
     match commands.is_empty() {
         true => refusal,
         false => Refusal::new(refusal.found, format!("these commands make room and move it: {}", commands.join(" && "))),
@@ -215,6 +216,8 @@ struct Moving<'a> {
 struct Report<'a> {
     format: &'static str,
     target: &'a str,
+    #[serde(rename = "for")]
+    judged: Option<Remembered>,
     from: u64,
     to: u64,
     length: u64,
@@ -267,13 +270,14 @@ impl Moving<'_> {
             let kept = self.journal.map_or(String::new(), |path| format!("; go on with: trueline move --resume {}", path.display()));
             Failure::Message(format!("flush {}: {errno}: all is copied, and may not be on the medium{kept}", self.target))
         })?;
+        let judged = seat.judged.clone();
         drop(seat);
         self.journal.map_or(Ok(()), move_journal::remove)?;
         tell_kernel(self.target);
         let mut out = BufWriter::new(anstream::stdout().lock());
         if json {
             let (from, to, length) = (plan.from, plan.to, plan.length);
-            let report = Report { format: "trueline/move/1", target: self.target, from, to, length };
+            let report = Report { format: "trueline/move/1", target: self.target, judged, from, to, length };
             serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
             writeln!(out)?;
         } else {

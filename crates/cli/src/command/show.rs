@@ -1,6 +1,6 @@
 //! `show`: the stack as tasted, with free space.
 
-use super::check::survey_all;
+use super::check::{announce, survey_all};
 use crate::options::Show;
 use crate::out::{self, Style};
 use crate::page::write_file;
@@ -22,6 +22,7 @@ pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.svg {
         write_file(path, |file| out::svg::write_all(&report, file))?;
         if !args.json && !args.picture {
+            announce(&report);
             return Ok(done);
         }
     }
@@ -29,6 +30,7 @@ pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
     if args.json {
         out::json::write(&report, &mut stdout)?;
     } else if args.list.is_wanted() {
+        announce(&report);
         out::list::write(&report, &args.list.columns(), !args.list.no_header, args.list.bytes, &mut stdout)?;
     } else if args.picture {
         out::picture::write(&report, &mut stdout, Style::of_stdout())?;

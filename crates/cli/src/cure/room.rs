@@ -165,7 +165,7 @@ impl<'a> Room<'a> {
 
     /// The commands for an image: it gets longer, then there is room.
     fn in_image(&self) -> Option<Vec<String>> {
-        let (graph, disks) = (self.cures.graph, self.cures.disks?);
+        let (graph, disks) = (self.cures.graph, self.cures.disks.as_deref()?);
         // The table is the image's own, and the image is one file whose bytes are those of the disk.
         let file = Path::new(disks).metadata().ok().filter(|file| file.is_file())?;
         let p = &graph.providers[self.placed.on];

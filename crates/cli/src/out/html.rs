@@ -3,6 +3,7 @@
 use super::group::{self, Group};
 use super::{Style, canvas, escape, markdown, size, stack::Stack, svg, text, words};
 use crate::made::Made;
+use crate::remembered::Remembered;
 use crate::report::{Finding, Provider, Report, Target, Verdict};
 use std::collections::BTreeSet;
 use std::io;
@@ -202,6 +203,9 @@ pub(super) fn write_target(nth: usize, t: &Target, alone: bool, fold: bool, out:
     let folded = fold && t.verdict == Verdict::Aligned && t.findings.iter().all(|f| f.severity == "note");
     if folded {
         writeln!(out, "<details><summary>{}</summary>", words::verdicts(t))?;
+    }
+    if let Some(judged) = t.judged.as_ref().and_then(Remembered::sentence) {
+        writeln!(out, "<p class=\"made\">{}</p>", escape::xml(&judged))?;
     }
     for f in leads(t) {
         write_lead(t, f, out)?;

@@ -33,6 +33,9 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> i
         }
         let bold = Colour::new().bold();
         writeln!(out, "{bold}{}{bold:#}", escape::plain(&target.target))?;
+        if let Some(judged) = &target.judged {
+            judged.write(style.width, out)?;
+        }
         let stack = Stack::new(target);
         for root in stack.top_down() {
             write_root(target, &stack, root, out, style)?;

@@ -2,6 +2,7 @@
 
 use crate::out::columns::{Cell, wrap, write as write_rows};
 use crate::out::{Style, escape, size};
+use crate::remembered::Remembered;
 use crate::report::Grain;
 use anstyle::Style as Colour;
 use serde::Serialize;
@@ -14,6 +15,8 @@ use trueline_geom::topology::Fact;
 pub(crate) struct Document {
     format: &'static str,
     target: Option<String>,
+    #[serde(rename = "for")]
+    judged: Option<Remembered>,
     r#use: String,
     grains: Vec<Grain>,
     layers: Vec<Row>,
@@ -144,11 +147,12 @@ impl Row {
 }
 
 impl Document {
-    /// Of a plan for `wanted` on a disk with those boundaries.
-    pub(crate) fn new(target: Option<&str>, wanted: &str, grains: &[Fact], plan: &Plan) -> Document {
+    /// Of a plan for `wanted` on a disk with those boundaries, which may be those of a profile.
+    pub(crate) fn new(target: Option<&str>, judged: Option<&Remembered>, wanted: &str, grains: &[Fact], plan: &Plan) -> Document {
         Document {
             format: "trueline/plan/1",
             target: target.map(str::to_owned),
+            judged: judged.cloned(),
             r#use: wanted.into(),
             grains: grains.iter().map(crate::survey::grain).collect(),
             layers: plan.choices.iter().map(Row::of).collect(),
@@ -165,6 +169,9 @@ const DIM: Colour = Colour::new().dimmed();
 pub(crate) fn write(document: &Document, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let target = document.target.as_deref().map_or(String::new(), |t| format!("{}: ", escape::plain(t)));
     writeln!(out, "{BOLD}{target}{}{BOLD:#}", escape::plain(&document.r#use))?;
+    if let Some(judged) = &document.judged {
+        judged.write(style.width, out)?;
+    }
     for g in &document.grains {
         let phase = if g.phase > 0 { format!("+{}", g.phase) } else { String::new() };
         writeln!(out, "  {} {}{phase} ({}, {})", g.why, g.size, g.source, g.trust)?;

@@ -16,6 +16,9 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> i
         }
         let bold = Colour::new().bold();
         writeln!(out, "{bold}{}{bold:#}", escape::plain(&target.target))?;
+        if let Some(judged) = &target.judged {
+            judged.write(style.width, out)?;
+        }
         write_target(target, out, style)?;
     }
     Ok(())

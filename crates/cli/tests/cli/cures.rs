@@ -188,3 +188,25 @@ fn a_move_without_room_names_the_commands_of_its_cure() {
     let free = "(free: 1024 bytes at byte 25653760 (LBA 50105), 512 bytes at byte 32256 (LBA 63))";
     assert!(said.contains(free), "{said}");
 }
+
+/// A simulated drive is read only: its cures are for the image on it, with what the model says of the drive.
+#[test]
+fn cures_of_what_is_on_a_simulated_drive_are_for_its_image() {
+    let directory = scratch();
+    pasted(directory.path(), "truncate -s 8M disk.img; printf 'label: dos\\nstart=63,size=2000,type=83\\n' | sfdisk -q disk.img");
+    let drives = [
+        ("drive:wd10ears=disk.img", "--logical 512 --physical 4096"),
+        ("drive:sd-4m@8M=disk.img", "--logical 512 --physical 16384 --grain erase=4194304"),
+    ];
+    for (target, described) in drives {
+        let report = check(directory.path(), "", target);
+        let command = list(&list(&report["targets"][0], "findings")[0], "commands")[0].as_str().expect("a command").to_owned();
+        assert!(command == format!("trueline move --align {described} 'disk.img#s1'"), "{command}");
+    }
+    // Nothing can be done about what is nowhere, and there is no command for more disk than the image has.
+    let longer = check(directory.path(), "", "drive:wd10ears@16M=disk.img");
+    assert_eq!(list(&list(&longer["targets"][0], "findings")[0], "commands"), [""; 0], "{longer}");
+    let report = check(directory.path(), "", "drive:wd10ears=disk.img");
+    pasted(directory.path(), list(&list(&report["targets"][0], "findings")[0], "commands")[0].as_str().expect("a command"));
+    assert_eq!(list(&check(directory.path(), "", "drive:wd10ears=disk.img")["targets"][0], "findings").len(), 0);
+}

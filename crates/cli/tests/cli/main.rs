@@ -30,6 +30,7 @@ mod plan;
 #[path = "../disks/recipe.rs"]
 #[allow(dead_code, reason = "only the tests of golden disks make disks afresh")]
 mod recipe;
+mod remembered;
 mod said;
 mod serve_again;
 mod serve_bytes;

@@ -5,6 +5,7 @@ use crate::layout::{self, Document};
 use crate::options::apply::Apply;
 use crate::out::gpart::Called;
 use crate::out::{escape, words};
+use crate::remembered::Remembered;
 use crate::seat::{Seat, refuse};
 use crate::target;
 use crate::text;
@@ -24,6 +25,8 @@ use trueline_host::random;
 struct Report<'a> {
     format: &'static str,
     target: &'a str,
+    #[serde(rename = "for")]
+    judged: Option<&'a Remembered>,
     changed: bool,
     tables: Vec<TableNow<'a>>,
 }
@@ -104,13 +107,13 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
     if let Some(failed) = failed {
         return Err(Failure::Message(failed));
     }
-    let called = seat.called();
+    let (called, judged) = (seat.called(), seat.judged.clone());
     if args.write.dry_run {
         interrupted(&planned)?;
     }
     write(seat, args, &planned)?;
     if !args.write.dry_run {
-        report(args, &called, &planned.steps)?;
+        report(args, (&called, judged.as_ref()), &planned.steps)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -156,12 +159,12 @@ fn write(seat: Seat, args: &Apply, planned: &Planned) -> Result<(), Failure> {
 }
 
 /// What was done, and what is there now.
-fn report(args: &Apply, called: &Called, steps: &[Step]) -> io::Result<()> {
+fn report(args: &Apply, (called, judged): (&Called, Option<&Remembered>), steps: &[Step]) -> io::Result<()> {
     let changed = steps.iter().any(|step| !step.edits.is_empty());
     let mut out = BufWriter::new(anstream::stdout().lock());
     if args.json {
         let tables = steps.iter().map(TableNow::of).collect();
-        let report = Report { format: "trueline/part-apply/1", target: &args.target, changed, tables };
+        let report = Report { format: "trueline/part-apply/1", target: &args.target, judged, changed, tables };
         serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
         writeln!(out)?;
         return out.flush();

@@ -13,7 +13,6 @@ use crate::{Failure, complain};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use trueline_geom::graph::Id;
-use trueline_geom::kinds::{self, ALIASES};
 use trueline_geom::ondisk::Guid;
 use trueline_geom::scheme::{self, Attribute, Geometry, New, SCHEMES, Scheme};
 use trueline_geom::slices::{Kind, place};
@@ -70,7 +69,11 @@ enum Report {
 impl Report {
     fn new(seat: &Seat, scheme: &dyn Scheme, table: &Table, common: &Common, said: String) -> Report {
         match common.json {
-            true => Report::Table(Document::new(&[(Shown { name: &Called::geom(&seat.name), table, scheme }, seat.ground())])),
+            true => Report::Table(Document::new(&[(
+                Shown { name: &Called::geom(&seat.name), table, scheme },
+                seat.ground(),
+                seat.judged.as_ref(),
+            )])),
             false => Report::Said(said),
         }
     }
@@ -198,23 +201,11 @@ fn request(table: &Table, start: Option<Length>, size: Option<Length>, align: Op
 }
 
 fn kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<Kind, Refusal> {
-    let held = || kinds::holding(name).iter().find_map(|known| Some((scheme.kind_in(table, known)?, known)));
-    let told = |(kind, known): (Kind, &&str)| {
-        complain(&format!("note: -t {}: its type in a table of {} is {known}", escape::plain(name), scheme.name()));
-        kind
-    };
-    scheme.kind_in(table, name).or_else(|| held().map(told)).ok_or_else(|| {
-        let valid = || ALIASES.iter().map(|a| a.name).filter(|known| scheme.kind_in(table, known).is_some());
-        let typed = name.to_lowercase();
-        let family = typed.split_once('-').map_or(typed.as_str(), |(system, _)| system);
-        let mut near: Vec<&str> = valid().filter(|known| !typed.is_empty() && known.contains(&typed)).collect();
-        if near.is_empty() {
-            near = valid().filter(|known| !family.is_empty() && known.starts_with(family)).collect();
-        }
-        let some = if near.is_empty() { String::new() } else { format!("there are {}; ", near.join(", ")) };
-        let advice = format!("{some}trueline part add --help lists the names; any other is a number or GUID after a !");
-        Refusal::new(format!("type '{name}' is unknown to {}", scheme.name()), advice)
-    })
+    let (kind, holder) = scheme::typed_kind(scheme, table, name)?;
+    if let Some(holder) = holder {
+        complain(&format!("note: -t {}: its type in a table of {} is {holder}", escape::plain(name), scheme.name()));
+    }
+    Ok(kind)
 }
 
 pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {

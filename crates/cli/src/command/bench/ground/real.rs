@@ -6,7 +6,7 @@ use crate::command::bench::task::Task;
 use crate::options::bench::Bench;
 use crate::out::size;
 use crate::seat::{Seat, found, shared};
-use crate::target;
+use crate::target::{self, Said};
 use std::path::{Path, PathBuf};
 use trueline_geom::graph::Provider;
 use trueline_geom::store::{Content, Store};
@@ -36,8 +36,8 @@ pub(in super::super) struct Real {
 
 impl Real {
     /// Opens a target, to write only what may be written.
-    pub(super) fn open(target: &str, args: &Bench, writes: bool) -> Result<Real, Failure> {
-        let seat = Seat::open(target, &args.disk, Access::Read)?;
+    pub(super) fn open(target: &str, said: &Said, args: &Bench, writes: bool) -> Result<Real, Failure> {
+        let seat = Seat::on(target, said, Access::Read)?;
         let lost = || found(&seat).or_else(|| shared(&seat)).or_else(|| written(&seat));
         if let Some(found) = (writes && !args.destructive).then(lost).flatten() {
             let message = format!("bench {} on {target}: {found}: say --destructive to lose it: nothing was written", args.workload);
