@@ -14,6 +14,7 @@ use crate::busy;
 use crate::device::Device;
 use crate::engine;
 use crate::error::Error;
+use crate::extents;
 use crate::locks::{self, Claim};
 use crate::sysfs;
 use rustix::fs::{Advice, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat, StatxFlags};
@@ -154,6 +155,12 @@ impl Medium {
         io::retry_on_intr(|| rustix::fs::ftruncate(&self.fd, length))?;
         self.length = length;
         Ok(())
+    }
+
+    /// Bytes of a file that were never written: holes, and what was preallocated (fallocate(2)), whatever the page cache has of it. What is
+    /// dirty is written first. `None` of a device, and if the file system does not say.
+    pub fn never_written(&self) -> Option<u64> {
+        self.number.is_none().then(|| extents::never_written(&self.fd, self.length)).flatten()
     }
 
     /// What the kernel says is a hole. Of a file that is shorter than it was, what is missing is none: whoever is told so would take it for

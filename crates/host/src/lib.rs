@@ -16,6 +16,7 @@ pub mod engine;
 pub mod error;
 pub mod errseq;
 pub mod export;
+mod extents;
 pub mod faulty;
 pub mod file;
 pub mod front;

@@ -73,7 +73,8 @@ pub(crate) fn spot(shown: Shown<'_>, ground: &Ground<'_>, at: u64) -> String {
 pub(crate) fn is_off_grain(ground: &Ground<'_>, entry: &Entry) -> bool {
     let inside = ground.topology.shift(entry.start, entry.length);
     let is_fat = matches!(entry.kind, Kind::Mbr(0x01 | 0x04 | 0x06 | 0x0e));
-    !entry.kind.is_extended() && !inside.missed(PAGE).is_empty() && !(is_fat && card::is_start(ground.topology, entry.start))
+    let is_right = entry.kind.is_extended() || is_fat && card::is_start(ground.topology, entry.start);
+    !is_right && !inside.missed(PAGE).is_empty()
 }
 
 /// What is wrong with where `entry` begins, if anything is: how far it is past which unit, what that costs a layer that

@@ -106,20 +106,25 @@ impl Real {
 const RUNS: usize = 1 << 16;
 
 /// The warning of a file whose bytes were not all written: a read there asks no medium, and a first write must find or convert its room.
-/// The kernel calls an extent that was preallocated and never written (fallocate(2)) a hole, as lseek(2) allows.
 fn holes(path: &Path, medium: &Medium) -> Option<String> {
     let length = medium.length();
-    let (mut at, mut missing) = (0, 0);
-    for _ in 0..RUNS {
-        let Some(left) = length.checked_sub(at).filter(|&left| left > 0) else { break };
-        let run = medium.run(at, left).ok().filter(|run| run.length > 0)?;
-        missing += if run.content == Content::Hole { run.length } else { 0 };
-        at += run.length;
-    }
+    let missing = medium.never_written().or_else(|| sought(medium))?;
     (missing > 0).then(|| {
         let (missing, of, name) = (size::human(missing), size::human(length), path.display());
         format!("{name}: {missing} of its {of} are holes or were never written: no medium is read there, and a first write takes longer: fill it first")
     })
+}
+
+/// Bytes in holes, as lseek(2) finds them. What was preallocated and never written is one while nothing of it is in the page cache.
+fn sought(medium: &Medium) -> Option<u64> {
+    let (mut at, mut missing) = (0, 0);
+    for _ in 0..RUNS {
+        let Some(left) = medium.length().checked_sub(at).filter(|&left| left > 0) else { break };
+        let run = medium.run(at, left).ok().filter(|run| run.length > 0)?;
+        missing += if run.content == Content::Hole { run.length } else { 0 };
+        at += run.length;
+    }
+    Some(missing)
 }
 
 /// Places that are looked at, and bytes of each.
