@@ -1,6 +1,7 @@
 //! Texts that people hand in: read whole, or refused. The front of one that is too long would be another text.
 
 use crate::render::words;
+use serde::de::DeserializeOwned;
 use std::io::Read;
 
 /// The text that `from` gives, of at most `most` bytes.
@@ -8,6 +9,21 @@ pub(crate) fn read(from: impl Read, most: u64) -> Result<String, String> {
     let mut text = String::new();
     from.take(most.saturating_add(1)).read_to_string(&mut text).map_err(|e| words::os(&e))?;
     if text.len() as u64 > most { Err(format!("more than {most} bytes")) } else { Ok(text) }
+}
+
+/// The value that a text of TOML is; what is wrong with it is said in one line, with its place.
+pub(crate) fn toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    toml::from_str(text).map_err(|e| {
+        let message = e.message().split_whitespace().collect::<Vec<_>>().join(" ");
+        e.span().map_or_else(|| message.clone(), |span| format!("{}: {message}", position(text, span.start)))
+    })
+}
+
+/// The place of a byte of the text, as editors count.
+fn position(text: &str, byte: usize) -> String {
+    let before = text.get(..byte).unwrap_or(text);
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("line {}, column {column}", before.matches('\n').count() + 1)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub(crate) mod render;
 mod report;
 mod target;
 pub(crate) mod this_host;
+mod typed;
 pub(crate) mod write_target;
 mod writing;
 

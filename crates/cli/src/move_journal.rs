@@ -10,8 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::relocate::{Journal, Mark, Move, Unreadable};
-use trueline_host::disk::file;
-use trueline_host::disk::file::{Access, Opened};
+use trueline_host::disk::file::{self, Access, Opened};
 
 /// The place of a journal that no option names: beside an image, in the current directory for a device; never on what is changed.
 pub(crate) fn beside(target: &str) -> PathBuf {

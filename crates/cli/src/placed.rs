@@ -37,6 +37,10 @@ impl Placed {
         if graph.providers[on].findings.iter().any(|f| *f.rule == finding::HYBRID) {
             return Err(Refusal::new("its GPT and its MBR disagree, and only one of them would be changed", "see trueline explain TL0021"));
         }
+        if graph.providers[on].findings.iter().any(|f| *f.rule == finding::SECTOR) {
+            let found = "its table was written for sectors of another size, and begins elsewhere in those";
+            return Err(Refusal::new(found, "see trueline explain TL0007"));
+        }
         // The numbers of a chain count from its extended partition, those of a GPT from its own; a label may count from anywhere.
         let inner = (0..graph.providers.len()).filter(|&inner| within(graph, id, inner)).filter_map(|id| table_on(graph, id));
         if let Some((_, label)) = inner.into_iter().find(|(scheme, table)| scheme.name() == "BSD" && table.origin != 0) {

@@ -1,7 +1,9 @@
 //! What drive an image is for, where the command line does not say: `TRUELINE_FOR`, or a file beside the image.
 
-use crate::render::words;
-use crate::target;
+use crate::render::words::{self, columns, escape};
+use crate::report::Target;
+use crate::{complain, target};
+use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,6 +14,8 @@ use trueline_geom::audit::profile;
 
 /// The environment's variable: a profile.
 pub(crate) const VARIABLE: &str = "TRUELINE_FOR";
+/// The option of the command line.
+const OPTION: &str = "--for";
 /// The file beside an image.
 const FILE: &str = ".trueline.toml";
 /// The most bytes that such a file has.
@@ -27,10 +31,40 @@ pub(crate) struct Remembered {
 }
 
 impl Remembered {
-    /// Whether it was said elsewhere than on the command line.
-    pub(crate) fn is_news(&self) -> bool {
-        self.from != "--for"
+    fn new(profile: &str, from: &str) -> Remembered {
+        Remembered { profile: profile.into(), from: from.into() }
     }
+
+    /// Whether it was said elsewhere than on the command line.
+    fn is_news(&self) -> bool {
+        self.from != OPTION
+    }
+
+    /// The sentence that names it in a text; `None` where the command line says so itself.
+    pub(crate) fn sentence(&self) -> Option<String> {
+        self.is_news().then(|| format!("judged as {}, as {} says", self.profile, escape::plain(&self.from)))
+    }
+
+    /// A line of that sentence, indented, beneath the name of what is judged.
+    pub(crate) fn write(&self, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
+        self.sentence().map_or(Ok(()), |sentence| columns::wrap("  ", 2, &sentence, 2, width, out))
+    }
+
+    /// A line on stderr that `whom` is judged by it, unless the command line says so itself.
+    pub(crate) fn announce(&self, whom: &str) {
+        if self.is_news() {
+            complain(&format!("note: {whom} is for {}, as {} says", self.profile, self.from));
+        }
+    }
+}
+
+/// Sentences on several targets, of which each is said once: behind the name of its only target, or behind their number.
+pub(crate) fn sentences<'a>(all: impl Iterator<Item = &'a Target>) -> Vec<String> {
+    let mut whom: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let judged = all.filter_map(|target| Some((target.judged.as_ref()?.sentence()?, target.target.as_str())));
+    judged.for_each(|(sentence, target)| whom.entry(sentence).or_default().push(target));
+    let named = |names: &[&str]| if let [one] = names { escape::plain(one) } else { words::count(names.len(), "target") };
+    whom.into_iter().map(|(sentence, names)| format!("{}: {sentence}", named(&names))).collect()
 }
 
 /// The file's text: a profile for all images beside it, and for some by name.
@@ -38,7 +72,7 @@ impl Remembered {
 #[serde(deny_unknown_fields)]
 struct Notes {
     #[serde(rename = "for")]
-    profile: Option<String>,
+    profile: Option<Profile>,
     #[serde(default)]
     images: BTreeMap<String, Image>,
 }
@@ -47,23 +81,58 @@ struct Notes {
 #[serde(deny_unknown_fields)]
 struct Image {
     #[serde(rename = "for")]
-    profile: String,
+    profile: Profile,
 }
 
-/// The profile that `target` is judged by: what was typed, else the environment's, else that of the file beside its first image.
+/// The name of a profile; one that is not known is reported where it stands.
+struct Profile(String);
+
+impl<'de> Deserialize<'de> for Profile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        known(&name).map(|()| Profile(name)).map_err(de::Error::custom)
+    }
+}
+
+/// The profile of what is typed for a `target`: the option's, else the environment's, else that of the file beside its images.
+/// A device says itself what it is, as does a simulated drive: for them the option alone counts.
 pub(crate) fn profile(typed: Option<&str>, target: &str) -> Result<Option<Remembered>, String> {
-    let said = |profile: &str, from: &str| Remembered { profile: profile.into(), from: from.into() };
     if let Some(name) = typed {
-        return Ok(Some(said(name, "--for")));
+        return Ok(Some(Remembered::new(name, OPTION)));
     }
-    // A device says what it is; an image cannot.
-    let Some(image) = target::paths(target).into_iter().find(|path| path.is_file()) else { return Ok(None) };
-    if let Ok(name) = std::env::var(VARIABLE)
-        && !name.is_empty()
-    {
-        return known(&name, VARIABLE).map(|()| Some(said(&name, VARIABLE)));
+    let images: Vec<&Path> = target::paths(target).into_iter().filter(|path| path.is_file()).collect();
+    if images.is_empty() {
+        return Ok(None);
     }
-    beside(image)
+    if let Some(said) = environment()? {
+        return Ok(Some(said));
+    }
+    let mut first: Option<(&Path, Remembered)> = None;
+    for image in images {
+        match (beside(image)?, &first) {
+            (Some(said), None) => first = Some((image, said)),
+            (Some(said), Some((other, one))) if said.profile != one.profile => {
+                let (other, image) = (other.display(), image.display());
+                let apart = format!("{other} is for {}, and {image} for {}, as {} says", one.profile, said.profile, said.from);
+                return Err(format!("open {target}: {apart}: say {OPTION} for all of them"));
+            }
+            _ => {}
+        }
+    }
+    Ok(first.map(|(_, said)| said))
+}
+
+/// The profile of a disk that is not there, but described: no file stands beside it.
+pub(crate) fn of_no_image(typed: Option<&str>) -> Result<Option<Remembered>, String> {
+    typed.map_or_else(environment, |name| Ok(Some(Remembered::new(name, OPTION))))
+}
+
+/// The environment's profile.
+fn environment() -> Result<Option<Remembered>, String> {
+    let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) else { return Ok(None) };
+    let name = name.to_string_lossy();
+    known(&name).map_err(|why| format!("{VARIABLE}: {why}"))?;
+    Ok(Some(Remembered::new(&name, VARIABLE)))
 }
 
 /// What the file beside `image` says of it.
@@ -72,12 +141,10 @@ fn beside(image: &Path) -> Result<Option<Remembered>, String> {
     let shown = path.display().to_string();
     let failed = |what: String| format!("read {shown}: {what}");
     let Some(text) = read(&path).map_err(&failed)? else { return Ok(None) };
-    let notes: Notes = toml::from_str(&text).map_err(|e| failed(format!("{}: write for = \"PROFILE\"", e.message())))?;
+    let notes: Notes = crate::input_text::toml(&text).map_err(|e| failed(format!("{e}: write for = \"PROFILE\"")))?;
     let name = image.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let own = notes.images.get(&name).map(|image| image.profile.clone());
-    let Some(profile) = own.or(notes.profile) else { return Ok(None) };
-    known(&profile, &shown)?;
-    Ok(Some(Remembered { profile, from: shown }))
+    let own = notes.images.get(&name).map(|image| &image.profile);
+    Ok(own.or(notes.profile.as_ref()).map(|profile| Remembered::new(&profile.0, &shown)))
 }
 
 /// The text of a plain file; `None` if there is none. Neither a pipe nor a device is waited for.
@@ -97,9 +164,10 @@ fn read(path: &Path) -> Result<Option<String>, String> {
 /// Linux's `O_NONBLOCK`: what became a pipe since it was looked at is not waited for.
 const NONBLOCK: i32 = 0o4000;
 
-fn known(name: &str, from: &str) -> Result<(), String> {
+/// An error for a name that no profile has.
+pub(crate) fn known(name: &str) -> Result<(), String> {
     profile::named(name).map(|_| ()).ok_or_else(|| {
         let names: Vec<&str> = profile::PROFILES.iter().map(|p| p.name).collect();
-        format!("{from}: no profile '{name}': there are {}, raidCHUNKxDISKS", names.join(", "))
+        format!("no profile '{name}': there are {}, raidCHUNKxDISKS", names.join(", "))
     })
 }

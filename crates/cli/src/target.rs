@@ -25,8 +25,7 @@ use trueline_geom::mapping::geom::Geom;
 use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_host::device::Device;
-use trueline_host::disk::file;
-use trueline_host::disk::file::{Access, Medium, Opened};
+use trueline_host::disk::file::{self, Access, Medium, Opened};
 use trueline_host::engine::direct::Direct;
 use trueline_serve::layer::sectored::Sectored;
 use trueline_sim::model::Model;
@@ -42,6 +41,8 @@ pub(crate) struct Said {
     set: Vec<(String, Value)>,
     /// The same as it was typed.
     options: DiskOptions,
+    /// The profile, and who said it.
+    judged: Option<Remembered>,
     /// Whether a file described the drive.
     described: bool,
     /// Whether files and devices are asked around the page cache.
@@ -49,22 +50,36 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// From the options; `Err` for a profile that is not known.
+    /// From the options alone, for no target in particular; `Err` for a profile that is not known.
     pub(crate) fn new(options: &DiskOptions) -> Result<Said, String> {
-        let (mut sector, mut facts) = match &options.profile {
-            Some(name) => profile::named(name).ok_or_else(|| {
-                let names: Vec<&str> = profile::PROFILES.iter().map(|p| p.name).collect();
-                format!("no profile '{name}': there are {}, raidCHUNKxDISKS", names.join(", "))
-            })?,
-            None => (None, Vec::new()),
-        };
+        let profile = options.profile.as_deref();
+        profile.map_or(Ok(()), remembered::known)?;
+        let (mut sector, mut facts) = profile.and_then(profile::named).unwrap_or_default();
         sector = options.logical.or(sector);
         let physical = options.physical.map(|(size, phase)| WhyGrain { why: Why::Physical, size, phase });
         for said in physical.into_iter().chain(options.grain.iter().copied()) {
             facts.retain(|f| f.why != said.why);
             facts.extend(said.fact());
         }
-        Ok(Said { sector, facts, set: options.set.clone(), options: options.clone(), described: false, direct: false })
+        let (set, options) = (options.set.clone(), options.clone());
+        Ok(Said { sector, facts, set, options, judged: None, described: false, direct: false })
+    }
+
+    /// From the options and, where they name no profile, what is remembered for `target`: what every command goes by.
+    pub(crate) fn of(options: &DiskOptions, target: &str) -> Result<Said, String> {
+        Said::new(options)?.remembering(target)
+    }
+
+    /// As [`Said::of`], for a disk that is described and not there.
+    pub(crate) fn of_no_image(options: &DiskOptions) -> Result<Said, String> {
+        Said::new(options)?.judged_by(remembered::of_no_image(options.profile.as_deref())?)
+    }
+
+    /// The same, with a line on stderr where the profile comes from elsewhere than the command line.
+    pub(crate) fn announced(options: &DiskOptions, target: &str) -> Result<Said, String> {
+        let said = Said::of(options, target)?;
+        said.judged.iter().for_each(|judged| judged.announce(target));
+        Ok(said)
     }
 
     /// What was said, as options of a command line.
@@ -72,15 +87,24 @@ impl Said {
         self.options.words()
     }
 
-    /// The same for `target`, with the profile that is remembered for it where none was typed.
-    pub(crate) fn remembering(&self, target: &str) -> Result<(Said, Option<Remembered>), String> {
-        let found = remembered::profile(self.options.profile.as_deref(), target)?.filter(|_| !self.described);
-        let profile = found.as_ref().map(|found| found.profile.clone());
-        if profile.is_none() || profile == self.options.profile {
-            return Ok((self.clone(), found));
+    /// The profile that it is judged by, and who said so; `None` where nothing names one.
+    pub(crate) fn judged(&self) -> Option<&Remembered> {
+        self.judged.as_ref()
+    }
+
+    /// The same for `target`, with the profile that is remembered for it where none was typed. A described drive is as described.
+    pub(crate) fn remembering(&self, target: &str) -> Result<Said, String> {
+        let found = remembered::profile(self.options.profile.as_deref(), target)?;
+        if self.described { Ok(self.clone()) } else { self.judged_by(found) }
+    }
+
+    fn judged_by(&self, judged: Option<Remembered>) -> Result<Said, String> {
+        let profile = judged.as_ref().map(|judged| judged.profile.clone());
+        if profile == self.options.profile {
+            return Ok(Said { judged, ..self.clone() });
         }
         let own = Said::new(&DiskOptions { profile, ..self.options.clone() })?;
-        Ok((own.around(self.direct), found))
+        Ok(Said { judged, direct: self.direct, ..own })
     }
 
     /// The same, with files and devices asked around the page cache if `direct`.

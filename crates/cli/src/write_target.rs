@@ -11,18 +11,19 @@ use crate::target::{self, Said};
 use crate::writing::{Job, WriteOptions, carry_out};
 use std::ops::Range;
 use trueline_geom::base::patch::Patch;
-use trueline_geom::graph::occupant::There;
-use trueline_geom::graph::{Graph, Id, occupant};
+use trueline_geom::graph::occupant::{self, There};
+use trueline_geom::graph::{Graph, Id};
 use trueline_geom::table::scheme::{Ground, Scheme};
 use trueline_geom::table::{Refusal, Table};
 use trueline_host::disk::file::Access;
-use trueline_host::disk::reread;
-use trueline_host::disk::reread::Reread;
+use trueline_host::disk::reread::{self, Reread};
 
 /// The one provider that a command works on.
 pub(crate) struct Seat {
     /// As typed.
     pub(crate) target: String,
+    /// The profile it is judged by.
+    pub(crate) judged: Option<Remembered>,
     pub(crate) graph: Graph,
     pub(crate) id: Id,
     /// GEOM's name of it: `ada1`, `ada1s1`.
@@ -34,11 +35,12 @@ pub(crate) struct Seat {
 impl Seat {
     /// Opens the target and finds its provider.
     pub(crate) fn open(target: &str, disk: &DiskOptions, access: Access) -> Result<Seat, Failure> {
-        let (said, remembered) = Said::new(disk)?.remembering(target)?;
-        if let Some(found) = remembered.filter(Remembered::is_news) {
-            complain(&format!("note: {target} is for {}, as {} says", found.profile, found.from));
-        }
-        let (graph, provider) = target::open_for(target, &said, access)?;
+        Seat::on(target, &Said::announced(disk, target)?, access)
+    }
+
+    /// As [`Seat::open`], of disks that are as `said`.
+    pub(crate) fn on(target: &str, said: &Said, access: Access) -> Result<Seat, Failure> {
+        let (graph, provider) = target::open_for(target, said, access)?;
         let paths = target::paths(target);
         let id = match &provider {
             Some(name) => graph.find(name).ok_or_else(|| no_provider(target, name, &graph))?,
@@ -49,7 +51,7 @@ impl Seat {
         let named = paths.len() > 1 || graph.providers[graph.root(id)].is_set;
         let disk = paths.first().and_then(|p| p.file_stem()).filter(|_| !named);
         let name = disk.map_or_else(String::new, |n| n.to_string_lossy().into_owned()) + own;
-        Ok(Seat { target: target.into(), graph, id, name, speaks_geom: false })
+        Ok(Seat { target: target.into(), judged: said.judged().cloned(), graph, id, name, speaks_geom: false })
     }
 
     /// What is printed for it: as a command line takes it, or GEOM's name of it.

@@ -1,15 +1,13 @@
 //! Carrying out what was decided: every command that changes a disk writes through here.
 
 use crate::failure::Failure;
-use crate::render::words;
-use crate::render::words::{escape, hexdump};
+use crate::render::words::{self, escape, hexdump};
 use clap::Args;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::patch;
-use trueline_geom::base::patch::Patch;
+use trueline_geom::base::patch::{self, Patch};
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::place;
 use trueline_host::disk::file::Access;

@@ -4,8 +4,7 @@
 //! payload of an encrypted volume, contents nobody knows, a bare partition. A slice that only carries another table, or a
 //! format whose data begin further in, is judged by what it carries.
 
-use crate::base::finding;
-use crate::base::finding::{Finding, Fix, Severity};
+use crate::base::finding::{self, Finding, Fix, Severity};
 use crate::base::topology::{Clash, Cost, Fact, Trust, Why, cost};
 use crate::format::{Inside, Piece, Sign};
 use crate::graph::{Graph, Id, Provider};
@@ -17,6 +16,9 @@ pub mod io;
 pub mod limits;
 pub mod members;
 pub mod profile;
+mod vacant;
+
+pub use vacant::vacant;
 
 /// A verdict about I/O; the worse is the greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -208,8 +208,7 @@ pub fn told(kind: &str, block: Option<u64>) -> Sign {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::audit::profile;
-    use crate::audit::{self, Verdict};
+    use crate::audit::{self, Verdict, profile};
     use crate::base::finding;
     use crate::base::store::{Sparse, Store};
     use crate::base::topology::Topology;

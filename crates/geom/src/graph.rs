@@ -1,8 +1,7 @@
 //! Providers and what stands on them: tasting to a fixed point.
 
 use crate::base::error::Errno;
-use crate::base::finding;
-use crate::base::finding::{Finding, Severity};
+use crate::base::finding::{self, Finding, Severity};
 use crate::base::store::Store;
 use crate::base::topology::Topology;
 use crate::class::nop::Nop;

@@ -18,9 +18,8 @@ use crate::graph::Found;
 use crate::graph::occupant::{Tasted, There, seen};
 use crate::mapping::slices::{Dialect, Kind, place};
 use crate::probe::Probe;
-use crate::table::scheme::{Ground, Id, New, Scheme};
-use crate::table::types;
-use crate::table::{Entry, Refusal, Request, Rules, Table, Wanted, free_ranges};
+use crate::table::scheme::{self, Ground, Id, New, Scheme};
+use crate::table::{Entry, Refusal, Request, Rules, Table, Wanted, free_ranges, types};
 use change::{Change, own_of};
 use lay::{Floor, Item, lay, percent, whole};
 use stages::Inside;
@@ -329,10 +328,9 @@ fn called(scheme: &dyn Scheme, name: &str, entry: &Entry) -> String {
     format!("{name}{}", scheme.suffix(entry))
 }
 
-/// What a type is called in the scheme.
+/// The type of that name in the scheme.
 fn kind(layout: &Layout, table: &Table, name: &str) -> Result<Kind, Refusal> {
-    let unknown = || Refusal::new(format!("type '{name}' is unknown to {}", layout.scheme.name()), "a raw one is written !N");
-    layout.scheme.kind_in(table, name).ok_or_else(unknown)
+    scheme::typed_kind(layout.scheme, table, name).map(|(kind, _)| kind)
 }
 
 /// The layout with its starts counted from its own provider, `distance` bytes further on.

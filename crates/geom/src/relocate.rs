@@ -24,8 +24,7 @@
 //! same flush. [`Move::standing`] resumes only where the two fit, and proves by checksums the one step in which they may differ.
 
 use crate::base::error::Errno;
-use crate::base::patch;
-use crate::base::patch::Patch;
+use crate::base::patch::{self, Patch};
 use crate::base::store::Store;
 use crate::base::topology::{is_whole, round_down};
 use crate::mapping::slices::place;

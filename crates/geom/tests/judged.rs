@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
-use trueline_geom::audit::profile;
-use trueline_geom::audit::{Audit, Verdict, audit};
+use trueline_geom::audit::{Audit, Verdict, audit, profile};
 use trueline_geom::base::finding::{DATA, Fix, START, STRIPE, Severity};
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::{Fact, Topology};

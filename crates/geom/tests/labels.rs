@@ -5,8 +5,8 @@
 use trueline_geom::base::finding::INCOMPLETE;
 use trueline_geom::base::store::Sparse;
 use trueline_geom::base::topology::{Topology, lcm, round_down};
-use trueline_geom::class::metadata::{Component, Field, Label, Labelled};
-use trueline_geom::class::{concat, metadata, mirror, stripe};
+use trueline_geom::class::metadata::{self, Component, Field, Label, Labelled};
+use trueline_geom::class::{concat, mirror, stripe};
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
 use trueline_geom::table::Refusal;

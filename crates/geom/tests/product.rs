@@ -10,8 +10,7 @@ use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::store::Sparse;
 use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::graph::{Disk, Graph};
-use trueline_geom::table::scheme;
-use trueline_geom::table::scheme::{Ground, New, Scheme};
+use trueline_geom::table::scheme::{self, Ground, New, Scheme};
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Wanted};
 
 /// The schemes of each case from the outside in; the types that hold the next one.

@@ -7,8 +7,7 @@ pub mod sysfs;
 pub mod udev;
 pub mod users;
 use trueline_geom::audit::limits::{Limits, Shape};
-use trueline_geom::base::finding;
-use trueline_geom::base::finding::{Finding, Severity};
+use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::base::topology::{Grain, Topology, Why, is_whole};
 
 /// One block device.

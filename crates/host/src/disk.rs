@@ -1,6 +1,7 @@
 //! Disks as stores: files, block devices and memory; their locks, caches, and what the kernel knows of them.
 
 pub mod buffers;
+mod extents;
 pub mod file;
 pub mod locks;
 pub mod memory;

@@ -11,6 +11,7 @@ pub mod disk;
 pub mod engine;
 pub(crate) mod errno;
 pub mod error;
+
 pub mod nbd;
 pub mod process;
 pub mod random;

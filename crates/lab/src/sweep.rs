@@ -6,10 +6,9 @@
 
 use crate::error::Error;
 use crate::statistics::{quantile, rank, real};
-use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
+use std::{fmt, thread};
 use toml::{Table, Value};
 use trueline_sim::model::{Model, Range, Refusal};
 use trueline_sim::random::Random;

@@ -10,7 +10,7 @@ use trueline_host::process::signal;
 use trueline_lab::ab::{self, Measure, Measurement, Plan};
 use trueline_lab::error::Error;
 use trueline_lab::result::Spent;
-use trueline_lab::result::bench::{BenchDocument, BenchRun, Variant as Told};
+use trueline_lab::result::bench::{BenchDocument, BenchRun, Judged, Variant as Told};
 use trueline_lab::statistics::{Slope, slope};
 use trueline_lab::workload::{self, Kind, Needs, Parameters, WORKLOADS, latency};
 use variant::Variant;
@@ -134,10 +134,11 @@ fn told(args: &Bench, variant: &Variant, nth: usize, measured: &Measurement) -> 
     let drives = (!variant.spent.is_empty()).then(|| Spent::of(&variant.spent, host_reads));
     let block = measured.runs[nth].iter().find_map(|run| run.bytes.checked_div(run.ops)).unwrap_or(0);
     let lies = variant.ground.borrow().lies(variant.offset, block);
-    let Variant { name, target, offset, depth, engine, .. } = variant;
+    let Variant { name, target, judged, offset, depth, engine, .. } = variant;
+    let judged = judged.as_ref().map(|judged| Judged { profile: judged.profile.clone(), from: judged.from.clone() });
     let (name, target) = (name.clone(), target.clone());
     let (aligned, missed) = (lies.map(|missed| missed.is_none()), lies.flatten());
-    Told { name, target, offset: *offset, aligned, missed, depth: *depth, engine: *engine, runs, drives, table }
+    Told { name, target, judged, offset: *offset, aligned, missed, depth: *depth, engine: *engine, runs, drives, table }
 }
 
 /// Of several depths: what a layer adds to a request, from the mean of every run.

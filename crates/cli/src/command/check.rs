@@ -8,7 +8,7 @@ use crate::render::page_file::write_file;
 use crate::report::survey::survey_said;
 use crate::report::{Finding, Report, Target, Verdict};
 use crate::target::{self, Said, open};
-use crate::this_host;
+use crate::{remembered, this_host};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
@@ -145,8 +145,7 @@ pub(crate) fn survey_all(names: &[OsString], said: &Said) -> (Vec<Target>, Vec<S
 fn survey_one(name: &OsStr, said: &Said) -> Result<Target, String> {
     // Names go into JSON and other text; one that is no text could not be told from another.
     let name = name.to_str().ok_or_else(|| format!("open {}: its name is not UTF-8: give it a link with another name", name.display()))?;
-    let (own, judged) = said.remembering(name)?;
-    let said = &own;
+    let said = &said.remembering(name)?;
     let drive = target::split(name).0.into_iter().any(target::simulated::is_simulated);
     if !drive {
         said.of_no_drive(&format!("open {name}"))?;
@@ -155,7 +154,7 @@ fn survey_one(name: &OsStr, said: &Said) -> Result<Target, String> {
         open(name, said)
             .and_then(|(graph, only)| survey_said(name, Some(said), &graph, only.as_deref()).map_err(|e| format!("open {name}: {e}")))
     };
-    this_host::named(name, said).unwrap_or_else(opened).map(|target| Target { judged, ..target })
+    this_host::named(name, said).unwrap_or_else(opened).map(|target| Target { judged: said.judged().cloned(), ..target })
 }
 
 fn progress(targets: usize) -> ProgressBar {
@@ -164,6 +163,11 @@ fn progress(targets: usize) -> ProgressBar {
     }
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {per_sec} {eta}").unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(targets as u64).with_style(style)
+}
+
+/// Lines on stderr for profiles that the command line does not name, where what is printed has no place for them.
+pub(crate) fn announce(report: &Report) {
+    remembered::sentences(report.targets.iter()).iter().for_each(|sentence| complain(&format!("note: {sentence}")));
 }
 
 /// Prints `report` as asked.
@@ -182,10 +186,13 @@ fn print_as(report: &Report, output: &Output, list: &List) -> Result<(), Failure
     } else if output.jsonl {
         crate::render::report::json::write_lines(report, &mut stdout)?;
     } else if output.sarif {
+        announce(report);
         crate::render::report::sarif::write(report, &mut stdout)?;
     } else if output.prometheus {
+        announce(report);
         crate::render::report::prometheus::write(report, &mut stdout)?;
     } else if list.is_wanted() {
+        announce(report);
         crate::render::report::list::write(report, &list.columns(), !list.no_header, list.bytes, &mut stdout)?;
     } else {
         crate::render::report::text::write(report, &mut stdout, Style::of_stdout())?;

@@ -4,8 +4,7 @@
 //! nothing it prints nothing, and the shell offers files.
 
 use crate::args::Options;
-use crate::command::explain::topics;
-use crate::command::explain::topics::TOPICS;
+use crate::command::explain::topics::{self, TOPICS};
 use crate::failure::Failure;
 use crate::target::{self, Said};
 use clap::{Arg, Command, CommandFactory};
@@ -190,7 +189,7 @@ fn targets(current: &str) -> Vec<Candidate> {
         None if Path::new(current).is_file() => current,
         None => return Vec::new(),
     };
-    let Ok(said) = Said::new(&Default::default()) else { return Vec::new() };
+    let Ok(said) = Said::of(&Default::default(), disks) else { return Vec::new() };
     let Ok((graph, _)) = target::open(disks, &said) else { return Vec::new() };
     let whole = Some((disks.to_owned(), "the whole disk".to_owned())).filter(|_| disks == current);
     let named = graph.providers.iter().filter(|p| !p.name.is_empty());

@@ -1,8 +1,7 @@
 //! `help`: what a command takes, or a page on what all of them share.
 
 use crate::args::Options;
-use crate::command::explain::topics;
-use crate::command::explain::topics::TOPICS;
+use crate::command::explain::topics::{self, TOPICS};
 use crate::failure::Failure;
 use crate::render::Style;
 use crate::render::words::terminal;

@@ -2,6 +2,7 @@
 
 use crate::command::info::args::Info;
 use crate::failure::Failure;
+use crate::remembered::Remembered;
 use crate::render::words::{escape, size};
 use crate::report::Provider;
 use crate::report::survey::survey_said;
@@ -18,6 +19,8 @@ pub(crate) mod args;
 struct Document<'a> {
     format: &'static str,
     target: &'a str,
+    #[serde(rename = "for")]
+    judged: Option<&'a Remembered>,
     #[serde(flatten)]
     provider: &'a Provider,
     drive: Option<&'a Drive>,
@@ -62,7 +65,7 @@ impl Drive {
 }
 
 pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
-    let (said, _) = Said::new(&args.disk)?.remembering(&args.target)?;
+    let said = if args.json { Said::of(&args.disk, &args.target)? } else { Said::announced(&args.disk, &args.target)? };
     let (graph, only) = open(&args.target, &said)?;
     let target = survey_said(&args.target, Some(&said), &graph, only.as_deref()).map_err(|e| format!("open {}: {e}", args.target))?;
     // Several disks without a provider named: each of them.
@@ -79,7 +82,8 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     let drive = Drive::of(&args.target);
     for provider in asked {
         if args.json {
-            let document = Document { format: "trueline/info/1", target: &args.target, provider, drive: drive.as_ref() };
+            let (judged, drive) = (said.judged(), drive.as_ref());
+            let document = Document { format: "trueline/info/1", target: &args.target, judged, provider, drive };
             serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
             writeln!(stdout)?;
         } else {

@@ -2,8 +2,8 @@
 
 use crate::args::Options;
 use crate::failure::Failure;
-use crate::render::words::terminal;
-use crate::render::{Style, words};
+use crate::render::Style;
+use crate::render::words::{self, terminal};
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use std::io::{self, Write};

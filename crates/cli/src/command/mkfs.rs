@@ -2,6 +2,7 @@
 
 use crate::command::mkfs::args::{Kind, Mkfs};
 use crate::failure::{Failure, complain};
+use crate::typed;
 use crate::write_target::{Seat, found, shared};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::process::ExitCode;
@@ -13,6 +14,7 @@ pub(crate) mod args;
 mod arguments;
 mod system;
 mod ufs;
+mod width;
 
 pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
     let only_print = args.print || args.kind == Kind::Ufs && ufs::only_prints(&args.own);
@@ -27,8 +29,9 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
         || shared(&seat).filter(|_| args.kind != Kind::Ufs).map(|found| found + ": begin it behind that, as with part add -b 16, or ");
     let found = found(&seat).map(|found| found + ": ").or_else(around);
     if let Some(found) = found.filter(|_| !args.overwrite && !only_print) {
-        let what = args.kind.name();
-        return Err(Failure::Message(format!("make {what} on {}: {found}say --overwrite to lose it: nothing was written", args.target)));
+        let (what, again) = (args.kind.name(), typed::with("--overwrite"));
+        let message = format!("make {what} on {}: {found}say --overwrite to lose it: {again}: nothing was written", args.target);
+        return Err(Failure::Message(message));
     }
     if !system::clusters_follow(args.kind) {
         off_grain(&seat);

@@ -5,11 +5,14 @@ mod resume;
 
 use crate::command::moving::args::Move as Options;
 use crate::failure::{Failure, complain};
+use crate::move_journal;
 use crate::placed::{Placed, half_moved, within};
+use crate::remembered::Remembered;
 use crate::render::words::{escape, size};
+use crate::report::cure::Cures;
+use crate::target::{self, Said};
 use crate::write_target::{Seat, refuse, tell_kernel};
 use crate::writing::{Job, WriteOptions, carry_out};
-use crate::{move_journal, target};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::fs;
@@ -17,8 +20,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::patch;
-use trueline_geom::base::patch::Patch;
+use trueline_geom::base::patch::{self, Patch};
 use trueline_geom::base::store::Store;
 use trueline_geom::graph::Id;
 use trueline_geom::graph::provider_store::Through;
@@ -65,7 +67,8 @@ fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
     }
     let to = args.to.as_deref().map(|text| offset(text, table.sector)).transpose()?;
     let mut after = table.clone();
-    let start = after.relocate(scheme, &ground, entry.index, to).map_err(refused)?;
+    let start = after.relocate(scheme, &ground, entry.index, to);
+    let start = start.map_err(|refusal| refused(if to.is_none() { with_room(args, target, &seat, refusal) } else { refusal }))?;
     if start == entry.start {
         return Err(refused(Refusal::new(format!("it begins at {} already", place(start, table.sector)), "")));
     }
@@ -97,6 +100,16 @@ fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
     let moving = Moving { target, on, plan: &plan, journal: path.as_deref() };
     let done = moving.carry(&seat, store.as_ref(), Start::default());
     moving.finish(seat, scheme, done, args.json)
+}
+
+/// A refusal to align what has no room, with the commands that make room and then move it, as `check` prints them.
+fn with_room(args: &Options, target: &str, seat: &Seat, refusal: Refusal) -> Refusal {
+    let said = Said::of(&args.disk, target).ok();
+    let commands = Cures::new(target, said.as_ref(), &seat.graph).moves(seat.id);
+    match commands.is_empty() {
+        true => refusal,
+        false => Refusal::new(refusal.found, format!("these commands make room and move it: {}", commands.join(" && "))),
+    }
 }
 
 /// A partition that only carries others is where it should be if they are.
@@ -205,6 +218,8 @@ struct Moving<'a> {
 struct Report<'a> {
     format: &'static str,
     target: &'a str,
+    #[serde(rename = "for")]
+    judged: Option<Remembered>,
     from: u64,
     to: u64,
     length: u64,
@@ -257,13 +272,14 @@ impl Moving<'_> {
             let kept = self.journal.map_or(String::new(), |path| format!("; go on with: trueline move --resume {}", path.display()));
             Failure::Message(format!("flush {}: {errno}: all is copied, and may not be on the medium{kept}", self.target))
         })?;
+        let judged = seat.judged.clone();
         drop(seat);
         self.journal.map_or(Ok(()), move_journal::remove)?;
         tell_kernel(self.target);
         let mut out = BufWriter::new(anstream::stdout().lock());
         if json {
             let (from, to, length) = (plan.from, plan.to, plan.length);
-            let report = Report { format: "trueline/move/1", target: self.target, from, to, length };
+            let report = Report { format: "trueline/move/1", target: self.target, judged, from, to, length };
             serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
             writeln!(out)?;
         } else {

@@ -27,7 +27,10 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
         return list(args.json);
     }
     let text = args.wanted.as_deref().unwrap_or_default();
-    let said = Said::new(&args.disk)?;
+    let said = match &args.target {
+        Some(target) => Said::of(&args.disk, target)?,
+        None => Said::of_no_image(&args.disk)?,
+    };
     let wanted = Use::parse(text).map_err(|e| format!("plan --use {text}: {e}"))?;
     if let Some(small) = args.size.filter(|&size| size < LEAST) {
         return Err(Failure::Message(format!("plan --size {small}: no layout fits into {small} bytes: say it with a unit, 64g, 1TiB")));
@@ -51,7 +54,7 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     let mut plan = Plan::of(&wanted, asked.ground);
     plan.notes.splice(0..0, asked.notes);
     plan.commands.splice(0..0, asked.commands);
-    let document = Document::new(args.target.as_deref(), text, &grains, &plan);
+    let document = Document::new(args.target.as_deref(), said.judged(), text, &grains, &plan);
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.json {
         serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;

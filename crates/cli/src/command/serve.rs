@@ -22,8 +22,7 @@ use trueline_geom::graph::{Graph, Id};
 use trueline_geom::probe::Limits;
 use trueline_host::disk::file::Access;
 use trueline_host::process::{signal, tree};
-use trueline_serve::front;
-use trueline_serve::front::Front;
+use trueline_serve::front::{self, Front};
 use trueline_sim::model::Model;
 
 mod allowance;
@@ -56,9 +55,9 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     if args.exit_with_parent {
         tree::end_with_parent().map_err(|e| format!("serve --exit-with-parent: {e}"))?;
     }
-    let Opened { graph, id, models, overlays } = open(args)?;
+    let Opened { graph, said, id, models, overlays } = open(args)?;
     let notices = Arc::new(Notices::default());
-    let layers = Layers::new(&graph, id, &models, args, &notices)?;
+    let layers = Layers::new((&graph, &said), id, &models, args, &notices)?;
     let exports = Arc::new(exports::of(&graph, id, &layers, overlays.as_ref(), args)?);
     let placed = args.network.nbd.is_some() || args.fuse.is_some() || args.ublk;
     let own = Socket::new(!placed && args.run.is_some())?;
@@ -105,6 +104,8 @@ fn sum_up(served: &Served, args: &Serve) -> Result<(), Failure> {
 /// What is served.
 struct Opened {
     graph: Graph,
+    /// The description of its disks.
+    said: Said,
     /// The default export.
     id: Id,
     /// Of every store of the graph, if all of them are simulated drives.
@@ -125,8 +126,10 @@ fn access(args: &Serve) -> Access {
 
 /// The disks, tasted, and the provider that is the default export.
 fn open(args: &Serve) -> Result<Opened, Failure> {
-    let said = Said::new(&args.disk)?.remembering(&args.target)?.0.around(args.direct);
     emulate::check(args)?;
+    // A simulated drive says itself what it is.
+    let said = if args.drive.is_some() { Said::new(&args.disk)? } else { Said::announced(&args.disk, &args.target)? };
+    let said = said.around(args.direct);
     let Serving { disks, provider, models } = serving::open(&args.target, args.drive.as_deref(), &said, access(args))?;
     let (disks, overlays) = overlay::put(args, disks)?;
     let graph = Graph::taste(disks, Limits::default());
@@ -138,7 +141,7 @@ fn open(args: &Serve) -> Result<Opened, Failure> {
         }
         None => 0,
     };
-    Ok(Opened { graph, id, models, overlays })
+    Ok(Opened { graph, said, id, models, overlays })
 }
 
 /// Serves until the command ends, or a signal comes.

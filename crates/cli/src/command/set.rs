@@ -5,6 +5,7 @@
 pub(crate) mod args;
 use super::info;
 use crate::command::set::args::{Clear, Concat, ConcatVerb, Dump, Label, Mirror, MirrorVerb, Stripe, StripeVerb};
+use crate::disk_options::DiskOptions;
 use crate::failure::{Failure, complain};
 use crate::report::survey::survey;
 use crate::target::{self, Said};
@@ -72,7 +73,7 @@ impl Kind {
         encode: impl FnOnce(&metadata::Label<'_>) -> Result<Vec<Labelled>, Refusal>,
     ) -> Result<ExitCode, Failure> {
         let attempt = format!("{} label {}", self.class.name(), args.name);
-        let said = Said::new(&args.disk)?;
+        let said = said_of(&args.disks, &args.disk)?;
         let members = Members::open(&args.disks, &said, args.write.access())?;
         let graph = &members.graph;
         let components: Vec<Component> = members.ids.iter().map(|&id| members.component(id, args.hardcode)).collect();
@@ -117,7 +118,7 @@ impl Kind {
     }
 
     fn clear(&self, args: &Clear) -> Result<ExitCode, Failure> {
-        let members = Members::open(&args.disks, &Said::new(&args.disk)?, args.write.access())?;
+        let members = Members::open(&args.disks, &said_of(&args.disks, &args.disk)?, args.write.access())?;
         for (disk, &id) in args.disks.iter().zip(&members.ids) {
             let found = match metadata::magic(&read_last(&members.graph, id, disk)?) {
                 Some(magic) if magic == self.magic => continue,
@@ -141,7 +142,7 @@ impl Kind {
 
     /// As gstripe does, a disk that cannot be told of does not keep the others from it.
     fn print(&self, args: &Dump) -> Result<ExitCode, Failure> {
-        let said = Said::new(&args.disk)?;
+        let said = said_of(&args.disks, &args.disk)?;
         let mut stdout = BufWriter::new(anstream::stdout().lock());
         let (mut code, mut dumped) = (ExitCode::SUCCESS, Vec::new());
         for disk in &args.disks {
@@ -168,6 +169,12 @@ impl Kind {
         stdout.flush()?;
         Ok(code)
     }
+}
+
+/// What is said of the disks of a set, which are one target.
+fn said_of(disks: &[String], options: &DiskOptions) -> Result<Said, String> {
+    let typed: Vec<&str> = disks.iter().flat_map(|disk| target::split(disk).0).collect();
+    Said::announced(options, &typed.join(","))
 }
 
 /// What `dump --json` prints.

@@ -1,6 +1,6 @@
 //! `show`: the stack as tasted, with free space.
 
-use super::check::survey_all;
+use super::check::{announce, survey_all};
 use crate::command::show::args::Show;
 use crate::failure::{Failure, complain};
 use crate::render::Style;
@@ -24,6 +24,7 @@ pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.svg {
         write_file(path, |file| crate::render::draw::svg::write_all(&report, file))?;
         if !args.json && !args.picture {
+            announce(&report);
             return Ok(done);
         }
     }
@@ -31,6 +32,7 @@ pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
     if args.json {
         crate::render::report::json::write(&report, &mut stdout)?;
     } else if args.list.is_wanted() {
+        announce(&report);
         crate::render::report::list::write(&report, &args.list.columns(), !args.list.no_header, args.list.bytes, &mut stdout)?;
     } else if args.picture {
         crate::render::draw::picture::write(&report, &mut stdout, Style::of_stdout())?;

@@ -6,8 +6,7 @@
 use crate::render::words::escape;
 use std::io;
 use trueline_geom::table::scheme::Scheme;
-use trueline_geom::table::types;
-use trueline_geom::table::{Entry, Table};
+use trueline_geom::table::{Entry, Table, types};
 
 /// A table, what it is called, and who knows more of it.
 #[derive(Clone, Copy)]

@@ -241,6 +241,7 @@ pub(crate) fn served() -> (Served, Target) {
         Served {
             format: "trueline/serve/1",
             target,
+            judged: None,
             duration_ns: 2_000_000_000,
             generation: 0,
             layers,

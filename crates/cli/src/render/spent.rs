@@ -1,8 +1,7 @@
 //! Where the time of simulated drives went: a table, a row for every name.
 
 use super::Style;
-use crate::render::words::columns;
-use crate::render::words::columns::Cell;
+use crate::render::words::columns::{self, Cell};
 use crate::render::words::escape;
 use std::io::{self, Write};
 use trueline_lab::result::Spent;

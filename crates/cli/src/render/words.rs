@@ -11,8 +11,7 @@ pub(crate) mod terminal;
 use super::Style;
 use crate::report::{Finding, Provider, Target, Verdict};
 use std::io::{self, ErrorKind};
-use trueline_geom::base::finding;
-use trueline_geom::base::finding::Rule;
+use trueline_geom::base::finding::{self, Rule};
 use trueline_geom::base::topology::is_whole;
 
 /// What the operating system says of a file, and what to do.

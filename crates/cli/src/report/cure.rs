@@ -7,7 +7,10 @@ use crate::placed::{Placed, extended, table_on};
 use crate::render::words::escape::shell;
 use crate::target::{self, Said};
 use room::Room;
+use std::borrow::Cow;
+use std::path::Path;
 use trueline_geom::base::finding::{Finding, Fix};
+use trueline_geom::base::topology::{Fact, Source, Why};
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::place;
 use trueline_geom::table::scheme::Ground;
@@ -19,8 +22,8 @@ mod room;
 pub(crate) struct Cures<'a> {
     graph: &'a Graph,
     /// The disks as typed; none where no command finds them again.
-    disks: Option<&'a str>,
-    /// What was said of the disks, as options behind a blank.
+    disks: Option<Cow<'a, str>>,
+    /// What was said of the disks, by the user or by the models they are on, as options behind a blank.
     options: String,
 }
 
@@ -36,8 +39,10 @@ pub(crate) struct Cure {
 impl<'a> Cures<'a> {
     /// Cures of what is found on `graph`, which is `target`, as `said` describes it.
     pub(crate) fn new(target: &'a str, said: Option<&Said>, graph: &'a Graph) -> Cures<'a> {
-        let options = said.map_or_else(String::new, |said| said.words().iter().map(|word| format!(" {}", shell(word))).collect());
-        Cures { graph, disks: target::disks_of(target), options }
+        let said = said.map_or_else(Vec::new, Said::words);
+        let (disks, models) = (target::disks_of(target).and_then(|disks| images(disks, graph)), modelled(graph));
+        let options = said.iter().chain(models.iter().flatten()).map(|word| format!(" {}", shell(word))).collect();
+        Cures { graph, disks: disks.filter(|_| models.is_some()), options }
     }
 
     /// The cures of `finding`, which is on provider `id`.
@@ -62,7 +67,7 @@ impl<'a> Cures<'a> {
                 }
                 Fix::Lengthen(by) => cure.commands.extend(self.lengthen(id, *by)),
                 Fix::Recover => cure.commands.extend(self.recover(id)),
-                Fix::Resume => match self.disks.filter(|disks| move_journal::found(disks, self.graph, id).is_some()) {
+                Fix::Resume => match self.disks.as_deref().filter(|disks| move_journal::found(disks, self.graph, id).is_some()) {
                     Some(disks) => {
                         cure.commands.push(move_journal::resume_command(disks, self.graph, id));
                         cure.fix.push("write nothing to it before".into());
@@ -82,7 +87,7 @@ impl<'a> Cures<'a> {
 
     /// The target `#name`, as a word of a shell.
     fn named(&self, name: &str) -> Option<String> {
-        let disks = self.disks?;
+        let disks = self.disks.as_deref()?;
         Some(shell(&if name.is_empty() { disks.to_owned() } else { format!("{disks}#{name}") }))
     }
 
@@ -103,7 +108,7 @@ impl<'a> Cures<'a> {
     }
 
     /// The commands after which the first byte of `id` is on the grain: those of its own partition, else of one around it.
-    fn moves(&self, id: Id) -> Vec<String> {
+    pub(crate) fn moves(&self, id: Id) -> Vec<String> {
         let mut carrier = Some(id);
         while let Some(at) = carrier {
             if self.graph.providers[at].kind.is_some() {
@@ -163,6 +168,44 @@ impl<'a> Cures<'a> {
         let at = if self.graph.providers[id].is_data_area() { *self.graph.providers[id].parents.first()? } else { id };
         let target = self.target(at)?;
         Some(format!("save what is in it, then make it anew: trueline mkfs --overwrite{} {kind} {target}", self.options))
+    }
+}
+
+/// The disks that are written to mend what is on `disks`: of simulated drives, the images on them. `None` where there is none.
+fn images<'a>(disks: &'a str, graph: &Graph) -> Option<Cow<'a, str>> {
+    let names = target::split(disks).0;
+    if !names.iter().any(|disk| target::simulated::is_simulated(disk)) {
+        return Some(disks.into());
+    }
+    // The graph's first providers are the disks. Behind the end of an image no command writes.
+    let image = |(id, disk): (Id, &&'a str)| {
+        let image = target::simulated::image(disk)?;
+        let length = graph.providers.get(id)?.topology.length;
+        Path::new(image).metadata().is_ok_and(|file| file.len() == length).then_some(image)
+    };
+    Some(names.iter().enumerate().map(image).collect::<Option<Vec<&str>>>()?.join(",").into())
+}
+
+/// Options that describe the models that the disks are on, a word each; `None` where the disks are on different ones.
+fn modelled(graph: &Graph) -> Option<Vec<String>> {
+    let disks = graph.providers.iter().filter(|p| p.class == "disk");
+    let mut all: Vec<Vec<String>> =
+        disks.map(|disk| disk.topology.facts.iter().filter(|fact| fact.source == Source::Model).flat_map(option).collect()).collect();
+    all.dedup();
+    match all.len() {
+        0 | 1 => Some(all.pop().unwrap_or_default()),
+        _ => None,
+    }
+}
+
+/// The option that says what `fact` says of a disk.
+fn option(fact: &Fact) -> [String; 2] {
+    let (size, phase, why) = (fact.grain.size(), fact.grain.phase(), fact.why.name());
+    let grain = if phase == 0 { size.to_string() } else { format!("{size}+{phase}") };
+    match fact.why {
+        Why::Logical => ["--logical".into(), size.to_string()],
+        Why::Physical => ["--physical".into(), grain],
+        _ => ["--grain".into(), format!("{why}={grain}")],
     }
 }
 

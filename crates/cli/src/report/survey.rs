@@ -23,10 +23,12 @@ pub(crate) fn survey_said(target: &str, said: Option<&Said>, graph: &Graph, only
     let audit = audit::audit(graph);
     let kept = kept(target, graph, only)?;
     let providers: Vec<Provider> = kept.iter().map(|&id| provider(graph, &audit, id)).collect();
-    let found = audit.findings.iter().filter(|(id, _)| kept.contains(id));
+    let vacant = audit::vacant(graph, &audit, &kept);
+    let found = audit.findings.iter().filter(|(id, _)| kept.contains(id)).chain(&vacant);
     let cures = Cures::new(target, said, graph);
     let findings = found.map(|(id, f)| finding(graph, &cures, *id, f)).collect();
-    let verdict = kept.iter().map(|&id| audit.verdicts[id].into()).max().unwrap_or(Verdict::Unknown);
+    let judged = kept.iter().map(|&id| audit.verdicts[id].into()).max();
+    let verdict = judged.filter(|_| vacant.is_none()).unwrap_or(Verdict::Unknown);
     Ok(Target { target: target.into(), judged: None, verdict, providers, findings })
 }
 

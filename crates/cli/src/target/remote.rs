@@ -5,8 +5,7 @@
 
 use super::{Said, any_bytes, topology};
 use std::path::Path;
-use trueline_geom::base::finding;
-use trueline_geom::base::finding::{Finding, Severity};
+use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::boundaries::Boundary;
 use trueline_geom::base::topology::{Clash, Fact, Grain, Source, Topology, Trust, Why};

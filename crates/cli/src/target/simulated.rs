@@ -13,8 +13,7 @@ use toml::Value;
 use trueline_geom::base::size;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::graph::{Bytes, Disk};
-use trueline_host::disk::file;
-use trueline_host::disk::file::Access;
+use trueline_host::disk::file::{self, Access};
 use trueline_host::disk::memory::Memory;
 use trueline_sim::model::{MODELS, Model};
 

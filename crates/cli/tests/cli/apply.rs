@@ -40,6 +40,44 @@ fn the_manuals_layouts_are_applied_aligned_and_only_once() {
     }
 }
 
+/// Every name that `part add -t` takes is one of a layout, and means the same; a scheme's too.
+#[test]
+fn types_of_a_layout_are_those_of_part_add() {
+    let directory = scratch();
+    let raw = |disk: &str| {
+        let table = run(directory.path(), &format!("part show --json {disk}")).json();
+        let entries = table["tables"][0]["entries"].as_array().cloned().unwrap_or_default();
+        entries.iter().map(|entry| entry["raw_type"].clone()).collect::<Vec<_>>()
+    };
+    let names = ["ext4", "fat32", "ntfs", "swap", "EFI", "linux-data"];
+    for scheme in ["dos", "gpt"] {
+        let (added, applied) = (format!("{scheme}-added"), format!("{scheme}-applied"));
+        for kinds in names.chunks(3) {
+            zeroes(directory.path(), &added, 64 << 20);
+            zeroes(directory.path(), &applied, 64 << 20);
+            assert_eq!(run(directory.path(), &format!("part create -s {scheme} {added}")).code, Some(0));
+            let mut layout = format!("scheme = \"{scheme}\"\n");
+            for kind in kinds {
+                assert_eq!(run(directory.path(), &format!("part add -t {kind} -s 8m {added}")).code, Some(0), "{kind}");
+                layout += &format!("[[partition]]\ntype = \"{kind}\"\nsize = \"8m\"\n");
+            }
+            fs::write(directory.path().join("layout.toml"), &layout).unwrap();
+            run(directory.path(), &format!("part apply layout.toml {applied}")).ended(0);
+            assert_eq!((raw(&applied).len(), raw(&applied)), (3, raw(&added)), "{scheme} {kinds:?}");
+            // Once more it is as the layout says.
+            let again = run(directory.path(), &format!("part apply --json layout.toml {applied}")).ended(0).json();
+            assert_eq!(again["changed"], false, "{again}");
+            for disk in [&added, &applied] {
+                fs::remove_file(directory.path().join(disk)).unwrap();
+            }
+        }
+    }
+    zeroes(directory.path(), "disk.img", 64 << 20);
+    fs::write(directory.path().join("layout.toml"), "scheme = \"gpt\"\n[[partition]]\ntype = \"linux-nonsense\"\n").unwrap();
+    let refused = run(directory.path(), "part apply layout.toml disk.img");
+    assert!(refused.refused().contains("type 'linux-nonsense' is unknown to GPT: there are linux-data, "), "{}", refused.stderr);
+}
+
 #[test]
 fn what_is_refused_writes_nothing() {
     let directory = scratch();

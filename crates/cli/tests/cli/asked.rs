@@ -1,13 +1,8 @@
-//! What users of lsblk, sfdisk and a shell expect of the command line: topics, remembered profiles, lists, trees of images, names of types.
+//! What users of lsblk, sfdisk and a shell expect of the command line: topics, lists, trees of images, names of types.
 
-use crate::{Ran, golden, list, program, run, run_with, scratch};
+use crate::{golden, list, run, run_with, scratch};
 use std::fs;
 use std::path::Path;
-
-fn with_env(directory: &Path, profile: &str, arguments: &str) -> Ran {
-    let arguments: Vec<&str> = arguments.split_whitespace().collect();
-    Ran::of(&program(directory).env("TRUELINE_FOR", profile).args(arguments).output().expect("the program can be run"))
-}
 
 #[test]
 fn topics_profiles_and_words_are_explained() {
@@ -23,57 +18,6 @@ fn topics_profiles_and_words_are_explained() {
     }
     let list = run(scratch.path(), "explain").ended(0).stdout.clone();
     assert!(list.contains("\nProfiles: 512n, ") && list.contains("\nWords: align, "), "{list}");
-}
-
-/// The command line is believed before the environment, and that before the file beside an image.
-#[test]
-fn what_an_image_is_for_is_remembered() {
-    let here = golden("seed-001-sdd-63");
-    let judged = |ran: &Ran| {
-        let target = ran.json()["targets"][0].clone();
-        (target["for"]["profile"].as_str().map(str::to_owned), target["for"]["from"].as_str().map(str::to_owned))
-    };
-    let both = |profile: &str, from: &str| (Some(profile.to_owned()), Some(from.to_owned()));
-    assert_eq!(judged(&run(here.path(), "check --json disk")), (None, None));
-    fs::write(here.path().join(".trueline.toml"), "for = \"512n\"\n[images.other]\nfor = \"sd-4m\"\n").expect("a file");
-    let checked = run(here.path(), "check --json disk");
-    assert_eq!((judged(&checked), checked.code), (both("512n", ".trueline.toml"), Some(0)));
-    assert_eq!(judged(&with_env(here.path(), "ssd-16k", "check --json disk")), both("ssd-16k", "TRUELINE_FOR"));
-    assert_eq!(judged(&with_env(here.path(), "ssd-16k", "check --json --for 512e disk")), both("512e", "--for"));
-    fs::hard_link(here.path().join("disk"), here.path().join("other")).expect("another name");
-    assert_eq!(judged(&run(here.path(), "check --json other")), both("sd-4m", ".trueline.toml"));
-    assert!(run(here.path(), "check disk").stdout.contains("  judged as 512n, as .trueline.toml says\n"));
-    // Whatever writes says it, too, and goes by it.
-    let moved = run(here.path(), "move --align --dry-run other#s1");
-    assert!(moved.stderr.contains("note: other#s1 is for sd-4m, as .trueline.toml says"), "{}", moved.stderr);
-    // A device says itself what it is.
-    assert_eq!(judged(&with_env(here.path(), "ssd-16k", "check --json zero:1m")), (None, None));
-}
-
-#[test]
-fn a_file_that_cannot_be_what_it_should_is_a_clear_error() {
-    let here = golden("seed-001-sdd-63");
-    let file = here.path().join(".trueline.toml");
-    for (text, says) in [
-        ("for = 7", ".trueline.toml: "),
-        ("nonsense = \"512n\"", "unknown field"),
-        ("for = \"nonsense\"", "no profile 'nonsense'"),
-        ("for = \"512n\"\n".repeat(2).as_str(), "duplicate key"),
-        ("#".repeat(70_000).as_str(), "more than 65536 bytes"),
-        ("\u{0}", ".trueline.toml: "),
-    ] {
-        fs::write(&file, text).expect("a file");
-        for command in ["check disk", "info disk", "part show disk"] {
-            let line = run(here.path(), command);
-            assert!(line.refused().contains(says), "{command}: {text:.40}: {}", line.stderr);
-        }
-        // Who says what it is for needs no file.
-        run(here.path(), "check --for 512n disk").ended(0);
-    }
-    fs::remove_file(&file).expect("it is there");
-    assert!(std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo").success());
-    assert!(run(here.path(), "check disk").refused().contains("it is no plain file"));
-    assert!(with_env(here.path(), "nonsense", "check disk").refused().contains("TRUELINE_FOR: no profile 'nonsense'"));
 }
 
 #[test]

@@ -151,3 +151,62 @@ fn names_of_disks_are_quoted() {
     assert_eq!(list(&finding, "commands"), [r"trueline move --align 'a'\''b $(c).img#s1'"]);
     pasted(directory.path(), finding["fix"][0].as_str().expect("a line"));
 }
+
+/// A GPT whose image has grown has its room behind the backup: that goes to the end first, and nothing is shrunk.
+#[test]
+fn an_image_that_has_grown_is_recovered_first() {
+    let directory = scratch();
+    full(directory.path());
+    pasted(directory.path(), "truncate -s +16M 'my disk.img'");
+    let report = Ran::of(&program(directory.path()).args(["check", "--json", "my disk.img"]).output().expect("it runs")).json();
+    let finding = list(&report["targets"][0], "findings").iter().find(|f| f["rule"] == "TL0001").expect("a start off the grain").clone();
+    assert_eq!(list(&finding, "commands"), ["trueline part recover 'my disk.img'", "trueline move --align 'my disk.img#p1'"]);
+    let moved = Ran::of(&program(directory.path()).args(["move", "--align", "my disk.img#p1"]).output().expect("it runs"));
+    let line = finding["fix"][0].as_str().expect("a line");
+    assert!(moved.refused().contains(&format!("these commands make room and move it: {line}: nothing was written")), "{}", moved.stderr);
+    pasted(directory.path(), line);
+    let after = Ran::of(&program(directory.path()).args(["check", "my disk.img"]).output().expect("it runs"));
+    assert!(after.ended(0).stdout.contains("kept"), "{}", after.stdout);
+}
+
+/// `move` without room says what `check` says, and what is free: the largest first.
+#[test]
+fn a_move_without_room_names_the_commands_of_its_cure() {
+    let directory = scratch();
+    full(directory.path());
+    let moved = Ran::of(&program(directory.path()).args(["move", "--align", "my disk.img#p1"]).output().expect("it runs"));
+    let commands = "truncate -s +1M 'my disk.img' && trueline part recover 'my disk.img' && trueline move --align 'my disk.img#p1'";
+    let said = moved.refused().to_owned();
+    let found = "there is no better place for 67074560 bytes than byte 17408 (LBA 34) (nothing is free)";
+    assert!(said.contains(found) && said.ends_with(&format!("make room and move it: {commands}: nothing was written")), "{said}");
+    pasted(directory.path(), commands);
+    pasted(
+        directory.path(),
+        "truncate -s 64M b.img; sfdisk -q b.img <<'END'\nlabel: dos\nstart=64, size=50041\nstart=50107, size=80965\nEND\n",
+    );
+    let said = run(directory.path(), "move --align b.img#s2").refused().to_owned();
+    let free = "(free: 1024 bytes at byte 25653760 (LBA 50105), 512 bytes at byte 32256 (LBA 63))";
+    assert!(said.contains(free), "{said}");
+}
+
+/// A simulated drive is read only: its cures are for the image on it, with what the model says of the drive.
+#[test]
+fn cures_of_what_is_on_a_simulated_drive_are_for_its_image() {
+    let directory = scratch();
+    pasted(directory.path(), "truncate -s 8M disk.img; printf 'label: dos\\nstart=63,size=2000,type=83\\n' | sfdisk -q disk.img");
+    let drives = [
+        ("drive:wd10ears=disk.img", "--logical 512 --physical 4096"),
+        ("drive:sd-4m@8M=disk.img", "--logical 512 --physical 16384 --grain erase=4194304"),
+    ];
+    for (target, described) in drives {
+        let report = check(directory.path(), "", target);
+        let command = list(&list(&report["targets"][0], "findings")[0], "commands")[0].as_str().expect("a command").to_owned();
+        assert!(command == format!("trueline move --align {described} 'disk.img#s1'"), "{command}");
+    }
+    // Nothing can be done about what is nowhere, and there is no command for more disk than the image has.
+    let longer = check(directory.path(), "", "drive:wd10ears@16M=disk.img");
+    assert_eq!(list(&list(&longer["targets"][0], "findings")[0], "commands"), [""; 0], "{longer}");
+    let report = check(directory.path(), "", "drive:wd10ears=disk.img");
+    pasted(directory.path(), list(&list(&report["targets"][0], "findings")[0], "commands")[0].as_str().expect("a command"));
+    assert_eq!(list(&check(directory.path(), "", "drive:wd10ears=disk.img")["targets"][0], "findings").len(), 0);
+}

@@ -27,8 +27,13 @@ fn serve(directory: &Path) -> (Server, String) {
 }
 
 fn serve_target(directory: &Path, target: &str) -> (Server, String) {
+    serve_with(directory, target, &[])
+}
+
+fn serve_with(directory: &Path, target: &str, options: &[&str]) -> (Server, String) {
     let mut command = program(directory);
-    command.args(["serve", target, "--nbd", "unix:s", "--metrics", "127.0.0.1:0"]).stdout(Stdio::null());
+    let _ = fs::remove_file(directory.join("s"));
+    command.args(["serve", target, "--nbd", "unix:s", "--metrics", "127.0.0.1:0"]).args(options).stdout(Stdio::null());
     let said = fs::File::create(directory.join("said")).expect("a file can be made");
     let server = Server(command.stderr(said).spawn().expect("the program can be run"));
     let end = Instant::now() + LONG;
@@ -193,4 +198,49 @@ fn a_telephone_shows_all_of_it() {
     browser.resize(320);
     browser.wait(&format!("innerWidth === 320 && {TOO_WIDE} === ''"));
     assert_eq!(browser.complaints(), [""; 0]);
+}
+
+/// The cure on the page is the command line's own: for the disk as it was described, by options, by what is remembered, or by a model.
+#[test]
+fn the_page_says_the_cure_for_the_disk_as_it_was_described() {
+    let scratch = scratch();
+    if !here(&["nbdsh"]) {
+        return;
+    }
+    let Some(mut browser) = Browser::start(scratch.path()) else { return };
+    let described: [(&[&str], &str, &str); 4] = [
+        (&["--physical", "16k+512", "--logical", "512"], "", "trueline move --align --logical 512 --physical 16384+512 'disk#s1'"),
+        (&["--for", "ssd-64k"], "", "trueline move --align --for ssd-64k 'disk#s1'"),
+        (&[], "ssd-16k", "trueline move --align --for ssd-16k 'disk#s1'"),
+        (
+            &["--drive", "wd10ears", "--emulate", "--speed", "1000"],
+            "ssd-64k",
+            "trueline move --align --logical 512 --physical 4096 'disk#s1'",
+        ),
+    ];
+    for (options, remembered, wanted) in described {
+        at_63(scratch.path());
+        fs::write(
+            scratch.path().join(".trueline.toml"),
+            if remembered.is_empty() { String::new() } else { format!("for = {remembered:?}") },
+        )
+        .expect("a file");
+        let (server, page) = serve_with(scratch.path(), "disk", options);
+        browser.open(&page, 1280);
+        client(scratch.path(), "for i in range(10): h.pwrite(bytes(65536), 63 * 512 + i * 65536)");
+        let shown = "[...document.querySelectorAll('#cures-shown code')].map(c => c.textContent)";
+        browser.wait(&format!("{shown}.length > 0"));
+        assert_eq!(browser.is(&format!("{shown}[0]")), wanted, "{}", browser.is("document.getElementById('todo').textContent"));
+        // What is copied from the page does what it says, once the disk is served no more.
+        drop(server);
+        let moved = Command::new("sh").args(["-c", wanted]).current_dir(scratch.path()).env("PATH", beside_program()).output().expect("sh");
+        assert!(moved.status.success(), "{}", String::from_utf8_lossy(&moved.stderr));
+        fs::remove_file(scratch.path().join("disk")).expect("it is there");
+    }
+}
+
+/// The path on which a shell finds the program as `trueline`.
+fn beside_program() -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_trueline")).parent().expect("a program is in a directory");
+    format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default())
 }

@@ -11,6 +11,7 @@ mod cures;
 mod docs;
 mod docs_host;
 mod drives;
+mod fat_width;
 mod forms;
 mod fuse;
 mod help;
@@ -29,6 +30,7 @@ mod plan;
 #[path = "../disks/recipe.rs"]
 #[allow(dead_code, reason = "only the tests of golden disks make disks afresh")]
 mod recipe;
+mod remembered;
 mod said;
 mod serve_again;
 mod serve_bytes;

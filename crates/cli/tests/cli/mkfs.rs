@@ -190,7 +190,8 @@ fn fat_of_every_kind_has_its_clusters_on_the_unit() {
             if tool(&["mkfs.vfat", "--help"]).is_none() {
                 return;
             }
-            run(scratch.path(), &format!("mkfs vfat {options} disk#s1")).ended(0);
+            let made = run(scratch.path(), &format!("mkfs vfat {options} disk#s1"));
+            assert_eq!(made.code, Some(0), "{}", made.stderr);
             let document = run(scratch.path(), &format!("check {options} --json disk")).json();
             let providers = list(&document["targets"][0], "providers");
             let data = providers.iter().find(|p| p["provider"] == "s1.data").expect("a data area");

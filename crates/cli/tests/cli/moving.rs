@@ -55,8 +55,7 @@ fn there_and_back_again() {
     assert!(checked.contains("(2048)") && checked.contains("1 unknown") && !checked.contains("misaligned"), "{checked}");
     assert!(done(directory, "move --align disk.img#s1").contains("nothing was moved"));
     let json = run(directory, "move --to 63s --json disk.img#s1").json();
-    let wanted =
-        serde_json::json!({"format": "trueline/move/1", "target": "disk.img#s1", "from": 1 << 20, "to": 32256, "length": 64 << 20});
+    let wanted = serde_json::json!({"format": "trueline/move/1", "target": "disk.img#s1", "for": null, "from": 1 << 20, "to": 32256, "length": 64 << 20});
     assert_eq!(json, wanted);
     assert!(has(directory, 63 * 512, &bytes));
     // Far enough for pieces that are not saved, both ways.

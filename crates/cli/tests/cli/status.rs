@@ -216,3 +216,31 @@ fn what_is_unknown_passes_only_with_a_word() {
         assert_eq!(run(here.path(), &format!("check --json {name}")).ended(0).json()["verdict"], "unknown");
     }
 }
+
+/// A table that was made and never filled, whole or in part: nothing was judged, so nothing passes by accident.
+#[test]
+fn an_empty_table_passes_only_with_a_word() {
+    let here = scratch();
+    let done = |command: &str| run(here.path(), command).ended(0).stdout.clone();
+    for scheme in ["gpt", "mbr", "bsd"] {
+        zeroes(here.path(), scheme, 16 << 20);
+        done(&format!("part create -s {scheme} {scheme}"));
+        let said = done(&format!("check {scheme}"));
+        assert!(said.contains(&format!("note TL0028 disk: there is nothing to judge: its {scheme} table has no partition\n")), "{said}");
+        assert!(said.ends_with("1 target is unknown, and the exit status is 0: --strict, as for CI, makes it 3\n"), "{said}");
+        run(here.path(), &format!("check --strict {scheme}")).ended(3);
+        assert_eq!(run(here.path(), &format!("check --strict --json {scheme}")).ended(3).json()["verdict"], "unknown");
+    }
+    // Boot code is no data; nor is an extended partition without any.
+    done("part add -t freebsd-boot -s 512k gpt");
+    done("part add -t ebr -s 4m mbr");
+    done("part create -s ebr mbr#s1");
+    for target in ["gpt", "gpt#p1", "mbr", "mbr#s1"] {
+        run(here.path(), target.split_once('#').map_or("check gpt mbr", |_| "check gpt#p1 mbr#s1")).ended(0);
+        run(here.path(), &format!("check --strict {target}")).ended(3);
+    }
+    // One partition for data is something to judge.
+    done("part add -t freebsd-ufs gpt");
+    done("part add -t linux-data mbr#s1");
+    run(here.path(), "check --strict gpt mbr").ended(0);
+}

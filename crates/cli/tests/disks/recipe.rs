@@ -4,10 +4,9 @@
 //! `trueline check`, one line for each run) and, after `$`, the script. Behind it stands `hexdump -C` text; a set's further
 //! disks each begin with a line `# disk: NAME`.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fs, io};
 
 /// One golden file.
 pub(crate) struct Recipe {

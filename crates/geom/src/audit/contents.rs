@@ -1,8 +1,7 @@
 //! Rules about what was recognised on a provider: its blocks, its stripes, its size, its rivals.
 
 use super::{PAGE, Role, Verdict, boots, hides, name_of, on, severity, unwritten};
-use crate::base::finding;
-use crate::base::finding::{Finding, Fix, Severity};
+use crate::base::finding::{self, Finding, Fix, Severity};
 use crate::base::topology::{Fact, Grain, Source, Trust, Why, in_place_cost, is_whole};
 use crate::format::{Inside, Piece, Sign};
 use crate::graph::{Graph, Id, Provider};

@@ -304,14 +304,17 @@ fn parts(graph: &Graph, id: Id) -> Vec<Part> {
     parts
 }
 
-/// The provider at which the stack up to `id` leaves the grain of `medium`, if it does.
+/// The provider at which the stack up to `id` leaves the grain of `medium`, if it does. A disk whose units begin behind its first byte
+/// is not to blame for a partition, which could begin on one.
 fn blame(graph: &Graph, id: Id, medium: &Medium) -> Option<Id> {
     let unit = medium.unit?;
+    let is_off = |&id: &Id| graph.providers[id].topology.begins_on(unit.why) == Some(false);
     let mut blamed = None;
-    let mut at = Some(id).filter(|&id| graph.providers[id].topology.begins_on(unit.why) == Some(false));
+    let mut at = Some(id).filter(is_off);
     while let Some(off) = at {
         blamed = Some(off);
-        at = under(graph, off, medium.store).filter(|&id| graph.providers[id].topology.begins_on(unit.why) == Some(false));
+        let moves = |&id: &Id| graph.providers[off].is_set || !graph.providers[id].parents.is_empty();
+        at = under(graph, off, medium.store).filter(moves).filter(is_off);
     }
     let cuts = |&id: &Id| graph.providers[id].is_set && graph.providers[id].topology.cut(unit.grain.size()).is_some();
     blamed.or_else(|| path(graph, id, medium.store).into_iter().rev().find(cuts))

@@ -28,8 +28,7 @@
 
 pub mod nvme;
 
-use crate::base::finding;
-use crate::base::finding::{Finding, Severity};
+use crate::base::finding::{self, Finding, Severity};
 use crate::base::topology::{Clash, Fact, Grain, Source, Topology, Trust, Why, is_whole, round_down};
 
 /// The block size where none is reported or believed.

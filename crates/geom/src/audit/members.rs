@@ -4,8 +4,7 @@ use super::{clash, hides};
 use crate::base::finding::Fix;
 use crate::base::topology::{Cost, Topology, Trust, Why, in_place_cost, is_whole, round_down};
 use crate::class::{Class, Member, metadata};
-use crate::graph::occupant;
-use crate::graph::{Graph, Id};
+use crate::graph::{Graph, Id, occupant};
 use crate::table::Refusal;
 
 /// How much an objection weighs.

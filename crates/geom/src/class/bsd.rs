@@ -23,8 +23,7 @@
 //! NetBSD `sys/sys/disklabel.h`; Linux `block/partitions/msdos.c` (`parse_bsd`).
 
 use super::{Class, Taste};
-use crate::base::finding;
-use crate::base::finding::{Finding, Severity};
+use crate::base::finding::{self, Finding, Severity};
 use crate::mapping::slices::{Dialect, Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
 use crate::probe::Probe;
 use label::{Label, Part};

@@ -15,8 +15,7 @@
 
 use super::{Class, Taste};
 use crate::assert_offsets;
-use crate::base::finding;
-use crate::base::finding::{Finding, Severity};
+use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::Guid;
 use crate::mapping::slices::{Dialect, Kind, Slice, Slices, bounded, out_of_range, overlaps};
 use crate::probe::Probe;

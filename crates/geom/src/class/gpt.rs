@@ -21,10 +21,8 @@
 
 use super::mbr::{self, Record};
 use super::{Class, Taste};
-use crate::base::finding;
-use crate::base::finding::{Finding, Fix, Severity};
-use crate::base::ondisk;
-use crate::base::ondisk::Guid;
+use crate::base::finding::{self, Finding, Fix, Severity};
+use crate::base::ondisk::{self, Guid};
 use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
 use crate::probe::Probe;
 use copies::{Copies, Copy, Flaw, Header, header};

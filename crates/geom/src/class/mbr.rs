@@ -6,7 +6,8 @@
 //! a sector that holds a FAT, exFAT or NTFS parameter block is a table only if every entry makes sense. The fake entry of
 //! FreeBSD's boot1 (start 0, size 50000) is no partition. An entry that begins inside and ends past the end is cut, as Linux
 //! does; one that begins past the end is left out. Nothing says which sectors the entries count: an
-//! image is taken to be of 4096-byte sectors where its partitions hold something recognised there, and nothing on sectors of 512.
+//! image is taken to be of 4096-byte sectors where its partitions hold something recognised there, and nothing on sectors of 512. A
+//! provider whose sector is named is read as named, and the contradiction is a finding.
 //!
 //! # Topology
 //! Slices.
@@ -20,8 +21,7 @@
 use self::ebr::Medium;
 use super::{Class, Taste, gpt};
 use crate::assert_offsets;
-use crate::base::finding;
-use crate::base::finding::{Finding, Severity};
+use crate::base::finding::{self, Finding, Severity};
 use crate::base::topology::round_down;
 use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
 use crate::probe::Probe;
@@ -176,7 +176,10 @@ impl Class for Mbr {
             return Taste::Refused(vec![finding]);
         }
         if record.is_table(probe.length() / probe.sector()) {
-            return table(probe, &record);
+            return match table(probe, &record) {
+                Taste::Geom(slices, findings) => Taste::Geom(slices, contradicted(probe, &record).into_iter().chain(findings).collect()),
+                other => other,
+            };
         }
         nothing(probe, &record)
     }
@@ -252,22 +255,40 @@ pub fn sector_of(probe: &Probe<'_>) -> Option<u64> {
     let (own, length) = (probe.sector(), probe.length());
     let end = record.used().map(|(_, e)| e.end()).max()?;
     let fits = |&unit: &u64| unit != own && end * unit <= length && record.is_table(length / unit);
-    let holds = |unit| holds(probe, &record, unit);
-    SECTORS.into_iter().filter(fits).find(|&unit| record.is_table(length / own) && holds(unit) && !holds(own))
+    let mut others = SECTORS.into_iter().filter(fits).peekable();
+    // What is looked at first is what tasting reads in any case.
+    let doubtful = others.peek().is_some() && record.is_table(length / own) && !holds(probe, &record, own);
+    others.find(|&unit| doubtful && holds(probe, &record, unit))
+}
+
+/// The finding that its partitions hold something in sectors of another size only: a table that was written through a USB bridge of
+/// 4096-byte sectors, as it is seen without the bridge.
+fn contradicted(probe: &Probe<'_>, record: &Record) -> Option<Finding> {
+    let (made, sector) = (sector_of(probe)?, probe.sector());
+    let (number, first) = record.used().find(|(_, e)| holds_in(probe, e, made))?;
+    let message = format!(
+        "the MBR was written for {made}-byte sectors; here they are {sector} bytes: s{number} begins at {}, where nothing is recognised, and what it holds at {}",
+        place(first.start() * sector, sector),
+        place(first.start() * made, made),
+    );
+    let fix = format!("attach the disk so that it shows {made}-byte sectors, or open the image with --logical {made}");
+    Some(Finding::new(&finding::SECTOR, Severity::Error, 0, message).against(made, 0, None).fix(fix))
 }
 
 /// True if something is recognised in a partition, where the entries count sectors of `unit` bytes.
 fn holds(probe: &Probe<'_>, record: &Record, unit: u64) -> bool {
-    record.used().any(|(_, e)| {
-        let (start, kind) = (e.start() * unit, e.kind());
-        let length = probe.length().saturating_sub(start).min(e.size() * unit);
-        let route = probe.route_within(start, length);
-        let inside = probe.within(&route, start, &kind);
-        let table = |class: &&dyn Class| matches!(class.taste(&inside), Taste::Geom(..) | Taste::Member(_));
-        kind.is_extended() && inside.has(510, &[0x55, 0xaa])
-            || FORMATS.iter().any(|format| (format.recognise)(&inside).is_some_and(|sign| sign.size.is_none_or(|size| size <= length)))
-            || CLASSES.iter().any(table)
-    })
+    record.used().any(|(_, entry)| holds_in(probe, entry, unit))
+}
+
+fn holds_in(probe: &Probe<'_>, entry: &Entry, unit: u64) -> bool {
+    let (start, kind) = (entry.start() * unit, entry.kind());
+    let length = probe.length().saturating_sub(start).min(entry.size() * unit);
+    let route = probe.route_within(start, length);
+    let inside = probe.within(&route, start, &kind);
+    let table = |class: &&dyn Class| matches!(class.taste(&inside), Taste::Geom(..) | Taste::Member(_));
+    kind.is_extended() && inside.has(510, &[0x55, 0xaa])
+        || FORMATS.iter().any(|format| (format.recognise)(&inside).is_some_and(|sign| sign.size.is_none_or(|size| size <= length)))
+        || CLASSES.iter().any(table)
 }
 
 /// A table whose entries lie inside only when they count 512-byte sectors, on larger ones.

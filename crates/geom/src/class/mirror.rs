@@ -18,8 +18,7 @@
 use super::metadata::{self, Field, Label, Labelled, Value, number, text};
 use super::{Class, Member, Taste};
 use crate::assert_offsets;
-use crate::base::finding;
-use crate::base::finding::{Finding, Severity};
+use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk;
 use crate::base::topology::{Topology, round_down};
 use crate::mapping::geom::{Extent, Geom, Op, Slot};

@@ -17,8 +17,7 @@
 
 use super::{Class, Taste};
 use crate::assert_offsets;
-use crate::base::finding;
-use crate::base::finding::{Finding, Severity};
+use crate::base::finding::{self, Finding, Severity};
 use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps};
 use crate::probe::Probe;
 use std::sync::Arc;

@@ -1,13 +1,11 @@
 //! What the classes and formats make of one provider, and what to do where they exclude each other.
 
-use crate::base::finding;
-use crate::base::finding::{Finding, Severity};
+use crate::base::finding::{self, Finding, Severity};
 use crate::class::{Class, Member, Taste};
 use crate::format::{Inside, Sign, known};
 use crate::mapping::geom::Geom;
 use crate::probe::Probe;
-use crate::registry::CLASSES;
-use crate::registry::FORMATS;
+use crate::registry::{CLASSES, FORMATS};
 use std::sync::Arc;
 
 /// What the classes and formats make of one provider.

@@ -1,8 +1,7 @@
 //! Sets of which members are missing.
 
 use super::Id;
-use crate::base::finding;
-use crate::base::finding::{Finding, Severity};
+use crate::base::finding::{self, Finding, Severity};
 use std::fmt;
 
 /// Members that are named one by one; of more, so many and that there are more.

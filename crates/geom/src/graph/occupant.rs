@@ -4,8 +4,7 @@
 //! looks like a table whose end is missing; to mend it there would be to write over the metadata.
 
 use crate::base::finding::{Finding, Severity};
-use crate::base::patch;
-use crate::base::patch::Patch;
+use crate::base::patch::{self, Patch};
 use crate::class::Member;
 use crate::class::gpt::left;
 use crate::format::{Inside, Sign};

@@ -1,8 +1,7 @@
 //! Partitions that are told of without their place: what is known of the boundaries beneath them.
 
 use super::{Graph, Id, Provider};
-use crate::base::finding;
-use crate::base::finding::{Finding, Severity};
+use crate::base::finding::{self, Finding, Severity};
 use crate::base::topology::Grain;
 use crate::class::zero::Zero;
 use crate::format::Sign;

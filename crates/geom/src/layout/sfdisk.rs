@@ -23,8 +23,8 @@
 
 use crate::base::ondisk::Guid;
 use crate::layout::{Layout, Part, Size};
-use crate::table::scheme::Id;
-use crate::table::{Refusal, scheme};
+use crate::table::Refusal;
+use crate::table::scheme::{self, Id};
 use std::fmt;
 
 pub use dump::dump;

@@ -1,7 +1,6 @@
 //! What every partition table comes to: named ranges of the provider below, each a slice.
 
-use crate::base::finding;
-use crate::base::finding::{Finding, Severity};
+use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::Guid;
 use crate::base::topology::Topology;
 use crate::mapping::geom::{Extent, Geom, Op, Slot};

@@ -45,6 +45,12 @@ pub fn card(length: u64) -> (u64, u64) {
     rows.into_iter().find(|row| length <= row.0).map_or((512 * K, 64 * M), |row| (row.1, row.2))
 }
 
+/// True if a partition of `disk` that begins at `start` is where a card of that capacity has it: possibly off a boundary, so that the
+/// clusters of its FAT come out on one.
+pub fn is_start(disk: &Topology, start: u64) -> bool {
+    Card.table(disk).is_some_and(|own| own.start == start)
+}
+
 /// A card with what a camera expects on it.
 struct Card;
 

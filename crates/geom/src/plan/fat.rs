@@ -91,15 +91,14 @@ impl Parameters {
     /// The FAT12 or FAT16 of a card of `capacity` bytes and the first byte of its partition: one reserved sector, and a partition
     /// that begins where this puts the clusters on a `unit`.
     pub fn of_card(capacity: u64, cluster: u64, unit: u64) -> Option<(Parameters, u64)> {
-        let most = unit.checked_mul(2)?;
-        let mut start = most;
+        let grain = Grain::new(unit, 0)?;
+        let mut start = unit.checked_mul(2)?;
         // The tables get shorter as the partition does.
         for _ in 0..TRIES {
-            let volume = Parameters::small(capacity.checked_sub(start)?, cluster, Grain::new(unit, 0)?)?;
-            let wanted = if is_whole(volume.data, unit) { unit } else { most - volume.data % unit };
+            let volume = Parameters::small(capacity.checked_sub(start)?, cluster, grain)?;
+            let wanted = grain.shift(volume.data).next(unit)?;
             if wanted == start {
-                let phase = volume.data % unit;
-                return Some((Parameters { phase, ..volume }, start));
+                return Some((Parameters { phase: grain.remainder(volume.data), ..volume }, start));
             }
             start = wanted;
         }
@@ -188,7 +187,9 @@ impl Layer for Fat {
 pub(super) fn lay_with(p: Parameters, ground: &Ground, plan: &mut Plan) -> Ground {
     let t = &ground.topology;
     plan.choose(Choice::new("vfat", "sector", Value::Bytes(p.sector), "the device's logical sector").typed(format!("-S {}", p.sector)));
-    let price = |cluster| Price::of(written(t, cluster, cluster)).tail(cluster);
+    // The clusters lie behind the tables, and that is on a boundary wherever the volume itself begins.
+    let clusters = t.shift(p.data, t.length.saturating_sub(p.data));
+    let price = |cluster| Price::of(written(&clusters, cluster, cluster)).tail(cluster);
     let why = format!("at least the {}; what cameras and firmware expect of a volume of this size", said_unit(t));
     let sectors = p.cluster / p.sector;
     let mut cluster = Choice::new("vfat", "cluster", Value::Bytes(p.cluster), why).typed(format!("-s {sectors}")).costing(price(p.cluster));

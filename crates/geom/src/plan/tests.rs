@@ -215,6 +215,8 @@ fn cards_are_laid_out_as_their_association_says() {
             assert!((unit..2 * unit).contains(&start), "{mib}: {start}");
             assert_eq!(value(&p, "vfat", "reserved"), &Value::Count(1, "sectors"), "{mib}");
         }
+        // Clusters are written whole on the boundary, wherever the partition begins.
+        assert_eq!(choice(&p, system, "cluster").price.amplification, 1.0, "{mib}");
         if system == "exfat" {
             assert_eq!(value(&p, "exfat", "boundary"), &bytes(unit), "{mib}");
         }

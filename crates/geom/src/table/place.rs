@@ -121,9 +121,9 @@ pub(super) fn relocate(table: &Table, ground: &Ground<'_>, entry: &Entry, to: Op
     let found = ground.grains(None).into_iter().find_map(|grain| nearest(&others, grain.shift(inside), entry));
     // The last grain is a sector, on which it is already.
     found.filter(|&start| start != entry.start).ok_or_else(|| {
-        let found = format!("there is no better place for {} bytes than {}", entry.length, at(entry.start, table.sector));
-        let larger = "make room first: shrink what is in it and then the partition (part resize), or the one in its way";
-        Refusal::new(found, format!("{}; {larger}", free_ranges(&others)))
+        let (here, free) = (at(entry.start, table.sector), free_ranges(table));
+        let found = format!("there is no better place for {} bytes than {here} ({free})", entry.length);
+        Refusal::new(found, "make room first: shrink what is in it and then the partition (part resize), or the one in its way")
     })
 }
 
@@ -147,10 +147,14 @@ fn no_room(table: &Table, request: &Request) -> Refusal {
     Refusal::new(format!("no room for {wanted}{aligned}{lead}"), free_ranges(table))
 }
 
-/// What is free, in words: the largest few.
+/// Free places that are named.
+const NAMED: usize = 3;
+
+/// The largest free places in words, the largest first.
 pub(crate) fn free_ranges(table: &Table) -> String {
     let mut free = table.free();
-    free.sort_by_key(|r| std::cmp::Reverse(r.end - r.start));
-    let ranges: Vec<String> = free.iter().take(3).map(|r| format!("{} bytes at {}", r.end - r.start, at(r.start, table.sector))).collect();
+    free.sort_by_key(|r| (std::cmp::Reverse(r.end - r.start), r.start));
+    let ranges: Vec<String> =
+        free.iter().take(NAMED).map(|r| format!("{} bytes at {}", r.end - r.start, at(r.start, table.sector))).collect();
     if ranges.is_empty() { "nothing is free".into() } else { format!("free: {}", ranges.join(", ")) }
 }

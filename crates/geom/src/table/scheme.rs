@@ -9,6 +9,7 @@ use crate::base::topology::{Grain, Topology, is_whole};
 use crate::mapping::slices::{Dialect, Kind, place};
 use crate::probe::Probe;
 use crate::registry::SCHEMES;
+use crate::table::types::{self, ALIASES};
 use crate::table::{Entry, Refusal, Rules, Table};
 use std::fmt;
 use std::ops::Range;
@@ -103,6 +104,27 @@ pub fn named(name: &str) -> Option<&'static dyn Scheme> {
     let is_dos = ["dos", "msdos"].iter().any(|other| other.eq_ignore_ascii_case(name));
     let name = if is_dos { "MBR" } else { name };
     SCHEMES.iter().copied().find(|s| s.name().eq_ignore_ascii_case(name))
+}
+
+/// The type that a person means by `name` in `table`: an alias of the scheme, a raw number or GUID, or a file system, which gets the type
+/// that holds it, and that alias besides.
+pub fn typed_kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<(Kind, Option<&'static str>), Refusal> {
+    let held = || types::holding(name).iter().find_map(|&holder| Some((scheme.kind_in(table, holder)?, Some(holder))));
+    scheme.kind_in(table, name).map(|kind| (kind, None)).or_else(held).ok_or_else(|| unknown(scheme, table, name))
+}
+
+/// The refusal of a type, with the names that look like it.
+fn unknown(scheme: &dyn Scheme, table: &Table, name: &str) -> Refusal {
+    let valid = || ALIASES.iter().map(|a| a.name).filter(|known| scheme.kind_in(table, known).is_some());
+    let typed = name.to_lowercase();
+    let family = typed.split_once('-').map_or(typed.as_str(), |(system, _)| system);
+    let mut near: Vec<&str> = valid().filter(|known| !typed.is_empty() && known.contains(&typed)).collect();
+    if near.is_empty() {
+        near = valid().filter(|known| !family.is_empty() && known.starts_with(family)).collect();
+    }
+    let some = if near.is_empty() { String::new() } else { format!("there are {}; ", near.join(", ")) };
+    let advice = format!("{some}trueline part add --help lists the names; any other is a number or GUID after a !");
+    Refusal::new(format!("type '{name}' is unknown to {}", scheme.name()), advice)
 }
 
 /// What a table lies on.

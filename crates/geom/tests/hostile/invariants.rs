@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use trueline_geom::audit;
-use trueline_geom::audit::profile;
+use trueline_geom::audit::{self, profile};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::finding::{Finding, Fix};
 use trueline_geom::base::store::{Sparse, Store};
@@ -18,8 +17,7 @@ use trueline_geom::mapping::geom::{Geom, Op};
 use trueline_geom::mapping::route::{Piece, Route};
 use trueline_geom::probe::read_set::Looked;
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::registry::CLASSES;
-use trueline_geom::registry::FORMATS;
+use trueline_geom::registry::{CLASSES, FORMATS};
 
 /// A disk to look at, and what is known of it.
 #[derive(Clone)]

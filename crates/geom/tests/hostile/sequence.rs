@@ -13,8 +13,7 @@ use trueline_geom::class::Taste;
 use trueline_geom::mapping::route::Route;
 use trueline_geom::mapping::slices::{Dialect, Kind};
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::registry::CLASSES;
-use trueline_geom::registry::SCHEMES;
+use trueline_geom::registry::{CLASSES, SCHEMES};
 use trueline_geom::table::scheme::{Geometry, Ground, New, Scheme};
 use trueline_geom::table::{Editor, Entry, Refusal, Request, Rules, Table, Wanted};
 

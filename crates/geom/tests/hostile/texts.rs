@@ -11,8 +11,8 @@ use trueline_geom::mapping::route::Route;
 use trueline_geom::newfs::{Newfs, Options};
 use trueline_geom::plan::{self, Plan, Use};
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::table::scheme::{Ground, New};
-use trueline_geom::table::{Request, Rules, Table, Wanted, scheme, types};
+use trueline_geom::table::scheme::{self, Ground, New};
+use trueline_geom::table::{Request, Rules, Table, Wanted, types};
 
 const SECTOR: u64 = 512;
 const LENGTH: u64 = 64 << 30;

@@ -9,8 +9,7 @@ use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::relocate::{Journal, Mark, Move, Sizes, Standing, carry, ends};
-use trueline_geom::table::scheme;
-use trueline_geom::table::scheme::{Ground, New};
+use trueline_geom::table::scheme::{self, Ground, New};
 use trueline_geom::table::{Request, Rules, Wanted};
 
 pub(crate) const SECTOR: u64 = 512;

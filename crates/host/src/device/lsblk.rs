@@ -13,8 +13,7 @@ use crate::device::{self, Device, Kind, Signs};
 use crate::error::{Cause, Error};
 use serde_json::Value;
 use trueline_geom::audit::limits::Limits;
-use trueline_geom::base::finding;
-use trueline_geom::base::finding::{Finding, Severity};
+use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::base::topology::Grain;
 
 /// The devices in what `lsblk -OJb` printed, each after what it stands on. `place` names it in an error.

@@ -9,8 +9,7 @@
 //! Linux `Documentation/ABI/stable/sysfs-block`, `Documentation/ABI/testing/sysfs-block-dm`, `Documentation/admin-guide/md.rst`,
 //! `drivers/block/loop.c`; `proc_pid_mountinfo(5)`.
 
-use crate::device::udev;
-use crate::device::{self, Device, Kind, Member, Signs};
+use crate::device::{self, Device, Kind, Member, Signs, udev};
 use crate::error::Error;
 use rustix::fs::FileType;
 use std::fs;

@@ -3,8 +3,7 @@
 //! # Sources
 //! Linux `Documentation/ABI/testing/sysfs-block-loop` (`loop/backing_file`), `Documentation/ABI/stable/sysfs-block` (`holders`).
 
-use crate::device::sysfs;
-use crate::device::{Device, Kind};
+use crate::device::{Device, Kind, sysfs};
 use std::fs;
 use std::path::Path;
 

@@ -11,8 +11,8 @@
 //! open(2) (`O_EXCL` on a block device), `locks.rs` (QEMU locks the images it uses), flock(2) (udev waits for it).
 
 use crate::device::{Device, sysfs, users};
-use crate::disk::locks;
-use crate::disk::locks::Claim;
+use crate::disk::extents;
+use crate::disk::locks::{self, Claim};
 use crate::errno;
 use crate::error::Error;
 use rustix::fs::{Advice, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat, StatxFlags};
@@ -22,8 +22,7 @@ use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::store;
-use trueline_geom::base::store::{Content, Run, Store};
+use trueline_geom::base::store::{self, Content, Run, Store};
 
 /// What [`open`] found.
 pub struct Opened {
@@ -154,6 +153,12 @@ impl Medium {
         io::retry_on_intr(|| rustix::fs::ftruncate(&self.fd, length))?;
         self.length = length;
         Ok(())
+    }
+
+    /// Bytes of a file that were never written: holes, and what was preallocated (fallocate(2)), whatever the page cache has of it. What is
+    /// dirty is written first. `None` of a device, and if the file system does not say.
+    pub fn never_written(&self) -> Option<u64> {
+        self.number.is_none().then(|| extents::never_written(&self.fd, self.length)).flatten()
     }
 
     /// What the kernel says is a hole. Of a file that is shorter than it was, what is missing is none: whoever is told so would take it for

@@ -6,8 +6,7 @@
 
 use crate::device::sysfs;
 use crate::disk::buffers::Buffers;
-use crate::disk::file;
-use crate::disk::file::Medium;
+use crate::disk::file::{self, Medium};
 use crate::error::Error;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io;

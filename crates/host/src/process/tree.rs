@@ -8,11 +8,10 @@
 //! credentials(7) (process groups, controlling terminal), proc_pid_stat(5), kill(2).
 
 use rustix::process::{Pid, Signal};
-use std::fs;
-use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 /// How often it is looked who is left.
 const TICK: Duration = Duration::from_millis(20);

@@ -4,8 +4,8 @@
 
 use super::wire::{self, INFO, command};
 use crate::error::{Cause, Error};
-use io_uring::types::{SubmitArgs, Timespec};
-use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use io_uring::types::{self, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::fs::{Mode, OFlags};
 use rustix::io;
 use rustix::process::{Pid, test_kill_process};

@@ -7,8 +7,7 @@ use std::process::Command;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
 use trueline_host::Device;
-use trueline_host::disk::file;
-use trueline_host::disk::file::Access;
+use trueline_host::disk::file::{self, Access};
 
 #[test]
 fn an_image_is_read_to_the_byte() {
@@ -128,4 +127,30 @@ fn what_is_of_no_interest_to_a_device_is_punched_out() {
     assert!(matches!(given, Ok(()) | Err(Errno::Unsupported)), "{given:?}");
     assert_eq!(given_back(), Some(if given.is_ok() { 2 << 20 } else { 1 << 20 }));
     assert_eq!(store.discard(4 << 20, 1), Err(Errno::Range));
+}
+
+/// What was preallocated is not written by being read; what was written is, on the medium or not yet.
+#[test]
+fn what_was_never_written_is_told_whatever_the_page_cache_has() {
+    const MIB: u64 = 1 << 20;
+    let dir = Scratch::new();
+    let path = dir.0.join("made");
+    let made = Command::new("fallocate").args(["-l", "16M"]).arg(&path).status();
+    let Some(all) = made.ok().filter(|status| status.success()).and_then(|_| file::open(&path).unwrap().store.never_written()) else {
+        return skip("no fallocate(1), or a file system that tells of no extents");
+    };
+    assert_eq!(all, 16 * MIB);
+    assert!(std::fs::read(&path).unwrap().iter().all(|&byte| byte == 0));
+    let medium = file::open(&path).unwrap().store;
+    assert_eq!(medium.never_written(), Some(16 * MIB));
+    let opened = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&opened, &[7; 1 << 16], MIB).unwrap();
+    let left = medium.never_written().unwrap();
+    // A file system may write zeros around what it converts.
+    assert!((15 * MIB..=16 * MIB - (1 << 16)).contains(&left), "{left}");
+    std::fs::write(&path, vec![7; 1 << 20]).unwrap();
+    assert_eq!(file::open(&path).unwrap().store.never_written(), Some(0));
+    let sparse = dir.put("sparse", "");
+    std::fs::OpenOptions::new().write(true).open(&sparse).unwrap().set_len(MIB).unwrap();
+    assert_eq!(file::open(&sparse).unwrap().store.never_written(), Some(MIB));
 }

@@ -4,8 +4,7 @@ use crate::Scratch;
 use crate::skip::skip;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use trueline_host::disk::file;
-use trueline_host::disk::file::Access;
+use trueline_host::disk::file::{self, Access};
 
 fn opens(path: &Path, access: Access) -> bool {
     file::open_for(path, access).is_ok()

@@ -5,8 +5,7 @@ use std::path::Path;
 use trueline_geom::audit::limits::Shape;
 use trueline_geom::base::finding;
 use trueline_geom::base::topology::{Grain, Trust, Why};
-use trueline_host::device::Member;
-use trueline_host::device::sysfs;
+use trueline_host::device::{Member, sysfs};
 use trueline_host::{Device, Kind};
 
 /// The captured tree, laid out: `path: value` is a file, `path -> target` a link, `#` a comment.

@@ -3,11 +3,10 @@
 use super::{File, Files};
 use crate::error::Error;
 use std::collections::HashMap;
-use std::fs;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
+use std::{fs, io};
 
 /// Bytes that are written or read in one call at most.
 const PIECE: u64 = 1 << 20;

@@ -41,6 +41,9 @@ pub struct Variant {
     pub name: String,
     /// As typed.
     pub target: String,
+    /// The profile that the target's boundaries are of; `None` where nothing names one.
+    #[serde(rename = "for")]
+    pub judged: Option<Judged>,
     /// Bytes that every request is moved by.
     pub offset: u64,
     /// Whether that lies on every boundary the target is known to have; `None` if it says of none.
@@ -58,6 +61,15 @@ pub struct Variant {
     /// The table of bonnie, of the run that took the median time.
     #[serde(skip)]
     pub table: Option<String>,
+}
+
+/// A profile of drives, named for a target that cannot say what it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Judged {
+    /// Its name, as `--for` takes it.
+    pub profile: String,
+    /// Its origin: `--for`, an environment variable, a file's path.
+    pub from: String,
 }
 
 /// A boundary that a variant's requests begin off.

@@ -3,8 +3,7 @@
 //!
 //! A request is where it was queued (`__BLK_TA_QUEUE`), in sectors of 512 bytes.
 
-use super::Place;
-use super::{Entry, Format, Input, flush, transfer};
+use super::{Entry, Format, Input, Place, flush, transfer};
 use crate::rig::Op;
 use std::collections::VecDeque;
 use std::io::{self, Read};

@@ -18,8 +18,7 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Run, Store};
 use trueline_host::clock;
 use trueline_lab::rig::Op;
-use trueline_lab::trace::Entry;
-use trueline_lab::trace::own;
+use trueline_lab::trace::{Entry, own};
 
 /// A trace that is being written.
 pub struct Recorder {

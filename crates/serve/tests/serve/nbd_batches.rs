@@ -1,8 +1,7 @@
 //! Requests in batches, whole and in pieces: the same answers however they arrive, wherever their bytes are.
 
 use std::collections::{HashMap, VecDeque};
-use std::io;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -17,8 +16,7 @@ use trueline_host::nbd::stream::Stream;
 use trueline_host::nbd::tls::Encryption;
 use trueline_host::nbd::wire::{IHAVEOPT, SIMPLE_REPLY, SIMPLE_REPLY_MAGIC, command, error, option};
 use trueline_serve::export::{BlockSizes, Export, Exports};
-use trueline_serve::front::nbd::connection;
-use trueline_serve::front::nbd::connection::Service;
+use trueline_serve::front::nbd::connection::{self, Service};
 use trueline_serve::front::nbd::limits::Limits;
 use trueline_serve::front::nbd::memory_budget::Room;
 

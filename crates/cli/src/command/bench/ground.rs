@@ -3,7 +3,7 @@
 use super::task::Task;
 use crate::command::bench::args::Bench;
 use crate::failure::Failure;
-use crate::target;
+use crate::target::{self, Said};
 use directory::Directory;
 use memory::Memory;
 use real::Real;
@@ -60,11 +60,10 @@ impl Done {
     }
 }
 
-/// Opens a target for a workload. `writes`: what runs on it writes.
-pub(super) fn open(target: &str, args: &Bench, kind: &Kind, writes: bool) -> Result<Ground, Failure> {
+/// Opens a target, as `said` describes its disks, for a workload. `writes`: what runs on it writes.
+pub(super) fn open(target: &str, said: &Said, args: &Bench, kind: &Kind, writes: bool) -> Result<Ground, Failure> {
     let of_files = matches!(kind.needs, Needs::Files(_));
-    let said = target::Said::new(&args.disk)?;
-    let simulated = if of_files && Directory::is(target) { None } else { target::simulated(target, &said)? };
+    let simulated = if of_files && Directory::is(target) { None } else { target::simulated(target, said)? };
     if let Some(drives) = simulated {
         return Ok(Ground::Simulated(Simulated::new(target, drives, args)?));
     }
@@ -82,9 +81,9 @@ pub(super) fn open(target: &str, args: &Bench, kind: &Kind, writes: bool) -> Res
         let mend = "serve it with --fuse and name the file, or run fio with --ioengine=nbd";
         return Err(format!("bench {target}: workloads do not run on what a server has: {mend}").into());
     }
-    match Memory::open(target, &said, args)? {
+    match Memory::open(target, said, args)? {
         Some(memory) => Ok(Ground::Memory(memory)),
-        None => Ok(Ground::Real(Box::new(Real::open(target, args, writes)?))),
+        None => Ok(Ground::Real(Box::new(Real::open(target, said, args, writes)?))),
     }
 }
 

@@ -1,9 +1,8 @@
 //! `bench` for people: what every variant took, the ratio in words, and where the time of simulated drives went.
 
-use crate::render::words::columns;
-use crate::render::words::columns::Cell;
-use crate::render::words::escape;
-use crate::render::{Style, spent, words};
+use crate::render::words::columns::{self, Cell};
+use crate::render::words::{self, escape};
+use crate::render::{Style, spent};
 use std::io::{self, Write};
 use trueline_lab::result::bench::{BenchDocument, BenchRun, Variant};
 use trueline_lab::statistics::{Comparison, Interval, Slope, median};

@@ -4,6 +4,8 @@ use super::ground::{self, Ground, Job};
 use super::task::Task;
 use crate::command::bench::args::{Bench, Host};
 use crate::failure::Failure;
+use crate::remembered::Remembered;
+use crate::target::Said;
 use std::cell::RefCell;
 use std::rc::Rc;
 use trueline_geom::base::topology::is_whole;
@@ -18,6 +20,8 @@ use trueline_sim::random::Random;
 pub(super) struct Variant {
     pub(super) name: String,
     pub(super) target: String,
+    /// The profile that the target's boundaries are of, and who said so.
+    pub(super) judged: Option<Remembered>,
     /// Bytes.
     pub(super) offset: u64,
     pub(super) depth: usize,
@@ -43,7 +47,8 @@ pub(super) fn all(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Var
     let writes = Task::new(kind, own)?.writes();
     let mut variants = Vec::new();
     for target in &args.targets {
-        let ground = Rc::new(RefCell::new(ground::open(target, args, kind, writes)?));
+        let said = Said::announced(&args.disk, target)?;
+        let ground = Rc::new(RefCell::new(ground::open(target, &said, args, kind, writes)?));
         let (sector, depth) = (ground.borrow().sector(), ground.borrow().depth());
         let moves = !matches!(*ground.borrow(), Ground::Directory(_));
         let by_place = of_a_file_system && ground.borrow().is_virtual();
@@ -69,9 +74,9 @@ pub(super) fn all(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Var
             }
             let (place, within) = if by_place { (bytes, 0) } else { (0, bytes) };
             let task = Task::new(kind, &Parameters { offset: within, ..own.clone() })?;
-            let (target, ground) = (target.clone(), Rc::clone(&ground));
+            let (target, judged, ground) = (target.clone(), said.judged().cloned(), Rc::clone(&ground));
             let (host_reads, phases, spent, engine) = (Vec::new(), Vec::new(), Vec::new(), None);
-            variants.push(Variant { name, target, offset: bytes, depth, place, task, ground, host_reads, phases, engine, spent });
+            variants.push(Variant { name, target, judged, offset: bytes, depth, place, task, ground, host_reads, phases, engine, spent });
         }
     }
     Ok(variants)

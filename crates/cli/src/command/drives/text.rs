@@ -1,8 +1,7 @@
 //! `drives`: the list of simulated drives, the parameters of one, and both as a document.
 
 use crate::render::Style;
-use crate::render::words::columns;
-use crate::render::words::columns::Cell;
+use crate::render::words::columns::{self, Cell};
 use crate::render::words::{escape, size};
 use serde::Serialize;
 use std::io;

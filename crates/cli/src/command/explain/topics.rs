@@ -1,8 +1,7 @@
 //! Pages that no single command owns: what a target is, what a grain is, the profiles, and the words that all of them use.
 
 use std::fmt::Write as _;
-use trueline_geom::audit::profile;
-use trueline_geom::audit::profile::{PROFILES, Profile};
+use trueline_geom::audit::profile::{self, PROFILES, Profile};
 use trueline_geom::base::topology::Fact;
 
 /// A page of `trueline help`.

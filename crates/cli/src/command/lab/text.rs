@@ -1,8 +1,8 @@
 //! `lab`: published values beside ours, a table a lab.
 
+use crate::render::Style;
 use crate::render::words::columns::{Cell, wrap, write as write_rows};
-use crate::render::words::escape;
-use crate::render::{Style, words};
+use crate::render::words::{self, escape};
 use anstyle::{AnsiColor, Style as Colour};
 use std::io;
 use trueline_lab::result::{LabDocument, LabResult, Row};

@@ -111,6 +111,12 @@ fn said(own: &[String]) -> Vec<(usize, char, String)> {
     letter.collect()
 }
 
+/// The bits of a FAT's entries that mkfs.fat is told, the user's word before ours; `None` if it chooses itself.
+pub(super) fn fat_bits(ours: &[String], own: &[String]) -> Option<u64> {
+    let told = |words: &[String]| said(words).into_iter().rfind(|(_, letter, _)| *letter == 'F').map(|(_, _, bits)| bits);
+    told(own).or_else(|| told(ours))?.parse().ok()
+}
+
 /// Whether what the user says leaves no room for our option.
 fn gives_way(kind: Kind, flag: &str, said: &[(usize, char, String)]) -> bool {
     let letter = |letters: &str| said.iter().any(|(_, letter, _)| letters.contains(*letter));

@@ -4,8 +4,8 @@
 //! file of the provider's length, and what it wrote there is put into the provider, whatever lies between: no root, no loop
 //! device, and nothing is written at all if the tool fails.
 
-use super::arguments::{Tool, merged, ourselves, quoted};
-use super::{bar, wipe};
+use super::arguments::{Tool, fat_bits, merged, ourselves, quoted};
+use super::{bar, width, wipe};
 use crate::command::mkfs::args::{Kind, Mkfs};
 use crate::failure::{Failure, complain};
 use crate::render::words::hexdump;
@@ -26,8 +26,7 @@ use trueline_geom::newfs::Put;
 use trueline_geom::probe::Limits;
 use trueline_host::Error;
 use trueline_host::device::sysfs;
-use trueline_host::process::command;
-use trueline_host::process::command::Ran;
+use trueline_host::process::command::{self, Ran};
 use trueline_host::process::tmpfile::Unnamed;
 
 /// What makes a file system be recognised is before this byte, in all that are made here: it is written last.
@@ -41,6 +40,10 @@ const BLOCK: usize = 4096;
 pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
     let Some(tool) = Tool::of(args.kind) else { return Err(Failure::Message(format!("make {}: it is built in", args.kind.name()))) };
     let (ours, own) = merged(args.kind, &seat.graph.providers[seat.id], &args.own);
+    let bits = fat_bits(&ours, &own).filter(|_| args.kind == Kind::Vfat);
+    if let Some(warning) = bits.and_then(|bits| width::warning(&seat, bits, &args.disk.words())) {
+        complain(&format!("warning: {warning}"));
+    }
     let node = node(&seat);
     if args.print {
         writeln!(anstream::stdout(), "{}", typed(args, &seat, &tool, node.as_deref(), (&ours, &own)))?;

@@ -1,12 +1,11 @@
 //! `part apply`: the tables of a disk as a file says they are.
 
 use crate::command::part::args::apply::Apply;
-use crate::command::part::layout;
-use crate::command::part::layout::Document;
+use crate::command::part::layout::{self, Document};
 use crate::failure::Failure;
+use crate::remembered::Remembered;
 use crate::render::gpart::Called;
-use crate::render::words;
-use crate::render::words::escape;
+use crate::render::words::{self, escape};
 use crate::write_target::{Seat, refuse};
 use crate::{input_text, target};
 use serde::Serialize;
@@ -24,6 +23,8 @@ use trueline_host::random;
 struct Report<'a> {
     format: &'static str,
     target: &'a str,
+    #[serde(rename = "for")]
+    judged: Option<&'a Remembered>,
     changed: bool,
     tables: Vec<TableNow<'a>>,
 }
@@ -104,13 +105,13 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
     if let Some(failed) = failed {
         return Err(Failure::Message(failed));
     }
-    let called = seat.called();
+    let (called, judged) = (seat.called(), seat.judged.clone());
     if args.write.dry_run {
         interrupted(&planned)?;
     }
     write(seat, args, &planned)?;
     if !args.write.dry_run {
-        report(args, &called, &planned.steps)?;
+        report(args, (&called, judged.as_ref()), &planned.steps)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -156,12 +157,12 @@ fn write(seat: Seat, args: &Apply, planned: &Planned) -> Result<(), Failure> {
 }
 
 /// What was done, and what is there now.
-fn report(args: &Apply, called: &Called, steps: &[Step]) -> io::Result<()> {
+fn report(args: &Apply, (called, judged): (&Called, Option<&Remembered>), steps: &[Step]) -> io::Result<()> {
     let changed = steps.iter().any(|step| !step.edits.is_empty());
     let mut out = BufWriter::new(anstream::stdout().lock());
     if args.json {
         let tables = steps.iter().map(TableNow::of).collect();
-        let report = Report { format: "trueline/part-apply/1", target: &args.target, changed, tables };
+        let report = Report { format: "trueline/part-apply/1", target: &args.target, judged, changed, tables };
         serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
         writeln!(out)?;
         return out.flush();

@@ -2,14 +2,13 @@
 
 use crate::command::part::args::{Add, Common, Create, Delete, Destroy, Length, Mark, Modify, Recover, Resize};
 use crate::command::part::json::Document;
-use crate::command::part::text;
-use crate::command::part::text::{Done, off_grain, said};
+use crate::command::part::text::{self, Done, off_grain, said};
 use crate::failure::{Failure, complain};
 use crate::render::gpart::{Called, Shown};
 use crate::render::words::{escape, size};
-use crate::target;
 use crate::write_target::{Seat, named, partitions, refuse};
 use crate::writing::WriteOptions;
+use crate::{target, typed};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use trueline_geom::base::ondisk::Guid;
@@ -17,9 +16,8 @@ use trueline_geom::graph::Id;
 use trueline_geom::graph::occupant::There;
 use trueline_geom::mapping::slices::{Kind, place};
 use trueline_geom::registry::SCHEMES;
-use trueline_geom::table::scheme::{Attribute, Geometry, New, Scheme};
-use trueline_geom::table::types::ALIASES;
-use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted, scheme, types};
+use trueline_geom::table::scheme::{self, Attribute, Geometry, New, Scheme};
+use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
 use trueline_host::random;
 
 /// What an edit came to.
@@ -71,7 +69,11 @@ enum Report {
 impl Report {
     fn new(seat: &Seat, scheme: &dyn Scheme, table: &Table, common: &Common, said: String) -> Report {
         match common.json {
-            true => Report::Table(Document::new(&[(Shown { name: &Called::geom(&seat.name), table, scheme }, seat.ground())])),
+            true => Report::Table(Document::new(&[(
+                Shown { name: &Called::geom(&seat.name), table, scheme },
+                seat.ground(),
+                seat.judged.as_ref(),
+            )])),
             false => Report::Said(said),
         }
     }
@@ -115,7 +117,7 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
             return Err(refused(found, "part destroy removes it, --overwrite puts the new one in its place"));
         }
         There::Data(holds, _) | There::Remains(holds) if !args.overwrite => {
-            return Err(refused(holds.clone(), "say --overwrite to lose it"));
+            return Err(refused(holds.clone(), &format!("say --overwrite to lose it: {}", typed::with("--overwrite"))));
         }
         _ => {}
     }
@@ -180,7 +182,7 @@ fn placed(seat: &Seat, scheme: &dyn Scheme, table: &Table, index: u32, done: Don
     match rules {
         Rules::Aligned => {
             let line = said(done, &shown.partition(entry));
-            let line = format!("{line}: {} at {}", size::human(entry.length), place(entry.start, table.sector));
+            let line = format!("{line}: {} at {}", size::human(entry.length), text::spot(shown, &ground, entry.start));
             Outcome { said: line, warning: off_grain(shown, &ground, entry).filter(|_| added) }
         }
         // gpart has its warning in the line itself.
@@ -199,23 +201,11 @@ fn request(table: &Table, start: Option<Length>, size: Option<Length>, align: Op
 }
 
 fn kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<Kind, Refusal> {
-    let held = || types::holding(name).iter().find_map(|known| Some((scheme.kind_in(table, known)?, known)));
-    let told = |(kind, known): (Kind, &&str)| {
-        complain(&format!("note: -t {}: its type in a table of {} is {known}", escape::plain(name), scheme.name()));
-        kind
-    };
-    scheme.kind_in(table, name).or_else(|| held().map(told)).ok_or_else(|| {
-        let valid = || ALIASES.iter().map(|a| a.name).filter(|known| scheme.kind_in(table, known).is_some());
-        let typed = name.to_lowercase();
-        let family = typed.split_once('-').map_or(typed.as_str(), |(system, _)| system);
-        let mut near: Vec<&str> = valid().filter(|known| !typed.is_empty() && known.contains(&typed)).collect();
-        if near.is_empty() {
-            near = valid().filter(|known| !family.is_empty() && known.starts_with(family)).collect();
-        }
-        let some = if near.is_empty() { String::new() } else { format!("there are {}; ", near.join(", ")) };
-        let advice = format!("{some}trueline part add --help lists the names; any other is a number or GUID after a !");
-        Refusal::new(format!("type '{name}' is unknown to {}", scheme.name()), advice)
-    })
+    let (kind, holder) = scheme::typed_kind(scheme, table, name)?;
+    if let Some(holder) = holder {
+        complain(&format!("note: -t {}: its type in a table of {} is {holder}", escape::plain(name), scheme.name()));
+    }
+    Ok(kind)
 }
 
 pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
@@ -243,7 +233,10 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
         let outcome = placed(seat, scheme, table, index, Done::Added, rules);
         // Nobody asked for a place or a size, and all that is left is a scrap in front of the first boundary.
         let asked = args.start.or(args.size).or(args.align).is_some();
-        if let Some(entry) = table.entry(index).filter(|_| outcome.warning.is_some() && !asked) {
+        let is_scrap = |entry: &&Entry| {
+            !asked && rules == Rules::Aligned && !seat.ground().topology.shift(entry.start, entry.length).missed(1).is_empty()
+        };
+        if let Some(entry) = table.entry(index).filter(is_scrap) {
             let found =
                 format!("no room on the grain: the most that is free is {} bytes at {}", entry.length, place(entry.start, table.sector));
             return Err(Refusal::new(found, "delete or resize what is there, or insist with -b"));

@@ -1,13 +1,13 @@
 //! `part show --json`: the tables as one value for programs.
 
 use crate::command::part::text::PAGE;
+use crate::remembered::Remembered;
 use crate::render::gpart::Shown;
 use crate::report::Range;
 use serde::Serialize;
 use trueline_geom::base::topology::{Topology, largest_grain};
 use trueline_geom::table::scheme::Ground;
-use trueline_geom::table::types;
-use trueline_geom::table::{Entry, Table};
+use trueline_geom::table::{Entry, Table, types};
 
 /// The whole document.
 #[derive(Debug, Serialize)]
@@ -17,9 +17,10 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// The document on these tables.
-    pub(crate) fn new(tables: &[(Shown<'_>, Ground<'_>)]) -> Document {
-        Document { format: "trueline/part/1", tables: tables.iter().map(|(shown, ground)| TableJson::new(*shown, ground)).collect() }
+    /// The document on these tables, each with the ground it is on and the profile that is judged by.
+    pub(crate) fn new(tables: &[(Shown<'_>, Ground<'_>, Option<&Remembered>)]) -> Document {
+        let tables = tables.iter().map(|(shown, ground, judged)| TableJson::new(*shown, ground, judged.cloned()));
+        Document { format: "trueline/part/1", tables: tables.collect() }
     }
 }
 
@@ -27,6 +28,9 @@ impl Document {
 #[derive(Debug, Serialize)]
 struct TableJson {
     provider: String,
+    /// The profile that its disk is judged by; `null` where nothing names one.
+    #[serde(rename = "for")]
+    judged: Option<Remembered>,
     scheme: &'static str,
     /// Byte 0 of the provider on the medium or its set.
     base: u64,
@@ -80,12 +84,13 @@ struct Missed {
 }
 
 impl TableJson {
-    fn new(shown: Shown<'_>, ground: &Ground<'_>) -> TableJson {
+    fn new(shown: Shown<'_>, ground: &Ground<'_>, judged: Option<Remembered>) -> TableJson {
         let table = shown.table;
         let (stripe_size, stripe_offset) = ground.topology.stripe_pair();
         let attributes = shown.scheme.attributes().iter().filter(|a| a.of_table && table.attributes & a.bit == a.bit);
         TableJson {
             provider: shown.name.text().into(),
+            judged,
             scheme: shown.scheme.name(),
             base: ground.base,
             length: table.length,
@@ -159,7 +164,7 @@ mod tests {
         disk.add("freebsd-boot", at(40, 1024), Rules::Gpart);
         disk.add("freebsd", at(2047, 1_000_000), Rules::Gpart);
         disk.table.entries[0].attributes = 1 << 59;
-        let json = serde_json::to_value(Document::new(&[(disk.shown(), disk.ground())])).unwrap();
+        let json = serde_json::to_value(Document::new(&[(disk.shown(), disk.ground(), None)])).unwrap();
         assert_eq!(json["format"], "trueline/part/1");
         let table = &json["tables"][0];
         assert_eq!((&table["provider"], &table["scheme"]), (&"ada0".into(), &"GPT".into()));

@@ -1,5 +1,6 @@
 //! Layouts as people write them, in TOML: `docs/manual/apply.md` says what the words mean.
 
+use crate::input_text;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 use std::fmt;
@@ -9,8 +10,7 @@ use trueline_geom::base::size;
 use trueline_geom::layout::{self, Part, Size};
 use trueline_geom::mapping::slices::Dialect;
 use trueline_geom::registry::SCHEMES;
-use trueline_geom::table::scheme;
-use trueline_geom::table::scheme::{Id, Scheme};
+use trueline_geom::table::scheme::{self, Id, Scheme};
 
 /// A table.
 #[derive(Deserialize)]
@@ -52,22 +52,12 @@ pub(crate) struct Document {
 
 /// Reads a layout; what is wrong is said in one line, with its place.
 pub(crate) fn parse(text: &str) -> Result<Document, String> {
-    let table: Table = toml::from_str(text).map_err(|e| {
-        let message = e.message().split_whitespace().collect::<Vec<_>>().join(" ");
-        e.span().map_or_else(|| message.clone(), |span| format!("{}: {message}", position(text, span.start)))
-    })?;
+    let table: Table = input_text::toml(text)?;
     let sector = table.sector.as_ref().map(|s| s.0);
     if let Some(sector) = sector.filter(|s| !s.is_power_of_two() || !(512..=65536).contains(s)) {
         return Err(format!("a sector of {sector} bytes: it is a power of two from 512 to 65536"));
     }
     Ok(Document { layout: table.layout(true)?, sector })
-}
-
-/// Where a byte of the text is, as editors count.
-fn position(text: &str, byte: usize) -> String {
-    let before = text.get(..byte).unwrap_or(text);
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    format!("line {}, column {column}", before.matches('\n').count() + 1)
 }
 
 impl Table {

@@ -4,19 +4,18 @@
 //! same bytes on a line above a ruler of units. Every partition is named, with room for its name on the bar or without.
 
 use crate::command::part::text::PAGE;
+use crate::render::Style;
 use crate::render::draw::picture;
 use crate::render::draw::scale::{Range, Scale};
 use crate::render::gpart::Shown;
-use crate::render::words::{columns, escape, size};
-use crate::render::{Style, words};
+use crate::render::words::{self, columns, escape, size};
 use anstyle::{AnsiColor, Style as Colour};
 use ruler::Ruler;
 use std::io;
 use trueline_geom::base::topology::{Fact, Trust, largest_grain};
 use trueline_geom::mapping::slices::place;
-use trueline_geom::table::Entry;
 use trueline_geom::table::scheme::Ground;
-use trueline_geom::table::types;
+use trueline_geom::table::{Entry, types};
 
 mod ruler;
 

@@ -11,10 +11,9 @@ use std::process::ExitCode;
 use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::patch::Patch;
 use trueline_geom::graph::occupant::There;
-use trueline_geom::layout::backup;
-use trueline_geom::layout::backup::Backup;
-use trueline_geom::table::scheme::{New, Scheme};
-use trueline_geom::table::{Refusal, Request, Rules, Table, Wanted, scheme};
+use trueline_geom::layout::backup::{self, Backup};
+use trueline_geom::table::scheme::{self, New, Scheme};
+use trueline_geom::table::{Refusal, Request, Rules, Table, Wanted};
 use trueline_host::random;
 
 /// No table's text is longer.

@@ -4,8 +4,9 @@ use crate::command::part::args::{Backup, Compat, Show};
 use crate::command::part::json::Document;
 use crate::command::part::picture;
 use crate::failure::{Failure, complain};
-use crate::render::gpart::{Called, Format, Shown, What};
-use crate::render::{Style, gpart};
+use crate::remembered::Remembered;
+use crate::render::Style;
+use crate::render::gpart::{self, Called, Format, Shown, What};
 use crate::target;
 use crate::write_target::Seat;
 use std::io::{self, BufWriter, Write};
@@ -32,14 +33,17 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
         }
     }
     let called: Vec<Called> = found.iter().map(|(seat, _, _)| seat.called()).collect();
-    let shown = found.iter().zip(&called).map(|((seat, scheme, table), name)| (Shown { name, table, scheme: *scheme }, seat.ground()));
-    let shown: Vec<(Shown<'_>, Ground<'_>)> = shown.collect();
+    let shown = found
+        .iter()
+        .zip(&called)
+        .map(|((seat, scheme, table), name)| (Shown { name, table, scheme: *scheme }, seat.ground(), seat.judged.as_ref()));
+    let shown: Vec<(Shown<'_>, Ground<'_>, Option<&Remembered>)> = shown.collect();
     let mut out = BufWriter::new(anstream::stdout().lock());
     if args.common.json {
         serde_json::to_writer_pretty(&mut out, &Document::new(&shown)).map_err(io::Error::from)?;
         writeln!(out)?;
     } else if args.picture {
-        for (nth, (shown, ground)) in shown.iter().enumerate() {
+        for (nth, (shown, ground, _)) in shown.iter().enumerate() {
             if nth > 0 {
                 writeln!(out)?;
             }
@@ -54,7 +58,7 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
         let (release9, ours) =
             (args.common.compat == Some(Compat::Nine), args.common.rules() == Rules::Aligned && args.common.compat.is_none());
         let format = Format { what, names: args.providers, release9, ours };
-        shown.iter().try_for_each(|(shown, _)| gpart::write(*shown, format, &mut out))?;
+        shown.iter().try_for_each(|(shown, ..)| gpart::write(*shown, format, &mut out))?;
     }
     out.flush()?;
     Ok(done)

@@ -3,7 +3,8 @@
 use crate::render::gpart::Shown;
 use crate::render::words;
 use trueline_geom::base::topology::{Fact, Trust};
-use trueline_geom::mapping::slices::place;
+use trueline_geom::mapping::slices::{Kind, place};
+use trueline_geom::plan::card;
 use trueline_geom::table::scheme::Ground;
 use trueline_geom::table::{Entry, Rules};
 
@@ -56,12 +57,32 @@ pub(crate) fn added(shown: Shown<'_>, ground: &Ground<'_>, entry: &Entry, rules:
     }
 }
 
+/// Where byte `at` of the provider is, as `check` counts: on its disk or set. In a table that itself begins further in, also where it is
+/// there, as `-b` counts.
+pub(crate) fn spot(shown: Shown<'_>, ground: &Ground<'_>, at: u64) -> String {
+    let sector = shown.table.sector;
+    let inner = place(at, sector);
+    match ground.base {
+        0 => inner,
+        base => format!("{} of the disk, {inner} of {}", place(base.saturating_add(at), sector), words::name(shown.name.text())),
+    }
+}
+
+/// True if something may do I/O from the start of `entry`, and that is off a boundary. Of an extended partition its links alone are
+/// written, when a table is. On an SD card a partition for a FAT12 or FAT16 begins where the clusters come out on a boundary.
+pub(crate) fn is_off_grain(ground: &Ground<'_>, entry: &Entry) -> bool {
+    let inside = ground.topology.shift(entry.start, entry.length);
+    let is_fat = matches!(entry.kind, Kind::Mbr(0x01 | 0x04 | 0x06 | 0x0e));
+    let is_right = entry.kind.is_extended() || is_fat && card::is_start(ground.topology, entry.start);
+    !is_right && !inside.missed(PAGE).is_empty()
+}
+
 /// What is wrong with where `entry` begins, if anything is: how far it is past which unit, what that costs a layer that
 /// writes pages, and where it would be right.
 pub(crate) fn off_grain(shown: Shown<'_>, ground: &Ground<'_>, entry: &Entry) -> Option<String> {
     let (table, sector) = (shown.table, shown.table.sector);
     let missed = ground.topology.shift(entry.start, entry.length).missed(PAGE);
-    let (fact, cost) = missed.first()?;
+    let (fact, cost) = missed.first().filter(|_| is_off_grain(ground, entry))?;
     let past = words::bytes(fact.grain.remainder(0));
     let cost = cost
         .filter(|c| c.rmw_factor > 1.0)
@@ -69,9 +90,10 @@ pub(crate) fn off_grain(shown: Shown<'_>, ground: &Ground<'_>, entry: &Entry) ->
     let taken = |x: u64| table.entries.iter().any(|e| e.index != entry.index && (e.start..e.end()).contains(&x));
     let (below, above) = ground.topology.nearest(entry.start);
     let good = [below, above].into_iter().flatten().filter(|x| table.usable.contains(x) && !taken(*x));
-    let good: Vec<String> = good.map(|x| format!("-b {} (byte {x})", x / sector.max(1))).collect();
+    let of = if ground.base == 0 { "" } else { " of the disk" };
+    let good: Vec<String> = good.map(|x| format!("-b {} (byte {}{of})", x / sector.max(1), ground.base.saturating_add(x))).collect();
     let good = if good.is_empty() { "no free start near it is on every boundary".into() } else { format!("on it: {}", good.join(" or ")) };
-    Some(format!("{} starts at {}, {past} past a {}{cost}; {good}", shown.partition(entry), place(entry.start, sector), unit(fact)))
+    Some(format!("{} starts at {}, {past} past a {}{cost}; {good}", shown.partition(entry), spot(shown, ground, entry.start), unit(fact)))
 }
 
 /// `4096-byte physical unit (assumed)`.

@@ -3,8 +3,7 @@
 use crate::command::part::args::Undo;
 use crate::failure::Failure;
 use crate::input_text;
-use crate::render::words;
-use crate::render::words::escape;
+use crate::render::words::{self, escape};
 use crate::target::{self, Said};
 use crate::write_target::tell_kernel;
 use crate::writing::{Job, MOST_SAVED, UNCHANGED, carry_out};
@@ -19,7 +18,8 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     let text = File::open(&args.file).map_err(|e| words::os(&e)).and_then(|file| input_text::read(file, MOST_SAVED)).map_err(failed)?;
     let saved = parse(&text).map_err(failed)?;
     // Every write says which provider it was to: of several disks, none needs to be named.
-    let (graph, _) = target::open_for(&args.on.target, &Said::new(&args.on.common.disk)?, args.on.write.access())?;
+    let said = Said::announced(&args.on.common.disk, &args.on.target)?;
+    let (graph, _) = target::open_for(&args.on.target, &said, args.on.write.access())?;
     let mut jobs: Vec<Job> = Vec::new();
     for (provider, patch) in saved {
         let id = graph.find(&provider).ok_or_else(|| failed(format!("{} has no provider '{provider}'", args.on.target)))?;

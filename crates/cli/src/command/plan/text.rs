@@ -1,5 +1,6 @@
 //! `plan`: what was chosen, layer by layer, as a table for people and as one document.
 
+use crate::remembered::Remembered;
 use crate::render::Style;
 use crate::render::words::columns::{Cell, wrap, write as write_rows};
 use crate::render::words::{escape, size};
@@ -15,6 +16,8 @@ use trueline_geom::plan::{Alternative, Choice, Group, Kind, Plan, Price, USES, V
 pub(crate) struct Document {
     format: &'static str,
     target: Option<String>,
+    #[serde(rename = "for")]
+    judged: Option<Remembered>,
     r#use: String,
     grains: Vec<Grain>,
     layers: Vec<Row>,
@@ -145,11 +148,12 @@ impl Row {
 }
 
 impl Document {
-    /// Of a plan for `wanted` on a disk with those boundaries.
-    pub(crate) fn new(target: Option<&str>, wanted: &str, grains: &[Fact], plan: &Plan) -> Document {
+    /// Of a plan for `wanted` on a disk with those boundaries, which may be those of a profile.
+    pub(crate) fn new(target: Option<&str>, judged: Option<&Remembered>, wanted: &str, grains: &[Fact], plan: &Plan) -> Document {
         Document {
             format: "trueline/plan/1",
             target: target.map(str::to_owned),
+            judged: judged.cloned(),
             r#use: wanted.into(),
             grains: grains.iter().map(crate::report::survey::grain).collect(),
             layers: plan.choices.iter().map(Row::of).collect(),
@@ -166,6 +170,9 @@ const DIM: Colour = Colour::new().dimmed();
 pub(crate) fn write(document: &Document, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let target = document.target.as_deref().map_or(String::new(), |t| format!("{}: ", escape::plain(t)));
     writeln!(out, "{BOLD}{target}{}{BOLD:#}", escape::plain(&document.r#use))?;
+    if let Some(judged) = &document.judged {
+        judged.write(style.width, out)?;
+    }
     for g in &document.grains {
         let phase = if g.phase > 0 { format!("+{}", g.phase) } else { String::new() };
         writeln!(out, "  {} {}{phase} ({}, {})", g.why, g.size, g.source, g.trust)?;

@@ -5,13 +5,13 @@ use super::known::Known;
 use super::notices::Notices;
 use crate::command::serve::summary::{Bucket, Deeds, Export, Latencies, Latency, Layer, Operations, Requests, Served, Verdicts};
 use crate::report::Target;
-use crate::report::survey::survey;
+use crate::report::survey::survey_said;
+use crate::target::Said;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use trueline_geom::audit::io;
-use trueline_geom::audit::io::{Deed, Tally, Watch};
+use trueline_geom::audit::io::{self, Deed, Tally, Watch};
 use trueline_geom::base::finding;
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::Fit;
@@ -40,6 +40,8 @@ pub(crate) struct Stack {
 /// The counters of all exports, and the stack they are on.
 pub(crate) struct Counting {
     target: String,
+    /// The description of its disks: a cure says it again.
+    said: Said,
     began: Instant,
     /// Where a write makes it necessary to look again.
     tasted: Arc<Tasted>,
@@ -88,13 +90,14 @@ struct Asked {
 
 impl Counting {
     /// For the providers of `graph`; says in `notices` what it cannot follow.
-    pub(super) fn new(target: &str, graph: &Graph, notices: Arc<Notices>) -> Result<Counting, String> {
-        let report = survey(target, graph, None)?;
+    pub(super) fn new(target: &str, said: &Said, graph: &Graph, notices: Arc<Notices>) -> Result<Counting, String> {
+        let report = survey_said(target, Some(said), graph, None)?;
         let mut known = Known::default();
         let numbers = known.number(graph, &report).unwrap_or_default();
         let now = Instant::now();
         Ok(Counting {
             target: target.into(),
+            said: said.clone(),
             began: now,
             tasted: Arc::new(Tasted::new(graph.looked())),
             exports: Mutex::default(),
@@ -151,8 +154,8 @@ impl Counting {
             layers.extend(own);
         }
         let duration_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let (target, generation) = (self.target.clone(), found.stack.generation);
-        Served { format: "trueline/serve/1", target, duration_ns, generation, layers, exports: all, emulation: None }
+        let (target, judged, generation) = (self.target.clone(), self.said.judged().cloned(), found.stack.generation);
+        Served { format: "trueline/serve/1", target, judged, duration_ns, generation, layers, exports: all, emulation: None }
     }
 
     /// Latencies of reads and writes through all exports so far.
@@ -249,7 +252,7 @@ impl Counting {
     /// Counts by what `graph` has found from now on; `false`, and by what was found before, if that is too much.
     fn follow(&self, graph: &Graph) -> bool {
         // It was tasted before, and names no provider that might be missing.
-        let Ok(report) = survey(&self.target, graph, None) else { return false };
+        let Ok(report) = survey_said(&self.target, Some(&self.said), graph, None) else { return false };
         let exports = lock(&self.exports).clone();
         let mut found = lock(&self.found);
         if !exports.values().all(|counters| counters.has_room()) || !self.tasted.looked(&graph.looked()) {

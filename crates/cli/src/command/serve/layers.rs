@@ -7,6 +7,7 @@ use crate::command::serve::args::{Serve, Strict as Strictness};
 use crate::command::serve::summary::Emulation;
 use crate::failure::Failure;
 use crate::render::words;
+use crate::target::Said;
 use std::sync::Arc;
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::{Grain, Topology, Why};
@@ -41,8 +42,14 @@ pub(super) struct Layers {
 impl Layers {
     /// For the exports of `graph`, of which `id` is the default one. `models`: of its disks, if they are simulated drives. `notices`: takes
     /// what is to be said of them meanwhile.
-    pub(super) fn new(graph: &Graph, id: Id, models: &[Model], args: &Serve, notices: &Arc<Notices>) -> Result<Layers, Failure> {
-        let counting = || Counting::new(&args.target, graph, notices.clone()).map(Arc::new);
+    pub(super) fn new(
+        (graph, said): (&Graph, &Said),
+        id: Id,
+        models: &[Model],
+        args: &Serve,
+        notices: &Arc<Notices>,
+    ) -> Result<Layers, Failure> {
+        let counting = || Counting::new(&args.target, said, graph, notices.clone()).map(Arc::new);
         let counting = if args.no_counters { None } else { Some(counting()?) };
         let unit = graph.providers[id].topology.unit().is_some();
         if args.strict.is_some() && !unit {

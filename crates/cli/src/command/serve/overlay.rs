@@ -12,8 +12,7 @@ use std::time::UNIX_EPOCH;
 use trueline_geom::base::store::Store;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::graph::{Bytes, Disk, Graph, Id};
-use trueline_serve::layer::overlay;
-use trueline_serve::layer::overlay::{Base, Overlay};
+use trueline_serve::layer::overlay::{self, Base, Overlay};
 
 /// The overlay of all disks of a target.
 pub(super) struct Overlays {

@@ -6,8 +6,7 @@
 use crate::command::serve::summary::Event;
 use crate::render::draw::scale::{Range, Scale};
 use crate::render::draw::stack::{Piece, Stack};
-use crate::render::words;
-use crate::render::words::escape;
+use crate::render::words::{self, escape};
 use crate::report::Target;
 use std::io;
 

@@ -2,6 +2,7 @@
 //!
 //! Its serialised form is the contract of `trueline serve --json`; keys may be added, never changed.
 
+use crate::remembered::Remembered;
 use serde::Serialize;
 
 /// What a page is told: what was counted, and some of the samples before.
@@ -19,6 +20,9 @@ pub(crate) struct Served {
     pub format: &'static str,
     /// As the user named it.
     pub target: String,
+    /// The profile that its disks are judged by; none where nothing names one.
+    #[serde(rename = "for")]
+    pub judged: Option<Remembered>,
     /// Since serving began.
     pub duration_ns: u64,
     /// How often something else than before was found on the disks since then.

@@ -1,10 +1,9 @@
 //! What `serve` counted: its summary, and the table of `--top`.
 
 use crate::command::serve::summary::{Blame, Export, Layer, Row, Served};
-use crate::render::words::columns;
-use crate::render::words::columns::Cell;
-use crate::render::words::{escape, size};
-use crate::render::{Style, words};
+use crate::render::Style;
+use crate::render::words::columns::{self, Cell};
+use crate::render::words::{self, escape, size};
 use anstyle::{AnsiColor, Style as Colour};
 use std::io;
 use std::time::Duration;

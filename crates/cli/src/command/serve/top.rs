@@ -5,8 +5,7 @@
 use super::counting::Counting;
 use super::notices::Notices;
 use crate::command::serve::summary::Served;
-use crate::command::serve::text;
-use crate::command::serve::text::Moment;
+use crate::command::serve::text::{self, Moment};
 use crate::failure::Failure;
 use crate::render::Style;
 use crate::render::words::escape;

@@ -2,8 +2,7 @@
 
 use super::canvas::{Canvas, INNER, MARGIN};
 use super::zoom::{chunk_class, member};
-use crate::render::words;
-use crate::render::words::{escape, size};
+use crate::render::words::{self, escape, size};
 use crate::report::{Provider, Target};
 use trueline_geom::base::topology::round_down;
 

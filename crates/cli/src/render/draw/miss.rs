@@ -4,8 +4,7 @@
 //! of the unit.
 
 use crate::render::report::group;
-use crate::render::words;
-use crate::render::words::size;
+use crate::render::words::{self, size};
 use crate::report::{Finding, Provider, Target, Verdict};
 use trueline_geom::base::topology::{Grain, Why};
 

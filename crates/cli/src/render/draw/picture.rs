@@ -6,9 +6,9 @@
 use super::scale::{Range, Scale};
 use super::stack::{Piece, Stack};
 use super::{inset, miss};
+use crate::render::Style;
 use crate::render::report::{group, text};
-use crate::render::words::{columns, escape, size};
-use crate::render::{Style, words};
+use crate::render::words::{self, columns, escape, size};
 use crate::report::{Provider, Report, Target, Verdict};
 use anstyle::Style as Colour;
 use std::io;
@@ -36,6 +36,9 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> i
         }
         let bold = Colour::new().bold();
         writeln!(out, "{bold}{}{bold:#}", escape::plain(&target.target))?;
+        if let Some(judged) = &target.judged {
+            judged.write(style.width, out)?;
+        }
         let stack = Stack::new(target);
         for root in stack.top_down() {
             write_root(target, &stack, root, out, style)?;

@@ -7,8 +7,8 @@ use super::canvas::{Canvas, INNER, MARGIN, STYLE, WIDTH, pixels};
 use super::scale::{Range, Scale};
 use super::stack::{Piece, Stack};
 use super::{members, miss, zoom};
-use crate::render::words::{escape, size};
-use crate::render::{Style, words};
+use crate::render::Style;
+use crate::render::words::{self, escape, size};
 use crate::report::{Provider, Report, Target, Verdict};
 use std::io;
 

@@ -1,10 +1,9 @@
 //! `show`'s text: every provider and every stretch of free space, in order of start.
 
 use super::stack::Stack;
-use crate::render::words::columns;
-use crate::render::words::columns::Cell;
-use crate::render::words::{escape, size};
-use crate::render::{Style, words};
+use crate::render::Style;
+use crate::render::words::columns::{self, Cell};
+use crate::render::words::{self, escape, size};
 use crate::report::{Provider, Range, Report, Target};
 use anstyle::Style as Colour;
 use std::io;
@@ -18,6 +17,9 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> i
         }
         let bold = Colour::new().bold();
         writeln!(out, "{bold}{}{bold:#}", escape::plain(&target.target))?;
+        if let Some(judged) = &target.judged {
+            judged.write(style.width, out)?;
+        }
         write_target(target, out, style)?;
     }
     Ok(())

@@ -2,8 +2,8 @@
 
 use super::canvas::{Canvas, INNER, MARGIN, pixels};
 use super::miss::{Miss, View};
-use crate::render::words::{escape, size};
-use crate::render::{Style, words};
+use crate::render::Style;
+use crate::render::words::{self, escape, size};
 use crate::report::{Provider, Verdict};
 use trueline_geom::base::topology::round_down;
 

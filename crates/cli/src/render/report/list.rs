@@ -1,7 +1,6 @@
 //! The list of `-o`, `-n` and `-b`: a line a provider, in the columns that were asked for, as lsblk's users expect it.
 
-use crate::render::words;
-use crate::render::words::{escape, size};
+use crate::render::words::{self, escape, size};
 use crate::report::{Provider, Report, Target};
 use std::io;
 

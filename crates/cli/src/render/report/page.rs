@@ -2,11 +2,12 @@
 
 use super::group::{self, Group};
 use super::text;
+use crate::remembered::Remembered;
+use crate::render::Style;
 use crate::render::draw::stack::Stack;
 use crate::render::draw::{canvas, svg};
 use crate::render::made::Made;
-use crate::render::words::{escape, markdown, size};
-use crate::render::{Style, words};
+use crate::render::words::{self, escape, markdown, size};
 use crate::report::{Finding, Provider, Report, Target, Verdict};
 use std::collections::BTreeSet;
 use std::io;
@@ -206,6 +207,9 @@ pub(crate) fn write_target(nth: usize, t: &Target, alone: bool, fold: bool, out:
     let folded = fold && t.verdict == Verdict::Aligned && t.findings.iter().all(|f| f.severity == "note");
     if folded {
         writeln!(out, "<details><summary>{}</summary>", words::verdicts(t))?;
+    }
+    if let Some(judged) = t.judged.as_ref().and_then(Remembered::sentence) {
+        writeln!(out, "<p class=\"made\">{}</p>", escape::xml(&judged))?;
     }
     for f in leads(t) {
         write_lead(t, f, out)?;

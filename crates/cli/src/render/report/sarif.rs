@@ -7,8 +7,7 @@
 //! # Sources
 //! OASIS SARIF 2.1.0: 3.14 run, 3.20 invocation, 3.27 result, 3.28 location, 3.30.11 byteOffset, 3.49 reportingDescriptor.
 
-use crate::render::words;
-use crate::render::words::escape;
+use crate::render::words::{self, escape};
 use crate::report::{Finding, Provider, Report, Target};
 use serde_json::{Map, Value, json};
 use std::io;

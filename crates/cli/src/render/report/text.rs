@@ -3,11 +3,11 @@
 //! Of several targets, the ones with nothing to complain of have only that line; of many, none has a tree.
 
 use super::group::{self, Group};
+use crate::remembered;
+use crate::render::Style;
 use crate::render::draw::stack::Stack;
-use crate::render::words::columns;
-use crate::render::words::columns::Cell;
-use crate::render::words::{escape, size};
-use crate::render::{Style, words};
+use crate::render::words::columns::{self, Cell};
+use crate::render::words::{self, escape, size};
 use crate::report::{Finding, Provider, Report, Target, Verdict};
 use anstyle::{AnsiColor, Style as Colour};
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ fn write_full(target: &Target, out: &mut dyn io::Write, style: Style) -> io::Res
 }
 
 fn write_several(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
-    let (mut spaced, mut unsaid) = (true, 0);
+    let (mut spaced, mut unsaid, mut lines) = (true, 0, Vec::new());
     for (nth, target) in report.targets.iter().enumerate() {
         let full = target.verdict != Verdict::Aligned || target.findings.iter().any(|f| f.severity != "note");
         if full && nth > 0 && spaced {
@@ -50,6 +50,7 @@ fn write_several(report: &Report, out: &mut dyn io::Write, style: Style) -> io::
         } else {
             write_summary(target, true, out, style)?;
             unsaid += target.findings.len();
+            lines.push(target);
         }
         spaced = true;
         if full && nth + 1 < report.targets.len() {
@@ -57,7 +58,13 @@ fn write_several(report: &Report, out: &mut dyn io::Write, style: Style) -> io::
             spaced = false;
         }
     }
+    write_judged(lines.into_iter(), out, style)?;
     write_total(report, unsaid, out)
+}
+
+/// The profiles that targets without a tree are judged by, where the command line does not name them.
+fn write_judged<'a>(targets: impl Iterator<Item = &'a Target>, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+    remembered::sentences(targets).iter().try_for_each(|sentence| columns::wrap("", 0, sentence, 2, style.width, out))
 }
 
 /// A line for every target and one for every kind of error and warning; then how often each rule was broken.
@@ -77,6 +84,7 @@ fn write_many(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Res
         here.dedup();
         here.iter().for_each(|id| broken.entry(*id).or_default().1 += 1);
     }
+    write_judged(report.targets.iter(), out, style)?;
     writeln!(out)?;
     let rows: Vec<Vec<Cell>> = std::iter::once(["RULE", "FINDINGS", "TARGETS", ""].map(str::to_owned))
         .chain(broken.iter().map(|(&id, (findings, targets))| {
@@ -127,9 +135,8 @@ pub(super) fn branches(stack: &Stack<'_>, style: Style) -> Vec<(String, usize)> 
 fn write_target(target: &Target, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let bold = Colour::new().bold();
     writeln!(out, "{bold}{}{bold:#}", escape::plain(&target.target))?;
-    if let Some(judged) = target.judged.as_ref().filter(|judged| judged.is_news()) {
-        let from = format!("judged as {}, as {} says", judged.profile, judged.from);
-        columns::wrap("  ", 2, &escape::plain(&from), 2, style.width, out)?;
+    if let Some(judged) = &target.judged {
+        judged.write(style.width, out)?;
     }
     let stack = Stack::new(target);
     let heading = Colour::new().dimmed();

@@ -4,8 +4,7 @@ use super::Cures;
 use crate::placed::{Placed, within};
 use std::path::Path;
 use trueline_geom::audit::{self, Role};
-use trueline_geom::base::patch;
-use trueline_geom::base::patch::Patch;
+use trueline_geom::base::patch::{self, Patch};
 use trueline_geom::base::topology::round_down;
 use trueline_geom::graph::Id;
 use trueline_geom::mapping::slices::Kind;
@@ -24,7 +23,10 @@ pub(super) struct Room<'a> {
     cures: &'a Cures<'a>,
     /// The partition.
     id: Id,
+    /// In the table as it is written anew, if that is what it needs first.
     placed: Placed,
+    /// The command that writes it anew: of a GPT on an image that has grown, the end is not room before.
+    recover: Option<String>,
     /// The byte in the partition that has to come out on the grain.
     inside: u64,
 }
@@ -32,15 +34,24 @@ pub(super) struct Room<'a> {
 impl<'a> Room<'a> {
     /// Room for partition `id`, so that the first byte of `mended`, which is in it, comes out on the grain.
     pub(super) fn of(cures: &'a Cures<'a>, id: Id, mended: Id) -> Option<Room<'a>> {
-        let placed = Placed::find(cures.graph, id).ok()?;
+        let mut placed = Placed::find(cures.graph, id).ok()?;
+        let damaged = (!placed.table.damage.is_empty()).then_some(placed.on);
+        let recover = damaged.and_then(|on| cures.recover(on));
+        if recover.is_some() {
+            let whole = placed.scheme.recover(&placed.table, &placed.ground(cures.graph)).ok()?;
+            let written = placed.scheme.render(&placed.table, &whole);
+            placed.table = placed.scheme.read(&cures.graph.probe(placed.on).after(&written))?;
+            placed.entry = placed.table.entry(placed.entry.index)?.clone();
+        }
         let inside = cures.graph.providers[mended].base().checked_sub(cures.graph.providers[id].base())?;
-        Some(Room { cures, id, placed, inside })
+        Some(Room { cures, id, placed, recover, inside })
     }
 
     /// The commands that move it, the least that is enough; none if there is no way that is known to work.
     pub(super) fn commands(&self) -> Option<Vec<String>> {
-        let table = &self.placed.table;
-        self.moved(table).or_else(|| self.in_image()).or_else(|| self.shrunk())
+        let recovered = |commands: Vec<String>| self.recover.iter().cloned().chain(commands).collect();
+        let here = self.moved(&self.placed.table).map(recovered);
+        here.or_else(|| self.in_image()).or_else(|| self.shrunk().map(recovered))
     }
 
     fn ground(&self) -> Ground<'_> {
@@ -154,7 +165,7 @@ impl<'a> Room<'a> {
 
     /// The commands for an image: it gets longer, then there is room.
     fn in_image(&self) -> Option<Vec<String>> {
-        let (graph, disks) = (self.cures.graph, self.cures.disks?);
+        let (graph, disks) = (self.cures.graph, self.cures.disks.as_deref()?);
         // The table is the image's own, and the image is one file whose bytes are those of the disk.
         let file = Path::new(disks).metadata().ok().filter(|file| file.is_file())?;
         let p = &graph.providers[self.placed.on];

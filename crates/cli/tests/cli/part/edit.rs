@@ -333,10 +333,56 @@ fn a_protective_entry_of_another_length_is_a_note() {
         let checked = run(disk.scratch.path(), "check --json disk").ended(0).json();
         checked["targets"][0]["findings"].as_array().cloned().expect("findings")
     };
-    assert_eq!((findings(131_071), findings(u32::MAX)), (Vec::new(), Vec::new()));
+    let first = |size: u32| findings(size)[0]["rule"].clone();
+    assert_eq!((first(131_071), first(u32::MAX)), ("TL0028".into(), "TL0028".into()), "only that it is empty");
     let found = findings(4096);
-    assert_eq!((found.len(), &found[0]["severity"], &found[0]["rule"]), (1, &"note".into(), &"TL0008".into()), "{found:?}");
+    assert_eq!((found.len() - 1, &found[0]["severity"], &found[0]["rule"]), (1, &"note".into(), &"TL0008".into()), "{found:?}");
     let message = found[0]["message"].as_str().expect("a message");
     assert!(message.contains("covers 4096 sectors, and the disk has 131071 behind it"), "{message}");
     assert_eq!(disk.done("recover disk"), "disk recovering is not needed\n");
+}
+
+/// `check` counts on the disk, `-b` in the table: what is printed names both, and which is which.
+#[test]
+fn in_an_extended_partition_both_places_are_said() {
+    let disk = Image::new(64 * MIB, "");
+    disk.done("create -s mbr --id 12345678 disk");
+    disk.done("add -t linux-data -s 10m disk");
+    disk.done("add -t ebr disk");
+    let said = disk.done("add -t linux-data -s 5m disk#s2");
+    let places = "byte 12582912 (LBA 24576) of the disk, byte 1048576 (LBA 2048) of disk#s2";
+    assert_eq!(said, format!("disk#s5 added: 5 MiB at {places}\n"));
+    let checked = run(disk.scratch.path(), "check disk").ended(0).stdout.clone();
+    assert!(checked.contains("12582912  (24576)"), "{checked}");
+    let ran = disk.part("add -t linux-data -b 14401 -s 5m disk#s2");
+    let off = "disk#s6 starts at byte 18907648 (LBA 36929) of the disk, byte 7373312 (LBA 14401) of disk#s2, 512 bytes past";
+    let better = "on it: -b 14400 (byte 18907136 of the disk) or -b 14408 (byte 18911232 of the disk)";
+    assert!(ran.stderr.contains(off) && ran.stderr.trim_end().ends_with(better), "{}", ran.stderr);
+    let checked = run(disk.scratch.path(), "check disk").ended(1).stdout.clone();
+    assert!(checked.contains("s6: partition starts at byte 18907648 (LBA 36929), 512 bytes past"), "{checked}");
+}
+
+/// From its first byte an extended partition does no I/O, and an SD card's FAT begins where its clusters come out right.
+#[test]
+fn a_start_that_costs_nothing_is_not_warned_of() {
+    let disk = Image::new(1 << 30, "");
+    disk.part("create -s mbr disk").ended(0);
+    let add = |words: &str| disk.part(words).ended(0).stderr.clone();
+    assert_eq!(add("add -t ebr -b 63 -s 1m disk"), "");
+    disk.part("delete -i 1 disk").ended(0);
+    // As `plan --use sd-card` prints it.
+    assert_eq!(add("add -t fat16 -b 223 -s 2096929 disk"), "");
+    let data = "mkfs vfat disk#s1 -- -F 16 -S 512 -s 32 -R 1 -g 255/63 -a";
+    if run_with(disk.scratch.path(), &data.split(' ').collect::<Vec<_>>()).code == Some(0) {
+        run(disk.scratch.path(), "check --strict disk").ended(0);
+    }
+    disk.part("delete -i 1 disk").ended(0);
+    for wrong in ["add -t fat16 -b 225 -s 2000000 disk", "add -t linux-data -b 223 -s 2096929 disk"] {
+        let ran = disk.part(wrong);
+        assert!(
+            ran.code == Some(0) && ran.stderr.contains(" past a 4096-byte physical unit (assumed): writes of 4096 bytes take 4.0 x"),
+            "{wrong}"
+        );
+        disk.part("delete -i 1 disk").ended(0);
+    }
 }

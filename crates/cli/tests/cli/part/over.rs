@@ -1,8 +1,8 @@
 //! Tables over something else, damaged ones, and disks that have grown or shrunk.
 
 use super::image::{Image, MIB};
-use crate::run;
 use crate::skip::skip;
+use crate::{list, run, texts};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::process::Command;
@@ -50,7 +50,8 @@ fn over_another_table_nothing_of_it_is_found_again() {
                 disk.done(&format!("{new} --overwrite disk"));
                 assert_eq!(disk.places(""), [], "{old}, {new}");
                 let check = run(disk.scratch.path(), &format!("check --json {options} disk")).json();
-                assert_eq!(check["targets"][0]["findings"], serde_json::json!([]), "{old}, {new}");
+                let rules: Vec<&str> = texts(list(&check["targets"][0], "findings"), "rule");
+                assert_eq!(rules, ["TL0028"], "{old}, {new}: only that it is empty");
                 disk.done("destroy disk");
                 let left = disk.part("show disk");
                 assert!(left.refused().contains("there is no partition table"), "{old}, {new}: {}", left.stderr);
@@ -240,4 +241,23 @@ fn what_nothing_recognises_is_written_over_only_if_told() {
     let disk = Image::new(16 * MIB, "");
     put(&disk, 3 * MIB as i64, &UNKNOWN);
     disk.part("create -s gpt disk").ended(0);
+}
+
+/// What wipefs leaves of a format is not zero; the refusal says where, and the command that goes on is whole.
+#[test]
+fn a_refusal_names_the_command_that_goes_on() {
+    let disk = Image::new(16 * MIB, "");
+    put(&disk, 1025, &UNKNOWN);
+    std::fs::rename(disk.path("disk"), disk.path("my disk")).expect("another name");
+    for (words, again) in [
+        (["part", "create", "-s", "gpt", "my disk"].as_slice(), "trueline part create -s gpt 'my disk' --overwrite"),
+        (["mkfs", "ufs", "my disk", "--", "-L", "a b"].as_slice(), "trueline mkfs ufs 'my disk' --overwrite -- -L 'a b'"),
+    ] {
+        let ran = crate::run_with(disk.scratch.path(), words);
+        let want = format!("byte 1025 (LBA 2) has 9d 31 77 c2 05 e8 6b 14: say --overwrite to lose it: {again}: nothing was written");
+        assert!(ran.refused().ends_with(&want), "{}", ran.stderr);
+    }
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_trueline")).parent().expect("a directory").display().to_string();
+    let line = format!("PATH={program}:$PATH; trueline part create -s gpt 'my disk' --overwrite");
+    assert!(Command::new("sh").args(["-c", &line]).current_dir(disk.scratch.path()).status().is_ok_and(|s| s.success()));
 }

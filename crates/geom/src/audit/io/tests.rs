@@ -122,6 +122,9 @@ fn a_disk_off_its_own_grain_is_to_blame_and_one_of_which_nothing_is_known_is_unk
     let whole = Watch::new(&graph, 0);
     assert_eq!(seen(&graph, &whole, Deed::Write, 4 * MIB, 4096), on("", Fit::Misaligned, Some("")));
     assert_eq!(seen(&graph, &whole, Deed::Write, 63 * 512, 4096), on("s1", Fit::Aligned, None));
+    // A partition could begin on its grain.
+    let graph = Graph::taste(vec![disk("", 8 * MIB, Some(physical(4096, 3584)), &mbr(&[(64, 4001)]))], Limits::default());
+    assert_eq!(seen(&graph, &Watch::new(&graph, 0), Deed::Write, 64 * 512, 4096), on("s1", Fit::Misaligned, Some("s1")));
     let graph = Graph::taste(vec![disk("", 8 * MIB, None, &[])], Limits::default());
     assert_eq!(seen(&graph, &Watch::new(&graph, 0), Deed::Write, 512, 4096), on("", Fit::Unknown, None));
 }

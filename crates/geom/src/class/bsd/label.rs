@@ -2,8 +2,7 @@
 
 use super::REPAIR;
 use crate::assert_offsets;
-use crate::base::finding;
-use crate::base::finding::{Finding, Severity};
+use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk;
 use std::ops::Range;
 use zerocopy::byteorder::{BE, ByteOrder, LE, U16, U32};

@@ -21,8 +21,7 @@ use crate::base::topology::{is_whole, round_down, round_up};
 use crate::mapping::slices::{Dialect, Kind, place};
 use crate::probe::Probe;
 use crate::table::scheme::{Geometry, Ground, Id, New, Scheme};
-use crate::table::types;
-use crate::table::{Entry, Refusal, Table};
+use crate::table::{Entry, Refusal, Table, types};
 use std::ops::Range;
 
 /// The scheme's name.

@@ -1,8 +1,7 @@
 //! What is written comes back, byte for byte where nothing was meant to change.
 
 use super::Bsd;
-use crate::base::patch;
-use crate::base::patch::Patch;
+use crate::base::patch::{self, Patch};
 use crate::base::store::{Sparse, Store};
 use crate::base::topology::{Topology, is_whole};
 use crate::graph::{Disk, Graph};

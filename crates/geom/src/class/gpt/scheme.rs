@@ -25,8 +25,7 @@ use crate::mapping::route::Route;
 use crate::mapping::slices::{Kind, place};
 use crate::probe::{Budget, Limits, Probe};
 use crate::table::scheme::{Attribute, Ground, Id, New, Scheme};
-use crate::table::types;
-use crate::table::{Entry, Refusal, Rules, Table};
+use crate::table::{Entry, Refusal, Rules, Table, types};
 use std::ops::Range;
 
 /// The protective entry's flag is 80.

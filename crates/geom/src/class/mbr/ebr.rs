@@ -12,8 +12,7 @@
 //! Linux `block/partitions/msdos.c` (`parse_extended`); FreeBSD `sys/geom/part/g_part_ebr.c`.
 
 use super::{Entry, Record};
-use crate::base::finding;
-use crate::base::finding::{Finding, Severity};
+use crate::base::finding::{self, Finding, Severity};
 use crate::mapping::slices::{Slice, place};
 use std::ops::Range;
 

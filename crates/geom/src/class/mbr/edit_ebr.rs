@@ -10,11 +10,10 @@
 //! # Sources
 //! As [`crate::class::mbr::ebr`].
 
-use super::Ebr;
-use super::Record;
 use super::chain::{FIRST, Node, Plan};
 use super::ebr::{Chain, LINKS, Medium, walk};
 use super::edit::{ATTRIBUTES, blank, check_ground, check_kind, in_order, kind};
+use super::{Ebr, Record};
 use crate::base::patch::Patch;
 use crate::base::store::Sparse;
 use crate::mapping::slices::{Kind, Slice};

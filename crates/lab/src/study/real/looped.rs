@@ -6,8 +6,7 @@
 use crate::error::Error;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use trueline_host::disk::file;
-use trueline_host::disk::file::{Access, Medium};
+use trueline_host::disk::file::{self, Access, Medium};
 use trueline_host::process::command;
 use trueline_host::process::tmpfile::Unnamed;
 

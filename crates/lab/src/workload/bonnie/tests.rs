@@ -1,8 +1,7 @@
 use super::line::{Head, csv, table};
 use super::*;
 use crate::files::directory::Directory;
-use crate::os::linux_writeback;
-use crate::os::linux_writeback::LinuxWriteback;
+use crate::os::linux_writeback::{self, LinuxWriteback};
 use crate::workload::recorder::Recorder;
 
 /// The line of the seed of 2013: ada1, aligned.

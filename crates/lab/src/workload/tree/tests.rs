@@ -1,6 +1,5 @@
 use super::*;
-use crate::os::openbsd_ffs;
-use crate::os::openbsd_ffs::OpenbsdFfs;
+use crate::os::openbsd_ffs::{self, OpenbsdFfs};
 use crate::workload::recorder::Recorder;
 use std::io::Cursor;
 

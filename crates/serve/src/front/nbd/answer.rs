@@ -1,8 +1,7 @@
 //! What a request comes to: what the store makes of it, as a reply. Whether it is to be answered at all, by which thread, and when the
 //! reply is sent, is [`crate::front::nbd::transmit`]'s to say.
 
-use super::validate;
-use super::zeros;
+use super::{validate, zeros};
 use crate::errseq::Since;
 use crate::export::Export;
 use crate::front::nbd::negotiate::Agreed;

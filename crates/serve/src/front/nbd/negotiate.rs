@@ -7,8 +7,7 @@ use crate::export::{Export, Exports};
 use trueline_geom::base::topology::Why;
 use trueline_host::nbd::contexts::{CONTEXTS, OVERLAY, OVERLAY_NAME};
 use trueline_host::nbd::tls::Tls;
-use trueline_host::nbd::wire;
-use trueline_host::nbd::wire::{Fields, Headers, IHAVEOPT, NBDMAGIC, OPTION, handshake, info, option, reply, transmission};
+use trueline_host::nbd::wire::{self, Fields, Headers, IHAVEOPT, NBDMAGIC, OPTION, handshake, info, option, reply, transmission};
 
 /// The most data an option may have: a name, and queries or kinds of information.
 pub const LONGEST: usize = 64 << 10;

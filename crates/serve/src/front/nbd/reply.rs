@@ -13,11 +13,9 @@ use trueline_geom::base::store::{Content, Store};
 use trueline_geom::base::topology::Why;
 use trueline_host::nbd::contexts;
 use trueline_host::nbd::request::Request;
-use trueline_host::nbd::scatter;
-use trueline_host::nbd::scatter::Place;
+use trueline_host::nbd::scatter::{self, Place};
 use trueline_host::nbd::stream::Stream;
-use trueline_host::nbd::wire;
-use trueline_host::nbd::wire::{Headers, chunk, flag};
+use trueline_host::nbd::wire::{self, Headers, chunk, flag};
 
 /// Bytes of replies that are sent at once.
 pub(super) const BATCH: usize = 256 << 10;

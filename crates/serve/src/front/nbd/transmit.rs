@@ -25,8 +25,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::stream::Stream;
-use trueline_host::nbd::wire;
-use trueline_host::nbd::wire::{Headers, command, error};
+use trueline_host::nbd::wire::{self, Headers, command, error};
 
 /// Bytes of requests that wait for a device: two of the largest.
 const IN_FLIGHT: usize = 2 * wire::MAXIMUM as usize;

@@ -4,8 +4,7 @@ use crate::export::Export;
 use crate::front::nbd::negotiate::Agreed;
 use trueline_geom::base::topology::is_whole;
 use trueline_host::nbd::request::Request;
-use trueline_host::nbd::wire;
-use trueline_host::nbd::wire::{Fields, Headers, command, error, flag};
+use trueline_host::nbd::wire::{self, Fields, Headers, command, error, flag};
 
 /// Bytes of a status's payload before the numbers of its contexts.
 const FILTER: u64 = 8;

@@ -10,8 +10,7 @@
 //! time is. A client's own work between two requests is the machine's, where it is shorter than that.
 
 use trueline_lab::rig::{Op, Request};
-use trueline_sim::time;
-use trueline_sim::time::Ps;
+use trueline_sim::time::{self, Ps};
 
 /// The longest time, in real ns, between two requests that is taken for the machine's.
 const PAUSE_NS: u64 = 10_000_000;

@@ -27,8 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Content, Store};
 use trueline_geom::base::topology::round_up;
-use trueline_host::disk::file;
-use trueline_host::disk::file::{Access, Medium};
+use trueline_host::disk::file::{self, Access, Medium};
 use trueline_host::error::Error;
 
 const MAGIC: &[u8; 16] = b"trueline overlay";

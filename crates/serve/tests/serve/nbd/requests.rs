@@ -4,8 +4,7 @@ use super::client::{Client, Reply};
 use super::{MIB, PATIENT, Server};
 use std::sync::{Arc, Mutex};
 use trueline_geom::base::store::{Content, Run, Store};
-use trueline_host::disk::file;
-use trueline_host::disk::file::Access;
+use trueline_host::disk::file::{self, Access};
 use trueline_host::disk::memory::Memory;
 use trueline_host::nbd::wire::{command, error, flag};
 

@@ -5,15 +5,14 @@ use crate::command::bench::args::Bench;
 use crate::command::bench::task::Task;
 use crate::failure::Failure;
 use crate::render::words::size;
-use crate::target;
+use crate::target::{self, Said};
 use crate::write_target::{Seat, found, shared};
 use std::path::{Path, PathBuf};
 use trueline_geom::base::store::{Content, Store};
 use trueline_geom::base::topology::{lcm, round_down};
 use trueline_geom::graph::Provider;
 use trueline_host::device::stat;
-use trueline_host::disk::file;
-use trueline_host::disk::file::{Access, Medium};
+use trueline_host::disk::file::{self, Access, Medium};
 use trueline_host::engine::Choice;
 use trueline_host::engine::open_file::{Cache, Lane};
 use trueline_lab::error::Error;
@@ -37,8 +36,8 @@ pub(in super::super) struct Real {
 
 impl Real {
     /// Opens a target, to write only what may be written.
-    pub(super) fn open(target: &str, args: &Bench, writes: bool) -> Result<Real, Failure> {
-        let seat = Seat::open(target, &args.disk, Access::Read)?;
+    pub(super) fn open(target: &str, said: &Said, args: &Bench, writes: bool) -> Result<Real, Failure> {
+        let seat = Seat::on(target, said, Access::Read)?;
         let lost = || found(&seat).or_else(|| shared(&seat)).or_else(|| written(&seat));
         if let Some(found) = (writes && !args.destructive).then(lost).flatten() {
             let message = format!("bench {} on {target}: {found}: say --destructive to lose it: nothing was written", args.workload);
@@ -107,20 +106,25 @@ impl Real {
 const RUNS: usize = 1 << 16;
 
 /// The warning of a file whose bytes were not all written: a read there asks no medium, and a first write must find or convert its room.
-/// The kernel calls an extent that was preallocated and never written (fallocate(2)) a hole, as lseek(2) allows.
 fn holes(path: &Path, medium: &Medium) -> Option<String> {
     let length = medium.length();
-    let (mut at, mut missing) = (0, 0);
-    for _ in 0..RUNS {
-        let Some(left) = length.checked_sub(at).filter(|&left| left > 0) else { break };
-        let run = medium.run(at, left).ok().filter(|run| run.length > 0)?;
-        missing += if run.content == Content::Hole { run.length } else { 0 };
-        at += run.length;
-    }
+    let missing = medium.never_written().or_else(|| sought(medium))?;
     (missing > 0).then(|| {
         let (missing, of, name) = (size::human(missing), size::human(length), path.display());
         format!("{name}: {missing} of its {of} are holes or were never written: no medium is read there, and a first write takes longer: fill it first")
     })
+}
+
+/// Bytes in holes, as lseek(2) finds them. What was preallocated and never written is one while nothing of it is in the page cache.
+fn sought(medium: &Medium) -> Option<u64> {
+    let (mut at, mut missing) = (0, 0);
+    for _ in 0..RUNS {
+        let Some(left) = medium.length().checked_sub(at).filter(|&left| left > 0) else { break };
+        let run = medium.run(at, left).ok().filter(|run| run.length > 0)?;
+        missing += if run.content == Content::Hole { run.length } else { 0 };
+        at += run.length;
+    }
+    Some(missing)
 }
 
 /// Places that are looked at, and bytes of each.

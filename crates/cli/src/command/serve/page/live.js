@@ -212,7 +212,10 @@ function todo(at) {
     if (found.chunk) fixes.push('make ' + named(found.provider) + ' anew with chunks of ' + size(unit) + ' or a multiple of it');
     else {
       const known = CURES.filter(cure => cure.provider === found.provider && cure.rule === found.rule).flatMap(cure => cure.fix);
-      fixes.push(...(known.length ? known : ['let ' + named(found.provider) + ' begin on a boundary of ' + size(unit) + ': ' + found.remainder + ' bytes before, or ' + (unit - found.remainder) + ' bytes after where it begins']));
+      // A disk begins where it begins.
+      const disk = at.disks.map(disk => disk.layer).find(of => of.disk === found.provider && found.provider === layer.provider);
+      if (disk) fixes.push('let what is written to ' + named(found.provider) + ' begin at byte ' + disk.phase + ' of it, or at multiples of ' + size(unit) + ' behind that');
+      else fixes.push(...(known.length ? known : ['let ' + named(found.provider) + ' begin on a boundary of ' + size(unit) + ': ' + found.remainder + ' bytes before, or ' + (unit - found.remainder) + ' bytes after where it begins']));
     }
     fixes.push('trueline explain ' + found.rule);
   }

@@ -10,9 +10,8 @@ use crate::nbd::socket::Client as Socket;
 use crate::nbd::stream::Stream;
 use crate::nbd::tls::{Credentials, Encrypted};
 use crate::nbd::wire::{Fields, Headers, IHAVEOPT, NBDMAGIC, OPTION_REPLY_MAGIC, handshake, info, option, reply};
-use std::fmt;
-use std::io;
 use std::time::Instant;
+use std::{fmt, io};
 
 /// The longest answer to an option that is read: a name or a description.
 const LONGEST: u32 = 64 << 10;

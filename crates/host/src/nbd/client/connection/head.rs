@@ -1,8 +1,7 @@
 //! What stands before a reply, or before a chunk of one.
 
 use super::timed::Timed;
-use crate::nbd::wire::{EXTENDED, EXTENDED_REPLY_MAGIC, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC};
-use crate::nbd::wire::{Fields, Headers, chunk};
+use crate::nbd::wire::{EXTENDED, EXTENDED_REPLY_MAGIC, Fields, Headers, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, chunk};
 use std::io;
 
 /// What is answered: each reply says it again.

@@ -1,0 +1,58 @@
+//! The width of a FAT beside the type that an MBR gives its partition: Windows and cameras go by the type.
+//!
+//! # Sources
+//! Microsoft, FAT specification 1.03 and "Partition types": 01 FAT12; 04, 06, 0E FAT16 (below 32 MiB, any, by LBA); 0B, 0C FAT32 (any, by LBA).
+
+use crate::placed::{Placed, extended};
+use crate::render::words::escape::shell;
+use crate::target;
+use crate::write_target::Seat;
+use trueline_geom::mapping::slices::Kind;
+
+/// Sectors from which a FAT16 is of type 06 and no more of 04.
+const LARGE: u64 = 65536;
+
+/// The bits that a type says; `None` for one that is no FAT's.
+fn bits_of(kind: u8) -> Option<u64> {
+    match kind {
+        0x01 => Some(12),
+        0x04 | 0x06 | 0x0e => Some(16),
+        0x0b | 0x0c => Some(32),
+        _ => None,
+    }
+}
+
+/// The name of the type for a FAT of `bits`, by LBA where the partition's type was so.
+fn name_of(bits: u64, by_lba: bool, sectors: u64) -> Option<&'static str> {
+    match bits {
+        12 => Some("fat12"),
+        16 if by_lba => Some("fat16lba"),
+        16 if sectors < LARGE => Some("fat16-small"),
+        16 => Some("fat16"),
+        32 if by_lba => Some("fat32lba"),
+        32 => Some("fat32"),
+        _ => None,
+    }
+}
+
+/// The warning that a FAT of `bits` is made in a partition whose type says another width, with the command that mends the type;
+/// `options` are those that the command line says of the disk.
+pub(super) fn warning(seat: &Seat, bits: u64, options: &[String]) -> Option<String> {
+    let p = &seat.graph.providers[seat.id];
+    let Some(Kind::Mbr(kind)) = p.kind else { return None };
+    let says = bits_of(kind).filter(|&says| says != bits)?;
+    let name = name_of(bits, matches!(kind, 0x0c | 0x0e), p.topology.length / p.topology.sector.max(1))?;
+    let (on, index) = match Placed::find(&seat.graph, seat.id) {
+        Ok(placed) => (placed.on, placed.entry.index),
+        // A logical partition: its number is the last of its name, its table that of the extended one.
+        Err(_) => (extended(&seat.graph, seat.id)?, p.name.rsplit('s').next()?.parse().ok()?),
+    };
+    let (disks, on) = (target::disks_of(&seat.target)?, &seat.graph.providers[on].name);
+    let table = if on.is_empty() { disks.to_owned() } else { format!("{disks}#{on}") };
+    let options: String = options.iter().map(|word| format!(" {}", shell(word))).collect();
+    let mend = format!("trueline part modify -i {index} -t {name}{options} {}", shell(&table));
+    Some(format!(
+        "{}: the partition's type is {kind:02x}, for FAT{says}, and this is a FAT{bits}: Windows and cameras go by the type: {mend}",
+        seat.target
+    ))
+}
