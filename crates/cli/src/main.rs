@@ -23,10 +23,8 @@ mod typed;
 mod writing;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
-use options::{Color, Command, Options};
-use out::escape;
-use std::ffi::OsString;
+use options::{Color, Command};
+use out::{Style, columns, escape};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -54,7 +52,7 @@ impl From<io::Error> for Failure {
 }
 
 fn main() -> ExitCode {
-    let options = match Options::try_parse() {
+    let options = match options::help::parse(std::env::args_os()) {
         Ok(options) => options,
         Err(answer) => return refuse(&answer),
     };
@@ -96,24 +94,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// One line on stderr, whatever names the message holds. Where nobody reads it, the exit status still speaks.
+/// One line on stderr, whatever names the message holds; on a terminal it is broken to fit. If nothing reads it, the exit status still
+/// speaks.
 pub(crate) fn complain(message: &str) {
-    let _ = writeln!(anstream::stderr(), "trueline: {}", escape::plain(&escape::short(message)));
-}
-
-/// The command and verb that are being typed, as far as they are any, with a blank behind each: where help is.
-fn typed(words: impl Iterator<Item = OsString>) -> String {
-    let (mut at, mut path) = (Options::command(), String::new());
-    let mut words = words.filter_map(|word| word.into_string().ok()).peekable();
-    while words.next_if(|word| word.starts_with('-')).is_some_and(|word| !word.contains('=')) {
-        words.next_if(|word| at.find_subcommand(word).is_none());
-    }
-    for word in words {
-        let Some(next) = at.find_subcommand(&word).cloned() else { break };
-        path = path + &word + " ";
-        at = next;
-    }
-    path
+    let text = format!("trueline: {}", escape::plain(&escape::short(message)));
+    let mut line = Vec::new();
+    let _ = columns::line(&text, Style::of_stderr().width, &mut line).and_then(|()| anstream::stderr().write_all(&line));
 }
 
 /// The option that is not known, and what it is called here, if another NBD server has it.
@@ -129,11 +115,11 @@ fn foreign(answer: &clap::Error) -> Option<(String, &'static str)> {
 fn refuse(answer: &clap::Error) -> ExitCode {
     if matches!(answer.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
         // A reader that has gone is not worth a word.
-        let _ = answer.print();
+        let _ = options::help::print(answer, &options::help::typed(std::env::args_os().skip(1)));
         return ExitCode::from(u8::from(answer.use_stderr()) * 2);
     }
-    let path = typed(std::env::args_os().skip(1));
-    if let (true, Some((option, hint))) = (path.trim_end() == "serve", foreign(answer)) {
+    let path = options::help::typed(std::env::args_os().skip(1)).join(" ");
+    if let (true, Some((option, hint))) = (path == "serve", foreign(answer)) {
         complain(&format!("{option} is no option of serve: {hint}; see trueline serve --help"));
         return ExitCode::from(2);
     }
@@ -141,6 +127,7 @@ fn refuse(answer: &clap::Error) -> ExitCode {
     let said =
         text.trim_start_matches("error: ").split("\n\n").filter(|p| !p.starts_with("Usage:") && !p.starts_with("For more information"));
     let said: Vec<String> = said.map(|p| p.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    complain(&format!("{}; see trueline {}--help", said.join("; "), path));
+    let path = if path.is_empty() { path } else { path + " " };
+    complain(&format!("{}; see trueline {path}--help", said.join("; ")));
     ExitCode::from(2)
 }

@@ -13,6 +13,7 @@ use trueline_geom::topology::{Fact, Grain, Source, Trust, Why};
 pub(crate) mod apply;
 pub(crate) mod bench;
 pub(crate) mod drives;
+pub(crate) mod help;
 pub(crate) mod lab;
 pub(crate) mod mkfs;
 pub(crate) mod moving;
@@ -35,17 +36,17 @@ pub(crate) struct Options {
 }
 
 const EXAMPLES: &str = "Examples:
-  trueline check                          every block device of this host, from sysfs
-  trueline check disk.img                 an image, judged by 4096-byte units
-  trueline check --for ssd-16k *.img      many images, for a drive of 16 KiB units
-  trueline show --picture /dev/sda        what is on it, to scale
-  trueline explain TL0001                 what a finding means and how to mend it
-  trueline help targets                   how disks, images, partitions and sets are named; also grain, profiles
-  trueline plan --for ssd-16k --use luks+lvm+ext4     what to tell every layer
-  trueline part create -s gpt disk.img                a table; see trueline part --help
-  trueline part add -t linux-data disk.img            the rest of it, on the grain
-  trueline part apply layout.toml disk.img            or all of it at once
-  trueline mkfs ext4 'disk.img#p1'                    into the image, without root";
+  trueline check                            every block device of this host
+  trueline check disk.img                   an image, judged by 4096-byte units
+  trueline check --for ssd-16k *.img        many, for a drive of 16 KiB units
+  trueline show --picture /dev/sda          what is on it, to scale
+  trueline explain TL0001                   a finding, and how to mend it
+  trueline help targets                     how disks and partitions are named
+  trueline plan --for ssd-16k --use xfs     what to tell every layer
+  trueline part create -s gpt disk.img      a table: see trueline part --help
+  trueline part add -t linux-data disk.img  the rest of it, on the grain
+  trueline part apply layout.toml disk.img  or all of it at once
+  trueline mkfs ext4 'disk.img#p1'          into the image, without root";
 
 /// When to colour.
 #[derive(Clone, Copy, ValueEnum)]
@@ -160,8 +161,7 @@ Exit status:
   0  nothing at or above --fail-on
   1  something was
   2  usage, or a target could not be read
-  3  with --strict: something could not be known: contents that are not
-     read, not recognised or not understood inside, or none at all";
+  3  with --strict: something could not be known: contents that are not read, not recognised or not understood inside, or none at all";
 
 /// The heading of options that say what a disk is.
 const DISK: &str = "What the disk is (trueline help grain, help profiles)";

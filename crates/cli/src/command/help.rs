@@ -1,10 +1,11 @@
 //! `help`: what a command takes, or a page on what all of them share.
 
+use super::explain;
 use crate::Failure;
-use crate::options::Options;
+use crate::options::help;
 use crate::out::{Style, terminal};
 use crate::topics::{self, TOPICS};
-use clap::Parser;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
@@ -16,12 +17,18 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     }
     // What `COMMAND --help` prints.
     let line = ["trueline"].into_iter().chain(words.iter().map(String::as_str)).chain(["--help"]);
-    match Options::try_parse_from(line) {
-        Err(help) if !help.use_stderr() => {
-            help.print()?;
+    match help::parse(line.map(OsString::from)) {
+        Err(answer) if !answer.use_stderr() => {
+            help::print(&answer, words)?;
             Ok(ExitCode::SUCCESS)
         }
         _ => {
+            // A rule, a profile or a word has its page there.
+            if let [name] = words
+                && explain::page(name).is_some()
+            {
+                return Err(Failure::Message(format!("help {name}: neither a command nor a topic: see trueline explain {name}")));
+            }
             let names: Vec<&str> = TOPICS.iter().map(|topic| topic.name).collect();
             let topics = names.join(", ");
             Err(Failure::Message(format!(

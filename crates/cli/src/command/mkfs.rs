@@ -4,7 +4,6 @@ use crate::options::mkfs::{Kind, Mkfs};
 use crate::seat::{Seat, found, shared};
 use crate::typed;
 use crate::{Failure, complain};
-use indicatif::{ProgressBar, ProgressStyle};
 use std::process::ExitCode;
 use trueline_geom::patch::Patch;
 use trueline_geom::topology::round_down;
@@ -64,10 +63,4 @@ fn wipe(seat: &Seat) -> Vec<Patch> {
     let mut patches: Vec<Patch> = signs.chain(table).filter(|patch| patch.end() <= length).collect();
     patches.dedup_by_key(|patch| patch.offset);
     patches
-}
-
-/// A bar on stderr, if that is a terminal.
-fn bar(what: &'static str, bytes: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{msg} {bar:40} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
-    ProgressBar::new(bytes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_message(what)
 }

@@ -90,7 +90,7 @@ fn sum_up(served: &Served, args: &Serve) -> Result<(), Failure> {
         stdout.flush()?;
     } else if out::served::is_worth_saying(served) {
         // Where nobody reads it, the work is done all the same.
-        let _ = out::served::write(served, &mut BufWriter::new(anstream::stderr().lock()));
+        let _ = out::served::write(served, out::Style::of_stderr(), &mut BufWriter::new(anstream::stderr().lock()));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `bench` for people: what every variant took, the ratio in words, and where the time of simulated drives went.
 
-use super::columns::{self, Cell};
+use super::columns::{self, Cell, Spare};
 use super::{Style, escape, spent, words};
 use std::io::{self, Write};
 use trueline_lab::result::bench::{BenchDocument, BenchRun, Variant};
@@ -11,7 +11,7 @@ pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write)
     let mut rows = vec![["variant", "runs", "rate", "MB/s", "mean", "p50", "p99", "max", "host reads", "engine"].map(Cell::right).to_vec()];
     rows[0][0] = Cell::left("variant");
     rows.extend(document.variants.iter().map(row));
-    columns::write(&rows, &[1], style.width, out)?;
+    columns::write(&rows, &Spare(&[1], "--json"), style.width, out)?;
     let lies: Vec<String> = document.variants.iter().filter_map(place).collect();
     if !lies.is_empty() {
         columns::wrap("", 0, &lies.join("; "), 2, style.width, out)?;

@@ -1,6 +1,6 @@
 //! `drives`: the list of simulated drives, the parameters of one, and both as a document.
 
-use super::columns::{self, Cell};
+use super::columns::{self, Cell, Spare};
 use super::{Style, escape, size};
 use serde::Serialize;
 use std::io;
@@ -108,7 +108,7 @@ pub(crate) fn list(entries: &[Entry], out: &mut dyn io::Write, style: Style) -> 
             Cell::left(escape::plain(&entry.title)),
         ]);
     }
-    columns::write(&rows, &[5, 6, 7], style.width, out)
+    columns::write(&rows, &Spare(&[5, 6, 7], "--json"), style.width, out)
 }
 
 /// One model and its parameters, a line each.
@@ -124,7 +124,7 @@ pub(crate) fn parameters(entry: &Entry, out: &mut dyn io::Write, style: Style) -
             Cell::left(escape::plain(row.origin.as_deref().unwrap_or("not said"))),
         ]);
     }
-    columns::write(&rows, &[], style.width, out)
+    columns::write(&rows, &Spare::NONE, style.width, out)
 }
 
 /// What a sweep varies a value between.

@@ -1,6 +1,6 @@
 //! Where the time of simulated drives went: a table, a row for every name.
 
-use super::columns::{self, Cell};
+use super::columns::{self, Cell, Spare};
 use super::{Style, escape};
 use std::io::{self, Write};
 use trueline_lab::result::Spent;
@@ -25,5 +25,5 @@ pub(crate) fn write(spends: &[(&str, &Spent)], style: Style, out: &mut dyn Write
         row.push(Cell::right(s.write_amplification.filter(|x| *x > 0.0).map_or_else(String::new, |x| format!("{x:.2}"))));
         rows.push(row);
     }
-    columns::write(&rows, &[], style.width, out)
+    columns::write(&rows, &Spare::NONE, style.width, out)
 }

@@ -1,6 +1,6 @@
 //! `show`'s text: every provider and every stretch of free space, in order of start.
 
-use super::columns::{self, Cell};
+use super::columns::{self, Cell, Spare};
 use super::stack::Stack;
 use super::{Style, escape, size, words};
 use crate::report::{Provider, Range, Report, Target};
@@ -67,7 +67,7 @@ fn write_target(target: &Target, out: &mut dyn io::Write, style: Style) -> io::R
             todo.push((format!("{under}{bar}"), format!("{under}{tee}"), item));
         }
     }
-    columns::write(&rows, &[9, 4, 2, 8, 3], style.width, out)
+    columns::write(&rows, &Spare(&[9, 4, 2, 8, 3], "-o"), style.width, out)
 }
 
 /// What stands on `id`, and the free space between, by start.

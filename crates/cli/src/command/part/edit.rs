@@ -4,7 +4,7 @@ use crate::options::part::{Add, Common, Create, Delete, Destroy, Length, Mark, M
 use crate::out::gpart::{Called, Shown};
 use crate::out::part::{self, Done, off_grain, said};
 use crate::out::part_json::Document;
-use crate::out::{escape, size};
+use crate::out::{Style, columns, escape, size};
 use crate::seat::{Seat, named, partitions, refuse};
 use crate::target;
 use crate::typed;
@@ -83,7 +83,7 @@ impl Report {
         let mut out = BufWriter::new(anstream::stdout().lock());
         match self {
             _ if options.dry_run => {}
-            Report::Said(said) => writeln!(out, "{}", escape::plain(said))?,
+            Report::Said(said) => columns::line(&escape::plain(said), Style::of_stdout().width, &mut out)?,
             Report::Table(document) => {
                 serde_json::to_writer_pretty(&mut out, document).map_err(io::Error::from)?;
                 writeln!(out)?;

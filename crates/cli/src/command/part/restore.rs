@@ -2,11 +2,11 @@
 
 use crate::Failure;
 use crate::options::part::Restore;
-use crate::out::escape;
 use crate::out::part::{Done, said};
+use crate::out::{escape, say};
 use crate::seat::{Seat, named, partitions, refuse};
 use crate::text;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 use trueline_geom::backup::{self, Backup};
 use trueline_geom::ondisk::Guid;
@@ -51,7 +51,7 @@ fn restore(args: &Restore, target: &str, text: &str) -> Result<(), Failure> {
     let called = seat.called();
     seat.write(scheme, patches, Some(&after), &args.write)?;
     if !args.write.dry_run {
-        writeln!(anstream::stdout().lock(), "{}", said(Done::Restored, called.text()))?;
+        say(&said(Done::Restored, called.text()))?;
     }
     Ok(())
 }

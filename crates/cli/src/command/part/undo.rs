@@ -2,13 +2,12 @@
 
 use crate::Failure;
 use crate::options::part::Undo;
-use crate::out::{escape, words};
+use crate::out::{say, words};
 use crate::seat::tell_kernel;
 use crate::target::{self, Said};
 use crate::text;
 use crate::writing::{Job, MOST_SAVED, UNCHANGED, carry_out};
 use std::fs::File;
-use std::io::Write;
 use std::process::ExitCode;
 use trueline_geom::patch::Patch;
 use trueline_geom::store::{Sparse, Store};
@@ -35,7 +34,7 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     drop(graph);
     if !args.on.write.dry_run {
         tell_kernel(&args.on.target);
-        writeln!(anstream::stdout().lock(), "{}: {count} writes put back", escape::plain(&args.on.target))?;
+        say(&format!("{}: {count} writes put back", args.on.target))?;
     }
     Ok(ExitCode::SUCCESS)
 }
