@@ -6,6 +6,8 @@ use clap_complete::Shell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+pub(crate) mod help;
+
 /// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it costs where it is not; plans
 /// and makes layouts that are.
 #[derive(Parser)]
@@ -19,17 +21,17 @@ pub(crate) struct Options {
 }
 
 const EXAMPLES: &str = "Examples:
-  trueline check                          every block device of this host, from sysfs
-  trueline check disk.img                 an image, judged by 4096-byte units
-  trueline check --for ssd-16k *.img      many images, for a drive of 16 KiB units
-  trueline show --picture /dev/sda        what is on it, to scale
-  trueline explain TL0001                 what a finding means and how to mend it
-  trueline help targets                   how disks, images, partitions and sets are named; also grain, profiles
-  trueline plan --for ssd-16k --use luks+lvm+ext4     what to tell every layer
-  trueline part create -s gpt disk.img                a table; see trueline part --help
-  trueline part add -t linux-data disk.img            the rest of it, on the grain
-  trueline part apply layout.toml disk.img            or all of it at once
-  trueline mkfs ext4 'disk.img#p1'                    into the image, without root";
+  trueline check                            every block device of this host
+  trueline check disk.img                   an image, judged by 4096-byte units
+  trueline check --for ssd-16k *.img        many, for a drive of 16 KiB units
+  trueline show --picture /dev/sda          what is on it, to scale
+  trueline explain TL0001                   a finding, and how to mend it
+  trueline help targets                     how disks and partitions are named
+  trueline plan --for ssd-16k --use xfs     what to tell every layer
+  trueline part create -s gpt disk.img      a table: see trueline part --help
+  trueline part add -t linux-data disk.img  the rest of it, on the grain
+  trueline part apply layout.toml disk.img  or all of it at once
+  trueline mkfs ext4 'disk.img#p1'          into the image, without root";
 
 /// When to colour.
 #[derive(Clone, Copy, ValueEnum)]

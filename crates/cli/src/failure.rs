@@ -1,6 +1,7 @@
 //! The end of a command that failed: why, and the line on stderr.
 
-use crate::render::words::escape;
+use crate::render::Style;
+use crate::render::words::{columns, escape};
 use std::io::{self, Write};
 
 /// Why a command ended early.
@@ -26,7 +27,10 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// One line on stderr, whatever names the message holds. Where nobody reads it, the exit status still speaks.
+/// One line on stderr, whatever names the message holds; on a terminal it is broken to fit. If nothing reads it, the exit status still
+/// speaks.
 pub(crate) fn complain(message: &str) {
-    let _ = writeln!(anstream::stderr(), "trueline: {}", escape::plain(&escape::short(message)));
+    let text = format!("trueline: {}", escape::plain(&escape::short(message)));
+    let mut line = Vec::new();
+    let _ = columns::line(&text, Style::of_stderr().width, &mut line).and_then(|()| anstream::stderr().write_all(&line));
 }

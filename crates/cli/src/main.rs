@@ -18,15 +18,14 @@ mod typed;
 pub(crate) mod write_target;
 mod writing;
 
-use crate::args::{Color, Command, Options};
+use crate::args::{Color, Command};
 use crate::failure::{Failure, complain};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
-use std::ffi::OsString;
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let options = match Options::try_parse() {
+    let options = match crate::args::help::parse(std::env::args_os()) {
         Ok(options) => options,
         Err(answer) => return refuse(&answer),
     };
@@ -68,21 +67,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// The command and verb that are being typed, as far as they are any, with a blank behind each: where help is.
-fn typed(words: impl Iterator<Item = OsString>) -> String {
-    let (mut at, mut path) = (Options::command(), String::new());
-    let mut words = words.filter_map(|word| word.into_string().ok()).peekable();
-    while words.next_if(|word| word.starts_with('-')).is_some_and(|word| !word.contains('=')) {
-        words.next_if(|word| at.find_subcommand(word).is_none());
-    }
-    for word in words {
-        let Some(next) = at.find_subcommand(&word).cloned() else { break };
-        path = path + &word + " ";
-        at = next;
-    }
-    path
-}
-
 /// The option that is not known, and what it is called here, if another NBD server has it.
 fn foreign(answer: &clap::Error) -> Option<(String, &'static str)> {
     let unknown = answer.kind() == ErrorKind::UnknownArgument;
@@ -96,11 +80,11 @@ fn foreign(answer: &clap::Error) -> Option<(String, &'static str)> {
 fn refuse(answer: &clap::Error) -> ExitCode {
     if matches!(answer.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
         // A reader that has gone is not worth a word.
-        let _ = answer.print();
+        let _ = crate::args::help::print(answer, &crate::args::help::typed(std::env::args_os().skip(1)));
         return ExitCode::from(u8::from(answer.use_stderr()) * 2);
     }
-    let path = typed(std::env::args_os().skip(1));
-    if let (true, Some((option, hint))) = (path.trim_end() == "serve", foreign(answer)) {
+    let path = crate::args::help::typed(std::env::args_os().skip(1)).join(" ");
+    if let (true, Some((option, hint))) = (path == "serve", foreign(answer)) {
         complain(&format!("{option} is no option of serve: {hint}; see trueline serve --help"));
         return ExitCode::from(2);
     }
@@ -108,6 +92,7 @@ fn refuse(answer: &clap::Error) -> ExitCode {
     let said =
         text.trim_start_matches("error: ").split("\n\n").filter(|p| !p.starts_with("Usage:") && !p.starts_with("For more information"));
     let said: Vec<String> = said.map(|p| p.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    complain(&format!("{}; see trueline {}--help", said.join("; "), path));
+    let path = if path.is_empty() { path } else { path + " " };
+    complain(&format!("{}; see trueline {path}--help", said.join("; ")));
     ExitCode::from(2)
 }

@@ -1,6 +1,7 @@
 //! Progress of long work, on stderr: a bar with the time left on a terminal; elsewhere nothing, or a line now and then.
 
 use crate::failure::complain;
+use crate::render::Style;
 use crate::render::words::escape;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::fmt;
@@ -28,7 +29,8 @@ impl Progress {
             let lines = command.map(|command| (command, Mutex::new(Instant::now())));
             return Progress { bar: ProgressBar::hidden(), lines };
         }
-        let bar = ProgressBar::new(0).with_style(style("{bar:20} {pos}/{len} {left}  {wide_msg}"));
+        // How many runs there are is told with the first that ends; a bar of none would be a full one.
+        let bar = ProgressBar::new(0).with_style(style("{elapsed}  {wide_msg}")).with_message("the first runs");
         bar.enable_steady_tick(SETTLED);
         Progress { bar, lines: None }
     }
@@ -36,6 +38,9 @@ impl Progress {
     /// A run of a lab has ended.
     pub(crate) fn step(&self, step: Step<'_>) {
         let (done, all) = (step.done as u64, step.all as u64);
+        if self.bar.length() == Some(0) {
+            self.bar.set_style(style("{bar:20} {pos}/{len} {left}  {wide_msg}"));
+        }
         self.bar.set_length(all);
         self.bar.set_position(done);
         self.bar.set_message(escape::plain(&format!("{} {}", step.lab, step.row)));
@@ -53,6 +58,16 @@ impl Progress {
     pub(crate) fn end(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// Columns of a terminal that holds a bar with bytes, a rate and the time left.
+const ROOMY: usize = 76;
+
+/// A bar of `bytes` that are written or moved, called `what`; on a narrow terminal with percents in the place of bytes and a rate.
+pub(crate) fn of_bytes(what: &'static str, bytes: u64) -> ProgressBar {
+    let roomy = Style::of_stderr().width.is_none_or(|width| width >= ROOMY);
+    let shown = if roomy { "{bytes}/{total_bytes} {bytes_per_sec} {left}" } else { "{percent} % {left}" };
+    ProgressBar::new(bytes).with_style(style(&format!("{{msg}} {{wide_bar}} {shown}"))).with_message(what)
 }
 
 /// A bar's style in which `{left}` is the time left.

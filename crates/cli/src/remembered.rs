@@ -166,8 +166,5 @@ const NONBLOCK: i32 = 0o4000;
 
 /// An error for a name that no profile has.
 pub(crate) fn known(name: &str) -> Result<(), String> {
-    profile::named(name).map(|_| ()).ok_or_else(|| {
-        let names: Vec<&str> = profile::PROFILES.iter().map(|p| p.name).collect();
-        format!("no profile '{name}': there are {}, raidCHUNKxDISKS", names.join(", "))
-    })
+    profile::named(name).map(|_| ()).ok_or_else(|| target::no_profile(name))
 }

@@ -13,6 +13,7 @@
 //! | `html.rs`, `markdown.rs` | one self-contained page |
 //! | `plan.rs` | `plan`, as text and as a document |
 //! | `drives.rs` | the simulated drives, as text and as a document |
+//! | `after_help.rs` | examples and lists behind the options of `--help` |
 //! | `bench.rs`, `bench_csv.rs` | `bench`, as text and as comma-separated values |
 //! | `lab.rs`, `lab_csv.rs` | published values beside ours, for people and for tables |
 //! | `lab_html.rs` | the same as one self-contained page of charts |
@@ -21,15 +22,15 @@
 //! | `json.rs`, `sarif.rs`, `prometheus.rs` | for programs |
 //!
 //! The others are what these share: `group.rs` says once what was found many times, `stack.rs` puts providers in order,
-//! `scale.rs` puts bytes on a line, `miss.rs` finds what to magnify, `canvas.rs` draws, `columns.rs` aligns cells, `words.rs`,
-//! `size.rs` and `escape.rs` say and spell things, `spent.rs` is the table of simulated drives' time.
-//! `scale.rs` puts bytes on a line, `metric.rs` writes a metric, `miss.rs` finds what to magnify, `canvas.rs` draws, `columns.rs` aligns cells, `words.rs`,
-//! `size.rs` and `escape.rs` say and spell things.
+//! `scale.rs` puts bytes on a line, `metric.rs` writes a metric, `miss.rs` finds what to magnify, `canvas.rs` draws, `columns.rs`
+//! aligns cells and breaks lines, `words.rs`, `size.rs` and `escape.rs` say and spell things, `spent.rs` is the table of simulated
+//! drives' time.
 //!
-//! But for [`Style::of_stdout`], nothing here reads anything but the report: the same report gives the same bytes. Text is
+//! But for [`Style::of_stdout`] and [`Style::of_stderr`], nothing here reads anything but the report: the same report gives the same bytes. Text is
 //! written with colour, which the caller's stream keeps or strips; labels come from hostile disks, so every string is escaped
 //! where it is written.
 
+pub(crate) mod after_help;
 pub(crate) mod draw;
 pub(crate) mod gpart;
 pub(crate) mod made;
@@ -38,8 +39,18 @@ pub(crate) mod report;
 pub(crate) mod spent;
 pub(crate) mod words;
 
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+
 #[cfg(test)]
 pub(crate) mod samples;
+
+/// Writes a line for people on standard output, escaped, and broken to fit its terminal.
+pub(crate) fn say(text: &str) -> io::Result<()> {
+    let mut line = Vec::new();
+    crate::render::words::columns::line(&crate::render::words::escape::plain(text), Style::of_stdout().width, &mut line)?;
+    anstream::stdout().write_all(&line)
+}
 
 /// What a terminal can show.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,7 +64,16 @@ pub(crate) struct Style {
 impl Style {
     /// What standard output can show.
     pub(crate) fn of_stdout() -> Style {
-        let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
+        Style::of(io::stdout())
+    }
+
+    /// What standard error can show.
+    pub(crate) fn of_stderr() -> Style {
+        Style::of(io::stderr())
+    }
+
+    fn of(stream: impl AsFd) -> Style {
+        let width = terminal_size::terminal_size_of(stream).map(|(width, _)| usize::from(width.0));
         let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default().to_ascii_uppercase();
         // Files and pipes get what their readers can be expected to show today.

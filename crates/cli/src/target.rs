@@ -23,6 +23,7 @@ use trueline_geom::class::{gpt, mbr};
 use trueline_geom::graph::{Bytes, Disk, Graph};
 use trueline_geom::mapping::geom::Geom;
 use trueline_geom::mapping::route::Route;
+use trueline_geom::plan::edits;
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_host::device::Device;
 use trueline_host::disk::file::{self, Access, Medium, Opened};
@@ -47,6 +48,15 @@ pub(crate) struct Said {
     described: bool,
     /// Whether files and devices are asked around the page cache.
     direct: bool,
+}
+
+/// The refusal of a profile that is not known: the one that was perhaps meant, and all that there are.
+pub(crate) fn no_profile(name: &str) -> String {
+    let names: Vec<&str> = profile::PROFILES.iter().map(|p| p.name).collect();
+    let wanted = name.to_lowercase();
+    let near = names.iter().map(|known| (edits(&wanted, known), known)).min().filter(|&(far, known)| far <= 1 + known.len() / 4);
+    let near = near.map_or(String::new(), |(_, known)| format!("did you mean {known}? "));
+    format!("no profile '{name}': {near}there are {}, raidCHUNKxDISKS", names.join(", "))
 }
 
 impl Said {
@@ -345,7 +355,10 @@ fn open_disk(disk: &str, name: String, said: &Said, access: Access) -> Result<Di
         let kinds = format!("image files and block devices, md:SIZE, {ZERO}SIZE, drive:MODEL, nbd:// and nbd+unix://");
         return Err(format!("open {disk}: this version reads {kinds}"));
     }
-    let opened = file::open_for(Path::new(disk), access).map_err(|e| e.to_string())?;
+    let opened = file::open_for(Path::new(disk), access).map_err(|e| match simulated::is_model(disk) {
+        true => format!("{e}; drive:{disk} is the simulated drive of that name"),
+        false => e.to_string(),
+    })?;
     if !opened.block {
         return Ok(image(name, medium(opened.store, disk, said)?, said));
     }

@@ -1,7 +1,8 @@
 //! Carrying out what was decided: every command that changes a disk writes through here.
 
 use crate::failure::Failure;
-use crate::render::words::{self, escape, hexdump};
+use crate::render::words::{columns, escape, hexdump};
+use crate::render::{Style, words};
 use clap::Args;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -56,7 +57,7 @@ pub(crate) fn carry_out(target: &str, graph: &Graph, jobs: Vec<Job>, options: &W
     let count = needed.iter().map(|job| job.patches.len()).sum();
     if options.dry_run {
         let mut out = BufWriter::new(anstream::stdout().lock());
-        list(target, graph, &needed, &mut out)?;
+        list(target, graph, &needed, Style::of_stdout().width, &mut out)?;
         out.flush()?;
         return Ok(count);
     }
@@ -125,8 +126,8 @@ fn name(graph: &Graph, id: Id) -> String {
     if name.is_empty() { "the disk".into() } else { escape::plain(name) }
 }
 
-/// The writes as comments and hexdumps, each in the addresses of its provider: what `undo` reads.
-fn list(target: &str, graph: &Graph, jobs: &[Job], out: &mut dyn Write) -> io::Result<()> {
+/// The writes as comments and hexdumps, each in the addresses of its provider: what `undo` reads, without a width.
+fn list(target: &str, graph: &Graph, jobs: &[Job], width: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
     for (nth, Job { id, patches }) in jobs.iter().enumerate() {
         for (i, patch) in patches.iter().enumerate() {
             let p = &graph.providers[*id];
@@ -134,8 +135,9 @@ fn list(target: &str, graph: &Graph, jobs: &[Job], out: &mut dyn Write) -> io::R
                 writeln!(out, "# flush")?;
             }
             let at = place(patch.offset, p.topology.sector);
-            writeln!(out, "# {} to {}#{}: {} bytes at {at}", patch.what, escape::plain(target), p.name, patch.bytes.len())?;
-            hexdump::write(patch.offset, &patch.bytes, out)?;
+            let to = format!("{} to {}#{}", patch.what, escape::plain(target), p.name);
+            columns::comment(&format!("{to}: {} bytes at {at}", patch.bytes.len()), width, out)?;
+            hexdump::write_fitting(patch.offset, &patch.bytes, width, out)?;
         }
     }
     Ok(())
@@ -166,7 +168,7 @@ fn save(path: &Path, target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Fa
     let file = File::options().write(true).create_new(true).open(path).map_err(failed)?;
     let mut out = BufWriter::new(file);
     let nothing = if bytes == 0 { writeln!(out, "{UNCHANGED}") } else { Ok(()) };
-    let written = nothing.and_then(|()| list(target, graph, &back, &mut out)).and_then(|()| out.flush());
+    let written = nothing.and_then(|()| list(target, graph, &back, None, &mut out)).and_then(|()| out.flush());
     written.and_then(|()| out.get_ref().sync_all()).map_err(|e| {
         // Half of it would be in the way of the next attempt; if it cannot be removed, that one says so.
         let _ = fs::remove_file(path);

@@ -50,7 +50,7 @@ pub mod vmfs;
 pub mod xfs;
 pub mod zfs;
 
-pub use stack::{Place, Use};
+pub use stack::{Place, Use, edits};
 pub use uses::{Group, Kind, USES};
 
 use crate::base::topology::{Fact, Grain, Topology, Trust, Why, amplification, is_whole};

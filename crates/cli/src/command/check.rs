@@ -2,6 +2,7 @@
 
 use crate::command::check::args::{Check, List, Output};
 use crate::failure::{Failure, complain};
+use crate::progress::style;
 use crate::render::Style;
 use crate::render::made::Made;
 use crate::render::page_file::write_file;
@@ -9,7 +10,7 @@ use crate::report::survey::survey_said;
 use crate::report::{Finding, Report, Target, Verdict};
 use crate::target::{self, Said, open};
 use crate::{remembered, this_host};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
@@ -56,17 +57,17 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     if status == 0 && unknown > 0 && !args.output.is_for_programs() && !args.list.is_wanted() {
         let are = if unknown == 1 { "1 target is unknown".into() } else { format!("{unknown} targets are unknown") };
         // As above.
-        let _ = writeln!(anstream::stdout(), "{are}, and the exit status is 0: --strict, as for CI, makes it 3");
+        let _ = crate::render::say(&format!("{are}, and the exit status is 0: --strict, as for CI, makes it 3"));
     }
     Ok(ExitCode::from(status))
 }
 
 /// The targets that were named, and the images in the directories that were.
 fn named_and_found(args: &Check, said: &Said) -> (Vec<Target>, Vec<String>) {
-    let (mut targets, mut failures) = survey_all(&args.targets, said);
+    let (mut targets, mut failures) = survey_all(&args.targets, said, args.quiet);
     for directory in &args.recursive {
         let (names, unread) = walk::files(directory);
-        let (found, wrong) = survey_all(&names, said);
+        let (found, wrong) = survey_all(&names, said, args.quiet);
         failures.extend(unread.into_iter().chain(wrong));
         let (images, others): (Vec<Target>, Vec<Target>) = found.into_iter().partition(walk::is_image);
         if images.is_empty() && failures.is_empty() {
@@ -109,9 +110,9 @@ fn severity(finding: &Finding) -> Severity {
     }
 }
 
-/// Every target, on all processors, in the order asked for; and why some could not be read.
-pub(crate) fn survey_all(names: &[OsString], said: &Said) -> (Vec<Target>, Vec<String>) {
-    let bar = progress(names.len());
+/// Every target, on all processors, in the order asked for; and why some could not be read. `quiet`: without a bar.
+pub(crate) fn survey_all(names: &[OsString], said: &Said, quiet: bool) -> (Vec<Target>, Vec<String>) {
+    let bar = progress(names.len(), quiet);
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
@@ -157,12 +158,12 @@ fn survey_one(name: &OsStr, said: &Said) -> Result<Target, String> {
     this_host::named(name, said).unwrap_or_else(opened).map(|target| Target { judged: said.judged().cloned(), ..target })
 }
 
-fn progress(targets: usize) -> ProgressBar {
-    if targets < MANY {
+fn progress(targets: usize, quiet: bool) -> ProgressBar {
+    if quiet || targets < MANY {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {per_sec} {eta}").unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(targets as u64).with_style(style)
+    // Targets take very different times: a rate would say nothing of those to come.
+    ProgressBar::new(targets as u64).with_style(style("check {bar:20} {pos}/{len} {left}"))
 }
 
 /// Lines on stderr for profiles that the command line does not name, where what is printed has no place for them.

@@ -14,8 +14,7 @@ use trueline_geom::base::finding::{RULES, rule};
 pub(crate) fn run(args: &Explain) -> Result<ExitCode, Failure> {
     let (mut out, style) = (anstream::stdout().lock(), Style::of_stdout());
     if let Some(name) = &args.rule {
-        let own = || rule(name).map(|rule| rule.page.to_owned());
-        let page = own().or_else(|| topics::profile(name)).or_else(|| topics::word(name)).or_else(|| topics::page(name));
+        let page = page(name).or_else(|| topics::page(name));
         let page = page.ok_or_else(|| format!("explain {name}: no such rule, profile or word; trueline explain lists them"))?;
         terminal::write(&page, &mut out, style)?;
         return Ok(ExitCode::SUCCESS);
@@ -28,4 +27,9 @@ pub(crate) fn run(args: &Explain) -> Result<ExitCode, Failure> {
     columns::wrap("Profiles: ", 10, &profiles.join(", "), 10, style.width, &mut out)?;
     columns::wrap("Words: ", 7, &topics::words().collect::<Vec<_>>().join(", "), 7, style.width, &mut out)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The page of a rule, a profile or a word; `None` for what is none.
+pub(super) fn page(name: &str) -> Option<String> {
+    rule(name).map(|rule| rule.page.to_owned()).or_else(|| topics::profile(name)).or_else(|| topics::word(name))
 }

@@ -1,11 +1,13 @@
 //! `help`: what a command takes, or a page on what all of them share.
 
-use crate::args::Options;
-use crate::command::explain::topics::{self, TOPICS};
+use super::explain;
+use crate::args::help;
+use crate::command::explain::topics;
+use crate::command::explain::topics::TOPICS;
 use crate::failure::Failure;
 use crate::render::Style;
 use crate::render::words::terminal;
-use clap::Parser;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
@@ -17,12 +19,18 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     }
     // What `COMMAND --help` prints.
     let line = ["trueline"].into_iter().chain(words.iter().map(String::as_str)).chain(["--help"]);
-    match Options::try_parse_from(line) {
-        Err(help) if !help.use_stderr() => {
-            help.print()?;
+    match help::parse(line.map(OsString::from)) {
+        Err(answer) if !answer.use_stderr() => {
+            help::print(&answer, words)?;
             Ok(ExitCode::SUCCESS)
         }
         _ => {
+            // A rule, a profile or a word has its page there.
+            if let [name] = words
+                && explain::page(name).is_some()
+            {
+                return Err(Failure::Message(format!("help {name}: neither a command nor a topic: see trueline explain {name}")));
+            }
             let names: Vec<&str> = TOPICS.iter().map(|topic| topic.name).collect();
             let topics = names.join(", ");
             Err(Failure::Message(format!(

@@ -2,8 +2,8 @@
 
 use crate::args::Options;
 use crate::failure::Failure;
-use crate::render::Style;
-use crate::render::words::{self, terminal};
+use crate::render::words::terminal;
+use crate::render::{Style, after_help, words};
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use std::io::{self, Write};
@@ -68,8 +68,13 @@ fn page(command: &Command, dir: &Path) -> io::Result<()> {
         writeln!(text, ".TP\n{}(1)\n{}", roff(name(inner)), roff(&about))?;
     }
     for block in command.get_after_help().map(ToString::to_string).unwrap_or_default().split("\n\n") {
-        let (title, body) = block.split_once('\n').unwrap_or((block, ""));
-        verbatim(&mut text, title.trim_end_matches(':'), body)?;
+        let mut set = Vec::new();
+        after_help::write(block, Some(WIDTH), &mut set)?;
+        let set = String::from_utf8_lossy(&set);
+        // A paragraph has no title of its own.
+        let titled = set.split_once('\n').and_then(|(title, body)| Some((title.strip_suffix(':')?, body)));
+        let (title, body) = titled.unwrap_or(("Notes", &set));
+        verbatim(&mut text, title, body)?;
     }
     let own = name(command).strip_prefix("trueline-").unwrap_or_default();
     if let Some((_, manual)) = MANUAL.iter().find(|(known, _)| *known == own) {

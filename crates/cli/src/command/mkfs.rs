@@ -4,7 +4,7 @@ use crate::command::mkfs::args::{Kind, Mkfs};
 use crate::failure::{Failure, complain};
 use crate::typed;
 use crate::write_target::{Seat, found, shared};
-use indicatif::{ProgressBar, ProgressStyle};
+
 use std::process::ExitCode;
 use trueline_geom::base::patch::Patch;
 use trueline_geom::base::topology::round_down;
@@ -65,10 +65,4 @@ fn wipe(seat: &Seat) -> Vec<Patch> {
     let mut patches: Vec<Patch> = signs.chain(table).filter(|patch| patch.end() <= length).collect();
     patches.dedup_by_key(|patch| patch.offset);
     patches
-}
-
-/// A bar on stderr, if that is a terminal.
-fn bar(what: &'static str, bytes: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{msg} {bar:40} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
-    ProgressBar::new(bytes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_message(what)
 }

@@ -7,13 +7,15 @@ use crate::command::moving::args::Move as Options;
 use crate::failure::{Failure, complain};
 use crate::move_journal;
 use crate::placed::{Placed, half_moved, within};
+use crate::progress::of_bytes;
 use crate::remembered::Remembered;
-use crate::render::words::{escape, size};
+use crate::render::words::{columns, escape, size};
+use crate::render::{Style, say};
 use crate::report::cure::Cures;
 use crate::target::{self, Said};
 use crate::write_target::{Seat, refuse, tell_kernel};
 use crate::writing::{Job, WriteOptions, carry_out};
-use indicatif::{ProgressBar, ProgressStyle};
+
 use serde::Serialize;
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -62,7 +64,7 @@ fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
     let is_aligned = p.topology.common().is_some_and(|grain| grain.contains(entry.start));
     if args.align && is_aligned {
         let at = place(entry.start, table.sector);
-        writeln!(anstream::stdout(), "{}", escape::plain(&format!("{target}: begins on the grain, at {at}; nothing was moved")))?;
+        say(&format!("{target}: begins on the grain, at {at}; nothing was moved"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let to = args.to.as_deref().map(|text| offset(text, table.sector)).transpose()?;
@@ -118,11 +120,7 @@ fn align_container(seat: &Seat, target: &str) -> Result<ExitCode, Failure> {
     let mut inner = (0..graph.providers.len()).filter(|&id| id != seat.id && within(graph, seat.id, id)).map(|id| &graph.providers[id]);
     match inner.find(|p| !p.is_extended() && p.slices().is_none() && !p.topology.missed(1).is_empty()) {
         None => {
-            writeln!(
-                anstream::stdout(),
-                "{}",
-                escape::plain(&format!("{target}: what it carries begins on the grain; nothing was moved"))
-            )?;
+            say(&format!("{target}: what it carries begins on the grain; nothing was moved"))?;
             Ok(ExitCode::SUCCESS)
         }
         Some(p) => {
@@ -175,15 +173,15 @@ fn decide(seat: &Seat, on: Id, entry: &Entry, start: u64, table: Vec<Patch>) -> 
 
 /// What would be done.
 fn show(seat: &Seat, on: Id, plan: &Move, target: &str) -> Result<ExitCode, Failure> {
-    let mut out = BufWriter::new(anstream::stdout().lock());
+    let (mut out, width) = (BufWriter::new(anstream::stdout().lock()), Style::of_stdout().width);
     let (from, to) = (place(plan.from, plan.sector), place(plan.to, plan.sector));
-    writeln!(out, "# {}: {} bytes from {from} to {to}", escape::plain(target), plan.length)?;
+    columns::comment(&format!("{}: {} bytes from {from} to {to}", escape::plain(target), plan.length), width, &mut out)?;
     let how = match (plan.overlaps(), plan.saves()) {
         (false, _) => "copied; the old place is left as it is",
         (true, false) => "copied piece by piece, with a journal",
         (true, true) => "copied piece by piece, each saved in the journal first",
     };
-    writeln!(out, "# {how}; then")?;
+    columns::comment(&format!("{how}; then"), width, &mut out)?;
     out.flush()?;
     drop(out);
     let jobs = vec![Job { id: on, patches: plan.table.clone() }];
@@ -227,8 +225,7 @@ struct Report<'a> {
 
 impl Moving<'_> {
     fn carry(&self, seat: &Seat, journal: Option<&Journal<'_>>, start: Start) -> Result<(), Failure> {
-        let style = ProgressStyle::with_template("move {bar:40} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
-        let bar = ProgressBar::new(self.plan.length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let bar = of_bytes("move", self.plan.length);
         signal::remember_first();
         let disk = Through::new(&seat.graph, self.on);
         let mut copied = 0;
@@ -276,18 +273,17 @@ impl Moving<'_> {
         drop(seat);
         self.journal.map_or(Ok(()), move_journal::remove)?;
         tell_kernel(self.target);
-        let mut out = BufWriter::new(anstream::stdout().lock());
         if json {
             let (from, to, length) = (plan.from, plan.to, plan.length);
             let report = Report { format: "trueline/move/1", target: self.target, judged, from, to, length };
+            let mut out = BufWriter::new(anstream::stdout().lock());
             serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
             writeln!(out)?;
+            out.flush()?;
         } else {
             let (from, to) = (place(plan.from, plan.sector), place(plan.to, plan.sector));
-            let line = format!("{}: {} moved from {from} to {to}", self.target, size::human(plan.length));
-            writeln!(out, "{}", escape::plain(&line))?;
+            say(&format!("{}: {} moved from {from} to {to}", self.target, size::human(plan.length)))?;
         }
-        out.flush()?;
         Ok(ExitCode::SUCCESS)
     }
 }

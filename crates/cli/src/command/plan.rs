@@ -73,7 +73,7 @@ fn list(json: bool) -> Result<ExitCode, Failure> {
         serde_json::to_writer_pretty(&mut stdout, &out::Uses::all()).map_err(io::Error::from)?;
         writeln!(stdout)?;
     } else {
-        out::uses(&mut stdout)?;
+        out::uses(&mut stdout, Style::of_stdout())?;
     }
     stdout.flush()?;
     Ok(ExitCode::SUCCESS)

@@ -7,6 +7,8 @@ use super::info;
 use crate::command::set::args::{Clear, Concat, ConcatVerb, Dump, Label, Mirror, MirrorVerb, Stripe, StripeVerb};
 use crate::disk_options::DiskOptions;
 use crate::failure::{Failure, complain};
+use crate::render::words::columns;
+use crate::render::{Style, say};
 use crate::report::survey::survey;
 use crate::target::{self, Said};
 use crate::writing::{Job, carry_out};
@@ -104,7 +106,7 @@ impl Kind {
         drop(members);
         let mut stdout = BufWriter::new(anstream::stdout().lock());
         for disk in args.disks.iter().filter(|_| args.verbose) {
-            writeln!(stdout, "Metadata value stored on {disk}.")?;
+            columns::line(&format!("Metadata value stored on {disk}."), Style::of_stdout().width, &mut stdout)?;
         }
         // What is read back is what a kernel will see.
         let (graph, _) = target::open(&target, &said)?;
@@ -133,9 +135,8 @@ impl Kind {
             last_sector(&members.graph, id, vec![0; usize::try_from(sector).unwrap_or(0)], "cleared last sector")
         };
         carry_out(&members.target, &members.graph, members.ids.iter().map(zeros).collect(), &args.write)?;
-        let mut stdout = anstream::stdout().lock();
         for disk in args.disks.iter().filter(|_| args.verbose && !args.write.dry_run) {
-            writeln!(stdout, "Metadata cleared on {disk}.")?;
+            say(&format!("Metadata cleared on {disk}."))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -208,7 +209,7 @@ impl Serialize for Fields {
 /// As gstripe(8) and its like print it.
 fn text(disk: &str, fields: &[Field], out: &mut dyn Write) -> io::Result<()> {
     let width = fields.iter().map(|f| f.name.len()).max().unwrap_or(0);
-    writeln!(out, "Metadata on {disk}:")?;
+    columns::line(&format!("Metadata on {disk}:"), Style::of_stdout().width, out)?;
     for field in fields {
         writeln!(out, "{:>width$}: {}", field.name, crate::render::words::escape::plain(&field.value.print()))?;
     }

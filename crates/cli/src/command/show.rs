@@ -14,7 +14,7 @@ pub(crate) mod args;
 
 pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
     let said = Said::new(&args.disk)?;
-    let (targets, failures) = survey_all(&args.targets, &said);
+    let (targets, failures) = survey_all(&args.targets, &said, args.quiet);
     failures.iter().filter(|_| !args.quiet).for_each(|failure| complain(failure));
     let done = if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) };
     if targets.is_empty() {

@@ -1,7 +1,8 @@
 //! Where the time of simulated drives went: a table, a row for every name.
 
 use super::Style;
-use crate::render::words::columns::{self, Cell};
+use crate::render::words::columns;
+use crate::render::words::columns::{Cell, Spare};
 use crate::render::words::escape;
 use std::io::{self, Write};
 use trueline_lab::result::Spent;
@@ -26,5 +27,5 @@ pub(crate) fn write(spends: &[(&str, &Spent)], style: Style, out: &mut dyn Write
         row.push(Cell::right(s.write_amplification.filter(|x| *x > 0.0).map_or_else(String::new, |x| format!("{x:.2}"))));
         rows.push(row);
     }
-    columns::write(&rows, &[], style.width, out)
+    columns::write(&rows, &Spare::NONE, style.width, out)
 }

@@ -60,6 +60,11 @@ pub(crate) fn is_simulated(disk: &str) -> bool {
     Spelling::of(disk).is_some()
 }
 
+/// Whether it is the name of a model that comes with the program, without the `drive:` that belongs before it.
+pub(super) fn is_model(disk: &str) -> bool {
+    Model::named(disk).is_some()
+}
+
 /// Whether it is a simulated drive of which all that is named is there.
 pub(super) fn is_there(disk: &str) -> bool {
     Spelling::of(disk).is_some_and(|spelling| spelling.is_whole())

@@ -164,7 +164,7 @@ for i in range(900): h.pwrite(bytes(4096), i * 4096)
     let row = line("stripe/datas1 ");
     assert!(row.contains(" of 4 ") && row.ends_with("  0         900        0  4.00 x"), "{said}");
     let says = line("stripe/datas1: ");
-    assert!(says.contains("900 of 900 requests miss the 4096-byte physical units of 4 disks, d"), "{said}");
+    assert!(says.contains("900 of 900 requests are off the 4096-byte physical units of 4 disks, d"), "{said}");
     assert!(says.contains("because stripe/datas1 begins 3584 bytes past a boundary; its writes come to 4.00 x"), "{said}");
     assert!(!said.contains("TL0004") && !said.contains("client"), "{said}");
 }
@@ -181,7 +181,7 @@ fn a_set_whose_chunks_are_no_whole_units_is_blamed() {
     let script = r#"nbdsh -u "$uri" -c 'for i in range(10): h.pwrite(bytes(4096), i * 4096)'"#;
     let said = done(&serve(scratch.path(), "d0,d1#stripe/data", script)).stderr.clone();
     let says = said.lines().find(|line| line.starts_with("stripe/data: ")).unwrap_or_else(|| panic!("{said}"));
-    assert!(says.starts_with("stripe/data: 10 of 10 requests miss the 4096-byte physical units of 2 disks"), "{said}");
+    assert!(says.starts_with("stripe/data: 10 of 10 requests are off the 4096-byte physical units of 2 disks"), "{said}");
     assert!(says.contains("because stripe/data cuts them into chunks of 2048 bytes; its writes come to 4.00 x"), "{said}");
 }
 
@@ -237,7 +237,7 @@ qemu-io -f raw -c 'write -P 7 8M 64k' -c 'write -P 7 9M 512' -c 'flush' "nbd+uni
     File::open(scratch.path().join("fs")).expect("the file").read_exact_at(&mut made, 0).expect("a read");
     assert_eq!((&on_disk, &on_disk[1080..1082]), (&made, &[0x53u8, 0xef][..]));
     let says = ran.stderr.lines().find(|line| line.starts_with("s1: ")).unwrap_or_else(|| panic!("{}", ran.stderr));
-    assert!(says.contains("miss the 4096-byte physical unit, because s1 begins 3584 bytes past a boundary"), "{says}");
+    assert!(says.contains("are off the 4096-byte physical unit, because s1 begins 3584 bytes past a boundary"), "{says}");
     assert!(
         says.ends_with("trueline explain TL0001") && ran.stderr.contains("writes are smaller than the 4096-byte physical unit"),
         "{}",

@@ -95,7 +95,7 @@ impl Place {
     /// Why a line cannot be run here.
     fn lacks(&self, line: &str) -> Option<String> {
         let has = |test: &str| self.shell(test, &self.directory().join("has")).status().is_ok_and(|status| status.success());
-        let tools = ["nbdinfo", "nbdcopy", "openssl", "fio"].into_iter().filter(|tool| line.contains(tool));
+        let tools = ["nbdinfo", "nbdcopy", "openssl", "fio", "mcopy", "mtype"].into_iter().filter(|tool| line.contains(tool));
         let missing = tools.map(|tool| (tool, format!("command -v {tool}"))).find(|(_, test)| !has(test));
         match missing {
             Some((tool, _)) => Some(format!("no {tool} here")),

@@ -135,3 +135,31 @@ fn colour_is_for_terminals_and_for_those_who_ask() {
     }
     assert_eq!(stripped, plain);
 }
+
+/// What was meant is named: a command, a page, a use, a profile, a simulated drive.
+#[test]
+fn what_is_mistyped_names_what_was_meant() {
+    let scratch = scratch();
+    let meant = [
+        ("complet", "a similar subcommand exists: 'completions'; see"),
+        ("help TL0001", "see trueline explain TL0001"),
+        ("help physical", "see trueline explain physical"),
+        ("plan --use raid5x4", "did you mean md5x4, Linux's RAID"),
+        ("plan --use raid10", "did you mean md5x4, Linux's RAID"),
+        ("plan --for ssd16k --use xfs", "no profile 'ssd16k': did you mean ssd-16k? there are "),
+        ("check --for nothing disk", "no profile 'nothing': there are "),
+        ("bench random-write wd10ears", "drive:wd10ears is the simulated drive of that name"),
+        ("check wd10ears", "drive:wd10ears is the simulated drive of that name"),
+    ];
+    for (typed, named) in meant {
+        let ran = run(scratch.path(), typed);
+        let said = ran.refused();
+        assert!(said.contains(named) && !said.contains("'complete'"), "{typed}: {said}");
+    }
+    for word in
+        ["physical", "logical", "cluster", "erase", "optimal", "chunk", "stripe", "record", "grain", "phase", "untrusted", "partial"]
+    {
+        let page = run(scratch.path(), &format!("explain {word}")).ended(0).stdout.clone();
+        assert!(page.starts_with("# ") && page.lines().count() > 2, "{word}: {page}");
+    }
+}

@@ -166,7 +166,7 @@ fn an_image_is_booted_on_drives_that_it_never_saw() {
         assert!(served.status.success(), "{errors}{told}");
         let after = shell(here, &format!("sha256sum <{image}; head -n 1 said")).1;
         assert_eq!(before, after, "the image, and what the guest read");
-        assert!(told.contains("overlay mem: ") && told.contains(&format!("discarded now; {image} is as it was")), "{told}");
+        assert!(told.contains("overlay mem: ") && told.contains(&format!("are gone now; {image} is unchanged")), "{told}");
         let document: serde_json::Value = serde_json::from_slice(&served.stdout).expect("a document");
         let layers = crate::list(&document, "layers").iter().filter(|layer| layer["provider"] == "s1");
         let count = |verdict: &str| -> u64 { layers.clone().map(|layer| layer["writes"][verdict].as_u64().expect("a count")).sum() };

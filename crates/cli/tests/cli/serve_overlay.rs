@@ -47,7 +47,9 @@ fn what_is_written_is_kept_or_discarded_and_the_target_stays() {
     // In memory it is there until the end.
     let ran = served(scratch.path(), "disk --overlay mem", &format!("{write}; {look}"));
     assert!(
-        ran.stderr.contains("overlay mem: blocks of 8192 bytes written, of 77824 zeroed or discarded: discarded now; disk is as it was"),
+        ran.stderr.contains(
+            "overlay mem: 8192 bytes of written blocks and 77824 bytes (76 KiB) of zeroed or discarded ones are gone now; disk is unchanged"
+        ),
         "{}",
         ran.stderr
     );

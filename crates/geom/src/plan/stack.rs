@@ -93,6 +93,11 @@ fn one(word: &str) -> Result<(&'static Kind, Box<dyn Layer>), String> {
         if word.starts_with("raidz") {
             return format!("no pool '{word}': write raidz PARITY x DISKS, as raidz2x6: parity 1 to 3, and more disks than that");
         }
+        if let Some(level) = word.strip_prefix("raid").filter(|rest| digit(rest)) {
+            let md = format!("md{level}");
+            let md = if USES.iter().any(|kind| kind.layer(&md).is_some()) { md } else { "md5x4".into() };
+            return format!("no use '{word}': did you mean {md}, Linux's RAID, or raidz1x4, a ZFS pool? trueline plan --list shows all");
+        }
         let near = near(word);
         if near.is_empty() {
             return format!("no use '{word}': trueline plan --list shows them");
@@ -126,7 +131,7 @@ pub(super) fn near(word: &str) -> Vec<&'static str> {
 }
 
 /// Letters to add, leave out or exchange to make `a` of `b`. Words are short: a longer one is far from everything.
-fn edits(a: &str, b: &str) -> usize {
+pub fn edits(a: &str, b: &str) -> usize {
     const LONGEST: usize = 32;
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(LONGEST).collect(), b.chars().take(LONGEST).collect());
     let mut row: Vec<usize> = (0..=b.len()).collect();

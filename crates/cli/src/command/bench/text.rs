@@ -1,8 +1,8 @@
 //! `bench` for people: what every variant took, the ratio in words, and where the time of simulated drives went.
 
-use crate::render::words::columns::{self, Cell};
-use crate::render::words::{self, escape};
-use crate::render::{Style, spent};
+use crate::render::words::columns::{Cell, Spare};
+use crate::render::words::{columns, escape};
+use crate::render::{Style, spent, words};
 use std::io::{self, Write};
 use trueline_lab::result::bench::{BenchDocument, BenchRun, Variant};
 use trueline_lab::statistics::{Comparison, Interval, Slope, median};
@@ -12,7 +12,7 @@ pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write)
     let mut rows = vec![["variant", "runs", "rate", "MB/s", "mean", "p50", "p99", "max", "host reads", "engine"].map(Cell::right).to_vec()];
     rows[0][0] = Cell::left("variant");
     rows.extend(document.variants.iter().map(row));
-    columns::write(&rows, &[1], style.width, out)?;
+    columns::write(&rows, &Spare(&[1], "--json"), style.width, out)?;
     let lies: Vec<String> = document.variants.iter().filter_map(place).collect();
     if !lies.is_empty() {
         columns::wrap("", 0, &lies.join("; "), 2, style.width, out)?;

@@ -1,7 +1,8 @@
 //! `drives`: the list of simulated drives, the parameters of one, and both as a document.
 
 use crate::render::Style;
-use crate::render::words::columns::{self, Cell};
+use crate::render::words::columns;
+use crate::render::words::columns::{Cell, Spare};
 use crate::render::words::{escape, size};
 use serde::Serialize;
 use std::io;
@@ -109,7 +110,7 @@ pub(crate) fn list(entries: &[Entry], out: &mut dyn io::Write, style: Style) -> 
             Cell::left(escape::plain(&entry.title)),
         ]);
     }
-    columns::write(&rows, &[5, 6, 7], style.width, out)
+    columns::write(&rows, &Spare(&[5, 6, 7], "--json"), style.width, out)
 }
 
 /// One model and its parameters, a line each.
@@ -125,7 +126,7 @@ pub(crate) fn parameters(entry: &Entry, out: &mut dyn io::Write, style: Style) -
             Cell::left(escape::plain(row.origin.as_deref().unwrap_or("not said"))),
         ]);
     }
-    columns::write(&rows, &[], style.width, out)
+    columns::write(&rows, &Spare::NONE, style.width, out)
 }
 
 /// What a sweep varies a value between.

@@ -69,10 +69,12 @@ pub(crate) fn words() -> impl Iterator<Item = &'static str> {
     WORDS.lines().filter_map(|line| line.strip_prefix("## "))
 }
 
-/// What a word means, Markdown; `full-stripe` and `full stripe` are the same. `None` for one that is not known.
+/// The meaning of a word, Markdown; `full-stripe` and `full stripe` are the same, and `physical` is the physical unit. `None` for one
+/// that is not known.
 pub(crate) fn word(word: &str) -> Option<String> {
-    let same = |title: &str| title.replace('-', " ").eq_ignore_ascii_case(&word.replace('-', " "));
-    let title = words().find(|title| same(title))?;
+    let (lower, wanted) = (|text: &str| text.replace('-', " ").to_lowercase(), word.replace('-', " ").to_lowercase());
+    let begins = |title: &&str| lower(title).strip_prefix(wanted.as_str()).is_some_and(|rest| rest.starts_with(' '));
+    let title = words().find(|title| lower(title) == wanted).or_else(|| words().find(begins))?;
     let (_, after) = WORDS.split_once(&format!("## {title}\n"))?;
     let body = after.split("\n## ").next().unwrap_or(after).trim_end();
     Some(format!("# {title}\n\n{body}\n"))
@@ -81,6 +83,7 @@ pub(crate) fn word(word: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trueline_geom::base::topology::Why;
 
     #[test]
     fn every_topic_profile_and_word_has_a_page() {
@@ -95,6 +98,13 @@ mod tests {
         assert!(all.len() > 15 && all.iter().map(|word| word.to_lowercase()).is_sorted(), "{all:?}");
         assert!(all.iter().all(|name| word(name).unwrap().lines().count() > 2));
         assert!(word("Full-Stripe").unwrap().starts_with("# full stripe\n"));
+        // Whatever is printed as a purpose, a trust or a verdict.
+        let trusts = ["assumed", "claimed", "trusted", "untrusted"];
+        let others = ["aligned", "misaligned", "partial", "unknown", "record", "unit", "grain", "phase", "stripe"];
+        for printed in Why::ALL.iter().map(|why| why.name()).chain(trusts).chain(others) {
+            assert!(word(printed).is_some(), "explain {printed}");
+        }
+        assert!(word("erase").unwrap().starts_with("# erase unit\n") && word("").is_none());
         assert_eq!((word("nonsense"), profile("nonsense"), page("nonsense")), (None, None, None));
     }
 }

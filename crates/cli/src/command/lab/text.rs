@@ -1,8 +1,8 @@
 //! `lab`: published values beside ours, a table a lab.
 
-use crate::render::Style;
-use crate::render::words::columns::{Cell, wrap, write as write_rows};
-use crate::render::words::{self, escape};
+use crate::render::words::columns::{Cell, Spare, wrap, write as write_rows};
+use crate::render::words::escape;
+use crate::render::{Style, words};
 use anstyle::{AnsiColor, Style as Colour};
 use std::io;
 use trueline_lab::result::{LabDocument, LabResult, Row};
@@ -45,7 +45,7 @@ fn table(lab: &LabResult, out: &mut dyn io::Write, style: Style) -> io::Result<(
         rows.extend(cells(row, style));
     }
     // The interval first; the value of the unaligned follows from the ratio.
-    write_rows(&rows, &[8, 6, 3, 11, 1], style.width, out)?;
+    write_rows(&rows, &Spare(&[8, 6, 3, 11, 1], "--json"), style.width, out)?;
     for (names, note) in notes(&lab.rows) {
         wrap(
             &format!("  {BOLD}{names}{BOLD:#}: "),
@@ -79,11 +79,11 @@ fn heading() -> Vec<Cell> {
         left("ROW"),
         left("UNIT"),
         right("PUBLISHED"),
-        right("UNALIGNED"),
-        right("RATIO"),
+        right("PUB. OFF"),
+        right("PUB. RATIO"),
         right("OURS"),
-        right("UNALIGNED"),
-        right("RATIO"),
+        right("OUR OFF"),
+        right("OUR RATIO"),
         left("INTERVAL"),
         right("ERROR"),
         left("WITHIN"),
@@ -207,6 +207,20 @@ mod tests {
             assert!(wide.is_empty(), "{width}: {wide:?}");
             assert!(text.contains("raidtest-n1") && text.contains("or B"), "{width}\n{text}");
         }
+    }
+
+    #[test]
+    fn columns_that_are_left_out_are_named_and_no_two_have_one_name() {
+        let style = Style { width: Some(80), ascii: false };
+        let text = samples::text(|out| write(&sample::document(), out, style));
+        let lines: Vec<&str> = text.lines().collect();
+        let heading = lines.iter().find(|line| line.contains("PUBLISHED")).expect("a table");
+        assert!(heading.contains("PUB. RATIO") && heading.contains("OUR RATIO"), "{heading}");
+        assert!(!heading.contains("INTERVAL") && !heading.contains("OUR OFF"), "{heading}");
+        let gone = lines.iter().find(|line| line.starts_with("No room for ")).expect("a line beneath it");
+        assert!(gone.contains("OUR OFF, INTERVAL"), "{gone}");
+        let names: Vec<String> = super::heading().iter().map(|cell| format!("{cell:?}")).collect();
+        assert!((1..names.len()).all(|nth| !names[..nth].contains(&names[nth])), "{names:?}");
     }
 
     #[test]

@@ -5,10 +5,12 @@
 //! device, and nothing is written at all if the tool fails.
 
 use super::arguments::{Tool, fat_bits, merged, ourselves, quoted};
-use super::{bar, width, wipe};
+use super::{width, wipe};
 use crate::command::mkfs::args::{Kind, Mkfs};
 use crate::failure::{Failure, complain};
-use crate::render::words::hexdump;
+use crate::progress::of_bytes;
+use crate::render::Style;
+use crate::render::words::{columns, hexdump};
 use crate::target;
 use crate::write_target::Seat;
 use std::ffi::OsString;
@@ -187,14 +189,14 @@ fn copy(file: &Unnamed, seat: &Seat) -> Result<(), Failure> {
     }
     graph.zero(id, 0, head).map_err(|e| failed("wipe the beginning of", e))?;
     flush()?;
-    let zeros = bar("zero", length - head);
+    let zeros = of_bytes("zero", length - head);
     for at in (head..length).step_by(usize::try_from(SPAN).unwrap_or(BLOCK)) {
         let span = SPAN.min(length - at);
         graph.zero(id, at, span).map_err(|e| failed(&format!("make zero, from {} of", place(at, sector)), e))?;
         zeros.inc(span);
     }
     zeros.finish_and_clear();
-    let copied = bar("copy", allocated(file, length)?);
+    let copied = of_bytes("copy", allocated(file, length)?);
     let mut put = |offset: u64, bytes: &[u8]| {
         copied.inc(bytes.len() as u64);
         graph.write_at(id, bytes, offset).map_err(|e| failed(&format!("write {} of", place(offset, sector)), e))
@@ -221,11 +223,11 @@ fn show(file: &Unnamed, seat: &Seat) -> Result<(), Failure> {
     let topology = &seat.graph.providers[seat.id].topology;
     let (sector, length) = (topology.sector, topology.length);
     let head = HEAD.min(length);
-    let mut out = BufWriter::new(anstream::stdout().lock());
-    writeln!(out, "# zero: {length} bytes at {}", place(0, sector))?;
+    let (mut out, width) = (BufWriter::new(anstream::stdout().lock()), Style::of_stdout().width);
+    columns::comment(&format!("zero: {length} bytes at {}", place(0, sector)), width, &mut out)?;
     let mut put = |offset: u64, bytes: &[u8]| {
-        writeln!(out, "# {} bytes at {}", bytes.len(), place(offset, sector))?;
-        Ok(hexdump::write(offset, bytes, &mut out)?)
+        columns::comment(&format!("{} bytes at {}", bytes.len(), place(offset, sector)), width, &mut out)?;
+        Ok(hexdump::write_fitting(offset, bytes, width, &mut out)?)
     };
     runs(file, head..length, &mut put)?;
     runs(file, 0..head, &mut put)?;

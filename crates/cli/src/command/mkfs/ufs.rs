@@ -1,10 +1,12 @@
 //! `mkfs ufs`: newfs, built in.
 
 use super::arguments::ourselves;
-use super::{bar, wipe};
+use super::wipe;
 use crate::command::mkfs::args::Mkfs;
 use crate::failure::{Failure, complain};
-use crate::render::words::hexdump;
+use crate::progress::of_bytes;
+use crate::render::Style;
+use crate::render::words::{columns, hexdump};
 use crate::write_target::Seat;
 use indicatif::ProgressBar;
 use std::io::{BufWriter, Write};
@@ -90,7 +92,7 @@ fn write_all(newfs: &Newfs, seat: &Seat, dry_run: bool) -> Result<(), Stop> {
     }
     let time = SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(|t| i64::try_from(t.as_secs()).ok()).unwrap_or(0);
     let mut random = Random::default();
-    let bar = if dry_run { ProgressBar::hidden() } else { bar("write", newfs.bytes_to_write()) };
+    let bar = if dry_run { ProgressBar::hidden() } else { of_bytes("write", newfs.bytes_to_write()) };
     let (mut superblocks, mut count, mut hastened, mut end) = (0, 0, 0, 0);
     newfs.write(time, &mut || random.next(), &boot, &mut |offset, bytes| -> Result<(), Stop> {
         // Nothing is there from the first superblock on until the last, whatever interrupts it.
@@ -130,15 +132,19 @@ impl<W: Write> Writer<'_, W> {
         let Some(out) = &mut self.out else {
             return self.graph.write_at(self.id, bytes, offset).map_err(|e| Stop::At((self.at)("write at", offset), e));
         };
-        let shown = writeln!(out, "{}", (self.at)(&format!("# {} bytes at", bytes.len()), offset));
-        shown.and_then(|()| hexdump::write(offset, bytes, out)).map_err(Stop::Print)
+        let width = Style::of_stdout().width;
+        let shown = columns::comment(&(self.at)(&format!("{} bytes at", bytes.len()), offset), width, out);
+        shown.and_then(|()| hexdump::write_fitting(offset, bytes, width, out)).map_err(Stop::Print)
     }
 
     fn zero(&mut self, range: Range<u64>) -> Result<(), Stop> {
         let length = range.end - range.start;
         match &mut self.out {
             None => self.graph.zero(self.id, range.start, length).map_err(|e| Stop::At((self.at)("erase from", range.start), e)),
-            Some(out) => writeln!(out, "{}", (self.at)(&format!("# zero: {length} bytes at"), range.start)).map_err(Stop::Print),
+            Some(out) => {
+                let zero = (self.at)(&format!("zero: {length} bytes at"), range.start);
+                columns::comment(&zero, Style::of_stdout().width, out).map_err(Stop::Print)
+            }
         }
     }
 

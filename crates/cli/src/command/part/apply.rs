@@ -5,7 +5,8 @@ use crate::command::part::layout::{self, Document};
 use crate::failure::Failure;
 use crate::remembered::Remembered;
 use crate::render::gpart::Called;
-use crate::render::words::{self, escape};
+use crate::render::words::{columns, escape};
+use crate::render::{Style, say, words};
 use crate::write_target::{Seat, refuse};
 use crate::{input_text, target};
 use serde::Serialize;
@@ -137,13 +138,14 @@ fn is_image(target: &str) -> bool {
 
 /// States between the old tables and the new ones, as comments before the writes: where there are none, nothing is said.
 fn interrupted(planned: &Planned) -> io::Result<()> {
-    let mut out = BufWriter::new(anstream::stdout().lock());
+    let (mut out, width) = (BufWriter::new(anstream::stdout().lock()), Style::of_stdout().width);
     let between: Vec<&str> = planned.stages.iter().filter_map(|stage| stage.leaves.as_deref()).collect();
     if !between.is_empty() {
-        writeln!(out, "# interrupted, the writes below leave what was there, or the layout, or on the way from the one to the other:")?;
+        let these = "interrupted, the writes below leave what was there, or the layout, or one of these states between them:";
+        columns::comment(these, width, &mut out)?;
     }
     for state in between {
-        writeln!(out, "#   {}", escape::plain(state))?;
+        columns::comment(&format!("  {}", escape::plain(state)), width, &mut out)?;
     }
     out.flush()
 }
@@ -159,8 +161,8 @@ fn write(seat: Seat, args: &Apply, planned: &Planned) -> Result<(), Failure> {
 /// What was done, and what is there now.
 fn report(args: &Apply, (called, judged): (&Called, Option<&Remembered>), steps: &[Step]) -> io::Result<()> {
     let changed = steps.iter().any(|step| !step.edits.is_empty());
-    let mut out = BufWriter::new(anstream::stdout().lock());
     if args.json {
+        let mut out = BufWriter::new(anstream::stdout().lock());
         let tables = steps.iter().map(TableNow::of).collect();
         let report = Report { format: "trueline/part-apply/1", target: &args.target, judged, changed, tables };
         serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
@@ -168,14 +170,14 @@ fn report(args: &Apply, (called, judged): (&Called, Option<&Remembered>), steps:
         return out.flush();
     }
     if !changed {
-        writeln!(out, "{}: as the layout says; nothing was written", escape::plain(&args.target))?;
+        say(&format!("{}: as the layout says; nothing was written", args.target))?;
     }
     for step in steps {
         for edit in &step.edits {
-            writeln!(out, "{}", escape::plain(&format!("{}: {edit}", called.with(&step.provider))))?;
+            say(&format!("{}: {edit}", called.with(&step.provider)))?;
         }
     }
-    out.flush()
+    Ok(())
 }
 
 impl TableNow<'_> {

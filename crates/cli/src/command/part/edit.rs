@@ -2,10 +2,12 @@
 
 use crate::command::part::args::{Add, Common, Create, Delete, Destroy, Length, Mark, Modify, Recover, Resize};
 use crate::command::part::json::Document;
-use crate::command::part::text::{self, Done, off_grain, said};
+use crate::command::part::text;
+use crate::command::part::text::{Done, off_grain, said};
 use crate::failure::{Failure, complain};
+use crate::render::Style;
 use crate::render::gpart::{Called, Shown};
-use crate::render::words::{escape, size};
+use crate::render::words::{columns, escape, size};
 use crate::write_target::{Seat, named, partitions, refuse};
 use crate::writing::WriteOptions;
 use crate::{target, typed};
@@ -83,7 +85,7 @@ impl Report {
         let mut out = BufWriter::new(anstream::stdout().lock());
         match self {
             _ if options.dry_run => {}
-            Report::Said(said) => writeln!(out, "{}", escape::plain(said))?,
+            Report::Said(said) => columns::line(&escape::plain(said), Style::of_stdout().width, &mut out)?,
             Report::Table(document) => {
                 serde_json::to_writer_pretty(&mut out, document).map_err(io::Error::from)?;
                 writeln!(out)?;

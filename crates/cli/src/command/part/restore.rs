@@ -4,9 +4,10 @@ use crate::command::part::args::Restore;
 use crate::command::part::text::{Done, said};
 use crate::failure::Failure;
 use crate::input_text;
+use crate::render::say;
 use crate::render::words::escape;
 use crate::write_target::{Seat, named, partitions, refuse};
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::patch::Patch;
@@ -51,7 +52,7 @@ fn restore(args: &Restore, target: &str, text: &str) -> Result<(), Failure> {
     let called = seat.called();
     seat.write(scheme, patches, Some(&after), &args.write)?;
     if !args.write.dry_run {
-        writeln!(anstream::stdout().lock(), "{}", said(Done::Restored, called.text()))?;
+        say(&said(Done::Restored, called.text()))?;
     }
     Ok(())
 }

@@ -3,12 +3,11 @@
 use crate::command::part::args::Undo;
 use crate::failure::Failure;
 use crate::input_text;
-use crate::render::words::{self, escape};
+use crate::render::{say, words};
 use crate::target::{self, Said};
 use crate::write_target::tell_kernel;
 use crate::writing::{Job, MOST_SAVED, UNCHANGED, carry_out};
 use std::fs::File;
-use std::io::Write;
 use std::process::ExitCode;
 use trueline_geom::base::patch::Patch;
 use trueline_geom::base::store::{Sparse, Store};
@@ -35,7 +34,7 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     drop(graph);
     if !args.on.write.dry_run {
         tell_kernel(&args.on.target);
-        writeln!(anstream::stdout().lock(), "{}: {count} writes put back", escape::plain(&args.on.target))?;
+        say(&format!("{}: {count} writes put back", args.on.target))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use crate::remembered::Remembered;
 use crate::render::Style;
-use crate::render::words::columns::{Cell, wrap, write as write_rows};
+use crate::render::words::columns::{Cell, Spare, wrap, write as write_rows};
 use crate::render::words::{escape, size};
 use crate::report::Grain;
 use anstyle::Style as Colour;
@@ -50,7 +50,7 @@ impl Uses {
 }
 
 /// The uses there are as a table, a heading a group.
-pub(crate) fn uses(out: &mut dyn io::Write) -> io::Result<()> {
+pub(crate) fn uses(out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     for (nth, group) in Group::ALL.into_iter().enumerate() {
         if nth > 0 {
             writeln!(out)?;
@@ -59,10 +59,12 @@ pub(crate) fn uses(out: &mut dyn io::Write) -> io::Result<()> {
         let kinds: Vec<&Kind> = USES.iter().filter(|kind| kind.group == group).collect();
         let width = kinds.iter().map(|kind| kind.name.len()).max().unwrap_or(0);
         for kind in kinds {
-            writeln!(out, "  {:width$}  {}", kind.name, kind.about)?;
+            let indent = width + 4;
+            wrap(&format!("  {:width$}  ", kind.name), indent, kind.about, indent, style.width, out)?;
             if !kind.also.is_empty() {
-                // Other forms stand in lines of their own: a terminal of 80 columns holds them.
-                writeln!(out, "  {:width$}  also {}", "", kind.also.join(" "))?;
+                // Other forms stand in lines of their own.
+                let also = format!("also {}", kind.also.join(" "));
+                wrap(&" ".repeat(indent), indent, &also, indent, style.width, out)?;
             }
         }
     }
@@ -175,14 +177,16 @@ pub(crate) fn write(document: &Document, out: &mut dyn io::Write, style: Style) 
     }
     for g in &document.grains {
         let phase = if g.phase > 0 { format!("+{}", g.phase) } else { String::new() };
-        writeln!(out, "  {} {}{phase} ({}, {})", g.why, g.size, g.source, g.trust)?;
+        // What is assumed has no other source.
+        let trust = if g.trust == g.source { String::new() } else { format!(", {}", g.trust) };
+        writeln!(out, "  {} {}{phase} ({}{trust})", g.why, g.size, g.source)?;
     }
     for rows in document.layers.chunk_by(|a, b| a.layer == b.layer) {
         writeln!(out, "\n{BOLD}{}{BOLD:#}", rows.first().map_or("", |row| row.layer.as_str()))?;
         let mut table = vec![["  parameter", "value", "set with", "written", "lost", ""].map(|head| Cell::left(head).colour(DIM)).to_vec()];
         table.extend(rows.iter().flat_map(cells));
         // The reader can do without what is typed: it is in the commands too.
-        write_rows(&table, &[2, 5], style.width, out)?;
+        write_rows(&table, &Spare(&[2, 5], "--json"), style.width, out)?;
         for row in rows {
             let head = format!("  {}: ", row.parameter);
             wrap(&head, head.chars().count(), &row.why, 4, style.width, out)?;

@@ -44,8 +44,9 @@ pub(super) fn tell(drives: &Drives, models: &[Model]) -> Result<(), Failure> {
     let spends: Vec<_> = drives.counters().iter().map(|drive| Spent::of(std::slice::from_ref(drive), 0)).collect();
     let rows: Vec<_> = models.iter().map(|model| model.name.as_str()).zip(&spends).collect();
     let mut stderr = anstream::stderr().lock();
-    spent::write(&rows, Style::default(), &mut stderr)?;
-    Ok(emulated_text::write(&emulation(drives), &mut stderr)?)
+    let style = Style::of_stderr();
+    spent::write(&rows, style, &mut stderr)?;
+    Ok(emulated_text::write(&emulation(drives), style, &mut stderr)?)
 }
 
 /// Times of the drives and of the machine until now.

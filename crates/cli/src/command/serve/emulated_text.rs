@@ -1,21 +1,25 @@
 //! Whose time the times of emulated drives are.
 
 use crate::command::serve::summary::{EmulatedKind, Emulation};
+use crate::render::Style;
+use crate::render::words::columns;
 use std::io;
 
 /// Writes what of the drives' time the machine took, and for which requests that is too much; nothing where there were none.
-pub(crate) fn write(emulation: &Emulation, out: &mut dyn io::Write) -> io::Result<()> {
+pub(crate) fn write(emulation: &Emulation, style: Style, out: &mut dyn io::Write) -> io::Result<()> {
     if emulation.kinds.is_empty() {
         return Ok(());
     }
     let each: Vec<String> =
         emulation.kinds.iter().map(|kind| format!("{} of {}", share(kind.machine_ns, kind.drive_ns), name(kind))).collect();
     let (all, speed) = (share(emulation.machine_ns, emulation.drive_ns), emulation.speed);
-    writeln!(out, "at --speed {speed} this machine took {all} of the drives' time: {}", each.join(", "))?;
+    let took = format!("at --speed {speed} this machine took {all} of the drives' time: {}", each.join(", "));
+    columns::line(&took, style.width, out)?;
     let distorted: Vec<String> = emulation.kinds.iter().filter(|kind| !kind.is_the_drives).map(name).collect();
     if let Some(speed) = emulation.true_speed {
         let what = distorted.join(" and ");
-        writeln!(out, "ratios of {what} are therefore this machine's, not the drive's: measure them at --speed {speed}")?;
+        let whose = format!("ratios of {what} are therefore this machine's, not the drive's: measure them at --speed {speed}");
+        columns::line(&whose, style.width, out)?;
     }
     Ok(())
 }
@@ -52,13 +56,16 @@ mod tests {
         };
         let kinds = vec![kind("read", "random", 8_000_000, 60_000), kind("write", "sequential", 1_000_000, 3_100_000)];
         let emulation = Emulation { speed: 10.0, drive_ns: 9_000_000, machine_ns: 3_160_000, kinds, true_speed: Some(0.3) };
-        let said = samples::text(|out| write(&emulation, out));
+        let said = samples::text(|out| write(&emulation, Style::default(), out));
         let want = "at --speed 10 this machine took 35 % of the drives' time: under 1 % of random reads, 310 % of sequential writes\n\
             ratios of sequential writes are therefore this machine's, not the drive's: measure them at --speed 0.3\n";
         assert_eq!(said, want);
         let few =
             Emulation { kinds: vec![kind("read", "random", 8, 0)], true_speed: None, drive_ns: 8, machine_ns: 0, ..emulation.clone() };
-        assert_eq!(samples::text(|out| write(&few, out)), "at --speed 10 this machine took 0 % of the drives' time: 0 % of random reads\n");
-        assert_eq!(samples::text(|out| write(&Emulation { kinds: vec![], ..emulation.clone() }, out)), "");
+        assert_eq!(
+            samples::text(|out| write(&few, Style::default(), out)),
+            "at --speed 10 this machine took 0 % of the drives' time: 0 % of random reads\n"
+        );
+        assert_eq!(samples::text(|out| write(&Emulation { kinds: vec![], ..emulation.clone() }, Style::default(), out)), "");
     }
 }

@@ -3,6 +3,7 @@
 use crate::command::serve::args::Serve;
 use crate::command::serve::args::overlay::Place;
 use crate::failure::Failure;
+use crate::render::words;
 use crate::target::{self, serving};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -77,10 +78,10 @@ impl Overlays {
         let changed = self.disks.iter().map(Overlay::changed);
         let (written, zero) = changed.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
         let after = match &self.place {
-            Place::Memory => "discarded now",
-            Place::File(_) => "kept for the next time",
+            Place::Memory => "are gone now",
+            Place::File(_) => "are kept for the next time",
         };
-        let blocks = format!("blocks of {written} bytes written, of {zero} zeroed or discarded");
-        crate::failure::complain(&format!("overlay {}: {blocks}: {after}; {target} is as it was", self.place));
+        let blocks = format!("{} of written blocks and {} of zeroed or discarded ones", words::bytes(written), words::bytes(zero));
+        crate::failure::complain(&format!("overlay {}: {blocks} {after}; {target} is unchanged", self.place));
     }
 }

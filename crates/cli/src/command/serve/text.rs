@@ -1,9 +1,9 @@
 //! What `serve` counted: its summary, and the table of `--top`.
 
 use crate::command::serve::summary::{Blame, Export, Layer, Row, Served};
-use crate::render::Style;
-use crate::render::words::columns::{self, Cell};
-use crate::render::words::{self, escape, size};
+use crate::render::words::columns::{Cell, Spare};
+use crate::render::words::{columns, escape, size};
+use crate::render::{Style, words};
 use anstyle::{AnsiColor, Style as Colour};
 use std::io;
 use std::time::Duration;
@@ -12,16 +12,18 @@ use std::time::Duration;
 const LISTED: usize = 24;
 
 /// Writes what was counted, and, where something missed a unit, why and what it costs.
-pub(crate) fn write(served: &Served, out: &mut dyn io::Write) -> io::Result<()> {
+pub(crate) fn write(served: &Served, style: Style, out: &mut dyn io::Write) -> io::Result<()> {
     let rows = served.merged();
-    writeln!(out, "{}", head(served))?;
-    write_table(&worst_first(&rows), None, None, out)?;
+    columns::line(&head(served), style.width, out)?;
+    write_table(&worst_first(&rows), None, style.width, out)?;
     if rows.len() > LISTED {
         writeln!(out, "and {} more", rows.len() - LISTED)?;
     }
     for row in worst_first(&rows) {
         for (colour, line) in says(row) {
-            writeln!(out, "{colour}{}{colour:#}: {line}", name(&row.all))?;
+            let name = name(&row.all);
+            let head = format!("{colour}{name}{colour:#}: ");
+            columns::wrap(&head, name.chars().count() + 2, &line, 2, style.width, out)?;
         }
     }
     Ok(())
@@ -50,8 +52,10 @@ pub(crate) fn write_top(moment: &Moment<'_>, style: Style, lines: usize, out: &m
     let above: Vec<String> = std::iter::once(head(moment.served)).chain(moment.said.iter().cloned()).collect();
     // A terminal breaks what is too long for it.
     let taken: usize = above.iter().map(|line| style.width.map_or(1, |width| line.chars().count().div_ceil(width.max(1)).max(1))).sum();
+    // The line that names columns which are left out may go on in a second.
+    let gone = style.width.map_or(0, |_| 2);
     let mut shown = worst_first(&rows);
-    shown.truncate(lines.saturating_sub(taken + 2));
+    shown.truncate(lines.saturating_sub(taken + 2 + gone));
     // In one place from one second to the next.
     shown.sort_by_key(|row| row.all.id);
     above.iter().try_for_each(|line| writeln!(out, "{line}"))?;
@@ -101,7 +105,7 @@ fn write_table(shown: &[&Row], before: Before<'_>, width: Option<usize>, out: &m
     rows.extend(shown.iter().map(|row| cells(row, before)));
     // Alone, a disk needs no name.
     if rows.len() > 1 {
-        columns::write(&rows, &[6, 1, 2, 10], width, out)?;
+        columns::write(&rows, &Spare(&[6, 1, 2, 10], "--json"), width, out)?;
     }
     Ok(())
 }
@@ -184,12 +188,12 @@ fn says(row: &Row) -> Vec<(Colour, String)> {
         } else {
             format!("; its writes come to {:.2} x the device operations", layer.rmw_factor)
         };
-        lines.push((bad, format!("{blamed} of {} requests miss the {unit}, because {why}{cost}: trueline explain {rule}", all.sum())));
+        lines.push((bad, format!("{blamed} of {} requests are off the {unit}, because {why}{cost}: trueline explain {rule}", all.sum())));
     }
     let own = all.misaligned.saturating_sub(blamed);
     if own > 0 {
-        let why = "for they begin or end off it wherever their layer begins: the client's doing";
-        lines.push((bad, format!("{own} of {} requests miss the {unit}, {why}", all.sum())));
+        let why = "because the client sends them so: no layer shifts them";
+        lines.push((bad, format!("{own} of {} requests are off the {unit}, {why}", all.sum())));
     }
     let small = layer.requests.writes.partial;
     if small > 0 {
@@ -238,7 +242,7 @@ mod tests {
     #[test]
     fn the_summary_says_what_missed_and_why() {
         let (served, _) = samples::served();
-        samples::golden("served.txt", &samples::text(|out| write(&served, out)));
+        samples::golden("served.txt", &samples::text(|out| write(&served, Style::default(), out)));
     }
 
     #[test]
@@ -267,7 +271,7 @@ mod tests {
     fn hostile_names_stay_on_their_line() {
         let (mut served, _) = samples::served();
         served.layers[0].provider = "s4\u{1b}[2J\n".into();
-        let text = samples::text(|out| write(&served, out));
+        let text = samples::text(|out| write(&served, Style::default(), out));
         assert!(!text.contains("\u{1b}[2J") && text.contains(r"s4\u{1b}[2J\n"), "{text}");
     }
 
@@ -277,7 +281,7 @@ mod tests {
         let now = Layer { id: 9, content: "ext4".into(), ..served.layers[1].clone() };
         served.layers[1].gone = true;
         served.layers.push(now);
-        let text = samples::text(|out| write(&served, out));
+        let text = samples::text(|out| write(&served, Style::default(), out));
         let begins =
             |with: &[&str]| text.lines().any(|line| line.split_whitespace().zip(with).filter(|(a, b)| a == *b).count() == with.len());
         assert!(begins(&["s4b", "(gone)"]) && begins(&["s4b", "ext4"]), "{text}");

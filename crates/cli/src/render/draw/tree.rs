@@ -1,9 +1,9 @@
 //! `show`'s text: every provider and every stretch of free space, in order of start.
 
 use super::stack::Stack;
-use crate::render::Style;
-use crate::render::words::columns::{self, Cell};
-use crate::render::words::{self, escape, size};
+use crate::render::words::columns::{Cell, Spare};
+use crate::render::words::{columns, escape, size};
+use crate::render::{Style, words};
 use crate::report::{Provider, Range, Report, Target};
 use anstyle::Style as Colour;
 use std::io;
@@ -68,7 +68,7 @@ fn write_target(target: &Target, out: &mut dyn io::Write, style: Style) -> io::R
             todo.push((format!("{under}{bar}"), format!("{under}{tee}"), item));
         }
     }
-    columns::write(&rows, &[9, 4, 2, 8, 3], style.width, out)
+    columns::write(&rows, &Spare(&[9, 4, 2, 8, 3], "-o"), style.width, out)
 }
 
 /// What stands on `id`, and the free space between, by start.

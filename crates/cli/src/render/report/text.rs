@@ -6,8 +6,9 @@ use super::group::{self, Group};
 use crate::remembered;
 use crate::render::Style;
 use crate::render::draw::stack::Stack;
-use crate::render::words::columns::{self, Cell};
-use crate::render::words::{self, escape, size};
+use crate::render::words;
+use crate::render::words::columns::{Cell, Spare};
+use crate::render::words::{columns, escape, size};
 use crate::report::{Finding, Provider, Report, Target, Verdict};
 use anstyle::{AnsiColor, Style as Colour};
 use std::collections::BTreeMap;
@@ -26,7 +27,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> i
         [target] if report.errors.is_empty() => write_full(target, out, style),
         [target] => {
             write_full(target, out, style)?;
-            write_total(report, 0, out)
+            write_total(report, 0, out, style)
         }
         targets if targets.len() < MANY => write_several(report, out, style),
         _ => write_many(report, out, style),
@@ -59,7 +60,7 @@ fn write_several(report: &Report, out: &mut dyn io::Write, style: Style) -> io::
         }
     }
     write_judged(lines.into_iter(), out, style)?;
-    write_total(report, unsaid, out)
+    write_total(report, unsaid, out, style)
 }
 
 /// The profiles that targets without a tree are judged by, where the command line does not name them.
@@ -96,12 +97,12 @@ fn write_many(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Res
         })
         .collect();
     if !broken.is_empty() {
-        columns::write(&rows, &[2], style.width, out)?;
+        columns::write(&rows, &Spare(&[2], "--json"), style.width, out)?;
         let more = "Checked by itself a target shows what stands on it and what to do; `trueline explain RULE` says what a rule means.";
         columns::wrap("", 0, more, 0, style.width, out)?;
     }
     let notes = report.targets.iter().flat_map(|t| &t.findings).filter(|f| f.severity == "note").count();
-    write_total(report, notes, out)
+    write_total(report, notes, out, style)
 }
 
 /// The colour of a verdict.
@@ -155,7 +156,7 @@ fn write_target(target: &Target, out: &mut dyn io::Write, style: Style) -> io::R
     for (branch, id) in branches(&stack, style) {
         rows.push(row(&branch, target, &target.providers[id], style));
     }
-    columns::write(&rows, &[7, 3, 5], style.width, out)?;
+    columns::write(&rows, &Spare(&[7, 3, 5], "-o"), style.width, out)?;
     if !target.findings.is_empty() {
         writeln!(out)?;
     }
@@ -217,7 +218,12 @@ fn write_fixes(f: &Finding, indent: usize, out: &mut dyn io::Write, style: Style
         writeln!(out, "{:indent$}{head:4} {}", "", escape::plain(command))?;
     }
     for fix in f.fix.iter().skip(usize::from(!f.commands.is_empty())) {
-        let head = if f.commands.is_empty() { "fix: " } else { "or: " };
+        // That there is nothing to do is no fix.
+        let head = match f.commands.is_empty() {
+            _ if fix.starts_with("nothing to do") => "",
+            true => "fix: ",
+            false => "or: ",
+        };
         columns::wrap(&format!("{:indent$}{head}", ""), indent + head.len(), &escape::plain(fix), indent + head.len(), style.width, out)?;
     }
     Ok(())
@@ -262,7 +268,7 @@ fn write_summary(target: &Target, padded: bool, out: &mut dyn io::Write, style: 
     let verdict = words::verdict(target.verdict).to_owned() + &but.map_or(String::new(), |errors| format!(", but {errors}"));
     let found = words::severities(&target.findings);
     let found = if found.is_empty() { String::new() } else { format!("; {found}") };
-    let worst = words::dearest(target).map_or(String::new(), |times| format!("; up to {times} the device operations"));
+    let worst = words::dearest(target).map_or(String::new(), |cost| format!("; {cost}"));
     let pad = if padded { words::verdict(Verdict::Misaligned).len().saturating_sub(verdict.len()) } else { 0 };
     let name = escape::plain(&target.target);
     let head = format!("{colour}{mark} {verdict}{colour:#}{:pad$}  {name}: ", "");
@@ -272,15 +278,17 @@ fn write_summary(target: &Target, padded: bool, out: &mut dyn io::Write, style: 
 }
 
 /// `unsaid`: so many notes were left out.
-fn write_total(report: &Report, unsaid: usize, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_total(report: &Report, unsaid: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let of = |v| report.targets.iter().filter(|t| t.verdict == v).count();
     let all = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned].map(|v| (of(v), words::verdict(v)));
     let said: Vec<String> = all.iter().filter(|(n, _)| *n > 0).map(|(n, v)| format!("{n} {v}")).collect();
     let unread = if report.errors.is_empty() { String::new() } else { format!("; {} could not be read", report.errors.len()) };
-    writeln!(out, "{}: {}{unread}", words::count(report.targets.len(), "target"), said.join(", "))?;
+    let total = format!("{}: {}{unread}", words::count(report.targets.len(), "target"), said.join(", "));
+    columns::line(&total, style.width, out)?;
     if unsaid > 0 {
         let are = if unsaid == 1 { "is" } else { "are" };
-        writeln!(out, "{} {are} not shown: check one target alone, or --json", words::count(unsaid, "note"))?;
+        let hidden = format!("{} {are} not shown: check one target alone, or --json", words::count(unsaid, "note"));
+        columns::line(&hidden, style.width, out)?;
     }
     Ok(())
 }
@@ -295,6 +303,18 @@ mod tests {
         let report = samples::report(vec![samples::openbsd()]);
         let text = samples::text(|out| write(&report, out, Style::default()));
         samples::golden("openbsd.txt", &text);
+    }
+
+    #[test]
+    fn the_summary_covers_notes_that_cost_more() {
+        let mut target = samples::fat();
+        target.findings.iter_mut().for_each(|f| f.rmw_factor = 1.25);
+        let mut note = samples::fat().findings.remove(0);
+        (note.severity, note.rmw_factor) = ("note", 4.0);
+        target.findings.push(note);
+        let report = samples::report(vec![target]);
+        let text = samples::text(|out| write(&report, out, Style { width: None, ascii: true }));
+        assert!(text.ends_with("; up to 1.25 x the device operations, and 4.0 x by what is only noted\n"), "{text}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use anstyle::Style as Colour;
 use std::io;
 
 /// One cell.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Cell {
     text: String,
     colour: Colour,
@@ -45,10 +45,19 @@ impl Cell {
 /// Columns that a wrapped column has at least; with fewer the table is written as paragraphs.
 const WRAPPED: usize = 24;
 
+/// Columns that a table can do without, the first of them first, and the options that show them all the same: `-o or --json`.
+pub(crate) struct Spare<'a>(pub &'a [usize], pub &'a str);
+
+impl Spare<'_> {
+    /// Of a table that needs every column.
+    pub(crate) const NONE: Spare<'static> = Spare(&[], "");
+}
+
 /// Writes `rows`, of one length each, two spaces apart; the first is the heading. Where they do not fit `width`, the columns of `spare`
-/// are left out, the first of them first; an empty column always is. What does not fit even then is written as paragraphs, a row each:
-/// a line is wider than `width` only where a word is.
-pub(crate) fn write(rows: &[Vec<Cell>], spare: &[usize], width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
+/// are left out, and a line beneath the table names them; an empty column always is. What does not fit even then is written as
+/// paragraphs, a row each: a line is wider than `width` only where a word is.
+pub(crate) fn write(rows: &[Vec<Cell>], spare: &Spare<'_>, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
+    let Spare(spare, elsewhere) = *spare;
     let columns = rows.first().map_or(0, Vec::len);
     debug_assert!(rows.is_empty() || spare.iter().all(|&i| i < columns), "columns {spare:?} of {columns}");
     // The first row is the heading: a column with nothing under it says nothing.
@@ -64,7 +73,21 @@ pub(crate) fn write(rows: &[Vec<Cell>], spare: &[usize], width: Option<usize>, o
             None => return write_paragraphs(rows, &whole, width, out),
         }
     }
-    write_table(rows, &widths, out)
+    write_table(rows, &widths, out)?;
+    let gone: Vec<usize> = (0..columns).filter(|&i| whole[i] > 0 && widths[i] == 0).collect();
+    if gone.is_empty() { Ok(()) } else { write_gone(&rows[0], &gone, elsewhere, width, out) }
+}
+
+/// Writes the line beneath a table that names the columns which were left out, and what shows them.
+fn write_gone(heading: &[Cell], gone: &[usize], elsewhere: &str, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
+    let name = |&i: &usize| Some(heading[i].text.trim()).filter(|name| !name.is_empty()).unwrap_or("remarks");
+    let names: Vec<&str> = gone.iter().map(name).collect();
+    let them = if names.len() == 1 { "it" } else { "them" };
+    let text = format!("No room for {}: a wider terminal or {elsewhere} shows {them}.", names.join(", "));
+    let dim = Colour::new().dimmed();
+    write!(out, "{dim}")?;
+    flow(0, &text, 2, width, out)?;
+    writeln!(out, "{dim:#}")
 }
 
 /// Whether columns of these widths fit; the last one is narrowed if its heading says that it can be wrapped.
@@ -150,6 +173,18 @@ pub(crate) fn wrap(head: &str, shown: usize, text: &str, indent: usize, width: O
     writeln!(out)
 }
 
+/// Writes a line for people: broken as [`wrap`] breaks it, what goes on indented by two.
+pub(crate) fn line(text: &str, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
+    wrap("", 0, text, 2, width, out)
+}
+
+/// Writes `# text` for a shell or another reader that passes over comments; what goes on begins with a `#` too.
+pub(crate) fn comment(text: &str, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
+    let mut lines = Vec::new();
+    wrap("# ", 2, text, 4, width, &mut lines)?;
+    out.write_all(String::from_utf8_lossy(&lines).replace("\n    ", "\n#   ").as_bytes())
+}
+
 /// Writes `text` from column `at` on, broken as [`wrap`] breaks it; the column that follows it.
 fn flow(mut at: usize, text: &str, indent: usize, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<usize> {
     for (nth, word) in words(text).into_iter().enumerate() {
@@ -195,7 +230,7 @@ mod tests {
         rows[0][3] = rows[0][3].clone().wrapped();
         rows.push(row(["sda", "931 GiB", "disk", "one that turns and has an arm and a long title"]));
         rows.push(row(["nvme0n1", "2 TiB", "", "flash"]));
-        samples::text(|out| write(&rows, spare, Some(width), out))
+        samples::text(|out| write(&rows, &Spare(spare, "--json"), Some(width), out))
     }
 
     #[test]
@@ -217,7 +252,9 @@ mod tests {
         let want = "sda\n    size 931 GiB, kind disk,\n    title one that turns and\n      has an arm and a long\n      title\nnvme0n1\n    \
                     size 2 TiB, title flash\n";
         assert_eq!(table(30, &[]), want);
-        assert_eq!(table(30, &[2, 3]), "NAME        SIZE\nsda      931 GiB\nnvme0n1    2 TiB\n");
+        let want =
+            "NAME        SIZE\nsda      931 GiB\nnvme0n1    2 TiB\nNo room for KIND, TITLE: a\n  wider terminal or --json\n  shows them.\n";
+        assert_eq!(table(30, &[2, 3]), want);
     }
 
     #[test]

@@ -1,11 +1,14 @@
-//! Markdown for a terminal: headings, paragraphs, lists and tables that fit its width, code as it stands.
+//! Markdown for a terminal: headings, paragraphs, lists and tables that fit its width. Code stands as it is where it fits; where it
+//! does not, a command ends in a backslash, its remark stands above it, what `check` printed is broken as `check` breaks it here, and
+//! drawings and other programs' output are as wide as they are.
 
+use super::columns::{Cell, Spare};
 use super::{columns, escape};
-use crate::render::Style;
+use crate::render::{Style, after_help};
 use anstyle::Style as Colour;
 use std::io;
 
-/// The narrowest column of a table that is broken into lines; a narrower terminal gets longer lines.
+/// The narrowest column of a table that is broken into lines; where even such columns do not fit, a row is a paragraph.
 const NARROW: usize = 10;
 
 /// Writes `page`. Without a width its text is as it was typed: for files, and for other programs.
@@ -16,13 +19,15 @@ pub(crate) fn write(page: &str, out: &mut dyn io::Write, style: Style) -> io::Re
         let text = line.trim_end();
         if text.starts_with("```") {
             for code in lines.by_ref().take_while(|line| !line.starts_with("```")) {
-                writeln!(out, "    {}", escape::plain(code))?;
+                write_code(&format!("    {code}"), width, out)?;
             }
         } else if text.is_empty() || text.starts_with("    ") {
-            writeln!(out, "{}", escape::plain(text))?;
+            write_code(text, width, out)?;
         } else if text.starts_with('#') {
             let bold = Colour::new().bold();
-            writeln!(out, "{bold}{}{bold:#}", plain(text.trim_start_matches('#').trim()))?;
+            write!(out, "{bold}")?;
+            columns::line(&plain(text.trim_start_matches('#').trim()), Some(width), out)?;
+            write!(out, "{bold:#}")?;
         } else if text.starts_with('|') {
             let mut rows = vec![cells(text)];
             while let Some(row) = lines.next_if(|line| line.starts_with('|')) {
@@ -38,6 +43,32 @@ pub(crate) fn write(page: &str, out: &mut dyn io::Write, style: Style) -> io::Re
         }
     }
     Ok(())
+}
+
+/// Begins of lines that are Trueline's own output, which it breaks to fit.
+const PRINTED: [&str; 7] = ["error TL", "warning TL", "note TL", "costs: ", "fix: ", "or: ", "trueline: "];
+
+/// Writes a line of code.
+fn write_code(line: &str, width: usize, out: &mut dyn io::Write) -> io::Result<()> {
+    let line = escape::plain(line.trim_end());
+    let code = line.trim_start();
+    let indent = line.len() - code.len();
+    if line.chars().count() <= width {
+        return writeln!(out, "{line}");
+    }
+    if PRINTED.iter().any(|begin| code.starts_with(begin)) {
+        return columns::wrap(&" ".repeat(indent), indent, code, indent + 7, Some(width), out);
+    }
+    let (command, remark) = code.split_once(" # ").map_or((code, ""), |(command, remark)| (command.trim_end(), remark));
+    // A drawing has its parts apart, and a line of output no option.
+    if command.contains("  ") || remark.is_empty() && !command.contains(" -") {
+        return writeln!(out, "{line}");
+    }
+    if !remark.is_empty() {
+        write!(out, "{:indent$}", "")?;
+        columns::wrap("# ", indent + 2, remark, indent + 2, Some(width), out)?;
+    }
+    writeln!(out, "{}", after_help::folded(command, indent, width))
 }
 
 /// Whether a line goes on with the paragraph above it.
@@ -85,11 +116,21 @@ fn table(rows: &[Vec<String>], width: usize, out: &mut dyn io::Write) -> io::Res
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let is_rule = |row: &[String]| row.iter().all(|cell| !cell.is_empty() && cell.chars().all(|c| c == '-' || c == ':'));
     let rows: Vec<&Vec<String>> = rows.iter().filter(|row| !is_rule(row)).collect();
-    let long = |nth: usize| rows.iter().filter_map(|row| row.get(nth)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let column = |nth: usize| rows.iter().filter_map(move |row| row.get(nth));
+    let long = |nth: usize| column(nth).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let word = |nth: usize| column(nth).flat_map(|cell| cell.split_whitespace()).map(|word| word.chars().count()).max().unwrap_or(0);
     let mut wide: Vec<usize> = (0..count).map(long).collect();
-    while wide.iter().sum::<usize>() + 2 * count.saturating_sub(1) > width {
-        let Some(most) = wide.iter_mut().max().filter(|most| **most > NARROW) else { break };
+    let least: Vec<usize> = (0..count).map(|nth| word(nth).max(NARROW)).collect();
+    let fits = |wide: &[usize]| wide.iter().sum::<usize>() + 2 * count.saturating_sub(1) <= width;
+    while !fits(&wide) {
+        let widest = wide.iter_mut().zip(&least).filter(|(wide, least)| **wide > **least).max_by_key(|(wide, _)| **wide);
+        let Some((most, _)) = widest else { break };
         *most -= 1;
+    }
+    if !fits(&wide) {
+        let cells = |row: &&Vec<String>| (0..count).map(|nth| Cell::left(row.get(nth).map_or("", String::as_str))).collect();
+        let rows: Vec<Vec<Cell>> = rows.iter().map(cells).collect();
+        return columns::write(&rows, &Spare::NONE, Some(width), out);
     }
     for row in rows {
         let broken: Vec<Vec<String>> = (0..count).map(|nth| lines(row.get(nth).map_or("", String::as_str), wide[nth])).collect();
@@ -131,6 +172,14 @@ mod tests {
         let page = "# A `b`\n\nOne **two** [three](x.md)\nfour five.\n\n- item one\n  goes on\n\n    code  as it is, however long it is\n\n| k | v |\n|---|---|\n| `a` | one two three four five |\n";
         let want = "A b\n\nOne two three\nfour five.\n\n- item one goes\n  on\n\n    code  as it is, however long it is\n\nk  v\na  one two three\n   four five\n";
         assert_eq!(anstream::adapter::strip_str(&at(Some(16), page)).to_string(), want);
+        assert_eq!(at(None, page), page);
+    }
+
+    #[test]
+    fn code_is_broken_where_it_stays_what_it_is() {
+        let page = "    cmd --one 'two three' --four        # what it does\n\n    error TL0001 p1: starts at byte 512\n\n    a   drawing   is   as   wide   as   it   is\n";
+        let want = "    # what it does\n    cmd --one \\\n        'two three' \\\n        --four\n\n    error TL0001 p1:\n           starts at\n           byte 512\n\n    a   drawing   is   as   wide   as   it   is\n";
+        assert_eq!(at(Some(24), page), want);
         assert_eq!(at(None, page), page);
     }
 

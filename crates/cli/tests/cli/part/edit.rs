@@ -221,7 +221,7 @@ fn types_that_are_unknown_lead_to_those_there_are() {
     disk.refused("add -t freebsd-foo disk", "there are freebsd; ");
     disk.refused("add -t ext9 disk", "is unknown to MBR: trueline part add --help lists the names");
     let help = run(disk.scratch.path(), "part add --help").ended(0).stdout.clone();
-    assert!(help.contains(" efi ") && help.contains(" openbsd "), "{help}");
+    assert!(help.split_whitespace().any(|word| word == "efi") && help.split_whitespace().any(|word| word == "openbsd"), "{help}");
     // Where gpart(8) has no name, ours is shown, unless its words are wanted.
     disk.part("add -t openbsd disk").ended(0);
     let shown = |options: &str| disk.part(&format!("show {options} disk")).ended(0).stdout.contains("  1  openbsd  (");
