@@ -1,7 +1,7 @@
 //! The end of a command that failed: why, and the line on stderr.
 
-use crate::render::Style;
-use crate::render::words::{columns, escape};
+use crate::style::Style;
+use crate::words::{columns, escape};
 use std::io::{self, Write};
 
 /// Why a command ended early.

@@ -1,6 +1,6 @@
 //! Texts that people hand in: read whole, or refused. The front of one that is too long would be another text.
 
-use crate::render::words;
+use crate::words;
 use serde::de::DeserializeOwned;
 use std::io::Read;
 

@@ -7,14 +7,18 @@ pub(crate) mod failure;
 pub(crate) mod input_text;
 mod move_journal;
 pub(crate) mod names;
+pub(crate) mod page_file;
 mod placed;
 mod progress;
 mod remembered;
 pub(crate) mod render;
 mod report;
+pub(crate) mod style;
+pub(crate) mod survey;
 mod target;
 pub(crate) mod this_host;
 mod typed;
+pub(crate) mod words;
 pub(crate) mod write_target;
 mod writing;
 

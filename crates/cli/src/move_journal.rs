@@ -1,9 +1,8 @@
 //! The journal files of moves: where they are, which disk they belong to, how they come and go.
 
 use crate::failure::Failure;
-use crate::render::words;
-use crate::render::words::escape::shell;
-use crate::target;
+use crate::words::escape::shell;
+use crate::{target, words};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;

@@ -1,8 +1,8 @@
 //! Progress of long work, on stderr: a bar with the time left on a terminal; elsewhere nothing, or a line now and then.
 
 use crate::failure::complain;
-use crate::render::Style;
-use crate::render::words::escape;
+use crate::style::Style;
+use crate::words::escape;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::fmt;
 use std::io::{self, IsTerminal};

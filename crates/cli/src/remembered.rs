@@ -1,7 +1,7 @@
 //! What drive an image is for, where the command line does not say: `TRUELINE_FOR`, or a file beside the image.
 
-use crate::render::words::{self, columns, escape};
 use crate::report::Target;
+use crate::words::{self, columns, escape};
 use crate::{complain, target};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};

@@ -2,8 +2,6 @@
 //!
 //! Its serialised form is the contract of `trueline check --json`; keys may be added, never changed.
 
-pub(crate) mod cure;
-pub(crate) mod survey;
 use crate::remembered::Remembered;
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! This host, or another one as `lsblk` or `nvme` listed it: every device a target.
 
-use crate::report::survey::{survey, survey_said};
 use crate::report::{Provider, Target};
+use crate::survey::{survey, survey_said};
 use crate::target::Said;
 use std::fs::File;
 use std::io::{self, Read};

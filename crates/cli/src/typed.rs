@@ -1,6 +1,6 @@
 //! The command line as it was typed, for messages that say how to go on.
 
-use crate::render::words::escape::shell;
+use crate::words::escape::shell;
 use std::env;
 
 /// This command once more, with `option`: in front of what is meant for another program.

@@ -1,8 +1,8 @@
 //! Carrying out what was decided: every command that changes a disk writes through here.
 
 use crate::failure::Failure;
-use crate::render::words::{columns, escape, hexdump};
-use crate::render::{Style, words};
+use crate::style::Style;
+use crate::words::{self, columns, escape, hexdump};
 use clap::Args;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};

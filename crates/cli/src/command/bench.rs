@@ -2,7 +2,7 @@
 
 use crate::command::bench::args::Bench;
 use crate::failure::Failure;
-use crate::render::Style;
+use crate::style::Style;
 use progress::Progress;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;

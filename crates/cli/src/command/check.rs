@@ -2,12 +2,12 @@
 
 use crate::command::check::args::{Check, List, Output};
 use crate::failure::{Failure, complain};
+use crate::page_file::write_file;
 use crate::progress::style;
-use crate::render::Style;
 use crate::render::made::Made;
-use crate::render::page_file::write_file;
-use crate::report::survey::survey_said;
 use crate::report::{Finding, Report, Target, Verdict};
+use crate::style::Style;
+use crate::survey::survey_said;
 use crate::target::{self, Said, open};
 use crate::{remembered, this_host};
 use indicatif::ProgressBar;
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     if status == 0 && unknown > 0 && !args.output.is_for_programs() && !args.list.is_wanted() {
         let are = if unknown == 1 { "1 target is unknown".into() } else { format!("{unknown} targets are unknown") };
         // As above.
-        let _ = crate::render::say(&format!("{are}, and the exit status is 0: --strict, as for CI, makes it 3"));
+        let _ = crate::words::say(&format!("{are}, and the exit status is 0: --strict, as for CI, makes it 3"));
     }
     Ok(ExitCode::from(status))
 }

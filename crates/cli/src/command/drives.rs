@@ -6,7 +6,7 @@ use crate::command::drives::args::Drives;
 use crate::command::drives::text as out;
 use crate::command::drives::text::{Document, Entry};
 use crate::failure::Failure;
-use crate::render::Style;
+use crate::style::Style;
 use crate::target::simulated::{model, model_text};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;

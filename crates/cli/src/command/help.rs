@@ -2,11 +2,10 @@
 
 use super::explain;
 use crate::args::help;
-use crate::command::explain::topics;
-use crate::command::explain::topics::TOPICS;
+use crate::command::explain::topics::{self, TOPICS};
 use crate::failure::Failure;
-use crate::render::Style;
-use crate::render::words::terminal;
+use crate::style::Style;
+use crate::words::terminal;
 use std::ffi::OsString;
 use std::process::ExitCode;
 

@@ -3,10 +3,10 @@
 use crate::command::info::args::Info;
 use crate::failure::Failure;
 use crate::remembered::Remembered;
-use crate::render::words::{escape, size};
 use crate::report::Provider;
-use crate::report::survey::survey_said;
+use crate::survey::survey_said;
 use crate::target::{Said, open};
+use crate::words::{escape, size};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;

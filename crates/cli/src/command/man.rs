@@ -2,8 +2,9 @@
 
 use crate::args::Options;
 use crate::failure::Failure;
-use crate::render::words::terminal;
-use crate::render::{Style, after_help, words};
+use crate::render::after_help;
+use crate::style::Style;
+use crate::words::{self, terminal};
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use std::io::{self, Write};

@@ -9,10 +9,10 @@ use crate::move_journal;
 use crate::placed::{Placed, half_moved, within};
 use crate::progress::of_bytes;
 use crate::remembered::Remembered;
-use crate::render::words::{columns, escape, size};
-use crate::render::{Style, say};
-use crate::report::cure::Cures;
+use crate::style::Style;
+use crate::survey::cure::Cures;
 use crate::target::{self, Said};
+use crate::words::{columns, escape, say, size};
 use crate::write_target::{Seat, refuse, tell_kernel};
 use crate::writing::{Job, WriteOptions, carry_out};
 

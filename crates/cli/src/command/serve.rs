@@ -96,7 +96,7 @@ fn sum_up(served: &Served, args: &Serve) -> Result<(), Failure> {
         stdout.flush()?;
     } else if text::is_worth_saying(served) {
         // Where nobody reads it, the work is done all the same.
-        let _ = text::write(served, crate::render::Style::of_stderr(), &mut BufWriter::new(anstream::stderr().lock()));
+        let _ = text::write(served, crate::style::Style::of_stderr(), &mut BufWriter::new(anstream::stderr().lock()));
     }
     Ok(())
 }

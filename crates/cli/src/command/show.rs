@@ -3,9 +3,9 @@
 use super::check::{announce, survey_all};
 use crate::command::show::args::Show;
 use crate::failure::{Failure, complain};
-use crate::render::Style;
-use crate::render::page_file::write_file;
+use crate::page_file::write_file;
 use crate::report::Report;
+use crate::style::Style;
 use crate::target::Said;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;

@@ -2,7 +2,7 @@
 //!
 //! A command is never broken where a shell would take its halves for two: it ends in a backslash there.
 
-use crate::render::words::columns;
+use crate::words::columns;
 use std::io;
 
 /// Columns of a page that no terminal limits.

@@ -3,7 +3,7 @@
 //! Sizes in parentheses are rounded as `humanize_number(3)` did in either: release 9 divides what is left over by 1000 where
 //! it counted by 1024, and so says `232G` of 232.9.
 
-use crate::render::words::escape;
+use crate::words::escape;
 use std::io;
 use trueline_geom::table::scheme::Scheme;
 use trueline_geom::table::{Entry, Table, types};

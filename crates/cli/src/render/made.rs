@@ -4,7 +4,7 @@
 //! reproducible-builds.org, SOURCE_DATE_EPOCH: seconds since 1970 in place of the clock; Howard Hinnant, chrono-compatible low-level
 //! date algorithms (`civil_from_days`).
 
-use crate::render::words::escape;
+use crate::words::escape;
 use std::env;
 use std::time::{SystemTime, UNIX_EPOCH};
 

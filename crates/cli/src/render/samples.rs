@@ -1,8 +1,8 @@
 //! Reports made by hand, for the tests of every output.
 
-use super::words;
 use crate::command::serve::summary::{Blame, Bucket, Deeds, Export, Latencies, Latency, Layer, Operations, Requests, Served, Verdicts};
 use crate::report::{Finding, Grain, Provider, Range, Report, Table, Target, Verdict};
+use crate::words;
 use std::io::Write;
 use trueline_geom::base::topology::{Grain as At, largest_grain};
 

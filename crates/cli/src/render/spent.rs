@@ -1,9 +1,8 @@
 //! Where the time of simulated drives went: a table, a row for every name.
 
-use super::Style;
-use crate::render::words::columns;
-use crate::render::words::columns::{Cell, Spare};
-use crate::render::words::escape;
+use crate::style::Style;
+use crate::words::columns::{self, Cell, Spare};
+use crate::words::escape;
 use std::io::{self, Write};
 use trueline_lab::result::Spent;
 

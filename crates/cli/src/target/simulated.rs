@@ -96,9 +96,9 @@ pub(crate) fn model_text(name: &str) -> Result<String, String> {
             return Err("it is no file: a model is a TOML file, as trueline drives --template prints it".into());
         }
         Ok(_) => {}
-        Err(e) => return Err(crate::render::words::os(&e)),
+        Err(e) => return Err(crate::words::os(&e)),
     }
-    let file = File::open(name).map_err(|e| crate::render::words::os(&e))?;
+    let file = File::open(name).map_err(|e| crate::words::os(&e))?;
     input_text::read(file, LONGEST)
 }
 

@@ -1,6 +1,6 @@
 //! `bench --csv`: a run a line; of bonnie the line that bonnie++ 1.96 writes, which its tools read.
 
-use crate::render::words::csv::quoted;
+use crate::words::csv::quoted;
 use std::io::{self, Write};
 use trueline_lab::result::bench::BenchDocument;
 

@@ -29,10 +29,10 @@ pub(super) fn run(args: &Bench, path: &Path) -> Result<(), Failure> {
     let shape = Shape { medium: ground.length(), sector: ground.sector(), fixed: args.bs, op };
     let records = file::generate(args.count.unwrap_or(COUNT), shape, args.seed).map_err(|why| failed(&why))?;
     // Never over another file, as there without -f.
-    let new = File::options().write(true).create_new(true).open(path).map_err(|e| failed(&crate::render::words::os(&e)))?;
-    (&new).write_all(&file::render(&records)).and_then(|()| new.sync_all()).map_err(|e| failed(&crate::render::words::os(&e)))?;
+    let new = File::options().write(true).create_new(true).open(path).map_err(|e| failed(&crate::words::os(&e)))?;
+    (&new).write_all(&file::render(&records)).and_then(|()| new.sync_all()).map_err(|e| failed(&crate::words::os(&e)))?;
     let mut out = anstream::stdout();
-    writeln!(out, "File {} generated.", crate::render::words::escape::plain(&path.display().to_string()))?;
+    writeln!(out, "File {} generated.", crate::words::escape::plain(&path.display().to_string()))?;
     tell(&records, &mut out)?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::ground::Ground;
 use super::variant::Variant;
 use crate::command::bench::args::Bench;
-use crate::render::words::{escape, size};
+use crate::words::{escape, size};
 use trueline_lab::workload::Kind;
 use trueline_sim::counters::Counters;
 

@@ -56,7 +56,7 @@ impl Progress {
         self.before.set(of(at.done));
         self.timed.iter().for_each(|begun| begun.set(Instant::now()));
         let warmup = if at.warmup { " (warm-up)" } else { "" };
-        self.bar.set_message(format!("{}{warmup}", crate::render::words::escape::plain(at.variant)));
+        self.bar.set_message(format!("{}{warmup}", crate::words::escape::plain(at.variant)));
     }
 
     /// So many requests of this run were asked for; whether to go on.

@@ -1,8 +1,9 @@
 //! `bench` for people: what every variant took, the ratio in words, and where the time of simulated drives went.
 
-use crate::render::words::columns::{Cell, Spare};
-use crate::render::words::{columns, escape};
-use crate::render::{Style, spent, words};
+use crate::render::spent;
+use crate::style::Style;
+use crate::words::columns::{self, Cell, Spare};
+use crate::words::{self, escape};
 use std::io::{self, Write};
 use trueline_lab::result::bench::{BenchDocument, BenchRun, Variant};
 use trueline_lab::statistics::{Comparison, Interval, Slope, median};

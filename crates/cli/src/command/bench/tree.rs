@@ -1,6 +1,6 @@
 //! The list of a real tarball.
 
-use crate::render::words;
+use crate::words;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! `check --recursive`: the files of a directory tree that may be images.
 
-use crate::render::words;
 use crate::report::Target;
+use crate::words;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

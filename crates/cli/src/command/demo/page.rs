@@ -6,8 +6,8 @@ use crate::command::lab::page::quantity::{times, value};
 use crate::render::draw::canvas;
 use crate::render::made::Made;
 use crate::render::report::page as report_page;
-use crate::render::words::escape;
 use crate::report::Report;
+use crate::words::escape;
 use std::io::{self, Write};
 use trueline_lab::result::{LabDocument, Row};
 

@@ -1,9 +1,8 @@
 //! `drives`: the list of simulated drives, the parameters of one, and both as a document.
 
-use crate::render::Style;
-use crate::render::words::columns;
-use crate::render::words::columns::{Cell, Spare};
-use crate::render::words::{escape, size};
+use crate::style::Style;
+use crate::words::columns::{self, Cell, Spare};
+use crate::words::{escape, size};
 use serde::Serialize;
 use std::io;
 use toml::Value;

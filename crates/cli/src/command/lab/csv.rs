@@ -1,6 +1,6 @@
 //! `lab --csv`: a line a row, and a line for each of its other personalities. RFC 4180, but that lines end in LF.
 
-use crate::render::words::csv::quoted;
+use crate::words::csv::quoted;
 use std::io;
 use trueline_lab::result::{LabDocument, Ours, Row};
 

@@ -28,7 +28,7 @@ pub(crate) mod sample;
 
 use crate::render::made::Made;
 use crate::render::report::page;
-use crate::render::words;
+use crate::words;
 use lanes::text_of;
 use quantity::{percent, times};
 use standing::{Tally, dearest, farthest, tally, tally_all};

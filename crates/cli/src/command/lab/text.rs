@@ -1,8 +1,8 @@
 //! `lab`: published values beside ours, a table a lab.
 
-use crate::render::words::columns::{Cell, Spare, wrap, write as write_rows};
-use crate::render::words::escape;
-use crate::render::{Style, words};
+use crate::style::Style;
+use crate::words::columns::{Cell, Spare, wrap, write as write_rows};
+use crate::words::{self, escape};
 use anstyle::{AnsiColor, Style as Colour};
 use std::io;
 use trueline_lab::result::{LabDocument, LabResult, Row};

@@ -4,8 +4,8 @@
 //! Microsoft, FAT specification 1.03 and "Partition types": 01 FAT12; 04, 06, 0E FAT16 (below 32 MiB, any, by LBA); 0B, 0C FAT32 (any, by LBA).
 
 use crate::placed::{Placed, extended};
-use crate::render::words::escape::shell;
 use crate::target;
+use crate::words::escape::shell;
 use crate::write_target::Seat;
 use trueline_geom::mapping::slices::Kind;
 

@@ -2,12 +2,11 @@
 
 use crate::command::part::args::{Add, Common, Create, Delete, Destroy, Length, Mark, Modify, Recover, Resize};
 use crate::command::part::json::Document;
-use crate::command::part::text;
-use crate::command::part::text::{Done, off_grain, said};
+use crate::command::part::text::{self, Done, off_grain, said};
 use crate::failure::{Failure, complain};
-use crate::render::Style;
 use crate::render::gpart::{Called, Shown};
-use crate::render::words::{columns, escape, size};
+use crate::style::Style;
+use crate::words::{columns, escape, size};
 use crate::write_target::{Seat, named, partitions, refuse};
 use crate::writing::WriteOptions;
 use crate::{target, typed};

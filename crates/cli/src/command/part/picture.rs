@@ -4,11 +4,11 @@
 //! same bytes on a line above a ruler of units. Every partition is named, with room for its name on the bar or without.
 
 use crate::command::part::text::PAGE;
-use crate::render::Style;
 use crate::render::draw::picture;
 use crate::render::draw::scale::{Range, Scale};
 use crate::render::gpart::Shown;
-use crate::render::words::{self, columns, escape, size};
+use crate::style::Style;
+use crate::words::{self, columns, escape, size};
 use anstyle::{AnsiColor, Style as Colour};
 use ruler::Ruler;
 use std::io;

@@ -1,7 +1,7 @@
 //! What `part` says it has done, in gpart(8)'s words, and what is wrong with a start that was asked for.
 
 use crate::render::gpart::Shown;
-use crate::render::words;
+use crate::words;
 use trueline_geom::base::topology::{Fact, Trust};
 use trueline_geom::mapping::slices::{Kind, place};
 use trueline_geom::plan::card;

@@ -3,8 +3,8 @@
 use crate::command::part::args::Undo;
 use crate::failure::Failure;
 use crate::input_text;
-use crate::render::{say, words};
 use crate::target::{self, Said};
+use crate::words::{self, say};
 use crate::write_target::tell_kernel;
 use crate::writing::{Job, MOST_SAVED, UNCHANGED, carry_out};
 use std::fs::File;

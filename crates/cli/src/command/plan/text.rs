@@ -1,10 +1,10 @@
 //! `plan`: what was chosen, layer by layer, as a table for people and as one document.
 
 use crate::remembered::Remembered;
-use crate::render::Style;
-use crate::render::words::columns::{Cell, Spare, wrap, write as write_rows};
-use crate::render::words::{escape, size};
 use crate::report::Grain;
+use crate::style::Style;
+use crate::words::columns::{Cell, Spare, wrap, write as write_rows};
+use crate::words::{escape, size};
 use anstyle::Style as Colour;
 use serde::Serialize;
 use std::io;
@@ -157,7 +157,7 @@ impl Document {
             target: target.map(str::to_owned),
             judged: judged.cloned(),
             r#use: wanted.into(),
-            grains: grains.iter().map(crate::report::survey::grain).collect(),
+            grains: grains.iter().map(crate::survey::grain).collect(),
             layers: plan.choices.iter().map(Row::of).collect(),
             commands: plan.commands.clone(),
             notes: plan.notes.clone(),

@@ -5,7 +5,7 @@ use super::known::Known;
 use super::notices::Notices;
 use crate::command::serve::summary::{Bucket, Deeds, Export, Latencies, Latency, Layer, Operations, Requests, Served, Verdicts};
 use crate::report::Target;
-use crate::report::survey::survey_said;
+use crate::survey::survey_said;
 use crate::target::Said;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

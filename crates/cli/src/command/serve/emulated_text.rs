@@ -1,8 +1,8 @@
 //! Whose time the times of emulated drives are.
 
 use crate::command::serve::summary::{EmulatedKind, Emulation};
-use crate::render::Style;
-use crate::render::words::columns;
+use crate::style::Style;
+use crate::words::columns;
 use std::io;
 
 /// Writes what of the drives' time the machine took, and for which requests that is too much; nothing where there were none.

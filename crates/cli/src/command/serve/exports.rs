@@ -5,7 +5,7 @@ use super::overlay::Overlays;
 use crate::command::serve::args::Serve;
 use crate::command::serve::args::range::Range;
 use crate::failure::Failure;
-use crate::render::words;
+use crate::words;
 use std::sync::Arc;
 use trueline_geom::base::finding;
 use trueline_geom::base::store::Store;

@@ -1,8 +1,8 @@
 //! Every provider that was ever found on what is served, by a number that it keeps.
 
 use crate::command::serve::summary::Blame;
-use crate::render::words;
 use crate::report::Target;
+use crate::words;
 use trueline_geom::base::finding;
 use trueline_geom::base::topology::{Fact, Topology, Why};
 use trueline_geom::graph::{Graph, Id, Provider};
@@ -126,7 +126,7 @@ fn blame(p: &Provider, why: Why) -> Option<Blame> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::survey::survey;
+    use crate::survey::survey;
     use trueline_geom::base::store::Sparse;
     use trueline_geom::graph::Disk;
     use trueline_geom::probe::Limits;

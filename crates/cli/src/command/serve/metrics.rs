@@ -1,7 +1,7 @@
 //! What `serve` counted, in the Prometheus text format.
 
 use crate::command::serve::summary::{Deeds, Export, Layer, Requests, Served, Verdicts};
-use crate::render::words::metric::{Labels, Metric};
+use crate::words::metric::{Labels, Metric};
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;

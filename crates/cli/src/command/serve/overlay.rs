@@ -3,8 +3,8 @@
 use crate::command::serve::args::Serve;
 use crate::command::serve::args::overlay::Place;
 use crate::failure::Failure;
-use crate::render::words;
 use crate::target::{self, serving};
+use crate::words;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

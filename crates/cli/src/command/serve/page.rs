@@ -6,8 +6,8 @@
 use crate::command::serve::summary::Event;
 use crate::render::draw::scale::{Range, Scale};
 use crate::render::draw::stack::{Piece, Stack};
-use crate::render::words::{self, escape};
 use crate::report::Target;
+use crate::words::{self, escape};
 use std::io;
 
 mod cures;

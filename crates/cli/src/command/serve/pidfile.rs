@@ -1,7 +1,7 @@
 //! `--pidfile`: the number of the process, where scripts find it while something is served.
 
 use crate::failure::Failure;
-use crate::render::words;
+use crate::words;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 

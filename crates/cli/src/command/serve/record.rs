@@ -2,7 +2,7 @@
 
 use crate::command::serve::args::Serve;
 use crate::failure::Failure;
-use crate::render::words;
+use crate::words;
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::path::{Path, PathBuf};

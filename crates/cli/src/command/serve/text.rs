@@ -1,9 +1,9 @@
 //! What `serve` counted: its summary, and the table of `--top`.
 
 use crate::command::serve::summary::{Blame, Export, Layer, Row, Served};
-use crate::render::words::columns::{Cell, Spare};
-use crate::render::words::{columns, escape, size};
-use crate::render::{Style, words};
+use crate::style::Style;
+use crate::words::columns::{self, Cell, Spare};
+use crate::words::{self, escape, size};
 use anstyle::{AnsiColor, Style as Colour};
 use std::io;
 use std::time::Duration;

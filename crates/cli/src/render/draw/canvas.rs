@@ -2,7 +2,7 @@
 //!
 //! Text comes from hostile disks and is escaped here, in the only place that writes an element.
 
-use crate::render::words::escape;
+use crate::words::escape;
 use std::fmt::Write as _;
 
 /// Pixels of a drawing from edge to edge, and its margins.

@@ -1,8 +1,8 @@
 //! A start that misses its grain, magnified on a terminal: the layer's first blocks above the units they lie across.
 
 use super::miss::{Miss, View};
-use crate::render::Style;
-use crate::render::words::{self, columns, escape, size};
+use crate::style::Style;
+use crate::words::{self, columns, escape, size};
 use anstyle::AnsiColor;
 use std::io;
 

@@ -2,8 +2,8 @@
 
 use super::canvas::{Canvas, INNER, MARGIN};
 use super::zoom::{chunk_class, member};
-use crate::render::words::{self, escape, size};
 use crate::report::{Provider, Target};
+use crate::words::{self, escape, size};
 use trueline_geom::base::topology::round_down;
 
 /// Pixels for the members' names.

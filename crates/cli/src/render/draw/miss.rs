@@ -4,8 +4,8 @@
 //! of the unit.
 
 use crate::render::report::group;
-use crate::render::words::{self, size};
 use crate::report::{Finding, Provider, Target, Verdict};
+use crate::words::{self, size};
 use trueline_geom::base::topology::{Grain, Why};
 
 /// Blocks are not counted in a unit of more than this many bytes: no device has one.

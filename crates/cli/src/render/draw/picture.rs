@@ -6,10 +6,10 @@
 use super::scale::{Range, Scale};
 use super::stack::{Piece, Stack};
 use super::{inset, miss};
-use crate::render::Style;
 use crate::render::report::{group, text};
-use crate::render::words::{self, columns, escape, size};
 use crate::report::{Provider, Report, Target, Verdict};
+use crate::style::Style;
+use crate::words::{self, columns, escape, size};
 use anstyle::Style as Colour;
 use std::io;
 

@@ -7,9 +7,9 @@ use super::canvas::{Canvas, INNER, MARGIN, STYLE, WIDTH, pixels};
 use super::scale::{Range, Scale};
 use super::stack::{Piece, Stack};
 use super::{members, miss, zoom};
-use crate::render::Style;
-use crate::render::words::{self, escape, size};
 use crate::report::{Provider, Report, Target, Verdict};
+use crate::style::Style;
+use crate::words::{self, escape, size};
 use std::io;
 
 /// Pixels from one layer to the next.
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
     use crate::disk_options::DiskOptions;
     use crate::render::samples;
-    use crate::report::survey::survey;
+    use crate::survey::survey;
     use crate::target::{Said, taste_stores};
     use trueline_geom::base::store::{Sparse, Store};
 

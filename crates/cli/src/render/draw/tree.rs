@@ -1,10 +1,10 @@
 //! `show`'s text: every provider and every stretch of free space, in order of start.
 
 use super::stack::Stack;
-use crate::render::words::columns::{Cell, Spare};
-use crate::render::words::{columns, escape, size};
-use crate::render::{Style, words};
 use crate::report::{Provider, Range, Report, Target};
+use crate::style::Style;
+use crate::words::columns::{self, Cell, Spare};
+use crate::words::{self, escape, size};
 use anstyle::Style as Colour;
 use std::io;
 use trueline_geom::base::topology::is_whole;

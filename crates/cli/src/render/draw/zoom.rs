@@ -2,9 +2,9 @@
 
 use super::canvas::{Canvas, INNER, MARGIN, pixels};
 use super::miss::{Miss, View};
-use crate::render::Style;
-use crate::render::words::{self, escape, size};
 use crate::report::{Provider, Verdict};
+use crate::style::Style;
+use crate::words::{self, escape, size};
 use trueline_geom::base::topology::round_down;
 
 /// Pixels for what the rows are called, and for the rows.

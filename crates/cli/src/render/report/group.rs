@@ -3,8 +3,8 @@
 //! Two findings are one kind if nothing but the provider, the place and the fix differs; what differs is for the writer to
 //! list under what is shared.
 
-use crate::render::words;
 use crate::report::Finding;
+use crate::words;
 use std::collections::HashMap;
 
 /// Up to so many of one kind are shown each by itself.

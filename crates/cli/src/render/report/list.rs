@@ -1,7 +1,7 @@
 //! The list of `-o`, `-n` and `-b`: a line a provider, in the columns that were asked for, as lsblk's users expect it.
 
-use crate::render::words::{self, escape, size};
 use crate::report::{Provider, Report, Target};
+use crate::words::{self, escape, size};
 use std::io;
 
 /// A column of the list.

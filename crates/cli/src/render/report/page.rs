@@ -3,12 +3,12 @@
 use super::group::{self, Group};
 use super::text;
 use crate::remembered::Remembered;
-use crate::render::Style;
 use crate::render::draw::stack::Stack;
 use crate::render::draw::{canvas, svg};
 use crate::render::made::Made;
-use crate::render::words::{self, escape, markdown, size};
 use crate::report::{Finding, Provider, Report, Target, Verdict};
+use crate::style::Style;
+use crate::words::{self, escape, markdown, size};
 use std::collections::BTreeSet;
 use std::io;
 use trueline_geom::base::finding::rule;

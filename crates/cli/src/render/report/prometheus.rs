@@ -1,8 +1,8 @@
 //! `--prometheus`: the text exposition format, for node_exporter's textfile collector or a scrape.
 
-use crate::render::words;
-use crate::render::words::metric::{Labels, Metric};
 use crate::report::{Finding, Provider, Report, Target, Verdict};
+use crate::words;
+use crate::words::metric::{Labels, Metric};
 use std::io;
 
 /// Writes every metric.

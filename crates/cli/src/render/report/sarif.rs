@@ -7,8 +7,8 @@
 //! # Sources
 //! OASIS SARIF 2.1.0: 3.14 run, 3.20 invocation, 3.27 result, 3.28 location, 3.30.11 byteOffset, 3.49 reportingDescriptor.
 
-use crate::render::words::{self, escape};
 use crate::report::{Finding, Provider, Report, Target};
+use crate::words::{self, escape};
 use serde_json::{Map, Value, json};
 use std::io;
 use trueline_geom::base::finding::{RULES, Rule};

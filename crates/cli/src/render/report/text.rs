@@ -4,12 +4,11 @@
 
 use super::group::{self, Group};
 use crate::remembered;
-use crate::render::Style;
 use crate::render::draw::stack::Stack;
-use crate::render::words;
-use crate::render::words::columns::{Cell, Spare};
-use crate::render::words::{columns, escape, size};
 use crate::report::{Finding, Provider, Report, Target, Verdict};
+use crate::style::Style;
+use crate::words::columns::{self, Cell, Spare};
+use crate::words::{self, escape, size};
 use anstyle::{AnsiColor, Style as Colour};
 use std::collections::BTreeMap;
 use std::io;

@@ -19,7 +19,7 @@ impl Directory {
         match std::fs::metadata(target) {
             Ok(found) if found.is_dir() => Ok(Directory { path: target.into() }),
             Ok(_) => Err(format!("bench {target}: it is no directory: name one of a mounted file system, or a simulated drive").into()),
-            Err(e) => Err(format!("bench {target}: {}", crate::render::words::os(&e)).into()),
+            Err(e) => Err(format!("bench {target}: {}", crate::words::os(&e)).into()),
         }
     }
 

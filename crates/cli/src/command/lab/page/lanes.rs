@@ -1,7 +1,7 @@
 //! A chart of strips under one another, each with its name on the left and its value on the right.
 
 use super::track::Track;
-use crate::render::words::escape;
+use crate::words::escape;
 use std::fmt::Write as _;
 
 /// A chart that is being put together.

@@ -2,7 +2,7 @@
 
 use super::lanes::Lanes;
 use super::track::Track;
-use crate::render::words::size;
+use crate::words::size;
 use trueline_geom::base::topology::Grain;
 use trueline_lab::result::{Layout, Row, VariantResult};
 

@@ -4,7 +4,7 @@ use super::axis::Axis;
 use super::lanes::{Lanes, key, text_of};
 use super::quantity::{seconds, times};
 use super::track::Track;
-use crate::render::words::escape;
+use crate::words::escape;
 use std::fmt::Write as _;
 use trueline_lab::result::{Row, Spent};
 

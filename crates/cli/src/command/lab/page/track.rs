@@ -1,7 +1,7 @@
 //! A strip of a chart as wide as its place: along it everything is in percent, across it in pixels, so that text keeps its size on
 //! every screen.
 
-use crate::render::words::escape;
+use crate::words::escape;
 use std::fmt::Write as _;
 
 /// A strip that is being drawn.

@@ -1,9 +1,9 @@
 //! One start, magnified: what lies there, above the units that lie beneath it.
 
 use super::Start;
-use crate::render::Style;
 use crate::render::gpart::Shown;
-use crate::render::words::{self, escape, size};
+use crate::style::Style;
+use crate::words::{self, escape, size};
 use anstyle::AnsiColor;
 use std::cmp::Ordering;
 use std::io;

@@ -2,9 +2,10 @@
 //! does not, a command ends in a backslash, its remark stands above it, what `check` printed is broken as `check` breaks it here, and
 //! drawings and other programs' output are as wide as they are.
 
-use super::columns::{Cell, Spare};
-use super::{columns, escape};
-use crate::render::{Style, after_help};
+use super::columns::{self, Cell, Spare};
+use super::escape;
+use crate::render::after_help;
+use crate::style::Style;
 use anstyle::Style as Colour;
 use std::io;
 

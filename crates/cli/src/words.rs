@@ -8,9 +8,10 @@ pub(crate) mod markdown;
 pub(crate) mod metric;
 pub(crate) mod size;
 pub(crate) mod terminal;
-use super::Style;
 use crate::report::{Finding, Provider, Target, Verdict};
-use std::io::{self, ErrorKind};
+use crate::style::Style;
+use std::io::{self, ErrorKind, Write};
+
 use trueline_geom::base::finding::{self, Rule};
 use trueline_geom::base::topology::is_whole;
 
@@ -221,6 +222,13 @@ pub(crate) fn unjudged(target: &Target) -> Option<String> {
     let is_here = |rule: &Rule| target.findings.iter().any(|f| f.rule == rule.id);
     let said: Vec<&str> = reasons.iter().filter(|(rule, _)| is_here(rule)).map(|(_, said)| *said).collect();
     (target.verdict == Verdict::Unknown && !said.is_empty()).then(|| said.join(", "))
+}
+
+/// Writes a line for people on standard output, escaped, and broken to fit its terminal.
+pub(crate) fn say(text: &str) -> io::Result<()> {
+    let mut line = Vec::new();
+    columns::line(&escape::plain(text), Style::of_stdout().width, &mut line)?;
+    anstream::stdout().write_all(&line)
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 
 use crate::move_journal;
 use crate::placed::{Placed, extended, table_on};
-use crate::render::words::escape::shell;
 use crate::target::{self, Said};
+use crate::words::escape::shell;
 use room::Room;
 use std::borrow::Cow;
 use std::path::Path;

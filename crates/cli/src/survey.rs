@@ -1,7 +1,8 @@
 //! From a tasted graph to the report.
 
-use crate::report::cure::Cures;
+pub(crate) mod cure;
 use crate::report::{Finding, Grain, Provider, Range, Table, Target, Verdict};
+use crate::survey::cure::Cures;
 use crate::target::Said;
 use crate::write_target;
 use trueline_geom::audit::{self, Audit, Role};

@@ -4,7 +4,7 @@
 //! first, and the page takes its place only when it is complete.
 
 use crate::failure::Failure;
-use crate::render::words;
+use crate::words;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::FileTypeExt;

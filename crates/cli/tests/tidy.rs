@@ -1,0 +1,268 @@
+//! The rules of the house: floors, lists, headings, sizes, words. Sources are read as text; a rule that is broken names the file.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders and files under a crate's `src/`, the lowest first: each imports its own floor and those before it.
+const FLOORS: [(&str, &[&str]); 6] = [
+    (
+        "geom",
+        &["base", "mapping", "probe", "table", "class", "format", "registry", "graph", "audit", "layout", "relocate", "plan", "newfs"],
+    ),
+    ("sim", &["time", "random", "counters", "model", "drive", "world"]),
+    ("host", &["error", "errno", "random", "clock", "device", "disk", "engine", "process", "nbd", "ublk"]),
+    (
+        "lab",
+        &["error", "rig", "run", "statistics", "latency", "files", "os", "streams", "trace", "sweep", "ab", "result", "workload", "study"],
+    ),
+    ("serve", &["errseq", "export", "generations", "workers", "retaste", "layer", "front"]),
+    (
+        "cli",
+        &[
+            "words",
+            "failure",
+            "names",
+            "input_text",
+            "typed",
+            "disk_options",
+            "target",
+            "report",
+            "remembered",
+            "placed",
+            "move_journal",
+            "progress",
+            "page_file",
+            "render",
+            "writing",
+            "write_target",
+            "survey",
+            "this_host",
+            "command",
+            "args",
+        ],
+    ),
+];
+
+/// Crates, the lowest first: each imports those before it.
+const CRATES: [&str; 6] = ["geom", "sim", "host", "lab", "serve", "cli"];
+
+/// Imports that go up, and why each may: crate, importer, imported.
+const UP: [(&str, &str, &str, &str); 5] = [
+    ("geom", "table", "registry", "a table is read by the scheme that knows it"),
+    ("geom", "class", "registry", "an MBR in other sectors is told by what is recognised in its partitions"),
+    ("geom", "format", "registry", "metadata at the end may be a partition's and not the disk's"),
+    ("sim", "model", "drive", "a model makes its drive"),
+    ("cli", "command", "args", "help, man pages and completions are made of the whole command line"),
+];
+
+/// Lines of a source file, at most.
+const LONGEST: usize = 500;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every Rust source under `directory`, with its text, in order.
+fn sources(directory: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut left = vec![directory.to_path_buf()];
+    while let Some(next) = left.pop() {
+        for entry in fs::read_dir(&next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                left.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push((path.clone(), fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The text without comments and without what follows `#[cfg(test)]`.
+fn code(text: &str) -> String {
+    let text = text.split("#[cfg(test)]").next().unwrap_or("");
+    text.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+}
+
+/// The first names of paths behind `prefix`, one or several in braces.
+fn imported(code: &str, prefix: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for (at, _) in code.match_indices(prefix) {
+        let before = code[..at].chars().next_back();
+        if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
+            continue;
+        }
+        let rest = &code[at + prefix.len()..];
+        let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+        match rest.strip_prefix('{') {
+            None => names.push(word(rest)),
+            Some(list) => {
+                let mut depth = 0;
+                let mut start = true;
+                for (at, c) in list.char_indices() {
+                    match c {
+                        '{' => depth += 1,
+                        '}' if depth == 0 => break,
+                        '}' => depth -= 1,
+                        ',' if depth == 0 => start = true,
+                        c if start && depth == 0 && !c.is_whitespace() => {
+                            names.push(word(&list[at..]));
+                            start = false;
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+    names
+}
+
+/// The floor of a source: the first part of its path under `src/`.
+fn floor(path: &Path, src: &Path) -> String {
+    let inside = path.strip_prefix(src).unwrap();
+    let first = inside.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
+    first.trim_end_matches(".rs").to_owned()
+}
+
+/// A test's own file, which may use all of its crate.
+fn is_test(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs")
+}
+
+#[test]
+fn every_arrow_goes_down() {
+    let mut used = BTreeMap::new();
+    for (name, floors) in FLOORS {
+        let src = root().join("crates").join(name).join("src");
+        for (path, text) in sources(&src) {
+            let own = floor(&path, &src);
+            if is_test(&path) || ["lib", "main", "samples"].contains(&own.as_str()) || path.ends_with("samples.rs") {
+                continue;
+            }
+            let at = floors.iter().position(|floor| *floor == own);
+            let at = at.unwrap_or_else(|| panic!("{}: '{own}' has no place among the floors of {name}", path.display()));
+            let code = code(&text);
+            for import in imported(&code, "crate::") {
+                let Some(to) = floors.iter().position(|floor| *floor == import) else { continue };
+                if to > at {
+                    let allowed = UP.iter().position(|(krate, from, to, _)| (*krate, *from, *to) == (name, own.as_str(), import.as_str()));
+                    let allowed = allowed.unwrap_or_else(|| panic!("{}: '{own}' imports '{import}', which is higher", path.display()));
+                    used.insert(allowed, ());
+                }
+            }
+            let place = CRATES.iter().position(|krate| *krate == name).unwrap();
+            for higher in &CRATES[place + 1..] {
+                assert!(imported(&code, &format!("trueline_{higher}::")).is_empty(), "{}: imports {higher}", path.display());
+            }
+        }
+    }
+    assert_eq!(used.len(), UP.len(), "an exception that no source needs: {used:?}");
+}
+
+/// Modules declared in the file of a folder.
+fn modules(text: &str) -> Vec<String> {
+    let declared = text.lines().filter_map(|line| line.trim_start_matches("pub ").trim_start_matches("pub(crate) ").strip_prefix("mod "));
+    declared.filter_map(|rest| rest.strip_suffix(';')).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_class_and_format_is_in_its_list_and_says_where_it_is_on_disk() {
+    let src = root().join("crates/geom/src");
+    let registry = fs::read_to_string(src.join("registry.rs")).unwrap();
+    // Geoms that are made and not tasted, and what labels share.
+    let none = ["metadata", "nop", "zero", "tests"];
+    for (kind, headings) in [("class", &["On disk", "Topology", "Sources"][..]), ("format", &["On disk", "Sources"])] {
+        let declared = modules(&fs::read_to_string(src.join(kind).with_extension("rs")).unwrap());
+        assert!(declared.len() > 10, "{kind}");
+        for name in declared.iter().filter(|name| !none.contains(&name.as_str())) {
+            assert!(registry.contains(&format!("{kind}::{name}::")), "{kind}/{name}.rs is in no list of registry.rs");
+            let text = fs::read_to_string(src.join(kind).join(name).with_extension("rs")).unwrap();
+            for heading in headings {
+                // What is ours has no other source.
+                let ours = name == "moving" && *heading == "Sources";
+                assert!(ours || text.contains(&format!("//! # {heading}\n")), "{kind}/{name}.rs has no '# {heading}'");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_path_in_the_architecture_exists() {
+    let root = root();
+    let text = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let mut seen = 0;
+    for path in text.split('`').skip(1).step_by(2) {
+        let is_path = ["crates/", "docs/", "tests/", "benches/", "fuzz/", "labs/"].iter().any(|first| path.starts_with(first));
+        if is_path && !path.contains(['<', '{', '*', ' ']) {
+            seen += 1;
+            assert!(root.join(path).exists(), "ARCHITECTURE.md: there is no {path}");
+        }
+    }
+    assert!(seen > 20, "{seen}");
+}
+
+#[test]
+fn no_source_is_too_long() {
+    for krate in CRATES {
+        for (path, text) in sources(&root().join("crates").join(krate)) {
+            let lines = text.lines().count();
+            assert!(lines <= LONGEST, "{}: {lines} lines", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_number_of_a_decision_is_used_once_and_gaps_are_explained() {
+    let directory = root().join("docs/decisions");
+    let mut numbers: Vec<u32> = Vec::new();
+    for entry in fs::read_dir(&directory).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if let Some(number) = name.get(..4).and_then(|number| number.parse().ok()) {
+            numbers.push(number);
+        }
+    }
+    numbers.sort_unstable();
+    assert!(numbers.windows(2).all(|pair| pair[0] != pair[1]), "{numbers:?}");
+    let readme = fs::read_to_string(directory.join("README.md")).unwrap();
+    for missing in (1..*numbers.last().unwrap()).filter(|number| !numbers.contains(number)) {
+        assert!(readme.contains(&format!("{missing:04}")), "README.md does not say why there is no decision {missing:04}");
+    }
+}
+
+/// Docstrings that begin with a question's word, and words for people where a thing is meant. The numbers only go down.
+#[test]
+fn words_get_better() {
+    let (mut questions, mut people) = (0, 0);
+    for krate in CRATES {
+        for (path, text) in sources(&root().join("crates").join(krate).join("src")) {
+            let mut doc = false;
+            for line in text.lines().map(str::trim_start) {
+                let is_doc = line.starts_with("///") || line.starts_with("//!");
+                let words = line.trim_start_matches(['/', '!']).trim_start();
+                let first = words.split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
+                if is_doc && !doc && ["What", "Who", "Which", "Whether", "How", "Whose"].contains(&first) {
+                    questions += 1;
+                }
+                doc = is_doc;
+                let lower = line.to_ascii_lowercase();
+                let comment = lower.split_once("//").map_or("", |(_, comment)| comment);
+                people += ["nobody", "somebody", "anybody", "whoever"].iter().map(|word| comment.matches(word).count()).sum::<usize>();
+            }
+            let _ = path;
+        }
+    }
+    let found = [questions, people];
+    let most = [MOST_QUESTIONS, MOST_PEOPLE];
+    assert!(found.iter().zip(most).all(|(found, most)| *found <= most), "{found:?}, at most {most:?}: reword, or lower the numbers");
+}
+
+/// Docstrings that begin with What, Who, Which, Whether, How.
+const MOST_QUESTIONS: usize = 1600;
+/// Nobody, somebody, anybody, whoever in comments.
+const MOST_PEOPLE: usize = 300;
