@@ -12,7 +12,6 @@
 //! What one command alone prints is in that command's folder. The same value gives the same bytes. Text is written with colour, which the
 //! caller's stream keeps or strips; labels come from hostile disks, so every string is escaped where it is written.
 
-pub(crate) mod after_help;
 pub(crate) mod draw;
 pub(crate) mod gpart;
 pub(crate) mod made;

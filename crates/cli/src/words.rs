@@ -1,5 +1,6 @@
 //! What the outputs for people call things.
 
+pub(crate) mod after_help;
 pub(crate) mod columns;
 pub(crate) mod csv;
 pub(crate) mod escape;

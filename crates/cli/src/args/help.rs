@@ -1,8 +1,8 @@
 //! Parsing and `--help`: clap prints the options, and what stands behind them is printed here, since clap would break commands.
 
 use super::Options;
-use crate::render::after_help;
 use crate::style::Style;
+use crate::words::after_help;
 use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, Error, FromArgMatches};

@@ -2,8 +2,8 @@
 
 use crate::args::Options;
 use crate::failure::Failure;
-use crate::render::after_help;
 use crate::style::Style;
+use crate::words::after_help;
 use crate::words::{self, terminal};
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;

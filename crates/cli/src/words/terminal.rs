@@ -4,8 +4,8 @@
 
 use super::columns::{self, Cell, Spare};
 use super::escape;
-use crate::render::after_help;
 use crate::style::Style;
+use crate::words::after_help;
 use anstyle::Style as Colour;
 use std::io;
 
