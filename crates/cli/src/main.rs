@@ -29,7 +29,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let options = match crate::args::help::parse(std::env::args_os()) {
+    let options = match args::help::parse(std::env::args_os()) {
         Ok(options) => options,
         Err(answer) => return refuse(&answer),
     };
@@ -84,10 +84,10 @@ fn foreign(answer: &clap::Error) -> Option<(String, &'static str)> {
 fn refuse(answer: &clap::Error) -> ExitCode {
     if matches!(answer.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
         // A reader that has gone is not worth a word.
-        let _ = crate::args::help::print(answer, &crate::args::help::typed(std::env::args_os().skip(1)));
+        let _ = args::help::print(answer, &args::help::typed(std::env::args_os().skip(1)));
         return ExitCode::from(u8::from(answer.use_stderr()) * 2);
     }
-    let path = crate::args::help::typed(std::env::args_os().skip(1)).join(" ");
+    let path = args::help::typed(std::env::args_os().skip(1)).join(" ");
     if let (true, Some((option, hint))) = (path == "serve", foreign(answer)) {
         complain(&format!("{option} is no option of serve: {hint}; see trueline serve --help"));
         return ExitCode::from(2);

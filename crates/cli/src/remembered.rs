@@ -1,6 +1,5 @@
 //! What drive an image is for, where the command line does not say: `TRUELINE_FOR`, or a file beside the image.
 
-use crate::report::Target;
 use crate::words::{self, columns, escape};
 use crate::{complain, target};
 use serde::de::{self, Deserializer};
@@ -59,9 +58,9 @@ impl Remembered {
 }
 
 /// Sentences on several targets, of which each is said once: behind the name of its only target, or behind their number.
-pub(crate) fn sentences<'a>(all: impl Iterator<Item = &'a Target>) -> Vec<String> {
+pub(crate) fn sentences<'a>(all: impl Iterator<Item = (&'a str, &'a Remembered)>) -> Vec<String> {
     let mut whom: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    let judged = all.filter_map(|target| Some((target.judged.as_ref()?.sentence()?, target.target.as_str())));
+    let judged = all.filter_map(|(target, judged)| Some((judged.sentence()?, target)));
     judged.for_each(|(sentence, target)| whom.entry(sentence).or_default().push(target));
     let named = |names: &[&str]| if let [one] = names { escape::plain(one) } else { words::count(names.len(), "target") };
     whom.into_iter().map(|(sentence, names)| format!("{}: {sentence}", named(&names))).collect()

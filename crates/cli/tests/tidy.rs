@@ -22,15 +22,16 @@ const FLOORS: [(&str, &[&str]); 6] = [
     (
         "cli",
         &[
+            "style",
             "words",
             "failure",
             "names",
             "input_text",
             "typed",
             "disk_options",
+            "remembered",
             "target",
             "report",
-            "remembered",
             "placed",
             "move_journal",
             "progress",
@@ -50,11 +51,13 @@ const FLOORS: [(&str, &[&str]); 6] = [
 const CRATES: [&str; 6] = ["geom", "sim", "host", "lab", "serve", "cli"];
 
 /// Imports that go up, and why each may: crate, importer, imported.
-const UP: [(&str, &str, &str, &str); 5] = [
+const UP: [(&str, &str, &str, &str); 7] = [
     ("geom", "table", "registry", "a table is read by the scheme that knows it"),
     ("geom", "class", "registry", "an MBR in other sectors is told by what is recognised in its partitions"),
     ("geom", "format", "registry", "metadata at the end may be a partition's and not the disk's"),
     ("sim", "model", "drive", "a model makes its drive"),
+    ("cli", "words", "report", "findings and providers have their words there"),
+    ("cli", "remembered", "target", "which file an image is, its spelling says"),
     ("cli", "command", "args", "help, man pages and completions are made of the whole command line"),
 ];
 

@@ -168,7 +168,9 @@ fn progress(targets: usize, quiet: bool) -> ProgressBar {
 
 /// Lines on stderr for profiles that the command line does not name, where what is printed has no place for them.
 pub(crate) fn announce(report: &Report) {
-    remembered::sentences(report.targets.iter()).iter().for_each(|sentence| complain(&format!("note: {sentence}")));
+    remembered::sentences(report.targets.iter().filter_map(|t| Some((t.target.as_str(), t.judged.as_ref()?))))
+        .iter()
+        .for_each(|sentence| complain(&format!("note: {sentence}")));
 }
 
 /// Prints `report` as asked.

@@ -64,7 +64,9 @@ fn write_several(report: &Report, out: &mut dyn io::Write, style: Style) -> io::
 
 /// The profiles that targets without a tree are judged by, where the command line does not name them.
 fn write_judged<'a>(targets: impl Iterator<Item = &'a Target>, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
-    remembered::sentences(targets).iter().try_for_each(|sentence| columns::wrap("", 0, sentence, 2, style.width, out))
+    remembered::sentences(targets.filter_map(|t| Some((t.target.as_str(), t.judged.as_ref()?))))
+        .iter()
+        .try_for_each(|sentence| columns::wrap("", 0, sentence, 2, style.width, out))
 }
 
 /// A line for every target and one for every kind of error and warning; then how often each rule was broken.
