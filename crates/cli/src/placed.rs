@@ -2,7 +2,7 @@
 
 use trueline_geom::base::finding;
 use trueline_geom::graph::{Graph, Id, Provider};
-use trueline_geom::table::scheme::{Ground, Scheme};
+use trueline_geom::table::scheme::{Scheme, TableSite};
 use trueline_geom::table::{Entry, Refusal, Table};
 
 /// A partition, and the table that it is in.
@@ -51,9 +51,9 @@ impl Placed {
     }
 
     /// What is known of the provider with the table.
-    pub(crate) fn ground<'a>(&self, graph: &'a Graph) -> Ground<'a> {
+    pub(crate) fn ground<'a>(&self, graph: &'a Graph) -> TableSite<'a> {
         let p = &graph.providers[self.on];
-        Ground { topology: &p.topology, base: p.base(), kind: p.kind }
+        TableSite { topology: &p.topology, base: p.base(), kind: p.kind }
     }
 }
 

@@ -3,7 +3,7 @@
 pub(crate) mod cure;
 use crate::report::{Finding, Grain, Provider, Range, Table, Target, Verdict};
 use crate::survey::cure::Cures;
-use crate::target::Said;
+use crate::target::DiskOverrides;
 use crate::write_target;
 use trueline_geom::audit::{self, Audit, Role};
 use trueline_geom::base::topology::{Fact, largest_grain};
@@ -20,7 +20,7 @@ pub(crate) fn survey(target: &str, graph: &Graph, only: Option<&str>) -> Result<
 }
 
 /// As [`survey`], of what a command line said of the disk: a cure that it prints says so again.
-pub(crate) fn survey_said(target: &str, said: Option<&Said>, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
+pub(crate) fn survey_said(target: &str, said: Option<&DiskOverrides>, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
     let audit = audit::audit(graph);
     let kept = kept(target, graph, only)?;
     let providers: Vec<Provider> = kept.iter().map(|&id| provider(graph, &audit, id)).collect();

@@ -36,7 +36,7 @@ const ZERO: &str = "zero:";
 
 /// What the user says of a disk: its sector, and boundaries that replace those it claims; of a simulated drive, keys of its model.
 #[derive(Clone)]
-pub(crate) struct Said {
+pub(crate) struct DiskOverrides {
     sector: Option<u64>,
     facts: Vec<Fact>,
     set: Vec<(String, Value)>,
@@ -59,9 +59,9 @@ pub(crate) fn no_profile(name: &str) -> String {
     format!("no profile '{name}': {near}there are {}, raidCHUNKxDISKS", names.join(", "))
 }
 
-impl Said {
+impl DiskOverrides {
     /// From the options alone, for no target in particular; `Err` for a profile that is not known.
-    pub(crate) fn new(options: &DiskOptions) -> Result<Said, String> {
+    pub(crate) fn new(options: &DiskOptions) -> Result<DiskOverrides, String> {
         let profile = options.profile.as_deref();
         profile.map_or(Ok(()), remembered::known)?;
         let (mut sector, mut facts) = profile.and_then(profile::named).unwrap_or_default();
@@ -72,22 +72,22 @@ impl Said {
             facts.extend(said.fact());
         }
         let (set, options) = (options.set.clone(), options.clone());
-        Ok(Said { sector, facts, set, options, judged: None, described: false, direct: false })
+        Ok(DiskOverrides { sector, facts, set, options, judged: None, described: false, direct: false })
     }
 
     /// From the options and, where they name no profile, what is remembered for `target`: what every command goes by.
-    pub(crate) fn of(options: &DiskOptions, target: &str) -> Result<Said, String> {
-        Said::new(options)?.remembering(target)
+    pub(crate) fn of(options: &DiskOptions, target: &str) -> Result<DiskOverrides, String> {
+        DiskOverrides::new(options)?.remembering(target)
     }
 
-    /// As [`Said::of`], for a disk that is described and not there.
-    pub(crate) fn of_no_image(options: &DiskOptions) -> Result<Said, String> {
-        Said::new(options)?.judged_by(remembered::of_no_image(options.profile.as_deref())?)
+    /// As [`DiskOverrides::of`], for a disk that is described and not there.
+    pub(crate) fn of_no_image(options: &DiskOptions) -> Result<DiskOverrides, String> {
+        DiskOverrides::new(options)?.judged_by(remembered::of_no_image(options.profile.as_deref())?)
     }
 
     /// The same, with a line on stderr where the profile comes from elsewhere than the command line.
-    pub(crate) fn announced(options: &DiskOptions, target: &str) -> Result<Said, String> {
-        let said = Said::of(options, target)?;
+    pub(crate) fn announced(options: &DiskOptions, target: &str) -> Result<DiskOverrides, String> {
+        let said = DiskOverrides::of(options, target)?;
         said.judged.iter().for_each(|judged| judged.announce(target));
         Ok(said)
     }
@@ -103,23 +103,23 @@ impl Said {
     }
 
     /// The same for `target`, with the profile that is remembered for it where none was typed. A described drive is as described.
-    pub(crate) fn remembering(&self, target: &str) -> Result<Said, String> {
+    pub(crate) fn remembering(&self, target: &str) -> Result<DiskOverrides, String> {
         let found = remembered::profile(self.options.profile.as_deref(), target)?;
         if self.described { Ok(self.clone()) } else { self.judged_by(found) }
     }
 
-    fn judged_by(&self, judged: Option<Remembered>) -> Result<Said, String> {
+    fn judged_by(&self, judged: Option<Remembered>) -> Result<DiskOverrides, String> {
         let profile = judged.as_ref().map(|judged| judged.profile.clone());
         if profile == self.options.profile {
-            return Ok(Said { judged, ..self.clone() });
+            return Ok(DiskOverrides { judged, ..self.clone() });
         }
-        let own = Said::new(&DiskOptions { profile, ..self.options.clone() })?;
-        Ok(Said { judged, direct: self.direct, ..own })
+        let own = DiskOverrides::new(&DiskOptions { profile, ..self.options.clone() })?;
+        Ok(DiskOverrides { judged, direct: self.direct, ..own })
     }
 
     /// The same, with files and devices asked around the page cache if `direct`.
-    pub(crate) fn around(self, direct: bool) -> Said {
-        Said { direct, ..self }
+    pub(crate) fn around(self, direct: bool) -> DiskOverrides {
+        DiskOverrides { direct, ..self }
     }
 
     /// Refuses keys of a model that are said of what is no simulated drive; `what` is attempted.
@@ -147,7 +147,7 @@ impl Said {
 }
 
 /// Opens and tastes a target; gives the provider named after `#` as well.
-pub(crate) fn open(target: &str, said: &Said) -> Result<(Graph, Option<String>), String> {
+pub(crate) fn open(target: &str, said: &DiskOverrides) -> Result<(Graph, Option<String>), String> {
     open_for(target, said, Access::Read)
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn paths(target: &str) -> Vec<&Path> {
 }
 
 /// As [`open`], to look or to write.
-pub(crate) fn open_for(target: &str, said: &Said, access: Access) -> Result<(Graph, Option<String>), String> {
+pub(crate) fn open_for(target: &str, said: &DiskOverrides, access: Access) -> Result<(Graph, Option<String>), String> {
     let (disks, provider) = split(target);
     if disks.contains(&"") {
         return Err(format!("open '{target}': the name of a disk is missing: write DISK[,DISK...][#PROVIDER]"));
@@ -178,7 +178,7 @@ pub(crate) fn open_for(target: &str, said: &Said, access: Access) -> Result<(Gra
 
 /// As [`open`], of a target of simulated drives: with the model of each, in the order of the graph's stores. `None` if no disk of it
 /// is simulated; refused if only some are.
-pub(crate) fn simulated(target: &str, said: &Said) -> Result<Option<Simulated>, String> {
+pub(crate) fn simulated(target: &str, said: &DiskOverrides) -> Result<Option<Simulated>, String> {
     let (disks, provider) = split(target);
     if !disks.iter().any(|disk| simulated::is_simulated(disk)) {
         return Ok(None);
@@ -299,7 +299,7 @@ fn names(disks: &[&str]) -> Vec<String> {
 }
 
 /// Tastes disks that are already open; the only one of a target needs no name.
-pub(crate) fn taste_stores(stores: Vec<(String, Box<dyn Store>)>, said: &Said) -> Graph {
+pub(crate) fn taste_stores(stores: Vec<(String, Box<dyn Store>)>, said: &DiskOverrides) -> Graph {
     let several = stores.len() > 1;
     let disks = stores.into_iter().map(|(name, store)| image(if several { name } else { String::new() }, store, said));
     Graph::taste(disks.collect(), Limits::default())
@@ -307,7 +307,7 @@ pub(crate) fn taste_stores(stores: Vec<(String, Box<dyn Store>)>, said: &Said) -
 
 /// As [`open`], of a target of memory and zeroes alone, which then takes the memory. `None` if none of its disks is; refused if only some
 /// are.
-pub(crate) fn memory(target: &str, said: &Said) -> Result<Option<(Graph, Option<String>)>, String> {
+pub(crate) fn memory(target: &str, said: &DiskOverrides) -> Result<Option<(Graph, Option<String>)>, String> {
     let (disks, provider) = split(target);
     if !disks.iter().any(|disk| is_memory(disk)) {
         return Ok(None);
@@ -327,14 +327,14 @@ pub(crate) fn memory(target: &str, said: &Said) -> Result<Option<(Graph, Option<
 }
 
 /// `zero:SIZE`; `None` if it is another kind of disk.
-fn zeroes(disk: &str, name: &str, said: &Said) -> Result<Option<Disk>, String> {
+fn zeroes(disk: &str, name: &str, said: &DiskOverrides) -> Result<Option<Disk>, String> {
     let Some(length) = size_after(disk, ZERO)? else { return Ok(None) };
     let topology = topology(512, length, said);
     let bytes = Bytes::Geom(Arc::new(Zero { length }));
     Ok(Some(Disk { name: name.into(), bytes, topology, start: Some(0), nop: Some(said.nop(length)), findings: Vec::new() }))
 }
 
-fn open_disk(disk: &str, name: String, said: &Said, access: Access) -> Result<Disk, String> {
+fn open_disk(disk: &str, name: String, said: &DiskOverrides, access: Access) -> Result<Disk, String> {
     if let Some(zeroes) = zeroes(disk, &name, said)? {
         return Ok(zeroes);
     }
@@ -372,7 +372,7 @@ fn open_disk(disk: &str, name: String, said: &Said, access: Access) -> Result<Di
 }
 
 /// An open file or device as it is asked.
-fn medium(medium: Medium, disk: &str, said: &Said) -> Result<Box<dyn Store>, String> {
+fn medium(medium: Medium, disk: &str, said: &DiskOverrides) -> Result<Box<dyn Store>, String> {
     if !said.direct {
         return Ok(Box::new(medium));
     }
@@ -404,7 +404,7 @@ fn asked(opened: &Opened) -> Topology {
 }
 
 /// A disk of `length` bytes that is not there, as the user describes it; what nobody says is assumed as for an image.
-pub(crate) fn described(said: &Said, length: u64) -> Topology {
+pub(crate) fn described(said: &DiskOverrides, length: u64) -> Topology {
     let nop = said.nop(length);
     nop.topology(0, &[topology(said.sector.unwrap_or(512), length, said)])
 }
@@ -416,7 +416,7 @@ fn size_after(disk: &str, kind: &str) -> Result<Option<u64>, String> {
 }
 
 /// A disk of which only its bytes are known.
-fn image(name: String, store: Box<dyn Store>, said: &Said) -> Disk {
+fn image(name: String, store: Box<dyn Store>, said: &DiskOverrides) -> Disk {
     let length = store.length();
     let stores = [store];
     let sector = said.sector.unwrap_or_else(|| {
@@ -430,7 +430,7 @@ fn image(name: String, store: Box<dyn Store>, said: &Said) -> Disk {
 }
 
 /// What is assumed of a disk that nobody knows.
-fn topology(sector: u64, length: u64, said: &Said) -> Topology {
+fn topology(sector: u64, length: u64, said: &DiskOverrides) -> Topology {
     let mut topology = Topology::new(sector, length);
     topology.facts = profile::assumed();
     if !said.facts.is_empty() {

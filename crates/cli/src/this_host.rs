@@ -2,14 +2,14 @@
 
 use crate::report::{Provider, Target};
 use crate::survey::{survey, survey_said};
-use crate::target::Said;
+use crate::target::DiskOverrides;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::base::topology::round_down;
 use trueline_geom::format::{self, Data, Inside, Sign};
-use trueline_geom::graph::{Bytes, Disk, Graph, Told, Unplaced};
+use trueline_geom::graph::{Bytes, Disk, Graph, Reported, Unplaced};
 use trueline_geom::mapping::slices::{self, Slice, Slices};
 use trueline_geom::probe::Limits;
 use trueline_host::device::{Device, Kind, Signs, lsblk, nvme, sysfs};
@@ -19,13 +19,13 @@ use trueline_host::disk::file;
 const LISTED: u64 = 64 << 20;
 
 /// Every block device of this host: read where that is allowed, else as sysfs and udev tell.
-pub(crate) fn this_host(said: &Said) -> Result<Vec<Target>, String> {
+pub(crate) fn this_host(said: &DiskOverrides) -> Result<Vec<Target>, String> {
     let devices = sysfs::host().map_err(|e| e.to_string())?;
     targets(&devices, said, true)
 }
 
 /// A whole device of this host that the user named, with what sysfs knows of it; `None` if it is not one.
-pub(crate) fn named(name: &str, said: &Said) -> Option<Result<Target, String>> {
+pub(crate) fn named(name: &str, said: &DiskOverrides) -> Option<Result<Target, String>> {
     let (devices, at) = sysfs::named(Path::new(name))?;
     let device = devices.get(at).filter(|d| !matches!(d.kind, Kind::Partition { .. }))?;
     let target = target(device, &devices, said, true);
@@ -33,7 +33,7 @@ pub(crate) fn named(name: &str, said: &Said) -> Option<Result<Target, String>> {
 }
 
 /// What files of `lsblk -OJb` or `nvme id-ns -o json` list, and why some could not be read.
-pub(crate) fn from_files(files: &[PathBuf], said: &Said) -> (Vec<Target>, Vec<String>) {
+pub(crate) fn from_files(files: &[PathBuf], said: &DiskOverrides) -> (Vec<Target>, Vec<String>) {
     let (mut all, mut failures) = (Vec::new(), Vec::new());
     for path in files {
         match from_file(path, said) {
@@ -44,7 +44,7 @@ pub(crate) fn from_files(files: &[PathBuf], said: &Said) -> (Vec<Target>, Vec<St
     (all, failures)
 }
 
-fn from_file(path: &Path, said: &Said) -> Result<Vec<Target>, String> {
+fn from_file(path: &Path, said: &DiskOverrides) -> Result<Vec<Target>, String> {
     let (place, text) = read(path)?;
     if text.contains("\"blockdevices\"") {
         targets(&lsblk::parse(&text, &place).map_err(|e| e.to_string())?, said, false)
@@ -68,7 +68,7 @@ fn read(path: &Path) -> Result<(String, String), String> {
 }
 
 /// Lets `said` say what a drive says of itself in a file of `nvme id-ns -o json`, for images that are for that drive.
-pub(crate) fn adopt_files(files: &[PathBuf], said: &mut Said) -> Result<(), String> {
+pub(crate) fn adopt_files(files: &[PathBuf], said: &mut DiskOverrides) -> Result<(), String> {
     for path in files {
         let (place, text) = read(path)?;
         if text.contains("\"blockdevices\"") {
@@ -84,27 +84,27 @@ pub(crate) fn adopt_files(files: &[PathBuf], said: &mut Said) -> Result<(), Stri
     Ok(())
 }
 
-fn namespaces(text: &str, place: &str, said: &Said) -> Result<Vec<Target>, String> {
+fn namespaces(text: &str, place: &str, said: &DiskOverrides) -> Result<Vec<Target>, String> {
     let found = nvme::parse(text, place).map_err(|e| e.to_string())?;
     let several = found.len() > 1;
     let disks = found.iter().enumerate().filter_map(|(i, namespace)| {
         let (topology, findings) = namespace.topology()?;
         let name = if several { format!("{place}[{i}]") } else { place.to_string() };
         let nop = Some(said.nop(topology.length));
-        let bytes = Bytes::Told(Told::default());
+        let bytes = Bytes::Reported(Reported::default());
         Some((name, Disk { name: String::new(), bytes, topology, start: Some(0), nop, findings }))
     });
     disks.map(|(name, disk)| survey(&name, &Graph::taste(vec![disk], Limits::default()), None)).collect()
 }
 
 /// A target for every device that is not a partition of one listed with it; `read`: whether the devices are this host's.
-fn targets(devices: &[Device], said: &Said, read: bool) -> Result<Vec<Target>, String> {
+fn targets(devices: &[Device], said: &DiskOverrides, read: bool) -> Result<Vec<Target>, String> {
     let listed = |name: &String| devices.iter().any(|d| d.name == *name);
     let whole = devices.iter().filter(|d| !matches!(&d.kind, Kind::Partition { parent, .. } if listed(parent)));
     whole.map(|device| target(device, devices, said, read)).collect()
 }
 
-fn target(device: &Device, all: &[Device], said: &Said, read: bool) -> Result<Target, String> {
+fn target(device: &Device, all: &[Device], said: &DiskOverrides, read: bool) -> Result<Target, String> {
     let parts: Vec<&Device> = all.iter().filter(|d| matches!(&d.kind, Kind::Partition { parent, .. } if *parent == device.name)).collect();
     let (topology, mut findings) = device.topology();
     let opened = read.then(|| file::open(Path::new(&device.path)));
@@ -114,9 +114,9 @@ fn target(device: &Device, all: &[Device], said: &Said, read: bool) -> Result<Ta
         Some(Err(why)) => {
             let message = format!("not read, so judged by what sysfs and udev tell: {why}");
             findings.push(Finding::new(&finding::UNREAD, Severity::Note, 0, message));
-            Bytes::Told(told(device, &parts, all))
+            Bytes::Reported(told(device, &parts, all))
         }
-        None => Bytes::Told(told(device, &parts, all)),
+        None => Bytes::Reported(told(device, &parts, all)),
     };
     let nop = Some(said.nop(topology.length));
     let disk = Disk { name: String::new(), bytes, topology, start: device.medium_start(), nop, findings };
@@ -133,7 +133,7 @@ fn target(device: &Device, all: &[Device], said: &Said, read: bool) -> Result<Ta
 }
 
 /// The device as the kernel and udev know it.
-fn told(device: &Device, parts: &[&Device], all: &[Device]) -> Told {
+fn told(device: &Device, parts: &[&Device], all: &[Device]) -> Reported {
     let signs = |d: &Device| sign_of(d, all).into_iter().collect::<Vec<_>>();
     let extended = parts.iter().any(|part| is_extended(part, parts));
     let (scheme, letter) = match device.signs.pttype.as_deref() {
@@ -175,7 +175,7 @@ fn told(device: &Device, parts: &[&Device], all: &[Device]) -> Told {
     let usable = if unplaced.is_empty() { 0..round_down(device.size, device.sector()) } else { 0..0 };
     let slices = Slices { usable, entries };
     let table = (!parts.is_empty() || device.signs.pttype.is_some()).then_some((scheme, slices));
-    Told { table, signs: signs(device), entries: on_entries, unplaced }
+    Reported { table, signs: signs(device), entries: on_entries, unplaced }
 }
 
 /// A partition's number: as told, else what the kernel ends its name with.
@@ -281,7 +281,7 @@ mod tests {
         let list = r#"{"blockdevices":[{"name":"nvme0n1","type":"disk","size":1073741824,"children":[
             {"name":"nvme0n1p1","type":"part","start":2048,"size":1048576},{"name":"nvme0n1p15","type":"part","start":4096,"size":1048576}]}]}"#;
         let devices = lsblk::parse(list, "here").unwrap();
-        let found = targets(&devices, &Said::new(&DiskOptions::default()).unwrap(), false).unwrap();
+        let found = targets(&devices, &DiskOverrides::new(&DiskOptions::default()).unwrap(), false).unwrap();
         let named: Vec<(&str, Option<&str>)> = found[0].providers.iter().map(|p| (p.provider.as_str(), p.kind.as_deref())).collect();
         assert_eq!(named, [("", None), ("p1", None), ("p15", None)]);
         assert_eq!(found[0].providers[0].table.as_ref().unwrap().scheme, "partition");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     fn judged(devices: &[Device], physical: Option<(u64, u64)>) -> Target {
-        let said = Said::new(&DiskOptions { physical, ..DiskOptions::default() }).unwrap();
+        let said = DiskOverrides::new(&DiskOptions { physical, ..DiskOptions::default() }).unwrap();
         targets(devices, &said, false).unwrap().remove(0)
     }
 
@@ -314,7 +314,7 @@ mod tests {
         let signs = Signs { fstype: Some("ext4".into()), block: Some(4096), ..Signs::default() };
         let mut devices = drive(Device { signs, ..Device::default() });
         devices[0].path = "/nonexistent/sda".into();
-        let said = Said::new(&DiskOptions::default()).unwrap();
+        let said = DiskOverrides::new(&DiskOptions::default()).unwrap();
         let found = targets(&devices, &said, true).unwrap().remove(0);
         assert_eq!(found.verdict, Verdict::Unknown);
         assert_eq!(found.findings.iter().filter(|f| f.rule == "TL0029").count(), 1, "{:?}", found.findings);
@@ -349,7 +349,7 @@ mod tests {
             {"name":"sda2","type":"part","start":4194304,"size":1048576,"fstype":"swap"},
             {"name":"sda3","type":"part","start":4096,"size":1048576,"fstype":"xfs"}]}]}"#;
         let devices = lsblk::parse(list, "here").unwrap();
-        let found = targets(&devices, &Said::new(&DiskOptions::default()).unwrap(), false).unwrap();
+        let found = targets(&devices, &DiskOverrides::new(&DiskOptions::default()).unwrap(), false).unwrap();
         let signs: Vec<_> = found[0].providers.iter().map(|p| (p.provider.as_str(), p.sign.as_deref())).collect();
         assert_eq!(signs, [("", None), ("p1", Some("ext4")), ("p3", Some("xfs"))]);
         assert!(found[0].findings.iter().any(|f| f.rule == "TL0009" && f.message.starts_with("p2 at byte 2147483648")));
@@ -360,7 +360,7 @@ mod tests {
         let list = r#"{"blockdevices":[{"name":"sda1","pkname":"sda","type":"part","start":63,"size":1048576,"phy-sec":4096,
             "log-sec":512,"alignment":512,"fstype":"ext4"}]}"#;
         let devices = lsblk::parse(list, "here").unwrap();
-        let found = targets(&devices, &Said::new(&DiskOptions::default()).unwrap(), false).unwrap();
+        let found = targets(&devices, &DiskOverrides::new(&DiskOptions::default()).unwrap(), false).unwrap();
         let named: Vec<_> = found.iter().map(|t| (t.target.as_str(), t.verdict)).collect();
         assert_eq!(named, [("/dev/sda1", Verdict::Misaligned)]);
     }
@@ -374,7 +374,7 @@ mod tests {
 
     fn listed(list: &str) -> Target {
         let devices = lsblk::parse(list, "here").unwrap();
-        targets(&devices, &Said::new(&DiskOptions::default()).unwrap(), false).unwrap().remove(0)
+        targets(&devices, &DiskOverrides::new(&DiskOptions::default()).unwrap(), false).unwrap().remove(0)
     }
 
     #[test]
@@ -393,7 +393,8 @@ mod tests {
         // What the user says of the disk holds for it too, as far as its alignment tells.
         let for_drive = |physical| {
             let devices = lsblk::parse(OLD, "here").unwrap();
-            let found = targets(&devices, &Said::new(&DiskOptions { physical: Some(physical), ..DiskOptions::default() }).unwrap(), false);
+            let found =
+                targets(&devices, &DiskOverrides::new(&DiskOptions { physical: Some(physical), ..DiskOptions::default() }).unwrap(), false);
             let s1 = found.unwrap().remove(0);
             (s1.providers[1].verdict, s1.findings.iter().filter(|f| f.provider == "s1" && f.rule == "TL0019").count())
         };

@@ -6,20 +6,20 @@ use crate::move_journal;
 use crate::placed::table_on;
 use crate::remembered::Remembered;
 use crate::render::gpart::Called;
-use crate::target::{self, Said};
+use crate::target::{self, DiskOverrides};
 use crate::words::escape;
 use crate::writing::{Job, WriteOptions, carry_out};
 use std::ops::Range;
 use trueline_geom::base::patch::Patch;
-use trueline_geom::graph::occupant::{self, There};
+use trueline_geom::graph::occupant::{self, Occupant};
 use trueline_geom::graph::{Graph, Id};
-use trueline_geom::table::scheme::{Ground, Scheme};
+use trueline_geom::table::scheme::{Scheme, TableSite};
 use trueline_geom::table::{Refusal, Table};
 use trueline_host::disk::file::Access;
 use trueline_host::disk::reread::{self, Reread};
 
 /// The one provider that a command works on.
-pub(crate) struct Seat {
+pub(crate) struct WriteTarget {
     /// As typed.
     pub(crate) target: String,
     /// The profile it is judged by.
@@ -32,14 +32,14 @@ pub(crate) struct Seat {
     pub(crate) speaks_geom: bool,
 }
 
-impl Seat {
+impl WriteTarget {
     /// Opens the target and finds its provider.
-    pub(crate) fn open(target: &str, disk: &DiskOptions, access: Access) -> Result<Seat, Failure> {
-        Seat::on(target, &Said::announced(disk, target)?, access)
+    pub(crate) fn open(target: &str, disk: &DiskOptions, access: Access) -> Result<WriteTarget, Failure> {
+        WriteTarget::on(target, &DiskOverrides::announced(disk, target)?, access)
     }
 
-    /// As [`Seat::open`], of disks that are as `said`.
-    pub(crate) fn on(target: &str, said: &Said, access: Access) -> Result<Seat, Failure> {
+    /// As [`WriteTarget::open`], of disks that are as `said`.
+    pub(crate) fn on(target: &str, said: &DiskOverrides, access: Access) -> Result<WriteTarget, Failure> {
         let (graph, provider) = target::open_for(target, said, access)?;
         let paths = target::paths(target);
         let id = match &provider {
@@ -51,7 +51,7 @@ impl Seat {
         let named = paths.len() > 1 || graph.providers[graph.root(id)].is_set;
         let disk = paths.first().and_then(|p| p.file_stem()).filter(|_| !named);
         let name = disk.map_or_else(String::new, |n| n.to_string_lossy().into_owned()) + own;
-        Ok(Seat { target: target.into(), judged: said.judged().cloned(), graph, id, name, speaks_geom: false })
+        Ok(WriteTarget { target: target.into(), judged: said.judged().cloned(), graph, id, name, speaks_geom: false })
     }
 
     /// What is printed for it: as a command line takes it, or GEOM's name of it.
@@ -63,9 +63,9 @@ impl Seat {
     }
 
     /// What is known of the ground.
-    pub(crate) fn ground(&self) -> Ground<'_> {
+    pub(crate) fn ground(&self) -> TableSite<'_> {
         let p = &self.graph.providers[self.id];
-        Ground { topology: &p.topology, base: p.base(), kind: p.kind }
+        TableSite { topology: &p.topology, base: p.base(), kind: p.kind }
     }
 
     /// Bytes of the disk or set it is on.
@@ -130,10 +130,10 @@ impl Seat {
     }
 
     /// What a new table would take the place of.
-    pub(crate) fn there(&self) -> There {
+    pub(crate) fn there(&self) -> Occupant {
         match self.graph.providers[self.id].tasted().there(&self.graph.probe(self.id)) {
             // Noise is not what is left of something.
-            there @ (There::Nothing | There::Remains(_)) => self.holds().map_or(there, |what| There::Data(what, Vec::new())),
+            there @ (Occupant::Nothing | Occupant::Remains(_)) => self.holds().map_or(there, |what| Occupant::Data(what, Vec::new())),
             there => there,
         }
     }
@@ -167,7 +167,7 @@ impl Seat {
 }
 
 /// What is on the provider that would be lost if it were written over, a table too.
-pub(crate) fn found(seat: &Seat) -> Option<String> {
+pub(crate) fn found(seat: &WriteTarget) -> Option<String> {
     let table = seat.table().filter(|(_, table)| !table.is_bare_chain());
     table
         .map(|(scheme, table)| format!("there is {} with {}", named(scheme.name()), partitions(table.entries.len())))
@@ -176,7 +176,7 @@ pub(crate) fn found(seat: &Seat) -> Option<String> {
 }
 
 /// The table around it, if its sectors are the provider's first: what is written there first is lost.
-pub(crate) fn shared(seat: &Seat) -> Option<String> {
+pub(crate) fn shared(seat: &WriteTarget) -> Option<String> {
     let (scheme, parent, _) = seat.table_within()?;
     let on = if parent.is_empty() { "the disk".into() } else { escape::plain(&parent) };
     Some(format!("its first sectors hold {}, that of {on}", named(scheme.name())))

@@ -10,7 +10,7 @@ use crate::format::Sign;
 use crate::mapping::geom::Geom;
 use crate::mapping::route::Route;
 use crate::mapping::slices::{Slices, bounded, out_of_range};
-use crate::probe::read_set::Looked;
+use crate::probe::read_set::ReadSet;
 use crate::probe::{Blind, Budget, Limits, Probe};
 pub(crate) use found::Found;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub mod provider_store;
 mod unplaced;
 
 pub use incomplete::Incomplete;
-pub use provider::{Bytes, Disk, Provider, Told};
+pub use provider::{Bytes, Disk, Provider, Reported};
 pub use unplaced::Unplaced;
 
 /// A place to find a provider in [`Graph::providers`].
@@ -118,7 +118,7 @@ impl Graph {
     }
 
     /// Where it was read while tasting.
-    pub fn looked(&self) -> Looked {
+    pub fn looked(&self) -> ReadSet {
         self.budget.looked(self.stores.len())
     }
 
@@ -180,7 +180,7 @@ impl Graph {
                 route
             }
             Bytes::Geom(geom) => Route::new(&geom, 0, topology.length, &[]),
-            Bytes::Told(t) => {
+            Bytes::Reported(t) => {
                 told = Some(t);
                 let nothing: Arc<dyn Geom> = Arc::new(Zero { length: topology.length });
                 Route::new(&nothing, 0, topology.length, &[])
@@ -199,7 +199,7 @@ impl Graph {
     }
 
     /// What is told of the disk just added.
-    fn add_told(&mut self, told: Told) {
+    fn add_told(&mut self, told: Reported) {
         let id = self.providers.len() - 1;
         self.providers[id].signs = told.signs;
         if let Some((scheme, mut slices)) = told.table {

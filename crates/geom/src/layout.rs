@@ -15,10 +15,10 @@ use crate::base::ondisk::Guid;
 use crate::base::patch::Patch;
 use crate::base::topology::{Grain, round_up};
 use crate::graph::Found;
-use crate::graph::occupant::{Tasted, There, seen};
+use crate::graph::occupant::{Contents, Occupant, seen};
 use crate::mapping::slices::{Dialect, Kind, place};
 use crate::probe::Probe;
-use crate::table::scheme::{self, Ground, Id, New, Scheme};
+use crate::table::scheme::{self, Id, New, Scheme, TableSite};
 use crate::table::{Entry, Refusal, Request, Rules, Table, Wanted, free_ranges, types};
 use change::{Change, own_of};
 use lay::{Floor, Item, lay, percent, whole};
@@ -133,7 +133,7 @@ pub struct Refused {
 pub fn plan(
     layout: &Layout,
     probe: &Probe<'_>,
-    ground: &Ground<'_>,
+    ground: &TableSite<'_>,
     medium: u64,
     may: May,
     random: &mut dyn FnMut() -> [u8; 16],
@@ -159,7 +159,7 @@ impl Planning<'_> {
         &mut self,
         layout: &Layout,
         probe: &Probe<'_>,
-        ground: &Ground<'_>,
+        ground: &TableSite<'_>,
         name: &str,
         offset: u64,
         above: u64,
@@ -183,7 +183,7 @@ impl Planning<'_> {
                 let route = written.route_within(entry.start, entry.length);
                 let inner = written.within(&route, entry.start, &entry.kind);
                 let topology = ground.topology.shift(entry.start, entry.length);
-                let ground = Ground { topology: &topology, base: ground.base.saturating_add(entry.start), kind: Some(entry.kind) };
+                let ground = TableSite { topology: &topology, base: ground.base.saturating_add(entry.start), kind: Some(entry.kind) };
                 stages.extend(self.table(table, &inner, &ground, &name, offset.saturating_add(entry.start), offset)?);
             }
             inside.add(index, change.when(entry, &stages, offset, &whole), stages);
@@ -192,19 +192,19 @@ impl Planning<'_> {
     }
 
     /// The change of the table on one provider.
-    fn one(&mut self, layout: &Layout, probe: &Probe<'_>, ground: &Ground<'_>) -> Result<Change, Refusal> {
+    fn one(&mut self, layout: &Layout, probe: &Probe<'_>, ground: &TableSite<'_>) -> Result<Change, Refusal> {
         let there = there(probe);
         seen(probe)?;
         let (before, after, edits) = match &there {
-            There::Table(scheme, table) if scheme.name() == layout.scheme.name() => match self.edited(layout, table, ground) {
+            Occupant::Table(scheme, table) if scheme.name() == layout.scheme.name() => match self.edited(layout, table, ground) {
                 Err(_) if self.may.replace => return self.replaced(layout, there, probe, ground),
                 edited => edited.map(|(after, edits)| (Table::clone(table), after, edits))?,
             },
-            There::Table(scheme, table) if !self.may.replace => {
+            Occupant::Table(scheme, table) if !self.may.replace => {
                 let found = format!("there is a table of another scheme, {}, with {} partitions", scheme.name(), table.entries.len());
                 return Err(Refusal::new(found, "--replace puts the layout in its place, and what is in these partitions is lost"));
             }
-            There::Data(what, _) | There::Remains(what) if !self.may.replace => {
+            Occupant::Data(what, _) | Occupant::Remains(what) if !self.may.replace => {
                 return Err(Refusal::new(what.clone(), "--replace writes the layout over it, and what is in it is lost"));
             }
             _ => return self.replaced(layout, there, probe, ground),
@@ -213,7 +213,7 @@ impl Planning<'_> {
     }
 
     /// A table made anew, in the place of what is there.
-    fn replaced(&mut self, layout: &Layout, there: There, probe: &Probe<'_>, ground: &Ground<'_>) -> Result<Change, Refusal> {
+    fn replaced(&mut self, layout: &Layout, there: Occupant, probe: &Probe<'_>, ground: &TableSite<'_>) -> Result<Change, Refusal> {
         let new = New {
             entries: layout.entries,
             id: layout.id,
@@ -225,7 +225,7 @@ impl Planning<'_> {
         };
         let empty = there.create(probe, ground, layout.scheme, &new)?;
         let mut edits = Vec::new();
-        if let There::Table(scheme, table) = &there {
+        if let Occupant::Table(scheme, table) = &there {
             edits.push(format!("destroy {} of {} partitions", scheme.name(), table.entries.len()));
         }
         edits.push(format!("create {}", layout.scheme.name()));
@@ -235,7 +235,7 @@ impl Planning<'_> {
     }
 
     /// The table that is there, made to agree with the layout.
-    fn edited(&mut self, layout: &Layout, table: &Table, ground: &Ground<'_>) -> Result<(Table, Vec<String>), Refusal> {
+    fn edited(&mut self, layout: &Layout, table: &Table, ground: &TableSite<'_>) -> Result<(Table, Vec<String>), Refusal> {
         let (mut after, mut edits) = (table.clone(), Vec::new());
         if !after.damage.is_empty() {
             after = layout.scheme.recover(table, ground)?;
@@ -264,7 +264,7 @@ impl Planning<'_> {
     }
 
     /// Makes the partitions of `table` those of the layout.
-    fn fill(&mut self, layout: &Layout, table: &mut Table, ground: &Ground<'_>, edits: &mut Vec<String>) -> Result<(), Refusal> {
+    fn fill(&mut self, layout: &Layout, table: &mut Table, ground: &TableSite<'_>, edits: &mut Vec<String>) -> Result<(), Refusal> {
         let numbers = numbers(layout, table)?;
         let others: Vec<u32> = table.entries.iter().map(|e| e.index).filter(|i| !numbers.contains(i)).collect();
         if !others.is_empty() && !self.may.delete {
@@ -307,17 +307,17 @@ impl Planning<'_> {
 }
 
 /// What is on the provider.
-fn there(probe: &Probe<'_>) -> There {
-    let nothing = Tasted { table: None, member: None, signs: &[], findings: &[] };
+fn there(probe: &Probe<'_>) -> Occupant {
+    let nothing = Contents { table: None, member: None, signs: &[], findings: &[] };
     if probe.kind().is_some_and(|kind| kind.is_extended()) {
         // An extended partition is an EBR's, and an empty chain until it has one.
-        return nothing.table(probe).map_or(There::Nothing, |(scheme, table)| There::Table(scheme, Box::new(table)));
+        return nothing.table(probe).map_or(Occupant::Nothing, |(scheme, table)| Occupant::Table(scheme, Box::new(table)));
     }
     let mut found = Found::by(probe);
     found.settle();
     let table = found.tables.first().map(|(class, _)| *class);
     let member = found.member.as_ref().map(|(class, member)| (class.name(), member));
-    Tasted { table, member, signs: &found.signs, findings: &found.findings }.there(probe)
+    Contents { table, member, signs: &found.signs, findings: &found.findings }.there(probe)
 }
 
 /// The name of the partition `entry` on the provider `name`.
@@ -407,7 +407,7 @@ fn agree(layout: &Layout, table: &mut Table, part: &Part, index: u32, grains: &[
 /// The partition as what is to be laid.
 fn item(part: &Part, there: Option<&Entry>, sector: u64) -> Result<Item, Refusal> {
     if let Some(entry) = there {
-        return Ok(Item::There(entry.end()));
+        return Ok(Item::Occupant(entry.end()));
     }
     let size = match part.size {
         Size::Bytes(size) => {

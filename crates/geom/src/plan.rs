@@ -1,7 +1,7 @@
 //! Layouts: the parameters of every layer of a stack, each with its reason and its price.
 //!
 //! A [`Use`] is a stack of layers as a person names it, from the bottom: `md5x4+luks+lvm+xfs`. Each [`Layer`] is shown the
-//! [`Ground`] it stands on, takes its choices down in a [`Plan`], and gives the ground it offers to the next, so that grains
+//! [`LayerBase`] it stands on, takes its choices down in a [`Plan`], and gives the ground it offers to the next, so that grains
 //! and their phases travel upwards through the same arithmetic that `check` uses. Nothing here does I/O or knows a host: a
 //! plan is what a topology and a use come to.
 //!
@@ -177,7 +177,7 @@ pub struct Plan {
 
 impl Plan {
     /// What `wanted` comes to on `disk`.
-    pub fn of(wanted: &Use, disk: Ground) -> Plan {
+    pub fn of(wanted: &Use, disk: LayerBase) -> Plan {
         let mut plan = Plan::default();
         stack::lay(wanted, disk, &mut plan);
         plan
@@ -202,7 +202,7 @@ impl Plan {
 
 /// What a layer stands on.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ground {
+pub struct LayerBase {
     /// Its boundaries.
     pub topology: Topology,
     /// What to call it in commands: a device, several before they are a set, or a directory.
@@ -237,26 +237,26 @@ pub struct Files {
     pub whole_blocks: bool,
 }
 
-impl Ground {
+impl LayerBase {
     /// A whole disk.
-    pub fn disk(topology: Topology, names: Vec<String>) -> Ground {
-        Ground { topology, names, whole: true, files: None, host: Host::Linux }
+    pub fn disk(topology: Topology, names: Vec<String>) -> LayerBase {
+        LayerBase { topology, names, whole: true, files: None, host: Host::Linux }
     }
 
     /// The same with commands for `host`.
     #[must_use]
-    pub fn on(self, host: Host) -> Ground {
-        Ground { host, ..self }
+    pub fn on(self, host: Host) -> LayerBase {
+        LayerBase { host, ..self }
     }
 
     /// A device that a layer makes.
-    fn device(topology: Topology, name: impl Into<String>) -> Ground {
-        Ground { topology, names: vec![name.into()], whole: false, files: None, host: Host::Linux }
+    fn device(topology: Topology, name: impl Into<String>) -> LayerBase {
+        LayerBase { topology, names: vec![name.into()], whole: false, files: None, host: Host::Linux }
     }
 
     /// A file system at `mount`, over the same boundaries.
-    fn with_files(&self, mount: &str, files: Files) -> Ground {
-        Ground { names: vec![mount.into()], whole: false, files: Some(files), ..self.clone() }
+    fn with_files(&self, mount: &str, files: Files) -> LayerBase {
+        LayerBase { names: vec![mount.into()], whole: false, files: Some(files), ..self.clone() }
     }
 
     /// Whether it is in an image that no kernel has as a device.
@@ -307,7 +307,7 @@ pub struct Above {
 /// One layer of a stack.
 pub trait Layer {
     /// Takes its choices down for the ground it stands on; the ground it offers.
-    fn lay(&self, ground: &Ground, above: Above, plan: &mut Plan) -> Ground;
+    fn lay(&self, ground: &LayerBase, above: Above, plan: &mut Plan) -> LayerBase;
 
     /// How many disks it is made of.
     fn disks(&self) -> u64 {

@@ -8,7 +8,7 @@ use crate::base::topology::round_down;
 use crate::mapping::geom::{Geom, Op};
 use crate::mapping::route::{Piece, Route};
 use crate::mapping::slices::{Kind, Slices};
-use crate::probe::read_set::Looked;
+use crate::probe::read_set::ReadSet;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use zerocopy::FromBytes;
@@ -57,8 +57,8 @@ impl Budget {
     }
 
     /// What was looked at on the first `stores` stores.
-    pub fn looked(&self, stores: usize) -> Looked {
-        Looked::at(stores, &self.read.borrow())
+    pub fn looked(&self, stores: usize) -> ReadSet {
+        ReadSet::at(stores, &self.read.borrow())
     }
 
     fn note(&self, route: &Route, offset: u64, length: u64) {

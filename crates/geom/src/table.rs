@@ -6,7 +6,7 @@
 use crate::base::ondisk::Guid;
 use crate::base::store::Sparse;
 use crate::mapping::slices::{Dialect, Kind, place};
-use crate::table::scheme::{Attribute, Geometry, Ground, Id, Scheme};
+use crate::table::scheme::{Attribute, Geometry, Id, Scheme, TableSite};
 use std::fmt;
 use std::ops::Range;
 
@@ -197,7 +197,7 @@ impl Table {
     }
 
     /// Adds a partition; gives its index.
-    pub fn add(&mut self, scheme: &dyn Scheme, ground: &Ground<'_>, wanted: Wanted, rules: Rules) -> Result<u32, Refusal> {
+    pub fn add(&mut self, scheme: &dyn Scheme, ground: &TableSite<'_>, wanted: Wanted, rules: Rules) -> Result<u32, Refusal> {
         self.whole()?;
         self.follow(rules);
         let index = match wanted.index {
@@ -248,7 +248,14 @@ impl Table {
     }
 
     /// Gives the partition numbered `index` another size: `size`, or as much as is free behind it.
-    pub fn resize(&mut self, scheme: &dyn Scheme, ground: &Ground<'_>, index: u32, place: &Request, rules: Rules) -> Result<(), Refusal> {
+    pub fn resize(
+        &mut self,
+        scheme: &dyn Scheme,
+        ground: &TableSite<'_>,
+        index: u32,
+        place: &Request,
+        rules: Rules,
+    ) -> Result<(), Refusal> {
         self.whole()?;
         self.follow(rules);
         let entry = self.entries[self.position(index)?].clone();
@@ -261,7 +268,7 @@ impl Table {
 
     /// Gives the partition numbered `index` another place of the same size: from `to` on, or the nearest on the best grain on which there
     /// is room. Gives its first byte. What is in the partition stays where it is: that is for [`crate::relocate`] to move.
-    pub fn relocate(&mut self, scheme: &dyn Scheme, ground: &Ground<'_>, index: u32, to: Option<u64>) -> Result<u64, Refusal> {
+    pub fn relocate(&mut self, scheme: &dyn Scheme, ground: &TableSite<'_>, index: u32, to: Option<u64>) -> Result<u64, Refusal> {
         self.relocate_inside(scheme, ground, index, to, 0)
     }
 
@@ -269,7 +276,7 @@ impl Table {
     pub fn relocate_inside(
         &mut self,
         scheme: &dyn Scheme,
-        ground: &Ground<'_>,
+        ground: &TableSite<'_>,
         index: u32,
         to: Option<u64>,
         inside: u64,

@@ -10,7 +10,7 @@ use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::store::Sparse;
 use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::graph::{Disk, Graph};
-use trueline_geom::table::scheme::{self, Ground, New, Scheme};
+use trueline_geom::table::scheme::{self, New, Scheme, TableSite};
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Wanted};
 
 /// The schemes of each case from the outside in; the types that hold the next one.
@@ -78,7 +78,7 @@ fn nest(disk: &mut Sparse, topology: &Topology, on: &str, (name, inner): (&str, 
     let graph = taste(disk, topology);
     let id = graph.find(on).unwrap_or_else(|| panic!("no provider '{on}'"));
     let p = &graph.providers[id];
-    let ground = Ground { topology: &p.topology, base: p.base(), kind: p.kind };
+    let ground = TableSite { topology: &p.topology, base: p.base(), kind: p.kind };
     let scheme = scheme::named(name).expect("a scheme");
     let empty = scheme.create(&graph.probe(id), &ground, &New { random: [7; 16], ..New::default() })?;
     let mut table = empty.clone();

@@ -6,9 +6,9 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
 use std::collections::BTreeMap;
-use trueline_geom::audit::io::{Deed, Tally, Watch};
+use trueline_geom::audit::io::{IoAudit, IoKind, Tally};
 use trueline_geom::base::store::Sparse;
-use trueline_geom::base::topology::{Fact, Fit, Grain, Source, Topology, Trust, Why};
+use trueline_geom::base::topology::{Fact, Grain, Placement, Source, Topology, Trust, Why};
 use trueline_geom::class::metadata::{Component, Label, Labelled};
 use trueline_geom::class::{concat, mirror, stripe};
 use trueline_geom::graph::{Disk, Graph};
@@ -75,7 +75,7 @@ fn steps(start: u64, length: u64) -> impl Iterator<Item = u64> {
 }
 
 /// What a piece comes to: disk, first byte, length, verdict, operations done, needed, and whether the stack is to blame.
-type Want = (usize, u64, u64, Fit, u64, u64, bool);
+type Want = (usize, u64, u64, Placement, u64, u64, bool);
 
 /// A way in: the provider's name, what it is made of, and the layers in it: first byte, length, the deepest last.
 struct Export {
@@ -100,11 +100,11 @@ impl Stack {
         here.map_or((export.name.clone(), 0), |(name, start, _)| (name.clone(), *start))
     }
 
-    fn want(&self, export: &Export, deed: Deed, offset: u64, length: u64) -> Vec<Want> {
+    fn want(&self, export: &Export, deed: IoKind, offset: u64, length: u64) -> Vec<Want> {
         // Runs of steps, of one copy each: disk, first byte, bytes, through what, bytes of the request before it.
         let mut runs: Vec<(Spot, u64, u64)> = Vec::new();
         for byte in steps(offset, length) {
-            for spot in export.model.spots(byte, deed != Deed::Read) {
+            for spot in export.model.spots(byte, deed != IoKind::Read) {
                 let next =
                     runs.iter_mut().rev().find(|((store, start, by), bytes, _)| (*store, *start + *bytes, by) == (spot.0, spot.1, &spot.2));
                 match next {
@@ -122,21 +122,21 @@ impl Stack {
                 .for_each(|at| *units.entry((at + unit - phase) / unit).or_insert(0) += STEP);
             let parts = units.values().filter(|&&filled| filled < unit).count() as u64;
             let fit = if parts == 0 {
-                Fit::Aligned
+                Placement::Aligned
             } else if length < unit {
-                Fit::Partial
+                Placement::Partial
             } else {
-                Fit::Misaligned
+                Placement::Misaligned
             };
             let (mut done, mut needed) = (units.len() as u64, steps(before, bytes).filter(|at| at.is_multiple_of(unit)).count() as u64);
-            if deed == Deed::Write {
+            if deed == IoKind::Write {
                 done += parts;
             }
-            if !matches!(deed, Deed::Read | Deed::Write) {
+            if !matches!(deed, IoKind::Read | IoKind::Write) {
                 (done, needed) = (0, 0);
             }
             let well_asked = (offset - layer).is_multiple_of(unit) && length.is_multiple_of(unit);
-            (store, start, bytes, fit, done, needed, fit == Fit::Misaligned && well_asked)
+            (store, start, bytes, fit, done, needed, fit == Placement::Misaligned && well_asked)
         };
         let mut all: Vec<Want> = runs.into_iter().map(piece).collect();
         all.sort_unstable();
@@ -152,30 +152,30 @@ impl Stack {
         for export in &self.exports {
             let id = self.graph.find(&export.name).unwrap_or_else(|| panic!("{}: no {}", self.what, export.name));
             assert_eq!(self.graph.providers[id].topology.length, export.length, "{}: {}", self.what, export.name);
-            let watch = Watch::new(&self.graph, id);
+            let watch = IoAudit::new(&self.graph, id);
             let mut tally = Tally::default();
-            let mut expected: BTreeMap<(Deed, Fit), u64> = BTreeMap::new();
+            let mut expected: BTreeMap<(IoKind, Placement), u64> = BTreeMap::new();
             for (nth, &length) in (0..each).flat_map(|nth| sizes.iter().map(move |size| (nth, size))) {
                 let room = export.length - length;
                 // Ends of the export, of its layers and of chunks, and what lies between them, on a stride that meets every residue.
                 let edges = [0, room, 63 * 512, 2048 * 512, 16 * KIB, SHARE];
                 let edge = edges[usize::try_from(nth).unwrap() % edges.len()];
                 let odd = nth * 2654 * STEP + length / STEP % 7 * STEP;
-                for (deed, at) in Deed::ALL.into_iter().zip([odd, edge, edge + odd % (64 * KIB), (odd * 3).saturating_sub(length)]) {
+                for (deed, at) in IoKind::ALL.into_iter().zip([odd, edge, edge + odd % (64 * KIB), (odd * 3).saturating_sub(length)]) {
                     let offset = at % (room + STEP) / STEP * STEP;
                     let fit = self.one(export, &watch, (deed, offset, length), &mut tally);
                     *expected.entry((deed, fit)).or_insert(0) += 1;
                     compared += 1;
                 }
             }
-            let counted = Deed::ALL.into_iter().flat_map(|deed| Fit::ALL.map(|fit| ((deed, fit), tally.requests(deed, fit))));
+            let counted = IoKind::ALL.into_iter().flat_map(|deed| Placement::ALL.map(|fit| ((deed, fit), tally.requests(deed, fit))));
             assert_eq!(counted.filter(|(_, count)| *count > 0).collect::<BTreeMap<_, _>>(), expected, "{}: {}", self.what, export.name);
         }
         compared
     }
 
     /// Compares one request; its verdict.
-    fn one(&self, export: &Export, watch: &Watch, (deed, offset, length): (Deed, u64, u64), tally: &mut Tally) -> Fit {
+    fn one(&self, export: &Export, watch: &IoAudit, (deed, offset, length): (IoKind, u64, u64), tally: &mut Tally) -> Placement {
         let place = format!("{}: {deed:?} of {length} bytes at {offset} of {}", self.what, export.name);
         let (mut pieces, mut requests) = (Vec::new(), Vec::new());
         watch.judge(deed, offset, length, &mut |cell, seen| {
@@ -194,7 +194,7 @@ impl Stack {
         assert_eq!(pieces, want, "{place}");
         let [request] = requests[..] else { panic!("{place}: {requests:?}") };
         let any = |fit| want.iter().any(|piece| piece.3 == fit);
-        let worst = [Fit::Misaligned, Fit::Partial].into_iter().find(|&fit| any(fit)).unwrap_or(Fit::Aligned);
+        let worst = [Placement::Misaligned, Placement::Partial].into_iter().find(|&fit| any(fit)).unwrap_or(Placement::Aligned);
         assert_eq!((request.deed, request.fit, request.blamed), (deed, worst, want.iter().any(|piece| piece.6)), "{place}");
         worst
     }
@@ -345,10 +345,10 @@ fn every_request_is_counted_as_its_bytes_say() {
 #[test]
 fn a_stripe_does_not_make_requests_small() {
     let stack = striped("", 16384, &[(4096, 0); 4]);
-    let watch = Watch::new(&stack.graph, stack.graph.find("stripe/datas1").unwrap());
+    let watch = IoAudit::new(&stack.graph, stack.graph.find("stripe/datas1").unwrap());
     let mut tally = Tally::default();
-    (0..48).for_each(|nth| watch.judge(Deed::Write, nth * 4096, 4096, &mut |_, seen| tally.add(seen)));
-    assert_eq!((tally.pieces(Deed::Write), tally.count(Deed::Write, Fit::Misaligned), tally.blamed(Deed::Write)), (60, 60, 60));
-    assert_eq!((tally.requests(Deed::Write, Fit::Misaligned), tally.requests_blamed(Deed::Write)), (48, 48));
-    assert_eq!((tally.work(Deed::Write).done, tally.work(Deed::Write).needed), (4 * 48, 48));
+    (0..48).for_each(|nth| watch.judge(IoKind::Write, nth * 4096, 4096, &mut |_, seen| tally.add(seen)));
+    assert_eq!((tally.pieces(IoKind::Write), tally.count(IoKind::Write, Placement::Misaligned), tally.blamed(IoKind::Write)), (60, 60, 60));
+    assert_eq!((tally.requests(IoKind::Write, Placement::Misaligned), tally.requests_blamed(IoKind::Write)), (48, 48));
+    assert_eq!((tally.work(IoKind::Write).done, tally.work(IoKind::Write).needed), (4 * 48, 48));
 }

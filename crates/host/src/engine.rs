@@ -9,7 +9,7 @@ pub mod open_file;
 pub mod ring;
 pub mod sync;
 use crate::disk::buffers::Buffers;
-use crate::engine::open_file::Lane;
+use crate::engine::open_file::OpenFile;
 use crate::engine::ring::{Refused, Ring};
 use crate::engine::sync::Sync;
 use rustix::io;
@@ -78,16 +78,16 @@ pub enum Engine<Tag> {
 
 impl<Tag: Copy + Default> Engine<Tag> {
     /// An engine over `lanes`, for as many transfers at a time as `buffers` has places.
-    pub fn new(choice: Choice, lanes: Vec<Lane>, buffers: Buffers) -> io::Result<Engine<Tag>> {
+    pub fn new(choice: Choice, lanes: Vec<OpenFile>, buffers: Buffers) -> io::Result<Engine<Tag>> {
         Engine::with(choice, lanes, buffers, Ring::new)
     }
 
     /// As [`Engine::new`], with who makes the ring: a test plays a kernel that has none.
     pub fn with(
         choice: Choice,
-        lanes: Vec<Lane>,
+        lanes: Vec<OpenFile>,
         buffers: Buffers,
-        make: impl FnOnce(Vec<Lane>, Buffers) -> Result<Ring<Tag>, Refused>,
+        make: impl FnOnce(Vec<OpenFile>, Buffers) -> Result<Ring<Tag>, Refused>,
     ) -> io::Result<Engine<Tag>> {
         if !lanes.iter().all(|lane| lane.takes(&buffers)) {
             return Err(io::Errno::INVAL);
@@ -122,7 +122,7 @@ impl<Tag: Copy + Default> Engine<Tag> {
     }
 
     /// Its files.
-    pub fn lanes(&self) -> &[Lane] {
+    pub fn lanes(&self) -> &[OpenFile] {
         match self {
             Engine::Ring(ring) => ring.lanes(),
             Engine::Sync(sync) => sync.lanes(),
@@ -182,7 +182,7 @@ impl<Tag: Copy + Default> Engine<Tag> {
 
 /// Whether `transfer` may be sent.
 #[inline]
-pub(crate) fn check<Tag>(transfer: &Transfer<Tag>, lanes: &[Lane], buffers: &Buffers) -> Result<(), Errno> {
+pub(crate) fn check<Tag>(transfer: &Transfer<Tag>, lanes: &[OpenFile], buffers: &Buffers) -> Result<(), Errno> {
     let &Transfer { op, lane, offset, length, .. } = transfer;
     let lane = lanes.get(lane).ok_or(Errno::NoDevice)?;
     match op {
@@ -196,7 +196,7 @@ pub(crate) fn check<Tag>(transfer: &Transfer<Tag>, lanes: &[Lane], buffers: &Buf
 
 /// Whether there is more to ask for of `transfer`, of which `moved` bytes are done, `last` of them by the last call; or an error that
 /// is final.
-pub(crate) fn goes_on<Tag>(transfer: &Transfer<Tag>, lane: &Lane, moved: u32, last: u32) -> Result<bool, Errno> {
+pub(crate) fn goes_on<Tag>(transfer: &Transfer<Tag>, lane: &OpenFile, moved: u32, last: u32) -> Result<bool, Errno> {
     let &Transfer { op, offset, length, .. } = transfer;
     if op == Op::Flush || moved >= length {
         return Ok(false);
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn what_is_short_is_gone_on_with_or_an_error() {
         let path = Path::new("/proc/self/exe");
-        let lane = Lane::new(&file::open(path).unwrap().store, Cache::Through, path).unwrap();
+        let lane = OpenFile::new(&file::open(path).unwrap().store, Cache::Through, path).unwrap();
         let read = Transfer { tag: 1, op: Op::Read, lane: 0, offset: 8192, length: 4096, fua: false };
         assert_eq!(goes_on(&read, &lane, 4096, 4096), Ok(false));
         assert_eq!(goes_on(&read, &lane, 1000, 1000), Ok(true));

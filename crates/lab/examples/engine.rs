@@ -6,7 +6,7 @@ use trueline_geom::base::store::Store;
 use trueline_geom::mapping::route::Route;
 use trueline_host::disk::file;
 use trueline_host::engine::Choice;
-use trueline_host::engine::open_file::{Cache, Lane};
+use trueline_host::engine::open_file::{Cache, OpenFile};
 use trueline_lab::error::Error;
 use trueline_lab::rig::Op;
 use trueline_lab::rig::real::{Real, Shape};
@@ -37,7 +37,7 @@ fn measure(arguments: &[String]) -> Result<String, Error> {
     let path = Path::new(path);
     let opened = file::open(path).map_err(|e| Error(e.to_string()))?;
     let cache = if said("direct") { Cache::Around } else { Cache::Through };
-    let lane = Lane::new(&opened.store, cache, path).map_err(|e| Error(e.to_string()))?;
+    let lane = OpenFile::new(&opened.store, cache, path).map_err(|e| Error(e.to_string()))?;
     let length = opened.store.length();
     let engine = if said("sync") { Choice::Sync } else { Choice::Ring };
     let mut rig = Real::new(Route::store(0, length), 512, vec![lane], Shape { depth, largest: BLOCK, engine })?;

@@ -11,7 +11,7 @@ use trueline_geom::mapping::route::Route;
 use trueline_host::device::stat::{self, Done};
 use trueline_host::disk::file::{self, Access};
 use trueline_host::engine::Choice;
-use trueline_host::engine::open_file::{Cache, Lane};
+use trueline_host::engine::open_file::{Cache, OpenFile};
 use trueline_lab::os::linux_bdev::{Buffered, Sync};
 use trueline_lab::rig::Rig;
 use trueline_lab::rig::real::{Real, Shape};
@@ -59,7 +59,7 @@ fn writes(rig: &mut dyn Rig, offset: u64) {
 fn seen(device: &LoopDevice, offset: u64, cache: Cache) -> Done {
     let opened = file::open_for(&device.path, Access::Write).expect("a loop device of our own");
     let medium = opened.store;
-    let lane = Lane::new(&medium, cache, &device.path).expect("it is open");
+    let lane = OpenFile::new(&medium, cache, &device.path).expect("it is open");
     let shape = Shape { depth: 1, largest: 4096, engine: Choice::Best };
     let mut rig = Real::new(Route::store(0, medium.length()), 512, vec![lane], shape).expect("a rig");
     medium.hasten(0, 0);

@@ -18,7 +18,7 @@ use trueline_geom::mapping::route::Route;
 use trueline_host::disk::file::{self, Access, Medium};
 use trueline_host::disk::memory::Memory;
 use trueline_host::engine::Choice;
-use trueline_host::engine::open_file::{Cache, Lane};
+use trueline_host::engine::open_file::{Cache, OpenFile};
 use trueline_lab::rig::real::{Real, Shape};
 use trueline_lab::rig::stored::Stored;
 use trueline_lab::rig::{Op, Request, Rig};
@@ -64,7 +64,7 @@ fn opened(path: &Path) -> Medium {
 /// A rig over `media`; past the page cache where the files here can be read so by the sector, which on tmpfs and Btrfs they cannot.
 fn rig(route: &Route, media: &[Medium], largest: u64, engine: Choice) -> Real {
     let lane = |medium: &Medium| {
-        let named = |cache| Lane::new(medium, cache, Path::new("image"));
+        let named = |cache| OpenFile::new(medium, cache, Path::new("image"));
         named(Cache::Around).ok().filter(|lane| lane.grain() <= SECTOR).unwrap_or_else(|| named(Cache::Through).unwrap())
     };
     Real::new(route.clone(), SECTOR, media.iter().map(lane).collect(), Shape { depth: 32, largest, engine }).unwrap()
@@ -156,7 +156,7 @@ fn requests_longer_than_all_memory_are_answered_once() {
     let route = partition_of_a_set();
     for engine in [Choice::Best, Choice::Sync] {
         let media = [opened(&files.zeros("a")), opened(&files.zeros("b"))];
-        let lanes = media.iter().map(|medium| Lane::new(medium, Cache::Through, Path::new("image")).unwrap()).collect();
+        let lanes = media.iter().map(|medium| OpenFile::new(medium, Cache::Through, Path::new("image")).unwrap()).collect();
         let mut rig = Real::new(route.clone(), SECTOR, lanes, Shape { depth: 1, largest: 4096, engine }).unwrap();
         assert_eq!(rig.depth(), 1);
         let (mut want, mut done) = (BTreeSet::new(), Vec::new());
@@ -315,8 +315,8 @@ fn an_image_stays_locked_while_it_is_measured() {
     let files = Files::new();
     let path = files.zeros("a");
     let medium = opened(&path);
-    drop(Lane::new(&medium, Cache::Through, &path).unwrap());
-    let lane = Lane::new(&medium, Cache::Through, &path).unwrap();
+    drop(OpenFile::new(&medium, Cache::Through, &path).unwrap());
+    let lane = OpenFile::new(&medium, Cache::Through, &path).unwrap();
     // A lock of one's own does not hold oneself off: another process has to ask.
     let locked = || {
         let inode = std::os::unix::fs::MetadataExt::ino(&fs::metadata(&path).unwrap());

@@ -2,7 +2,7 @@
 
 use crate::errseq::{ErrorSequence, Since};
 use std::sync::Arc;
-use trueline_geom::audit::io::Deed;
+use trueline_geom::audit::io::IoKind;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::boundaries::Boundary;
@@ -37,7 +37,7 @@ pub struct Export {
 /// A log of requests that were refused before they reached a store: past the end, or writes where nothing may be written.
 pub trait RefusalLog: Send + Sync {
     /// A request of `length` bytes at `offset` of the export was refused.
-    fn refused(&self, deed: Deed, offset: u64, length: u64);
+    fn refused(&self, deed: IoKind, offset: u64, length: u64);
 }
 
 impl Export {
@@ -47,7 +47,7 @@ impl Export {
     }
 
     /// Tells the logs of a request that is refused.
-    pub fn refuse(&self, deed: Deed, offset: u64, length: u64) {
+    pub fn refuse(&self, deed: IoKind, offset: u64, length: u64) {
         self.refusals.iter().for_each(|log| log.refused(deed, offset, length));
     }
 

@@ -8,7 +8,7 @@ use crate::export::Exports;
 use crate::front::fuse::Mounted;
 use crate::front::nbd::connection::Service;
 use crate::front::nbd::limits::Limits;
-use crate::front::nbd::memory_budget::Room;
+use crate::front::nbd::memory_budget::MemoryBudget;
 use crate::front::nbd::notices::Tell;
 use crate::front::nbd::server;
 use crate::front::ublk::Disk;
@@ -50,7 +50,7 @@ pub struct Nbd {
     /// What a client may keep.
     pub limits: Limits,
     /// What all clients have together, of every socket that it is given to.
-    pub room: Arc<Room>,
+    pub room: Arc<MemoryBudget>,
     /// Takes a line about every client that is cut off; of many, some.
     pub tell: Box<Tell>,
 }

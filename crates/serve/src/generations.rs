@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const MORE: usize = 255;
 
 /// A value, and those that it took the place of.
-pub(crate) struct Latest<T> {
+pub(crate) struct Generations<T> {
     first: T,
     more: Box<[OnceLock<Box<T>>]>,
     /// How many of `more` there are.
     newest: AtomicUsize,
 }
 
-impl<T> Latest<T> {
+impl<T> Generations<T> {
     /// With that one.
-    pub(crate) fn new(first: T) -> Latest<T> {
-        Latest { first, more: (0..MORE).map(|_| OnceLock::new()).collect(), newest: AtomicUsize::new(0) }
+    pub(crate) fn new(first: T) -> Generations<T> {
+        Generations { first, more: (0..MORE).map(|_| OnceLock::new()).collect(), newest: AtomicUsize::new(0) }
     }
 
     /// The newest.
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn the_newest_is_read_until_there_is_no_room() {
-        let latest = Latest::new(0);
+        let latest = Generations::new(0);
         assert_eq!((*latest.get(), latest.room()), (0, MORE));
         for value in 1..=MORE {
             assert!(latest.put(value) && *latest.get() == value);

@@ -8,7 +8,7 @@ use crate::render::made::Made;
 use crate::report::{Finding, Report, Target, Verdict};
 use crate::style::Style;
 use crate::survey::survey_said;
-use crate::target::{self, Said, open};
+use crate::target::{self, DiskOverrides, open};
 use crate::{remembered, this_host};
 use indicatif::ProgressBar;
 use std::ffi::{OsStr, OsString};
@@ -25,7 +25,7 @@ mod walk;
 const MANY: usize = 32;
 
 pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
-    let mut said = Said::new(&args.disk)?;
+    let mut said = DiskOverrides::new(&args.disk)?;
     let is_host = args.targets.is_empty() && args.recursive.is_empty();
     if is_host {
         said.of_no_drive("check")?;
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
 }
 
 /// The targets that were named, and the images in the directories that were.
-fn named_and_found(args: &Check, said: &Said) -> (Vec<Target>, Vec<String>) {
+fn named_and_found(args: &Check, said: &DiskOverrides) -> (Vec<Target>, Vec<String>) {
     let (mut targets, mut failures) = survey_all(&args.targets, said, args.quiet);
     for directory in &args.recursive {
         let (names, unread) = walk::files(directory);
@@ -111,7 +111,7 @@ fn severity(finding: &Finding) -> Severity {
 }
 
 /// Every target, on all processors, in the order asked for; and why some could not be read. `quiet`: without a bar.
-pub(crate) fn survey_all(names: &[OsString], said: &Said, quiet: bool) -> (Vec<Target>, Vec<String>) {
+pub(crate) fn survey_all(names: &[OsString], said: &DiskOverrides, quiet: bool) -> (Vec<Target>, Vec<String>) {
     let bar = progress(names.len(), quiet);
     let next = AtomicUsize::new(0);
     let work = || {
@@ -143,7 +143,7 @@ pub(crate) fn survey_all(names: &[OsString], said: &Said, quiet: bool) -> (Vec<T
     (targets, failures)
 }
 
-fn survey_one(name: &OsStr, said: &Said) -> Result<Target, String> {
+fn survey_one(name: &OsStr, said: &DiskOverrides) -> Result<Target, String> {
     // Names go into JSON and other text; one that is no text could not be told from another.
     let name = name.to_str().ok_or_else(|| format!("open {}: its name is not UTF-8: give it a link with another name", name.display()))?;
     let said = &said.remembering(name)?;

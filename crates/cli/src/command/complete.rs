@@ -6,7 +6,7 @@
 use crate::args::Options;
 use crate::command::explain::topics::{self, TOPICS};
 use crate::failure::Failure;
-use crate::target::{self, Said};
+use crate::target::{self, DiskOverrides};
 use clap::{Arg, Command, CommandFactory};
 use std::ffi::OsString;
 use std::io::Write;
@@ -189,7 +189,7 @@ fn targets(current: &str) -> Vec<Candidate> {
         None if Path::new(current).is_file() => current,
         None => return Vec::new(),
     };
-    let Ok(said) = Said::of(&Default::default(), disks) else { return Vec::new() };
+    let Ok(said) = DiskOverrides::of(&Default::default(), disks) else { return Vec::new() };
     let Ok((graph, _)) = target::open(disks, &said) else { return Vec::new() };
     let whole = Some((disks.to_owned(), "the whole disk".to_owned())).filter(|_| disks == current);
     let named = graph.providers.iter().filter(|p| !p.name.is_empty());

@@ -13,7 +13,7 @@ use crate::render::made::Made;
 use crate::report::{Report, Target};
 use crate::style::Style;
 use crate::survey::survey;
-use crate::target::{Said, taste_stores};
+use crate::target::{DiskOverrides, taste_stores};
 use crate::words::columns::wrap;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -112,7 +112,7 @@ fn labs(progress: &Progress) -> Result<LabDocument, String> {
 }
 
 fn check(seed: &Seed) -> Result<Target, String> {
-    let said = Said::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
+    let said = DiskOverrides::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
     let dumps = Sparse::from_hexdumps(seed.hex).map_err(|e| format!("{}: {e}", seed.name))?;
     let disks = dumps.into_iter().map(|(name, disk)| (name, Box::new(disk) as Box<dyn Store>)).collect();
     let graph = taste_stores(disks, &said);

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::remembered::Remembered;
 use crate::report::Provider;
 use crate::survey::survey_said;
-use crate::target::{Said, open};
+use crate::target::{DiskOverrides, open};
 use crate::words::{escape, size};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
@@ -65,7 +65,7 @@ impl Drive {
 }
 
 pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
-    let said = if args.json { Said::of(&args.disk, &args.target)? } else { Said::announced(&args.disk, &args.target)? };
+    let said = if args.json { DiskOverrides::of(&args.disk, &args.target)? } else { DiskOverrides::announced(&args.disk, &args.target)? };
     let (graph, only) = open(&args.target, &said)?;
     let target = survey_said(&args.target, Some(&said), &graph, only.as_deref()).map_err(|e| format!("open {}: {e}", args.target))?;
     // Several disks without a provider named: each of them.

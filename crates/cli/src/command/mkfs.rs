@@ -3,7 +3,7 @@
 use crate::command::mkfs::args::{Kind, Mkfs};
 use crate::failure::{Failure, complain};
 use crate::typed;
-use crate::write_target::{Seat, found, shared};
+use crate::write_target::{WriteTarget, found, shared};
 
 use std::process::ExitCode;
 use trueline_geom::base::patch::Patch;
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
         (false, true) => Access::WriteInUse,
         (false, false) => Access::Write,
     };
-    let seat = Seat::open(&args.target, &args.disk, access)?;
+    let seat = WriteTarget::open(&args.target, &args.disk, access)?;
     // UFS leaves the first sectors alone; others write or clear them.
     let around =
         || shared(&seat).filter(|_| args.kind != Kind::Ufs).map(|found| found + ": begin it behind that, as with part add -b 16, or ");
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
 }
 
 /// No option of a file system mends a start that is off the grain.
-fn off_grain(seat: &Seat) {
+fn off_grain(seat: &WriteTarget) {
     let p = &seat.graph.providers[seat.id];
     if let Some((fact, _)) = p.topology.missed(4096).first() {
         let (size, past) = (fact.grain.size(), fact.grain.remainder(0));
@@ -55,7 +55,7 @@ fn off_grain(seat: &Seat) {
 }
 
 /// Writes that leave nothing of what was recognised before, formats and a table: they would be found again beside the new one.
-fn wipe(seat: &Seat) -> Vec<Patch> {
+fn wipe(seat: &WriteTarget) -> Vec<Patch> {
     let p = &seat.graph.providers[seat.id];
     let (sector, length) = (p.topology.sector, p.topology.length);
     let size = usize::try_from(sector).unwrap_or(512);

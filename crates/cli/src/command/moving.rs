@@ -11,9 +11,9 @@ use crate::progress::of_bytes;
 use crate::remembered::Remembered;
 use crate::style::Style;
 use crate::survey::cure::Cures;
-use crate::target::{self, Said};
+use crate::target::{self, DiskOverrides};
 use crate::words::{columns, escape, say, size};
-use crate::write_target::{Seat, refuse, tell_kernel};
+use crate::write_target::{WriteTarget, refuse, tell_kernel};
 use crate::writing::{Job, WriteOptions, carry_out};
 
 use serde::Serialize;
@@ -48,7 +48,7 @@ fn access(args: &Options) -> Access {
 
 fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
     let refused = |refusal: Refusal| refuse("move", target, &refusal);
-    let seat = Seat::open(target, &args.disk, access(args))?;
+    let seat = WriteTarget::open(target, &args.disk, access(args))?;
     if let Some(half) = half_moved(&seat.graph, seat.id) {
         let found = format!("{} is being moved already, and that was interrupted", seat.graph.providers[half].name);
         let command = move_journal::resume_command(target, &seat.graph, half);
@@ -105,8 +105,8 @@ fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
 }
 
 /// A refusal to align what has no room, with the commands that make room and then move it, as `check` prints them.
-fn with_room(args: &Options, target: &str, seat: &Seat, refusal: Refusal) -> Refusal {
-    let said = Said::of(&args.disk, target).ok();
+fn with_room(args: &Options, target: &str, seat: &WriteTarget, refusal: Refusal) -> Refusal {
+    let said = DiskOverrides::of(&args.disk, target).ok();
     let commands = Cures::new(target, said.as_ref(), &seat.graph).moves(seat.id);
     match commands.is_empty() {
         true => refusal,
@@ -115,7 +115,7 @@ fn with_room(args: &Options, target: &str, seat: &Seat, refusal: Refusal) -> Ref
 }
 
 /// A partition that only carries others is where it should be if they are.
-fn align_container(seat: &Seat, target: &str) -> Result<ExitCode, Failure> {
+fn align_container(seat: &WriteTarget, target: &str) -> Result<ExitCode, Failure> {
     let graph = &seat.graph;
     let mut inner = (0..graph.providers.len()).filter(|&id| id != seat.id && within(graph, seat.id, id)).map(|id| &graph.providers[id]);
     match inner.find(|p| !p.is_extended() && p.slices().is_none() && !p.topology.missed(1).is_empty()) {
@@ -138,7 +138,7 @@ fn offset(text: &str, sector: u64) -> Result<u64, Failure> {
 }
 
 /// The move of `entry` to `start`, and what is told of things that stay as they are.
-fn decide(seat: &Seat, on: Id, entry: &Entry, start: u64, table: Vec<Patch>) -> Result<(Move, Vec<String>), Errno> {
+fn decide(seat: &WriteTarget, on: Id, entry: &Entry, start: u64, table: Vec<Patch>) -> Result<(Move, Vec<String>), Errno> {
     let (graph, own) = (&seat.graph, &seat.graph.providers[seat.id]);
     let disk = &graph.providers[on].topology;
     let bytes = |at: u64, length: u64| {
@@ -172,7 +172,7 @@ fn decide(seat: &Seat, on: Id, entry: &Entry, start: u64, table: Vec<Patch>) -> 
 }
 
 /// What would be done.
-fn show(seat: &Seat, on: Id, plan: &Move, target: &str) -> Result<ExitCode, Failure> {
+fn show(seat: &WriteTarget, on: Id, plan: &Move, target: &str) -> Result<ExitCode, Failure> {
     let (mut out, width) = (BufWriter::new(anstream::stdout().lock()), Style::of_stdout().width);
     let (from, to) = (place(plan.from, plan.sector), place(plan.to, plan.sector));
     columns::comment(&format!("{}: {} bytes from {from} to {to}", escape::plain(target), plan.length), width, &mut out)?;
@@ -224,7 +224,7 @@ struct Report<'a> {
 }
 
 impl Moving<'_> {
-    fn carry(&self, seat: &Seat, journal: Option<&Journal<'_>>, start: Start) -> Result<(), Failure> {
+    fn carry(&self, seat: &WriteTarget, journal: Option<&Journal<'_>>, start: Start) -> Result<(), Failure> {
         let bar = of_bytes("move", self.plan.length);
         signal::remember_first();
         let disk = Through::new(&seat.graph, self.on);
@@ -250,7 +250,7 @@ impl Moving<'_> {
     }
 
     /// Looks at what came of it, and tells.
-    fn finish(&self, seat: Seat, scheme: &'static dyn Scheme, done: Result<(), Failure>, json: bool) -> Result<ExitCode, Failure> {
+    fn finish(&self, seat: WriteTarget, scheme: &'static dyn Scheme, done: Result<(), Failure>, json: bool) -> Result<ExitCode, Failure> {
         let plan = self.plan;
         if done.is_err() {
             drop(seat);

@@ -8,14 +8,14 @@ use crate::command::plan::text::Document;
 use crate::failure::Failure;
 use crate::style::Style;
 use crate::target::simulated::is_simulated;
-use crate::target::{Said, described, open};
+use crate::target::{DiskOverrides, described, open};
 use crate::words::size;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::Graph;
-use trueline_geom::plan::{Ground, Host, Plan, Use};
+use trueline_geom::plan::{Host, LayerBase, Plan, Use};
 
 /// A disk that nobody has, and of which nobody says how large it is.
 const USUAL: u64 = 1 << 40;
@@ -28,8 +28,8 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     }
     let text = args.wanted.as_deref().unwrap_or_default();
     let said = match &args.target {
-        Some(target) => Said::of(&args.disk, target)?,
-        None => Said::of_no_image(&args.disk)?,
+        Some(target) => DiskOverrides::of(&args.disk, target)?,
+        None => DiskOverrides::of_no_image(&args.disk)?,
     };
     let wanted = Use::parse(text).map_err(|e| format!("plan --use {text}: {e}"))?;
     if let Some(small) = args.size.filter(|&size| size < LEAST) {
@@ -81,17 +81,17 @@ fn list(json: bool) -> Result<ExitCode, Failure> {
 
 /// What is planned on, with what its commands need first.
 struct Asked {
-    ground: Ground,
+    ground: LayerBase,
     commands: Vec<String>,
     notes: Vec<String>,
 }
 
 impl Asked {
     /// A disk that is not there.
-    fn described(said: &Said, length: u64, wanted: &Use) -> Asked {
+    fn described(said: &DiskOverrides, length: u64, wanted: &Use) -> Asked {
         let topology = described(said, length);
         let host = wanted.host(&topology, false);
-        Asked { ground: Ground::disk(topology, Vec::new()).on(host), commands: Vec::new(), notes: Vec::new() }
+        Asked { ground: LayerBase::disk(topology, Vec::new()).on(host), commands: Vec::new(), notes: Vec::new() }
     }
 
     /// As many disks as are needed, those that nobody named after the others.
@@ -121,7 +121,7 @@ fn placeholder(name: &str, host: Host) -> String {
     format!("{name}={example}  # the disk")
 }
 
-fn of_target(target: &str, said: &Said, wanted: &Use) -> Result<Asked, String> {
+fn of_target(target: &str, said: &DiskOverrides, wanted: &Use) -> Result<Asked, String> {
     let (graph, only) = open(target, said)?;
     let disks = target.strip_suffix(&only.as_ref().map_or(String::new(), |p| format!("#{p}"))).unwrap_or(target);
     let several = graph.providers.iter().filter(|p| p.class == "disk").count() > 1;
@@ -153,7 +153,7 @@ fn of_target(target: &str, said: &Said, wanted: &Use) -> Result<Asked, String> {
         }
     }
     let ground = match only.as_deref() {
-        None => Ground::disk(together, names),
+        None => LayerBase::disk(together, names),
         Some(name) => {
             let id = graph
                 .find(name)
@@ -161,7 +161,7 @@ fn of_target(target: &str, said: &Said, wanted: &Use) -> Result<Asked, String> {
             let node = |disk: &String| if host == Host::Image { quoted(target) } else { node(disk, name) };
             let names = names.first().map(node).into_iter().collect();
             let whole = graph.providers[id].class == "disk";
-            Ground { whole, ..Ground::disk(graph.providers[id].topology.clone(), names) }
+            LayerBase { whole, ..LayerBase::disk(graph.providers[id].topology.clone(), names) }
         }
     };
     Ok(Asked { ground: ground.on(host), commands, notes: Vec::new() })

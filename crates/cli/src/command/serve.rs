@@ -4,7 +4,7 @@ use crate::command::serve::args::Serve;
 use crate::command::serve::summary::Served;
 use crate::failure::Failure;
 use crate::target::serving::{self, Serving};
-use crate::target::{self, Said};
+use crate::target::{self, DiskOverrides};
 use crate::write_target;
 use child::Socket;
 use counting::Counting;
@@ -105,7 +105,7 @@ fn sum_up(served: &Served, args: &Serve) -> Result<(), Failure> {
 struct Opened {
     graph: Graph,
     /// The description of its disks.
-    said: Said,
+    said: DiskOverrides,
     /// The default export.
     id: Id,
     /// Of every store of the graph, if all of them are simulated drives.
@@ -128,7 +128,7 @@ fn access(args: &Serve) -> Access {
 fn open(args: &Serve) -> Result<Opened, Failure> {
     emulate::check(args)?;
     // A simulated drive says itself what it is.
-    let said = if args.drive.is_some() { Said::new(&args.disk)? } else { Said::announced(&args.disk, &args.target)? };
+    let said = if args.drive.is_some() { DiskOverrides::new(&args.disk)? } else { DiskOverrides::announced(&args.disk, &args.target)? };
     let said = said.around(args.direct);
     let Serving { disks, provider, models } = serving::open(&args.target, args.drive.as_deref(), &said, access(args))?;
     let (disks, overlays) = overlay::put(args, disks)?;

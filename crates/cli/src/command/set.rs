@@ -9,7 +9,7 @@ use crate::disk_options::DiskOptions;
 use crate::failure::{Failure, complain};
 use crate::style::Style;
 use crate::survey::survey;
-use crate::target::{self, Said};
+use crate::target::{self, DiskOverrides};
 use crate::words::{columns, say};
 use crate::writing::{Job, carry_out};
 use serde::{Serialize, Serializer};
@@ -173,9 +173,9 @@ impl Kind {
 }
 
 /// What is said of the disks of a set, which are one target.
-fn said_of(disks: &[String], options: &DiskOptions) -> Result<Said, String> {
+fn said_of(disks: &[String], options: &DiskOptions) -> Result<DiskOverrides, String> {
     let typed: Vec<&str> = disks.iter().flat_map(|disk| target::split(disk).0).collect();
-    Said::announced(options, &typed.join(","))
+    DiskOverrides::announced(options, &typed.join(","))
 }
 
 /// What `dump --json` prints.
@@ -225,7 +225,7 @@ struct Members {
 }
 
 impl Members {
-    fn open(targets: &[String], said: &Said, access: Access) -> Result<Members, Failure> {
+    fn open(targets: &[String], said: &DiskOverrides, access: Access) -> Result<Members, Failure> {
         let mut disks: Vec<&str> = Vec::new();
         let split: Vec<(Vec<&str>, Option<String>)> = targets.iter().map(|t| target::split(t)).collect();
         let mut places = Vec::new();

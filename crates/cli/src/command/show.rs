@@ -6,14 +6,14 @@ use crate::failure::{Failure, complain};
 use crate::page_file::write_file;
 use crate::report::Report;
 use crate::style::Style;
-use crate::target::Said;
+use crate::target::DiskOverrides;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
 pub(crate) mod args;
 
 pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
-    let said = Said::new(&args.disk)?;
+    let said = DiskOverrides::new(&args.disk)?;
     let (targets, failures) = survey_all(&args.targets, &said, args.quiet);
     failures.iter().filter(|_| !args.quiet).for_each(|failure| complain(failure));
     let done = if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) };

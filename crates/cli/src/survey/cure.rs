@@ -4,7 +4,7 @@
 
 use crate::move_journal;
 use crate::placed::{Placed, extended, table_on};
-use crate::target::{self, Said};
+use crate::target::{self, DiskOverrides};
 use crate::words::escape::shell;
 use room::Room;
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use trueline_geom::base::finding::{Finding, Fix};
 use trueline_geom::base::topology::{Fact, Source, Why};
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::place;
-use trueline_geom::table::scheme::Ground;
+use trueline_geom::table::scheme::TableSite;
 use trueline_geom::table::{Request, Rules};
 
 mod room;
@@ -38,8 +38,8 @@ pub(crate) struct Cure {
 
 impl<'a> Cures<'a> {
     /// Cures of what is found on `graph`, which is `target`, as `said` describes it.
-    pub(crate) fn new(target: &'a str, said: Option<&Said>, graph: &'a Graph) -> Cures<'a> {
-        let said = said.map_or_else(Vec::new, Said::words);
+    pub(crate) fn new(target: &'a str, said: Option<&DiskOverrides>, graph: &'a Graph) -> Cures<'a> {
+        let said = said.map_or_else(Vec::new, DiskOverrides::words);
         let (disks, models) = (target::disks_of(target).and_then(|disks| images(disks, graph)), modelled(graph));
         let options = said.iter().chain(models.iter().flatten()).map(|word| format!(" {}", shell(word))).collect();
         Cures { graph, disks: disks.filter(|_| models.is_some()), options }
@@ -147,7 +147,7 @@ impl<'a> Cures<'a> {
     fn lengthen(&self, id: Id, by: u64) -> Option<String> {
         let Placed { on, scheme, mut table, entry } = Placed::find(self.graph, id).ok()?;
         let p = &self.graph.providers[on];
-        let ground = Ground { topology: &p.topology, base: p.base(), kind: p.kind };
+        let ground = TableSite { topology: &p.topology, base: p.base(), kind: p.kind };
         let size = entry.length.checked_add(by)?;
         table.resize(scheme, &ground, entry.index, &Request { size: Some(size), ..Request::default() }, Rules::Aligned).ok()?;
         let sectors = size / table.sector.max(1);
@@ -158,7 +158,7 @@ impl<'a> Cures<'a> {
     fn recover(&self, id: Id) -> Option<String> {
         let (scheme, table) = table_on(self.graph, id)?;
         let p = &self.graph.providers[id];
-        let ground = Ground { topology: &p.topology, base: p.base(), kind: p.kind };
+        let ground = TableSite { topology: &p.topology, base: p.base(), kind: p.kind };
         scheme.recover(&table, &ground).ok().filter(|_| !table.damage.is_empty())?;
         Some(format!("trueline part recover{} {}", self.options, self.target(id)?))
     }

@@ -3,7 +3,7 @@
 //! Its boundaries are what the server says. Where it speaks `trueline:grain` and the like, units may begin anywhere; the protocol's own
 //! sizes begin with the disk.
 
-use super::{Said, any_bytes, topology};
+use super::{DiskOverrides, any_bytes, topology};
 use std::path::Path;
 use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::base::store::Store;
@@ -20,7 +20,7 @@ pub(super) fn is_meant(disk: &str) -> bool {
 }
 
 /// Connects, and takes what is there as a disk called `name`.
-pub(super) fn open(disk: &str, name: String, said: &Said, access: Access) -> Result<Disk, String> {
+pub(super) fn open(disk: &str, name: String, said: &DiskOverrides, access: Access) -> Result<Disk, String> {
     let remote = Remote::open(disk, !access.writes()).map_err(|e| e.to_string())?;
     let length = remote.length();
     let topology = told(remote.told(), remote.boundaries(), said);
@@ -30,7 +30,7 @@ pub(super) fn open(disk: &str, name: String, said: &Said, access: Access) -> Res
 }
 
 /// What a server says of its export; of what it does not say, what is assumed of an image.
-fn told(told: Told, boundaries: &[Boundary], said: &Said) -> Topology {
+fn told(told: Told, boundaries: &[Boundary], said: &DiskOverrides) -> Topology {
     let least = told.sizes.map_or(512, |[least, ..]| u64::from(least).max(512));
     let sector = boundaries.iter().find(|boundary| boundary.why == Why::Logical).and_then(|boundary| boundary.grain);
     let sector = sector.map_or(least, |grain| grain.size().max(least));

@@ -1,7 +1,7 @@
 //! A target as `serve` opens it: its disks before they are tasted, each as what it is, or put on a simulated drive.
 
 use super::simulated::image::Image;
-use super::{Said, distinct, image, is_memory, laid_out, memory, names, open_disk, simulated, split};
+use super::{DiskOverrides, distinct, image, is_memory, laid_out, memory, names, open_disk, simulated, split};
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::graph::{Bytes, Disk};
 use trueline_host::disk::file::Access;
@@ -17,7 +17,7 @@ pub(crate) struct Serving {
 }
 
 /// Opens the disks of a target. `drive`, `MODEL[@SIZE]`, is put under each of them, whatever they are.
-pub(crate) fn open(target: &str, drive: Option<&str>, said: &Said, access: Access) -> Result<Serving, String> {
+pub(crate) fn open(target: &str, drive: Option<&str>, said: &DiskOverrides, access: Access) -> Result<Serving, String> {
     let (typed, provider) = split(target);
     if typed.contains(&"") {
         return Err(format!("open '{target}': the name of a disk is missing: write DISK[,DISK...][#PROVIDER]"));
@@ -50,7 +50,7 @@ pub(crate) fn open(target: &str, drive: Option<&str>, said: &Said, access: Acces
 }
 
 /// A disk as what it is. Memory that is written is taken now.
-fn open_one(disk: &str, name: String, said: &Said, access: Access) -> Result<Disk, String> {
+fn open_one(disk: &str, name: String, said: &DiskOverrides, access: Access) -> Result<Disk, String> {
     let taken = if access.writes() && is_memory(disk) { memory::open(disk)? } else { None };
     match taken {
         Some(store) => Ok(image(name, store, said)),
@@ -59,7 +59,7 @@ fn open_one(disk: &str, name: String, said: &Said, access: Access) -> Result<Dis
 }
 
 /// The bytes of a disk on a simulated drive: its boundaries are the drive's.
-fn put_on(drive: &str, typed: &str, name: String, said: &Said, access: Access) -> Result<(Disk, Model), String> {
+fn put_on(drive: &str, typed: &str, name: String, said: &DiskOverrides, access: Access) -> Result<(Disk, Model), String> {
     let (model, size) = simulated::model_and_size(drive, &said.set)?;
     let disk = open_one(typed, name, said, access)?;
     let advice = |has: u64| format!("say --drive {}@{has}", model.name);
@@ -74,6 +74,6 @@ pub(crate) fn store(bytes: Bytes) -> Result<Box<dyn Store>, String> {
     match bytes {
         Bytes::Store(store) => Ok(store),
         Bytes::Geom(zeroes) => Ok(Box::new(Sparse::new(zeroes.providers().first().map_or(0, |slot| slot.length)))),
-        Bytes::Told(_) => Err("it is only told of and cannot be read".into()),
+        Bytes::Reported(_) => Err("it is only told of and cannot be read".into()),
     }
 }

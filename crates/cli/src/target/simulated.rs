@@ -4,7 +4,7 @@
 //! `SIZE` where one is given. Its boundaries are what the model says they really are. Who opens it to write, which `serve` alone does,
 //! writes memory, or the image.
 
-use super::Said;
+use super::DiskOverrides;
 use crate::input_text;
 use image::Image;
 use std::fs::File;
@@ -151,7 +151,7 @@ fn open(disk: &str, set: &[(String, Value)], access: Access) -> Result<Option<Op
 }
 
 /// A simulated drive as a disk called `name`; `None` if it is another kind of disk.
-pub(super) fn open_disk(disk: &str, name: &str, said: &Said, access: Access) -> Result<Option<(Disk, Model)>, String> {
+pub(super) fn open_disk(disk: &str, name: &str, said: &DiskOverrides, access: Access) -> Result<Option<(Disk, Model)>, String> {
     let Some(Opened { model, store }) = open(disk, &said.set, access)? else { return Ok(None) };
     let length = store.length();
     let topology = model.topology(length);

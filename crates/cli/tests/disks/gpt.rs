@@ -18,7 +18,7 @@ use trueline_geom::base::topology::Topology;
 use trueline_geom::class::gpt::Gpt;
 use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::table::scheme::{Ground, Id, New, Scheme};
+use trueline_geom::table::scheme::{Id, New, Scheme, TableSite};
 use trueline_geom::table::{Request, Rules, Wanted};
 
 const MIB: u64 = 1 << 20;
@@ -48,7 +48,7 @@ fn guid(n: u8) -> Guid {
 fn ours(sector: u64, size: u64, guids: &[Guid], parts: &[Wanted], usable: Option<(u64, u64)>) -> Sparse {
     let mut disk = Sparse::new(size);
     let topology = Topology::new(sector, size);
-    let ground = Ground { topology: &topology, base: 0, kind: None };
+    let ground = TableSite { topology: &topology, base: 0, kind: None };
     let (route, stores) = (Route::store(0, size), [Box::new(disk.clone()) as Box<dyn Store>]);
     let budget = Budget::new(Limits::default());
     let new = New { id: Some(Id::Guid(guids[0])), usable, ..New::default() };

@@ -15,7 +15,7 @@ use trueline_geom::class::mbr::{Ebr, Mbr};
 use trueline_geom::mapping::route::Route;
 use trueline_geom::mapping::slices::Kind;
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::table::scheme::{Ground, Id, New, Scheme};
+use trueline_geom::table::scheme::{Id, New, Scheme, TableSite};
 use trueline_geom::table::{Request, Rules, Table, Wanted};
 
 const MIB: u64 = 1 << 20;
@@ -52,7 +52,7 @@ impl Ours {
         let before = ours.see(None, |probe, ground| Mbr.create(probe, ground, &new).expect("as the test laid it"));
         let mut after = before.clone();
         let topology = Topology::new(sector, size);
-        let ground = Ground { topology: &topology, base: 0, kind: None };
+        let ground = TableSite { topology: &topology, base: 0, kind: None };
         let primary = PRIMARY.map(|(kind, start, size)| wanted(kind, start * MIB, size * MIB));
         for wanted in primary.into_iter().chain([wanted("5", at, EXTENDED)]) {
             after.add(&Mbr, &ground, wanted, Rules::Aligned).expect("as the test laid it");
@@ -71,7 +71,7 @@ impl Ours {
         patches.iter().for_each(|p| self.disk.put(from + p.offset, &p.bytes));
     }
 
-    fn see<T>(&self, from: Option<u64>, look: impl FnOnce(&Probe<'_>, &Ground<'_>) -> T) -> T {
+    fn see<T>(&self, from: Option<u64>, look: impl FnOnce(&Probe<'_>, &TableSite<'_>) -> T) -> T {
         let (length, kind) = from.map_or((self.disk.length(), None), |_| (EXTENDED, Some(Kind::Mbr(5))));
         let mut view = Sparse::new(length);
         let from = from.unwrap_or(0);
@@ -81,13 +81,13 @@ impl Ours {
         }
         let (route, stores) = (Route::store(0, length), [Box::new(view) as Box<dyn Store>]);
         let topology = Topology::new(self.sector, length);
-        let ground = Ground { topology: &topology, base: from, kind };
+        let ground = TableSite { topology: &topology, base: from, kind };
         let budget = Budget::new(Limits::default());
         look(&Probe::new(&route, &stores, &budget, self.sector, Some(from), kind.as_ref()), &ground)
     }
 
     /// Edits the chain.
-    fn logical(&mut self, edit: impl FnOnce(&mut Table, &Ground<'_>)) {
+    fn logical(&mut self, edit: impl FnOnce(&mut Table, &TableSite<'_>)) {
         let patches = self.see(Some(self.at), |probe, ground| {
             let before = Ebr.read(probe).expect("as the test laid it");
             let mut after = before.clone();

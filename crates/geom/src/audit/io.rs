@@ -1,7 +1,7 @@
 //! What a workload does to the grains: every request to a provider, piece by piece, judged on the disk that the piece is on.
 //!
-//! A [`Watch`] is compiled once for a provider. It finds the layer that a request belongs to, the deepest provider that was tasted
-//! where the request begins, and calls back with a [`Mark`] for every piece on a disk. A [`Tally`] adds marks up; so may anything
+//! A [`IoAudit`] is compiled once for a provider. It finds the layer that a request belongs to, the deepest provider that was tasted
+//! where the request begins, and calls back with a [`JudgedPiece`] for every piece on a disk. A [`Tally`] adds marks up; so may anything
 //! else that has [`SLOTS`] numbers, such as atomics shared by threads.
 //!
 //! # Pieces and requests
@@ -14,14 +14,14 @@
 //! begin on it, it is the lowest set whose chunks are no whole units. A misaligned request is that layer's doing if it would be
 //! aligned did its own layer begin on the grain; else it is the client's.
 
-use crate::base::topology::{Fact, Fit, Grain, Work, largest_grain};
+use crate::base::topology::{DeviceOps, Fact, Grain, Placement, largest_grain};
 use crate::graph::{Graph, Id};
 use crate::mapping::geom::Op;
 use crate::mapping::route::{Piece, Route};
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Deed {
+pub enum IoKind {
     /// Reads bytes.
     Read,
     /// Writes bytes.
@@ -32,36 +32,36 @@ pub enum Deed {
     Zero,
 }
 
-impl Deed {
+impl IoKind {
     /// All of them.
-    pub const ALL: [Deed; 4] = [Deed::Read, Deed::Write, Deed::Trim, Deed::Zero];
+    pub const ALL: [IoKind; 4] = [IoKind::Read, IoKind::Write, IoKind::Trim, IoKind::Zero];
 
     /// The name used in JSON and metrics.
     pub fn name(self) -> &'static str {
         match self {
-            Deed::Read => "read",
-            Deed::Write => "write",
-            Deed::Trim => "trim",
-            Deed::Zero => "zero",
+            IoKind::Read => "read",
+            IoKind::Write => "write",
+            IoKind::Trim => "trim",
+            IoKind::Zero => "zero",
         }
     }
 
     fn index(self) -> usize {
         match self {
-            Deed::Read => 0,
-            Deed::Write => 1,
-            Deed::Trim => 2,
-            Deed::Zero => 3,
+            IoKind::Read => 0,
+            IoKind::Write => 1,
+            IoKind::Trim => 2,
+            IoKind::Zero => 3,
         }
     }
 
     fn op(self) -> Op {
-        if self == Deed::Read { Op::Read } else { Op::Write }
+        if self == IoKind::Read { Op::Read } else { Op::Write }
     }
 }
 
 /// A provider whose requests are judged.
-pub struct Watch {
+pub struct IoAudit {
     route: Route,
     media: Vec<Medium>,
     layers: Vec<Layer>,
@@ -88,51 +88,51 @@ pub struct Layer {
     pub provider: Id,
     /// Its first byte, in the bytes of the provider that is watched.
     pub start: u64,
-    /// On each of [`Watch::media`], the provider at which the stack up to here leaves the grain; `None` where it is on it.
+    /// On each of [`IoAudit::media`], the provider at which the stack up to here leaves the grain; `None` where it is on it.
     pub blamed: Vec<Option<Id>>,
-    /// On each of [`Watch::media`], the providers beneath the lowest set on the way, from that set's member to the disk.
+    /// On each of [`IoAudit::media`], the providers beneath the lowest set on the way, from that set's member to the disk.
     pub members: Vec<Vec<Id>>,
 }
 
 /// One piece of a request, on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct JudgedPiece {
     /// What is done.
-    pub deed: Deed,
+    pub deed: IoKind,
     /// Which of the graph's stores it is on.
     pub store: usize,
     /// How it lies on the disk's unit.
-    pub fit: Fit,
+    pub fit: Placement,
     /// Its first byte on the disk.
     pub offset: u64,
     /// Bytes.
     pub length: u64,
     /// What it comes to; nothing where no unit is known, and for what moves no bytes.
-    pub work: Work,
+    pub work: DeviceOps,
     /// It is misaligned because of where its layer begins, or of where a set cuts it.
     pub blamed: bool,
 }
 
 /// One request, as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestMark {
+pub struct JudgedRequest {
     /// The kind of request.
-    pub deed: Deed,
+    pub deed: IoKind,
     /// The worst verdict of its pieces.
-    pub fit: Fit,
+    pub fit: Placement,
     /// Bytes that were asked for, however many copies of them there are.
     pub length: u64,
     /// It is misaligned because of where its layer begins, or of where a set cuts it.
     pub blamed: bool,
 }
 
-/// One call of a [`Watch`]: a piece of a request, the request once all its pieces were seen, or both at once where one piece is all of it.
+/// One call of a [`IoAudit`]: a piece of a request, the request once all its pieces were seen, or both at once where one piece is all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// A piece of a request.
-    pub piece: Option<Mark>,
+    pub piece: Option<JudgedPiece>,
     /// The request; it counts where the first of its pieces is.
-    pub request: Option<RequestMark>,
+    pub request: Option<JudgedRequest>,
 }
 
 /// Classes of sizes and of alignments: below 512 bytes, from each power of two up to below the next, from 1 MiB on.
@@ -154,9 +154,9 @@ pub fn alignment_of(byte: u64) -> usize {
     largest_grain(byte).map_or(CLASSES - 1, class_of)
 }
 
-impl Watch {
+impl IoAudit {
     /// For requests to provider `id`, which is in `graph`.
-    pub fn new(graph: &Graph, id: Id) -> Watch {
+    pub fn new(graph: &Graph, id: Id) -> IoAudit {
         let route = graph.providers[id].route().clone();
         let mut stores = Vec::new();
         route.stores(&mut stores);
@@ -182,12 +182,12 @@ impl Watch {
                 segments.push(layer);
             }
         }
-        Watch { route, media, layers, starts, segments }
+        IoAudit { route, media, layers, starts, segments }
     }
 
     /// The same with other numbers for providers: `numbers` has that of each of the graph's.
     #[must_use]
-    pub fn numbered(mut self, numbers: &[Id]) -> Watch {
+    pub fn numbered(mut self, numbers: &[Id]) -> IoAudit {
         let number = |id: Id| numbers.get(id).copied().unwrap_or(id);
         for layer in &mut self.layers {
             layer.provider = number(layer.provider);
@@ -199,8 +199,8 @@ impl Watch {
     }
 
     /// Whether both say the same of every request, if what has a number is the same in both.
-    pub fn agrees(&self, other: &Watch) -> bool {
-        let parts = |watch: &Watch| (watch.route.length(), watch.media.clone(), watch.layers.clone(), watch.starts.clone());
+    pub fn agrees(&self, other: &IoAudit) -> bool {
+        let parts = |watch: &IoAudit| (watch.route.length(), watch.media.clone(), watch.layers.clone(), watch.starts.clone());
         parts(self) == parts(other) && self.segments == other.segments
     }
 
@@ -219,7 +219,7 @@ impl Watch {
         self.layers.len() * self.media.len()
     }
 
-    /// Which of [`Watch::layers`] and which of [`Watch::media`] a cell is of.
+    /// Which of [`IoAudit::layers`] and which of [`IoAudit::media`] a cell is of.
     pub fn cell(&self, cell: usize) -> (usize, usize) {
         let media = self.media.len().max(1);
         (cell / media, cell % media)
@@ -227,11 +227,11 @@ impl Watch {
 
     /// Calls `see` with every piece of a request and the cell it belongs to, then with the request. What is outside the provider has
     /// no pieces, and is no request.
-    pub fn judge(&self, deed: Deed, offset: u64, length: u64, see: &mut dyn FnMut(usize, &Seen)) {
+    pub fn judge(&self, deed: IoKind, offset: u64, length: u64, see: &mut dyn FnMut(usize, &Seen)) {
         let segment = self.starts.partition_point(|&start| start <= offset).checked_sub(1);
         let Some(nth) = segment.and_then(|segment| self.segments.get(segment)).copied() else { return };
         let Some(layer) = self.layers.get(nth) else { return };
-        let mut whole: Option<(usize, RequestMark)> = None;
+        let mut whole: Option<(usize, JudgedRequest)> = None;
         // A plain range of a disk has no copies: a piece as long as the request is all of it.
         let plain = self.route.medium().is_some();
         // The callback never fails, and a request that did is not judged.
@@ -240,7 +240,7 @@ impl Watch {
             if let Some(medium) = self.media.iter().position(|medium| medium.store == store) {
                 let mark = self.mark(deed, layer, medium, (byte, bytes), (before, offset, length));
                 let cell = nth * self.media.len() + medium;
-                let request = RequestMark { deed, fit: mark.fit, length, blamed: mark.blamed };
+                let request = JudgedRequest { deed, fit: mark.fit, length, blamed: mark.blamed };
                 if plain && bytes == length {
                     see(cell, &Seen { piece: Some(mark), request: Some(request) });
                     return Ok(());
@@ -258,16 +258,18 @@ impl Watch {
     }
 
     /// A piece on a disk, as first byte and length; of a request, as bytes before the piece, first byte and length.
-    fn mark(&self, deed: Deed, layer: &Layer, medium: usize, piece: (u64, u64), request: (u64, u64, u64)) -> Mark {
+    fn mark(&self, deed: IoKind, layer: &Layer, medium: usize, piece: (u64, u64), request: (u64, u64, u64)) -> JudgedPiece {
         let ((offset, length), (before, from, bytes)) = (piece, request);
         let store = self.media[medium].store;
-        let mark = |fit, work, blamed| Mark { deed, store, fit, offset, length, work, blamed };
-        let Some(grain) = self.media[medium].unit.map(|unit| unit.grain) else { return mark(Fit::Unknown, Work::default(), false) };
+        let mark = |fit, work, blamed| JudgedPiece { deed, store, fit, offset, length, work, blamed };
+        let Some(grain) = self.media[medium].unit.map(|unit| unit.grain) else {
+            return mark(Placement::Unknown, DeviceOps::default(), false);
+        };
         let fit = grain.fit_piece(offset, length, bytes);
-        let moves = matches!(deed, Deed::Read | Deed::Write);
-        let work = if moves { grain.work_piece(offset, length, before, deed == Deed::Write) } else { Work::default() };
-        let own = Grain::new(grain.size(), layer.start).filter(|_| fit == Fit::Misaligned && layer.blamed[medium].is_some());
-        mark(fit, work, own.is_some_and(|own| own.fit(from, bytes) == Fit::Aligned))
+        let moves = matches!(deed, IoKind::Read | IoKind::Write);
+        let work = if moves { grain.work_piece(offset, length, before, deed == IoKind::Write) } else { DeviceOps::default() };
+        let own = Grain::new(grain.size(), layer.start).filter(|_| fit == Placement::Misaligned && layer.blamed[medium].is_some());
+        mark(fit, work, own.is_some_and(|own| own.fit(from, bytes) == Placement::Aligned))
     }
 }
 

@@ -16,7 +16,7 @@
 //! GEOM `stripesize`/`stripeoffset` (`geom.h`), Linux `alignment_offset` (`Documentation/ABI/stable/sysfs-block`):
 //! `phase = alignment_offset = (stripesize − stripeoffset) mod stripesize`.
 
-pub use crate::base::topology::placement::{Fit, Work};
+pub use crate::base::topology::placement::{DeviceOps, Placement};
 pub use cost::{Cost, amplification, cost, in_place_cost};
 pub use grain::{Grain, gcd, is_whole, largest_grain, lcm, round_down, round_up, units};
 pub mod boundaries;

@@ -11,13 +11,13 @@ use crate::format::{Inside, Sign};
 use crate::mapping::slices::place;
 use crate::probe::{Blind, Probe};
 use crate::registry::SCHEMES;
-use crate::table::scheme::{Ground, New, Scheme};
+use crate::table::scheme::{New, Scheme, TableSite};
 use crate::table::{Refusal, Table};
 use std::ops::Range;
 
 /// What tasting made of a provider.
 #[derive(Clone, Copy)]
-pub struct Tasted<'a> {
+pub struct Contents<'a> {
     /// The class of its table.
     pub table: Option<&'static str>,
     /// The class and the name of the set that it is a member of.
@@ -29,7 +29,7 @@ pub struct Tasted<'a> {
 }
 
 /// What a new table would take the place of.
-pub enum There {
+pub enum Occupant {
     /// Nothing that anybody would miss.
     Nothing,
     /// Bytes that no class or format knows, in words. Nothing is found again by them, so what is not written over stays.
@@ -40,7 +40,7 @@ pub enum There {
     Data(String, Vec<u64>),
 }
 
-impl Tasted<'_> {
+impl Contents<'_> {
     /// The table that is there, whole or damaged. What tasting does not see is not edited: a kernel would not see it either.
     pub fn table(&self, probe: &Probe<'_>) -> Option<(&'static dyn Scheme, Table)> {
         let is_extended = probe.kind().is_some_and(|kind| kind.is_extended());
@@ -79,12 +79,12 @@ impl Tasted<'_> {
     }
 
     /// What a new table would take the place of.
-    pub fn there(&self, probe: &Probe<'_>) -> There {
+    pub fn there(&self, probe: &Probe<'_>) -> Occupant {
         match self.table(probe).filter(|(_, table)| !table.is_bare_chain()) {
-            Some((scheme, table)) => There::Table(scheme, Box::new(table)),
+            Some((scheme, table)) => Occupant::Table(scheme, Box::new(table)),
             None => match self.holds() {
-                Some(what) => There::Data(what, self.signs.iter().map(|s| s.magic).collect()),
-                None => remains(probe, &[]).map_or(There::Nothing, There::Remains),
+                Some(what) => Occupant::Data(what, self.signs.iter().map(|s| s.magic).collect()),
+                None => remains(probe, &[]).map_or(Occupant::Nothing, Occupant::Remains),
             },
         }
     }
@@ -114,21 +114,21 @@ pub fn remains(probe: &Probe<'_>, known: &[Range<u64>]) -> Option<String> {
     })
 }
 
-impl There {
+impl Occupant {
     /// What removes it.
     fn gone(&self, probe: &Probe<'_>) -> Vec<Patch> {
         match self {
-            There::Nothing | There::Remains(_) => Vec::new(),
-            There::Table(scheme, table) => scheme.erase(table),
-            There::Data(_, magic) => patch::blank(probe.length(), magic, probe.sector()),
+            Occupant::Nothing | Occupant::Remains(_) => Vec::new(),
+            Occupant::Table(scheme, table) => scheme.erase(table),
+            Occupant::Data(_, magic) => patch::blank(probe.length(), magic, probe.sector()),
         }
     }
 
     /// An empty table. Of what is given up, nothing stays in the sectors that the table shares with it: else it would be
     /// recognised by them. Another table is seen to by the scheme itself, which must know of it to choose the order of its writes.
-    pub fn create(&self, probe: &Probe<'_>, ground: &Ground<'_>, scheme: &dyn Scheme, new: &New) -> Result<Table, Refusal> {
+    pub fn create(&self, probe: &Probe<'_>, ground: &TableSite<'_>, scheme: &dyn Scheme, new: &New) -> Result<Table, Refusal> {
         let bare = match self {
-            There::Table(old, _) if !scheme.is_guest() || old.name() == scheme.name() => probe.after(&[]),
+            Occupant::Table(old, _) if !scheme.is_guest() || old.name() == scheme.name() => probe.after(&[]),
             _ => probe.after(&self.gone(probe)),
         };
         let table = scheme.create(&bare, ground, new)?;

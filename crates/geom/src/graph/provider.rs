@@ -1,6 +1,6 @@
 //! Providers, and the disks that tasting begins with.
 
-use super::occupant::Tasted;
+use super::occupant::Contents;
 use super::{Id, Unplaced};
 use crate::base::finding::Finding;
 use crate::base::store::Store;
@@ -113,9 +113,9 @@ impl Provider {
     }
 
     /// What tasting made of it.
-    pub fn tasted(&self) -> Tasted<'_> {
+    pub fn tasted(&self) -> Contents<'_> {
         let member = self.member.as_ref().map(|(class, member)| (*class, member));
-        Tasted { table: self.table.as_ref().map(|(class, _)| *class), member, signs: &self.signs, findings: &self.findings }
+        Contents { table: self.table.as_ref().map(|(class, _)| *class), member, signs: &self.signs, findings: &self.findings }
     }
 
     /// Whether it is half moved: what is in it is in two places.
@@ -164,12 +164,12 @@ pub enum Bytes {
     /// A geom without consumers.
     Geom(Arc<dyn Geom>),
     /// Nowhere we can read: all that is known is what somebody else tells.
-    Told(Told),
+    Reported(Reported),
 }
 
 /// What somebody else (a kernel, lsblk) knows of a disk that is not read.
 #[derive(Default)]
-pub struct Told {
+pub struct Reported {
     /// Its table, and the scheme.
     pub table: Option<(&'static str, Slices)>,
     /// What stands on the whole disk.

@@ -3,7 +3,7 @@
 use super::stages::{Inside, Stage, When, meet, shown};
 use super::{Step, called};
 use crate::base::patch::{Patch, changes};
-use crate::graph::occupant::There;
+use crate::graph::occupant::Occupant;
 use crate::probe::Probe;
 use crate::table::scheme::Scheme;
 use crate::table::{Entry, Refusal, Table};
@@ -15,7 +15,7 @@ pub(super) struct Change {
     /// The table that is edited: the one that was read, or an empty one.
     pub(super) before: Table,
     /// What the table takes the place of, where it is made anew.
-    pub(super) over: Option<There>,
+    pub(super) over: Option<Occupant>,
     /// The table as it will be.
     pub(super) after: Table,
     /// What is done, in words.
@@ -42,14 +42,14 @@ impl Change {
     pub(super) fn when(&self, entry: &Entry, stages: &[Stage], offset: u64, whole: &[Patch]) -> When {
         let own = whole.iter().filter(|p| !own_of(entry, whole).any(|own| own == *p));
         let own: Vec<Range<u64>> = own.map(|p| p.offset..p.end()).collect();
-        if entry.from.is_some() || meet(stages, offset, &own) && !matches!(self.over, Some(There::Data(..))) {
+        if entry.from.is_some() || meet(stages, offset, &own) && !matches!(self.over, Some(Occupant::Data(..))) {
             return When::After;
         }
         let shown = match &self.over {
             None => shown(&self.before),
-            Some(There::Nothing | There::Remains(_)) => Vec::new(),
-            Some(There::Table(_, table)) => shown(table),
-            Some(There::Data(..)) => std::iter::once(0..u64::MAX).collect(),
+            Some(Occupant::Nothing | Occupant::Remains(_)) => Vec::new(),
+            Some(Occupant::Table(_, table)) => shown(table),
+            Some(Occupant::Data(..)) => std::iter::once(0..u64::MAX).collect(),
         };
         if meet(stages, offset, &shown) { When::Between } else { When::Before }
     }

@@ -23,7 +23,7 @@ pub(super) struct Floor {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Item {
     /// It is there, and ends here.
-    There(u64),
+    Occupant(u64),
     /// It is wanted.
     New { start: Option<u64>, size: Size },
 }
@@ -53,7 +53,7 @@ pub(super) fn lay(floor: &Floor, items: &[Item], grain: Grain) -> Result<Vec<Opt
     let mut runs = vec![Run { from: floor.usable.start, ..Run::default() }];
     for (i, item) in items.iter().enumerate() {
         match *item {
-            Item::There(end) => runs.push(Run { from: end, ..Run::default() }),
+            Item::Occupant(end) => runs.push(Run { from: end, ..Run::default() }),
             Item::New { start: Some(start), size } => runs.push(Run { from: start, said: true, wanted: vec![(i, size)] }),
             Item::New { start: None, size } => runs.last_mut().into_iter().for_each(|run| run.wanted.push((i, size))),
         }
@@ -254,9 +254,9 @@ mod tests {
     fn what_is_there_stays_and_the_new_follows_it() {
         let mut disk = floor(17408..100 * M, 0);
         disk.free = vec![17408..M, 11 * M..50 * M, 60 * M..100 * M];
-        let items = [Item::There(11 * M), new(Size::Bytes(20 * M)), Item::There(60 * M), new(Size::Rest)];
+        let items = [Item::Occupant(11 * M), new(Size::Bytes(20 * M)), Item::Occupant(60 * M), new(Size::Rest)];
         assert_eq!(laid(&disk, &items, mib()), Ok(vec![(11 * M, 31 * M), (60 * M, 100 * M)]));
-        let items = [Item::There(60 * M), Item::There(11 * M), new(Size::Bytes(40 * M))];
+        let items = [Item::Occupant(60 * M), Item::Occupant(11 * M), new(Size::Bytes(40 * M))];
         assert_eq!(laid(&disk, &items, mib()), Ok(vec![(60 * M, 100 * M)]));
     }
 

@@ -38,7 +38,7 @@ impl Disk {
         let stores: [Box<dyn Store>; 1] = [Box::new(self.bytes.clone())];
         let (route, budget) = (Route::store(0, 64 * M), Budget::new(Limits::default()));
         let probe = Probe::new(&route, &stores, &budget, self.topology.sector, Some(0), None);
-        let ground = Ground { topology: &self.topology, base: 0, kind: None };
+        let ground = TableSite { topology: &self.topology, base: 0, kind: None };
         let mut seed = 0;
         let mut random = || {
             seed += 1;

@@ -4,7 +4,7 @@
 //! Oracle Database 19c, Automatic Storage Management guide: `AU_SIZE` (1 to 64 MiB, a power of two; 4 MiB advised), `SECTOR_SIZE` (512, 4096); SQL Language
 //! Reference, ALTER DATABASE, `BLOCKSIZE` of log files (512, 1024, 4096); blocks of data are 8 KiB by default.
 
-use super::{Above, Choice, Ground, Layer, Plan, Price, Value, said_all, said_unit, unit_size, written};
+use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, said_all, said_unit, unit_size, written};
 use crate::base::topology::{is_whole, round_down};
 
 /// The unit that is advised, and the largest.
@@ -16,7 +16,7 @@ const BLOCK: u64 = 8192;
 pub(super) struct Asm;
 
 impl Layer for Asm {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let whole = |unit: &u64| t.counting().all(|f| is_whole(*unit, f.grain.size()));
         let unit = super::powers(UNIT, MOST).find(whole);
@@ -49,6 +49,6 @@ impl Layer for Asm {
             unit >> 20
         ));
         let offered = t.shift(0, round_down(t.length, unit));
-        Ground::device(offered, "+DATA")
+        LayerBase::device(offered, "+DATA")
     }
 }

@@ -6,7 +6,7 @@
 //! make-bcache(8): `-w` (block), `-b` (bucket), `-o` (data offset in sectors, 16 by default, not less); Linux
 //! `Documentation/admin-guide/bcache.rst`: the bucket should be the erase unit; `--data-offset` for RAID.
 
-use super::{Above, Choice, Ground, Layer, PAGE, Plan, Price, Value, fact, said_all, unit_size, up, written};
+use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, fact, said_all, unit_size, up, written};
 use crate::base::topology::{Topology, Trust, Why};
 
 /// Where data begin by default.
@@ -17,7 +17,7 @@ const BUCKET: u64 = 512 << 10;
 pub(super) struct Bcache;
 
 impl Layer for Bcache {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let start = super::partition::grain(t).0.and_then(|g| g.next(START)).filter(|&s| s < t.length).unwrap_or(START);
         let why = format!("the data of the backing device begin behind the superblock on the {}", said_all(t));
@@ -43,6 +43,6 @@ impl Layer for Bcache {
         let (device, sectors) = (ground.arguments(), start / 512);
         plan.run(format!("make-bcache --block {block} --bucket {BUCKET} --data-offset {sectors} -B {device} -C $CACHE"));
         let offered: Topology = t.shift(start, t.length.saturating_sub(up(start, t.sector)));
-        Ground::device(offered, "/dev/bcache0")
+        LayerBase::device(offered, "/dev/bcache0")
     }
 }

@@ -3,7 +3,7 @@
 //! # Sources
 //! bcachefs(8), `format`: `--block_size` (a sector to 64 KiB, at most the page on kernels before 6.15), `--bucket`, `--btree_node_size` (256 KiB by default).
 
-use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, fact, said, said_unit, unit_size, written};
+use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, fact, said, said_unit, unit_size, written};
 use crate::base::topology::Why;
 
 /// The usual bucket of a large device, and a node of a tree.
@@ -15,7 +15,7 @@ const MOST: u64 = 16 << 20;
 pub(super) struct Bcachefs;
 
 impl Layer for Bcachefs {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let block = t.sector.clamp(PAGE, 65536);
         let price = |size| Price::of(written(t, size, size)).tail(size);

@@ -3,7 +3,7 @@
 //! # Sources
 //! mkfs.btrfs(8): `-s` (the page, or the kernel may not mount it), `-n` (a power of two, 64 KiB at most, 16 KiB by default).
 
-use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
+use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
 use crate::base::topology::Topology;
 
 /// What mkfs.btrfs is told.
@@ -37,7 +37,7 @@ impl Layer for Btrfs {
         true
     }
 
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let p = Parameters::for_topology(&ground.topology);
         choices(p, ground, plan);
         ground.make("btrfs", "mkfs.btrfs", &p.options(), plan);
@@ -47,7 +47,7 @@ impl Layer for Btrfs {
 }
 
 /// Takes down the choices that every profile has.
-pub(super) fn choices(p: Parameters, ground: &Ground, plan: &mut Plan) {
+pub(super) fn choices(p: Parameters, ground: &LayerBase, plan: &mut Plan) {
     let t = &ground.topology;
     let sector =
         Choice::new("btrfs", "sector", Value::Bytes(p.sector), format!("the page: other kernels may not mount another; {}", said_unit(t)))

@@ -7,7 +7,7 @@
 //! raid6). Stripes of 64 KiB: `BTRFS_STRIPE_LEN`.
 
 use super::btrfs::Parameters;
-use super::{Above, Choice, Files, Ground, Layer, Plan, Price, Value, said_unit, written};
+use super::{Above, Choice, Files, Layer, LayerBase, Plan, Price, Value, said_unit, written};
 
 /// A stripe.
 const STRIPE: u64 = 64 << 10;
@@ -52,7 +52,7 @@ impl Layer for Raid {
         self.disks
     }
 
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let (t, p) = (&ground.topology, Parameters::for_topology(&ground.topology));
         let ratio =
             |a: u64, b: u64| f64::from(u32::try_from(a).unwrap_or(u32::MAX)) / f64::from(u32::try_from(b.max(1)).unwrap_or(u32::MAX));

@@ -19,7 +19,7 @@
 
 use super::fat::{Fat, Parameters};
 use super::partition::Own;
-use super::{Above, Ground, Layer, Plan, exfat::Exfat, fact};
+use super::{Above, Layer, LayerBase, Plan, exfat::Exfat, fact};
 use crate::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 
 /// The largest card of SDSC, and of SDHC.
@@ -90,7 +90,7 @@ impl Layer for Card {
         (start < disk.length).then_some(Own { scheme: "mbr", kind, start, why, note })
     }
 
-    fn lay(&self, ground: &Ground, above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, above: Above, plan: &mut Plan) -> LayerBase {
         let (t, length) = (&ground.topology, ground.topology.length);
         if length > SDHC {
             return Exfat.lay(ground, above, plan);

@@ -4,7 +4,7 @@
 //! Cassandra 5 documentation: `chunk_length_in_kb` (16 by default, 64 before 4.0), `commitlog_segment_size` (32 MiB), `commitlog_sync` (periodic, 10 s),
 //! `disk_optimization_strategy`; compaction of the largest tables needs their size again.
 
-use super::{Above, Choice, Ground, Layer, Plan, Price, Value, power, powers, said_unit, unit_size, written};
+use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, power, powers, said_unit, unit_size, written};
 
 /// A compressed chunk, by default.
 const CHUNK: u64 = 16 << 10;
@@ -14,7 +14,7 @@ const SEGMENT: u64 = 32 << 20;
 pub(super) struct Cassandra;
 
 impl Layer for Cassandra {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let chunk = power(unit_size(t), 64 << 10).max(CHUNK);
         let why =

@@ -4,7 +4,7 @@
 //! Ceph, BlueStore configuration reference: `bluestore_min_alloc_size_ssd` and `_hdd` (4096 since Pacific, fixed when an OSD is made),
 //! `bluestore_prefer_deferred_size` (smaller writes go to the log first); ceph-volume(8), `lvm create`.
 
-use super::{Above, Choice, Ground, Layer, PAGE, Plan, Price, Value, power, powers, said_unit, unit_size, written};
+use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, power, powers, said_unit, unit_size, written};
 
 /// The largest that is of use: above it small objects are mostly padding.
 const MOST: u64 = 64 << 10;
@@ -12,7 +12,7 @@ const MOST: u64 = 64 << 10;
 pub(super) struct Osd;
 
 impl Layer for Osd {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let size = power(unit_size(t), MOST).max(PAGE);
         let price = |size| Price::of(written(t, size, size)).losing(size / 2, "the end of an average object");
@@ -30,6 +30,6 @@ impl Layer for Osd {
         plan.run(format!("ceph config set osd bluestore_min_alloc_size {size}"));
         plan.run(format!("ceph-volume lvm create --bluestore --data {}", ground.arguments()));
         plan.note("ceph-osd: a device is best given whole or as a logical volume; erasure coding cuts objects again, by stripe_unit, which is to be whole allocations");
-        Ground::device(t.clone(), "osd")
+        LayerBase::device(t.clone(), "osd")
     }
 }

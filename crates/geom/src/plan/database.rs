@@ -16,7 +16,7 @@
 //! (4 KiB by default), `internal_page_max` (4 KiB) and `leaf_page_max` (32 KiB), multiples of it; MongoDB's
 //! `storage.wiredTiger.collectionConfig.configString` and `indexConfig.configString`. RocksDB wiki, "IO" (files are written once, from end to end).
 
-use super::{Above, Choice, Ground, Layer, Plan, Price, Value, fact, power, powers, said, said_unit, unit_size, written};
+use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, fact, power, powers, said, said_unit, unit_size, written};
 use crate::base::topology::{Topology, Why};
 
 /// The page of InnoDB, PostgreSQL and WiredTiger, unless told otherwise.
@@ -33,7 +33,7 @@ pub(super) enum Database {
 }
 
 impl Layer for Database {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         match self {
             Database::Mysql => mysql(ground, plan),
             Database::Postgres => postgres(ground, plan),
@@ -45,17 +45,17 @@ impl Layer for Database {
 }
 
 /// Where pages of that size begin.
-pub(super) fn grid(ground: &Ground, page: u64) -> u64 {
+pub(super) fn grid(ground: &LayerBase, page: u64) -> u64 {
     ground.files.as_ref().map_or(page, |f| f.grid).min(page)
 }
 
 /// What writing one page costs.
-pub(super) fn price(ground: &Ground, page: u64) -> Price {
+pub(super) fn price(ground: &LayerBase, page: u64) -> Price {
     Price::of(written(&ground.topology, page, grid(ground, page)))
 }
 
 /// The choice of a page, with the other sizes there are.
-fn page(layer: &'static str, parameter: &'static str, typed: &str, sizes: (u64, u64, u64), ground: &Ground, why: &str) -> Choice {
+fn page(layer: &'static str, parameter: &'static str, typed: &str, sizes: (u64, u64, u64), ground: &LayerBase, why: &str) -> Choice {
     let (size, least, most) = sizes;
     let why = format!("{why}; pages begin on any {} bytes; {}", grid(ground, size), said_unit(&ground.topology));
     let mut choice = Choice::new(layer, parameter, Value::Bytes(size), why).typed(format!("{typed}{size}")).costing(price(ground, size));
@@ -79,7 +79,7 @@ enum Torn {
     No(String),
 }
 
-fn torn(ground: &Ground, page: u64) -> Torn {
+fn torn(ground: &LayerBase, page: u64) -> Torn {
     let files = ground.files.as_ref();
     if let Some(f) = files.filter(|f| f.whole_blocks && f.grid >= page) {
         return Torn::No(format!("{} never overwrites a record of {}", f.system, f.grid));
@@ -93,7 +93,7 @@ fn torn(ground: &Ground, page: u64) -> Torn {
 }
 
 /// Whether pages are protected against being torn: `on` writes each one `times`.
-fn guard(layer: &'static str, parameter: &'static str, set: &str, sizes: (u64, f64), ground: &Ground, plan: &mut Plan) {
+fn guard(layer: &'static str, parameter: &'static str, set: &str, sizes: (u64, f64), ground: &LayerBase, plan: &mut Plan) {
     let (page, times) = sizes;
     let one = price(ground, page);
     let twice = Price { amplification: one.amplification * times, ..one.clone() };
@@ -118,7 +118,7 @@ fn guard(layer: &'static str, parameter: &'static str, set: &str, sizes: (u64, f
 }
 
 /// How a file system may be made to put pages where they belong.
-pub(super) fn placement(ground: &Ground, page: u64, plan: &mut Plan) {
+pub(super) fn placement(ground: &LayerBase, page: u64, plan: &mut Plan) {
     let Some(files) = ground.files.as_ref().filter(|f| f.grid < page) else { return };
     let (now, then) = (written(&ground.topology, page, files.grid), written(&ground.topology, page, page));
     if then < now {
@@ -143,7 +143,7 @@ fn parity(layer: &str, t: &Topology, page: u64, plan: &mut Plan) {
     }
 }
 
-fn mysql(ground: &Ground, plan: &mut Plan) {
+fn mysql(ground: &LayerBase, plan: &mut Plan) {
     plan.choose(page(
         "mysql",
         "page",
@@ -173,7 +173,7 @@ fn settings(layer: &str, plan: &Plan) -> String {
     settings.filter(|command| !command.starts_with("--")).collect::<Vec<_>>().join(" ")
 }
 
-fn postgres(ground: &Ground, plan: &mut Plan) {
+fn postgres(ground: &LayerBase, plan: &mut Plan) {
     let why = "BLCKSZ as built by everybody; another needs a build of its own";
     let choice = page("postgres", "page", "--with-blocksize=", (POSTGRES, 4096, 32768), ground, why);
     // Configured in KiB.
@@ -203,7 +203,7 @@ fn postgres(ground: &Ground, plan: &mut Plan) {
     plan.run(format!("printf '%s\\n' {settings} >> {directory}/postgresql.conf"));
 }
 
-fn mongodb(ground: &Ground, plan: &mut Plan) {
+fn mongodb(ground: &LayerBase, plan: &mut Plan) {
     // A leaf page of 32 KiB is whole allocations.
     let size = power(unit_size(&ground.topology), 32768).max(WIREDTIGER);
     let why = "WiredTiger writes whole ones, of the unit; every page is whole allocations";
@@ -220,7 +220,7 @@ fn mongodb(ground: &Ground, plan: &mut Plan) {
     plan.run(format!("su -s /bin/sh mongodb -c 'mongod --dbpath {directory} {collection} {index}'"));
 }
 
-fn rocksdb(ground: &Ground, plan: &mut Plan) {
+fn rocksdb(ground: &LayerBase, plan: &mut Plan) {
     let buffer = unit_size(&ground.topology).max(1 << 20);
     let why = format!("tables are written once, from end to end, in buffers of it: whole units; {}", said_unit(&ground.topology));
     let choice = Choice::new("rocksdb", "write buffer of a file", Value::Bytes(buffer), why);

@@ -4,7 +4,7 @@
 //! drbd.conf(5): `meta-disk internal`; DRBD 9 user's guide, "DRBD internals": internal metadata lie in the last part of the device, a bit for
 //! 4 KiB and peer, an activity log of 4 KiB transactions; drbdadm(8).
 
-use super::{Above, Choice, Ground, Layer, PAGE, Plan, Price, Value, said_unit, up, written};
+use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, said_unit, up, written};
 use crate::base::topology::round_down;
 
 /// Bytes of data for a byte of bitmap: a bit for 4 KiB.
@@ -15,7 +15,7 @@ const FIXED: u64 = 72 << 10;
 pub(super) struct Drbd;
 
 impl Layer for Drbd {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let meta = up((t.length / MAPPED).saturating_add(FIXED), PAGE);
         let why = "at the end: data begin with the device below, so whatever is on the grain there is on it here";
@@ -42,6 +42,6 @@ impl Layer for Drbd {
         plan.run("drbdadm up data");
         plan.run("drbdadm primary --force data");
         let length = round_down(t.length.saturating_sub(meta), PAGE);
-        Ground::device(t.shift(0, length), "/dev/drbd0")
+        LayerBase::device(t.shift(0, length), "/dev/drbd0")
     }
 }

@@ -4,7 +4,7 @@
 //! etcd, `server/storage/wal/encoder.go` (`walPageBytes`, 8 × 512 = 4096) and `wal.go` (`SegmentSizeBytes`, 64 MB, allocated beforehand); bbolt takes
 //! the system's page; etcd, "Hardware recommendations": 50 to 500 sequential IOPS, each of them synced.
 
-use super::{Above, Choice, Ground, Layer, Plan, Value, database, said_unit, unit_size};
+use super::{Above, Choice, Layer, LayerBase, Plan, Value, database, said_unit, unit_size};
 
 /// A page of the database, and what the log is written in.
 pub(super) const PAGE: u64 = 4096;
@@ -12,7 +12,7 @@ pub(super) const PAGE: u64 = 4096;
 pub(super) struct Etcd;
 
 impl Layer for Etcd {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let why = format!("bbolt's, the system's page; copied, not overwritten, but two that say which tree counts; {}", said_unit(t));
         plan.choose(Choice::new("etcd", "page", Value::Bytes(PAGE), why).costing(database::price(ground, PAGE)));

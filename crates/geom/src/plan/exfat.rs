@@ -4,7 +4,7 @@
 //! mkfs.exfat(8) (exfatprogs 1.2): `-c`, `-b`, and its table of the SD Card Association's clusters and boundary units by capacity.
 
 use super::card::card;
-use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, fact, powers, said, said_unit, unit_size, written};
+use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, fact, powers, said, said_unit, unit_size, written};
 use crate::base::topology::{Topology, Why};
 
 /// The largest cluster of the format.
@@ -53,7 +53,7 @@ impl Layer for Exfat {
         disk.sector == 512
     }
 
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
         let price = |cluster| Price::of(written(t, cluster, cluster)).tail(cluster);

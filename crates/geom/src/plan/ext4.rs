@@ -4,7 +4,7 @@
 //! mke2fs(8): `-b` (powers of two from 1024; the kernel mounts no more than its page), `-E stride=`, `stripe_width=` in blocks,
 //! `-C` (bigalloc).
 
-use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, powers, said_unit, stripe, unit_size, written};
+use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, powers, said_unit, stripe, unit_size, written};
 use crate::base::topology::{Topology, is_whole};
 
 /// What mke2fs is told.
@@ -51,7 +51,7 @@ impl Layer for Ext4 {
         true
     }
 
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
         // What is written are blocks, whatever they are handed out in; a cluster only costs room.

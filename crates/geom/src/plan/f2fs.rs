@@ -6,7 +6,7 @@
 //! mkfs.f2fs(8): `-s` (segments in a section), `-w` (sector); `f2fs_format.c`, `f2fs_prepare_super_block`: segments begin on zones counted
 //! from the beginning of the disk, so that a partition's start is made up for.
 
-use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, fact, said, said_unit, unit_size, written};
+use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, fact, said, said_unit, unit_size, written};
 use crate::base::topology::{Topology, Why, is_whole};
 
 /// A segment: 512 blocks.
@@ -39,7 +39,7 @@ impl Parameters {
 pub(super) struct F2fs;
 
 impl Layer for F2fs {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
         let price = Price::of(written(t, PAGE, PAGE)).tail(PAGE);

@@ -12,7 +12,7 @@
 //! section 3.3; SD Physical Layer, part 2 (clusters of 32 KiB on SDHC). The tables' length was read off mkfs.fat 4.2 and is tested
 //! against it.
 
-use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, fact, powers, said, said_unit, unit_size, up, written};
+use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, fact, powers, said, said_unit, unit_size, up, written};
 use crate::base::topology::{Grain, Topology, Why, is_whole, round_down};
 
 /// The largest cluster of 512-byte sectors.
@@ -178,13 +178,13 @@ impl Layer for Fat {
         true
     }
 
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         lay_with(Parameters::for_topology(&ground.topology), ground, plan)
     }
 }
 
 /// Takes down the choices of a FAT with the parameters `p`.
-pub(super) fn lay_with(p: Parameters, ground: &Ground, plan: &mut Plan) -> Ground {
+pub(super) fn lay_with(p: Parameters, ground: &LayerBase, plan: &mut Plan) -> LayerBase {
     let t = &ground.topology;
     plan.choose(Choice::new("vfat", "sector", Value::Bytes(p.sector), "the device's logical sector").typed(format!("-S {}", p.sector)));
     // The clusters lie behind the tables, and that is on a boundary wherever the volume itself begins.

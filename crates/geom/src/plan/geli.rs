@@ -3,7 +3,7 @@
 //! # Sources
 //! geli(8): `init -s` (the device's by default; more is faster, and 4096 is advised), metadata in the last sector; `-l 256`.
 
-use super::{Above, Choice, Ground, Host, Layer, PAGE, Plan, Price, Value, said_unit, unit_size, written};
+use super::{Above, Choice, Host, Layer, LayerBase, PAGE, Plan, Price, Value, said_unit, unit_size, written};
 use crate::base::topology::{Topology, round_down};
 
 pub(super) struct Geli;
@@ -13,7 +13,7 @@ impl Layer for Geli {
         Host::FreeBsd
     }
 
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let sector = unit_size(t).clamp(t.sector.max(512), PAGE.max(t.sector));
         let sector = if sector.is_power_of_two() { sector } else { PAGE };
@@ -29,6 +29,6 @@ impl Layer for Geli {
         plan.run(format!("geli attach {device}"));
         let length = round_down(t.length.saturating_sub(sector), sector);
         let below = Topology { sector, ..t.shift(0, length) };
-        Ground { topology: below, names: vec![format!("{device}.eli")], whole: false, ..ground.clone() }
+        LayerBase { topology: below, names: vec![format!("{device}.eli")], whole: false, ..ground.clone() }
     }
 }

@@ -6,7 +6,7 @@
 //! # Sources
 //! gstripe(8): `label -s` (64 KiB by default, a power of two); gmirror(8): `label -b` (load, or round-robin). The seeds' striped UFS2.
 
-use super::{Above, Choice, Ground, Host, Layer, Plan, Price, Value, powers, said_unit, unit, unit_size};
+use super::{Above, Choice, Host, Layer, LayerBase, Plan, Price, Value, powers, said_unit, unit, unit_size};
 use crate::base::size;
 use crate::base::topology::{Source, Topology, is_whole, round_down};
 
@@ -49,7 +49,7 @@ impl Layer for Set {
         Host::FreeBsd
     }
 
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let names = ground.arguments();
         // The last sector of each holds the metadata.
@@ -82,6 +82,6 @@ impl Layer for Set {
                 (Topology::mirror(std::slice::from_ref(&member), member.length), "/dev/mirror/data")
             }
         };
-        Ground { topology, names: vec![name.into()], whole: false, ..ground.clone() }
+        LayerBase { topology, names: vec![name.into()], whole: false, ..ground.clone() }
     }
 }

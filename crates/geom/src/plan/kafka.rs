@@ -4,7 +4,7 @@
 //! Kafka documentation, broker configs: `log.segment.bytes` (1 GiB by default), `log.flush.interval.messages` (the page cache decides, by default),
 //! `log.preallocate`; "Disks and Filesystem": XFS, `noatime`.
 
-use super::{Above, Choice, Ground, Layer, Plan, Price, Value, said_unit, unit_size, up, written};
+use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, said_unit, unit_size, up, written};
 
 /// A segment, by default, and the largest: offsets in it are 31 bits.
 const SEGMENT: u64 = 1 << 30;
@@ -13,7 +13,7 @@ const MOST: u64 = (1 << 31) - 4096;
 pub(super) struct Kafka;
 
 impl Layer for Kafka {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let segment = up(SEGMENT, unit_size(t)).min(MOST);
         let why = format!("appended to by way of the page cache, so that the drive sees whole units but at the end; {}", said_unit(t));

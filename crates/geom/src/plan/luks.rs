@@ -5,7 +5,7 @@
 //! (deprecated; LUKS2 rounds it in its own way). The header of LUKS2 is 16 MiB, that of LUKS1 with a 512-bit key ends before 2 MiB, by
 //! default (cryptsetup 2.6).
 
-use super::{Above, Choice, Ground, Layer, Plan, Price, Value, said_all, said_unit, unit_size, written};
+use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, said_all, said_unit, unit_size, written};
 use crate::base::topology::{Grain, Why, is_whole};
 
 /// `--offset` counts in these, and takes multiples of eight of them.
@@ -27,7 +27,7 @@ pub(super) fn parse(word: &str) -> Option<Box<dyn Layer>> {
 }
 
 impl Layer for Luks {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let header = if self.version == 2 { 16 << 20 } else { 2 << 20 };
         // In whole pages; a boundary between pages cannot be said.
@@ -82,6 +82,6 @@ impl Layer for Luks {
         if !is_whole(offset, STEP) {
             plan.note(format!("luks: {offset} is not whole {STEP} bytes: cryptsetup will refuse it"));
         }
-        Ground::device(top, "/dev/mapper/crypt")
+        LayerBase::device(top, "/dev/mapper/crypt")
     }
 }

@@ -7,7 +7,7 @@
 //! pvcreate(8): `--dataalignment`, `--dataalignmentoffset`; 1 MiB by default. vgcreate(8): `-s`, a power of two, or else a multiple of
 //! 128 KiB; 4 MiB by default.
 
-use super::{Above, Choice, Ground, Layer, Plan, Price, Value, said, said_all, written};
+use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, said, said_all, written};
 use crate::base::topology::{Grain, Topology, is_whole, lcm};
 
 /// pvcreate's own start.
@@ -22,7 +22,7 @@ const MOST: u64 = 1 << 30;
 pub(super) struct Lvm;
 
 /// Takes down a group over the whole of `ground`; what its extents see from the first on, and their size.
-pub(super) fn group(ground: &Ground, plan: &mut Plan) -> (Topology, u64) {
+pub(super) fn group(ground: &LayerBase, plan: &mut Plan) -> (Topology, u64) {
     let t = &ground.topology;
     let grain = super::partition::grain(t).0;
     let start = grain.and_then(|g| g.next(START)).filter(|&s| s < t.length).unwrap_or(START);
@@ -37,10 +37,10 @@ pub(super) fn group(ground: &Ground, plan: &mut Plan) -> (Topology, u64) {
 }
 
 impl Layer for Lvm {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let (below, extent) = group(ground, plan);
         plan.run("lvcreate -l 100%FREE -n data vg");
-        Ground::device(volume(&below, extent, plan), "/dev/vg/data")
+        LayerBase::device(volume(&below, extent, plan), "/dev/vg/data")
     }
 }
 

@@ -10,7 +10,7 @@
 //! that a reshape needs no backup file. The kernel's RAID5 writes pieces of a page: it reads the old data and parity, or the
 //! rest of the row, unless the row is written whole (Documentation/driver-api/md/raid5-cache, drivers/md/raid5.c).
 
-use super::{Above, Choice, Ground, Layer, Plan, Price, Value, powers, said_unit, short, unit, unit_size, up};
+use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, powers, said_unit, short, unit, unit_size, up};
 use crate::base::size;
 use crate::base::topology::{Source, Topology, Why, is_whole, round_down};
 
@@ -97,7 +97,7 @@ impl Layer for Md {
         self.disks
     }
 
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let offset = data_offset(t);
         if is_whole(offset, 1024) {
@@ -142,7 +142,7 @@ impl Layer for Md {
             command += &format!(" --bitmap=internal --bitmap-chunk={}", short(BITMAP));
         }
         plan.run(format!("{command} {}", ground.arguments()));
-        Ground::device(self.topology(&member, chunk), "/dev/md0")
+        LayerBase::device(self.topology(&member, chunk), "/dev/md0")
     }
 }
 

@@ -4,7 +4,7 @@
 //! mkntfs(8): `-s` (256 to 4096), `-c` (powers of two up to 2 MiB; above 4096 nothing is compressed), `-p`. Clusters above 64 KiB need
 //! Windows 10 1709 or later.
 
-use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
+use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
 use crate::base::topology::Topology;
 
 /// The largest cluster that every Windows reads.
@@ -40,7 +40,7 @@ impl Layer for Ntfs {
         true
     }
 
-    fn lay(&self, ground: &Ground, above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
         let p = Parameters { cluster: above.extent.map_or(p.cluster, |extent| p.cluster.max(extent)), ..p };

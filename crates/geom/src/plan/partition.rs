@@ -3,7 +3,7 @@
 //! A start is on every boundary that counts and, where that can be had too, on a whole MiB, as tools of today make them.
 //! Boundaries with a phase (a drive with the XP jumper: 4096 at 3584) put the start there, off the MiB.
 
-use super::{Choice, Ground, Host, Plan, Price, Value, said, unit_size};
+use super::{Choice, Host, LayerBase, Plan, Price, Value, said, unit_size};
 use crate::base::topology::{Fact, Grain, Topology, Trust, Why, amplification, gcd, is_whole, round_down};
 
 /// The usual step of starts.
@@ -47,7 +47,7 @@ pub struct Own {
 }
 
 /// Lays the partition that `own` says over the rest of every disk of `ground`.
-pub(super) fn lay_own(ground: &Ground, own: &Own, plan: &mut Plan) -> Ground {
+pub(super) fn lay_own(ground: &LayerBase, own: &Own, plan: &mut Plan) -> LayerBase {
     let t = &ground.topology;
     let table = Choice::new("partition", "table", Value::word("MBR"), "the SD specification's: cameras read nothing else");
     plan.choose(table.typed(format!("-s {}", own.scheme)).or(Value::word("GPT"), Price::of(1.0), "computers read it, cameras do not"));
@@ -64,7 +64,7 @@ pub(super) fn lay_own(ground: &Ground, own: &Own, plan: &mut Plan) -> Ground {
 }
 
 /// The commands for a partition at `place` (first byte, bytes) of every disk, and what it offers.
-fn make(ground: &Ground, scheme: &str, kind: &str, place: (u64, u64), plan: &mut Plan) -> Ground {
+fn make(ground: &LayerBase, scheme: &str, kind: &str, place: (u64, u64), plan: &mut Plan) -> LayerBase {
     let (t, (start, length)) = (&ground.topology, place);
     let sector = ground.sector();
     for disk in ground.names.iter().filter(|_| ground.host == Host::FreeBsd) {
@@ -81,11 +81,11 @@ fn make(ground: &Ground, scheme: &str, kind: &str, place: (u64, u64), plan: &mut
         // Links below /dev/disk are udev's, which may still be at it.
         plan.run("udevadm settle");
     }
-    Ground { topology: t.shift(start, length), names, whole: false, ..ground.clone() }
+    LayerBase { topology: t.shift(start, length), names, whole: false, ..ground.clone() }
 }
 
 /// Lays one partition over the rest of every disk of `ground`.
-pub(super) fn lay(ground: &Ground, kind: &str, plan: &mut Plan) -> Ground {
+pub(super) fn lay(ground: &LayerBase, kind: &str, plan: &mut Plan) -> LayerBase {
     let t = &ground.topology;
     let (grain, left) = grain(t);
     let Some(grain) = grain else { return ground.clone() };
@@ -163,7 +163,7 @@ pub(super) fn missing(topology: &Topology, at: u64) -> String {
 }
 
 /// What a layer that begins at byte 0 of a device that is given misses there.
-pub(super) fn given(ground: &Ground, plan: &mut Plan) {
+pub(super) fn given(ground: &LayerBase, plan: &mut Plan) {
     let t = &ground.topology;
     for (fact, cost) in t.missed(unit_size(t)) {
         let g = gcd(fact.grain.size(), fact.grain.remainder(0));

@@ -4,7 +4,7 @@
 //! sqlite.org: PRAGMA `page_size` (512 to 65536, 4096 by default; a database that has tables takes another at VACUUM), `journal_mode` (in WAL mode
 //! the page size is fixed); "Powersafe Overwrite": a write is taken to change nothing beside it.
 
-use super::{Above, Choice, Ground, Layer, Plan, Price, Value, database, power, powers, said_unit, unit_size, written};
+use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, database, power, powers, said_unit, unit_size, written};
 
 /// SQLite's own page, and the largest.
 pub(super) const PAGE: u64 = 4096;
@@ -13,7 +13,7 @@ const MOST: u64 = 65536;
 pub(super) struct Sqlite;
 
 impl Layer for Sqlite {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let page = power(unit_size(t), MOST).max(PAGE);
         let price = |size| database::price(ground, size);

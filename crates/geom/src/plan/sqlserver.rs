@@ -5,7 +5,7 @@
 //! unit of 64 KiB); "Troubleshoot errors related to system disk sector size greater than 4 KB" (KB 5009930: log writes on
 //! sectors above 4096 bytes fail, `ForcedPhysicalSectorSizeInBytes`).
 
-use super::{Above, Choice, Ground, Layer, Plan, Value, database, said_unit, unit_size};
+use super::{Above, Choice, Layer, LayerBase, Plan, Value, database, said_unit, unit_size};
 
 /// A page, and an extent.
 pub(super) const PAGE: u64 = 8192;
@@ -16,7 +16,7 @@ const SECTOR: u64 = 4096;
 pub(super) struct SqlServer;
 
 impl Layer for SqlServer {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let why = format!("fixed; pages begin on any {} bytes; {}", database::grid(ground, PAGE), said_unit(t));
         plan.choose(Choice::new("sqlserver", "page", Value::Bytes(PAGE), why).costing(database::price(ground, PAGE)));

@@ -1,7 +1,7 @@
 //! Uses: stacks of layers as a person names them, `md5x4+luks+lvm+xfs`, and laying one out.
 
 use super::uses::{Kind, USES};
-use super::{Above, Ground, Host, Layer, Plan, partition};
+use super::{Above, Host, Layer, LayerBase, Plan, partition};
 use crate::base::topology::Topology;
 
 /// What a layer stands on, or is for those above it.
@@ -147,7 +147,7 @@ pub fn edits(a: &str, b: &str) -> usize {
 }
 
 /// Lays `wanted` out on `disk`, a partition over every whole disk first.
-pub(super) fn lay(wanted: &Use, disk: Ground, plan: &mut Plan) {
+pub(super) fn lay(wanted: &Use, disk: LayerBase, plan: &mut Plan) {
     let mut ground = disk;
     for (beneath, above) in &wanted.implied {
         plan.note(format!("nothing is named beneath {above}: {beneath} is taken; name another as {beneath}+{above}"));

@@ -3,7 +3,7 @@
 //! # Sources
 //! mkswap(8): `-p`, needed only where the page is not that of the running kernel.
 
-use super::{Above, Choice, Ground, Layer, PAGE, Plan, Price, Value, said_unit, written};
+use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, said_unit, written};
 use crate::base::topology::Topology;
 
 /// What mkswap is told.
@@ -32,7 +32,7 @@ impl Layer for Swap {
         true
     }
 
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
         let price = |size| Price::of(written(t, size, size));
@@ -51,6 +51,6 @@ impl Layer for Swap {
         if !ground.is_image() {
             plan.run(format!("swapon {}", ground.arguments()));
         }
-        Ground::device(t.clone(), "swap")
+        LayerBase::device(t.clone(), "swap")
     }
 }

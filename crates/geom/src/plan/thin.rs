@@ -5,7 +5,7 @@
 //! # Sources
 //! lvmthin(7): `--chunksize` (64 KiB to 1 GiB, a multiple of 64 KiB); lvcreate(8): `--type thin-pool`, `--thinpool`, `-V`.
 
-use super::{Above, Choice, Ground, Layer, PAGE, Plan, Price, Value, said, said_all};
+use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, said, said_all};
 use crate::base::topology::{Grain, Topology, is_whole, lcm, round_down};
 
 /// What a chunk is a multiple of, and the least.
@@ -16,7 +16,7 @@ const MOST: u64 = 1 << 30;
 pub(super) struct Thin;
 
 impl Layer for Thin {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let (below, extent) = super::lvm::group(ground, plan);
         let all = below.counting().try_fold(STEP, |all, f| lcm(all, f.grain.size()));
         let chunk = all.and_then(|all| Grain::new(all, 0)?.next(STEP)).filter(|&chunk| chunk <= MOST).unwrap_or(STEP);
@@ -46,6 +46,6 @@ impl Layer for Thin {
         for fact in lost {
             plan.note(format!("lvm-thin: chunks of {chunk} bytes are not whole units of the {}: they lie anywhere on it", said(&fact)));
         }
-        Ground::device(Topology { facts: kept, length, ..below }, "/dev/vg/data")
+        LayerBase::device(Topology { facts: kept, length, ..below }, "/dev/vg/data")
     }
 }

@@ -5,7 +5,7 @@
 //! # Sources
 //! FreeBSD newfs(8): `-b` (4096 to 65536, 32768 by default), `-f` (a block is 1 to 8 fragments, 4096 by default), `-U`.
 
-use super::{Above, Choice, Files, Ground, Host, Layer, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
+use super::{Above, Choice, Files, Host, Layer, LayerBase, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
 use crate::base::topology::Topology;
 
 /// The largest block.
@@ -41,7 +41,7 @@ impl Layer for Ufs {
         true
     }
 
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
         let price = |size| Price::of(written(t, size, size));

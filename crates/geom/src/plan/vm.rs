@@ -5,7 +5,7 @@
 //! into 32 subclusters and takes 16 KiB or more; `docs/qcow2-cache.txt`. virtio-blk's `logical_block_size`, `physical_block_size`
 //! (512 bytes to 2 MiB), `min_io_size`, `opt_io_size`, `discard_granularity`: `qemu-system-x86_64 -device virtio-blk-pci,help`.
 
-use super::{Above, Choice, Ground, Layer, PAGE, Plan, Price, Value, fact, power, said_unit, short, unit_size};
+use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, fact, power, said_unit, short, unit_size};
 use crate::base::topology::{Fact, Grain, Source, Topology, Trust, Why, round_down};
 
 /// qemu-img's own cluster, and the largest.
@@ -16,7 +16,7 @@ const SUBCLUSTERS: u64 = 32;
 pub(super) struct Images;
 
 impl Layer for Images {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let physical = power(unit_size(t), MOST).max(PAGE);
         let length = round_down(t.length / 2, 1 << 30).max(1 << 30);
@@ -74,7 +74,7 @@ fn clusters(t: &Topology, physical: u64, length: u64, plan: &mut Plan) -> u64 {
 }
 
 /// What the guest's disk says of itself.
-fn guest(t: &Topology, physical: u64, cluster: Option<u64>, length: u64, ground: &Ground, plan: &mut Plan) -> Ground {
+fn guest(t: &Topology, physical: u64, cluster: Option<u64>, length: u64, ground: &LayerBase, plan: &mut Plan) -> LayerBase {
     let sector = t.sector.min(physical);
     let why = format!("the guest aligns to what its disk says: the {}", said_unit(t));
     let choice =
@@ -104,5 +104,5 @@ fn guest(t: &Topology, physical: u64, cluster: Option<u64>, length: u64, ground:
         None => (ground.arguments(), "raw"),
     };
     plan.run(format!("qemu-system-x86_64 -drive if=none,id=guest,file={file},format={format},cache=none,discard=unmap -device {device}"));
-    Ground::disk(top, vec!["/dev/vda".into()])
+    LayerBase::disk(top, vec!["/dev/vda".into()])
 }

@@ -4,14 +4,14 @@
 //! VMware vSphere Storage, "Understanding VMFS datastores": VMFS6 has blocks of 1 MiB, and needs 512n or 512e (4Kn as 512e by software since
 //! ESXi 6.7); partitions begin at LBA 2048; vmkfstools(1) `-C vmfs6 -S`.
 
-use super::{Above, Choice, Files, Ground, Layer, Plan, Price, Value, said_all, unit_size, written};
+use super::{Above, Choice, Files, Layer, LayerBase, Plan, Price, Value, said_all, unit_size, written};
 
 const BLOCK: u64 = 1 << 20;
 
 pub(super) struct Vmfs;
 
 impl Layer for Vmfs {
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let why = format!("VMFS6's only one; whole units of the {}", said_all(t));
         let choice = Choice::new("vmfs", "block", Value::Bytes(BLOCK), why).typed("-C vmfs6");

@@ -5,7 +5,7 @@
 //! is at most 256 KiB; for a larger stripe unit mkfs itself takes 32 KiB (mkfs.xfs 6.1: "log stripe unit adjusted to 32KiB").
 
 use super::ext4::untold;
-use super::{Above, Choice, Files, Ground, Layer, PAGE, Plan, Price, Value, powers, said_unit, stripe, unit_size, written};
+use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, powers, said_unit, stripe, unit_size, written};
 use crate::base::topology::{Topology, is_whole};
 
 /// The largest stripe unit of the log.
@@ -67,7 +67,7 @@ impl Layer for Xfs {
         true
     }
 
-    fn lay(&self, ground: &Ground, _above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
         let price = |block| Price::of(written(t, block, block)).tail(block);

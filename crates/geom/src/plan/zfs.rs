@@ -11,7 +11,7 @@
 //! (128K by default), `volblocksize` (16K since 2.2). OpenZFS takes no more than ashift 14 by itself (`zfs_vdev_max_auto_ashift`, commit
 //! 44cec45f7: 64 KiB sectors and RAID-Z lose too much space).
 
-use super::{Above, Choice, Files, Ground, Layer, Plan, Price, Value, power, powers, said_unit, short, unit_size, up, written};
+use super::{Above, Choice, Files, Layer, LayerBase, Plan, Price, Value, power, powers, said_unit, short, unit_size, up, written};
 use crate::base::topology::{Fact, Grain, Source, Topology, Trust, Why, round_down};
 
 /// The least that new pools get: a drive of 4096-byte sectors may come to replace one of 512.
@@ -142,7 +142,7 @@ impl Layer for Zfs {
         self.disks * self.vdevs
     }
 
-    fn lay(&self, ground: &Ground, above: Above, plan: &mut Plan) -> Ground {
+    fn lay(&self, ground: &LayerBase, above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         // A record is never smaller than a sector, and a volume is written in its blocks.
         let usual = if above.device { VOLUME } else { above.page.unwrap_or(RECORD) };
@@ -170,7 +170,7 @@ impl Layer for Zfs {
             plan.choose(choice);
             let length = round_down(data / 5 * 4, size.max(1 << 20));
             plan.run(format!("zfs create -s -V {length} -b {} tank/data", short(size)));
-            return Ground::device(of_records(512, length, size), "/dev/zvol/tank/data");
+            return LayerBase::device(of_records(512, length, size), "/dev/zvol/tank/data");
         }
         let record = above.page.map_or(RECORD, |page| page.max(sector));
         let why = match (above.name, above.page) {
@@ -200,7 +200,7 @@ impl Layer for Zfs {
         plan.choose(choice);
         plan.run(format!("zfs create -o recordsize={} tank/data", short(record)));
         let files = Files { system: "zfs", grid: record, whole_blocks: true };
-        Ground {
+        LayerBase {
             topology: of_records(512, data, record),
             names: vec!["/tank/data".into()],
             whole: false,

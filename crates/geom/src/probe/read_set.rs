@@ -11,7 +11,7 @@ const BLOCK: u64 = 4096;
 
 /// Bytes of the stores of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Looked(Vec<Places>);
+pub struct ReadSet(Vec<Places>);
 
 /// Bytes of one store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,15 +22,15 @@ struct Places {
     gap: Range<u64>,
 }
 
-impl Looked {
+impl ReadSet {
     /// These, as store, first byte and length, of the first `stores` stores.
-    pub(crate) fn at(stores: usize, read: &[(usize, u64, u64)]) -> Looked {
+    pub(crate) fn at(stores: usize, read: &[(usize, u64, u64)]) -> ReadSet {
         let blocks = |offset: u64, length: u64| {
             let end = length.saturating_add(offset).div_ceil(BLOCK).saturating_mul(BLOCK);
             round_down(offset, BLOCK)..end
         };
         let of = |store: usize| read.iter().filter(move |(of, _, length)| *of == store && *length > 0);
-        Looked((0..stores).map(|store| Places::new(of(store).map(|&(_, offset, length)| blocks(offset, length)).collect())).collect())
+        ReadSet((0..stores).map(|store| Places::new(of(store).map(|&(_, offset, length)| blocks(offset, length)).collect())).collect())
     }
 
     /// Whether any of `length` bytes at byte `offset` of a store was looked at.
@@ -40,11 +40,11 @@ impl Looked {
 
     /// What is in either.
     #[must_use]
-    pub fn and(&self, other: &Looked) -> Looked {
+    pub fn and(&self, other: &ReadSet) -> ReadSet {
         let none = Places::new(Vec::new());
-        let of = |looked: &Looked, store: usize| looked.0.get(store).unwrap_or(&none).ranges.clone();
+        let of = |looked: &ReadSet, store: usize| looked.0.get(store).unwrap_or(&none).ranges.clone();
         let stores = self.0.len().max(other.0.len());
-        Looked((0..stores).map(|store| Places::new([of(self, store), of(other, store)].concat())).collect())
+        ReadSet((0..stores).map(|store| Places::new([of(self, store), of(other, store)].concat())).collect())
     }
 
     /// Ranges, of all stores.
@@ -86,8 +86,8 @@ mod tests {
     #[test]
     fn what_touches_is_what_shares_a_block() {
         let read = [(0, 3 * BLOCK, 100), (0, 4 * BLOCK - 1, 2), (1, 0, BLOCK), (0, 20 * BLOCK, 0), (0, 30 * BLOCK, 2 * BLOCK)];
-        let (looked, blocks) = (Looked::at(2, &read), [3, 4, 30, 31]);
-        assert_eq!((looked.count(), Looked::at(2, &[]).count()), (3, 0));
+        let (looked, blocks) = (ReadSet::at(2, &read), [3, 4, 30, 31]);
+        assert_eq!((looked.count(), ReadSet::at(2, &[]).count()), (3, 0));
         for (start, end) in (0..40 * 4).flat_map(|start| (start + 1..40 * 4).map(move |end| (start, end))) {
             // In quarters of a block.
             let want = (start / 4..=(end - 1) / 4).any(|block| blocks.contains(&block));
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn both_together_are_at_the_places_of_either() {
-        let (one, two) = (Looked::at(1, &[(0, 0, 1)]), Looked::at(2, &[(0, BLOCK, 1), (1, 9 * BLOCK, 1)]));
+        let (one, two) = (ReadSet::at(1, &[(0, 0, 1)]), ReadSet::at(2, &[(0, BLOCK, 1), (1, 9 * BLOCK, 1)]));
         let both = one.and(&two);
         assert_eq!((both.count(), both.and(&one) == both, two.and(&one) == both), (2, true, true));
         assert!(both.is_at(0, BLOCK, 1) && both.is_at(1, 9 * BLOCK, 1) && !both.is_at(0, 2 * BLOCK, 1));

@@ -14,11 +14,11 @@
 use super::place::free_ranges;
 use super::{Entry, Refusal, Request, Rules, Table};
 use crate::base::topology::{Grain, round_down, round_up};
-use crate::table::scheme::Ground;
+use crate::table::scheme::TableSite;
 use std::ops::Range;
 
 /// The range that a new partition takes.
-pub(super) fn place(table: &Table, ground: &Ground<'_>, request: &Request, rules: Rules) -> Result<Range<u64>, Refusal> {
+pub(super) fn place(table: &Table, ground: &TableSite<'_>, request: &Request, rules: Rules) -> Result<Range<u64>, Refusal> {
     let (start, size) = match *request {
         // Both said and no unit named: as said, aligned or not.
         Request { start: Some(start), size: Some(size), align: None } => (start, size),
@@ -32,7 +32,7 @@ pub(super) fn place(table: &Table, ground: &Ground<'_>, request: &Request, rules
 }
 
 /// The new length of `entry`.
-pub(super) fn resize(table: &Table, ground: &Ground<'_>, entry: &Entry, request: &Request, rules: Rules) -> Result<u64, Refusal> {
+pub(super) fn resize(table: &Table, ground: &TableSite<'_>, entry: &Entry, request: &Request, rules: Rules) -> Result<u64, Refusal> {
     let lead = ebr_track(table).min(entry.start);
     let (start, length) = (entry.start - lead, entry.length.saturating_add(lead));
     let size = match *request {
@@ -63,7 +63,7 @@ struct Unit {
 }
 
 impl Unit {
-    fn new(table: &Table, ground: &Ground<'_>, align: Option<u64>) -> Unit {
+    fn new(table: &Table, ground: &TableSite<'_>, align: Option<u64>) -> Unit {
         let (stripe_size, stripe_offset) = match ground.topology.stripe_pair() {
             // GEOM adds up the offset also where no stripe size reduces it: then it is the place on the medium.
             (0, _) => (0, ground.base),

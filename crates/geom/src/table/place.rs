@@ -6,7 +6,7 @@
 use super::{Entry, Refusal, Table, autofill};
 use crate::base::topology::{Grain, is_whole};
 use crate::mapping::slices::place as at;
-use crate::table::scheme::Ground;
+use crate::table::scheme::TableSite;
 use std::ops::Range;
 
 /// Where a partition is wanted, in bytes of the provider. What is `None` is chosen.
@@ -49,7 +49,7 @@ impl Request {
 }
 
 /// The range that a new partition takes.
-pub(super) fn place(table: &Table, ground: &Ground<'_>, request: &Request, rules: Rules) -> Result<Range<u64>, Refusal> {
+pub(super) fn place(table: &Table, ground: &TableSite<'_>, request: &Request, rules: Rules) -> Result<Range<u64>, Refusal> {
     request.check(table.sector)?;
     if rules != Rules::Aligned {
         return autofill::place(table, ground, request, rules);
@@ -69,7 +69,7 @@ fn range(start: u64, size: u64) -> Result<Range<u64>, Refusal> {
 }
 
 /// From a start that was said to the end of what is free there.
-fn fill(table: &Table, ground: &Ground<'_>, start: u64, align: Option<u64>) -> Result<Range<u64>, Refusal> {
+fn fill(table: &Table, ground: &TableSite<'_>, start: u64, align: Option<u64>) -> Result<Range<u64>, Refusal> {
     let Some(free) = table.free().into_iter().find(|r| r.contains(&start)) else {
         let found = format!("{} is not free", at(start, table.sector));
         return Err(Refusal::new(found, free_ranges(table)));
@@ -95,7 +95,7 @@ fn hole(table: &Table, grain: Grain, size: Option<u64>) -> Option<Range<u64>> {
 }
 
 /// The new length of `entry`.
-pub(super) fn resize(table: &Table, ground: &Ground<'_>, entry: &Entry, request: &Request, rules: Rules) -> Result<u64, Refusal> {
+pub(super) fn resize(table: &Table, ground: &TableSite<'_>, entry: &Entry, request: &Request, rules: Rules) -> Result<u64, Refusal> {
     request.check(table.sector)?;
     if rules != Rules::Aligned {
         return autofill::resize(table, ground, entry, request, rules);
@@ -111,7 +111,7 @@ pub(super) fn resize(table: &Table, ground: &Ground<'_>, entry: &Entry, request:
 }
 
 /// The first byte that `entry` gets: `to`, or the nearest at which its byte `inside` is on the best grain on which there is room.
-pub(super) fn relocate(table: &Table, ground: &Ground<'_>, entry: &Entry, to: Option<u64>, inside: u64) -> Result<u64, Refusal> {
+pub(super) fn relocate(table: &Table, ground: &TableSite<'_>, entry: &Entry, to: Option<u64>, inside: u64) -> Result<u64, Refusal> {
     Request { start: to, ..Request::default() }.check(table.sector)?;
     if let Some(to) = to {
         return range(to, entry.length).map(|range| range.start);

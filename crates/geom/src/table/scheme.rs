@@ -27,7 +27,7 @@ pub trait Scheme: Sync {
     fn read(&self, probe: &Probe<'_>) -> Option<Table>;
 
     /// An empty table for a provider that has none. [`Table::raw`] holds the bytes that are there now.
-    fn create(&self, probe: &Probe<'_>, ground: &Ground<'_>, new: &New) -> Result<Table, Refusal>;
+    fn create(&self, probe: &Probe<'_>, ground: &TableSite<'_>, new: &New) -> Result<Table, Refusal>;
 
     /// What follows the provider's name in that of a partition: `p1`, `s5`, `a`.
     fn suffix(&self, entry: &Entry) -> String;
@@ -91,7 +91,7 @@ pub trait Scheme: Sync {
     }
 
     /// The table as it should be written to be whole again and to fit the provider as it is now.
-    fn recover(&self, table: &Table, ground: &Ground<'_>) -> Result<Table, Refusal> {
+    fn recover(&self, table: &Table, ground: &TableSite<'_>) -> Result<Table, Refusal> {
         let _ = ground;
         Ok(table.clone())
     }
@@ -129,7 +129,7 @@ fn unknown(scheme: &dyn Scheme, table: &Table, name: &str) -> Refusal {
 
 /// What a table lies on.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
+pub struct TableSite<'a> {
     /// What the provider knows of the boundaries beneath it, in its own addresses.
     pub topology: &'a Topology,
     /// Its byte 0 on the medium.
@@ -138,7 +138,7 @@ pub struct Ground<'a> {
     pub kind: Option<Kind>,
 }
 
-impl Ground<'_> {
+impl TableSite<'_> {
     /// What chosen places are on, the best first: multiples of `align` on the medium, or the best there is.
     pub(crate) fn grains(&self, align: Option<u64>) -> Vec<Grain> {
         match align {

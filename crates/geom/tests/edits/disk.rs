@@ -8,7 +8,7 @@ use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::mapping::route::Route;
 use trueline_geom::mapping::slices::Kind;
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::table::scheme::{Ground, New, Scheme};
+use trueline_geom::table::scheme::{New, Scheme, TableSite};
 use trueline_geom::table::{Refusal, Request, Rules, Table, Wanted};
 
 /// Lets `look` see the disk as a class does. `kind` is what the table above says it is.
@@ -23,9 +23,9 @@ pub(crate) fn read(scheme: &dyn Scheme, disk: &Sparse, sector: u64) -> Option<Ta
 }
 
 /// Lets `edit` see what a disk's table lies on.
-pub(crate) fn on<T>(disk: &Sparse, sector: u64, edit: impl FnOnce(&Ground<'_>) -> T) -> T {
+pub(crate) fn on<T>(disk: &Sparse, sector: u64, edit: impl FnOnce(&TableSite<'_>) -> T) -> T {
     let topology = Topology::new(sector, disk.length());
-    edit(&Ground { topology: &topology, base: 0, kind: None })
+    edit(&TableSite { topology: &topology, base: 0, kind: None })
 }
 
 /// An empty table, not yet written.
@@ -43,7 +43,7 @@ pub(crate) fn wanted(scheme: &dyn Scheme, kind: &str, start: u64, size: u64, uui
 /// Adds partitions to a table.
 pub(crate) fn add(scheme: &dyn Scheme, table: &mut Table, wanted: impl IntoIterator<Item = Wanted>) {
     let topology = Topology::new(table.sector, table.length);
-    let ground = Ground { topology: &topology, base: 0, kind: None };
+    let ground = TableSite { topology: &topology, base: 0, kind: None };
     for wanted in wanted {
         table.add(scheme, &ground, wanted, Rules::Aligned).unwrap();
     }

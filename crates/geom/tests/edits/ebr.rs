@@ -236,8 +236,8 @@ fn grown_topology() -> trueline_geom::base::topology::Topology {
     trueline_geom::base::topology::Topology::new(512, SIZE)
 }
 
-fn ground(topology: &trueline_geom::base::topology::Topology) -> trueline_geom::table::scheme::Ground<'_> {
-    trueline_geom::table::scheme::Ground { topology, base: AT, kind: Some(Kind::Mbr(5)) }
+fn ground(topology: &trueline_geom::base::topology::Topology) -> trueline_geom::table::scheme::TableSite<'_> {
+    trueline_geom::table::scheme::TableSite { topology, base: AT, kind: Some(Kind::Mbr(5)) }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::Topology;
 use trueline_geom::class::mbr::Mbr;
 use trueline_geom::mapping::slices::Kind;
-use trueline_geom::table::scheme::{Geometry, Ground, Id, New, Scheme};
+use trueline_geom::table::scheme::{Geometry, Id, New, Scheme, TableSite};
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
 
 const MIB: u64 = 1 << 20;
@@ -101,7 +101,7 @@ fn one_entry_is_active_and_one_extended() {
 
 pub(crate) fn try_add(scheme: &dyn Scheme, table: &mut Table, wanted: Wanted, rules: Rules) -> Result<u32, Refusal> {
     let topology = Topology::new(table.sector, table.length);
-    table.add(scheme, &Ground { topology: &topology, base: 0, kind: None }, wanted, rules)
+    table.add(scheme, &TableSite { topology: &topology, base: 0, kind: None }, wanted, rules)
 }
 
 #[test]

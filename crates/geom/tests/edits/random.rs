@@ -14,7 +14,7 @@ use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::Topology;
 use trueline_geom::mapping::slices::Kind;
 use trueline_geom::registry::SCHEMES;
-use trueline_geom::table::scheme::{Ground, Id, New, Scheme};
+use trueline_geom::table::scheme::{Id, New, Scheme, TableSite};
 use trueline_geom::table::{Editor, Entry, Request, Rules, Table, Wanted};
 
 const MIB: u64 = 1 << 20;
@@ -87,7 +87,7 @@ impl Run {
         }
         let kind = (scheme.name() == "EBR").then_some(Kind::Mbr(0x05));
         let topology = Topology::new(sector, LENGTH);
-        let ground = Ground { topology: &topology, base: 0, kind };
+        let ground = TableSite { topology: &topology, base: 0, kind };
         let new = New { random: random.guid().0, ..New::default() };
         let before =
             probe(&disk, sector, kind, |probe| scheme.create(probe, &ground, &new)).unwrap_or_else(|r| panic!("{}: {r}", scheme.name()));
@@ -155,7 +155,7 @@ impl Run {
             Wanted { kind: random.pick(&kinds), place, index, label, uuid: self.scheme.has_guids().then(|| random.guid()), attributes: 0 };
         let (scheme, kind) = (self.scheme, self.kind);
         let topology = Topology::new(sector, LENGTH);
-        let ground = Ground { topology: &topology, base: 0, kind };
+        let ground = TableSite { topology: &topology, base: 0, kind };
         let added = self.editor.edit(|table| table.add(scheme, &ground, wanted, Rules::Aligned));
         let allowed = index.is_none_or(|n| n > 0 && n <= self.editor.table().capacity && !self.model.contains_key(&n));
         let range = place.start.zip(place.size).map(|(start, size)| start..start + size);
@@ -201,7 +201,7 @@ impl Run {
         let place = Request { start: None, size, align: None };
         let scheme = self.scheme;
         let topology = Topology::new(self.sector, LENGTH);
-        let ground = Ground { topology: &topology, base: 0, kind: self.kind };
+        let ground = TableSite { topology: &topology, base: 0, kind: self.kind };
         let resized = self.editor.edit(|table| table.resize(scheme, &ground, index, &place, Rules::Aligned)).is_ok();
         let now = self.editor.table().entry(index).map(|e| e.start..e.end());
         if resized {

@@ -8,7 +8,7 @@ use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::registry::SCHEMES;
 use trueline_geom::table::Table;
-use trueline_geom::table::scheme::{Ground, Scheme};
+use trueline_geom::table::scheme::{Scheme, TableSite};
 
 fn read(scheme: &dyn Scheme, disk: &Sparse, sector: u64) -> Option<Table> {
     let (route, stores) = (Route::store(0, disk.length()), [Box::new(disk.clone()) as Box<dyn Store>]);
@@ -30,7 +30,7 @@ pub fn written(subject: &Subject, patches: &[Patch]) -> Sparse {
 pub fn edits_hold(subject: &Subject) {
     let sector = subject.sector;
     let topology = Topology::new(sector, subject.disk.length());
-    let ground = Ground { topology: &topology, base: 0, kind: None };
+    let ground = TableSite { topology: &topology, base: 0, kind: None };
     for scheme in SCHEMES {
         let Some(table) = read(*scheme, &subject.disk, sector) else { continue };
         let erased = written(subject, &scheme.erase(&table));

@@ -15,7 +15,7 @@ use trueline_geom::format::Sign;
 use trueline_geom::graph::{Disk, Graph, Id, Provider};
 use trueline_geom::mapping::geom::{Geom, Op};
 use trueline_geom::mapping::route::{Piece, Route};
-use trueline_geom::probe::read_set::Looked;
+use trueline_geom::probe::read_set::ReadSet;
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::registry::{CLASSES, FORMATS};
 
@@ -106,7 +106,7 @@ pub fn graph_holds(subjects: &[Subject], limits: Limits) {
 struct Elsewhere {
     disk: Sparse,
     number: usize,
-    looked: Looked,
+    looked: ReadSet,
 }
 
 impl Store for Elsewhere {

@@ -14,7 +14,7 @@ use trueline_geom::mapping::route::Route;
 use trueline_geom::mapping::slices::{Dialect, Kind};
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::registry::{CLASSES, SCHEMES};
-use trueline_geom::table::scheme::{Geometry, Ground, New, Scheme};
+use trueline_geom::table::scheme::{Geometry, New, Scheme, TableSite};
 use trueline_geom::table::{Editor, Entry, Refusal, Request, Rules, Table, Wanted};
 
 /// Edits between one write and the next, at most.
@@ -40,7 +40,7 @@ pub fn sequences_hold(subject: &Subject, numbers: &mut Numbers<'_>) {
             topology.facts = vec![Fact { grain, why: Why::Physical, source: Source::User, trust: Trust::Trusted }];
         }
         let kind = (scheme.name() == "EBR").then_some(Kind::Mbr(5));
-        let ground = Ground { topology: &topology, base: number(subject, numbers) & !511, kind };
+        let ground = TableSite { topology: &topology, base: number(subject, numbers) & !511, kind };
         let mut disk = Bench { scheme: *scheme, subject: subject.clone(), ground };
         for _ in 0..=numbers(3) {
             disk.round(numbers);
@@ -66,7 +66,7 @@ fn number(subject: &Subject, numbers: &mut Numbers<'_>) -> u64 {
 struct Bench<'a> {
     scheme: &'static dyn Scheme,
     subject: Subject,
-    ground: Ground<'a>,
+    ground: TableSite<'a>,
 }
 
 impl Bench<'_> {

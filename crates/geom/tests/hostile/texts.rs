@@ -11,7 +11,7 @@ use trueline_geom::mapping::route::Route;
 use trueline_geom::newfs::{Newfs, Options};
 use trueline_geom::plan::{self, Plan, Use};
 use trueline_geom::probe::{Budget, Limits, Probe};
-use trueline_geom::table::scheme::{self, Ground, New};
+use trueline_geom::table::scheme::{self, New, TableSite};
 use trueline_geom::table::{Request, Rules, Table, Wanted, types};
 
 const SECTOR: u64 = 512;
@@ -43,10 +43,10 @@ pub fn texts_hold(text: &str) {
     newfs_holds(text);
 }
 
-fn on<T>(disk: &Sparse, look: impl FnOnce(&Probe<'_>, &Ground<'_>) -> T) -> T {
+fn on<T>(disk: &Sparse, look: impl FnOnce(&Probe<'_>, &TableSite<'_>) -> T) -> T {
     let (route, stores) = (Route::store(0, disk.length()), [Box::new(disk.clone()) as Box<dyn Store>]);
     let (budget, topology) = (Budget::new(Limits::default()), Topology::new(SECTOR, disk.length()));
-    look(&Probe::new(&route, &stores, &budget, SECTOR, Some(0), None), &Ground { topology: &topology, base: 0, kind: None })
+    look(&Probe::new(&route, &stores, &budget, SECTOR, Some(0), None), &TableSite { topology: &topology, base: 0, kind: None })
 }
 
 /// A message quotes what it is about, each byte spelt out at the worst, and not more.
@@ -128,7 +128,7 @@ fn use_holds(text: &str) {
     for length in [0, 1 << 20, LENGTH, u64::MAX] {
         let mut topology = Topology::new(SECTOR, length);
         topology.facts = profile::assumed();
-        let plan = Plan::of(&wanted, plan::Ground::disk(topology, vec!["/dev/disk".into()]));
+        let plan = Plan::of(&wanted, plan::LayerBase::disk(topology, vec!["/dev/disk".into()]));
         assert!(plan.choices.len() <= 512 && plan.commands.len() <= 512 && plan.notes.len() <= 512);
         for choice in &plan.choices {
             assert!(choice.price.amplification.is_finite(), "{choice:?}");

@@ -9,7 +9,7 @@ use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::mapping::route::Route;
 use trueline_geom::probe::{Budget, Limits, Probe};
 use trueline_geom::relocate::{Journal, Mark, Move, Sizes, Standing, carry, ends};
-use trueline_geom::table::scheme::{self, Ground, New};
+use trueline_geom::table::scheme::{self, New, TableSite};
 use trueline_geom::table::{Request, Rules, Wanted};
 
 pub(crate) const SECTOR: u64 = 512;
@@ -70,7 +70,7 @@ pub(crate) fn tabled(name: &str, sector: u64, from: u64, to: u64) -> (Vec<u8>, M
     let back = disk.len() - 33 * 512;
     disk[back..].fill(0);
     let topology = Topology::new(sector, medium);
-    let ground = Ground { topology: &topology, base: 0, kind: None };
+    let ground = TableSite { topology: &topology, base: 0, kind: None };
     let probe = |disk: &[u8], look: &mut dyn FnMut(&Probe<'_>)| {
         let mut sparse = Sparse::new(medium);
         sparse.put(0, disk);

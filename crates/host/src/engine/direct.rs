@@ -6,7 +6,7 @@
 //! open(2) (`O_DIRECT`).
 
 use crate::disk::file::Medium;
-use crate::engine::open_file::{Cache, Lane};
+use crate::engine::open_file::{Cache, OpenFile};
 use crate::errno;
 use crate::error::Error;
 use rustix::io;
@@ -18,7 +18,7 @@ use trueline_geom::base::topology::is_whole;
 /// An open file or device, asked directly.
 #[derive(Debug)]
 pub struct Direct {
-    lane: Lane,
+    lane: OpenFile,
     /// Keeps it for this program, and does what is no transfer.
     medium: Medium,
 }
@@ -29,7 +29,7 @@ const PAGE: usize = 4096;
 impl Direct {
     /// What is open as `medium`; `place` is its name in messages.
     pub fn new(medium: Medium, place: &Path) -> Result<Direct, Error> {
-        let lane = Lane::new(&medium, Cache::Around, place)?;
+        let lane = OpenFile::new(&medium, Cache::Around, place)?;
         Ok(Direct { lane, medium })
     }
 }

@@ -27,7 +27,7 @@ pub enum Cache {
 
 /// One file or device that an engine reads and writes.
 #[derive(Debug)]
-pub struct Lane {
+pub struct OpenFile {
     fd: OwnedFd,
     length: u64,
     grain: u64,
@@ -39,10 +39,10 @@ pub struct Lane {
 /// Where direct I/O begins if nobody says: a page, which no device asks more than.
 const PAGE: u64 = 4096;
 
-impl Lane {
+impl OpenFile {
     /// A second handle on what is open already, to look or to write as it is; `place` is its name in messages. What is exclusive stays so:
     /// the handle is of the same file, and `medium` must live as long as exclusiveness is needed.
-    pub fn new(medium: &Medium, cache: Cache, place: &Path) -> Result<Lane, Error> {
+    pub fn new(medium: &Medium, cache: Cache, place: &Path) -> Result<OpenFile, Error> {
         let failed = |e: io::Errno| Error::os("open", place, e);
         let mode = rustix::fs::fcntl_getfl(medium.fd()).map_err(failed)? & OFlags::RWMODE;
         let more = if cache == Cache::Around { OFlags::DIRECT } else { OFlags::empty() };
@@ -60,7 +60,7 @@ impl Lane {
             Cache::Around => asked_of(&fd).map_err(failed)?,
             Cache::Through => (1, 1),
         };
-        Ok(Lane { fd, length: medium.length(), grain, memory, cache, writable: mode.contains(OFlags::RDWR) })
+        Ok(OpenFile { fd, length: medium.length(), grain, memory, cache, writable: mode.contains(OFlags::RDWR) })
     }
 
     /// Bytes.
@@ -102,7 +102,7 @@ impl Lane {
     }
 }
 
-impl AsFd for Lane {
+impl AsFd for OpenFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

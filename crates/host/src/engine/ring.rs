@@ -9,7 +9,7 @@
 #![allow(unsafe_code, reason = "the kernel is told addresses: of registered memory, and in every request")]
 
 use crate::disk::buffers::Buffers;
-use crate::engine::open_file::{Cache, Lane};
+use crate::engine::open_file::{Cache, OpenFile};
 use crate::engine::{Finished, Transfer, check, goes_on};
 use crate::errno;
 use io_uring::IoUring;
@@ -26,7 +26,7 @@ mod setup;
 pub struct Ring<Tag> {
     ring: IoUring,
     entrance: Entrance,
-    lanes: Vec<Lane>,
+    lanes: Vec<OpenFile>,
     buffers: Buffers,
     /// Whether the memory is registered: mapped and pinned once, not at every request.
     registered: bool,
@@ -49,7 +49,7 @@ struct Flight<Tag> {
 }
 
 /// Why there is no ring, and what it would have been made of.
-pub type Refused = (io::Errno, Vec<Lane>, Buffers);
+pub type Refused = (io::Errno, Vec<OpenFile>, Buffers);
 
 /// Requests that are sent together where a device is asked: it starts on the first while the others of a round are made. With all of
 /// a round in one call a disk stands idle meanwhile (0.88 of fio's rate at 32 in flight on a virtual disk; 1.01 so). The page cache answers within
@@ -61,7 +61,7 @@ pub const DEEPEST: u32 = 4096;
 
 impl<Tag: Copy + Default> Ring<Tag> {
     /// A ring over `lanes`, for as many transfers at a time as `buffers` has places, at most [`DEEPEST`].
-    pub fn new(lanes: Vec<Lane>, mut buffers: Buffers) -> Result<Ring<Tag>, Refused> {
+    pub fn new(lanes: Vec<OpenFile>, mut buffers: Buffers) -> Result<Ring<Tag>, Refused> {
         let depth = u32::try_from(buffers.count()).unwrap_or(DEEPEST).min(DEEPEST);
         let files: Vec<i32> = lanes.iter().map(|lane| lane.as_fd().as_raw_fd()).collect();
         // The kernel rounds up to a power of two, and has room for twice as many completions: so none can be lost.
@@ -91,7 +91,7 @@ impl<Tag: Copy + Default> Ring<Tag> {
         self.slots.len()
     }
 
-    pub(crate) fn lanes(&self) -> &[Lane] {
+    pub(crate) fn lanes(&self) -> &[OpenFile] {
         &self.lanes
     }
 
@@ -207,7 +207,7 @@ impl<Tag> Ring<Tag> {
 
 /// What the kernel's answer makes of a transfer: whether there is more to ask for, or an error.
 #[inline]
-fn outcome<Tag>(result: i32, flight: &mut Flight<Tag>, lanes: &[Lane]) -> Result<bool, Errno> {
+fn outcome<Tag>(result: i32, flight: &mut Flight<Tag>, lanes: &[OpenFile]) -> Result<bool, Errno> {
     match u32::try_from(result) {
         Ok(bytes) if bytes == flight.transfer.length - flight.moved => Ok(false),
         Ok(bytes) => {

@@ -1,7 +1,7 @@
 //! The engine where io_uring is not to be had: one pread(2) or pwrite(2) a request, one request at a time.
 
 use crate::disk::buffers::Buffers;
-use crate::engine::open_file::Lane;
+use crate::engine::open_file::OpenFile;
 use crate::engine::{Finished, Op, Transfer, check, goes_on};
 use crate::errno;
 use rustix::io::{self, ReadWriteFlags};
@@ -10,7 +10,7 @@ use trueline_geom::base::error::Errno;
 
 /// Files, and memory, of which one place is enough.
 pub struct Sync<Tag> {
-    lanes: Vec<Lane>,
+    lanes: Vec<OpenFile>,
     buffers: Buffers,
     /// What is asked for and not done.
     asked: Option<Transfer<Tag>>,
@@ -20,11 +20,11 @@ pub struct Sync<Tag> {
 
 impl<Tag: Copy> Sync<Tag> {
     /// Over `lanes`.
-    pub fn new(lanes: Vec<Lane>, buffers: Buffers) -> Sync<Tag> {
+    pub fn new(lanes: Vec<OpenFile>, buffers: Buffers) -> Sync<Tag> {
         Sync { lanes, buffers, asked: None, done: None }
     }
 
-    pub(crate) fn lanes(&self) -> &[Lane] {
+    pub(crate) fn lanes(&self) -> &[OpenFile] {
         &self.lanes
     }
 
@@ -77,7 +77,7 @@ impl<Tag: Copy> Sync<Tag> {
 }
 
 /// One system call, for what comes after the bytes that are `moved`.
-fn once<Tag>(transfer: &Transfer<Tag>, moved: u32, lane: &Lane, buffers: &mut Buffers) -> io::Result<usize> {
+fn once<Tag>(transfer: &Transfer<Tag>, moved: u32, lane: &OpenFile, buffers: &mut Buffers) -> io::Result<usize> {
     let &Transfer { op, offset, length, fua, .. } = transfer;
     let offset = offset + u64::from(moved);
     let (at, length) = (moved as usize, (length - moved) as usize);

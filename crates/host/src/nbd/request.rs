@@ -1,7 +1,7 @@
 //! Requests as they are sent (section "Transmission").
 
 use super::wire::{EXTENDED, EXTENDED_REQUEST_MAGIC, Fields, Headers, REQUEST, REQUEST_MAGIC, command, flag};
-use trueline_geom::audit::io::Deed;
+use trueline_geom::audit::io::IoKind;
 
 /// A request without its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,12 +62,12 @@ impl Request {
     }
 
     /// The kind of request that is counted; [`None`] for what moves, discards and zeroes nothing.
-    pub fn deed(&self) -> Option<Deed> {
+    pub fn deed(&self) -> Option<IoKind> {
         match self.command {
-            command::READ => Some(Deed::Read),
-            command::WRITE => Some(Deed::Write),
-            command::TRIM => Some(Deed::Trim),
-            command::WRITE_ZEROES => Some(Deed::Zero),
+            command::READ => Some(IoKind::Read),
+            command::WRITE => Some(IoKind::Write),
+            command::TRIM => Some(IoKind::Trim),
+            command::WRITE_ZEROES => Some(IoKind::Zero),
             _ => None,
         }
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use trueline_geom::base::error::Errno;
 use trueline_host::disk::buffers::Buffers;
 use trueline_host::disk::file::{self, Access};
-use trueline_host::engine::open_file::{Cache, Lane};
+use trueline_host::engine::open_file::{Cache, OpenFile};
 use trueline_host::engine::ring::Ring;
 use trueline_host::engine::{Choice, Engine, Finished, Op, Transfer};
 
@@ -21,7 +21,7 @@ const BLOCKS: usize = 256;
 /// An engine over one file, opened exclusively to be written.
 fn engine(path: &Path, access: Access, cache: Cache, choice: Choice) -> Engine<u64> {
     let opened = file::open_for(path, access).unwrap();
-    let lane = Lane::new(&opened.store, cache, path).unwrap();
+    let lane = OpenFile::new(&opened.store, cache, path).unwrap();
     Engine::new(choice, vec![lane], Buffers::new(DEPTH, BLOCK as u64).unwrap()).unwrap()
 }
 
@@ -30,7 +30,7 @@ fn ways(path: &Path) -> Vec<(Cache, Choice)> {
     let all = [Cache::Around, Cache::Through].into_iter().flat_map(|cache| [Choice::Ring, Choice::Sync].map(|choice| (cache, choice)));
     all.filter(|&(cache, choice)| {
         let opened = file::open(path).unwrap();
-        let Ok(lane) = Lane::new(&opened.store, cache, path) else {
+        let Ok(lane) = OpenFile::new(&opened.store, cache, path) else {
             skip("no direct I/O on the files here");
             return false;
         };
@@ -214,7 +214,7 @@ fn without_io_uring_it_is_system_calls() {
     let path = dir.put("image", vec![5; BLOCKS * BLOCK]);
     let parts = || {
         let opened = file::open(&path).unwrap();
-        (vec![Lane::new(&opened.store, Cache::Through, &path).unwrap()], Buffers::new(1, BLOCK as u64).unwrap())
+        (vec![OpenFile::new(&opened.store, Cache::Through, &path).unwrap()], Buffers::new(1, BLOCK as u64).unwrap())
     };
     for errno in [io::Errno::NOSYS, io::Errno::PERM, io::Errno::ACCESS, io::Errno::NOMEM] {
         let refuse = |lanes, buffers| Err::<Ring<u64>, _>((errno, lanes, buffers));
@@ -285,5 +285,5 @@ fn what_is_in_use_is_not_written() {
     let first = file::open_for(device.path(), Access::Write).unwrap();
     assert!(refused(device.path()).contains("in use"), "{}", refused(device.path()));
     // A lane of what is held is a second handle, not a second holder.
-    assert!(Lane::new(&first.store, Cache::Around, device.path()).is_ok());
+    assert!(OpenFile::new(&first.store, Cache::Around, device.path()).is_ok());
 }

@@ -12,7 +12,7 @@ use trueline_geom::mapping::geom;
 use trueline_geom::mapping::route::{Piece, Route};
 use trueline_host::clock;
 use trueline_host::disk::buffers::Buffers;
-use trueline_host::engine::open_file::Lane;
+use trueline_host::engine::open_file::OpenFile;
 use trueline_host::engine::ring::DEEPEST;
 use trueline_host::engine::{self, Choice, Engine, Finished, Transfer};
 
@@ -69,7 +69,7 @@ pub struct Real {
 
 impl Real {
     /// The provider that `route` leads from, in sectors of `sector` bytes, over `lanes`, one for every store of the route.
-    pub fn new(route: Route, sector: u64, lanes: Vec<Lane>, shape: Shape) -> Result<Real, Error> {
+    pub fn new(route: Route, sector: u64, lanes: Vec<OpenFile>, shape: Shape) -> Result<Real, Error> {
         let failed = |what: &str, why: &dyn std::fmt::Display| Error(format!("{what}: {why}"));
         let sector = lanes.iter().try_fold(sector.max(1), |all, lane| lcm(all, lane.grain()));
         let sector = sector.ok_or_else(|| failed("open the media", &"their sectors have no common multiple"))?;

@@ -27,7 +27,7 @@ use trueline_geom::probe::Limits;
 use trueline_host::device::stat;
 use trueline_host::disk::file::Medium;
 use trueline_host::engine::Choice;
-use trueline_host::engine::open_file::{Cache, Lane};
+use trueline_host::engine::open_file::{Cache, OpenFile};
 use trueline_host::process::signal;
 use trueline_host::process::tmpfile::Unnamed;
 
@@ -258,7 +258,7 @@ impl Scratch {
     /// One run, on a rig of its own: what one run leaves in it is not the next one's affair.
     fn run(&self, place: &Place, seed: u64) -> Result<Run, Error> {
         let (medium, route, path) = self.on(place);
-        let lane = Lane::new(medium, self.cache, path).map_err(|e| Error(e.to_string()))?;
+        let lane = OpenFile::new(medium, self.cache, path).map_err(|e| Error(e.to_string()))?;
         let depth = u32::try_from(place.work.depth()).unwrap_or(u32::MAX);
         let shape = rig::real::Shape { depth, largest: place.work.largest(), engine: Choice::Best };
         let sector = self.graph.providers[place.provider].topology.sector;

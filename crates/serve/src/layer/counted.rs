@@ -16,14 +16,14 @@ mod log;
 pub use latency::Waits;
 
 use crate::export::RefusalLog;
-use crate::generations::Latest;
-use crate::retaste::trigger::Tasted;
+use crate::generations::Generations;
+use crate::retaste::trigger::RetasteTrigger;
 use latency::Latency;
 use log::Log;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use trueline_geom::audit::io::{Deed, Layer, Medium, SLOTS, Tally, Watch};
+use trueline_geom::audit::io::{IoAudit, IoKind, Layer, Medium, SLOTS, Tally};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Run, Store};
 use trueline_geom::graph::Id;
@@ -35,7 +35,7 @@ const OWN: usize = 16;
 const SHARDS: usize = OWN + 1;
 
 /// The place of flushes among latencies.
-const FLUSH: usize = Deed::ALL.len();
+const FLUSH: usize = IoKind::ALL.len();
 
 /// The numbers of one layer on one disk, of some threads.
 type Shard = OnceLock<Box<[AtomicU64]>>;
@@ -45,7 +45,7 @@ type Cell = [Shard; SHARDS];
 
 /// What requests are counted by until something else is found there.
 struct Generation {
-    watch: Watch,
+    watch: IoAudit,
     /// Of every cell of the watch.
     cells: Box<[Arc<Cell>]>,
     /// Cells that are in no generation before.
@@ -54,18 +54,18 @@ struct Generation {
 
 /// What is counted of one provider.
 pub struct Counters {
-    generations: Latest<Generation>,
+    generations: Generations<Generation>,
     /// What no generation has counted yet.
     logs: [Log; OWN],
     /// Where a write makes it necessary to look again what is there.
-    tasted: Arc<Tasted>,
+    tasted: Arc<RetasteTrigger>,
     /// Requests that wait for a device.
     waiting: AtomicU64,
     most_waiting: AtomicU64,
-    /// Of requests that waited for a device, in the order of [`Deed::ALL`], then of flushes.
-    latencies: [Latency; Deed::ALL.len() + 1],
+    /// Of requests that waited for a device, in the order of [`IoKind::ALL`], then of flushes.
+    latencies: [Latency; IoKind::ALL.len() + 1],
     flushes: AtomicU64,
-    failed: [AtomicU64; Deed::ALL.len()],
+    failed: [AtomicU64; IoKind::ALL.len()],
     failed_flushes: AtomicU64,
 }
 
@@ -78,13 +78,13 @@ pub struct Counts {
     pub most_waiting: u64,
     /// Flushes.
     pub flushes: u64,
-    /// Requests that failed or were refused, in the order of [`Deed::ALL`]; they are counted nowhere else.
-    pub failed: [u64; Deed::ALL.len()],
+    /// Requests that failed or were refused, in the order of [`IoKind::ALL`]; they are counted nowhere else.
+    pub failed: [u64; IoKind::ALL.len()],
     /// Flushes that failed.
     pub failed_flushes: u64,
-    /// Latencies of requests that waited for a device, in the order of [`Deed::ALL`], then of flushes. What is answered from memory has
+    /// Latencies of requests that waited for a device, in the order of [`IoKind::ALL`], then of flushes. What is answered from memory has
     /// none.
-    pub latencies: [Waits; Deed::ALL.len() + 1],
+    pub latencies: [Waits; IoKind::ALL.len() + 1],
 }
 
 /// A layer on a disk.
@@ -100,7 +100,7 @@ pub struct Place {
 
 impl Generation {
     /// For what `watch` judges, after `before`.
-    fn new<'a>(watch: Watch, before: impl Iterator<Item = &'a Generation>) -> Generation {
+    fn new<'a>(watch: IoAudit, before: impl Iterator<Item = &'a Generation>) -> Generation {
         let mut known = BTreeMap::new();
         for generation in before {
             known.extend(generation.own.iter().map(|&cell| (generation.key(cell), generation.cells[cell].clone())));
@@ -142,10 +142,10 @@ impl Generation {
 
 impl Counters {
     /// For what `watch` judges; `tasted` is told of writes.
-    pub fn new(watch: Watch, tasted: Arc<Tasted>) -> Counters {
+    pub fn new(watch: IoAudit, tasted: Arc<RetasteTrigger>) -> Counters {
         let zero = AtomicU64::default;
         Counters {
-            generations: Latest::new(Generation::new(watch, std::iter::empty())),
+            generations: Generations::new(Generation::new(watch, std::iter::empty())),
             logs: Default::default(),
             tasted,
             waiting: zero(),
@@ -158,7 +158,7 @@ impl Counters {
     }
 
     /// What judges the requests now.
-    pub fn watch(&self) -> &Watch {
+    pub fn watch(&self) -> &IoAudit {
         &self.generations.get().watch
     }
 
@@ -169,7 +169,7 @@ impl Counters {
 
     /// From now on `watch` judges the requests. Its layers are those of the watches before that have their numbers and their disk. `false`,
     /// and nothing is done, where there have been too many. One thread at a time.
-    pub fn follow(&self, watch: Watch) -> bool {
+    pub fn follow(&self, watch: IoAudit) -> bool {
         self.generations.put(Generation::new(watch, self.generations.iter()))
     }
 
@@ -188,11 +188,11 @@ impl Counters {
     }
 
     /// Latencies so far of requests of a kind that waited for a device.
-    pub fn waits_of(&self, deed: Deed) -> Waits {
+    pub fn waits_of(&self, deed: IoKind) -> Waits {
         self.latencies[deed as usize].waits()
     }
 
-    fn count(&self, deed: Deed, offset: u64, length: usize) {
+    fn count(&self, deed: IoKind, offset: u64, length: usize) {
         let length = u64::try_from(length).unwrap_or(u64::MAX);
         let seat = SEAT.try_with(|seat| seat.0).unwrap_or(OWN);
         match self.logs.get(seat) {
@@ -214,10 +214,10 @@ impl Counters {
     }
 
     /// Adds a request to a shard.
-    fn judge(&self, shard: usize, deed: Deed, offset: u64, length: u64) {
+    fn judge(&self, shard: usize, deed: IoKind, offset: u64, length: u64) {
         let generation = self.generations.get();
         generation.watch.judge(deed, offset, length, &mut |cell, seen| {
-            if let (true, Some(mark)) = (deed != Deed::Read, seen.piece) {
+            if let (true, Some(mark)) = (deed != IoKind::Read, seen.piece) {
                 self.tasted.wrote(mark.store, mark.offset, mark.length);
             }
             let numbers = generation.cells[cell][shard].get_or_init(|| (0..SLOTS).map(|_| AtomicU64::default()).collect());
@@ -234,12 +234,12 @@ impl Counters {
     }
 
     /// Counts a request that is done, or has failed.
-    fn done(&self, deed: Deed, offset: u64, length: usize, done: Result<(), Errno>) -> Result<(), Errno> {
+    fn done(&self, deed: IoKind, offset: u64, length: usize, done: Result<(), Errno>) -> Result<(), Errno> {
         match done {
             Ok(()) => self.count(deed, offset, length),
             Err(_) => {
                 // How much of it was done is not known.
-                if deed != Deed::Read {
+                if deed != IoKind::Read {
                     self.tasted.stale();
                 }
                 self.fail(deed);
@@ -248,8 +248,8 @@ impl Counters {
         done
     }
 
-    fn fail(&self, deed: Deed) {
-        let nth = Deed::ALL.into_iter().position(|other| other == deed).unwrap_or(0);
+    fn fail(&self, deed: IoKind) {
+        let nth = IoKind::ALL.into_iter().position(|other| other == deed).unwrap_or(0);
         self.failed[nth].fetch_add(1, Ordering::Relaxed);
     }
 
@@ -269,7 +269,7 @@ impl Counters {
 }
 
 impl RefusalLog for Counters {
-    fn refused(&self, deed: Deed, _: u64, _: u64) {
+    fn refused(&self, deed: IoKind, _: u64, _: u64) {
         self.fail(deed);
     }
 }
@@ -329,7 +329,7 @@ impl Counted {
     }
 
     /// A request of which a range of `length` bytes is known.
-    fn ranged(&self, deed: Deed, offset: u64, length: u64, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    fn ranged(&self, deed: IoKind, offset: u64, length: u64, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
         let done = self.counters.waits(deed as usize, run);
         self.counters.done(deed, offset, usize::try_from(length).unwrap_or(usize::MAX), done)
     }
@@ -341,18 +341,18 @@ impl Store for Counted {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        let done = self.counters.waits(Deed::Read as usize, || self.below.read_at(buffer, offset));
-        self.counters.done(Deed::Read, offset, buffer.len(), done)
+        let done = self.counters.waits(IoKind::Read as usize, || self.below.read_at(buffer, offset));
+        self.counters.done(IoKind::Read, offset, buffer.len(), done)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
         let write = || self.below.write_at(bytes, offset);
-        let done = if self.at_once { write() } else { self.counters.waits(Deed::Write as usize, write) };
-        self.counters.done(Deed::Write, offset, bytes.len(), done)
+        let done = if self.at_once { write() } else { self.counters.waits(IoKind::Write as usize, write) };
+        self.counters.done(IoKind::Write, offset, bytes.len(), done)
     }
 
     fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.ranged(Deed::Zero, offset, length, || self.below.zero(offset, length))
+        self.ranged(IoKind::Zero, offset, length, || self.below.zero(offset, length))
     }
 
     fn hasten(&self, offset: u64, length: u64) {
@@ -376,8 +376,8 @@ impl Store for Counted {
         match done {
             // Whoever must wait asks again, and is counted then.
             Ok(false) => {}
-            Ok(true) => self.counters.count(Deed::Read, offset, buffer.len()),
-            Err(errno) => self.counters.done(Deed::Read, offset, buffer.len(), Err(errno))?,
+            Ok(true) => self.counters.count(IoKind::Read, offset, buffer.len()),
+            Err(errno) => self.counters.done(IoKind::Read, offset, buffer.len(), Err(errno))?,
         }
         done
     }
@@ -392,26 +392,26 @@ impl Store for Counted {
 
     fn lend(&self, offset: u64, length: u64) -> Option<&[AtomicU8]> {
         let lent = self.below.lend(offset, length)?;
-        self.counters.count(Deed::Read, offset, lent.len());
+        self.counters.count(IoKind::Read, offset, lent.len());
         Some(lent)
     }
 
     fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        let done = self.counters.waits(Deed::Write as usize, || self.below.write_through(bytes, offset));
-        let done = self.counters.done(Deed::Write, offset, bytes.len(), done);
+        let done = self.counters.waits(IoKind::Write as usize, || self.below.write_through(bytes, offset));
+        let done = self.counters.done(IoKind::Write, offset, bytes.len(), done);
         self.settle();
         done
     }
 
     fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.ranged(Deed::Trim, offset, length, || self.below.discard(offset, length))
+        self.ranged(IoKind::Trim, offset, length, || self.below.discard(offset, length))
     }
 
     fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        match self.counters.waits(Deed::Zero as usize, || self.below.zero_fast(offset, length, keep)) {
+        match self.counters.waits(IoKind::Zero as usize, || self.below.zero_fast(offset, length, keep)) {
             // Not a failure: whoever asks writes zeros instead, or is told at once.
             Err(Errno::Unsupported) => Err(Errno::Unsupported),
-            done => self.counters.done(Deed::Zero, offset, usize::try_from(length).unwrap_or(usize::MAX), done),
+            done => self.counters.done(IoKind::Zero, offset, usize::try_from(length).unwrap_or(usize::MAX), done),
         }
     }
 

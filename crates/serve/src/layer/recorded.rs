@@ -13,7 +13,7 @@ use crate::export::RefusalLog;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use trueline_geom::audit::io::Deed;
+use trueline_geom::audit::io::IoKind;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Run, Store};
 use trueline_host::clock;
@@ -184,12 +184,12 @@ impl RecordedRefusals {
 }
 
 impl RefusalLog for RecordedRefusals {
-    fn refused(&self, deed: Deed, offset: u64, length: u64) {
+    fn refused(&self, deed: IoKind, offset: u64, length: u64) {
         let what = match deed {
-            Deed::Read => "R",
-            Deed::Write => "W",
-            Deed::Trim => "discard",
-            Deed::Zero => "zero",
+            IoKind::Read => "R",
+            IoKind::Write => "W",
+            IoKind::Trim => "discard",
+            IoKind::Zero => "zero",
         };
         let offset = self.place.saturating_add(offset);
         self.recorder.put(|trace, at_ns| trace.comment(&format!("{at_ns} refused {what} {offset} {length}")));

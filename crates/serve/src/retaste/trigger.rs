@@ -1,24 +1,24 @@
 //! Whether what was tasted has been written since.
 
-use crate::generations::Latest;
+use crate::generations::Generations;
 use std::sync::atomic::{AtomicBool, Ordering};
-use trueline_geom::probe::read_set::Looked;
+use trueline_geom::probe::read_set::ReadSet;
 
 /// Ranges that are kept in mind at one time: more than any disk needs that nobody made to need many.
 const RANGES: usize = 8192;
 
 /// Where tasting has looked, and whether somebody has written there; of all exports of a graph.
-pub struct Tasted {
-    looked: Latest<Looked>,
+pub struct RetasteTrigger {
+    looked: Generations<ReadSet>,
     written: AtomicBool,
     /// Somebody looks again.
     busy: AtomicBool,
 }
 
-impl Tasted {
+impl RetasteTrigger {
     /// It has looked there.
-    pub fn new(looked: Looked) -> Tasted {
-        Tasted { looked: Latest::new(looked), written: AtomicBool::new(false), busy: AtomicBool::new(false) }
+    pub fn new(looked: ReadSet) -> RetasteTrigger {
+        RetasteTrigger { looked: Generations::new(looked), written: AtomicBool::new(false), busy: AtomicBool::new(false) }
     }
 
     /// Something was written there: `length` bytes at byte `offset` of a store.
@@ -54,7 +54,7 @@ impl Tasted {
     }
 
     /// It has looked there now. `false` where there is no room to keep that in mind.
-    pub fn looked(&self, looked: &Looked) -> bool {
+    pub fn looked(&self, looked: &ReadSet) -> bool {
         let known = self.looked.get();
         // With what was looked at before: what is written in turns at a few places is kept in mind once.
         let all = known.and(looked);
@@ -91,7 +91,7 @@ mod tests {
         table[450] = 0x83;
         table[454..462].copy_from_slice(&[0, 4, 0, 0, 0, 2, 0, 0]);
         table[510..].copy_from_slice(&[0x55, 0xaa]);
-        let tasted = Tasted::new(blank.looked());
+        let tasted = RetasteTrigger::new(blank.looked());
         tasted.again(|| assert!(tasted.looked(&blank.looked())));
         assert!(!tasted.is_stale());
         let made = graph(&table);

@@ -14,7 +14,7 @@ use trueline_host::nbd::wire::{self, Headers, command, flag};
 use trueline_serve::export::{BlockSizes, Export, Exports};
 use trueline_serve::front::nbd::connection::{self, Service};
 use trueline_serve::front::nbd::limits::Limits;
-use trueline_serve::front::nbd::memory_budget::Room;
+use trueline_serve::front::nbd::memory_budget::MemoryBudget;
 use trueline_serve::front::nbd::negotiate::{Haggle, Step};
 
 #[path = "nbd_model.rs"]
@@ -285,7 +285,7 @@ pub fn transmit(headers: Headers, data: &[u8]) {
 /// Serves one client until it is done or `stop`; `agreed` is done before its first request.
 fn serve(client: &Client, stop: &AtomicBool, agreed: &mut dyn FnMut()) -> io::Result<()> {
     let exports = exports();
-    let room = &Room::new(1 << 30);
+    let room = &MemoryBudget::new(1 << 30);
     let service = Service { exports: &exports, encryption: &Encryption::Off, limits: Limits::default(), room, stop };
     connection::serve(client, &service, &mut |_| agreed())
 }

@@ -30,7 +30,7 @@ use trueline_host::nbd::listener::Listener;
 use trueline_host::nbd::tls::Encryption;
 use trueline_serve::export::{BlockSizes, Export, Exports};
 use trueline_serve::front::nbd::limits::Limits;
-use trueline_serve::front::nbd::memory_budget::Room;
+use trueline_serve::front::nbd::memory_budget::MemoryBudget;
 use trueline_serve::front::{Front, Nbd};
 
 const MIB: u64 = 1 << 20;
@@ -60,11 +60,11 @@ impl Server {
 
     /// The same, with or without TLS.
     fn through(encryption: Encryption, store: Arc<dyn Store>, limits: Limits) -> Server {
-        Server::within(Room::new(1 << 30), encryption, store, limits)
+        Server::within(MemoryBudget::new(1 << 30), encryption, store, limits)
     }
 
     /// The same, with so much room for large requests.
-    fn within(room: Room, encryption: Encryption, store: Arc<dyn Store>, limits: Limits) -> Server {
+    fn within(room: MemoryBudget, encryption: Encryption, store: Arc<dyn Store>, limits: Limits) -> Server {
         let scratch = Scratch::new();
         let listener = Listener::unix(&scratch.0.join("s")).unwrap();
         let sizes = BlockSizes { least: 1, preferred: 4096, most: 32 << 20 };

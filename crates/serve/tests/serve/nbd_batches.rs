@@ -18,7 +18,7 @@ use trueline_host::nbd::wire::{IHAVEOPT, SIMPLE_REPLY, SIMPLE_REPLY_MAGIC, comma
 use trueline_serve::export::{BlockSizes, Export, Exports};
 use trueline_serve::front::nbd::connection::{self, Service};
 use trueline_serve::front::nbd::limits::Limits;
-use trueline_serve::front::nbd::memory_budget::Room;
+use trueline_serve::front::nbd::memory_budget::MemoryBudget;
 
 /// A client whose bytes arrive in these pieces, and what it is sent.
 struct Script {
@@ -84,7 +84,7 @@ impl Stream for Socket {
 /// Serves until the client ends.
 fn serve(stream: &dyn Stream, exports: &Exports) -> io::Result<()> {
     let stop = AtomicBool::new(false);
-    let room = &Room::new(1 << 30);
+    let room = &MemoryBudget::new(1 << 30);
     let service = Service { exports, encryption: &Encryption::Off, limits: Limits::default(), room, stop: &stop };
     connection::serve(stream, &service, &mut |_| {})
 }

@@ -1,9 +1,9 @@
 //! `bench raidtest --genfile`: requests into a file, as raidtest's own genfile makes and tells them.
 
-use super::ground::{self, Ground};
+use super::ground::{self, Backend};
 use crate::command::bench::args::Bench;
 use crate::failure::Failure;
-use crate::target::Said;
+use crate::target::DiskOverrides;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -19,8 +19,8 @@ const COUNT: u64 = 1000;
 pub(super) fn run(args: &Bench, path: &Path) -> Result<(), Failure> {
     let failed = |why: &dyn std::fmt::Display| Failure::Message(format!("write {}: {why}", path.display()));
     let Some(target) = args.targets.first() else { return Err(failed(&"for which target?")) };
-    let said = Said::announced(&args.disk, target)?;
-    let ground: Ground = ground::open(target, &said, args, &raidtest::KIND, false)?;
+    let said = DiskOverrides::announced(&args.disk, target)?;
+    let ground: Backend = ground::open(target, &said, args, &raidtest::KIND, false)?;
     let op = match (args.read, args.write) {
         (true, _) => Some(Op::Read),
         (_, true) => Some(Op::Write),

@@ -3,7 +3,7 @@
 use super::task::Task;
 use crate::command::bench::args::Bench;
 use crate::failure::Failure;
-use crate::target::{self, Said};
+use crate::target::{self, DiskOverrides};
 use directory::Directory;
 use memory::Memory;
 use real::Real;
@@ -23,7 +23,7 @@ mod real;
 mod simulated;
 
 /// Where to run.
-pub(super) enum Ground {
+pub(super) enum Backend {
     Simulated(Simulated),
     Real(Box<Real>),
     Memory(Memory),
@@ -61,11 +61,11 @@ impl Done {
 }
 
 /// Opens a target, as `said` describes its disks, for a workload. `writes`: what runs on it writes.
-pub(super) fn open(target: &str, said: &Said, args: &Bench, kind: &Kind, writes: bool) -> Result<Ground, Failure> {
+pub(super) fn open(target: &str, said: &DiskOverrides, args: &Bench, kind: &Kind, writes: bool) -> Result<Backend, Failure> {
     let of_files = matches!(kind.needs, Needs::Files(_));
     let simulated = if of_files && Directory::is(target) { None } else { target::simulated(target, said)? };
     if let Some(drives) = simulated {
-        return Ok(Ground::Simulated(Simulated::new(target, drives, args)?));
+        return Ok(Backend::Simulated(Simulated::new(target, drives, args)?));
     }
     let options = [("--set", !args.disk.set.is_empty()), ("--layer-ns", args.layer_ns > 0), ("--host", args.host.is_some())];
     if let Some((option, _)) = options.iter().find(|(_, said)| *said) {
@@ -73,7 +73,7 @@ pub(super) fn open(target: &str, said: &Said, args: &Bench, kind: &Kind, writes:
     }
     if of_files {
         return match args.offset.iter().all(|&offset| offset == 0) {
-            true => Ok(Ground::Directory(Directory::open(target)?)),
+            true => Ok(Backend::Directory(Directory::open(target)?)),
             false => Err(format!("bench {target}: --offset moves a simulated file system: compare two directories").into()),
         };
     }
@@ -82,8 +82,8 @@ pub(super) fn open(target: &str, said: &Said, args: &Bench, kind: &Kind, writes:
         return Err(format!("bench {target}: workloads do not run on what a server has: {mend}").into());
     }
     match Memory::open(target, said, args)? {
-        Some(memory) => Ok(Ground::Memory(memory)),
-        None => Ok(Ground::Real(Box::new(Real::open(target, said, args, writes)?))),
+        Some(memory) => Ok(Backend::Memory(memory)),
+        None => Ok(Backend::Real(Box::new(Real::open(target, said, args, writes)?))),
     }
 }
 
@@ -92,19 +92,19 @@ fn several(target: &str) -> Failure {
     format!("bench {target}: several disks: name the provider after a #: #stripe/data").into()
 }
 
-impl Ground {
+impl Backend {
     /// Whether its time is virtual.
     pub(super) fn is_virtual(&self) -> bool {
-        matches!(self, Ground::Simulated(_))
+        matches!(self, Backend::Simulated(_))
     }
 
     /// The provider; a directory is none.
     fn provider(&self) -> Option<&Provider> {
         match self {
-            Ground::Simulated(drives) => Some(drives.provider()),
-            Ground::Real(media) => Some(media.provider()),
-            Ground::Memory(memory) => Some(memory.provider()),
-            Ground::Directory(_) => None,
+            Backend::Simulated(drives) => Some(drives.provider()),
+            Backend::Real(media) => Some(media.provider()),
+            Backend::Memory(memory) => Some(memory.provider()),
+            Backend::Directory(_) => None,
         }
     }
 
@@ -143,7 +143,7 @@ impl Ground {
     /// Bytes that it takes whole.
     pub(super) fn grain(&self) -> u64 {
         match self {
-            Ground::Real(media) => media.grain(),
+            Backend::Real(media) => media.grain(),
             _ => self.sector(),
         }
     }
@@ -151,7 +151,7 @@ impl Ground {
     /// What is to be known before what is measured here is believed.
     pub(super) fn warning(&self) -> Option<String> {
         match self {
-            Ground::Real(media) => media.holes().map(str::to_owned),
+            Backend::Real(media) => media.holes().map(str::to_owned),
             _ => None,
         }
     }
@@ -159,10 +159,10 @@ impl Ground {
     /// Runs a job once.
     pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
         match self {
-            Ground::Simulated(drives) => drives.run(job),
-            Ground::Real(media) => media.run(job),
-            Ground::Memory(memory) => memory.run(job),
-            Ground::Directory(directory) => directory.run(job),
+            Backend::Simulated(drives) => drives.run(job),
+            Backend::Real(media) => media.run(job),
+            Backend::Memory(memory) => memory.run(job),
+            Backend::Directory(directory) => directory.run(job),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a run does not show of the medium: what its drive, or the host of its files, keeps in memory.
 
-use super::ground::Ground;
+use super::ground::Backend;
 use super::variant::Variant;
 use crate::command::bench::args::Bench;
 use crate::words::{escape, size};
@@ -49,7 +49,7 @@ fn of_host(args: &Bench, kind: &Kind, variant: &Variant, bytes: u64) -> Option<S
 
 fn of(args: &Bench, kind: &Kind, variant: &Variant, ops: u64) -> Option<String> {
     let ground = variant.ground.borrow();
-    let Ground::Simulated(drives) = &*ground else { return None };
+    let Backend::Simulated(drives) = &*ground else { return None };
     let runs = u64::try_from(variant.host_reads.len()).ok().filter(|&runs| runs > 0)?;
     // What was written through the cache, or out of it at the end, was waited for.
     if args.buffered || args.sync || variant.spent.iter().any(|drive| drive.flushes > 0) {

@@ -1,11 +1,11 @@
 //! What is compared: a workload on a target, moved by an offset.
 
-use super::ground::{self, Ground, Job};
+use super::ground::{self, Backend, Job};
 use super::task::Task;
 use crate::command::bench::args::{Bench, Host};
 use crate::failure::Failure;
 use crate::remembered::Remembered;
-use crate::target::Said;
+use crate::target::DiskOverrides;
 use std::cell::RefCell;
 use std::rc::Rc;
 use trueline_geom::base::topology::is_whole;
@@ -29,7 +29,7 @@ pub(super) struct Variant {
     place: u64,
     task: Task,
     /// Variants of one target share it.
-    pub(super) ground: Rc<RefCell<Ground>>,
+    pub(super) ground: Rc<RefCell<Backend>>,
     /// Reads that the page cache added, of every run that counts.
     pub(super) host_reads: Vec<Option<u64>>,
     /// Of bonnie's runs that count.
@@ -47,10 +47,10 @@ pub(super) fn all(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Var
     let writes = Task::new(kind, own)?.writes();
     let mut variants = Vec::new();
     for target in &args.targets {
-        let said = Said::announced(&args.disk, target)?;
+        let said = DiskOverrides::announced(&args.disk, target)?;
         let ground = Rc::new(RefCell::new(ground::open(target, &said, args, kind, writes)?));
         let (sector, depth) = (ground.borrow().sector(), ground.borrow().depth());
-        let moves = !matches!(*ground.borrow(), Ground::Directory(_));
+        let moves = !matches!(*ground.borrow(), Backend::Directory(_));
         let by_place = of_a_file_system && ground.borrow().is_virtual();
         let grain = ground.borrow().grain();
         let least = [0, grain.checked_div(sector).filter(|_| is_whole(grain, sector)).unwrap_or(1)];

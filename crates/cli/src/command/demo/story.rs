@@ -6,12 +6,12 @@ use crate::disk_options::DiskOptions;
 use crate::progress::Progress;
 use crate::report::Target;
 use crate::survey;
-use crate::target::{Said, taste_stores};
+use crate::target::{DiskOverrides, taste_stores};
 use crate::words::hexdump;
 use std::borrow::Cow;
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::layout::{May, in_order, plan};
-use trueline_geom::table::scheme::Ground;
+use trueline_geom::table::scheme::TableSite;
 use trueline_lab::result::LabDocument;
 use trueline_lab::study::{Asked, Lab, Texts, run};
 
@@ -32,7 +32,7 @@ pub(crate) struct Story {
 /// Tells it of a seed.
 pub(super) fn tell(seed: &Seed, progress: &Progress) -> Result<Story, String> {
     let failed = |what: String| format!("demo: {}: {what}", seed.name);
-    let said = Said::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
+    let said = DiskOverrides::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
     let length = Sparse::from_hexdump(seed.hex).map_err(failed)?.length();
     let disk = lay_out(length, &said).map_err(failed)?;
     let text = dump(&disk, length).map_err(|e| failed(e.to_string()))?;
@@ -48,11 +48,11 @@ pub(super) fn tell(seed: &Seed, progress: &Progress) -> Result<Story, String> {
 }
 
 /// An empty disk of `length` bytes with [`LAYOUT`] on it, as `part apply` makes it.
-fn lay_out(length: u64, said: &Said) -> Result<Sparse, String> {
+fn lay_out(length: u64, said: &DiskOverrides) -> Result<Sparse, String> {
     let mut disk = Sparse::new(length);
     let graph = taste_stores(vec![(String::new(), Box::new(disk.clone()))], said);
     let provider = &graph.providers[0];
-    let ground = Ground { topology: &provider.topology, base: provider.base(), kind: provider.kind };
+    let ground = TableSite { topology: &provider.topology, base: provider.base(), kind: provider.kind };
     // The same bytes every time.
     let mut random = || [0x54; 16];
     let planned = plan(&layout::parse(LAYOUT)?.layout, &graph.probe(0), &ground, length, May::default(), &mut random)

@@ -12,7 +12,7 @@ use crate::progress::of_bytes;
 use crate::style::Style;
 use crate::target;
 use crate::words::{columns, hexdump};
-use crate::write_target::Seat;
+use crate::write_target::WriteTarget;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -39,7 +39,7 @@ const SPAN: u64 = 1 << 30;
 /// What is zero is not written in pieces of this size.
 const BLOCK: usize = 4096;
 
-pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Mkfs, seat: WriteTarget) -> Result<ExitCode, Failure> {
     let Some(tool) = Tool::of(args.kind) else { return Err(Failure::Message(format!("make {}: it is built in", args.kind.name()))) };
     let (ours, own) = merged(args.kind, &seat.graph.providers[seat.id], &args.own);
     let bits = fat_bits(&ours, &own).filter(|_| args.kind == Kind::Vfat);
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
 
 /// The command that does the same in a shell: the tool itself where it can have the provider as a device or a file, else this one,
 /// told everything.
-fn typed(args: &Mkfs, seat: &Seat, tool: &Tool, node: Option<&Path>, (ours, own): (&[String], &[String])) -> String {
+fn typed(args: &Mkfs, seat: &WriteTarget, tool: &Tool, node: Option<&Path>, (ours, own): (&[String], &[String])) -> String {
     let p = &seat.graph.providers[seat.id];
     let whole = p.parents.is_empty();
     let is_file = |path: &Path| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == p.topology.length);
@@ -85,7 +85,7 @@ fn typed(args: &Mkfs, seat: &Seat, tool: &Tool, node: Option<&Path>, (ours, own)
 }
 
 /// Runs the tool on a file, and copies what it made.
-fn through_file(call: &Call<'_>, seat: &Seat) -> Result<(), Failure> {
+fn through_file(call: &Call<'_>, seat: &WriteTarget) -> Result<(), Failure> {
     let topology = &seat.graph.providers[seat.id].topology;
     let (sector, length) = (topology.sector, topology.length);
     let unwritten = |what: String| call.failed(&format!("{what}: nothing was written"));
@@ -137,7 +137,7 @@ pub(super) fn clusters_follow(kind: Kind) -> bool {
 }
 
 /// Says so if the clusters came out off a boundary.
-fn off_unit(file: &Unnamed, seat: &Seat) -> Result<(), Failure> {
+fn off_unit(file: &Unnamed, seat: &WriteTarget) -> Result<(), Failure> {
     let topology = seat.graph.providers[seat.id].topology.clone();
     let made = Graph::taste(vec![Disk::new("", Box::new(file.store().map_err(unread)?), topology)], Limits::default());
     let found = audit::audit(&made).findings;
@@ -149,7 +149,7 @@ fn off_unit(file: &Unnamed, seat: &Seat) -> Result<(), Failure> {
 }
 
 /// The device that is the provider, as the kernel has it.
-fn node(seat: &Seat) -> Option<PathBuf> {
+fn node(seat: &WriteTarget) -> Option<PathBuf> {
     let p = &seat.graph.providers[seat.id];
     let paths = target::paths(&seat.target);
     let [path] = paths.as_slice() else { return None };
@@ -178,7 +178,7 @@ fn ended(tool: &Tool, ran: &Ran, device: &str, target: &str) -> String {
 }
 
 /// Puts what is in `file` into the provider. What makes it a file system comes last: broken off, there is none.
-fn copy(file: &Unnamed, seat: &Seat) -> Result<(), Failure> {
+fn copy(file: &Unnamed, seat: &WriteTarget) -> Result<(), Failure> {
     let (graph, id) = (&seat.graph, seat.id);
     let (sector, length) = (graph.providers[id].topology.sector, graph.providers[id].topology.length);
     let head = HEAD.min(length);
@@ -219,7 +219,7 @@ fn allocated(file: &Unnamed, length: u64) -> Result<u64, Failure> {
 }
 
 /// What [`copy`] would write, in its order.
-fn show(file: &Unnamed, seat: &Seat) -> Result<(), Failure> {
+fn show(file: &Unnamed, seat: &WriteTarget) -> Result<(), Failure> {
     let topology = &seat.graph.providers[seat.id].topology;
     let (sector, length) = (topology.sector, topology.length);
     let head = HEAD.min(length);

@@ -7,7 +7,7 @@ use crate::failure::{Failure, complain};
 use crate::progress::of_bytes;
 use crate::style::Style;
 use crate::words::{columns, hexdump};
-use crate::write_target::Seat;
+use crate::write_target::WriteTarget;
 use indicatif::ProgressBar;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
@@ -26,7 +26,7 @@ const BOOT: usize = 65536;
 const HASTE: u64 = 512 << 10;
 const _: () = assert!(BOOT as u64 == SUPERBLOCK);
 
-pub(super) fn run(args: &Mkfs, seat: Seat) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Mkfs, seat: WriteTarget) -> Result<ExitCode, Failure> {
     let p = &seat.graph.providers[seat.id];
     let failed = |what: String| Failure::Message(format!("make ufs on {}: {what}", args.target));
     let sector = p.topology.sector;
@@ -66,7 +66,7 @@ fn command(args: &Mkfs, newfs: &Newfs, sector: u64) -> String {
 }
 
 /// Writes it, or shows what would be written.
-fn write_all(newfs: &Newfs, seat: &Seat, dry_run: bool) -> Result<(), Stop> {
+fn write_all(newfs: &Newfs, seat: &WriteTarget, dry_run: bool) -> Result<(), Stop> {
     let (graph, id) = (&seat.graph, seat.id);
     let sector = graph.providers[id].topology.sector;
     let at = |attempt: &str, offset: u64| format!("{attempt} {}", place(offset, sector));

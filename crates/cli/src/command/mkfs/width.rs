@@ -6,7 +6,7 @@
 use crate::placed::{Placed, extended};
 use crate::target;
 use crate::words::escape::shell;
-use crate::write_target::Seat;
+use crate::write_target::WriteTarget;
 use trueline_geom::mapping::slices::Kind;
 
 /// Sectors from which a FAT16 is of type 06 and no more of 04.
@@ -37,7 +37,7 @@ fn name_of(bits: u64, by_lba: bool, sectors: u64) -> Option<&'static str> {
 
 /// The warning that a FAT of `bits` is made in a partition whose type says another width, with the command that mends the type;
 /// `options` are those that the command line says of the disk.
-pub(super) fn warning(seat: &Seat, bits: u64, options: &[String]) -> Option<String> {
+pub(super) fn warning(seat: &WriteTarget, bits: u64, options: &[String]) -> Option<String> {
     let p = &seat.graph.providers[seat.id];
     let Some(Kind::Mbr(kind)) = p.kind else { return None };
     let says = bits_of(kind).filter(|&says| says != bits)?;

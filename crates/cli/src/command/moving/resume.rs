@@ -6,7 +6,7 @@ use crate::disk_options::DiskOptions;
 use crate::failure::Failure;
 use crate::move_journal::{beside, is_journal};
 use crate::target;
-use crate::write_target::Seat;
+use crate::write_target::WriteTarget;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trueline_geom::base::topology::Topology;
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Fa
         logical: args.disk.logical.or(Some(plan.sector).filter(|_| target::paths(&target).iter().all(|p| p.is_file()))),
         ..args.disk.clone()
     };
-    let seat = Seat::open(&target, &disk, access(args))?;
+    let seat = WriteTarget::open(&target, &disk, access(args))?;
     let on = seat.id;
     let Topology { length, sector, .. } = seat.graph.providers[on].topology;
     if (length, sector) != (plan.medium, plan.sector) {

@@ -7,7 +7,7 @@ use crate::remembered::Remembered;
 use crate::render::gpart::Called;
 use crate::style::Style;
 use crate::words::{self, columns, escape, say};
-use crate::write_target::{Seat, refuse};
+use crate::write_target::{WriteTarget, refuse};
 use crate::{input_text, target};
 use serde::Serialize;
 use std::fs;
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
     if is_image(&args.target) {
         disk.logical = disk.logical.or(wanted.sector());
     }
-    let seat = Seat::open(&args.target, &disk, args.write.access())?;
+    let seat = WriteTarget::open(&args.target, &disk, args.write.access())?;
     let topology = &seat.graph.providers[seat.id].topology;
     let layout = wanted.layout(topology.sector, topology.length).map_err(|r| refuse(&attempt, &args.target, &r))?;
     let may = May { delete: args.delete_others, replace: args.replace };
@@ -151,7 +151,7 @@ fn interrupted(planned: &Planned) -> io::Result<()> {
 }
 
 /// Writes the stages in order: a table inside a new partition before the partition is shown.
-fn write(seat: Seat, args: &Apply, planned: &Planned) -> Result<(), Failure> {
+fn write(seat: WriteTarget, args: &Apply, planned: &Planned) -> Result<(), Failure> {
     match planned.steps.first() {
         Some(step) => seat.write(step.scheme, in_order(&planned.stages), Some(&step.table), &args.write),
         None => Ok(()),

@@ -7,14 +7,14 @@ use crate::failure::{Failure, complain};
 use crate::render::gpart::{Called, Shown};
 use crate::style::Style;
 use crate::words::{columns, escape, size};
-use crate::write_target::{Seat, named, partitions, refuse};
+use crate::write_target::{WriteTarget, named, partitions, refuse};
 use crate::writing::WriteOptions;
 use crate::{target, typed};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use trueline_geom::base::ondisk::Guid;
 use trueline_geom::graph::Id;
-use trueline_geom::graph::occupant::There;
+use trueline_geom::graph::occupant::Occupant;
 use trueline_geom::mapping::slices::{Kind, place};
 use trueline_geom::registry::SCHEMES;
 use trueline_geom::table::scheme::{self, Attribute, Geometry, New, Scheme};
@@ -36,8 +36,8 @@ impl Outcome {
 }
 
 /// The target of a verb, called as its options say.
-fn seat_of(target: &str, common: &Common, options: &WriteOptions) -> Result<Seat, Failure> {
-    Ok(Seat { speaks_geom: common.speaks_geom(), ..Seat::open(target, &common.disk, options.access())? })
+fn seat_of(target: &str, common: &Common, options: &WriteOptions) -> Result<WriteTarget, Failure> {
+    Ok(WriteTarget { speaks_geom: common.speaks_geom(), ..WriteTarget::open(target, &common.disk, options.access())? })
 }
 
 /// One edit of the table on `target`: read, change, render, write.
@@ -45,7 +45,7 @@ fn edit(
     (attempt, target): (&str, &str),
     common: &Common,
     options: &WriteOptions,
-    change: impl FnOnce(&Seat, &'static dyn Scheme, &mut Table) -> Result<Outcome, Refusal>,
+    change: impl FnOnce(&WriteTarget, &'static dyn Scheme, &mut Table) -> Result<Outcome, Refusal>,
 ) -> Result<ExitCode, Failure> {
     let seat = seat_of(target, common, options)?;
     let (scheme, before) = seat.edited(attempt)?;
@@ -62,20 +62,20 @@ fn edit(
 /// What is printed once it is done.
 enum Report {
     /// What was done, in a line.
-    Said(String),
+    DiskOverrides(String),
     /// The table as it is now.
     Table(Document),
 }
 
 impl Report {
-    fn new(seat: &Seat, scheme: &dyn Scheme, table: &Table, common: &Common, said: String) -> Report {
+    fn new(seat: &WriteTarget, scheme: &dyn Scheme, table: &Table, common: &Common, said: String) -> Report {
         match common.json {
             true => Report::Table(Document::new(&[(
                 Shown { name: &Called::geom(&seat.name), table, scheme },
                 seat.ground(),
                 seat.judged.as_ref(),
             )])),
-            false => Report::Said(said),
+            false => Report::DiskOverrides(said),
         }
     }
 
@@ -84,7 +84,7 @@ impl Report {
         let mut out = BufWriter::new(anstream::stdout().lock());
         match self {
             _ if options.dry_run => {}
-            Report::Said(said) => columns::line(&escape::plain(said), Style::of_stdout().width, &mut out)?,
+            Report::DiskOverrides(said) => columns::line(&escape::plain(said), Style::of_stdout().width, &mut out)?,
             Report::Table(document) => {
                 serde_json::to_writer_pretty(&mut out, document).map_err(io::Error::from)?;
                 writeln!(out)?;
@@ -111,13 +111,13 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
     }
     let there = seat.there();
     match &there {
-        There::Table(there, table) if !args.overwrite => {
+        Occupant::Table(there, table) if !args.overwrite => {
             let damaged = !table.damage.is_empty();
             let what = if damaged { format!("a damaged {}", there.name()) } else { named(there.name()) };
             let found = format!("there is {what} with {}", partitions(table.entries.len()));
             return Err(refused(found, "part destroy removes it, --overwrite puts the new one in its place"));
         }
-        There::Data(holds, _) | There::Remains(holds) if !args.overwrite => {
+        Occupant::Data(holds, _) | Occupant::Remains(holds) if !args.overwrite => {
             return Err(refused(holds.clone(), &format!("say --overwrite to lose it: {}", typed::with("--overwrite"))));
         }
         _ => {}
@@ -161,21 +161,21 @@ pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
     let patches = scheme.erase(&table);
     let report = match args.on.common.json {
         true => Report::Table(Document::new(&[])),
-        false => Report::Said(said(Done::Destroyed, seat.called().text())),
+        false => Report::DiskOverrides(said(Done::Destroyed, seat.called().text())),
     };
     seat.write(scheme, patches, None, &args.on.write)?;
     report.print(&args.on.write)
 }
 
 /// What was done to one partition of `table`.
-fn outcome(seat: &Seat, scheme: &dyn Scheme, table: &Table, entry: Option<&Entry>, done: Done<'_>) -> Outcome {
+fn outcome(seat: &WriteTarget, scheme: &dyn Scheme, table: &Table, entry: Option<&Entry>, done: Done<'_>) -> Outcome {
     let called = seat.called();
     let name = entry.map_or_else(|| called.text().to_owned(), |e| Shown { name: &called, table, scheme }.partition(e));
     Outcome::new(said(done, &name))
 }
 
 /// A partition that was added or resized: where it is, and whether that is good.
-fn placed(seat: &Seat, scheme: &dyn Scheme, table: &Table, index: u32, done: Done<'_>, rules: Rules) -> Outcome {
+fn placed(seat: &WriteTarget, scheme: &dyn Scheme, table: &Table, index: u32, done: Done<'_>, rules: Rules) -> Outcome {
     let called = seat.called();
     let (shown, ground) = (Shown { name: &called, table, scheme }, seat.ground());
     let Some(entry) = table.entry(index) else { return Outcome::new(String::new()) };
@@ -247,7 +247,7 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
 }
 
 /// A refusal where `index` is that of a logical partition, which the table of an extended one holds; it names the target.
-fn own(seat: &Seat, scheme: &dyn Scheme, table: &Table, index: u32) -> Result<(), Refusal> {
+fn own(seat: &WriteTarget, scheme: &dyn Scheme, table: &Table, index: u32) -> Result<(), Refusal> {
     if scheme.name() != "MBR" || table.entry(index).is_some() {
         return Ok(());
     }
@@ -291,7 +291,7 @@ pub(super) fn resize(args: &Resize) -> Result<ExitCode, Failure> {
 }
 
 /// Whether what is in `entry` says that it is longer than it.
-fn cut_off(seat: &Seat, scheme: &dyn Scheme, table: &Table, entry: &Entry) -> Option<String> {
+fn cut_off(seat: &WriteTarget, scheme: &dyn Scheme, table: &Table, entry: &Entry) -> Option<String> {
     let start = seat.ground().base.checked_add(entry.start)?;
     let mut inside = seat.graph.children(seat.id).map(|id| &seat.graph.providers[id]).filter(|p| p.base() == start);
     let (kind, size) = inside.find_map(|p| p.in_use().find_map(|s| Some((s.kind, s.size.filter(|&size| size > entry.length)?))))?;

@@ -6,7 +6,7 @@ use crate::render::gpart::Shown;
 use crate::report::Range;
 use serde::Serialize;
 use trueline_geom::base::topology::{Topology, largest_grain};
-use trueline_geom::table::scheme::Ground;
+use trueline_geom::table::scheme::TableSite;
 use trueline_geom::table::{Entry, Table, types};
 
 /// The whole document.
@@ -18,7 +18,7 @@ pub(crate) struct Document {
 
 impl Document {
     /// The document on these tables, each with the ground it is on and the profile that is judged by.
-    pub(crate) fn new(tables: &[(Shown<'_>, Ground<'_>, Option<&Remembered>)]) -> Document {
+    pub(crate) fn new(tables: &[(Shown<'_>, TableSite<'_>, Option<&Remembered>)]) -> Document {
         let tables = tables.iter().map(|(shown, ground, judged)| TableJson::new(*shown, ground, judged.cloned()));
         Document { format: "trueline/part/1", tables: tables.collect() }
     }
@@ -84,7 +84,7 @@ struct Missed {
 }
 
 impl TableJson {
-    fn new(shown: Shown<'_>, ground: &Ground<'_>, judged: Option<Remembered>) -> TableJson {
+    fn new(shown: Shown<'_>, ground: &TableSite<'_>, judged: Option<Remembered>) -> TableJson {
         let table = shown.table;
         let (stripe_size, stripe_offset) = ground.topology.stripe_pair();
         let attributes = shown.scheme.attributes().iter().filter(|a| a.of_table && table.attributes & a.bit == a.bit);
@@ -113,7 +113,7 @@ fn range(range: &std::ops::Range<u64>) -> Range {
     Range { start: range.start, length: range.end.saturating_sub(range.start) }
 }
 
-fn entries(shown: Shown<'_>, table: &Table, ground: &Ground<'_>) -> Vec<EntryJson> {
+fn entries(shown: Shown<'_>, table: &Table, ground: &TableSite<'_>) -> Vec<EntryJson> {
     let entry = |e: &Entry| {
         let topology = ground.topology.shift(e.start, e.length);
         EntryJson {

@@ -14,7 +14,7 @@ use ruler::Ruler;
 use std::io;
 use trueline_geom::base::topology::{Fact, Trust, largest_grain};
 use trueline_geom::mapping::slices::place;
-use trueline_geom::table::scheme::Ground;
+use trueline_geom::table::scheme::TableSite;
 use trueline_geom::table::{Entry, types};
 
 mod ruler;
@@ -46,7 +46,7 @@ struct Start<'a> {
 }
 
 impl<'a> Start<'a> {
-    fn new(shown: Shown<'_>, ground: &Ground<'_>, entry: &'a Entry) -> Start<'a> {
+    fn new(shown: Shown<'_>, ground: &TableSite<'_>, entry: &'a Entry) -> Start<'a> {
         let topology = ground.topology.shift(entry.start, entry.length);
         let missed = topology.missed(PAGE).first().map(|(fact, _)| *fact);
         let fact = missed.or_else(|| topology.counting().max_by_key(|f| f.grain.size()).copied());
@@ -71,7 +71,7 @@ impl<'a> Start<'a> {
     }
 
     /// `s1 begins at byte 293888 (LBA 574), 3072 bytes past a boundary of 4 KiB`.
-    fn says(&self, shown: Shown<'_>, ground: &Ground<'_>) -> String {
+    fn says(&self, shown: Shown<'_>, ground: &TableSite<'_>) -> String {
         let (name, at) = (&self.name, place(self.entry.start, shown.table.sector));
         let medium = ground.base.saturating_add(self.entry.start);
         let on = if ground.base > 0 { format!(", byte {medium} of the disk") } else { String::new() };
@@ -91,7 +91,7 @@ impl<'a> Start<'a> {
 }
 
 /// Writes a picture of the table.
-pub(crate) fn write(shown: Shown<'_>, ground: &Ground<'_>, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+pub(crate) fn write(shown: Shown<'_>, ground: &TableSite<'_>, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let width = style.width.unwrap_or(WIDTH).max(NARROW);
     let starts: Vec<Start<'_>> = shown.table.by_start().into_iter().map(|e| Start::new(shown, ground, e)).collect();
     write_head(shown, ground, width, out)?;
@@ -125,7 +125,7 @@ pub(crate) fn write(shown: Shown<'_>, ground: &Ground<'_>, out: &mut dyn io::Wri
 }
 
 /// What it is a picture of, and what it is measured against.
-fn write_head(shown: Shown<'_>, ground: &Ground<'_>, width: usize, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_head(shown: Shown<'_>, ground: &TableSite<'_>, width: usize, out: &mut dyn io::Write) -> io::Result<()> {
     let bold = Colour::new().bold();
     let mut units: Vec<String> = ground.topology.counting().map(name_of).collect();
     units.dedup();

@@ -5,12 +5,12 @@ use crate::command::part::text::{Done, said};
 use crate::failure::Failure;
 use crate::input_text;
 use crate::words::{escape, say};
-use crate::write_target::{Seat, named, partitions, refuse};
+use crate::write_target::{WriteTarget, named, partitions, refuse};
 use std::io;
 use std::process::ExitCode;
 use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::patch::Patch;
-use trueline_geom::graph::occupant::There;
+use trueline_geom::graph::occupant::Occupant;
 use trueline_geom::layout::backup::{self, Backup};
 use trueline_geom::table::scheme::{self, New, Scheme};
 use trueline_geom::table::{Refusal, Request, Rules, Table, Wanted};
@@ -29,7 +29,7 @@ pub(super) fn run(args: &Restore) -> Result<ExitCode, Failure> {
 }
 
 fn restore(args: &Restore, target: &str, text: &str) -> Result<(), Failure> {
-    let seat = Seat { speaks_geom: args.common.speaks_geom(), ..Seat::open(target, &args.common.disk, args.write.access())? };
+    let seat = WriteTarget { speaks_geom: args.common.speaks_geom(), ..WriteTarget::open(target, &args.common.disk, args.write.access())? };
     let sector = seat.graph.providers[seat.id].topology.sector;
     let backup = backup::parse(text, sector).map_err(|mistake| format!("restore from stdin: {mistake}: nothing was written"))?;
     let refused = |r: Refusal| refuse(ATTEMPT, target, &r);
@@ -38,11 +38,11 @@ fn restore(args: &Restore, target: &str, text: &str) -> Result<(), Failure> {
     })?;
     let there = seat.there();
     match &there {
-        There::Table(there, table) if !args.force => {
+        Occupant::Table(there, table) if !args.force => {
             let found = format!("there is {} with {}", named(there.name()), partitions(table.entries.len()));
             return Err(refused(Refusal::new(found, "say -F to replace it")));
         }
-        There::Data(holds, _) | There::Remains(holds) if !args.force => {
+        Occupant::Data(holds, _) | Occupant::Remains(holds) if !args.force => {
             return Err(refused(Refusal::new(holds.clone(), "say -F to lose it")));
         }
         _ => {}
@@ -59,10 +59,10 @@ fn restore(args: &Restore, target: &str, text: &str) -> Result<(), Failure> {
 /// The writes that make the table, and remove what there is of another one around it.
 fn patches(
     args: &Restore,
-    seat: &Seat,
+    seat: &WriteTarget,
     scheme: &'static dyn Scheme,
     backup: &Backup,
-    there: &There,
+    there: &Occupant,
 ) -> Result<(Vec<Patch>, Table), Refusal> {
     let random = || random::bytes().map_err(|e| Refusal::new(e.to_string(), ""));
     let new = New { entries: backup.entries, random: random()?, medium: Some(seat.medium()), rules: args.common.rules(), ..New::default() };

@@ -8,21 +8,23 @@ use crate::remembered::Remembered;
 use crate::render::gpart::{self, Called, Format, Shown, What};
 use crate::style::Style;
 use crate::target;
-use crate::write_target::Seat;
+use crate::write_target::WriteTarget;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use trueline_geom::class::mbr::Ebr;
 use trueline_geom::layout::{backup, sfdisk};
-use trueline_geom::table::scheme::{Ground, Scheme};
+use trueline_geom::table::scheme::{Scheme, TableSite};
 use trueline_geom::table::{Rules, Table};
 use trueline_host::disk::file::Access;
 
 pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
-    let mut found: Vec<(Seat, &'static dyn Scheme, Table)> = Vec::new();
+    let mut found: Vec<(WriteTarget, &'static dyn Scheme, Table)> = Vec::new();
     let mut done = ExitCode::SUCCESS;
     for target in &args.targets {
-        let seat =
-            Seat { speaks_geom: args.common.speaks_geom() || args.common.json, ..Seat::open(target, &args.common.disk, Access::Read)? };
+        let seat = WriteTarget {
+            speaks_geom: args.common.speaks_geom() || args.common.json,
+            ..WriteTarget::open(target, &args.common.disk, Access::Read)?
+        };
         match seat.edited("show the table on") {
             Ok((scheme, table)) => found.push((seat, scheme, table)),
             Err(Failure::Message(message)) => {
@@ -37,7 +39,7 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
         .iter()
         .zip(&called)
         .map(|((seat, scheme, table), name)| (Shown { name, table, scheme: *scheme }, seat.ground(), seat.judged.as_ref()));
-    let shown: Vec<(Shown<'_>, Ground<'_>, Option<&Remembered>)> = shown.collect();
+    let shown: Vec<(Shown<'_>, TableSite<'_>, Option<&Remembered>)> = shown.collect();
     let mut out = BufWriter::new(anstream::stdout().lock());
     if args.common.json {
         serde_json::to_writer_pretty(&mut out, &Document::new(&shown)).map_err(io::Error::from)?;
@@ -65,7 +67,7 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
 }
 
 pub(super) fn backup(args: &Backup) -> Result<ExitCode, Failure> {
-    let seat = Seat::open(&args.target, &args.disk, Access::Read)?;
+    let seat = WriteTarget::open(&args.target, &args.disk, Access::Read)?;
     let (scheme, table) = seat.edited("back up the table on")?;
     let text = match args.sfdisk {
         true => script(&seat, &table)?,
@@ -76,7 +78,7 @@ pub(super) fn backup(args: &Backup) -> Result<ExitCode, Failure> {
 }
 
 /// As sfdisk writes it: logical partitions beside the others.
-fn script(seat: &Seat, table: &Table) -> Result<String, Failure> {
+fn script(seat: &WriteTarget, table: &Table) -> Result<String, Failure> {
     let graph = &seat.graph;
     let extended = graph.children(seat.id).find(|&id| graph.providers[id].is_extended());
     let logicals = extended.and_then(|id| {

@@ -5,7 +5,7 @@ use trueline_geom::base::patch::Patch;
 use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::mapping::slices::{Dialect, Kind};
 use trueline_geom::probe::Probe;
-use trueline_geom::table::scheme::{Attribute, Ground, New, Scheme};
+use trueline_geom::table::scheme::{Attribute, New, Scheme, TableSite};
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
 
 pub(crate) const SECTOR: u64 = 512;
@@ -27,7 +27,7 @@ impl Scheme for Named {
         None
     }
 
-    fn create(&self, _: &Probe<'_>, _: &Ground<'_>, _: &New) -> Result<Table, Refusal> {
+    fn create(&self, _: &Probe<'_>, _: &TableSite<'_>, _: &New) -> Result<Table, Refusal> {
         Err(Refusal::new("made by hand", ""))
     }
 
@@ -102,15 +102,15 @@ impl Bench {
         Shown { name: &self.name, table: &self.table, scheme: self.scheme }
     }
 
-    pub(crate) fn ground(&self) -> Ground<'_> {
-        Ground { topology: &self.topology, base: self.base, kind: None }
+    pub(crate) fn ground(&self) -> TableSite<'_> {
+        TableSite { topology: &self.topology, base: self.base, kind: None }
     }
 
     /// Adds a partition; gives its index.
     pub(crate) fn add(&mut self, kind: &str, place: Request, rules: Rules) -> u32 {
         let kind = self.scheme.kind(kind).unwrap();
         let wanted = Wanted { kind, place, index: None, label: None, uuid: None, attributes: 0 };
-        let ground = Ground { topology: &self.topology, base: self.base, kind: None };
+        let ground = TableSite { topology: &self.topology, base: self.base, kind: None };
         self.table.add(self.scheme, &ground, wanted, rules).unwrap()
     }
 }

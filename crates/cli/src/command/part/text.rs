@@ -5,7 +5,7 @@ use crate::words;
 use trueline_geom::base::topology::{Fact, Trust};
 use trueline_geom::mapping::slices::{Kind, place};
 use trueline_geom::plan::card;
-use trueline_geom::table::scheme::Ground;
+use trueline_geom::table::scheme::TableSite;
 use trueline_geom::table::{Entry, Rules};
 
 /// What a write is taken to be where nobody says: a page, as in the audit.
@@ -47,7 +47,7 @@ pub(crate) fn said(done: Done<'_>, name: &str) -> String {
 }
 
 /// The line that says that `entry` was added; under gpart's rules with its warning.
-pub(crate) fn added(shown: Shown<'_>, ground: &Ground<'_>, entry: &Entry, rules: Rules) -> String {
+pub(crate) fn added(shown: Shown<'_>, ground: &TableSite<'_>, entry: &Entry, rules: Rules) -> String {
     let (name, (stripe, _)) = (shown.partition(entry), ground.topology.stripe_pair());
     let (_, offset) = ground.topology.shift(entry.start, entry.length).stripe_pair();
     if rules != Rules::Aligned && stripe > 0 && offset != 0 {
@@ -59,7 +59,7 @@ pub(crate) fn added(shown: Shown<'_>, ground: &Ground<'_>, entry: &Entry, rules:
 
 /// Where byte `at` of the provider is, as `check` counts: on its disk or set. In a table that itself begins further in, also where it is
 /// there, as `-b` counts.
-pub(crate) fn spot(shown: Shown<'_>, ground: &Ground<'_>, at: u64) -> String {
+pub(crate) fn spot(shown: Shown<'_>, ground: &TableSite<'_>, at: u64) -> String {
     let sector = shown.table.sector;
     let inner = place(at, sector);
     match ground.base {
@@ -70,7 +70,7 @@ pub(crate) fn spot(shown: Shown<'_>, ground: &Ground<'_>, at: u64) -> String {
 
 /// True if something may do I/O from the start of `entry`, and that is off a boundary. Of an extended partition its links alone are
 /// written, when a table is. On an SD card a partition for a FAT12 or FAT16 begins where the clusters come out on a boundary.
-pub(crate) fn is_off_grain(ground: &Ground<'_>, entry: &Entry) -> bool {
+pub(crate) fn is_off_grain(ground: &TableSite<'_>, entry: &Entry) -> bool {
     let inside = ground.topology.shift(entry.start, entry.length);
     let is_fat = matches!(entry.kind, Kind::Mbr(0x01 | 0x04 | 0x06 | 0x0e));
     let is_right = entry.kind.is_extended() || is_fat && card::is_start(ground.topology, entry.start);
@@ -79,7 +79,7 @@ pub(crate) fn is_off_grain(ground: &Ground<'_>, entry: &Entry) -> bool {
 
 /// What is wrong with where `entry` begins, if anything is: how far it is past which unit, what that costs a layer that
 /// writes pages, and where it would be right.
-pub(crate) fn off_grain(shown: Shown<'_>, ground: &Ground<'_>, entry: &Entry) -> Option<String> {
+pub(crate) fn off_grain(shown: Shown<'_>, ground: &TableSite<'_>, entry: &Entry) -> Option<String> {
     let (table, sector) = (shown.table, shown.table.sector);
     let missed = ground.topology.shift(entry.start, entry.length).missed(PAGE);
     let (fact, cost) = missed.first().filter(|_| is_off_grain(ground, entry))?;

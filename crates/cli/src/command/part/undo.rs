@@ -3,7 +3,7 @@
 use crate::command::part::args::Undo;
 use crate::failure::Failure;
 use crate::input_text;
-use crate::target::{self, Said};
+use crate::target::{self, DiskOverrides};
 use crate::words::{self, say};
 use crate::write_target::tell_kernel;
 use crate::writing::{Job, MOST_SAVED, UNCHANGED, carry_out};
@@ -17,7 +17,7 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     let text = File::open(&args.file).map_err(|e| words::os(&e)).and_then(|file| input_text::read(file, MOST_SAVED)).map_err(failed)?;
     let saved = parse(&text).map_err(failed)?;
     // Every write says which provider it was to: of several disks, none needs to be named.
-    let said = Said::announced(&args.on.common.disk, &args.on.target)?;
+    let said = DiskOverrides::announced(&args.on.common.disk, &args.on.target)?;
     let (graph, _) = target::open_for(&args.on.target, &said, args.on.write.access())?;
     let mut jobs: Vec<Job> = Vec::new();
     for (provider, patch) in saved {

@@ -1,23 +1,23 @@
 //! What is counted of every export, and who it is.
 
 use super::allowance::Allowance;
-use super::known::Known;
+use super::known::ProviderRegistry;
 use super::notices::Notices;
 use crate::command::serve::summary::{Bucket, Deeds, Export, Latencies, Latency, Layer, Operations, Requests, Served, Verdicts};
 use crate::report::Target;
 use crate::survey::survey_said;
-use crate::target::Said;
+use crate::target::DiskOverrides;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use trueline_geom::audit::io::{self, Deed, Tally, Watch};
+use trueline_geom::audit::io::{self, IoAudit, IoKind, Tally};
 use trueline_geom::base::finding;
 use trueline_geom::base::store::Store;
-use trueline_geom::base::topology::Fit;
+use trueline_geom::base::topology::Placement;
 use trueline_geom::graph::{Graph, Id};
 use trueline_serve::layer::counted::{Counted, Counters, Place, Waits};
-use trueline_serve::retaste::trigger::Tasted;
+use trueline_serve::retaste::trigger::RetasteTrigger;
 
 /// Who has written a table and does not flush is given so long to go on.
 const QUIET: Duration = Duration::from_secs(1);
@@ -41,10 +41,10 @@ pub(crate) struct Stack {
 pub(crate) struct Counting {
     target: String,
     /// The description of its disks: a cure says it again.
-    said: Said,
+    said: DiskOverrides,
     began: Instant,
     /// Where a write makes it necessary to look again.
-    tasted: Arc<Tasted>,
+    tasted: Arc<RetasteTrigger>,
     /// One set of counters a provider, by its first number, under however many names it is served.
     exports: Mutex<BTreeMap<usize, Arc<Counters>>>,
     found: Mutex<Found>,
@@ -60,7 +60,7 @@ pub(crate) struct Counting {
 
 /// What was found.
 struct Found {
-    known: Known,
+    known: ProviderRegistry,
     stack: Arc<Stack>,
 }
 
@@ -90,16 +90,16 @@ struct Asked {
 
 impl Counting {
     /// For the providers of `graph`; says in `notices` what it cannot follow.
-    pub(super) fn new(target: &str, said: &Said, graph: &Graph, notices: Arc<Notices>) -> Result<Counting, String> {
+    pub(super) fn new(target: &str, said: &DiskOverrides, graph: &Graph, notices: Arc<Notices>) -> Result<Counting, String> {
         let report = survey_said(target, Some(said), graph, None)?;
-        let mut known = Known::default();
+        let mut known = ProviderRegistry::default();
         let numbers = known.number(graph, &report).unwrap_or_default();
         let now = Instant::now();
         Ok(Counting {
             target: target.into(),
             said: said.clone(),
             began: now,
-            tasted: Arc::new(Tasted::new(graph.looked())),
+            tasted: Arc::new(RetasteTrigger::new(graph.looked())),
             exports: Mutex::default(),
             found: Mutex::new(Found { known, stack: Arc::new(Stack { target: report, numbers, generation: 0 }) }),
             tasting: Mutex::new(Tasting { bare: graph.bare(), allowance: Allowance::new(now), over: false, blind: blind(graph), tried: 0 }),
@@ -113,7 +113,7 @@ impl Counting {
     /// `store` as the bytes of provider `id`, counted. `graph` is the one that it was made for.
     pub(super) fn over(self: &Arc<Counting>, graph: &Graph, id: Id, store: Arc<dyn Store>) -> Arc<dyn Store> {
         let mut exports = lock(&self.exports);
-        let new = || Arc::new(Counters::new(Watch::new(graph, id), self.tasted.clone()));
+        let new = || Arc::new(Counters::new(IoAudit::new(graph, id), self.tasted.clone()));
         let counters = exports.entry(id).or_insert_with(new).clone();
         let counting = self.clone();
         Arc::new(Counted::new(store, counters, Box::new(move || counting.ask())))
@@ -163,7 +163,7 @@ impl Counting {
         let exports = lock(&self.exports).clone();
         let mut all = Waits::default();
         for counters in exports.values() {
-            [Deed::Read, Deed::Write].into_iter().for_each(|deed| all.merge(&counters.waits_of(deed)));
+            [IoKind::Read, IoKind::Write].into_iter().for_each(|deed| all.merge(&counters.waits_of(deed)));
         }
         all
     }
@@ -262,7 +262,7 @@ impl Counting {
         for (number, counters) in exports {
             // What is not there any more is served as it was, and counted so.
             let Some(id) = numbers.iter().position(|&of| of == number) else { continue };
-            let watch = Watch::new(graph, id).numbered(&numbers);
+            let watch = IoAudit::new(graph, id).numbered(&numbers);
             if !watch.agrees(counters.watch()) {
                 // By what was there before: it was done before.
                 counters.settle_all();
@@ -288,10 +288,10 @@ fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// What was counted of a layer on a disk, through the export of that number.
-fn layer(known: &Known, export: usize, place: &Place, tally: &Tally) -> Layer {
+fn layer(known: &ProviderRegistry, export: usize, place: &Place, tally: &Tally) -> Layer {
     let (number, unit) = (place.layer.provider, place.medium.unit.as_ref());
     let blamed = place.layer.blamed[place.nth].zip(unit).and_then(|(number, unit)| known.blame(number, unit));
-    let (read, write) = (tally.work(Deed::Read), tally.work(Deed::Write));
+    let (read, write) = (tally.work(IoKind::Read), tally.work(IoKind::Write));
     let device_operations = Operations { reads: read.done, writes: write.done, reads_needed: read.needed, writes_needed: write.needed };
     Layer {
         provider: known.name(number),
@@ -307,10 +307,10 @@ fn layer(known: &Known, export: usize, place: &Place, tally: &Tally) -> Layer {
         requests: requests(tally),
         request_bytes: deeds(|deed| tally.requested(deed)),
         blamed_requests: deeds(|deed| tally.requests_blamed(deed)),
-        reads: verdicts(tally, Deed::Read),
-        writes: verdicts(tally, Deed::Write),
-        trims: verdicts(tally, Deed::Trim),
-        zeroes: verdicts(tally, Deed::Zero),
+        reads: verdicts(tally, IoKind::Read),
+        writes: verdicts(tally, IoKind::Write),
+        trims: verdicts(tally, IoKind::Trim),
+        zeroes: verdicts(tally, IoKind::Zero),
         bytes: deeds(|deed| tally.bytes(deed)),
         blame: blamed,
         blamed: deeds(|deed| tally.blamed(deed)),
@@ -320,9 +320,14 @@ fn layer(known: &Known, export: usize, place: &Place, tally: &Tally) -> Layer {
     }
 }
 
-fn verdicts(tally: &Tally, deed: Deed) -> Verdicts {
+fn verdicts(tally: &Tally, deed: IoKind) -> Verdicts {
     let of = |fit| tally.count(deed, fit);
-    Verdicts { aligned: of(Fit::Aligned), misaligned: of(Fit::Misaligned), partial: of(Fit::Partial), unknown: of(Fit::Unknown) }
+    Verdicts {
+        aligned: of(Placement::Aligned),
+        misaligned: of(Placement::Misaligned),
+        partial: of(Placement::Partial),
+        unknown: of(Placement::Unknown),
+    }
 }
 
 fn latencies(waits: &[Waits; 5]) -> Latencies {
@@ -336,14 +341,19 @@ fn latencies(waits: &[Waits; 5]) -> Latencies {
 fn requests(tally: &Tally) -> Requests {
     let verdicts = |deed| {
         let of = |fit| tally.requests(deed, fit);
-        Verdicts { aligned: of(Fit::Aligned), misaligned: of(Fit::Misaligned), partial: of(Fit::Partial), unknown: of(Fit::Unknown) }
+        Verdicts {
+            aligned: of(Placement::Aligned),
+            misaligned: of(Placement::Misaligned),
+            partial: of(Placement::Partial),
+            unknown: of(Placement::Unknown),
+        }
     };
-    let [reads, writes, trims, zeroes] = Deed::ALL.map(verdicts);
+    let [reads, writes, trims, zeroes] = IoKind::ALL.map(verdicts);
     Requests { reads, writes, trims, zeroes }
 }
 
-fn deeds(of: impl Fn(Deed) -> u64) -> Deeds {
-    Deeds { reads: of(Deed::Read), writes: of(Deed::Write), trims: of(Deed::Trim), zeroes: of(Deed::Zero) }
+fn deeds(of: impl Fn(IoKind) -> u64) -> Deeds {
+    Deeds { reads: of(IoKind::Read), writes: of(IoKind::Write), trims: of(IoKind::Trim), zeroes: of(IoKind::Zero) }
 }
 
 fn bucket(bucket: io::Bucket) -> Bucket {

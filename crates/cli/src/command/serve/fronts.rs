@@ -15,7 +15,7 @@ use trueline_host::nbd::tls::{Certificates, Encryption};
 use trueline_serve::export::Exports;
 use trueline_serve::front::http::Http;
 use trueline_serve::front::nbd::limits::Limits;
-use trueline_serve::front::nbd::memory_budget::Room;
+use trueline_serve::front::nbd::memory_budget::MemoryBudget;
 use trueline_serve::front::{Front, Nbd, fuse, ublk};
 
 /// The ways in, the one that `$uri` names first, and the page of what is counted last. `own`: a socket for the command alone. `notices`:
@@ -30,7 +30,7 @@ pub(super) fn of(
     let mut fronts: Vec<Box<dyn Front>> = Vec::new();
     let encryption = encryption(&args.network)?;
     let limits = Limits { connections: args.network.connections, ..Limits::default() };
-    let room = Arc::new(Room::new(usize::try_from(args.network.memory).unwrap_or(usize::MAX)));
+    let room = Arc::new(MemoryBudget::new(usize::try_from(args.network.memory).unwrap_or(usize::MAX)));
     for listener in listeners(&args.network, own)? {
         if listener.is_reachable() && !matches!(encryption, Encryption::Required(_)) {
             let place = listener.place();

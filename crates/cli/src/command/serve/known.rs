@@ -13,7 +13,7 @@ const MORE: usize = 512;
 
 /// All of them, in the order in which they were found.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct ProviderRegistry {
     all: Vec<One>,
     /// How many there were at first.
     first: usize,
@@ -49,7 +49,7 @@ impl One {
     }
 }
 
-impl Known {
+impl ProviderRegistry {
     /// The number of every provider of `graph`, of which `stack` is the report. What was not known gets the next ones. [`None`], and nothing
     /// is done, if that is too much.
     pub(super) fn number(&mut self, graph: &Graph, stack: &Target) -> Option<Vec<usize>> {
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_is_the_same_keeps_its_number_and_what_is_not_has_its_own() {
-        let mut known = Known::default();
+        let mut known = ProviderRegistry::default();
         let mut number = |partitions: &[(u32, u32)]| {
             let (graph, stack) = graph(partitions);
             (known.number(&graph, &stack), (0..known.all.len()).filter(|&number| known.is_gone(number)).collect::<Vec<_>>())
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn who_makes_new_ones_all_the_time_is_not_followed_for_ever() {
-        let mut known = Known::default();
+        let mut known = ProviderRegistry::default();
         for start in 0..1000 {
             let (graph, stack) = graph(&[(64 + start, 64), (4096 + start, 64)]);
             assert_eq!(known.number(&graph, &stack).is_some(), start <= 256, "{start}");

@@ -6,7 +6,7 @@ use super::{emulate, record};
 use crate::command::serve::args::{Serve, Strict as Strictness};
 use crate::command::serve::summary::Emulation;
 use crate::failure::Failure;
-use crate::target::Said;
+use crate::target::DiskOverrides;
 use crate::words;
 use std::sync::Arc;
 use trueline_geom::base::store::Store;
@@ -43,7 +43,7 @@ impl Layers {
     /// For the exports of `graph`, of which `id` is the default one. `models`: of its disks, if they are simulated drives. `notices`: takes
     /// what is to be said of them meanwhile.
     pub(super) fn new(
-        (graph, said): (&Graph, &Said),
+        (graph, said): (&Graph, &DiskOverrides),
         id: Id,
         models: &[Model],
         args: &Serve,

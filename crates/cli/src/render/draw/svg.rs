@@ -274,7 +274,7 @@ mod tests {
     use crate::disk_options::DiskOptions;
     use crate::render::samples;
     use crate::survey::survey;
-    use crate::target::{Said, taste_stores};
+    use crate::target::{DiskOverrides, taste_stores};
     use trueline_geom::base::store::{Sparse, Store};
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn the_picture_of_the_readme() {
         let command = "trueline show --physical 512 --svg docs/stack.svg ada0,ada1";
-        let said = Said::new(&DiskOptions { physical: Some((512, 0)), ..DiskOptions::default() }).unwrap();
+        let said = DiskOverrides::new(&DiskOptions { physical: Some((512, 0)), ..DiskOptions::default() }).unwrap();
         let dumps = Sparse::from_hexdumps(include_str!("../../../../../tests/disks/seed-003-default.hex")).unwrap();
         let disks = ["ada0", "ada1"].into_iter().zip(dumps);
         let disks = disks.map(|(name, (_, disk))| (name.to_owned(), Box::new(disk) as Box<dyn Store>)).collect();

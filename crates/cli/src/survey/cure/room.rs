@@ -8,7 +8,7 @@ use trueline_geom::base::patch::{self, Patch};
 use trueline_geom::base::topology::round_down;
 use trueline_geom::graph::Id;
 use trueline_geom::mapping::slices::Kind;
-use trueline_geom::table::scheme::Ground;
+use trueline_geom::table::scheme::TableSite;
 use trueline_geom::table::{Entry, Table};
 
 /// Tables of more entries are not tried in every order.
@@ -54,7 +54,7 @@ impl<'a> Room<'a> {
         here.or_else(|| self.in_image()).or_else(|| self.shrunk().map(recovered))
     }
 
-    fn ground(&self) -> Ground<'_> {
+    fn ground(&self) -> TableSite<'_> {
         self.placed.ground(self.cures.graph)
     }
 

@@ -31,7 +31,7 @@ fn disk(name: &str, length: u64, fact: Option<Fact>, front: &[u8]) -> Disk {
 }
 
 /// What a watch sees of one request: the layer's name, the disk, the verdict, and whom it blames.
-fn seen(graph: &Graph, watch: &Watch, deed: Deed, offset: u64, length: u64) -> Vec<(String, usize, Fit, Option<String>)> {
+fn seen(graph: &Graph, watch: &IoAudit, deed: IoKind, offset: u64, length: u64) -> Vec<(String, usize, Placement, Option<String>)> {
     let name = |id: Id| graph.providers[id].name.clone();
     let mut all = Vec::new();
     watch.judge(deed, offset, length, &mut |cell, seen| {
@@ -44,37 +44,37 @@ fn seen(graph: &Graph, watch: &Watch, deed: Deed, offset: u64, length: u64) -> V
     all
 }
 
-fn on(layer: &str, fit: Fit, blamed: Option<&str>) -> Vec<(String, usize, Fit, Option<String>)> {
+fn on(layer: &str, fit: Placement, blamed: Option<&str>) -> Vec<(String, usize, Placement, Option<String>)> {
     vec![(layer.into(), 0, fit, blamed.map(Into::into))]
 }
 
 #[test]
 fn a_request_belongs_to_the_partition_that_it_begins_in_and_its_start_is_blamed() {
     let graph = Graph::taste(vec![disk("", 8 * MIB, Some(physical(4096, 0)), &mbr(&[(63, 4001), (4096, 2048)]))], Limits::default());
-    let whole = Watch::new(&graph, 0);
-    let see = |offset, length| seen(&graph, &whole, Deed::Write, offset, length);
+    let whole = IoAudit::new(&graph, 0);
+    let see = |offset, length| seen(&graph, &whole, IoKind::Write, offset, length);
     let start = 63 * 512;
-    assert_eq!(see(0, 4096), on("", Fit::Aligned, None));
-    assert_eq!(see(0, 512), on("", Fit::Partial, None));
+    assert_eq!(see(0, 4096), on("", Placement::Aligned, None));
+    assert_eq!(see(0, 512), on("", Placement::Partial, None));
     // Off by itself: the disk begins on the grain.
-    assert_eq!(see(512, 4096), on("", Fit::Misaligned, None));
+    assert_eq!(see(512, 4096), on("", Placement::Misaligned, None));
     // Would fit if the partition began on the grain.
-    assert_eq!(see(start, 4096), on("s1", Fit::Misaligned, Some("s1")));
-    assert_eq!(see(start + 8192, 65536), on("s1", Fit::Misaligned, Some("s1")));
+    assert_eq!(see(start, 4096), on("s1", Placement::Misaligned, Some("s1")));
+    assert_eq!(see(start + 8192, 65536), on("s1", Placement::Misaligned, Some("s1")));
     // Would not.
-    assert_eq!(see(start + 1024, 4096), on("s1", Fit::Misaligned, None));
-    assert_eq!(see(start, 4096 + 512), on("s1", Fit::Misaligned, None));
-    assert_eq!(see(start + 512, 4096), on("s1", Fit::Aligned, None));
-    assert_eq!(see(start, 2048), on("s1", Fit::Partial, None));
-    assert_eq!(see(2 * MIB, 4096), on("s2", Fit::Aligned, None));
-    assert_eq!(see(2 * MIB + 512, 4096), on("s2", Fit::Misaligned, None));
+    assert_eq!(see(start + 1024, 4096), on("s1", Placement::Misaligned, None));
+    assert_eq!(see(start, 4096 + 512), on("s1", Placement::Misaligned, None));
+    assert_eq!(see(start + 512, 4096), on("s1", Placement::Aligned, None));
+    assert_eq!(see(start, 2048), on("s1", Placement::Partial, None));
+    assert_eq!(see(2 * MIB, 4096), on("s2", Placement::Aligned, None));
+    assert_eq!(see(2 * MIB + 512, 4096), on("s2", Placement::Misaligned, None));
     // Behind the last partition is the disk again; behind the disk nothing.
-    assert_eq!(see(7 * MIB, 4096), on("", Fit::Aligned, None));
+    assert_eq!(see(7 * MIB, 4096), on("", Placement::Aligned, None));
     assert_eq!((see(8 * MIB, 4096), see(u64::MAX, 4096), see(8 * MIB - 512, 4096)), (vec![], vec![], vec![]));
     // The partition alone says the same in its own bytes.
-    let alone = Watch::new(&graph, graph.find("s1").unwrap());
-    assert_eq!(seen(&graph, &alone, Deed::Read, 0, 4096), on("s1", Fit::Misaligned, Some("s1")));
-    assert_eq!(seen(&graph, &alone, Deed::Read, 512, 4096), on("s1", Fit::Aligned, None));
+    let alone = IoAudit::new(&graph, graph.find("s1").unwrap());
+    assert_eq!(seen(&graph, &alone, IoKind::Read, 0, 4096), on("s1", Placement::Misaligned, Some("s1")));
+    assert_eq!(seen(&graph, &alone, IoKind::Read, 512, 4096), on("s1", Placement::Aligned, None));
 }
 
 /// The disk of a golden file, with units of 4096 bytes.
@@ -91,11 +91,11 @@ fn a_logical_partition_hides_the_extended_one_that_it_is_in() {
     front.resize(63 * 512, 0);
     front.extend(mbr(&[(1, 100)]));
     let graph = Graph::taste(vec![disk("", 8 * MIB, Some(physical(4096, 0)), &front)], Limits::default());
-    let whole = Watch::new(&graph, 0);
-    let see = |offset| seen(&graph, &whole, Deed::Write, offset, 4096);
-    assert_eq!(see(64 * 512), on("s5", Fit::Aligned, None));
-    assert_eq!(see(65 * 512), on("s5", Fit::Misaligned, None));
-    assert_eq!(see(63 * 512), on("s1", Fit::Misaligned, Some("s1")));
+    let whole = IoAudit::new(&graph, 0);
+    let see = |offset| seen(&graph, &whole, IoKind::Write, offset, 4096);
+    assert_eq!(see(64 * 512), on("s5", Placement::Aligned, None));
+    assert_eq!(see(65 * 512), on("s5", Placement::Misaligned, None));
+    assert_eq!(see(63 * 512), on("s1", Placement::Misaligned, Some("s1")));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn of_layers_off_the_grain_the_lowest_is_blamed_unless_one_above_is_on_it_again(
     let blamed = |text| {
         let graph = golden(text);
         let name = |id: Id| graph.providers[id].name.clone();
-        let watch = Watch::new(&graph, 0);
+        let watch = IoAudit::new(&graph, 0);
         let mut said: Vec<_> = watch.layers().iter().map(|l| (name(l.provider), l.blamed[0].map(name))).collect();
         said.sort();
         said.into_iter().map(|(layer, blamed)| format!("{layer}: {}", blamed.unwrap_or_default())).collect::<Vec<_>>()
@@ -119,14 +119,14 @@ fn of_layers_off_the_grain_the_lowest_is_blamed_unless_one_above_is_on_it_again(
 #[test]
 fn a_disk_off_its_own_grain_is_to_blame_and_one_of_which_nothing_is_known_is_unknown() {
     let graph = Graph::taste(vec![disk("", 8 * MIB, Some(physical(4096, 3584)), &mbr(&[(63, 4001)]))], Limits::default());
-    let whole = Watch::new(&graph, 0);
-    assert_eq!(seen(&graph, &whole, Deed::Write, 4 * MIB, 4096), on("", Fit::Misaligned, Some("")));
-    assert_eq!(seen(&graph, &whole, Deed::Write, 63 * 512, 4096), on("s1", Fit::Aligned, None));
+    let whole = IoAudit::new(&graph, 0);
+    assert_eq!(seen(&graph, &whole, IoKind::Write, 4 * MIB, 4096), on("", Placement::Misaligned, Some("")));
+    assert_eq!(seen(&graph, &whole, IoKind::Write, 63 * 512, 4096), on("s1", Placement::Aligned, None));
     // A partition could begin on its grain.
     let graph = Graph::taste(vec![disk("", 8 * MIB, Some(physical(4096, 3584)), &mbr(&[(64, 4001)]))], Limits::default());
-    assert_eq!(seen(&graph, &Watch::new(&graph, 0), Deed::Write, 64 * 512, 4096), on("s1", Fit::Misaligned, Some("s1")));
+    assert_eq!(seen(&graph, &IoAudit::new(&graph, 0), IoKind::Write, 64 * 512, 4096), on("s1", Placement::Misaligned, Some("s1")));
     let graph = Graph::taste(vec![disk("", 8 * MIB, None, &[])], Limits::default());
-    assert_eq!(seen(&graph, &Watch::new(&graph, 0), Deed::Write, 512, 4096), on("", Fit::Unknown, None));
+    assert_eq!(seen(&graph, &IoAudit::new(&graph, 0), IoKind::Write, 512, 4096), on("", Placement::Unknown, None));
 }
 
 /// A label of gstripe for member `number` of two, chunks of 16 KiB.
@@ -151,19 +151,19 @@ fn pieces_of_a_set_are_judged_on_their_members() {
     };
     let graph = Graph::taste(vec![member(0, physical(4096, 0)), member(1, physical(8192, 0))], Limits::default());
     let set = graph.find("stripe/data").unwrap();
-    let watch = Watch::new(&graph, set);
+    let watch = IoAudit::new(&graph, set);
     assert_eq!((watch.layers().len(), watch.media().len(), watch.cells()), (1, 2, 2));
-    let see = |offset, length| seen(&graph, &watch, Deed::Write, offset, length).into_iter().map(|(_, store, fit, _)| (store, fit));
-    assert_eq!(see(0, 4096).collect::<Vec<_>>(), [(0, Fit::Aligned)]);
-    assert_eq!(see(16384, 4096).collect::<Vec<_>>(), [(1, Fit::Partial)]);
+    let see = |offset, length| seen(&graph, &watch, IoKind::Write, offset, length).into_iter().map(|(_, store, fit, _)| (store, fit));
+    assert_eq!(see(0, 4096).collect::<Vec<_>>(), [(0, Placement::Aligned)]);
+    assert_eq!(see(16384, 4096).collect::<Vec<_>>(), [(1, Placement::Partial)]);
     // A request of a unit, cut into smaller pieces, is not too small.
-    assert_eq!(see(13312, 4096).collect::<Vec<_>>(), [(0, Fit::Misaligned), (1, Fit::Partial)]);
-    assert_eq!(see(13312, 8192).collect::<Vec<_>>(), [(0, Fit::Misaligned), (1, Fit::Misaligned)]);
-    assert_eq!(see(0, 32768).collect::<Vec<_>>(), [(0, Fit::Aligned), (1, Fit::Aligned)]);
-    assert_eq!(see(12288, 16384).collect::<Vec<_>>(), [(0, Fit::Aligned), (1, Fit::Misaligned)]);
+    assert_eq!(see(13312, 4096).collect::<Vec<_>>(), [(0, Placement::Misaligned), (1, Placement::Partial)]);
+    assert_eq!(see(13312, 8192).collect::<Vec<_>>(), [(0, Placement::Misaligned), (1, Placement::Misaligned)]);
+    assert_eq!(see(0, 32768).collect::<Vec<_>>(), [(0, Placement::Aligned), (1, Placement::Aligned)]);
+    assert_eq!(see(12288, 16384).collect::<Vec<_>>(), [(0, Placement::Aligned), (1, Placement::Misaligned)]);
     // A member on which the set clashes is off for the set.
     let graph = Graph::taste(vec![member(0, physical(4096, 0)), member(1, physical(4096, 512))], Limits::default());
-    let watch = Watch::new(&graph, graph.find("stripe/data").unwrap());
+    let watch = IoAudit::new(&graph, graph.find("stripe/data").unwrap());
     let blamed: Vec<_> = watch.layers()[0].blamed.iter().map(|id| id.map(|id| graph.providers[id].name.clone())).collect();
     assert_eq!(blamed, [Some("stripe/data".to_owned()), Some("disk1".to_owned())]);
 }
@@ -171,33 +171,33 @@ fn pieces_of_a_set_are_judged_on_their_members() {
 #[test]
 fn a_tally_holds_what_was_marked() {
     let graph = Graph::taste(vec![disk("", 8 * MIB, Some(physical(4096, 0)), &mbr(&[(63, 4001)]))], Limits::default());
-    let watch = Watch::new(&graph, graph.find("s1").unwrap());
+    let watch = IoAudit::new(&graph, graph.find("s1").unwrap());
     let mut tally = Tally::default();
     let mut add = |deed, offset, length| watch.judge(deed, offset, length, &mut |_, seen| tally.add(seen));
-    (0..10).for_each(|i| add(Deed::Write, i * 4096, 4096));
-    add(Deed::Write, 512, 8192);
-    add(Deed::Read, 0, 512);
-    add(Deed::Trim, 0, 65536);
-    add(Deed::Zero, 512, 4096);
-    let counts = Deed::ALL.map(|deed| Fit::ALL.map(|fit| tally.count(deed, fit)));
+    (0..10).for_each(|i| add(IoKind::Write, i * 4096, 4096));
+    add(IoKind::Write, 512, 8192);
+    add(IoKind::Read, 0, 512);
+    add(IoKind::Trim, 0, 65536);
+    add(IoKind::Zero, 512, 4096);
+    let counts = IoKind::ALL.map(|deed| Placement::ALL.map(|fit| tally.count(deed, fit)));
     assert_eq!(counts, [[0, 0, 1, 0], [1, 10, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0]]);
-    assert_eq!(Deed::ALL.map(|deed| tally.bytes(deed)), [512, 10 * 4096 + 8192, 65536, 4096]);
-    assert_eq!(Deed::ALL.map(|deed| tally.blamed(deed)), [0, 10, 1, 0]);
-    assert_eq!(tally.work(Deed::Write), Work { done: 42, needed: 12 });
+    assert_eq!(IoKind::ALL.map(|deed| tally.bytes(deed)), [512, 10 * 4096 + 8192, 65536, 4096]);
+    assert_eq!(IoKind::ALL.map(|deed| tally.blamed(deed)), [0, 10, 1, 0]);
+    assert_eq!(tally.work(IoKind::Write), DeviceOps { done: 42, needed: 12 });
     // On one disk without a set a request is one piece.
-    assert_eq!(Deed::ALL.map(|deed| Fit::ALL.map(|fit| tally.requests(deed, fit))), counts);
-    assert_eq!(Deed::ALL.map(|deed| tally.requests_blamed(deed)), [0, 10, 1, 0]);
+    assert_eq!(IoKind::ALL.map(|deed| Placement::ALL.map(|fit| tally.requests(deed, fit))), counts);
+    assert_eq!(IoKind::ALL.map(|deed| tally.requests_blamed(deed)), [0, 10, 1, 0]);
     let all: Vec<_> = tally.histogram().map(|b| (b.deed, b.fit, class_start(b.size), class_start(b.alignment), b.count)).collect();
     // Sector 63 is divided by 512 alone; the ninth block, 9 × 4096 - 512 on, as well.
     let want = [
-        (Deed::Read, Fit::Partial, 512, 512, 1),
-        (Deed::Write, Fit::Aligned, 8192, 32768, 1),
-        (Deed::Write, Fit::Misaligned, 4096, 512, 10),
+        (IoKind::Read, Placement::Partial, 512, 512, 1),
+        (IoKind::Write, Placement::Aligned, 8192, 32768, 1),
+        (IoKind::Write, Placement::Misaligned, 4096, 512, 10),
     ];
     assert_eq!(all, want);
     let mut twice = tally.clone();
     twice.merge(&tally);
-    assert_eq!((twice.pieces(Deed::Write), twice.bytes(Deed::Read)), (22, 1024));
+    assert_eq!((twice.pieces(IoKind::Write), twice.bytes(IoKind::Read)), (22, 1024));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{Fact, Grain, Topology, Trust, Why};
 
 /// The verdict of one I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Fit {
+pub enum Placement {
     /// Both ends are on the grain: whole units, and nothing else.
     Aligned,
     /// As long as a unit or longer, and an end is off the grain.
@@ -15,39 +15,39 @@ pub enum Fit {
     Unknown,
 }
 
-impl Fit {
-    /// All of them, in the order of [`Fit::index`].
-    pub const ALL: [Fit; 4] = [Fit::Aligned, Fit::Misaligned, Fit::Partial, Fit::Unknown];
+impl Placement {
+    /// All of them, in the order of [`Placement::index`].
+    pub const ALL: [Placement; 4] = [Placement::Aligned, Placement::Misaligned, Placement::Partial, Placement::Unknown];
 
     /// The name used in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Fit::Aligned => "aligned",
-            Fit::Misaligned => "misaligned",
-            Fit::Partial => "partial",
-            Fit::Unknown => "unknown",
+            Placement::Aligned => "aligned",
+            Placement::Misaligned => "misaligned",
+            Placement::Partial => "partial",
+            Placement::Unknown => "unknown",
         }
     }
 
     /// The verdict of a whole of which parts have these two: what is off a boundary outweighs what is small, and both what is unknown.
     #[must_use]
-    pub fn worse(self, other: Fit) -> Fit {
+    pub fn worse(self, other: Placement) -> Placement {
         let weight = |fit| match fit {
-            Fit::Aligned => 0,
-            Fit::Unknown => 1,
-            Fit::Partial => 2,
-            Fit::Misaligned => 3,
+            Placement::Aligned => 0,
+            Placement::Unknown => 1,
+            Placement::Partial => 2,
+            Placement::Misaligned => 3,
         };
         if weight(other) > weight(self) { other } else { self }
     }
 
-    /// Its place in [`Fit::ALL`].
+    /// Its place in [`Placement::ALL`].
     pub fn index(self) -> usize {
         match self {
-            Fit::Aligned => 0,
-            Fit::Misaligned => 1,
-            Fit::Partial => 2,
-            Fit::Unknown => 3,
+            Placement::Aligned => 0,
+            Placement::Misaligned => 1,
+            Placement::Partial => 2,
+            Placement::Unknown => 3,
         }
     }
 }
@@ -55,7 +55,7 @@ impl Fit {
 /// What one I/O comes to on a device that reads and writes whole units: an operation is a read or write of one unit. As in the
 /// costs of findings, a unit of which only a part is written is read first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct DeviceOps {
     /// Operations.
     pub done: u64,
     /// Operations of the same number of bytes on the grain, in whole units.
@@ -64,24 +64,24 @@ pub struct Work {
 
 impl Grain {
     /// The verdict of an I/O of `length` bytes at `start`; one of none touches nothing and is aligned.
-    pub fn fit(self, start: u64, length: u64) -> Fit {
+    pub fn fit(self, start: u64, length: u64) -> Placement {
         self.fit_piece(start, length, length)
     }
 
     /// The verdict of `length` bytes at `start`, cut by a stack from a request of `request` bytes. A request of a unit or more is
     /// large enough, however small its pieces are cut.
-    pub fn fit_piece(self, start: u64, length: u64, request: u64) -> Fit {
+    pub fn fit_piece(self, start: u64, length: u64, request: u64) -> Placement {
         if self.contains(start) && length.is_multiple_of(self.size) || length == 0 {
-            Fit::Aligned
+            Placement::Aligned
         } else if request < self.size {
-            Fit::Partial
+            Placement::Partial
         } else {
-            Fit::Misaligned
+            Placement::Misaligned
         }
     }
 
     /// What an I/O of `length` bytes at `start` comes to. `write`: it writes, so that parts of units are read first.
-    pub fn work(self, start: u64, length: u64, write: bool) -> Work {
+    pub fn work(self, start: u64, length: u64, write: bool) -> DeviceOps {
         self.work_piece(start, length, 0, write)
     }
 
@@ -89,19 +89,19 @@ impl Grain {
     ///
     /// A request needs as many units as its bytes fill on the grain. A piece accounts for those that begin in its part of the
     /// request: over the pieces the needs add up to the request's, and none exceeds what its own bytes need.
-    pub fn work_piece(self, start: u64, length: u64, before: u64, write: bool) -> Work {
+    pub fn work_piece(self, start: u64, length: u64, before: u64, write: bool) -> DeviceOps {
         let needed = match before {
             0 => length.div_ceil(self.size),
             _ => before.saturating_add(length).div_ceil(self.size) - before.div_ceil(self.size),
         };
         if self.contains(start) && length.is_multiple_of(self.size) {
-            return Work { done: length / self.size, needed };
+            return DeviceOps { done: length / self.size, needed };
         }
         let touched = self.touched(start, length);
         let (head, tail) = (self.remainder(start), self.remainder(start.wrapping_add(length)));
         // An I/O within one unit has both ends in it, which is read once.
         let partial = (u64::from(head != 0) + u64::from(tail != 0)).min(touched);
-        Work { done: touched.saturating_add(if write { partial } else { 0 }), needed }
+        DeviceOps { done: touched.saturating_add(if write { partial } else { 0 }), needed }
     }
 }
 
@@ -144,20 +144,20 @@ mod tests {
                 let parts = units.values().filter(|&&bytes| bytes < size).count() as u64;
                 let whole = parts == 0;
                 let want = match (whole, length < size) {
-                    (true, _) => Fit::Aligned,
-                    (false, true) => Fit::Partial,
-                    (false, false) => Fit::Misaligned,
+                    (true, _) => Placement::Aligned,
+                    (false, true) => Placement::Partial,
+                    (false, false) => Placement::Misaligned,
                 };
                 let place = format!("{length} bytes at {start} on {grain:?}");
                 assert_eq!(grain.fit(start, length), want, "{place}");
                 let touched = units.len() as u64;
                 let needed = length.div_ceil(size);
-                assert_eq!(grain.work(start, length, false), Work { done: touched, needed }, "read {place}");
-                assert_eq!(grain.work(start, length, true), Work { done: touched + parts, needed }, "write {place}");
+                assert_eq!(grain.work(start, length, false), DeviceOps { done: touched, needed }, "read {place}");
+                assert_eq!(grain.work(start, length, true), DeviceOps { done: touched + parts, needed }, "write {place}");
                 // Moved by whole units nothing changes, and what is aligned on a unit is so on its divisors.
                 assert_eq!(grain.fit(start + 3 * size, length), want, "{place}");
                 let finer = (1..=size).filter(|&q| size.is_multiple_of(q)).map(|q| Grain::new(q, phase).unwrap());
-                assert!(want != Fit::Aligned || finer.into_iter().all(|g| g.fit(start, length) == Fit::Aligned), "{place}");
+                assert!(want != Placement::Aligned || finer.into_iter().all(|g| g.fit(start, length) == Placement::Aligned), "{place}");
             }
         }
     }
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn the_largest_addresses_do_not_overflow() {
         let grain = Grain::new(4096, 512).unwrap();
-        assert_eq!(grain.fit(u64::MAX, u64::MAX), Fit::Misaligned);
+        assert_eq!(grain.fit(u64::MAX, u64::MAX), Placement::Misaligned);
         assert!(grain.work(u64::MAX - 10, u64::MAX, true).done > 1 << 51);
         assert_eq!(Grain::new(1, 0).unwrap().work(u64::MAX, u64::MAX, true).done, u64::MAX);
     }

@@ -6,7 +6,7 @@ use crate::base::topology::is_whole;
 use crate::mapping::slices::{Dialect, Kind};
 use crate::probe::Probe;
 use crate::table::Refusal;
-use crate::table::scheme::{Geometry, Ground, Id, New};
+use crate::table::scheme::{Geometry, Id, New, TableSite};
 
 /// A label to be made.
 pub(super) struct Plan {
@@ -22,7 +22,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(probe: &Probe<'_>, ground: &Ground<'_>, new: &New) -> Result<Plan, Refusal> {
+    pub(super) fn new(probe: &Probe<'_>, ground: &TableSite<'_>, new: &New) -> Result<Plan, Refusal> {
         let (sector, length) = (probe.sector(), probe.length());
         let dialect = chosen(ground, new)?;
         if !(512..=u64::from(BBSIZE)).contains(&sector) || !is_whole(u64::from(BBSIZE), sector) || length < u64::from(BBSIZE) {
@@ -84,7 +84,7 @@ impl Plan {
 }
 
 /// The flavour of a new label.
-fn chosen(ground: &Ground<'_>, new: &New) -> Result<Dialect, Refusal> {
+fn chosen(ground: &TableSite<'_>, new: &New) -> Result<Dialect, Refusal> {
     let by_table = ground.kind.as_ref().and_then(said);
     if matches!(ground.kind, Some(Kind::Bsd(..))) {
         return Err(Refusal::new("this is a partition of a BSD label, which holds no other", "label the slice it is in"));

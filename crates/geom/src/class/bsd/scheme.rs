@@ -20,7 +20,7 @@ use crate::base::store::{Sparse, Store};
 use crate::base::topology::{is_whole, round_down, round_up};
 use crate::mapping::slices::{Dialect, Kind, place};
 use crate::probe::Probe;
-use crate::table::scheme::{Geometry, Ground, Id, New, Scheme};
+use crate::table::scheme::{Geometry, Id, New, Scheme, TableSite};
 use crate::table::{Entry, Refusal, Table, types};
 use std::ops::Range;
 
@@ -47,7 +47,7 @@ impl Scheme for Bsd {
         Some(table(probe, &label, raw))
     }
 
-    fn create(&self, probe: &Probe<'_>, ground: &Ground<'_>, new: &New) -> Result<Table, Refusal> {
+    fn create(&self, probe: &Probe<'_>, ground: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
         let plan = Plan::new(probe, ground, new)?;
         let raw = held(probe, Some((plan.at(), &plan.bytes()))).ok_or_else(|| Refusal::new("where the label goes cannot be read", ""))?;
         let label = in_table(&raw, plan.sector).ok_or_else(|| Refusal::new("no label can be written here", ""))?;
@@ -149,7 +149,7 @@ impl Scheme for Bsd {
         patches
     }
 
-    fn recover(&self, table: &Table, ground: &Ground<'_>) -> Result<Table, Refusal> {
+    fn recover(&self, table: &Table, ground: &TableSite<'_>) -> Result<Table, Refusal> {
         let _ = ground;
         let Some((label, dialect)) = in_table(&table.raw, table.sector).zip(table.dialect) else {
             return Err(Refusal::new(format!("the label cannot be made whole: {}", table.damage.join("; ")), REPAIR));

@@ -8,7 +8,7 @@ use crate::graph::{Disk, Graph};
 use crate::mapping::route::Route;
 use crate::mapping::slices::{Dialect, Kind};
 use crate::probe::{Budget, Limits, Probe};
-use crate::table::scheme::{Geometry, Ground, New, Scheme};
+use crate::table::scheme::{Geometry, New, Scheme, TableSite};
 use crate::table::{Request, Rules, Table, Wanted};
 
 mod kept;
@@ -42,8 +42,8 @@ impl Slice {
         self.probe(|p| Bsd.read(p))
     }
 
-    fn ground<T>(&self, on: impl FnOnce(&Ground<'_>) -> T) -> T {
-        on(&Ground { topology: &self.topology(), base: self.base, kind: self.kind })
+    fn ground<T>(&self, on: impl FnOnce(&TableSite<'_>) -> T) -> T {
+        on(&TableSite { topology: &self.topology(), base: self.base, kind: self.kind })
     }
 
     fn create(&self, new: &New) -> Table {
@@ -180,7 +180,7 @@ fn what_is_made_comes_back_and_can_be_taken_back() {
         edited
             .resize(
                 &Bsd,
-                &Ground { topology: &slice.topology(), base: slice.base, kind: slice.kind },
+                &TableSite { topology: &slice.topology(), base: slice.base, kind: slice.kind },
                 2,
                 &Request { size: Some(8 * MIB), ..Request::default() },
                 Rules::Aligned,

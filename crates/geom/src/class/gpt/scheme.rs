@@ -24,7 +24,7 @@ use crate::class::mbr::Record;
 use crate::mapping::route::Route;
 use crate::mapping::slices::{Kind, place};
 use crate::probe::{Budget, Limits, Probe};
-use crate::table::scheme::{Attribute, Ground, Id, New, Scheme};
+use crate::table::scheme::{Attribute, Id, New, Scheme, TableSite};
 use crate::table::{Entry, Refusal, Rules, Table, types};
 use std::ops::Range;
 
@@ -103,7 +103,7 @@ impl Scheme for Gpt {
         Some(table)
     }
 
-    fn create(&self, probe: &Probe<'_>, _ground: &Ground<'_>, new: &New) -> Result<Table, Refusal> {
+    fn create(&self, probe: &Probe<'_>, _ground: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
         let (sector, length) = (probe.sector(), probe.length());
         let entries = new.entries.unwrap_or(ENTRIES);
         if !(FEWEST..=MOST).contains(&entries) {
@@ -201,7 +201,7 @@ impl Scheme for Gpt {
         reread(table, write::erase)
     }
 
-    fn recover(&self, table: &Table, _ground: &Ground<'_>) -> Result<Table, Refusal> {
+    fn recover(&self, table: &Table, _ground: &TableSite<'_>) -> Result<Table, Refusal> {
         if table.damage.is_empty() {
             return Ok(table.clone());
         }

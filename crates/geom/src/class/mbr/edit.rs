@@ -24,7 +24,7 @@ use crate::base::topology::round_down;
 use crate::class::{Class, Taste};
 use crate::mapping::slices::{Kind, Slice, place};
 use crate::probe::Probe;
-use crate::table::scheme::{Attribute, Geometry, Ground, Id, New, Scheme};
+use crate::table::scheme::{Attribute, Geometry, Id, New, Scheme, TableSite};
 use crate::table::{Entry, Refusal, Rules, Table, types};
 use std::ops::Range;
 use zerocopy::little_endian::U32;
@@ -190,7 +190,7 @@ impl Scheme for Mbr {
         Some(table)
     }
 
-    fn create(&self, probe: &Probe<'_>, ground: &Ground<'_>, new: &New) -> Result<Table, Refusal> {
+    fn create(&self, probe: &Probe<'_>, ground: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
         check_ground(probe)?;
         if let Some(Kind::Mbr(_)) = ground.kind {
             return Err(Refusal::new("an MBR inside a partition of an MBR is read by no system", "use an extended partition, or GPT"));
@@ -298,7 +298,7 @@ impl Scheme for Mbr {
     }
 
     /// An MBR has no second copy: what can be done is to cut what the medium no longer holds.
-    fn recover(&self, table: &Table, _ground: &Ground<'_>) -> Result<Table, Refusal> {
+    fn recover(&self, table: &Table, _ground: &TableSite<'_>) -> Result<Table, Refusal> {
         let Some(record) = Record::of(&table.raw, 0).filter(|r| !r.entries().iter().any(Slot::is_protective)) else {
             return Err(Refusal::new("this MBR protects a GPT that is not there", "recover the GPT, or destroy what is left of it"));
         };

@@ -18,7 +18,7 @@ use crate::base::patch::Patch;
 use crate::base::store::Sparse;
 use crate::mapping::slices::{Kind, Slice};
 use crate::probe::Probe;
-use crate::table::scheme::{Attribute, Geometry, Ground, New, Scheme};
+use crate::table::scheme::{Attribute, Geometry, New, Scheme, TableSite};
 use crate::table::{Entry, Refusal, Rules, Table};
 
 /// The last number that a logical partition can have: one in each of [`LINKS`] EBRs.
@@ -76,7 +76,7 @@ impl Scheme for Ebr {
         Some(table)
     }
 
-    fn create(&self, probe: &Probe<'_>, ground: &Ground<'_>, new: &New) -> Result<Table, Refusal> {
+    fn create(&self, probe: &Probe<'_>, ground: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
         check_ground(probe)?;
         if !ground.kind.is_some_and(Kind::is_extended) {
             return Err(Refusal::new("this is no extended partition", "add one to an MBR: part add -t ebr"));
@@ -171,7 +171,7 @@ impl Scheme for Ebr {
         vec![Patch::new(0, vec![0; usize::try_from(table.sector).unwrap_or(0)], "first EBR")]
     }
 
-    fn recover(&self, table: &Table, _ground: &Ground<'_>) -> Result<Table, Refusal> {
+    fn recover(&self, table: &Table, _ground: &TableSite<'_>) -> Result<Table, Refusal> {
         let chain = chain_of(&table.raw, table);
         if chain.findings.len() > usize::from(chain.broken) {
             let found = table.damage.join("; ");

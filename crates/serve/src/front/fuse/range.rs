@@ -2,7 +2,7 @@
 
 use crate::errseq::Since;
 use crate::export::Export;
-use trueline_geom::audit::io::Deed;
+use trueline_geom::audit::io::IoKind;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Content;
 
@@ -40,7 +40,7 @@ pub(super) fn read(export: &Export, buffer: &mut [u8], offset: u64) -> Result<()
 /// then, and what happened since is told.
 pub(super) fn write(export: &Export, bytes: &[u8], offset: u64, through: Option<&Since>) -> Result<usize, Errno> {
     let refused = |errno| {
-        export.refuse(Deed::Write, offset, bytes.len() as u64);
+        export.refuse(IoKind::Write, offset, bytes.len() as u64);
         Err(errno)
     };
     if export.read_only {
@@ -61,7 +61,7 @@ pub(super) fn write(export: &Export, bytes: &[u8], offset: u64, through: Option<
 /// fallocate(2).
 pub(super) fn allocate(export: &Export, offset: u64, length: u64, mode: i32) -> Result<(), Errno> {
     let refused = |errno| {
-        export.refuse(Deed::Zero, offset, length);
+        export.refuse(IoKind::Zero, offset, length);
         Err(errno)
     };
     if export.read_only {

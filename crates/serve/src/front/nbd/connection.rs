@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::limits::Limits;
 use crate::export::{Export, Exports};
-use crate::front::nbd::memory_budget::Room;
+use crate::front::nbd::memory_budget::MemoryBudget;
 use crate::front::nbd::negotiate::{self, Haggle, Step};
 use crate::front::nbd::reply::BATCH;
 use crate::front::nbd::transmit::transmit;
@@ -22,7 +22,7 @@ pub struct Service<'a> {
     /// What a client may keep.
     pub limits: Limits,
     /// What all clients have together.
-    pub room: &'a Room,
+    pub room: &'a MemoryBudget,
     /// Whether it ends: what was asked is answered, and nothing more.
     pub stop: &'a AtomicBool,
 }

@@ -17,7 +17,7 @@ pub const OWN: usize = 1 << 20;
 pub(super) const LOOK: Duration = Duration::from_millis(250);
 
 /// Memory, as a number of bytes that are held at most.
-pub struct Room {
+pub struct MemoryBudget {
     size: usize,
     state: Mutex<State>,
     /// Something was given back, or it is another one's turn.
@@ -36,15 +36,15 @@ struct State {
 }
 
 /// So many bytes, until this goes.
-pub struct Share<'a> {
-    room: &'a Room,
+pub struct Reservation<'a> {
+    room: &'a MemoryBudget,
     bytes: usize,
 }
 
-impl Room {
+impl MemoryBudget {
     /// For `size` bytes; one request that is larger has all of it, and more.
-    pub fn new(size: usize) -> Room {
-        Room { size, state: Mutex::default(), changed: Condvar::new() }
+    pub fn new(size: usize) -> MemoryBudget {
+        MemoryBudget { size, state: Mutex::default(), changed: Condvar::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -56,7 +56,7 @@ impl Room {
     }
 
     /// `bytes`, after those who waited before; [`None`] if who wants them is `gone` before it is his turn.
-    pub(super) fn share(&self, bytes: usize, gone: &dyn Fn() -> bool) -> Option<Share<'_>> {
+    pub(super) fn share(&self, bytes: usize, gone: &dyn Fn() -> bool) -> Option<Reservation<'_>> {
         let mut state = self.state();
         let number = state.next;
         state.next += 1;
@@ -76,7 +76,7 @@ impl Room {
         }
         // There may be enough for the next one as well.
         self.changed.notify_all();
-        there.then(|| Share { room: self, bytes })
+        there.then(|| Reservation { room: self, bytes })
     }
 
     /// Since when somebody waits, without a break.
@@ -85,7 +85,7 @@ impl Room {
     }
 }
 
-impl Drop for Share<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         self.room.state().held -= self.bytes;
         self.room.changed.notify_all();
@@ -100,12 +100,12 @@ mod tests {
     const HERE: &dyn Fn() -> bool = &|| false;
 
     /// What is there at once, and nobody waits for.
-    fn at_once(room: &Room, bytes: usize) -> Option<Share<'_>> {
+    fn at_once(room: &MemoryBudget, bytes: usize) -> Option<Reservation<'_>> {
         let first = AtomicBool::new(true);
         room.share(bytes, &|| first.swap(false, Ordering::Relaxed))
     }
 
-    fn await_waiting(room: &Room, count: usize) {
+    fn await_waiting(room: &MemoryBudget, count: usize) {
         let begun = Instant::now();
         while room.state().waiting.len() < count {
             assert!(begun.elapsed() < Duration::from_secs(600), "nobody waits");
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn no_more_is_held_than_there_is() {
-        let room = Room::new(100);
+        let room = MemoryBudget::new(100);
         let (one, other) = (room.share(60, HERE).unwrap(), room.share(40, HERE).unwrap());
         assert!(at_once(&room, 1).is_none());
         drop(one);
@@ -132,7 +132,7 @@ mod tests {
     /// Threads that want more together than there is, some of them more than there is at all, and some of which go.
     #[test]
     fn everybody_has_his_turn() {
-        let (room, held) = (Room::new(100), AtomicUsize::new(0));
+        let (room, held) = (MemoryBudget::new(100), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for thread in 0..8 {
                 let (room, held) = (&room, &held);
@@ -155,7 +155,7 @@ mod tests {
     /// Who wants little does not pass by who waits for much, and those who hold some can see that somebody waits.
     #[test]
     fn who_waits_is_the_next() {
-        let room = Room::new(100);
+        let room = MemoryBudget::new(100);
         std::thread::scope(|scope| {
             let held = room.share(60, HERE);
             assert_eq!(room.crowded(), None);
@@ -176,7 +176,7 @@ mod tests {
     /// Who wants much, and goes, keeps nothing from who wants little and came after him.
     #[test]
     fn who_goes_makes_way() {
-        let (room, gone) = (Room::new(100), AtomicBool::new(false));
+        let (room, gone) = (MemoryBudget::new(100), AtomicBool::new(false));
         let held = room.share(60, HERE);
         std::thread::scope(|scope| {
             let goes = scope.spawn(|| room.share(50, &|| gone.load(Ordering::Relaxed)).is_none());

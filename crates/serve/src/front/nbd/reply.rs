@@ -3,7 +3,7 @@
 use super::buffer::Buffer;
 use super::progress::{InTime, Progress};
 use crate::export::Export;
-use crate::front::nbd::memory_budget::{OWN, Share};
+use crate::front::nbd::memory_budget::{OWN, Reservation};
 use rustix::net::sockopt;
 use std::io;
 use std::sync::atomic::AtomicU8;
@@ -41,7 +41,7 @@ pub(super) struct Replies<'a> {
     least: usize,
     kept: usize,
     /// The room that it takes, if that is more than every client has.
-    share: Option<Share<'a>>,
+    share: Option<Reservation<'a>>,
     /// What is sent from where it is, each after so many bytes of the buffer.
     lent: Vec<(usize, &'a [AtomicU8])>,
     /// Bytes of all that.
@@ -64,12 +64,12 @@ impl<'a> Replies<'a> {
     }
 
     /// The room that the next reply takes, until it is sent.
-    pub(super) fn hold(&mut self, share: Share<'a>) {
+    pub(super) fn hold(&mut self, share: Reservation<'a>) {
         self.share = Some(share);
     }
 
     /// Gives it away again, if there is any.
-    pub(super) fn release(&mut self) -> Option<Share<'a>> {
+    pub(super) fn release(&mut self) -> Option<Reservation<'a>> {
         self.share.take()
     }
 

@@ -6,7 +6,7 @@
 //!
 //! # Limits
 //! [`IN_FLIGHT`] bytes and [`REQUESTS`] requests that wait for a device; of what is more than every client has ([`OWN`]), what there is
-//! in the [`Room`] of the server; of time, what [`Limits`] says.
+//! in the [`MemoryBudget`] of the server; of time, what [`Limits`] says.
 
 use super::buffer::Buffer;
 use super::connection::{Service, cut_off};
@@ -15,7 +15,7 @@ use super::limits::Limits;
 use super::progress::Progress;
 use crate::export::Export;
 use crate::front::nbd::answer::Answers;
-use crate::front::nbd::memory_budget::{LOOK, OWN, Room, Share};
+use crate::front::nbd::memory_budget::{LOOK, MemoryBudget, OWN, Reservation};
 use crate::front::nbd::negotiate::Agreed;
 use crate::front::nbd::reply::{LENT, Replies};
 use crate::workers::{Most, Workers};
@@ -37,7 +37,7 @@ struct Job<'a> {
     request: Request,
     payload: Buffer,
     /// The room for it, where that is more than every client has.
-    share: Option<Share<'a>>,
+    share: Option<Reservation<'a>>,
 }
 
 impl Job<'_> {
@@ -64,7 +64,7 @@ struct Session<'a> {
     answers: Answers<'a>,
     headers: Headers,
     limits: Limits,
-    room: &'a Room,
+    room: &'a MemoryBudget,
     stop: &'a AtomicBool,
     sending: Mutex<()>,
     /// The first thing that went wrong with the stream, in whichever thread: what comes after it comes of it.
@@ -300,7 +300,7 @@ impl<'a> Session<'a> {
 
     /// Room for so many bytes. Who waits for it holds none that others wait for, and what has it is sent alone: what is sent from where
     /// it is has all the time that its client likes.
-    fn share(&self, bytes: usize, replies: &mut Replies<'a>) -> io::Result<Share<'a>> {
+    fn share(&self, bytes: usize, replies: &mut Replies<'a>) -> io::Result<Reservation<'a>> {
         self.send(replies)?;
         self.room.share(bytes, &|| self.stream.is_gone()).ok_or(io::ErrorKind::ConnectionReset.into())
     }

@@ -3,7 +3,7 @@
 use crate::errseq::Since;
 use crate::export::Export;
 use rustix::io;
-use trueline_geom::audit::io::Deed;
+use trueline_geom::audit::io::IoKind;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store;
 use trueline_host::ublk::wire::{DESCRIPTOR, SECTOR};
@@ -59,9 +59,9 @@ impl Request {
     pub(super) fn answer(&self, export: &Export, since: &Since, buffer: &mut [u8]) -> i32 {
         let store = &*export.store;
         let writes = match self.operation {
-            WRITE => Some(Deed::Write),
-            DISCARD => Some(Deed::Trim),
-            WRITE_ZEROES => Some(Deed::Zero),
+            WRITE => Some(IoKind::Write),
+            DISCARD => Some(IoKind::Trim),
+            WRITE_ZEROES => Some(IoKind::Zero),
             _ => None,
         };
         if let Some(deed) = writes.filter(|_| export.read_only) {

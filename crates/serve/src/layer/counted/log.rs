@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use trueline_geom::audit::io::Deed;
+use trueline_geom::audit::io::IoKind;
 
 /// Requests in a log: a power of two, so that numbers may begin again at 0 when they have reached the largest.
 const NOTES: usize = 32;
@@ -26,14 +26,14 @@ pub(super) struct Log {
 struct Note {
     offset: AtomicU64,
     length: AtomicU64,
-    /// Its place in [`Deed::ALL`].
+    /// Its place in [`IoKind::ALL`].
     deed: AtomicU8,
 }
 
 impl Log {
     /// Notes a request; `false` if [`Log::take`] must follow, before there is no room. One thread at a time calls it.
     #[must_use]
-    pub(super) fn note(&self, deed: Deed, offset: u64, length: u64) -> bool {
+    pub(super) fn note(&self, deed: IoKind, offset: u64, length: u64) -> bool {
         let noted = self.noted.load(Ordering::Relaxed);
         let note = &self.notes[noted % NOTES];
         note.offset.store(offset, Ordering::Relaxed);
@@ -46,12 +46,12 @@ impl Log {
     }
 
     /// Takes out all requests that were noted, in their order. Those who do it wait for each other.
-    pub(super) fn take(&self, mut each: impl FnMut(Deed, u64, u64)) {
+    pub(super) fn take(&self, mut each: impl FnMut(IoKind, u64, u64)) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let noted = self.noted.load(Ordering::Acquire);
         while *taken != noted {
             let note = &self.notes[*taken % NOTES];
-            let deed = Deed::ALL[usize::from(note.deed.load(Ordering::Relaxed))];
+            let deed = IoKind::ALL[usize::from(note.deed.load(Ordering::Relaxed))];
             // First, so that nothing is seen twice, should `each` panic.
             *taken = taken.wrapping_add(1);
             each(deed, note.offset.load(Ordering::Relaxed), note.length.load(Ordering::Relaxed));
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicBool;
 
-    fn taken(log: &Log) -> Vec<(Deed, u64, u64)> {
+    fn taken(log: &Log) -> Vec<(IoKind, u64, u64)> {
         let mut all = Vec::new();
         log.take(|deed, offset, length| all.push((deed, offset, length)));
         all
@@ -76,7 +76,7 @@ mod tests {
         for (first, full) in [(0, 0), (NOTES - 4, 1), (NOTES - 1, 1), (usize::MAX - 2, 1)] {
             let log = Log { noted: AtomicUsize::new(first), taken: Mutex::new(first), ..Log::default() };
             assert_eq!(taken(&log), []);
-            let requests = Deed::ALL.map(|deed| (deed, u64::MAX, u64::MAX - 1));
+            let requests = IoKind::ALL.map(|deed| (deed, u64::MAX, u64::MAX - 1));
             let more = requests.map(|(deed, offset, length)| log.note(deed, offset, length));
             assert_eq!(more.iter().filter(|&&more| !more).count(), full, "{first}");
             assert_eq!((taken(&log), taken(&log)), (requests.to_vec(), vec![]), "{first}");
@@ -89,7 +89,7 @@ mod tests {
         let mut all = Vec::new();
         for nth in 0..10 * NOTES as u64 {
             // As it is asked for, and at times of others' own.
-            if !log.note(Deed::Write, nth, 1) || nth.is_multiple_of(7) {
+            if !log.note(IoKind::Write, nth, 1) || nth.is_multiple_of(7) {
                 all.append(&mut taken(&log));
             }
         }
@@ -102,7 +102,7 @@ mod tests {
     fn who_takes_out_sees_whole_requests() {
         const REQUESTS: u64 = 100_000;
         let (log, ended, seen) = (Log::default(), AtomicBool::new(false), AtomicU64::new(0));
-        let deed = |nth: u64| Deed::ALL[usize::from(nth.to_le_bytes()[0]) % 4];
+        let deed = |nth: u64| IoKind::ALL[usize::from(nth.to_le_bytes()[0]) % 4];
         let take = || {
             log.take(|did, offset, length| {
                 let nth = seen.fetch_add(1, Ordering::Relaxed);

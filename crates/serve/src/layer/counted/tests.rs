@@ -1,6 +1,6 @@
 use super::*;
 use std::sync::Barrier;
-use trueline_geom::base::topology::{Fact, Fit, Grain, Source, Topology, Trust, Why};
+use trueline_geom::base::topology::{Fact, Grain, Placement, Source, Topology, Trust, Why};
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
@@ -16,7 +16,7 @@ fn graph() -> Graph {
 
 fn counted() -> (Counted, Arc<Counters>) {
     let graph = graph();
-    let counters = Arc::new(Counters::new(Watch::new(&graph, 0), Arc::new(Tasted::new(graph.looked()))));
+    let counters = Arc::new(Counters::new(IoAudit::new(&graph, 0), Arc::new(RetasteTrigger::new(graph.looked()))));
     (Counted::new(Arc::new(Through::new(&graph, 0)), counters.clone(), Box::new(|| ())), counters)
 }
 
@@ -37,9 +37,9 @@ fn every_way_to_ask_is_counted_once() {
     assert!(store.lend(LENGTH, 1).is_none());
     let counts = counters.counts();
     let [(Place { nth: 0, .. }, tally)] = &counts.cells[..] else { panic!("{counts:?}") };
-    let all = Deed::ALL.map(|deed| Fit::ALL.map(|fit| tally.count(deed, fit)));
+    let all = IoKind::ALL.map(|deed| Placement::ALL.map(|fit| tally.count(deed, fit)));
     assert_eq!(all, [[2, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 0], [2, 0, 0, 0]]);
-    assert_eq!(Deed::ALL.map(|deed| tally.bytes(deed)), [12_288, 4608, LENGTH, 8192]);
+    assert_eq!(IoKind::ALL.map(|deed| tally.bytes(deed)), [12_288, 4608, LENGTH, 8192]);
     assert_eq!((counts.flushes, counts.failed, counts.most_waiting), (1, [0; 4], 1));
     // What is answered from memory at once has no latency: a read, the write, what is lent.
     assert_eq!(counts.latencies.map(|waits| waits.count()), [1, 1, 1, 2, 1]);
@@ -48,9 +48,9 @@ fn every_way_to_ask_is_counted_once() {
 #[test]
 fn what_is_refused_is_an_error() {
     let (store, counters) = counted();
-    counters.refused(Deed::Write, LENGTH, 512);
+    counters.refused(IoKind::Write, LENGTH, 512);
     store.write_at(&[0; 512], 0).unwrap();
-    assert_eq!((counters.counts().failed, counters.counts().cells[0].1.pieces(Deed::Write)), ([0, 1, 0, 0], 1));
+    assert_eq!((counters.counts().failed, counters.counts().cells[0].1.pieces(IoKind::Write)), ([0, 1, 0, 0], 1));
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn threads_lose_nothing() {
     }
     let (place, tally) = &counters.counts().cells[0];
     let threads = 2 * at_once as u64;
-    assert_eq!((place.layer.provider, tally.pieces(Deed::Write), tally.bytes(Deed::Write)), (0, threads * 1000, threads * 4_096_000));
+    assert_eq!((place.layer.provider, tally.pieces(IoKind::Write), tally.bytes(IoKind::Write)), (0, threads * 1000, threads * 4_096_000));
     // 0, 8, 16 … of every hundred begin on the grain.
-    assert_eq!(tally.count(Deed::Write, Fit::Aligned), threads * 130);
+    assert_eq!(tally.count(IoKind::Write, Placement::Aligned), threads * 130);
 }
 
 /// A boot sector with a partition from sector 63 on.
@@ -98,20 +98,20 @@ fn table() -> Vec<u8> {
 fn what_is_found_later_is_counted_from_then_on_and_nothing_is_lost() {
     let graph = Arc::new(std::sync::Mutex::new(graph()));
     let first = graph.lock().unwrap();
-    let tasted = Arc::new(Tasted::new(first.looked()));
-    let counters = Arc::new(Counters::new(Watch::new(&first, 0), tasted.clone()));
+    let tasted = Arc::new(RetasteTrigger::new(first.looked()));
+    let counters = Arc::new(Counters::new(IoAudit::new(&first, 0), tasted.clone()));
     let through = Arc::new(Through::new(&first, 0));
     drop(first);
     let (again, known, following) = (graph.clone(), tasted.clone(), counters.clone());
     let settled = move || {
         known.again(|| {
             let graph = again.lock().unwrap().again();
-            assert!(known.looked(&graph.looked()) && following.follow(Watch::new(&graph, 0)));
+            assert!(known.looked(&graph.looked()) && following.follow(IoAudit::new(&graph, 0)));
         });
     };
     let store = Counted::new(through, counters.clone(), Box::new(settled));
     let count = || {
-        let of = |(place, tally): &(Place, Tally)| (place.layer.provider, tally.pieces(Deed::Write), tally.blamed(Deed::Write));
+        let of = |(place, tally): &(Place, Tally)| (place.layer.provider, tally.pieces(IoKind::Write), tally.blamed(IoKind::Write));
         counters.counts().cells.iter().map(of).collect::<Vec<_>>()
     };
     // Nobody has looked there, or it was only read.

@@ -14,7 +14,7 @@ use trueline_host::nbd::request::Request;
 use trueline_host::nbd::tls::Encryption;
 use trueline_host::nbd::wire::command;
 use trueline_serve::front::nbd::limits::Limits;
-use trueline_serve::front::nbd::memory_budget::Room;
+use trueline_serve::front::nbd::memory_budget::MemoryBudget;
 
 const DISK: u64 = 32 * MIB;
 /// A request that is more than what every client has of its own.
@@ -38,7 +38,7 @@ impl Store for Slow {
 }
 
 fn serve(room: usize, store: impl Store + 'static, limits: Limits) -> Server {
-    Server::within(Room::new(room), Encryption::Off, Arc::new(store), Limits { connections: 32, ..limits })
+    Server::within(MemoryBudget::new(room), Encryption::Off, Arc::new(store), Limits { connections: 32, ..limits })
 }
 
 fn memory() -> Memory {
@@ -162,7 +162,7 @@ fn who_trickles_makes_way_for_who_waits() {
 /// Who goes while he waits for room leaves his place to the next, and not only when it would be his turn.
 #[test]
 fn who_goes_waits_for_no_room() {
-    let (room, limits) = (Room::new(usize::try_from(LARGE).unwrap()), Limits { connections: 2, ..PATIENT });
+    let (room, limits) = (MemoryBudget::new(usize::try_from(LARGE).unwrap()), Limits { connections: 2, ..PATIENT });
     let server = Server::within(room, Encryption::Off, Arc::new(memory()), limits);
     let holds = Client::new(server.connect());
     assert!(all_but_a_byte(&holds.stream));

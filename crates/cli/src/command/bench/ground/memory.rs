@@ -16,7 +16,7 @@ pub(in super::super) struct Memory {
 
 impl Memory {
     /// Takes the memory; `None` if the target is of another kind.
-    pub(super) fn open(target: &str, said: &target::Said, args: &Bench) -> Result<Option<Memory>, Failure> {
+    pub(super) fn open(target: &str, said: &target::DiskOverrides, args: &Bench) -> Result<Option<Memory>, Failure> {
         let Some((graph, provider)) = target::memory(target, said)? else { return Ok(None) };
         if args.buffered {
             return Err(format!("bench {target}: memory has no page cache before it: leave --buffered away").into());

@@ -4,9 +4,9 @@ use super::{Done, Job};
 use crate::command::bench::args::Bench;
 use crate::command::bench::task::Task;
 use crate::failure::Failure;
-use crate::target::{self, Said};
+use crate::target::{self, DiskOverrides};
 use crate::words::size;
-use crate::write_target::{Seat, found, shared};
+use crate::write_target::{WriteTarget, found, shared};
 use std::path::{Path, PathBuf};
 use trueline_geom::base::store::{Content, Store};
 use trueline_geom::base::topology::{lcm, round_down};
@@ -14,13 +14,13 @@ use trueline_geom::graph::Provider;
 use trueline_host::device::stat;
 use trueline_host::disk::file::{self, Access, Medium};
 use trueline_host::engine::Choice;
-use trueline_host::engine::open_file::{Cache, Lane};
+use trueline_host::engine::open_file::{Cache, OpenFile};
 use trueline_lab::error::Error;
 use trueline_lab::rig;
 
 /// A provider on files and devices.
 pub(in super::super) struct Real {
-    seat: Seat,
+    seat: WriteTarget,
     paths: Vec<PathBuf>,
     /// In the order of the graph's stores. They hold what is written exclusively.
     media: Vec<Medium>,
@@ -36,8 +36,8 @@ pub(in super::super) struct Real {
 
 impl Real {
     /// Opens a target, to write only what may be written.
-    pub(super) fn open(target: &str, said: &Said, args: &Bench, writes: bool) -> Result<Real, Failure> {
-        let seat = Seat::on(target, said, Access::Read)?;
+    pub(super) fn open(target: &str, said: &DiskOverrides, args: &Bench, writes: bool) -> Result<Real, Failure> {
+        let seat = WriteTarget::on(target, said, Access::Read)?;
         let lost = || found(&seat).or_else(|| shared(&seat)).or_else(|| written(&seat));
         if let Some(found) = (writes && !args.destructive).then(lost).flatten() {
             let message = format!("bench {} on {target}: {found}: say --destructive to lose it: nothing was written", args.workload);
@@ -55,7 +55,7 @@ impl Real {
         let engine = args.engine.map_or(Choice::Best, Choice::from);
         let media = media.map_err(|e| e.to_string())?;
         // What cannot be opened so is told when it is run.
-        let lanes = media.iter().zip(&paths).filter_map(|(medium, path)| Lane::new(medium, cache, path).ok());
+        let lanes = media.iter().zip(&paths).filter_map(|(medium, path)| OpenFile::new(medium, cache, path).ok());
         let sector = seat.graph.providers[seat.id].topology.sector;
         let grain = lanes.map(|lane| lane.grain()).try_fold(sector, lcm).unwrap_or(sector);
         let holes = paths.iter().zip(&media).find_map(|(path, medium)| holes(path, medium));
@@ -77,8 +77,8 @@ impl Real {
     /// Runs a job once, on what no run before has left in the page cache unless that is wanted.
     pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
         let Task::Blocks(workload) = job.task else { return Err(Error("it needs a file system".into())) };
-        let lanes = self.media.iter().zip(&self.paths).map(|(medium, path)| Lane::new(medium, self.cache, path));
-        let lanes = lanes.collect::<Result<Vec<Lane>, _>>().map_err(|e| Error(e.to_string()))?;
+        let lanes = self.media.iter().zip(&self.paths).map(|(medium, path)| OpenFile::new(medium, self.cache, path));
+        let lanes = lanes.collect::<Result<Vec<OpenFile>, _>>().map_err(|e| Error(e.to_string()))?;
         let depth = u32::try_from(workload.depth()).unwrap_or(u32::MAX);
         let shape = rig::real::Shape { depth, largest: workload.largest(), engine: self.engine };
         let sector = self.provider().topology.sector;
@@ -132,7 +132,7 @@ const PLACES: u64 = 256;
 const PLACE: u64 = 4096;
 
 /// What nobody recognises is still somebody's: whether there is anything but zeros at the ends of the provider and at places between.
-fn written(seat: &Seat) -> Option<String> {
+fn written(seat: &WriteTarget) -> Option<String> {
     let length = seat.graph.providers[seat.id].topology.length;
     let last = round_down(length.saturating_sub(PLACE), PLACE);
     let places =

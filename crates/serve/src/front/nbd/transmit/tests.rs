@@ -113,7 +113,13 @@ impl<F: Fn() + Send + Sync, G: Fn() + Send + Sync> Store for Disk<F, G> {
     }
 }
 
-fn serve_script(store: impl Store + 'static, script: &Script, room: &Room, stop: &AtomicBool, agreed: &mut dyn FnMut()) -> io::Result<()> {
+fn serve_script(
+    store: impl Store + 'static,
+    script: &Script,
+    room: &MemoryBudget,
+    stop: &AtomicBool,
+    agreed: &mut dyn FnMut(),
+) -> io::Result<()> {
     let export = Export {
         name: String::new(),
         description: String::new(),
@@ -141,7 +147,7 @@ fn what_comes_after_the_end_is_refused() {
     let write = [request(command::WRITE, 1, 3 * PIECE), vec![7; 3 * PIECE]].concat();
     let script = Script::new(vec![write, request(command::READ, 2, 512)], false);
     let stop = AtomicBool::new(false);
-    let done = serve_script(Disk(|| {}, || {}), &script, &Room::new(DISK), &stop, &mut || stop.store(true, Ordering::Relaxed));
+    let done = serve_script(Disk(|| {}, || {}), &script, &MemoryBudget::new(DISK), &stop, &mut || stop.store(true, Ordering::Relaxed));
     done.unwrap();
     let got = script.got();
     let answers: Vec<[u8; 16]> = got.as_chunks().0.to_vec();
@@ -153,7 +159,7 @@ fn what_comes_after_the_end_is_refused() {
 /// A read that has room, and must wait for a device, does not wait for room again, behind who came meanwhile.
 #[test]
 fn room_is_waited_for_once() {
-    let (room, over, gave_up) = (Arc::new(Room::new(DISK)), Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (room, over, gave_up) = (Arc::new(MemoryBudget::new(DISK)), Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (of, ends, gives_up) = (room.clone(), over.clone(), gave_up.clone());
     let come = move || {
         let (own, ends, gives_up) = (of.clone(), ends.clone(), gives_up.clone());
@@ -185,7 +191,8 @@ fn a_store_that_panics_ends_the_connection() {
     fn fails() {
         panic!("as a store might");
     }
-    let served =
-        catch_unwind(AssertUnwindSafe(|| serve_script(Disk(|| {}, fails), &script, &Room::new(DISK), &AtomicBool::new(false), &mut || {})));
+    let served = catch_unwind(AssertUnwindSafe(|| {
+        serve_script(Disk(|| {}, fails), &script, &MemoryBudget::new(DISK), &AtomicBool::new(false), &mut || {})
+    }));
     assert!(served.is_err() && script.state().hung_up);
 }
