@@ -8,7 +8,7 @@ use crate::base::finding::{self, Finding, Fix, Severity};
 use crate::base::topology::{Clash, Cost, Fact, Trust, Why, cost};
 use crate::format::{Inside, Piece, Sign};
 use crate::graph::{Graph, Id, Provider};
-use crate::mapping::slices::{Kind, place};
+use crate::mapping::slices::{Kind, Purpose, place};
 use crate::table::types;
 
 pub(crate) mod contents;
@@ -78,7 +78,6 @@ const IDLE_GPT: &[&str] = &[
     "9e1a2d38-c612-4316-aa26-8b49521e5a8b", // PReP boot
 ];
 const IDLE_MBR: u8 = 0x41; // PReP boot
-const IDLE_VTOC: u16 = 1; // boot blocks
 /// The EFI system partition: a file system, but one that is hardly ever written.
 const EFI_GPT: &str = "c12a7328-f81f-11d2-ba4b-00a0c93ec93b";
 const EFI_MBR: u8 = 0xef;
@@ -125,7 +124,7 @@ fn role(graph: &Graph, id: Id) -> Role {
     let idle = match p.kind {
         Some(Kind::Gpt(guid)) => IDLE_GPT.contains(&guid.to_string().as_str()),
         Some(Kind::Mbr(kind)) => kind == IDLE_MBR,
-        Some(Kind::Solaris(tag) | Kind::UnixWare(tag)) => tag == IDLE_VTOC,
+        Some(Kind::Tag(tag)) => tag.purpose == Purpose::Boot,
         _ => false,
     };
     let carries = p.table.is_some()

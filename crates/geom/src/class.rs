@@ -68,3 +68,50 @@ pub struct Member {
     /// Bytes of this member that the set may use.
     pub length: u64,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::base::store::{Sparse, Store};
+    use crate::mapping::route::Route;
+    use crate::mapping::slices::{Kind, Slice};
+    use crate::probe::{Budget, Limits};
+
+    /// Bytes that one class may read of one provider, whatever stands there.
+    const MOST_READ: u64 = 256 << 10;
+
+    /// The partitions that a class finds on a disk or in a partition of some kind, and the messages of its findings; `None` where it
+    /// finds nothing of its own. Whatever it reads is bounded, and what it finds lies on the provider.
+    pub(crate) fn read(class: &dyn Class, disk: Sparse, kind: Option<Kind>) -> Option<(Vec<Slice>, Vec<String>)> {
+        let length = disk.length();
+        let (route, budget) = (Route::store(0, length), Budget::new(Limits::default()));
+        let stores: Vec<Box<dyn Store>> = vec![Box::new(disk)];
+        let taste = class.taste(&Probe::new(&route, &stores, &budget, 512, Some(0), kind.as_ref()));
+        assert!(budget.spent() <= MOST_READ, "{} bytes read", budget.spent());
+        let (slices, findings) = match taste {
+            Taste::No | Taste::Member(_) => return None,
+            Taste::Refused(findings) => (Vec::new(), findings),
+            Taste::Geom(geom, findings) => (geom.table().expect("a table").entries.clone(), findings),
+        };
+        assert!(slices.iter().all(|slice| slice.length > 0 && slice.start.checked_add(slice.length).is_some_and(|end| end <= length)));
+        Some((slices, findings.into_iter().map(|finding| finding.message).collect()))
+    }
+
+    /// Tastes disks that begin with `image`, each of its 32-bit words as small and as large as it can be, whole and cut short. `seal`
+    /// mends the checksums, so that the numbers themselves are read.
+    pub(crate) fn survives(class: &dyn Class, kind: Option<Kind>, image: &[u8], seal: fn(&mut [u8])) {
+        for at in (0..image.len()).step_by(4) {
+            for number in [0_u32, 1, 2, 0x0001_0001, 0x7fff_ffff, 0x8000_0000, u32::MAX - 1, u32::MAX] {
+                let mut hostile = image.to_vec();
+                hostile[at..at + 4].copy_from_slice(&number.to_be_bytes());
+                seal(&mut hostile);
+                for length in [image.len() as u64, 1 << 20, 1 << 40] {
+                    read(class, crate::format::tests::disk(length, &[(0, &hostile)]), kind);
+                }
+                for length in [1_usize, 511, 512, 700, 1024, 1100] {
+                    read(class, crate::format::tests::disk(length as u64, &[(0, &hostile[..image.len().min(length)])]), kind);
+                }
+            }
+        }
+    }
+}

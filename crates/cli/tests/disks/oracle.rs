@@ -37,6 +37,10 @@ const DIFFERS: &[(&str, &str, &str)] = &[
     ("unknown-in-gpt", "p2 UUID", MAGIC),
     ("unknown-vhd", " TYPE", CONTAINER),
 ];
+/// Tables that sfdisk reads: its name, our class, and the types of its rows that are no partitions to us.
+const OF_SFDISK: &[(&str, &str, &[&str])] = &[("gpt", "gpt", &[]), ("dos", "mbr", &["ee"])];
+/// Tables that parted reads: its name, our class, and the names of its rows that are no partitions to us.
+const OF_PARTED: &[(&str, &str, &[&str])] = &[];
 const CONTAINER: &str = "blkid does not know containers of disks";
 const MAGIC: &str = "a format that is known by its magic alone has no UUID, so that of the table's entry is told";
 const MEMBER: &str = "it does not know GEOM's sets: what is at the front of a member is the set's, and shown there";
@@ -141,6 +145,7 @@ fn compare(recipe: &Recipe) -> Vec<(String, String)> {
                 }
             };
             found.extend(disk.partitions(&ours));
+            found.extend(disk.partitions_of_parted(&ours));
             for provider in ours.iter().filter(|p| p["start"].is_u64() && !text(p, "provider").contains(".data")) {
                 found.extend(disk.content(provider, &ours));
             }
@@ -193,23 +198,43 @@ impl<'a> Seen<'a> {
         report["targets"][0]["providers"].as_array().cloned().ok_or_else(|| format!("no providers: {report}"))
     }
 
-    /// `sfdisk -J` against the providers of an MBR or GPT on the disk.
+    /// `parted print` against the providers of a table on the disk.
+    fn partitions_of_parted(&self, ours: &[Value]) -> Option<(String, String)> {
+        if missing_of(["parted"]).is_some() {
+            return None;
+        }
+        let ran = tool("parted", &["-sm", self.name(), "unit", "B", "print"], self.directory).ok()?;
+        let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
+        let rows: Vec<Vec<&str>> = printed.lines().map(|line| line.trim_end_matches(';').split(':').collect()).collect();
+        let label = rows.iter().find(|row| row.len() == 8).map(|row| row[5])?;
+        let (_, class, not) = OF_PARTED.iter().find(|(theirs, ..)| *theirs == label)?;
+        let bytes = |field: &str| field.trim_end_matches('B').parse::<u64>().ok();
+        let parts = rows.iter().filter(|row| row.len() == 7 && !not.contains(&row[5]));
+        let theirs: BTreeMap<u64, _> = parts.filter_map(|row| Some((row[0].parse().ok()?, (bytes(row[1]), bytes(row[3]))))).collect();
+        let mine = ours.iter().filter(|p| text(p, "class") == *class);
+        let mine = mine.filter_map(|p| Some((number(text(p, "provider"))?, (p["start"].as_u64(), p["length"].as_u64()))));
+        let mine: BTreeMap<u64, _> = mine.collect();
+        (mine != theirs).then(|| ("parted".into(), format!("number, start, length: it says {theirs:?}, we say {mine:?}")))
+    }
+
+    /// `sfdisk -J` against the providers of a table on the disk.
     fn partitions(&self, ours: &[Value]) -> Vec<(String, String)> {
         let Ok(ran) = tool("sfdisk", &["-J", self.name()], self.directory) else { return Vec::new() };
         let table: Value = serde_json::from_slice(&ran.stdout).unwrap_or_default();
         // What else it reads (labels without regard to their checksum) is not compared; nor is the entry that protects a GPT.
         let scheme = text(&table["partitiontable"], "label");
+        let not = OF_SFDISK.iter().find(|(theirs, ..)| *theirs == scheme).map(|(.., not)| *not);
         let rows: BTreeMap<u64, &Value> = table["partitiontable"]["partitions"]
             .as_array()
             .into_iter()
             .flatten()
-            .filter(|row| scheme == "gpt" || (scheme == "dos" && row["size"] != 0 && row["type"] != "ee"))
+            .filter(|row| not.is_some_and(|not| row["size"] != 0 && !not.contains(&text(row, "type"))))
             .filter_map(|row| Some((number_at_end(text(row, "node"))?, row)))
             .collect();
         let ours: BTreeMap<u64, &Value> = ours
             .iter()
-            .filter(|p| matches!(text(p, "class"), "gpt" | "mbr") && is_partition(text(p, "provider")))
-            .filter_map(|p| Some((number_at_end(text(p, "provider"))?, p)))
+            .filter(|p| OF_SFDISK.iter().any(|(_, class, _)| text(p, "class") == *class))
+            .filter_map(|p| Some((number(text(p, "provider"))?, p)))
             .collect();
         let bytes = |row: &Value, key: &str| row[key].as_u64().map(|sectors| sectors * self.sector);
         let theirs: BTreeMap<u64, _> = rows.iter().map(|(&n, row)| (n, (bytes(row, "start"), bytes(row, "size")))).collect();
@@ -274,9 +299,12 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// `p12` and `s5`: a partition of the disk's own table; not `s1a`, nor `s1p1` inside it.
-fn is_partition(name: &str) -> bool {
-    name.strip_prefix(['p', 's']).is_some_and(|number| !number.is_empty() && number.chars().all(|c| c.is_ascii_digit()))
+/// The number of a partition of the disk's own table: of `p12` 12, of `b` 2; none of `s1a`, nor of `s1p1` inside it.
+fn number(name: &str) -> Option<u64> {
+    match name.as_bytes() {
+        [letter @ b'a'..=b'p'] => Some(u64::from(letter - b'a') + 1),
+        _ => name.strip_prefix(['p', 's'])?.parse().ok(),
+    }
 }
 
 /// The number a device's name ends with: of `disk12` and `/dev/loop0p12` 12.

@@ -18,7 +18,7 @@
 use super::{Class, Taste};
 use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
-use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps};
+use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32};
@@ -77,23 +77,88 @@ impl Class for Solaris {
     }
 }
 
+/// Tags of VTOCs, from 0; those of SPARC are the same.
+const TAGS: [&str; 12] = [
+    "solaris-unassigned",
+    "solaris-boot",
+    "solaris-root",
+    "solaris-swap",
+    "solaris-usr",
+    "solaris-backup",
+    "solaris-stand",
+    "solaris-var",
+    "solaris-home",
+    "solaris-altsec",
+    "solaris-cache",
+    "solaris-reserved",
+];
+
+/// The type that a tag of a VTOC stands for, in a table of `class`.
+pub(super) fn tag(class: &'static str, number: u16) -> Tag {
+    let purpose = match number {
+        1 => Purpose::Boot,
+        3 => Purpose::Swap,
+        _ => Purpose::Data,
+    };
+    Tag { class, code: Code::Number(number.into()), name: TAGS.get(usize::from(number)).copied(), purpose }
+}
+
 fn slices(probe: &Probe<'_>, vtoc: &Vtoc) -> Taste {
     let (sector, length) = (probe.sector(), probe.length());
-    let (mut entries, mut findings, mut ranges) = (Vec::new(), Vec::new(), Vec::new());
+    let mut listing = Listing::new(length, sector);
     let count = usize::from(vtoc.v_nparts.get()).max(OLD);
-    for ((index, letter), part) in (1..).zip('a'..='p').zip(&vtoc.v_part).take(count) {
+    for ((index, letter), part) in (1..).zip('a'..='p').zip(&vtoc.v_part).take(count).filter(|(_, part)| part.p_tag.get() != BACKUP) {
+        // 32-bit counts of sectors of at most 4096 bytes.
         let (start, size) = (u64::from(part.p_start.get()) * sector, u64::from(part.p_size.get()) * sector);
-        if size == 0 || part.p_tag.get() == BACKUP {
-            continue;
+        if size > 0 {
+            let kind = Kind::Tag(tag("solaris", part.p_tag.get()));
+            listing.add(Slice { suffix: letter.to_string(), index, start, length: size, kind, label: None, uuid: None });
         }
-        let suffix = letter.to_string();
-        if start + size > length {
-            findings.push(out_of_range(&suffix, start, length, sector, "left out"));
-            continue;
-        }
-        ranges.push((suffix.clone(), start..start + size));
-        entries.push(Slice { suffix, index, start, length: size, kind: Kind::Solaris(part.p_tag.get()), label: None, uuid: None });
     }
-    findings.extend(overlaps(&ranges, sector));
-    Taste::Geom(Arc::new(Slices { usable: 0..length, entries }), bounded(findings))
+    let (slices, findings) = listing.finish(0..length);
+    Taste::Geom(Arc::new(slices), findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{read, survives};
+    use super::*;
+    use crate::format::tests::disk;
+
+    /// A partition's first sectors with a VTOC of these slices: tag, start, size in sectors.
+    fn vtoc(slices: &[(u16, u32, u32)]) -> Vec<u8> {
+        let mut image = vec![0; 1024];
+        let mut put = |at: usize, bytes: &[u8]| image[512 + at..512 + at + bytes.len()].copy_from_slice(bytes);
+        put(12, &SANE.to_le_bytes());
+        put(16, &VERSION.to_le_bytes());
+        put(30, &[16, 0]);
+        for (nth, (tag, start, size)) in slices.iter().enumerate() {
+            put(72 + 12 * nth, &tag.to_le_bytes());
+            put(76 + 12 * nth, &start.to_le_bytes());
+            put(80 + 12 * nth, &size.to_le_bytes());
+        }
+        image
+    }
+
+    #[test]
+    fn types_tell_swap_and_boot_blocks() {
+        let found = [(2, 100, 10), (3, 110, 10), (5, 0, 1000), (1, 0, 10), (99, 120, 10), (4, 999, 2)];
+        let (slices, messages) = read(&Solaris, disk(512_000, &[(0, &vtoc(&found))]), Some(Kind::Mbr(0xbf))).expect("a VTOC");
+        let tags =
+            slices.iter().filter_map(|s| if let Kind::Tag(tag) = s.kind { Some((s.suffix.as_str(), tag.name, tag.purpose)) } else { None });
+        let want = [
+            ("a", Some("solaris-root"), Purpose::Data),
+            ("b", Some("solaris-swap"), Purpose::Swap),
+            ("d", Some("solaris-boot"), Purpose::Boot),
+            ("e", None, Purpose::Data),
+        ];
+        assert_eq!(tags.collect::<Vec<_>>(), want);
+        assert!(messages.len() == 1 && messages[0].contains("does not lie within"), "{messages:?}");
+        assert_eq!(crate::table::types::name(slices[3].kind), "!99");
+    }
+
+    #[test]
+    fn hostile_numbers_are_survived() {
+        survives(&Solaris, Some(Kind::Mbr(0xbf)), &vtoc(&[(2, 100, 10), (3, 110, 10)]), |_| {});
+    }
 }

@@ -17,7 +17,7 @@
 
 use super::{Class, Taste};
 use crate::assert_offsets;
-use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps};
+use crate::mapping::slices::{Code, Kind, Purpose, Slice, Slices, Tag, bounded, out_of_range, overlaps};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32};
@@ -60,6 +60,27 @@ const SECTOR: u64 = 29;
 const VALID: u16 = 0x200;
 const UNUSED: u16 = 0;
 const WHOLE: u16 = 5;
+const BOOT: u16 = 1;
+const SWAP: u16 = 3;
+/// Tags, from 0.
+const TAGS: [&str; 16] = [
+    "unixware-unused",
+    "unixware-boot",
+    "unixware-root",
+    "unixware-swap",
+    "unixware-usr",
+    "unixware-whole",
+    "unixware-altsec",
+    "unixware-other",
+    "unixware-alttrk",
+    "unixware-stand",
+    "unixware-var",
+    "unixware-home",
+    "unixware-dump",
+    "unixware-altst",
+    "unixware-public",
+    "unixware-private",
+];
 
 impl Class for UnixWare {
     fn name(&self) -> &'static str {
@@ -74,6 +95,16 @@ impl Class for UnixWare {
             None => Taste::No,
         }
     }
+}
+
+/// The type that a tag stands for.
+fn named(tag: u16) -> Tag {
+    let purpose = match tag {
+        BOOT => Purpose::Boot,
+        SWAP => Purpose::Swap,
+        _ => Purpose::Data,
+    };
+    Tag { class: "unixware", code: Code::Number(tag.into()), name: TAGS.get(usize::from(tag)).copied(), purpose }
 }
 
 fn slices(probe: &Probe<'_>, label: &Disklabel) -> Taste {
@@ -91,7 +122,7 @@ fn slices(probe: &Probe<'_>, label: &Disklabel) -> Taste {
             continue;
         };
         ranges.push((suffix.clone(), start..start + size));
-        entries.push(Slice { suffix, index, start, length: size, kind: Kind::UnixWare(tag), label: None, uuid: None });
+        entries.push(Slice { suffix, index, start, length: size, kind: Kind::Tag(named(tag)), label: None, uuid: None });
     }
     findings.extend(overlaps(&ranges, sector));
     Taste::Geom(Arc::new(Slices { usable: 0..length, entries }), bounded(findings))

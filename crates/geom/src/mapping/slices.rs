@@ -1,7 +1,7 @@
 //! What every partition table comes to: named ranges of the provider below, each a slice.
 
 use crate::base::finding::{self, Finding, Severity};
-use crate::base::ondisk::Guid;
+use crate::base::ondisk::{Guid, text};
 use crate::base::topology::Topology;
 use crate::mapping::geom::{Extent, Geom, Op, Slot};
 use std::ops::Range;
@@ -40,10 +40,8 @@ pub enum Kind {
     Gpt(Guid),
     /// A BSD label's `fstype`.
     Bsd(Dialect, u8),
-    /// A tag of Solaris's VTOC.
-    Solaris(u16),
-    /// A tag of UnixWare's.
-    UnixWare(u16),
+    /// A type in a table that is read and never written.
+    Tag(Tag),
 }
 
 impl Kind {
@@ -51,6 +49,48 @@ impl Kind {
     pub fn is_extended(self) -> bool {
         matches!(self, Kind::Mbr(0x05 | 0x0f | 0x85))
     }
+}
+
+/// A type in a table that is read and never written, as its class understands it: nothing outside the class has a list of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// Its class, as [`Class::name`](crate::class::Class::name) has it.
+    pub class: &'static str,
+    /// The type as it is on the disk.
+    pub code: Code,
+    /// Its name, with that of its system: `solaris-root`; `None` for a type that the class does not know.
+    pub name: Option<&'static str>,
+    /// The use that the type alone tells.
+    pub purpose: Purpose,
+}
+
+/// A type as it is on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// A number.
+    Number(u32),
+    /// Text, filled up with zeroes.
+    Text([u8; 32]),
+}
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Code::Number(number) => write!(f, "{number}"),
+            Code::Text(field) => f.write_str(&text(field).unwrap_or_default()),
+        }
+    }
+}
+
+/// The use of a partition, as far as its type alone tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Contents that are judged by what is found in them.
+    Data,
+    /// Swap without a header, in pages from its first byte.
+    Swap,
+    /// Boot code, drivers or the table itself: nothing writes it while the system runs.
+    Boot,
 }
 
 /// One entry of a table.
@@ -112,6 +152,37 @@ impl Slices {
         }
         free.retain(|r| r.start < r.end);
         free
+    }
+}
+
+/// The entries of a table as they are read, one after another: those that lie on the provider, and findings about the others.
+pub(crate) struct Listing {
+    length: u64,
+    sector: u64,
+    entries: Vec<Slice>,
+    findings: Vec<Finding>,
+}
+
+impl Listing {
+    /// No entries yet, of a table on a provider of `length` bytes, whose places messages count in sectors of `sector` bytes.
+    pub(crate) fn new(length: u64, sector: u64) -> Listing {
+        Listing { length, sector, entries: Vec::new(), findings: Vec::new() }
+    }
+
+    /// Adds an entry, or the finding that it does not lie on the provider. One of no bytes is not in use.
+    pub(crate) fn add(&mut self, slice: Slice) {
+        if slice.is_within(self.length) {
+            self.entries.extend(Some(slice).filter(|slice| slice.length > 0));
+        } else {
+            self.findings.push(out_of_range(&slice.suffix, slice.start, self.length, self.sector, "left out"));
+        }
+    }
+
+    /// The table, and all findings with those of overlaps. `usable`: the range in which partitions may lie, in bytes.
+    pub(crate) fn finish(mut self, usable: Range<u64>) -> (Slices, Vec<Finding>) {
+        let ranges: Vec<_> = self.entries.iter().map(|s| (s.suffix.clone(), s.start..s.start + s.length)).collect();
+        self.findings.extend(overlaps(&ranges, self.sector));
+        (Slices { usable, entries: self.entries }, bounded(self.findings))
     }
 }
 

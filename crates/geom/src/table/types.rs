@@ -4,7 +4,7 @@
 //! FreeBSD `sys/sys/disk/{gpt,mbr,bsd}.h`, `sys/geom/part/g_part.c`; UEFI discoverable partitions specification; Linux
 //! `libfdisk` for the MBR bytes gpart has no alias for.
 
-use crate::mapping::slices::Kind;
+use crate::mapping::slices::{Kind, Purpose};
 
 pub mod bsd;
 
@@ -173,22 +173,9 @@ pub fn name(kind: Kind) -> String {
         }
         Kind::Mbr(byte) => ALIASES.iter().find(|a| a.mbr == Some(byte)).map(|a| a.name).ok_or(byte),
         Kind::Bsd(dialect, byte) => bsd::name(dialect, byte).ok_or(byte),
-        Kind::Solaris(tag) => return tagged("solaris", &SOLARIS, tag),
-        Kind::UnixWare(tag) => return tagged("unixware", &UNIXWARE, tag),
+        Kind::Tag(tag) => return tag.name.map_or_else(|| format!("!{}", tag.code), Into::into),
     };
     found.map_or_else(|byte| format!("!{byte}"), Into::into)
-}
-
-/// Tags of VTOCs, from 0.
-const SOLARIS: [&str; 12] = ["unassigned", "boot", "root", "swap", "usr", "backup", "stand", "var", "home", "altsec", "cache", "reserved"];
-const UNIXWARE: [&str; 16] = [
-    "unused", "boot", "root", "swap", "usr", "whole", "altsec", "other", "alttrk", "stand", "var", "home", "dump", "altst", "public",
-    "private",
-];
-
-/// A tag by the name its system has for it.
-fn tagged(system: &str, names: &[&str], tag: u16) -> String {
-    names.get(usize::from(tag)).map_or_else(|| format!("!{tag}"), |name| format!("{system}-{name}"))
 }
 
 /// Whether a database elsewhere on the disk, and not the partition's place, says where its volumes begin.
@@ -201,7 +188,7 @@ pub fn is_bare_swap(kind: Kind) -> bool {
     match kind {
         Kind::Gpt(_) => matches!(name(kind).as_str(), "freebsd-swap" | "netbsd-swap" | "dragonfly-swap" | "solaris-swap"),
         Kind::Bsd(_, fstype) => fstype == 1,
-        Kind::Solaris(tag) | Kind::UnixWare(tag) => tag == 3,
+        Kind::Tag(tag) => tag.purpose == Purpose::Swap,
         Kind::Mbr(_) => false,
     }
 }
@@ -220,7 +207,7 @@ pub fn gpart_name(kind: Kind) -> String {
         Kind::Mbr(0x05 | 0x0f) => return "ebr".into(),
         Kind::Mbr(byte) => gparts().find(|a| a.mbr == Some(byte)),
         Kind::Bsd(dialect, byte) => return bsd::alias(dialect, byte).map_or_else(|| format!("!{byte}"), Into::into),
-        Kind::Solaris(_) | Kind::UnixWare(_) => None,
+        Kind::Tag(_) => None,
     };
     found.map_or_else(|| format!("!{}", raw_name(kind)), |a| a.name.into())
 }
@@ -230,7 +217,7 @@ pub fn raw_name(kind: Kind) -> String {
     match kind {
         Kind::Gpt(guid) => guid.to_string(),
         Kind::Mbr(byte) | Kind::Bsd(_, byte) => byte.to_string(),
-        Kind::Solaris(tag) | Kind::UnixWare(tag) => tag.to_string(),
+        Kind::Tag(tag) => tag.code.to_string(),
     }
 }
 

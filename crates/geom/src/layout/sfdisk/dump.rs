@@ -69,7 +69,7 @@ fn partition(out: &mut String, device: &str, number: u32, start: u64, entry: &En
     match entry.kind {
         Kind::Gpt(guid) => write!(out, "{}", guid.to_string().to_uppercase())?,
         Kind::Mbr(byte) | Kind::Bsd(_, byte) => write!(out, "{byte:x}")?,
-        Kind::Solaris(tag) | Kind::UnixWare(tag) => write!(out, "{tag:x}")?,
+        Kind::Tag(tag) => write!(out, "{}", tag.code)?,
     }
     let gpt = matches!(entry.kind, Kind::Gpt(_));
     if let Some(uuid) = entry.uuid.filter(|_| gpt) {
