@@ -8,6 +8,7 @@ use crate::mapping::geom::Geom;
 use crate::probe::Probe;
 use std::sync::Arc;
 
+pub mod apm;
 pub mod bsd;
 pub mod bsd64;
 pub mod concat;

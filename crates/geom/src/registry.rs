@@ -14,6 +14,7 @@ use crate::table::scheme::Scheme;
 pub static CLASSES: &[&dyn Class] = &[
     &class::gpt::Gpt,
     &class::mbr::Mbr,
+    &class::apm::Apm,
     &class::bsd64::Bsd64,
     &class::bsd::Bsd,
     &class::minix::Minix,

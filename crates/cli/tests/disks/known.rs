@@ -27,14 +27,16 @@ const MADE: &[(&str, &str, &str)] = &[
     ("sun", "sfdisk", "echo 'label: sun' | sfdisk -q disk"),
     ("sgi", "parted", "parted -s disk mklabel dvh"),
     ("sgi", "sfdisk", "echo 'label: sgi' | sfdisk -q disk"),
-    ("mac", "parted", "parted -s disk mklabel mac"),
     ("amiga", "parted", "parted -s disk mklabel amiga"),
     ("atari", "parted", "parted -s disk mklabel atari mkpart primary 1MiB 10MiB"),
 ];
 
 /// Tables that are read and never written: the class, a program that is needed, a line of sh that makes `disk` of what is a sparse
 /// file, and blkid's name.
-const READ: &[(&str, &str, &str, &str)] = &[];
+const READ: &[(&str, &str, &str, &str)] = &[
+    ("apm", "parted", "parted -s disk mklabel mac", "mac"),
+    ("apm", "parted", "parted -s disk mklabel mac mkpart name hfs+ 1MiB 20MiB", "mac"),
+];
 
 /// Names that this blkid has not: only ours is asked.
 const OURS: &[&str] = &["amiga", "dasd", "ldm", "geli", "graid3", "gjournal", "gvirstor", "gshsec", "cs_fvault2"];

@@ -178,6 +178,11 @@ impl Listing {
         }
     }
 
+    /// Adds a finding about the table itself, an error of the rule for labels.
+    pub(crate) fn damaged(&mut self, at: u64, message: String) {
+        self.findings.push(Finding::new(&finding::LABEL, Severity::Error, at, message));
+    }
+
     /// The table, and all findings with those of overlaps. `usable`: the range in which partitions may lie, in bytes.
     pub(crate) fn finish(mut self, usable: Range<u64>) -> (Slices, Vec<Finding>) {
         let ranges: Vec<_> = self.entries.iter().map(|s| (s.suffix.clone(), s.start..s.start + s.length)).collect();

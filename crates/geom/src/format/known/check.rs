@@ -39,13 +39,6 @@ pub(super) fn sun(probe: &Probe<'_>, at: u64) -> bool {
     at.checked_sub(508).and_then(|label| probe.bytes(label, 512)).is_some_and(|label| sum(label) == [0, 0])
 }
 
-/// Apple: the driver descriptor's block size, and at the second block the signature of a map. Behind an MBR it is a hybrid's.
-pub(super) fn mac(probe: &Probe<'_>, at: u64) -> bool {
-    let block = u64::from(be16(probe, at + 2));
-    let is_size = block.is_power_of_two() && (512..=4096).contains(&block);
-    is_size && (probe.has(block, b"PM") || probe.has(block, b"TS")) && !probe.has(510, b"\x55\xaa")
-}
-
 /// Amiga: the words of the rigid disk block add up to zero.
 pub(super) fn amiga(probe: &Probe<'_>, at: u64) -> bool {
     let words = be32(probe, at + 4);

@@ -12,7 +12,6 @@ fn alone() -> impl Iterator<Item = &'static Known> {
     let checked = [
         "sgi",
         "sun",
-        "mac",
         "amiga",
         "atari",
         "ddf_raid_member",
