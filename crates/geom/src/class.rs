@@ -21,6 +21,7 @@ pub mod nop;
 pub mod solaris;
 pub mod stripe;
 pub mod unixware;
+pub mod vtoc8;
 pub mod zero;
 
 /// One kind of layer.

@@ -23,8 +23,6 @@ const MADE: &[(&str, &str, &str)] = &[
     ("hfs", "hformat", "hformat -l name disk"),
     ("reiser4", "mkfs.reiser4", "mkfs.reiser4 -fffy disk"),
     ("DM_verity_hash", "veritysetup", "truncate -s 1M data; veritysetup format data made; dd if=made of=disk conv=notrunc"),
-    ("sun", "parted", "parted -s disk mklabel sun"),
-    ("sun", "sfdisk", "echo 'label: sun' | sfdisk -q disk"),
     ("sgi", "parted", "parted -s disk mklabel dvh"),
     ("sgi", "sfdisk", "echo 'label: sgi' | sfdisk -q disk"),
     ("amiga", "parted", "parted -s disk mklabel amiga"),
@@ -36,6 +34,9 @@ const MADE: &[(&str, &str, &str)] = &[
 const READ: &[(&str, &str, &str, &str)] = &[
     ("apm", "parted", "parted -s disk mklabel mac", "mac"),
     ("apm", "parted", "parted -s disk mklabel mac mkpart name hfs+ 1MiB 20MiB", "mac"),
+    ("vtoc8", "parted", "parted -s disk mklabel sun", "sun"),
+    ("vtoc8", "parted", "parted -s disk mklabel sun mkpart ext2 8MiB 24MiB", "sun"),
+    ("vtoc8", "sfdisk", "echo 'label: sun' | sfdisk -q disk", "sun"),
 ];
 
 /// Names that this blkid has not: only ours is asked.

@@ -33,12 +33,6 @@ pub(super) fn sgi(probe: &Probe<'_>, at: u64) -> bool {
     sums_to_zero(probe, at, 512)
 }
 
-/// Sun: the label's 16-bit words XOR to zero; `at` is the last but one of them.
-pub(super) fn sun(probe: &Probe<'_>, at: u64) -> bool {
-    let sum = |bytes: Vec<u8>| bytes.chunks_exact(2).fold([0, 0], |sum: [u8; 2], word| [sum[0] ^ word[0], sum[1] ^ word[1]]);
-    at.checked_sub(508).and_then(|label| probe.bytes(label, 512)).is_some_and(|label| sum(label) == [0, 0])
-}
-
 /// Amiga: the words of the rigid disk block add up to zero.
 pub(super) fn amiga(probe: &Probe<'_>, at: u64) -> bool {
     let words = be32(probe, at + 4);

@@ -11,7 +11,6 @@ const LENGTH: u64 = 64 << 20;
 fn alone() -> impl Iterator<Item = &'static Known> {
     let checked = [
         "sgi",
-        "sun",
         "amiga",
         "atari",
         "ddf_raid_member",
