@@ -13,6 +13,7 @@ use crate::table::scheme::Scheme;
 /// every kernel does. Tables that only an MBR's type announces exclude each other. Sets come last; their metadata is in the last sector and excludes no table at the front.
 pub static CLASSES: &[&dyn Class] = &[
     &class::gpt::Gpt,
+    &class::sgi::Sgi,
     &class::vtoc8::Vtoc8,
     &class::mbr::Mbr,
     &class::apm::Apm,

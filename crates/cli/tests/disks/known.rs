@@ -23,8 +23,6 @@ const MADE: &[(&str, &str, &str)] = &[
     ("hfs", "hformat", "hformat -l name disk"),
     ("reiser4", "mkfs.reiser4", "mkfs.reiser4 -fffy disk"),
     ("DM_verity_hash", "veritysetup", "truncate -s 1M data; veritysetup format data made; dd if=made of=disk conv=notrunc"),
-    ("sgi", "parted", "parted -s disk mklabel dvh"),
-    ("sgi", "sfdisk", "echo 'label: sgi' | sfdisk -q disk"),
     ("amiga", "parted", "parted -s disk mklabel amiga"),
     ("atari", "parted", "parted -s disk mklabel atari mkpart primary 1MiB 10MiB"),
 ];
@@ -37,6 +35,9 @@ const READ: &[(&str, &str, &str, &str)] = &[
     ("vtoc8", "parted", "parted -s disk mklabel sun", "sun"),
     ("vtoc8", "parted", "parted -s disk mklabel sun mkpart ext2 8MiB 24MiB", "sun"),
     ("vtoc8", "sfdisk", "echo 'label: sun' | sfdisk -q disk", "sun"),
+    ("sgi", "parted", "parted -s disk mklabel dvh", "sgi"),
+    ("sgi", "parted", "parted -s disk mklabel dvh mkpart primary xfs 8MiB 24MiB", "sgi"),
+    ("sgi", "sfdisk", "echo 'label: sgi' | sfdisk -q disk", "sgi"),
 ];
 
 /// Names that this blkid has not: only ours is asked.

@@ -37,9 +37,10 @@ const DIFFERS: &[(&str, &str, &str)] = &[
     ("unknown-vhd", " TYPE", CONTAINER),
 ];
 /// Tables that sfdisk reads: its name, our class, and the types of its rows that are no partitions to us.
-const OF_SFDISK: &[(&str, &str, &[&str])] = &[("gpt", "gpt", &[]), ("dos", "mbr", &["ee"]), ("sun", "vtoc8", &["5"])];
+const OF_SFDISK: &[(&str, &str, &[&str])] =
+    &[("gpt", "gpt", &[]), ("dos", "mbr", &["ee"]), ("sun", "vtoc8", &["5"]), ("sgi", "sgi", &["6"])];
 /// Tables that parted reads: its name, our class, and the names of its rows that are no partitions to us.
-const OF_PARTED: &[(&str, &str, &[&str])] = &[("mac", "apm", &["Apple"]), ("sun", "vtoc8", &[])];
+const OF_PARTED: &[(&str, &str, &[&str])] = &[("mac", "apm", &["Apple"]), ("sun", "vtoc8", &[]), ("dvh", "sgi", &[])];
 const CONTAINER: &str = "blkid does not know containers of disks";
 const MAGIC: &str = "a format that is known by its magic alone has no UUID, so that of the table's entry is told";
 const MEMBER: &str = "it does not know GEOM's sets: what is at the front of a member is the set's, and shown there";

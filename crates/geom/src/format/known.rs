@@ -70,7 +70,6 @@ use At::{Byte, End};
 static KNOWN: &[Known] = &[
     // Tables.
     Known { kind: "aix", what: TABLE, magics: &[(Byte(0), b"\xc9\xc2\xd4\xc1")], check: alone },
-    Known { kind: "sgi", what: TABLE, magics: &[(Byte(0), b"\x0b\xe5\xa9\x41")], check: check::sgi },
     Known { kind: "ultrix", what: TABLE, magics: &[(Byte(16312), b"\x57\x29\x03\0\x01\0\0\0")], check: alone },
     Known { kind: "dasd", what: TABLE, magics: &[
         (Byte(1028), b"\xe5\xd6\xd3\xf1"), (Byte(2052), b"\xe5\xd6\xd3\xf1"), (Byte(4100), b"\xe5\xd6\xd3\xf1"), (Byte(8196), b"\xe5\xd6\xd3\xf1"),

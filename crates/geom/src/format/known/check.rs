@@ -28,11 +28,6 @@ fn sums_to_zero(probe: &Probe<'_>, at: u64, length: usize) -> bool {
     probe.bytes(at, length).is_some_and(|bytes| sum(bytes) == 0)
 }
 
-/// SGI: the label's words add up to zero.
-pub(super) fn sgi(probe: &Probe<'_>, at: u64) -> bool {
-    sums_to_zero(probe, at, 512)
-}
-
 /// Amiga: the words of the rigid disk block add up to zero.
 pub(super) fn amiga(probe: &Probe<'_>, at: u64) -> bool {
     let words = be32(probe, at + 4);
