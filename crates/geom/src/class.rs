@@ -18,6 +18,7 @@ pub mod metadata;
 pub mod minix;
 pub mod mirror;
 pub mod nop;
+pub mod rdb;
 pub mod sgi;
 pub mod solaris;
 pub mod stripe;

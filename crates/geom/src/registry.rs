@@ -17,6 +17,7 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::vtoc8::Vtoc8,
     &class::mbr::Mbr,
     &class::apm::Apm,
+    &class::rdb::Rdb,
     &class::bsd64::Bsd64,
     &class::bsd::Bsd,
     &class::minix::Minix,

@@ -23,7 +23,6 @@ const MADE: &[(&str, &str, &str)] = &[
     ("hfs", "hformat", "hformat -l name disk"),
     ("reiser4", "mkfs.reiser4", "mkfs.reiser4 -fffy disk"),
     ("DM_verity_hash", "veritysetup", "truncate -s 1M data; veritysetup format data made; dd if=made of=disk conv=notrunc"),
-    ("amiga", "parted", "parted -s disk mklabel amiga"),
     ("atari", "parted", "parted -s disk mklabel atari mkpart primary 1MiB 10MiB"),
 ];
 
@@ -38,6 +37,8 @@ const READ: &[(&str, &str, &str, &str)] = &[
     ("sgi", "parted", "parted -s disk mklabel dvh", "sgi"),
     ("sgi", "parted", "parted -s disk mklabel dvh mkpart primary xfs 8MiB 24MiB", "sgi"),
     ("sgi", "sfdisk", "echo 'label: sgi' | sfdisk -q disk", "sgi"),
+    ("rdb", "parted", "parted -s disk mklabel amiga", "amiga"),
+    ("rdb", "parted", "parted -s disk mklabel amiga mkpart DH0 affs1 1MiB 20MiB", "amiga"),
 ];
 
 /// Names that this blkid has not: only ours is asked.

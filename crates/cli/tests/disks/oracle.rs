@@ -40,7 +40,8 @@ const DIFFERS: &[(&str, &str, &str)] = &[
 const OF_SFDISK: &[(&str, &str, &[&str])] =
     &[("gpt", "gpt", &[]), ("dos", "mbr", &["ee"]), ("sun", "vtoc8", &["5"]), ("sgi", "sgi", &["6"])];
 /// Tables that parted reads: its name, our class, and the names of its rows that are no partitions to us.
-const OF_PARTED: &[(&str, &str, &[&str])] = &[("mac", "apm", &["Apple"]), ("sun", "vtoc8", &[]), ("dvh", "sgi", &[])];
+const OF_PARTED: &[(&str, &str, &[&str])] =
+    &[("mac", "apm", &["Apple"]), ("sun", "vtoc8", &[]), ("dvh", "sgi", &[]), ("amiga", "rdb", &[])];
 const CONTAINER: &str = "blkid does not know containers of disks";
 const MAGIC: &str = "a format that is known by its magic alone has no UUID, so that of the table's entry is told";
 const MEMBER: &str = "it does not know GEOM's sets: what is at the front of a member is the set's, and shown there";

@@ -76,10 +76,6 @@ static KNOWN: &[Known] = &[
         (Byte(1024), b"\xd3\xd5\xe7\xf1"), (Byte(2048), b"\xd3\xd5\xe7\xf1"), (Byte(4096), b"\xd3\xd5\xe7\xf1"), (Byte(8192), b"\xd3\xd5\xe7\xf1"),
         (Byte(1024), b"\xc3\xd4\xe2\xf1"), (Byte(2048), b"\xc3\xd4\xe2\xf1"), (Byte(4096), b"\xc3\xd4\xe2\xf1"), (Byte(8192), b"\xc3\xd4\xe2\xf1"),
     ], check: check::whole },
-    Known { kind: "amiga", what: TABLE, magics: &[
-        (Byte(0), b"RDSK"), (Byte(512), b"RDSK"), (Byte(1024), b"RDSK"), (Byte(1536), b"RDSK"), (Byte(2048), b"RDSK"), (Byte(2560), b"RDSK"),
-        (Byte(3072), b"RDSK"), (Byte(3584), b"RDSK"),
-    ], check: check::amiga },
     Known { kind: "atari", what: TABLE, magics: &[(Byte(454), b""), (Byte(466), b""), (Byte(478), b""), (Byte(490), b"")], check: check::atari },
     Known { kind: "ldm", what: "a dynamic disk of Windows: its database, at the end, says where its volumes begin", magics: &[(Byte(3072), b"PRIVHEAD")], check: alone },
     // Members of sets, volumes, encrypted volumes.

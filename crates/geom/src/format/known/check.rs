@@ -22,18 +22,6 @@ pub(super) fn whole(probe: &Probe<'_>, _: u64) -> bool {
     probe.kind().is_none()
 }
 
-/// Whether the big-endian words from `at` add up to zero.
-fn sums_to_zero(probe: &Probe<'_>, at: u64, length: usize) -> bool {
-    let sum = |bytes: Vec<u8>| bytes.chunks_exact(4).map(|w| u32::from_be_bytes([w[0], w[1], w[2], w[3]])).fold(0, u32::wrapping_add);
-    probe.bytes(at, length).is_some_and(|bytes| sum(bytes) == 0)
-}
-
-/// Amiga: the words of the rigid disk block add up to zero.
-pub(super) fn amiga(probe: &Probe<'_>, at: u64) -> bool {
-    let words = be32(probe, at + 4);
-    (4..=128).contains(&words) && sums_to_zero(probe, at, 4 * words as usize)
-}
-
 /// Types of Atari's partitions that are in use; any three letters would do for libblkid, and for noise.
 const ATARI: [&[u8; 3]; 8] = [b"GEM", b"BGM", b"XGM", b"LNX", b"SWP", b"RAW", b"MIX", b"UNX"];
 

@@ -10,7 +10,6 @@ const LENGTH: u64 = 64 << 20;
 /// Names whose magic is enough.
 fn alone() -> impl Iterator<Item = &'static Known> {
     let checked = [
-        "amiga",
         "atari",
         "ddf_raid_member",
         "cs_fvault2",
