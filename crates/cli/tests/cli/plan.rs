@@ -448,6 +448,28 @@ fn every_command_is_one_that_a_shell_reads() {
 }
 
 #[test]
+fn drbd_is_told_the_device_and_not_a_variable() {
+    let scratch = scratch();
+    zeroes(scratch.path(), "it's.img", 4 << 30);
+    for (arguments, set, device) in [
+        (&["--size", "64g"][..], "DISK=/dev/sdq", "/dev/sdq-part1"),
+        (&["it's.img"][..], "LOOP=/dev/loop42", "/dev/loop42p1"),
+        (&["--use", "md1x2+drbd", "--size", "64g"][..], "DISK=/dev/sdq", "/dev/md0"),
+    ] {
+        let wanted: &[&str] = if arguments.contains(&"--use") { &[] } else { &["--use", "drbd"] };
+        let document = run_with(scratch.path(), &[&["plan", "--json"], arguments, wanted].concat()).ended(0).json();
+        let commands: Vec<String> = list(&document, "commands").iter().map(plain).collect();
+        let command = commands.iter().find(|c| c.contains("/etc/drbd.d/data.res")).unwrap_or_else(|| panic!("{commands:?}"));
+        let ran = shell(scratch.path(), &format!("{set}; {}", command.replace("/etc/drbd.d/data.res", "data.res")));
+        assert!(ran.status.success(), "{command}: {}", String::from_utf8_lossy(&ran.stderr));
+        let file = fs::read_to_string(scratch.path().join("data.res")).expect("a resource was written");
+        let lines: Vec<&str> = file.lines().collect();
+        assert_eq!((lines.first(), lines.last()), (Some(&"resource data {"), Some(&"}")), "{command}");
+        assert!(lines.contains(&format!("device /dev/drbd0; disk {device}; meta-disk internal;").as_str()), "{command}: {file}");
+    }
+}
+
+#[test]
 fn the_uses_are_listed() {
     let scratch = scratch();
     let text = run(scratch.path(), "plan --list").ended(0).stdout.clone();

@@ -32,10 +32,11 @@ impl Layer for Drbd {
         );
         let extents = Choice::new("drbd", "activity log", Value::Count(6433, "extents"), why).typed("al-extents 6433");
         plan.choose(extents.or(Value::Count(1237, "extents"), Price::of(1.0), "drbd's own: less to copy after a crash"));
+        // In double quotes: the device may be a shell variable.
         let device = ground.arguments();
         plan.run("mkdir -p /etc/drbd.d");
         plan.run(format!(
-            "printf '%s\\n' 'resource data {{' 'device /dev/drbd0; disk {device}; meta-disk internal;' 'disk {{ al-extents 6433; }}' 'on HOST1 {{ address 192.0.2.1:7789; }}' 'on HOST2 {{ address 192.0.2.2:7789; }}' '}}' > /etc/drbd.d/data.res"
+            "printf '%s\\n' 'resource data {{' \"device /dev/drbd0; disk {device}; meta-disk internal;\" 'disk {{ al-extents 6433; }}' 'on HOST1 {{ address 192.0.2.1:7789; }}' 'on HOST2 {{ address 192.0.2.2:7789; }}' '}}' > /etc/drbd.d/data.res"
         ));
         plan.note("drbd: HOST1, HOST2 and their addresses are for you to fill in; the rest on both, and primary on one alone");
         plan.run("drbdadm create-md data");
