@@ -179,6 +179,11 @@ pub(crate) fn bytes(n: u64) -> String {
     }
 }
 
+/// Difference between a fix and the sentence that there is nothing to do, which stands without a heading.
+pub(crate) fn is_a_fix(fix: &str) -> bool {
+    !fix.starts_with("nothing to do")
+}
+
 /// `1 error`, `2 errors`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })

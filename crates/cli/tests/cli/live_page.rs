@@ -74,6 +74,9 @@ fn the_page_follows_what_clients_do_and_says_when_nobody_answers() {
     browser.wait("document.getElementById('state').textContent.startsWith('live, ')");
     let red = "document.querySelectorAll('.piece.misaligned, #layers .bad, #write .misaligned, #lead.misaligned').length";
     assert_eq!((browser.is(red), browser.is("document.getElementById('lead').className")), (0.into(), "none".into()));
+    // Of what nothing was asked, nothing is said: no time is "at most 0 ns".
+    let axes = "[...document.querySelectorAll('#history .axis')].map(a => a.textContent).join('; ')";
+    browser.wait(&format!("{axes} === '{}'", ["nothing in the last 60 s"; 3].join("; ")));
     // What is aligned is not red.
     client(scratch.path(), "for i in range(7): h.pwrite(bytes(4096), (20 << 20) + i * 4096)");
     browser.wait(&format!("{}?.textContent === '7'", cell("disk", "Aligned")));
@@ -90,6 +93,11 @@ fn the_page_follows_what_clients_do_and_says_when_nobody_answers() {
     assert_eq!(browser.is(&colour(&cell("s1", "Misaligned"))), "rgb(197, 54, 44)");
     assert_ne!(browser.is(&colour(&cell("disk", "Misaligned"))), "rgb(197, 54, 44)");
     assert_eq!(browser.is("document.getElementById('verdict').textContent"), "\u{2717} 68 % of the I/O is misaligned");
+    // The same sentence as on the terminal.
+    let why = "[...document.querySelectorAll('#why li')].map(li => li.textContent).join('|')";
+    let said = "s1: 15 of 15 requests are off the 4096-byte physical unit, because s1 begins 3584 bytes past a boundary";
+    let why = browser.is(why);
+    assert!(why.as_str().is_some_and(|why| why.starts_with(said) && why.ends_with(": trueline explain TL0001")), "{why}");
     // What to do about it is said for this very disk, and what happened is drawn.
     let todo = "document.getElementById('todo').hidden ? '' : document.getElementById('todo').textContent";
     let todo = browser.is(todo);

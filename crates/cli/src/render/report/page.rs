@@ -175,7 +175,7 @@ fn write_lead(t: &Target, f: &Finding, out: &mut dyn io::Write) -> io::Result<()
     if let Some(times) = words::times(f) {
         writeln!(out, "<div><dt>costs<dd><b class=\"how\">{}</b><br>the device operations</div>", times.replace('x', "×"))?;
     }
-    if let Some(fix) = f.fix.first() {
+    if let Some(fix) = f.fix.first().filter(|fix| words::is_a_fix(fix)) {
         let whom = if others.is_empty() { String::new() } else { format!(" with {name}") };
         writeln!(out, "<div class=\"do\"><dt>do{whom}<dd>{}</div>", numbers(fix))?;
     }
@@ -241,13 +241,17 @@ fn write_group(group: &Group<'_>, out: &mut dyn io::Write) -> io::Result<()> {
     if group.several() && shared.is_some() {
         pairs.push(("on", group.names()));
     }
-    pairs.extend(shared.unwrap_or_default().iter().map(|fix| ("fix", escape::plain(fix))));
+    let (fixes, idle): (Vec<_>, Vec<_>) = shared.unwrap_or_default().iter().partition(|fix| words::is_a_fix(fix));
+    pairs.extend(fixes.into_iter().map(|fix| ("fix", escape::plain(fix))));
     if !pairs.is_empty() {
         writeln!(out, "<dl class=\"pairs\">")?;
         for (what, text) in pairs {
             writeln!(out, "<dt>{what}<dd>{}", numbers(&text))?;
         }
         writeln!(out, "</dl>")?;
+    }
+    for fix in idle {
+        writeln!(out, "<p>{}</p>", numbers(&escape::plain(fix)))?;
     }
     if shared.is_none() {
         write_each(group, out)?;
@@ -360,6 +364,22 @@ mod tests {
         assert!(at("open &lt;x&gt;: no") < at("\">bad</a>") && at("\">bad</a>") < at("\">/dev/nvme0n1</a>"));
         assert!(page.contains("✓ aligned, but 1 error"));
         assert!(page.contains("2024-02-29 12:34 UTC · trueline ") && page.contains("<code>trueline check &#39;a b.img&#39;"), "{page}");
+    }
+
+    #[test]
+    fn that_there_is_nothing_to_do_is_no_fix() {
+        let page = |fixes: &[&str]| {
+            let mut target = samples::openbsd();
+            target.findings.truncate(1);
+            target.findings[0].fix = fixes.iter().map(|&fix| fix.to_owned()).collect();
+            let report = samples::report(vec![target]);
+            samples::text(|out| write(&report, &Made::sample(), out))
+        };
+        let idle = page(&["nothing to do: it is judged by itself"]);
+        assert!(idle.contains("<p>nothing to do: it is judged by itself</p>"), "{idle}");
+        assert!(!idle.contains("<dt>fix") && !idle.contains("<dt>do"), "{idle}");
+        let mended = page(&["start it at byte 4096", "nothing to do: it is judged by itself"]);
+        assert_eq!((mended.matches("<dt>fix<dd>").count(), mended.matches("<dt>do<dd>").count()), (1, 1), "{mended}");
     }
 
     #[test]

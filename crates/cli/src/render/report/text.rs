@@ -219,9 +219,8 @@ fn write_fixes(f: &Finding, indent: usize, out: &mut dyn io::Write, style: Style
         writeln!(out, "{:indent$}{head:4} {}", "", escape::plain(command))?;
     }
     for fix in f.fix.iter().skip(usize::from(!f.commands.is_empty())) {
-        // That there is nothing to do is no fix.
         let head = match f.commands.is_empty() {
-            _ if fix.starts_with("nothing to do") => "",
+            _ if !words::is_a_fix(fix) => "",
             true => "fix: ",
             false => "or: ",
         };

@@ -142,7 +142,8 @@ function drawStack(now, old, seconds) {
 }
 
 // Sizes of the units of a layer's disks, each once.
-const units = at => [...new Set(at.disks.map(disk => disk.layer.unit))].sort((a, b) => a - b).map(unit => unit ? size(unit) : '?').join(', ');
+const lengths = at => [...new Set(at.disks.map(disk => disk.layer.unit))].sort((a, b) => a - b);
+const units = at => lengths(at).map(unit => unit ? size(unit) : '?').join(', ');
 
 // The disk; of several the one that misses most, and how many there are.
 function disks(at) {
@@ -154,18 +155,20 @@ function disks(at) {
 const blame = at => at.disks.map(disk => disk.layer).find(layer => layer.blame && every(layer.blamed) > 0)?.blame;
 const reason = found => named(found.provider) + (found.chunk ? ' cuts them into chunks of ' + size(found.chunk) : ' begins ' + found.remainder + ' bytes past a boundary');
 
+// The same sentences as the text that `serve` prints.
 function says(at) {
-  const all = total(at.sum), lines = [], found = blame(at);
+  const all = short(total(at.sum)), lines = [], found = blame(at);
   const worst = at.disks[0], many = at.disks.length > 1;
   const where = many ? 's of ' + at.disks.length + ' disks' + (worst.sum.misaligned > 0 ? ', ' + named(worst.layer.disk) + ' most often (' + short(worst.sum.misaligned) + ' of '
-    + short(total(worst.sum)) + ' pieces),' : '') : at.layer.disk ? ' of ' + plain(at.layer.disk) : '';
-  const unit = units(at) + ' unit' + where;
+    + short(total(worst.sum)) + ' pieces)' : '') : at.layer.disk ? ' of ' + plain(at.layer.disk) : '';
+  const unit = lengths(at).join('- or ') + '-byte ' + (at.layer.why || 'unknown') + ' unit' + where;
   if (at.blamed > 0 && found) {
     const cost = at.needed > 0 ? '; its writes come to ' + (at.operations / at.needed).toFixed(2) + ' \u00d7 the device operations' : '';
-    lines.push(short(at.blamed) + ' of ' + short(all) + ' miss the ' + unit + ' because ' + reason(found) + cost + ' (trueline explain ' + found.rule + ')');
+    lines.push(short(at.blamed) + ' of ' + all + ' requests are off the ' + unit + ', because ' + reason(found) + cost + ': trueline explain ' + found.rule);
   }
-  if (at.sum.misaligned > at.blamed) lines.push(short(at.sum.misaligned - at.blamed) + ' of ' + short(all) + ' miss the ' + unit + ' by their own offset or length');
-  if (at.small > 0) lines.push(short(at.small) + ' of ' + short(at.writes) + ' writes are smaller than the ' + unit + ', which is read first for each (trueline explain TL0004)');
+  const own = at.sum.misaligned - at.blamed;
+  if (own > 0) lines.push(short(own) + ' of ' + all + ' requests are off the ' + unit + ', because the client sends them so: no layer shifts them');
+  if (at.small > 0) lines.push(short(at.small) + ' of ' + short(at.writes) + ' writes are smaller than the ' + unit + ', which is read first for each: trueline explain TL0004');
   return lines.map(line => called(at.layer) + ': ' + line);
 }
 
@@ -297,7 +300,7 @@ function showHistory() {
     output.replaceChildren();
     for (const [kind, text] of chart.now(points[points.length - 1][2])) element(output, 'span', text, kind);
     const ago = span >= 90 ? Math.round(span / 60) + ' min' : Math.round(span) + ' s';
-    figure.querySelector('.axis').textContent = 'the last ' + ago + ', at most ' + chart.say(most);
+    figure.querySelector('.axis').textContent = most > 0 ? 'the last ' + ago + ', at most ' + chart.say(most) : 'nothing in the last ' + ago;
   }
 }
 
