@@ -11,8 +11,8 @@
 
 use crate::invariants::Subject;
 use crate::repair::repair;
-use trueline_geom::store::{Sparse, Store};
-use trueline_geom::topology::Grain;
+use trueline_geom::base::store::{Sparse, Store};
+use trueline_geom::base::topology::Grain;
 
 const SECTOR_4096: u8 = 1;
 const REPAIR: u8 = 2;

@@ -10,7 +10,7 @@ use trueline_fuzz::hexdump::hexdump;
 use trueline_fuzz::input::{SCRIPT, decode, encode};
 use trueline_fuzz::invariants::{Subject, parser_holds, parsers};
 use trueline_fuzz::texts::TEXTS;
-use trueline_geom::store::{Sparse, Store};
+use trueline_geom::base::store::{Sparse, Store};
 use trueline_sim::model::MODELS;
 
 fn main() {
