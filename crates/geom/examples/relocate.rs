@@ -12,7 +12,7 @@ use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits;
 use trueline_geom::relocate::{Interrupted, Journal, Move, Sizes, Standing, Start, carry, ends};
-use trueline_geom::table::scheme::{self, Ground, New, Scheme};
+use trueline_geom::table::scheme::{self, New, Scheme, TableSite};
 use trueline_geom::table::{Request, Rules, Wanted};
 
 const SECTOR: u64 = 512;
@@ -111,8 +111,8 @@ fn taste(disk: &Memory) -> Graph {
     Graph::taste(vec![Disk::new("", Box::new(disk.clone()), Topology::new(SECTOR, DISK))], Limits::default())
 }
 
-fn ground(graph: &Graph) -> Ground<'_> {
-    Ground { topology: &graph.providers[0].topology, base: 0, kind: None }
+fn ground(graph: &Graph) -> TableSite<'_> {
+    TableSite { topology: &graph.providers[0].topology, base: 0, kind: None }
 }
 
 /// The first byte of the partition, by its table.

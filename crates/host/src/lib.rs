@@ -2,6 +2,31 @@
 //!
 //! [`sysfs::host`] lists this host's block devices, [`lsblk::parse`] another host's from what its `lsblk` printed, and
 //! [`nvme::parse`] what `nvme id-ns` printed. [`file::open`] opens one image or device as a store, [`file::open_for`] also for writing.
+//!
+//! # Example
+//! ```
+//! use trueline_geom::base::store::Store;
+//! use trueline_host::disk::file;
+//!
+//! let path = std::env::temp_dir().join(format!("trueline-host-{}", std::process::id()));
+//! std::fs::write(&path, [7; 4096])?;
+//! let image = file::open(&path)?;
+//! let mut sector = [0; 512];
+//! image.store.read_at(&mut sector, 3584)?;
+//! assert_eq!((image.store.length(), sector), (4096, [7; 512]));
+//! std::fs::remove_file(&path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Folders
+//! | folder | what is in it |
+//! |---|---|
+//! | [`device`] | what sysfs, udev, `lsblk`, `nvme` and stat(2) say of a disk |
+//! | [`disk`] | images, devices and memory as stores; locks |
+//! | [`engine`] | many requests at a time, through io_uring or threads |
+//! | [`nbd`] | the NBD protocol: wire, sockets, TLS, URIs, the client |
+//! | [`process`] | commands, signals, temporary files |
+//! | [`ublk`] | the driver's control device and queues |
 
 #![deny(unsafe_code)]
 

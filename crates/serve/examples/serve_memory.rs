@@ -9,15 +9,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use trueline_geom::audit::io::{Deed, Watch};
+use trueline_geom::audit::io::{IoAudit, IoKind};
 use trueline_geom::base::ondisk::Guid;
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::boundaries::boundaries;
-use trueline_geom::base::topology::{Fact, Fit, Grain, Source, Topology, Trust, Why};
+use trueline_geom::base::topology::{Fact, Grain, Placement, Source, Topology, Trust, Why};
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits as TasteLimits;
-use trueline_geom::table::scheme::{self, Ground, New};
+use trueline_geom::table::scheme::{self, New, TableSite};
 use trueline_geom::table::{Refusal, Request, Rules, Wanted};
 use trueline_host::disk::memory::Memory;
 use trueline_host::nbd::listener::Listener;
@@ -25,10 +25,10 @@ use trueline_host::nbd::tls::Encryption;
 use trueline_host::process::signal;
 use trueline_serve::export::{BlockSizes, Export, Exports};
 use trueline_serve::front::nbd::limits::Limits;
-use trueline_serve::front::nbd::memory_budget::Room;
+use trueline_serve::front::nbd::memory_budget::MemoryBudget;
 use trueline_serve::front::{Front, Nbd};
 use trueline_serve::layer::counted::{Counted, Counters};
-use trueline_serve::retaste::trigger::Tasted;
+use trueline_serve::retaste::trigger::RetasteTrigger;
 
 const LENGTH: u64 = 64 << 20;
 /// First byte and length of each partition: the second begins 3584 bytes past a boundary.
@@ -56,7 +56,7 @@ fn serve(socket: &Path, time: Duration) -> Result<(), Box<dyn Error>> {
     let graph = disk()?;
     let whole = graph.find("").ok_or("the disk is not found")?;
     // A way in asks a layer, the layer asks the provider, the provider asks the memory.
-    let counters = Arc::new(Counters::new(Watch::new(&graph, whole), Arc::new(Tasted::new(graph.looked()))));
+    let counters = Arc::new(Counters::new(IoAudit::new(&graph, whole), Arc::new(RetasteTrigger::new(graph.looked()))));
     let below: Arc<dyn Store> = Arc::new(Through::new(&graph, whole));
     let store: Arc<dyn Store> = Arc::new(Counted::new(below, counters.clone(), Box::new(|| ())));
     let topology = &graph.providers[whole].topology;
@@ -78,7 +78,7 @@ fn serve(socket: &Path, time: Duration) -> Result<(), Box<dyn Error>> {
         encryption: Encryption::Off,
         certificates: None,
         limits: Limits::default(),
-        room: Arc::new(Room::new(64 << 20)),
+        room: Arc::new(MemoryBudget::new(64 << 20)),
         tell: Box::new(|line| eprintln!("serve_memory: {line}")),
     };
     signal::remember_first();
@@ -111,7 +111,7 @@ fn disk() -> Result<Graph, Box<dyn Error>> {
 /// Writes a GPT with [`PARTITIONS`] on the only disk of `graph`.
 fn write_table(graph: &Graph) -> Result<(), Box<dyn Error>> {
     let gpt = scheme::named("gpt").ok_or("no scheme of this name")?;
-    let ground = Ground { topology: &graph.providers[0].topology, base: 0, kind: None };
+    let ground = TableSite { topology: &graph.providers[0].topology, base: 0, kind: None };
     let empty = gpt.create(&graph.probe(0), &ground, &New { random: *b"sixteen of these", ..New::default() })?;
     let mut full = empty.clone();
     for (nth, (start, size)) in (1..).zip(PARTITIONS) {
@@ -133,7 +133,7 @@ fn write_table(graph: &Graph) -> Result<(), Box<dyn Error>> {
 fn print(graph: &Graph, counters: &Counters) {
     for (place, tally) in counters.counts().cells {
         let name = Some(&graph.providers[place.layer.provider].name).filter(|name| !name.is_empty()).map_or("disk", |name| name);
-        let count = |fit| Deed::ALL.iter().map(|&deed| tally.requests(deed, fit)).sum::<u64>();
-        println!("{name}: {} aligned, {} misaligned", count(Fit::Aligned), count(Fit::Misaligned));
+        let count = |fit| IoKind::ALL.iter().map(|&deed| tally.requests(deed, fit)).sum::<u64>();
+        println!("{name}: {} aligned, {} misaligned", count(Placement::Aligned), count(Placement::Misaligned));
     }
 }
