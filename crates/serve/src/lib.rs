@@ -16,7 +16,7 @@
 //! use trueline_host::nbd::listener::Listener;
 //! use trueline_host::nbd::tls::Encryption;
 //! use trueline_serve::export::{BlockSizes, Export, Exports};
-//! use trueline_serve::front::nbd::{limits::Limits, memory_budget::Room};
+//! use trueline_serve::front::nbd::{limits::Limits, memory_budget::MemoryBudget};
 //! use trueline_serve::front::{Front, Nbd};
 //!
 //! let store = Arc::new(Memory::new(1 << 20)?);
@@ -40,7 +40,7 @@
 //!     encryption: Encryption::Off,
 //!     certificates: None,
 //!     limits: Limits::default(),
-//!     room: Arc::new(Room::new(32 << 20)),
+//!     room: Arc::new(MemoryBudget::new(32 << 20)),
 //!     tell: Box::new(|line| eprintln!("{line}")),
 //! };
 //! let stop = AtomicBool::new(false);
