@@ -9,7 +9,8 @@ use crate::table::scheme::Scheme;
 /// The classes that taste, in the order in which they are asked.
 ///
 /// `gpt` comes before `mbr`: a protective MBR is part of a GPT, not a table; where an MBR of real entries hides a GPT, `gpt`
-/// says so itself and yields. The labels come next: a disk with both an MBR and a label behind it is read by its MBR, as
+/// says so itself and yields. `sgi` and `vtoc8` prove themselves by a sum over their whole sector, which `mbr` has not; `apm` declines what
+/// ends as an MBR does, and Linux asks for `rdb` after `mbr`. The labels come next: a disk with both an MBR and a label behind it is read by its MBR, as
 /// every kernel does. Tables that only an MBR's type announces exclude each other. Sets come last; their metadata is in the last sector and excludes no table at the front.
 pub static CLASSES: &[&dyn Class] = &[
     &class::gpt::Gpt,
