@@ -1,9 +1,7 @@
-//! Network block devices: the protocol, a server and a client.
+//! Network block devices: the protocol's messages, and a client.
 //!
-//! [`wire`] has the protocol's numbers and the forms of its messages, [`haggle`] the server's side of what comes before the first
-//! request, [`request`] what a request may ask: none of them does I/O. [`server`] and [`connection`] move the bytes, [`tls`] hides them,
-//! [`activation`] finds sockets that are open already, [`limits`] says how long and how much a client may keep of all that, [`room`] how
-//! much all of them together, and [`notices`] who kept more.
+//! [`wire`] has the protocol's numbers and the forms of its messages, [`request`] requests, [`contexts`] what block status tells: none of
+//! them does I/O. [`listener`] and [`activation`] have sockets, [`tls`] hides what goes through them, [`client`] is a store that a server has.
 //!
 //! # Sources
 //! The NBD protocol, `doc/proto.md` of NetworkBlockDevice/nbd; its sections are named where they matter. `doc/uri.md` for URIs.

@@ -3,6 +3,8 @@
 //! Its sectors of 4096 bytes are emulated in 512, and of its two partitions the second begins off them: reads of it are counted as
 //! misaligned. `nbdcopy 'nbd+unix:///?socket=SOCKET' copy` is a client.
 
+#![allow(clippy::disallowed_macros, reason = "an example is a program of its own")]
+
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;

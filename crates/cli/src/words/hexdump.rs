@@ -10,7 +10,7 @@ pub(crate) fn write(offset: u64, bytes: &[u8], out: &mut dyn Write) -> io::Resul
     write_fitting(offset, bytes, None, out)
 }
 
-/// As [`write`], with 16, 8 or 4 bytes in a line, so that it fits `width` columns; in fewer than 30 columns it does not.
+/// As [`fn@write`], with 16, 8 or 4 bytes in a line, so that it fits `width` columns; in fewer than 30 columns it does not.
 pub(crate) fn write_fitting(offset: u64, bytes: &[u8], width: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
     // Ten for the address, three a byte and a space a half, one a byte and two bars.
     let columns = |bytes: usize| 10 + 3 * bytes + bytes.div_ceil(LINE / 2) + bytes + 2;

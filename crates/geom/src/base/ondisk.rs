@@ -1,7 +1,7 @@
 //! What on-disk declarations share: GUIDs, fixed text, and a compile-time check of where fields lie.
 //!
 //! A declaration uses `zerocopy`'s byte-order integers, in the specification's own names, and ends with
-//! [`assert_offsets!`](macro@crate::layout) so that a wrong offset does not compile.
+//! [`assert_offsets!`](macro@crate::assert_offsets) so that a wrong offset does not compile.
 
 use std::fmt;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

@@ -1,7 +1,7 @@
 //! The NBD server.
 //!
 //! [`negotiate`] is what comes before the first request and [`validate`] what a request may ask: neither does I/O. [`server`],
-//! [`connection`] and [`transmit`] move the bytes, [`answer`] asks the store, [`reply`] sends. [`limits`] says how long and how much a
+//! [`connection`] and `transmit` move the bytes, `answer` asks the store, `reply` sends. [`limits`] says how long and how much a
 //! client may keep of all that, [`memory_budget`] how much all of them together, and [`notices`] who kept more.
 //!
 //! # Sources
