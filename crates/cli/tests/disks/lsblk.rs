@@ -33,7 +33,10 @@ fn lsblk_lists_the_same_partitions() {
             }
             compared += theirs.len();
             let ours = partitions(&check(scratch.path(), &["--logical", sector, &name]));
-            if let Some(other) = theirs.difference(&ours).next() {
+            // An Apple map has entries for its own blocks and for free space: partitions to Linux, to us the table and what is free.
+            let apart = |(start, size): (u64, u64)| ours.iter().all(|&(from, length)| start + size <= from || from + length <= start);
+            let is_no_slice = |other: (u64, u64)| recipe.name.starts_with("apm-") && apart(other);
+            if let Some(other) = theirs.difference(&ours).find(|&&other| !is_no_slice(other)) {
                 wrong.push(format!("{} {name}: lsblk has {other:?}, we have {ours:?}", recipe.name));
             }
             fs::write(scratch.path().join("list.json"), &listed).unwrap();
