@@ -1,31 +1,30 @@
 //! The command `trueline`: the only crate that prints.
 
-pub(crate) mod args;
+mod args;
 mod command;
-pub(crate) mod disk_options;
-pub(crate) mod failure;
-pub(crate) mod input_text;
+mod disk_options;
+mod failure;
+mod input_text;
 mod move_journal;
-pub(crate) mod names;
-pub(crate) mod page_file;
+mod names;
+mod page_file;
 mod placed;
 mod progress;
 mod remembered;
-pub(crate) mod render;
+mod render;
 mod report;
-pub(crate) mod style;
-pub(crate) mod survey;
+mod style;
+mod survey;
 mod target;
-pub(crate) mod this_host;
+mod this_host;
 mod typed;
-pub(crate) mod words;
-pub(crate) mod write_target;
+mod words;
+mod write_target;
 mod writing;
 
 use crate::args::{Color, Command};
 use crate::failure::{Failure, complain};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

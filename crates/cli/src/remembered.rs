@@ -1,7 +1,7 @@
 //! What drive an image is for, where the command line does not say: `TRUELINE_FOR`, or a file beside the image.
 
 use crate::words::{self, columns, escape};
-use crate::{complain, target};
+use crate::{complain, input_text, target};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -140,7 +140,7 @@ fn beside(image: &Path) -> Result<Option<Remembered>, String> {
     let shown = path.display().to_string();
     let failed = |what: String| format!("read {shown}: {what}");
     let Some(text) = read(&path).map_err(&failed)? else { return Ok(None) };
-    let notes: Notes = crate::input_text::toml(&text).map_err(|e| failed(format!("{e}: write for = \"PROFILE\"")))?;
+    let notes: Notes = input_text::toml(&text).map_err(|e| failed(format!("{e}: write for = \"PROFILE\"")))?;
     let name = image.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let own = notes.images.get(&name).map(|image| &image.profile);
     Ok(own.or(notes.profile.as_ref()).map(|profile| Remembered::new(&profile.0, &shown)))
@@ -157,7 +157,7 @@ fn read(path: &Path) -> Result<Option<String>, String> {
         return Err("it is no plain file".into());
     }
     let file = File::options().read(true).custom_flags(NONBLOCK).open(path).map_err(|e| words::os(&e))?;
-    crate::input_text::read(file, LONGEST).map(Some)
+    input_text::read(file, LONGEST).map(Some)
 }
 
 /// Linux's `O_NONBLOCK`: what became a pipe since it was looked at is not waited for.

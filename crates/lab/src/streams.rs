@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::rig::{Done, Op, Request, Rig};
 use crate::run::{Run, Tally};
+use trueline_geom::base::error::Errno;
 
 /// What a stream asks next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +112,7 @@ pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Sourc
     Ok(run)
 }
 
-fn failed(run: &mut Run, ask: Ask, errno: trueline_geom::base::error::Errno) {
+fn failed(run: &mut Run, ask: Ask, errno: Errno) {
     let attempt = match ask.op {
         Op::Read => "read",
         Op::Write => "write",

@@ -5,11 +5,12 @@ use crate::failure::{Failure, complain};
 use crate::page_file::write_file;
 use crate::progress::style;
 use crate::render::made::Made;
+use crate::render::report::{json, list, page, prometheus, sarif, text};
 use crate::report::{Finding, Report, Target, Verdict};
 use crate::style::Style;
 use crate::survey::survey_said;
 use crate::target::{self, DiskOverrides, open};
-use crate::{remembered, this_host};
+use crate::{remembered, this_host, words};
 use indicatif::ProgressBar;
 use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     if status == 0 && unknown > 0 && !args.output.is_for_programs() && !args.list.is_wanted() {
         let are = if unknown == 1 { "1 target is unknown".into() } else { format!("{unknown} targets are unknown") };
         // As above.
-        let _ = crate::words::say(&format!("{are}, and the exit status is 0: --strict, as for CI, makes it 3"));
+        let _ = words::say(&format!("{are}, and the exit status is 0: --strict, as for CI, makes it 3"));
     }
     Ok(ExitCode::from(status))
 }
@@ -181,24 +182,24 @@ pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
 /// As `print`; text as a list if one is wanted.
 fn print_as(report: &Report, output: &Output, list: &List) -> Result<(), Failure> {
     if let Some(path) = &output.html {
-        write_file(path, |file| crate::render::report::page::write(report, &Made::now(), file))?;
+        write_file(path, |file| page::write(report, &Made::now(), file))?;
     }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if output.json {
-        crate::render::report::json::write(report, &mut stdout)?;
+        json::write(report, &mut stdout)?;
     } else if output.jsonl {
-        crate::render::report::json::write_lines(report, &mut stdout)?;
+        json::write_lines(report, &mut stdout)?;
     } else if output.sarif {
         announce(report);
-        crate::render::report::sarif::write(report, &mut stdout)?;
+        sarif::write(report, &mut stdout)?;
     } else if output.prometheus {
         announce(report);
-        crate::render::report::prometheus::write(report, &mut stdout)?;
+        prometheus::write(report, &mut stdout)?;
     } else if list.is_wanted() {
         announce(report);
-        crate::render::report::list::write(report, &list.columns(), !list.no_header, list.bytes, &mut stdout)?;
+        list::write(report, &list.columns(), !list.no_header, list.bytes, &mut stdout)?;
     } else {
-        crate::render::report::text::write(report, &mut stdout, Style::of_stdout())?;
+        text::write(report, &mut stdout, Style::of_stdout())?;
     }
     stdout.flush()?;
     Ok(())

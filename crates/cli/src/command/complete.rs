@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use trueline_geom::audit::profile::PROFILES;
 use trueline_geom::base::finding::RULES;
 use trueline_geom::base::topology::Why;
+use trueline_geom::graph::Provider;
 use trueline_geom::plan::USES;
 use trueline_geom::registry::SCHEMES;
 use trueline_geom::table::types::ALIASES;
@@ -193,7 +194,7 @@ fn targets(current: &str) -> Vec<Candidate> {
     let Ok((graph, _)) = target::open(disks, &said) else { return Vec::new() };
     let whole = Some((disks.to_owned(), "the whole disk".to_owned())).filter(|_| disks == current);
     let named = graph.providers.iter().filter(|p| !p.name.is_empty());
-    let content = |p: &trueline_geom::graph::Provider| p.in_use().map(|sign| sign.kind).collect::<Vec<_>>().join("+");
+    let content = |p: &Provider| p.in_use().map(|sign| sign.kind).collect::<Vec<_>>().join("+");
     whole.into_iter().chain(named.map(|p| (format!("{disks}#{}", p.name), content(p)))).collect()
 }
 

@@ -10,7 +10,7 @@ use crate::page_file::write_file;
 use crate::progress::Progress;
 use crate::render::made::Made;
 use crate::style::Style;
-use crate::words;
+use crate::{input_text, words};
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
@@ -145,5 +145,5 @@ impl Beside {
 }
 
 fn read(file: &Path) -> Result<String, String> {
-    crate::input_text::read(File::open(file).map_err(|e| words::os(&e))?, MOST)
+    input_text::read(File::open(file).map_err(|e| words::os(&e))?, MOST)
 }

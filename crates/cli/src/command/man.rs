@@ -3,8 +3,7 @@
 use crate::args::Options;
 use crate::failure::Failure;
 use crate::style::Style;
-use crate::words::after_help;
-use crate::words::{self, terminal};
+use crate::words::{self, after_help, terminal};
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use std::io::{self, Write};

@@ -2,7 +2,8 @@
 
 use crate::command::serve::args::Serve;
 use crate::command::serve::summary::Served;
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
+use crate::style::Style;
 use crate::target::serving::{self, Serving};
 use crate::target::{self, DiskOverrides};
 use crate::write_target;
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     let top = counting.as_ref().filter(|_| args.top);
     let top = top.map(|counting| Top::new(counting.clone(), notices.clone(), &fronts)).transpose()?;
     let notes = exports::containers(&graph).chain(exports::members(&graph)).chain(exports::unsaid(&exports));
-    notes.for_each(|note| crate::failure::complain(&note));
+    notes.for_each(|note| complain(&note));
     layers.begin()?;
     // Held to the end: there is a way in from now on, and until then.
     let _pidfile = args.pidfile.as_deref().map(Pidfile::write).transpose()?;
@@ -96,7 +97,7 @@ fn sum_up(served: &Served, args: &Serve) -> Result<(), Failure> {
         stdout.flush()?;
     } else if text::is_worth_saying(served) {
         // Where nobody reads it, the work is done all the same.
-        let _ = text::write(served, crate::style::Style::of_stderr(), &mut BufWriter::new(anstream::stderr().lock()));
+        let _ = text::write(served, Style::of_stderr(), &mut BufWriter::new(anstream::stderr().lock()));
     }
     Ok(())
 }
@@ -185,7 +186,7 @@ fn wait(
         Some(command) => Some(child::Child::start(command, fronts, args.json)?),
         None => {
             for front in fronts {
-                crate::failure::complain(&format!("serving {} at {}", args.target, front.place()));
+                complain(&format!("serving {} at {}", args.target, front.place()));
             }
             None
         }

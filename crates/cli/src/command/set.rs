@@ -10,7 +10,7 @@ use crate::failure::{Failure, complain};
 use crate::style::Style;
 use crate::survey::survey;
 use crate::target::{self, DiskOverrides};
-use crate::words::{columns, say};
+use crate::words::{columns, escape, say};
 use crate::writing::{Job, carry_out};
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
@@ -211,7 +211,7 @@ fn text(disk: &str, fields: &[Field], out: &mut dyn Write) -> io::Result<()> {
     let width = fields.iter().map(|f| f.name.len()).max().unwrap_or(0);
     columns::line(&format!("Metadata on {disk}:"), Style::of_stdout().width, out)?;
     for field in fields {
-        writeln!(out, "{:>width$}: {}", field.name, crate::words::escape::plain(&field.value.print()))?;
+        writeln!(out, "{:>width$}: {}", field.name, escape::plain(&field.value.print()))?;
     }
     writeln!(out)
 }

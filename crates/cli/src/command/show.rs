@@ -4,6 +4,8 @@ use super::check::{announce, survey_all};
 use crate::command::show::args::Show;
 use crate::failure::{Failure, complain};
 use crate::page_file::write_file;
+use crate::render::draw::{picture, svg, tree};
+use crate::render::report::{json, list};
 use crate::report::Report;
 use crate::style::Style;
 use crate::target::DiskOverrides;
@@ -22,7 +24,7 @@ pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
     }
     let report = Report::new("trueline/show/1", targets, failures);
     if let Some(path) = &args.svg {
-        write_file(path, |file| crate::render::draw::svg::write_all(&report, file))?;
+        write_file(path, |file| svg::write_all(&report, file))?;
         if !args.json && !args.picture {
             announce(&report);
             return Ok(done);
@@ -30,14 +32,14 @@ pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
     }
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.json {
-        crate::render::report::json::write(&report, &mut stdout)?;
+        json::write(&report, &mut stdout)?;
     } else if args.list.is_wanted() {
         announce(&report);
-        crate::render::report::list::write(&report, &args.list.columns(), !args.list.no_header, args.list.bytes, &mut stdout)?;
+        list::write(&report, &args.list.columns(), !args.list.no_header, args.list.bytes, &mut stdout)?;
     } else if args.picture {
-        crate::render::draw::picture::write(&report, &mut stdout, Style::of_stdout())?;
+        picture::write(&report, &mut stdout, Style::of_stdout())?;
     } else {
-        crate::render::draw::tree::write(&report, &mut stdout, Style::of_stdout())?;
+        tree::write(&report, &mut stdout, Style::of_stdout())?;
     }
     stdout.flush()?;
     Ok(done)

@@ -1,6 +1,7 @@
 //! `md:SIZE[=IMAGE]`: memory as a disk, zero or with an image at its beginning. The image is read once and never written.
 
 use std::path::Path;
+use trueline_geom::base::error::Errno;
 use trueline_geom::base::size;
 use trueline_geom::base::store::Store;
 use trueline_host::disk::file;
@@ -71,7 +72,7 @@ pub(super) fn open(disk: &str) -> Result<Option<Box<dyn Store>>, String> {
 }
 
 /// What is zero is left as it is, and takes no room.
-fn copy(from: &dyn Store, to: &dyn Store) -> Result<(), trueline_geom::base::error::Errno> {
+fn copy(from: &dyn Store, to: &dyn Store) -> Result<(), Errno> {
     let mut buffer = vec![0; usize::try_from(PIECE.min(from.length())).unwrap_or_default()];
     let mut at = 0;
     while at < from.length() {

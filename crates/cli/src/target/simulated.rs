@@ -5,7 +5,7 @@
 //! writes memory, or the image.
 
 use super::DiskOverrides;
-use crate::input_text;
+use crate::{input_text, words};
 use image::Image;
 use std::fs::File;
 use std::path::Path;
@@ -96,9 +96,9 @@ pub(crate) fn model_text(name: &str) -> Result<String, String> {
             return Err("it is no file: a model is a TOML file, as trueline drives --template prints it".into());
         }
         Ok(_) => {}
-        Err(e) => return Err(crate::words::os(&e)),
+        Err(e) => return Err(words::os(&e)),
     }
-    let file = File::open(name).map_err(|e| crate::words::os(&e))?;
+    let file = File::open(name).map_err(|e| words::os(&e))?;
     input_text::read(file, LONGEST)
 }
 

@@ -22,6 +22,7 @@
 //! sfdisk(8), "INPUT FORMATS"; what util-linux 2.38.1 reads and writes.
 
 use crate::base::ondisk::Guid;
+use crate::base::size;
 use crate::layout::{Layout, Part, Size};
 use crate::table::Refusal;
 use crate::table::scheme::{self, Id};
@@ -142,7 +143,7 @@ impl Script {
             "first-lba" => self.first_lba = Some(number()?),
             "last-lba" => self.last_lba = Some(number()?),
             "table-length" => self.entries = Some(number().and_then(|n| u32::try_from(n).map_err(|_| bad()))?),
-            "grain" => self.grain = Some(crate::base::size::bytes(value).filter(|&n| n > 0).ok_or_else(bad)?),
+            "grain" => self.grain = Some(size::bytes(value).filter(|&n| n > 0).ok_or_else(bad)?),
             "sector-size" => self.sector = Some(number()?),
             "device" => {}
             _ => return Err(format!("header '{name}' is not known")),

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 use std::{fs, io};
+use trueline_host::disk::page_cache;
 
 /// Bytes that are written or read in one call at most.
 const PIECE: u64 = 1 << 20;
@@ -144,7 +145,7 @@ impl Files for Directory {
 
     /// What is dirty is written (syncfs(2)); what is cached of files that are open is dropped (posix_fadvise(2)).
     fn forget(&mut self) -> Result<(), Error> {
-        trueline_host::disk::page_cache::forget(&self.root, self.open.values().map(|opened| &opened.file)).map_err(|e| Error(e.to_string()))
+        page_cache::forget(&self.root, self.open.values().map(|opened| &opened.file)).map_err(|e| Error(e.to_string()))
     }
 
     fn think(&mut self, _ns: u64) {}

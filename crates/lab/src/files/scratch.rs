@@ -5,6 +5,7 @@ use crate::error::Error;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use trueline_host::random;
 
 /// What its name begins with; sixteen digits follow.
 pub const NAME: &str = ".trueline-";
@@ -20,7 +21,7 @@ impl Scratch {
     /// Makes one in `directory`, for its user alone.
     pub fn new(directory: &Path) -> Result<Scratch, Error> {
         let failed = |why: &dyn std::fmt::Display| Error(format!("make a scratch directory in {}: {why}", directory.display()));
-        let number = u64::from_le_bytes(trueline_host::random::bytes().map_err(|e| failed(&e))?);
+        let number = u64::from_le_bytes(random::bytes().map_err(|e| failed(&e))?);
         let path = directory.join(format!("{NAME}{number:016x}"));
         // What is there already is nobody's to take away: mkdir(2) fails then.
         DirBuilder::new().mode(0o700).create(&path).map_err(|e| failed(&e))?;

@@ -4,6 +4,7 @@ use super::ground::{self, Backend};
 use crate::command::bench::args::Bench;
 use crate::failure::Failure;
 use crate::target::DiskOverrides;
+use crate::words::{self, escape};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -29,10 +30,10 @@ pub(super) fn run(args: &Bench, path: &Path) -> Result<(), Failure> {
     let shape = Shape { medium: ground.length(), sector: ground.sector(), fixed: args.bs, op };
     let records = file::generate(args.count.unwrap_or(COUNT), shape, args.seed).map_err(|why| failed(&why))?;
     // Never over another file, as there without -f.
-    let new = File::options().write(true).create_new(true).open(path).map_err(|e| failed(&crate::words::os(&e)))?;
-    (&new).write_all(&file::render(&records)).and_then(|()| new.sync_all()).map_err(|e| failed(&crate::words::os(&e)))?;
+    let new = File::options().write(true).create_new(true).open(path).map_err(|e| failed(&words::os(&e)))?;
+    (&new).write_all(&file::render(&records)).and_then(|()| new.sync_all()).map_err(|e| failed(&words::os(&e)))?;
     let mut out = anstream::stdout();
-    writeln!(out, "File {} generated.", crate::words::escape::plain(&path.display().to_string()))?;
+    writeln!(out, "File {} generated.", escape::plain(&path.display().to_string()))?;
     tell(&records, &mut out)?;
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::variant::Variant;
 use crate::progress::style;
+use crate::words::escape;
 use indicatif::{ProgressBar, ProgressState};
 use std::cell::Cell;
 use std::fmt;
@@ -56,7 +57,7 @@ impl Progress {
         self.before.set(of(at.done));
         self.timed.iter().for_each(|begun| begun.set(Instant::now()));
         let warmup = if at.warmup { " (warm-up)" } else { "" };
-        self.bar.set_message(format!("{}{warmup}", crate::words::escape::plain(at.variant)));
+        self.bar.set_message(format!("{}{warmup}", escape::plain(at.variant)));
     }
 
     /// So many requests of this run were asked for; whether to go on.

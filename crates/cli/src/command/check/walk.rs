@@ -1,6 +1,6 @@
 //! `check --recursive`: the files of a directory tree that may be images.
 
-use crate::report::Target;
+use crate::report::{Provider, Target};
 use crate::words;
 use std::ffi::OsString;
 use std::fs;
@@ -43,7 +43,7 @@ pub(super) fn files(directory: &Path) -> (Vec<OsString>, Vec<String>) {
 
 /// Whether a file of a tree is an image: something was recognised on it or was wrong with it, or its name says so.
 pub(super) fn is_image(target: &Target) -> bool {
-    let recognised = |p: &crate::report::Provider| p.sign.is_some() || !p.signs.is_empty() || p.table.is_some() || !p.members.is_empty();
+    let recognised = |p: &Provider| p.sign.is_some() || !p.signs.is_empty() || p.table.is_some() || !p.members.is_empty();
     let is_more = target.providers.len() > 1 || target.findings.iter().any(|f| f.severity != "note");
     is_more || target.providers.iter().any(recognised) || is_named(Path::new(&target.target))
 }

@@ -6,6 +6,7 @@ use crate::disk_options::DiskOptions;
 use crate::writing::WriteOptions;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use trueline_geom::base::size;
 use trueline_geom::mapping::slices::Dialect;
 use trueline_geom::table::Rules;
 use trueline_geom::table::types::ALIASES;
@@ -231,7 +232,7 @@ impl Length {
             return u64::from_str_radix(plain, radix).map(Length::Sectors).map_err(|_| bad());
         }
         let bytes = text.strip_suffix('b').filter(|t| t.chars().all(|c| c.is_ascii_digit())).unwrap_or(text);
-        trueline_geom::base::size::bytes(bytes).map(Length::Bytes).ok_or_else(bad)
+        size::bytes(bytes).map(Length::Bytes).ok_or_else(bad)
     }
 
     /// In bytes, on sectors of `sector` bytes; `None` past 2^64.

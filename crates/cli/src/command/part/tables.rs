@@ -6,6 +6,7 @@ use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::mapping::slices::{Dialect, Kind};
 use trueline_geom::probe::Probe;
 use trueline_geom::table::scheme::{Attribute, New, Scheme, TableSite};
+use trueline_geom::table::types::ALIASES;
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
 
 pub(crate) const SECTOR: u64 = 512;
@@ -40,7 +41,7 @@ impl Scheme for Named {
     }
 
     fn kind(&self, name: &str) -> Option<Kind> {
-        let alias = trueline_geom::table::types::ALIASES.iter().find(|a| a.name == name)?;
+        let alias = ALIASES.iter().find(|a| a.name == name)?;
         if self.0 == "GPT" { alias.gpt?.parse().ok().map(Kind::Gpt) } else { alias.bsd.map(|b| Kind::Bsd(Dialect::FreeBsd, b)) }
     }
 

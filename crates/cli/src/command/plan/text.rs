@@ -3,6 +3,7 @@
 use crate::remembered::Remembered;
 use crate::report::Grain;
 use crate::style::Style;
+use crate::survey;
 use crate::words::columns::{Cell, Spare, wrap, write as write_rows};
 use crate::words::{escape, size};
 use anstyle::Style as Colour;
@@ -157,7 +158,7 @@ impl Document {
             target: target.map(str::to_owned),
             judged: judged.cloned(),
             r#use: wanted.into(),
-            grains: grains.iter().map(crate::survey::grain).collect(),
+            grains: grains.iter().map(survey::grain).collect(),
             layers: plan.choices.iter().map(Row::of).collect(),
             commands: plan.commands.clone(),
             notes: plan.notes.clone(),

@@ -6,7 +6,7 @@ use super::live::Live;
 use super::notices::Notices;
 use crate::command::serve::args::Serve;
 use crate::command::serve::args::nbd::{Network, Tls, Where};
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
 use std::path::PathBuf;
 use std::sync::Arc;
 use trueline_host::nbd::activation;
@@ -34,9 +34,7 @@ pub(super) fn of(
     for listener in listeners(&args.network, own)? {
         if listener.is_reachable() && !matches!(encryption, Encryption::Required(_)) {
             let place = listener.place();
-            crate::failure::complain(&format!(
-                "{place}: whoever reaches this address reads and writes without TLS: --tls-certificates DIR"
-            ));
+            complain(&format!("{place}: whoever reaches this address reads and writes without TLS: --tls-certificates DIR"));
         }
         let (exports, encryption, certificates) = (exports.clone(), encryption.clone(), authority(&args.network));
         let (notices, room) = (notices.clone(), room.clone());

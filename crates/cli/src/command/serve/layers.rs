@@ -5,7 +5,7 @@ use super::notices::Notices;
 use super::{emulate, record};
 use crate::command::serve::args::{Serve, Strict as Strictness};
 use crate::command::serve::summary::Emulation;
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
 use crate::target::DiskOverrides;
 use crate::words;
 use std::sync::Arc;
@@ -148,7 +148,7 @@ impl Layers {
         match told {
             Some((count, Some(first))) => {
                 let requests = if count == 1 { "request was" } else { "requests were" };
-                crate::failure::complain(&format!("strict: {count} {requests} off the grain and refused, the first a {first}"));
+                complain(&format!("strict: {count} {requests} off the grain and refused, the first a {first}"));
                 true
             }
             _ => false,
@@ -173,7 +173,7 @@ fn tell(faults: &Faults) {
         let more = if done.count > done.first.len() as u64 { ", ..." } else { "" };
         let which = if first.is_empty() { String::new() } else { format!(", number {}{more}", first.join(", ")) };
         let (count, all) = (done.count, faults.asked(rule));
-        crate::failure::complain(&format!("fault {rule}: {count} of {all} requests{which}"));
+        complain(&format!("fault {rule}: {count} of {all} requests{which}"));
     }
 }
 

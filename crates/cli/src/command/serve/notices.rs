@@ -1,5 +1,6 @@
 //! Lines for people that come up while something is served.
 
+use crate::failure::complain;
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,7 +28,7 @@ impl Notices {
                 }
                 kept.push_back(line.to_owned());
             }
-            None => crate::failure::complain(line),
+            None => complain(line),
         }
     }
 
@@ -46,6 +47,6 @@ impl Notices {
     /// The terminal is given back.
     pub(super) fn release(&self) {
         let kept = self.kept().take();
-        kept.iter().flatten().for_each(|line| crate::failure::complain(line));
+        kept.iter().flatten().for_each(|line| complain(line));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::command::serve::args::Serve;
 use crate::command::serve::args::overlay::Place;
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
 use crate::target::{self, serving};
 use crate::words;
 use std::fs;
@@ -82,6 +82,6 @@ impl Overlays {
             Place::File(_) => "are kept for the next time",
         };
         let blocks = format!("{} of written blocks and {} of zeroed or discarded ones", words::bytes(written), words::bytes(zero));
-        crate::failure::complain(&format!("overlay {}: {blocks} {after}; {target} is unchanged", self.place));
+        complain(&format!("overlay {}: {blocks} {after}; {target} is unchanged", self.place));
     }
 }

@@ -1,7 +1,7 @@
 //! `--record`: the file, and which exports are in it.
 
 use crate::command::serve::args::Serve;
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
 use crate::words;
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -31,7 +31,7 @@ impl Record {
         let about = format!("{name} of {}, {} bytes; offsets are its own, of requests to its partitions too", args.target, route.length());
         let told = path.display().to_string();
         let lost = move |e: &std::io::Error| {
-            crate::failure::complain(&format!("record {told}: {}: the trace ends here, what is served does not", words::os(e)));
+            complain(&format!("record {told}: {}: the trace ends here, what is served does not", words::os(e)));
         };
         Ok(Record { path: path.to_owned(), route, recorder: Arc::new(Recorder::new(file, &about, Box::new(lost))) })
     }
@@ -56,7 +56,7 @@ impl Record {
         let (path, whole) = (self.path.display(), self.recorder.finish());
         let requests = self.recorder.requests();
         match whole {
-            true => crate::failure::complain(&format!("record {path}: {requests} requests")),
+            true => complain(&format!("record {path}: {requests} requests")),
             false => return Err(Failure::Message(format!("record {path}: only the first {requests} requests are in it"))),
         }
         Ok(())

@@ -7,7 +7,7 @@ use super::canvas::{Canvas, INNER, MARGIN, STYLE, WIDTH, pixels};
 use super::scale::{Range, Scale};
 use super::stack::{Piece, Stack};
 use super::{members, miss, zoom};
-use crate::report::{Provider, Report, Target, Verdict};
+use crate::report::{Grain, Provider, Report, Target, Verdict};
 use crate::style::Style;
 use crate::words::{self, escape, size};
 use std::io;
@@ -215,7 +215,7 @@ fn draw_axis(c: &mut Canvas, whole: &Provider) {
 
 /// What boundaries a disk or set has, and who says so.
 fn grains(p: &Provider) -> String {
-    let grain = |g: &crate::report::Grain| {
+    let grain = |g: &Grain| {
         let phase = if g.phase > 0 { format!(" from byte {}", g.phase) } else { String::new() };
         // "assumed", once, where nobody said so.
         let trust = if g.trust == g.source { String::new() } else { format!(", {}", g.trust) };

@@ -18,6 +18,7 @@
 use super::ebr::{LINKS, Link};
 use super::edit::BLANK;
 use super::{Entry as Slot, Record};
+use crate::mapping::slices;
 use crate::table::{Entry, Refusal, Table};
 use std::ops::Range;
 
@@ -258,7 +259,7 @@ impl Edit<'_> {
         let track = self.table.geometry.and_then(|g| u64::from(g.sectors).checked_mul(sector)).unwrap_or(BEFORE);
         let places = [track, BEFORE, sector].map(|before| entry.start.checked_sub(before));
         places.into_iter().flatten().find(free).ok_or_else(|| {
-            let found = format!("no room for the EBR of the partition at {}", crate::mapping::slices::place(entry.start, sector));
+            let found = format!("no room for the EBR of the partition at {}", slices::place(entry.start, sector));
             Refusal::new(found, format!("leave {sector} bytes free before it"))
         })
     }

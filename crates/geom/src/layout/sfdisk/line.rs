@@ -1,6 +1,8 @@
 //! The lines of partitions.
 
 use super::{Count, Line};
+use crate::base::ondisk::Guid;
+use crate::base::size;
 
 /// `[node :] name[=value], ...`.
 pub(super) fn named(text: &str) -> Result<Line, String> {
@@ -134,11 +136,7 @@ fn count(text: &str) -> Option<Option<Count>> {
         return Some(None);
     }
     let count = number(text).map(Count::Sectors);
-    count
-        .or_else(|| {
-            text.ends_with(|c: char| c.is_ascii_alphabetic() && c != 's').then(|| crate::base::size::bytes(text).map(Count::Bytes))?
-        })
-        .map(Some)
+    count.or_else(|| text.ends_with(|c: char| c.is_ascii_alphabetic() && c != 's').then(|| size::bytes(text).map(Count::Bytes))?).map(Some)
 }
 
 /// The bits of GPT attributes by sfdisk's names and numbers, between blanks or commas.
@@ -176,7 +174,7 @@ pub(super) fn kind(text: &str, gpt: bool) -> String {
     let hex = text.strip_prefix("0x").unwrap_or(text);
     match u8::from_str_radix(hex, 16) {
         Ok(byte) if !gpt => format!("!{byte}"),
-        _ if gpt && text.parse::<crate::base::ondisk::Guid>().is_ok() => format!("!{}", text.to_ascii_lowercase()),
+        _ if gpt && text.parse::<Guid>().is_ok() => format!("!{}", text.to_ascii_lowercase()),
         _ => text.into(),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Done, Job};
 use crate::failure::{Failure, complain};
+use crate::words;
 use std::path::{Path, PathBuf};
 use trueline_host::process::signal;
 use trueline_lab::error::Error;
@@ -19,7 +20,7 @@ impl Directory {
         match std::fs::metadata(target) {
             Ok(found) if found.is_dir() => Ok(Directory { path: target.into() }),
             Ok(_) => Err(format!("bench {target}: it is no directory: name one of a mounted file system, or a simulated drive").into()),
-            Err(e) => Err(format!("bench {target}: {}", crate::words::os(&e)).into()),
+            Err(e) => Err(format!("bench {target}: {}", words::os(&e)).into()),
         }
     }
 

@@ -4,6 +4,7 @@ use super::lanes::text_of;
 use super::quantity::{digits, percent, seconds, value};
 use super::standing::compared;
 use super::{anchor, bars, latency, medium, spent};
+use crate::words::size;
 use std::io::{self, Write};
 use trueline_lab::result::{LabResult, Row};
 
@@ -117,7 +118,7 @@ fn write_variants(row: &Row, out: &mut dyn Write) -> io::Result<()> {
         let at = |share: f64| waited(share).map_or("–".into(), |(_, ns)| seconds(*ns as f64 / 1e9));
         let part = |s: Option<f64>| s.map_or("–".into(), seconds);
         let d = v.drives.as_ref();
-        let mut cells = vec![text_of(&v.target), seconds(v.seconds), v.ops.to_string(), crate::words::size::human(v.bytes)];
+        let mut cells = vec![text_of(&v.target), seconds(v.seconds), v.ops.to_string(), size::human(v.bytes)];
         cells.extend([at(0.5), at(0.99), at(1.0)]);
         cells.extend([d.map(|d| d.setup), d.map(|d| d.seek), d.map(|d| d.rotate), d.map(|d| d.transfer), d.map(|d| d.idle)].map(part));
         writeln!(out, "<tr><th scope=\"row\">{}<td>{}</tr>", text_of(&v.name), cells.join("<td class=\"num\">"))?;
