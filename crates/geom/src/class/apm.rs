@@ -16,7 +16,8 @@
 //!
 //! # Sources
 //! Apple, "Inside Macintosh: Devices", chapter 3 (`Block0`, `Partition`); Linux `block/partitions/mac.c`; FreeBSD `sys/sys/disk/apm.h`
-//! and `sys/geom/part/g_part.c` (names); parted `libparted/labels/mac.c` (`Apple_Void`).
+//! `sys/geom/part/g_part_apm.c` (the map's own entry and `Apple_Free` are passed over, `sN` counts entries) and `g_part.c` (names); parted
+//! `libparted/labels/mac.c` (`Apple_Void`).
 
 use super::{Class, Taste};
 use crate::assert_offsets;

@@ -62,7 +62,7 @@ fn edit(
 /// What is printed once it is done.
 enum Report {
     /// What was done, in a line.
-    DiskOverrides(String),
+    Line(String),
     /// The table as it is now.
     Table(Document),
 }
@@ -75,7 +75,7 @@ impl Report {
                 seat.ground(),
                 seat.judged.as_ref(),
             )])),
-            false => Report::DiskOverrides(said),
+            false => Report::Line(said),
         }
     }
 
@@ -84,7 +84,7 @@ impl Report {
         let mut out = BufWriter::new(anstream::stdout().lock());
         match self {
             _ if options.dry_run => {}
-            Report::DiskOverrides(said) => columns::line(&escape::plain(said), Style::of_stdout().width, &mut out)?,
+            Report::Line(said) => columns::line(&escape::plain(said), Style::of_stdout().width, &mut out)?,
             Report::Table(document) => {
                 serde_json::to_writer_pretty(&mut out, document).map_err(io::Error::from)?;
                 writeln!(out)?;
@@ -161,7 +161,7 @@ pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
     let patches = scheme.erase(&table);
     let report = match args.on.common.json {
         true => Report::Table(Document::new(&[])),
-        false => Report::DiskOverrides(said(Done::Destroyed, seat.called().text())),
+        false => Report::Line(said(Done::Destroyed, seat.called().text())),
     };
     seat.write(scheme, patches, None, &args.on.write)?;
     report.print(&args.on.write)

@@ -44,7 +44,7 @@ pub(crate) fn write((stack, numbers): (&Target, &[usize]), now: &Event<'_>, nonc
     writeln!(out, "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">")?;
     writeln!(out, "<title>Trueline serve: {target}</title>\n<style nonce=\"{nonce}\">{STYLE}</style>\n</head>\n<body>")?;
     writeln!(out, "<header><h1>{target}</h1><p id=\"state\" role=\"status\">waiting for the first counts</p></header>\n<main>")?;
-    writeln!(out, "<section id=\"lead\" class=\"none\"><p id=\"verdict\"></p><ul id=\"why\"></ul></section>\n{TODO}{HISTORY}")?;
+    writeln!(out, "<section id=\"lead\" class=\"none\"><p id=\"verdict\"></p><ul id=\"why\"></ul></section>\n{WHAT_TO_DO}{HISTORY}")?;
     writeln!(out, "<section aria-label=\"The stack\">")?;
     draw(stack, numbers, out)?;
     writeln!(out, "{LEGEND}</section>\n{TABLES}</main>\n<footer>{FOOTER}</footer>")?;
@@ -53,7 +53,7 @@ pub(crate) fn write((stack, numbers): (&Target, &[usize]), now: &Event<'_>, nonc
     writeln!(out, "<script nonce=\"{nonce}\">{SCRIPT}</script>\n</body>\n</html>")
 }
 
-const TODO: &str = "<section id=\"todo\" hidden><h2>What to do</h2><dl id=\"cures-shown\"></dl></section>\n";
+const WHAT_TO_DO: &str = "<section id=\"todo\" hidden><h2>What to do</h2><dl id=\"cures-shown\"></dl></section>\n";
 
 /// A chart each of what was done, of how much, and of what was waited for: the script draws them.
 const HISTORY: &str = "<section id=\"history\" aria-label=\"History\"><figure data-chart=\"requests\"><figcaption>Requests a second \
