@@ -1,4 +1,5 @@
-//! Ground floor: on-disk integers, errors, alignment arithmetic, findings, ordered writes and the store they go to.
+//! Ground floor of the library: on-disk integers, errors, alignment arithmetic, findings, ordered writes, and the store
+//! that they go to.
 
 pub mod error;
 pub mod finding;

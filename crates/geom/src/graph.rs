@@ -1,4 +1,4 @@
-//! Providers and what stands on them: tasting to a fixed point.
+//! Providers and the tables, sets and formats on them: tasting to a fixed point.
 
 use crate::base::error::Errno;
 use crate::base::finding::{self, Finding, Severity};
@@ -27,15 +27,15 @@ pub use incomplete::Incomplete;
 pub use provider::{Bytes, Disk, Provider, Reported};
 pub use unplaced::Unplaced;
 
-/// A place to find a provider in [`Graph::providers`].
+/// Index of a provider in [`Graph::providers`].
 pub type Id = usize;
 
-/// Disks and everything found on them.
+/// Disks, and every provider found on them.
 pub struct Graph {
     stores: Arc<[Box<dyn Store>]>,
-    /// In the order found: a provider comes after what it stands on.
+    /// Providers in the order found: each comes after those it stands on.
     pub providers: Vec<Provider>,
-    /// Sets of which members are missing.
+    /// Sets with missing members.
     pub incomplete: Vec<Incomplete>,
     limits: Limits,
     budget: Budget,
@@ -44,7 +44,7 @@ pub struct Graph {
 impl Graph {
     /// Puts the disks together and tastes until nothing new is found.
     pub fn taste(disks: Vec<Disk>, limits: Limits) -> Graph {
-        // Each disk of a large set has its own share.
+        // Each disk of a large set has a budget of its own.
         let bytes = limits.bytes.saturating_mul(disks.len() as u64);
         let budget = Budget::new(Limits { bytes, ..limits });
         let mut graph = Graph { stores: Arc::new([]), providers: Vec::new(), incomplete: Vec::new(), limits, budget };
@@ -57,7 +57,7 @@ impl Graph {
         graph
     }
 
-    /// Its disks alone, and what is known of them; not what was found on them or wrong with them.
+    /// The graph of its disks alone with their topology, without providers or findings from tasting.
     #[must_use]
     pub fn bare(&self) -> Graph {
         let disks = self.providers.iter().filter(|p| p.parents.is_empty());
@@ -71,7 +71,8 @@ impl Graph {
         Graph { stores: self.stores.clone(), providers, incomplete: Vec::new(), limits: self.limits, budget }
     }
 
-    /// What is on its disks now. They keep their places among the providers, and the stores theirs.
+    /// A graph tasted anew from the current contents of its disks. The disks keep their ids, and the stores their
+    /// indices.
     #[must_use]
     pub fn again(&self) -> Graph {
         let mut graph = self.bare();
@@ -93,17 +94,17 @@ impl Graph {
         self.settle_signs();
     }
 
-    /// The provider called `name`.
+    /// Id of the provider called `name`.
     pub fn find(&self, name: &str) -> Option<Id> {
         self.providers.iter().position(|p| p.name == name)
     }
 
-    /// What stands directly on `id`.
+    /// Ids of the providers that stand directly on `id`.
     pub fn children(&self, id: Id) -> impl Iterator<Item = Id> {
         self.providers.iter().enumerate().filter(move |(_, p)| p.parents.contains(&id)).map(|(i, _)| i)
     }
 
-    /// The disk or set that `id` is a range of.
+    /// Id of the disk or set that `id` is a range of.
     pub fn root(&self, id: Id) -> Id {
         let mut at = id;
         while let (false, [parent]) = (self.providers[at].is_set, self.providers[at].parents.as_slice()) {
@@ -112,33 +113,34 @@ impl Graph {
         at
     }
 
-    /// Bytes read while tasting.
+    /// Bytes read while tasting, over all disks.
     pub fn bytes_read(&self) -> u64 {
         self.budget.spent()
     }
 
-    /// Where it was read while tasting.
+    /// Places that were read while tasting.
     pub fn looked(&self) -> ReadSet {
         self.budget.looked(self.stores.len())
     }
 
-    /// The disks' bytes, as [`Route::read_at`] wants them.
+    /// The disks' stores, as [`Route::read_at`] takes them.
     pub fn stores(&self) -> &[Box<dyn Store>] {
         &self.stores
     }
 
-    /// The disks' bytes, for who uses them longer than the graph or in several threads.
+    /// The disks' stores, for a user that outlives the graph or works in several threads.
     pub fn shared_stores(&self) -> Arc<[Box<dyn Store>]> {
         self.stores.clone()
     }
 
-    /// A look at `id`, as a class gets it.
+    /// A probe of provider `id`, as a class gets it, on the graph's budget.
     pub fn probe(&self, id: Id) -> Probe<'_> {
         let p = &self.providers[id];
         Probe::new(&p.route, &self.stores, &self.budget, p.topology.sector, p.start, p.kind.as_ref())
     }
 
-    /// The format whose data area `id` is, if it shows noise: an encrypted or striped one.
+    /// The format whose data area `id` is, if the area shows noise: an encrypted or striped one. `None` for every other
+    /// provider.
     pub fn veil(&self, id: Id) -> Option<&'static str> {
         let p = &self.providers[id];
         let plain = |s: &Sign| s.kind == p.class && s.data.is_some_and(|d| d.plain);
@@ -150,22 +152,22 @@ impl Graph {
         self.providers[id].route.read_at(&self.stores, buffer, offset)
     }
 
-    /// Writes `bytes` at byte `offset` of `id`. What was tasted is tasted by [`Graph::again`] alone.
+    /// Writes `bytes` at byte `offset` of `id`. The graph stays as it was tasted until [`Graph::again`].
     pub fn write_at(&self, id: Id, bytes: &[u8], offset: u64) -> Result<(), Errno> {
         self.providers[id].route.write_at(&self.stores, bytes, offset)
     }
 
-    /// Makes `length` bytes at byte `offset` of `id` zero.
+    /// Zeroes `length` bytes at byte `offset` of `id`.
     pub fn zero(&self, id: Id, offset: u64, length: u64) -> Result<(), Errno> {
         self.providers[id].route.zero(&self.stores, offset, length)
     }
 
-    /// Begins to bring what was written in `length` bytes at byte `offset` of `id` to the media.
+    /// Starts the write-back of `length` bytes at byte `offset` of `id` to the media, without waiting for it.
     pub fn hasten(&self, id: Id, offset: u64, length: u64) -> Result<(), Errno> {
         self.providers[id].route.hasten(&self.stores, offset, length)
     }
 
-    /// Returns when everything written would survive a loss of power.
+    /// Returns once everything written would survive a loss of power.
     pub fn flush(&self) -> Result<(), Errno> {
         self.stores.iter().try_for_each(|store| store.flush())
     }
@@ -198,7 +200,7 @@ impl Graph {
         }
     }
 
-    /// What is told of the disk just added.
+    /// Adds the table, signs and partitions that another program reported of the disk just added.
     fn add_told(&mut self, told: Reported) {
         let id = self.providers.len() - 1;
         self.providers[id].signs = told.signs;
@@ -223,7 +225,7 @@ impl Graph {
         }
     }
 
-    /// Asks what `id` is, and adds the providers that follow.
+    /// Tastes `id`, and adds the providers that follow from it.
     fn taste_one(&mut self, id: Id, sets: &mut Sets) {
         let provider = &self.providers[id];
         let tasted = self.veil(id).is_none() && !provider.is_extended() && provider.topology.length > 0;
@@ -240,7 +242,7 @@ impl Graph {
         }
         found.settle();
         found.findings.extend(probe.blind().map(blind_finding));
-        // Under a table that is in use a format is what was there before: its data area is no more.
+        // Under a table that is in use a format is a leftover: its data area is no more.
         let plain = found.tables.is_empty() && found.signs.iter().any(|s| s.data.is_some_and(|d| d.plain));
         let deep = provider.depth >= self.limits.depth && (!found.tables.is_empty() || plain);
         if deep {
@@ -265,21 +267,21 @@ impl Graph {
         }
     }
 
-    /// Whether `id` is all of `parent`.
+    /// True if `id` covers the whole of `parent`.
     fn is_whole(&self, id: Id, parent: Id) -> bool {
         let place = |id: Id| (self.providers[id].route.base(), self.providers[id].route.length());
         place(id) == place(parent)
     }
 
-    /// Bytes at the front of `id` that the table around it has for itself and for boot code: some of a label's partitions begin
-    /// with them.
+    /// Bytes at the front of `id` that the table around it keeps for itself and for boot code: some of a label's
+    /// partitions begin with them.
     fn table_above(&self, id: Id) -> u64 {
         let p = &self.providers[id];
         let begins = |&parent: &Id| self.providers[parent].table.is_some() && self.providers[parent].route.base() == p.route.base();
         if !p.is_set && p.parents.first().is_some_and(begins) { BOOT_AREA } else { 0 }
     }
 
-    /// The providers of a table on `id`; what does not lie inside it is left out (its class has said so).
+    /// Adds the providers of a table on `id`. A slice that reaches past it is left out; its class has made the finding.
     fn add_slices(&mut self, id: Id, class: &'static str, geom: &Arc<dyn Geom>) {
         for (slot, offered) in geom.providers().into_iter().enumerate() {
             let parent = &self.providers[id];
@@ -302,7 +304,7 @@ impl Graph {
         }
     }
 
-    /// A provider for every inner data area of the signs on `id`.
+    /// Adds a provider for every inner data area of the signs on `id`.
     fn add_data(&mut self, id: Id) {
         let areas: Vec<_> = self.providers[id].signs.iter().filter_map(|s| s.data.map(|d| (s.kind, d))).collect();
         for (nth, (kind, data)) in areas.into_iter().enumerate() {
@@ -322,7 +324,7 @@ impl Graph {
         }
     }
 
-    /// Whether no provider may be added; says so once, on `id`.
+    /// True if no provider may be added; the first time on `id`, with a finding there.
     fn full(&mut self, id: Id) -> bool {
         let full = self.providers.len() >= self.limits.providers;
         if full && !self.providers[id].findings.iter().any(|f| *f.rule == finding::BLIND) {
@@ -332,7 +334,7 @@ impl Graph {
         full
     }
 
-    /// Adds the provider of every set whose members are all here.
+    /// Adds the provider of every set of which enough members are present.
     fn assemble(&mut self, sets: &mut Sets) {
         for ((class, _), set) in sets.iter_mut().filter(|(_, s)| !s.built) {
             let chosen = set.chosen();
@@ -378,7 +380,8 @@ impl Graph {
         }
     }
 
-    /// A signature seen through a slice or data area that begins where its provider does belongs to the inner one.
+    /// Drops a signature that is seen again on a slice or data area with the same start: it belongs to the inner
+    /// provider.
     fn settle_signs(&mut self) {
         for id in 0..self.providers.len() {
             let inner: Vec<(&'static str, u64)> = self
@@ -415,8 +418,8 @@ struct Set {
 }
 
 impl Set {
-    /// One provider for every number, the first found; all of them where members have no numbers. A member that counts
-    /// others than the first found is of another time or another set: GEOM refuses it too.
+    /// One provider for every number, the first found; all of them where members have no numbers. A member with another
+    /// count than the first found is of another time or another set: GEOM refuses it too.
     fn chosen(&self) -> Vec<(Id, Member)> {
         let mut chosen: Vec<(Id, Member)> = Vec::new();
         for (id, m) in self.members.iter().filter(|(_, m)| m.count == self.members[0].1.count) {

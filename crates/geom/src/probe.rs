@@ -1,4 +1,4 @@
-//! What a class may look at while it tastes: one provider, read only, within a budget.
+//! Bounded view of one provider for a class that tastes it: read only, within a budget.
 
 pub mod read_set;
 use crate::base::error::Errno;
@@ -13,40 +13,40 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use zerocopy::FromBytes;
 
-/// The bytes read at once at the head of every provider: most signatures are there.
+/// Bytes read at once at the head of every provider: most signatures lie there.
 const HEAD: u64 = 4096;
-/// Everything else is read in whole sectors of this size.
+/// Size in bytes of the sectors in which everything else is read.
 const SECTOR: u64 = 512;
 
-/// How much tasting may read and how deep it may go, over all providers of one graph.
+/// Bounds on tasting, over all providers of one graph.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes read, for each disk.
+    /// Bytes that may be read, for each disk.
     pub bytes: u64,
-    /// Providers made.
+    /// Providers that may be made.
     pub providers: usize,
-    /// Tables, sets and data areas inside each other.
+    /// Tables, sets and data areas that may lie inside each other.
     pub depth: usize,
 }
 
 impl Default for Limits {
-    /// Enough for any disk in use; a hostile one stops here within some milliseconds.
+    /// Bounds that are enough for any disk in use; tasting a hostile one stops within some milliseconds.
     fn default() -> Limits {
         Limits { bytes: 4 << 20, providers: 2048, depth: 16 }
     }
 }
 
-/// What is left of [`Limits::bytes`], and what the rest was spent on.
+/// The rest of [`Limits::bytes`], and a record of the reads that spent the other part.
 #[derive(Debug)]
 pub struct Budget {
     left: Cell<u64>,
     spent: Cell<u64>,
-    /// Store, first byte and length of everything that was read, or could not be.
+    /// Store, first byte and length in bytes of every read, failed ones included.
     read: RefCell<Vec<(usize, u64, u64)>>,
 }
 
 impl Budget {
-    /// A full budget.
+    /// A full budget of `limits.bytes` bytes.
     pub fn new(limits: Limits) -> Budget {
         Budget { left: Cell::new(limits.bytes), spent: Cell::new(0), read: RefCell::default() }
     }
@@ -56,14 +56,14 @@ impl Budget {
         self.spent.get()
     }
 
-    /// What was looked at on the first `stores` stores.
+    /// Places that were read on the first `stores` stores.
     pub fn looked(&self, stores: usize) -> ReadSet {
         ReadSet::at(stores, &self.read.borrow())
     }
 
     fn note(&self, route: &Route, offset: u64, length: u64) {
         let mut read = self.read.borrow_mut();
-        // What lies outside has no pieces, and was not read either.
+        // A range outside the provider has no pieces, and was not read either.
         let _ = route.extents(offset, length, Op::Read, &mut |_, piece| {
             if let Piece::Store { store, offset, length } = piece {
                 read.push((store, offset, length));
@@ -82,12 +82,12 @@ impl Budget {
     }
 }
 
-/// Why tasting could not see everything.
+/// Reason for which tasting could not see everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blind {
-    /// The budget was spent.
+    /// Exhausted budget of bytes to read.
     Budget,
-    /// A read failed at this byte of the provider.
+    /// Failed read at this byte of the provider.
     Unreadable(u64, Errno),
 }
 
@@ -106,8 +106,8 @@ pub struct Probe<'a> {
 }
 
 impl<'a> Probe<'a> {
-    /// A probe of what `route` leads to. `start`: its first byte on the medium, if it has one place there; `kind`: what the
-    /// table above says it is.
+    /// A probe of the provider that `route` leads to. `start` is its first byte on the medium, if it has one place
+    /// there; `kind` is its type in the table above.
     pub fn new(
         route: &'a Route,
         stores: &'a [Box<dyn Store>],
@@ -132,7 +132,7 @@ impl<'a> Probe<'a> {
         Route::new(&slice, 0, length, std::slice::from_ref(self.route))
     }
 
-    /// What a partition at `start`, of the type `kind`, is seen to hold; `route` leads to it.
+    /// A probe of the partition at byte `start`, of the type `kind`; `route` leads to it.
     pub fn within<'b>(&'b self, route: &'b Route, start: u64, kind: &'b Kind) -> Probe<'b> {
         let cut = |patch: &Patch| {
             let from = usize::try_from(start.saturating_sub(patch.offset)).ok()?;
@@ -144,7 +144,7 @@ impl<'a> Probe<'a> {
         Probe { planned, ..Probe::new(route, self.stores, self.budget, self.sector, medium, Some(kind)) }
     }
 
-    /// Bytes.
+    /// Length of the provider in bytes.
     pub fn length(&self) -> u64 {
         self.route.length()
     }
@@ -159,17 +159,17 @@ impl<'a> Probe<'a> {
         self.start
     }
 
-    /// What the table above says this is; `None` for a disk or a set.
+    /// Type in the table above; `None` for a disk or a set.
     pub fn kind(&self) -> Option<&Kind> {
         self.kind
     }
 
-    /// Whether something could not be seen, and why. The first reason is kept.
+    /// First reason for which something could not be read; `None` if all reads succeeded.
     pub fn blind(&self) -> Option<Blind> {
         self.blind.get()
     }
 
-    /// `length` bytes at `offset`; `None` past the end, where the medium fails, or when the budget is spent.
+    /// The `length` bytes at `offset`; `None` past the end, where the medium fails, or when the budget is spent.
     pub fn bytes(&self, offset: u64, length: usize) -> Option<Vec<u8>> {
         let end = offset.checked_add(length as u64).filter(|&end| end <= self.length())?;
         if let Some(found) = self.cached(offset, end) {
@@ -197,43 +197,43 @@ impl<'a> Probe<'a> {
         self.cached(offset, end)
     }
 
-    /// Fills `buffer` from `offset`, as [`Probe::bytes`].
+    /// Fills `buffer` from `offset`, as [`Probe::bytes`] reads; every failure is [`Errno::Io`].
     pub fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Errno> {
         buffer.copy_from_slice(&self.bytes(offset, buffer.len()).ok_or(Errno::Io)?);
         Ok(())
     }
 
-    /// Fills `buffer` from `offset`, seen as [`Probe::bytes`] sees it, but outside the budget and without keeping it: for a
-    /// command that is about to write, not for tasting.
+    /// Fills `buffer` from `offset` with the contents that [`Probe::bytes`] would show, outside the budget and without
+    /// a copy kept: for a command that is about to write, not for tasting.
     pub fn look(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Errno> {
         self.route.read_at(self.stores, buffer, offset)?;
         lay_over(&self.planned, offset, buffer);
         Ok(())
     }
 
-    /// An on-disk structure at `offset`, as [`Probe::bytes`].
+    /// An on-disk structure at `offset`, read as [`Probe::bytes`] reads.
     pub fn read<T: FromBytes>(&self, offset: u64) -> Option<T> {
         T::read_from_bytes(&self.bytes(offset, size_of::<T>())?).ok()
     }
 
-    /// Whether `magic` stands at `offset`.
+    /// True if `magic` stands at `offset` and could be read.
     pub fn has(&self, offset: u64, magic: &[u8]) -> bool {
         self.bytes(offset, magic.len()).is_some_and(|found| found == magic)
     }
 
-    /// `distance` bytes before the end; `None` if the provider is shorter.
+    /// Offset of the byte `distance` bytes before the end; `None` if the provider is shorter.
     pub fn from_end(&self, distance: u64) -> Option<u64> {
         self.length().checked_sub(distance)
     }
 
-    /// Everything looked at so far, on a disk otherwise zero.
+    /// Everything read so far, on a disk otherwise zero.
     pub fn seen(&self) -> Sparse {
         let mut seen = Sparse::new(self.length());
         self.seen.borrow().iter().for_each(|(at, bytes)| seen.put(*at, bytes));
         seen
     }
 
-    /// The first byte from `from` on that is not zero, of everything looked at so far.
+    /// Offset of the first byte from `from` on that is not zero, among everything read so far.
     pub(crate) fn written(&self, from: u64) -> Option<u64> {
         let seen = self.seen.borrow();
         let first = |(at, data): &(u64, Vec<u8>)| {

@@ -6,12 +6,14 @@ use crate::class::{self, Class};
 use crate::format::{self, Format};
 use crate::table::scheme::Scheme;
 
-/// The classes that taste, in the order in which they are asked.
+/// Classes that taste, in the order in which they are asked.
 ///
-/// `gpt` comes before `mbr`: a protective MBR is part of a GPT, not a table; where an MBR of real entries hides a GPT, `gpt`
-/// says so itself and yields. `sgi` and `vtoc8` prove themselves by a sum over their whole sector, which `mbr` has not; `apm` declines what
-/// ends as an MBR does, and Linux asks for `rdb` after `mbr`. The labels come next: a disk with both an MBR and a label behind it is read by its MBR, as
-/// every kernel does. Tables that only an MBR's type announces exclude each other. Sets come last; their metadata is in the last sector and excludes no table at the front.
+/// `gpt` comes before `mbr`: a protective MBR is part of a GPT, not a table; where an MBR of real entries hides a GPT,
+/// `gpt` reports it and yields. `sgi` and `vtoc8` prove themselves by a checksum over their whole sector, which `mbr`
+/// lacks; `apm` declines a sector that ends as an MBR does, and Linux asks for `rdb` after `mbr`. The labels come next:
+/// a disk with both an MBR and a label behind it is read by its MBR, as every kernel does. Tables that only an MBR's
+/// type announces exclude each other. Sets come last; their metadata is in the last sector and excludes no table at the
+/// front.
 pub static CLASSES: &[&dyn Class] = &[
     &class::gpt::Gpt,
     &class::sgi::Sgi,
@@ -29,10 +31,10 @@ pub static CLASSES: &[&dyn Class] = &[
     &class::concat::Concat,
 ];
 
-/// Every format, in the order of blkid's own list where it matters: what wraps others comes first. Where none of them answers, nor
-/// any class, [`format::known`] is asked.
+/// Every format, in the order of blkid's own list where it matters: wrappers of others come first. Where no format and
+/// no class answers, [`format::known`] is asked.
 pub static FORMATS: &[Format] = &[
-    // What is in two places, then containers, members of sets and what else wraps a file system.
+    // Interrupted moves, then containers, members of sets and other wrappers of a file system.
     format::moving::FORMAT,
     format::qcow2::FORMAT,
     format::vmdk::FORMAT,
@@ -70,6 +72,6 @@ pub static FORMATS: &[Format] = &[
     format::erofs::FORMAT,
 ];
 
-/// The schemes, in the order in which they are asked. An extended partition is an EBR's and nobody else's, so that comes first;
-/// the others as in [`CLASSES`].
+/// Schemes that are edited, in the order in which they are asked. An extended partition is read by the EBR alone, so
+/// that comes first; the others are ordered as in [`CLASSES`].
 pub static SCHEMES: &[&dyn Scheme] = &[&class::mbr::Ebr, &class::gpt::Gpt, &class::mbr::Mbr, &class::bsd::Bsd];

@@ -2,22 +2,22 @@
 
 use std::fmt;
 
-/// Why an I/O failed.
+/// Reason for which an I/O failed, in the terms of errno(3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Errno {
-    /// The medium failed.
+    /// Failure of the medium beneath the provider (EIO).
     Io,
-    /// Outside the provider.
+    /// Range that reaches past the end of the provider.
     Range,
-    /// No such provider, or one of its members is missing.
+    /// Absent provider, or an absent member of one (ENODEV).
     NoDevice,
-    /// It was opened for reading only, or cannot be written at all.
+    /// Write to a provider that was opened for reading only, or that cannot be written at all (EROFS).
     ReadOnly,
-    /// The file system that holds the image has no room left.
+    /// Full file system beneath an image (ENOSPC).
     NoSpace,
-    /// Not in whole sectors, or not where direct I/O can begin.
+    /// Range that is not in whole sectors, or a buffer where direct I/O cannot begin (EINVAL).
     Unaligned,
-    /// It cannot do that, or not in this way.
+    /// Operation that the provider lacks, or lacks in the form asked for (EOPNOTSUPP).
     Unsupported,
 }
 

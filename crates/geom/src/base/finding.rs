@@ -1,4 +1,4 @@
-//! What is wrong with a disk, or worth knowing: not an error, a result.
+//! Findings: faults of a disk, and facts worth knowing. A finding is a result, not an error.
 
 use crate::base::topology::{Cost, Fact};
 
@@ -6,19 +6,19 @@ mod fix;
 
 pub use fix::Fix;
 
-/// How much a finding matters; severity follows cost. The weaker is the smaller.
+/// Weight of a finding; it follows the cost. Variants are in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Worth knowing; costs nothing now.
     Note,
-    /// Costs something, or will.
+    /// Costs something now, or will later.
     Warning,
     /// Costs half as much again or more, or data is at risk.
     Error,
 }
 
 impl Severity {
-    /// The name used in JSON and on the command line.
+    /// Name used in JSON and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Note => "note",
@@ -30,11 +30,11 @@ impl Severity {
 
 /// A rule of `check`: its id is stable, its page is what `trueline explain` prints.
 pub struct Rule {
-    /// `TL0001`; never used again for something else.
+    /// Identifier such as `TL0001`, never reused for another rule.
     pub id: &'static str,
-    /// A few words.
+    /// Title of a few words, for lists of rules.
     pub title: &'static str,
-    /// The manual page of the rule, Markdown.
+    /// Manual page of the rule, in Markdown.
     pub page: &'static str,
 }
 
@@ -50,24 +50,24 @@ impl PartialEq for Rule {
     }
 }
 
-/// One thing found.
+/// One fault or fact found on a provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// Which rule.
+    /// Rule that the finding is an instance of.
     pub rule: &'static Rule,
-    /// How much it matters.
+    /// Weight of this finding; the same rule may weigh more in another place.
     pub severity: Severity,
-    /// Where it begins: a byte of the provider it was found on.
+    /// First byte that is concerned, counted from the start of the provider it was found on.
     pub offset: u64,
-    /// The unit it is measured against, in bytes; 0 where there is none.
+    /// Unit it is measured against, in bytes; 0 where there is none.
     pub unit: u64,
-    /// How far past a boundary of the unit, in bytes.
+    /// Distance past the last boundary of the unit, in bytes.
     pub remainder: u64,
-    /// What it costs, where that can be said.
+    /// Price in device operations; `None` where it cannot be computed.
     pub cost: Option<Cost>,
-    /// One line: what was found, bytes first, LBA in parentheses.
+    /// One line for the user: what was found, bytes first, LBA in parentheses.
     pub message: String,
-    /// What to do, the best first.
+    /// Cures, the best first; empty where there is none.
     pub fix: Vec<Fix>,
 }
 
@@ -77,21 +77,21 @@ impl Finding {
         Finding { rule, severity, offset, unit: 0, remainder: 0, cost: None, message, fix: Vec::new() }
     }
 
-    /// With what to do about it.
+    /// This finding with one more cure, after those it has.
     #[must_use]
     pub fn fix(mut self, fix: impl Into<Fix>) -> Finding {
         self.fix.push(fix.into());
         self
     }
 
-    /// Measured against a boundary, at that cost.
+    /// This finding, measured against a boundary: unit and distance past it in bytes, and the cost.
     #[must_use]
     pub fn against(mut self, unit: u64, remainder: u64, cost: Option<Cost>) -> Finding {
         (self.unit, self.remainder, self.cost) = (unit, remainder, cost);
         self
     }
 
-    /// Measured against `fact` as seen from address 0.
+    /// This finding, measured against `fact` as seen from address 0.
     #[must_use]
     pub fn against_fact(self, fact: &Fact, cost: Option<Cost>) -> Finding {
         self.against(fact.grain.size(), fact.grain.remainder(0), cost)
@@ -104,7 +104,7 @@ macro_rules! rules {
             #[doc = concat!("`", $id, "`: ", $title, ".")]
             pub static $name: Rule = Rule { id: $id, title: $title, page: include_str!(concat!("../../../../docs/rules/", $id, ".md")) };
         )*
-        /// Every rule, by id.
+        /// Every rule of `check`, in order of its id.
         pub static RULES: &[&Rule] = &[$(&$name),*];
     };
 }
@@ -141,7 +141,7 @@ rules! {
     UNREAD = "TL0029", "contents that were not read";
 }
 
-/// The rule called `id`, in any case.
+/// The rule called `id`, in upper or lower case; `None` for an unknown one.
 pub fn rule(id: &str) -> Option<&'static Rule> {
     RULES.iter().copied().find(|r| r.id.eq_ignore_ascii_case(id))
 }

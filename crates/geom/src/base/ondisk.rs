@@ -1,4 +1,4 @@
-//! What on-disk declarations share: GUIDs, fixed text, and a compile-time check of where fields lie.
+//! Shared parts of on-disk declarations: GUIDs, fixed text, and a compile-time check of the offsets of fields.
 //!
 //! A declaration uses `zerocopy`'s byte-order integers, in the specification's own names, and ends with
 //! [`assert_offsets!`](macro@crate::assert_offsets) so that a wrong offset does not compile.
@@ -23,12 +23,12 @@ macro_rules! assert_offsets {
 pub struct Guid(pub [u8; 16]);
 
 impl Guid {
-    /// All zero: in GPT, an unused entry.
+    /// True if all 16 bytes are zero: in GPT, an unused entry.
     pub fn is_nil(&self) -> bool {
         self.0 == [0; 16]
     }
 
-    /// A random one (RFC 9562, version 4) of 16 random bytes.
+    /// A random GUID (RFC 9562, version 4) of 16 random bytes.
     pub fn random(bytes: [u8; 16]) -> Guid {
         let mut guid = Guid(bytes);
         // The version and the variant, in storage order: byte 7 holds the high half of the third field.
@@ -41,7 +41,7 @@ impl Guid {
 impl std::str::FromStr for Guid {
     type Err = ();
 
-    /// The text form, in either case; the first three fields are swapped into storage order.
+    /// Parses the text form, in either case; the first three fields are swapped into storage order.
     fn from_str(text: &str) -> Result<Guid, ()> {
         let hex: Vec<u8> = text.bytes().filter(|b| *b != b'-').collect();
         if text.len() != 36 || hex.len() != 32 || !hex.is_ascii() {
@@ -56,7 +56,7 @@ impl std::str::FromStr for Guid {
     }
 }
 
-/// Where each byte of the text form is stored.
+/// Storage index of each byte of the text form.
 const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
 
 impl fmt::Display for Guid {
@@ -80,30 +80,31 @@ pub fn uuid(bytes: &[u8; 16]) -> Option<String> {
     Some([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
 }
 
-/// Text in a fixed field: up to the first NUL, trailing blanks cut, what is not UTF-8 or is a control character replaced;
-/// `None` if nothing is left.
+/// Text in a fixed field, up to the first NUL, without trailing blanks; control characters and invalid UTF-8 are
+/// replaced. `None` if nothing is left.
 pub fn text(field: &[u8]) -> Option<String> {
     let end = field.iter().position(|&b| b == 0).unwrap_or(field.len());
     printable(&String::from_utf8_lossy(&field[..end]))
 }
 
-/// UTF-16LE text in a fixed field, as [`text`].
+/// UTF-16LE text in a fixed field, cleaned as [`text`] does.
 pub fn text_utf16(field: &[u8]) -> Option<String> {
     text_units(field.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])))
 }
 
-/// UTF-16BE text in a fixed field, as [`text`].
+/// UTF-16BE text in a fixed field, cleaned as [`text`] does.
 pub fn text_utf16be(field: &[u8]) -> Option<String> {
     text_units(field.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])))
 }
 
-/// UTF-16 code units, as [`text`].
+/// Text of UTF-16 code units up to the first NUL, cleaned as [`text`] does.
 pub fn text_units(units: impl Iterator<Item = u16>) -> Option<String> {
     let text: String = char::decode_utf16(units.take_while(|&u| u != 0)).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
     printable(&text)
 }
 
-/// Labels come from hostile disks and go to terminals: no control character survives.
+/// Cleaned text; `None` if nothing is left. Labels come from hostile disks and go to terminals, so no control character
+/// survives.
 fn printable(text: &str) -> Option<String> {
     let clean: String = text.trim_end().chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
     (!clean.is_empty()).then_some(clean)

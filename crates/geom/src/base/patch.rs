@@ -1,7 +1,7 @@
-//! Ordered writes: what an edit comes to on the disk.
+//! Ordered writes: the form in which an edit reaches the disk.
 //!
-//! A scheme gives its patches in an order in which a reader finds the old table or the new one after every prefix of them.
-//! Order means nothing to a disk's cache, so a patch says whether what comes before it must have reached the medium.
+//! A scheme orders its patches so that after every prefix of them a reader finds either the old table or the new one. A
+//! disk's write-back cache ignores that order, so a patch states if earlier patches must have reached the medium.
 
 use crate::base::error::Errno;
 use crate::base::topology::round_down;
@@ -9,13 +9,13 @@ use crate::base::topology::round_down;
 /// One write to a provider, of whole sectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patch {
-    /// First byte on the provider.
+    /// First byte on the provider, a multiple of its sector.
     pub offset: u64,
-    /// What is written.
+    /// Contents to write, in whole sectors.
     pub bytes: Vec<u8>,
-    /// What it is, in words: "backup header".
+    /// Name of the structure written, for people: "backup header".
     pub what: &'static str,
-    /// Whether every patch before this one must be on the medium first.
+    /// True if every patch before this one must be on the medium first.
     pub after_flush: bool,
 }
 
@@ -25,25 +25,25 @@ impl Patch {
         Patch { offset, bytes, what, after_flush: false }
     }
 
-    /// The same write, once all before it are on the medium.
+    /// This write, ordered after a flush of all writes before it.
     #[must_use]
     pub fn after_flush(self) -> Patch {
         Patch { after_flush: true, ..self }
     }
 
-    /// The byte after the last.
+    /// Offset of the byte after the last one written.
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.bytes.len() as u64)
     }
 
-    /// The `length` bytes that it writes at `offset`, if it writes all of them.
+    /// The `length` bytes that it writes at `offset`; `None` unless it writes all of them.
     pub fn part(&self, offset: u64, length: usize) -> Option<&[u8]> {
         let from = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
         self.bytes.get(from..from.checked_add(length)?)
     }
 }
 
-/// Fills a buffer from a byte of the provider.
+/// A reader that fills a buffer from the given byte of the provider.
 pub type Read<'a> = dyn FnMut(u64, &mut [u8]) -> Result<(), Errno> + 'a;
 
 /// The patches that put back what `patches` overwrite, in the order in which they must be undone. `read` fills a buffer from
@@ -55,7 +55,7 @@ pub fn undo(patches: &[Patch], read: &mut Read<'_>) -> Result<Vec<Patch>, Errno>
     };
     let mut back: Vec<Patch> = patches.iter().map(before).collect::<Result<_, _>>()?;
     back.reverse();
-    // What had to be on the medium before a patch is what must come after it on the way back.
+    // A flush between two patches on the way there is a flush between the same two on the way back.
     let flushes: Vec<bool> = patches.iter().map(|p| p.after_flush).collect();
     for (patch, after) in back.iter_mut().skip(1).zip(flushes.iter().skip(1).rev()) {
         patch.after_flush = *after;
@@ -66,8 +66,8 @@ pub fn undo(patches: &[Patch], read: &mut Read<'_>) -> Result<Vec<Patch>, Errno>
     Ok(back)
 }
 
-/// What of `patches` changes anything, given the bytes that are there and what the patches before it write. A patch that changes
-/// nothing passes its flush on.
+/// Those of `patches` that change anything, given the bytes on the disk and the writes of earlier patches. A patch that
+/// changes nothing is dropped and passes its flush on to the next.
 pub fn changes(patches: Vec<Patch>, read: &mut Read<'_>) -> Result<Vec<Patch>, Errno> {
     let (mut kept, mut flush): (Vec<Patch>, bool) = (Vec::new(), false);
     for mut patch in patches {
@@ -83,7 +83,7 @@ pub fn changes(patches: Vec<Patch>, read: &mut Read<'_>) -> Result<Vec<Patch>, E
     Ok(kept)
 }
 
-/// What of `patches` lies outside of everything that `others` write: an old table is removed around the new one.
+/// The parts of `patches` outside everything that `others` write: an old table is removed around the new one.
 pub fn outside(patches: Vec<Patch>, others: &[Patch]) -> Vec<Patch> {
     let mut left = patches;
     for other in others {
@@ -100,17 +100,17 @@ pub fn outside(patches: Vec<Patch>, others: &[Patch]) -> Vec<Patch> {
     left
 }
 
-/// `new`, and then what of `old` lies around it: whoever reads in between finds what was there, or what `new` makes.
+/// `new`, then those parts of `old` that lie around it. A reader in between finds the old contents or the new ones.
 pub fn instead(new: Vec<Patch>, old: Vec<Patch>) -> Vec<Patch> {
     let mut rest = outside(old, &new);
     rest.iter_mut().take(1).for_each(|patch| patch.after_flush = true);
     new.into_iter().chain(rest).collect()
 }
 
-/// At either end of a provider, the bytes in which every format has what it is known by, if only a copy of it.
+/// Bytes at either end of a provider in which every format keeps its signature, or a copy of it.
 const KNOWN_BY: u64 = 1 << 20;
 
-/// The ends of a provider of `length` bytes, in pieces, as first byte and bytes: whatever it is known by is there.
+/// The two ends of a provider of `length` bytes, in pieces of (first byte, bytes). Every signature lies in them.
 pub fn ends(length: u64) -> impl Iterator<Item = (u64, usize)> {
     const PIECE: usize = 64 << 10;
     let (front, back) = (KNOWN_BY.min(length), round_down(length.saturating_sub(KNOWN_BY), PIECE as u64));
@@ -118,8 +118,8 @@ pub fn ends(length: u64) -> impl Iterator<Item = (u64, usize)> {
     starts.map(move |at| (at, usize::try_from(length - at).unwrap_or(PIECE).min(PIECE)))
 }
 
-/// Zeroes over the [`ends`] of a provider of `length` bytes, and over the sectors between them in which there is magic: those that are
-/// zeroes already need not be written.
+/// Zeroes over the [`ends`] of a provider of `length` bytes, and over sectors of `sector` bytes between them at the
+/// offsets in `magic`. [`changes`] drops those that are zero already.
 pub fn blank(length: u64, magic: &[u64], sector: u64) -> Vec<Patch> {
     let nothing = |(at, bytes)| Patch::new(at, vec![0; bytes], "nothing, over what was there");
     let between = KNOWN_BY..length.saturating_sub(KNOWN_BY);
@@ -127,7 +127,7 @@ pub fn blank(length: u64, magic: &[u64], sector: u64) -> Vec<Patch> {
     ends(length).chain(sectors.filter_map(|at| Some((at, usize::try_from(sector).ok()?)))).map(nothing).collect()
 }
 
-/// Makes `bytes`, read at `offset` before `patches`, what is there after them.
+/// Turns `bytes`, read at `offset` before `patches`, into the contents after them.
 pub fn lay_over(patches: &[Patch], offset: u64, bytes: &mut [u8]) {
     let end = offset.saturating_add(bytes.len() as u64);
     for patch in patches {
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_is_written_twice_is_compared_with_what_was_written_first() {
-        // Erased and made anew: the second write is the bytes that are there before the first.
+        // Erased and made anew: the second write equals the bytes that stand there before the first.
         let patches = vec![Patch::new(0, vec![0; 8], "erased"), Patch::new(4, vec![5; 8], "anew"), Patch::new(4, vec![5; 4], "again")];
         let mut read = |_: u64, out: &mut [u8]| {
             out.fill(5);

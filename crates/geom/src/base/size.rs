@@ -1,6 +1,7 @@
-//! Numbers as people write them: sizes with a unit, decimals in fixed units.
+//! Numbers in users' notation: sizes with a unit, decimals in fixed units.
 
-/// A size: `4096`, `4k`, `1MiB`, `90g`, binary unless written `kB`/`MB`; `8s` are sectors of 512 bytes. `None` if it is not one.
+/// Bytes of a size such as `4096`, `4k`, `1MiB`, `90g`: binary unless written `kB`/`MB`; `8s` are sectors of 512 bytes.
+/// `None` for other text, or from 2^64 on.
 pub fn bytes(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, suffix) = text.split_at(digits);
@@ -25,7 +26,8 @@ pub fn bytes(text: &str) -> Option<u64> {
     number.checked_mul(base.checked_pow(power)?)
 }
 
-/// A decimal number in units of 10^-`places`: `1.5` with 3 places is 1500. `None` if it is none, or finer than that.
+/// A decimal number in units of 10^-`places`: `1.5` with 3 places is 1500. `None` for other text, or one with more
+/// digits after the point.
 pub fn decimal(text: &str, places: usize) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,8 +1,8 @@
 //! All alignment arithmetic. Nothing outside this file and its folder divides an address by a grain.
 //!
-//! A [`Grain`] is a residue class of byte addresses, as libparted's `PedAlignment`. A [`Topology`] is what a
-//! provider knows of the boundaries beneath it, in **its own** addresses: slices shift it, stripes stretch or
-//! break it, mirrors and concatenations intersect it.
+//! A [`Grain`] is a residue class of byte addresses, as libparted's `PedAlignment`. A [`Topology`] holds the boundaries
+//! beneath a provider, in **its own** addresses: slices shift it, stripes stretch or break it, mirrors and
+//! concatenations intersect it.
 //!
 //! # What a topology promises
 //!
@@ -24,37 +24,37 @@ mod cost;
 mod grain;
 pub(crate) mod placement;
 
-/// What a boundary is for.
+/// Purpose of a boundary: the unit that it delimits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Why {
-    /// The smallest unit that can be addressed.
+    /// Logical sector: the smallest unit that can be addressed.
     Logical,
-    /// The unit that is written whole or not at all (NVMe AWUPF/NAWUPF, `atomic_write_unit_max_bytes`).
+    /// Unit written whole or not at all (NVMe AWUPF/NAWUPF, `atomic_write_unit_max_bytes`).
     Atomic,
-    /// The read-modify-write unit: a smaller write makes the device read first.
+    /// Physical sector, the read-modify-write unit: a smaller write makes the device read first.
     Physical,
-    /// The write granularity the device prefers (NVMe NPWG/NPWA, `minimum_io_size`), above the physical unit.
+    /// Write granularity that the device prefers (NVMe NPWG/NPWA, `minimum_io_size`), above the physical unit.
     Preferred,
-    /// The best I/O size the device names (`optimal_io_size`, NVMe NOWS).
+    /// Best I/O size that the device names (`optimal_io_size`, NVMe NOWS).
     Optimal,
-    /// One member's share of a striped set.
+    /// Chunk of a striped set: the bytes on one member before the next one follows.
     Chunk,
-    /// One row of a striped set without parity, a chunk of every member: what a layout is told, not what it is judged by.
+    /// Row of a striped set without parity, one chunk of every member. Layouts are made for it; none is judged by it.
     Row,
-    /// One row of a set with parity: a write of less makes the set read first.
+    /// Row of a set with parity: a write of less makes the set read first.
     FullStripe,
-    /// Flash erase block or card allocation unit.
+    /// Erase block of flash, or allocation unit of a card.
     Erase,
-    /// Discard granularity.
+    /// Discard granularity of the device (`discard_granularity`, NVMe NPDG).
     Discard,
-    /// The cluster of a container format such as qcow2.
+    /// Cluster of a container format such as qcow2.
     Cluster,
-    /// Nobody's unit: the 1 MiB starts that partitioning tools agreed on.
+    /// The 1 MiB starts that partitioning tools agreed on; no device has such a unit.
     Convention,
 }
 
 impl Why {
-    /// All of them, in the order of size they usually have.
+    /// All purposes, in the order of size their units usually have.
     pub const ALL: [Why; 12] = [
         Why::Logical,
         Why::Atomic,
@@ -70,7 +70,7 @@ impl Why {
         Why::Convention,
     ];
 
-    /// The name used in JSON and on the command line.
+    /// Name used in JSON and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Why::Logical => "logical",
@@ -88,45 +88,45 @@ impl Why {
         }
     }
 
-    /// Whether a start off this boundary costs I/O. The others inform: an address off the logical sector cannot exist,
-    /// and nobody's I/O is slower for missing an atomic, discard or conventional boundary, or the row of a set without parity.
+    /// True if a start off this boundary costs I/O. The others inform: an address off the logical sector cannot exist,
+    /// and missing an atomic, discard or conventional boundary, or the row of a set without parity, slows no I/O.
     pub fn costs(self) -> bool {
         !matches!(self, Why::Logical | Why::Atomic | Why::Row | Why::Discard | Why::Convention)
     }
 
-    /// Whether the device reads before it writes part of such a unit, rather than merely using one more member.
+    /// True if the device reads before it writes part of such a unit; false if a part merely uses one more member.
     pub fn is_rmw(self) -> bool {
         matches!(self, Why::Physical | Why::Preferred | Why::Optimal | Why::FullStripe | Why::Erase | Why::Cluster)
     }
 }
 
-/// Who says that there is a boundary.
+/// Origin of the knowledge of a boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// A block device ioctl.
+    /// Ioctl of a block device, such as `BLKPBSZGET`.
     Ioctl,
     /// Linux `queue/` limits, from sysfs or from `lsblk`.
     Sysfs,
-    /// NVMe Identify.
+    /// NVMe Identify data structures.
     Nvme,
     /// Metadata on the disk: a set's label, a file system's superblock.
     Label,
-    /// The header of an image file.
+    /// Header of an image file.
     Image,
-    /// The person at the command line.
+    /// Option given on the command line.
     User,
-    /// Nobody: what drives are like today.
+    /// Assumption: the usual value of today's drives.
     Assumed,
-    /// A measurement.
+    /// Measurement of I/O times on the device.
     Measured,
-    /// The model of a simulated drive.
+    /// Model of a simulated drive.
     Model,
-    /// A server of network block devices.
+    /// Server of the NBD protocol: its block size constraints.
     Nbd,
 }
 
 impl Source {
-    /// The name used in JSON.
+    /// Name used in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Source::Ioctl => "ioctl",
@@ -143,21 +143,21 @@ impl Source {
     }
 }
 
-/// How far a boundary is to be believed; the weaker is the smaller.
+/// Credibility of a boundary. Variants are in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trust {
-    /// It cannot be true: shown, never judged by, never aligned to.
+    /// Contradicted: shown, never used to judge or to align.
     Untrusted,
-    /// Nobody said so, but it is likely.
+    /// Likely, though no source states it.
     Assumed,
-    /// The device says so, and nothing speaks against it.
+    /// Stated by the device, and contradicted by nothing.
     Claimed,
-    /// Said by a person, by metadata that defines it, or measured.
+    /// Given by the user, defined by metadata, or measured.
     Trusted,
 }
 
 impl Trust {
-    /// The name used in JSON.
+    /// Name used in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Trust::Untrusted => "untrusted",
@@ -168,61 +168,62 @@ impl Trust {
     }
 }
 
-/// A grain with its provenance.
+/// A grain with its purpose and provenance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// Where the boundaries are.
+    /// Addresses of the boundaries, in the provider's own bytes.
     pub grain: Grain,
-    /// What for.
+    /// Purpose of the boundaries.
     pub why: Why,
-    /// Who says so.
+    /// Origin of the knowledge.
     pub source: Source,
-    /// How far to believe it.
+    /// Credibility of the origin.
     pub trust: Trust,
 }
 
 impl Fact {
-    /// Whether a start off this grain is a fault: it costs I/O, is more than one address, and is believed. An optimal I/O
-    /// size that only a device claims is a hint: many name a transfer limit there (`docs/decisions/0007`).
+    /// True if a start off this grain is a fault: it costs I/O, is more than one address, and is believed. An optimal
+    /// I/O size that only a device claims is a hint: many name a transfer limit there (`docs/decisions/0007`).
     pub fn counts(&self) -> bool {
         let least = if self.why == Why::Optimal { Trust::Claimed } else { Trust::Untrusted };
         self.why.costs() && self.trust > least && self.grain.size > 1
     }
 
-    /// What it costs a layer that begins at address 0 and does I/O in `block` bytes.
+    /// Cost to a layer that begins at address 0 and does I/O in `block` bytes; `None` as in [`cost()`].
     pub fn cost(&self, block: u64) -> Option<Cost> {
         cost(block, self.grain.size, self.grain.remainder(0), self.why.is_rmw())
     }
 }
 
-/// Members that can never agree: no class of addresses finer than a row of the set is on this boundary of all of them.
+/// Boundary that members can never agree on: no class of addresses finer than a row of the set is on it for all of
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clash {
-    /// Which boundary.
+    /// Purpose of the boundary.
     pub why: Why,
-    /// Its size on the member that cannot agree, in bytes; 0 if it is not known.
+    /// Unit on the member that disagrees, in bytes; 0 if it is not known.
     pub unit: u64,
-    /// That member.
+    /// Index of the member that disagrees, from 0.
     pub member: usize,
-    /// How far off it is, in bytes.
+    /// Distance by which that member misses the boundary, in bytes.
     pub remainder: u64,
 }
 
-/// What a provider knows of itself and of the boundaries beneath it.
+/// A provider's size, sector, and the boundaries beneath it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// Logical sector in bytes.
+    /// Logical sector in bytes; at least 1.
     pub sector: u64,
-    /// Bytes.
+    /// Length of the provider in bytes.
     pub length: u64,
-    /// Every boundary known, in this provider's addresses.
+    /// Every known boundary, in this provider's addresses.
     pub facts: Vec<Fact>,
     /// Boundaries lost because members cannot agree.
     pub clashes: Vec<Clash>,
 }
 
 impl Topology {
-    /// A provider of `length` bytes in sectors of `sector` bytes of which nothing else is known.
+    /// A provider of `length` bytes in sectors of `sector` bytes, without any known boundary.
     pub fn new(sector: u64, length: u64) -> Topology {
         Topology { sector: sector.max(1), length, facts: Vec::new(), clashes: Vec::new() }
     }
@@ -234,14 +235,14 @@ impl Topology {
         self
     }
 
-    /// What a slice of `length` bytes at `start` sees.
+    /// The topology of a slice of `length` bytes that begins at byte `start`.
     pub fn shift(&self, start: u64, length: u64) -> Topology {
         let facts = self.facts.iter().map(|f| Fact { grain: f.grain.shift(start), ..*f }).collect();
         Topology { sector: self.sector, length, facts, clashes: self.clashes.clone() }
     }
 
-    /// The topology of a slice of `length` bytes that begins somewhere on `starts` (`None`: anywhere): boundaries whose size divides that
-    /// grain's lie as seen from any such start; the others are not known, so not believed.
+    /// The topology of a slice of `length` bytes that begins somewhere on `starts` (`None`: anywhere). Boundaries whose
+    /// size divides that grain's lie as seen from any such start; the others are not known, so not believed.
     pub fn shift_somewhere(&self, starts: Option<Grain>, length: u64) -> Topology {
         let known = |f: &Fact| f.grain.size == self.sector || starts.is_some_and(|s| s.size.is_multiple_of(f.grain.size));
         let mut top = self.shift(starts.map_or(0, |s| s.phase), length);
@@ -251,7 +252,8 @@ impl Topology {
         top
     }
 
-    /// A stripe in chunks of `chunk` bytes over `below`, each cut to whole chunks; adds the chunk and the row.
+    /// The topology of a stripe in chunks of `chunk` bytes over `below`, each cut to whole chunks; adds the chunk and
+    /// the row.
     pub fn stripe(below: &[Topology], chunk: u64, length: u64, source: Source) -> Topology {
         let members = u64::try_from(below.len()).unwrap_or(u64::MAX);
         let mut top = Topology::combine(below, length, |_, grain| grain.stretch(chunk, members).ok_or(grain.remainder(0)));
@@ -266,17 +268,17 @@ impl Topology {
         top
     }
 
-    /// Every believed grain for one purpose.
+    /// Every believed grain of one purpose.
     fn grains(&self, why: Why) -> impl Iterator<Item = Grain> {
         self.facts.iter().filter(move |f| f.why == why && f.trust > Trust::Untrusted).map(|f| f.grain)
     }
 
-    /// Copies of one content: what is a boundary on all of them.
+    /// The topology of a mirror over `below`: the boundaries that all members share.
     pub fn mirror(below: &[Topology], length: u64) -> Topology {
         Topology::combine(below, length, |_, grain| Ok(grain))
     }
 
-    /// One member after another; member `i` begins at `starts[i]` and ends where the next begins.
+    /// The topology of members one after another; member `i` begins at `starts[i]` and ends where the next begins.
     ///
     /// An I/O across a seam begins member `i` at its byte 0 and ends the one before at its last, so both must be on the
     /// grain, or that member clashes.
@@ -286,7 +288,7 @@ impl Topology {
             let start = starts.get(i).copied().unwrap_or(length);
             let end = starts.get(i + 1).copied().unwrap_or(length);
             let (before, after) = (grain.remainder(0), grain.remainder(end.saturating_sub(start)));
-            // The outer ends of the set are nobody's seam.
+            // The outer ends of the set are no seams: no I/O crosses them.
             match (i == 0 || before == 0, i == last || after == 0) {
                 (false, _) => Err(before),
                 (_, false) => Err(after),
@@ -296,7 +298,8 @@ impl Topology {
         })
     }
 
-    /// Intersects what `lift` makes of each member's facts, purpose by purpose; an `Err` is how far off that member is.
+    /// Intersects the grains that `lift` makes of each member's facts, purpose by purpose. An `Err` is the member's
+    /// distance past the boundary in bytes.
     fn combine(below: &[Topology], length: u64, lift: impl Fn(usize, Grain) -> Result<Grain, u64>) -> Topology {
         let sector = below.iter().try_fold(1, |a, t| lcm(a, t.sector)).unwrap_or(1);
         let mut top = Topology::new(sector, length);
@@ -305,7 +308,7 @@ impl Topology {
                 top.clashes.push(*clash);
             }
         }
-        // What tools agree on for the starts of partitions on a drive says nothing of a set.
+        // The convention for starts of partitions on a drive says nothing of a set.
         for why in Why::ALL.into_iter().filter(|&why| why != Why::Convention) {
             let of_why = below.iter().enumerate().flat_map(|(i, t)| t.facts.iter().map(move |f| (i, f)));
             let mut believed = of_why.filter(|(_, f)| f.why == why && f.trust > Trust::Untrusted);
@@ -332,8 +335,8 @@ impl Topology {
         of(Why::Chunk).or_else(|| of(Why::Physical)).map_or((0, 0), |f| (f.grain.size, f.grain.remainder(0)))
     }
 
-    /// The counting facts that address 0 of this provider misses, and what that costs a layer that does I/O in `block`
-    /// bytes, the costliest first.
+    /// Counting facts that address 0 of this provider misses, with the cost to a layer that does I/O in `block` bytes,
+    /// the costliest first.
     pub fn missed(&self, block: u64) -> Vec<(Fact, Option<Cost>)> {
         let off = self.counting().filter(|f| !f.grain.contains(0));
         let mut missed: Vec<(Fact, Option<Cost>)> = off.map(|f| (*f, f.cost(block))).collect();
@@ -342,23 +345,24 @@ impl Topology {
         missed
     }
 
-    /// What is on a whole sector and on every counting grain of this topology; `None` if nothing is.
+    /// Addresses on a whole sector and on every counting grain of this topology; `None` if there are none.
     pub fn common(&self) -> Option<Grain> {
         self.counting().try_fold(Grain { size: self.sector, phase: 0 }, |a, f| a.intersect(f.grain))
     }
 
-    /// What is on [`Topology::common`] and where tools put partitions, if they have an opinion here.
+    /// Addresses on [`Topology::common`] and on the convention for partitions; `None` without a convention, or if the
+    /// two never meet.
     pub fn usual(&self) -> Option<Grain> {
         let fact = self.facts.iter().filter(|f| f.why == Why::Convention).max_by_key(|f| f.grain.size)?;
         self.common()?.intersect(fact.grain)
     }
 
-    /// Where a new partition may begin, the best first, in this provider's addresses. `base` is its byte 0 on the medium: a table
-    /// inside a table agrees with the medium, not with the start of the one above.
+    /// Grains on which a new partition may begin, the best first, in this provider's addresses. `base` is its byte 0 on
+    /// the medium: a table inside a table agrees with the medium, not with the start of the one above.
     ///
-    /// The best is on 1 MiB of the medium, on every counting grain, and on what is only a hint or a row of the set, as far as
-    /// these can agree; where no boundary is on 1 MiB, the first after it. The last is a whole sector, for a medium too small or
-    /// too contradictory for anything better.
+    /// The best is on 1 MiB of the medium, on every counting grain, and on hints and the row of the set, as far as
+    /// these can agree; where no boundary is on 1 MiB, the first after it. The last is a whole sector, for a medium too
+    /// small or too contradictory for anything better.
     pub fn places(&self, base: u64) -> Vec<Grain> {
         let sector = Grain { size: self.sector, phase: 0 };
         let Some(common) = self.common() else { return vec![sector] };
@@ -375,7 +379,8 @@ impl Topology {
         places
     }
 
-    /// The starts nearest to `start` that are on [`Topology::common`]: at or below, and at or above.
+    /// Starts nearest to `start` that are on [`Topology::common`]: at or below it, and at or above it within the
+    /// provider.
     pub fn nearest(&self, start: u64) -> (Option<u64>, Option<u64>) {
         match self.common() {
             Some(g) => (g.previous(start), g.next(start).filter(|&x| x < self.length)),
@@ -384,7 +389,8 @@ impl Topology {
     }
 }
 
-/// What two members' facts for one purpose come to; an `Err` is how far the second is off the first.
+/// Combines two members' facts for one purpose; an `Err` is the distance of the second past the first's boundary, in
+/// bytes.
 fn join(first: Option<Fact>, second: Fact) -> Result<Fact, u64> {
     let Some(first) = first else { return Ok(second) };
     match first.grain.intersect(second.grain) {

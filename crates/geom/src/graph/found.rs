@@ -1,4 +1,4 @@
-//! What the classes and formats make of one provider, and what to do where they exclude each other.
+//! Answers of the classes and formats for one provider, and the choice between those that exclude each other.
 
 use crate::base::finding::{self, Finding, Severity};
 use crate::class::{Class, Member, Taste};
@@ -8,7 +8,7 @@ use crate::probe::Probe;
 use crate::registry::{CLASSES, FORMATS};
 use std::sync::Arc;
 
-/// What the classes and formats make of one provider.
+/// Answers of the classes and formats for one provider.
 pub(crate) struct Found {
     pub(crate) tables: Vec<(&'static str, Arc<dyn Geom>)>,
     pub(crate) member: Option<(&'static dyn Class, Member)>,
@@ -17,7 +17,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Asks all of them.
+    /// Asks every format and class; where none answers, the list of known magic ([`known`]).
     pub(crate) fn by(probe: &Probe<'_>) -> Found {
         let signs = FORMATS.iter().filter_map(|f| (f.recognise)(probe)).collect();
         let mut found = Found { tables: Vec::new(), member: None, signs, findings: Vec::new() };
@@ -38,15 +38,15 @@ impl Found {
         found
     }
 
-    /// Whether neither a class nor a format has answered.
+    /// True if neither a class nor a format has answered.
     pub(crate) fn is_nothing(&self) -> bool {
         self.tables.is_empty() && self.member.is_none() && self.signs.is_empty()
     }
 
-    /// Decides between answers that exclude each other, where that can be known; names those where it cannot.
+    /// Chooses between answers that exclude each other, where that can be known; names those where it cannot.
     pub(crate) fn settle(&mut self) {
-        // What lies at the front of a set's member, or of a format whose data begin at byte 0 (RAID 1.0, a fixed VHD), is
-        // what the set or the data area shows: it is read there, where it is whole and ends where it should.
+        // The front of a set's member, or of a format whose data begin at byte 0 (RAID 1.0, a fixed VHD), is shown by
+        // the set or the data area too: it is read there, where it is whole and ends where it should.
         let holder = self.signs.iter().position(|s| s.data.is_some_and(|d| d.offset == 0));
         if self.member.is_some() || holder.is_some() {
             self.tables.clear();
@@ -62,7 +62,7 @@ impl Found {
         }
     }
 
-    /// Passes over a table without partitions where something else is recognised, and says so.
+    /// Passes over a table without partitions where something else is recognised, and adds a finding.
     fn pass_over_empty(&mut self) {
         let Some(sign) = self.signs.iter().find(|s| s.inside != Inside::ReadOnly) else { return };
         let empty = |(_, geom): &(&str, Arc<dyn Geom>)| geom.table().is_some_and(|t| t.entries.is_empty());

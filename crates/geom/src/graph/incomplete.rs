@@ -1,32 +1,32 @@
-//! Sets of which members are missing.
+//! Sets with missing members, and their findings.
 
 use super::Id;
 use crate::base::finding::{self, Finding, Severity};
 use std::fmt;
 
-/// Members that are named one by one; of more, so many and that there are more.
+/// Missing members that a message names one by one; the rest become "and more".
 const NAMED: usize = 8;
 
-/// A set of which members are missing. A mirror of which some are here has its provider all the same.
+/// A set with missing members. A mirror with one member present has its provider all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incomplete {
-    /// The class: `stripe`.
+    /// Class of the set, such as `stripe`.
     pub class: &'static str,
-    /// The provider that the set makes: `stripe/data`.
+    /// Name of the provider that the set makes, such as `stripe/data`.
     pub provider: String,
-    /// The members that are here, and their numbers from 0, if members of the class have any.
+    /// Members that are present, and their numbers from 0, if members of the class have any.
     pub here: Vec<(Id, Option<usize>)>,
-    /// Members of the whole set.
+    /// Number of members in the whole set.
     pub count: usize,
 }
 
 impl Incomplete {
-    /// How many are missing.
+    /// Number of members that are missing.
     pub fn missing(&self) -> usize {
         self.count.saturating_sub(self.here.len())
     }
 
-    /// Whether `name` is of its provider, or of one that would stand on that.
+    /// True if `name` is the name of its provider, or of one that would stand on it.
     pub fn would_have(&self, name: &str) -> bool {
         name.strip_prefix(&self.provider).is_some_and(|rest| !rest.starts_with(['-', '_']))
     }
@@ -51,7 +51,7 @@ impl fmt::Display for Incomplete {
         if !self.is_numbered() {
             return Ok(());
         }
-        // A label may claim any count: no more are looked at than are named.
+        // A label may claim any count: the walk stops at the last number that is named.
         let numbers = (0..*count).filter(|number| !here.iter().any(|(_, own)| own == &Some(*number)));
         let named: Vec<String> = numbers.take(NAMED).map(|number| number.to_string()).collect();
         let more = if self.missing() > named.len() { " and more" } else { "" };

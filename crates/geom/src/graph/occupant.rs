@@ -1,7 +1,7 @@
-//! What stands on a provider before it is written, and what a new table does with it: asked once, for every command.
+//! Contents of a provider before it is written, and their fate under a new table: decided once, for every command.
 //!
-//! What tasting passes over is no table here either. The front of a mirror's member, or of a RAID with its metadata at the end,
-//! looks like a table whose end is missing; to mend it there would be to write over the metadata.
+//! A table that tasting passes over is no table here either. The front of a mirror's member, or of a RAID with its
+//! metadata at the end, looks like a table whose end is missing; a repair of it there would overwrite the metadata.
 
 use crate::base::finding::{Finding, Severity};
 use crate::base::patch::{self, Patch};
@@ -15,33 +15,34 @@ use crate::table::scheme::{New, Scheme, TableSite};
 use crate::table::{Refusal, Table};
 use std::ops::Range;
 
-/// What tasting made of a provider.
+/// Results of tasting one provider.
 #[derive(Clone, Copy)]
 pub struct Contents<'a> {
-    /// The class of its table.
+    /// Class of its table, if it has one.
     pub table: Option<&'static str>,
-    /// The class and the name of the set that it is a member of.
+    /// Class of the set that it is a member of, and its membership.
     pub member: Option<(&'static str, &'a Member)>,
-    /// What was recognised on it.
+    /// Signs of the formats recognised on it.
     pub signs: &'a [Sign],
-    /// What is wrong with it.
+    /// Findings of tasting on it.
     pub findings: &'a [Finding],
 }
 
-/// What a new table would take the place of.
+/// Contents that a new table would replace.
 pub enum Occupant {
-    /// Nothing that anybody would miss.
+    /// Nothing of value: every byte at the ends is zero, or left by a destroyed GPT.
     Nothing,
-    /// Bytes that no class or format knows, in words. Nothing is found again by them, so what is not written over stays.
+    /// Bytes that no class or format knows, in words. They form no signature, so those outside the new table stay.
     Remains(String),
     /// A table, whole or damaged.
     Table(&'static dyn Scheme, Box<Table>),
-    /// Something else, in words, and the places of magic by which it would be found again.
+    /// Another format or set, in words, and the offsets of magic by which it would be recognised again.
     Data(String, Vec<u64>),
 }
 
 impl Contents<'_> {
-    /// The table that is there, whole or damaged. What tasting does not see is not edited: a kernel would not see it either.
+    /// The table on the provider, whole or damaged, and its scheme. A table that tasting does not see is not edited: a
+    /// kernel would not see it either.
     pub fn table(&self, probe: &Probe<'_>) -> Option<(&'static dyn Scheme, Table)> {
         let is_extended = probe.kind().is_some_and(|kind| kind.is_extended());
         SCHEMES.iter().find_map(|&scheme| {
@@ -54,23 +55,23 @@ impl Contents<'_> {
         })
     }
 
-    /// Who shows the front of this provider as its own bytes, in words.
+    /// The set or format that shows the front of this provider as its own bytes, in words; `None` if there is none.
     pub fn holder(&self) -> Option<String> {
         let member = self.member.map(|(class, member)| format!("it is a member of the {class} set {}", member.provider));
         let sign = self.signs.iter().find(|s| s.data.is_some_and(|d| d.offset == 0));
         member.or_else(|| sign.map(|s| format!("there is {} on it", s.kind)))
     }
 
-    /// Why a table that seems to be there could not be read.
+    /// Message of the first warning or error on a provider without a table that could be read; `None` otherwise.
     pub fn unread(&self) -> Option<&str> {
         let worst = self.findings.iter().find(|f| self.table.is_none() && f.severity >= Severity::Warning);
         worst.map(|f| f.message.as_str())
     }
 
-    /// What would be lost if the provider were written over: a format in use, a table that is none of [`SCHEMES`] or that nobody
-    /// can read.
+    /// Contents that an overwrite would destroy, in words: a format in use, a table that none of [`SCHEMES`] edits, or
+    /// one that cannot be read. `None` if there are none.
     pub fn holds(&self) -> Option<String> {
-        // Under a table a format is what was there before, unless it is never written.
+        // Under a table a format is a leftover, unless it is a read-only one.
         let sign = self.signs.iter().find(|s| self.table.is_none() || s.inside == Inside::ReadOnly);
         let sign = sign.map(|s| format!("there is {} on it", s.kind));
         let table = || self.table.map(|class| format!("there is a {class} table on it"));
@@ -78,7 +79,7 @@ impl Contents<'_> {
         sign.or_else(|| self.holder()).or_else(table).or_else(unread)
     }
 
-    /// What a new table would take the place of.
+    /// Contents that a new table would replace.
     pub fn there(&self, probe: &Probe<'_>) -> Occupant {
         match self.table(probe).filter(|(_, table)| !table.is_bare_chain()) {
             Some((scheme, table)) => Occupant::Table(scheme, Box::new(table)),
@@ -90,13 +91,14 @@ impl Contents<'_> {
     }
 }
 
-/// Bytes that a message shows of what is not recognised.
+/// Bytes that a message shows of unrecognised contents.
 const SHOWN: usize = 8;
 
-/// The first bytes at the ends of a provider ([`patch::ends`]) that are not zero, in words; for one on which nothing was
-/// recognised, but for what a destroyed GPT leaves. `known`: ranges that belong to something else, as the first sectors of a partition
-/// may to the table around it.
-/// An extended partition is made of other partitions, old ones too: what it holds by itself is its chain alone.
+/// The first nonzero bytes at the ends of a provider ([`patch::ends`]), in words; `None` if there are none. For a
+/// provider on which nothing was recognised; remains of a destroyed GPT are ignored. `known`: ranges that belong to
+/// something else, as the first sectors of a partition may to the table around it.
+///
+/// An extended partition is made of other partitions, old ones too: all that it holds by itself is its chain.
 pub fn remains(probe: &Probe<'_>, known: &[Range<u64>]) -> Option<String> {
     if probe.kind().is_some_and(|kind| kind.is_extended()) {
         return None;
@@ -115,7 +117,7 @@ pub fn remains(probe: &Probe<'_>, known: &[Range<u64>]) -> Option<String> {
 }
 
 impl Occupant {
-    /// What removes it.
+    /// Writes that remove these contents.
     fn gone(&self, probe: &Probe<'_>) -> Vec<Patch> {
         match self {
             Occupant::Nothing | Occupant::Remains(_) => Vec::new(),
@@ -124,8 +126,9 @@ impl Occupant {
         }
     }
 
-    /// An empty table. Of what is given up, nothing stays in the sectors that the table shares with it: else it would be
-    /// recognised by them. Another table is seen to by the scheme itself, which must know of it to choose the order of its writes.
+    /// An empty table. No byte of the contents given up stays in the sectors that the table shares with them: else they
+    /// would be recognised by it. Another table is handled by the scheme itself, which must know of it to order its
+    /// writes.
     pub fn create(&self, probe: &Probe<'_>, ground: &TableSite<'_>, scheme: &dyn Scheme, new: &New) -> Result<Table, Refusal> {
         let bare = match self {
             Occupant::Table(old, _) if !scheme.is_guest() || old.name() == scheme.name() => probe.after(&[]),
@@ -136,13 +139,13 @@ impl Occupant {
         Ok(table)
     }
 
-    /// The writes that make the new table, and then remove what else is left of what was there: nobody finds it again.
+    /// The writes that make the new table, then those that remove every remaining signature of the old contents.
     pub fn replaced(&self, probe: &Probe<'_>, made: Vec<Patch>) -> Vec<Patch> {
         patch::instead(made, self.gone(probe))
     }
 }
 
-/// Nothing is written where something could not be read.
+/// Refusal to write where something could not be read.
 pub fn seen(probe: &Probe<'_>) -> Result<(), Refusal> {
     match probe.blind() {
         None => Ok(()),

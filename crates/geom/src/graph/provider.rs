@@ -13,47 +13,47 @@ use crate::mapping::route::Route;
 use crate::mapping::slices::{Kind, Slices};
 use std::sync::Arc;
 
-/// Something with bytes: a disk, a slice, a set, a data area.
+/// A range of bytes that can be read as a device: a disk, a slice, a set, a data area.
 pub struct Provider {
     /// GEOM's name without the disk's (`s1a`), or a set's (`stripe/data`); empty for the one disk of a target.
     pub name: String,
-    /// The class that offers it: `disk`, a class's name, or, for a data area, the sign's kind.
+    /// Class that offers it: `disk`, a class's name, or, for a data area, the sign's kind.
     pub class: &'static str,
-    /// What it stands on: nothing for a disk, one provider for a slice, all members for a set.
+    /// Providers beneath it: none for a disk, one for a slice, all members for a set.
     pub parents: Vec<Id>,
-    /// Whether it is made of members, rather than a disk or cut from one provider.
+    /// True if it is made of members; false for a disk or a range of one provider.
     pub is_set: bool,
     /// Its first byte on the medium; `None` where it has no single place.
     pub start: Option<u64>,
-    /// False if it is not known where it begins; an old `lsblk` lists partitions without that.
+    /// False if its start is not known: an old `lsblk` lists partitions without it.
     pub placed: bool,
-    /// What the table above says it is.
+    /// Its type in the table above; `None` for a disk, a set or a data area.
     pub kind: Option<Kind>,
-    /// Its name in the table above.
+    /// Its name in the table above, of schemes that have names.
     pub label: Option<String>,
-    /// Its UUID in the table above.
+    /// Its UUID in the table above, of schemes that have UUIDs.
     pub uuid: Option<String>,
-    /// What it knows of the boundaries beneath it.
+    /// Its length, sector and the boundaries beneath it.
     pub topology: Topology,
-    /// The table on it, and the class that read it.
+    /// Table on it, and the class that read it.
     pub table: Option<(&'static str, Arc<dyn Geom>)>,
-    /// Everything recognised on it.
+    /// Every format recognised on it.
     pub signs: Vec<Sign>,
     /// Its place in a set, and the class that found it.
     pub member: Option<(&'static str, Member)>,
-    /// What tasting found wrong.
+    /// Findings of tasting: damage, contradictions, unread places.
     pub findings: Vec<Finding>,
-    /// Tables above it.
+    /// Number of tables, sets and data areas above it.
     pub depth: usize,
-    /// Whether it was tasted; otherwise it is known by hearsay only.
+    /// True if it was tasted; false if it is known from another program's report only.
     pub seen: bool,
-    /// The first byte that is not zero of what tasting read, where neither a class nor a format has answered.
+    /// Offset of the first nonzero byte that tasting read, where neither a class nor a format has answered.
     pub unknown: Option<u64>,
     pub(super) route: Route,
 }
 
 impl Provider {
-    /// A provider of which only this is known; the rest is for who makes it to add.
+    /// A provider of which only this is known; its maker adds the rest.
     pub(super) fn new(name: String, class: &'static str, topology: Topology, route: Route) -> Provider {
         Provider {
             name,
@@ -92,12 +92,12 @@ impl Provider {
         Provider { parents: vec![id], start, depth, seen, placed, ..Provider::new(name, class, topology, route) }
     }
 
-    /// How its bytes are reached.
+    /// Compiled route to its bytes.
     pub fn route(&self) -> &Route {
         &self.route
     }
 
-    /// Where it begins: on the medium or, above a set, on the set.
+    /// Its first byte on the medium or, above a set, on the set.
     pub fn base(&self) -> u64 {
         self.start.unwrap_or(self.route.base())
     }
@@ -107,28 +107,28 @@ impl Provider {
         self.table.as_ref().and_then(|(_, geom)| geom.table())
     }
 
-    /// What was recognised and is in use: under a table a format is what was there before, unless it is never written.
+    /// Signs of formats in use: under a table a format is a leftover, unless it is a read-only one.
     pub fn in_use(&self) -> impl Iterator<Item = &Sign> {
         self.signs.iter().filter(|s| self.table.is_none() || s.inside == Inside::ReadOnly)
     }
 
-    /// What tasting made of it.
+    /// View of the tasting results, without the route.
     pub fn tasted(&self) -> Contents<'_> {
         let member = self.member.as_ref().map(|(class, member)| (*class, member));
         Contents { table: self.table.as_ref().map(|(class, _)| *class), member, signs: &self.signs, findings: &self.findings }
     }
 
-    /// Whether it is half moved: what is in it is in two places.
+    /// True if a move of it was interrupted, so that its contents lie in two places.
     pub fn is_moving(&self) -> bool {
         self.signs.iter().any(|sign| sign.inside == Inside::Moving)
     }
 
-    /// Whether it is the inner data area of a format.
+    /// True if it is the inner data area of a format.
     pub fn is_data_area(&self) -> bool {
         !self.is_set && self.kind.is_none() && !self.parents.is_empty()
     }
 
-    /// Whether it is an extended partition, which holds only the chain of logical ones.
+    /// True if it is an extended partition, which holds only the chain of logical ones.
     pub fn is_extended(&self) -> bool {
         self.kind.is_some_and(Kind::is_extended)
     }
@@ -136,46 +136,46 @@ impl Provider {
 
 /// A disk to put into a graph.
 pub struct Disk {
-    /// Its name: empty if it is the only one.
+    /// Its name; empty if it is the only one.
     pub name: String,
-    /// Its bytes.
+    /// Source of its bytes.
     pub bytes: Bytes,
-    /// What is known of it.
+    /// Its length, sector and known boundaries.
     pub topology: Topology,
-    /// Its first byte on the medium: 0, or where a partition device begins.
+    /// Its first byte on the medium: 0, or the start of a partition device.
     pub start: Option<u64>,
-    /// What the user says instead.
+    /// Overrides given by the user, as a nop geom above the disk.
     pub nop: Option<Nop>,
-    /// What cannot be true of what is known.
+    /// Findings about reported limits that cannot be true.
     pub findings: Vec<Finding>,
 }
 
 impl Disk {
-    /// A disk read from `store`, of which `topology` is known.
+    /// A disk read from `store`, with the boundaries in `topology`.
     pub fn new(name: impl Into<String>, store: Box<dyn Store>, topology: Topology) -> Disk {
         Disk { name: name.into(), bytes: Bytes::Store(store), topology, start: Some(0), nop: None, findings: Vec::new() }
     }
 }
 
-/// Where a disk's bytes come from.
+/// Source of a disk's bytes.
 pub enum Bytes {
-    /// A store.
+    /// A store that is read and tasted.
     Store(Box<dyn Store>),
-    /// A geom without consumers.
+    /// A geom without consumers, such as a zero disk.
     Geom(Arc<dyn Geom>),
-    /// Nowhere we can read: all that is known is what somebody else tells.
+    /// None that can be read: all that is known is another program's report.
     Reported(Reported),
 }
 
-/// What somebody else (a kernel, lsblk) knows of a disk that is not read.
+/// Report of another program (the kernel, lsblk) about a disk that is not read.
 #[derive(Default)]
 pub struct Reported {
-    /// Its table, and the scheme.
+    /// Its partition table, and the scheme's name.
     pub table: Option<(&'static str, Slices)>,
-    /// What stands on the whole disk.
+    /// Signs on the whole disk.
     pub signs: Vec<Sign>,
-    /// What stands on each entry of the table, in its order.
+    /// Signs on each entry of the table, in its order.
     pub entries: Vec<Vec<Sign>>,
-    /// Partitions of which it is not told where they begin.
+    /// Partitions without a reported start.
     pub unplaced: Vec<Unplaced>,
 }

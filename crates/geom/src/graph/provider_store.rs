@@ -1,4 +1,4 @@
-//! A provider's bytes as a store: what serves a disk serves every provider.
+//! A provider's bytes as a store: code that serves a disk serves every provider.
 
 use crate::base::error::Errno;
 use crate::base::store::{Content, Run, Store};
@@ -9,12 +9,12 @@ use crate::mapping::route::{Piece, Route};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-/// One provider of a graph.
+/// One provider of a graph, as a store.
 #[derive(Clone)]
 pub struct Through {
     stores: Arc<[Box<dyn Store>]>,
     route: Route,
-    /// The stores its bytes can be on, each once.
+    /// Indices of the stores that its bytes can be on, each once.
     used: Arc<[usize]>,
     unit: u64,
     depth: usize,
@@ -22,22 +22,22 @@ pub struct Through {
     never_waits: bool,
 }
 
-/// What is done to a piece: on which disk, first byte, bytes.
+/// Operation on one piece: its disk, first byte there, and bytes.
 type Each<'a> = dyn FnMut(&dyn Store, u64, u64) -> Result<(), Errno> + 'a;
 
 impl Through {
-    /// The bytes of provider `id`, which is in `graph`.
+    /// The bytes of provider `id` of `graph`.
     pub fn new(graph: &Graph, id: Id) -> Through {
         Through::over(graph.shared_stores(), graph.providers[id].route().clone())
     }
 
-    /// The bytes to which `route` leads, on other stores than those of its graph: something else of the same disks.
+    /// The bytes to which `route` leads on `stores` other than those of its graph: other wrappers of the same disks.
     pub fn over(stores: Arc<[Box<dyn Store>]>, route: Route) -> Through {
         let mut used = Vec::new();
         route.stores(&mut used);
         let own = || used.iter().filter_map(|&index| stores.get(index));
         let unit = own().try_fold(1, |unit, store| lcm(unit, store.unit())).unwrap_or(u64::MAX);
-        // A request is on any of them.
+        // Any of them may serve a request, so the deepest queue counts.
         let depth = own().map(|store| store.depth()).max().unwrap_or(1);
         let writes_now = own().all(|store| store.writes_now());
         let never_waits = own().all(|store| store.never_waits());
@@ -48,14 +48,15 @@ impl Through {
         self.stores.get(index).map(|store| &**store).ok_or(Errno::NoDevice)
     }
 
-    /// The disk it is a plain range of, and where on it byte `offset` is, if `length` bytes from there are inside.
+    /// The disk it is a plain range of, and the address there of byte `offset`; `None` on a set, or if `length` bytes
+    /// reach past the end.
     fn plain(&self, offset: u64, length: u64) -> Option<(&dyn Store, u64)> {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.route.length());
         let store = self.store(self.route.medium().filter(|_| inside)?).ok()?;
         Some((store, self.route.base() + offset))
     }
 
-    /// Does `each` to every piece of a range that is to be written.
+    /// Calls `each` on every piece of a range that is to be written.
     fn each(&self, offset: u64, length: u64, each: &mut Each<'_>) -> Result<(), Errno> {
         self.route.extents(offset, length, Op::Write, &mut |_, piece| match piece {
             Piece::Store { store, offset, length } => each(self.store(store)?, offset, length),
@@ -96,7 +97,7 @@ impl Store for Through {
     }
 
     fn flush(&self) -> Result<(), Errno> {
-        // One that fails keeps no other from the medium.
+        // A flush that fails keeps no other store from its own.
         self.used.iter().map(|&index| self.store(index)?.flush()).fold(Ok(()), Result::and)
     }
 
@@ -145,7 +146,7 @@ impl Store for Through {
     }
 
     fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-        // The first piece tells where the next question begins: the rest of the range is not walked.
+        // The first piece is enough: the next query begins after it, so the rest of the range is not walked.
         let mut first = None;
         let walked = self.route.extents(offset, length, Op::Read, &mut |_, piece| {
             first = Some(match piece {
@@ -178,7 +179,7 @@ mod tests {
     /// Memory that can be lent.
     struct Cells(Vec<AtomicU8>);
 
-    /// A disk that counts its flushes, the first of which fails, if it is to.
+    /// A disk that counts its flushes, and fails them if it is given an error.
     struct Flushed {
         cells: Cells,
         fails: Option<Errno>,
@@ -267,7 +268,7 @@ mod tests {
         assert_eq!((set.depth(), Through::new(&graph, 0).depth()), (20, 10));
     }
 
-    /// Its bytes are in several pieces, and a mirror's are in several places.
+    /// A set's bytes are in several pieces, and a mirror's are in several places.
     #[test]
     fn a_set_lends_nothing() {
         let graph = Graph::taste(vec![member(0), member(1)], Limits::default());

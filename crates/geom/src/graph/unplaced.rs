@@ -1,4 +1,4 @@
-//! Partitions that are told of without their place: what is known of the boundaries beneath them.
+//! Partitions that are reported without their start, and the boundaries known beneath them.
 
 use super::{Graph, Id, Provider};
 use crate::base::finding::{self, Finding, Severity};
@@ -10,7 +10,7 @@ use crate::mapping::route::Route;
 use crate::mapping::slices::Kind;
 use std::sync::Arc;
 
-/// A partition of which it is not told where it begins, or no more than how far past a boundary.
+/// A partition with an unknown start, of which at most the distance past a boundary is reported.
 pub struct Unplaced {
     /// Its name without the disk's.
     pub suffix: String,
@@ -18,18 +18,18 @@ pub struct Unplaced {
     pub kind: Kind,
     /// Its name in the table.
     pub label: Option<String>,
-    /// Its length in bytes.
+    /// Length of the partition in bytes.
     pub length: u64,
-    /// The places where it may begin, as far as that is told.
+    /// Addresses where it may begin; `None` if nothing of that is reported.
     pub starts: Option<Grain>,
-    /// Formats that stand on it.
+    /// Signs of the formats on it.
     pub signs: Vec<Sign>,
-    /// Numbers told of it that cannot be true.
+    /// Findings about reported numbers that cannot be true.
     pub findings: Vec<Finding>,
 }
 
 impl Graph {
-    /// A provider for every partition of `id` that is told of without its place.
+    /// Adds a provider for every partition of `id` that is reported without its start.
     pub(super) fn add_unplaced(&mut self, id: Id, unplaced: Vec<Unplaced>) {
         for part in unplaced {
             if self.full(id) {

@@ -1,29 +1,30 @@
-//! Where tasting has looked: as long as nothing is written there, tasting again finds the same.
+//! Places that tasting has read: as long as nothing is written there, tasting again finds the same.
 //!
-//! Tasting is a function of the bytes that it reads. So whoever writes asks here, with two comparisons for most of what is written,
-//! whether it has to be done again.
+//! Tasting is a function of the bytes that it reads. A write is checked against this set, with two comparisons for most
+//! writes, to learn if tasting has to be repeated.
 
 use crate::base::topology::round_down;
 use std::ops::Range;
 
-/// Places are kept in blocks of this size, in bytes: what moves about in a small area, as LVM's metadata does, soon has been everywhere.
+/// Granularity in bytes at which places are kept. Metadata that moves about in a small area, as LVM's does, soon has
+/// been everywhere.
 const BLOCK: u64 = 4096;
 
-/// Bytes of the stores of a graph.
+/// Ranges of bytes on the stores of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadSet(Vec<Places>);
 
-/// Bytes of one store.
+/// Ranges of bytes on one store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Places {
-    /// In order, and none touches the next.
+    /// Ranges in ascending order, none of which touches the next.
     ranges: Vec<Range<u64>>,
-    /// The longest range without any of them: most of what is written is there.
+    /// Longest range that was not read: most writes fall into it.
     gap: Range<u64>,
 }
 
 impl ReadSet {
-    /// These, as store, first byte and length, of the first `stores` stores.
+    /// The set of `read`, as (store, first byte, bytes), on the first `stores` stores.
     pub(crate) fn at(stores: usize, read: &[(usize, u64, u64)]) -> ReadSet {
         let blocks = |offset: u64, length: u64| {
             let end = length.saturating_add(offset).div_ceil(BLOCK).saturating_mul(BLOCK);
@@ -33,12 +34,12 @@ impl ReadSet {
         ReadSet((0..stores).map(|store| Places::new(of(store).map(|&(_, offset, length)| blocks(offset, length)).collect())).collect())
     }
 
-    /// Whether any of `length` bytes at byte `offset` of a store was looked at.
+    /// True if any of `length` bytes at byte `offset` of a store was read.
     pub fn is_at(&self, store: usize, offset: u64, length: u64) -> bool {
         self.0.get(store).is_some_and(|places| places.is_in(offset, offset.saturating_add(length)))
     }
 
-    /// What is in either.
+    /// Union of both sets, over the stores of either.
     #[must_use]
     pub fn and(&self, other: &ReadSet) -> ReadSet {
         let none = Places::new(Vec::new());
@@ -47,7 +48,7 @@ impl ReadSet {
         ReadSet((0..stores).map(|store| Places::new([of(self, store), of(other, store)].concat())).collect())
     }
 
-    /// Ranges, of all stores.
+    /// Number of separate ranges, over all stores.
     pub fn count(&self) -> usize {
         self.0.iter().map(|places| places.ranges.len()).sum()
     }

@@ -3,24 +3,24 @@
 /// One cure of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fix {
-    /// A sentence about what a person or another program does.
+    /// A sentence about an action of the user or of another program.
     Words(String),
-    /// Other starts of the provider, in bytes of its disk or set, the best first; none where none near it is free.
+    /// Other starts of the provider, in bytes of its disk or set, the best first; empty where none near it is free.
     StartAt(Vec<u64>),
     /// Bytes by which a later start of the partition beneath a data area puts that area on the grain.
     StartLater(u64),
-    /// Bytes that the provider lacks to the end of its last unit, which are nobody's.
+    /// Bytes that the provider lacks to the end of its last unit, and that no other provider has.
     Lengthen(u64),
-    /// Another copy of the table on the provider, from which a damaged one is written anew.
+    /// Rewriting a damaged table from another copy of it on the provider.
     Recover,
-    /// Go on with the move that was interrupted.
+    /// Resuming the move that was interrupted.
     Resume,
-    /// A format that is made anew on the provider, laid out for its grain; what is in it has to be saved before.
+    /// Making the named format anew, laid out for the provider's grain; its contents have to be saved before.
     Recreate(&'static str),
 }
 
 impl Fix {
-    /// The sentence, of a cure that is one.
+    /// The sentence of [`Fix::Words`]; `None` for every other cure.
     pub fn words(&self) -> Option<&str> {
         match self {
             Fix::Words(text) => Some(text),

@@ -1,20 +1,21 @@
-//! Boundaries beneath a provider, each kind once, as clients of a server are told of them.
+//! Boundaries beneath a provider, each kind once, as a server announces them to its clients.
 
 use super::{Fact, Grain, Topology, Trust, Why};
 
 /// The boundaries of one kind beneath a provider, in its own addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Boundary {
-    /// What they are for.
+    /// Purpose of the boundaries.
     pub why: Why,
-    /// Where they are; [`None`] if members of a set cannot agree on any.
+    /// Their addresses; `None` if members of a set cannot agree on any.
     pub grain: Option<Grain>,
 }
 
-/// Boundaries beneath a provider as clients are told of them: those that it is judged by, those that only inform, and its sectors, which
-/// begin with it; conventions are left out. A kind of which there are several is where all of them are.
+/// Boundaries beneath a provider as a server announces them: those that it is judged by, those that only inform, and
+/// its sectors, which begin with it. Conventions are left out. Several of one kind are announced as their intersection;
+/// where that is impossible, as the largest.
 ///
-/// Nothing is told of units that are 4 GiB or larger, or of which the provider has no whole one.
+/// Units of 4 GiB or larger are left out, and those of which the provider has no whole one.
 pub fn boundaries(topology: &Topology) -> Vec<Boundary> {
     let kinds = Why::ALL.into_iter().filter(|why| !matches!(why, Why::Logical | Why::Convention));
     let sector = Grain::new(topology.sector, 0).map(|grain| Boundary { why: Why::Logical, grain: Some(grain) });
@@ -59,7 +60,7 @@ mod tests {
             fact(Why::Physical, 4096, 512, Trust::Assumed),
             fact(Why::Logical, 512, 0, Trust::Trusted),
             fact(Why::Convention, 1 << 20, 0, Trust::Assumed),
-            // A hint, which nobody is judged by, and what cannot be true.
+            // A hint, which no start is judged by, and a boundary that cannot be true.
             fact(Why::Optimal, 1 << 20, 0, Trust::Claimed),
             fact(Why::Erase, 1 << 20, 0, Trust::Untrusted),
             fact(Why::Discard, 8192, 0, Trust::Claimed),

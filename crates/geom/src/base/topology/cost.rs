@@ -1,9 +1,9 @@
-//! What I/O off a boundary costs, counted over one period in closed form.
+//! Cost of I/O off a boundary, counted over one period in closed form.
 //!
 //! An operation is a read or write of one unit. A unit written only in part is read first where it is a read-modify-write
 //! unit. Relative to the same I/O on the grain, these are the two numbers of every finding.
 //!
-//! # Which writes a file system makes
+//! # Writes that a file system makes
 //! | file system | size | begins on | |
 //! |---|---|---|---|
 //! | of blocks | a block | a multiple of the block | one write, [`cost`] |
@@ -11,25 +11,26 @@
 //! | | 1 to 7 fragments | a multiple of the fragment, within one block | [`cost`] of the fragment: every end is one of a fragment |
 //! | of blocks and clusters (ext4 bigalloc) | a block | a multiple of the block | [`cost`] of the block: a cluster is room, not a write |
 //!
-//! Each size is compared with each unit by itself ([`in_place_cost`]): a unit that a block does not fill a fragment fills still less.
-//! No mix of sizes is invented: how many writes are of fragments is the workload's.
+//! Each size is compared with each unit by itself ([`in_place_cost`]): a unit that a block does not fill a fragment
+//! fills still less.
+//! No mix of sizes is invented: the share of fragments among the writes depends on the workload.
 
 use super::gcd;
 
-/// What writing in blocks of a layer's own size costs on a unit beneath it.
+/// Cost of writing in blocks of a layer's own size on a unit beneath it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// The share of naturally aligned I/Os that touch one unit more than they need.
+    /// Share of naturally aligned I/Os that touch one unit more than they need, from 0 to 1.
     pub straddle: f64,
     /// Device operations per such write, relative to the same write on the grain.
     pub rmw_factor: f64,
 }
 
-/// How writes of one size at naturally aligned places fall on a unit.
+/// Counts over one period of writes of one size at naturally aligned places on a unit.
 struct Fall {
     /// Positions in one period.
     positions: u64,
-    /// Of these, the ones that touch a unit more than needed.
+    /// Positions that touch a unit more than needed.
     straddling: u64,
     /// Units touched, summed over the positions.
     touched: u64,
@@ -37,7 +38,7 @@ struct Fall {
     partial: u64,
 }
 
-/// Writes of `block` bytes at `remainder + k × block` on units of `unit` bytes, over one period, in closed form.
+/// Counts for writes of `block` bytes at `remainder + k × block` on units of `unit` bytes.
 fn fall(block: u64, unit: u64, remainder: u64) -> Fall {
     let g = gcd(block, unit);
     let positions = unit / g;
@@ -70,8 +71,9 @@ pub fn cost(block: u64, unit: u64, remainder: u64, rmw: bool) -> Option<Cost> {
     Some(Cost { straddle: ratio(off.straddling, off.positions), rmw_factor: ratio(ops(&off), ops(&on)) })
 }
 
-/// The cost of writing pieces of `piece` bytes, themselves in place, on a read-modify-write unit of which they are no whole
-/// number: units written in part are read first, relative to writes of as many whole units. `None` for whole units.
+/// The cost of writing pieces of `piece` bytes, each in its natural place, on a read-modify-write unit that does not
+/// divide them. A unit written in part is read first; the cost is relative to writes of as many whole units. `None` for
+/// whole units.
 pub fn in_place_cost(piece: u64, unit: u64) -> Option<Cost> {
     (piece > 0 && unit > 0 && piece <= 1 << 48 && unit <= 1 << 48 && !piece.is_multiple_of(unit)).then_some(())?;
     let f = fall(piece, unit, 0);
@@ -79,8 +81,9 @@ pub fn in_place_cost(piece: u64, unit: u64) -> Option<Cost> {
     Some(Cost { straddle: ratio(f.straddling, f.positions), rmw_factor: factor })
 }
 
-/// Bytes that a device writes for one of a layer: writes of `write` bytes that begin on any multiple of `grid` past
-/// `remainder`, on units of `unit` bytes of which a part is never written alone.
+/// Write amplification: bytes that a device writes for one of a layer. Writes of `write` bytes begin on any multiple of
+/// `grid` past `remainder`; units of `unit` bytes are written whole only. `None` for sizes no device has, as in
+/// [`cost`].
 ///
 /// A 4096-byte write on a 16384-byte indirection unit comes to 4. Where a file system hands out blocks smaller than what is
 /// written, `grid` is its block: a 16384-byte page on a grid of 4096 bytes comes to 1.75 on such a unit, in place to 1.

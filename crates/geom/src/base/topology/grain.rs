@@ -15,17 +15,17 @@ impl Grain {
         (size > 0).then(|| Grain { size, phase: phase % size })
     }
 
-    /// Bytes from one boundary to the next.
+    /// Distance from one boundary to the next, in bytes; at least 1.
     pub fn size(self) -> u64 {
         self.size
     }
 
-    /// The first boundary at or after address 0; Linux's `alignment_offset`.
+    /// The first boundary at or after address 0, in bytes; Linux's `alignment_offset`.
     pub fn phase(self) -> u64 {
         self.phase
     }
 
-    /// Whether `x` is a boundary.
+    /// True if address `x` is a boundary.
     pub fn contains(self, x: u64) -> bool {
         x % self.size == self.phase
     }
@@ -54,19 +54,19 @@ impl Grain {
         x.checked_sub(self.remainder(x))
     }
 
-    /// Whether a whole unit lies within the first `length` bytes.
+    /// True if a whole unit lies within the first `length` bytes.
     pub fn has_whole(self, length: u64) -> bool {
         self.phase.checked_add(self.size).is_some_and(|end| end <= length)
     }
 
-    /// How many of the units between boundaries `length` bytes at `start` touch, whole or in part.
+    /// Units between boundaries that `length` bytes at `start` touch, whole or in part.
     pub fn touched(self, start: u64, length: u64) -> u64 {
         let end = u128::from(self.remainder(start)) + u128::from(length);
         // At most one more than a u64 holds, of units of one byte.
         if length == 0 { 0 } else { u64::try_from(end.div_ceil(u128::from(self.size))).unwrap_or(u64::MAX) }
     }
 
-    /// The addresses in both (Chinese remainder); `None` if there are none, or no two within 2^64 of each other.
+    /// Addresses in both grains (Chinese remainder); `None` if there are none, or no two within 2^64 of each other.
     pub fn intersect(self, other: Grain) -> Option<Grain> {
         let (s1, s2) = (i128::from(self.size), i128::from(other.size));
         let g = i128::from(gcd(self.size, other.size));
@@ -82,13 +82,13 @@ impl Grain {
         Grain::new(size, phase)
     }
 
-    /// The boundaries of this grain that are also on `other`; if there are none, the first after each of `other`'s.
+    /// Boundaries of this grain that are also on `other`; if there are none, the first after each of `other`'s.
     pub(super) fn within(self, other: Grain) -> Option<Grain> {
         let after = || Grain::new(lcm(self.size, other.size)?, self.next(other.phase)?);
         self.intersect(other).or_else(after)
     }
 
-    /// What this grain of **one** member allows the whole of a stripe of `members` members in chunks of `chunk` bytes.
+    /// The class that this grain of **one** member allows for a stripe of `members` members in chunks of `chunk` bytes.
     ///
     /// If the grain divides the chunk, every address class of the member is the same class of the set, provided chunks
     /// begin on the grain. If not, only the rows whose chunks begin on the grain are whole: the class is stretched to
@@ -102,21 +102,21 @@ impl Grain {
         Grain::new(rows.size.checked_mul(members)?, rows.phase.checked_mul(members)?)
     }
 
-    /// The smallest class that this one, stretched to rows, can be thinned out from: where the members' `grains` differ, or
-    /// are no powers of two, addresses between rows may cut every member on its grain too.
+    /// The smallest class that this one, stretched to rows, can be thinned out from. Where the members' `grains`
+    /// differ, or are no powers of two, addresses between rows may cut every member on its grain too.
     pub(super) fn tighten(self, chunk: u64, members: u64, grains: &[(u64, Grain)]) -> Grain {
-        // Within chunks nothing was stretched, and what `stretch` says is tight.
+        // Within chunks nothing was stretched, and the class from `stretch` is tight.
         if chunk.is_multiple_of(self.size) || self.size.checked_mul(2).is_none() {
             return self;
         }
         let whole = |x: u64| grains.iter().all(|&(member, grain)| grain.contains(cut(x, chunk, members, member)));
         let mut tight = self;
         for q in 2..=FACTORS {
-            // What a prime cannot take out no multiple of it can.
+            // Ascending order: where a prime factor fails, every multiple of it fails too.
             while let Some(finer) =
                 tight.size.is_multiple_of(q).then(|| Grain { size: tight.size / q, phase: tight.phase % (tight.size / q) })
             {
-                // What the members know repeats after `self.size`, so one such stretch shows all.
+                // The members' boundaries repeat after `self.size`, so one such stretch shows all.
                 let points = self.size / finer.size;
                 if points > POINTS || !(0..points).all(|i| whole(finer.phase + i * finer.size)) {
                     break;
@@ -128,11 +128,13 @@ impl Grain {
     }
 }
 
-/// Factors that [`Grain::tighten`] tries, and points it looks at: above any unit in use, below any delay.
+/// Largest factor that [`Grain::tighten`] tries: above that of any unit in use.
 const FACTORS: u64 = 64;
+/// Largest number of points that [`Grain::tighten`] looks at for one factor: below any delay that a user notices.
 const POINTS: u64 = 4096;
 
-/// How many bytes of `member` lie before address `x` of a stripe: where an I/O that begins or ends at `x` cuts it.
+/// Bytes of `member` that lie before address `x` of a stripe: the point where an I/O that begins or ends at `x` cuts
+/// it.
 fn cut(x: u64, chunk: u64, members: u64, member: u64) -> u64 {
     let (n, within) = (x / chunk, x % chunk);
     let (row, at) = (n / members, n % members);
@@ -150,12 +152,12 @@ fn add_mod(a: u64, b: u64, m: u64) -> u64 {
     u64::try_from(sum).unwrap_or(0)
 }
 
-/// Greatest common divisor.
+/// Greatest common divisor; `gcd(a, 0)` is `a`.
 pub fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Least common multiple; `None` past 2^64 or for 0.
+/// Least common multiple; `None` past 2^64 or if either is 0.
 pub fn lcm(a: u64, b: u64) -> Option<u64> {
     (a > 0 && b > 0).then_some(())?;
     (a / gcd(a, b)).checked_mul(b)
@@ -172,13 +174,13 @@ fn inverse(a: i128, m: i128) -> i128 {
     t0.rem_euclid(m)
 }
 
-/// The largest power of two that divides `start`; `None` for 0, which every power divides.
+/// Largest power of two that divides `start`; `None` for 0, which every power divides.
 pub fn largest_grain(start: u64) -> Option<u64> {
     (start != 0).then(|| 1 << start.trailing_zeros())
 }
 
-/// Whether `value` is a whole number of `unit`s (`unit` 0: no). Almost every unit is a power of two, and a division would be as much
-/// as the rest of the way of a request that is looked at.
+/// True if `value` is a whole number of `unit`s (`unit` 0: false). Almost every unit is a power of two, and a division
+/// would cost as much as the rest of a request's audit.
 #[inline]
 pub fn is_whole(value: u64, unit: u64) -> bool {
     if unit.is_power_of_two() { value & (unit - 1) == 0 } else { unit != 0 && value.is_multiple_of(unit) }
@@ -194,8 +196,8 @@ pub fn round_up(value: u64, unit: u64) -> Option<u64> {
     if unit == 0 { Some(value) } else { value.checked_next_multiple_of(unit) }
 }
 
-/// The `unit`s that `start..end` touches, whole or in part, counted from address 0: the first, and the one after the last (`unit` 0:
-/// those of one byte).
+/// The `unit`s that `start..end` touches, whole or in part, counted from address 0: the first, and the one after the
+/// last (`unit` 0: those of one byte).
 pub fn units(start: u64, end: u64, unit: u64) -> (u64, u64) {
     start.checked_div(unit).map_or((start, end), |first| (first, end.div_ceil(unit)))
 }

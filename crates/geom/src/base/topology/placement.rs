@@ -1,25 +1,25 @@
-//! How one I/O lies on a grain: its verdict, and the device operations it comes to.
+//! Placement of one I/O on a grain: its verdict, and the device operations it takes.
 
 use super::{Fact, Grain, Topology, Trust, Why};
 
-/// The verdict of one I/O.
+/// Verdict of one I/O on a grain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Placement {
     /// Both ends are on the grain: whole units, and nothing else.
     Aligned,
-    /// As long as a unit or longer, and an end is off the grain.
+    /// At least as long as a unit, with an end off the grain.
     Misaligned,
-    /// Smaller than a unit: wherever it began, it would be part of one.
+    /// Smaller than a unit: part of one wherever it begins.
     Partial,
-    /// Nothing is known of a unit.
+    /// No unit is known.
     Unknown,
 }
 
 impl Placement {
-    /// All of them, in the order of [`Placement::index`].
+    /// All verdicts, in the order of [`Placement::index`].
     pub const ALL: [Placement; 4] = [Placement::Aligned, Placement::Misaligned, Placement::Partial, Placement::Unknown];
 
-    /// The name used in JSON.
+    /// Name used in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Placement::Aligned => "aligned",
@@ -29,7 +29,8 @@ impl Placement {
         }
     }
 
-    /// The verdict of a whole of which parts have these two: what is off a boundary outweighs what is small, and both what is unknown.
+    /// Verdict of a whole of which parts have these two: misaligned outweighs partial, partial outweighs unknown,
+    /// unknown outweighs aligned.
     #[must_use]
     pub fn worse(self, other: Placement) -> Placement {
         let weight = |fit| match fit {
@@ -41,7 +42,7 @@ impl Placement {
         if weight(other) > weight(self) { other } else { self }
     }
 
-    /// Its place in [`Placement::ALL`].
+    /// Index of this verdict in [`Placement::ALL`].
     pub fn index(self) -> usize {
         match self {
             Placement::Aligned => 0,
@@ -52,24 +53,24 @@ impl Placement {
     }
 }
 
-/// What one I/O comes to on a device that reads and writes whole units: an operation is a read or write of one unit. As in the
-/// costs of findings, a unit of which only a part is written is read first.
+/// Operations of one I/O on a device that reads and writes whole units: one operation is a read or write of one unit.
+/// As in the costs of findings, a unit of which only a part is written is read first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceOps {
-    /// Operations.
+    /// Operations that the I/O takes where it lies.
     pub done: u64,
-    /// Operations of the same number of bytes on the grain, in whole units.
+    /// Operations that as many bytes on the grain would take.
     pub needed: u64,
 }
 
 impl Grain {
-    /// The verdict of an I/O of `length` bytes at `start`; one of none touches nothing and is aligned.
+    /// Verdict of an I/O of `length` bytes at `start`; an empty one touches nothing and is aligned.
     pub fn fit(self, start: u64, length: u64) -> Placement {
         self.fit_piece(start, length, length)
     }
 
-    /// The verdict of `length` bytes at `start`, cut by a stack from a request of `request` bytes. A request of a unit or more is
-    /// large enough, however small its pieces are cut.
+    /// Verdict of `length` bytes at `start`, cut by a stack from a request of `request` bytes. A request of a unit or
+    /// more is large enough, however small its pieces are cut.
     pub fn fit_piece(self, start: u64, length: u64, request: u64) -> Placement {
         if self.contains(start) && length.is_multiple_of(self.size) || length == 0 {
             Placement::Aligned
@@ -80,12 +81,13 @@ impl Grain {
         }
     }
 
-    /// What an I/O of `length` bytes at `start` comes to. `write`: it writes, so that parts of units are read first.
+    /// Operations of an I/O of `length` bytes at `start`. With `write`, parts of units are read first.
     pub fn work(self, start: u64, length: u64, write: bool) -> DeviceOps {
         self.work_piece(start, length, 0, write)
     }
 
-    /// The operations of `length` bytes at `start` on a device, cut by a stack from a request of which `before` bytes come first.
+    /// Operations of `length` bytes at `start` on a device, cut by a stack from a request of which `before` bytes come
+    /// first.
     ///
     /// A request needs as many units as its bytes fill on the grain. A piece accounts for those that begin in its part of the
     /// request: over the pieces the needs add up to the request's, and none exceeds what its own bytes need.
@@ -106,21 +108,22 @@ impl Grain {
 }
 
 impl Topology {
-    /// The boundary by which an I/O is judged: the read-modify-write unit, of several the largest; where none is known, the smallest
-    /// other one of which a part is never written alone.
+    /// Boundary by which an I/O is judged: the read-modify-write unit, of several the largest. Where none is known, the
+    /// smallest other one of which a part is never written alone.
     pub fn unit(&self) -> Option<&Fact> {
         let physical = self.counting().filter(|fact| fact.why == Why::Physical).max_by_key(|fact| fact.grain.size);
         physical.or_else(|| self.counting().filter(|fact| fact.why.is_rmw()).min_by_key(|fact| fact.grain.size))
     }
 
-    /// The bytes of a chunk that is no whole number of units of `unit` bytes, so that no I/O keeps units whole across chunks.
+    /// Bytes of a chunk that is no whole number of units of `unit` bytes, so that no I/O keeps units whole across
+    /// chunks; `None` if every chunk is.
     pub fn cut(&self, unit: u64) -> Option<u64> {
         let chunks = self.facts.iter().filter(|fact| fact.why == Why::Chunk && fact.trust > Trust::Untrusted);
         chunks.map(|fact| fact.grain.size).find(|chunk| !chunk.is_multiple_of(unit))
     }
 
-    /// Whether address 0 is on the boundary for `why`; `None` where there is no such boundary. Where members of a set cannot agree
-    /// on one, no address is.
+    /// True if address 0 is on the boundary for `why`; `None` where there is no such boundary. Where members of a set
+    /// cannot agree on one, no address is on it.
     pub fn begins_on(&self, why: Why) -> Option<bool> {
         let own = self.counting().filter(|fact| fact.why == why).max_by_key(|fact| fact.grain.size);
         let clash = self.clashes.iter().any(|clash| clash.why == why).then_some(false);
@@ -138,7 +141,7 @@ mod tests {
         for (size, phase) in (1..=8).flat_map(|size| (0..size).map(move |phase| (size, phase))) {
             let grain = Grain::new(size, phase).unwrap();
             for (start, length) in (0..20).flat_map(|start| (0..20).map(move |length| (start, length))) {
-                // How many of its bytes fall into each unit.
+                // Bytes of this I/O in each unit.
                 let mut units = std::collections::BTreeMap::new();
                 (start..start + length).for_each(|x| *units.entry((x + size - phase) / size).or_insert(0u64) += 1);
                 let parts = units.values().filter(|&&bytes| bytes < size).count() as u64;
