@@ -33,14 +33,14 @@ const EXAMPLES: &str = "Examples:
   trueline part apply layout.toml disk.img  or all of it at once
   trueline mkfs ext4 'disk.img#p1'          into the image, without root";
 
-/// When to colour.
+/// Choice of `--color`: when the output is coloured.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Color {
     /// On a terminal, unless NO_COLOR is set
     Auto,
-    /// Always
+    /// Even into a file or a pipe
     Always,
-    /// Never
+    /// Not even on a terminal
     Never,
 }
 

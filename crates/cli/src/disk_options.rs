@@ -9,7 +9,7 @@ use trueline_geom::base::topology::{Fact, Grain, Source, Trust, Why};
 /// The heading of options that say what a disk is.
 const DISK: &str = "What the disk is (trueline help grain, help profiles)";
 
-/// What to judge a disk by.
+/// Options that describe a disk; they replace what it claims of itself.
 #[derive(Args, Clone, Default)]
 pub(crate) struct DiskOptions {
     /// The drive it is, or is for
@@ -30,7 +30,7 @@ pub(crate) struct DiskOptions {
 }
 
 impl DiskOptions {
-    /// The options that were said, a word each, as a command line takes them.
+    /// The options given, a word each, as a command line takes them. `--set` is left out: only simulated drives have keys.
     pub(crate) fn words(&self) -> Vec<String> {
         let at = |size: u64, phase: u64| if phase == 0 { size.to_string() } else { format!("{size}+{phase}") };
         let profile = self.profile.iter().map(|name| ["--for".into(), name.clone()]);
@@ -50,7 +50,7 @@ pub(crate) struct WhyGrain {
 }
 
 impl WhyGrain {
-    /// `WHY=SIZE[+PHASE]`.
+    /// Parses `WHY=SIZE[+PHASE]`, as `--grain` takes it. Errors: an unknown purpose, `logical`, a size that is no grain.
     pub(crate) fn parse(text: &str) -> Result<WhyGrain, String> {
         let (why, grain) = text.split_once('=').ok_or("write WHY=SIZE[+PHASE]: chunk=64k")?;
         let names = || Why::ALL.iter().map(|w| w.name()).collect::<Vec<_>>().join(", ");
@@ -62,7 +62,7 @@ impl WhyGrain {
         Ok(WhyGrain { why, size, phase })
     }
 
-    /// As a fact about a disk.
+    /// The boundary as a fact that the user states; `None` if the size and phase are no grain.
     pub(crate) fn fact(self) -> Option<Fact> {
         let grain = Grain::new(self.size, self.phase)?;
         Some(Fact { grain, why: self.why, source: Source::User, trust: Trust::Trusted })
@@ -74,7 +74,7 @@ fn profiles_help() -> String {
     format!("The drive it is, or is for: {}, raidCHUNKxDISKS (raid64kx4: chunks of 64 KiB, 4 data disks)", names.join(", "))
 }
 
-/// The sectors that disks have: 512 to the largest that Linux takes.
+/// Parses a logical sector: a power of two from 512 to 65536 bytes, the largest that Linux takes.
 fn parse_sector(text: &str) -> Result<u64, String> {
     let size = parse_size(text)?;
     if size.is_power_of_two() && (512..=65536).contains(&size) {
@@ -88,7 +88,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     size::bytes(text).filter(|&n| n > 0).ok_or_else(|| "not a size: 512, 4096, 4k, 1MiB".into())
 }
 
-/// `SIZE[+PHASE]`.
+/// Parses `SIZE[+PHASE]`, both in bytes; the phase is less than the size.
 fn parse_grain(text: &str) -> Result<(u64, u64), String> {
     let (size, phase) = text.split_once('+').unwrap_or((text, "0"));
     let (size, phase) = (parse_size(size)?, size::bytes(phase).ok_or("not a phase: 3584")?);

@@ -1,14 +1,14 @@
-//! The end of a command that failed: why, and the line on stderr.
+//! The end of a command that failed: its reason, and the line on stderr.
 
 use crate::style::Style;
 use crate::words::{columns, escape};
 use std::io::{self, Write};
 
-/// Why a command ended early.
+/// Reason for which a command ended early.
 pub(crate) enum Failure {
     /// The work could not be done: one line on stderr.
     Message(String),
-    /// Nobody reads the output any more (`| head`): not worth a word.
+    /// The output has no reader any more (`| head`): the command ends in silence.
     Pipe,
 }
 

@@ -1,17 +1,17 @@
-//! Texts that people hand in: read whole, or refused. The front of one that is too long would be another text.
+//! Texts from users: read whole, or refused. The first part of a text that is too long would be another text.
 
 use crate::words;
 use serde::de::DeserializeOwned;
 use std::io::Read;
 
-/// The text that `from` gives, of at most `most` bytes.
+/// The text that `from` gives, of at most `most` bytes. Errors: a longer text, one that is not UTF-8, a failed read.
 pub(crate) fn read(from: impl Read, most: u64) -> Result<String, String> {
     let mut text = String::new();
     from.take(most.saturating_add(1)).read_to_string(&mut text).map_err(|e| words::os(&e))?;
     if text.len() as u64 > most { Err(format!("more than {most} bytes")) } else { Ok(text) }
 }
 
-/// The value that a text of TOML is; what is wrong with it is said in one line, with its place.
+/// The value that a TOML text describes. An error is one line: position, then message.
 pub(crate) fn toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     toml::from_str(text).map_err(|e| {
         let message = e.message().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -19,7 +19,7 @@ pub(crate) fn toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     })
 }
 
-/// The place of a byte of the text, as editors count.
+/// Position of byte `byte` of the text: line and column, both from 1, the column in characters.
 fn position(text: &str, byte: usize) -> String {
     let before = text.get(..byte).unwrap_or(text);
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;

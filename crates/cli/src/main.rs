@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The option that is not known, and what it is called here, if another NBD server has it.
+/// The unknown option, and a hint at serve's own name for it, if another NBD server has such an option.
 fn foreign(answer: &clap::Error) -> Option<(String, &'static str)> {
     let unknown = answer.kind() == ErrorKind::UnknownArgument;
     match answer.get(ContextKind::InvalidArg).filter(|_| unknown)? {
@@ -79,10 +79,10 @@ fn foreign(answer: &clap::Error) -> Option<(String, &'static str)> {
     }
 }
 
-/// Help is printed as it is; what is wrong with the command line is one line, as every other failure.
+/// Prints help as it is. An error in the command line becomes one line on stderr, like every other failure.
 fn refuse(answer: &clap::Error) -> ExitCode {
     if matches!(answer.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
-        // A reader that has gone is not worth a word.
+        // A reader that has gone needs no message.
         let _ = args::help::print(answer, &args::help::typed(std::env::args_os().skip(1)));
         return ExitCode::from(u8::from(answer.use_stderr()) * 2);
     }

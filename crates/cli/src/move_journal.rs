@@ -1,4 +1,4 @@
-//! The journal files of moves: where they are, which disk they belong to, how they come and go.
+//! Journal files of moves: their place, the disk they belong to, how they are made and removed.
 
 use crate::failure::Failure;
 use crate::words::escape::shell;
@@ -11,7 +11,7 @@ use trueline_geom::graph::{Graph, Id};
 use trueline_geom::relocate::{Journal, Mark, Move, Unreadable};
 use trueline_host::disk::file::{self, Access, Opened};
 
-/// The place of a journal that no option names: beside an image, in the current directory for a device; never on what is changed.
+/// Path of the journal that no option names: beside an image, in the current directory for a device; never on the disk that is changed.
 pub(crate) fn beside(target: &str) -> PathBuf {
     let first = target::paths(target).first().map(|path| path.to_path_buf()).unwrap_or_else(|| "disk".into());
     let file = first.is_file().then(|| first.clone());
@@ -20,7 +20,7 @@ pub(crate) fn beside(target: &str) -> PathBuf {
     name.into()
 }
 
-/// The command that goes on with the interrupted move of provider `id`: with the journal's name, if it is where journals are.
+/// The command that resumes the interrupted move of provider `id`; it names the journal if [`found`] has one.
 pub(crate) fn resume_command(target: &str, graph: &Graph, id: Id) -> String {
     match found(target, graph, id) {
         Some(path) => format!("trueline move --resume {}", shell(&path.to_string_lossy())),
@@ -28,7 +28,7 @@ pub(crate) fn resume_command(target: &str, graph: &Graph, id: Id) -> String {
     }
 }
 
-/// The journal of the interrupted move of provider `id`, if it is where journals are.
+/// Path of the journal of the interrupted move of provider `id`, if it is at its default place and has the same id as the mark.
 pub(crate) fn found(target: &str, graph: &Graph, id: Id) -> Option<PathBuf> {
     let mut bytes = [0; Mark::LENGTH];
     graph.read_at(id, &mut bytes, 0).ok()?;
@@ -39,7 +39,7 @@ pub(crate) fn found(target: &str, graph: &Graph, id: Id) -> Option<PathBuf> {
     (plan.id == mark.id).then_some(path)
 }
 
-/// Whether a regular file at `path` is a journal of any version, damaged or not.
+/// True if a regular file at `path` is a move's journal, of any version, damaged or not.
 pub(crate) fn is_journal(path: &Path) -> bool {
     let opened = path.is_file().then(|| file::open_for(path, Access::Read).ok()).flatten();
     opened.is_some_and(|opened| !matches!(Journal::open(&opened.store), Err(Unreadable::Other | Unreadable::Failed(_))))
@@ -64,14 +64,14 @@ pub(crate) fn create(path: &Path, plan: &Move, words: &str) -> Result<Opened, Fa
     file::open_for(path, Access::Write).map_err(|e| Failure::Message(e.to_string()))
 }
 
-/// Removes the journal of a move that is done, and whose disk is flushed.
+/// Removes the journal of a completed move. The disk has to be flushed before.
 pub(crate) fn remove(path: &Path) -> Result<(), Failure> {
     fs::remove_file(path)
         .and_then(|()| sync_directory(path))
         .map_err(|e| Failure::Message(format!("remove {}: {}: the move is done", path.display(), words::os(&e))))
 }
 
-/// A file is there, or not there, after a loss of power only once the directory is on the medium.
+/// Flushes the directory of `path`: only then does the file's creation or removal survive a loss of power.
 fn sync_directory(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(directory)?.sync_all()

@@ -1,13 +1,13 @@
-//! A partition as an entry of its table: what `move` needs of it, and what a cure that names `move` asks beforehand.
+//! A partition as an entry of its table: `move` works on it, and a cure that names `move` checks it first.
 
 use trueline_geom::base::finding;
 use trueline_geom::graph::{Graph, Id, Provider};
 use trueline_geom::table::scheme::{Scheme, TableSite};
 use trueline_geom::table::{Entry, Refusal, Table};
 
-/// A partition, and the table that it is in.
+/// A partition, with the table that holds its entry.
 pub(crate) struct Placed {
-    /// The provider with the table.
+    /// The provider that holds the table.
     pub(crate) on: Id,
     pub(crate) scheme: &'static dyn Scheme,
     pub(crate) table: Table,
@@ -15,7 +15,7 @@ pub(crate) struct Placed {
 }
 
 impl Placed {
-    /// The entry of the partition `id`, or why it cannot be moved.
+    /// The entry of partition `id`, or the reason why it cannot be moved.
     pub(crate) fn find(graph: &Graph, id: Id) -> Result<Placed, Refusal> {
         let p = &graph.providers[id];
         let none = || Refusal::new("it is no partition of a table that can be edited", "name one after a #: disk.img#p2");
@@ -50,31 +50,31 @@ impl Placed {
         Ok(Placed { on, scheme, table, entry })
     }
 
-    /// What is known of the provider with the table.
+    /// Site of the table: topology, base and type of the provider that holds it.
     pub(crate) fn ground<'a>(&self, graph: &'a Graph) -> TableSite<'a> {
         let p = &graph.providers[self.on];
         TableSite { topology: &p.topology, base: p.base(), kind: p.kind }
     }
 }
 
-/// Provider `id`, or a range of it, whose move was interrupted.
+/// Provider `id`, or the first range of it, whose move was interrupted.
 pub(crate) fn half_moved(graph: &Graph, id: Id) -> Option<Id> {
     (0..graph.providers.len()).filter(|&inner| within(graph, id, inner)).find(|&inner| graph.providers[inner].is_moving())
 }
 
-/// The extended partition around the logical one `id`.
+/// The extended partition around the logical partition `id`.
 pub(crate) fn extended(graph: &Graph, id: Id) -> Option<Id> {
     let p = &graph.providers[id];
     let around = |e: &Provider| e.is_extended() && e.base() <= p.base() && p.base() - e.base() < e.topology.length;
     (0..graph.providers.len()).find(|&other| other != id && around(&graph.providers[other]))
 }
 
-/// The table on a provider, whole or damaged.
+/// The table on provider `id`, whole or damaged, with its scheme.
 pub(crate) fn table_on(graph: &Graph, id: Id) -> Option<(&'static dyn Scheme, Table)> {
     graph.providers[id].tasted().table(&graph.probe(id))
 }
 
-/// Whether provider `id` is `outer` or a range of it.
+/// True if provider `id` is `outer` or a range of it.
 pub(crate) fn within(graph: &Graph, outer: Id, id: Id) -> bool {
     let mut at = id;
     loop {

@@ -10,15 +10,15 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use trueline_lab::study::Step;
 
-/// The time between two lines where stderr is no terminal, and before the first of them.
+/// Time between two lines where stderr is no terminal, and before the first line.
 const NOW_AND_THEN: Duration = Duration::from_secs(10);
-/// What has run for less has no pace yet.
+/// Shortest time that gives a pace to estimate from.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// The runs of labs that have ended.
+/// Progress of the runs of labs.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// What a line begins with, where lines are wanted, and when the last was written.
+    /// First word of a line and the time of the last one, where lines are wanted.
     lines: Option<(&'static str, Mutex<Instant>)>,
 }
 
@@ -29,13 +29,13 @@ impl Progress {
             let lines = command.map(|command| (command, Mutex::new(Instant::now())));
             return Progress { bar: ProgressBar::hidden(), lines };
         }
-        // How many runs there are is told with the first that ends; a bar of none would be a full one.
+        // The number of runs comes with the first that ends; a bar of none would be a full one.
         let bar = ProgressBar::new(0).with_style(style("{elapsed}  {wide_msg}")).with_message("the first runs");
         bar.enable_steady_tick(SETTLED);
         Progress { bar, lines: None }
     }
 
-    /// A run of a lab has ended.
+    /// Advances the bar by the run of a lab that has ended; writes a line if one is due.
     pub(crate) fn step(&self, step: Step<'_>) {
         let (done, all) = (step.done as u64, step.all as u64);
         if self.bar.length() == Some(0) {
@@ -45,7 +45,7 @@ impl Progress {
         self.bar.set_position(done);
         self.bar.set_message(escape::plain(&format!("{} {}", step.lab, step.row)));
         let Some((command, last)) = &self.lines else { return };
-        // A line that another thread is about to write is enough.
+        // One line is enough while another thread writes its own.
         let Ok(mut last) = last.try_lock() else { return };
         if last.elapsed() >= NOW_AND_THEN {
             *last = Instant::now();
@@ -54,23 +54,23 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar from the terminal.
     pub(crate) fn end(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// Columns of a terminal that holds a bar with bytes, a rate and the time left.
+/// Least width, in columns, for a bar with bytes, a rate and the time left.
 const ROOMY: usize = 76;
 
-/// A bar of `bytes` that are written or moved, called `what`; on a narrow terminal with percents in the place of bytes and a rate.
+/// A bar of `bytes` bytes, labelled `what`. A narrow terminal shows a percentage instead of bytes and a rate.
 pub(crate) fn of_bytes(what: &'static str, bytes: u64) -> ProgressBar {
     let roomy = Style::of_stderr().width.is_none_or(|width| width >= ROOMY);
     let shown = if roomy { "{bytes}/{total_bytes} {bytes_per_sec} {left}" } else { "{percent} % {left}" };
     ProgressBar::new(bytes).with_style(style(&format!("{{msg}} {{wide_bar}} {shown}"))).with_message(what)
 }
 
-/// A bar's style in which `{left}` is the time left.
+/// A bar's style, in which `{left}` stands for the time left.
 pub(crate) fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     // indicatif's own {eta} is 0s until it knows a pace, and while nothing is done.
@@ -79,7 +79,7 @@ pub(crate) fn style(template: &str) -> ProgressStyle {
     })
 }
 
-/// The time that is left at the mean pace so far: `40 s left`, `3 min left`; empty while there is none.
+/// The time left at the mean pace so far: `40 s left`, `3 min left`; empty while there is no pace.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "for people; no work takes 2^53 s")]
 fn left(elapsed: Duration, done: u64, all: u64) -> String {
     if done == 0 || elapsed < SETTLED {

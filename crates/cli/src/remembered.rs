@@ -1,4 +1,4 @@
-//! What drive an image is for, where the command line does not say: `TRUELINE_FOR`, or a file beside the image.
+//! The profile of an image where the command line names none: from `TRUELINE_FOR`, or from a file beside the image.
 
 use crate::words::{self, columns, escape};
 use crate::{complain, input_text, target};
@@ -11,21 +11,21 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use trueline_geom::audit::profile;
 
-/// The environment's variable: a profile.
+/// Environment variable that holds a profile.
 pub(crate) const VARIABLE: &str = "TRUELINE_FOR";
-/// The option of the command line.
+/// Command-line option that names a profile.
 const OPTION: &str = "--for";
-/// The file beside an image.
+/// Name of the file beside an image.
 const FILE: &str = ".trueline.toml";
-/// The most bytes that such a file has.
+/// Longest such file, in bytes.
 const LONGEST: u64 = 64 << 10;
 
-/// A profile, and who said it.
+/// A profile, and the place it comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Remembered {
-    /// The profile, as it was said.
+    /// The profile's name, as it was given.
     pub(crate) profile: String,
-    /// `--for`, `TRUELINE_FOR`, or the file's path.
+    /// The source: `--for`, `TRUELINE_FOR`, or the file's path.
     pub(crate) from: String,
 }
 
@@ -34,22 +34,22 @@ impl Remembered {
         Remembered { profile: profile.into(), from: from.into() }
     }
 
-    /// Whether it was said elsewhere than on the command line.
+    /// True if the profile comes from elsewhere than the command line.
     fn is_news(&self) -> bool {
         self.from != OPTION
     }
 
-    /// The sentence that names it in a text; `None` where the command line says so itself.
+    /// The sentence for a text, with profile and source; `None` if the command line names the profile.
     pub(crate) fn sentence(&self) -> Option<String> {
         self.is_news().then(|| format!("judged as {}, as {} says", self.profile, escape::plain(&self.from)))
     }
 
-    /// A line of that sentence, indented, beneath the name of what is judged.
+    /// Writes that sentence as an indented line, beneath the name of the target.
     pub(crate) fn write(&self, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
         self.sentence().map_or(Ok(()), |sentence| columns::wrap("  ", 2, &sentence, 2, width, out))
     }
 
-    /// A line on stderr that `whom` is judged by it, unless the command line says so itself.
+    /// Writes a line on stderr that `whom` is judged by it, unless the command line names the profile.
     pub(crate) fn announce(&self, whom: &str) {
         if self.is_news() {
             complain(&format!("note: {whom} is for {}, as {} says", self.profile, self.from));
@@ -57,7 +57,7 @@ impl Remembered {
     }
 }
 
-/// Sentences on several targets, of which each is said once: behind the name of its only target, or behind their number.
+/// One sentence for each profile and source. It begins with the target, or with the number of targets that share it.
 pub(crate) fn sentences<'a>(all: impl Iterator<Item = (&'a str, &'a Remembered)>) -> Vec<String> {
     let mut whom: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let judged = all.filter_map(|(target, judged)| Some((judged.sentence()?, target)));
@@ -66,7 +66,7 @@ pub(crate) fn sentences<'a>(all: impl Iterator<Item = (&'a str, &'a Remembered)>
     whom.into_iter().map(|(sentence, names)| format!("{}: {sentence}", named(&names))).collect()
 }
 
-/// The file's text: a profile for all images beside it, and for some by name.
+/// Contents of the file: a profile for all images beside it, and profiles of single images by name.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Notes {
@@ -83,7 +83,7 @@ struct Image {
     profile: Profile,
 }
 
-/// The name of a profile; one that is not known is reported where it stands.
+/// Name of a profile; an unknown one is reported with its line and column.
 struct Profile(String);
 
 impl<'de> Deserialize<'de> for Profile {
@@ -93,8 +93,8 @@ impl<'de> Deserialize<'de> for Profile {
     }
 }
 
-/// The profile of what is typed for a `target`: the option's, else the environment's, else that of the file beside its images.
-/// A device says itself what it is, as does a simulated drive: for them the option alone counts.
+/// The profile for `target`: the option's, else the environment's, else that of the file beside its images. A device and a simulated drive
+/// describe themselves: for them the option alone counts.
 pub(crate) fn profile(typed: Option<&str>, target: &str) -> Result<Option<Remembered>, String> {
     if let Some(name) = typed {
         return Ok(Some(Remembered::new(name, OPTION)));
@@ -121,12 +121,12 @@ pub(crate) fn profile(typed: Option<&str>, target: &str) -> Result<Option<Rememb
     Ok(first.map(|(_, said)| said))
 }
 
-/// The profile of a disk that is not there, but described: no file stands beside it.
+/// The profile of a disk that is described and does not exist: no file stands beside it.
 pub(crate) fn of_no_image(typed: Option<&str>) -> Result<Option<Remembered>, String> {
     typed.map_or_else(environment, |name| Ok(Some(Remembered::new(name, OPTION))))
 }
 
-/// The environment's profile.
+/// The profile that `TRUELINE_FOR` names. Errors: no profile has that name.
 fn environment() -> Result<Option<Remembered>, String> {
     let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) else { return Ok(None) };
     let name = name.to_string_lossy();
@@ -134,7 +134,7 @@ fn environment() -> Result<Option<Remembered>, String> {
     Ok(Some(Remembered::new(&name, VARIABLE)))
 }
 
-/// What the file beside `image` says of it.
+/// The profile of `image` in the file beside it: its own, else the one for all images.
 fn beside(image: &Path) -> Result<Option<Remembered>, String> {
     let path = image.parent().unwrap_or(Path::new("")).join(FILE);
     let shown = path.display().to_string();
@@ -146,7 +146,7 @@ fn beside(image: &Path) -> Result<Option<Remembered>, String> {
     Ok(own.or(notes.profile.as_ref()).map(|profile| Remembered::new(&profile.0, &shown)))
 }
 
-/// The text of a plain file; `None` if there is none. Neither a pipe nor a device is waited for.
+/// The text of a plain file; `None` if there is none. A pipe or a device is refused, so the read never waits.
 fn read(path: &Path) -> Result<Option<String>, String> {
     let is_file = match fs::symlink_metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -160,10 +160,10 @@ fn read(path: &Path) -> Result<Option<String>, String> {
     input_text::read(file, LONGEST).map(Some)
 }
 
-/// Linux's `O_NONBLOCK`: what became a pipe since it was looked at is not waited for.
+/// Linux's `O_NONBLOCK`: a file that has become a pipe since the check does not block the open.
 const NONBLOCK: i32 = 0o4000;
 
-/// An error for a name that no profile has.
+/// Refuses a name that no profile has.
 pub(crate) fn known(name: &str) -> Result<(), String> {
     profile::named(name).map(|_| ()).ok_or_else(|| target::no_profile(name))
 }

@@ -1,16 +1,15 @@
-//! Forms in which several commands print: each turns a value, mostly a [`crate::report::Report`], into text, a drawing or a document.
+//! Forms of output that several commands share: each turns a value, mostly a [`crate::report::Report`], into text, a drawing or a document.
 //!
 //! | where | form |
 //! |---|---|
-//! | `report/` | a report as text, JSON, SARIF, Prometheus, a list, a page; `group.rs` says once what was found many times |
+//! | `report/` | a report as text, JSON, SARIF, Prometheus, a list, a page; `group.rs` merges findings of one kind |
 //! | `draw/` | a stack as a tree, to scale, magnified where it misses, as SVG |
 //! | `gpart.rs` | tables as gpart(8) shows them |
-//! | `after_help.rs` | examples and lists behind the options of `--help` |
-//! | `spent.rs` | where the time of simulated drives went |
-//! | `made.rs` | what a page says of itself |
+//! | `spent.rs` | the time of simulated drives by its causes |
+//! | `made.rs` | the line of a page on its own making |
 //!
-//! What one command alone prints is in that command's folder. The same value gives the same bytes. Text is written with colour, which the
-//! caller's stream keeps or strips; labels come from hostile disks, so every string is escaped where it is written.
+//! Output of a single command is in that command's folder. The same value gives the same bytes. Text is written with colour, which the
+//! caller's stream keeps or strips. Labels come from hostile disks, so every string is escaped where it is written.
 
 pub(crate) mod draw;
 pub(crate) mod gpart;

@@ -1,25 +1,23 @@
-//! What `check` found, as one value: every output (text, JSON, SARIF, Prometheus, HTML, SVG) is written from it.
-//!
-//! Its serialised form is the contract of `trueline check --json`; keys may be added, never changed.
+//! The result of `check` as one value: every output (text, JSON, SARIF, Prometheus, HTML, SVG) is written from it.
 
 use crate::remembered::Remembered;
 use serde::Serialize;
 
-/// The whole answer.
+/// The whole result of a command.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    /// `trueline/check/1`, or another command's with the same keys.
+    /// Name of the format: `trueline/check/1`, or another command's with the same keys.
     pub format: &'static str,
-    /// The worst of the targets'.
+    /// The worst verdict of its targets.
     pub verdict: Verdict,
-    /// In the order asked for.
+    /// Targets in the order of the command line.
     pub targets: Vec<Target>,
-    /// What could not be read, a line each, as on stderr. With any, the verdict is `unknown` at best.
+    /// Errors, a line each, as on stderr. With any, the verdict is `unknown` at best.
     pub errors: Vec<String>,
 }
 
 impl Report {
-    /// The report on `targets`; its format is `trueline/check/1` or one with the same keys.
+    /// The report on `targets`; `format` is `trueline/check/1` or one with the same keys.
     pub(crate) fn new(format: &'static str, targets: Vec<Target>, errors: Vec<String>) -> Report {
         let unread = (!errors.is_empty()).then_some(Verdict::Unknown);
         let verdict = targets.iter().map(|t| t.verdict).chain(unread).max().unwrap_or(Verdict::Unknown);
@@ -39,62 +37,62 @@ pub(crate) enum Verdict {
     Misaligned,
 }
 
-/// One target.
+/// A target and all that stands on it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Target {
-    /// As the user named it.
+    /// The target, as the user named it.
     pub target: String,
-    /// The profile it was judged by, and who said so; none where nobody did.
+    /// The profile it was judged by, and its source; `None` if no profile was named.
     #[serde(rename = "for")]
     pub judged: Option<Remembered>,
-    /// The worst of its data-bearing providers.
+    /// The worst verdict of its data-bearing providers.
     pub verdict: Verdict,
-    /// A provider comes after its parent.
+    /// Providers, each after its parent.
     pub providers: Vec<Provider>,
-    /// The most severe first.
+    /// Findings, the most severe first.
     pub findings: Vec<Finding>,
 }
 
-/// One provider.
+/// A provider: a disk, a partition, a set or a data area.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Provider {
     /// Its name without the disk's; empty for the one disk of a target.
     pub provider: String,
-    /// What it stands on; `null` for a disk, and for a set, which has members.
+    /// The provider it stands on; `null` for a disk, and for a set, which has members.
     pub parent: Option<String>,
-    /// The class that offers it.
+    /// The GEOM class that provides it.
     pub class: &'static str,
-    /// What was recognised on it, if one thing.
+    /// Kind of the metadata recognised on it, if it is one thing.
     pub sign: Option<String>,
-    /// First byte on the medium.
+    /// First byte, on the medium.
     pub start: Option<u64>,
-    /// Bytes.
+    /// Length of the provider in bytes.
     pub length: u64,
     /// Logical sector in bytes.
     pub sector_size: u64,
-    /// GEOM's stripesize; 0 if unknown.
+    /// GEOM's stripesize in bytes; 0 if unknown.
     pub stripe_size: u64,
-    /// GEOM's stripeoffset.
+    /// GEOM's stripeoffset in bytes.
     pub stripe_offset: u64,
-    /// Every boundary known.
+    /// Every boundary known of it, with source and trust.
     pub grains: Vec<Grain>,
     /// The largest power of two that divides `start`.
     pub largest_grain: Option<u64>,
-    /// Of this provider, or of the worst that stands on it where it only carries others.
+    /// Its own verdict, or the worst of those that stand on it if it only carries others.
     pub verdict: Verdict,
-    /// Whether something does I/O from its start.
+    /// True if a file system, or other I/O, begins at its first byte.
     pub data_bearing: bool,
-    /// The start in its nearest disk or set, in bytes: what a picture is drawn from.
+    /// Its start in the nearest disk or set, in bytes: the place in a picture.
     pub base: u64,
     /// The disk or set that `base` counts from.
     pub root: String,
-    /// Everything recognised, where it is more than one thing.
+    /// Kinds of everything recognised, if it is more than one thing.
     pub signs: Vec<String>,
-    /// The table on it.
+    /// The partition table on it.
     pub table: Option<Table>,
-    /// The members it is made of, for a set.
+    /// Members of a set, by name.
     pub members: Vec<String>,
-    /// What the table above calls its type, for people.
+    /// Type in the entry of the table above, in words.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// Label of the file system, else of the table entry.
@@ -103,73 +101,73 @@ pub(crate) struct Provider {
     pub uuid: Option<String>,
     /// The unit of I/O of what was recognised, in bytes.
     pub block_size: Option<u64>,
-    /// Where it is mounted, on a host.
+    /// First mount point, on a running host.
     pub mountpoint: Option<String>,
-    /// False if it is not known where it begins.
+    /// False if its start is not known.
     #[serde(skip)]
     pub placed: bool,
 }
 
-/// A partition table.
+/// A partition table and its free ranges.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Table {
-    /// `gpt`, `mbr`, `bsd`.
+    /// Name of the scheme: `gpt`, `mbr`, `bsd`.
     pub scheme: &'static str,
     /// First usable byte, on the provider.
     pub first: u64,
     /// The byte after the last usable one.
     pub end: u64,
-    /// What no partition covers.
+    /// Ranges that no partition covers.
     pub free: Vec<Range>,
 }
 
 /// A range of bytes on a provider.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Range {
-    /// First byte.
+    /// First byte of the range.
     pub start: u64,
-    /// Bytes.
+    /// Length of the range in bytes.
     pub length: u64,
 }
 
-/// A boundary.
+/// A boundary of a provider, and its source.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Grain {
-    /// Bytes.
+    /// Distance between boundaries in bytes.
     pub size: u64,
     /// The first boundary at or after the provider's byte 0.
     pub phase: u64,
-    /// What for.
+    /// Purpose: `logical`, `physical`, `chunk`, …
     pub why: &'static str,
-    /// Who says so.
+    /// Source of the figure: the user, a device, a model, …
     pub source: &'static str,
-    /// How far it is believed.
+    /// Degree of trust in the source.
     pub trust: &'static str,
 }
 
-/// One finding.
+/// A finding of a rule on one provider.
 #[derive(Debug, Serialize)]
 pub(crate) struct Finding {
-    /// Rule id.
+    /// Id of the rule, `TL0001`.
     pub rule: &'static str,
-    /// `error`, `warning` or `note`.
+    /// Severity: `error`, `warning` or `note`.
     pub severity: &'static str,
-    /// Where.
+    /// Name of the provider it is on.
     pub provider: String,
     /// First byte, on the medium or, above a set, on the set.
     pub offset: u64,
-    /// The unit it is measured against; 0 where there is none.
+    /// The unit it is measured against, in bytes; 0 if there is none.
     pub unit: u64,
-    /// How far past a boundary.
+    /// Distance past the last boundary, in bytes.
     pub remainder: u64,
     /// The share of naturally aligned I/Os that cross a boundary; 0 where nothing is measured.
     pub straddle: f64,
     /// Device operations per write, relative to aligned; 1 where nothing is measured.
     pub rmw_factor: f64,
-    /// One line.
+    /// The sentence that states it, one line.
     pub message: String,
-    /// What to do, the best first.
+    /// Cures in words, the best first.
     pub fix: Vec<String>,
-    /// Commands of a shell that mend it and lose nothing, in order: the first of `fix`, each by itself.
+    /// Shell commands that mend it and lose nothing, in order: the first of `fix`, each by itself.
     pub commands: Vec<String>,
 }

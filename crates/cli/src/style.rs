@@ -3,22 +3,22 @@
 use std::io;
 use std::os::fd::AsFd;
 
-/// What a terminal can show.
+/// Capabilities of a terminal: width and characters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Style {
-    /// Its width in columns; `None` when it is not a terminal: lines are then as long as they are.
+    /// Width in columns; `None` if it is no terminal: lines are then not broken.
     pub width: Option<usize>,
-    /// Whether to keep to ASCII.
+    /// True if only ASCII is shown.
     pub ascii: bool,
 }
 
 impl Style {
-    /// What standard output can show.
+    /// Style of standard output.
     pub(crate) fn of_stdout() -> Style {
         Style::of(io::stdout())
     }
 
-    /// What standard error can show.
+    /// Style of standard error.
     pub(crate) fn of_stderr() -> Style {
         Style::of(io::stderr())
     }
@@ -32,7 +32,7 @@ impl Style {
         Style { width, ascii }
     }
 
-    /// One glyph or its ASCII stand-in.
+    /// The glyph, or its stand-in in ASCII.
     pub(crate) fn glyph(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.ascii { ascii } else { unicode }
     }

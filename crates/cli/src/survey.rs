@@ -1,4 +1,4 @@
-//! From a tasted graph to the report.
+//! The way from a tasted graph to the report.
 
 pub(crate) mod cure;
 use crate::report::{Finding, Grain, Provider, Range, Table, Target, Verdict};
@@ -12,14 +12,14 @@ use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::Kind;
 use trueline_geom::table::types;
 
-/// What `check` says of one graph. `only`: the provider to keep to, with all that stands on it.
+/// The target of a report, from an audit of `graph`. `only` limits it to one provider and all that stands on it.
 ///
-/// `Err`: there is no such provider; the message names those there are.
+/// Errors: there is no such provider; the message names those there are.
 pub(crate) fn survey(target: &str, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
     survey_said(target, None, graph, only)
 }
 
-/// As [`survey`], of what a command line said of the disk: a cure that it prints says so again.
+/// As [`survey`], with the options that describe the disk: the commands of its cures repeat them.
 pub(crate) fn survey_said(target: &str, said: Option<&DiskOverrides>, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
     let audit = audit::audit(graph);
     let kept = kept(target, graph, only)?;
@@ -33,7 +33,7 @@ pub(crate) fn survey_said(target: &str, said: Option<&DiskOverrides>, graph: &Gr
     Ok(Target { target: target.into(), judged: None, verdict, providers, findings })
 }
 
-/// Every provider, or the one called `only` and what stands on it.
+/// Ids of all providers, or of `only` and all that stands on it.
 fn kept(target: &str, graph: &Graph, only: Option<&str>) -> Result<Vec<Id>, String> {
     let all = 0..graph.providers.len();
     let Some(name) = only else { return Ok(all.collect()) };
@@ -90,7 +90,7 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
         signs: if signs.len() > 1 { signs.iter().map(|s| s.kind.to_string()).collect() } else { Vec::new() },
         table,
         members,
-        // An MBR has no entry of type 0: nobody said.
+        // An MBR has no entry of type 0: it stands for a type that no source reports.
         kind: p.kind.filter(|&kind| kind != Kind::Mbr(0)).map(types::name),
         label: sign.and_then(|s| s.label.clone()).or_else(|| p.label.clone()),
         uuid: sign.and_then(|s| s.uuid.clone()).or_else(|| p.uuid.clone()),
@@ -100,7 +100,7 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
     }
 }
 
-/// A boundary as it is reported.
+/// A boundary in the form of the report.
 pub(crate) fn grain(fact: &Fact) -> Grain {
     Grain { size: fact.grain.size(), phase: fact.grain.phase(), why: fact.why.name(), source: fact.source.name(), trust: fact.trust.name() }
 }

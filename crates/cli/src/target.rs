@@ -1,4 +1,4 @@
-//! `TARGET := DISK[,DISK...][#PROVIDER]`: what the user points at, opened and tasted.
+//! `TARGET := DISK[,DISK...][#PROVIDER]`: the target of a command, opened and tasted.
 
 mod memory;
 mod remote;
@@ -31,26 +31,26 @@ use trueline_host::engine::direct::Direct;
 use trueline_serve::layer::sectored::Sectored;
 use trueline_sim::model::Model;
 
-/// Zeroes as a disk of the size that follows.
+/// Prefix of a disk of zeroes; its size follows.
 const ZERO: &str = "zero:";
 
-/// What the user says of a disk: its sector, and boundaries that replace those it claims; of a simulated drive, keys of its model.
+/// Options of the user that replace what a disk claims: sector and boundaries; for a simulated drive, keys of its model.
 #[derive(Clone)]
 pub(crate) struct DiskOverrides {
     sector: Option<u64>,
     facts: Vec<Fact>,
     set: Vec<(String, Value)>,
-    /// The same as it was typed.
+    /// The options as they were typed.
     options: DiskOptions,
-    /// The profile, and who said it.
+    /// The profile, and its source.
     judged: Option<Remembered>,
-    /// Whether a file described the drive.
+    /// True if a file (`nvme id-ns`) describes the drive.
     described: bool,
-    /// Whether files and devices are asked around the page cache.
+    /// True if files and devices are opened with `O_DIRECT`, past the page cache.
     direct: bool,
 }
 
-/// The refusal of a profile that is not known: the one that was perhaps meant, and all that there are.
+/// The refusal of an unknown profile: the one that was perhaps meant, and all that there are.
 pub(crate) fn no_profile(name: &str) -> String {
     let names: Vec<&str> = profile::PROFILES.iter().map(|p| p.name).collect();
     let wanted = name.to_lowercase();
@@ -60,7 +60,7 @@ pub(crate) fn no_profile(name: &str) -> String {
 }
 
 impl DiskOverrides {
-    /// From the options alone, for no target in particular; `Err` for a profile that is not known.
+    /// The overrides of the options alone, for no target in particular. Errors: an unknown profile.
     pub(crate) fn new(options: &DiskOptions) -> Result<DiskOverrides, String> {
         let profile = options.profile.as_deref();
         profile.map_or(Ok(()), remembered::known)?;
@@ -75,34 +75,34 @@ impl DiskOverrides {
         Ok(DiskOverrides { sector, facts, set, options, judged: None, described: false, direct: false })
     }
 
-    /// From the options and, where they name no profile, what is remembered for `target`: what every command goes by.
+    /// The overrides of the options and, if they name no profile, of what is remembered for `target`. Every command uses them.
     pub(crate) fn of(options: &DiskOptions, target: &str) -> Result<DiskOverrides, String> {
         DiskOverrides::new(options)?.remembering(target)
     }
 
-    /// As [`DiskOverrides::of`], for a disk that is described and not there.
+    /// As [`DiskOverrides::of`], for a disk that is described and does not exist.
     pub(crate) fn of_no_image(options: &DiskOptions) -> Result<DiskOverrides, String> {
         DiskOverrides::new(options)?.judged_by(remembered::of_no_image(options.profile.as_deref())?)
     }
 
-    /// The same, with a line on stderr where the profile comes from elsewhere than the command line.
+    /// As [`DiskOverrides::of`], with a line on stderr if the profile comes from elsewhere than the command line.
     pub(crate) fn announced(options: &DiskOptions, target: &str) -> Result<DiskOverrides, String> {
         let said = DiskOverrides::of(options, target)?;
         said.judged.iter().for_each(|judged| judged.announce(target));
         Ok(said)
     }
 
-    /// What was said, as options of a command line.
+    /// The options that were typed, as words of a command line.
     pub(crate) fn words(&self) -> Vec<String> {
         self.options.words()
     }
 
-    /// The profile that it is judged by, and who said so; `None` where nothing names one.
+    /// The profile and its source; `None` if none is named.
     pub(crate) fn judged(&self) -> Option<&Remembered> {
         self.judged.as_ref()
     }
 
-    /// The same for `target`, with the profile that is remembered for it where none was typed. A described drive is as described.
+    /// The same for `target`, with the profile remembered for it if none was typed. A drive described by a file keeps its description.
     pub(crate) fn remembering(&self, target: &str) -> Result<DiskOverrides, String> {
         let found = remembered::profile(self.options.profile.as_deref(), target)?;
         if self.described { Ok(self.clone()) } else { self.judged_by(found) }
@@ -117,12 +117,12 @@ impl DiskOverrides {
         Ok(DiskOverrides { judged, direct: self.direct, ..own })
     }
 
-    /// The same, with files and devices asked around the page cache if `direct`.
+    /// The same, with files and devices opened past the page cache if `direct`.
     pub(crate) fn around(self, direct: bool) -> DiskOverrides {
         DiskOverrides { direct, ..self }
     }
 
-    /// Refuses keys of a model that are said of what is no simulated drive; `what` is attempted.
+    /// Refuses keys of a model for a disk that is no simulated drive; `what` names the attempt.
     pub(crate) fn of_no_drive(&self, what: &str) -> Result<(), String> {
         match self.set.first() {
             None => Ok(()),
@@ -132,7 +132,7 @@ impl DiskOverrides {
         }
     }
 
-    /// What a drive says of itself elsewhere, where the user has not said otherwise.
+    /// Adopts a drive's own description from a file; options of the user win.
     pub(crate) fn adopt(&mut self, drive: &Topology) {
         self.described = true;
         self.sector = self.sector.or(Some(drive.sector));
@@ -140,28 +140,28 @@ impl DiskOverrides {
         self.facts.extend(drive.facts.iter().filter(|f| !user.contains(&f.why)));
     }
 
-    /// As a layer over a disk of `length` bytes.
+    /// The overrides as a `gnop`-like layer over a disk of `length` bytes.
     pub(crate) fn nop(&self, length: u64) -> Nop {
         Nop::new(length, self.sector, self.facts.clone())
     }
 }
 
-/// Opens and tastes a target; gives the provider named after `#` as well.
+/// Opens and tastes a target, for reading. Also returns the provider named after `#`.
 pub(crate) fn open(target: &str, said: &DiskOverrides) -> Result<(Graph, Option<String>), String> {
     open_for(target, said, Access::Read)
 }
 
-/// Whether a disk of a target is what a server has.
+/// True if a disk of the target is an NBD export.
 pub(crate) fn is_remote(target: &str) -> bool {
     split(target).0.into_iter().any(remote::is_meant)
 }
 
-/// The files and devices of a target that are opened, as they were typed.
+/// The files and devices that the target opens, as typed.
 pub(crate) fn paths(target: &str) -> Vec<&Path> {
     split(target).0.into_iter().filter(|disk| !is_made_up(disk) && !remote::is_meant(disk)).map(Path::new).collect()
 }
 
-/// As [`open`], to look or to write.
+/// As [`open`], for reading or writing.
 pub(crate) fn open_for(target: &str, said: &DiskOverrides, access: Access) -> Result<(Graph, Option<String>), String> {
     let (disks, provider) = split(target);
     if disks.contains(&"") {
@@ -176,8 +176,8 @@ pub(crate) fn open_for(target: &str, said: &DiskOverrides, access: Access) -> Re
     Ok((Graph::taste(opened, Limits::default()), provider))
 }
 
-/// As [`open`], of a target of simulated drives: with the model of each, in the order of the graph's stores. `None` if no disk of it
-/// is simulated; refused if only some are.
+/// As [`open`], for a target of simulated drives; includes the model of each, in the order of the graph's stores. `None` if no disk of it
+/// is simulated. Errors: only some are.
 pub(crate) fn simulated(target: &str, said: &DiskOverrides) -> Result<Option<Simulated>, String> {
     let (disks, provider) = split(target);
     if !disks.iter().any(|disk| simulated::is_simulated(disk)) {
@@ -195,7 +195,7 @@ pub(crate) fn simulated(target: &str, said: &DiskOverrides) -> Result<Option<Sim
     Ok(Some(Simulated { graph: Graph::taste(opened, Limits::default()), provider, models }))
 }
 
-/// Refuses a drive that is larger than the medium that its model describes: its boundaries are known, but not where its tracks are.
+/// Refuses a drive larger than the medium of its model: the model gives boundaries, but no tracks for the rest.
 fn laid_out(target: &str, model: &Model) -> Result<(), String> {
     let size = model.size;
     match model.disk.as_ref().map(|disk| disk.full_size_bytes).filter(|&full| size > full) {
@@ -208,16 +208,16 @@ fn laid_out(target: &str, model: &Model) -> Result<(), String> {
     }
 }
 
-/// A target of simulated drives.
+/// A target of simulated drives, tasted.
 pub(crate) struct Simulated {
     pub(crate) graph: Graph,
-    /// What was named after the `#`.
+    /// The provider named after the `#`.
     pub(crate) provider: Option<String>,
-    /// Of every store of the graph, in order.
+    /// The model of every store of the graph, in order.
     pub(crate) models: Vec<Model>,
 }
 
-/// A disk that is opened twice would be written twice, each time as if it were another.
+/// Refuses a disk that is named twice: each copy would be written as if it were another disk.
 fn distinct(disks: &[&str]) -> Result<(), String> {
     let identity = |disk: &str| fs::metadata(disk).ok().map(|m| (m.dev(), m.ino()));
     let known: Vec<_> = disks.iter().filter(|disk| !is_made_up(disk)).map(|&disk| (disk, identity(disk))).collect();
@@ -231,7 +231,7 @@ fn distinct(disks: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// The disks and the provider of a target. The name of a file may have a `#` or a `,` in it: what is there decides.
+/// The disks and the provider of a target. A file name may hold a `#` or a `,`: existing files decide.
 pub(crate) fn split(target: &str) -> (Vec<&str>, Option<String>) {
     let (mut disks, mut rest) = (Vec::new(), target);
     while let Some(end) = end_of_name(rest) {
@@ -243,16 +243,16 @@ pub(crate) fn split(target: &str) -> (Vec<&str>, Option<String>) {
             (None, None) => return (disks, None),
         }
     }
-    // It will be an error: what is not there is taken as it reads.
+    // Nothing of that name exists, so it ends in an error: the text is taken as it reads.
     let (names, provider) = rest.split_once('#').map_or((rest, None), |(names, provider)| (names, Some(provider.into())));
     disks.extend(names.split(','));
     (disks, provider)
 }
 
-/// The longest path that Linux takes.
+/// Longest path that Linux takes, in bytes.
 const PATH_MAX: usize = 4096;
 
-/// Where the name at the beginning ends: with the text if all of it is there, else at the first mark before which something is.
+/// End of the disk name that `text` begins with: the whole text if that exists, else the first mark with an existing name before it.
 fn end_of_name(text: &str) -> Option<usize> {
     let marks = text.match_indices([',', '#']).map(|(at, _)| at).take_while(|&at| at <= PATH_MAX);
     let mut ends = Some(text.len()).filter(|&end| end <= PATH_MAX).into_iter().chain(marks);
@@ -263,7 +263,7 @@ fn is_there(disk: &str) -> bool {
     Path::new(disk).exists() || is_made_up(disk) || remote::is_meant(disk)
 }
 
-/// The disks of a target as typed, if a command that names them finds them: not a title, and not a list of another host.
+/// The disks of a target as typed, if a command that names them would find them. A title, or a list of another host, has none.
 pub(crate) fn disks_of(target: &str) -> Option<&str> {
     let (disks, provider) = split(target);
     let found = disks.iter().all(|disk| is_there(disk) || disk.starts_with("/dev/"));
@@ -271,18 +271,18 @@ pub(crate) fn disks_of(target: &str) -> Option<&str> {
     target.get(..end).filter(|_| found)
 }
 
-/// Whether it is memory, zeroes or a simulated drive, of which there are as many as wanted.
+/// True for memory, zeroes and simulated drives: each use makes a new one.
 pub(crate) fn is_made_up(disk: &str) -> bool {
     simulated::is_there(disk) || is_memory(disk)
 }
 
-/// Whether it is memory or zeroes.
+/// True for memory (`md:`) and zeroes (`zero:`).
 pub(crate) fn is_memory(disk: &str) -> bool {
     memory::is_there(disk) || disk.strip_prefix(ZERO).is_some_and(|size| size::bytes(size).is_some())
 }
 
-/// What the disks of a target are called: nothing if there is one, else by their files (what is on a simulated drive, or its model) as
-/// far as that tells them apart.
+/// Names of a target's disks: empty for a single one, else the stems of their files (for a simulated drive its image's, or its model), if
+/// these differ.
 fn names(disks: &[&str]) -> Vec<String> {
     if disks.len() < 2 {
         return vec![String::new(); disks.len()];
@@ -298,15 +298,14 @@ fn names(disks: &[&str]) -> Vec<String> {
     [stems, typed].into_iter().find(differ).unwrap_or_else(numbered)
 }
 
-/// Tastes disks that are already open; the only one of a target needs no name.
+/// Tastes stores that are already open; a single one needs no name.
 pub(crate) fn taste_stores(stores: Vec<(String, Box<dyn Store>)>, said: &DiskOverrides) -> Graph {
     let several = stores.len() > 1;
     let disks = stores.into_iter().map(|(name, store)| image(if several { name } else { String::new() }, store, said));
     Graph::taste(disks.collect(), Limits::default())
 }
 
-/// As [`open`], of a target of memory and zeroes alone, which then takes the memory. `None` if none of its disks is; refused if only some
-/// are.
+/// As [`open`], for a target of memory and zeroes alone; allocates the memory. `None` if no disk of it is. Errors: only some are.
 pub(crate) fn memory(target: &str, said: &DiskOverrides) -> Result<Option<(Graph, Option<String>)>, String> {
     let (disks, provider) = split(target);
     if !disks.iter().any(|disk| is_memory(disk)) {
@@ -326,7 +325,7 @@ pub(crate) fn memory(target: &str, said: &DiskOverrides) -> Result<Option<(Graph
     Ok(Some((Graph::taste(opened, Limits::default()), provider)))
 }
 
-/// `zero:SIZE`; `None` if it is another kind of disk.
+/// The disk `zero:SIZE`; `None` if it is another kind of disk.
 fn zeroes(disk: &str, name: &str, said: &DiskOverrides) -> Result<Option<Disk>, String> {
     let Some(length) = size_after(disk, ZERO)? else { return Ok(None) };
     let topology = topology(512, length, said);
@@ -338,7 +337,7 @@ fn open_disk(disk: &str, name: String, said: &DiskOverrides, access: Access) -> 
     if let Some(zeroes) = zeroes(disk, &name, said)? {
         return Ok(zeroes);
     }
-    // To look at, nothing has to be there: a disk may be larger than memory.
+    // A read needs no memory: such a disk may be larger than memory.
     if let Some(length) = memory::size(disk)? {
         return Ok(image(name, Box::new(Sparse::new(length)), said));
     }
@@ -371,7 +370,7 @@ fn open_disk(disk: &str, name: String, said: &DiskOverrides, access: Access) -> 
     Ok(Disk { name, bytes: Bytes::Store(medium(opened.store, disk, said)?), topology, start, nop, findings })
 }
 
-/// An open file or device as it is asked.
+/// An open file or device, past the page cache if the overrides want that.
 fn medium(medium: Medium, disk: &str, said: &DiskOverrides) -> Result<Box<dyn Store>, String> {
     if !said.direct {
         return Ok(Box::new(medium));
@@ -380,7 +379,7 @@ fn medium(medium: Medium, disk: &str, said: &DiskOverrides) -> Result<Box<dyn St
     any_bytes(direct, disk)
 }
 
-/// A store of which any byte can be asked, whatever its unit.
+/// A store that takes reads and writes of single bytes, whatever its unit.
 fn any_bytes(store: impl Store + 'static, disk: &str) -> Result<Box<dyn Store>, String> {
     if store.unit() == 1 {
         return Ok(Box::new(store));
@@ -392,7 +391,7 @@ fn any_bytes(store: impl Store + 'static, disk: &str) -> Result<Box<dyn Store>, 
     ))
 }
 
-/// What a block device that sysfs does not have says of itself.
+/// Topology that a block device reports by ioctl, for devices that sysfs does not have.
 fn asked(opened: &Opened) -> Topology {
     let sector = opened.sector.unwrap_or(512);
     let mut topology = Topology::new(sector, opened.store.length());
@@ -403,19 +402,19 @@ fn asked(opened: &Opened) -> Topology {
     topology
 }
 
-/// A disk of `length` bytes that is not there, as the user describes it; what nobody says is assumed as for an image.
+/// Topology of a disk of `length` bytes that does not exist, as the options describe it; the rest is assumed as for an image.
 pub(crate) fn described(said: &DiskOverrides, length: u64) -> Topology {
     let nop = said.nop(length);
     nop.topology(0, &[topology(said.sector.unwrap_or(512), length, said)])
 }
 
-/// The size in `zero:SIZE`; `None` if it is not that kind of disk.
+/// The size in `KIND:SIZE`, in bytes; `None` if it is another kind of disk.
 fn size_after(disk: &str, kind: &str) -> Result<Option<u64>, String> {
     let size = disk.strip_prefix(kind).filter(|_| !Path::new(disk).exists());
     size.map(|size| size::bytes(size).ok_or_else(|| format!("{disk}: '{size}' is not a size: 64m, 1g"))).transpose()
 }
 
-/// A disk of which only its bytes are known.
+/// A disk with nothing known but its bytes. The sector is the one that its GPT or MBR fits, else 512.
 fn image(name: String, store: Box<dyn Store>, said: &DiskOverrides) -> Disk {
     let length = store.length();
     let stores = [store];
@@ -429,12 +428,12 @@ fn image(name: String, store: Box<dyn Store>, said: &DiskOverrides) -> Disk {
     Disk { name, bytes: Bytes::Store(store), topology, start: Some(0), nop: Some(said.nop(length)), findings: Vec::new() }
 }
 
-/// What is assumed of a disk that nobody knows.
+/// Topology assumed for a disk that does not describe itself.
 fn topology(sector: u64, length: u64, said: &DiskOverrides) -> Topology {
     let mut topology = Topology::new(sector, length);
     topology.facts = profile::assumed();
     if !said.facts.is_empty() {
-        // Somebody named the drive: what tools do for drives that nobody named does not matter here.
+        // The drive is named, so what tools do for unknown drives does not matter.
         topology.facts.retain(|f| f.why != Why::Convention);
     }
     topology

@@ -1,4 +1,4 @@
-//! This host, or another one as `lsblk` or `nvme` listed it: every device a target.
+//! Devices of this host, or of another one as `lsblk` or `nvme` listed them: each a target.
 
 use crate::report::{Provider, Target};
 use crate::survey::{survey, survey_said};
@@ -15,16 +15,16 @@ use trueline_geom::probe::Limits;
 use trueline_host::device::{Device, Kind, Signs, lsblk, nvme, sysfs};
 use trueline_host::disk::file;
 
-/// The most that is read of a list of devices: ten thousand of them have some thirty megabytes.
+/// Longest list of devices, in bytes: ten thousand devices take some thirty megabytes.
 const LISTED: u64 = 64 << 20;
 
-/// Every block device of this host: read where that is allowed, else as sysfs and udev tell.
+/// Every block device of this host: its contents if they can be read, else what sysfs and udev report.
 pub(crate) fn this_host(said: &DiskOverrides) -> Result<Vec<Target>, String> {
     let devices = sysfs::host().map_err(|e| e.to_string())?;
     targets(&devices, said, true)
 }
 
-/// A whole device of this host that the user named, with what sysfs knows of it; `None` if it is not one.
+/// A whole device of this host that the user named, with what sysfs reports of it; `None` if it is not one.
 pub(crate) fn named(name: &str, said: &DiskOverrides) -> Option<Result<Target, String>> {
     let (devices, at) = sysfs::named(Path::new(name))?;
     let device = devices.get(at).filter(|d| !matches!(d.kind, Kind::Partition { .. }))?;
@@ -32,7 +32,7 @@ pub(crate) fn named(name: &str, said: &DiskOverrides) -> Option<Result<Target, S
     Some(target.map(|target| Target { target: name.into(), ..target }))
 }
 
-/// What files of `lsblk -OJb` or `nvme id-ns -o json` list, and why some could not be read.
+/// The targets that files of `lsblk -OJb` or `nvme id-ns -o json` list, and an error for each file that cannot be read.
 pub(crate) fn from_files(files: &[PathBuf], said: &DiskOverrides) -> (Vec<Target>, Vec<String>) {
     let (mut all, mut failures) = (Vec::new(), Vec::new());
     for path in files {
@@ -53,7 +53,7 @@ fn from_file(path: &Path, said: &DiskOverrides) -> Result<Vec<Target>, String> {
     }
 }
 
-/// What to call a file in a message, and its text; `-` is standard input. An error if it is more than any host lists.
+/// Name of a file for messages, and its text; `-` is standard input. Errors: a failed read, a list longer than any host's.
 fn read(path: &Path) -> Result<(String, String), String> {
     let stdin = path == Path::new("-");
     let place = if stdin { "stdin".to_string() } else { path.display().to_string() };
@@ -67,7 +67,7 @@ fn read(path: &Path) -> Result<(String, String), String> {
     if read as u64 > LISTED { Err(format!("read {place}: more than {LISTED} bytes: no host lists as much")) } else { Ok((place, text)) }
 }
 
-/// Lets `said` say what a drive says of itself in a file of `nvme id-ns -o json`, for images that are for that drive.
+/// Adds a drive's own description, from files of `nvme id-ns -o json`, to the overrides for images that are for that drive.
 pub(crate) fn adopt_files(files: &[PathBuf], said: &mut DiskOverrides) -> Result<(), String> {
     for path in files {
         let (place, text) = read(path)?;
@@ -97,7 +97,7 @@ fn namespaces(text: &str, place: &str, said: &DiskOverrides) -> Result<Vec<Targe
     disks.map(|(name, disk)| survey(&name, &Graph::taste(vec![disk], Limits::default()), None)).collect()
 }
 
-/// A target for every device that is not a partition of one listed with it; `read`: whether the devices are this host's.
+/// A target for every device except partitions whose disk is listed. `read`: the devices are this host's, so their contents are read.
 fn targets(devices: &[Device], said: &DiskOverrides, read: bool) -> Result<Vec<Target>, String> {
     let listed = |name: &String| devices.iter().any(|d| d.name == *name);
     let whole = devices.iter().filter(|d| !matches!(&d.kind, Kind::Partition { parent, .. } if listed(parent)));
@@ -132,7 +132,7 @@ fn target(device: &Device, all: &[Device], said: &DiskOverrides, read: bool) -> 
     Ok(target)
 }
 
-/// The device as the kernel and udev know it.
+/// Contents of the device as the kernel and udev report them.
 fn told(device: &Device, parts: &[&Device], all: &[Device]) -> Reported {
     let signs = |d: &Device| sign_of(d, all).into_iter().collect::<Vec<_>>();
     let extended = parts.iter().any(|part| is_extended(part, parts));
@@ -171,14 +171,14 @@ fn told(device: &Device, parts: &[&Device], all: &[Device]) -> Reported {
         })
         .collect();
     let (entries, on_entries): (Vec<Slice>, Vec<Vec<Sign>>) = entries.into_iter().unzip();
-    // Which of the first and last sectors the table itself takes is not told; what is free is not known where a place is not.
+    // The sectors that the table itself takes are not reported. Without the place of every partition, free ranges are unknown.
     let usable = if unplaced.is_empty() { 0..round_down(device.size, device.sector()) } else { 0..0 };
     let slices = Slices { usable, entries };
     let table = (!parts.is_empty() || device.signs.pttype.is_some()).then_some((scheme, slices));
     Reported { table, signs: signs(device), entries: on_entries, unplaced }
 }
 
-/// A partition's number: as told, else what the kernel ends its name with.
+/// Number of a partition: as reported, else the digits at the end of the kernel's name.
 fn number(part: &Device) -> Option<u32> {
     let Kind::Partition { number, .. } = &part.kind else { return None };
     let name = part.name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -187,13 +187,13 @@ fn number(part: &Device) -> Option<u32> {
 
 const EXTENDED: slices::Kind = slices::Kind::Mbr(0x05);
 
-/// Whether it is an extended partition though nobody says so: the kernel shows two sectors of it, before logical ones.
+/// True if it is an extended partition whose type is not reported: the kernel shows two sectors of it, before logical ones.
 fn is_extended(part: &Device, all: &[&Device]) -> bool {
     let logical = |d: &&Device| number(d).is_some_and(|n| n > 4);
     part.signs.parttype.is_none() && part.size == 1024 && !logical(&part) && all.iter().any(logical)
 }
 
-/// What stands on a device: as udev, lsblk or the mount table name it, or as what holds it must have.
+/// Signature of a device's contents: as udev, lsblk or the mount table report it, or as the device that holds it requires.
 fn sign_of(device: &Device, all: &[Device]) -> Option<Sign> {
     let holder = all.iter().find(|d| device.holders.contains(&d.name));
     let held = holder.and_then(|d| match &d.kind {
@@ -208,14 +208,14 @@ fn sign_of(device: &Device, all: &[Device]) -> Option<Sign> {
     if let Some(Kind::Md { members, .. }) = holder.map(|d| &d.kind)
         && let Some(offset) = members.iter().find(|m| m.device.as_deref() == Some(&device.name)).and_then(|m| m.offset)
     {
-        // The kernel itself says where the set's data begin.
+        // The kernel itself reports where the data of the set begin.
         sign.inside = Inside::Understood;
         sign.data = Some(Data { offset, length: None, plain: false });
     }
     Some(sign)
 }
 
-/// The type of a partition as udev or lsblk spells it: `0x83`, or a GUID; MBR's 0, which no partition has, if nobody told.
+/// Type of a partition in the spelling of udev or lsblk: `0x83`, or a GUID; MBR's 0, which no partition has, if none is reported.
 fn kind_of(signs: &Signs) -> slices::Kind {
     let text = signs.parttype.as_deref().unwrap_or_default();
     match text.parse() {
@@ -224,7 +224,7 @@ fn kind_of(signs: &Signs) -> slices::Kind {
     }
 }
 
-/// Where the kernel's partitions are not those of the table on the disk.
+/// Findings for partitions of the kernel that the table on the disk does not have, and for a table whose partitions it lacks.
 fn kernel_differs(graph: &Graph, parts: &[&Device]) -> Vec<Finding> {
     let Some(table) = graph.providers[0].slices() else { return Vec::new() };
     let mut found = Vec::new();
@@ -248,13 +248,13 @@ fn kernel_differs(graph: &Graph, parts: &[&Device]) -> Vec<Finding> {
     found
 }
 
-/// Adds what only a running host knows.
+/// Adds mount points, members and classes, which only a running host has.
 fn annotate(provider: &mut Provider, device: &Device, parts: &[&Device]) {
     let here = if provider.provider.is_empty() {
         Some(device)
     } else {
         let at = |p: &&&Device| matches!(p.kind, Kind::Partition { start, .. } if start == provider.start) && p.size == provider.length;
-        // Without a place its number tells which one it is.
+        // Without a place, the number identifies the partition.
         let own = |p: &&Device| number(p).is_some_and(|n| provider.provider.get(1..) == Some(&n.to_string()));
         parts.iter().find(|p| at(p) && (provider.placed || own(p))).copied()
     };
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(found[0].providers[0].table.as_ref().unwrap().scheme, "partition");
     }
 
-    /// A drive of 512-byte sectors by its own word, with one partition at 1 MiB.
+    /// A drive that reports 512-byte sectors, with one partition at 1 MiB.
     fn drive(part: Device) -> Vec<Device> {
         let limits = trueline_geom::audit::limits::Limits { logical_block_size: 512, physical_block_size: 512, ..Default::default() };
         let disk = Device { name: "sda".into(), path: "/dev/sda".into(), size: 1 << 30, limits: limits.clone(), ..Device::default() };
@@ -318,7 +318,7 @@ mod tests {
         let found = targets(&devices, &said, true).unwrap().remove(0);
         assert_eq!(found.verdict, Verdict::Unknown);
         assert_eq!(found.findings.iter().filter(|f| f.rule == "TL0029").count(), 1, "{:?}", found.findings);
-        // The list of another host was never to be read.
+        // The list of another host is never read from this one's devices.
         assert_eq!(targets(&devices, &said, false).unwrap().remove(0).verdict, Verdict::Aligned);
     }
 
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(data(&judged(&with(Some(1 << 20)), Some((4096, 0)))), Some((Some(2 << 20), Verdict::Aligned)));
         assert_eq!(data(&judged(&with(Some(odd)), Some((4096, 0)))), Some((Some((1 << 20) + odd), Verdict::Misaligned)));
         assert_eq!(data(&judged(&with(None), None)), None);
-        // The drive may have larger sectors than it says: that is worth a note on a data area too.
+        // The drive's sectors may be larger than it reports: that is worth a note on a data area too.
         let hinted = judged(&with(Some(odd)), None);
         assert_eq!(data(&hinted).unwrap().1, Verdict::Aligned);
         assert!(hinted.findings.iter().any(|f| f.rule == "TL0016" && f.provider == "p1.data" && f.remainder == 512));
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(named, [("/dev/sda1", Verdict::Misaligned)]);
     }
 
-    /// A list as util-linux 2.32 makes it: numbers as text, and no START.
+    /// A list as util-linux 2.32 writes it: numbers as text, and no START.
     const OLD: &str = r#"{"blockdevices":[{"name":"sda","type":"disk","size":"107374182400","phy-sec":"4096","log-sec":"512","min-io":"4096",
         "alignment":"0","pttype":"dos","children":[
         {"name":"sda1","type":"part","size":"1073741824","phy-sec":"4096","log-sec":"512","min-io":"4096","alignment":"512","fstype":"xfs",
@@ -390,7 +390,7 @@ mod tests {
         assert_eq!(start.message, "xfs starts, at a place that is not told, 3584 bytes past a 4096-byte physical unit");
         assert_eq!(start.fix, ["start it 512 bytes later; sfdisk --dump tells where it starts now"]);
         assert!(found.providers[0].table.as_ref().unwrap().free.is_empty());
-        // What the user says of the disk holds for it too, as far as its alignment tells.
+        // Overrides of the user hold for it too, as far as its alignment tells.
         let for_drive = |physical| {
             let devices = lsblk::parse(OLD, "here").unwrap();
             let found =
@@ -401,7 +401,7 @@ mod tests {
         assert_eq!(for_drive((512, 0)), (Verdict::Unknown, 0));
         assert_eq!(for_drive((4096, 3584)), (Verdict::Unknown, 0));
         assert_eq!(for_drive((16384, 0)), (Verdict::Unknown, 1));
-        // Nothing is known where neither is listed, and nothing is called aligned.
+        // Without either, nothing is known and nothing is called aligned.
         let neither = listed(&OLD.replace("\"alignment\":\"512\",", "").replace("\"alignment\":\"0\",\"fstype\"", "\"fstype\""));
         assert_eq!(neither.verdict, Verdict::Unknown);
         assert_eq!(neither.findings.iter().filter(|f| f.rule == "TL0019" && f.severity == "warning").count(), 2);
@@ -416,7 +416,7 @@ mod tests {
             assert_eq!((range[0].severity, range[0].provider.as_str()), ("error", "s1"), "{start}");
             assert_eq!(found.providers[1].verdict, Verdict::Misaligned, "{start}");
         }
-        // One that only this disk does not have is left out, as before.
+        // A start beyond this disk alone leaves the partition out, as before.
         let found = listed(&OLD.replace("\"name\":\"sda1\",", "\"name\":\"sda1\",\"start\":4194304000,"));
         assert!(found.findings.iter().any(|f| f.rule == "TL0009" && f.message.starts_with("s1 at byte")));
     }

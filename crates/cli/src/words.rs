@@ -1,4 +1,4 @@
-//! What the outputs for people call things.
+//! Words of the outputs for people.
 
 pub(crate) mod after_help;
 pub(crate) mod columns;
@@ -16,7 +16,7 @@ use std::io::{self, ErrorKind, Write};
 use trueline_geom::base::finding::{self, Rule};
 use trueline_geom::base::topology::is_whole;
 
-/// What the operating system says of a file, and what to do.
+/// An error of the operating system on a file, with advice.
 pub(crate) fn os(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "no such file or directory: check the name".into(),
@@ -30,18 +30,18 @@ pub(crate) fn os(error: &io::Error) -> String {
     }
 }
 
-/// What the library says of an error, without the number that it adds: `File name too long (os error 36)`.
+/// The system's own text of an error, without the number at its end: `File name too long (os error 36)`.
 fn without_number(said: &str) -> String {
     said.rsplit_once(" (os error ").map_or(said, |(words, _)| words).into()
 }
 
-/// A provider's name; the one disk of a target has none of its own.
+/// A provider's name, escaped; the only disk of a target has none and is called `disk`.
 pub(crate) fn name(provider: &str) -> String {
     if provider.is_empty() { "disk".into() } else { escape::plain(provider) }
 }
 
-/// What is on a provider, in a word or two: what was recognised, else the table on it, else the set it is part of, else what
-/// the table above says.
+/// Content of a provider in a word or two: what was recognised, else the table on it, else the set it is a member of, else its type in the
+/// table above.
 pub(crate) fn content(target: &Target, p: &Provider) -> String {
     let set = || target.providers.iter().find(|set| set.members.contains(&p.provider));
     let text = if p.signs.len() > 1 {
@@ -64,39 +64,39 @@ pub(crate) fn content(target: &Target, p: &Provider) -> String {
     escape::plain(&text)
 }
 
-/// As [`content`], after a space; nothing where nothing is known.
+/// As [`content`], after a space; empty if nothing is known.
 pub(crate) fn and_content(target: &Target, p: &Provider) -> String {
     Some(content(target, p)).filter(|content| content != "-").map_or(String::new(), |content| format!(" {content}"))
 }
 
-/// Where a provider begins: on the medium or, above a set, on the set.
+/// First byte of a provider: on the medium or, above a set, on the set.
 pub(crate) fn start(p: &Provider) -> u64 {
     p.start.unwrap_or(p.base)
 }
 
-/// The start for a cell of a table: a question mark where it is not told.
+/// The start as a cell of a table: a question mark if it is not known.
 pub(crate) fn start_cell(p: &Provider) -> String {
     if p.placed { start(p).to_string() } else { "?".into() }
 }
 
-/// The sector at which it begins, if it begins at one.
+/// Number of the sector at which it begins, if it begins at one.
 pub(crate) fn lba(p: &Provider) -> Option<u64> {
     sector(start(p), p).filter(|_| p.placed)
 }
 
-/// The number of the sector of `p`'s size that begins at `byte`, if one does.
+/// Number of the sector of `p`'s size that begins at `byte`, if one does.
 pub(crate) fn sector(byte: u64, p: &Provider) -> Option<u64> {
     is_whole(byte, p.sector_size).then(|| byte / p.sector_size)
 }
 
-/// The verdict that is shown at a provider: of what does I/O, and of what could not be looked into; what only carries others
-/// has none of its own.
+/// The verdict to show at a provider: of one that does I/O, or whose contents are unknown. A provider that only carries others has none of
+/// its own.
 pub(crate) fn shown(p: &Provider) -> Option<Verdict> {
     let opaque = p.verdict == Verdict::Unknown && p.table.is_none() && p.sign.is_none() && p.signs.is_empty();
     (p.data_bearing || opaque).then_some(p.verdict)
 }
 
-/// Verdicts as JSON spells them.
+/// A verdict as JSON spells it.
 pub(crate) fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Aligned => "aligned",
@@ -105,7 +105,7 @@ pub(crate) fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A verdict as one sign.
+/// A verdict as one character.
 pub(crate) fn mark(verdict: Verdict, style: Style) -> &'static str {
     match verdict {
         Verdict::Aligned => style.glyph("✓", "+"),
@@ -114,7 +114,7 @@ pub(crate) fn mark(verdict: Verdict, style: Style) -> &'static str {
     }
 }
 
-/// What a finding costs, if that was measured.
+/// The measured cost of a finding, in words.
 pub(crate) fn cost(f: &Finding) -> Option<String> {
     let crossing = match f.straddle {
         s if s >= 1.0 => Some("every I/O in its own blocks crosses a boundary".to_owned()),
@@ -128,13 +128,13 @@ pub(crate) fn cost(f: &Finding) -> Option<String> {
     }
 }
 
-/// How many times the device operations it costs, `1.75 x`, if more than once.
+/// The factor of device operations, `1.75 x`, if it is more than 1.
 pub(crate) fn times(f: &Finding) -> Option<String> {
     (f.rmw_factor > 1.0).then(|| factor(f.rmw_factor))
 }
 
-/// The cost of the dearest error or warning, and behind it that of a note which costs more: `up to 1.25 x the device operations, and 4.0 x
-/// by what is only noted`. `None` where no error or warning costs anything.
+/// The cost of the dearest error or warning, then that of a note which costs more: `up to 1.25 x the device operations, and 4.0 x by what
+/// is only noted`. `None` if no error or warning costs anything.
 pub(crate) fn dearest(target: &Target) -> Option<String> {
     let most = |noted: bool| {
         let costs = target.findings.iter().filter(|f| (f.severity == "note") == noted).map(|f| f.rmw_factor);
@@ -150,7 +150,7 @@ fn percent(share: f64) -> String {
     if share < 0.001 { "under 0.1 %".into() } else { format!("{:.1} %", share * 100.0) }
 }
 
-/// What the unit is called whose purpose JSON calls `why`.
+/// Name in words of the unit whose purpose JSON calls `why`.
 pub(crate) fn unit(why: &str) -> &'static str {
     match why {
         "physical" => "physical unit",
@@ -164,13 +164,13 @@ pub(crate) fn unit(why: &str) -> &'static str {
     }
 }
 
-/// How many times something costs: `1.75 x`.
+/// A factor as text: `1.75 x`.
 pub(crate) fn factor(times: f64) -> String {
     let factor = format!("{times:.2}");
     format!("{} x", factor.strip_suffix('0').unwrap_or(&factor))
 }
 
-/// `4096 bytes`, with the short form where it is shorter: `1048576 bytes (1 MiB)`.
+/// `4096 bytes`, from 10000 on with the short form: `1048576 bytes (1 MiB)`.
 pub(crate) fn bytes(n: u64) -> String {
     match n {
         1 => "1 byte".into(),
@@ -179,23 +179,23 @@ pub(crate) fn bytes(n: u64) -> String {
     }
 }
 
-/// Difference between a fix and the sentence that there is nothing to do, which stands without a heading.
+/// False for the sentence that there is nothing to do, which stands without a heading.
 pub(crate) fn is_a_fix(fix: &str) -> bool {
     !fix.starts_with("nothing to do")
 }
 
-/// `1 error`, `2 errors`.
+/// A number and its noun: `1 error`, `2 errors`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
-/// How many errors were found, if any: `1 error`.
+/// The number of errors, if any: `1 error`.
 pub(crate) fn errors(target: &Target) -> Option<String> {
     let errors = target.findings.iter().filter(|f| f.severity == "error").count();
     (errors > 0).then(|| count(errors, "error"))
 }
 
-/// How many findings of each severity, the zeros left out: `2 errors, 1 note`; empty for none.
+/// The number of findings of each severity, without zeros: `2 errors, 1 note`; empty for none.
 pub(crate) fn severities(findings: &[Finding]) -> String {
     let of = |s| findings.iter().filter(|f| f.severity == s).count();
     let counts = ["error", "warning", "note"].map(|s| (of(s), s));
@@ -203,7 +203,7 @@ pub(crate) fn severities(findings: &[Finding]) -> String {
     said.join(", ")
 }
 
-/// How many of the providers that do I/O have each verdict, the zeros left out: `2 misaligned, 1 aligned`.
+/// The number of providers that do I/O for each verdict, without zeros: `2 misaligned, 1 aligned`.
 pub(crate) fn verdicts(target: &Target) -> String {
     let bearing = || target.providers.iter().filter(|p| p.data_bearing);
     let of = |v| bearing().filter(|p| p.verdict == v).count();
@@ -211,13 +211,13 @@ pub(crate) fn verdicts(target: &Target) -> String {
     let said: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, v)| format!("{n} {v}")).collect();
     match target.verdict {
         _ if !said.is_empty() => said.join(", "),
-        // Where nobody could look, something may.
+        // Unread contents may do I/O.
         Verdict::Unknown => "nothing is known to do I/O".into(),
         _ => "nothing does I/O".into(),
     }
 }
 
-/// Why a target is unknown, in a few words each, for the line that sums it up.
+/// Reasons for the verdict `unknown`, a few words each, for the summary line.
 pub(crate) fn unjudged(target: &Target) -> Option<String> {
     let reasons = [
         (&finding::EMPTY, "nothing is on it"),
@@ -230,7 +230,7 @@ pub(crate) fn unjudged(target: &Target) -> Option<String> {
     (target.verdict == Verdict::Unknown && !said.is_empty()).then(|| said.join(", "))
 }
 
-/// Writes a line for people on standard output, escaped, and broken to fit its terminal.
+/// Writes a line for people on standard output, escaped, and broken to fit the terminal.
 pub(crate) fn say(text: &str) -> io::Result<()> {
     let mut line = Vec::new();
     columns::line(&escape::plain(text), Style::of_stdout().width, &mut line)?;

@@ -1,4 +1,4 @@
-//! The provider that a command writes: where it is, what is on it, how it is written.
+//! The provider that a command writes: its place, its contents, and the write itself.
 
 use crate::disk_options::DiskOptions;
 use crate::failure::{Failure, complain};
@@ -18,27 +18,27 @@ use trueline_geom::table::{Refusal, Table};
 use trueline_host::disk::file::Access;
 use trueline_host::disk::reread::{self, Reread};
 
-/// The one provider that a command works on.
+/// The one provider that a command reads or writes.
 pub(crate) struct WriteTarget {
-    /// As typed.
+    /// The target, as typed.
     pub(crate) target: String,
-    /// The profile it is judged by.
+    /// The profile it is judged by, and its source.
     pub(crate) judged: Option<Remembered>,
     pub(crate) graph: Graph,
     pub(crate) id: Id,
-    /// GEOM's name of it: `ada1`, `ada1s1`.
+    /// Its name in GEOM: `ada1`, `ada1s1`.
     pub(crate) name: String,
-    /// Whether that name is printed.
+    /// True if messages use the name in GEOM.
     pub(crate) speaks_geom: bool,
 }
 
 impl WriteTarget {
-    /// Opens the target and finds its provider.
+    /// Opens the target and finds its provider. A note on stderr names a remembered profile.
     pub(crate) fn open(target: &str, disk: &DiskOptions, access: Access) -> Result<WriteTarget, Failure> {
         WriteTarget::on(target, &DiskOverrides::announced(disk, target)?, access)
     }
 
-    /// As [`WriteTarget::open`], of disks that are as `said`.
+    /// As [`WriteTarget::open`], with the given overrides of its disks.
     pub(crate) fn on(target: &str, said: &DiskOverrides, access: Access) -> Result<WriteTarget, Failure> {
         let (graph, provider) = target::open_for(target, said, access)?;
         let paths = target::paths(target);
@@ -54,7 +54,7 @@ impl WriteTarget {
         Ok(WriteTarget { target: target.into(), judged: said.judged().cloned(), graph, id, name, speaks_geom: false })
     }
 
-    /// What is printed for it: as a command line takes it, or GEOM's name of it.
+    /// The name to print: as a command line takes it, or that in GEOM.
     pub(crate) fn called(&self) -> Called {
         match target::disks_of(&self.target).filter(|_| !self.speaks_geom) {
             Some(disks) => Called::typed(disks, &self.graph.providers[self.id].name),
@@ -62,28 +62,28 @@ impl WriteTarget {
         }
     }
 
-    /// What is known of the ground.
+    /// Site of a table on it: topology, base and type of the provider.
     pub(crate) fn ground(&self) -> TableSite<'_> {
         let p = &self.graph.providers[self.id];
         TableSite { topology: &p.topology, base: p.base(), kind: p.kind }
     }
 
-    /// Bytes of the disk or set it is on.
+    /// Length in bytes of the disk or set it is on.
     pub(crate) fn medium(&self) -> u64 {
         self.graph.providers[self.graph.root(self.id)].topology.length
     }
 
-    /// The table that is there, whole or damaged.
+    /// The table on it, whole or damaged, with its scheme.
     pub(crate) fn table(&self) -> Option<(&'static dyn Scheme, Table)> {
         self.table_on(self.id)
     }
 
-    /// The table that is on another provider of the target.
+    /// The table on another provider of the target.
     pub(crate) fn table_on(&self, id: Id) -> Option<(&'static dyn Scheme, Table)> {
         table_on(&self.graph, id)
     }
 
-    /// The table that is there, or why nothing can be done to it.
+    /// The table to edit. Errors: an interrupted move, no table, or one that cannot be edited; `attempt` begins the message.
     pub(crate) fn edited(&self, attempt: &str) -> Result<(&'static dyn Scheme, Table), Failure> {
         if let Some(half) = self.graph.children(self.id).find(|&id| self.graph.providers[id].is_moving()) {
             let advice = format!("go on with that first: {}", move_journal::resume_command(&self.target, &self.graph, half));
@@ -102,20 +102,20 @@ impl WriteTarget {
         })
     }
 
-    /// What would be lost if the provider were written over, besides a table that can be read.
+    /// Contents, in words, that an overwrite would destroy, besides a table that can be read.
     pub(crate) fn holds(&self) -> Option<String> {
         let veiled = self.graph.veil(self.id).map(|kind| format!("only {kind} can tell what is on it"));
         veiled.or_else(|| self.graph.providers[self.id].tasted().holds())
     }
 
-    /// Bytes at its ends that are not zero, in words, where nothing was recognised that they could belong to.
+    /// Bytes at its ends that are not zero, in words, if nothing recognised can own them.
     fn remains(&self) -> Option<String> {
         let within = self.table_within().map_or_else(Vec::new, |(_, _, ranges)| ranges);
         occupant::remains(&self.graph.probe(self.id), &within)
     }
 
-    /// The table it is a partition of, if that stands in its own first sectors: a BSD label whose first partition begins with it.
-    /// And where, in bytes of this provider.
+    /// The table whose own first sectors this partition covers: a BSD label whose first partition begins with it. Also the name of its
+    /// provider, and the shared ranges in bytes of this one.
     pub(crate) fn table_within(&self) -> Option<(&'static dyn Scheme, String, Vec<Range<u64>>)> {
         let p = &self.graph.providers[self.id];
         let &[parent] = p.parents.as_slice() else { return None };
@@ -129,16 +129,16 @@ impl WriteTarget {
         (!within.is_empty()).then(|| (scheme, self.graph.providers[parent].name.clone(), within))
     }
 
-    /// What a new table would take the place of.
+    /// The occupant that a new table would replace.
     pub(crate) fn there(&self) -> Occupant {
         match self.graph.providers[self.id].tasted().there(&self.graph.probe(self.id)) {
-            // Noise is not what is left of something.
+            // Noise is no remains of anything.
             there @ (Occupant::Nothing | Occupant::Remains(_)) => self.holds().map_or(there, |what| Occupant::Data(what, Vec::new())),
             there => there,
         }
     }
 
-    /// Writes `patches`, checks that `after` is what is read back, and tells the kernel.
+    /// Writes `patches`, checks that `after` reads back, and makes the kernel read the table again.
     pub(crate) fn write(
         self,
         scheme: &'static dyn Scheme,
@@ -157,7 +157,7 @@ impl WriteTarget {
             return Err(Failure::Message(message));
         }
         let (target, on_disk) = (self.target.clone(), self.graph.providers[self.id].parents.is_empty());
-        // The kernel reads a table again only once nobody has the disk open for writing alone.
+        // The kernel reads a table again only once the disk is no longer open for exclusive writing.
         drop(self);
         if on_disk {
             tell_kernel(&target);
@@ -166,7 +166,7 @@ impl WriteTarget {
     }
 }
 
-/// What is on the provider that would be lost if it were written over, a table too.
+/// Contents of the provider, in words, that an overwrite would destroy, a table included.
 pub(crate) fn found(seat: &WriteTarget) -> Option<String> {
     let table = seat.table().filter(|(_, table)| !table.is_bare_chain());
     table
@@ -175,14 +175,14 @@ pub(crate) fn found(seat: &WriteTarget) -> Option<String> {
         .or_else(|| seat.remains())
 }
 
-/// The table around it, if its sectors are the provider's first: what is written there first is lost.
+/// The table around it, in words, if the provider's first sectors hold it: a write there destroys that table.
 pub(crate) fn shared(seat: &WriteTarget) -> Option<String> {
     let (scheme, parent, _) = seat.table_within()?;
     let on = if parent.is_empty() { "the disk".into() } else { escape::plain(&parent) };
     Some(format!("its first sectors hold {}, that of {on}", named(scheme.name())))
 }
 
-/// Has the kernel read the tables of the block devices of `target` again.
+/// Makes the kernel read the tables of the target's block devices again; warns on stderr if one is in use.
 pub(crate) fn tell_kernel(target: &str) {
     for path in target::paths(target).into_iter().filter(|path| path.starts_with("/dev")) {
         if reread::reread(path) == Reread::Busy {
@@ -199,7 +199,7 @@ pub(crate) fn no_provider(target: &str, name: &str, graph: &Graph) -> Failure {
     Failure::Message(format!("open {target}: no provider '{name}': {found}"))
 }
 
-/// Of a provider that is not there because members of its set are not: what is missing, and how it is named.
+/// The reason why a provider is absent, if members of its set are: which are missing, and how to name them.
 pub(crate) fn missing_members(target: &str, name: &str, graph: &Graph) -> Option<String> {
     let set = graph.incomplete.iter().find(|set| set.would_have(name))?;
     let disks = [target::split(target).0, vec!["DISK"; set.missing().min(3)]].concat();
@@ -212,12 +212,12 @@ pub(crate) fn named(scheme: &str) -> String {
     format!("{} {scheme}", if scheme.starts_with(['E', 'M']) { "an" } else { "a" })
 }
 
-/// So many of them, in words.
+/// A number of partitions in words: `1 partition`, `2 partitions`.
 pub(crate) fn partitions(count: usize) -> String {
     format!("{count} {}", if count == 1 { "partition" } else { "partitions" })
 }
 
-/// What cannot be done, as every failure is said.
+/// The failure of a refused attempt; nothing was written.
 pub(crate) fn refuse(attempt: &str, target: &str, refusal: &Refusal) -> Failure {
     Failure::Message(format!("{attempt} {target}: {refusal}: nothing was written"))
 }

@@ -1,4 +1,4 @@
-//! Carrying out what was decided: every command that changes a disk writes through here.
+//! Writes to disks: every command that changes one writes through here.
 
 use crate::failure::Failure;
 use crate::style::Style;
@@ -13,7 +13,7 @@ use trueline_geom::graph::{Graph, Id};
 use trueline_geom::mapping::slices::place;
 use trueline_host::disk::file::Access;
 
-/// How to write; the same for every command that does.
+/// Options of every command that writes.
 #[derive(Args, Clone, Default)]
 pub(crate) struct WriteOptions {
     /// Print the exact writes; change nothing
@@ -28,7 +28,7 @@ pub(crate) struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// How the target has to be opened.
+    /// The access to open the target with.
     pub(crate) fn access(&self) -> Access {
         match (self.dry_run, self.allow_busy) {
             (true, _) => Access::Read,
@@ -38,16 +38,16 @@ impl WriteOptions {
     }
 }
 
-/// What is to be written to one provider.
+/// Patches to write to one provider.
 pub(crate) struct Job {
-    /// Which.
+    /// Id of the provider.
     pub id: Id,
-    /// In order.
+    /// Patches in the order of writing.
     pub patches: Vec<Patch>,
 }
 
-/// Writes the jobs in order, each after the one before is on the medium, as the user wants it: perhaps only shown, perhaps
-/// with the old bytes saved. Gives the number of writes that change anything.
+/// Writes the jobs in order, each after a flush of the one before. With `--dry-run` they are only printed, with `--save` the old bytes are
+/// saved first. Returns the number of writes that change anything.
 pub(crate) fn carry_out(target: &str, graph: &Graph, jobs: Vec<Job>, options: &WriteOptions) -> Result<usize, Failure> {
     let mut needed = Vec::new();
     for Job { id, patches } in jobs {
@@ -68,7 +68,7 @@ pub(crate) fn carry_out(target: &str, graph: &Graph, jobs: Vec<Job>, options: &W
     Ok(count)
 }
 
-/// The writes, `count` of them, and a look at what came of them.
+/// Makes the `count` writes and reads them back. An error says how many were made.
 fn write(target: &str, graph: &Graph, jobs: &[Job], count: usize, options: &WriteOptions) -> Result<(), Failure> {
     let mut done = 0;
     let broken = |attempt: &str, errno, done| {
@@ -95,7 +95,7 @@ fn write(target: &str, graph: &Graph, jobs: &[Job], count: usize, options: &Writ
     read_back(target, graph, jobs)
 }
 
-/// Compares what is there with what was written, of several writes to one place with the last.
+/// Compares the disk with what was written. Of several writes to one place the last counts.
 fn read_back(target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Failure> {
     for Job { id, patches } in jobs {
         let all: Vec<Patch> = jobs.iter().filter(|job| job.id == *id).flat_map(|job| job.patches.iter().cloned()).collect();
@@ -126,7 +126,7 @@ fn name(graph: &Graph, id: Id) -> String {
     if name.is_empty() { "the disk".into() } else { escape::plain(name) }
 }
 
-/// The writes as comments and hexdumps, each in the addresses of its provider: what `undo` reads, without a width.
+/// Prints the writes as comments and hexdumps, with addresses on their provider. Without a width it is the format that `undo` reads.
 fn list(target: &str, graph: &Graph, jobs: &[Job], width: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
     for (nth, Job { id, patches }) in jobs.iter().enumerate() {
         for (i, patch) in patches.iter().enumerate() {
@@ -143,14 +143,14 @@ fn list(target: &str, graph: &Graph, jobs: &[Job], width: Option<usize>, out: &m
     Ok(())
 }
 
-/// The line of a saved file where nothing was changed.
+/// The line of a saved file if nothing was changed.
 pub(crate) const UNCHANGED: &str = "# nothing was changed, so nothing is put back";
-/// The longest file that [`save`] makes and `part undo` reads: it holds tables.
+/// Longest file that [`save`] makes and `part undo` reads, in bytes: it holds tables.
 pub(crate) const MOST_SAVED: u64 = 64 << 20;
-/// Characters that [`list`] takes for a byte, at the most.
+/// Characters that [`list`] needs for a byte, at most.
 const SAVED_BYTE: u64 = 5;
 
-/// Writes into a new file at `path` what undoes the jobs.
+/// Writes a new file at `path` with the patches that undo the jobs.
 fn save(path: &Path, target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Failure> {
     let failed =
         |e: io::Error| Failure::Message(format!("save the old bytes in {}: {}: nothing was written", path.display(), words::os(&e)));
@@ -164,17 +164,17 @@ fn save(path: &Path, target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Fa
         let patches = patch::undo(patches, &mut |at, out| graph.read_at(*id, out, at)).map_err(|e| cannot(target, "read", e))?;
         back.push(Job { id: *id, patches });
     }
-    // Never over another file: it may be the only copy of older bytes.
+    // An existing file may be the only copy of older bytes.
     let file = File::options().write(true).create_new(true).open(path).map_err(failed)?;
     let mut out = BufWriter::new(file);
     let nothing = if bytes == 0 { writeln!(out, "{UNCHANGED}") } else { Ok(()) };
     let written = nothing.and_then(|()| list(target, graph, &back, None, &mut out)).and_then(|()| out.flush());
     written.and_then(|()| out.get_ref().sync_all()).map_err(|e| {
-        // Half of it would be in the way of the next attempt; if it cannot be removed, that one says so.
+        // Half a file would stop the next attempt; if it cannot be removed, that attempt says so.
         let _ = fs::remove_file(path);
         failed(e)
     })?;
-    // A new file is on the medium only once its name is.
+    // A new file survives a loss of power only once its directory is flushed.
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
 }

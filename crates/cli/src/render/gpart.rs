@@ -1,37 +1,37 @@
-//! `part show`'s text: gpart(8)'s, blank for blank, today's or that of FreeBSD 9.
+//! The text of `part show`, byte for byte that of gpart(8), today's or that of FreeBSD 9.
 //!
-//! Sizes in parentheses are rounded as `humanize_number(3)` did in either: release 9 divides what is left over by 1000 where
-//! it counted by 1024, and so says `232G` of 232.9.
+//! Sizes in parentheses are rounded like `humanize_number(3)` of each release. Release 9 divides the remainder by 1000 although it counts
+//! by 1024, and so prints `232G` for 232.9.
 
 use crate::words::escape;
 use std::io;
 use trueline_geom::table::scheme::Scheme;
 use trueline_geom::table::{Entry, Table, types};
 
-/// A table, what it is called, and who knows more of it.
+/// A table with its scheme and the name of its provider.
 #[derive(Clone, Copy)]
 pub(crate) struct Shown<'a> {
-    /// The provider it is on.
+    /// Name of the provider it is on.
     pub name: &'a Called,
     pub table: &'a Table,
     pub scheme: &'a dyn Scheme,
 }
 
-/// The name of a provider as it is printed.
+/// The printed name of a provider.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Called {
     text: String,
-    /// What stands between it and the rest of a partition's name.
+    /// Text between the name and the suffix of a partition.
     join: &'static str,
 }
 
 impl Called {
-    /// GEOM's name: `ada0`, `ada0s1`.
+    /// A name in GEOM: `ada0`, `ada0s1`.
     pub(crate) fn geom(name: impl Into<String>) -> Called {
         Called { text: name.into(), join: "" }
     }
 
-    /// The name that the command line takes, of provider `own` of these disks: `disk.img`, `disk.img#s1`.
+    /// A name as the command line takes it, for provider `own` of these disks: `disk.img`, `disk.img#s1`.
     pub(crate) fn typed(disks: &str, own: &str) -> Called {
         match own {
             "" => Called { text: disks.into(), join: "#" },
@@ -39,19 +39,19 @@ impl Called {
         }
     }
 
-    /// The name itself.
+    /// The name as text.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The name of a provider on this one, by the rest of its name; its own without any.
+    /// The name of a provider on this one with that suffix; its own name without one.
     pub(crate) fn with(&self, suffix: &str) -> String {
         if suffix.is_empty() { self.text.clone() } else { format!("{}{}{suffix}", self.text, self.join) }
     }
 }
 
 impl Shown<'_> {
-    /// What a partition is called. A logical one is the disk's, not the extended partition's that holds its chain.
+    /// Name of a partition. A logical one is named after the disk, not after the extended partition that holds its chain.
     pub(crate) fn partition(&self, entry: &Entry) -> String {
         let suffix = self.scheme.suffix(entry);
         let digits = self.name.text.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -62,27 +62,27 @@ impl Shown<'_> {
     }
 }
 
-/// What is said of a partition.
+/// The attribute of a partition that a listing shows.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum What {
-    /// Its type by name.
+    /// The type by its name.
     #[default]
     Type,
-    /// `-l`: its label.
+    /// `-l`: the label of the partition.
     Label,
     /// `-r`: its type as it is on the disk.
     Raw,
 }
 
-/// How a table is shown.
+/// Options of a listing.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Format {
     pub what: What,
     /// `-p`: names in place of indexes.
     pub names: bool,
-    /// `--compat 9`.
+    /// `--compat 9`: sizes as FreeBSD 9 rounds them.
     pub release9: bool,
-    /// Types that gpart(8) has no name for by ours, which `add` takes; not where gpart's own words are asked for.
+    /// Our names, which `add` takes, for types that gpart(8) has no name for; false for gpart's exact output.
     pub ours: bool,
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn write(shown: Shown<'_>, format: Format, out: &mut dyn io::Write) -
     writeln!(out)
 }
 
-/// What `bytes` divided by 1024 comes to while `more(quotient, rest)`: quotient, rest, power.
+/// `bytes` divided by 1024 while `more(quotient, remainder)`: quotient, remainder, power.
 fn divided(bytes: u64, more: impl Fn(u64, u64) -> bool) -> (u64, u64, usize) {
     let (mut quotient, mut rest, mut power) = (bytes, 0, 0);
     while more(quotient, rest) && power < 6 {
@@ -140,7 +140,7 @@ fn divided(bytes: u64, more: impl Fn(u64, u64) -> bool) -> (u64, u64, usize) {
     (quotient, rest, power)
 }
 
-/// As FreeBSD 10 and later: `233G`, `3.5K`, `1.0K`.
+/// A size as FreeBSD 10 and later print it: `233G`, `3.5K`, `1.0K`.
 fn humanize(bytes: u64) -> String {
     let (quotient, rest, power) = divided(bytes, |q, r| q >= 1000 || (q == 999 && r >= 512));
     let prefix = ["B", "K", "M", "G", "T", "P", "E"][power];
@@ -152,7 +152,7 @@ fn humanize(bytes: u64) -> String {
     }
 }
 
-/// As FreeBSD 9: `232G`, `25k`, `3.5k`.
+/// A size as FreeBSD 9 prints it: `232G`, `25k`, `3.5k`.
 fn humanize9(bytes: u64) -> String {
     let (quotient, rest, power) = divided(bytes, |q, r| q >= 1000 || (q == 999 && r >= 950));
     let prefix = ["B", "k", "M", "G", "T", "P", "E"][power];

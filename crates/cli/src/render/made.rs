@@ -1,4 +1,4 @@
-//! What a page says of itself: when it was made, by which version, with which command line.
+//! The line of a page on its own making: time, version and command line.
 //!
 //! # Sources
 //! reproducible-builds.org, SOURCE_DATE_EPOCH: seconds since 1970 in place of the clock; Howard Hinnant, chrono-compatible low-level
@@ -8,18 +8,18 @@ use crate::words::escape;
 use std::env;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Characters of a command line that a page shows: a directory of images makes a long one.
+/// Longest command line that a page shows, in characters: a directory of images makes a long one.
 const LONGEST: usize = 300;
 
-/// The making of a page.
+/// Time and command line that made a page.
 pub(crate) struct Made {
-    /// Seconds since 1970.
+    /// Time in seconds since 1970.
     at: u64,
     command: String,
 }
 
 impl Made {
-    /// Of this run, now, or at `SOURCE_DATE_EPOCH`.
+    /// The making of a page by this run: the present time, or `SOURCE_DATE_EPOCH`.
     pub(crate) fn now() -> Made {
         let said = env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse().ok());
         let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -28,7 +28,7 @@ impl Made {
         Made { at: said.unwrap_or_else(clock), command }
     }
 
-    /// A line for the head of a page.
+    /// A line of HTML for the head of a page.
     pub(crate) fn html(&self) -> String {
         let mut command: String = self.command.chars().take(LONGEST).collect();
         if command.len() < self.command.len() {
@@ -45,10 +45,10 @@ fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
-/// `2026-01-02 03:04 UTC`, of seconds since 1970; years past 9999 are not told apart.
+/// A time in seconds since 1970 as `2026-01-02 03:04 UTC`; at most the end of year 9999.
 fn date(seconds: u64) -> String {
     let (days, minutes) = (seconds.min(253_402_300_799) / 86_400, seconds / 60);
-    // Years begin in March, so that a leap day is a year's last.
+    // The calculation's year begins in March, so a leap day is its last day.
     let since = days + 719_468;
     let (era, day) = (since / 146_097, since.rem_euclid(146_097));
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
@@ -62,7 +62,7 @@ fn date(seconds: u64) -> String {
 
 #[cfg(test)]
 impl Made {
-    /// Of a command line, at the end of February of a leap year.
+    /// The making of a page at the end of February of a leap year.
     pub(crate) fn sample() -> Made {
         Made { at: 1_709_210_096, command: "trueline check 'a b.img' <x>".into() }
     }

@@ -158,7 +158,7 @@ pub(crate) fn fat() -> Target {
     Target { target: "fat & co#1.img".into(), judged: None, verdict: off, providers: vec![disk, s1, data], findings }
 }
 
-/// A disk with so many slices, each over the next.
+/// A disk with `slices` overlapping slices.
 pub(crate) fn crowded(slices: u64) -> Target {
     let disk = carrier(provider("", None, "disk", 0, 1 << 40), "gpt", Verdict::Aligned, &[]);
     let slice = |i| provider(&format!("p{i}"), Some(""), "gpt", i << 20, 1 << 24);
@@ -166,7 +166,7 @@ pub(crate) fn crowded(slices: u64) -> Target {
     Target { target: "crowded.img".into(), judged: None, verdict: Verdict::Aligned, providers, findings: vec![] }
 }
 
-/// What was counted while [`openbsd`] was served: its swap was written off the grain, its disk read in sectors.
+/// The counters of a `serve` run on [`openbsd`]: its swap was written off the grain, its disk read in sectors.
 pub(crate) fn served() -> (Served, Target) {
     let stack = openbsd();
     let (none, no_requests) = (Verdicts::default(), Requests::default());
@@ -252,20 +252,20 @@ pub(crate) fn served() -> (Served, Target) {
     )
 }
 
-/// A report of these.
+/// A report of the given targets.
 pub(crate) fn report(targets: Vec<Target>) -> Report {
     let verdict = targets.iter().map(|t| t.verdict).max().unwrap_or(Verdict::Aligned);
     Report { format: "trueline/check/1", verdict, targets, errors: Vec::new() }
 }
 
-/// What `write` writes, with the colours taken out.
+/// The text that `write` writes, without colours.
 pub(crate) fn text(write: impl Fn(&mut dyn Write) -> std::io::Result<()>) -> String {
     let mut out = anstream::StripStream::new(Vec::new());
     write(&mut out).unwrap();
     String::from_utf8(out.into_inner()).unwrap()
 }
 
-/// Compares with the file of that name in `tests/out`; with `TRUELINE_BLESS` set in the environment, writes it.
+/// Asserts that `text` equals the file of that name in `tests/out`; with `TRUELINE_BLESS` in the environment, writes the file first.
 pub(crate) fn golden(name: &str, text: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/out").join(name);
     if std::env::var_os("TRUELINE_BLESS").is_some() {

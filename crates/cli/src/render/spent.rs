@@ -1,4 +1,4 @@
-//! Where the time of simulated drives went: a table, a row for every name.
+//! The time of simulated drives by its causes: a table with a row for every name.
 
 use crate::style::Style;
 use crate::words::columns::{self, Cell, Spare};
@@ -6,13 +6,13 @@ use crate::words::escape;
 use std::io::{self, Write};
 use trueline_lab::result::Spent;
 
-/// Writes it.
+/// Writes the table; a cause that no drive has gets no column.
 pub(crate) fn write(spends: &[(&str, &Spent)], style: Style, out: &mut dyn Write) -> io::Result<()> {
     let heading = ["where time went", "setup", "seek", "rotate", "transfer", "idle", "media ops", "RMW", "lost revs", "write x"];
     let mut rows = vec![heading.map(Cell::right).to_vec()];
     rows[0][0] = Cell::left(heading[0]);
     let parts = |s: &Spent| [s.setup, s.seek, s.rotate, s.transfer, s.idle];
-    // What no drive of any of them has, as flash no arm, is no column.
+    // Flash has no arm: a cause that none of the drives has is no column.
     let mut has = [false; 5];
     for (_, s) in spends {
         has.iter_mut().zip(parts(s)).for_each(|(has, part)| *has |= part > 0.0);

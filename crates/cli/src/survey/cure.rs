@@ -18,26 +18,26 @@ use trueline_geom::table::{Request, Rules};
 
 mod room;
 
-/// The command line to which cures belong.
+/// Maker of cures for the findings on one target.
 pub(crate) struct Cures<'a> {
     graph: &'a Graph,
-    /// The disks as typed; none where no command finds them again.
+    /// The disks as typed; `None` if no command would find them again.
     disks: Option<Cow<'a, str>>,
-    /// What was said of the disks, by the user or by the models they are on, as options behind a blank.
+    /// Options that describe the disks, from the user or from their models, each after a blank.
     options: String,
 }
 
-/// What is printed of a finding's cures.
+/// Cures of one finding, as they are printed.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Cure {
-    /// Commands of a shell that mend it without losing anything, in order; none where there are none.
+    /// Shell commands that mend it without losing anything, in order; empty if there are none.
     pub(crate) commands: Vec<String>,
     /// All cures, the best first: the commands as one line, then sentences.
     pub(crate) fix: Vec<String>,
 }
 
 impl<'a> Cures<'a> {
-    /// Cures of what is found on `graph`, which is `target`, as `said` describes it.
+    /// Cures for findings on `graph`, the graph of `target`, as the overrides describe it.
     pub(crate) fn new(target: &'a str, said: Option<&DiskOverrides>, graph: &'a Graph) -> Cures<'a> {
         let said = said.map_or_else(Vec::new, DiskOverrides::words);
         let (disks, models) = (target::disks_of(target).and_then(|disks| images(disks, graph)), modelled(graph));
@@ -96,7 +96,7 @@ impl<'a> Cures<'a> {
         self.named(&self.graph.providers[id].name)
     }
 
-    /// Other starts, in words.
+    /// Other starts of a partition, in words.
     fn start_at(&self, id: Id, places: &[u64]) -> String {
         let root = &self.graph.providers[self.graph.root(id)];
         let on = if root.is_set { root.name.as_str() } else { "the disk" };
@@ -107,7 +107,7 @@ impl<'a> Cures<'a> {
         }
     }
 
-    /// The commands after which the first byte of `id` is on the grain: those of its own partition, else of one around it.
+    /// The commands after which the first byte of `id` is on the grain: moves of its own partition, else of one around it.
     pub(crate) fn moves(&self, id: Id) -> Vec<String> {
         let mut carrier = Some(id);
         while let Some(at) = carrier {
@@ -122,7 +122,7 @@ impl<'a> Cures<'a> {
         Vec::new()
     }
 
-    /// What is left where no command is sure to work.
+    /// Advice where no command is sure to work.
     fn moved_by_hand(&self, id: Id) -> Option<String> {
         let p = &self.graph.providers[id];
         let target = self.target(id).filter(|_| p.kind.is_some())?;
@@ -134,7 +134,7 @@ impl<'a> Cures<'a> {
                     "make room: shrink what is in it, then trueline part resize -i {index} -s SECTORS {table}, then trueline move --align{options} {target}"
                 ))
             }
-            // A table that was not read, but told of.
+            // A table that was not read, only reported.
             Err(_) if !p.seen => Some(format!("where there is room for it: trueline move --align{options} {target}")),
             Err(refusal) => {
                 table_on(self.graph, *p.parents.first()?)?;
@@ -143,7 +143,7 @@ impl<'a> Cures<'a> {
         }
     }
 
-    /// The command that takes the rest of the last unit to the partition.
+    /// The command that lengthens the partition by `by` bytes, to the end of its last unit.
     fn lengthen(&self, id: Id, by: u64) -> Option<String> {
         let Placed { on, scheme, mut table, entry } = Placed::find(self.graph, id).ok()?;
         let p = &self.graph.providers[on];
@@ -163,7 +163,7 @@ impl<'a> Cures<'a> {
         Some(format!("trueline part recover{} {}", self.options, self.target(id)?))
     }
 
-    /// A sentence with the command that makes format `kind` anew: what is in it is lost, so it is never the command itself.
+    /// A sentence with the command that makes format `kind` anew. Its contents are lost, so it is never among the commands.
     fn recreate(&self, id: Id, kind: &str) -> Option<String> {
         let at = if self.graph.providers[id].is_data_area() { *self.graph.providers[id].parents.first()? } else { id };
         let target = self.target(at)?;
@@ -171,13 +171,13 @@ impl<'a> Cures<'a> {
     }
 }
 
-/// The disks that are written to mend what is on `disks`: of simulated drives, the images on them. `None` where there is none.
+/// The disks to write in order to mend `disks`: for simulated drives, the images on them. `None` if there are none.
 fn images<'a>(disks: &'a str, graph: &Graph) -> Option<Cow<'a, str>> {
     let names = target::split(disks).0;
     if !names.iter().any(|disk| target::simulated::is_simulated(disk)) {
         return Some(disks.into());
     }
-    // The graph's first providers are the disks. Behind the end of an image no command writes.
+    // The graph's first providers are the disks. No command writes behind the end of an image.
     let image = |(id, disk): (Id, &&'a str)| {
         let image = target::simulated::image(disk)?;
         let length = graph.providers.get(id)?.topology.length;
@@ -186,7 +186,7 @@ fn images<'a>(disks: &'a str, graph: &Graph) -> Option<Cow<'a, str>> {
     Some(names.iter().enumerate().map(image).collect::<Option<Vec<&str>>>()?.join(",").into())
 }
 
-/// Options that describe the models that the disks are on, a word each; `None` where the disks are on different ones.
+/// Options that describe the model beneath the disks, a word each; `None` if the disks are on different models.
 fn modelled(graph: &Graph) -> Option<Vec<String>> {
     let disks = graph.providers.iter().filter(|p| p.class == "disk");
     let mut all: Vec<Vec<String>> =
@@ -198,7 +198,7 @@ fn modelled(graph: &Graph) -> Option<Vec<String>> {
     }
 }
 
-/// The option that says what `fact` says of a disk.
+/// The option that states `fact` of a disk.
 fn option(fact: &Fact) -> [String; 2] {
     let (size, phase, why) = (fact.grain.size(), fact.grain.phase(), fact.why.name());
     let grain = if phase == 0 { size.to_string() } else { format!("{size}+{phase}") };

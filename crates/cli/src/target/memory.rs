@@ -7,21 +7,21 @@ use trueline_geom::base::store::Store;
 use trueline_host::disk::file;
 use trueline_host::disk::memory::Memory;
 
-/// What such a disk begins with.
+/// Prefix of such a disk.
 const KIND: &str = "md:";
 
-/// The longest image that is taken into memory, and how much of it is read at once.
+/// Longest image that is taken into memory, and the bytes of one read.
 const LONGEST: u64 = 16 << 30;
 const PIECE: u64 = 1 << 20;
 
-/// `md:SIZE[=IMAGE]`, taken apart.
+/// The parts of `md:SIZE[=IMAGE]`.
 struct Spelling<'a> {
     size: &'a str,
     image: Option<&'a str>,
 }
 
 impl Spelling<'_> {
-    /// `None` if it is another kind of disk.
+    /// Splits the text; `None` if it is another kind of disk.
     fn of(disk: &str) -> Option<Spelling<'_>> {
         let rest = disk.strip_prefix(KIND).filter(|_| !Path::new(disk).exists())?;
         Some(match rest.split_once('=') {
@@ -31,17 +31,17 @@ impl Spelling<'_> {
     }
 }
 
-/// Whether it is memory of which all that is named is there.
+/// True for memory with a valid size whose image, if any, exists.
 pub(super) fn is_there(disk: &str) -> bool {
     Spelling::of(disk).is_some_and(|s| size::bytes(s.size).is_some() && s.image.is_none_or(|image| Path::new(image).exists()))
 }
 
-/// The image that is in it.
+/// The image that it begins with.
 pub(super) fn image(disk: &str) -> Option<&str> {
     Spelling::of(disk)?.image
 }
 
-/// The bytes of the disk, where nothing is in it; `None` if it is another kind of disk, or an image is.
+/// Size in bytes of such a disk without an image; `None` if it has one or is another kind of disk.
 pub(super) fn size(disk: &str) -> Result<Option<u64>, String> {
     Spelling::of(disk).filter(|spelling| spelling.image.is_none()).map(|spelling| spelling.bytes(disk)).transpose()
 }
@@ -52,7 +52,7 @@ impl Spelling<'_> {
     }
 }
 
-/// Takes the memory; `None` if it is another kind of disk.
+/// Allocates the memory and reads the image into it; `None` if it is another kind of disk.
 pub(super) fn open(disk: &str) -> Result<Option<Box<dyn Store>>, String> {
     let Some(spelling) = Spelling::of(disk) else { return Ok(None) };
     let failed = |why: String| format!("open {disk}: {why}");
@@ -71,7 +71,7 @@ pub(super) fn open(disk: &str) -> Result<Option<Box<dyn Store>>, String> {
     Ok(Some(Box::new(memory)))
 }
 
-/// What is zero is left as it is, and takes no room.
+/// Copies a store. Pieces of zeros are left out, so they take no memory.
 fn copy(from: &dyn Store, to: &dyn Store) -> Result<(), Errno> {
     let mut buffer = vec![0; usize::try_from(PIECE.min(from.length())).unwrap_or_default()];
     let mut at = 0;

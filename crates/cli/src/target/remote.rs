@@ -1,7 +1,7 @@
-//! `nbd://HOST[:PORT]/EXPORT`, `nbd+unix:///EXPORT?socket=PATH`: what a server has, as a disk.
+//! `nbd://HOST[:PORT]/EXPORT`, `nbd+unix:///EXPORT?socket=PATH`: an export of a server, as a disk.
 //!
-//! Its boundaries are what the server says. Where it speaks `trueline:grain` and the like, units may begin anywhere; the protocol's own
-//! sizes begin with the disk.
+//! Its boundaries are those the server announces. With `trueline:grain` and the like, units may begin anywhere; the protocol's own sizes
+//! begin with the disk.
 
 use super::{DiskOverrides, any_bytes, topology};
 use std::path::Path;
@@ -14,12 +14,12 @@ use trueline_host::disk::file::Access;
 use trueline_host::nbd::client::{Remote, Told};
 use trueline_host::nbd::uri::Uri;
 
-/// Whether a disk is meant to be one. What follows a `#` or a `,` is not part of a URI.
+/// True for a URI of NBD that no file has as its name. A `#` or `,` ends a target's disk, so a URI with one is none.
 pub(super) fn is_meant(disk: &str) -> bool {
     Uri::is_meant(disk) && !disk.contains(['#', ',']) && !Path::new(disk).exists()
 }
 
-/// Connects, and takes what is there as a disk called `name`.
+/// Connects, and returns the export as a disk called `name`.
 pub(super) fn open(disk: &str, name: String, said: &DiskOverrides, access: Access) -> Result<Disk, String> {
     let remote = Remote::open(disk, !access.writes()).map_err(|e| e.to_string())?;
     let length = remote.length();
@@ -29,7 +29,7 @@ pub(super) fn open(disk: &str, name: String, said: &DiskOverrides, access: Acces
     Ok(Disk { name, bytes: Bytes::Store(any_bytes(remote, disk)?), topology, start: Some(0), nop, findings })
 }
 
-/// What a server says of its export; of what it does not say, what is assumed of an image.
+/// Topology that a server announces for its export; the rest is assumed as for an image.
 fn told(told: Told, boundaries: &[Boundary], said: &DiskOverrides) -> Topology {
     let least = told.sizes.map_or(512, |[least, ..]| u64::from(least).max(512));
     let sector = boundaries.iter().find(|boundary| boundary.why == Why::Logical).and_then(|boundary| boundary.grain);
@@ -41,14 +41,14 @@ fn told(told: Told, boundaries: &[Boundary], said: &DiskOverrides) -> Topology {
         topology.facts.extend(preferred.map(|grain| claimed(Why::Preferred, grain)));
         return topology;
     }
-    // It knows what it stands on.
+    // The server knows the disk beneath its export.
     topology.facts.retain(|fact| fact.why == Why::Convention);
     for &Boundary { why, grain } in boundaries.iter().filter(|boundary| boundary.why != Why::Logical) {
         match grain {
-            // It is told only by a server that judges by it, as it does not by what a device claims.
+            // Only a server that judges by it announces it; a device's claim of it is not judged by.
             Some(grain) if why == Why::Optimal => topology.facts.push(Fact { trust: Trust::Trusted, ..claimed(why, grain) }),
             Some(grain) => topology.facts.push(claimed(why, grain)),
-            // Of what size, which member is off, and by how much, is not told.
+            // Size, member and distance of a clash are not announced.
             None => topology.clashes.push(Clash { why, unit: 0, member: 0, remainder: 0 }),
         }
     }

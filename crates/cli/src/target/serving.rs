@@ -1,4 +1,4 @@
-//! A target as `serve` opens it: its disks before they are tasted, each as what it is, or put on a simulated drive.
+//! A target as `serve` opens it: its disks before they are tasted, each by itself or on a simulated drive.
 
 use super::simulated::image::Image;
 use super::{DiskOverrides, distinct, image, is_memory, laid_out, memory, names, open_disk, simulated, split};
@@ -10,7 +10,7 @@ use trueline_sim::model::Model;
 /// The disks of a target that is to be served.
 pub(crate) struct Serving {
     pub(crate) disks: Vec<Disk>,
-    /// The provider that was named after the `#`.
+    /// The provider named after the `#`.
     pub(crate) provider: Option<String>,
     /// The model of each disk, if all of them are simulated drives.
     pub(crate) models: Vec<Model>,
@@ -49,7 +49,7 @@ pub(crate) fn open(target: &str, drive: Option<&str>, said: &DiskOverrides, acce
     Ok(Serving { disks, provider, models })
 }
 
-/// A disk as what it is. Memory that is written is taken now.
+/// Opens a disk. Memory that is to be written is allocated now.
 fn open_one(disk: &str, name: String, said: &DiskOverrides, access: Access) -> Result<Disk, String> {
     let taken = if access.writes() && is_memory(disk) { memory::open(disk)? } else { None };
     match taken {
@@ -69,7 +69,7 @@ fn put_on(drive: &str, typed: &str, name: String, said: &DiskOverrides, access: 
     Ok((Disk { name: disk.name, bytes, topology, start: Some(0), nop, findings: Vec::new() }, model))
 }
 
-/// The bytes of a disk as a store; zeroes that no store holds are one that cannot be written.
+/// The bytes of a disk as a store; for zeroes that no store holds, a sparse one. Errors: a disk that is only reported.
 pub(crate) fn store(bytes: Bytes) -> Result<Box<dyn Store>, String> {
     match bytes {
         Bytes::Store(store) => Ok(store),

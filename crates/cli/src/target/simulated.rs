@@ -1,8 +1,8 @@
 //! `drive:MODEL[@SIZE][=IMAGE]`: a simulated drive as a disk.
 //!
-//! It is empty, of its model's size or `SIZE`, or holds what an image file holds: then it is as long as the image, zeros follow up to
-//! `SIZE` where one is given. Its boundaries are what the model says they really are. Who opens it to write, which `serve` alone does,
-//! writes memory, or the image.
+//! Without an image it is empty, of its model's size or of `SIZE`. With one it holds the image's bytes and is as long as the image; zeros
+//! follow up to `SIZE` if that is given. Its boundaries are the model's true ones. `serve` alone opens it to write: that changes memory, or
+//! the image.
 
 use super::DiskOverrides;
 use crate::{input_text, words};
@@ -19,22 +19,22 @@ use trueline_sim::model::{MODELS, Model};
 
 pub(super) mod image;
 
-/// What such a disk begins with.
+/// Prefix of such a disk.
 const KIND: &str = "drive:";
 
-/// The most a model file may hold.
+/// Longest model file, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// `drive:MODEL[@SIZE][=IMAGE]`, taken apart.
+/// The parts of `drive:MODEL[@SIZE][=IMAGE]`.
 struct Spelling<'a> {
-    /// A name, or a file.
+    /// Name of a built-in model, or path of a model file.
     model: &'a str,
     size: Option<&'a str>,
     image: Option<&'a str>,
 }
 
 impl Spelling<'_> {
-    /// `None` if it is another kind of disk. A model file may have any name: what is there decides.
+    /// Splits the text; `None` if it is another kind of disk. A model file may have any name: existing files decide.
     fn of(disk: &str) -> Option<Spelling<'_>> {
         let rest = disk.strip_prefix(KIND).filter(|_| !Path::new(disk).exists())?;
         if Path::new(rest).is_file() {
@@ -48,39 +48,39 @@ impl Spelling<'_> {
         Some(Spelling { model, size, image })
     }
 
-    /// Whether everything it names is there.
+    /// True if its model and image exist and its size is valid.
     fn is_whole(&self) -> bool {
         let model = Model::named(self.model).is_some() || Path::new(self.model).is_file();
         model && self.size.is_none_or(|size| size::bytes(size).is_some()) && self.image.is_none_or(|image| Path::new(image).exists())
     }
 }
 
-/// Whether it is a simulated drive, well spelled or not.
+/// True for a simulated drive, whether or not what it names exists.
 pub(crate) fn is_simulated(disk: &str) -> bool {
     Spelling::of(disk).is_some()
 }
 
-/// Whether it is the name of a model that comes with the program, without the `drive:` that belongs before it.
+/// True for the name of a built-in model, without the `drive:` that belongs before it.
 pub(super) fn is_model(disk: &str) -> bool {
     Model::named(disk).is_some()
 }
 
-/// Whether it is a simulated drive of which all that is named is there.
+/// True for a simulated drive whose model and image exist.
 pub(super) fn is_there(disk: &str) -> bool {
     Spelling::of(disk).is_some_and(|spelling| spelling.is_whole())
 }
 
-/// What a simulated drive is called after: what is on it, or its model.
+/// File that gives a simulated drive its name: its image, or its model.
 pub(super) fn file(disk: &str) -> Option<&str> {
     Spelling::of(disk).map(|spelling| spelling.image.unwrap_or(spelling.model))
 }
 
-/// The image that is on it.
+/// Path of the image on it.
 pub(crate) fn image(disk: &str) -> Option<&str> {
     Spelling::of(disk)?.image
 }
 
-/// The text of a model: one that is built in, or a file's.
+/// The text of a model, built in or from a file. Errors: no such model, no plain file, more than 1 MiB.
 pub(crate) fn model_text(name: &str) -> Result<String, String> {
     if let Some(text) = Model::named(name) {
         return Ok(text.to_owned());
@@ -90,7 +90,7 @@ pub(crate) fn model_text(name: &str) -> Result<String, String> {
         let names: Vec<&str> = MODELS.iter().map(|(name, _)| *name).collect();
         return Err(format!("no model '{name}': there are {}, or a model file ./x.toml", names.join(", ")));
     }
-    // A pipe would be waited for.
+    // An open of a pipe would block.
     match std::fs::metadata(name) {
         Ok(found) if !found.is_file() => {
             return Err("it is no file: a model is a TOML file, as trueline drives --template prints it".into());
@@ -102,18 +102,18 @@ pub(crate) fn model_text(name: &str) -> Result<String, String> {
     input_text::read(file, LONGEST)
 }
 
-/// A model with some of its keys set.
+/// A model, with keys of it set to the given values.
 pub(crate) fn model(name: &str, set: &[(String, Value)]) -> Result<Model, String> {
     Model::parse_with(&model_text(name)?, set).map_err(|refusal| refusal.to_string())
 }
 
-/// A simulated drive, its bytes, and how many there are.
+/// A simulated drive: its model and its bytes.
 struct Opened {
     model: Model,
     store: Box<dyn Store>,
 }
 
-/// A model with keys of it set, and the size that it was given, which is one of them.
+/// A model with keys of it set, and its size in bytes if `size` gives one. The size is a key as well.
 fn sized(name: &str, size: Option<&str>, set: &[(String, Value)]) -> Result<(Model, Option<u64>), String> {
     let size = size.map(|size| size::bytes(size).ok_or_else(|| format!("'{size}' is not a size: 64m, 1g"))).transpose()?;
     let value = size.map(|size| i64::try_from(size).map_err(|_| format!("{size} bytes are more than a drive has"))).transpose()?;
@@ -121,7 +121,7 @@ fn sized(name: &str, size: Option<&str>, set: &[(String, Value)]) -> Result<(Mod
     Ok((model(name, &set)?, size))
 }
 
-/// The model of `--drive MODEL[@SIZE]`, and the size that it says.
+/// The model of `--drive MODEL[@SIZE]`, and the size if one is given, in bytes.
 pub(super) fn model_and_size(drive: &str, set: &[(String, Value)]) -> Result<(Model, Option<u64>), String> {
     let failed = |why: String| format!("--drive {drive}: {why}");
     let spelled = format!("{KIND}{drive}");
@@ -131,13 +131,13 @@ pub(super) fn model_and_size(drive: &str, set: &[(String, Value)]) -> Result<(Mo
     }
 }
 
-/// Opens one; `None` if it is another kind of disk. `set`: keys of the model that are set to other values.
+/// Opens a simulated drive with keys of its model set to `set`; `None` if it is another kind of disk.
 fn open(disk: &str, set: &[(String, Value)], access: Access) -> Result<Option<Opened>, String> {
     let Some(Spelling { model, size, image }) = Spelling::of(disk) else { return Ok(None) };
     let failed = |why: String| format!("open {disk}: {why}");
     let (model, size) = sized(model, size, set).map_err(failed)?;
     let store: Box<dyn Store> = match image {
-        // To look at, nothing has to be there.
+        // A read needs no memory.
         None if !access.writes() => Box::new(Sparse::new(model.size)),
         None => Box::new(Memory::new(model.size).map_err(|e| failed(e.to_string()))?),
         Some("") => return Err(failed("the name of the image is missing: write drive:MODEL=disk.img".into())),

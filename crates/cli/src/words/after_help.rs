@@ -1,17 +1,17 @@
-//! What stands behind the options of `--help`: examples, lists of names, paragraphs, laid out for a terminal.
+//! Text after the options of `--help` (examples, lists of names, paragraphs), laid out for a terminal.
 //!
-//! A command is never broken where a shell would take its halves for two: it ends in a backslash there.
+//! A command is broken only between words of a shell, and the line then ends in a backslash.
 
 use crate::words::columns;
 use std::io;
 
-/// Columns of a page that no terminal limits.
+/// Columns of a page without a terminal.
 const USUAL: usize = 80;
-/// Columns by which what goes on stands further right.
+/// Indentation of continued lines, in columns.
 const FURTHER: usize = 4;
 
-/// Writes `text`: blocks with an empty line between them. Lines of a block called `Examples:` are commands, each perhaps with a remark
-/// behind two blanks or more; other indented lines are a name and what it means, or words without such a gap; the rest are paragraphs.
+/// Writes `text`: blocks with an empty line between them. A block called `Examples:` holds commands, each with an optional remark after two
+/// or more blanks. Other indented lines hold a name and its meaning, or words without such a gap. The rest are paragraphs.
 pub(crate) fn write(text: &str, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
     let width = width.unwrap_or(USUAL);
     for (nth, block) in text.split("\n\n").enumerate() {
@@ -44,7 +44,7 @@ pub(crate) fn write(text: &str, width: Option<usize>, out: &mut dyn io::Write) -
     Ok(())
 }
 
-/// Writes a command, its remark beside it, or beneath it if there is no room.
+/// Writes a command with its remark beside it, or beneath it if there is no room.
 fn write_example(example: &str, width: usize, out: &mut dyn io::Write) -> io::Result<()> {
     if example.chars().count() + 2 <= width {
         return writeln!(out, "  {example}");
@@ -59,7 +59,7 @@ fn write_example(example: &str, width: usize, out: &mut dyn io::Write) -> io::Re
     }
 }
 
-/// Writes a name and what it means, which goes on beneath itself.
+/// Writes a name and its meaning; lines of the meaning continue beneath it.
 fn write_entry(entry: &str, width: usize, out: &mut dyn io::Write) -> io::Result<()> {
     let (name, about) = entry.split_once("  ").unwrap_or((entry, ""));
     let at = entry.len() - about.trim_start().len() + 2;
@@ -68,14 +68,14 @@ fn write_entry(entry: &str, width: usize, out: &mut dyn io::Write) -> io::Result
     columns::wrap(&format!("  {name}{:pad$}", ""), at, about.trim_start(), indent, Some(width), out)
 }
 
-/// A command from column `indent` on, in lines that end in a backslash where it does not fit.
+/// A command from column `indent` on, folded to `width` with a backslash at the end of each line but the last.
 pub(crate) fn folded(command: &str, indent: usize, width: usize) -> String {
     let mut text = " ".repeat(indent);
     let mut at = indent;
     let words = shell_words(command);
     for (nth, word) in words.iter().enumerate() {
         let length = word.chars().count();
-        // But for the last word there is to be room for the backslash.
+        // Every word but the last needs room for the backslash behind it.
         let behind = if nth + 1 == words.len() { 0 } else { 2 };
         if nth > 0 && at + 1 + length + behind > width && at > indent + FURTHER {
             text += &format!(" \\\n{:1$}", "", indent + FURTHER);
@@ -90,7 +90,7 @@ pub(crate) fn folded(command: &str, indent: usize, width: usize) -> String {
     text
 }
 
-/// A command's words, with what is between quotes in one.
+/// The words of a command; quoted text stays in one word.
 fn shell_words(command: &str) -> Vec<&str> {
     let (mut words, mut from, mut quote) = (Vec::new(), 0, None);
     for (at, c) in command.char_indices() {

@@ -3,7 +3,7 @@
 use anstyle::Style as Colour;
 use std::io;
 
-/// One cell.
+/// A cell of a table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cell {
     text: String,
@@ -13,24 +13,24 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// Aligned left.
+    /// A cell aligned left.
     pub(crate) fn left(text: impl Into<String>) -> Cell {
         Cell { text: text.into(), ..Cell::default() }
     }
 
-    /// Aligned right: numbers.
+    /// A cell aligned right, for numbers.
     pub(crate) fn right(text: impl Into<String>) -> Cell {
         Cell { text: text.into(), right: true, ..Cell::default() }
     }
 
-    /// In that colour.
+    /// The cell in that colour.
     #[must_use]
     pub(crate) fn colour(mut self, colour: Colour) -> Cell {
         self.colour = colour;
         self
     }
 
-    /// Of a heading: its column may be broken between words, if it is the last.
+    /// A cell of the heading: its column, if it is the last, may be broken between words.
     #[must_use]
     pub(crate) fn wrapped(mut self) -> Cell {
         self.wraps = true;
@@ -42,25 +42,25 @@ impl Cell {
     }
 }
 
-/// Columns that a wrapped column has at least; with fewer the table is written as paragraphs.
+/// Least width of a wrapped column; with less room the table is written as paragraphs.
 const WRAPPED: usize = 24;
 
-/// Columns that a table can do without, the first of them first, and the options that show them all the same: `-o or --json`.
+/// Columns that a table can do without, the first of them first, and the options that show them anyway: `-o or --json`.
 pub(crate) struct Spare<'a>(pub &'a [usize], pub &'a str);
 
 impl Spare<'_> {
-    /// Of a table that needs every column.
+    /// A table that needs every column.
     pub(crate) const NONE: Spare<'static> = Spare(&[], "");
 }
 
-/// Writes `rows`, of one length each, two spaces apart; the first is the heading. Where they do not fit `width`, the columns of `spare`
-/// are left out, and a line beneath the table names them; an empty column always is. What does not fit even then is written as
-/// paragraphs, a row each: a line is wider than `width` only where a word is.
+/// Writes `rows`, all of one length, two spaces apart; the first is the heading. Empty columns are left out. If the rows do not fit
+/// `width`, the columns of `spare` are left out and named in a line beneath the table. If that is not enough, each row becomes a paragraph.
+/// A line is wider than `width` only if a single word is.
 pub(crate) fn write(rows: &[Vec<Cell>], spare: &Spare<'_>, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
     let Spare(spare, elsewhere) = *spare;
     let columns = rows.first().map_or(0, Vec::len);
     debug_assert!(rows.is_empty() || spare.iter().all(|&i| i < columns), "columns {spare:?} of {columns}");
-    // The first row is the heading: a column with nothing under it says nothing.
+    // The first row is the heading: a column with no other text is left out.
     let empty = |i: usize| rows.iter().skip(1).all(|r| r[i].text.is_empty());
     let mut widths: Vec<usize> =
         (0..columns).map(|i| if empty(i) { 0 } else { rows.iter().map(|r| r[i].width()).max().unwrap_or(0) }).collect();
@@ -78,7 +78,7 @@ pub(crate) fn write(rows: &[Vec<Cell>], spare: &Spare<'_>, width: Option<usize>,
     if gone.is_empty() { Ok(()) } else { write_gone(&rows[0], &gone, elsewhere, width, out) }
 }
 
-/// Writes the line beneath a table that names the columns which were left out, and what shows them.
+/// Writes the line beneath a table that names the columns left out and the way to see them.
 fn write_gone(heading: &[Cell], gone: &[usize], elsewhere: &str, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
     let name = |&i: &usize| Some(heading[i].text.trim()).filter(|name| !name.is_empty()).unwrap_or("remarks");
     let names: Vec<&str> = gone.iter().map(name).collect();
@@ -90,7 +90,7 @@ fn write_gone(heading: &[Cell], gone: &[usize], elsewhere: &str, width: Option<u
     writeln!(out, "{dim:#}")
 }
 
-/// Whether columns of these widths fit; the last one is narrowed if its heading says that it can be wrapped.
+/// True if columns of these widths fit; narrows the last one if its heading allows a wrap.
 fn fit(rows: &[Vec<Cell>], widths: &mut [usize], width: Option<usize>) -> bool {
     let total: usize = widths.iter().filter(|&&w| w > 0).map(|w| w + 2).sum();
     let Some(over) = width.map(|width| total.saturating_sub(width + 2)) else { return true };
@@ -98,11 +98,11 @@ fn fit(rows: &[Vec<Cell>], widths: &mut [usize], width: Option<usize>) -> bool {
     last.inspect(|&i| widths[i] -= over).is_some() || over == 0
 }
 
-/// Writes the columns whose width is not 0; a cell that is wider than its column, which is the last, goes on below.
+/// Writes the columns with a width above 0. A cell wider than its column, which is the last, continues below.
 fn write_table(rows: &[Vec<Cell>], widths: &[usize], out: &mut dyn io::Write) -> io::Result<()> {
     for row in rows {
         let shown = || row.iter().zip(widths).filter(|(_, w)| **w > 0);
-        // No spaces at the end of a line.
+        // Lines end without trailing spaces.
         let last = shown().filter(|(c, _)| !c.text.is_empty()).count();
         let (mut seen, mut at) = (0, 0);
         for (nth, (cell, &width)) in shown().enumerate() {
@@ -131,7 +131,7 @@ fn write_table(rows: &[Vec<Cell>], widths: &[usize], out: &mut dyn io::Write) ->
     Ok(())
 }
 
-/// Columns by which a paragraph stands further right than the first cell of its row.
+/// Indentation of a paragraph beneath the first cell of its row, in columns.
 const INDENT: usize = 4;
 
 /// Writes every row but the heading as a paragraph: its first cell, and below it the others, each behind its heading.
@@ -149,7 +149,7 @@ fn write_paragraphs(rows: &[Vec<Cell>], widths: &[usize], width: Option<usize>, 
             let name = heading.text.to_lowercase();
             let name = if name.is_empty() { name } else { name + " " };
             let length = name.chars().count() + cell.width();
-            // A comma may follow.
+            // A comma may follow the cell.
             let before = at.filter(|at| width.is_none_or(|width| at + 2 + length < width));
             let begins = before.map_or(indent, |at| at + 2);
             match (before, at) {
@@ -166,26 +166,26 @@ fn write_paragraphs(rows: &[Vec<Cell>], widths: &[usize], width: Option<usize>, 
     Ok(())
 }
 
-/// Writes `text` after `head`, broken between words where it would pass `width`, further lines indented by `indent`.
+/// Writes `text` after `head`, broken between words at `width`; further lines are indented by `indent`. `shown` is the width of `head`.
 pub(crate) fn wrap(head: &str, shown: usize, text: &str, indent: usize, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
     write!(out, "{head}")?;
     flow(shown, text, indent, width, out)?;
     writeln!(out)
 }
 
-/// Writes a line for people: broken as [`wrap`] breaks it, what goes on indented by two.
+/// Writes a line for people, broken like [`wrap`] with an indentation of two.
 pub(crate) fn line(text: &str, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
     wrap("", 0, text, 2, width, out)
 }
 
-/// Writes `# text` for a shell or another reader that passes over comments; what goes on begins with a `#` too.
+/// Writes `# text` for a shell or another reader that skips comments; continued lines begin with `#` too.
 pub(crate) fn comment(text: &str, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
     let mut lines = Vec::new();
     wrap("# ", 2, text, 4, width, &mut lines)?;
     out.write_all(String::from_utf8_lossy(&lines).replace("\n    ", "\n#   ").as_bytes())
 }
 
-/// Writes `text` from column `at` on, broken as [`wrap`] breaks it; the column that follows it.
+/// Writes `text` from column `at` on, broken like [`wrap`]. Returns the column after it.
 fn flow(mut at: usize, text: &str, indent: usize, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<usize> {
     for (nth, word) in words(text).into_iter().enumerate() {
         let length = word.chars().count();
@@ -201,7 +201,7 @@ fn flow(mut at: usize, text: &str, indent: usize, width: Option<usize>, out: &mu
     Ok(at)
 }
 
-/// What may not be broken: words, and a number with what it counts: `byte 32256`, `(LBA 63)`, `4.0 x`, `4 KiB`.
+/// The unbreakable parts of a text: words, and a number with its noun: `byte 32256`, `(LBA 63)`, `4.0 x`, `4 KiB`.
 fn words(text: &str) -> Vec<&str> {
     let mut words: Vec<&str> = Vec::new();
     let mut from = 0;

@@ -1,8 +1,8 @@
-//! Strings from disks and people, made harmless where they are written.
+//! Strings from disks and people, escaped where they are written.
 
 use std::borrow::Cow;
 
-/// For a terminal and a log line: control characters, and those that turn the line's direction, are spelt out.
+/// Text for a terminal or a log line: control characters, and those that change the direction of text, are spelt out.
 pub(crate) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -11,10 +11,10 @@ pub(crate) fn plain(text: &str) -> String {
     out
 }
 
-/// Characters of a message, at most.
+/// Longest message, in characters.
 const MESSAGE: usize = 4000;
 
-/// A message that quotes what is too long to be read, without its middle: what was attempted comes first, what to do last.
+/// A message without its middle, if it is too long to be read: the attempt comes first, the advice last.
 pub(crate) fn short(message: &str) -> Cow<'_, str> {
     let at = |left: usize| message.char_indices().nth(left).map(|(at, _)| at);
     let (Some(_), Some(front)) = (at(MESSAGE), at(MESSAGE / 2)) else { return message.into() };
@@ -22,7 +22,7 @@ pub(crate) fn short(message: &str) -> Cow<'_, str> {
     format!("{} ... {}", &message[..front], &message[back..]).into()
 }
 
-/// For XML and HTML, as content or between double quotes; what neither can hold is spelt out.
+/// Text for XML and HTML, as content or between double quotes; characters that neither can hold are spelt out.
 pub(crate) fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -40,9 +40,8 @@ pub(crate) fn xml(text: &str) -> String {
     out
 }
 
-/// Escaped text with every number of five digits or more in groups of three, each but the first between `open` and `close`:
-/// that sets them apart for the eye and not for who copies them. What only looks like a number, a part of a UUID or of an
-/// escape, stays.
+/// Escaped text with every number of five digits or more in groups of three, each but the first between `open` and `close`. That separates
+/// the groups for the eye, while a copied number stays whole. Digits in a UUID or an escape stay as they are.
 pub(crate) fn grouped(text: &str, open: &str, close: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -65,18 +64,18 @@ pub(crate) fn grouped(text: &str, open: &str, close: &str) -> String {
     out + rest
 }
 
-/// For a shell: one word, whatever is in it.
+/// One word for a shell, whatever it holds.
 pub(crate) fn shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-+=/.,:@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
-/// For a label value of the Prometheus text format: backslash, quote and newline.
+/// Value of a label in the Prometheus text format: backslash, quote and newline are escaped.
 pub(crate) fn label(text: &str) -> String {
     text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }
 
-/// A path or URI of a target as a valid URI reference (RFC 3986): whatever it cannot hold is percent-encoded.
+/// A path or URI of a target as a valid URI reference (RFC 3986); other characters are percent-encoded.
 pub(crate) fn uri(text: &str) -> String {
     let mut out = String::new();
     // An absolute path is a file URI; a scheme of the command line (`nbd://`, `md:`) stays; the rest is relative.
@@ -95,7 +94,7 @@ pub(crate) fn uri(text: &str) -> String {
     out + &encode(text, b"/@,;+=&")
 }
 
-/// The schemes of a target, as the command line has them.
+/// True for a scheme of a target on the command line.
 fn known_scheme(scheme: &str) -> bool {
     matches!(scheme, "md" | "zero" | "drive" | "nbd" | "nbd+unix" | "nbds" | "nbds+unix" | "s3" | "gs" | "az" | "http" | "https" | "file")
 }
@@ -112,7 +111,7 @@ fn encode(text: &str, keep: &[u8]) -> String {
     out
 }
 
-/// The characters that reorder or hide what stands around them.
+/// True for a character that reorders or hides the text around it.
 fn turns(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

@@ -1,16 +1,16 @@
-//! Bytes as `hexdump -C` prints them, which is how the golden disks and saved bytes are kept.
+//! Bytes in the format of `hexdump -C`, which golden disks and saved bytes use.
 
 use std::io::{self, Write};
 
-/// Bytes in a line of a file or a pipe.
+/// Bytes of a line in a file or a pipe.
 const LINE: usize = 16;
 
-/// Writes `bytes`, which stand at `offset`, and where they end. Lines like the one before are folded into a `*`.
+/// Writes `bytes`, which begin at `offset`, and their end. A line equal to the one before is folded into a `*`.
 pub(crate) fn write(offset: u64, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     write_fitting(offset, bytes, None, out)
 }
 
-/// As [`fn@write`], with 16, 8 or 4 bytes in a line, so that it fits `width` columns; in fewer than 30 columns it does not.
+/// As [`fn@write`], with 16, 8 or 4 bytes in a line, so that it fits `width` columns. The least width that fits is 30.
 pub(crate) fn write_fitting(offset: u64, bytes: &[u8], width: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
     // Ten for the address, three a byte and a space a half, one a byte and two bars.
     let columns = |bytes: usize| 10 + 3 * bytes + bytes.div_ceil(LINE / 2) + bytes + 2;

@@ -1,10 +1,10 @@
-//! The little Markdown that rule pages use, as HTML: headings, paragraphs, lists, tables as they stand, code, emphasis.
+//! The Markdown of rule pages as HTML: headings, paragraphs, lists, tables as they stand, code, emphasis.
 //!
 //! Everything is escaped before it is marked up, so a page can bring no element of its own.
 
 use super::escape;
 
-/// What the lines so far are part of.
+/// The block that the current line belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Block {
     None,
@@ -14,7 +14,7 @@ enum Block {
     Table,
 }
 
-/// A page as HTML. Its headings begin at `<h4>`: a page stands inside a section.
+/// A page as HTML. Its headings begin at `<h4>`: a page is part of a section.
 pub(crate) fn html(page: &str) -> String {
     let (mut out, mut block) = (String::new(), Block::None);
     for line in page.lines() {
@@ -78,7 +78,7 @@ fn close(out: &mut String, block: &mut Block) {
     *block = Block::None;
 }
 
-/// Code between backticks and strong text between double stars; both only where they are closed on the line.
+/// Code between backticks and strong text between double stars, if both marks are on the line.
 fn inline(text: &str) -> String {
     let mut out = String::new();
     for (nth, part) in pairs(text, "`").into_iter().enumerate() {
@@ -94,7 +94,7 @@ fn inline(text: &str) -> String {
     out
 }
 
-/// `text` cut at `mark`, every second part lying between a pair of marks; whole if the marks do not pair.
+/// `text` cut at `mark`: every second part lies between a pair of marks. One part if the marks do not pair.
 fn pairs<'a>(text: &'a str, mark: &str) -> Vec<&'a str> {
     let parts: Vec<&str> = text.split(mark).collect();
     if parts.len().is_multiple_of(2) { vec![text] } else { parts }

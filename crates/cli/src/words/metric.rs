@@ -1,6 +1,6 @@
 //! One metric of the Prometheus text exposition format.
 //!
-//! One series per label set, even where a hostile disk offers two providers of one name: the first speaks.
+//! A label set gives one series, even if a hostile disk has two providers of one name: the first one counts.
 //!
 //! # Sources
 //! Prometheus, "Exposition formats" (text format 0.0.4) and "Metric and label naming".
@@ -13,7 +13,7 @@ use std::io;
 pub(crate) struct Metric<'a> {
     pub(crate) name: &'static str,
     pub(crate) help: &'static str,
-    /// `gauge` or `counter`.
+    /// Type of the metric: `gauge` or `counter`.
     pub(crate) kind: &'static str,
     pub(crate) series: Vec<(Labels<'a>, String)>,
 }

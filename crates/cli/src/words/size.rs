@@ -2,7 +2,7 @@
 
 const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
-/// `4 KiB`, `74.5 GiB`, `512 bytes`. A size without a decimal point is exact; one with it is rounded.
+/// `4 KiB`, `74.5 GiB`, `512 bytes`. A size without a decimal point is exact, any other is rounded.
 pub(crate) fn human(bytes: u64) -> String {
     if bytes == 1 {
         return "1 byte".into();
@@ -23,7 +23,7 @@ pub(crate) fn human(bytes: u64) -> String {
     }
 }
 
-/// As [`human`], but short where a column says what it is: `512`, `4K`, `1M`, and exact always.
+/// A short and exact size for a column with a heading: `512`, `4K`, `1M`.
 pub(crate) fn short(bytes: u64) -> String {
     let power = (bytes.trailing_zeros() as usize / 10).min(UNITS.len() - 1);
     let letter = ["", "K", "M", "G", "T", "P", "E"][power];

@@ -1,6 +1,7 @@
-//! Markdown for a terminal: headings, paragraphs, lists and tables that fit its width. Code stands as it is where it fits; where it
-//! does not, a command ends in a backslash, its remark stands above it, what `check` printed is broken as `check` breaks it here, and
-//! drawings and other programs' output are as wide as they are.
+//! Markdown for a terminal: headings, paragraphs, lists and tables that fit its width.
+//!
+//! Code that fits stays as it is. Of code that does not fit, a command is folded with backslashes and its remark stands above it; lines
+//! that `check` printed are broken as `check` breaks them; drawings and other programs' output stay as wide as they are.
 
 use super::columns::{self, Cell, Spare};
 use super::escape;
@@ -9,10 +10,10 @@ use crate::words::after_help;
 use anstyle::Style as Colour;
 use std::io;
 
-/// The narrowest column of a table that is broken into lines; where even such columns do not fit, a row is a paragraph.
+/// Narrowest column of a table that is broken into lines; if even such columns do not fit, a row becomes a paragraph.
 const NARROW: usize = 10;
 
-/// Writes `page`. Without a width its text is as it was typed: for files, and for other programs.
+/// Writes `page`. Without a width it stays as typed, for files and other programs.
 pub(crate) fn write(page: &str, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let Some(width) = style.width else { return writeln!(out, "{}", page.trim_end()) };
     let mut lines = page.trim_end().lines().peekable();
@@ -46,7 +47,7 @@ pub(crate) fn write(page: &str, out: &mut dyn io::Write, style: Style) -> io::Re
     Ok(())
 }
 
-/// Begins of lines that are Trueline's own output, which it breaks to fit.
+/// First words of the lines that Trueline prints and breaks itself.
 const PRINTED: [&str; 7] = ["error TL", "warning TL", "note TL", "costs: ", "fix: ", "or: ", "trueline: "];
 
 /// Writes a line of code.
@@ -61,7 +62,7 @@ fn write_code(line: &str, width: usize, out: &mut dyn io::Write) -> io::Result<(
         return columns::wrap(&" ".repeat(indent), indent, code, indent + 7, Some(width), out);
     }
     let (command, remark) = code.split_once(" # ").map_or((code, ""), |(command, remark)| (command.trim_end(), remark));
-    // A drawing has its parts apart, and a line of output no option.
+    // A drawing has gaps of two blanks, and a line of output has no option.
     if command.contains("  ") || remark.is_empty() && !command.contains(" -") {
         return writeln!(out, "{line}");
     }
@@ -72,14 +73,14 @@ fn write_code(line: &str, width: usize, out: &mut dyn io::Write) -> io::Result<(
     writeln!(out, "{}", after_help::folded(command, indent, width))
 }
 
-/// Whether a line goes on with the paragraph above it.
+/// True if a line continues the paragraph above it.
 fn continues(line: &str) -> bool {
     let text = line.trim_start();
     let begins = ["#", "|", "```", "- ", "* "].iter().any(|mark| text.starts_with(mark)) || numbered(text).is_some();
     !text.is_empty() && !begins && !line.starts_with("    ")
 }
 
-/// Characters of the number in front of an item: `12. `.
+/// Length of the number in front of a list item, `12. `, in characters.
 fn numbered(text: &str) -> Option<usize> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     (digits > 0 && text[digits..].starts_with(". ")).then_some(digits + 2)
@@ -92,17 +93,17 @@ fn paragraph(text: &str, width: usize, out: &mut dyn io::Write) -> io::Result<()
     columns::wrap(mark, indent, &plain(rest), indent, Some(width), out)
 }
 
-/// The cells of a row, without their marks.
+/// The cells of a row, without their separators.
 fn cells(row: &str) -> Vec<String> {
     let inner = row.trim().trim_start_matches('|').trim_end_matches('|');
     inner.replace(r"\|", "\u{1}").split('|').map(|cell| plain(cell.trim()).replace(r"\u{1}", "|")).collect()
 }
 
-/// Text without the marks of code, emphasis and links; what a terminal would obey is spelt out.
+/// Text without the marks of code, emphasis and links; control characters are spelt out.
 fn plain(text: &str) -> String {
     let mut unlinked = String::new();
     let mut rest = text;
-    // `[words](place)` is its words; a place that is all there is, as `<place>`, stays.
+    // `[words](place)` becomes its words; `<place>` stays.
     while let Some((before, (words, after))) =
         rest.split_once('[').and_then(|(b, a)| Some((b, a.split_once("](").and_then(|(w, p)| Some((w, p.split_once(')')?.1)))?)))
     {
@@ -112,7 +113,7 @@ fn plain(text: &str) -> String {
     escape::plain(&(unlinked + rest).replace("**", "").replace('`', ""))
 }
 
-/// A table whose columns share the width; the longest gives way first, broken into lines within its column.
+/// Writes a table whose columns share the width. The widest column gives way first and is broken into lines.
 fn table(rows: &[Vec<String>], width: usize, out: &mut dyn io::Write) -> io::Result<()> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let is_rule = |row: &[String]| row.iter().all(|cell| !cell.is_empty() && cell.chars().all(|c| c == '-' || c == ':'));
@@ -143,7 +144,7 @@ fn table(rows: &[Vec<String>], width: usize, out: &mut dyn io::Write) -> io::Res
     Ok(())
 }
 
-/// `text` in lines of at most `width`, broken between words.
+/// `text` in lines of at most `width` characters, broken between words.
 fn lines(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -1,18 +1,18 @@
-//! What drawings are made of: boxes, text cut to its room, lines, and how they look.
+//! Elements of drawings: boxes, text cut to its room, lines, and their styles.
 //!
 //! Text comes from hostile disks and is escaped here, in the only place that writes an element.
 
 use crate::words::escape;
 use std::fmt::Write as _;
 
-/// Pixels of a drawing from edge to edge, and its margins.
+/// Width of a drawing in pixels, and of its margins.
 pub(super) const WIDTH: u64 = 1000;
 pub(super) const MARGIN: u64 = 20;
 /// Pixels between the margins.
 pub(super) const INNER: u64 = WIDTH - 2 * MARGIN;
 
-/// How everything looks, in light and dark. Colours are written out twice because not every viewer of SVG knows custom
-/// properties. What a colour says, a mark, a line's kind or a word says too.
+/// Styles in light and dark. Colours are written out twice because some viewers of SVG do not know custom properties. A mark, a line's kind
+/// or a word always repeats what a colour says.
 pub(crate) const STYLE: &str = "\
 .tl{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;font-size:14px}\
 .tl text{fill:#1f2933}.tl .tl-h{font-size:20px;font-weight:600}.tl .tl-b{font-weight:600}\
@@ -35,9 +35,9 @@ pub(crate) const STYLE: &str = "\
 
 /// A drawing that grows downwards.
 pub(super) struct Canvas {
-    /// The elements so far.
+    /// The elements so far, as SVG.
     pub body: String,
-    /// Where the next thing begins.
+    /// Vertical position of the next element, in pixels.
     pub y: u64,
 }
 
@@ -57,12 +57,12 @@ impl Canvas {
         }
     }
 
-    /// A vertical line.
+    /// A vertical line from `y1` to `y2`.
     pub(super) fn line(&mut self, x: u64, y1: u64, y2: u64, class: &str) {
         self.put(format_args!(r#"<line x1="{x}" x2="{x}" y1="{y1}" y2="{y2}" class="{class}"/>"#));
     }
 
-    /// From one stretch of a line down to another.
+    /// A quadrilateral from a range of one line down to a range of another.
     pub(super) fn fan(&mut self, (a, b): (u64, u64), top: u64, (from, to): (u64, u64), bottom: u64) {
         self.put(format_args!(r#"<path d="M{a} {top}L{b} {top}L{to} {bottom}L{from} {bottom}Z" class="tl-fan"/>"#));
     }
@@ -73,10 +73,10 @@ impl Canvas {
     }
 }
 
-/// Pixels that text of a class is likely to take, on the safe side of the usual sans-serif faces.
+/// Width of a text of that class in pixels: a safe estimate for the usual sans-serif faces.
 pub(super) fn pixels(text: &str, class: &str) -> u64 {
     let wide: u64 = text.chars().map(pixels_of).sum();
-    // 14-pixel text is the measure; in hundredths, what each class makes of it.
+    // The measure is 14-pixel text; these are hundredths of it for each class.
     let hundredths = match class {
         c if c.contains("tl-h") => 155,
         c if c.contains("tl-num") => 88,
@@ -98,7 +98,7 @@ fn pixels_of(c: char) -> u64 {
     }
 }
 
-/// `text` cut to `room` pixels; nothing if not even its beginning fits.
+/// `text` cut to `room` pixels; empty if not even its beginning fits.
 fn fit(text: &str, room: u64, class: &str) -> String {
     if pixels(text, class) <= room {
         return text.to_owned();

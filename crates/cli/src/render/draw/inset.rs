@@ -6,9 +6,9 @@ use crate::words::{self, columns, escape, size};
 use anstyle::AnsiColor;
 use std::io;
 
-/// Columns for what the rows are called.
+/// Columns for the names of rows.
 const NAMES: usize = 26;
-/// More blocks than this are not drawn one by one.
+/// Most blocks that are drawn one by one.
 const BLOCKS: u64 = 16;
 
 /// Writes a miss in lines of at most `width` columns.
@@ -20,7 +20,7 @@ pub(super) fn write(miss: &Miss<'_>, width: usize, out: &mut dyn io::Write, styl
     write!(out, "{red:#}")?;
     let view = View::new(miss);
     let ruler = Ruler::new(&view, width.saturating_sub(NAMES + 1));
-    // Where there is no room for the ruler, words have to do.
+    // Without room for the ruler, words have to do.
     if NAMES + ruler.column(view.shown) < width {
         write_ruler(miss, &view, &ruler, width, out, style)?;
     }
@@ -39,7 +39,7 @@ fn write_ruler(miss: &Miss<'_>, view: &View, ruler: &Ruler, width: usize, out: &
     let lba = words::sector(miss.offset, miss.provider).map_or(String::new(), |lba| format!(" (LBA {lba})"));
     let says = format!("{}: byte {}{lba}", words::name(&miss.provider.provider), miss.offset);
     let (arrow, at) = (style.glyph("↓", "v"), NAMES + ruler.column(view.start));
-    // Beside the arrow, on the side that has room.
+    // The label goes beside the arrow, on the side that has room.
     if at + 2 + says.chars().count() > width {
         writeln!(out, "{says:>0$} {arrow}", at.saturating_sub(1))?;
     } else {
@@ -57,7 +57,7 @@ fn fit(name: String) -> String {
     name.chars().take(NAMES - 1).collect()
 }
 
-/// Bytes as columns: every unit of one width.
+/// A scale from bytes to columns, with units of equal width.
 struct Ruler {
     unit: u64,
     columns: usize,
@@ -88,7 +88,7 @@ impl Ruler {
     }
 }
 
-/// The blocks, and in each how many units it touches.
+/// The line of blocks; each that touches too many units says how many it touches and needs.
 fn draw_blocks(view: &View, ruler: &Ruler, style: Style) -> String {
     if view.count() > BLOCKS {
         return ruler.draw([view.start, view.shown].into_iter(), '═', style);
@@ -107,7 +107,7 @@ fn draw_blocks(view: &View, ruler: &Ruler, style: Style) -> String {
     line.into_iter().collect()
 }
 
-/// What the device does to write a block that lies across a boundary, where it reads first what it writes in part.
+/// The device operations for a write of a block across a boundary; a unit that is written in part is read first.
 fn write_operations(miss: &Miss<'_>, view: &View, out: &mut dyn io::Write) -> io::Result<()> {
     let across = view.blocks(BLOCKS).into_iter().find(|&block| view.touches(block).0 > view.touches(block).1);
     let Some(block) = across.filter(|_| miss.rmw && miss.block >= miss.unit) else { return Ok(()) };
@@ -117,7 +117,7 @@ fn write_operations(miss: &Miss<'_>, view: &View, out: &mut dyn io::Write) -> io
     writeln!(out, "{:NAMES$}{operations}", fit("writing one takes".into()))
 }
 
-/// The addresses under the boundaries: those to move to first, then as many as there is room for.
+/// The addresses under the boundaries: the starts that a fix names first, then as many as there is room for.
 fn write_addresses(miss: &Miss<'_>, view: &View, ruler: &Ruler, width: usize, out: &mut dyn io::Write) -> io::Result<()> {
     let address = |from: u64| u64::try_from(miss.boundary() + i128::from(from) - i128::from(view.unit)).ok();
     let mut marks: Vec<(usize, u64, bool)> =

@@ -1,4 +1,4 @@
-//! How a set lies on its members: which of its bytes are on which of them.
+//! The mapping of a set to its members, drawn.
 
 use super::canvas::{Canvas, INNER, MARGIN};
 use super::zoom::{chunk_class, member};
@@ -10,11 +10,11 @@ use trueline_geom::base::topology::round_down;
 const NAMES: u64 = 150;
 const ROWS: u64 = INNER - NAMES;
 const HIGH: u64 = 24;
-/// Chunks and members drawn.
+/// Most chunks that are drawn, and most members.
 const CHUNKS: usize = 8;
 const MEMBERS: usize = 8;
 
-/// Draws what the set's class does with its members.
+/// Draws how the set's class uses its members; classes other than stripe, concat and mirror are not drawn.
 pub(super) fn draw(c: &mut Canvas, target: &Target, set: &Provider) {
     let chunk = set.grains.iter().find(|g| g.why == "chunk");
     match (set.class, chunk) {
@@ -40,7 +40,7 @@ fn name_of(c: &mut Canvas, name: &str, y: u64) {
     c.text(MARGIN, y + 17, "tl-b", "start", NAMES - 10, &words::name(name));
 }
 
-/// The first chunks, side by side as the set counts them, each on the line of the member that it lies on.
+/// Draws the first chunks: in the set's order, then each on the line of its member.
 fn draw_stripe(c: &mut Canvas, set: &Provider, chunk: u64) {
     let members = set.members.len().max(1);
     let shown = CHUNKS.max(members.min(MEMBERS));
@@ -71,7 +71,7 @@ fn draw_stripe(c: &mut Canvas, set: &Provider, chunk: u64) {
     }
 }
 
-/// One member after another, to scale.
+/// Draws one member after another, to scale.
 fn draw_concat(c: &mut Canvas, target: &Target, set: &Provider) {
     heading(c, &format!("{} has its members one after another", words::name(&set.provider)));
     let length = |name: &String| target.providers.iter().find(|p| p.provider == *name).map_or(0, |p| p.length);
@@ -88,7 +88,7 @@ fn draw_concat(c: &mut Canvas, target: &Target, set: &Provider) {
     c.y += HIGH + 2;
 }
 
-/// The same on each.
+/// Draws each member with the bytes of the whole set.
 fn draw_mirror(c: &mut Canvas, set: &Provider) {
     heading(c, &format!("{} has the same bytes on every member", words::name(&set.provider)));
     for name in set.members.iter().take(MEMBERS) {

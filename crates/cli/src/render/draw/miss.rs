@@ -1,4 +1,4 @@
-//! What misses its boundary, and what a magnification of it shows.
+//! Starts that miss their boundary, and the part of a disk that a magnification shows.
 //!
 //! Addresses in a [`View`] count from the unit before the one in which the start lies, so that every boundary is a multiple
 //! of the unit.
@@ -8,35 +8,35 @@ use crate::report::{Finding, Provider, Target, Verdict};
 use crate::words::{self, size};
 use trueline_geom::base::topology::{Grain, Why};
 
-/// Blocks are not counted in a unit of more than this many bytes: no device has one.
+/// Units of more bytes than this are not drawn: no device has one.
 const SANE: u64 = 1 << 48;
-/// What a write is taken to be where nobody says: a page, as in the audit.
+/// Size of a write where none is known, in bytes: a page, as in the audit.
 const PAGE: u64 = 4096;
-/// Names longer than this together do not fit a title.
+/// Most characters of names in a title.
 const NAMES: usize = 30;
 
-/// Starts that miss at one cost, or one that hits; the picture is of the first.
+/// Starts that miss at one cost, or one that hits; the picture shows the first.
 pub(super) struct Miss<'a> {
-    /// The provider that the picture is of.
+    /// The provider in the picture.
     pub provider: &'a Provider,
-    /// All of them: what they are called, and how many bytes they are past a boundary.
+    /// Names of all of them, each with its distance past a boundary in bytes.
     pub all: Vec<(String, u64)>,
-    /// What was found of the first, if it misses.
+    /// The finding of the first, if it misses.
     pub finding: Option<&'a Finding>,
     /// Bytes from one boundary to the next.
     pub unit: u64,
-    /// What the unit is: `physical unit`, `chunk`.
+    /// Name of the unit: `physical unit`, `chunk`.
     pub what: &'static str,
-    /// Whether a unit that is written in part is read first.
+    /// True if a unit that is written in part is read first.
     pub rmw: bool,
-    /// Whether nobody says that there is such a unit.
+    /// True if the unit is assumed, not reported.
     pub assumed: bool,
-    /// Bytes past a boundary.
+    /// Distance past the last boundary in bytes.
     pub remainder: u64,
-    /// The bytes in which the layer does I/O, and whether that was read from it.
+    /// Size of the layer's I/O in bytes, and true if it was read from the layer.
     pub block: u64,
     pub block_known: bool,
-    /// Where the first starts, on the medium or its set.
+    /// Start of the first one, on the medium or its set.
     pub offset: u64,
 }
 
@@ -62,16 +62,16 @@ pub(super) fn misses(target: &Target) -> Vec<Miss<'_>> {
     all
 }
 
-/// Of a target on which everything that does I/O is on its grain, the first such start.
+/// The first start on its grain, of a target with everything that does I/O on its grain.
 pub(super) fn hit(target: &Target) -> Option<Miss<'_>> {
     let p = target.providers.iter().find(|p| p.data_bearing && p.verdict == Verdict::Aligned && p.base > 0)?;
     let judged = |g: &&crate::report::Grain| matches!(g.why, "physical" | "chunk") && g.trust != "untrusted" && g.phase == 0;
-    // The largest: who is on a chunk is on the sector beneath it.
+    // The largest grain includes the smaller ones: a chunk begins on a sector.
     let grain = p.grains.iter().filter(judged).max_by_key(|g| g.size).filter(|g| (2..SANE).contains(&g.size))?;
     (target.verdict == Verdict::Aligned).then(|| Miss::new(target, p, grain.size, 0, words::start(p), None))
 }
 
-/// Boundaries that a user has asked for and no finding is magnified at: of each the first start that misses it, else the first on it.
+/// For each boundary of `--grain` that no finding shows yet: the first start that misses it, else the first on it.
 pub(super) fn asked<'a>(target: &'a Target, shown: &[Miss<'_>]) -> Vec<Miss<'a>> {
     let mut all: Vec<Miss<'a>> = Vec::new();
     let bears = |p: &&Provider| p.data_bearing && p.placed && p.base > 0;
@@ -94,7 +94,7 @@ pub(super) fn asked<'a>(target: &'a Target, shown: &[Miss<'_>]) -> Vec<Miss<'a>>
     all
 }
 
-/// Whether a finding can be magnified: something begins past a boundary and pays for it, in numbers that a drawing can hold.
+/// True if a finding can be magnified: a start past a boundary that costs something, in numbers that a drawing can hold.
 fn shows(f: &Finding) -> bool {
     let start = matches!(f.rule, "TL0001" | "TL0003") && f.severity != "note";
     start && f.unit < SANE && (1..f.unit).contains(&f.remainder)
@@ -104,7 +104,7 @@ impl<'a> Miss<'a> {
     fn new(target: &'a Target, p: &'a Provider, unit: u64, remainder: u64, offset: u64, finding: Option<&'a Finding>) -> Miss<'a> {
         let grain = p.grains.iter().find(|g| g.size == unit && Grain::new(g.size, g.phase).is_some_and(|g| g.remainder(0) == remainder));
         let what = grain.map_or("unit", |g| words::unit(g.why));
-        // A data area does I/O in the blocks of the format that it belongs to.
+        // A data area does I/O in the blocks of the format it belongs to.
         let outer = || target.providers.iter().find(|o| p.parent.as_deref() == Some(&o.provider) && o.sign.as_deref() == Some(p.class));
         let known = p.block_size.or_else(|| outer()?.block_size).filter(|b| (1..SANE).contains(b));
         Miss {
@@ -122,7 +122,7 @@ impl<'a> Miss<'a> {
         }
     }
 
-    /// `s4a, s4d begin 3584 bytes past a boundary of 4 KiB`; of many, or where they differ, the first and what of the others.
+    /// `s4a, s4d begin 3584 bytes past a boundary of 4 KiB`; for many, or different distances, the first and a summary of the others.
     pub(super) fn title(&self) -> String {
         let unit = size::human(self.unit);
         let begin = if self.all.len() > 1 { "begin" } else { "begins" };
@@ -143,7 +143,7 @@ impl<'a> Miss<'a> {
         }
     }
 
-    /// What its blocks are called.
+    /// Name of its blocks, with their size.
     pub(super) fn blocks(&self) -> String {
         let size = size::human(self.block);
         match (&self.provider.sign, self.block_known) {
@@ -153,25 +153,25 @@ impl<'a> Miss<'a> {
         }
     }
 
-    /// The address of the boundary before the start; on a disk with a phase it may lie before byte 0.
+    /// The address of the boundary before the start; on a disk with a phase it may be negative.
     pub(super) fn boundary(&self) -> i128 {
         i128::from(self.offset) - i128::from(self.remainder)
     }
 
-    /// Where one would start it: an address that a fix names.
+    /// True if a fix names `address` as a start.
     pub(super) fn mends(&self, address: i128) -> bool {
         let named = format!("byte {address} ");
         self.finding.is_some_and(|f| f.fix.iter().any(|fix| fix.contains(&named)))
     }
 }
 
-/// What is magnified: the unit before the start, and from the boundary on some blocks.
+/// The magnified part: the unit before the start, and some blocks from the boundary on.
 pub(super) struct View {
     /// Bytes from one boundary to the next.
     pub unit: u64,
-    /// Where the layer starts.
+    /// Start of the layer, in bytes of the view.
     pub start: u64,
-    /// Bytes shown.
+    /// Length of the view in bytes.
     pub shown: u64,
     block: u64,
 }
@@ -179,7 +179,7 @@ pub(super) struct View {
 impl View {
     pub(super) fn new(miss: &Miss<'_>) -> View {
         let (unit, block) = (miss.unit, miss.block);
-        // Two blocks and what surrounds them; of large blocks, their beginning.
+        // Two blocks and their surroundings; of large blocks only the first six units.
         let units = if block <= unit.saturating_mul(5) { 2 * block.div_ceil(unit) } else { 6 };
         View { unit, start: unit.saturating_add(miss.remainder), shown: (units.max(2) + 2).saturating_mul(unit), block }
     }
@@ -189,12 +189,12 @@ impl View {
         (0..self.shown / self.unit).map(|nth| nth * self.unit)
     }
 
-    /// How many blocks begin in view.
+    /// Number of blocks that begin in view.
     pub(super) fn count(&self) -> u64 {
         self.shown.saturating_sub(self.start).div_ceil(self.block)
     }
 
-    /// The blocks that begin in view, the last of them perhaps leaving it; of very many only those that lie across a boundary.
+    /// The blocks that begin in view; the last one may leave it. If there are more than `most`, only those across a boundary.
     pub(super) fn blocks(&self, most: u64) -> Vec<(u64, u64)> {
         let whole = |from: u64| (from, from.saturating_add(self.block));
         if self.count() <= most {
@@ -205,14 +205,14 @@ impl View {
         self.boundaries().filter(across).filter_map(|boundary| grain.previous(boundary)).map(whole).collect()
     }
 
-    /// The units that a block touches, each with its first byte, and whether the block has but a part of it.
+    /// The units that a block touches, by first byte, each with true if the block has only a part of it.
     pub(super) fn parts(&self, (from, to): (u64, u64)) -> Vec<(u64, bool)> {
         let Some(first) = Grain::new(self.unit, 0).and_then(|grain| grain.previous(from)) else { return Vec::new() };
         let units = (0..self.touches((from, to)).0).map(|nth| first.saturating_add(nth * self.unit));
         units.map(|unit| (unit, unit < from || unit.saturating_add(self.unit) > to)).collect()
     }
 
-    /// How many units a block touches, and how many it needs.
+    /// Number of units that a block touches, and number that it needs.
     pub(super) fn touches(&self, (from, to): (u64, u64)) -> (u64, u64) {
         let ends = || {
             let grain = Grain::new(self.unit, 0)?;

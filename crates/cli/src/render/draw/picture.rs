@@ -1,7 +1,7 @@
-//! `show --picture`: each disk and set as a line of the terminal, what stands on it above it, to scale.
+//! `show --picture`: each disk and set as a line of the terminal, with its layers above it, to scale.
 //!
-//! A piece too small for its columns is drawn wider, and the picture says so; nothing vanishes. What has no room for its
-//! name is named below. Then what the marks mean, and every start that misses, magnified.
+//! A piece too small for its columns is drawn wider, and the picture says so; nothing vanishes. Pieces without room for their names are
+//! named below. A legend of the marks follows, then every start that misses, magnified.
 
 use super::scale::{Range, Scale};
 use super::stack::{Piece, Stack};
@@ -13,19 +13,19 @@ use crate::words::{self, columns, escape, size};
 use anstyle::Style as Colour;
 use std::io;
 
-/// The width where there is no terminal.
+/// Width in columns without a terminal.
 const WIDTH: usize = 100;
 
-/// Columns a piece is given at least: two ends and a mark.
+/// Least columns of a piece: two ends and a mark.
 const LEAST: usize = 3;
 
-/// Columns a piece may have beyond its share where there is room, so that its name fits.
+/// Most columns that a piece gets beyond its share, so that its name fits.
 const ROOM: usize = 10;
 
-/// Magnifications written; what else misses is counted.
+/// Most magnifications written; the other misses are counted.
 const INSETS: usize = 3;
 
-/// So many pieces that had no room for their names are listed one by one.
+/// Most pieces without room for their names that are listed one by one.
 const LISTED: usize = 16;
 
 /// Writes a picture of every target.
@@ -57,7 +57,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> i
     Ok(())
 }
 
-/// What the marks mean, of those that are there.
+/// Writes a legend of the marks in the picture.
 fn write_marks(target: &Target, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let bears = |v| target.providers.iter().any(|p| words::shown(p) == Some(v));
     let shown: Vec<String> = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned]
@@ -80,7 +80,7 @@ fn write_root(target: &Target, stack: &Stack<'_>, root: usize, out: &mut dyn io:
     let room = (width / 2 / leaves).clamp(LEAST, ROOM);
     let ranges: Vec<Range> = pieces.iter().map(|p| Range { start: p.start, end: p.end, least: if p.leaf { room } else { 1 } }).collect();
     let scale = Scale::new(whole.length.max(1), &ranges, width);
-    // Where there are more pieces than columns, the columns are shared out, and some pieces get none.
+    // With more pieces than columns, the columns are shared out, and some pieces get none.
     let column = |byte| scale.cell(byte) * width / scale.width().max(width);
     let rows = pieces.iter().filter_map(|p| p.row).max().unwrap_or(0);
     let mut nameless = Vec::new();
@@ -110,7 +110,7 @@ fn write_root(target: &Target, stack: &Stack<'_>, root: usize, out: &mut dyn io:
     Ok(())
 }
 
-/// A piece as a measuring line with its name on it, and whether the name found room.
+/// A piece as a measuring line with its name on it; true if the name found room.
 fn bar(target: &Target, p: &Provider, width: usize, style: Style) -> (String, bool) {
     let mark = words::shown(p).map_or("", |v| words::mark(v, style));
     let name = words::name(&p.provider);
@@ -120,7 +120,7 @@ fn bar(target: &Target, p: &Provider, width: usize, style: Style) -> (String, bo
     measure([full, format!("{mark}{name}{content} "), format!("{mark}{name}")], mark, width, style)
 }
 
-/// A measuring line with the first of `labels` on it that has room, else with `mark`; and whether one had.
+/// A measuring line with the first of `labels` that has room, else with `mark`; true if a label had room.
 pub(crate) fn measure(labels: [String; 3], mark: &str, width: usize, style: Style) -> (String, bool) {
     let (open, dash, close) = (style.glyph("├", "|"), style.glyph("─", "-"), style.glyph("┤", "|"));
     let fits = |s: &String| s.chars().count() + 2 <= width;
@@ -163,7 +163,7 @@ fn write_nameless(target: &Target, piece: &Piece, out: &mut dyn io::Write, style
     columns::wrap("  ", 2, &says, 4, style.width, out)
 }
 
-/// The names of very many, by what is said of them.
+/// Writes the names of very many pieces, by verdict.
 fn write_many(target: &Target, pieces: &[&Piece], out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     for verdict in [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned] {
         let here = pieces.iter().map(|piece| &target.providers[piece.provider]).filter(|p| p.verdict == verdict);

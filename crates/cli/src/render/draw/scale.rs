@@ -1,14 +1,14 @@
-//! Bytes on a line of cells (columns, pixels): to scale, but nothing so small that it vanishes.
+//! Bytes on a line of cells (columns, pixels): to scale, but every range stays visible.
 
-/// Where every edge of a drawing falls.
+/// Positions of the edges of a drawing.
 pub(crate) struct Scale {
     edges: Vec<u64>,
     cells: Vec<usize>,
-    /// How many stretches between edges are drawn wider than they are.
+    /// Number of stretches between edges that are drawn wider than to scale.
     pub widened: usize,
 }
 
-/// A range of bytes, no stretch of which may be drawn in fewer than `least` cells.
+/// A range of bytes, and the least width of each of its stretches in cells.
 #[derive(Clone, Copy)]
 pub(crate) struct Range {
     pub start: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Range {
 }
 
 impl Scale {
-    /// A line of `width` cells for the bytes from 0 to `length`. Where there are more stretches than cells the line is longer.
+    /// A line of `width` cells for the bytes from 0 to `length`; longer if there are more stretches than cells.
     pub(crate) fn new(length: u64, ranges: &[Range], width: usize) -> Scale {
         let mut edges: Vec<u64> = ranges.iter().flat_map(|r| [r.start, r.end]).chain([0, length]).collect();
         edges.sort_unstable();
@@ -40,24 +40,25 @@ impl Scale {
         Scale { edges, cells, widened }
     }
 
-    /// The cell at which the first edge at or after `byte` falls.
+    /// The cell of the first edge at or after `byte`.
     pub(crate) fn cell(&self, byte: u64) -> usize {
         let at = self.edges.partition_point(|&e| e < byte).min(self.cells.len() - 1);
         self.cells[at]
     }
 
-    /// The cells of the whole line.
+    /// Width of the whole line in cells.
     pub(crate) fn width(&self) -> usize {
         self.cells[self.cells.len() - 1]
     }
 }
 
-/// Shares `width` out among the stretches by size, after those too small for their least have got that.
+/// Widths of the stretches in cells, and the number of widened ones. Those too small for their least width get that; the rest of `width` is
+/// shared by size.
 fn widths(stretches: &[u64], least: &[usize], width: usize) -> (Vec<usize>, usize) {
     let wide = |n: usize| u128::try_from(n).unwrap_or(0);
     let mut out = vec![0; stretches.len()];
     let (mut room, mut bytes) = (wide(width), stretches.iter().map(|&s| u128::from(s)).sum::<u128>());
-    // The smaller for its least first: once one is wide enough by itself, so are all after it.
+    // Smallest for its least width first: once one is wide enough by itself, so are all after it.
     let mut order: Vec<usize> = (0..stretches.len()).collect();
     order.sort_by(|&a, &b| (u128::from(stretches[a]) * wide(least[b])).cmp(&(u128::from(stretches[b]) * wide(least[a]))));
     let mut small = 0;
@@ -70,7 +71,7 @@ fn widths(stretches: &[u64], least: &[usize], width: usize) -> (Vec<usize>, usiz
         bytes -= u128::from(stretches[i]);
         small += 1;
     }
-    // The rest by running total, so that roundings do not add up.
+    // The rest is given by running total, so that roundings do not add up.
     let (mut before, mut given) = (0u128, 0);
     for i in 0..stretches.len() {
         if out[i] == 0 {

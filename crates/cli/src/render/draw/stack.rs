@@ -1,31 +1,31 @@
-//! A target's providers in the order in which people read them, and each disk's and set's as rows to draw.
+//! A target's providers in reading order, and each disk's and set's as rows of a drawing.
 
 use crate::report::{Provider, Target};
 use std::collections::HashMap;
 
-/// Rows in which providers of one depth that overlap may be drawn; further ones go unseen and are named instead.
+/// Most rows for overlapping providers of one depth; further ones are named instead of drawn.
 const LANES: usize = 6;
 
-/// Who stands on whom. Indices are places in `target.providers`.
+/// Tree of the providers of a target. Indices are those of `target.providers`.
 pub(crate) struct Stack<'a> {
     providers: &'a [Provider],
     children: Vec<Vec<usize>>,
-    /// Disks first, then sets.
+    /// Roots of the tree: disks first, then sets.
     pub roots: Vec<usize>,
 }
 
 /// One provider of a disk or set, to be drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Its place in the target.
+    /// Index in the target.
     pub provider: usize,
     /// First byte on the disk or set.
     pub start: u64,
-    /// The byte after the last; never the first.
+    /// The byte after the last; greater than the first.
     pub end: u64,
-    /// Which row, counted from the disk's or set's own, 0; `None`: too many lie over one another.
+    /// Row above the disk's or set's own, which is 0; `None` if too many providers overlap here.
     pub row: Option<usize>,
-    /// Whether nothing stands on it.
+    /// True if nothing stands on it.
     pub leaf: bool,
 }
 
@@ -50,18 +50,18 @@ impl<'a> Stack<'a> {
         Stack { providers, children, roots }
     }
 
-    /// Disks and sets as they stand over one another: sets, the last made first, then disks.
+    /// Roots from top to bottom: sets, the last made first, then disks.
     pub(crate) fn top_down(&self) -> Vec<usize> {
         let (disks, sets): (Vec<usize>, Vec<usize>) = self.roots.iter().partition(|&&root| self.providers[root].members.is_empty());
         sets.into_iter().rev().chain(disks).collect()
     }
 
-    /// What stands directly on `id`, by start.
+    /// The providers directly on `id`, by start.
     pub(crate) fn children(&self, id: usize) -> &[usize] {
         &self.children[id]
     }
 
-    /// The disk or set `root` and all that stands on it, as rows: what would lie over another of its depth gets a row of its own.
+    /// The disk or set `root` and all that stands on it, in rows: overlapping providers of one depth get rows of their own.
     pub(crate) fn pieces(&self, root: usize) -> Vec<Piece> {
         let whole = self.providers[root].length.max(1);
         let (mut pieces, mut level, mut first_row) = (Vec::new(), vec![root], 0);
@@ -86,7 +86,7 @@ impl<'a> Stack<'a> {
         pieces
     }
 
-    /// The part of a provider that lies inside its root, and never nothing.
+    /// The part of a provider that lies inside its root, at least one byte.
     fn piece(&self, id: usize, root: usize, whole: u64) -> Piece {
         let p = &self.providers[id];
         let start = if id == root { 0 } else { p.base.min(whole - 1) };

@@ -1,5 +1,5 @@
-//! `--svg`: one target as a drawing. Sets above, disks below; on each, what stands on it, layer over layer; then every start
-//! that misses its grain, magnified.
+//! `--svg`: one target as a drawing. Sets are above, disks below; on each its providers, layer over layer; then every start that misses its
+//! grain, magnified.
 //!
 //! One self-contained file without scripts or references.
 
@@ -14,9 +14,9 @@ use std::io;
 
 /// Pixels from one layer to the next.
 const ROW: u64 = 42;
-/// Magnifications drawn; what else misses is counted.
+/// Most magnifications drawn; the other misses are counted.
 const ZOOMS: usize = 6;
-/// Disks with nothing on them that are drawn side by side.
+/// Most disks without providers in one row.
 const ABREAST: usize = 4;
 
 /// Writes the drawing of one target as a file of its own.
@@ -42,7 +42,7 @@ pub(crate) fn write_all(report: &Report, out: &mut dyn io::Write) -> io::Result<
     writeln!(out, "</svg>")
 }
 
-/// Writes the drawing as an element; `alone` where nothing around it brings [`STYLE`] and a heading.
+/// Writes the drawing as an element; `alone` adds [`STYLE`] and a heading, for a drawing outside a page.
 pub(crate) fn draw(target: &Target, alone: bool, out: &mut dyn io::Write) -> io::Result<()> {
     let (body, height) = body(target, alone);
     let name = format!("{}: {}: {}", target.target, words::verdict(target.verdict), words::verdicts(target));
@@ -61,7 +61,7 @@ fn open(name: &str, height: u64, styled: bool, out: &mut dyn io::Write) -> io::R
     writeln!(out, r#"<rect width="{WIDTH}" height="{height}" class="tl-bg"/>"#)
 }
 
-/// The elements of a drawing, and its height.
+/// The elements of a drawing, and its height in pixels.
 fn body(target: &Target, headed: bool) -> (String, u64) {
     let mut c = Canvas { body: String::new(), y: 16 };
     if headed {
@@ -97,17 +97,17 @@ fn draw_heading(c: &mut Canvas, target: &Target) {
     c.y += 20;
 }
 
-/// A disk or set: the layers on it, itself at the bottom, its addresses and grains.
+/// Draws a disk or set: the layers on it, itself at the bottom, its addresses and grains.
 fn draw_root(c: &mut Canvas, target: &Target, stack: &Stack<'_>, root: usize) {
     let whole = &target.providers[root];
     let pieces = stack.pieces(root);
-    // What something does I/O from gets room for its name, as far as there is room.
+    // Data-bearing pieces get room for their names, as far as there is room.
     let leaves = u64::try_from(pieces.iter().filter(|p| p.leaf).count()).unwrap_or(u64::MAX).max(1);
     let room = (INNER / 2 / leaves).clamp(6, 110);
     let least = |p: &Piece| usize::try_from(if p.leaf { room } else { 3 }).unwrap_or(1);
     let ranges: Vec<Range> = pieces.iter().map(|p| Range { start: p.start, end: p.end, least: least(p) }).collect();
     let scale = Scale::new(whole.length.max(1), &ranges, usize::try_from(INNER).unwrap_or(0));
-    // Where there are more pieces than pixels, the pixels are shared out: cells are brought back to the drawing's width.
+    // With more pieces than pixels, cells are scaled down to the drawing's width.
     let cells = u64::try_from(scale.width()).unwrap_or(1).max(1);
     let x = |byte| MARGIN + u64::try_from(scale.cell(byte)).unwrap_or(0) * INNER / cells;
     let rows = u64::try_from(pieces.iter().filter_map(|p| p.row).max().unwrap_or(0)).unwrap_or(0);
@@ -158,13 +158,13 @@ fn draw_piece(c: &mut Canvas, target: &Target, p: &Provider, x: u64, w: u64, y: 
     if let Some(line) = [long, medium].into_iter().find(|line| pixels(line, "") <= room) {
         c.text(x + 7, y + 24, "tl-ink", "start", room, &line);
     } else {
-        // The two lines of a narrow piece: its name, and what is on it.
+        // A narrow piece has two lines: its name and its content.
         c.text(x + 5, y + 16, "tl-b", "start", w.saturating_sub(6), &format!("{mark}{name}"));
         c.text(x + 5, y + 32, "tl-dim", "start", w.saturating_sub(6), content.trim_start());
     }
 }
 
-/// Disks with nothing on them, members of a set or empty, side by side.
+/// Draws disks without providers, members of a set or empty, side by side.
 fn draw_bare(c: &mut Canvas, target: &Target, disks: &[usize]) {
     let columns = u64::try_from(disks.len()).unwrap_or(1).max(1);
     let width = (INNER + 10) / columns;
@@ -176,12 +176,12 @@ fn draw_bare(c: &mut Canvas, target: &Target, disks: &[usize]) {
     c.y += ROW + 32;
 }
 
-/// Where a byte lies, strictly to scale.
+/// Horizontal position of a byte, strictly to scale.
 fn to_scale(whole: &Provider, byte: u64) -> u64 {
     MARGIN + u64::try_from(u128::from(byte) * u128::from(INNER) / u128::from(whole.length.max(1))).unwrap_or(0)
 }
 
-/// The same disk strictly to scale, with what was widened fanned out to its place above.
+/// Draws the same disk strictly to scale, with a fan from each widened piece to its true place.
 fn draw_true_scale(c: &mut Canvas, whole: &Provider, pieces: &[Piece], x: &dyn Fn(u64) -> u64, target: &Target) {
     let real = |byte: u64| to_scale(whole, byte);
     let (top, strip) = (c.y, c.y + 24);
@@ -200,7 +200,7 @@ fn draw_true_scale(c: &mut Canvas, whole: &Provider, pieces: &[Piece], x: &dyn F
     c.y = strip + 14;
 }
 
-/// Addresses under a disk or set, and the grains it knows.
+/// Draws addresses under a disk or set, and its grains.
 fn draw_axis(c: &mut Canvas, whole: &Provider) {
     for (nth, anchor) in (0u64..).zip(["start", "middle", "middle", "middle", "end"]) {
         let byte = u64::try_from(u128::from(whole.length) * u128::from(nth) / 4).unwrap_or(0);
@@ -213,11 +213,11 @@ fn draw_axis(c: &mut Canvas, whole: &Provider) {
     c.y += 46;
 }
 
-/// What boundaries a disk or set has, and who says so.
+/// The grains of a disk or set, with their sources, in words.
 fn grains(p: &Provider) -> String {
     let grain = |g: &Grain| {
         let phase = if g.phase > 0 { format!(" from byte {}", g.phase) } else { String::new() };
-        // "assumed", once, where nobody said so.
+        // The source "assumed" implies the trust.
         let trust = if g.trust == g.source { String::new() } else { format!(", {}", g.trust) };
         format!("{} {}{phase} ({}{trust})", g.why, size::human(g.size), g.source)
     };
@@ -225,7 +225,7 @@ fn grains(p: &Provider) -> String {
     if all.is_empty() { "no grains known".into() } else { format!("grains: {}", all.join(" · ")) }
 }
 
-/// What the colours and marks mean, of those that are there.
+/// Draws a legend of the colours and marks in the drawing.
 fn draw_legend(c: &mut Canvas, target: &Target) {
     let bears = |v| target.providers.iter().any(|p| words::shown(p) == Some(v));
     let marked = [
@@ -239,7 +239,7 @@ fn draw_legend(c: &mut Canvas, target: &Target) {
     };
     let carries = target.providers.iter().any(|p| words::shown(p).is_none() && p.parent.is_some());
     let mut x = MARGIN;
-    // A reader's font may be wider than the estimate.
+    // The reader's font may be wider than the estimate.
     let wide = |text: &str| 20 + pixels(text, "tl-dim") * 6 / 5;
     for (class, text) in shown.map(entry).chain(carries.then(|| ("tl-carrier", "only carries what stands on it".to_owned()))) {
         if x > MARGIN && x + wide(&text) > WIDTH - MARGIN {
@@ -252,7 +252,7 @@ fn draw_legend(c: &mut Canvas, target: &Target) {
     c.y += 34;
 }
 
-/// The starts that miss; of a target where none does, one that hits; and what lies on boundaries that were asked for.
+/// Draws the starts that miss; else one that hits; then those on boundaries that the user asked for.
 fn draw_zooms(c: &mut Canvas, target: &Target) {
     let misses = miss::misses(target);
     let set = |p: &Provider| target.providers.iter().find(|set| !set.members.is_empty() && set.provider == p.root);
@@ -284,7 +284,7 @@ mod tests {
         assert!(!text.contains('\u{1b}'));
     }
 
-    /// `docs/stack.svg`, at the top of the README: what `show` draws of two disks of a seed document.
+    /// `docs/stack.svg`, at the top of the README: the drawing that `show` makes of two disks of a seed document.
     #[test]
     fn the_picture_of_the_readme() {
         let command = "trueline show --physical 512 --svg docs/stack.svg ada0,ada1";

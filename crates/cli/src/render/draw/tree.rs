@@ -1,4 +1,4 @@
-//! `show`'s text: every provider and every stretch of free space, in order of start.
+//! The text of `show`: every provider and every range of free space, in order of start.
 
 use super::stack::Stack;
 use crate::report::{Provider, Range, Report, Target};
@@ -25,7 +25,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write, style: Style) -> i
     Ok(())
 }
 
-/// A line: a provider, or free space on one.
+/// A row of the tree: a provider, or free space on one.
 enum Item<'a> {
     Provider(usize),
     Free(&'a Provider, &'a Range),
@@ -71,7 +71,7 @@ fn write_target(target: &Target, out: &mut dyn io::Write, style: Style) -> io::R
     columns::write(&rows, &Spare(&[9, 4, 2, 8, 3], "-o"), style.width, out)
 }
 
-/// What stands on `id`, and the free space between, by start.
+/// The providers on `id` and the free space between them, by start.
 fn items<'a>(target: &'a Target, stack: &Stack<'_>, id: usize) -> Vec<Item<'a>> {
     let p = &target.providers[id];
     let mut items: Vec<(u64, Item<'_>)> = stack.children(id).iter().map(|&c| (target.providers[c].base, Item::Provider(c))).collect();
@@ -113,7 +113,7 @@ fn free_row(branch: &str, on: &Provider, range: &Range, dim: Colour) -> Vec<Cell
     row
 }
 
-/// Bytes in sectors, `(63)`; empty for what is not whole sectors.
+/// Bytes in sectors, `(63)`; empty if they are not whole sectors.
 fn sectors(bytes: u64, p: &Provider) -> String {
     if is_whole(bytes, p.sector_size) { format!("({})", bytes / p.sector_size) } else { String::new() }
 }

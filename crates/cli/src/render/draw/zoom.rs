@@ -1,4 +1,4 @@
-//! A start that misses its grain, magnified: a handful of units, and the layer's first blocks lying across them.
+//! A start that misses its grain, magnified: some units, and the layer's first blocks across them.
 
 use super::canvas::{Canvas, INNER, MARGIN, pixels};
 use super::miss::{Miss, View};
@@ -7,18 +7,18 @@ use crate::style::Style;
 use crate::words::{self, escape, size};
 use trueline_geom::base::topology::round_down;
 
-/// Pixels for what the rows are called, and for the rows.
+/// Pixels for the names of rows, and for the rows.
 const NAMES: u64 = 190;
 const ROWS: u64 = INNER - NAMES;
-/// Pixels that a row is high.
+/// Height of a row in pixels.
 const HIGH: u64 = 36;
-/// Pixels that the row of operations is high, and units in it at most.
+/// Height of the row of operations in pixels, and most units in it.
 const LOW: u64 = 24;
 const UNITS: usize = 12;
-/// More blocks than this are drawn as one band, with only those that cross a boundary apart.
+/// Most blocks that are drawn one by one; more become one band, with those that cross a boundary apart.
 const BLOCKS: u64 = 24;
 
-/// Draws a miss, or a hit, across the sheet; `set` is what it stands on, where that is a set.
+/// Draws a miss, or a hit, across the sheet; `set` is the set it stands on, if any.
 pub(super) fn draw(c: &mut Canvas, miss: &Miss<'_>, set: Option<&Provider>) {
     let view = View::new(miss);
     let class = if miss.remainder > 0 { "tl-bad" } else { "tl-good" };
@@ -45,13 +45,13 @@ pub(super) fn draw(c: &mut Canvas, miss: &Miss<'_>, set: Option<&Provider>) {
     c.y += 22;
 }
 
-/// Where a byte of the view falls.
+/// Horizontal position of a byte of the view, in pixels.
 fn at(view: &View, byte: u64) -> u64 {
     let pixels = u128::from(byte.min(view.shown)) * u128::from(ROWS) / u128::from(view.shown.max(1));
     MARGIN + NAMES + u64::try_from(pixels).unwrap_or(0)
 }
 
-/// The layer's own blocks, those that cross a boundary in red and cut where they cross it.
+/// Draws the layer's blocks; those that cross a boundary are red, with a cut at the boundary.
 fn draw_blocks(c: &mut Canvas, view: &View, miss: &Miss<'_>, y: u64) {
     c.text(MARGIN, y + 23, "tl-dim", "start", NAMES - 12, &miss.blocks());
     if view.count() > BLOCKS {
@@ -62,14 +62,14 @@ fn draw_blocks(c: &mut Canvas, view: &View, miss: &Miss<'_>, y: u64) {
         let (from, to) = (at(view, block.0), at(view, block.1));
         let (touched, needed) = view.touches(block);
         let crosses = touched > needed;
-        // A block that leaves the view says so.
+        // An arrow marks a block that leaves the view.
         let on = if block.1 > view.shown { " →" } else { "" };
         let says = if crosses { format!("touches {touched} units, needs {needed}{on}") } else { format!("touches {touched}{on}") };
         let class = if crosses { "tl-block tl-cross" } else { "tl-block" };
         let width = (to - from).max(3);
         c.rect(from, y, width, HIGH, class, &format!("a block of {}: {says}", words::bytes(miss.block)));
         for boundary in view.boundaries().filter(|b| crosses && (block.0 + 1..block.1).contains(b)) {
-            // Notches, so that the words between stay legible.
+            // Notches keep the words between them legible.
             c.line(at(view, boundary), y, y + 9, "tl-cut");
             c.line(at(view, boundary), y + HIGH - 9, y + HIGH, "tl-cut");
         }
@@ -80,8 +80,8 @@ fn draw_blocks(c: &mut Canvas, view: &View, miss: &Miss<'_>, y: u64) {
     }
 }
 
-/// What the device does to write the first block that lies across a boundary: a read and a write of every unit that it has in part.
-/// Nothing is drawn, and `false`, where no unit is read first, or too many are touched to tell apart.
+/// Draws the device operations for a write of the first block across a boundary: every unit written in part is read first. Returns false,
+/// and draws nothing, if no unit is read first or too many are touched to tell apart.
 fn draw_operations(c: &mut Canvas, view: &View, miss: &Miss<'_>, y: u64) -> bool {
     let crosses = |block: &(u64, u64)| view.touches(*block).0 > view.touches(*block).1 && block.1 <= view.shown;
     let Some(block) = view.blocks(BLOCKS).into_iter().find(crosses).filter(|_| miss.rmw && miss.block >= miss.unit) else { return false };
@@ -107,7 +107,7 @@ fn draw_operations(c: &mut Canvas, view: &View, miss: &Miss<'_>, y: u64) -> bool
     true
 }
 
-/// The ruler: units, and the addresses of their boundaries, those at which it would be right in green.
+/// Draws the units as a ruler with the addresses of their boundaries; starts that a fix names are green.
 fn draw_units(c: &mut Canvas, view: &View, miss: &Miss<'_>, y: u64, set: Option<&Provider>) {
     let (first, second) = if miss.assumed { (16, "(assumed: nobody says)") } else { (23, "") };
     c.text(MARGIN, y + first, "tl-dim", "start", NAMES - 12, &format!("{} of {}", miss.what, size::human(view.unit)));
@@ -136,7 +136,7 @@ fn draw_units(c: &mut Canvas, view: &View, miss: &Miss<'_>, y: u64, set: Option<
         };
         c.rect(left, y, right - left, HIGH, class, &format!("{} {} at byte {address}", size::human(view.unit), miss.what));
         c.text((left + right) / 2, y + 23, "tl-dim", "middle", (right - left).saturating_sub(6), &inside);
-        // The boundary that counts always has its address, and so has one to move to.
+        // The boundary that counts always has its address, and so has one that a fix names.
         let mends = miss.mends(address.into());
         if (mends || round_down(nth + every - 1, every) == nth + every - 1) && left + widest <= MARGIN + INNER + 40 {
             let class = if mends { "tl-b tl-good" } else { "tl-num" };
@@ -148,7 +148,7 @@ fn draw_units(c: &mut Canvas, view: &View, miss: &Miss<'_>, y: u64, set: Option<
     }
 }
 
-/// Where it starts, and from the boundary to there the miss itself.
+/// Draws the start, and the miss from the boundary to it.
 fn draw_start(c: &mut Canvas, view: &View, miss: &Miss<'_>, top: u64, bottom: u64) {
     let (boundary, start) = (at(view, view.unit), at(view, view.start));
     let lba = words::sector(miss.offset, miss.provider).map_or(String::new(), |lba| format!(" (LBA {lba})"));
@@ -159,18 +159,18 @@ fn draw_start(c: &mut Canvas, view: &View, miss: &Miss<'_>, top: u64, bottom: u6
     if miss.remainder > 0 {
         let says = words::bytes(miss.remainder);
         c.rect(boundary, top + HIGH + 3, (start - boundary).max(2), 6, "tl-miss", &format!("{says} past the boundary"));
-        // Beside it, where nothing else is.
+        // The text stands beside the mark, where nothing else is.
         c.text(start - 8, top + HIGH - 8, class, "end", start - MARGIN - NAMES, &says);
     }
 }
 
-/// On which member of a striped set its chunk of that number lies.
+/// Index of the member that holds chunk number `chunk` of a striped set.
 pub(super) fn member(set: &Provider, chunk: u64) -> usize {
     let members = u64::try_from(set.members.len()).unwrap_or(u64::MAX);
     usize::try_from(chunk - round_down(chunk, members)).unwrap_or(0)
 }
 
-/// The colour of a member.
+/// Style class of a member's chunks.
 pub(super) fn chunk_class(member: usize) -> &'static str {
     ["tl-chunk0", "tl-chunk1", "tl-chunk2", "tl-chunk3"].get(member).copied().unwrap_or("tl-chunk3")
 }

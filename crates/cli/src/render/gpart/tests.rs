@@ -4,7 +4,7 @@ use crate::render::samples::text;
 use trueline_geom::layout::backup;
 use trueline_geom::table::{Request, Rules};
 
-/// A disk of 250 GB in sectors.
+/// Sectors of a disk of 250 GB.
 const SECTORS: u64 = 488_397_168;
 
 fn show(bench: &Bench, format: Format) -> String {

@@ -1,60 +1,59 @@
-//! Findings that say the same of several providers, said once.
+//! Findings of one kind on several providers, merged.
 //!
-//! Two findings are one kind if nothing but the provider, the place and the fix differs; what differs is for the writer to
-//! list under what is shared.
+//! Two findings are of one kind if only provider, place and fix differ. A writer lists these under the shared message.
 
 use crate::report::Finding;
 use crate::words;
 use std::collections::HashMap;
 
-/// Up to so many of one kind are shown each by itself.
+/// Most findings of one kind that are shown each by itself.
 const FEW: usize = 2;
 
-/// Findings of one kind, in their order; never none.
+/// Findings of one kind, in their order; at least one.
 pub(crate) struct Group<'a> {
-    /// All of them; one, where the kind is rare.
+    /// The findings; only one if the kind is rare.
     pub findings: Vec<&'a Finding>,
-    /// What they say: of one its message, of several what the messages share.
+    /// The message of a single finding, or the shared part of several.
     pub says: String,
 }
 
 impl<'a> Group<'a> {
-    /// The first of them, which has their rule, severity and cost.
+    /// The first of them, for the rule, severity and cost of all.
     pub(crate) fn first(&self) -> &'a Finding {
         self.findings[0]
     }
 
-    /// Whether there is more than one.
+    /// True if it holds more than one finding.
     pub(crate) fn several(&self) -> bool {
         self.findings.len() > 1
     }
 
-    /// What to do about all of them, if that is the same.
+    /// The fixes, if they are the same for all.
     pub(crate) fn shared_fix(&self) -> Option<&'a [String]> {
         let fix = &self.first().fix;
         self.findings.iter().all(|f| f.fix == *fix).then_some(&fix[..])
     }
 
-    /// Where one of them is: `byte 32256 (LBA 63)`, and how far past a boundary where they differ in that.
+    /// Place of a finding: `byte 32256 (LBA 63)`, and its distance past a boundary if distances differ.
     pub(crate) fn place(&self, f: &Finding) -> String {
         let past = if self.alike() { String::new() } else { format!(", {} past", f.remainder) };
         format!("{}{past}", place(&f.message).unwrap_or_default())
     }
 
-    /// Whether all are equally far past a boundary.
+    /// True if all are equally far past a boundary.
     fn alike(&self) -> bool {
         self.findings.iter().all(|f| f.remainder == self.first().remainder)
     }
 
-    /// The providers they are about, runs of numbers drawn together.
+    /// The providers they are on, with runs of numbers joined.
     pub(crate) fn names(&self) -> String {
         runs(self.findings.iter().map(|f| words::name(&f.provider)))
     }
 }
 
-/// `findings` by kind, each kind where its first stands.
+/// `findings` by kind, each kind at the place of its first finding.
 pub(crate) fn groups(findings: &[Finding]) -> Vec<Group<'_>> {
-    // Of one kind: equal but for the provider, the place, the distance past a boundary, and the fix.
+    // Findings are of one kind if only the provider, the place, the distance past a boundary and the fix differ.
     let kinds: Vec<_> = findings.iter().map(|f| (f.rule, f.severity, words::cost(f), shared(f))).collect();
     let mut members: HashMap<_, Vec<usize>> = HashMap::new();
     for (i, kind) in kinds.iter().enumerate() {
@@ -76,14 +75,14 @@ pub(crate) fn groups(findings: &[Finding]) -> Vec<Group<'_>> {
     groups
 }
 
-/// What stands for [`past`] while it may differ.
+/// Stand-in for [`past`] while distances may differ.
 const OFF: &str = " off a ";
 
 fn past(f: &Finding) -> String {
     format!(" {} bytes past a ", f.remainder)
 }
 
-/// A finding's message without its provider, its place and how far past a boundary that is.
+/// A finding's message without its provider, its place and its distance past a boundary.
 fn shared(f: &Finding) -> String {
     let mut message = f.message.clone();
     if let Some(place) = place(&message) {
@@ -109,12 +108,12 @@ fn place(message: &str) -> Option<&str> {
     Some(&message[from..to])
 }
 
-/// Names with their numbers in runs: `p1 to p8, p10, s4a`.
+/// Names with runs of numbers joined: `p1 to p8, p10, s4a`.
 pub(crate) fn runs(names: impl Iterator<Item = String>) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut run: Vec<(String, Option<(usize, u64)>)> = Vec::new();
     for name in names {
-        // The number at the end and where it begins; `p01` is no number of a run.
+        // The number at the end and its position; `p01` is not part of a run.
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         let number = name[stem..].parse().ok().filter(|_| !name[stem..].starts_with('0')).map(|n: u64| (stem, n));
         let follows = run.last().is_some_and(|(last, at)| match (at, number) {

@@ -4,7 +4,7 @@ use crate::report::{Report, Target};
 use serde::Serialize;
 use std::io;
 
-/// A line of `--jsonl`: a target, saying what it is.
+/// A line of `--jsonl`: a target with the name of its format.
 #[derive(Serialize)]
 struct Line<'a> {
     format: &'static str,
@@ -12,7 +12,7 @@ struct Line<'a> {
     target: &'a Target,
 }
 
-/// A line of `--jsonl` for what could not be read.
+/// A line of `--jsonl` for an error: a target that could not be read.
 #[derive(Serialize)]
 struct Unread<'a> {
     format: &'static str,

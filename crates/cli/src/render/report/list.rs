@@ -1,4 +1,4 @@
-//! The list of `-o`, `-n` and `-b`: a line a provider, in the columns that were asked for, as lsblk's users expect it.
+//! The list of `-o`, `-n` and `-b`: a line for each provider, in the columns asked for, as users of lsblk expect it.
 
 use crate::report::{Provider, Report, Target};
 use crate::words::{self, escape, size};
@@ -13,7 +13,7 @@ pub(crate) struct Column {
     value: fn(&Target, &Provider, bool) -> String,
 }
 
-/// The columns there are.
+/// All columns that there are.
 pub(crate) const COLUMNS: [Column; 16] = [
     left("NAME", |t, p, _| named(t, p)),
     left("TARGET", |t, _, _| t.target.clone()),
@@ -41,14 +41,14 @@ const fn right(name: &'static str, value: fn(&Target, &Provider, bool) -> String
     Column { name, right: true, value }
 }
 
-/// The columns of a list for which none were named.
+/// The columns of a list without `-o`.
 pub(crate) fn usual() -> Vec<Column> {
     let names = ["NAME", "CONTENT", "START", "SIZE", "ALIGN", "VERDICT", "LABEL"];
     COLUMNS.into_iter().filter(|column| names.contains(&column.name)).collect()
 }
 
 impl Column {
-    /// The column called `name`, in any case.
+    /// The column called `name`, in any case. Errors: no such column.
     pub(crate) fn parse(name: &str) -> Result<Column, String> {
         let names = || COLUMNS.iter().map(|column| column.name).collect::<Vec<_>>().join(", ");
         COLUMNS.into_iter().find(|column| column.name.eq_ignore_ascii_case(name)).ok_or_else(|| format!("there are {}", names()))
@@ -61,14 +61,14 @@ fn named(target: &Target, p: &Provider) -> String {
     if p.provider.is_empty() { disks.to_owned() } else { format!("{disks}#{}", p.provider) }
 }
 
-/// The device operations of what was found on it, relative to the same I/O in place.
+/// Device operations of the dearest finding on it, relative to the same I/O on the grain.
 fn cost(target: &Target, p: &Provider) -> String {
     let found = target.findings.iter().filter(|f| f.provider == p.provider && f.severity != "note");
     let worst = found.map(|f| f.rmw_factor).fold(1.0, f64::max);
     if p.data_bearing { format!("{worst:.2}") } else { String::new() }
 }
 
-/// Writes the list; `bytes`: sizes as whole numbers of bytes. What a provider does not have is `-`.
+/// Writes the list; `bytes`: sizes as whole numbers of bytes. A missing value is `-`.
 pub(crate) fn write(report: &Report, columns: &[Column], header: bool, bytes: bool, out: &mut dyn io::Write) -> io::Result<()> {
     let value = |column: &Column, t: &Target, p: &Provider| {
         let value = escape::plain(&(column.value)(t, p, bytes));

@@ -13,9 +13,9 @@ use std::collections::BTreeSet;
 use std::io;
 use trueline_geom::base::finding::rule;
 
-/// Beyond so many targets, those with nothing to complain of are folded.
+/// Most targets that are all unfolded; with more, those without errors and warnings are folded.
 const OPEN: usize = 8;
-/// Beyond so many findings of one kind, or providers, their table is folded.
+/// Most findings of one kind, and most providers, in a table that is not folded.
 const LISTED: usize = 8;
 const OPEN_ROWS: usize = 40;
 
@@ -38,7 +38,7 @@ details{margin:6px 0}summary{cursor:pointer}details.rule{border-bottom:1px solid
 @media (max-width:600px){body{padding:16px 12px 40px}th,td{padding-right:10px}.where{white-space:normal}table.Places{min-width:0}table.Targets{min-width:0}.Targets thead{display:none}.Targets tr{display:block;border-bottom:1px solid var(--line);padding:7px 0}.Targets td{display:inline-block;border:0;padding:0 12px 0 0}.Targets td.long{display:block}}\
 @media print{body{max-width:none;padding:0;font-size:12px}table{font-size:11px}table.wide{min-width:0}.scroll,figure{overflow:visible}figure svg{min-width:0}figure,ul.findings>li,tr,.lead{break-inside:avoid}h2,h3,thead{break-after:avoid}.lead,ul.findings>li,figure svg{print-color-adjust:exact;-webkit-print-color-adjust:exact}details:not(.rule)::details-content{content-visibility:visible;height:auto}}";
 
-/// Writes the page.
+/// Writes the page of a report.
 pub(crate) fn write(report: &Report, made: &Made, out: &mut dyn io::Write) -> io::Result<()> {
     let whom = report.targets.first().filter(|_| is_alone(report)).map_or(String::new(), |only| format!(": {}", only.target));
     open(&format!("Trueline check: {}{whom}", words::verdict(report.verdict)), &[canvas::STYLE], out)?;
@@ -52,7 +52,7 @@ pub(crate) fn write(report: &Report, made: &Made, out: &mut dyn io::Write) -> io
     writeln!(out, "</body>\n</html>")
 }
 
-/// Begins a page, to the inside of its body: nothing may be fetched, no script may run. `styles` follow [`STYLE`].
+/// Begins a page, up to the inside of its body. Its policy forbids scripts and fetches. `styles` follow [`STYLE`].
 pub(crate) fn open(title: &str, styles: &[&str], out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
     writeln!(out, r#"<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">"#)?;
@@ -60,7 +60,7 @@ pub(crate) fn open(title: &str, styles: &[&str], out: &mut dyn io::Write) -> io:
     writeln!(out, "<title>{}</title>\n<style>{STYLE}\n{}</style>\n</head>\n<body>", escape::xml(title), styles.join("\n"))
 }
 
-/// Whether the page is about one target and nothing else.
+/// True if the page is about one target and nothing else.
 fn is_alone(report: &Report) -> bool {
     report.targets.len() == 1 && report.errors.is_empty()
 }
@@ -92,10 +92,10 @@ fn write_summary(report: &Report, made: &Made, out: &mut dyn io::Write) -> io::R
     if report.targets.is_empty() { Ok(()) } else { write_overview(report, out) }
 }
 
-/// A table of the targets, the worst first.
+/// Writes a table of the targets, the worst first.
 pub(crate) fn write_overview(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     write_table("Targets", &[("Target", ""), ("Verdict", ""), ("Costs", "num"), ("The worst of it", ""), ("Findings", "")], out)?;
-    // The worst first; the drawings below keep the order asked for.
+    // The drawings below keep the order of the command line.
     let mut order: Vec<(usize, &Target)> = report.targets.iter().enumerate().collect();
     let dearest = |t: &Target| t.findings.iter().map(|f| f.rmw_factor).fold(0.0, f64::max);
     let rank = |t: &Target| if words::errors(t).is_some() { Verdict::Misaligned } else { t.verdict };
@@ -120,7 +120,7 @@ pub(crate) fn write_overview(report: &Report, out: &mut dyn io::Write) -> io::Re
     writeln!(out, "</tbody></table></div>")
 }
 
-/// Opens a table that scrolls where it is too wide; its columns and their classes.
+/// Opens a table that scrolls if it is too wide; `columns` are headings with their classes.
 fn write_table(name: &str, columns: &[(&str, &str)], out: &mut dyn io::Write) -> io::Result<()> {
     write!(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\"><table class=\"wide {name}\">\n<thead><tr>")?;
     for (head, class) in columns {
@@ -130,22 +130,22 @@ fn write_table(name: &str, columns: &[(&str, &str)], out: &mut dyn io::Write) ->
     writeln!(out, "</tr></thead>\n<tbody>")
 }
 
-/// Text with its long numbers in groups of three digits, which are copied without gaps.
+/// Text with its long numbers in groups of three digits; a copied number has no gaps.
 fn numbers(text: &str) -> String {
     escape::grouped(&escape::xml(text), "<i>", "</i>")
 }
 
-/// What to read first: what puts data at risk, and the start that costs the most.
+/// The findings to read first: a risk to data, and the start that costs the most.
 fn leads(t: &Target) -> Vec<&Finding> {
     let grave = |f: &&Finding| f.severity != "note";
     let risk = t.findings.iter().filter(grave).find(|f| words::cost(f).is_none());
     let costs = |f: &&Finding| grave(f) && words::cost(f).is_some();
-    // The first of the costliest: `max_by` would give the last.
+    // The first of the costliest: `max_by` alone would give the last.
     let dear = t.findings.iter().filter(costs).rev().max_by(|a, b| a.rmw_factor.total_cmp(&b.rmw_factor));
     risk.into_iter().chain(dear).collect()
 }
 
-/// How many findings of its rule and severity there are besides `f`, and how they compare.
+/// Number of findings of the same rule and severity besides `f`, and its rank among them, in words.
 fn others(t: &Target, f: &Finding) -> Option<String> {
     let kind: Vec<&Finding> = t.findings.iter().filter(|o| (o.rule, o.severity) == (f.rule, f.severity)).collect();
     let like = |o: &&&Finding| (o.unit, o.remainder) == (f.unit, f.remainder) && words::cost(o) == words::cost(f);
@@ -157,7 +157,7 @@ fn others(t: &Target, f: &Finding) -> Option<String> {
     (!said.is_empty()).then(|| said.join(", "))
 }
 
-/// A finding in one glance: what, by how much, what it costs, what to do.
+/// Writes a finding in one glance: name, distance, cost, fix.
 fn write_lead(t: &Target, f: &Finding, out: &mut dyn io::Write) -> io::Result<()> {
     let p = t.providers.iter().find(|p| p.provider == f.provider);
     let name = escape::xml(&words::name(&f.provider));
@@ -196,7 +196,7 @@ fn verdict_of(t: &Target) -> String {
     }
 }
 
-/// One target: what to read first, the drawing, every finding, every provider.
+/// Writes one target: the findings to read first, the drawing, every finding, every provider.
 pub(crate) fn write_target(nth: usize, t: &Target, alone: bool, fold: bool, out: &mut dyn io::Write) -> io::Result<()> {
     if alone {
         writeln!(out, "<section>")?;
@@ -259,7 +259,7 @@ fn write_group(group: &Group<'_>, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "</li>")
 }
 
-/// Where each of several findings is, and what to do about it.
+/// Writes the place of each of several findings, and its fix.
 fn write_each(group: &Group<'_>, out: &mut dyn io::Write) -> io::Result<()> {
     let many = group.findings.len() > LISTED;
     if many {
@@ -306,7 +306,7 @@ fn write_provider(branch: &str, t: &Target, p: &Provider, labelled: bool, out: &
     writeln!(out, "{}</tr>", if labelled { format!("<td class=\"long\">{}", escape::xml(&label)) } else { String::new() })
 }
 
-/// The pages of the rules that were broken.
+/// Writes the pages of the rules that were broken.
 pub(crate) fn write_rules(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let ids: BTreeSet<&str> = report.targets.iter().flat_map(|t| &t.findings).map(|f| f.rule).collect();
     if ids.is_empty() {

@@ -5,7 +5,7 @@ use crate::words;
 use crate::words::metric::{Labels, Metric};
 use std::io;
 
-/// Writes every metric.
+/// Writes every metric of the report.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     errors(report).write(out)?;
     target_verdicts(report).write(out)?;
@@ -19,7 +19,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         });
         Metric { name, help, kind: "gauge", series: series.collect() }.write(out)?;
     }
-    // Numbers as label values have to outlive the metrics.
+    // Label values borrow the numbers as text until the metrics are written.
     let findings: Vec<(&Target, &Finding, [String; 2])> =
         report.targets.iter().flat_map(|t| t.findings.iter().map(move |f| (t, f, [f.offset, f.unit].map(|n| n.to_string())))).collect();
     for (name, help, value) in FINDING {

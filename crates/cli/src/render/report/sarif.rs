@@ -1,8 +1,8 @@
 //! `--sarif`: SARIF 2.1.0, for code-scanning services and editors.
 //!
-//! A target is the artifact, a finding the result. Its region counts bytes of the medium; above a set there is no such
-//! place, and the logical location alone says where. SARIF's own fixes replace bytes of a file, which ours do not: they
-//! stand in the message and in the properties.
+//! A target is the artifact, a finding the result. Its region counts bytes of the medium. Above a set there is no such place, and the
+//! logical location alone gives it. SARIF's own fixes replace bytes of a file; ours do not, so they are in the message and in the
+//! properties.
 //!
 //! # Sources
 //! OASIS SARIF 2.1.0: 3.14 run, 3.20 invocation, 3.27 result, 3.28 location, 3.30.11 byteOffset, 3.49 reportingDescriptor.
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use std::io;
 use trueline_geom::base::finding::{RULES, Rule};
 
-/// Writes the log.
+/// Writes the SARIF log.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let rules: Vec<Value> = RULES.iter().map(|r| descriptor(r)).collect();
     let results: Vec<Value> = report.targets.iter().flat_map(|t| t.findings.iter().map(move |f| result(t, f))).collect();
@@ -42,7 +42,7 @@ fn descriptor(rule: &Rule) -> Value {
     })
 }
 
-/// The first paragraph of a rule's page, its title where the page has none.
+/// The first paragraph of a rule's page, or its title if the page has none.
 fn lead(rule: &Rule) -> String {
     let paragraphs = rule.page.split("\n\n").map(str::trim);
     let text =
@@ -80,7 +80,7 @@ fn result(target: &Target, f: &Finding) -> Value {
 fn location(target: &Target, f: &Finding, provider: Option<&Provider>) -> Value {
     let mut physical = Map::new();
     physical.insert("artifactLocation".into(), json!({"uri": escape::uri(artifact(target, provider))}));
-    // Only what lies on the medium has a place in the artifact, and a byte offset is a signed number to most readers.
+    // Only a place on the medium is a place in the artifact. Most readers take a byte offset as a signed number.
     let offset = provider.and_then(|p| p.start).and(i64::try_from(f.offset).ok());
     if let Some(offset) = offset {
         let end = provider.and_then(|p| p.start?.checked_add(p.length)).unwrap_or(0);
@@ -99,19 +99,19 @@ fn location(target: &Target, f: &Finding, provider: Option<&Provider>) -> Value 
     })
 }
 
-/// The disk a finding is on, of a target that may name several, or one provider of one.
+/// The disk that holds the provider, of a target with several disks or a `#PROVIDER`.
 fn artifact<'a>(target: &'a Target, provider: Option<&Provider>) -> &'a str {
-    // `#` may be part of a file's name, too, if what follows names no provider.
+    // `#` may be part of a file's name as well, if no provider's name follows it.
     let chosen = target.target.rsplit_once('#').filter(|(_, name)| target.providers.iter().any(|p| p.provider == *name));
     let whole = chosen.map_or(target.target.as_str(), |(disks, _)| disks);
     let disks: Vec<&Provider> = target.providers.iter().filter(|p| p.class == "disk").collect();
-    // A comma may be part of a name: it separates disks only if there are as many of these.
+    // A comma may be part of a name: it separates disks only if their number fits.
     let names: Vec<&str> = whole.split(',').collect();
     if disks.len() < 2 || names.len() != disks.len() {
         return whole;
     }
     let on = provider.and_then(|p| disks.iter().position(|d| d.provider == p.provider || d.provider == p.root));
-    // What is on a set is reported at its first disk.
+    // A finding on a set is reported at its first disk.
     names[on.unwrap_or(0)]
 }
 
@@ -126,7 +126,7 @@ mod tests {
         let log: Value = serde_json::from_str(&samples::text(|out| write(&report, out))).unwrap();
         let results = &log["runs"][0]["results"];
         let place = |i: usize| results[i]["locations"][0]["physicalLocation"].clone();
-        // On a set: no byte of the first disk.
+        // A set has no byte of its first disk.
         assert_eq!(place(0), json!({"artifactLocation": {"uri": "ada0.img"}}));
         assert_eq!(place(2)["artifactLocation"]["uri"], "fat%20&%20co%231.img");
         assert_eq!(place(2)["region"]["byteOffset"], 5_243_392);

@@ -1,6 +1,6 @@
-//! `check`'s text: per target a tree of providers, what was found, and a line that sums it up.
+//! The text of `check`: for each target a tree of providers, the findings, and a summary line.
 //!
-//! Of several targets, the ones with nothing to complain of have only that line; of many, none has a tree.
+//! Of several targets, those without errors and warnings have only the summary line; of many, none has a tree.
 
 use super::group::{self, Group};
 use crate::remembered;
@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::io;
 use trueline_geom::base::finding::rule;
 
-/// From this many targets on, what was found is a line each, without trees.
+/// Least number of targets that are shown without trees, with a line for each kind of finding.
 const MANY: usize = 24;
 
-/// So many findings of one kind have lines of their own; the rest are named.
+/// Most findings of one kind with lines of their own; the rest are named.
 const LISTED: usize = 8;
 
 /// Writes the report for people.
@@ -62,14 +62,14 @@ fn write_several(report: &Report, out: &mut dyn io::Write, style: Style) -> io::
     write_total(report, unsaid, out, style)
 }
 
-/// The profiles that targets without a tree are judged by, where the command line does not name them.
+/// Writes the profiles of targets without a tree, if they come from elsewhere than the command line.
 fn write_judged<'a>(targets: impl Iterator<Item = &'a Target>, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     remembered::sentences(targets.filter_map(|t| Some((t.target.as_str(), t.judged.as_ref()?))))
         .iter()
         .try_for_each(|sentence| columns::wrap("", 0, sentence, 2, style.width, out))
 }
 
-/// A line for every target and one for every kind of error and warning; then how often each rule was broken.
+/// Writes a line for every target and one for every kind of error and warning, then the number of times each rule was broken.
 fn write_many(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     for target in &report.targets {
         write_summary(target, true, out, style)?;
@@ -116,10 +116,10 @@ pub(crate) fn colour(verdict: Verdict) -> Colour {
     colour.on_default()
 }
 
-/// What hangs in front of every provider's name, and the provider's place: depth first, by start.
+/// The branches in front of each provider's name, and its index: depth first, by start.
 pub(super) fn branches(stack: &Stack<'_>, style: Style) -> Vec<(String, usize)> {
     let mut rows = Vec::new();
-    // Depth first with a list of our own: (what the children's lines begin with, what this line begins with, who).
+    // Explicit stack of a depth-first walk: prefix of the children's lines, prefix of this line, index.
     let mut todo: Vec<(String, String, usize)> = stack.roots.iter().rev().map(|&r| (String::new(), String::new(), r)).collect();
     while let Some((under, branch, id)) = todo.pop() {
         rows.push((branch, id));
@@ -182,7 +182,7 @@ fn row(branch: &str, target: &Target, p: &Provider, style: Style) -> Vec<Cell> {
     ]
 }
 
-/// What was found and where: the first line of a finding, or of several of one kind.
+/// Writes the first line of a finding, or of several of one kind: severity, rule, providers, message.
 fn write_head(group: &Group<'_>, indent: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let f = group.first();
     let colour = match f.severity {
@@ -212,7 +212,7 @@ fn write_group(group: &Group<'_>, out: &mut dyn io::Write, style: Style) -> io::
     if shared.is_none() { write_each(group, out, style) } else { Ok(()) }
 }
 
-/// What to do about `f`: commands a line each, never broken, for they are copied; then what else can be done.
+/// Writes the fixes of `f`: its commands, a line each and never broken, for copying; then the other fixes.
 fn write_fixes(f: &Finding, indent: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     for (nth, command) in f.commands.iter().enumerate() {
         let head = if nth == 0 { "fix:" } else { "" };
@@ -229,9 +229,9 @@ fn write_fixes(f: &Finding, indent: usize, out: &mut dyn io::Write, style: Style
     Ok(())
 }
 
-/// Where each of several findings is, and what to do about it.
+/// Writes the place of each of several findings, and its fix.
 fn write_each(group: &Group<'_>, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
-    // One over the limit takes no more room than the line that would stand for it.
+    // One over the limit takes no more room than the line that would replace it.
     let listed = if group.findings.len() <= LISTED + 1 { group.findings.len() } else { LISTED };
     let (these, others) = group.findings.split_at(listed);
     let name = |f: &Finding| words::name(&f.provider);
@@ -239,7 +239,7 @@ fn write_each(group: &Group<'_>, out: &mut dyn io::Write, style: Style) -> io::R
     let widest = |what: &dyn Fn(&Finding) -> String| these.iter().map(|f| what(f).chars().count()).max().unwrap_or(0);
     let fix = |f: &Finding| escape::plain(&f.fix.join("; "));
     let (wide, far) = (widest(&name), widest(&place));
-    // Where one line has no room for all, the fix goes below.
+    // If one line has no room for all, the fix goes below.
     let below = style.width.is_some_and(|width| 2 + wide + 2 + far + 7 + widest(&fix) > width);
     let below = below || these.iter().any(|f| !f.commands.is_empty());
     for f in these {
@@ -259,7 +259,7 @@ fn write_each(group: &Group<'_>, out: &mut dyn io::Write, style: Style) -> io::R
     Ok(())
 }
 
-/// `padded`: so that the names of several targets stand under one another.
+/// Writes the summary line of a target; `padded` aligns the names of several targets.
 fn write_summary(target: &Target, padded: bool, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     // An aligned target with errors does not look all-clear.
     let but = words::errors(target).filter(|_| target.verdict == Verdict::Aligned);
@@ -277,7 +277,7 @@ fn write_summary(target: &Target, padded: bool, out: &mut dyn io::Write, style: 
     columns::wrap(&head, shown, &format!("{}{found}{why}{worst}", words::verdicts(target)), 4, style.width, out)
 }
 
-/// `unsaid`: so many notes were left out.
+/// Writes the line that sums up all targets; `unsaid` is the number of notes left out.
 fn write_total(report: &Report, unsaid: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let of = |v| report.targets.iter().filter(|t| t.verdict == v).count();
     let all = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned].map(|v| (of(v), words::verdict(v)));

@@ -1,4 +1,4 @@
-//! Room for a partition that is to begin on the grain: where it is, or what has to be done before it is there.
+//! Room for a partition that is to begin on the grain: the moves that make it.
 
 use super::Cures;
 use crate::placed::{Placed, within};
@@ -11,23 +11,23 @@ use trueline_geom::mapping::slices::Kind;
 use trueline_geom::table::scheme::TableSite;
 use trueline_geom::table::{Entry, Table};
 
-/// Tables of more entries are not tried in every order.
+/// Most entries of a table whose orders of moves are tried.
 const ENTRIES: usize = 16;
-/// What an image grows by: 1 MiB, twice as much, and so on, up to this power of two.
+/// Powers of two that an image grows by: 1 MiB, twice as much, and so on.
 const GROWTH: std::ops::Range<u32> = 20..31;
-/// The unit in which file systems are shrunk.
+/// Unit, in bytes, to which a shrunk file system is rounded.
 const PAGE: u64 = 4096;
 
 /// A partition that is to move.
 pub(super) struct Room<'a> {
     cures: &'a Cures<'a>,
-    /// The partition.
+    /// Id of the partition.
     id: Id,
-    /// In the table as it is written anew, if that is what it needs first.
+    /// Its entry, in the repaired table if the table has to be repaired first.
     placed: Placed,
-    /// The command that writes it anew: of a GPT on an image that has grown, the end is not room before.
+    /// The command that repairs the table: the end of a grown image is no room for a GPT before.
     recover: Option<String>,
-    /// The byte in the partition that has to come out on the grain.
+    /// Distance in bytes from its start to the byte that has to come out on the grain.
     inside: u64,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Room<'a> {
         Some(Room { cures, id, placed, recover, inside })
     }
 
-    /// The commands that move it, the least that is enough; none if there is no way that is known to work.
+    /// The fewest commands that move it onto the grain; `None` if no way is known to work.
     pub(super) fn commands(&self) -> Option<Vec<String>> {
         let recovered = |commands: Vec<String>| self.recover.iter().cloned().chain(commands).collect();
         let here = self.moved(&self.placed.table).map(recovered);
@@ -90,7 +90,7 @@ impl<'a> Room<'a> {
         Some(commands)
     }
 
-    /// Its own move on `table`, and the byte it goes to.
+    /// Its own move on `table`: the command and the byte it goes to.
     fn own(&self, table: &Table) -> Option<(String, u64)> {
         let mut after = table.clone();
         let entry = &self.placed.entry;
@@ -101,11 +101,11 @@ impl<'a> Room<'a> {
         Some((command, to))
     }
 
-    /// Whether what is written to make the table say that `entry` begins at `to` is neither in its old place nor in its new one.
+    /// True if the writes that put `entry` at `to` in the table touch neither its old place nor its new one.
     fn is_apart(&self, after: &Table, entry: &Entry, to: u64) -> bool {
         let writes = self.placed.scheme.render(&self.placed.table, after);
         let graph = self.cures.graph;
-        // Of an image that is still to grow not all can be read.
+        // An image that is still to grow cannot be read up to its new end.
         let changes = patch::changes(writes.clone(), &mut |at, out| graph.read_at(self.placed.on, out, at));
         let writes = changes.unwrap_or(writes);
         let own_chain = |patch: &Patch| entry.kind.is_extended() && patch.offset == to;
@@ -114,7 +114,7 @@ impl<'a> Room<'a> {
         !writes.iter().any(|patch| covers(patch) && !own_chain(patch))
     }
 
-    /// Whether everything in it that does I/O is on the grain if it begins at `to`.
+    /// True if everything in it that does I/O is on the grain once it begins at `to`.
     fn mends_all(&self, to: u64) -> bool {
         let graph = self.cures.graph;
         let root = &graph.providers[graph.root(self.id)];
@@ -130,7 +130,7 @@ impl<'a> Room<'a> {
         })
     }
 
-    /// Whether `id` is a logical partition of the extended one that moves, or stands on one.
+    /// True if `id` is a logical partition of the extended one that moves, or stands on one.
     fn is_logical(&self, id: Id) -> bool {
         let graph = self.cures.graph;
         let mut at = id;
@@ -163,10 +163,10 @@ impl<'a> Room<'a> {
         Some(format!("trueline move --to {to}{} {}", self.cures.options, self.cures.target(self.id)?))
     }
 
-    /// The commands for an image: it gets longer, then there is room.
+    /// The commands for an image: it grows, which makes room.
     fn in_image(&self) -> Option<Vec<String>> {
         let (graph, disks) = (self.cures.graph, self.cures.disks.as_deref()?);
-        // The table is the image's own, and the image is one file whose bytes are those of the disk.
+        // The table is the image's own, and the image is a single file with the bytes of the disk.
         let file = Path::new(disks).metadata().ok().filter(|file| file.is_file())?;
         let p = &graph.providers[self.placed.on];
         if !p.parents.is_empty() || p.topology.length != file.len() {
@@ -187,7 +187,7 @@ impl<'a> Room<'a> {
         Some(commands.into_iter().chain(moves).collect())
     }
 
-    /// The commands for a disk that cannot grow: an ext file system gets shorter, then its partition, and moves.
+    /// The commands for a disk that cannot grow: shrink an ext file system, then its partition, and move it.
     fn shrunk(&self) -> Option<Vec<String>> {
         let (graph, placed) = (self.cures.graph, &self.placed);
         let p = &graph.providers[self.id];
@@ -204,7 +204,7 @@ impl<'a> Room<'a> {
         let (to, length) = self.ground().topology.places(self.ground().base).into_iter().find_map(|grain| {
             let to = grain.next(entry.start).filter(|to| common.contains(*to))?;
             let length = round_down(end.checked_sub(to)?, PAGE.max(sector));
-            // What is half as long would hardly hold what was in it.
+            // Half its length hardly holds its contents.
             (length > entry.length / 2 && length < entry.length).then_some((to, length))
         })?;
         let mut shorter = placed.table.clone();

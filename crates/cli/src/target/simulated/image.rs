@@ -9,15 +9,15 @@ use trueline_geom::base::store::{Content, Run, Store};
 use trueline_geom::base::topology::is_whole;
 use trueline_sim::model::Model;
 
-/// The image.
+/// A store whose first bytes are an image's; the rest reads as zeros.
 pub(in crate::target) struct Image {
     medium: Box<dyn Store>,
     length: u64,
 }
 
 impl Image {
-    /// The bytes of `medium`, called `name`, on a drive. `whole`: it is as long as the drive, not as the medium. `advice`: what gives the
-    /// drive so many bytes.
+    /// The bytes of `medium`, called `name`, on a drive. `whole`: it is as long as the drive, not as the medium. `advice` names the drive
+    /// with the size it is given.
     pub(in crate::target) fn new(
         medium: Box<dyn Store>,
         name: &str,
@@ -37,18 +37,18 @@ impl Image {
         Ok(Image { medium, length })
     }
 
-    /// Of `length` bytes at `offset`, those that the image has.
+    /// Number of bytes that the image has of the `length` at `offset`. Errors: a range past the end of the drive.
     fn there(&self, offset: u64, length: u64) -> Result<u64, Errno> {
         let end = offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
         Ok(end.min(self.medium.length()).saturating_sub(offset))
     }
 
-    /// That the image has all of them.
+    /// Refuses a range that the image does not have whole.
     fn all(&self, offset: u64, length: u64) -> Result<(), Errno> {
         if self.there(offset, length)? == length { Ok(()) } else { Err(Errno::NoSpace) }
     }
 
-    /// The bytes of `buffer` that the image has; the others are zero now.
+    /// The part of `buffer` that the image has; the rest is filled with zeros.
     fn part<'a>(&self, buffer: &'a mut [u8], offset: u64) -> Result<&'a mut [u8], Errno> {
         let there = self.there(offset, buffer.len() as u64)?;
         let (there, zeros) = buffer.split_at_mut(usize::try_from(there).map_err(|_| Errno::Range)?);
@@ -73,7 +73,7 @@ impl Store for Image {
     }
 
     fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        // What is behind the image is zero already.
+        // Bytes behind the image are zero already.
         match self.there(offset, length)? {
             0 => Ok(()),
             there => self.medium.zero(offset, there),
