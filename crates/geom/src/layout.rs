@@ -1,15 +1,16 @@
-//! What a disk's tables are to be, as a value, and the edits that make them so.
+//! Layouts: the wanted tables of a disk as a value, and the edits that make them.
 //!
-//! A layout names the partitions of a table, and inside each, if it likes, another table, at any depth. [`plan`] compares it
-//! with what is there: what agrees is kept, what is missing is made, what contradicts is refused. A partition is never moved,
-//! resized or deleted by the way, and what is in place already gives no write, so a layout can be applied again and again.
+//! A layout names the partitions of a table, and inside each, optionally, another table, at any depth. [`plan`]
+//! compares it with the tables on the disk: what agrees is kept, what is missing is made, what contradicts is refused.
+//! A partition is never moved, resized or deleted by the way. A table that agrees already gives no write, so a layout
+//! can be applied again and again.
 //!
-//! Shares in percent are of what lies between the first and the last boundary of the usable range, whatever else is on the disk:
-//! two halves fill it. (libparted counts percents of the whole device and then looks for a free place near by, so that its
-//! halves never quite fit.) Several partitions that take what is left share it equally.
+//! Shares in percent are of the range between the first and the last boundary of the usable range, whatever else is on
+//! the disk: two halves fill it. (libparted counts percents of the whole device and then looks for a free place near
+//! by, so that its halves never quite fit.) Several partitions that take the rest share it equally.
 //!
 //! # Limits
-//! The flavour of a BSD label and the geometry of a table that is there are kept as they are.
+//! The flavour of a BSD label and the geometry of a table on the disk are kept as they are.
 
 use crate::base::ondisk::Guid;
 use crate::base::patch::Patch;
@@ -35,101 +36,103 @@ pub use stages::{Stage, in_order};
 /// One percent in [`Size::Percent`], which counts hundredths.
 pub const PERCENT: u32 = 100;
 
-/// What a table is to be.
+/// Wanted table of a disk or partition.
 #[derive(Clone)]
 pub struct Layout {
-    /// Of which scheme.
+    /// Scheme of the table.
     pub scheme: &'static dyn Scheme,
-    /// What tells it from others; `None`: whatever it is.
+    /// Identity of the table, such as GPT's disk GUID; `None` keeps any.
     pub id: Option<Id>,
-    /// Entries it has room for.
+    /// Number of entries it has room for; `None` keeps or chooses any.
     pub entries: Option<u32>,
-    /// First byte and byte after the last of where partitions may lie.
+    /// First byte and byte after the last of the range in which partitions may lie; `None` for the scheme's own.
     pub usable: Option<(u64, u64)>,
-    /// What chosen starts and ends are multiples of on the medium; `None`: the best grain there is.
+    /// Alignment in bytes on the medium of starts and ends that are chosen; `None` for the best grain there is.
     pub align: Option<u64>,
-    /// The flavour of a BSD label.
+    /// Flavour of a BSD label.
     pub dialect: Option<Dialect>,
-    /// Whether starts count from where the table above counts, as those of logical partitions do in sfdisk's scripts.
+    /// True if starts count from the table above, as those of logical partitions do in sfdisk's scripts.
     pub from_above: bool,
-    /// Its partitions.
+    /// Partitions of the table, in order.
     pub parts: Vec<Part>,
 }
 
-/// What a partition is to be. What is `None` is chosen for a new one, and left alone on one that is there.
+/// Wanted partition. A `None` is chosen for a new partition, and leaves an existing one as it is.
 #[derive(Clone)]
 pub struct Part {
-    /// Its number; `None`: the least that the layout does not name.
+    /// Number from 1; `None` for the least that the layout does not name.
     pub index: Option<u32>,
-    /// First byte.
+    /// First byte, on the table's provider.
     pub start: Option<u64>,
-    /// How large.
+    /// Size of the partition.
     pub size: Size,
-    /// What it is, as [`Scheme::kind`] knows it.
+    /// Type, as [`Scheme::kind`] knows it.
     pub kind: String,
-    /// Its name.
+    /// Name, of schemes that have names.
     pub label: Option<String>,
-    /// Its GUID.
+    /// GUID of the partition, of a GPT.
     pub uuid: Option<Guid>,
-    /// The scheme's bits.
+    /// Attribute bits of the scheme.
     pub attributes: Option<u64>,
-    /// The table inside.
+    /// Table inside the partition; `None` leaves the contents alone.
     pub inside: Option<Layout>,
 }
 
-/// How large a partition is to be.
+/// Wanted size of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// Bytes, rounded up to whole sectors.
+    /// Size in bytes, rounded up to whole sectors.
     Bytes(u64),
     /// A share of the usable range, in hundredths of a percent.
     Percent(u32),
-    /// What is left. A partition that is there keeps the size it has.
+    /// The rest of the free range. An existing partition keeps its size.
     Rest,
 }
 
-/// What may be done about a disk that contradicts the layout.
+/// Permission to change a disk that contradicts the layout. The default permits nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct May {
-    /// Delete partitions that the layout does not name.
+    /// True if partitions that the layout does not name may be deleted.
     pub delete: bool,
-    /// Write a new table over whatever is there.
+    /// True if a new table may be written over any contents.
     pub replace: bool,
 }
 
-/// How a layout is carried out.
+/// Plan of writes that carry a layout out.
 #[derive(Default)]
 pub struct Planned {
-    /// Its tables, the outer before the inner.
+    /// Tables of the layout, the outer before the inner.
     pub steps: Vec<Step>,
-    /// The writes, in the order of [`Stage`]s.
+    /// Writes, in the order of [`Stage`]s.
     pub stages: Vec<Stage>,
 }
 
-/// One table of the layout: where it is, what it will be.
+/// One table of the layout: its place, and its future contents.
 pub struct Step {
-    /// The provider's name within the target: empty for the target itself, `s1`, `p2a`.
+    /// Name of its provider within the target: empty for the target itself, `s1`, `p2a`.
     pub provider: String,
-    /// Its first byte on the target.
+    /// First byte of that provider on the target.
     pub offset: u64,
-    /// Whose table it is.
+    /// Scheme of the table.
     pub scheme: &'static dyn Scheme,
-    /// The table as it will be.
+    /// Table after the edits.
     pub table: Table,
-    /// What is done, in words; empty: nothing.
+    /// Edits in words; empty if the table agrees already.
     pub edits: Vec<String>,
 }
 
-/// Why a layout cannot be applied, and to which provider within the target.
+/// Refusal of a layout, with the provider that contradicts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// As [`Step::provider`].
+    /// Name of the provider, as [`Step::provider`].
     pub provider: String,
-    /// Why.
+    /// Contradiction found there, and advice.
     pub why: Refusal,
 }
 
-/// The tables of `layout` on the provider that `probe` sees, and their writes. Every refusal comes before the first write. `medium`: bytes of the disk that it is on. `random` gives what new tables and partitions are told apart by.
+/// Plans the tables of `layout` on the provider that `probe` sees, and their writes. Every refusal comes before the
+/// first write. `medium` is the length of its disk in bytes. `random` gives the identities of new tables and
+/// partitions.
 pub fn plan(
     layout: &Layout,
     probe: &Probe<'_>,
@@ -154,7 +157,8 @@ struct Planning<'a> {
 }
 
 impl Planning<'_> {
-    /// The writes of the table on one provider and of those inside it.
+    /// The writes of the table on one provider and of those inside it. `offset` and `above` are the first bytes, on the
+    /// target, of the provider and of the one around it.
     fn table(
         &mut self,
         layout: &Layout,
@@ -170,12 +174,12 @@ impl Planning<'_> {
         let numbers = numbers(layout, &change.after).map_err(refused)?;
         let whole = change.writes(probe, &change.after).map_err(refused)?;
         self.steps.push(change.step(name, offset));
-        // What is inside is read as it will be once this table is written.
+        // The tables inside are read as they will be once this one is written.
         let written = probe.after(&whole);
         let mut inside = Inside::default();
         for (part, index) in layout.parts.iter().zip(numbers) {
             let Some(entry) = change.after.entry(index) else { continue };
-            // An extended partition begins with an empty chain, which is part of what is in it.
+            // An extended partition begins with an empty chain, which belongs to its contents.
             let own = own_of(entry, &whole).map(|p| Patch { offset: p.offset.saturating_add(offset), ..p.clone() }).collect();
             let mut stages = Vec::from_iter(Stage::of(own, None));
             if let Some(table) = &part.inside {
@@ -191,7 +195,7 @@ impl Planning<'_> {
         change.around(inside, probe, whole, name, offset).map_err(refused)
     }
 
-    /// The change of the table on one provider.
+    /// The change of the table on one provider, of those inside it none.
     fn one(&mut self, layout: &Layout, probe: &Probe<'_>, ground: &TableSite<'_>) -> Result<Change, Refusal> {
         let there = there(probe);
         seen(probe)?;
@@ -212,7 +216,7 @@ impl Planning<'_> {
         Ok(Change { scheme: layout.scheme, before, over: None, after, edits })
     }
 
-    /// A table made anew, in the place of what is there.
+    /// A table made anew, in the place of `there`.
     fn replaced(&mut self, layout: &Layout, there: Occupant, probe: &Probe<'_>, ground: &TableSite<'_>) -> Result<Change, Refusal> {
         let new = New {
             entries: layout.entries,
@@ -234,7 +238,7 @@ impl Planning<'_> {
         Ok(Change { scheme: layout.scheme, before: empty, over: Some(there), after, edits })
     }
 
-    /// The table that is there, made to agree with the layout.
+    /// The table on the disk, edited to agree with the layout, and the edits in words.
     fn edited(&mut self, layout: &Layout, table: &Table, ground: &TableSite<'_>) -> Result<(Table, Vec<String>), Refusal> {
         let (mut after, mut edits) = (table.clone(), Vec::new());
         if !after.damage.is_empty() {
@@ -263,7 +267,7 @@ impl Planning<'_> {
         Ok((after, edits))
     }
 
-    /// Makes the partitions of `table` those of the layout.
+    /// Makes the partitions of `table` agree with the layout; adds the edits in words.
     fn fill(&mut self, layout: &Layout, table: &mut Table, ground: &TableSite<'_>, edits: &mut Vec<String>) -> Result<(), Refusal> {
         let numbers = numbers(layout, table)?;
         let others: Vec<u32> = table.entries.iter().map(|e| e.index).filter(|i| !numbers.contains(i)).collect();
@@ -306,11 +310,11 @@ impl Planning<'_> {
     }
 }
 
-/// What is on the provider.
+/// Contents of the provider, from tasting it.
 fn there(probe: &Probe<'_>) -> Occupant {
     let nothing = Contents { table: None, member: None, signs: &[], findings: &[] };
     if probe.kind().is_some_and(|kind| kind.is_extended()) {
-        // An extended partition is an EBR's, and an empty chain until it has one.
+        // An extended partition is read by the EBR alone, and is an empty chain until it has one.
         return nothing.table(probe).map_or(Occupant::Nothing, |(scheme, table)| Occupant::Table(scheme, Box::new(table)));
     }
     let mut found = Found::by(probe);
@@ -322,18 +326,18 @@ fn there(probe: &Probe<'_>) -> Occupant {
 
 /// The name of the partition `entry` on the provider `name`.
 fn called(scheme: &dyn Scheme, name: &str, entry: &Entry) -> String {
-    // A logical partition is the disk's, not the extended one's.
+    // A logical partition is named after the disk, not after the extended one.
     let digits = |c: char| c.is_ascii_digit();
     let name = if scheme.name() == "EBR" { name.trim_end_matches(digits).trim_end_matches('s') } else { name };
     format!("{name}{}", scheme.suffix(entry))
 }
 
-/// The type of that name in the scheme.
+/// The type called `name` in the scheme.
 fn kind(layout: &Layout, table: &Table, name: &str) -> Result<Kind, Refusal> {
     scheme::typed_kind(layout.scheme, table, name).map(|(kind, _)| kind)
 }
 
-/// The layout with its starts counted from its own provider, `distance` bytes further on.
+/// The layout with its starts counted from its own provider, which begins `distance` bytes later.
 fn counted_from(layout: &Layout, distance: u64) -> Result<Layout, Refusal> {
     let mut layout = layout.clone();
     for part in &mut layout.parts {
@@ -346,7 +350,7 @@ fn counted_from(layout: &Layout, distance: u64) -> Result<Layout, Refusal> {
     Ok(layout)
 }
 
-/// The number of each partition of the layout.
+/// Numbers of the layout's partitions, in its order.
 fn numbers(layout: &Layout, table: &Table) -> Result<Vec<u32>, Refusal> {
     let said: Vec<u32> = layout.parts.iter().filter_map(|p| p.index).collect();
     if let Some(twice) = said.iter().enumerate().find_map(|(i, index)| said[..i].contains(index).then_some(index)) {
@@ -357,7 +361,8 @@ fn numbers(layout: &Layout, table: &Table) -> Result<Vec<u32>, Refusal> {
     layout.parts.iter().map(|p| p.index.or_else(|| free.next()).ok_or_else(full)).collect()
 }
 
-/// Whether the partition that is there is the one of the layout; what may change is changed.
+/// Changes the type, name, GUID and attributes of an existing partition to the layout's; refuses another start or size.
+/// A partition that does not exist is left to the caller.
 fn agree(layout: &Layout, table: &mut Table, part: &Part, index: u32, grains: &[Grain], edits: &mut Vec<String>) -> Result<(), Refusal> {
     let Some(at) = table.entries.iter().position(|e| e.index == index) else { return Ok(()) };
     let (mut entry, sector) = (table.entries[at].clone(), table.sector);
@@ -371,7 +376,7 @@ fn agree(layout: &Layout, table: &mut Table, part: &Part, index: u32, grains: &[
         Size::Percent(p) => grains.iter().map(|&grain| percent(whole(&table.usable, grain), p, grain)).collect(),
         Size::Rest => vec![entry.length],
     };
-    // A share takes what the table needs before the partition with it.
+    // A share includes the bytes that the table needs before the partition.
     let is_size = |&size: &u64| size == entry.length || (table.lead > 0 && matches!(part.size, Size::Percent(_)) && size > entry.length);
     if !sizes.iter().any(is_size) {
         let said = sizes.first().copied().unwrap_or(u64::MAX);
@@ -404,7 +409,7 @@ fn agree(layout: &Layout, table: &mut Table, part: &Part, index: u32, grains: &[
     Ok(())
 }
 
-/// The partition as what is to be laid.
+/// The partition as an item to be placed; `there` is the existing one.
 fn item(part: &Part, there: Option<&Entry>, sector: u64) -> Result<Item, Refusal> {
     if let Some(entry) = there {
         return Ok(Item::Occupant(entry.end()));
@@ -418,7 +423,7 @@ fn item(part: &Part, there: Option<&Entry>, sector: u64) -> Result<Item, Refusal
     Ok(Item::New { start: part.start, size })
 }
 
-/// The new partitions on the best grain on which all find room.
+/// Ranges of the new partitions on the best grain on which all find room; `None` for each existing one.
 fn laid(
     table: &Table,
     items: &[Item],

@@ -1,14 +1,14 @@
-//! Making a UFS2 file system as FreeBSD's newfs(8) does, purely: the geometry is decided first, then every byte is handed to
-//! the caller, who writes it.
+//! UFS2 file systems as FreeBSD's newfs(8) makes them, purely: the geometry is decided first, then every byte is handed
+//! to the caller, which writes it.
 //!
-//! # What is written
+//! # Contents that are written
 //! A file system is a row of cylinder groups. Each begins with room for boot code (used in the first only) and holds a backup
 //! of the superblock, its own map of what is free (`struct cg`), inodes, and data. Only the first two blocks of a group's
 //! inodes are written, the kernel makes the others when it needs them; nothing else of a group is touched. The first group also
 //! holds the summaries of all groups, the root directory and `.snap`. The superblock is at byte 65536.
 //!
-//! [`Newfs::write`] writes it twice: first, with a magic that no reader takes, so that what was here before is no file system
-//! any more; and last of all. A caller who can flush does so after the first and before the last write, both at
+//! [`Newfs::write`] writes it twice: first with a magic that no reader accepts, so that the old contents are no file
+//! system any more; and last of all. A caller that can flush does so after the first and before the last write, both at
 //! [`SUPERBLOCK`]. Memory is some blocks, whatever the size.
 //!
 //! The last 20 bytes before the superblock tell fsck_ffs(8) where the backups are. They share a sector with boot code, and a UFS1
@@ -43,23 +43,24 @@ pub use write::Put;
 use crate::format::ufs::fs::SBLOCK_UFS2;
 use std::ops::Range;
 
-/// Where the superblock is, in bytes; what lies before it is for boot code.
+/// First byte of the superblock; the bytes before it are for boot code.
 pub const SUPERBLOCK: u64 = SBLOCK_UFS2;
 
-/// A file system decided upon, not yet written.
+/// File system whose geometry is decided, not yet written.
 #[derive(Clone, Debug)]
 pub struct Newfs {
     options: Options,
     geometry: Geometry,
-    /// What newfs prints before its summary.
+    /// Lines that newfs prints before its summary.
     said: Vec<String>,
-    /// What newfs prints to standard error, and what it would not notice.
+    /// Lines that newfs prints to standard error, and faults that it would not notice.
     warnings: Vec<String>,
 }
 
 impl Newfs {
-    /// Decides upon a file system for a provider of `length` bytes in sectors of `sector` bytes, whose read-modify-write unit
-    /// is `unit`. Where the options leave it open, no fragment is below that unit.
+    /// Decides upon a file system for a provider of `length` bytes in sectors of `sector` bytes, with a
+    /// read-modify-write unit of `unit` bytes. Where the options leave it open, no fragment is below that unit. The
+    /// error is newfs's own, where it has one.
     pub fn new(length: u64, sector: u64, unit: Option<u64>, options: &Options) -> Result<Newfs, Error> {
         let (mut said, mut warnings) = (Vec::new(), Vec::new());
         let mut options = options.clone();
@@ -68,27 +69,27 @@ impl Newfs {
         Ok(Newfs { options, geometry, said, warnings })
     }
 
-    /// Where everything is.
+    /// Places and sizes of its structures.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// What was asked for, as far as it is not geometry.
+    /// Options that were asked for, also where they are not geometry.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// What the user should know; for standard error.
+    /// Warnings for the user; for standard error.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// What newfs prints for the device `name` on a terminal of `columns` columns (0: there is none).
+    /// The text that newfs prints for the device `name` on a terminal of `columns` columns (0: there is none).
     pub fn lines<'a>(&'a self, name: &'a str, columns: usize) -> Lines<'a> {
         Lines { newfs: self, name, columns }
     }
 
-    /// The bytes to discard before anything is written, if that was asked for (`-E`).
+    /// Bytes to discard before anything is written; `None` unless that was asked for (`-E`).
     pub fn erase(&self) -> Option<Range<u64>> {
         self.options.erase.then(|| SUPERBLOCK..self.geometry.bytes())
     }

@@ -1,19 +1,19 @@
 //! Layouts: the parameters of every layer of a stack, each with its reason and its price.
 //!
-//! A [`Use`] is a stack of layers as a person names it, from the bottom: `md5x4+luks+lvm+xfs`. Each [`Layer`] is shown the
-//! [`LayerBase`] it stands on, takes its choices down in a [`Plan`], and gives the ground it offers to the next, so that grains
-//! and their phases travel upwards through the same arithmetic that `check` uses. Nothing here does I/O or knows a host: a
-//! plan is what a topology and a use come to.
+//! A [`Use`] is a stack of layers in the user's words, from the bottom: `md5x4+luks+lvm+xfs`. Each [`Layer`] is shown
+//! the [`LayerBase`] it stands on, adds its choices to a [`Plan`], and gives the base that it offers to the next, so
+//! that grains and their phases travel upwards through the same arithmetic that `check` uses. Nothing here does I/O or
+//! knows a host: a plan is a function of a topology and a use.
 //!
 //! File systems also offer their `Parameters` for a topology, with the arguments of their mkfs.
 //!
-//! # What a choice costs
+//! # Cost of a choice
 //! Write amplification is device bytes for each byte written ([`crate::base::topology::amplification`]), in the layer's smallest or
 //! usual write, on the unit below it that is read before part of it is written. Space is what a choice loses, in bytes.
 //!
 //! # Limits
-//! What nobody believes is not planned for. An optimal I/O size that only a device claims is a hint
-//! (`docs/decisions/0007`), and said to be one. What cannot be reached is a note.
+//! A boundary that is not believed is not planned for. An optimal I/O size that only a device claims is a hint
+//! (`docs/decisions/0007`), and a note says so. A boundary that cannot be reached is a note, too.
 
 pub mod asm;
 pub mod bcache;
@@ -55,108 +55,108 @@ pub use uses::{Group, Kind, USES};
 
 use crate::base::topology::{Fact, Grain, Topology, Trust, Why, amplification, is_whole};
 
-/// The page of the processors and kernels that most of this is for.
+/// Page in bytes of the processors and kernels that most layers run on.
 pub const PAGE: u64 = 4096;
 
-/// What a parameter is set to.
+/// Value that a parameter is set to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// A size or place.
+    /// Size or address, in bytes.
     Bytes(u64),
-    /// So many of something.
+    /// Number of the named things, such as `segments`.
     Count(u64, &'static str),
-    /// A word.
+    /// Keyword or setting that is no number.
     Word(String),
 }
 
 impl Value {
-    /// A word.
+    /// A value of [`Value::Word`] with this text.
     pub fn word(text: impl Into<String>) -> Value {
         Value::Word(text.into())
     }
 }
 
-/// What a choice costs.
+/// Price of a choice, in writes and in space.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Price {
-    /// Bytes the device writes for each byte of the layer's.
+    /// Bytes that the device writes for each byte of the layer's; 1 is free.
     pub amplification: f64,
-    /// Bytes lost.
+    /// Bytes lost, for a typical volume, file or record as [`Price::what`] says.
     pub space: u64,
-    /// Lost to what; empty if nothing is.
+    /// Structure that the space is lost to, in words; empty if none is lost.
     pub what: String,
 }
 
 impl Price {
-    /// That amplification, and no space.
+    /// A price of that write amplification, without loss of space.
     pub fn of(amplification: f64) -> Price {
         Price { amplification, space: 0, what: String::new() }
     }
 
-    /// The same with space lost to `what`.
+    /// This price with `space` bytes lost to `what`.
     #[must_use]
     pub fn losing(self, space: u64, what: impl Into<String>) -> Price {
         Price { space, what: what.into(), ..self }
     }
 
-    /// The same with what a file of no particular size loses in its last `block`: half of it.
+    /// This price with the loss of an average file in its last `block`: half of it.
     #[must_use]
     pub fn tail(self, block: u64) -> Price {
         self.losing(block / 2, "the end of an average file")
     }
 }
 
-/// Another value that was considered.
+/// Value that was considered and not taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternative {
-    /// What it is.
+    /// Value that the parameter could have.
     pub value: Value,
-    /// What it costs.
+    /// Price of that value.
     pub price: Price,
-    /// When one would take it.
+    /// Condition under which the value would be the better one, in words.
     pub note: String,
 }
 
-/// One parameter of one layer.
+/// Choice of one parameter of one layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// Whose.
+    /// Name of the layer, such as `ext4`.
     pub layer: String,
-    /// Which.
+    /// Name of the parameter, such as `block`.
     pub parameter: &'static str,
-    /// Set to what.
+    /// Value that the parameter is set to.
     pub value: Value,
-    /// The option or setting that says so; `None` where it needs no saying.
+    /// Option or setting that makes the choice; `None` where the tool's default is the same.
     pub command: Option<String>,
-    /// Because of which grain, and who says that there is one.
+    /// Reason in words: the boundary, and the origin of its knowledge.
     pub why: String,
-    /// What it costs.
+    /// Price of the choice.
     pub price: Price,
-    /// What else there was.
+    /// Other values that were considered.
     pub alternatives: Vec<Alternative>,
 }
 
 impl Choice {
-    /// A choice that costs nothing; see the other functions for the rest.
+    /// A choice that costs nothing and has no command or alternatives; other methods add those.
     pub fn new(layer: impl Into<String>, parameter: &'static str, value: Value, why: impl Into<String>) -> Choice {
         let price = Price::of(1.0);
         Choice { layer: layer.into(), parameter, value, command: None, why: why.into(), price, alternatives: Vec::new() }
     }
 
-    /// What to type.
+    /// This choice with the option or setting to type.
     #[must_use]
     pub fn typed(mut self, command: impl Into<String>) -> Choice {
         self.command = Some(command.into());
         self
     }
 
-    /// What it costs.
+    /// This choice at that price.
     #[must_use]
     pub fn costing(self, price: Price) -> Choice {
         Choice { price, ..self }
     }
 
-    /// What else there was.
+    /// This choice with one more value that was considered, its price, and the condition for it.
     #[must_use]
     pub fn or(mut self, value: Value, price: Price, note: impl Into<String>) -> Choice {
         self.alternatives.push(Alternative { value, price, note: note.into() });
@@ -164,19 +164,19 @@ impl Choice {
     }
 }
 
-/// The choices of a whole stack, from the bottom.
+/// Choices of a whole stack, from the bottom.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// Layer by layer.
+    /// Choices, layer by layer from the bottom.
     pub choices: Vec<Choice>,
-    /// In the order to be typed.
+    /// Commands in the order to be typed.
     pub commands: Vec<String>,
-    /// What cannot be reached, and what was taken for granted.
+    /// Notes about boundaries that cannot be reached, and about assumptions.
     pub notes: Vec<String>,
 }
 
 impl Plan {
-    /// What `wanted` comes to on `disk`.
+    /// The plan of `wanted` on a disk.
     pub fn of(wanted: &Use, disk: LayerBase) -> Plan {
         let mut plan = Plan::default();
         stack::lay(wanted, disk, &mut plan);
@@ -191,7 +191,7 @@ impl Plan {
         self.commands.push(command.into());
     }
 
-    /// Notes something, once.
+    /// Adds a note, unless the plan has it already.
     fn note(&mut self, note: impl Into<String>) {
         let note = note.into();
         if !self.notes.contains(&note) {
@@ -200,56 +200,56 @@ impl Plan {
     }
 }
 
-/// What a layer stands on.
+/// Base of a layer: the device, set or directory beneath it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerBase {
-    /// Its boundaries.
+    /// Boundaries of the base, in its own addresses.
     pub topology: Topology,
-    /// What to call it in commands: a device, several before they are a set, or a directory.
+    /// Names in commands: a device, several before they are a set, or a directory.
     pub names: Vec<String>,
-    /// Whether it is a whole disk, on which partitions go first.
+    /// True if it is a whole disk, on which partitions go first.
     pub whole: bool,
-    /// What is known of it as a place for files, if that is what it is.
+    /// File system on it, if it is a directory.
     pub files: Option<Files>,
-    /// Where its commands are typed.
+    /// System on which the commands are typed.
     pub host: Host,
 }
 
-/// Where commands are typed, and so what a partition is called there.
+/// System on which commands are typed; names of partitions follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// Linux, with device nodes.
+    /// Linux, with the device nodes of its kernel and udev.
     Linux,
-    /// FreeBSD, with GEOM's.
+    /// FreeBSD, with the device nodes of GEOM.
     FreeBsd,
-    /// Anywhere: the disk is an image that this program reads and writes itself.
+    /// Any system: the disk is an image that this program reads and writes itself.
     Image,
 }
 
-/// A file system as a place for files.
+/// File system as a place for files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// Which.
+    /// Name of the file system, such as `xfs`.
     pub system: &'static str,
-    /// Where pieces of a file may begin: a block, cluster or record.
+    /// Granularity in bytes at which pieces of a file may begin: a block, cluster or record.
     pub grid: u64,
-    /// Whether a block is never overwritten in place, so that no crash leaves half of one.
+    /// True if a block is never overwritten in place, so that no crash leaves half of one.
     pub whole_blocks: bool,
 }
 
 impl LayerBase {
-    /// A whole disk.
+    /// The base of a stack: a whole disk, or several with the same topology.
     pub fn disk(topology: Topology, names: Vec<String>) -> LayerBase {
         LayerBase { topology, names, whole: true, files: None, host: Host::Linux }
     }
 
-    /// The same with commands for `host`.
+    /// This base with commands for `host`.
     #[must_use]
     pub fn on(self, host: Host) -> LayerBase {
         LayerBase { host, ..self }
     }
 
-    /// A device that a layer makes.
+    /// A device that a layer makes, for the next one.
     fn device(topology: Topology, name: impl Into<String>) -> LayerBase {
         LayerBase { topology, names: vec![name.into()], whole: false, files: None, host: Host::Linux }
     }
@@ -259,17 +259,18 @@ impl LayerBase {
         LayerBase { names: vec![mount.into()], whole: false, files: Some(files), ..self.clone() }
     }
 
-    /// Whether it is in an image that no kernel has as a device.
+    /// True if it is in an image, without a kernel's device.
     fn is_image(&self) -> bool {
         self.host == Host::Image
     }
 
-    /// What a command must be told of an image whose sectors are not the usual ones.
+    /// Option that tells a command the sector of an image that is not 512 bytes; empty otherwise.
     fn sector(&self) -> String {
         if self.is_image() && self.topology.sector != 512 { format!("--logical {} ", self.topology.sector) } else { String::new() }
     }
 
-    /// Takes down the command that makes a file system: `tool` with `options`, or this program where there is no device for it.
+    /// Adds the command that makes a file system: `tool` with `options`, or this program where there is no device for
+    /// it.
     fn make(&self, kind: &str, tool: &str, options: &[String], plan: &mut Plan) {
         let (options, names) = (options.join(" "), self.arguments());
         match self.host {
@@ -278,91 +279,91 @@ impl LayerBase {
         }
     }
 
-    /// Takes down the command that mounts it on `/mnt`, where a kernel has it.
+    /// Adds the command that mounts it on `/mnt`, where a kernel has it.
     fn mount(&self, plan: &mut Plan) {
         if !self.is_image() {
             plan.run(format!("mount {} /mnt", self.names.first().map_or("", String::as_str)));
         }
     }
 
-    /// All names, as arguments.
+    /// All names, separated by blanks, as arguments of a command.
     fn arguments(&self) -> String {
         self.names.join(" ")
     }
 }
 
-/// What stands on a layer, as far as that layer must know.
+/// Facts about the layer above that a layer needs for its choices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Above {
-    /// Its kind, if anything does.
+    /// Kind of the layer above; `None` at the top.
     pub name: Option<&'static str>,
-    /// Whether it wants a device rather than files.
+    /// True if that layer wants a device rather than files.
     pub device: bool,
-    /// The piece in which it overwrites files, if it does so in pieces of one size.
+    /// Bytes of the pieces in which it overwrites files, if they are of one size.
     pub page: Option<u64>,
-    /// The piece in which it takes space in files, where that is what a file system's cluster is to be.
+    /// Bytes of the pieces in which it allocates space in files, where a file system's cluster is to be one.
     pub extent: Option<u64>,
 }
 
 /// One layer of a stack.
 pub trait Layer {
-    /// Takes its choices down for the ground it stands on; the ground it offers.
+    /// Adds its choices for the base it stands on to the plan; returns the base that it offers.
     fn lay(&self, ground: &LayerBase, above: Above, plan: &mut Plan) -> LayerBase;
 
-    /// How many disks it is made of.
+    /// Number of disks that it is made of.
     fn disks(&self) -> u64 {
         1
     }
 
-    /// The table that its specification asks for on a disk of its own.
+    /// The table that its specification asks for on a disk of its own; `None` for a GPT as usual.
     fn table(&self, _disk: &Topology) -> Option<partition::Own> {
         None
     }
 
-    /// Whether this program makes it inside an image, without a device.
+    /// True if this program makes it inside an image, without a device.
     fn in_image(&self, _disk: &Topology) -> bool {
         false
     }
 
-    /// Where it is made: its commands are FreeBSD's, or else Linux's.
+    /// System on which it is made: FreeBSD, or else Linux.
     fn host(&self) -> Host {
         Host::Linux
     }
 
-    /// A boundary that such disks have although this one does not name it.
+    /// A boundary that such disks have, for a disk that does not name it.
     fn presumes(&self, _disk: &Topology) -> Option<Fact> {
         None
     }
 }
 
-/// The boundary that is read before part of it is written: the largest believed one, since a smaller write costs most there.
+/// The largest believed boundary that is read before part of it is written: a smaller write costs most there.
 pub fn unit(topology: &Topology) -> Option<&Fact> {
     topology.counting().filter(|f| matches!(f.why, Why::Physical | Why::Preferred)).max_by_key(|f| f.grain.size())
 }
 
-/// Its size, and at least a logical sector.
+/// Size in bytes of [`unit()`], and at least a logical sector.
 pub fn unit_size(topology: &Topology) -> u64 {
     unit(topology).map_or(0, |f| f.grain.size()).max(topology.sector)
 }
 
-/// The boundary for one purpose, if there is a believed one.
+/// The largest believed boundary of one purpose; `None` if there is none.
 pub fn fact(topology: &Topology, why: Why) -> Option<&Fact> {
     topology.facts.iter().filter(|f| f.why == why && f.trust > Trust::Untrusted).max_by_key(|f| f.grain.size())
 }
 
-/// A striped set as file systems want to be told of it.
+/// Striped set in the terms of file systems' stripe options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stripe {
-    /// Bytes on one member.
+    /// Bytes of a chunk, on one member.
     pub chunk: u64,
-    /// Bytes of data in a row, if that is whole chunks.
+    /// Bytes of data in a row; `None` unless they are whole chunks.
     pub row: Option<u64>,
-    /// How far past the beginning of a chunk this begins; file systems count from their own byte 0.
+    /// Bytes past the beginning of a chunk at which this base begins; file systems count from their own byte 0.
     pub off: u64,
 }
 
-/// The set beneath, or the I/O size that a person calls optimal. Of sets over sets it is the topmost: its chunks are what the layer
-/// above sees, whatever the members cut them into. A set's own facts come after those of its members.
+/// The striped set beneath, or the I/O size that the user calls optimal. Of sets over sets it is the topmost: its
+/// chunks reach the layer above, whatever the members cut them into. A set's own facts come after those of its members.
 pub fn stripe(topology: &Topology) -> Option<Stripe> {
     let last = |of: &[Why]| topology.facts.iter().rfind(|f| of.contains(&f.why) && f.trust > Trust::Untrusted);
     let named = fact(topology, Why::Optimal).filter(|f| f.counts());
@@ -371,13 +372,13 @@ pub fn stripe(topology: &Topology) -> Option<Stripe> {
     Some(Stripe { chunk: chunk.size(), row: row.filter(|&row| is_whole(row, chunk.size())), off: chunk.remainder(0) })
 }
 
-/// Device bytes per byte, for writes of `write` bytes that begin on multiples of `grid`.
+/// Write amplification of writes of `write` bytes that begin on multiples of `grid`.
 fn written(topology: &Topology, write: u64, grid: u64) -> f64 {
     let (size, off) = unit(topology).map_or((topology.sector, 0), |f| (f.grain.size(), f.grain.remainder(0)));
     amplification(write, grid, size, off).unwrap_or(1.0)
 }
 
-/// `4096-byte physical unit (user)`.
+/// A fact in words: `4096-byte physical unit (user)`.
 fn said(fact: &Fact) -> String {
     let phase = match fact.grain.phase() {
         0 => String::new(),
@@ -386,35 +387,35 @@ fn said(fact: &Fact) -> String {
     format!("{}-byte {} unit{phase} ({})", fact.grain.size(), fact.why.name(), fact.source.name())
 }
 
-/// The same of the unit that is read before part of it is written.
+/// The [`unit()`] in words, or the sector where no unit is known.
 fn said_unit(topology: &Topology) -> String {
     unit(topology).map_or_else(|| format!("{}-byte sectors; no larger unit is known", topology.sector), said)
 }
 
-/// Every boundary that counts.
+/// Every boundary that counts, in words.
 fn said_all(topology: &Topology) -> String {
     let all: Vec<String> = topology.counting().map(said).collect();
     if all.is_empty() { said_unit(topology) } else { all.join(", the ") }
 }
 
-/// `value` rounded up to whole `step`s.
+/// `value` rounded up to whole `step`s; `value` itself past 2^64 or for `step` 0.
 fn up(value: u64, step: u64) -> u64 {
     Grain::new(step, 0).and_then(|g| g.next(value)).unwrap_or(value)
 }
 
-/// As tools take sizes: `64K`, `1M`, or plain bytes.
+/// A size as tools take it: `64K`, `1M`, or plain bytes.
 fn short(bytes: u64) -> String {
     let power = (bytes.trailing_zeros() / 10).min(2);
     let letter = if power == 1 { "K" } else { "M" };
     if power == 0 || bytes == 0 { bytes.to_string() } else { format!("{}{letter}", bytes >> (10 * power)) }
 }
 
-/// The sizes from `first` to `last` by doubling.
+/// Sizes from `first` to `last` inclusive, each twice the one before.
 fn powers(first: u64, last: u64) -> impl Iterator<Item = u64> {
     std::iter::successors(Some(first), |size| size.checked_mul(2)).take_while(move |&size| size <= last)
 }
 
-/// The power of two at or above `size`, up to `most`, which is one.
+/// The power of two at or above `size`, or `most`, itself a power of two, if `size` is larger.
 fn power(size: u64, most: u64) -> u64 {
     powers(1, most).find(|&power| power >= size).unwrap_or(most)
 }

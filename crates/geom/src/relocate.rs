@@ -1,22 +1,23 @@
-//! Moving a range of a provider, a partition with all that is in it, so that nothing is lost whatever interrupts it.
+//! Moving a range of a provider, a partition with all its contents, so that nothing is lost whatever interrupts it.
 //!
-//! A move is a list of [`Step`]s that is decided before the first byte is written. Until a step begins, the disk and the journal hold
-//! everything that the one before it needs to be done once more; so whoever resumes must know only which step was begun last, and that is
-//! in the journal before the step begins.
+//! A move is a list of [`Step`]s that is decided before the first byte is written. Until a step begins, the disk and
+//! the journal hold everything that the step before it needs to be repeated. To resume, it is enough to know which step
+//! was begun last, and that is in the journal before the step begins.
 //!
 //! # A move onto itself
-//! Where the old place and the new overlap, bytes are copied in the order in which none is written over before it is copied: from the
-//! front if the new place is before the old one, else from the end. A piece no longer than the distance lies apart from its copy, and
-//! what it was is there until the next piece begins. Where the distance is too short for that to be fast, every piece is saved
-//! in the journal first.
+//! Where the old place and the new overlap, bytes are copied in an order in which none is overwritten before it is
+//! copied: from the front if the new place is before the old one, else from the end. A piece no longer than the
+//! distance lies apart from its copy, so the original survives until the next piece begins. Where the distance is too
+//! short for that to be fast, every piece is saved in the journal first.
 //!
-//! Half-way a file system would still be recognised at the old place, or at the new one, and be mounted, checked and destroyed. So
-//! whatever is at the ends, where every format has what it is known by, is kept in the journal and comes last. Meanwhile the partition
-//! that the table shows begins with a [`Mark`]: at the old place with the old table if the new one is behind it, at the new place with the
-//! new table if it is before.
+//! Half-way a file system would still be recognised at the old place, or at the new one, and be mounted, checked and
+//! destroyed. So both ends, where every format keeps its signature, are kept in the journal and written last. Meanwhile
+//! the partition that the table shows begins with a [`Mark`]: at the old place with the old table if the new one is
+//! behind it, at the new place with the new table if it is before.
 //!
 //! # A move apart
-//! Where they do not overlap the table is written when everything is copied. Before that nothing has changed that anybody reads.
+//! Where they do not overlap the table is written when everything is copied. Before that nothing changes that a reader
+//! sees.
 //!
 //! # Journal and disk belong together
 //! Either may come back from an older copy. So every step has a [`Note`] in the journal, sealed over the seal of the note before it, and the
@@ -43,90 +44,91 @@ pub use journal::{Journal, LONGEST, Unreadable, VERSION};
 pub use note::Note;
 pub use standing::{Held, Mismatch, Standing, Start};
 
-/// How large what is.
+/// Sizes in bytes by which a move is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Bytes at either end in which every format has what it is known by.
+    /// Bytes at either end of the range in which every format keeps its signature.
     pub end: u64,
-    /// The most that is copied at once.
+    /// Largest number of bytes copied at once.
     pub piece: u64,
-    /// A distance that is large enough for pieces of its length.
+    /// Distance from which on pieces as long as the distance are fast enough.
     pub far: u64,
 }
 
-/// A medium writes 32 MiB in a small part of a second, beside which two flushes are little; with pieces under 4 MiB they are most of it.
+/// Sizes for real media. A medium writes 32 MiB in a small part of a second, beside which two flushes are short; with
+/// pieces under 4 MiB they take most of the time.
 pub const SIZES: Sizes = Sizes { end: 1 << 20, piece: 32 << 20, far: 4 << 20 };
 
-/// A move that is decided. Addresses are those of the provider with the table.
+/// Decided move. Addresses are those of the provider with the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// What tells it from others.
+    /// Random identity, in the journal and in the mark.
     pub id: [u8; 16],
-    /// Bytes of the provider.
+    /// Length of the provider in bytes.
     pub medium: u64,
-    /// Its logical sector.
+    /// Logical sector of the provider, in bytes.
     pub sector: u64,
-    /// Where the bytes are.
+    /// First byte of the old place.
     pub from: u64,
-    /// Where they will be.
+    /// First byte of the new place.
     pub to: u64,
-    /// How many.
+    /// Number of bytes that are moved.
     pub length: u64,
-    /// How large what is.
+    /// Sizes by which the move is divided.
     pub sizes: Sizes,
-    /// The first of them, as they are.
+    /// First bytes of the range, before the move.
     pub front: Vec<u8>,
-    /// The last of them, as they are.
+    /// Last bytes of the range, before the move.
     pub back: Vec<u8>,
-    /// What changes in them because they are elsewhere, in their own addresses.
+    /// Patches that adapt the contents to the new place (boot fields), in addresses of the range.
     pub rebased: Vec<Patch>,
-    /// What makes the table say where they will be.
+    /// Patches that make the table show the new place.
     pub table: Vec<Patch>,
-    /// What `table` writes over, patch by patch.
+    /// Contents that `table` overwrites, patch by patch.
     pub was: Vec<Patch>,
 }
 
-/// What is done at once; it can be done again until the next one begins.
+/// Unit of work that can be repeated until the next one begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Writes, in order.
+    /// Writes, in their order.
     Write(Vec<Patch>),
-    /// Bytes to be copied.
+    /// Copy of one piece.
     Copy(Piece),
 }
 
-/// Bytes to be copied.
+/// Range of bytes to be copied at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Where they are.
+    /// First byte at the old place.
     pub from: u64,
-    /// Where they will be.
+    /// First byte at the new place.
     pub to: u64,
-    /// How many.
+    /// Number of bytes in the piece.
     pub length: u64,
-    /// Whether they must be in the journal before any is written: the copy lies over what is copied.
+    /// True if the journal must have the bytes before any is written: the copy overlaps the original.
     pub saved: bool,
 }
 
-/// What is done in a move, in an order that depends on where it goes.
+/// Phase of a move; their order depends on the direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The mark, and nothing else.
+    /// Writing the mark, and nothing else.
     Mark,
-    /// Zeros over whatever else something is known by.
+    /// Zeroing every other signature.
     Blank,
-    /// The table.
+    /// Writing the patched table.
     Table,
-    /// All but the ends, piece by piece.
+    /// Copying all but the ends, piece by piece.
     Copy,
-    /// The ends.
+    /// Writing both ends of the range.
     Ends,
-    /// Nothing where the mark was, if it was at the old place.
+    /// Zeroing the mark, if it was at the old place.
     Clean,
 }
 
 impl Move {
-    /// What makes it a move that can be carried out, whoever wrote it down.
+    /// Checks every number, since a journal may be hostile; a refusal says which one is wrong.
     pub fn check(&self) -> Result<(), Refusal> {
         let sector = self.sector;
         let refuse = |found: String| Err(Refusal::new(found, ""));
@@ -166,27 +168,27 @@ impl Move {
         Ok(())
     }
 
-    /// Whether it writes into the old place or the new.
+    /// True if `patch` overlaps the old place or the new.
     pub fn covers(&self, patch: &Patch) -> bool {
         [self.from, self.to].iter().any(|&start| patch.offset < start.saturating_add(self.length) && patch.end() > start)
     }
 
-    /// Bytes between the old place and the new.
+    /// Bytes between the starts of the old place and the new.
     pub fn distance(&self) -> u64 {
         self.from.abs_diff(self.to)
     }
 
-    /// Whether the old place and the new overlap: then nothing but the journal knows what was half done.
+    /// True if the old place and the new overlap: then a resumption needs the journal.
     pub fn overlaps(&self) -> bool {
         self.distance() < self.length
     }
 
-    /// Whether pieces are saved in the journal before they are written.
+    /// True if pieces are saved in the journal before they are written.
     pub fn saves(&self) -> bool {
         self.overlaps() && self.distance() < self.sizes.far
     }
 
-    /// Where the partition begins that the table shows while the move goes on.
+    /// First byte of the partition that the table shows during the move.
     fn shown(&self) -> u64 {
         self.from.min(self.to)
     }
@@ -194,11 +196,11 @@ impl Move {
     /// Bytes of every piece but one, which may be shorter.
     fn piece(&self) -> u64 {
         let longest = if self.overlaps() && !self.saves() { self.sizes.piece.min(self.distance()) } else { self.sizes.piece };
-        // In whole sectors, which `sizes.piece` and the distance are.
+        // In whole sectors, as `sizes.piece` and the distance are.
         round_down(longest, self.sector).max(self.sector)
     }
 
-    /// Bytes that are copied in pieces.
+    /// Bytes that are copied in pieces: all but the ends.
     fn middle(&self) -> u64 {
         self.length - self.front.len() as u64 - self.back.len() as u64
     }
@@ -215,12 +217,12 @@ impl Move {
         if phase == Phase::Copy { self.middle().div_ceil(self.piece()) } else { 1 }
     }
 
-    /// How many steps it has.
+    /// Number of its steps.
     pub fn steps(&self) -> u64 {
         self.phases().iter().map(|&phase| self.count(phase)).sum()
     }
 
-    /// The phase of step `number`, and which step of the phase it is.
+    /// The phase of step `number`, and the index of the step in that phase; `None` behind the last step.
     fn phase(&self, number: u64) -> Option<(Phase, u64)> {
         let mut left = number;
         for &phase in self.phases() {
@@ -237,7 +239,7 @@ impl Move {
     pub fn step(&self, number: u64) -> Option<Step> {
         let (phase, nth) = self.phase(number)?;
         Some(match phase {
-            // The mark itself, which every other step brings up to date.
+            // The mark itself, which every other step rewrites.
             Phase::Mark => Step::Write(Vec::new()),
             Phase::Blank => Step::Write(self.blank()),
             Phase::Table => Step::Write(self.table.clone()),
@@ -275,14 +277,15 @@ impl Move {
         Mark { id: self.id, from: self.from, to: self.to, length: self.length, sealed }
     }
 
-    /// The write of the mark that goes with the step of `note`; `None` for the step that takes the mark away.
+    /// The write of the mark that goes with the step of `note`; `None` for the step that removes the mark, or without
+    /// an overlap.
     fn marked(&self, note: &Note) -> Option<Patch> {
         let (phase, _) = self.phase(note.step)?;
         let patch = || Patch::new(self.shown(), self.mark(note).sector(self.sector), "mark of a move");
         (self.overlaps() && phase != Phase::Clean).then(patch)
     }
 
-    /// Fills `bytes` with those of `piece` as they are to be at the new place, from the old one.
+    /// Fills `bytes` with those of `piece`, read at the old place and adapted to the new one.
     fn load(&self, disk: &dyn Store, piece: Piece, bytes: &mut Vec<u8>) -> Result<(), Errno> {
         bytes.resize(usize::try_from(piece.length).map_err(|_| Errno::Range)?, 0);
         disk.read_at(bytes, piece.from)?;
@@ -290,7 +293,8 @@ impl Move {
         Ok(())
     }
 
-    /// Nothing is found between the mark and what is copied, nor at the ends of the old place: a kernel may know that for longer.
+    /// Zeroes between the mark and the copied pieces, and over the ends of the old place: a kernel may go on probing
+    /// there.
     fn blank(&self) -> Vec<Patch> {
         let (front, back) = (self.front.len() as u64, self.back.len() as u64);
         let mut patches = vec![zeros(self.shown() + self.sector, front.saturating_sub(self.sector))];
@@ -302,7 +306,8 @@ impl Move {
         patches
     }
 
-    /// The ends as they are at the new place. The first sector, by which most is recognised, comes when the rest is there.
+    /// The ends, adapted to the new place. The first sector, which has most signatures, is written after a flush of the
+    /// rest.
     fn ends(&self) -> Vec<Patch> {
         let laid = |at: u64, bytes: &[u8]| {
             let mut bytes = bytes.to_vec();
@@ -324,7 +329,7 @@ impl Move {
         let before = self.phases().iter().take_while(|&&phase| phase != Phase::Copy).count() as u64;
         let (count, middle) = (self.count(Phase::Copy), self.middle());
         let done = number.saturating_sub(before).min(count);
-        // From the end the first piece is the one that may be short.
+        // From the end, the first piece is the one that may be short.
         let forward = self.overlaps() && self.to > self.from;
         if forward && done > 0 { middle - (count - done) * self.piece() } else { middle.min(done.saturating_mul(self.piece())) }
     }
@@ -334,11 +339,11 @@ fn zeros(at: u64, bytes: u64) -> Patch {
     Patch::new(at, vec![0; usize::try_from(bytes).unwrap_or_default()], "nothing, over what was there")
 }
 
-/// The most writes that a table takes, and their bytes.
+/// Largest number of patches to a table; below, the largest sum of their bytes.
 const PATCHES: usize = 256;
 const TABLE: usize = 4 << 20;
 
-/// Bytes at either end of `length` bytes that are kept: the front first.
+/// Bytes that are kept at the front and at the back of `length` bytes, at most `most` each.
 pub fn ends(length: u64, most: u64) -> (u64, u64) {
     let front = most.min(length);
     (front, most.min(length - front))

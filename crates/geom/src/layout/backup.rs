@@ -1,4 +1,4 @@
-//! gpart(8)'s backup text: a table in lines that `restore` makes it from again.
+//! gpart(8)'s backup text: a table as lines, from which `restore` makes it again.
 //!
 //! ```text
 //! GPT 128
@@ -6,9 +6,9 @@
 //! 2    freebsd-ufs      2048 488394752 root
 //! ```
 //!
-//! Scheme and room for entries; then index, type, start, size, label and attributes of every partition, blanks between them.
-//! What is read may be anybody's: numbers are checked, the partitions counted, and a mistake is named with its line. A label
-//! with blanks, which gpart writes and cannot read, is read.
+//! Scheme and room for entries; then index, type, start, size, label and attributes of every partition, blanks between
+//! them. The text may be hostile: numbers are checked, the partitions counted, and a mistake is named with its line. A
+//! label with blanks, which gpart writes and cannot read, is read.
 //!
 //! # Sources
 //! FreeBSD `lib/geom/part/geom_part.c` (`gpart_backup`, `gpart_restore`).
@@ -19,45 +19,45 @@ use crate::table::scheme::Scheme;
 use crate::table::{Table, types};
 use std::fmt;
 
-/// More partitions than any table has room for.
+/// Largest number of partitions, more than any table has room for.
 const PARTITIONS: usize = 4096;
 
-/// A table as its backup has it.
+/// Table in the form of its backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
-    /// The scheme's name, as written.
+    /// Name of the scheme, as written.
     pub scheme: String,
-    /// Entries it had room for, if that is said.
+    /// Number of entries it had room for, if the backup has it.
     pub entries: Option<u32>,
-    /// The partitions, in order.
+    /// Partitions in the order of their lines.
     pub partitions: Vec<Line>,
 }
 
-/// One partition.
+/// One partition of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Where it is written, from 1.
+    /// Line of the text, from 1.
     pub number: usize,
-    /// Its index.
+    /// Index of the partition in its table.
     pub index: u32,
-    /// Its type by name, for [`Scheme::kind`].
+    /// Type by name, for [`Scheme::kind`].
     pub kind: String,
-    /// First byte, with what gpart counts to a partition ([`Table::counted`]).
+    /// First byte, of the range that gpart counts to a partition ([`Table::counted`]).
     pub start: u64,
-    /// Bytes.
+    /// Size of that range in bytes.
     pub size: u64,
-    /// Its label.
+    /// Label of the partition; `None` if it has none.
     pub label: Option<String>,
-    /// The attributes that are set.
+    /// Names of the attributes that are set.
     pub attributes: Vec<String>,
 }
 
-/// A line that says nothing a table can be made from.
+/// Line from which no table can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Where, from 1.
+    /// Line of the text, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// Fault of the line, in words for the user.
     pub found: String,
 }
 
@@ -69,10 +69,10 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-/// The text of `table`, byte for byte gpart's.
+/// The backup text of `table`, byte for byte gpart's.
 pub fn write(table: &Table, scheme: &dyn Scheme) -> String {
     let sectors = |bytes: u64| bytes / table.sector.max(1);
-    // gpart has one name for several numbers of an MBR: a table that is made again is to have the same.
+    // gpart has one name for several numbers of an MBR: a restored table must have the same number.
     let same = |name: &String, kind| scheme.kind_in(table, name) == Some(kind);
     let name =
         |kind| Some(types::gpart_name(kind)).filter(|name| same(name, kind)).unwrap_or_else(|| format!("!{}", types::raw_name(kind)));
@@ -84,7 +84,7 @@ pub fn write(table: &Table, scheme: &dyn Scheme) -> String {
     for (entry, kind) in table.entries.iter().zip(types) {
         let range = table.counted(entry);
         let (start, size) = (sectors(range.start), sectors(range.end - range.start));
-        // A label must not end its line.
+        // A label must not break its line.
         let label = entry.label.as_deref().unwrap_or_default().replace(char::is_control, "?");
         let marks = entry.marks(scheme).join(",");
         let marks = if marks.is_empty() { String::new() } else { format!(" [{marks}] ") };
@@ -94,7 +94,7 @@ pub fn write(table: &Table, scheme: &dyn Scheme) -> String {
     text
 }
 
-/// Reads a backup of a table on sectors of `sector` bytes.
+/// Parses a backup of a table on sectors of `sector` bytes.
 pub fn parse(text: &str, sector: u64) -> Result<Backup, Mistake> {
     let mut backup: Option<Backup> = None;
     for (number, line) in (1..).zip(text.lines()) {
@@ -131,13 +131,13 @@ pub fn parse(text: &str, sector: u64) -> Result<Backup, Mistake> {
     backup.ok_or(Mistake { line: 1, found: "nothing here: a backup begins with the scheme and its entries: GPT 128".into() })
 }
 
-/// What follows the first four fields.
+/// The text after the first four fields.
 fn rest(line: &str) -> &str {
     let field = |rest: &str| rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());
     (0..4).fold(line, |rest, _| rest[field(rest)..].trim_ascii_start())
 }
 
-/// A label and what is in brackets behind it.
+/// The label, and the attributes in brackets behind it.
 fn label(rest: &str) -> (Option<String>, Vec<String>) {
     let bracket = rest.rfind('[').filter(|_| rest.ends_with(']'));
     let (label, marks) = bracket.map_or((rest, ""), |at| (&rest[..at], &rest[at + 1..rest.len() - 1]));
@@ -149,7 +149,8 @@ fn number_of(text: &str) -> Option<u32> {
     text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok())
 }
 
-/// A start or size in bytes: sectors by themselves or after an `s`, bytes with any other unit.
+/// A start or size in bytes: plain numbers and those with an `s` are sectors, any other unit is bytes. `None` if it is
+/// neither, or not whole sectors.
 fn place(text: &str, sector: u64) -> Option<u64> {
     let sectors = text.strip_suffix(['s', 'S']).unwrap_or(text);
     let count = sectors.strip_prefix("0x").map_or_else(|| sectors.parse::<u64>().ok(), |hex| u64::from_str_radix(hex, 16).ok());

@@ -1,4 +1,4 @@
-//! One table's change: what it was, what it will be, the writes between, and its place among those inside it.
+//! Change of one table: its old and new contents, the writes between, and its place among the tables inside it.
 
 use super::stages::{Inside, Stage, When, meet, shown};
 use super::{Step, called};
@@ -9,26 +9,26 @@ use crate::table::scheme::Scheme;
 use crate::table::{Entry, Refusal, Table};
 use std::ops::Range;
 
-/// The change of one table.
+/// Change of one table.
 pub(super) struct Change {
     pub(super) scheme: &'static dyn Scheme,
     /// The table that is edited: the one that was read, or an empty one.
     pub(super) before: Table,
-    /// What the table takes the place of, where it is made anew.
+    /// Contents that the table replaces, where it is made anew.
     pub(super) over: Option<Occupant>,
     /// The table as it will be.
     pub(super) after: Table,
-    /// What is done, in words.
+    /// Edits of the table in words.
     pub(super) edits: Vec<String>,
 }
 
 impl Change {
-    /// The step as it is reported.
+    /// The step as it is reported: `name` and first byte of its provider.
     pub(super) fn step(&self, name: &str, offset: u64) -> Step {
         Step { provider: name.into(), offset, scheme: self.scheme, table: self.after.clone(), edits: self.edits.clone() }
     }
 
-    /// The writes that make the table `after`, in addresses of its provider, those that change nothing left out.
+    /// The writes that turn the table into `after`, in addresses of its provider, without those that change nothing.
     pub(super) fn writes(&self, probe: &Probe<'_>, after: &Table) -> Result<Vec<Patch>, Refusal> {
         let made = if self.edits.is_empty() { Vec::new() } else { self.scheme.render(&self.before, after) };
         let patches = match &self.over {
@@ -38,7 +38,7 @@ impl Change {
         changed(patches, probe)
     }
 
-    /// When the writes inside the partition `entry` are made: see the head of [`crate::layout::stages`].
+    /// The point at which the writes inside the partition `entry` are made: see the head of [`crate::layout::stages`].
     pub(super) fn when(&self, entry: &Entry, stages: &[Stage], offset: u64, whole: &[Patch]) -> When {
         let own = whole.iter().filter(|p| !own_of(entry, whole).any(|own| own == *p));
         let own: Vec<Range<u64>> = own.map(|p| p.offset..p.end()).collect();
@@ -64,7 +64,7 @@ impl Change {
         offset: u64,
     ) -> Result<Vec<Stage>, Refusal> {
         let (table, scheme) = (if name.is_empty() { "the disk" } else { name }, self.scheme.name());
-        // What a new partition begins with is written with what is in it.
+        // The first sectors of a new partition are written with its contents.
         let outside = |patches: Vec<Patch>| -> Vec<Patch> {
             let inner = |p: &Patch| self.after.entries.iter().any(|entry| own_of(entry, std::slice::from_ref(p)).next().is_some());
             patches.into_iter().filter(|p| !inner(p)).collect()
@@ -90,19 +90,19 @@ impl Change {
     }
 }
 
-/// Those of `patches` that a new extended partition `entry` begins with. Zeros are none: they remove what was there.
+/// Those of `patches` that a new extended partition `entry` begins with. Zeros do not count: they remove old contents.
 pub(super) fn own_of<'a>(entry: &'a Entry, patches: &'a [Patch]) -> impl Iterator<Item = &'a Patch> {
     let within = |p: &&Patch| entry.from.is_none() && entry.kind.is_extended() && p.offset >= entry.start && p.end() <= entry.end();
     patches.iter().filter(within).filter(|p| p.bytes.iter().any(|&byte| byte != 0))
 }
 
-/// What of `patches` changes anything.
+/// Those of `patches` that change anything on the provider.
 fn changed(patches: Vec<Patch>, probe: &Probe<'_>) -> Result<Vec<Patch>, Refusal> {
     changes(patches, &mut |at, out| probe.fill(at, out))
         .map_err(|errno| Refusal::new(format!("what would be overwritten cannot be read: {errno}"), ""))
 }
 
-/// The same writes on a provider that begins at `offset` of the target.
+/// The same patches, from addresses of a provider to those of the target, on which it begins at byte `offset`.
 fn moved(patches: Vec<Patch>, offset: u64) -> Vec<Patch> {
     patches.into_iter().map(|p| Patch { offset: p.offset.saturating_add(offset), ..p }).collect()
 }

@@ -1,34 +1,34 @@
-//! Where the partitions of a layout go that are not there yet.
+//! Placement of the new partitions of a layout.
 //!
-//! A layout is read from its first partition to its last: each follows the one before it, begins on the grain, and partitions
-//! whose size is a share of the disk or what is left end on the grain too. A start that was said, and a partition that is there
-//! already, begin a new run; the partitions of a run that want what is left share it equally. What no longer fits into its run
-//! goes where there is room first.
+//! A layout is read from its first partition to its last: each follows the one before it and begins on the grain.
+//! Partitions whose size is a share of the disk, or the rest, end on the grain too. A given start and an existing
+//! partition begin a new run; the partitions of a run that want the rest share it equally. A partition that does not
+//! fit into its run goes to the first free range that holds it.
 
 use super::Size;
 use crate::base::topology::{Grain, round_down};
 use std::ops::Range;
 
-/// What the partitions are laid on.
+/// Space on which the partitions are placed.
 pub(super) struct Floor {
-    /// The range in which partitions may lie.
+    /// Range in which partitions may lie, in bytes.
     pub(super) usable: Range<u64>,
-    /// What of it is free, in order.
+    /// Free ranges of it, in ascending order.
     pub(super) free: Vec<Range<u64>>,
-    /// Bytes that the table needs before every partition.
+    /// Bytes that the table needs before every partition, such as an EBR.
     pub(super) lead: u64,
 }
 
-/// A partition of the layout.
+/// Partition of the layout, existing or new.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Item {
-    /// It is there, and ends here.
+    /// Existing partition that ends at this byte.
     Occupant(u64),
-    /// It is wanted.
+    /// New partition, with its start if one is given.
     New { start: Option<u64>, size: Size },
 }
 
-/// What shares in percent are of: what lies between the first and the last boundary.
+/// Bytes between the first and the last boundary of the usable range, of which shares in percent are taken.
 pub(super) fn whole(usable: &Range<u64>, grain: Grain) -> u64 {
     match (grain.next(usable.start), grain.previous(usable.end)) {
         (Some(first), Some(last)) => last.saturating_sub(first),
@@ -36,16 +36,17 @@ pub(super) fn whole(usable: &Range<u64>, grain: Grain) -> u64 {
     }
 }
 
-/// `share` of `whole`, in whole grains.
+/// Bytes of `share` hundredths of a percent of `whole`, in whole grains.
 pub(super) fn percent(whole: u64, share: u32, grain: Grain) -> u64 {
     let bytes = u128::from(whole) * u128::from(share) / u128::from(super::PERCENT * 100);
     round_down(u64::try_from(bytes).unwrap_or(whole), grain.size())
 }
 
-/// The ranges of the new partitions, in the order of `items`; else the number of the first that finds no room.
+/// Ranges of the new partitions, in the order of `items`; `None` for existing ones. The error is the index of the first
+/// item without room.
 pub(super) fn lay(floor: &Floor, items: &[Item], grain: Grain) -> Result<Vec<Option<Range<u64>>>, usize> {
     let mut laying = Laying { floor, grain, free: floor.free.clone(), laid: vec![None; items.len()] };
-    // What was said to begin somewhere begins there: nobody else's run goes over it.
+    // A given start is kept free: no other run crosses it.
     let said: Vec<u64> = items.iter().filter_map(|item| if let Item::New { start, .. } = item { *start } else { None }).collect();
     for start in &said {
         laying.cut(start.saturating_sub(floor.lead));
@@ -59,7 +60,7 @@ pub(super) fn lay(floor: &Floor, items: &[Item], grain: Grain) -> Result<Vec<Opt
         }
     }
     let mut homeless = Vec::new();
-    // Those whose place was said come first.
+    // Runs with a given start come first.
     let (first, rest): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| run.said);
     for run in first.into_iter().chain(rest) {
         homeless.extend(laying.run(run)?);
@@ -71,13 +72,13 @@ pub(super) fn lay(floor: &Floor, items: &[Item], grain: Grain) -> Result<Vec<Opt
     Ok(laying.laid)
 }
 
-/// Partitions that follow each other.
+/// Run of partitions that follow each other.
 #[derive(Default)]
 struct Run {
     from: u64,
-    /// Whether the first begins at `from` and nowhere else.
+    /// True if the first begins at `from` and nowhere else.
     said: bool,
-    /// Their numbers in the layout, and sizes.
+    /// Indices of its partitions in the layout, and their sizes.
     wanted: Vec<(usize, Size)>,
 }
 
@@ -89,11 +90,11 @@ struct Laying<'a> {
 }
 
 impl Laying<'_> {
-    /// Lays what fits of a run; gives back the rest.
+    /// Places as much of a run as fits; returns the rest.
     fn run(&mut self, mut run: Run) -> Result<Vec<(usize, Size)>, usize> {
         let mut left = Vec::new();
         if let (true, Some(&(i, Size::Bytes(size)))) = (run.said, run.wanted.first()) {
-            // Said to the letter: whether it may lie there is for the table to say.
+            // A given start and size are taken literally: the table checks if a partition may lie there.
             let range = run.from..run.from.checked_add(size).ok_or(i)?;
             run = Run { from: range.end, said: false, wanted: run.wanted.split_off(1) };
             self.take(i, range);
@@ -117,14 +118,14 @@ impl Laying<'_> {
         Ok(left)
     }
 
-    /// The places of partitions that follow each other from `from` within `hole`.
+    /// Ranges of partitions that follow each other from `from` within `hole`; `None` if they do not fit.
     fn fit(&self, from: u64, hole: &Range<u64>, said: bool, wanted: &[(usize, Size)]) -> Option<Vec<Range<u64>>> {
         let grain = self.grain.size();
         let rests = wanted.iter().filter(|(_, size)| matches!(size, Size::Rest)).count() as u64;
         let bare = self.follow(from, said, wanted, 0, 0)?;
         let slack = hole.end.checked_sub(bare.last()?.end)?;
         let slack = match wanted.last() {
-            // The last ends on the grain, wherever it begins.
+            // The last partition ends on the grain, wherever it begins.
             Some((_, Size::Rest)) if rests == 1 => self.grain.previous(hole.end)?.checked_sub(bare.last()?.end)?,
             _ => round_down(slack, grain),
         };
@@ -133,7 +134,8 @@ impl Laying<'_> {
         ranges.iter().all(|r| r.start < r.end && r.end <= hole.end).then_some(ranges)
     }
 
-    /// Partitions one after another; each that takes what is left takes `share`, the last of them `more` as well.
+    /// Ranges of partitions one after another. Each that takes the rest gets `share` bytes, the last of them `more` as
+    /// well.
     fn follow(&self, from: u64, said: bool, wanted: &[(usize, Size)], share: u64, more: u64) -> Option<Vec<Range<u64>>> {
         let last = wanted.iter().rposition(|(_, size)| matches!(size, Size::Rest));
         let (mut at, mut ranges) = (from, Vec::with_capacity(wanted.len()));
@@ -141,7 +143,7 @@ impl Laying<'_> {
             let start = if said && n == 0 { from } else { self.grain.next(at.checked_add(self.floor.lead)?)? };
             at = match size {
                 Size::Bytes(size) => start.checked_add(*size)?,
-                // What the table needs before a partition is part of its share.
+                // The bytes that the table needs before a partition are part of its share.
                 Size::Percent(p) => {
                     let from = if said && n == 0 { start } else { self.grain.next(at)? };
                     from.checked_add(percent(whole(&self.floor.usable, self.grain), *p, self.grain))?
@@ -153,7 +155,8 @@ impl Laying<'_> {
         Some(ranges)
     }
 
-    /// A place for one partition in the first hole that holds it; in the largest, if it takes what is left.
+    /// Places one partition in the first hole that holds it, or in the largest if it takes the rest; `None` if none
+    /// holds it.
     fn anywhere(&mut self, i: usize, size: Size) -> Option<()> {
         let ranges = self.free.iter().filter_map(|hole| self.fit(hole.start, hole, false, &[(i, size)])?.pop());
         let range = match size {
@@ -171,7 +174,7 @@ impl Laying<'_> {
         self.laid[i] = Some(range);
     }
 
-    /// Nothing goes across `at`.
+    /// Splits the free ranges at `at`, so that no partition crosses it.
     fn cut(&mut self, at: u64) {
         let pieces = self.free.iter().flat_map(|hole| [hole.start..hole.end.min(at), hole.start.max(at)..hole.end]);
         self.free = pieces.filter(|hole| hole.start < hole.end).collect();

@@ -9,14 +9,14 @@
 //! ;
 //! ```
 //!
-//! Headers come first; then a line for each partition, either of fields with names, after the name of its node if it likes, or of
-//! start, size, type and bootable in this order, between commas, semicolons or blanks. Plain numbers count sectors, decimal,
-//! octal or hexadecimal; those with a unit are bytes. What is missing, `-` or `+` is chosen.
+//! Headers come first; then a line for each partition. A line has either named fields, optionally after the name of its
+//! node, or start, size, type and bootable in this order, between commas, semicolons or blanks. Plain numbers count
+//! sectors, decimal, octal or hexadecimal; those with a unit are bytes. A value that is missing, `-` or `+` is chosen.
 //!
-//! # Where this differs from sfdisk
-//! A size in bytes is kept to the sector, where sfdisk takes it to the nearest MiB. Partitions of no size share what is left,
-//! where sfdisk gives all of it to the first. A script for other sectors than the disk has is refused: sfdisk takes the numbers
-//! as they are, and every partition has another size.
+//! # Differences from sfdisk
+//! A size in bytes is kept to the sector, where sfdisk takes it to the nearest MiB. Partitions without a size share the
+//! rest, where sfdisk gives all of it to the first. A script for other sectors than the disk's is refused: sfdisk takes
+//! the numbers as they are, and every partition has another size.
 //!
 //! # Sources
 //! sfdisk(8), "INPUT FORMATS"; what util-linux 2.38.1 reads and writes.
@@ -33,27 +33,27 @@ pub use dump::dump;
 mod dump;
 mod line;
 
-/// More partitions than any table has room for.
+/// Largest number of partitions, more than any table has room for.
 const PARTITIONS: usize = 4096;
 
-/// A script, read.
+/// Parsed script of sfdisk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
-    /// `gpt`, `dos`; `None`: dos.
+    /// Label: `gpt` or `dos`; `None` is dos.
     label: Option<String>,
-    /// The table's identity.
+    /// Identity of the table: a GUID or a signature.
     id: Option<Id>,
     first_lba: Option<u64>,
     last_lba: Option<u64>,
     entries: Option<u32>,
-    /// Bytes that chosen places are multiples of.
+    /// Bytes that chosen starts and ends are multiples of.
     grain: Option<u64>,
-    /// Bytes of the sectors that it counts.
+    /// Bytes of the sectors that it counts; `None` if it does not name them.
     pub sector: Option<u64>,
     lines: Vec<Line>,
 }
 
-/// A partition.
+/// Partition as its line describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Line {
     number: Option<u32>,
@@ -66,7 +66,7 @@ struct Line {
     attributes: u64,
 }
 
-/// A number as scripts have it.
+/// Number as scripts write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Count {
     Sectors(u64),
@@ -82,12 +82,12 @@ impl Count {
     }
 }
 
-/// A line that is none of a script.
+/// Line that does not belong to a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Where, from 1.
+    /// Line of the text, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Fault of the line, in words for the user.
     pub what: String,
 }
 
@@ -98,7 +98,7 @@ impl fmt::Display for Mistake {
 }
 
 impl Script {
-    /// Reads a script.
+    /// Parses a script; the error names the line.
     pub fn parse(text: &str) -> Result<Script, Mistake> {
         let mut script = Script::default();
         for (number, line) in (1..).zip(text.lines()) {
@@ -151,7 +151,7 @@ impl Script {
         Ok(())
     }
 
-    /// What it describes, for a disk of `length` bytes in sectors of `sector` bytes.
+    /// The layout that it describes, for a disk of `length` bytes in sectors of `sector` bytes.
     pub fn layout(&self, sector: u64, length: u64) -> Result<Layout, Refusal> {
         if let Some(other) = self.sector.filter(|&s| s != sector) {
             let advice = format!("if the disk has such sectors, say --logical {other}; else change the numbers and the sector-size line");
@@ -182,7 +182,8 @@ impl Script {
         Ok(outer)
     }
 
-    /// Where partitions may lie, if the script says one end at least.
+    /// Range in which partitions may lie, as first byte and byte after the last; `None` unless the script has one end
+    /// at least.
     fn usable(&self, sector: u64, length: u64) -> Result<Option<(u64, u64)>, Refusal> {
         if self.first_lba.is_none() && self.last_lba.is_none() {
             return Ok(None);
@@ -217,7 +218,7 @@ impl Script {
             }
             primary.push(part);
         }
-        // Their numbers are only their order.
+        // The numbers of logical partitions only give their order.
         logical.sort_by_key(|(n, _)| *n);
         let logical = logical.into_iter().map(|(_, part)| Part { index: None, ..part });
         Ok((primary, logical.collect()))
@@ -233,7 +234,7 @@ fn is_extended(kind: &str) -> bool {
     matches!(kind, "extended" | "!5" | "!15" | "!133")
 }
 
-/// MBR's flag of the active partition.
+/// Attribute bit of the active partition of an MBR.
 const ACTIVE: u64 = 0x80;
 
 impl Line {
@@ -248,7 +249,7 @@ impl Line {
             start: self.start.map(|s| s.bytes(sector)).transpose()?,
             size,
             kind: line::kind(self.kind.as_deref().unwrap_or("L"), gpt),
-            // A script says all there is to a partition: what it leaves out is not set.
+            // A script describes a partition completely: an attribute that it leaves out is not set.
             label: gpt.then(|| self.name.clone().unwrap_or_default()),
             uuid: self.uuid,
             attributes: Some(if gpt { self.attributes } else { u64::from(self.bootable) * ACTIVE }),

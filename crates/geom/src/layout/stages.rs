@@ -1,4 +1,4 @@
-//! Writes of a layout in order: the tables inside a partition are whole before the partition is shown.
+//! Writes of a layout in order: the tables inside a partition are complete before the partition appears.
 //!
 //! # Order
 //! | the partition | its inner table is written |
@@ -7,29 +7,29 @@
 //! | is new, and the old table shows some of these sectors | between the outer table without the partition, and with it |
 //! | is there already, or shares sectors with the table around it | after the outer table |
 //!
-//! One sector makes a partition appear, and another makes a table inside an old partition change: only the first case is one
-//! step. What an interruption leaves in the others is said by [`Stage::leaves`].
+//! One sector makes a partition appear, and another makes a table inside an old partition change: only the first case
+//! is one step. [`Stage::leaves`] describes the state that an interruption leaves in the others.
 
 use crate::base::patch::Patch;
 use crate::table::Table;
 use std::ops::Range;
 
-/// Writes that change what is found at most once, in addresses of the target.
+/// Writes that change the visible contents at most once, in addresses of the target.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// The writes in order. All of the stage before are on the medium first.
+    /// Writes in order. All of the stage before are on the medium first.
     pub patches: Vec<Patch>,
-    /// What is found once they are on the medium, in words, if that is neither what was there before nor the whole layout.
+    /// State once they are on the medium, in words; `None` if it equals the old one or the whole layout.
     pub leaves: Option<String>,
 }
 
 impl Stage {
-    /// A stage that leaves what `leaves` says; `None` where it writes nothing.
+    /// A stage with the state in `leaves`; `None` where it writes nothing.
     pub(super) fn of(patches: Vec<Patch>, leaves: Option<String>) -> Option<Stage> {
         (!patches.is_empty()).then_some(Stage { patches, leaves })
     }
 
-    /// The same writes where no table shows them.
+    /// The same writes at a place that no table shows.
     fn unseen(self) -> Stage {
         Stage { leaves: None, ..self }
     }
@@ -48,17 +48,17 @@ pub fn in_order(stages: &[Stage]) -> Vec<Patch> {
     patches
 }
 
-/// The tables inside one table, by when they are written.
+/// Tables inside one table, by the time at which they are written.
 #[derive(Default)]
 pub(super) struct Inside {
     before: Vec<Stage>,
     between: Vec<Stage>,
     after: Vec<Stage>,
-    /// Indexes of the partitions that come last.
+    /// Indexes of the partitions that the outer table gets last.
     pub(super) held: Vec<u32>,
 }
 
-/// When a table is written relative to the one around it.
+/// Time at which an inner table is written, relative to the one around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
     Before,
@@ -82,27 +82,28 @@ impl Inside {
         }
     }
 
-    /// The stages of the whole: those inside, with `without`, the outer table lacking the partitions that are held, and `whole`.
+    /// All stages in order. `without` is the outer table lacking the partitions that are held, `whole` the complete
+    /// one.
     pub(super) fn around(self, without: Option<Stage>, whole: Option<Stage>) -> Vec<Stage> {
         let parts = [self.before, Vec::from_iter(without), self.between, Vec::from_iter(whole), self.after];
         parts.into_iter().flatten().collect()
     }
 
-    /// Whether some are written after the table around them.
+    /// True if some are written after the table around them.
     pub(super) fn follow(&self) -> bool {
         !self.after.is_empty()
     }
 }
 
-/// Ranges of a provider that its table shows: what is written there changes what is found.
+/// Ranges of a provider that its table shows: a write there changes the visible contents.
 pub(super) fn shown(table: &Table) -> Vec<Range<u64>> {
-    // The table itself lies outside of where partitions may, or right before one.
+    // The table itself lies outside the range for partitions, or right before one.
     let own = [0..table.usable.start, table.usable.end..u64::MAX];
     let entries = table.entries.iter().map(|e| e.start.saturating_sub(table.lead)..e.end());
     own.into_iter().chain(table.taken.iter().cloned()).chain(entries).collect()
 }
 
-/// Whether some of `stages`, whose addresses begin at `offset`, write into one of `ranges`.
+/// True if some of `stages`, whose addresses begin at `offset`, write into one of `ranges`.
 pub(super) fn meet(stages: &[Stage], offset: u64, ranges: &[Range<u64>]) -> bool {
     let mut patches = stages.iter().flat_map(|stage| &stage.patches);
     patches.any(|p| ranges.iter().any(|r| p.offset.saturating_sub(offset) < r.end && r.start < p.end().saturating_sub(offset)))

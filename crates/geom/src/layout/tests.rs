@@ -51,7 +51,7 @@ impl Disk {
         patches.into_iter().for_each(|p| self.bytes.put(p.offset, &p.bytes));
     }
 
-    /// Applies the layout; the places on the medium that every table gave.
+    /// Applies the layout; returns the places on the medium that every table gave.
     fn apply(&mut self, layout: &Layout, may: May) -> Vec<(String, u64, u64)> {
         let planned = self.plan(layout, may).unwrap_or_else(|r| panic!("{r:?}"));
         self.write(&in_order(&planned.stages));

@@ -6,7 +6,7 @@ use super::superblock::{CK_INODE, check_hash, hashes, word};
 use crate::assert_offsets;
 use zerocopy::{FromZeros, I64, Immutable, IntoBytes, LE, U16, U32, U64, Unaligned};
 
-/// The root directory's inode; 0 is none, 1 once held bad blocks.
+/// Inode of the root directory; 0 is none, 1 once held bad blocks.
 pub(super) const ROOTINO: u64 = 2;
 /// Bytes of a directory block.
 const DIRBLKSIZ: u16 = 512;
@@ -14,7 +14,7 @@ const DIRBLKSIZ: u16 = 512;
 const IFDIR: u16 = 0o040_000;
 const DT_DIR: u8 = 4;
 
-/// `struct ufs2_dinode`.
+/// On-disk inode, `struct ufs2_dinode`.
 #[derive(FromZeros, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct Dinode {
@@ -65,7 +65,7 @@ pub(super) struct Directory<'a> {
 }
 
 impl Directory<'_> {
-    /// The fragment it is in: the first of a block of its own.
+    /// First fragment of its own block.
     pub(super) fn fragment(&self) -> u64 {
         up(self.geometry.data(0), self.geometry.frag) + self.n * self.geometry.frag
     }
@@ -89,7 +89,8 @@ impl Directory<'_> {
         inode
     }
 
-    /// Its entries, in the first bytes of a fragment; the last one's room reaches to the end of the directory block.
+    /// Fills `bytes` with its entries, in the first bytes of a fragment; the last one's room reaches to the end of the
+    /// directory block.
     pub(super) fn entries(&self, bytes: &mut [u8]) {
         bytes.fill(0);
         let root = [(ROOTINO, "."), (ROOTINO, ".."), (ROOTINO + 1, ".snap")];

@@ -1,46 +1,46 @@
-//! Why there is no file system to make.
+//! Reasons for which a file system cannot be made.
 
 use crate::format::ufs::fs::SBLOCKSIZE;
 use std::fmt;
 
-/// Why there is no such file system. Where newfs has a message for it, it is this one.
+/// Reason for which a file system cannot be made. Where newfs has a message for it, it is this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A sector that no UFS can stand on.
+    /// Sector in bytes that no UFS can stand on.
     Sector(u64),
-    /// The sector asked for is smaller than the device's.
+    /// Sector of `-S` in bytes, smaller than the device's.
     SmallSector(u64),
-    /// The reserved space is all there is, in sectors.
+    /// Reserved space that covers the whole device, whose sectors are given.
     Reserved(u64),
-    /// The size asked for is more than there is, in sectors.
+    /// Size asked for beyond the device, whose sectors are given.
     Larger(u64),
-    /// No sector at all.
+    /// Device or size without a single sector.
     Preposterous,
-    /// Not a power of two.
+    /// Block size in bytes that is no power of two.
     Block(u64),
-    /// Not a power of two.
+    /// Fragment size in bytes that is no power of two.
     Fragment(u64),
-    /// Fewer fragments than one group needs for itself.
+    /// Fewer fragments than one group needs for its own tables.
     TooSmall {
-        /// Fragments there are.
+        /// Fragments in the file system.
         size: u64,
-        /// Fragments needed.
+        /// Least number of fragments.
         least: u64,
     },
-    /// The first group has no room for the summaries of all groups and the directories.
+    /// First group without room for the summaries of all groups and the directories.
     FirstGroup {
-        /// Groups.
+        /// Number of cylinder groups.
         ncg: u64,
-        /// Bytes of their summaries.
+        /// Bytes of the summaries of all groups.
         cssize: u64,
     },
-    /// However many fragments a group has, the last one is too short for its own tables.
+    /// Last group too short for its own tables, however many fragments a group has; the file system's fragments.
     LastGroup(u64),
-    /// More bytes than blocks of that size reach.
+    /// Bytes beyond the reach of blocks of that size.
     TooLarge(u64),
-    /// An option past what its field on the disk holds.
+    /// Option, in words, with a value past the limit of its field on the disk.
     Number(&'static str, u64),
-    /// A volume label of other letters, or too long.
+    /// Volume label that is too long or has other letters than allowed.
     Label(String),
 }
 

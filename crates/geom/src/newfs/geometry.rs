@@ -1,48 +1,49 @@
-//! Where everything is in a file system that was decided upon.
+//! Places and sizes of the structures of a file system.
 //!
-//! Everything is counted in fragments unless its name or comment says bytes.
+//! The unit is a fragment, unless a field's name or comment says bytes.
 
 use crate::base::topology::round_up;
 
-/// Bytes of an inode, and of a block's address.
+/// Bytes of an inode on the disk.
 pub(super) const DINODE: u64 = 256;
 const ADDRESS: u64 = 8;
 /// The unit of the addresses that newfs prints and of `fs_fsbtodb`, whatever the sector.
 pub(super) const DEV_BSIZE: u64 = 512;
 
-/// `value` rounded up to whole `unit`s. Past 2^64 it is all there is: no provider is that long, so the checks that follow refuse.
+/// The value rounded up to whole `unit`s. Past 2^64 it is `u64::MAX`: no provider is that long, so the checks that
+/// follow refuse it.
 pub(super) fn up(value: u64, unit: u64) -> u64 {
     round_up(value, unit).unwrap_or(u64::MAX)
 }
 
-/// Where everything is. The fields have the names of `struct fs` without `fs_`.
+/// Places and sizes of all structures. The fields have the names of `struct fs` without `fs_`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Bytes of a sector.
+    /// Sector size in bytes.
     pub sector: u64,
-    /// Bytes of a block.
+    /// Block size in bytes.
     pub bsize: u64,
-    /// Bytes of a fragment.
+    /// Fragment size in bytes.
     pub fsize: u64,
-    /// Fragments in a block.
+    /// Number of fragments in a block.
     pub frag: u64,
-    /// Fragments in the file system.
+    /// Number of fragments in the file system.
     pub size: u64,
-    /// Fragments in the provider.
+    /// Number of fragments in the provider.
     pub providersize: u64,
-    /// The backup superblock in a group.
+    /// Fragment of the backup superblock in a group.
     pub sblkno: u64,
-    /// `struct cg` in a group.
+    /// Fragment of `struct cg` in a group.
     pub cblkno: u64,
-    /// Inodes in a group.
+    /// First fragment of the inodes in a group.
     pub iblkno: u64,
-    /// Data in a group.
+    /// First fragment of the data in a group.
     pub dblkno: u64,
-    /// Groups.
+    /// Number of cylinder groups.
     pub ncg: u64,
-    /// Inodes in a group.
+    /// Number of inodes in a group.
     pub ipg: u64,
-    /// Fragments in a group; the last may have fewer.
+    /// Number of fragments in a group; the last may have fewer.
     pub fpg: u64,
     /// Bytes of `struct cg` with its maps, in whole fragments.
     pub cgsize: u64,
@@ -50,35 +51,35 @@ pub struct Geometry {
     pub cssize: u64,
     /// Bytes of a superblock, in whole sectors.
     pub sbsize: u64,
-    /// Bytes of the largest extent.
+    /// Largest extent in bytes.
     pub maxbsize: u64,
-    /// Blocks laid out in one run.
+    /// Number of blocks that are laid out in one run.
     pub maxcontig: u64,
-    /// Lengths of free runs that are counted.
+    /// Longest free run, in blocks, that a group counts by itself.
     pub contigsumsize: u64,
-    /// Kept for metadata in each group.
+    /// Fragments of each group that are kept for metadata.
     pub metaspace: u64,
-    /// Blocks that `.snap` and the root directory take together: one each.
+    /// Blocks that the root directory and `.snap` take together: one each.
     pub directories: u64,
 }
 
 impl Geometry {
-    /// Bytes of the file system.
+    /// Length of the file system in bytes.
     pub fn bytes(&self) -> u64 {
         self.size * self.fsize
     }
 
-    /// Inodes in a block.
+    /// Number of inodes in a block.
     pub fn inopb(&self) -> u64 {
         self.bsize / DINODE
     }
 
-    /// Addresses in a block.
+    /// Number of addresses in a block of addresses.
     pub fn nindir(&self) -> u64 {
         self.bsize / ADDRESS
     }
 
-    /// The 512-byte unit at which fragment `at` begins.
+    /// Address of fragment `at` in units of 512 bytes.
     pub fn fsbtodb(&self, at: u64) -> u64 {
         at * (self.fsize / DEV_BSIZE)
     }
@@ -88,12 +89,12 @@ impl Geometry {
         cg * self.fpg
     }
 
-    /// Fragments of group `cg`.
+    /// Number of fragments in group `cg`.
     pub fn ndblk(&self, cg: u64) -> u64 {
         self.fpg.min(self.size.saturating_sub(self.base(cg)))
     }
 
-    /// Fragments of the summaries.
+    /// Number of fragments that the summaries take.
     pub fn csfrags(&self) -> u64 {
         self.cssize / self.fsize
     }
@@ -103,17 +104,18 @@ impl Geometry {
         self.dblkno + if cg == 0 { self.csfrags() } else { 0 }
     }
 
-    /// Inodes that are written in each group.
+    /// Number of inodes that are written in each group.
     pub fn initediblk(&self) -> u64 {
         self.ipg.min(2 * self.inopb())
     }
 
-    /// Bytes of them.
+    /// Bytes of the inodes that are written in each group.
     pub fn inode_bytes(&self) -> u64 {
         self.initediblk() * DINODE
     }
 
-    /// The longest file, in bytes: 12 blocks, and what one, two and three levels of indirect blocks reach. At most 2^55.
+    /// Last byte of the longest file: 12 blocks, and those that one, two and three levels of indirect blocks reach. At
+    /// most 2^55.
     pub fn maxfilesize(&self) -> u64 {
         let n = self.nindir();
         12 * self.bsize - 1 + self.bsize * (n + n * n + n * n * n)

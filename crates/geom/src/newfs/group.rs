@@ -1,7 +1,7 @@
-//! `struct cg`: what is free in one cylinder group.
+//! `struct cg`: the free inodes, fragments and blocks of one cylinder group.
 //!
-//! After 168 bytes come the map of used inodes, the map of free fragments, and, where clusters are counted, how many runs of free
-//! blocks there are of each length, and the map of free blocks. Bits count from the low end of each byte.
+//! After 168 bytes come the map of used inodes and the map of free fragments. Where clusters are counted, the counts of
+//! free runs by length follow, and the map of free blocks. Bits count from the low end of each byte.
 
 use super::directory::ROOTINO;
 use super::geometry::{Geometry, up};
@@ -14,7 +14,7 @@ use zerocopy::{FromZeros, I64, Immutable, IntoBytes, LE, U16, U32, Unaligned};
 
 const CG_MAGIC: u32 = 0x0009_0255;
 
-/// `struct cg` before its maps.
+/// On-disk `struct cg` before its maps.
 #[derive(FromZeros, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 struct Cg {
@@ -66,20 +66,20 @@ assert_offsets!(
     cg_time @ 136,
 );
 
-/// Where the maps begin: `cg_space`.
+/// First byte of the maps: `cg_space`.
 const MAPS: u64 = 168;
 
-/// What is free in a group, in fragments from its first.
+/// Free ranges of a group, in fragments from its first.
 struct Free {
-    /// What lies before the superblock's place; in the first group it is for boot code.
+    /// Fragments before the superblock's place; none in the first group, where they are for boot code.
     before: Range<u64>,
-    /// What the summaries leave of their last block.
+    /// Remainder of the last block of the summaries.
     rest: Range<u64>,
-    /// The directories' blocks, each with its first fragment used.
+    /// Blocks of the directories, each with its first fragment used.
     directories: Range<u64>,
-    /// Whole blocks.
+    /// Free blocks, each one whole.
     blocks: Range<u64>,
-    /// What is too short for a block.
+    /// Remainder at the end that is too short for a block.
     tail: Range<u64>,
 }
 
@@ -110,12 +110,12 @@ fn len(range: &Range<u64>) -> u64 {
     range.end.saturating_sub(range.start)
 }
 
-/// The summary of group `cg`.
+/// The summary of group `cg`, as the superblock's area of summaries has it.
 pub(super) fn summary_of(g: &Geometry, cg: u64) -> Csum<LE> {
     Free::of(g, cg).summary(g, cg)
 }
 
-/// Where the maps are in a `struct cg`, in bytes.
+/// Offsets of the maps in a `struct cg`, in bytes.
 struct Offsets {
     free: u64,
     clustersum: u64,
@@ -137,7 +137,7 @@ impl Offsets {
     }
 }
 
-/// Group `cg` into `bytes`, `cgsize` of them.
+/// Writes the `struct cg` of group `cg` into `bytes`, which are `cgsize` long.
 pub(super) fn put(g: &Geometry, cg: u64, time: i64, hashes: u32, bytes: &mut [u8]) {
     let (free, at) = (Free::of(g, cg), Offsets::of(g));
     let mut head = Cg::new_zeroed();
@@ -184,7 +184,7 @@ fn maps(g: &Geometry, cg: u64, free: &Free, at: &Offsets, bytes: &mut [u8]) {
     for range in [&free.before, &free.blocks] {
         set(bytes, at.cluster, blocks(range));
     }
-    // newfs counts the runs before it makes the directories, and the kernel lives with it.
+    // newfs counts the runs before it makes the directories; the kernel tolerates it.
     for run in [len(&free.before), len(&free.directories) + len(&free.blocks)] {
         let run = (run / g.frag).min(g.contigsumsize);
         if let Some(count) = place(at.clustersum + 4 * run).and_then(|at| bytes.get_mut(at)).filter(|_| run > 0) {
@@ -207,12 +207,12 @@ fn set(bytes: &mut [u8], map: u64, range: Range<u64>) {
     }
 }
 
-/// A place in a buffer of a block.
+/// An offset as an index in a buffer of a block.
 fn place(at: u64) -> Option<usize> {
     usize::try_from(at).ok()
 }
 
-/// Fragments in a block, to step by.
+/// Number of fragments in a block, to step by.
 fn step(frag: u64) -> usize {
     place(frag).unwrap_or(1)
 }

@@ -1,4 +1,4 @@
-//! What newfs prints.
+//! Text that newfs prints about a file system.
 
 use super::{Newfs, SUPERBLOCK};
 use std::fmt;
@@ -11,10 +11,10 @@ pub struct Lines<'a> {
     pub(super) columns: usize,
 }
 
-/// Columns where there is no terminal.
+/// Columns that are assumed where there is no terminal.
 const NO_TERMINAL: usize = 80;
 
-/// Megabytes of `fragments`, as C's `float` has them.
+/// Megabytes of `fragments`, computed in C's `float` as newfs does.
 fn megabytes(fragments: u64, fsize: u64) -> f64 {
     f64::from(fragments as f32 * fsize as f32) / 1_048_576.0
 }
@@ -42,7 +42,7 @@ impl fmt::Display for Lines<'_> {
         for cg in 0..g.ncg {
             let comma = if cg + 1 < g.ncg { "," } else { "" };
             let backup = format!(" {}{comma}", g.fsbtodb(g.base(cg) + g.sblkno));
-            // newfs breaks before the first one too, where the terminal is that narrow.
+            // newfs breaks before the first backup too, where the terminal is that narrow.
             if column + backup.len() >= columns {
                 writeln!(f)?;
                 column = 0;

@@ -1,32 +1,32 @@
-//! What may be asked of newfs, and newfs's own words for it.
+//! Options of newfs(8), parsed from its own words.
 
 use super::error::Error;
 use super::shape::MAXCONTIG;
 use crate::format::ufs::fs::BLOCK;
 
-/// Which FreeBSD's newfs: the check hashes that it writes.
+/// Release of FreeBSD whose newfs is imitated, for the check hashes that it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
-    /// Up to 11: none.
+    /// FreeBSD 5 to 11: no check hashes.
     FreeBsd9,
-    /// Of cylinder groups.
+    /// FreeBSD 12: check hashes of cylinder groups.
     FreeBsd12,
-    /// Of superblocks, cylinder groups and inodes.
+    /// FreeBSD 13: check hashes of superblocks, cylinder groups and inodes.
     FreeBsd13,
-    /// As 13, and directories know how deep they are.
+    /// FreeBSD 14 and later: as 13, and directories hold their depth.
     FreeBsd14,
 }
 
-/// What the kernel saves when it places data (`-o`).
+/// Resource that the kernel saves when it places data (`-o`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Optimization {
-    /// Time.
+    /// Time that is spent on allocating blocks.
     Time,
-    /// Space.
+    /// Space that fragmentation would waste.
     Space,
 }
 
-/// What may be asked for. [`Options::default`] is newfs without options. Sizes are bytes, whatever newfs counts them in.
+/// Options of newfs. [`Options::default`] is newfs without any. Sizes are bytes, whatever newfs counts them in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// `-b`; by default 32 KiB, 64 KiB where fragments are raised to the read-modify-write unit.
@@ -35,23 +35,23 @@ pub struct Options {
     pub fragment_size: Option<u64>,
     /// `-i`: bytes of data for one inode; by default two fragments.
     pub density: Option<u64>,
-    /// `-m`: percent that only root may fill.
+    /// `-m`: percent of the space that only root may fill, 0 to 99.
     pub minfree: u64,
-    /// `-o`.
+    /// `-o`: resource that is saved.
     pub optimization: Optimization,
-    /// `-U`.
+    /// `-U`: soft updates are enabled.
     pub soft_updates: bool,
     /// `-J`: journaled by gjournal(8).
     pub gjournal: bool,
-    /// `-l`: MAC labels.
+    /// `-l`: MAC labels are enabled.
     pub multilabel: bool,
     /// `-t`: discards freed blocks.
     pub trim: bool,
-    /// `-L`.
+    /// `-L`: volume label, empty for none.
     pub label: String,
-    /// Whether there is a `.snap` directory; not with `-n`.
+    /// True for a `.snap` directory; false with `-n`.
     pub snap: bool,
-    /// `-E`: discard all that was there first.
+    /// `-E`: the old contents are discarded first.
     pub erase: bool,
     /// `-N`: only print; the caller's part.
     pub only_print: bool,
@@ -71,28 +71,28 @@ pub struct Options {
     pub max_extent: Option<u64>,
     /// `-e`: blocks of one file in one group; by default an eighth of the bytes of a block.
     pub maxbpg: Option<u64>,
-    /// `-g`: expected size of a file.
+    /// `-g`: expected size of a file in bytes.
     pub average_file_size: u64,
-    /// `-h`: expected files in a directory.
+    /// `-h`: expected number of files in a directory.
     pub average_files_per_directory: u64,
     /// `-k`: fragments kept for metadata in each group.
     pub metaspace: Option<u64>,
-    /// The largest transfer of the system that newfs was compiled for: 1 MiB, before FreeBSD 13 128 KiB. It decides how long
-    /// the runs are that a group counts, and so how large a group can be.
+    /// Largest transfer in bytes of the system that newfs was compiled for: 1 MiB, before FreeBSD 13 128 KiB. It
+    /// decides how long the runs are that a group counts, and so how large a group can be.
     pub maxphys: u64,
-    /// Whose check hashes.
+    /// Release whose check hashes are written.
     pub flavour: Flavour,
-    /// The group `operator`, to whom `.snap` belongs.
+    /// Number of the group `operator`, which owns `.snap`.
     pub operator_gid: u32,
 }
 
-/// Numbers on the disk are signed 32 bits.
+/// Largest signed 32-bit number, the limit of on-disk fields.
 const INT_MAX: u64 = 0x7fff_ffff;
-/// `MINFREE`: below it, newfs optimises for space.
+/// `MINFREE` in percent: below it, newfs optimises for space.
 const MINFREE: u64 = 8;
-/// Letters that take a value.
+/// Letters of options that take a value.
 const WITH_VALUE: &str = "LOSabcdefghikmors";
-/// `MAXVOLLEN`, with the NUL.
+/// `MAXVOLLEN`: bytes of a volume label with its NUL.
 const MAXVOLLEN: usize = 32;
 
 impl Default for Options {
@@ -130,8 +130,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// newfs's own options, for a provider in sectors of `sector` bytes; and `--maxphys BYTES`, `--flavour RELEASE`. Letters may
-    /// be joined (`-UL data`), numbers may have a binary suffix (`-b 64k`).
+    /// Parses newfs's own options, for a provider in sectors of `sector` bytes; and `--maxphys BYTES`, `--flavour
+    /// RELEASE`. Letters may be joined (`-UL data`), numbers may have a binary suffix (`-b 64k`). An `Err` is for the
+    /// user.
     pub fn parse(words: &[String], sector: u64) -> Result<Options, String> {
         let mut options = Options::default();
         // `-s` and `-r` count sectors, of a size that may come after them.
@@ -175,7 +176,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Sets a letter that takes no value; false if it takes one.
+    /// Sets an option that takes no value; `Ok(false)` if it takes one.
     fn set(&mut self, letter: char) -> Result<bool, String> {
         match letter {
             'E' => self.erase = true,
@@ -196,7 +197,7 @@ impl Options {
         Ok(true)
     }
 
-    /// Sets a letter that takes a value.
+    /// Sets an option that takes a value, and checks the limits.
     fn set_value(&mut self, letter: char, text: &str) -> Result<(), String> {
         let positive = |what| number(what, text).and_then(|n| if n == 0 { Err(bad(what, text)) } else { Ok(n) });
         match letter {
@@ -227,7 +228,7 @@ impl Options {
         self.check().map_err(|e| format!("newfs: {e}"))
     }
 
-    /// What is no number that the file system can hold.
+    /// Checks every number against the limits of the file system.
     pub(super) fn check(&self) -> Result<(), Error> {
         let within = |what, n: u64, range: std::ops::RangeInclusive<u64>| match range.contains(&n) {
             true => Ok(()),
@@ -250,7 +251,7 @@ impl Options {
         if letters && self.label.len() < MAXVOLLEN { Ok(()) } else { Err(Error::Label(self.label.clone())) }
     }
 
-    /// newfs optimises for space where little is kept free.
+    /// Changes the optimization to space where little is kept free, as newfs does, with a warning.
     pub(super) fn settle(&mut self, warnings: &mut Vec<String>) {
         if self.minfree < MINFREE && self.optimization == Optimization::Time {
             warnings.push(format!("Warning: changing optimization to space because minfree is less than {MINFREE}%"));
@@ -273,12 +274,12 @@ fn number(what: &str, text: &str) -> Result<u64, String> {
     let (digits, suffix) = text.split_at(end);
     let value = digits.strip_prefix("0x").map_or_else(|| digits.parse(), |hex| u64::from_str_radix(hex, 16));
     let power = "bkmgtpe".find(&suffix.to_lowercase()).and_then(|power| u32::try_from(power).ok()).unwrap_or(0);
-    // The standard's parser takes a plus sign; nobody writes one.
+    // The standard parser takes a plus sign; expand_number(3) does not.
     let value = value.ok().filter(|_| !digits.contains('+')).and_then(|value: u64| value.checked_mul(1024_u64.pow(power)));
     value.ok_or_else(|| bad(what, text))
 }
 
-/// A release of FreeBSD.
+/// The flavour of a release of FreeBSD, 5 to 99.
 fn flavour(text: &str) -> Result<Flavour, String> {
     match text.parse() {
         Ok(5..=11) => Ok(Flavour::FreeBsd9),

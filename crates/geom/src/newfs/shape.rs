@@ -1,6 +1,6 @@
-//! How many cylinder groups of what size: newfs's algorithm.
+//! Number and size of cylinder groups: the algorithm of newfs.
 //!
-//! Everything is counted in fragments unless its name or comment says bytes.
+//! The unit is a fragment, unless a field's name or comment says bytes.
 
 use super::error::Error;
 use super::geometry::{DEV_BSIZE, DINODE, Geometry, up};
@@ -9,21 +9,22 @@ use crate::base::topology::{is_whole, round_down};
 use crate::format::ufs::fs::{BLOCK, Csum, Fs, MAXFRAG, SBLOCK_UFS2, SBLOCKSIZE};
 use zerocopy::LE;
 
-/// `DFL_FRAGSIZE` and `DFL_BLKSIZE`.
+/// Default fragment in bytes: `DFL_FRAGSIZE`.
 const FRAGMENT: u64 = 4096;
 const DEFAULT_BLOCK: u64 = 32768;
-/// Fragments per inode by default.
+/// Default number of fragments per inode.
 const NFPI: u64 = 2;
-/// `MINCYLGRPS`: groups grow until there would be fewer.
+/// `MINCYLGRPS`: least number of groups at which they still grow.
 const MINCYLGRPS: u64 = 4;
-/// The largest cluster that is counted, in blocks.
+/// Longest cluster that is counted, in blocks.
 const FS_MAXCONTIG: u64 = 16;
-/// The most that readers allow of `fs_maxcontig`.
+/// Largest `fs_maxcontig` that readers accept.
 pub(super) const MAXCONTIG: u64 = 256;
-/// Inode numbers are 32 bits.
+/// Number of inodes that 32-bit inode numbers can address.
 const INODES: u64 = 1 << 32;
 
-/// Decides. What newfs would print before its summary goes to `said`, what it prints to standard error to `warnings`.
+/// Decides upon the geometry. Lines that newfs prints before its summary go to `said`, those for standard error to
+/// `warnings`.
 pub(super) fn decide(
     length: u64,
     sector: u64,
@@ -54,7 +55,7 @@ pub(super) fn decide(
         said.push(format!("Block size too small for a file system of this size. Increasing blocksize to {bsize}"));
     };
     let geometry = shape.geometry(length, sector, options)?;
-    // newfs compares with fragments, so a file system that cannot hold a snapshot of itself is never noticed.
+    // newfs compares the bytes with fragments, so it never notices a file system that cannot hold a snapshot of itself.
     if geometry.maxfilesize() < geometry.bytes() {
         warnings
             .push("WARNING: You will be unable to create snapshots on this file system.  Correct by using a larger blocksize.".to_string());
@@ -68,7 +69,7 @@ pub(super) fn decide(
     Ok(geometry)
 }
 
-/// Bytes of the file system: what was asked for, or all but what is reserved.
+/// Bytes of the file system: the size asked for, or all but the reserved space.
 fn extent(length: u64, sector: u64, options: &Options) -> Result<u64, Error> {
     let media = round_down(length.min(i64::MAX.unsigned_abs()), sector);
     let available = media.saturating_sub(up(options.reserved, sector));
@@ -81,7 +82,8 @@ fn extent(length: u64, sector: u64, options: &Options) -> Result<u64, Error> {
     }
 }
 
-/// The block and the fragment that were asked for, or newfs's own choice, raised to the read-modify-write unit where UFS can.
+/// Block and fragment in bytes: those asked for, or newfs's own choice, raised to the read-modify-write unit where UFS
+/// can.
 fn chosen(sector: u64, unit: Option<u64>, options: &Options) -> (u64, u64) {
     let least = FRAGMENT.max(sector);
     let unit = unit.filter(|unit| unit.is_power_of_two() && *unit > least);
@@ -91,12 +93,12 @@ fn chosen(sector: u64, unit: Option<u64>, options: &Options) -> (u64, u64) {
         (Some(bsize), None, Some(unit)) => (bsize, least.max(unit.min(bsize))),
         // newfs(8): eight fragments in a block is best. Above 8 KiB the block's limit leaves fewer.
         (None, None, Some(unit)) if unit <= *BLOCK.end() => ((unit * MAXFRAG).min(*BLOCK.end()), unit),
-        // Out of reach: the largest blocks cross it least often, and larger fragments would only cost room.
+        // A unit out of reach: the largest blocks cross it least often, and larger fragments would only cost space.
         (None, None, Some(_)) => (*BLOCK.end(), least.max(BLOCK.end() / MAXFRAG)),
     }
 }
 
-/// What follows from the block and the fragment, then the groups.
+/// Sizes that follow from the block and the fragment, then the groups.
 struct Shape {
     bsize: u64,
     fsize: u64,
@@ -108,7 +110,7 @@ struct Shape {
     maxbsize: u64,
     maxcontig: u64,
     contigsumsize: u64,
-    /// Fewer fragments per inode would need more inodes than have numbers.
+    /// Least number of fragments per inode, so that inode numbers suffice.
     minfpi: u64,
     fpg: u64,
     ipg: u64,
@@ -148,12 +150,12 @@ impl Shape {
         self.bsize / DINODE
     }
 
-    /// Fragments before the data of a group with `ipg` inodes.
+    /// Number of fragments before the data of a group with `ipg` inodes.
     fn dblkno(&self, ipg: u64) -> u64 {
         self.iblkno + ipg / (self.fsize / DINODE)
     }
 
-    /// Inodes of a group of `fpg` fragments, one for `fpi` of them, in whole blocks.
+    /// Number of inodes of a group of `fpg` fragments, one for `fpi` of them, in whole blocks.
     fn inodes(&self, fpg: u64, fpi: u64) -> u64 {
         up(fpg.div_ceil(fpi), self.inopb())
     }
@@ -164,7 +166,7 @@ impl Shape {
         176 + 4 + ipg.div_ceil(8) + fpg.div_ceil(8) + clusters
     }
 
-    /// The smallest group with one inode for `fpi` fragments that has a whole block of them: its fragments and inodes.
+    /// Fragments and inodes of the smallest group that has one inode for `fpi` fragments and a whole block of inodes.
     fn smallest(&self, fpi: u64) -> (u64, u64) {
         let minfpg = (fpi * self.inopb()).min(self.size);
         let mut ipg = self.inopb();
@@ -176,7 +178,8 @@ impl Shape {
         (fpg, ipg)
     }
 
-    /// Fragments per inode for `density` bytes, made so that the maps of a group fit a block; `None`: not in this block.
+    /// Fragments per inode for `density` bytes, reduced until the maps of a group fit a block; `None` if no number does
+    /// in this block.
     fn density(&self, density: &mut Option<u64>, said: &mut Vec<String>, warnings: &mut Vec<String>) -> Option<u64> {
         let least = self.minfpi * self.fsize;
         let wanted = density.unwrap_or(NFPI.max(self.minfpi) * self.fsize);
@@ -202,13 +205,14 @@ impl Shape {
         }
     }
 
-    /// Groups with one inode for `fpi` fragments, as large as a block for their maps allows, not too few, the last not too short.
+    /// Chooses groups with one inode for `fpi` fragments: as large as a block for their maps allows, not too few, the
+    /// last not too short.
     fn groups(mut self, mut fpi: u64, options: &Options, said: &mut Vec<String>) -> Result<Shape, Error> {
         loop {
             self.grow(fpi, options.max_blocks_per_group);
             let best = self.fpg;
             self.enlarge_last(fpi)?;
-            // Inodes come in whole blocks, so there may be more than have numbers, which newfs does not notice.
+            // Inodes come in whole blocks, so there may be more than inode numbers, which newfs does not notice.
             let inodes = self.size.div_ceil(self.fpg).saturating_mul(self.ipg);
             if inodes <= INODES - self.inopb() {
                 if best != self.fpg {
@@ -225,7 +229,7 @@ impl Shape {
         }
     }
 
-    /// From the smallest group on, block by block.
+    /// Enlarges groups from the smallest on, block by block, up to `most` fragments.
     fn grow(&mut self, fpi: u64, most: u64) {
         let (mut fpg, _) = self.smallest(fpi);
         let bytes = |fpg| self.cg_bytes(fpg, self.inodes(fpg, fpi));
@@ -238,7 +242,7 @@ impl Shape {
         (self.fpg, self.ipg) = (fpg, self.inodes(fpg, fpi));
     }
 
-    /// Takes blocks from every group but the last until that one has room for its own tables.
+    /// Takes blocks from every group but the last until the last has room for its own tables.
     fn enlarge_last(&mut self, fpi: u64) -> Result<(), Error> {
         loop {
             let least = up(self.dblkno(self.ipg), self.frag);
@@ -263,7 +267,7 @@ impl Shape {
         let half = self.fpg / 2;
         let metaspace = match options.metaspace {
             Some(asked) if asked < half => asked,
-            // newfs keeps half of what users may not take.
+            // newfs keeps half of the space that users may not take.
             _ => self.fpg * options.minfree / 200,
         };
         let geometry = Geometry {
@@ -294,7 +298,7 @@ impl Shape {
         if taken > blocks {
             return Err(Error::FirstGroup { ncg, cssize: geometry.cssize });
         }
-        // What readers ask of every file system.
+        // Readers require this of every file system.
         match 8 * geometry.frag {
             least if geometry.size < least => Err(Error::TooSmall { size: geometry.size, least }),
             _ => Ok(geometry),
@@ -302,7 +306,7 @@ impl Shape {
     }
 }
 
-/// newfs's corrections of a block and a fragment that do not go together.
+/// Corrects a block and a fragment that do not go together, as newfs does, with a line for each.
 fn legal(mut bsize: u64, mut fsize: u64, sector: u64, said: &mut Vec<String>) -> Result<(u64, u64), Error> {
     let (least, most) = (*BLOCK.start(), *BLOCK.end());
     if !bsize.is_power_of_two() {
@@ -311,7 +315,7 @@ fn legal(mut bsize: u64, mut fsize: u64, sector: u64, said: &mut Vec<String>) ->
     if !fsize.is_power_of_two() {
         return Err(Error::Fragment(fsize));
     }
-    // newfs compares with 512 whatever the sector, which may leave fragments that no drive reads.
+    // newfs compares with 512 whatever the sector, which may leave fragments that no drive can read.
     if fsize < sector {
         said.push(format!("increasing fragment size from {fsize} to sector size ({sector})"));
         fsize = sector;

@@ -6,24 +6,24 @@ use crate::assert_offsets;
 use crate::format::ufs::fs::{Csum, FS_UFS2_MAGIC, Fs, SBLOCK_UFS2};
 use zerocopy::{FromZeros, Immutable, IntoBytes, LE, U32, U64, Unaligned};
 
-/// A superblock whose file system is not finished.
+/// Magic of a superblock whose file system is not finished.
 pub(super) const FS_BAD_MAGIC: u32 = 0x1996_0408;
 /// `FS_FLAGS_UPDATED`: the flags are in `fs_flags`.
 const FS_FLAGS_UPDATED: u8 = 0x80;
-/// `fs_flags`.
+/// Bits of `fs_flags`, from here on.
 const FS_DOSOFTDEP: u32 = 0x02;
 const FS_MULTILABEL: u32 = 0x20;
 const FS_GJOURNAL: u32 = 0x40;
 const FS_METACKHASH: u32 = 0x200;
 const FS_TRIM: u32 = 0x400;
-/// `fs_metackhash`.
+/// Bits of `fs_metackhash`, from here on.
 const CK_SUPERBLOCK: u32 = 1;
 pub(super) const CK_CYLGRP: u32 = 2;
 pub(super) const CK_INODE: u32 = 4;
-/// A symbolic link up to this long is kept in the inode.
+/// Longest symbolic link that is kept in the inode, in bytes.
 const MAXSYMLINKLEN: u32 = 120;
 
-/// `struct fsrecovery`: how fsck_ffs(8) finds the backups without a superblock.
+/// On-disk `struct fsrecovery`, from which fsck_ffs(8) finds the backups without a superblock.
 #[derive(IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct FsRecovery {
@@ -35,12 +35,12 @@ pub(super) struct FsRecovery {
 }
 assert_offsets!(FsRecovery, 20, fsr_magic @ 0, fsr_fsbtodb @ 4, fsr_sblkno @ 8, fsr_fpg @ 12, fsr_ncg @ 16);
 
-/// A number of a geometry, all of which fit their 32-bit fields: [`crate::newfs::shape`] refuses others.
+/// An on-disk number of a geometry. All fit their 32-bit fields: [`crate::newfs::shape`] refuses others.
 pub(super) fn word(value: u64) -> U32<LE> {
     U32::new(u32::try_from(value).unwrap_or(u32::MAX))
 }
 
-/// The logarithm of a power of two.
+/// The binary logarithm of a power of two, as the superblock stores it.
 fn log2(value: u64) -> U32<LE> {
     U32::new(value.trailing_zeros())
 }
@@ -52,7 +52,7 @@ pub(super) fn check_hash(bytes: &[u8]) -> u32 {
     !CRC.checksum(bytes)
 }
 
-/// Which check hashes there are, as in `fs_metackhash`.
+/// Bits of the check hashes that are written, as in `fs_metackhash`.
 pub(super) fn hashes(options: &Options) -> u32 {
     match options.flavour {
         Flavour::FreeBsd9 => 0,
@@ -72,7 +72,7 @@ fn flags(options: &Options) -> u32 {
     set.iter().filter(|(on, _)| *on).map(|(_, bit)| bit).sum()
 }
 
-/// The superblock before there is a directory, as the backups keep it.
+/// The superblock of a file system without directories, as the backups keep it.
 pub(super) fn superblock(g: &Geometry, options: &Options, time: i64, id: u32) -> Fs<LE> {
     let mut fs = Fs::<LE>::new_zeroed();
     shape(&mut fs, g);
@@ -97,7 +97,7 @@ pub(super) fn superblock(g: &Geometry, options: &Options, time: i64, id: u32) ->
     fs
 }
 
-/// The geometry, and what is free in it.
+/// Fills in the geometry, and the totals of free space.
 fn shape(fs: &mut Fs<LE>, g: &Geometry) {
     fs.fs_sblkno = word(g.sblkno);
     fs.fs_cblkno = word(g.cblkno);
@@ -107,7 +107,7 @@ fn shape(fs: &mut Fs<LE>, g: &Geometry) {
     fs.fs_bsize = word(g.bsize);
     fs.fs_fsize = word(g.fsize);
     fs.fs_frag = word(g.frag);
-    // Masks: of what is a whole block or fragment, and of what is left over.
+    // Masks: of whole blocks and fragments, and of remainders within them.
     fs.fs_bmask = U32::new(!word(g.bsize - 1).get());
     fs.fs_fmask = U32::new(!word(g.fsize - 1).get());
     fs.fs_qbmask = U64::new(g.bsize - 1);
@@ -139,7 +139,7 @@ fn shape(fs: &mut Fs<LE>, g: &Geometry) {
     fs.fs_cstotal.cs_nifree = U64::new(g.ncg * g.ipg - super::directory::ROOTINO);
 }
 
-/// The totals with the directories.
+/// Adds the directories to the totals.
 pub(super) fn with_directories(fs: &mut Fs<LE>, g: &Geometry) {
     let totals = &mut fs.fs_cstotal;
     totals.cs_ndir += g.directories;
@@ -148,7 +148,7 @@ pub(super) fn with_directories(fs: &mut Fs<LE>, g: &Geometry) {
     totals.cs_nffree += g.directories * (g.frag - 1);
 }
 
-/// `fs` into `sector`s, as the copy at byte `at`.
+/// Writes `fs` into `bytes`, whole sectors, as the copy at byte `at`.
 pub(super) fn put(fs: &mut Fs<LE>, at: u64, bytes: &mut [u8]) {
     fs.fs_sblockactualloc = U64::new(at);
     fs.fs_ckhash = U32::new(0);
@@ -160,7 +160,7 @@ pub(super) fn put(fs: &mut Fs<LE>, at: u64, bytes: &mut [u8]) {
     }
 }
 
-/// The record before the superblock.
+/// The recovery record, for the sector before the superblock.
 pub(super) fn recovery(g: &Geometry) -> FsRecovery {
     FsRecovery {
         fsr_magic: U32::new(FS_UFS2_MAGIC),
@@ -171,7 +171,7 @@ pub(super) fn recovery(g: &Geometry) -> FsRecovery {
     }
 }
 
-/// One group's summary.
+/// The summary of one group, from its counts.
 pub(super) fn summary(ndir: u64, nbfree: u64, nifree: u64, nffree: u64) -> Csum<LE> {
     Csum { cs_ndir: word(ndir), cs_nbfree: word(nbfree), cs_nifree: word(nifree), cs_nffree: word(nffree) }
 }

@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, LE};
 mod checked;
 mod vectors;
 
-/// What was written where; what was not is zero.
+/// Disk of sparse writes; bytes that were not written are zero.
 #[derive(Default)]
 pub(super) struct Disk(BTreeMap<u64, Vec<u8>>);
 
@@ -22,7 +22,7 @@ impl Disk {
         disk
     }
 
-    /// What begins at `at` and is as long.
+    /// Contents at `at`, as long as the piece written there.
     fn bytes(&self, at: u64, length: u64) -> &[u8] {
         let (start, piece) = self.0.range(..=at).next_back().expect("written");
         let skip = usize::try_from(at - start).expect("small");

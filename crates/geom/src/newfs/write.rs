@@ -1,4 +1,4 @@
-//! Every byte of a file system, in an order that is safe to break off.
+//! Bytes of a file system, in an order that is safe to interrupt.
 
 use super::directory::{Dinode, Directory, ROOTINO};
 use super::geometry::Geometry;
@@ -9,30 +9,30 @@ use crate::format::ufs::fs::{Csum, FS_MAGIC_AT, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs
 use std::mem::offset_of;
 use zerocopy::{IntoBytes, LE, U32};
 
-/// Who writes: byte offset, bytes.
+/// A writer that takes a byte offset and the bytes.
 pub type Put<'a, E> = dyn FnMut(u64, &[u8]) -> Result<(), E> + 'a;
 
-/// Bytes before the superblock.
+/// Bytes of the boot area before the superblock.
 const BOOT: usize = 65536;
 const _: () = assert!(BOOT as u64 == SBLOCK_UFS2);
-/// Where an inode has its generation.
+/// Offset of an inode's generation, in bytes.
 const DI_GEN: usize = offset_of!(Dinode, di_gen);
-/// `-R`: the time, and the first of the numbers.
+/// Time under `-R`, in seconds since 1970; generations then count from 1.
 const REGRESSION_TIME: i64 = 1_000_000_000;
 
 impl Newfs {
-    /// Bytes that [`Newfs::write`] hands over, but for the sector of a UFS1 superblock.
+    /// Number of bytes that [`Newfs::write`] hands over, but for the sector of a UFS1 superblock.
     pub fn bytes_to_write(&self) -> u64 {
         let g = &self.geometry;
         let group = g.sbsize + g.cgsize + g.inode_bytes();
         g.ncg * group + 2 * g.sbsize + g.directories * g.fsize + g.cssize + g.sector
     }
 
-    /// Hands over everything to be written, in whole sectors: byte offset, bytes. `boot` is what stands in the first
-    /// [`SUPERBLOCK`] bytes; `random` is asked for the generation of each inode.
+    /// Hands every byte to `put`, in whole sectors. `boot` is the current contents of the first [`SUPERBLOCK`] bytes;
+    /// `random` gives the generation of each inode. An error of `put` ends it.
     ///
-    /// The first and the last piece go to [`SUPERBLOCK`]. The first makes what was there no file system, the last makes what
-    /// is there one: flush after the one and before the other. In between, offsets rise from group to group.
+    /// The first and the last piece go to [`SUPERBLOCK`]. The first makes the old contents no file system, the last
+    /// makes the new ones one: flush after the first and before the last. In between, offsets rise from group to group.
     pub fn write<E>(&self, time: i64, random: &mut dyn FnMut() -> u32, boot: &[u8; BOOT], put: &mut Put<'_, E>) -> Result<(), E> {
         let mut count = 0_u32;
         let mut counted = || {
@@ -57,7 +57,7 @@ impl Newfs {
         put(SUPERBLOCK, &sector)
     }
 
-    /// In every group the backup, the maps, and the inodes.
+    /// Writes the backup, the maps and the inodes of every group.
     fn groups<E>(&self, fs: &mut Fs<LE>, time: i64, random: &mut dyn FnMut() -> u32, put: &mut Put<'_, E>) -> Result<(), E> {
         let g = &self.geometry;
         let mut backup = zeroed(g.sbsize);
@@ -92,7 +92,8 @@ impl Newfs {
         Ok(())
     }
 
-    /// What only the first group has: the summaries, a block of them at a time, and the directories.
+    /// Writes the parts that only the first group has: the summaries, a fragment of them at a time, and the
+    /// directories.
     fn first_group<E>(&self, put: &mut Put<'_, E>) -> Result<(), E> {
         let g = &self.geometry;
         let mut fragment = zeroed(g.fsize);
@@ -113,7 +114,7 @@ impl Newfs {
     }
 }
 
-/// A UFS1 superblock is no longer one; boot code around it stays.
+/// Overwrites the magic of a UFS1 superblock, if there is one; boot code around it stays.
 fn old_superblock<E>(g: &Geometry, boot: &[u8; BOOT], put: &mut Put<'_, E>) -> Result<(), E> {
     let at = SBLOCK_UFS1 + FS_MAGIC_AT;
     let old = &boot[range(at, 4)];
@@ -126,7 +127,7 @@ fn old_superblock<E>(g: &Geometry, boot: &[u8; BOOT], put: &mut Put<'_, E>) -> R
     put(start, &sector)
 }
 
-/// The recovery record ends the sector before the superblock.
+/// Writes the recovery record at the end of the sector before the superblock.
 fn recovery<E>(g: &Geometry, boot: &[u8; BOOT], put: &mut Put<'_, E>) -> Result<(), E> {
     let mut sector = boot[range(SUPERBLOCK - g.sector, g.sector)].to_vec();
     let record = superblock::recovery(g);
@@ -135,13 +136,13 @@ fn recovery<E>(g: &Geometry, boot: &[u8; BOOT], put: &mut Put<'_, E>) -> Result<
     put(SUPERBLOCK - g.sector, &sector)
 }
 
-/// A place in the boot area, which is smaller than any `usize`.
+/// A range of bytes in the boot area, which is smaller than any `usize`.
 fn range(at: u64, length: u64) -> std::ops::Range<usize> {
     let start = usize::try_from(at).unwrap_or(BOOT);
     start..start + usize::try_from(length).unwrap_or(0)
 }
 
-/// A buffer of at most a block.
+/// A zeroed buffer of at most a block.
 fn zeroed(length: u64) -> Vec<u8> {
     vec![0; usize::try_from(length).unwrap_or(0)]
 }

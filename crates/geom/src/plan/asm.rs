@@ -7,10 +7,10 @@
 use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, said_all, said_unit, unit_size, written};
 use crate::base::topology::{is_whole, round_down};
 
-/// The unit that is advised, and the largest.
+/// Allocation unit in bytes that Oracle advises.
 const UNIT: u64 = 4 << 20;
 const MOST: u64 = 64 << 20;
-/// A block of data.
+/// Block of a data file, in bytes.
 const BLOCK: u64 = 8192;
 
 pub(super) struct Asm;

@@ -6,10 +6,10 @@
 use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, fact, said, said_unit, unit_size, written};
 use crate::base::topology::Why;
 
-/// The usual bucket of a large device, and a node of a tree.
+/// Usual bucket of a large device, in bytes.
 const BUCKET: u64 = 512 << 10;
 const NODE: u64 = 256 << 10;
-/// The most that an erase unit makes of a bucket.
+/// Largest bucket in bytes that is made of an erase unit.
 const MOST: u64 = 16 << 20;
 
 pub(super) struct Bcachefs;

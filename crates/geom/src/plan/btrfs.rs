@@ -6,17 +6,17 @@
 use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
 use crate::base::topology::Topology;
 
-/// What mkfs.btrfs is told.
+/// Parameters of mkfs.btrfs, for one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// The smallest piece of data, in bytes.
+    /// Smallest piece of data, in bytes.
     pub sector: u64,
-    /// A block of a tree, in bytes.
+    /// Block of a tree, in bytes.
     pub node: u64,
 }
 
 impl Parameters {
-    /// The page; nodes of at least the unit, as far as they go.
+    /// Sectors of the page; nodes of at least the unit, up to 64 KiB.
     pub fn for_topology(topology: &Topology) -> Parameters {
         let sector = topology.sector.clamp(PAGE, 65536);
         let unit = unit_size(topology);
@@ -24,7 +24,7 @@ impl Parameters {
         Parameters { sector, node: node.max(sector) }
     }
 
-    /// Arguments of mkfs.btrfs.
+    /// Arguments of mkfs.btrfs: `-s` and `-n`, in bytes.
     pub fn options(&self) -> Vec<String> {
         ["-s".to_owned(), self.sector.to_string(), "-n".to_owned(), self.node.to_string()].into()
     }
@@ -46,7 +46,7 @@ impl Layer for Btrfs {
     }
 }
 
-/// Takes down the choices that every profile has.
+/// Adds the choices that every profile has.
 pub(super) fn choices(p: Parameters, ground: &LayerBase, plan: &mut Plan) {
     let t = &ground.topology;
     let sector =

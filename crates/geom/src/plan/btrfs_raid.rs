@@ -1,4 +1,4 @@
-//! Btrfs over several disks: `btrfs-raid1x2`, `btrfs-raid10x4`; what its profiles write.
+//! Btrfs over several disks: `btrfs-raid1x2`, `btrfs-raid10x4`; the writes of its profiles.
 //!
 //! Chunks are cut into stripes of 64 KiB, which begin on multiples of 1 MiB and more of each disk, whatever the profile.
 //!
@@ -9,16 +9,16 @@
 use super::btrfs::Parameters;
 use super::{Above, Choice, Files, Layer, LayerBase, Plan, Price, Value, said_unit, written};
 
-/// A stripe.
+/// Stripe on one disk, in bytes.
 const STRIPE: u64 = 64 << 10;
 
-/// A profile: its name, the least disks, copies of each byte, disks of parity.
+/// Profile of data: the least number of disks, copies of each byte, disks of parity.
 struct Profile {
     name: &'static str,
     least: u64,
     copies: u64,
     parity: u64,
-    /// What its metadata are kept in.
+    /// Profile of the metadata that goes with it.
     metadata: &'static str,
 }
 
@@ -33,13 +33,13 @@ static PROFILES: &[Profile] = &[
     Profile { name: "raid6", least: 4, copies: 1, parity: 2, metadata: "raid1c3" },
 ];
 
-/// A file system over `disks`.
+/// File system over `disks` disks.
 struct Raid {
     profile: &'static Profile,
     disks: u64,
 }
 
-/// The file system that `btrfs-raid1x2` names.
+/// The file system that a word such as `btrfs-raid1x2` names; `None` for another word.
 pub(super) fn parse(word: &str) -> Option<Box<dyn Layer>> {
     let (name, disks) = word.strip_prefix("btrfs-")?.split_once('x')?;
     let profile = PROFILES.iter().find(|p| p.name == name)?;

@@ -22,13 +22,13 @@ use super::partition::Own;
 use super::{Above, Layer, LayerBase, Plan, exfat::Exfat, fact};
 use crate::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 
-/// The largest card of SDSC, and of SDHC.
+/// Largest capacity of SDSC, in bytes.
 const SDSC: u64 = 2 << 30;
 const SDHC: u64 = 32 << 30;
-/// Sectors that an MBR's FAT32 without LBA reaches: 8.4 GB.
+/// Sectors that an MBR's FAT32 type without LBA reaches: 8.4 GB.
 const CHS: u64 = 16_450_560;
 
-/// The SD Card Association's cluster and boundary unit for a card of `length` bytes.
+/// The SD Card Association's cluster and boundary unit, both in bytes, for a card of `length` bytes.
 pub fn card(length: u64) -> (u64, u64) {
     const K: u64 = 1 << 10;
     const M: u64 = 1 << 20;
@@ -45,16 +45,16 @@ pub fn card(length: u64) -> (u64, u64) {
     rows.into_iter().find(|row| length <= row.0).map_or((512 * K, 64 * M), |row| (row.1, row.2))
 }
 
-/// True if a partition of `disk` that begins at `start` is where a card of that capacity has it: possibly off a boundary, so that the
-/// clusters of its FAT come out on one.
+/// True if a partition of `disk` that begins at `start` is where a card of that capacity has it: possibly off a
+/// boundary, so that the clusters of its FAT come out on one.
 pub fn is_start(disk: &Topology, start: u64) -> bool {
     Card.table(disk).is_some_and(|own| own.start == start)
 }
 
-/// A card with what a camera expects on it.
+/// Card in the form that cameras expect.
 struct Card;
 
-/// The layer of a card.
+/// The layer that `sd-card` names.
 pub(super) fn layer() -> Box<dyn Layer> {
     Box::new(Card)
 }
@@ -96,7 +96,7 @@ impl Layer for Card {
             return Exfat.lay(ground, above, plan);
         }
         let erase = fact(t, Why::Erase).map(|f| f.grain);
-        // Right below a step of the capacity the partition alone is that of a smaller card.
+        // Just below a step of the capacity the partition alone has the size of a smaller card.
         let clusters = erase.into_iter().flat_map(|unit| [card(length).0, card(length.saturating_add(unit.size().saturating_mul(2))).0]);
         let mut volumes = clusters.filter_map(|cluster| Parameters::of_volume(length, cluster, erase?));
         match volumes.next().filter(|_| length <= SDSC) {
@@ -105,7 +105,7 @@ impl Layer for Card {
         }
     }
 
-    /// The boundary unit of a card of this size.
+    /// The boundary unit of a card of this size, for one that does not name an erase unit.
     fn presumes(&self, disk: &Topology) -> Option<Fact> {
         let grain = Grain::new(card(disk.length).1, 0)?;
         fact(disk, Why::Erase).is_none().then_some(Fact { grain, why: Why::Erase, source: Source::Assumed, trust: Trust::Assumed })

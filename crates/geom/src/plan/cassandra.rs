@@ -6,9 +6,9 @@
 
 use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, power, powers, said_unit, unit_size, written};
 
-/// A compressed chunk, by default.
+/// Default size of a compressed chunk, in bytes.
 const CHUNK: u64 = 16 << 10;
-/// A segment of the commit log.
+/// Segment of the commit log, in bytes.
 const SEGMENT: u64 = 32 << 20;
 
 pub(super) struct Cassandra;

@@ -6,7 +6,7 @@
 
 use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, power, powers, said_unit, unit_size, written};
 
-/// The largest that is of use: above it small objects are mostly padding.
+/// Largest useful allocation in bytes: above it small objects are mostly padding.
 const MOST: u64 = 64 << 10;
 
 pub(super) struct Osd;

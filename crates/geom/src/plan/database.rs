@@ -1,13 +1,14 @@
 //! Databases that overwrite pages in files: MySQL (InnoDB), PostgreSQL, MongoDB (WiredTiger); and RocksDB, which does not.
 //!
-//! # What a page costs
+//! # Cost of a page
 //! A page lies wherever the file system put it: on its blocks, not on its own size. 16 KiB pages on 4 KiB blocks cross a 16 KiB
 //! unit three times in four, so they cost 1.75 where an extent size hint, larger blocks or records would make it 1.
 //!
 //! # Torn pages
-//! InnoDB writes every page twice, PostgreSQL its whole image after a checkpoint, because half a page may be what a power cut
-//! leaves. It may be switched off only where that cannot happen: on records that are never overwritten (ZFS), or on a device
-//! that writes a page as one (`atomic_write_unit_max_bytes`), and then only if pages lie on their own size.
+//! InnoDB writes every page twice, PostgreSQL its whole image after a checkpoint, because a power cut may leave half a
+//! page. The protection may be switched off only where that cannot happen: on records that are never overwritten (ZFS),
+//! or on a device that writes a page as one (`atomic_write_unit_max_bytes`), and then only if pages lie on their own
+//! size.
 //!
 //! # Sources
 //! MySQL 8.4 manual: `innodb_page_size` (4096 to 65536, 16384 by default), `innodb_doublewrite`, `innodb_log_write_ahead_size` (512 to the page,
@@ -19,12 +20,12 @@
 use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, fact, power, powers, said, said_unit, unit_size, written};
 use crate::base::topology::{Topology, Why};
 
-/// The page of InnoDB, PostgreSQL and WiredTiger, unless told otherwise.
+/// Default page of InnoDB, in bytes.
 pub(super) const INNODB: u64 = 16384;
 pub(super) const POSTGRES: u64 = 8192;
 pub(super) const WIREDTIGER: u64 = 4096;
 
-/// A database.
+/// Database server that is planned for.
 pub(super) enum Database {
     Mysql,
     Postgres,
@@ -44,17 +45,17 @@ impl Layer for Database {
     }
 }
 
-/// Where pages of that size begin.
+/// Granularity in bytes at which pages of that size begin.
 pub(super) fn grid(ground: &LayerBase, page: u64) -> u64 {
     ground.files.as_ref().map_or(page, |f| f.grid).min(page)
 }
 
-/// What writing one page costs.
+/// The price of writing one page of `page` bytes.
 pub(super) fn price(ground: &LayerBase, page: u64) -> Price {
     Price::of(written(&ground.topology, page, grid(ground, page)))
 }
 
-/// The choice of a page, with the other sizes there are.
+/// The choice of a page, with every other size from the least to the most; `sizes` is (size, least, most) in bytes.
 fn page(layer: &'static str, parameter: &'static str, typed: &str, sizes: (u64, u64, u64), ground: &LayerBase, why: &str) -> Choice {
     let (size, least, most) = sizes;
     let why = format!("{why}; pages begin on any {} bytes; {}", grid(ground, size), said_unit(&ground.topology));
@@ -69,13 +70,13 @@ fn page(layer: &'static str, parameter: &'static str, typed: &str, sizes: (u64, 
     choice
 }
 
-/// Whether a page can be torn, and why not.
+/// Risk that a power cut leaves a page half written.
 enum Torn {
-    /// It can, as far as anybody knows.
+    /// A torn page is possible, as far as is known.
     Yes,
-    /// The device could write it as one, but the file system does not place it so.
+    /// The device could write it as one, but the file system does not place it so; the reason in words.
     Placed(String),
-    /// It cannot.
+    /// A torn page is impossible; the reason in words.
     No(String),
 }
 
@@ -92,7 +93,8 @@ fn torn(ground: &LayerBase, page: u64) -> Torn {
     }
 }
 
-/// Whether pages are protected against being torn: `on` writes each one `times`.
+/// Adds the choice of protection against torn pages: `on` writes each page `times` over; `sizes` is (page in bytes,
+/// times).
 fn guard(layer: &'static str, parameter: &'static str, set: &str, sizes: (u64, f64), ground: &LayerBase, plan: &mut Plan) {
     let (page, times) = sizes;
     let one = price(ground, page);
@@ -117,7 +119,7 @@ fn guard(layer: &'static str, parameter: &'static str, set: &str, sizes: (u64, f
     });
 }
 
-/// How a file system may be made to put pages where they belong.
+/// Adds a note with the option that makes a file system put pages on multiples of their own size.
 pub(super) fn placement(ground: &LayerBase, page: u64, plan: &mut Plan) {
     let Some(files) = ground.files.as_ref().filter(|f| f.grid < page) else { return };
     let (now, then) = (written(&ground.topology, page, files.grid), written(&ground.topology, page, page));
@@ -134,7 +136,7 @@ pub(super) fn placement(ground: &LayerBase, page: u64, plan: &mut Plan) {
     }
 }
 
-/// What a page costs a set with parity.
+/// Adds a note about the price of a page on a set with parity.
 fn parity(layer: &str, t: &Topology, page: u64, plan: &mut Plan) {
     if let Some(row) = fact(t, Why::FullStripe).map(|f| f.grain.size()).filter(|&row| row > page) {
         plan.note(format!(
@@ -167,7 +169,7 @@ fn mysql(ground: &LayerBase, plan: &mut Plan) {
     plan.note(format!("mysql: start the server with --defaults-file={directory}.cnf too; MariaDB's last command is mariadb-install-db --defaults-file={directory}.cnf --user=mysql"));
 }
 
-/// What a server reads in its file, of all choices of `layer`, as words of a shell.
+/// The settings of all choices of `layer` that go into a server's file, as words of a shell.
 fn settings(layer: &str, plan: &Plan) -> String {
     let settings = plan.choices.iter().filter(|c| c.layer == layer).filter_map(|c| c.command.as_deref());
     settings.filter(|command| !command.starts_with("--")).collect::<Vec<_>>().join(" ")
@@ -176,7 +178,7 @@ fn settings(layer: &str, plan: &Plan) -> String {
 fn postgres(ground: &LayerBase, plan: &mut Plan) {
     let why = "BLCKSZ as built by everybody; another needs a build of its own";
     let choice = page("postgres", "page", "--with-blocksize=", (POSTGRES, 4096, 32768), ground, why);
-    // Configured in KiB.
+    // The option counts in KiB.
     plan.choose(choice.typed(format!("--with-blocksize={}", POSTGRES / 1024)));
     guard("postgres", "full_page_writes", "full_page_writes=", (POSTGRES, 2.0), ground, plan);
     let wal = Choice::new(
@@ -208,7 +210,8 @@ fn mongodb(ground: &LayerBase, plan: &mut Plan) {
     let size = power(unit_size(&ground.topology), 32768).max(WIREDTIGER);
     let why = "WiredTiger writes whole ones, of the unit; every page is whole allocations";
     let choice = page("mongodb", "allocation size", "allocation_size=", (size, 4096, 32768), ground, why);
-    // A page of any kind is whole allocations: MongoDB's own are 4 KiB inside collections, 16 KiB in indexes, 32 KiB at the leaves.
+    // A page of any kind is whole allocations. MongoDB's own are 4 KiB inside collections, 16 KiB in indexes, 32 KiB at
+    // the leaves.
     let pages =
         |inner: u64, leaf: u64| format!("allocation_size={size},internal_page_max={},leaf_page_max={}", inner.max(size), leaf.max(size));
     let collection = format!("--wiredTigerCollectionConfigString {}", pages(4096, 32768));

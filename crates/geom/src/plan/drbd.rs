@@ -7,9 +7,9 @@
 use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, said_unit, up, written};
 use crate::base::topology::round_down;
 
-/// Bytes of data for a byte of bitmap: a bit for 4 KiB.
+/// Bytes of data that one byte of bitmap covers: a bit for 4 KiB.
 const MAPPED: u64 = 8 * 4096;
-/// The activity log and the superblock.
+/// Bytes of the activity log and the superblock.
 const FIXED: u64 = 72 << 10;
 
 pub(super) struct Drbd;

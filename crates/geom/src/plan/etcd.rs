@@ -6,7 +6,7 @@
 
 use super::{Above, Choice, Layer, LayerBase, Plan, Value, database, said_unit, unit_size};
 
-/// A page of the database, and what the log is written in.
+/// Page of the database and of the log, in bytes.
 pub(super) const PAGE: u64 = 4096;
 
 pub(super) struct Etcd;

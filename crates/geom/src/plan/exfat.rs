@@ -7,22 +7,22 @@ use super::card::card;
 use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, fact, powers, said, said_unit, unit_size, written};
 use crate::base::topology::{Topology, Why};
 
-/// The largest cluster of the format.
+/// Largest cluster of the format, in bytes.
 const MOST: u64 = 32 << 20;
-/// What mkfs takes by itself.
+/// Default boundary of mkfs.exfat, in bytes.
 const BOUNDARY: u64 = 1 << 20;
 
-/// What mkfs.exfat is told.
+/// Parameters of mkfs.exfat, as `-c` and `-b` take them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// Bytes.
+    /// Cluster size in bytes, a power of two.
     pub cluster: u64,
-    /// Where the table and the clusters begin, in bytes.
+    /// Boundary on which the table and the clusters begin, in bytes.
     pub boundary: u64,
 }
 
 impl Parameters {
-    /// A card's own sizes on flash that names its erase unit; else mkfs's, and at least the unit.
+    /// A card's own sizes on flash that names its erase unit; else the defaults of mkfs.exfat, and at least the unit.
     pub fn for_topology(topology: &Topology) -> Parameters {
         let (length, unit) = (topology.length, unit_size(topology));
         let erase = fact(topology, Why::Erase).map(|f| f.grain.size()).filter(|size| size.is_power_of_two());
@@ -39,7 +39,7 @@ impl Parameters {
         Parameters { cluster, boundary }
     }
 
-    /// Arguments of mkfs.exfat.
+    /// Arguments of mkfs.exfat: `-c` and `-b`, in bytes.
     pub fn options(&self) -> Vec<String> {
         ["-c".to_owned(), self.cluster.to_string(), "-b".to_owned(), self.boundary.to_string()].into()
     }
@@ -48,7 +48,7 @@ impl Parameters {
 pub(super) struct Exfat;
 
 impl Layer for Exfat {
-    /// mkfs.exfat takes the sector from the device.
+    /// True for sectors of 512 bytes: mkfs.exfat takes others from a device alone.
     fn in_image(&self, disk: &Topology) -> bool {
         disk.sector == 512
     }

@@ -7,21 +7,21 @@
 use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, powers, said_unit, stripe, unit_size, written};
 use crate::base::topology::{Topology, is_whole};
 
-/// What mke2fs is told.
+/// Parameters of mke2fs for ext4, as `-b`, `-E` and `-C` take them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// Bytes.
+    /// Block size in bytes, a power of two.
     pub block: u64,
-    /// Blocks in a chunk of the set beneath.
+    /// Blocks in a chunk of the set beneath; `None` without one that fits.
     pub stride: Option<u64>,
-    /// Blocks in a row of it.
+    /// Blocks in a row of that set; `None` without one that fits.
     pub stripe_width: Option<u64>,
-    /// Bytes, where blocks are handed out in larger pieces.
+    /// Cluster size in bytes, where space is allocated in more than blocks (bigalloc).
     pub cluster: Option<u64>,
 }
 
 impl Parameters {
-    /// The page, or the sector if that is larger; the set, if the file system begins on one of its chunks.
+    /// Blocks of the page, or of the sector if that is larger; the set, if the file system begins on one of its chunks.
     pub fn for_topology(topology: &Topology) -> Parameters {
         let block = topology.sector.clamp(PAGE, 65536);
         let set = stripe(topology).filter(|s| s.off == 0 && is_whole(s.chunk, block));
@@ -29,7 +29,7 @@ impl Parameters {
         Parameters { block, stride: set.map(|s| s.chunk / block), stripe_width, cluster: None }
     }
 
-    /// Arguments of mke2fs.
+    /// Arguments of mke2fs, without the device.
     pub fn options(&self) -> Vec<String> {
         let mut options = vec!["-b".to_owned(), self.block.to_string()];
         let pairs = [("stride", self.stride), ("stripe_width", self.stripe_width)];
@@ -54,7 +54,7 @@ impl Layer for Ext4 {
     fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let p = Parameters::for_topology(t);
-        // What is written are blocks, whatever they are handed out in; a cluster only costs room.
+        // Writes are of blocks, whatever size is allocated; a cluster only costs space.
         let price = |cluster| Price::of(written(t, p.block, p.block)).tail(cluster);
         let mut block =
             Choice::new("ext4", "block", Value::Bytes(p.block), format!("the largest that every kernel mounts; {}", said_unit(t)))
@@ -86,7 +86,7 @@ impl Layer for Ext4 {
     }
 }
 
-/// Says why a file system is not told of the set beneath it.
+/// Adds a note with the reason for which a file system is not told of the set beneath it.
 pub(super) fn untold(topology: &Topology, told: bool, layer: &str, block: u64, plan: &mut Plan) {
     let Some(set) = stripe(topology).filter(|_| !told) else { return };
     if set.off > 0 {

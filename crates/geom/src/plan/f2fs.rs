@@ -9,15 +9,15 @@
 use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, fact, said, said_unit, unit_size, written};
 use crate::base::topology::{Topology, Why, is_whole};
 
-/// A segment: 512 blocks.
+/// Segment in bytes: 512 blocks.
 const SEGMENT: u64 = 2 << 20;
-/// Segments in a section, at the most: beyond this a small volume has too few to clean.
+/// Largest section in segments: beyond this a small volume has too few to clean.
 const MOST: u64 = 32;
 
-/// What mkfs.f2fs is told.
+/// Parameters of mkfs.f2fs, as `-s` takes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// Segments in a section.
+    /// Number of segments in a section.
     pub section: u64,
 }
 
@@ -30,7 +30,7 @@ impl Parameters {
         Parameters { section: if fits { section } else { 1 } }
     }
 
-    /// Arguments of mkfs.f2fs.
+    /// Arguments of mkfs.f2fs: `-s`, in segments.
     pub fn options(&self) -> Vec<String> {
         ["-s".to_owned(), self.section.to_string()].into()
     }

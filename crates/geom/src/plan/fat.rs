@@ -1,4 +1,4 @@
-//! FAT: sector, cluster, and reserved sectors so many that the data area begins on a boundary.
+//! FAT: sector, cluster, and as many reserved sectors as put the data area on a boundary.
 //!
 //! mkfs.fat makes the reserved sectors and each table whole clusters, so the data area comes out on a cluster, which on flash is
 //! not the erase unit. The tables' length is known beforehand, so the reserved sectors can make up for it. Where the partition
@@ -15,46 +15,47 @@
 use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, fact, powers, said, said_unit, unit_size, up, written};
 use crate::base::topology::{Grain, Topology, Why, is_whole, round_down};
 
-/// The largest cluster of 512-byte sectors.
+/// Largest cluster of 512-byte sectors, in bytes.
 const MOST: u64 = 65536;
-/// The largest boundary that 16 bits of reserved sectors reach from any table length.
+/// Largest boundary in bytes that 16 bits of reserved sectors reach from any table length.
 const REACH: u64 = 16 << 20;
-/// Boundaries larger than a cluster that the data area is put on, the first that can be reached.
+/// Purposes of boundaries larger than a cluster that the data area is put on; the first that can be reached is taken.
 const FAR: [Why; 4] = [Why::Erase, Why::FullStripe, Why::Row, Why::Chunk];
-/// Fewer clusters than these are FAT12 and FAT16; tables and reserved sectors take some of a volume's.
+/// Least number of clusters of a FAT16, and, below, of a FAT32; tables and reserved sectors take some of a volume's.
 const FAT16_LEAST: u64 = 4085;
 const FAT32_LEAST: u64 = 65525;
-/// Clusters' worth of tables of the smallest FAT32 there is, generously.
+/// Clusters' worth of tables of the smallest FAT32, rounded up generously.
 const MARGIN: u64 = 160;
 const TABLES: u64 = 2;
-/// Boundaries that are tried.
+/// Number of boundaries that are tried.
 const TRIES: u64 = 8;
-/// Sectors of a track, which mkfs makes the volume whole ones of: said, since its own depend on the device.
+/// Sectors of a track, to whole numbers of which mkfs.fat rounds the volume. It is given as an option, since the
+/// default depends on the device.
 const TRACK: u64 = 63;
 
-/// What mkfs.fat is told.
+/// Parameters of mkfs.fat, and the data area that follows from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// Bits of a table's entry: 12, 16 or 32.
     pub bits: u64,
-    /// Bytes.
+    /// Logical sector in bytes, a power of two.
     pub sector: u64,
-    /// Bytes.
+    /// Cluster size in bytes, a power of two.
     pub cluster: u64,
-    /// Sectors before the tables.
+    /// Number of sectors before the tables.
     pub reserved: u64,
-    /// The boundary of the data area in bytes.
+    /// Size of the boundary of the data area, in bytes.
     pub align: u64,
-    /// Where the first one is.
+    /// Address of the first such boundary on the volume, in bytes.
     pub phase: u64,
-    /// Whether reserved sectors and tables are whole clusters, as mkfs has them by itself.
+    /// True if reserved sectors and tables are whole clusters, the default of mkfs.fat.
     pub rounded: bool,
-    /// Where the data area comes out, in bytes.
+    /// First byte of the data area on the volume.
     pub data: u64,
 }
 
 impl Parameters {
-    /// Clusters of at least the unit, and the data area on the erase unit or a row of the set if there is one.
+    /// Clusters of at least the unit; the data area on the erase unit or a row of the set if there is one.
     pub fn for_topology(topology: &Topology) -> Parameters {
         let (length, unit) = (topology.length, unit_size(topology));
         let sector = topology.sector.clamp(512, 4096);
@@ -64,7 +65,8 @@ impl Parameters {
             16..32 => 4 * PAGE,
             _ => 8 * PAGE,
         };
-        // A card's own is 32 KiB; small cards have fewer clusters than FAT32 needs, and stay with the usual.
+        // A card's own cluster is 32 KiB; small cards have fewer clusters than FAT32 needs, and stay with the usual
+        // size.
         let flash = fact(topology, Why::Erase).is_some() && length > 2 << 30;
         let least = unit.max(if flash { 8 * PAGE } else { usual });
         let cluster = powers(PAGE, MOST).find(|&cluster| cluster >= least).unwrap_or(MOST);
@@ -75,7 +77,7 @@ impl Parameters {
             far.find(|g| g.size() <= REACH && g.size() <= length / 8 && is_whole(g.size(), cluster)).or_else(|| Grain::new(cluster, near))
         };
         let size = |cluster: u64| reach(cluster).map_or(cluster, Grain::size);
-        // Between two kinds, where it depends on the tables which one it is, a larger cluster makes it the smaller kind.
+        // Where the kind depends on the size of the tables, a larger cluster makes it the smaller kind.
         let kinds = powers(cluster, MOST).find_map(|cluster| Some((bits(length, cluster, size(cluster))?, cluster)));
         let (bits, cluster) = kinds.unwrap_or((16, cluster));
         let (align, phase) = (size(cluster), reach(cluster).map_or(0, Grain::phase));
@@ -88,8 +90,9 @@ impl Parameters {
         Parameters { bits, sector, cluster, reserved: reserved / sector, align, phase, rounded, data }
     }
 
-    /// The FAT12 or FAT16 of a card of `capacity` bytes and the first byte of its partition: one reserved sector, and a partition
-    /// that begins where this puts the clusters on a `unit`.
+    /// The FAT12 or FAT16 of a card of `capacity` bytes, and the first byte of its partition. There is one reserved
+    /// sector, and the partition begins where the clusters come out on a `unit`. `None` where none of the starts that
+    /// are tried fits.
     pub fn of_card(capacity: u64, cluster: u64, unit: u64) -> Option<(Parameters, u64)> {
         let grain = Grain::new(unit, 0)?;
         let mut start = unit.checked_mul(2)?;
@@ -105,12 +108,13 @@ impl Parameters {
         None
     }
 
-    /// That of a volume of `length` bytes, if its clusters come out on `unit`.
+    /// The FAT12 or FAT16 of a volume of `length` bytes; `None` unless its clusters come out on `unit`.
     pub fn of_volume(length: u64, cluster: u64, unit: Grain) -> Option<Parameters> {
         Parameters::small(length, cluster, unit).filter(|p| unit.contains(p.data))
     }
 
-    /// A FAT12 or FAT16 with one reserved sector, of sectors of 512 bytes.
+    /// A FAT12 or FAT16 with one reserved sector, of sectors of 512 bytes; `None` if `length` bytes are too many or too
+    /// few.
     fn small(length: u64, cluster: u64, unit: Grain) -> Option<Parameters> {
         let (sector, root) = (512, 512 * 32);
         [12, 16].into_iter().find_map(|bits| {
@@ -123,7 +127,7 @@ impl Parameters {
         })
     }
 
-    /// Arguments of mkfs.fat.
+    /// Arguments of mkfs.fat, without the device.
     pub fn options(&self) -> Vec<String> {
         let pairs = [("-F", self.bits), ("-S", self.sector), ("-s", self.cluster / self.sector), ("-R", self.reserved)];
         let track = ["-g".to_owned(), format!("255/{TRACK}")];
@@ -132,8 +136,8 @@ impl Parameters {
     }
 }
 
-/// Bytes of reserved sectors from `first` on with which the data area begins on the boundary, and where that is. The more are reserved
-/// the shorter are the `tables`, so it takes a few tries, a boundary further each.
+/// Bytes of reserved sectors, from `first` on, with which the data area begins on the boundary, and its first byte.
+/// More reserved sectors make the `tables` shorter, so it takes a few tries, a boundary further each.
 fn place(first: u64, (align, phase): (u64, u64), root: u64, tables: impl Fn(u64) -> u64) -> (u64, u64) {
     let most = tables(first);
     let least = first.saturating_add(most).saturating_add(root);
@@ -148,7 +152,7 @@ fn place(first: u64, (align, phase): (u64, u64), root: u64, tables: impl Fn(u64)
     (first, first.saturating_add(most).saturating_add(root))
 }
 
-/// The kind of FAT that a volume of `length` bytes comes out as, whatever its tables take; `None` if that depends.
+/// Bits of an entry of the FAT that a volume of `length` bytes gets, whatever its tables take; `None` if that depends.
 fn bits(length: u64, cluster: u64, align: u64) -> Option<u64> {
     let (most, least) = (length / cluster, (length / cluster).saturating_sub(MARGIN + align / cluster));
     match () {
@@ -159,7 +163,7 @@ fn bits(length: u64, cluster: u64, align: u64) -> Option<u64> {
     }
 }
 
-/// Bytes of the root directory before the clusters, which FAT32 has not: 512 entries of 32 bytes, in whole steps.
+/// Bytes of the root directory before the clusters, which FAT32 lacks: 512 entries of 32 bytes, in whole steps.
 fn root(bits: u64, step: u64) -> u64 {
     if bits == 32 { 0 } else { up(512 * 32, step) }
 }
@@ -183,11 +187,11 @@ impl Layer for Fat {
     }
 }
 
-/// Takes down the choices of a FAT with the parameters `p`.
+/// Adds the choices of a FAT with the parameters `p`.
 pub(super) fn lay_with(p: Parameters, ground: &LayerBase, plan: &mut Plan) -> LayerBase {
     let t = &ground.topology;
     plan.choose(Choice::new("vfat", "sector", Value::Bytes(p.sector), "the device's logical sector").typed(format!("-S {}", p.sector)));
-    // The clusters lie behind the tables, and that is on a boundary wherever the volume itself begins.
+    // The clusters lie behind the tables, on a boundary wherever the volume itself begins.
     let clusters = t.shift(p.data, t.length.saturating_sub(p.data));
     let price = |cluster| Price::of(written(&clusters, cluster, cluster)).tail(cluster);
     let why = format!("at least the {}; what cameras and firmware expect of a volume of this size", said_unit(t));

@@ -1,4 +1,4 @@
-//! GELI, FreeBSD's encryption: its sector. Metadata are in the last sector, so that it begins where the device below does.
+//! GELI, FreeBSD's encryption: its sector. Metadata are in the last sector, so its device begins with the one below.
 //!
 //! # Sources
 //! geli(8): `init -s` (the device's by default; more is faster, and 4096 is advised), metadata in the last sector; `-l 256`.

@@ -10,22 +10,22 @@ use super::{Above, Choice, Host, Layer, LayerBase, Plan, Price, Value, powers, s
 use crate::base::size;
 use crate::base::topology::{Source, Topology, is_whole, round_down};
 
-/// gstripe's own chunk.
+/// Default chunk of gstripe, in bytes.
 const CHUNK: u64 = 64 << 10;
 
-/// A set.
+/// Stripe or mirror of GEOM.
 pub(super) struct Set {
     disks: u64,
-    /// Of a stripe.
+    /// Chunk of a stripe in bytes; `None` for a mirror.
     chunk: Option<u64>,
 }
 
-/// The disks of `gstripe2` and its kind, from 2 on.
+/// Number of disks in `gstripe2` and its kind, 2 to 255; `None` for other text.
 fn disks(text: &str) -> Option<u64> {
     text.strip_prefix('x').unwrap_or(text).parse().ok().filter(|n| (2..=255).contains(n))
 }
 
-/// The stripe that `gstripe2` or `gstripe2:16k` names.
+/// The stripe that `gstripe2` or `gstripe2:16k` names; `None` for another word.
 pub(super) fn stripe(word: &str) -> Option<Box<dyn Layer>> {
     let (count, chunk) = word.strip_prefix("gstripe")?.split_once(':').map_or((word.strip_prefix("gstripe")?, None), |(n, c)| (n, Some(c)));
     let chunk = match chunk {
@@ -35,7 +35,7 @@ pub(super) fn stripe(word: &str) -> Option<Box<dyn Layer>> {
     Some(Box::new(Set { disks: disks(count)?, chunk: Some(chunk) }))
 }
 
-/// The mirror that `gmirror2` names.
+/// The mirror that `gmirror2` names; `None` for another word.
 pub(super) fn mirror(word: &str) -> Option<Box<dyn Layer>> {
     Some(Box::new(Set { disks: disks(word.strip_prefix("gmirror")?)?, chunk: None }))
 }

@@ -6,7 +6,7 @@
 
 use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, said_unit, unit_size, up, written};
 
-/// A segment, by default, and the largest: offsets in it are 31 bits.
+/// Default segment of a log, in bytes.
 const SEGMENT: u64 = 1 << 30;
 const MOST: u64 = (1 << 31) - 4096;
 

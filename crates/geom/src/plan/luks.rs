@@ -1,4 +1,4 @@
-//! LUKS: sector and where the data begin.
+//! LUKS: its sector, and the offset of its data.
 //!
 //! # Sources
 //! cryptsetup-luksFormat(8): `--sector-size` (512 to 4096, LUKS2), `--offset` (in sectors of 512 bytes, a multiple of 8), `--align-payload`
@@ -8,7 +8,7 @@
 use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, said_all, said_unit, unit_size, written};
 use crate::base::topology::{Grain, Why, is_whole};
 
-/// `--offset` counts in these, and takes multiples of eight of them.
+/// Unit in bytes that `--offset` counts in; it takes multiples of eight.
 const SECTOR: u64 = 512;
 const STEP: u64 = 4096;
 
@@ -16,7 +16,7 @@ pub(super) struct Luks {
     version: u64,
 }
 
-/// `luks`, `luks2` or `luks1`.
+/// The layer that `luks`, `luks2` or `luks1` names; `None` for another word.
 pub(super) fn parse(word: &str) -> Option<Box<dyn Layer>> {
     let version = match word {
         "luks" | "luks2" => 2,
@@ -30,7 +30,7 @@ impl Layer for Luks {
     fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         let t = &ground.topology;
         let header = if self.version == 2 { 16 << 20 } else { 2 << 20 };
-        // In whole pages; a boundary between pages cannot be said.
+        // The offset is in whole pages, so that a boundary between pages cannot be expressed.
         let grain = super::partition::grain(t).0.and_then(|g| g.intersect(Grain::new(STEP, 0)?));
         if grain.is_none() {
             plan.note(format!(

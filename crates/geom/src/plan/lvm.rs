@@ -1,4 +1,4 @@
-//! LVM: where the extents begin, and their size.
+//! LVM: the start of the extents, and their size.
 //!
 //! A logical volume begins on any extent, so a boundary beneath holds for it only if an extent is whole units of it. A row of
 //! three chunks is no power of two; an extent may be any multiple of 128 KiB.
@@ -10,18 +10,18 @@
 use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, said, said_all, written};
 use crate::base::topology::{Grain, Topology, is_whole, lcm};
 
-/// pvcreate's own start.
+/// Default start of the extents of pvcreate, in bytes.
 const START: u64 = 1 << 20;
-/// vgcreate's own extent.
+/// Default extent of vgcreate, in bytes.
 const EXTENT: u64 = 4 << 20;
-/// What an extent that is no power of two is a multiple of.
+/// Unit in bytes that an extent is a multiple of, unless it is a power of two.
 const STEP: u64 = 128 << 10;
-/// Beyond this a volume can hardly be sized.
+/// Largest extent in bytes: beyond this a volume can hardly be sized.
 const MOST: u64 = 1 << 30;
 
 pub(super) struct Lvm;
 
-/// Takes down a group over the whole of `ground`; what its extents see from the first on, and their size.
+/// Adds a group over the whole of `ground`; returns the topology from its first extent on, and the extent in bytes.
 pub(super) fn group(ground: &LayerBase, plan: &mut Plan) -> (Topology, u64) {
     let t = &ground.topology;
     let grain = super::partition::grain(t).0;
@@ -44,12 +44,12 @@ impl Layer for Lvm {
     }
 }
 
-/// The alignment that `start` is said with: itself where it is whole sectors of 4 KiB, else what is below it.
+/// The value in bytes of `--dataalignment` for `start`: itself where it is whole sectors of 4 KiB, else [`START`].
 fn align(start: u64) -> u64 {
     if is_whole(start, 4096) { start } else { START }
 }
 
-/// What remains to be said of it.
+/// The option for the rest of `start` past that alignment; empty if there is none.
 fn shift(start: u64) -> String {
     if is_whole(start, 4096) { String::new() } else { format!(" --dataalignmentoffset {}b", start.saturating_sub(START)) }
 }
@@ -67,7 +67,7 @@ fn start_choice(t: &Topology, start: u64) -> Choice {
     choice
 }
 
-/// The smallest extent from the usual size on that is whole units of everything below.
+/// The smallest extent in bytes, from the default on, that is whole units of every boundary below.
 fn extent(below: &Topology) -> u64 {
     let all = below.counting().try_fold(1, |all, f| lcm(all, f.grain.size()));
     let step = all.and_then(|all| if all.is_power_of_two() { Some(all) } else { lcm(all, STEP) });
@@ -88,7 +88,7 @@ fn extent_choice(below: &Topology, extent: u64) -> Choice {
     choice
 }
 
-/// What a volume on any extent sees.
+/// The topology of a volume on any extent; boundaries that an extent does not keep become notes.
 fn volume(below: &Topology, extent: u64, plan: &mut Plan) -> Topology {
     let (kept, lost): (Vec<_>, Vec<_>) = below.facts.iter().partition(|f| is_whole(extent, f.grain.size()) || !f.why.costs());
     for fact in lost {

@@ -1,8 +1,8 @@
-//! Linux md: `md5x4`, `md0x2:64k`: chunk, where the members' data begin, the bitmap's chunk.
+//! Linux md: `md5x4`, `md0x2:64k`: chunk, data offset of the members, the bitmap's chunk.
 //!
 //! # Topology
-//! A set's address class is that of a stripe over its data disks: parity and copies move chunks between members, never within
-//! one. Members are alike, so what is on the grain of one is on that of all.
+//! A set's address class is that of a stripe over its data disks: parity and copies move chunks between members, never
+//! within one. Members are alike, so an address on the grain of one is on that of all.
 //!
 //! # Sources
 //! mdadm(8): `--chunk` (a multiple of 4 KiB, a power of two with parity and on RAID10; 512K by default), `--data-offset` (in KiB),
@@ -14,21 +14,21 @@ use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, powers, said_un
 use crate::base::size;
 use crate::base::topology::{Source, Topology, Why, is_whole, round_down};
 
-/// mdadm's own chunk.
+/// Default chunk of mdadm, in bytes.
 const CHUNK: u64 = 512 << 10;
-/// The most that is left before the data.
+/// Largest space in bytes that mdadm leaves before the data.
 const HEADROOM: u64 = 128 << 20;
-/// mdadm's own chunk of a bitmap.
+/// Default chunk of mdadm's bitmap, in bytes.
 const BITMAP: u64 = 64 << 20;
 
-/// A set.
+/// Set of the Linux md driver.
 pub(super) struct Md {
     level: u64,
     disks: u64,
     chunk: Option<u64>,
 }
 
-/// `md5x4` or `md5x4:64k`.
+/// The set that `md5x4` or `md5x4:64k` names; `None` for another word.
 pub(super) fn parse(word: &str) -> Option<Box<dyn Layer>> {
     let (set, chunk) = word.strip_prefix("md")?.split_once(':').map_or((word.strip_prefix("md")?, None), |(s, c)| (s, Some(c)));
     let (level, disks) = set.split_once('x')?;
@@ -50,7 +50,7 @@ impl Md {
         }
     }
 
-    /// Members' worth of data in a row.
+    /// Number of members' worth of data in a row.
     fn data(&self) -> u64 {
         match self.level {
             1 => 1,
@@ -61,7 +61,7 @@ impl Md {
         }
     }
 
-    /// Bytes written by the members for one of the set's, in whole rows and in small pieces.
+    /// Bytes written by the members for one of the set's: in whole rows, and in small pieces.
     fn written(&self) -> (f64, f64) {
         let ratio = |a: u64, b: u64| f64::from(u32::try_from(a).unwrap_or(u32::MAX)) / f64::from(u32::try_from(b).unwrap_or(u32::MAX));
         match self.level {
@@ -72,7 +72,7 @@ impl Md {
         }
     }
 
-    /// What the set offers over `member`.
+    /// The topology that the set offers over members like `member`.
     fn topology(&self, member: &Topology, chunk: u64) -> Topology {
         let count = usize::try_from(self.data()).unwrap_or(1);
         if self.level == 1 {
@@ -188,7 +188,7 @@ impl Md {
     }
 }
 
-/// What mdadm would leave, on the member's boundaries.
+/// Data offset in bytes that mdadm would leave, rounded up to the member's boundaries.
 fn data_offset(t: &Topology) -> u64 {
     // Halved until it is a thousandth of the member.
     let room = std::iter::successors(Some(HEADROOM), |room| Some(room / 2))

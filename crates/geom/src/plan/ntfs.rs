@@ -7,27 +7,27 @@
 use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
 use crate::base::topology::Topology;
 
-/// The largest cluster that every Windows reads.
+/// Largest cluster in bytes that every Windows reads.
 const MOST: u64 = 65536;
 
-/// What mkntfs is told.
+/// Parameters of mkntfs, as `-s` and `-c` take them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// Bytes.
+    /// Logical sector in bytes, 512 to 4096.
     pub sector: u64,
-    /// Bytes.
+    /// Cluster size in bytes, a power of two.
     pub cluster: u64,
 }
 
 impl Parameters {
-    /// The device's own sector, which Windows asks for, and clusters of at least the unit.
+    /// Sectors of the device, which Windows asks for, and clusters of at least the unit.
     pub fn for_topology(topology: &Topology) -> Parameters {
         let unit = unit_size(topology);
         let cluster = powers(PAGE, MOST).find(|&cluster| cluster >= unit).unwrap_or(MOST);
         Parameters { sector: topology.sector.clamp(512, 4096), cluster }
     }
 
-    /// Arguments of mkntfs.
+    /// Arguments of mkntfs: `-s` and `-c`, in bytes.
     pub fn options(&self) -> Vec<String> {
         ["-s".to_owned(), self.sector.to_string(), "-c".to_owned(), self.cluster.to_string()].into()
     }

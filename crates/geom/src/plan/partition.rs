@@ -1,19 +1,20 @@
-//! The partition that everything else stands in: where it begins, and the step of its size.
+//! The partition beneath every other layer: its start, and the step of its size.
 //!
-//! A start is on every boundary that counts and, where that can be had too, on a whole MiB, as tools of today make them.
-//! Boundaries with a phase (a drive with the XP jumper: 4096 at 3584) put the start there, off the MiB.
+//! A start is on every boundary that counts and, where possible, on a whole MiB, as today's tools make them. Boundaries
+//! with a phase (a drive with the XP jumper: 4096 at 3584) put the start there, off the MiB.
 
 use super::{Choice, Host, LayerBase, Plan, Price, Value, said, unit_size};
 use crate::base::topology::{Fact, Grain, Topology, Trust, Why, amplification, gcd, is_whole, round_down};
 
-/// The usual step of starts.
+/// Usual step of starts, in bytes.
 const STEP: u64 = 1 << 20;
-/// Where DOS put the first partition, in sectors of 512 bytes.
+/// Start of the first partition under DOS, in bytes: 63 sectors of 512.
 const DOS: u64 = 63 * 512;
-/// What a GPT keeps at the end of the disk: 16 KiB of entries and a sector.
+/// Bytes that a GPT keeps at the end of the disk for its entries, besides a sector.
 const TAIL: u64 = 16384;
 
-/// The boundary that partitions begin on, and those that had to be left out of it; `None` on a disk smaller than its sector.
+/// The boundary that partitions begin on, and those that had to be left out of it; `None` on a disk smaller than its
+/// sector.
 pub fn grain(topology: &Topology) -> (Option<Grain>, Vec<Fact>) {
     let (mut kept, mut left) = (Topology::new(topology.sector, topology.length), Vec::new());
     // The smallest first: missing those costs the most I/O.
@@ -27,26 +28,26 @@ pub fn grain(topology: &Topology) -> (Option<Grain>, Vec<Fact>) {
         }
     }
     let all = kept.common();
-    // A step of more than an eighth of the disk is no use for the sake of a round number.
+    // A round number is not worth a step of more than an eighth of the disk.
     let usual = all.zip(Grain::new(STEP, 0)).and_then(|(g, step)| g.intersect(step)).filter(|g| g.size() <= topology.length / 8);
     (usual.or(all), left)
 }
 
 /// The table that a layer's own specification asks for, with one partition up to the end of the disk.
 pub struct Own {
-    /// As `part create -s` names it.
+    /// Scheme as `part create -s` names it.
     pub scheme: &'static str,
-    /// As `part add -t` names it.
+    /// Partition type as `part add -t` names it.
     pub kind: &'static str,
-    /// The partition's first byte.
+    /// First byte of the partition.
     pub start: u64,
-    /// Why there.
+    /// Reason for that start, in words.
     pub why: String,
-    /// What cannot be had, if something cannot.
+    /// Part of the specification that this disk cannot have; `None` if it can have all.
     pub note: Option<String>,
 }
 
-/// Lays the partition that `own` says over the rest of every disk of `ground`.
+/// Adds the partition that `own` describes, over the rest of every disk of `ground`; returns the base it offers.
 pub(super) fn lay_own(ground: &LayerBase, own: &Own, plan: &mut Plan) -> LayerBase {
     let t = &ground.topology;
     let table = Choice::new("partition", "table", Value::word("MBR"), "the SD specification's: cameras read nothing else");
@@ -63,7 +64,7 @@ pub(super) fn lay_own(ground: &LayerBase, own: &Own, plan: &mut Plan) -> LayerBa
     make(ground, own.scheme, own.kind, (own.start, length), plan)
 }
 
-/// The commands for a partition at `place` (first byte, bytes) of every disk, and what it offers.
+/// Adds the commands for a partition at `place` (first byte, bytes) of every disk; returns the base it offers.
 fn make(ground: &LayerBase, scheme: &str, kind: &str, place: (u64, u64), plan: &mut Plan) -> LayerBase {
     let (t, (start, length)) = (&ground.topology, place);
     let sector = ground.sector();
@@ -78,13 +79,13 @@ fn make(ground: &LayerBase, scheme: &str, kind: &str, place: (u64, u64), plan: &
     let suffix = if scheme == "mbr" { "s1" } else { "p1" };
     let names = ground.names.iter().map(|disk| partition_of(disk, ground.host, suffix)).collect();
     if ground.names.iter().any(|disk| disk.starts_with("$DISK")) && ground.host == Host::Linux {
-        // Links below /dev/disk are udev's, which may still be at it.
+        // Links below /dev/disk are made by udev, which may not have finished.
         plan.run("udevadm settle");
     }
     LayerBase { topology: t.shift(start, length), names, whole: false, ..ground.clone() }
 }
 
-/// Lays one partition over the rest of every disk of `ground`.
+/// Adds one partition over the rest of every disk of `ground`; returns the base it offers.
 pub(super) fn lay(ground: &LayerBase, kind: &str, plan: &mut Plan) -> LayerBase {
     let t = &ground.topology;
     let (grain, left) = grain(t);
@@ -137,8 +138,8 @@ pub(super) fn lay(ground: &LayerBase, kind: &str, plan: &mut Plan) -> LayerBase 
     make(ground, "gpt", kind, (start, end), plan)
 }
 
-/// What the first partition of a disk is called: `$DISK` stands for a link below `/dev/disk`, `${LOOP}` for a loop device, and an
-/// image is no device at all.
+/// The name of the first partition of a disk. `$DISK` stands for a link below `/dev/disk`, `${LOOP}` for a loop device,
+/// and an image is no device at all.
 fn partition_of(disk: &str, host: Host, suffix: &str) -> String {
     match host {
         Host::Image => match disk.strip_suffix('\'') {
@@ -156,13 +157,14 @@ fn partition_of(disk: &str, host: Host, suffix: &str) -> String {
     }
 }
 
-/// What address `at` misses, in words for a reader who considers it: `; 65536 past the 196608-byte full-stripe unit (label)`.
+/// Boundaries that address `at` misses, in words for a reader who considers it: `; 65536 past the 196608-byte
+/// full-stripe unit (label)`.
 pub(super) fn missing(topology: &Topology, at: u64) -> String {
     let off = topology.counting().map(|f| (f.grain.remainder(at), f)).filter(|(off, _)| *off > 0);
     off.map(|(off, f)| format!("; {off} past the {}", said(f))).collect()
 }
 
-/// What a layer that begins at byte 0 of a device that is given misses there.
+/// Adds notes about the boundaries that byte 0 of a given device misses.
 pub(super) fn given(ground: &LayerBase, plan: &mut Plan) {
     let t = &ground.topology;
     for (fact, cost) in t.missed(unit_size(t)) {

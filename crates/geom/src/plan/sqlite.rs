@@ -6,7 +6,7 @@
 
 use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, database, power, powers, said_unit, unit_size, written};
 
-/// SQLite's own page, and the largest.
+/// Default page of SQLite, in bytes.
 pub(super) const PAGE: u64 = 4096;
 const MOST: u64 = 65536;
 

@@ -7,10 +7,10 @@
 
 use super::{Above, Choice, Layer, LayerBase, Plan, Value, database, said_unit, unit_size};
 
-/// A page, and an extent.
+/// Page of a data file, in bytes.
 pub(super) const PAGE: u64 = 8192;
 pub(super) const EXTENT: u64 = 65536;
-/// The largest physical sector that the log is written on.
+/// Largest physical sector in bytes that the log is written on.
 const SECTOR: u64 = 4096;
 
 pub(super) struct SqlServer;

@@ -1,36 +1,36 @@
-//! Uses: stacks of layers as a person names them, `md5x4+luks+lvm+xfs`, and laying one out.
+//! Uses: stacks of layers in the user's words, `md5x4+luks+lvm+xfs`, and their layout on a disk.
 
 use super::uses::{Kind, USES};
 use super::{Above, Host, Layer, LayerBase, Plan, partition};
 use crate::base::topology::Topology;
 
-/// What a layer stands on, or is for those above it.
+/// Base that a layer stands on, or offers to those above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Whole disks.
+    /// Whole disks, one or several.
     Disks,
-    /// One device.
+    /// One device: a disk, partition, set or volume.
     Device,
-    /// Files.
+    /// Files in a directory.
     Files,
-    /// Files, or a device.
+    /// Files, or one device.
     Either,
-    /// Nothing stands on it.
+    /// No layer stands on it.
     Nothing,
 }
 
-/// A stack, from the bottom.
+/// Stack of layers, from the bottom.
 pub struct Use {
     layers: Vec<(&'static Kind, Box<dyn Layer>)>,
-    /// What was put beneath a layer because nothing was named there.
+    /// Layers (name, of the one above) that were put beneath because none was named there.
     implied: Vec<(&'static str, &'static str)>,
 }
 
-/// More layers than any stack has.
+/// Largest number of layers, more than any stack has.
 const DEEPEST: usize = 16;
 
 impl Use {
-    /// Reads `md5x4+luks+lvm+xfs`; `Err` says what does not fit.
+    /// Parses a use such as `md5x4+luks+lvm+xfs`; an `Err` tells the user what does not fit.
     pub fn parse(text: &str) -> Result<Use, String> {
         let (mut wanted, mut place) = (Use { layers: Vec::new(), implied: Vec::new() }, Place::Disks);
         for word in text.split('+').map(str::trim) {
@@ -38,7 +38,7 @@ impl Use {
             if wanted.layers.len() >= DEEPEST {
                 return Err(format!("more than {DEEPEST} layers"));
             }
-            // A pool or a volume may be handed to a guest as it is; a whole disk is not meant.
+            // A pool or a volume may be handed to a guest as it is; a whole disk needs a file system first.
             let files = kind.on == Place::Files && place != Place::Nothing && !matches!(place, Place::Files | Place::Either);
             if files || kind.on == Place::Either && place == Place::Disks {
                 let (beneath, layer) = one(kind.beneath)?;
@@ -63,14 +63,14 @@ impl Use {
         Ok(wanted)
     }
 
-    /// How many disks it is made of.
+    /// Number of disks that it is made of.
     pub fn disks(&self) -> u64 {
         self.layers.first().map_or(1, |(_, layer)| layer.disks())
     }
 }
 
 impl Use {
-    /// Where the commands for it are typed, with disks that are like `disk`, or images of them.
+    /// System on which its commands are typed, with disks that are like `disk`, or images of them.
     pub fn host(&self, disk: &Topology, images: bool) -> Host {
         let mut hosts = self.layers.iter().map(|(_, layer)| layer.host());
         match &self.layers[..] {
@@ -106,10 +106,10 @@ fn one(word: &str) -> Result<(&'static Kind, Box<dyn Layer>), String> {
     })
 }
 
-/// The names that `word` may have been meant for, the nearest first: at most three.
+/// Names that `word` may have been meant for, the nearest first: at most three.
 pub(super) fn near(word: &str) -> Vec<&'static str> {
     let word = word.to_lowercase();
-    // Sets are told apart by their letters: what stands behind is numbers.
+    // Sets are distinguished by their letters: the rest is numbers.
     let letters = |text: &str| text.chars().filter(|c| c.is_ascii_alphabetic()).collect::<String>();
     let wanted = letters(&word);
     let distance = |name: &'static str| {
@@ -130,7 +130,7 @@ pub(super) fn near(word: &str) -> Vec<&'static str> {
     found
 }
 
-/// Letters to add, leave out or exchange to make `a` of `b`. Words are short: a longer one is far from everything.
+/// Edit distance (Levenshtein) between `a` and `b` in letters. Only the first 32 count: a longer word is far from all.
 pub fn edits(a: &str, b: &str) -> usize {
     const LONGEST: usize = 32;
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(LONGEST).collect(), b.chars().take(LONGEST).collect());
@@ -146,7 +146,7 @@ pub fn edits(a: &str, b: &str) -> usize {
     row.last().copied().unwrap_or(a.len())
 }
 
-/// Lays `wanted` out on `disk`, a partition over every whole disk first.
+/// Adds the layout of `wanted` on `disk` to the plan, a partition over every whole disk first.
 pub(super) fn lay(wanted: &Use, disk: LayerBase, plan: &mut Plan) {
     let mut ground = disk;
     for (beneath, above) in &wanted.implied {

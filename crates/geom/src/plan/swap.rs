@@ -6,20 +6,20 @@
 use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, said_unit, written};
 use crate::base::topology::Topology;
 
-/// What mkswap is told.
+/// Parameters of mkswap, as `-p` takes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// The kernel's page in bytes.
+    /// Page of the kernel, in bytes.
     pub page: u64,
 }
 
 impl Parameters {
-    /// The page does not depend on the device.
+    /// The page, which does not depend on the device.
     pub fn for_topology(_topology: &Topology) -> Parameters {
         Parameters { page: PAGE }
     }
 
-    /// Arguments of mkswap.
+    /// Arguments of mkswap: `-p`, in bytes.
     pub fn options(&self) -> Vec<String> {
         ["-p".to_owned(), self.page.to_string()].into()
     }

@@ -1,4 +1,4 @@
-//! LVM thin pools: the chunk that is handed out, copied after a snapshot, and discarded as one.
+//! LVM thin pools: the chunk that is allocated, copied after a snapshot, and discarded as one.
 //!
 //! A thin volume's chunks lie anywhere in the pool, so a boundary beneath holds above only if a chunk is whole units of it.
 //!
@@ -8,9 +8,9 @@
 use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, said, said_all};
 use crate::base::topology::{Grain, Topology, is_whole, lcm, round_down};
 
-/// What a chunk is a multiple of, and the least.
+/// Least chunk in bytes, of which every other is a multiple.
 const STEP: u64 = 64 << 10;
-/// The largest.
+/// Largest chunk, in bytes.
 const MOST: u64 = 1 << 30;
 
 pub(super) struct Thin;

@@ -8,15 +8,15 @@
 use super::{Above, Choice, Files, Host, Layer, LayerBase, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
 use crate::base::topology::Topology;
 
-/// The largest block.
+/// Largest block of the format, in bytes.
 const MOST: u64 = 65536;
 
-/// What newfs is told.
+/// Parameters of newfs, as `-b` and `-f` take them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// Bytes.
+    /// Block size in bytes, 1 to 8 fragments.
     pub block: u64,
-    /// Bytes.
+    /// Fragment size in bytes, a power of two.
     pub fragment: u64,
 }
 
@@ -28,7 +28,7 @@ impl Parameters {
         Parameters { block: (8 * fragment).clamp(32768, MOST), fragment }
     }
 
-    /// Arguments of newfs.
+    /// Arguments of newfs: `-b` and `-f`, in bytes, and `-U`.
     pub fn options(&self) -> Vec<String> {
         ["-U".to_owned(), "-b".to_owned(), self.block.to_string(), "-f".to_owned(), self.fragment.to_string()].into()
     }

@@ -1,4 +1,4 @@
-//! The uses that a plan knows: every kind of layer with its names, its place in a stack and a few words about it.
+//! Uses that a plan knows: every kind of layer with its names, its place in a stack and a few words about it.
 //!
 //! [`USES`] is the one list: parsing, help, completions, suggestions and tests iterate it.
 
@@ -9,21 +9,21 @@ use super::{
     lvm, md, ntfs, sqlite, sqlserver, swap, thin, ufs, vm, vmfs, xfs, zfs,
 };
 
-/// A heading under which kinds are listed.
+/// Heading under which kinds are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// Several disks as one.
+    /// Sets: several disks as one.
     Sets,
-    /// One device made into another.
+    /// Volumes: one device made into another.
     Volumes,
-    /// What holds files.
+    /// File systems, which hold files.
     FileSystems,
-    /// What lies in files.
+    /// Contents that lie in files, or on a device.
     Contents,
 }
 
 impl Group {
-    /// Groups in the order in which they are listed.
+    /// All groups, in the order in which they are listed.
     pub const ALL: [Group; 4] = [Group::Sets, Group::Volumes, Group::FileSystems, Group::Contents];
 
     /// The group's heading, without punctuation.
@@ -37,36 +37,36 @@ impl Group {
     }
 }
 
-/// A kind of layer.
+/// Kind of layer, with the words that name it.
 pub struct Kind {
-    /// The word as typed, or an example of its form: `md5x4`.
+    /// Word as typed, or an example of its form: `md5x4`.
     pub name: &'static str,
-    /// Other words that are taken, or other examples of its form.
+    /// Other words that are accepted, or other examples of its form.
     pub also: &'static [&'static str],
-    /// A few words.
+    /// Description of a few words, for lists.
     pub about: &'static str,
-    /// The heading under which it is listed.
+    /// Heading under which it is listed.
     pub group: Group,
-    /// What it stands on.
+    /// Base that it stands on.
     pub on: Place,
-    /// What it offers.
+    /// Base that it offers.
     pub gives: Place,
-    /// In what pieces it overwrites files, if they are of one size.
+    /// Bytes of the pieces in which it overwrites files; `None` if they are not of one size.
     pub(super) page: Option<u64>,
-    /// In what pieces it takes space in files, where a file system's cluster is to be one.
+    /// Bytes of the pieces in which it allocates space in files, where a file system's cluster is to be one.
     pub(super) extent: Option<u64>,
-    /// What is taken beneath it where nothing is named.
+    /// Kind of layer that is put beneath it where none is named.
     pub(super) beneath: &'static str,
-    /// The type of a partition for it.
+    /// Partition type for it, as `part add -t` names it.
     pub(super) partition: &'static str,
     form: Form,
 }
 
-/// How a word is recognised.
+/// Form of the words that name a kind.
 enum Form {
-    /// One of the names, as it is.
+    /// Form of one of the names, exactly.
     Word(fn() -> Box<dyn Layer>),
-    /// A form with numbers in it.
+    /// Form with numbers in it, which a function parses.
     Parsed(fn(&str) -> Option<Box<dyn Layer>>),
 }
 
@@ -77,7 +77,7 @@ const FREEBSD_UFS: &str = "freebsd-ufs";
 const SOLARIS_USR: &str = "6A898CC3-1DD2-11B2-99A6-080020736631";
 
 impl Kind {
-    /// A kind of that form, in a Linux partition, that overwrites nothing in pieces.
+    /// A kind of that form, in a Linux partition, that overwrites files in no pieces of one size.
     const fn new(group: Group, name: &'static str, about: &'static str, places: (Place, Place), form: Form) -> Kind {
         Kind {
             name,
@@ -94,22 +94,22 @@ impl Kind {
         }
     }
 
-    /// A set of whole disks.
+    /// A set of whole disks that offers `gives`.
     const fn set(name: &'static str, about: &'static str, gives: Place, parse: fn(&str) -> Option<Box<dyn Layer>>) -> Kind {
         Kind::new(Group::Sets, name, about, (Place::Disks, gives), Form::Parsed(parse))
     }
 
-    /// A device made of another.
+    /// A device made of another device.
     const fn volume(name: &'static str, about: &'static str, form: Form) -> Kind {
         Kind::new(Group::Volumes, name, about, (Place::Device, Place::Device), form)
     }
 
-    /// What takes a device for itself.
+    /// A layer that takes a device for itself.
     const fn raw(name: &'static str, about: &'static str, make: fn() -> Box<dyn Layer>) -> Kind {
         Kind::new(Group::Volumes, name, about, (Place::Device, Place::Nothing), Form::Word(make))
     }
 
-    /// A file system.
+    /// A file system on a device.
     const fn files(name: &'static str, about: &'static str, make: fn() -> Box<dyn Layer>) -> Kind {
         Kind::new(Group::FileSystems, name, about, (Place::Device, Place::Files), Form::Word(make))
     }
@@ -139,7 +139,7 @@ impl Kind {
         Kind { beneath, ..self }
     }
 
-    /// The layer that `word` names, if it is of this kind.
+    /// The layer that `word` names; `None` unless it is of this kind.
     pub(super) fn layer(&self, word: &str) -> Option<Box<dyn Layer>> {
         match self.form {
             Form::Word(make) => (word == self.name || self.also.contains(&word)).then(make),
@@ -148,7 +148,7 @@ impl Kind {
     }
 }
 
-/// All kinds: sets first, then what divides a device, file systems, and what lies in files.
+/// All kinds: sets first, then volumes on a device, file systems, and contents of files.
 pub static USES: &[Kind] = &[
     Kind::set("md5x4", "Linux RAID: level x disks, :CHUNK", Place::Device, md::parse)
         .also(&["md0x2", "md1x2", "md5x4:64k", "md6x8", "md10x4"])

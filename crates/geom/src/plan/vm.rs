@@ -1,4 +1,5 @@
-//! Images of virtual machines: the format, its clusters, and what the guest is told, so that it aligns by itself.
+//! Images of virtual machines: the format, its clusters, and the limits that the guest's disk reports, so that the
+//! guest aligns by itself.
 //!
 //! # Sources
 //! QEMU `docs/interop/qcow2.rst`: a cluster of 512 bytes to 2 MiB, an entry of 8 bytes for each, 16 with `extended_l2`, which divides it
@@ -8,7 +9,7 @@
 use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, fact, power, said_unit, short, unit_size};
 use crate::base::topology::{Fact, Grain, Source, Topology, Trust, Why, round_down};
 
-/// qemu-img's own cluster, and the largest.
+/// Default cluster of qemu-img, in bytes.
 const CLUSTER: u64 = 65536;
 const MOST: u64 = 2 << 20;
 const SUBCLUSTERS: u64 = 32;
@@ -44,7 +45,7 @@ impl Layer for Images {
     }
 }
 
-/// qcow2's cluster, so that a subcluster is a unit: the first write to one copies no more.
+/// Adds the choice of qcow2's cluster, in bytes, with subclusters of a unit: the first write to one copies no more.
 fn clusters(t: &Topology, physical: u64, length: u64, plan: &mut Plan) -> u64 {
     let cluster = (SUBCLUSTERS * physical).clamp(16 << 10, MOST);
     let first = |piece: u64| f64::from(u32::try_from(piece.max(PAGE) / PAGE).unwrap_or(u32::MAX));
@@ -73,13 +74,13 @@ fn clusters(t: &Topology, physical: u64, length: u64, plan: &mut Plan) -> u64 {
     cluster
 }
 
-/// What the guest's disk says of itself.
+/// Adds the choices of the limits that the guest's disk reports; returns that disk as a base.
 fn guest(t: &Topology, physical: u64, cluster: Option<u64>, length: u64, ground: &LayerBase, plan: &mut Plan) -> LayerBase {
     let sector = t.sector.min(physical);
     let why = format!("the guest aligns to what its disk says: the {}", said_unit(t));
     let choice =
         Choice::new("vm-images", "guest physical block", Value::Bytes(physical), why).typed(format!("physical_block_size={physical}"));
-    // A guest that is told of 512-byte sectors may write them.
+    // A guest that sees 512-byte sectors may write them.
     let told = super::amplification(512, 512, physical, 0).unwrap_or(1.0);
     plan.choose(choice.or(Value::Bytes(512), Price::of(told), "QEMU's own: the guest may write single sectors"));
     let why = "what the image lies on; 4096 would keep a guest from ever writing less, but not every one boots from it";

@@ -1,4 +1,4 @@
-//! VMFS: ESXi's file system for images. Its blocks are 1 MiB, so the partition's start is all that is to be chosen.
+//! VMFS: ESXi's file system for images. Its blocks are 1 MiB, so the partition's start is the only choice.
 //!
 //! # Sources
 //! VMware vSphere Storage, "Understanding VMFS datastores": VMFS6 has blocks of 1 MiB, and needs 512n or 512e (4Kn as 512e by software since

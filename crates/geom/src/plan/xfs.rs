@@ -8,28 +8,29 @@ use super::ext4::untold;
 use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, powers, said_unit, stripe, unit_size, written};
 use crate::base::topology::{Topology, is_whole};
 
-/// The largest stripe unit of the log.
+/// Largest stripe unit of the log, in bytes.
 const LOG_MOST: u64 = 256 << 10;
-/// What mkfs takes where the data's is above that.
+/// Stripe unit of the log that mkfs takes where the data's is above that, in bytes.
 const LOG_USUAL: u64 = 32 << 10;
 
-/// What mkfs.xfs is told.
+/// Parameters of mkfs.xfs, as `-b`, `-s`, `-d` and `-l` take them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// Bytes.
+    /// Block size in bytes, a power of two.
     pub block: u64,
-    /// The unit of its superblocks and of the log's writes, in bytes.
+    /// Sector in bytes: the unit of its superblocks and of the log's writes.
     pub sector: u64,
-    /// Stripe unit in bytes.
+    /// Stripe unit of the data in bytes; `None` without a set that fits.
     pub su: Option<u64>,
-    /// Stripe units in a row.
+    /// Number of stripe units in a row; `None` without a set that fits.
     pub sw: Option<u64>,
-    /// The log's stripe unit in bytes.
+    /// Stripe unit of the log in bytes; `None` for the default.
     pub log_su: Option<u64>,
 }
 
 impl Parameters {
-    /// A sector is never below the physical one, even where the device takes less (512e); nor above the block.
+    /// Parameters for a device. A sector is never below the physical one, even where the device takes less (512e), nor
+    /// above the block.
     pub fn for_topology(topology: &Topology) -> Parameters {
         let block = topology.sector.clamp(PAGE, 65536);
         let unit = unit_size(topology);
@@ -47,7 +48,7 @@ impl Parameters {
         Parameters { block, sector, su, sw, log_su }
     }
 
-    /// Arguments of mkfs.xfs.
+    /// Arguments of mkfs.xfs, without the device.
     pub fn options(&self) -> Vec<String> {
         let mut options = vec!["-b".to_owned(), format!("size={}", self.block), "-s".to_owned(), format!("size={}", self.sector)];
         if let Some((su, sw)) = self.su.zip(self.sw) {
@@ -95,7 +96,7 @@ impl Layer for Xfs {
     }
 }
 
-/// What it is told of the set.
+/// Adds the choices of stripe units and widths for the set beneath.
 fn set(p: &Parameters, t: &Topology, plan: &mut Plan) {
     if let Some((su, sw)) = p.su.zip(p.sw) {
         let why = format!("the set's chunk of {su} bytes, whole blocks of {}", p.block);

@@ -1,5 +1,6 @@
-//! ZFS: ashift, and the record of files or the block of a volume. `zfs` is one disk, `raidz2x6` six with two of parity, `raidz2x6x2` two such
-//! vdevs, `zmirror2x3` three mirrors of two. A record lies in one vdev, so several cost what one does.
+//! ZFS: ashift, and the record of files or the block of a volume. `zfs` is one disk, `raidz2x6` six with two of parity,
+//! `raidz2x6x2` two such vdevs, `zmirror2x3` three mirrors of two. A record lies in one vdev, so it costs the same on
+//! several.
 //!
 //! # Space
 //! RAID-Z writes each record as a row of its own: its sectors, a parity sector for every row of `disks - parity` of them, and
@@ -14,33 +15,33 @@
 use super::{Above, Choice, Files, Layer, LayerBase, Plan, Price, Value, power, powers, said_unit, short, unit_size, up, written};
 use crate::base::topology::{Fact, Grain, Source, Topology, Trust, Why, round_down};
 
-/// The least that new pools get: a drive of 4096-byte sectors may come to replace one of 512.
+/// Least ashift of new pools: a drive of 4096-byte sectors may come to replace one of 512.
 const LEAST: u64 = 12;
-/// The most that OpenZFS takes by itself, and at all.
+/// Largest ashift that OpenZFS takes by itself.
 const USUAL: u64 = 14;
 const MOST: u64 = 16;
 const RECORD: u64 = 128 << 10;
 const VOLUME: u64 = 16 << 10;
 
-/// A pool: vdevs that are alike.
+/// Pool of vdevs that are alike.
 pub(super) struct Zfs {
-    /// Disks of a vdev.
+    /// Number of disks in a vdev.
     disks: u64,
     parity: u64,
-    /// Whether the disks of a vdev are copies of each other.
+    /// True if the disks of a vdev are copies of each other.
     mirror: bool,
     vdevs: u64,
 }
 
-/// The pool that `zfs` names, of one device.
+/// The pool of one device that `zfs` names.
 pub(super) fn single() -> Box<dyn Layer> {
     Box::new(Zfs { disks: 1, parity: 0, mirror: false, vdevs: 1 })
 }
 
-/// The most disks of a pool that is planned.
+/// Largest number of disks in a pool that is planned.
 const DISKS: u64 = 384;
 
-/// The pool of mirrors that `zmirror2` or `zmirror2x3` names: copies, vdevs.
+/// The pool of mirrors that `zmirror2` or `zmirror2x3` names (copies, vdevs); `None` for another word.
 pub(super) fn mirror(word: &str) -> Option<Box<dyn Layer>> {
     let rest = word.strip_prefix("zmirror")?;
     let (disks, vdevs) = rest.strip_prefix('x').unwrap_or(rest).split_once('x').unwrap_or((rest, "1"));
@@ -49,7 +50,7 @@ pub(super) fn mirror(word: &str) -> Option<Box<dyn Layer>> {
     fits.then(|| Box::new(Zfs { disks, parity: 0, mirror: true, vdevs }) as Box<dyn Layer>)
 }
 
-/// The pool that `raidz1x4` or, with two vdevs, `raidz2x6x2` names.
+/// The pool that `raidz1x4` or, with two vdevs, `raidz2x6x2` names; `None` for another word.
 pub(super) fn parse(word: &str) -> Option<Box<dyn Layer>> {
     let (parity, disks) = word.strip_prefix("raidz")?.split_once('x')?;
     let (disks, vdevs) = disks.split_once('x').unwrap_or((disks, "1"));
@@ -59,7 +60,7 @@ pub(super) fn parse(word: &str) -> Option<Box<dyn Layer>> {
     fits.then(|| Box::new(Zfs { disks, parity, mirror: false, vdevs }) as Box<dyn Layer>)
 }
 
-/// Bytes taken on all disks together by a record of `size` bytes, in sectors of `1 << ashift`.
+/// Bytes that a record of `size` bytes takes on all disks together, in sectors of `1 << ashift` bytes.
 pub fn allocated(size: u64, ashift: u64, disks: u64, parity: u64) -> u64 {
     let sector = 1 << ashift.min(MOST);
     let data = size.div_ceil(sector);
@@ -68,12 +69,12 @@ pub fn allocated(size: u64, ashift: u64, disks: u64, parity: u64) -> u64 {
 }
 
 impl Zfs {
-    /// Disks' worth of data in a vdev.
+    /// Number of disks' worth of data in a vdev.
     fn data(&self) -> u64 {
         if self.mirror { 1 } else { self.disks - self.parity }
     }
 
-    /// The vdevs as zpool takes them, of those `names`.
+    /// The vdevs made of `names`, as zpool takes them.
     fn arguments(&self, names: &[String]) -> String {
         let kind = match (self.mirror, self.parity) {
             (true, _) => "mirror ".to_owned(),
@@ -84,13 +85,13 @@ impl Zfs {
         names.chunks(size).map(|vdev| format!("{kind}{}", vdev.join(" "))).collect::<Vec<_>>().join(" ")
     }
 
-    /// What a record of its own costs: in space, and in the sectors written for it.
+    /// Price of a record of `size` bytes: its parity and padding in space, and the sectors written for it.
     fn price(&self, t: &Topology, size: u64, ashift: u64) -> Price {
         let sector = 1 << ashift;
         let share =
             |a: u64, b: u64| f64::from(u32::try_from(a).unwrap_or(u32::MAX)) / f64::from(u32::try_from(b.max(1)).unwrap_or(u32::MAX));
         let data = size.div_ceil(sector);
-        // One piece on every disk, on any sector of it. Padding is space, not writing.
+        // One piece on every disk, on any sector of it. Padding takes space, but is not written.
         let column = data.div_ceil(self.data());
         let sectors = data.saturating_add(self.parity.saturating_mul(column));
         let amplification = share(sectors.saturating_mul(sector), size) * written(t, column.saturating_mul(sector), sector);
@@ -210,7 +211,7 @@ impl Layer for Zfs {
     }
 }
 
-/// What stands on records: part of one is never written alone, wherever on the disks the next one goes.
+/// Topology above records: part of one is never written alone, wherever on the disks the next one goes.
 fn of_records(sector: u64, length: u64, record: u64) -> Topology {
     let fact = |grain| Fact { grain, why: Why::Physical, source: Source::Label, trust: Trust::Trusted };
     let mut topology = Topology::new(sector, length);

@@ -1,9 +1,9 @@
-//! What a file system says of where it begins, and says anew when it is moved.
+//! Boot fields: start sectors that file systems record (FAT, NTFS, exFAT) and that a move rewrites.
 //!
 //! # On disk
-//! FAT and NTFS keep the sectors before them on the medium (`BPB_HiddSec`, byte 28) for their boot code; FAT32 and NTFS have a copy of
-//! that sector, exFAT (`PartitionOffset`, byte 64) one of its first twelve, with a sum over eleven of them. Others do not know where they
-//! are.
+//! FAT and NTFS keep the number of sectors before them on the medium (`BPB_HiddSec`, byte 28) for their boot code;
+//! FAT32 and NTFS have a copy of that sector. exFAT (`PartitionOffset`, byte 64) has a copy of its first twelve, with a
+//! checksum over eleven of them. Other formats do not record their start.
 //!
 //! # Sources
 //! Microsoft "FAT: General Overview of On-Disk Format" 1.03 ("Boot Sector and BPB"); Microsoft "exFAT file system specification" 3.1.2,
@@ -12,16 +12,16 @@
 use crate::base::error::Errno;
 use crate::base::patch::{Patch, Read};
 
-/// What is to be written because a file system is elsewhere.
+/// Writes that adapt a file system to a new start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rebased {
-    /// The writes, in its own addresses.
+    /// Writes in addresses of the file system.
     pub patches: Vec<Patch>,
-    /// The byte of the medium at which it says that it begins, where that was not true and so was left alone.
+    /// Byte of the medium that the field names, where that was wrong and so was left alone; `None` otherwise.
     pub left: Option<u64>,
 }
 
-/// Where the number is.
+/// Place of the number in the boot sector: byte offset and width.
 struct Field {
     at: u64,
     bytes: usize,
@@ -29,11 +29,11 @@ struct Field {
 
 const HIDDEN: Field = Field { at: 28, bytes: 4 };
 const PARTITION_OFFSET: Field = Field { at: 64, bytes: 8 };
-/// Sectors of exFAT's boot region that the sum in the twelfth is of.
+/// Sectors of exFAT's boot region under the checksum in the twelfth.
 const SUMMED: u64 = 11;
 
-/// What the file system called `kind` (blkid's name), in `length` bytes that `read` reads, is told when it is moved from byte `from` of the
-/// medium to byte `to`.
+/// The writes that the file system called `kind` (blkid's name) needs when it moves from byte `from` of the medium to
+/// byte `to`. `read` reads its `length` bytes, from the old place. Without a boot field there are none.
 pub fn rebase(kind: &str, (from, to): (u64, u64), length: u64, read: &mut Read<'_>) -> Result<Rebased, Errno> {
     let mut boot = [0; 512];
     if length < 512 || !matches!(kind, "vfat" | "ntfs" | "exfat") {
@@ -49,14 +49,14 @@ pub fn rebase(kind: &str, (from, to): (u64, u64), length: u64, read: &mut Read<'
     let says = number(&boot, &field);
     let fits = field.bytes == 8 || u32::try_from(to / sector).is_ok();
     if says != from / sector || !fits {
-        // 0 is what tools write that do not know.
+        // A 0 is written by tools that do not know the start.
         return Ok(Rebased { left: Some(says.saturating_mul(sector)).filter(|&at| at != 0), ..Rebased::default() });
     }
     let copies = match kind {
         "exfat" => vec![0, 12],
-        // `TotalSectors` leaves the copy out.
+        // `TotalSectors` does not count the copy.
         "ntfs" => vec![0, u64::from_le_bytes(*boot[40..].first_chunk().unwrap_or(&[0; 8]))],
-        // FAT32 alone has no size of a FAT at byte 22, and says where the copy is.
+        // FAT32 alone has no size of a FAT at byte 22, and records the sector of the copy.
         _ if word(22) == 0 => vec![0, word(50)],
         _ => vec![0],
     };
@@ -66,7 +66,7 @@ pub fn rebase(kind: &str, (from, to): (u64, u64), length: u64, read: &mut Read<'
         let Some(at) = copy.checked_mul(sector).filter(|at| at.checked_add(whole).is_some_and(|end| end <= length)) else { continue };
         let mut bytes = vec![0; usize::try_from(whole).unwrap_or_default()];
         read(at, &mut bytes)?;
-        // A copy that is none says something else, or is of another file system.
+        // A sector that is no copy has other values, or belongs to another file system.
         if bytes[..11] != boot[..11] || number(&bytes, &field) != says {
             continue;
         }
@@ -80,7 +80,7 @@ pub fn rebase(kind: &str, (from, to): (u64, u64), length: u64, read: &mut Read<'
         }
         rebased.patches.push(Patch::new(at, bytes, "where it begins"));
     }
-    // Two copies in one place are one.
+    // Two copies in the same place are one.
     rebased.patches.dedup_by_key(|patch| patch.offset);
     Ok(rebased)
 }
@@ -90,7 +90,7 @@ fn number(bytes: &[u8], field: &Field) -> u64 {
     bytes[at..at + field.bytes].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// exFAT's sum of its boot region: `VolumeFlags` and `PercentInUse`, which change in use, are left out.
+/// exFAT's checksum of its boot region, without `VolumeFlags` and `PercentInUse`, which change in use.
 fn checksum(bytes: &[u8]) -> u32 {
     let counted = bytes.iter().enumerate().filter(|(at, _)| !matches!(at, 106 | 107 | 112));
     counted.fold(0, |sum: u32, (_, &byte)| sum.rotate_right(1).wrapping_add(byte.into()))

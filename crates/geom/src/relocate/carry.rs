@@ -1,4 +1,4 @@
-//! Carrying a move out, from its first step or from where it was interrupted.
+//! Execution of a move, from its first step or from the point of an interruption.
 
 use super::journal::Journal;
 use super::note::{Note, sum};
@@ -10,21 +10,21 @@ use crate::base::store::Store;
 use crate::base::topology::round_up;
 use std::mem::take;
 
-/// Why a move ended before its last step.
+/// Reason for which a move ended before its last step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupted {
-    /// The disk failed, at that byte of the provider with the table.
+    /// Failure of the disk, at that byte of the provider with the table.
     Disk(u64, Errno),
-    /// The journal failed.
+    /// Failure of the journal.
     Journal(Errno),
-    /// It was asked to end.
+    /// Request of the caller, through [`Progress`].
     Asked,
 }
 
-/// Told the bytes that are copied, before each step; whether to go on.
+/// A callback that is told the bytes copied so far, before each step; `false` ends the move there.
 pub type Progress<'a> = dyn FnMut(u64) -> bool + 'a;
 
-/// Zeros of this length, on a boundary of it, are not sent but asked for.
+/// Length in bytes, and alignment, of zeros that are not sent but requested with [`Store::zero`].
 const RUN: u64 = 64 << 10;
 
 /// Carries out the steps of `plan` on `disk`, from `start` on. A move that overlaps must have a journal.
@@ -57,7 +57,7 @@ pub fn carry(
         write(disk, mark)?;
         match step {
             Some(Step::Copy(piece)) => {
-                // A piece that is at the new place already needs the mark alone.
+                // A piece that is at the new place already needs only the mark.
                 if let Some(Loaded { bytes, .. }) = bytes {
                     put(disk, &bytes, piece.to)?;
                     disk.hasten(piece.to, piece.length);
@@ -87,27 +87,27 @@ pub fn carry(
     Ok(())
 }
 
-/// A move on its way: the note of its last step, and the bytes of the next one.
+/// Move in progress: the note of its last step, and the bytes of the next one.
 struct Run<'a> {
     plan: &'a Move,
     disk: &'a dyn Store,
     journal: Option<&'a Journal<'a>>,
     last: Option<Note>,
-    /// The piece of the step to come: it is read before the step before it begins, for the sum in that step's note.
+    /// Piece of the next step. It is read before the current step begins, for the sum in that step's note.
     loaded: Option<Loaded>,
-    /// Memory of a piece that is done: fresh memory for each costs as much as reading it.
+    /// Memory of a finished piece: fresh memory for each costs as much as reading it.
     spare: Vec<u8>,
 }
 
-/// A piece in memory.
+/// Piece that is in memory.
 struct Loaded {
     bytes: Vec<u8>,
-    /// Its sum; 0 where no journal needs it.
+    /// Its CRC-32C; 0 where no journal needs it.
     sum: u32,
 }
 
 impl Run<'_> {
-    /// Begins step `number`: notes it, and gives the bytes that it copies, if it copies any.
+    /// Begins step `number`: writes its note, and returns the bytes that it copies, if any.
     fn begin(&mut self, number: u64) -> Result<(Option<Loaded>, Note), Interrupted> {
         let piece = match self.loaded.take() {
             Some(piece) => Some(piece),
@@ -116,7 +116,7 @@ impl Run<'_> {
         let Some(journal) = self.journal else { return Ok((piece, Note::default())) };
         let mut note = self.last.map_or(Note::first(journal.sum()), |last| last.next());
         if piece.as_ref().map_or(0, |piece| piece.sum) != note.copied {
-            // The disk does not read twice the same.
+            // The disk returned different bytes for the same read.
             return Err(self.unlike(number));
         }
         self.loaded = self.load(number + 1)?;
@@ -126,7 +126,7 @@ impl Run<'_> {
         Ok((piece, note))
     }
 
-    /// Goes on with the step that `note` began in a run before this one.
+    /// Continues the step that `note` began in an earlier run; returns the bytes that remain to be copied, if any.
     fn again(&mut self, note: Note, held: Held) -> Result<(Option<Loaded>, Note), Interrupted> {
         let journal = self.journal.ok_or(Interrupted::Journal(Errno::Unsupported))?;
         let piece = match (self.plan.copies(note.step), held) {
@@ -149,7 +149,7 @@ impl Run<'_> {
         Ok((piece, note))
     }
 
-    /// The bytes that step `number` copies, from where they come.
+    /// The bytes that step `number` copies, from the old place; `None` if it copies none.
     fn load(&mut self, number: u64) -> Result<Option<Loaded>, Interrupted> {
         let Some(piece) = self.plan.copies(number) else { return Ok(None) };
         let mut bytes = take(&mut self.spare);
@@ -183,7 +183,7 @@ fn flush(disk: &dyn Store, at: u64) -> Result<(), Interrupted> {
     disk.flush().map_err(|e| Interrupted::Disk(at, e))
 }
 
-/// Writes `bytes`, long zeros in the way that gives a sparse file its room back.
+/// Writes `bytes` at `at`; long zeros are requested in the way that frees their space in a sparse file.
 fn put(disk: &dyn Store, bytes: &[u8], at: u64) -> Result<(), Interrupted> {
     let end = bytes.len() as u64;
     let index = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());

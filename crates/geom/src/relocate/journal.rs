@@ -1,14 +1,15 @@
-//! The journal of a move: the move itself, the step that was begun last, and bytes that are nowhere else.
+//! The journal of a move: the move itself, the step that was begun last, and bytes that exist nowhere else.
 //!
 //! # On disk
-//! The head: the magic with the version, its length, a CRC-32C of all that follows it; the [`Move`] and the words that its user knows it
-//! by. Then, from a boundary of 4096 bytes, two blocks for notes and, where pieces are saved, two areas of a piece's length; a step has
-//! those of its number's parity. A block holds its [`Note`] twice, so that one bad sector loses none. All numbers are little-endian.
+//! The head: the magic with the version, its length, a CRC-32C of all that follows it; the [`Move`] and the words by
+//! which its user knows it. Then, from a boundary of 4096 bytes, two blocks for notes and, where pieces are saved, two
+//! areas of a piece's length; a step uses those of its number's parity. A block holds its [`Note`] twice, so that one
+//! bad sector loses none. All numbers are little-endian.
 //!
-//! Version 1 had notes without seals, and nothing that bound it to the disk: it is not resumed.
+//! Version 1 had notes without seals, and no binding to the disk: it is not resumed.
 //!
 //! # Limits
-//! A head of [`LONGEST`] bytes. Every number is checked before it is used: a journal may come from anybody.
+//! A head has at most [`LONGEST`] bytes. Every number is checked before it is used: a journal may be hostile.
 
 use super::note::{self, Note, sum};
 use super::{Move, Piece, Sizes};
@@ -18,27 +19,27 @@ use crate::base::store::Store;
 use crate::base::topology::round_up;
 
 const MAGIC: &[u8; 7] = b"TLMOVE\0";
-/// The version that is written, and the only one that is resumed.
+/// Version that is written, and the only one that is resumed.
 pub const VERSION: u8 = 2;
-/// Bytes before what the first CRC is of.
+/// Bytes before the part under the first CRC: magic, version, length, CRC.
 const BEFORE: usize = 20;
 const BLOCK: u64 = 4096;
-/// The longest head: two ends, and tables.
+/// Largest head in bytes: two ends, and tables.
 pub const LONGEST: u64 = 64 << 20;
 
 /// Bytes between the two copies of a note.
 const APART: u64 = BLOCK / 2;
 
-/// Why a file is no journal that can be resumed.
+/// Reason for which a file is no journal that can be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreadable {
-    /// It is none.
+    /// File without the magic of a journal.
     Other,
-    /// It is one of that version.
+    /// Journal of that version, which is not resumed.
     Version(u8),
-    /// It was one: its length or its sum is not what it should be.
+    /// Journal with a length, checksum or number that is wrong.
     Damaged,
-    /// It cannot be read.
+    /// Failed read of the file.
     Failed(Errno),
 }
 
@@ -48,19 +49,19 @@ impl From<Errno> for Unreadable {
     }
 }
 
-/// A journal that a move is written into.
+/// Journal that a move writes to.
 pub struct Journal<'a> {
     store: &'a dyn Store,
-    /// Where its records begin.
+    /// First byte of its notes.
     records: u64,
-    /// Bytes of an area.
+    /// Bytes of an area for a saved piece.
     area: u64,
-    /// Sum of the head.
+    /// CRC-32C of the head.
     sum: u32,
 }
 
 impl<'a> Journal<'a> {
-    /// Bytes that the journal of `plan` takes, and where its records begin.
+    /// Bytes that the journal of `plan` takes, and the first byte of its notes.
     fn size(plan: &Move, head: usize) -> Option<(u64, u64)> {
         let records = round_up(head as u64, BLOCK)?;
         let areas = if plan.saves() { round_up(plan.piece(), BLOCK)?.checked_mul(2)? } else { 0 };
@@ -68,6 +69,7 @@ impl<'a> Journal<'a> {
     }
 
     /// The head of a journal for `plan`, which its user knows as `words`, and the bytes that the whole journal takes.
+    /// `None` if the head is longer than [`LONGEST`].
     pub fn head(plan: &Move, words: &str) -> Option<(Vec<u8>, u64)> {
         let mut body = Vec::new();
         let numbers = [plan.medium, plan.sector, plan.from, plan.to, plan.length, plan.sizes.end, plan.sizes.piece, plan.sizes.far];
@@ -92,7 +94,7 @@ impl<'a> Journal<'a> {
         Some((head, size))
     }
 
-    /// A journal in `store`, whose head is there and whose records are not: what was there before is written over.
+    /// A new journal in `store`, with a head and without notes; old contents are overwritten.
     pub fn create(store: &'a dyn Store, plan: &Move, words: &str) -> Result<Journal<'a>, Errno> {
         let (head, size) = Journal::head(plan, words).filter(|(_, size)| *size <= store.length()).ok_or(Errno::Range)?;
         let (_, records) = Journal::size(plan, head.len()).ok_or(Errno::Range)?;
@@ -102,7 +104,7 @@ impl<'a> Journal<'a> {
         Ok(Journal { store, records, area: round_up(plan.piece(), BLOCK).ok_or(Errno::Range)?, sum: sum(&head[BEFORE..]) })
     }
 
-    /// The journal in `store`, the move that it is of, and the words that its user knows it by.
+    /// The journal in `store`, its move, and the words by which its user knows it.
     pub fn open(store: &'a dyn Store) -> Result<(Journal<'a>, Move, String), Unreadable> {
         let mut before = [0; BEFORE];
         if store.length() < BEFORE as u64 {
@@ -153,7 +155,7 @@ impl<'a> Journal<'a> {
         self.records + 2 * BLOCK + step % 2 * self.area
     }
 
-    /// The last note; `None` if there is none yet. `Err(None)` if the notes are not of one journal.
+    /// The last note; `None` if there is none yet. `Err(None)` if the notes do not belong to one journal.
     pub(super) fn last(&self, plan: &Move) -> Result<Option<Note>, Option<Errno>> {
         let mut notes = Vec::new();
         for parity in 0..2 {
@@ -168,14 +170,15 @@ impl<'a> Journal<'a> {
         }
         notes.sort_by_key(|note| note.step);
         match notes.as_slice() {
-            // The block of the older one may have lost it: then the newer one stands for itself.
+            // The block of the older note may be damaged: then the newer one is enough.
             [older, newer] if older.step + 1 == newer.step && newer.before != older.seal() => Err(None),
             [first, ..] if first.step == 0 && first.before != self.sum => Err(None),
             notes => Ok(notes.last().copied()),
         }
     }
 
-    /// Writes `note`, with the bytes of its piece if they are to be saved: everything before the step is on the medium.
+    /// Writes `note`, with the bytes of its piece if they are to be saved. The caller has flushed everything before the
+    /// step.
     pub(super) fn note(&self, note: &Note, saved: Option<&[u8]>) -> Result<(), Errno> {
         if let Some(bytes) = saved {
             self.store.write_at(bytes, self.area(note.step))?;
@@ -186,7 +189,7 @@ impl<'a> Journal<'a> {
         self.store.flush()
     }
 
-    /// The bytes of `piece` that were saved with `note`; `None` if they are not whole.
+    /// The bytes of `piece` that were saved with `note`; `None` if none were, or if their sum is wrong.
     pub(super) fn saved(&self, note: &Note, piece: Piece) -> Result<Option<Vec<u8>>, Errno> {
         if !note.saved || !piece.saved {
             return Ok(None);
@@ -197,7 +200,7 @@ impl<'a> Journal<'a> {
     }
 }
 
-/// What is left of bytes that are read.
+/// Unparsed rest of the bytes of a head.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -219,7 +222,7 @@ impl<'a> Rest<'a> {
     }
 
     fn patches(&mut self) -> Option<Vec<Patch>> {
-        // Each takes bytes of its own, so the head's length bounds their number.
+        // Each patch takes bytes of its own, so the head's length bounds their number.
         (0..self.number()?)
             .map(|_| {
                 let (offset, flush) = (self.number()?, self.bytes(1)?[0] == 1);
@@ -238,7 +241,7 @@ fn decode(body: &[u8]) -> Option<(Move, String)> {
     let words = String::from_utf8(rest.blob()?.to_vec()).ok()?;
     let (front, back) = (rest.blob()?.to_vec(), rest.blob()?.to_vec());
     let [rebased, table, was] = [rest.patches()?, rest.patches()?, rest.patches()?];
-    // A piece is memory.
+    // A piece is held in memory, so its size is bounded.
     let bounded = sizes.piece <= LONGEST && sizes.end <= LONGEST;
     let plan = Move { id, medium, sector, from, to, length, sizes, front, back, rebased, table, was };
     (bounded && rest.0.is_empty()).then_some((plan, words))

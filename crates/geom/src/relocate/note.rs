@@ -1,4 +1,5 @@
-//! A note of a journal: the step of a move that begins, and the checksums that tell a journal and a disk of one moment from those of two.
+//! Note of a journal: the step of a move that begins, and checksums that prove a journal and a disk to be of the same
+//! moment.
 //!
 //! # On disk
 //! A record: the magic, 1 if the piece is saved in the journal, the step, the CRC-32C of the piece copied before, of this one and of the next
@@ -27,15 +28,16 @@ struct Record {
 }
 assert_offsets!(Record, 36, saved @ 4, step @ 8, behind @ 16, copied @ 20, ahead @ 24, before @ 28, crc @ 32);
 const RECORD: [u8; 4] = *b"TLMN";
-/// Bytes of a record.
+/// Bytes of a record on the disk.
 pub(super) const LENGTH: usize = size_of::<Record>();
 
-/// The step that begins, with what proves that a disk is at it. Sums are CRC-32C of the bytes of a piece as they are at the new place.
+/// Step that begins, with the proof that a disk is at it. Sums are CRC-32C of the bytes of a piece, adapted to the new
+/// place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Note {
     /// Number of the step: all steps before it are on the medium. Behind the last one, the move is done.
     pub step: u64,
-    /// Whether the piece is saved in the journal.
+    /// True if the piece is saved in the journal.
     pub saved: bool,
     /// Sum of the piece that the step before copied; 0 if it copied none.
     pub behind: u32,
@@ -58,7 +60,7 @@ impl Note {
         Note { step: self.step + 1, saved: false, behind: self.copied, copied: self.ahead, ahead: 0, before: self.seal() }
     }
 
-    /// The sum over all of the note, and so over all notes before it.
+    /// The CRC-32C over all of the note, and so over all notes before it.
     pub fn seal(&self) -> u32 {
         self.record().crc.get()
     }
@@ -72,12 +74,12 @@ impl Note {
         record
     }
 
-    /// The bytes of the record.
+    /// The record as it is written to the disk.
     pub(super) fn bytes(&self) -> Vec<u8> {
         self.record().as_bytes().to_vec()
     }
 
-    /// The note that `bytes` begin with, if it is whole.
+    /// The note at the beginning of `bytes`; `None` if its magic, its CRC or a number is wrong.
     pub(super) fn read(bytes: &[u8]) -> Option<Note> {
         let (record, _) = Record::read_from_prefix(bytes).ok()?;
         let whole = record.magic == RECORD && record.crc.get() == CRC.checksum(&bytes[..LENGTH - 4]) && record.saved.get() < 2;
@@ -92,19 +94,19 @@ impl Note {
     }
 }
 
-/// The sum of `bytes`.
+/// The CRC-32C of `bytes`, by which pieces are compared.
 pub(super) fn sum(bytes: &[u8]) -> u32 {
     CRC.checksum(bytes)
 }
 
-/// Whether the bytes of `piece` have the sum `wanted` where they come from.
+/// True if the bytes of `piece` have the sum `wanted` at the old place.
 pub(super) fn is_source(plan: &Move, disk: &dyn Store, piece: Piece, wanted: u32) -> Result<bool, Errno> {
     let mut bytes = Vec::new();
     plan.load(disk, piece, &mut bytes)?;
     Ok(sum(&bytes) == wanted)
 }
 
-/// Whether the bytes of `piece` have the sum `wanted` where they go to.
+/// True if the bytes of `piece` have the sum `wanted` at the new place.
 pub(super) fn is_copied(disk: &dyn Store, piece: Piece, wanted: u32) -> Result<bool, Errno> {
     let mut bytes = vec![0; usize::try_from(piece.length).map_err(|_| Errno::Range)?];
     disk.read_at(&mut bytes, piece.to)?;

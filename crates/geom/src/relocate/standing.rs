@@ -1,12 +1,12 @@
-//! How a disk and a journal stand to each other when a move is resumed.
+//! Comparison of a disk and a journal when a move is resumed.
 //!
-//! # What a crash leaves
-//! Step `n` is noted in the journal, and that is flushed; then the mark of `n` and the writes of `n` go to the disk, and that is flushed. So a
-//! disk whose mark says `m` has all steps before `m` on it, and of the journals of this move only two are of its moment: the one whose
-//! last note is `m`, and the one whose last note is `m + 1`, if the mark of `m + 1` was lost with some of the writes of `m + 1`. Any
-//! other pair is refused.
+//! # State after a crash
+//! Step `n` is noted in the journal, and that is flushed; then the mark of `n` and the writes of `n` go to the disk,
+//! and that is flushed. So a disk with the mark of `m` has all steps before `m` on it. Of the journals of this move
+//! only two are of its moment: the one with `m` as its last note, and the one with `m + 1`, if the mark of `m + 1` was
+//! lost with some of the writes of `m + 1`. Any other pair is refused.
 //!
-//! # What is left to prove
+//! # Proof of the rest
 //! A pair with the right numbers may still be of two moments that are one step apart. The sums in the note find that: the piece before must
 //! be whole at the new place, the piece after must be whole at the old one, and the piece itself in the journal, at the old place or at
 //! the new one.
@@ -19,83 +19,83 @@ use crate::base::error::Errno;
 use crate::base::patch::Patch;
 use crate::base::store::Store;
 
-/// What a medium writes whole or not at all, in bytes.
+/// Bytes that a medium writes whole or not at all.
 const ATOM: usize = 512;
 
-/// The stand of a disk in a move.
+/// State of a disk in a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Nothing is known of it but that the move must not go on.
+    /// Mismatch of disk and journal: the move must not go on.
     Other(Mismatch),
-    /// Nothing of the move has been done, as far as any reader sees.
+    /// Nothing of the move is visible to a reader.
     Untouched,
-    /// The move is half done, and goes on from there.
+    /// Half of the move is done; it goes on from there.
     Half(Start),
-    /// It is done.
+    /// All steps of the move are done.
     Done,
 }
 
-/// Why a journal and a disk do not belong together.
+/// Contradiction between a journal and a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// The disk does not begin with the mark of this move: it is another one, or one from before or after the move.
+    /// Disk without the mark of this move: another disk, or one from before or after the move.
     Unmarked,
-    /// The mark is damaged.
+    /// Damaged mark at the place of the mark.
     Trace,
-    /// The table is neither the old one nor the new one, or not the one of this step.
+    /// Table that is neither the old one nor the new one, or not the one of this step.
     Table,
-    /// The disk is at one step, the journal at another: one of them is an older copy.
+    /// Disk at one step, journal at another: one of them is an older copy.
     Apart {
         /// Number of the step in the mark.
         disk: u64,
         /// Number of the step in the last note; `None` if there is no note.
         journal: Option<u64>,
     },
-    /// The steps fit, and what was written in them differs.
+    /// Different writes in the same step, whose number is given.
     Seal(u64),
-    /// The notes of the journal are not of one move.
+    /// Notes of the journal that are not of one move.
     Notes,
-    /// The bytes from there on the disk are not those of the journal's moment.
+    /// Bytes on the disk, from there on, that are not of the journal's moment.
     Bytes(u64),
 }
 
-/// Where a move goes on.
+/// Point at which a move goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Start {
-    /// The last note of the journal; `None` from the first step on.
+    /// Last note of the journal; `None` from the first step on.
     pub note: Option<Note>,
-    /// Where the bytes of its piece are.
+    /// Place where the bytes of its piece are whole.
     pub held: Held,
-    /// Whether zeros have to be written once more before.
+    /// True if the zeroes of the blank phase have to be written once more before.
     pub blank: bool,
 }
 
-/// A place where the bytes of a piece are whole.
+/// Place where the bytes of a piece are whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Held {
-    /// The old place.
+    /// Old place, from which they are copied.
     #[default]
     Source,
-    /// The journal.
+    /// Journal, in which they are saved.
     Saved,
-    /// The new place: the step is done.
+    /// New place: the step is done.
     Copied,
 }
 
-/// What the table on the disk says.
+/// State of the table on the disk, compared with the old one and the new one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Says {
-    /// All of it is the old table.
+    /// True if every sector is of the old table.
     old: bool,
-    /// All of it is the new table.
+    /// True if every sector is of the new table.
     new: bool,
-    /// Every sector is of one of the two.
+    /// True if every sector is of one of the two.
     either: bool,
 }
 
 impl Move {
-    /// The stand of `disk`, the provider with the table, in the move of `journal`. Both are flushed before a byte is believed: a run that
-    /// was killed may have left writes in their caches.
+    /// The state of `disk`, the provider with the table, in the move of `journal`. Both are flushed before a byte is
+    /// believed: a run that was killed may have left writes in their caches.
     pub fn standing(&self, journal: &Journal<'_>, disk: &dyn Store) -> Result<Standing, Interrupted> {
         journal.flush().map_err(Interrupted::Journal)?;
         disk.flush().map_err(|e| Interrupted::Disk(self.shown(), e))?;
@@ -126,7 +126,7 @@ impl Move {
         (mark.id, mark.from, mark.to, mark.length) == (self.id, self.from, self.to, self.length)
     }
 
-    /// A disk without the mark, which is the first to be written and the last to go.
+    /// The state of a disk without the mark, which is the first to be written and the last to go.
     fn unmarked(&self, note: Option<Note>, says: Says) -> Standing {
         let phase = note.map(|note| self.phase(note.step).map(|(phase, _)| phase));
         match phase {
@@ -137,7 +137,7 @@ impl Move {
         }
     }
 
-    /// A disk with the mark of the step of `note` or of the one before it.
+    /// The state of a disk with the mark of the step of `note` or of the one before it.
     fn half(&self, journal: &Journal<'_>, disk: &dyn Store, (note, sealed, says): (Note, Sealed, Says)) -> Result<Standing, Interrupted> {
         let other = |why: Mismatch| Ok(Standing::Other(why));
         let lags = sealed.step < note.step;
@@ -158,7 +158,8 @@ impl Move {
                         return other(Mismatch::Bytes(piece.to));
                     }
                 }
-                // A new table may have been used since: then the ends were on the medium before it, and are other ones by now.
+                // A new table may have been in use since. Then the ends were on the medium before it, and have changed
+                // by now.
                 Some((Phase::Ends, _)) if says.old => {
                     if let Some(at) = self.unlike_ends(disk)? {
                         return other(Mismatch::Bytes(at));
@@ -188,7 +189,7 @@ impl Move {
         Ok(Standing::Half(Start { note: Some(note), held, blank }))
     }
 
-    /// The first byte of the new place at which an end is not as the move writes it.
+    /// First byte of an end at the new place that differs from the move's; `None` if none differs.
     fn unlike_ends(&self, disk: &dyn Store) -> Result<Option<u64>, Interrupted> {
         for patch in self.ends() {
             let mut there = vec![0; patch.bytes.len()];
@@ -200,7 +201,8 @@ impl Move {
         Ok(None)
     }
 
-    /// A write may have been cut short at any sector, and what is written twice has been either.
+    /// Compares the table on the disk with the old one and the new one, sector by sector. A write may have been cut
+    /// short at any sector; a sector that is written twice may have either contents.
     fn says(&self, disk: &dyn Store) -> Result<Says, Errno> {
         let mut says = Says { old: true, new: true, either: true };
         for patch in &self.table {

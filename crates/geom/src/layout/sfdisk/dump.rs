@@ -1,15 +1,15 @@
-//! A table as `sfdisk --dump` writes it.
+//! A table in the form of `sfdisk --dump`.
 
 use crate::mapping::slices::Kind;
 use crate::table::scheme::Id;
 use crate::table::{Entry, Table};
 use std::fmt::Write;
 
-/// What sfdisk aligns to.
+/// Default alignment of sfdisk, in bytes.
 const GRAIN: u64 = 1 << 20;
 
-/// The script that makes `table`, of GPT or MBR, byte for byte as `sfdisk --dump DEVICE` prints it; `None` for another scheme.
-/// `logicals`: the table in the extended partition, and the byte it begins at.
+/// The script that makes `table`, of GPT or MBR, byte for byte as `sfdisk --dump DEVICE` prints it; `None` for another
+/// scheme. `logicals` is the table in the extended partition, and the byte where that begins.
 pub fn dump(table: &Table, logicals: Option<(&Table, u64)>, device: &str) -> Option<String> {
     let mut out = String::new();
     // Writing to a string cannot fail.
@@ -41,7 +41,7 @@ fn write(out: &mut String, table: &Table, logicals: Option<(&Table, u64)>, devic
                 line("table-length", table.capacity.to_string())?;
             }
         }
-        // Of a disk too small for its own grain sfdisk uses every sector.
+        // On a disk too small for its own grain sfdisk uses every sector.
         if table.length / sector <= GRAIN * 4 / sector {
             line("grain", sector.to_string())?;
         }
@@ -87,7 +87,7 @@ fn partition(out: &mut String, device: &str, number: u32, start: u64, entry: &En
     writeln!(out)
 }
 
-/// The partition's device.
+/// The device node of partition `number`, as sfdisk names it.
 fn node(device: &str, number: u32) -> String {
     let by_name = ["/dev/disk/by-id/", "/dev/disk/by-path/", "/dev/mapper/"].iter().any(|p| device.starts_with(p));
     let between = match device.ends_with(|c: char| c.is_ascii_digit()) {
@@ -98,7 +98,7 @@ fn node(device: &str, number: u32) -> String {
     format!("{device}{between}{number}")
 }
 
-/// The name with everything that a shell or the script could take for something else as `\x22`.
+/// The name with every byte that a shell or the script could misread written as `\x22`.
 fn quoted(name: &str) -> String {
     let plain = |b: u8| (0x20..0x7f).contains(&b) && !matches!(b, b'"' | b'\\' | b'`' | b'$');
     name.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("\\x{b:02x}") }).collect()

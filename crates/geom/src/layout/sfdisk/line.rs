@@ -1,10 +1,10 @@
-//! The lines of partitions.
+//! Lines of a script, each of which describes a partition.
 
 use super::{Count, Line};
 use crate::base::ondisk::Guid;
 use crate::base::size;
 
-/// `[node :] name[=value], ...`.
+/// Parses a line of named fields: `[node :] name[=value], ...`.
 pub(super) fn named(text: &str) -> Result<Line, String> {
     let mut line = Line::default();
     let node = text.split_once(':').filter(|(node, _)| !node.contains('='));
@@ -30,7 +30,7 @@ pub(super) fn named(text: &str) -> Result<Line, String> {
     Ok(line)
 }
 
-/// Start, size, type and bootable, in this order.
+/// Parses a line of start, size, type and bootable, in this order.
 pub(super) fn unnamed(text: &str) -> Result<Line, String> {
     let (mut fields, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
@@ -79,7 +79,7 @@ fn is_between(c: char) -> bool {
     matches!(c, ',' | ';') || c.is_whitespace()
 }
 
-/// A value, quoted or not, and what follows it.
+/// A value, quoted or not, and the text after it.
 fn value_of(text: &str) -> Result<(String, &str), String> {
     match text.strip_prefix('"') {
         Some(quoted) => {
@@ -93,13 +93,13 @@ fn value_of(text: &str) -> Result<(String, &str), String> {
     }
 }
 
-/// What follows blanks and at most one comma or semicolon.
+/// The text after blanks and at most one comma or semicolon.
 fn past_separator(text: &str) -> &str {
     let text = text.trim_start();
     text.strip_prefix([',', ';']).unwrap_or(text).trim_start()
 }
 
-/// A value with its bytes for `\x22`.
+/// A value with each `\x22` replaced by its byte.
 fn unescaped(value: &str) -> String {
     let (mut bytes, mut rest) = (Vec::new(), value);
     while let Some((before, after)) = rest.split_once("\\x") {
@@ -130,7 +130,7 @@ pub(super) fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// A start or size; `None` within is one that is chosen.
+/// A start or size. The inner `None` is one that is chosen; the outer one is an error.
 fn count(text: &str) -> Option<Option<Count>> {
     if matches!(text, "+" | "-" | "") {
         return Some(None);

@@ -1,5 +1,5 @@
-//! What every file system must be: what a reader demands of a superblock (`validate_sblock`), and that the maps, the summaries
-//! and the totals say the same. Counted anew, fragment by fragment.
+//! Checks of every file system: the demands of a reader on a superblock (`validate_sblock`), and that the maps, the
+//! summaries and the totals agree. Counted anew, fragment by fragment.
 
 use super::*;
 use crate::newfs::group::summary_of;

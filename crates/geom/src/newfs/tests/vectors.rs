@@ -1,4 +1,4 @@
-//! What FreeBSD's newfs printed and wrote.
+//! Output of FreeBSD's newfs, and hashes of the bytes it wrote.
 
 use super::*;
 
