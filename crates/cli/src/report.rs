@@ -1,7 +1,10 @@
 //! The result of `check` as one value: every output (text, JSON, SARIF, Prometheus, HTML, SVG) is written from it.
 
 use crate::remembered::Remembered;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use std::fmt::Display;
+use trueline_geom::base::finding::Severity;
+use trueline_geom::base::topology::{Source, Trust, Why};
 
 /// The whole result of a command.
 #[derive(Debug, Serialize)]
@@ -138,11 +141,14 @@ pub(crate) struct Grain {
     /// The first boundary at or after the provider's byte 0.
     pub phase: u64,
     /// Purpose: `logical`, `physical`, `chunk`, …
-    pub why: &'static str,
+    #[serde(serialize_with = "by_name")]
+    pub why: Why,
     /// Source of the figure: the user, a device, a model, …
-    pub source: &'static str,
+    #[serde(serialize_with = "by_name")]
+    pub source: Source,
     /// Degree of trust in the source.
-    pub trust: &'static str,
+    #[serde(serialize_with = "by_name")]
+    pub trust: Trust,
 }
 
 /// A finding of a rule on one provider.
@@ -151,7 +157,8 @@ pub(crate) struct Finding {
     /// Id of the rule, `TL0001`.
     pub rule: &'static str,
     /// Severity: `error`, `warning` or `note`.
-    pub severity: &'static str,
+    #[serde(serialize_with = "by_name")]
+    pub severity: Severity,
     /// Name of the provider it is on.
     pub provider: String,
     /// First byte, on the medium or, above a set, on the set.
@@ -170,4 +177,9 @@ pub(crate) struct Finding {
     pub fix: Vec<String>,
     /// Shell commands that mend it and lose nothing, in order: the first of `fix`, each by itself.
     pub commands: Vec<String>,
+}
+
+/// An enum of `geom` as the word that JSON has for it.
+fn by_name<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
 }

@@ -102,7 +102,7 @@ fn provider(graph: &Graph, audit: &Audit, id: Id) -> Provider {
 
 /// A boundary in the form of the report.
 pub(crate) fn grain(fact: &Fact) -> Grain {
-    Grain { size: fact.grain.size(), phase: fact.grain.phase(), why: fact.why.name(), source: fact.source.name(), trust: fact.trust.name() }
+    Grain { size: fact.grain.size(), phase: fact.grain.phase(), why: fact.why, source: fact.source, trust: fact.trust }
 }
 
 fn finding(graph: &Graph, cures: &Cures<'_>, id: Id, f: &trueline_geom::base::finding::Finding) -> Finding {
@@ -110,7 +110,7 @@ fn finding(graph: &Graph, cures: &Cures<'_>, id: Id, f: &trueline_geom::base::fi
     let cure = cures.of(id, f);
     Finding {
         rule: f.rule.id,
-        severity: f.severity.name(),
+        severity: f.severity,
         provider: p.name.clone(),
         offset: p.base().saturating_add(f.offset),
         unit: f.unit,

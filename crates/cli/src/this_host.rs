@@ -404,7 +404,7 @@ mod tests {
         // Without either, nothing is known and nothing is called aligned.
         let neither = listed(&OLD.replace("\"alignment\":\"512\",", "").replace("\"alignment\":\"0\",\"fstype\"", "\"fstype\""));
         assert_eq!(neither.verdict, Verdict::Unknown);
-        assert_eq!(neither.findings.iter().filter(|f| f.rule == "TL0019" && f.severity == "warning").count(), 2);
+        assert_eq!(neither.findings.iter().filter(|f| f.rule == "TL0019" && f.severity == Severity::Warning).count(), 2);
     }
 
     #[test]
@@ -413,7 +413,7 @@ mod tests {
             let found = listed(&OLD.replace("\"name\":\"sda1\",", &format!("\"name\":\"sda1\",\"start\":{start},")));
             let range: Vec<_> = found.findings.iter().filter(|f| f.rule == "TL0009").collect();
             assert_eq!(range.len(), 1, "{start}: {:?}", found.findings);
-            assert_eq!((range[0].severity, range[0].provider.as_str()), ("error", "s1"), "{start}");
+            assert_eq!((range[0].severity, range[0].provider.as_str()), (Severity::Error, "s1"), "{start}");
             assert_eq!(found.providers[1].verdict, Verdict::Misaligned, "{start}");
         }
         // A start beyond this disk alone leaves the partition out, as before.
@@ -426,7 +426,7 @@ mod tests {
         for size in ["\"0\"", "0", "-1"] {
             let found = listed(&OLD.replace("\"phy-sec\":\"4096\"", &format!("\"phy-sec\":{size}")));
             let limits: Vec<_> = found.findings.iter().filter(|f| f.rule == "TL0012").map(|f| (f.severity, f.provider.as_str())).collect();
-            assert_eq!(limits, [("warning", "")], "{size}");
+            assert_eq!(limits, [(Severity::Warning, "")], "{size}");
         }
     }
 }

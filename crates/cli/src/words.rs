@@ -13,8 +13,8 @@ use crate::report::{Finding, Provider, Target, Verdict};
 use crate::style::Style;
 use std::io::{self, ErrorKind, Write};
 
-use trueline_geom::base::finding::{self, Rule};
-use trueline_geom::base::topology::is_whole;
+use trueline_geom::base::finding::{self, Rule, Severity};
+use trueline_geom::base::topology::{Why, is_whole};
 
 /// An error of the operating system on a file, with advice.
 pub(crate) fn os(error: &io::Error) -> String {
@@ -137,7 +137,7 @@ pub(crate) fn times(f: &Finding) -> Option<String> {
 /// is only noted`. `None` if no error or warning costs anything.
 pub(crate) fn dearest(target: &Target) -> Option<String> {
     let most = |noted: bool| {
-        let costs = target.findings.iter().filter(|f| (f.severity == "note") == noted).map(|f| f.rmw_factor);
+        let costs = target.findings.iter().filter(|f| (f.severity == Severity::Note) == noted).map(|f| f.rmw_factor);
         costs.max_by(f64::total_cmp).filter(|&times| times > 1.0)
     };
     let worst = most(false)?;
@@ -151,15 +151,15 @@ fn percent(share: f64) -> String {
 }
 
 /// Name in words of the unit whose purpose JSON calls `why`.
-pub(crate) fn unit(why: &str) -> &'static str {
+pub(crate) fn unit(why: Why) -> &'static str {
     match why {
-        "physical" => "physical unit",
-        "preferred" => "preferred write unit",
-        "optimal" => "optimal I/O size",
-        "chunk" => "chunk",
-        "full-stripe" => "full stripe",
-        "erase" => "erase unit",
-        "cluster" => "container cluster",
+        Why::Physical => "physical unit",
+        Why::Preferred => "preferred write unit",
+        Why::Optimal => "optimal I/O size",
+        Why::Chunk => "chunk",
+        Why::FullStripe => "full stripe",
+        Why::Erase => "erase unit",
+        Why::Cluster => "container cluster",
         _ => "unit",
     }
 }
@@ -191,14 +191,14 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
 
 /// The number of errors, if any: `1 error`.
 pub(crate) fn errors(target: &Target) -> Option<String> {
-    let errors = target.findings.iter().filter(|f| f.severity == "error").count();
+    let errors = target.findings.iter().filter(|f| f.severity == Severity::Error).count();
     (errors > 0).then(|| count(errors, "error"))
 }
 
 /// The number of findings of each severity, without zeros: `2 errors, 1 note`; empty for none.
 pub(crate) fn severities(findings: &[Finding]) -> String {
     let of = |s| findings.iter().filter(|f| f.severity == s).count();
-    let counts = ["error", "warning", "note"].map(|s| (of(s), s));
+    let counts = [Severity::Error, Severity::Warning, Severity::Note].map(|s| (of(s), s.name()));
     let said: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, s)| count(*n, s)).collect();
     said.join(", ")
 }
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn costs() {
         let of = |straddle, rmw_factor| {
-            let (rule, severity, provider, message) = ("TL0001", "error", String::new(), String::new());
+            let (rule, severity, provider, message) = ("TL0001", Severity::Error, String::new(), String::new());
             cost(&Finding {
                 rule,
                 severity,

@@ -6,7 +6,7 @@ use crate::page_file::write_file;
 use crate::progress::style;
 use crate::render::made::Made;
 use crate::render::report::{json, list, page, prometheus, sarif, text};
-use crate::report::{Finding, Report, Target, Verdict};
+use crate::report::{Report, Target, Verdict};
 use crate::style::Style;
 use crate::survey::survey_said;
 use crate::target::{self, DiskOverrides, open};
@@ -91,7 +91,7 @@ fn unknown(report: &Report) -> usize {
 /// The exit status.
 fn status(report: &Report, args: &Check) -> u8 {
     let least = Severity::from(args.fail_on);
-    let worst = report.targets.iter().flat_map(|t| &t.findings).map(severity).max();
+    let worst = report.targets.iter().flat_map(|t| &t.findings).map(|f| f.severity).max();
     if !report.errors.is_empty() {
         2
     } else if worst.is_some_and(|w| w >= least) {
@@ -100,14 +100,6 @@ fn status(report: &Report, args: &Check) -> u8 {
         3
     } else {
         0
-    }
-}
-
-fn severity(finding: &Finding) -> Severity {
-    match finding.severity {
-        "error" => Severity::Error,
-        "warning" => Severity::Warning,
-        _ => Severity::Note,
     }
 }
 

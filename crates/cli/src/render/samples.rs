@@ -4,14 +4,15 @@ use crate::command::serve::summary::{Blame, Bucket, Deeds, Export, Latencies, La
 use crate::report::{Finding, Grain, Provider, Range, Report, Table, Target, Verdict};
 use crate::words;
 use std::io::Write;
-use trueline_geom::base::topology::{Grain as At, largest_grain};
+use trueline_geom::base::finding::Severity;
+use trueline_geom::base::topology::{Grain as At, Source, Trust, Why, largest_grain};
 
 const SECTOR: u64 = 512;
 
 /// A provider of `length` bytes at `start` on a disk with 4096-byte physical sectors.
 fn provider(name: &str, parent: Option<&str>, class: &'static str, start: u64, length: u64) -> Provider {
     let physical = At::new(4096, 0).unwrap().shift(start);
-    let grain = |at: At, why, source| Grain { size: at.size(), phase: at.phase(), why, source, trust: "assumed" };
+    let grain = |at: At, why, source| Grain { size: at.size(), phase: at.phase(), why, source, trust: Trust::Assumed };
     Provider {
         provider: name.into(),
         parent: parent.map(str::to_owned),
@@ -22,7 +23,7 @@ fn provider(name: &str, parent: Option<&str>, class: &'static str, start: u64, l
         sector_size: SECTOR,
         stripe_size: 4096,
         stripe_offset: physical.remainder(0),
-        grains: vec![grain(At::new(SECTOR, 0).unwrap(), "logical", "image"), grain(physical, "physical", "assumed")],
+        grains: vec![grain(At::new(SECTOR, 0).unwrap(), Why::Logical, Source::Image), grain(physical, Why::Physical, Source::Assumed)],
         largest_grain: largest_grain(start),
         verdict: Verdict::Aligned,
         data_bearing: true,
@@ -53,7 +54,7 @@ fn signed(mut p: Provider, sign: &str, kind: &str, block: u64, verdict: Verdict)
     p
 }
 
-fn finding(rule: &'static str, severity: &'static str, provider: &str, offset: u64, unit: u64, remainder: u64) -> Finding {
+fn finding(rule: &'static str, severity: Severity, provider: &str, offset: u64, unit: u64, remainder: u64) -> Finding {
     let message = format!("starts at byte {offset} (LBA {}), {remainder} bytes past a {unit}-byte physical unit", offset / SECTOR);
     let better = At::new(unit, 0).unwrap().next(offset).unwrap();
     let fix = vec![format!("start it at byte {better} (LBA {}) of the disk", better / SECTOR)];
@@ -82,10 +83,10 @@ pub(crate) fn openbsd() -> Target {
     let d = ufs("s4d", 4 * gib, 20 * gib, Verdict::Aligned);
     let e = ufs("s4e", 24 * gib + lba(7), whole - 24 * gib - lba(7), off);
     let findings = vec![
-        costing(finding("TL0001", "error", "s4a", lba(63), 4096, 3584), 1.0, 1.5),
-        costing(finding("TL0001", "error", "s4b", lba(63) + gib, 4096, 3584), 1.0, 4.0),
-        costing(finding("TL0001", "error", "s4e", 24 * gib + lba(7), 4096, 3584), 1.0, 1.5),
-        finding("TL0017", "note", "s4", lba(63), 4096, 3584),
+        costing(finding("TL0001", Severity::Error, "s4a", lba(63), 4096, 3584), 1.0, 1.5),
+        costing(finding("TL0001", Severity::Error, "s4b", lba(63) + gib, 4096, 3584), 1.0, 4.0),
+        costing(finding("TL0001", Severity::Error, "s4e", 24 * gib + lba(7), 4096, 3584), 1.0, 1.5),
+        finding("TL0017", Severity::Note, "s4", lba(63), 4096, 3584),
     ];
     Target { target: "openbsd.img".into(), judged: None, verdict: off, providers: vec![disk, s4, a, b, d, e], findings }
 }
@@ -102,8 +103,8 @@ pub(crate) fn stripe() -> Target {
     let on_set = |mut p: Provider| {
         let chunk = At::new(16384, 0).unwrap().shift(p.base);
         let row = At::new(32768, 0).unwrap().shift(p.base);
-        for (at, why) in [(chunk, "chunk"), (row, "full-stripe")] {
-            p.grains.push(Grain { size: at.size(), phase: at.phase(), why, source: "label", trust: "trusted" });
+        for (at, why) in [(chunk, Why::Chunk), (row, Why::FullStripe)] {
+            p.grains.push(Grain { size: at.size(), phase: at.phase(), why, source: Source::Label, trust: Trust::Trusted });
         }
         (p.start, p.largest_grain, p.root) = (None, None, "stripe/data".into());
         (p.stripe_size, p.stripe_offset) = (16384, chunk.remainder(0));
@@ -118,8 +119,8 @@ pub(crate) fn stripe() -> Target {
     let a = provider("stripe/datas1a", Some("stripe/datas1"), "bsd", lba(79), whole - lba(79));
     let a = on_set(signed(a, "ufs", "4.2BSD", 16384, off));
     let findings = vec![
-        costing(finding("TL0001", "error", "stripe/datas1a", lba(79), 16384, 7680), 1.0, 2.0),
-        costing(finding("TL0001", "error", "stripe/datas1a", lba(79), 4096, 3584), 1.0, 1.5),
+        costing(finding("TL0001", Severity::Error, "stripe/datas1a", lba(79), 16384, 7680), 1.0, 2.0),
+        costing(finding("TL0001", Severity::Error, "stripe/datas1a", lba(79), 4096, 3584), 1.0, 1.5),
     ];
     Target {
         target: "ada0.img,ada1.img".into(),
@@ -154,7 +155,7 @@ pub(crate) fn fat() -> Target {
     let at = mib + 4_194_816;
     let mut data = provider("s1.data", Some("s1"), "vfat", at, 8 * gib - at);
     (data.verdict, data.block_size) = (off, Some(32768));
-    let findings = vec![costing(finding("TL0003", "warning", "s1.data", at, 4096, 512), 1.0, 1.25)];
+    let findings = vec![costing(finding("TL0003", Severity::Warning, "s1.data", at, 4096, 512), 1.0, 1.25)];
     Target { target: "fat & co#1.img".into(), judged: None, verdict: off, providers: vec![disk, s1, data], findings }
 }
 

@@ -1,6 +1,7 @@
 //! Findings: faults of a disk, and facts worth knowing. A finding is a result, not an error.
 
 use crate::base::topology::{Cost, Fact};
+use std::fmt;
 
 mod fix;
 
@@ -28,6 +29,12 @@ impl Severity {
     }
 }
 
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// A rule of `check`: its id is stable, its page is what `trueline explain` prints.
 pub struct Rule {
     /// Identifier such as `TL0001`, never reused for another rule.
@@ -38,8 +45,8 @@ pub struct Rule {
     pub page: &'static str,
 }
 
-impl std::fmt::Debug for Rule {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.id)
     }
 }

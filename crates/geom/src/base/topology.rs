@@ -19,6 +19,7 @@
 pub use crate::base::topology::placement::{DeviceOps, Placement};
 pub use cost::{Cost, amplification, cost, in_place_cost};
 pub use grain::{Grain, gcd, is_whole, largest_grain, lcm, round_down, round_up, units};
+use std::fmt;
 pub mod boundaries;
 mod cost;
 mod grain;
@@ -100,6 +101,12 @@ impl Why {
     }
 }
 
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// Origin of the knowledge of a boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
@@ -143,6 +150,12 @@ impl Source {
     }
 }
 
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// Credibility of a boundary. Variants are in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trust {
@@ -165,6 +178,12 @@ impl Trust {
             Trust::Claimed => "claimed",
             Trust::Trusted => "trusted",
         }
+    }
+}
+
+impl fmt::Display for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

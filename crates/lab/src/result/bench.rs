@@ -3,7 +3,8 @@
 use super::Spent;
 use crate::run::Run;
 use crate::statistics::{Comparison, Ratio, Slope};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use trueline_geom::base::topology::Why;
 use trueline_sim::counters::Counters;
 use trueline_sim::time::seconds;
 
@@ -75,8 +76,9 @@ pub struct Judged {
 /// A boundary that a variant's requests begin off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Missed {
-    /// What it is for, as `check` spells it: `physical`, `chunk`.
-    pub why: &'static str,
+    /// The unit it marks; serialised as `check` spells it: `physical`, `chunk`.
+    #[serde(serialize_with = "by_name")]
+    pub why: Why,
     /// Bytes from one to the next.
     pub size: u64,
     /// Bytes from the last one to the request.
@@ -149,4 +151,9 @@ impl Spent {
             idle: seconds(all.idle),
         }
     }
+}
+
+/// A unit as the word that JSON has for it.
+fn by_name<S: Serializer>(why: &Why, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(why)
 }

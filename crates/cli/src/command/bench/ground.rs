@@ -136,7 +136,7 @@ impl Backend {
         match missed {
             None if !topology.clashes.is_empty() => None,
             None => Some(None),
-            Some((Fact { grain, why, .. }, _)) => Some(Some(Missed { why: why.name(), size: grain.size(), remainder: grain.remainder(0) })),
+            Some((Fact { grain, why, .. }, _)) => Some(Some(Missed { why, size: grain.size(), remainder: grain.remainder(0) })),
         }
     }
 

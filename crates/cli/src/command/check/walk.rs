@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use trueline_geom::base::finding::Severity;
 
 /// Endings of names that say "image", whatever is in it.
 const ENDINGS: [&str; 11] = ["img", "raw", "iso", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "dd", "wic", "bin"];
@@ -44,7 +45,7 @@ pub(super) fn files(directory: &Path) -> (Vec<OsString>, Vec<String>) {
 /// Whether a file of a tree is an image: something was recognised on it or was wrong with it, or its name says so.
 pub(super) fn is_image(target: &Target) -> bool {
     let recognised = |p: &Provider| p.sign.is_some() || !p.signs.is_empty() || p.table.is_some() || !p.members.is_empty();
-    let is_more = target.providers.len() > 1 || target.findings.iter().any(|f| f.severity != "note");
+    let is_more = target.providers.len() > 1 || target.findings.iter().any(|f| f.severity != Severity::Note);
     is_more || target.providers.iter().any(recognised) || is_named(Path::new(&target.target))
 }
 

@@ -141,7 +141,7 @@ fn write_head(shown: Shown<'_>, ground: &TableSite<'_>, width: usize, out: &mut 
 /// `physical unit of 4 KiB (assumed)`.
 fn name_of(fact: &Fact) -> String {
     let assumed = if fact.trust == Trust::Assumed { " (assumed)" } else { "" };
-    format!("{} of {}{assumed}", words::unit(fact.why.name()), size::human(fact.grain.size()))
+    format!("{} of {}{assumed}", words::unit(fact.why), size::human(fact.grain.size()))
 }
 
 /// The table to scale: partitions, what is free between them, and what is the table's own; below, where each begins.

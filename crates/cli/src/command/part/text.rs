@@ -99,7 +99,7 @@ pub(crate) fn off_grain(shown: Shown<'_>, ground: &TableSite<'_>, entry: &Entry)
 /// `4096-byte physical unit (assumed)`.
 fn unit(fact: &Fact) -> String {
     let assumed = if fact.trust == Trust::Assumed { " (assumed)" } else { "" };
-    format!("{}-byte {}{assumed}", fact.grain.size(), words::unit(fact.why.name()))
+    format!("{}-byte {}{assumed}", fact.grain.size(), words::unit(fact.why))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::words::{escape, size};
 use anstyle::Style as Colour;
 use serde::Serialize;
 use std::io;
-use trueline_geom::base::topology::Fact;
+use trueline_geom::base::topology::{Fact, Source, Trust};
 use trueline_geom::plan::{Alternative, Choice, Group, Kind, Plan, Price, USES, Value};
 
 /// The whole answer; its serialised form is the contract of `plan --json`.
@@ -179,7 +179,7 @@ pub(crate) fn write(document: &Document, out: &mut dyn io::Write, style: Style) 
     for g in &document.grains {
         let phase = if g.phase > 0 { format!("+{}", g.phase) } else { String::new() };
         // What is assumed has no other source.
-        let trust = if g.trust == g.source { String::new() } else { format!(", {}", g.trust) };
+        let trust = if g.source == Source::Assumed && g.trust == Trust::Assumed { String::new() } else { format!(", {}", g.trust) };
         writeln!(out, "  {} {}{phase} ({}{trust})", g.why, g.size, g.source)?;
     }
     for rows in document.layers.chunk_by(|a, b| a.layer == b.layer) {

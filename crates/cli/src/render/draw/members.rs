@@ -4,7 +4,7 @@ use super::canvas::{Canvas, INNER, MARGIN};
 use super::zoom::{chunk_class, member};
 use crate::report::{Provider, Target};
 use crate::words::{self, escape, size};
-use trueline_geom::base::topology::round_down;
+use trueline_geom::base::topology::{Why, round_down};
 
 /// Pixels for the members' names.
 const NAMES: u64 = 150;
@@ -16,7 +16,7 @@ const MEMBERS: usize = 8;
 
 /// Draws how the set's class uses its members; classes other than stripe, concat and mirror are not drawn.
 pub(super) fn draw(c: &mut Canvas, target: &Target, set: &Provider) {
-    let chunk = set.grains.iter().find(|g| g.why == "chunk");
+    let chunk = set.grains.iter().find(|g| g.why == Why::Chunk);
     match (set.class, chunk) {
         ("stripe", Some(chunk)) => draw_stripe(c, set, chunk.size),
         ("concat", _) => draw_concat(c, target, set),

@@ -4,9 +4,11 @@
 //! of the unit.
 
 use crate::render::report::group;
+use crate::report;
 use crate::report::{Finding, Provider, Target, Verdict};
 use crate::words::{self, size};
-use trueline_geom::base::topology::{Grain, Why};
+use trueline_geom::base::finding::Severity;
+use trueline_geom::base::topology::{Grain, Source, Trust, Why};
 
 /// Units of more bytes than this are not drawn: no device has one.
 const SANE: u64 = 1 << 48;
@@ -65,7 +67,7 @@ pub(super) fn misses(target: &Target) -> Vec<Miss<'_>> {
 /// The first start on its grain, of a target with everything that does I/O on its grain.
 pub(super) fn hit(target: &Target) -> Option<Miss<'_>> {
     let p = target.providers.iter().find(|p| p.data_bearing && p.verdict == Verdict::Aligned && p.base > 0)?;
-    let judged = |g: &&crate::report::Grain| matches!(g.why, "physical" | "chunk") && g.trust != "untrusted" && g.phase == 0;
+    let judged = |g: &&report::Grain| matches!(g.why, Why::Physical | Why::Chunk) && g.trust != Trust::Untrusted && g.phase == 0;
     // The largest grain includes the smaller ones: a chunk begins on a sector.
     let grain = p.grains.iter().filter(judged).max_by_key(|g| g.size).filter(|g| (2..SANE).contains(&g.size))?;
     (target.verdict == Verdict::Aligned).then(|| Miss::new(target, p, grain.size, 0, words::start(p), None))
@@ -77,7 +79,7 @@ pub(super) fn asked<'a>(target: &'a Target, shown: &[Miss<'_>]) -> Vec<Miss<'a>>
     let bears = |p: &&Provider| p.data_bearing && p.placed && p.base > 0;
     for p in target.providers.iter().filter(bears) {
         let said =
-            |g: &&crate::report::Grain| g.source == "user" && !matches!(g.why, "logical" | "physical") && (2..SANE).contains(&g.size);
+            |g: &&report::Grain| g.source == Source::User && !matches!(g.why, Why::Logical | Why::Physical) && (2..SANE).contains(&g.size);
         for g in p.grains.iter().filter(said) {
             let Some(remainder) = Grain::new(g.size, g.phase).map(|grain| grain.remainder(0)) else { continue };
             if shown.iter().any(|miss| miss.unit == g.size) {
@@ -96,7 +98,7 @@ pub(super) fn asked<'a>(target: &'a Target, shown: &[Miss<'_>]) -> Vec<Miss<'a>>
 
 /// True if a finding can be magnified: a start past a boundary that costs something, in numbers that a drawing can hold.
 fn shows(f: &Finding) -> bool {
-    let start = matches!(f.rule, "TL0001" | "TL0003") && f.severity != "note";
+    let start = matches!(f.rule, "TL0001" | "TL0003") && f.severity != Severity::Note;
     start && f.unit < SANE && (1..f.unit).contains(&f.remainder)
 }
 
@@ -113,8 +115,8 @@ impl<'a> Miss<'a> {
             finding,
             unit,
             what,
-            rmw: grain.is_some_and(|g| Why::ALL.into_iter().any(|why| why.name() == g.why && why.is_rmw())),
-            assumed: grain.is_some_and(|g| g.trust == "assumed"),
+            rmw: grain.is_some_and(|g| g.why.is_rmw()),
+            assumed: grain.is_some_and(|g| g.trust == Trust::Assumed),
             remainder,
             block: known.unwrap_or(PAGE),
             block_known: known.is_some(),

@@ -11,6 +11,7 @@ use crate::report::{Grain, Provider, Report, Target, Verdict};
 use crate::style::Style;
 use crate::words::{self, escape, size};
 use std::io;
+use trueline_geom::base::topology::{Source, Trust};
 
 /// Pixels from one layer to the next.
 const ROW: u64 = 42;
@@ -218,7 +219,7 @@ fn grains(p: &Provider) -> String {
     let grain = |g: &Grain| {
         let phase = if g.phase > 0 { format!(" from byte {}", g.phase) } else { String::new() };
         // The source "assumed" implies the trust.
-        let trust = if g.trust == g.source { String::new() } else { format!(", {}", g.trust) };
+        let trust = if g.source == Source::Assumed && g.trust == Trust::Assumed { String::new() } else { format!(", {}", g.trust) };
         format!("{} {}{phase} ({}{trust})", g.why, size::human(g.size), g.source)
     };
     let all: Vec<String> = p.grains.iter().map(grain).collect();

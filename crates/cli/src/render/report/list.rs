@@ -3,6 +3,7 @@
 use crate::report::{Provider, Report, Target};
 use crate::words::{self, escape, size};
 use std::io;
+use trueline_geom::base::finding::Severity;
 
 /// A column of the list.
 #[derive(Clone, Copy)]
@@ -63,7 +64,7 @@ fn named(target: &Target, p: &Provider) -> String {
 
 /// Device operations of the dearest finding on it, relative to the same I/O on the grain.
 fn cost(target: &Target, p: &Provider) -> String {
-    let found = target.findings.iter().filter(|f| f.provider == p.provider && f.severity != "note");
+    let found = target.findings.iter().filter(|f| f.provider == p.provider && f.severity != Severity::Note);
     let worst = found.map(|f| f.rmw_factor).fold(1.0, f64::max);
     if p.data_bearing { format!("{worst:.2}") } else { String::new() }
 }

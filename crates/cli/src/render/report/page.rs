@@ -11,7 +11,7 @@ use crate::style::Style;
 use crate::words::{self, escape, markdown, size};
 use std::collections::BTreeSet;
 use std::io;
-use trueline_geom::base::finding::rule;
+use trueline_geom::base::finding::{Severity, rule};
 
 /// Most targets that are all unfolded; with more, those without errors and warnings are folded.
 const OPEN: usize = 8;
@@ -137,7 +137,7 @@ fn numbers(text: &str) -> String {
 
 /// The findings to read first: a risk to data, and the start that costs the most.
 fn leads(t: &Target) -> Vec<&Finding> {
-    let grave = |f: &&Finding| f.severity != "note";
+    let grave = |f: &&Finding| f.severity != Severity::Note;
     let risk = t.findings.iter().filter(grave).find(|f| words::cost(f).is_none());
     let costs = |f: &&Finding| grave(f) && words::cost(f).is_some();
     // The first of the costliest: `max_by` alone would give the last.
@@ -204,7 +204,7 @@ pub(crate) fn write_target(nth: usize, t: &Target, alone: bool, fold: bool, out:
         let name = escape::xml(&t.target);
         writeln!(out, "<section aria-labelledby=\"t{nth}\">\n<h2 id=\"t{nth}\">{}: {name}</h2>", verdict_of(t))?;
     }
-    let folded = fold && t.verdict == Verdict::Aligned && t.findings.iter().all(|f| f.severity == "note");
+    let folded = fold && t.verdict == Verdict::Aligned && t.findings.iter().all(|f| f.severity == Severity::Note);
     if folded {
         writeln!(out, "<details><summary>{}</summary>", words::verdicts(t))?;
     }
@@ -386,7 +386,7 @@ mod tests {
     fn every_finding_of_a_kind_is_there() {
         let mut target = samples::openbsd();
         let found = |i: u64| {
-            let (rule, severity, provider) = ("TL0001", "error", format!("p{i}"));
+            let (rule, severity, provider) = ("TL0001", Severity::Error, format!("p{i}"));
             let message = format!("starts at byte {} (LBA {i}), 512 bytes past a 4096-byte physical unit", i * 512);
             let fix = vec![format!("start it at byte {}", i * 512 + 3584)];
             Finding {

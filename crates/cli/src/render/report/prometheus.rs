@@ -4,6 +4,7 @@ use crate::report::{Finding, Provider, Report, Target, Verdict};
 use crate::words;
 use crate::words::metric::{Labels, Metric};
 use std::io;
+use trueline_geom::base::finding::Severity;
 
 /// Writes every metric of the report.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
@@ -28,7 +29,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
                 ("target", &t.target),
                 ("provider", &f.provider),
                 ("rule", f.rule),
-                ("severity", f.severity),
+                ("severity", f.severity.name()),
                 ("offset", offset),
                 ("unit", unit),
             ];
@@ -78,10 +79,10 @@ fn target_verdicts(report: &Report) -> Metric<'_> {
 
 fn target_findings(report: &Report) -> Metric<'_> {
     let of = |t: &Target, s| t.findings.iter().filter(|f| f.severity == s).count().to_string();
-    let series = report
-        .targets
-        .iter()
-        .flat_map(|t| ["error", "warning", "note"].map(|s| (vec![("target", t.target.as_str()), ("severity", s)], of(t, s))));
+    let series = report.targets.iter().flat_map(|t| {
+        [Severity::Error, Severity::Warning, Severity::Note]
+            .map(|s| (vec![("target", t.target.as_str()), ("severity", s.name())], of(t, s)))
+    });
     Metric { name: "trueline_target_findings", help: "Findings on the target, by severity.", kind: "gauge", series: series.collect() }
 }
 

@@ -59,7 +59,7 @@ fn result(target: &Target, f: &Finding) -> Value {
     let message = sentences.collect::<Vec<_>>().join(" ");
     let mut result = json!({
         "ruleId": f.rule,
-        "level": f.severity,
+        "level": f.severity.name(),
         "message": {"text": message},
         "locations": [location(target, f, provider)],
         "partialFingerprints": {"trueline/v1": format!("{}:{}:{}:{}:{}", f.rule, f.provider, f.offset, f.unit, f.remainder)},

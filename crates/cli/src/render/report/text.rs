@@ -12,7 +12,7 @@ use crate::words::{self, escape, size};
 use anstyle::{AnsiColor, Style as Colour};
 use std::collections::BTreeMap;
 use std::io;
-use trueline_geom::base::finding::rule;
+use trueline_geom::base::finding::{Severity, rule};
 
 /// Least number of targets that are shown without trees, with a line for each kind of finding.
 const MANY: usize = 24;
@@ -41,7 +41,7 @@ fn write_full(target: &Target, out: &mut dyn io::Write, style: Style) -> io::Res
 fn write_several(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let (mut spaced, mut unsaid, mut lines) = (true, 0, Vec::new());
     for (nth, target) in report.targets.iter().enumerate() {
-        let full = target.verdict != Verdict::Aligned || target.findings.iter().any(|f| f.severity != "note");
+        let full = target.verdict != Verdict::Aligned || target.findings.iter().any(|f| f.severity != Severity::Note);
         if full && nth > 0 && spaced {
             writeln!(out)?;
         }
@@ -73,7 +73,7 @@ fn write_judged<'a>(targets: impl Iterator<Item = &'a Target>, out: &mut dyn io:
 fn write_many(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     for target in &report.targets {
         write_summary(target, true, out, style)?;
-        for group in group::groups(&target.findings).iter().filter(|g| g.first().severity != "note") {
+        for group in group::groups(&target.findings).iter().filter(|g| g.first().severity != Severity::Note) {
             write!(out, "    ")?;
             write_head(group, 4, out, style)?;
         }
@@ -102,7 +102,7 @@ fn write_many(report: &Report, out: &mut dyn io::Write, style: Style) -> io::Res
         let more = "Checked by itself a target shows what stands on it and what to do; `trueline explain RULE` says what a rule means.";
         columns::wrap("", 0, more, 0, style.width, out)?;
     }
-    let notes = report.targets.iter().flat_map(|t| &t.findings).filter(|f| f.severity == "note").count();
+    let notes = report.targets.iter().flat_map(|t| &t.findings).filter(|f| f.severity == Severity::Note).count();
     write_total(report, notes, out, style)
 }
 
@@ -186,14 +186,14 @@ fn row(branch: &str, target: &Target, p: &Provider, style: Style) -> Vec<Cell> {
 fn write_head(group: &Group<'_>, indent: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let f = group.first();
     let colour = match f.severity {
-        "error" => AnsiColor::Red.on_default().bold(),
-        "warning" => AnsiColor::Yellow.on_default().bold(),
-        _ => Colour::new().bold(),
+        Severity::Error => AnsiColor::Red.on_default().bold(),
+        Severity::Warning => AnsiColor::Yellow.on_default().bold(),
+        Severity::Note => Colour::new().bold(),
     };
     let whom = if group.several() { format!("on {}", words::count(group.findings.len(), "provider")) } else { words::name(&f.provider) };
     let head = format!("{} {} {whom}: ", f.severity, f.rule);
     let shown = indent + head.chars().count();
-    let head = head.replacen(f.severity, &format!("{colour}{}{colour:#}", f.severity), 1);
+    let head = head.replacen(f.severity.name(), &format!("{colour}{}{colour:#}", f.severity), 1);
     columns::wrap(&head, shown, &escape::plain(&group.says), indent + 7, style.width, out)
 }
 
@@ -310,7 +310,7 @@ mod tests {
         let mut target = samples::fat();
         target.findings.iter_mut().for_each(|f| f.rmw_factor = 1.25);
         let mut note = samples::fat().findings.remove(0);
-        (note.severity, note.rmw_factor) = ("note", 4.0);
+        (note.severity, note.rmw_factor) = (Severity::Note, 4.0);
         target.findings.push(note);
         let report = samples::report(vec![target]);
         let text = samples::text(|out| write(&report, out, Style { width: None, ascii: true }));

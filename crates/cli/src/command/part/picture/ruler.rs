@@ -84,7 +84,7 @@ impl Ruler {
             writeln!(
                 out,
                 "{:NAMES$}{red}{}{red:#}",
-                format!("  {}", words::unit(fact.why.name())).chars().take(NAMES - 1).collect::<String>(),
+                format!("  {}", words::unit(fact.why)).chars().take(NAMES - 1).collect::<String>(),
                 self.miss(style)
             )?;
         }
