@@ -1,42 +1,43 @@
-//! What a workload does to the grains: every request to a provider, piece by piece, judged on the disk that the piece is on.
+//! Audit of a workload: every request to a provider, piece by piece, judged on the disk that the piece is on.
 //!
-//! A [`IoAudit`] is compiled once for a provider. It finds the layer that a request belongs to, the deepest provider that was tasted
-//! where the request begins, and calls back with a [`JudgedPiece`] for every piece on a disk. A [`Tally`] adds marks up; so may anything
-//! else that has [`SLOTS`] numbers, such as atomics shared by threads.
+//! A [`IoAudit`] is compiled once for a provider. It finds the layer that a request belongs to, the deepest provider
+//! that was tasted where the request begins, and calls back with a [`JudgedPiece`] for every piece on a disk. A
+//! [`Tally`] adds pieces and requests up; so may any other [`SLOTS`] numbers, such as atomics shared by threads.
 //!
 //! # Pieces and requests
-//! Each piece has its verdict, and the request the worst of them. A client is judged by what it asks for: a request of a unit or
-//! more is never too small, however the stack cuts it, and it needs the units that its own bytes fill.
+//! Each piece has its verdict, and the request the worst of them. A request is judged by the range it asks for: one of
+//! a unit or more is never too small, however the stack cuts it, and it needs the units that its own bytes fill.
 //!
 //! # Blame
-//! It is static: for each layer and disk, the layer at which the stack leaves the grain. That is the lowest one, from the disk up,
-//! from which on every layer begins off the grain: one that is off and stands beneath one that is on again harms nobody. Where all
-//! begin on it, it is the lowest set whose chunks are no whole units. A misaligned request is that layer's doing if it would be
-//! aligned did its own layer begin on the grain; else it is the client's.
+//! Blame is static: for each layer and disk, the layer at which the stack leaves the grain. That is the lowest one,
+//! from the disk up, from which on every layer begins off the grain: one that is off beneath one that is on again is
+//! harmless. Where all begin on it, it is the lowest set whose chunks are no whole units. A misaligned request is
+//! blamed on that layer if it would be aligned were its own layer to begin on the grain; otherwise the client is to
+//! blame.
 
 use crate::base::topology::{DeviceOps, Fact, Grain, Placement, largest_grain};
 use crate::graph::{Graph, Id};
 use crate::mapping::geom::Op;
 use crate::mapping::route::{Piece, Route};
 
-/// What a request does.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IoKind {
-    /// Reads bytes.
+    /// Read of bytes from the medium.
     Read,
-    /// Writes bytes.
+    /// Write of bytes to the medium.
     Write,
-    /// Says that bytes are of no interest any more.
+    /// Discard of bytes that are not needed any more.
     Trim,
-    /// Makes bytes zero without sending them.
+    /// Zeroing of bytes without sending them.
     Zero,
 }
 
 impl IoKind {
-    /// All of them.
+    /// All kinds of requests, in the order of their indices.
     pub const ALL: [IoKind; 4] = [IoKind::Read, IoKind::Write, IoKind::Trim, IoKind::Zero];
 
-    /// The name used in JSON and metrics.
+    /// Name used in JSON and metrics.
     pub fn name(self) -> &'static str {
         match self {
             IoKind::Read => "read",
@@ -60,85 +61,89 @@ impl IoKind {
     }
 }
 
-/// A provider whose requests are judged.
+/// Provider whose requests are judged.
 pub struct IoAudit {
     route: Route,
     media: Vec<Medium>,
     layers: Vec<Layer>,
-    /// Where another layer begins, in the provider's bytes, the first at 0; and which.
+    /// Starts of segments in the provider's bytes, ascending, the first at 0; `segments` has the layer of each.
     starts: Vec<u64>,
     segments: Vec<usize>,
 }
 
-/// A disk beneath the provider.
+/// Disk beneath the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Medium {
-    /// Which of the graph's stores.
+    /// Index among the graph's stores.
     pub store: usize,
-    /// Which of its providers.
+    /// Id of the disk's provider; `None` if the graph has none for it.
     pub provider: Option<Id>,
-    /// The boundary by which pieces on it are judged, in its own bytes.
+    /// Boundary by which pieces on it are judged, in its own bytes; `None` if no unit is known.
     pub unit: Option<Fact>,
 }
 
-/// A provider in which requests may begin.
+/// Provider in which requests may begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// Which of the graph's.
+    /// Id of the provider in the graph.
     pub provider: Id,
-    /// Its first byte, in the bytes of the provider that is watched.
+    /// First byte, in the bytes of the provider that is audited.
     pub start: u64,
-    /// On each of [`IoAudit::media`], the provider at which the stack up to here leaves the grain; `None` where it is on it.
+    /// For each of [`IoAudit::media`], the provider at which the stack up to here leaves the grain; `None` where it
+    /// does not.
     pub blamed: Vec<Option<Id>>,
-    /// On each of [`IoAudit::media`], the providers beneath the lowest set on the way, from that set's member to the disk.
+    /// For each of [`IoAudit::media`], the providers beneath the topmost set on the way, from that set's member to the
+    /// disk.
     pub members: Vec<Vec<Id>>,
 }
 
 /// One piece of a request, on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JudgedPiece {
-    /// What is done.
+    /// Kind of the request.
     pub deed: IoKind,
-    /// Which of the graph's stores it is on.
+    /// Index of the store it is on.
     pub store: usize,
-    /// How it lies on the disk's unit.
+    /// Verdict against the disk's unit.
     pub fit: Placement,
-    /// Its first byte on the disk.
+    /// First byte on the disk.
     pub offset: u64,
-    /// Bytes.
+    /// Length of the piece in bytes.
     pub length: u64,
-    /// What it comes to; nothing where no unit is known, and for what moves no bytes.
+    /// Device operations; none where no unit is known, and for requests that move no bytes.
     pub work: DeviceOps,
-    /// It is misaligned because of where its layer begins, or of where a set cuts it.
+    /// True if it is misaligned because of the start of its layer, or of a set that cuts it.
     pub blamed: bool,
 }
 
-/// One request, as a whole.
+/// One request as a whole, after its pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JudgedRequest {
-    /// The kind of request.
+    /// Kind of the request.
     pub deed: IoKind,
-    /// The worst verdict of its pieces.
+    /// Worst verdict of its pieces.
     pub fit: Placement,
     /// Bytes that were asked for, however many copies of them there are.
     pub length: u64,
-    /// It is misaligned because of where its layer begins, or of where a set cuts it.
+    /// True if it is misaligned because of the start of its layer, or of a set that cuts it.
     pub blamed: bool,
 }
 
-/// One call of a [`IoAudit`]: a piece of a request, the request once all its pieces were seen, or both at once where one piece is all of it.
+/// One call of an [`IoAudit`]: a piece of a request, the request after all its pieces, or both at once where one piece
+/// is all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// A piece of a request.
+    /// Piece of a request, if this call has one.
     pub piece: Option<JudgedPiece>,
-    /// The request; it counts where the first of its pieces is.
+    /// Request, if this call completes one; it counts for the disk of its first piece.
     pub request: Option<JudgedRequest>,
 }
 
-/// Classes of sizes and of alignments: below 512 bytes, from each power of two up to below the next, from 1 MiB on.
+/// Number of classes of sizes and of alignments: below 512 bytes, from each power of two up to below the next, from 1
+/// MiB on.
 pub const CLASSES: usize = 13;
 
-/// The class of `bytes`.
+/// The class of `bytes`, from 0.
 pub fn class_of(bytes: u64) -> usize {
     let log = bytes.checked_ilog2().unwrap_or(0);
     usize::try_from(log).map_or(0, |log| log.saturating_sub(8).min(CLASSES - 1))
@@ -149,13 +154,13 @@ pub fn class_start(class: usize) -> u64 {
     if class == 0 { 0 } else { 256 << class.min(CLASSES - 1) }
 }
 
-/// The class of the largest power of two that divides `byte`; every one divides 0.
+/// The class of the largest power of two that divides `byte`; for 0 the last class.
 pub fn alignment_of(byte: u64) -> usize {
     largest_grain(byte).map_or(CLASSES - 1, class_of)
 }
 
 impl IoAudit {
-    /// For requests to provider `id`, which is in `graph`.
+    /// An audit of requests to provider `id` of `graph`.
     pub fn new(graph: &Graph, id: Id) -> IoAudit {
         let route = graph.providers[id].route().clone();
         let mut stores = Vec::new();
@@ -167,7 +172,7 @@ impl IoAudit {
         edges.dedup();
         let (mut layers, mut starts, mut segments): (Vec<Layer>, _, _) = (Vec::new(), vec![], vec![]);
         for at in edges {
-            // Of several as deep, which overlap, the first in the table.
+            // Of several that overlap at the same depth, the first in the table.
             let here = parts.iter().rev().filter(|part| (part.start..part.end).contains(&at));
             let Some(part) = here.max_by_key(|part| part.depth) else { continue };
             let known = layers.iter().position(|layer| layer.provider == part.provider);
@@ -185,7 +190,7 @@ impl IoAudit {
         IoAudit { route, media, layers, starts, segments }
     }
 
-    /// The same with other numbers for providers: `numbers` has that of each of the graph's.
+    /// This audit with other ids for providers: `numbers` has the new id of each of the graph's.
     #[must_use]
     pub fn numbered(mut self, numbers: &[Id]) -> IoAudit {
         let number = |id: Id| numbers.get(id).copied().unwrap_or(id);
@@ -198,35 +203,35 @@ impl IoAudit {
         self
     }
 
-    /// Whether both say the same of every request, if what has a number is the same in both.
+    /// True if both judge every request alike, provided that equal ids mean equal providers.
     pub fn agrees(&self, other: &IoAudit) -> bool {
         let parts = |watch: &IoAudit| (watch.route.length(), watch.media.clone(), watch.layers.clone(), watch.starts.clone());
         parts(self) == parts(other) && self.segments == other.segments
     }
 
-    /// The disks beneath it.
+    /// Disks beneath the provider.
     pub fn media(&self) -> &[Medium] {
         &self.media
     }
 
-    /// The providers in which requests begin.
+    /// Providers in which requests begin.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
     }
 
-    /// Layers × disks.
+    /// Number of cells: layers times disks.
     pub fn cells(&self) -> usize {
         self.layers.len() * self.media.len()
     }
 
-    /// Which of [`IoAudit::layers`] and which of [`IoAudit::media`] a cell is of.
+    /// The indices in [`IoAudit::layers`] and [`IoAudit::media`] of a cell.
     pub fn cell(&self, cell: usize) -> (usize, usize) {
         let media = self.media.len().max(1);
         (cell / media, cell % media)
     }
 
-    /// Calls `see` with every piece of a request and the cell it belongs to, then with the request. What is outside the provider has
-    /// no pieces, and is no request.
+    /// Calls `see` with every piece of a request and the cell it belongs to, then with the request. A range outside the
+    /// provider has no pieces and no request.
     pub fn judge(&self, deed: IoKind, offset: u64, length: u64, see: &mut dyn FnMut(usize, &Seen)) {
         let segment = self.starts.partition_point(|&start| start <= offset).checked_sub(1);
         let Some(nth) = segment.and_then(|segment| self.segments.get(segment)).copied() else { return };
@@ -234,7 +239,7 @@ impl IoAudit {
         let mut whole: Option<(usize, JudgedRequest)> = None;
         // A plain range of a disk has no copies: a piece as long as the request is all of it.
         let plain = self.route.medium().is_some();
-        // The callback never fails, and a request that did is not judged.
+        // The callback never fails. A request that fails has no pieces to judge.
         let _ = self.route.extents(offset, length, deed.op(), &mut |before, piece| {
             let Piece::Store { store, offset: byte, length: bytes } = piece else { return Ok(()) };
             if let Some(medium) = self.media.iter().position(|medium| medium.store == store) {
@@ -257,7 +262,8 @@ impl IoAudit {
         }
     }
 
-    /// A piece on a disk, as first byte and length; of a request, as bytes before the piece, first byte and length.
+    /// The judged form of a piece: (first byte, bytes) on a disk, of a request: (bytes before the piece, first byte,
+    /// bytes).
     fn mark(&self, deed: IoKind, layer: &Layer, medium: usize, piece: (u64, u64), request: (u64, u64, u64)) -> JudgedPiece {
         let ((offset, length), (before, from, bytes)) = (piece, request);
         let store = self.media[medium].store;
@@ -273,23 +279,24 @@ impl IoAudit {
     }
 }
 
-/// What is known of the disk that is `store`.
+/// The disk of the store with index `store`, as far as the graph knows it.
 fn medium(graph: &Graph, store: usize) -> Medium {
     let whole = |id: &Id| graph.providers[*id].parents.is_empty() && graph.providers[*id].route().medium() == Some(store);
     let provider = (0..graph.providers.len()).find(whole);
     Medium { store, provider, unit: provider.and_then(|id| graph.providers[id].topology.unit().copied()) }
 }
 
-/// A provider on the one that is watched, in whose bytes it is `start..end`.
+/// Provider on the audited one, in whose bytes it is `start..end`.
 struct Part {
     provider: Id,
     start: u64,
     end: u64,
-    /// Layers beneath it, and whether it is more than the room of others: logical partitions stand beside the extended one.
+    /// Number of layers beneath it, and false for an extended partition: logical partitions, which stand beside it,
+    /// win.
     depth: (usize, bool),
 }
 
-/// Provider `id` and everything that is a plain range of it.
+/// Parts of provider `id`: itself, and every provider that is a plain range of it.
 fn parts(graph: &Graph, id: Id) -> Vec<Part> {
     let whole = &graph.providers[id];
     let mut parts = vec![Part { provider: id, start: 0, end: whole.topology.length, depth: (whole.depth, true) }];
@@ -297,7 +304,7 @@ fn parts(graph: &Graph, id: Id) -> Vec<Part> {
         let p = &graph.providers[next];
         let under = p.parents.first().filter(|_| !p.is_set).and_then(|parent| parts.iter().find(|part| part.provider == *parent));
         if let Some(under) = under {
-            // What claims to reach past what it is on ends with it.
+            // A provider that claims to reach past the one beneath it ends with that.
             let start = p.base().saturating_sub(whole.base()).clamp(under.start, under.end);
             let end = start.saturating_add(p.topology.length).min(under.end);
             parts.push(Part { provider: next, start, end, depth: (p.depth, !p.is_extended()) });
@@ -306,8 +313,8 @@ fn parts(graph: &Graph, id: Id) -> Vec<Part> {
     parts
 }
 
-/// The provider at which the stack up to `id` leaves the grain of `medium`, if it does. A disk whose units begin behind its first byte
-/// is not to blame for a partition, which could begin on one.
+/// The provider at which the stack up to `id` leaves the grain of `medium`; `None` if it does not. A disk whose units
+/// begin behind its first byte is not to blame for a partition, which could begin on one.
 fn blame(graph: &Graph, id: Id, medium: &Medium) -> Option<Id> {
     let unit = medium.unit?;
     let is_off = |&id: &Id| graph.providers[id].topology.begins_on(unit.why) == Some(false);
@@ -322,19 +329,19 @@ fn blame(graph: &Graph, id: Id, medium: &Medium) -> Option<Id> {
     blamed.or_else(|| path(graph, id, medium.store).into_iter().rev().find(cuts))
 }
 
-/// Provider `id` and everything beneath it on the way to `store`, the disk last.
+/// Provider `id` and all providers beneath it on the way to `store`, the disk last.
 fn path(graph: &Graph, id: Id, store: usize) -> Vec<Id> {
     std::iter::successors(Some(id), |&id| under(graph, id, store)).collect()
 }
 
-/// Of the [`path`] what is beneath sets: their members, down to the disk.
+/// The part of [`path`] beneath the topmost set: its member, and so on down to the disk.
 fn members(graph: &Graph, id: Id, store: usize) -> Vec<Id> {
     let path = path(graph, id, store);
     let set = path.iter().position(|&id| graph.providers[id].is_set);
     set.map_or(Vec::new(), |set| path[set + 1..].to_vec())
 }
 
-/// What `id` stands on; of a set, the member on `store`.
+/// The provider beneath `id` that leads to `store`; of a set, the member on it.
 fn under(graph: &Graph, id: Id, store: usize) -> Option<Id> {
     graph.providers[id].parents.iter().copied().find(|&parent| {
         let mut stores = Vec::new();

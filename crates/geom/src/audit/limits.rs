@@ -1,4 +1,4 @@
-//! What a device says of its own boundaries, and how far that can be true.
+//! Limits that a device reports, the boundaries they come to, and doubts about those that cannot be true.
 //!
 //! [`Limits`] are Linux's queue limits, from sysfs or from `lsblk`; [`nvme::Namespace`] is NVMe's Identify Namespace.
 //!
@@ -13,13 +13,13 @@
 //! | `atomic_write_unit_max_bytes` | atomic | 0 |
 //! | `discard_granularity` | discard | `discard_alignment` |
 //!
-//! A partition has its disk's limits: make the disk's topology and shift it. The partition's own `alignment_offset` says
-//! the same, but only modulo the larger of `physical_block_size` and `minimum_io_size`.
+//! A partition has its disk's limits: make the disk's topology and shift it. The partition's own `alignment_offset`
+//! equals the result, but only modulo the larger of `physical_block_size` and `minimum_io_size`.
 //!
 //! # Limits
-//! What cannot be true is kept, untrusted, and a finding says why. Above all `optimal_io_size`: USB bridges give their
-//! largest transfer there, 65535 blocks, and 65535 is odd, so that every boundary but the first is off the grain. Newer
-//! kernels round it down to whole physical blocks, which does not make it true.
+//! A limit that cannot be true is kept, untrusted, and a finding gives the reason. The usual one is `optimal_io_size`:
+//! USB bridges report their largest transfer there, 65535 blocks, and 65535 is odd, so that every boundary but the
+//! first is off the grain. Newer kernels round it down to whole physical blocks, which does not make it true.
 //!
 //! # Sources
 //! Linux `Documentation/ABI/stable/sysfs-block`; `block/blk-settings.c` (`blk_stack_limits`, `queue_limit_alignment_offset`:
@@ -31,72 +31,73 @@ pub mod nvme;
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::topology::{Clash, Fact, Grain, Source, Topology, Trust, Why, is_whole, round_down};
 
-/// The block size where none is reported or believed.
+/// Block size in bytes where none is reported or believed.
 const SECTOR: u64 = 512;
-/// The unit that a drive may have without saying.
+/// Unit in bytes that a drive may have without reporting it.
 const PAGE: u64 = 4096;
 
-/// A block device's queue limits, under sysfs's own names; 0 (or `None`) is "not reported".
+/// Queue limits of a block device, under sysfs's own names; 0 (or `None`) is "not reported".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// What the sizes mean on this kind of device.
+    /// Meaning of the sizes on this kind of device.
     pub shape: Shape,
-    /// Bytes.
+    /// Logical block in bytes.
     pub logical_block_size: u64,
-    /// Bytes.
+    /// Physical block in bytes.
     pub physical_block_size: u64,
-    /// Bytes.
+    /// Minimum or preferred I/O in bytes.
     pub minimum_io_size: u64,
-    /// Bytes.
+    /// Optimal I/O in bytes.
     pub optimal_io_size: u64,
-    /// Bytes to the first physical boundary; −1: the members beneath have none in common.
+    /// Bytes to the first physical boundary; −1 if the members beneath have none in common.
     pub alignment_offset: i64,
-    /// Bytes.
+    /// Discard unit in bytes.
     pub discard_granularity: u64,
     /// Bytes to the first whole discard unit.
     pub discard_alignment: u64,
-    /// Bytes; 0: the device does not discard, whatever its granularity.
+    /// Largest discard in bytes; 0 if the device does not discard, whatever its granularity.
     pub discard_max_bytes: Option<u64>,
-    /// Sectors of 512 bytes.
+    /// Boundary that splits I/O, in sectors of 512 bytes; of a zoned device, its zone.
     pub chunk_sectors: u64,
-    /// Bytes.
+    /// Smallest atomic write in bytes.
     pub atomic_write_unit_min_bytes: u64,
-    /// Bytes.
+    /// Largest atomic write in bytes.
     pub atomic_write_unit_max_bytes: u64,
-    /// Bytes.
+    /// Boundary that an atomic write must not cross, in bytes.
     pub atomic_write_boundary_bytes: u64,
-    /// A mask: memory for direct I/O lies on multiples of one more.
+    /// Mask of address bits: memory for direct I/O lies on multiples of the mask plus one.
     pub dma_alignment: Option<u64>,
-    /// KiB.
+    /// Largest request in KiB.
     pub max_sectors_kb: Option<u64>,
-    /// Whether it is a disk that turns.
+    /// True if it is a disk that turns.
     pub rotational: Option<bool>,
-    /// `none`, `host-aware` or `host-managed`.
+    /// Zone model: `none`, `host-aware` or `host-managed`.
     pub zoned: Option<String>,
 }
 
-/// What `minimum_io_size` and `optimal_io_size` mean.
+/// Meaning of `minimum_io_size` and `optimal_io_size`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
-    /// A drive's own sizes.
+    /// Drive, with sizes of its own.
     #[default]
     Drive,
-    /// A device over others that does not stripe (dm-crypt, a linear volume, md RAID1): it inherits their sizes, but the
+    /// Device over others that does not stripe (dm-crypt, a linear volume, md RAID1): it inherits their sizes, but the
     /// kernel passes their phase on only modulo the larger of `physical_block_size` and `minimum_io_size`.
     Stacked,
-    /// A striped set: its own chunk and row, from its byte 0.
+    /// Striped set, with its own chunk and row, from its byte 0.
     Striped {
-        /// Bytes.
+        /// Chunk on one member, in bytes.
         chunk: u64,
         /// Bytes of data in one row; 0 if unknown.
         row: u64,
-        /// Whether a write of less than a row makes the set read first.
+        /// True if a write of less than a row makes the set read first.
         parity: bool,
     },
 }
 
 impl Limits {
-    /// What a device of `length` bytes is by these limits, in its own addresses, and what in them cannot be true.
+    /// The topology of a device of `length` bytes with these limits, in its own addresses, and findings about limits
+    /// that cannot be true.
     pub fn topology(&self, length: u64) -> (Topology, Vec<Finding>) {
         let logical = self.logical_block_size;
         // The kernel takes block sizes that are powers of two, from 512 bytes; 64 KiB is beyond any device in use.
@@ -110,7 +111,7 @@ impl Limits {
         self.add_atomic(&mut told);
         if self.discard_max_bytes != Some(0) {
             let (size, phase) = (self.discard_granularity, Some(self.discard_alignment));
-            // Drives of 4096-byte blocks take discards of 512 bytes: only a part of a logical block cannot be.
+            // Drives of 4096-byte blocks take discards of 512 bytes; only a part of a logical block is impossible.
             let doubt = (!is_whole(size, sector)).then(|| format!("not a whole number of logical blocks of {sector} bytes"));
             told.add(Claim { name: "discard_granularity", why: Why::Discard, size, phase }, doubt.or_else(|| told.too_large(size)));
         }
@@ -139,19 +140,19 @@ impl Limits {
         told.add(Claim { name: "physical_block_size", why: Why::Physical, size, phase: told.phase }, doubt);
     }
 
-    /// What `alignment_offset` is counted in.
+    /// The unit in bytes modulo which `alignment_offset` is known.
     fn granularity(&self, physical: u64) -> u64 {
         self.minimum_io_size.max(physical)
     }
 
-    /// The first physical boundary, if it is known.
+    /// The first physical boundary in bytes; `None` if it is not known.
     fn phase(&self, told: &mut Told) -> Option<u64> {
         let (granularity, offset) = (self.granularity(told.physical), self.alignment_offset);
         let Ok(phase) = u64::try_from(offset) else {
             let message = format!("alignment_offset is {offset}: what this stands on has no {granularity}-byte boundary in common");
             let fix = "lay every member out from a multiple of the largest physical block among them";
             told.findings.push(Finding::new(&finding::CLASH, Severity::Warning, 0, message).against(granularity, 0, None).fix(fix));
-            // Which member is off, and by how much, the kernel does not say.
+            // The kernel does not report which member is off, nor by how much.
             told.topology.clashes.push(Clash { why: Why::Physical, unit: granularity, member: 0, remainder: 0 });
             return None;
         };
@@ -166,7 +167,7 @@ impl Limits {
         None
     }
 
-    /// Preferred and optimal sizes, chunk and row.
+    /// Adds preferred and optimal sizes, chunk and row.
     fn add_sizes(&self, told: &mut Told) {
         let (min, opt, phase) = (self.minimum_io_size, self.optimal_io_size, told.phase);
         let (chunk, row, why) = match self.shape {
@@ -181,7 +182,7 @@ impl Limits {
         if opt > 0 && opt != row {
             self.add_optimal(told, row);
         }
-        // On a zoned device this is the zone; above others it is theirs, from an unknown phase.
+        // On a zoned device this is the zone. Above other devices it is theirs, from an unknown phase.
         if self.shape == Shape::Drive && self.zoned.as_deref().is_none_or(|z| z == "none") {
             let size = self.chunk_sectors.saturating_mul(512);
             told.add_whole(Claim { name: "chunk_sectors × 512", why: Why::Chunk, size, phase: Some(0) });
@@ -218,17 +219,17 @@ impl Limits {
     }
 }
 
-/// One size a device reports.
+/// One size that a device reports.
 #[derive(Clone, Copy)]
 struct Claim {
     name: &'static str,
     why: Why,
     size: u64,
-    /// `None`: unknown, so the boundary is not to be judged by.
+    /// First boundary in bytes; `None` if unknown, so that nothing is judged by it.
     phase: Option<u64>,
 }
 
-/// The facts and findings of one device, as they are gathered.
+/// Topology and findings of one device while they are gathered.
 struct Told {
     source: Source,
     topology: Topology,
@@ -250,28 +251,29 @@ impl Told {
         (self.topology, self.findings)
     }
 
-    /// A claim that is a whole number of blocks, or doubted.
+    /// Adds a claim that must be a whole number of blocks.
     fn add_whole(&mut self, claim: Claim) {
         self.add(claim, self.doubt(claim.size));
     }
 
-    /// A claim, and why it cannot be true, if it cannot. A size of 0 claims nothing.
+    /// Adds a claim, and a finding with the reason for which it cannot be true, if there is one. A size of 0 claims
+    /// nothing.
     fn add(&mut self, claim: Claim, doubt: Option<String>) {
         self.add_trusting(claim, doubt, Trust::Claimed);
     }
 
-    /// As [`Told::add`], believed that far if not doubted.
+    /// Adds a claim as [`Told::add`] does, with that trust if there is no doubt.
     fn add_trusting(&mut self, claim: Claim, doubt: Option<String>, trust: Trust) {
         if claim.size == 0 {
             return;
         }
-        // Where every block is a boundary there is no phase to know.
+        // Where every block is a boundary the phase does not matter.
         let anywhere = is_whole(self.sector(), claim.size);
         let believed = doubt.is_none() && (anywhere || claim.phase.is_some());
         let claim = if anywhere { Claim { phase: Some(0), ..claim } } else { claim };
         self.add_fact(claim, if believed { trust } else { Trust::Untrusted });
         if let Some(doubt) = doubt {
-            // Only these two decide what everything else is judged by.
+            // These two alone decide the boundaries that everything else is judged by.
             let severity = if matches!(claim.why, Why::Logical | Why::Physical) { Severity::Warning } else { Severity::Note };
             self.find(severity, claim.size, format!("{} is {} bytes, which cannot be: {doubt}", claim.name, claim.size));
         }
@@ -287,7 +289,7 @@ impl Told {
         self.findings.push(Finding::new(&finding::LIMITS, severity, 0, message).against(unit, 0, None).fix(fix));
     }
 
-    /// Why a size other than a block's cannot be a boundary.
+    /// The reason for which a size other than a block's cannot be a boundary; `None` if it can.
     fn doubt(&self, size: u64) -> Option<String> {
         let (sector, physical) = (self.sector(), self.physical);
         if let Some(block) = largest_transfer(size, physical) {
@@ -307,7 +309,8 @@ impl Told {
     }
 }
 
-/// The block of which `size` is 65535, or 65535 rounded down to whole physical blocks or (a proposed kernel change) to 4 KiB.
+/// The block of which `size` is 65535, or 65535 rounded down to whole physical blocks or (a proposed kernel change) to
+/// 4 KiB.
 fn largest_transfer(size: u64, physical: u64) -> Option<u64> {
     (9..=16).map(|shift| 1 << shift).find(|block| {
         let largest = 65535 * block;

@@ -1,4 +1,5 @@
-//! What speaks against making a set of these providers: what would be lost, and what no address of the set could put right.
+//! Objections to a set of given providers: contents that would be lost, and boundaries that no address of the set could
+//! be on.
 
 use super::{clash, hides};
 use crate::base::finding::Fix;
@@ -7,23 +8,23 @@ use crate::class::{Class, Member, metadata};
 use crate::graph::{Graph, Id, occupant};
 use crate::table::Refusal;
 
-/// How much an objection weighs.
+/// Weight of an objection, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// The user should know.
+    /// Worth a warning to the user.
     Warning,
-    /// It is not done unless the user insists.
+    /// Refused unless the user insists.
     Doubt,
-    /// It is not done.
+    /// Refused in any case.
     Bar,
 }
 
-/// Something that speaks against a set.
+/// Objection to a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objection {
-    /// How much it weighs.
+    /// Weight of the objection.
     pub weight: Weight,
-    /// What it is, and what to do.
+    /// Reason in words, and advice.
     pub said: Refusal,
 }
 
@@ -33,7 +34,7 @@ impl Objection {
     }
 }
 
-/// What speaks against a set of `class` whose members are `ids`, as `members` of it, the heaviest first.
+/// Objections to a set of `class` over the providers `ids`, with the labels `members`, the heaviest first.
 pub fn objections(graph: &Graph, class: &dyn Class, ids: &[Id], members: &[Member]) -> Vec<Objection> {
     let mut found = shared(graph, ids);
     for &id in ids {
@@ -51,7 +52,7 @@ pub fn objections(graph: &Graph, class: &dyn Class, ids: &[Id], members: &[Membe
     found
 }
 
-/// What a provider is called in a message.
+/// Name of a provider in a message.
 fn name(graph: &Graph, id: Id) -> &str {
     match graph.providers[id].name.as_str() {
         "" => "the disk",
@@ -59,7 +60,7 @@ fn name(graph: &Graph, id: Id) -> &str {
     }
 }
 
-/// Members that share bytes.
+/// Objections to members that share bytes.
 fn shared(graph: &Graph, ids: &[Id]) -> Vec<Objection> {
     let range = |id: Id| {
         let route = graph.providers[id].route();
@@ -83,9 +84,9 @@ fn shared(graph: &Graph, ids: &[Id]) -> Vec<Objection> {
         .collect()
 }
 
-/// Whether `id` stands on `below`, however far down.
+/// True if `id` stands on `below`, however far down.
 fn stands_on(graph: &Graph, id: Id, below: Id) -> bool {
-    // A provider comes after what it stands on, so one pass is enough, however many paths there are.
+    // A provider comes after those it stands on, so one pass is enough, however many paths there are.
     let mut under = vec![false; id + 1];
     under[id] = true;
     for at in (0..=id).rev().filter(|&at| at > below) {
@@ -96,7 +97,7 @@ fn stands_on(graph: &Graph, id: Id, below: Id) -> bool {
     id > below && under[below]
 }
 
-/// What stands in the last sector of a member, which the label takes.
+/// Objection to overwriting the last sector of a member, which the label takes; `None` if it holds no metadata.
 fn taken(graph: &Graph, id: Id) -> Option<Objection> {
     let (probe, name) = (graph.probe(id), name(graph, id));
     let sector = probe.from_end(probe.sector()).and_then(|at| probe.bytes(at, usize::try_from(probe.sector()).ok()?));
@@ -119,8 +120,8 @@ fn taken(graph: &Graph, id: Id) -> Option<Objection> {
     })
 }
 
-/// What is on a member and would be lost, or shown by the set in its place. `taken`: what stands in its last sector has been
-/// named, so its table or set need not be.
+/// Objections to contents of a member that would be lost, or shown by the set in its place. `taken`: an objection to
+/// its last sector exists, so its table or set need not be named.
 fn lost(graph: &Graph, class: &dyn Class, id: Id, taken: bool) -> Vec<Objection> {
     let (p, name) = (&graph.providers[id], name(graph, id));
     let fate = match class.name() {
@@ -135,7 +136,7 @@ fn lost(graph: &Graph, class: &dyn Class, id: Id, taken: bool) -> Vec<Objection>
     if p.is_extended() {
         found.push(format!("{name} is the extended partition, which holds others"));
     }
-    // What could not be read may be anything.
+    // Contents that could not be read may be of value.
     found.extend(p.findings.iter().filter(|f| p.table.is_none() && hides(f)).map(|f| format!("{name}: {}", f.message)));
     let nothing = found.is_empty() && !taken && p.member.is_none() && graph.veil(id).is_none();
     found.extend(occupant::remains(&graph.probe(id), &[]).filter(|_| nothing).map(|what| format!("{name}: {what}")));
@@ -143,7 +144,7 @@ fn lost(graph: &Graph, class: &dyn Class, id: Id, taken: bool) -> Vec<Objection>
     found.into_iter().map(objection).collect()
 }
 
-/// Units of the members of which a chunk is no whole number, each once.
+/// Objections to units of the members that do not divide the chunk, each unit once.
 fn units(graph: &Graph, ids: &[Id], chunk: u64) -> Vec<Objection> {
     let (mut found, mut seen) = (Vec::new(), Vec::new());
     let facts = ids.iter().flat_map(|&id| graph.providers[id].topology.counting().map(move |fact| (id, fact)));
@@ -159,7 +160,7 @@ fn units(graph: &Graph, ids: &[Id], chunk: u64) -> Vec<Objection> {
             super::name_of(fact),
             times(in_place_cost(chunk, unit)),
         );
-        // A row may still fill what a chunk does not.
+        // A row may still fill units that a chunk does not.
         let weight = if fact.why == Why::Physical { Weight::Doubt } else { Weight::Warning };
         let advice = unit.checked_next_power_of_two().map_or(String::new(), |size| format!("use -s {size} or a multiple of it"));
         found.push(Objection::new(weight, said, advice));
@@ -171,7 +172,7 @@ fn times(cost: Option<Cost>) -> String {
     cost.filter(|c| c.rmw_factor > 1.0).map_or(String::new(), |c| format!(", {:.2} x the device operations", c.rmw_factor))
 }
 
-/// Where the members' boundaries leave the set.
+/// Objections to clashes of the members' boundaries, and to those that byte 0 of the set misses.
 fn grains(graph: &Graph, class: &dyn Class, ids: &[Id], below: &[Topology], top: &Topology) -> Vec<Objection> {
     let mut found: Vec<Objection> = Vec::new();
     for c in top.clashes.iter().filter(|c| c.why.costs()) {
@@ -179,7 +180,7 @@ fn grains(graph: &Graph, class: &dyn Class, ids: &[Id], below: &[Topology], top:
         let finding = clash(c, class.name(), member);
         let assumed = below.iter().flat_map(|t| &t.facts).any(|f| f.why == c.why && f.trust == Trust::Assumed);
         let advice = match below.get(c.member) {
-            // Its metadata's sector is what makes it end off the boundary.
+            // The sector of its metadata makes it end off the boundary.
             Some(t) if class.name() == "concat" && t.counting().all(|f| f.grain.contains(0)) => {
                 let whole = round_down(t.length.saturating_sub(t.sector), c.unit).saturating_add(t.sector);
                 format!("give {member} {whole} bytes ({} sectors): whole units, and one sector for the metadata", whole / t.sector)

@@ -1,17 +1,17 @@
-//! Drives that `--for` can name: what to judge an image by.
+//! Drives that `--for` can name, with the boundaries by which an image is judged.
 
 use crate::base::size::bytes;
 use crate::base::topology::{Fact, Grain, Source, Trust, Why};
 
-/// A kind of drive.
+/// Kind of drive, by its boundaries.
 pub struct Profile {
-    /// As typed after `--for`.
+    /// Name, as typed after `--for`.
     pub name: &'static str,
-    /// A few words.
+    /// Description of a few words, for lists.
     pub about: &'static str,
-    /// Logical sector in bytes, where the kind decides it.
+    /// Logical sector in bytes; `None` where the kind does not decide it.
     pub sector: Option<u64>,
-    /// Its boundaries: size and purpose.
+    /// Boundaries as (bytes, purpose).
     pub units: &'static [(u64, Why)],
 }
 
@@ -33,7 +33,7 @@ pub static PROFILES: &[Profile] = &[
     },
 ];
 
-/// What an image is judged by when nobody named its drive: a 4096-byte unit, and 1 MiB starts as a note.
+/// The boundaries by which an image is judged when no drive is named: a 4096-byte unit, and 1 MiB starts as a note.
 pub fn assumed() -> Vec<Fact> {
     let fact = |size, why| Grain::new(size, 0).map(|grain| Fact { grain, why, source: Source::Assumed, trust: Trust::Assumed });
     [fact(4096, Why::Physical), fact(1 << 20, Why::Convention)].into_iter().flatten().collect()

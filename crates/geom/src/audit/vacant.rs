@@ -1,11 +1,11 @@
-//! Providers among which nothing does I/O: nothing was judged, which is another thing than aligned.
+//! Providers without any that does I/O: nothing is judged, which differs from aligned.
 
 use super::{Audit, Role, Verdict};
 use crate::base::finding::{self, Finding, Severity};
 use crate::graph::{Graph, Id};
 
-/// The finding that nothing among `kept` does I/O, and the first of them, on which it stands; `None` where something does, or where it is
-/// told already why something is not known.
+/// The finding that none of `kept` does I/O, and the first of them, which it is about. `None` where one does, or where
+/// a finding already says that something is unknown.
 pub fn vacant(graph: &Graph, audit: &Audit, kept: &[Id]) -> Option<(Id, Finding)> {
     let &first = kept.first()?;
     let is_judged = |&id: &Id| audit.roles[id] == Role::Data || audit.verdicts[id] != Verdict::Aligned;

@@ -1,85 +1,86 @@
-//! The answers of a geom: its providers, what they know of boundaries, and where their bytes are.
+//! The answers of a geom: its providers, their boundaries, and the place of their bytes.
 
 use super::slices::{Kind, Slices};
 use crate::base::topology::Topology;
 
-/// One instance of a class: what it makes of the providers below.
+/// Instance of a class: providers made of the ones below.
 pub trait Geom: Send + Sync {
-    /// The providers it offers, in order; their place in this list is their slot.
+    /// Providers that it offers, in order; an index in this list is a slot.
     fn providers(&self) -> Vec<Slot>;
 
-    /// What the provider in `slot` knows, given what the consumers know.
+    /// The topology of the provider in `slot`, given those of the consumers, in order.
     fn topology(&self, slot: usize, below: &[Topology]) -> Topology;
 
-    /// Where the first bytes of `[offset, offset + length)` of the provider in `slot` live: one contiguous run, which may
-    /// be shorter than asked, never empty. The caller keeps to the provider's length.
+    /// The place of the first bytes of `[offset, offset + length)` of the provider in `slot`: one contiguous run, which
+    /// may be shorter than asked, never empty. The caller keeps to the provider's length.
     fn map(&self, slot: usize, offset: u64, length: u64, op: Op) -> Extent;
 
-    /// "I am only a slice": the byte of consumer 0 at which the provider begins. Such a layer is folded away.
+    /// The byte of consumer 0 at which the provider begins, for a plain slice; a route folds it away. `None` for a
+    /// layer that does more.
     fn shift(&self, slot: usize) -> Option<u64> {
         let _ = slot;
         None
     }
 
-    /// The partition table, if this is one.
+    /// The partition table, for a geom that is one.
     fn table(&self) -> Option<&Slices> {
         None
     }
 }
 
-/// A provider a geom offers.
+/// Provider that a geom offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// What follows the parent's name, or, of a set, its whole name.
+    /// Suffix to the parent's name, or, of a set, the whole name.
     pub name: String,
-    /// Bytes.
+    /// Length of the provider in bytes.
     pub length: u64,
-    /// What the table says it is.
+    /// Type in the table; `None` outside of tables.
     pub kind: Option<Kind>,
 }
 
-/// What an I/O does.
+/// Direction of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Read.
+    /// Read from the provider.
     Read,
-    /// Write.
+    /// Write to the provider.
     Write,
 }
 
-/// Where a run of bytes lives.
+/// Place of a run of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// On that consumer, at that byte.
+    /// Place on one consumer.
     At {
-        /// Which.
+        /// Index of the consumer.
         consumer: usize,
-        /// Its byte.
+        /// First byte on the consumer.
         offset: u64,
-        /// Bytes.
+        /// Length of the run in bytes.
         length: u64,
     },
     /// The same bytes on every consumer: a read takes any, a write goes to all.
     Each {
-        /// The byte, on each.
+        /// First byte, on each consumer.
         offset: u64,
-        /// Bytes.
+        /// Length of the run in bytes.
         length: u64,
     },
-    /// Nowhere: reads as zeros.
+    /// No place: the run reads as zeros, and cannot be written.
     Zero {
-        /// Bytes.
+        /// Length of the run in bytes.
         length: u64,
     },
-    /// It fails.
+    /// No place: every I/O fails.
     Fail {
-        /// Bytes.
+        /// Length of the run in bytes.
         length: u64,
     },
 }
 
 impl Extent {
-    /// Bytes.
+    /// Length of the run in bytes.
     pub fn length(self) -> u64 {
         match self {
             Extent::At { length, .. } | Extent::Each { length, .. } | Extent::Zero { length } | Extent::Fail { length } => length,

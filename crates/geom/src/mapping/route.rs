@@ -6,7 +6,7 @@ use crate::mapping::geom::{Extent, Geom, Op};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where a provider's bytes are.
+/// Compiled way to a provider's bytes.
 #[derive(Clone)]
 pub struct Route {
     base: u64,
@@ -14,39 +14,39 @@ pub struct Route {
     end: End,
 }
 
-/// What is left once the slices are folded.
+/// Layer at which a route ends once the slices are folded.
 #[derive(Clone)]
 enum End {
-    /// A disk.
+    /// Disk with this index among the stores.
     Store(usize),
-    /// A layer that does more than add. `below` is shared: sets of sets would otherwise be copied once for every path.
+    /// Layer that does more than add. `below` is shared: sets of sets would otherwise be copied once for every path.
     Geom { geom: Arc<dyn Geom>, slot: usize, below: Arc<[Route]> },
 }
 
-/// What is called with every piece of a request, and how many bytes of the request come before it.
+/// A callback for every piece of a request; the first argument is the bytes of the request before the piece.
 pub type Visit<'a> = dyn FnMut(u64, Piece) -> Result<(), Errno> + 'a;
 
-/// A run of bytes on a store, or nowhere.
+/// Run of bytes on a store, or on none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// On that store, at that byte.
+    /// Run on a store.
     Store {
-        /// Which disk.
+        /// Index of the store.
         store: usize,
-        /// Its byte.
+        /// First byte on the store.
         offset: u64,
-        /// Bytes.
+        /// Length of the run in bytes.
         length: u64,
     },
-    /// Zeros.
+    /// Run of zeros without a store.
     Zero {
-        /// Bytes.
+        /// Length of the run in bytes.
         length: u64,
     },
 }
 
 impl Piece {
-    /// Its bytes in the buffer of a request of which `from` bytes come before it.
+    /// Its range in the buffer of a request of which `from` bytes come before it.
     pub(crate) fn within(self, from: u64) -> Result<Range<usize>, Errno> {
         let (Piece::Store { length, .. } | Piece::Zero { length }) = self;
         let index = |n: u64| usize::try_from(n).map_err(|_| Errno::Range);
@@ -55,12 +55,13 @@ impl Piece {
 }
 
 impl Route {
-    /// The whole of disk `store`.
+    /// The route to the whole of disk `store`, of `length` bytes.
     pub fn store(store: usize, length: u64) -> Route {
         Route { base: 0, length, end: End::Store(store) }
     }
 
-    /// The provider in `slot` of `geom`, `length` bytes long, over `below`. A slice is folded into what is below it.
+    /// The route to the provider in `slot` of `geom`, `length` bytes long, over `below`. A slice is folded into the
+    /// route below it.
     pub fn new(geom: &Arc<dyn Geom>, slot: usize, length: u64, below: &[Route]) -> Route {
         match (geom.shift(slot), below.first()) {
             (Some(start), Some(under)) => {
@@ -71,17 +72,17 @@ impl Route {
         }
     }
 
-    /// Bytes.
+    /// Length of the provider in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The byte of the disk or set this ends on at which the provider begins.
+    /// First byte of the provider on the disk or set that the route ends at.
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// The disk this is a plain range of, if it is one.
+    /// Index of the disk that this is a plain range of; `None` above a set.
     pub fn medium(&self) -> Option<usize> {
         match self.end {
             End::Store(store) => Some(store),
@@ -89,7 +90,8 @@ impl Route {
         }
     }
 
-    /// The byte of `other` at which this begins, if both are ranges of the same disk or set and it lies inside.
+    /// First byte of this on `other`, if both are ranges of the same disk or set and this lies inside; otherwise
+    /// `None`.
     pub fn place_in(&self, other: &Route) -> Option<u64> {
         let same = match (&self.end, &other.end) {
             (End::Store(own), End::Store(theirs)) => own == theirs,
@@ -100,14 +102,14 @@ impl Route {
         place.checked_add(self.length).is_some_and(|end| end <= other.length).then_some(place)
     }
 
-    /// A route to bytes that some store holds, so that they can be written there.
+    /// True if some store holds its bytes, so that they can be written there.
     pub fn has_stores(&self) -> bool {
         let mut used = Vec::new();
         self.stores(&mut used);
         !used.is_empty()
     }
 
-    /// Appends the disks that its bytes can be on, each once.
+    /// Appends the indices of the stores that its bytes can be on, each once.
     pub(crate) fn stores(&self, used: &mut Vec<usize>) {
         match &self.end {
             End::Store(store) if used.contains(store) => {}
@@ -116,13 +118,14 @@ impl Route {
         }
     }
 
-    /// Calls `visit` with every piece of `[offset, offset + length)` and how far into the request it begins, in order: the only
-    /// function that follows a mapping. Stops at the first error. A write to a mirror visits every copy; a read the first.
+    /// Calls `visit` with every piece of `[offset, offset + length)` and the bytes of the request before it, in order:
+    /// the only function that follows a mapping. Stops at the first error. A write to a mirror visits every copy; a
+    /// read the first.
     pub fn extents(&self, offset: u64, length: u64, op: Op, visit: &mut Visit<'_>) -> Result<(), Errno> {
         self.walk(0, offset, length, op, visit)
     }
 
-    /// [`Route::extents`] of what lies `done` bytes into the request.
+    /// Walks the part of a request that lies `done` bytes into it, as [`Route::extents`].
     fn walk(&self, done: u64, offset: u64, length: u64, op: Op, visit: &mut Visit<'_>) -> Result<(), Errno> {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.length);
         if !inside {
@@ -155,7 +158,7 @@ impl Route {
         Ok(())
     }
 
-    /// Fills `buffer` from `offset`.
+    /// Fills `buffer` from `offset`; fails with the first error of a piece.
     pub fn read_at(&self, stores: &[Box<dyn Store>], buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
         self.extents(offset, buffer.len() as u64, Op::Read, &mut |from, piece| {
             let part = buffer.get_mut(piece.within(from)?).ok_or(Errno::Range)?;
@@ -169,7 +172,8 @@ impl Route {
         })
     }
 
-    /// Writes all of `bytes` at `offset`, on a mirror to every copy. What is nowhere takes no bytes.
+    /// Writes all of `bytes` at `offset`, on a mirror to every copy. A run without a store fails with
+    /// [`Errno::ReadOnly`].
     pub fn write_at(&self, stores: &[Box<dyn Store>], bytes: &[u8], offset: u64) -> Result<(), Errno> {
         self.extents(offset, bytes.len() as u64, Op::Write, &mut |from, piece| {
             let part = bytes.get(piece.within(from)?).ok_or(Errno::Range)?;
@@ -180,7 +184,7 @@ impl Route {
         })
     }
 
-    /// Begins to bring what was written in the `length` bytes from `offset` to the media.
+    /// Starts the write-back of `length` bytes from `offset` to the media, without waiting for it.
     pub fn hasten(&self, stores: &[Box<dyn Store>], offset: u64, length: u64) -> Result<(), Errno> {
         self.extents(offset, length, Op::Write, &mut |_, piece| {
             if let Piece::Store { store, offset, length } = piece {
@@ -190,7 +194,7 @@ impl Route {
         })
     }
 
-    /// Makes `length` bytes from `offset` zero, on a mirror on every copy. What is nowhere is zero already.
+    /// Zeroes `length` bytes from `offset`, on a mirror on every copy. A run without a store is zero already.
     pub fn zero(&self, stores: &[Box<dyn Store>], offset: u64, length: u64) -> Result<(), Errno> {
         self.extents(offset, length, Op::Write, &mut |_, piece| match piece {
             Piece::Store { store, offset, length } => stores.get(store).ok_or(Errno::NoDevice)?.zero(offset, length),

@@ -1,4 +1,4 @@
-//! What every partition table comes to: named ranges of the provider below, each a slice.
+//! Slices: the common form of every partition table as named ranges of the provider below.
 
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::ondisk::{Guid, text};
@@ -6,7 +6,7 @@ use crate::base::topology::Topology;
 use crate::mapping::geom::{Extent, Geom, Op, Slot};
 use std::ops::Range;
 
-/// A flavour of BSD label; they differ in what offsets count from.
+/// Flavour of a BSD label; flavours differ in the origin of offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// Offsets from the label's slice, shifted by entry `c`'s.
@@ -15,12 +15,12 @@ pub enum Dialect {
     OpenBsd,
     /// Offsets from the start of the disk; `d` is the disk, `c` the slice.
     NetBsd,
-    /// DragonFly's 64-bit label.
+    /// DragonFly's 64-bit label, with offsets from its slice in bytes.
     DragonFly,
 }
 
 impl Dialect {
-    /// The system's name.
+    /// Name of the system.
     pub fn name(self) -> &'static str {
         match self {
             Dialect::FreeBsd => "FreeBSD",
@@ -31,43 +31,44 @@ impl Dialect {
     }
 }
 
-/// What a table says a slice is.
+/// Type of a slice in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// An MBR or EBR type byte.
+    /// Type byte of an MBR or EBR.
     Mbr(u8),
-    /// A GPT type.
+    /// Type GUID of a GPT.
     Gpt(Guid),
-    /// A BSD label's `fstype`.
+    /// `fstype` of a BSD label of that flavour.
     Bsd(Dialect, u8),
-    /// A type in a table that is read and never written.
+    /// Type in a table that is read and never written.
     Tag(Tag),
 }
 
 impl Kind {
-    /// Whether this is an extended partition, whose first sector is a table of the same class.
+    /// True for an extended partition, whose first sector is a table of the same class.
     pub fn is_extended(self) -> bool {
         matches!(self, Kind::Mbr(0x05 | 0x0f | 0x85))
     }
 }
 
-/// A type in a table that is read and never written, as its class understands it: nothing outside the class has a list of them.
+/// Type in a table that is read and never written, as its class understands it: nothing outside the class has a list of
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// Its class, as [`Class::name`](crate::class::Class::name) has it.
+    /// Name of the class, as [`Class::name`](crate::class::Class::name) has it.
     pub class: &'static str,
-    /// The type as it is on the disk.
+    /// Type as it is on the disk.
     pub code: Code,
-    /// Its name, with that of its system: `solaris-root`; `None` for a type that the class does not know.
+    /// Name of the type with that of its system: `solaris-root`; `None` for a type that the class does not know.
     pub name: Option<&'static str>,
-    /// The use that the type alone tells.
+    /// Use that the type alone tells.
     pub purpose: Purpose,
 }
 
-/// A type as it is on the disk.
+/// Type as it is on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// A number.
+    /// Number of up to 32 bits.
     Number(u32),
     /// Text, filled up with zeroes.
     Text([u8; 32]),
@@ -82,61 +83,61 @@ impl std::fmt::Display for Code {
     }
 }
 
-/// The use of a partition, as far as its type alone tells.
+/// Use of a partition, as far as its type alone tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Contents that are judged by what is found in them.
+    /// Contents that are judged by the formats found in them.
     Data,
     /// Swap without a header, in pages from its first byte.
     Swap,
-    /// Boot code, drivers or the table itself: nothing writes it while the system runs.
+    /// Boot code, drivers or the table itself, which a running system does not write.
     Boot,
 }
 
 /// One entry of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// What follows the parent's name: `s1`, `p2`, `a`.
+    /// Suffix to the parent's name: `s1`, `p2`, `a`.
     pub suffix: String,
-    /// The entry's number as users count, from 1.
+    /// Number of the entry as users count, from 1.
     pub index: u32,
-    /// First byte, on the provider below.
+    /// First byte on the provider below.
     pub start: u64,
-    /// Bytes.
+    /// Length of the slice in bytes.
     pub length: u64,
-    /// What the table says it is.
+    /// Type in the table.
     pub kind: Kind,
-    /// Its name in the table.
+    /// Name in the table; `None` if it has none.
     pub label: Option<String>,
-    /// Its UUID in the table.
+    /// UUID in the table; `None` if it has none.
     pub uuid: Option<String>,
 }
 
 impl Slice {
-    /// Whether it lies within a provider of `length` bytes.
+    /// True if it lies within a provider of `length` bytes.
     pub(crate) fn is_within(&self, length: u64) -> bool {
         self.start.checked_add(self.length).is_some_and(|end| end <= length)
     }
 }
 
-/// A partition table, read.
+/// Partition table as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slices {
-    /// The range in which partitions may lie, in bytes of the provider below.
+    /// Range in which partitions may lie, in bytes of the provider below.
     pub usable: Range<u64>,
-    /// The entries in use, in the table's order.
+    /// Entries in use, in the table's order.
     pub entries: Vec<Slice>,
 }
 
 impl Slices {
-    /// One nameless slice: an inner data area.
+    /// A table of one nameless slice, for an inner data area.
     pub fn one(start: u64, length: u64) -> Slices {
         let end = start.saturating_add(length);
         let slice = Slice { suffix: String::new(), index: 1, start, length, kind: Kind::Mbr(0), label: None, uuid: None };
         Slices { usable: start..end, entries: vec![slice] }
     }
 
-    /// The ranges of `usable` that no entry covers, in order.
+    /// Ranges of `usable` that no entry covers, in ascending order.
     pub fn free(&self) -> Vec<Range<u64>> {
         let mut taken: Vec<(u64, u64)> = self.entries.iter().map(|s| (s.start, s.start.saturating_add(s.length))).collect();
         taken.sort_unstable();
@@ -155,7 +156,7 @@ impl Slices {
     }
 }
 
-/// The entries of a table as they are read, one after another: those that lie on the provider, and findings about the others.
+/// Entries of a table while they are read one by one: those that lie on the provider, and findings about the others.
 pub(crate) struct Listing {
     length: u64,
     sector: u64,
@@ -164,12 +165,13 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// No entries yet, of a table on a provider of `length` bytes, whose places messages count in sectors of `sector` bytes.
+    /// An empty listing for a table on a provider of `length` bytes; messages count places in sectors of `sector`
+    /// bytes.
     pub(crate) fn new(length: u64, sector: u64) -> Listing {
         Listing { length, sector, entries: Vec::new(), findings: Vec::new() }
     }
 
-    /// Adds an entry, or the finding that it does not lie on the provider. One of no bytes is not in use.
+    /// Adds an entry, or the finding that it does not lie on the provider. An entry of no bytes is not in use.
     pub(crate) fn add(&mut self, slice: Slice) {
         if slice.is_within(self.length) {
             self.entries.extend(Some(slice).filter(|slice| slice.length > 0));
@@ -183,7 +185,7 @@ impl Listing {
         self.findings.push(Finding::new(&finding::LABEL, Severity::Error, at, message));
     }
 
-    /// The table, and all findings with those of overlaps. `usable`: the range in which partitions may lie, in bytes.
+    /// The table, and all findings with those of overlaps. `usable` is the range in which partitions may lie, in bytes.
     pub(crate) fn finish(mut self, usable: Range<u64>) -> (Slices, Vec<Finding>) {
         let ranges: Vec<_> = self.entries.iter().map(|s| (s.suffix.clone(), s.start..s.start + s.length)).collect();
         self.findings.extend(overlaps(&ranges, self.sector));
@@ -196,8 +198,8 @@ pub fn place(byte: u64, sector: u64) -> String {
     format!("byte {byte} (LBA {})", byte / sector.max(1))
 }
 
-/// What the ranges, each with its name, share: every range that begins before one that comes earlier on the disk has ended.
-/// One sort, so that a table of thousands costs no more than that.
+/// Findings about ranges that overlap: one for each range that begins before an earlier one has ended. One sort, so
+/// that a table of thousands costs no more than that.
 pub fn overlaps(ranges: &[(String, Range<u64>)], sector: u64) -> Vec<Finding> {
     let mut sorted: Vec<&(String, Range<u64>)> = ranges.iter().filter(|(_, r)| r.start < r.end).collect();
     sorted.sort_by_key(|(_, r)| (r.start, r.end));
@@ -218,17 +220,19 @@ pub fn overlaps(ranges: &[(String, Range<u64>)], sector: u64) -> Vec<Finding> {
     findings
 }
 
-/// The entry at `start` that its table puts past the end of a provider of `end` bytes, and what became of it.
+/// The finding that an entry at `start` lies past the end of a provider of `end` bytes; `became` says what is done with
+/// it.
 pub fn out_of_range(name: &str, start: u64, end: u64, sector: u64, became: &str) -> Finding {
     let message = format!("{name} at {} does not lie within the {end} bytes here: {became}", place(start, sector));
     Finding::new(&finding::RANGE, Severity::Error, start, message)
         .fix("if the disk or image was cut short, restore its full length; otherwise correct the table")
 }
 
-/// Findings of one rule that one table may make; a hostile one could make thousands.
+/// Most findings of one rule from one table; a hostile table could make thousands.
 const SAME_RULE: usize = 16;
 
-/// The findings, without the ones past the first few of each rule; the last of those says how many there were.
+/// The findings, without those past the first few of each rule; the last kept one of a rule gives the number of the
+/// others.
 pub fn bounded(findings: Vec<Finding>) -> Vec<Finding> {
     let mut kept: Vec<Finding> = Vec::new();
     let mut left_out: Vec<(&'static str, usize)> = Vec::new();

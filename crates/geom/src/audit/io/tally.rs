@@ -5,22 +5,22 @@ use crate::base::topology::{DeviceOps, Placement};
 const HISTOGRAM: usize = 2 * Placement::ALL.len() * CLASSES * CLASSES;
 const MOVED: usize = HISTOGRAM + 2 * Placement::ALL.len();
 const NEEDED: usize = MOVED + IoKind::ALL.len();
-/// Operations above those needed: none for what is aligned.
+/// First slot of the operations above those needed; aligned I/O adds none.
 const EXTRA: usize = NEEDED + 2;
 const BLAMED: usize = EXTRA + 2;
 const REQUESTS: usize = BLAMED + IoKind::ALL.len();
 const REQUESTS_BLAMED: usize = REQUESTS + IoKind::ALL.len() * Placement::ALL.len();
 const ASKED: usize = REQUESTS_BLAMED + IoKind::ALL.len();
-/// Numbers in a [`Tally`].
+/// Number of slots in a [`Tally`].
 pub const SLOTS: usize = ASKED + IoKind::ALL.len();
 
-/// The slot of the histogram.
+/// The slot of the histogram for these classes.
 fn place(deed: IoKind, fit: Placement, size: usize, alignment: usize) -> usize {
     ((deed.index() * Placement::ALL.len() + fit.index()) * CLASSES + size) * CLASSES + alignment
 }
 
 impl Seen {
-    /// Calls `add` with every slot of a [`Tally`] that this adds to, and how much.
+    /// Calls `add` with every slot of a [`Tally`] that this call adds to, and the amount.
     pub fn each(&self, mut add: impl FnMut(usize, u64)) {
         if let Some(piece) = &self.piece {
             piece.each(&mut add);
@@ -60,7 +60,7 @@ impl JudgedPiece {
     }
 }
 
-/// Marks, added up.
+/// Sum of pieces and requests, in [`SLOTS`] numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally(Vec<u64>);
 
@@ -70,38 +70,38 @@ impl Default for Tally {
     }
 }
 
-/// Requests of one kind, by size and alignment.
+/// Number of pieces of one kind, verdict, size and alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// What they do.
+    /// Kind of the requests, reads or writes.
     pub deed: IoKind,
-    /// How they lie.
+    /// Verdict of the pieces.
     pub fit: Placement,
-    /// Class of their size.
+    /// Class of their size, as [`class_of`].
     pub size: usize,
     /// Class of the largest power of two that divides their first byte on the disk.
     pub alignment: usize,
-    /// How many.
+    /// Number of pieces in the bucket.
     pub count: u64,
 }
 
 impl Tally {
-    /// One more piece, or request.
+    /// Adds one piece, one request, or both.
     pub fn add(&mut self, seen: &Seen) {
         seen.each(|slot, by| self.put(slot, by));
     }
 
-    /// `by` more in a slot.
+    /// Adds `by` to a slot; it saturates at 2^64.
     pub fn put(&mut self, slot: usize, by: u64) {
         self.0[slot] = self.0[slot].saturating_add(by);
     }
 
-    /// All marks of another.
+    /// Adds all numbers of another tally.
     pub fn merge(&mut self, other: &Tally) {
         other.0.iter().enumerate().for_each(|(slot, &by)| self.put(slot, by));
     }
 
-    /// How many pieces there were with that verdict.
+    /// Number of pieces of a kind with that verdict.
     pub fn count(&self, deed: IoKind, fit: Placement) -> u64 {
         match deed {
             IoKind::Read | IoKind::Write => self.0[place(deed, fit, 0, 0)..][..CLASSES * CLASSES].iter().sum(),
@@ -109,17 +109,17 @@ impl Tally {
         }
     }
 
-    /// How many pieces there were.
+    /// Number of pieces of a kind.
     pub fn pieces(&self, deed: IoKind) -> u64 {
         Placement::ALL.into_iter().map(|fit| self.count(deed, fit)).sum()
     }
 
-    /// Bytes.
+    /// Bytes that pieces of a kind moved or concerned, every copy counted.
     pub fn bytes(&self, deed: IoKind) -> u64 {
         self.0[MOVED + deed.index()]
     }
 
-    /// What reads, or writes, came to on devices that read and write whole units; nothing for the others.
+    /// Operations of reads, or writes, on devices that read and write whole units; none for the other kinds.
     pub fn work(&self, deed: IoKind) -> DeviceOps {
         match deed {
             IoKind::Read | IoKind::Write => {
@@ -145,12 +145,12 @@ impl Tally {
         self.0[REQUESTS_BLAMED + deed.index()]
     }
 
-    /// How many pieces were misaligned because of where their layer begins.
+    /// Number of misaligned pieces of a kind that the stack is to blame for.
     pub fn blamed(&self, deed: IoKind) -> u64 {
         self.0[BLAMED + deed.index()]
     }
 
-    /// Reads and writes by size and alignment, those there are.
+    /// Reads and writes by verdict, size and alignment; empty buckets are left out.
     pub fn histogram(&self) -> impl Iterator<Item = Bucket> {
         [IoKind::Read, IoKind::Write].into_iter().flat_map(move |deed| {
             Placement::ALL.into_iter().flat_map(move |fit| {

@@ -30,7 +30,7 @@ fn disk(name: &str, length: u64, fact: Option<Fact>, front: &[u8]) -> Disk {
     Disk::new(name, Box::new(store), topology)
 }
 
-/// What a watch sees of one request: the layer's name, the disk, the verdict, and whom it blames.
+/// Results of one request: the layer's name, the disk, the verdict, and the blamed provider.
 fn seen(graph: &Graph, watch: &IoAudit, deed: IoKind, offset: u64, length: u64) -> Vec<(String, usize, Placement, Option<String>)> {
     let name = |id: Id| graph.providers[id].name.clone();
     let mut all = Vec::new();

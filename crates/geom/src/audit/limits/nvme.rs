@@ -1,12 +1,13 @@
-//! NVMe Identify Namespace.
+//! NVMe Identify Namespace: its limits and the boundaries they come to.
 //!
 //! # Topology
-//! The formatted LBA is the logical block. NPWA and NPWG are the preferred write unit (the indirection unit of a drive that
-//! reports one): starts lie on NPWA, sizes are multiples of NPWG. Where NPWG is the larger (Samsung's 980: 16 KiB over
-//! 4 KiB), nobody says that its units begin at multiples of it, so that boundary is assumed; Linux's `minimum_io_size`
-//! claims it. NOWS is the optimal size, NOIOB a boundary that I/O had better not cross, NPDG and NPDA the discard unit. A
-//! write that is to survive a power failure whole keeps within the boundaries of NABSPF from NABO; without boundaries it is
-//! at most NAWUPF long, wherever it begins, which Linux uses only where it is naturally aligned. NVMe has no physical block.
+//! The formatted LBA is the logical block. NPWA and NPWG are the preferred write unit (the indirection unit of a drive
+//! that reports one): starts lie on NPWA, sizes are multiples of NPWG. Where NPWG is the larger (Samsung's 980: 16 KiB
+//! over 4 KiB), the specification does not place its units on multiples of it, so that boundary is assumed; Linux's
+//! `minimum_io_size` claims it. NOWS is the optimal size, NOIOB a boundary that I/O should not cross, NPDG and NPDA the
+//! discard unit. A write that is to survive a power failure whole keeps within the boundaries of NABSPF from NABO;
+//! without boundaries it is at most NAWUPF long, wherever it begins, which Linux uses only where it is naturally
+//! aligned. NVMe has no physical block.
 //!
 //! # Limits
 //! NPWG, NPWA, NPDG, NPDA and NOWS count only if NSFEAT's OPTPERF says so, NAWUN, NAWUPF and NACWU only with NSFEAT bit 1:
@@ -22,56 +23,57 @@ use super::{Claim, Told};
 use crate::base::finding::Finding;
 use crate::base::topology::{Source, Topology, Trust, Why, is_whole};
 
-/// What a namespace reports, under the specification's names. Sizes are in logical blocks; those marked so are 0's based.
+/// Limits of a namespace, under the specification's names. Sizes are in logical blocks; those marked so are 0's based.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Namespace {
-    /// Logical blocks.
+    /// Namespace size in logical blocks.
     pub nsze: u64,
-    /// Features.
+    /// Namespace features, a bit mask.
     pub nsfeat: u8,
-    /// Formatted LBA size: which format, and whether the metadata extends the block.
+    /// Formatted LBA size: the index of the format, and a bit for metadata that extends the block.
     pub flbas: u8,
-    /// LBA data size of that format: a power of two.
+    /// LBA data size of that format, as a power of two.
     pub lbads: u8,
-    /// Metadata bytes of that format, per block.
+    /// Metadata size of that format, in bytes per block.
     pub ms: u16,
-    /// Preferred write granularity; 0's based.
+    /// Preferred write granularity in blocks; 0's based.
     pub npwg: u16,
-    /// Preferred write alignment; 0's based.
+    /// Preferred write alignment in blocks; 0's based.
     pub npwa: u16,
-    /// Preferred deallocate granularity; 0's based.
+    /// Preferred deallocate granularity in blocks; 0's based.
     pub npdg: u16,
-    /// Preferred deallocate alignment; 0's based.
+    /// Preferred deallocate alignment in blocks; 0's based.
     pub npda: u16,
-    /// Optimal write size; 0's based.
+    /// Optimal write size in blocks; 0's based.
     pub nows: u16,
-    /// Optimal I/O boundary; 0: none.
+    /// Optimal I/O boundary in blocks; 0 for none.
     pub noiob: u16,
-    /// Atomic write unit over a power failure; 0's based.
+    /// Atomic write unit over a power failure, in blocks; 0's based.
     pub nawupf: u16,
-    /// First atomic boundary.
+    /// First atomic boundary, in blocks.
     pub nabo: u16,
-    /// Atomic boundary size over a power failure; 0: none, else 0's based.
+    /// Atomic boundary size over a power failure, in blocks; 0 for none, else 0's based.
     pub nabspf: u16,
 }
 
 impl Namespace {
-    /// Which LBA format is in use: FLBAS bits 3:0, and bits 6:5 above them.
+    /// The index of the LBA format in use: FLBAS bits 3:0, and bits 6:5 above them.
     pub fn format(flbas: u8) -> usize {
         usize::from(flbas & 0xf | (flbas & 0x60) >> 1)
     }
 
-    /// The logical block in bytes; `None` if the format is not one (LBADS below 9 is reserved, or means "not available").
+    /// The logical block in bytes; `None` if the format is unknown (LBADS below 9 is reserved, or means "not
+    /// available").
     pub fn block(&self) -> Option<u64> {
         (9..=16).contains(&self.lbads).then(|| 1 << self.lbads)
     }
 
-    /// Bytes; `None` as [`Namespace::block`], or past 2^64.
+    /// The length in bytes; `None` as [`Namespace::block`], or past 2^64.
     pub fn length(&self) -> Option<u64> {
         self.block()?.checked_mul(self.nsze)
     }
 
-    /// What the namespace is by this, and what in it cannot be true; `None` as [`Namespace::length`].
+    /// The topology of the namespace, and findings about limits that cannot be true; `None` as [`Namespace::length`].
     pub fn topology(&self) -> Option<(Topology, Vec<Finding>)> {
         let (block, length) = (self.block()?, self.length()?);
         // Both factors are small: 65536 blocks of 64 KiB.
@@ -115,7 +117,8 @@ impl Namespace {
     }
 }
 
-/// A granularity and its alignment are multiples of each other, or one of them is not true.
+/// The reason for which a granularity and its alignment cannot both be true: neither is a multiple of the other. `None`
+/// if one is.
 fn pair_doubt(name: &str, granularity: u64, alignment: u64) -> Option<String> {
     let fits = is_whole(granularity, alignment) || is_whole(alignment, granularity);
     (!fits).then(|| format!("{granularity} bytes and {name}, {alignment} bytes, do not go into each other"))

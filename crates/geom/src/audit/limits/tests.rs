@@ -5,7 +5,7 @@ use crate::base::topology::{Source, Topology, Trust, Why};
 
 const LENGTH: u64 = 1 << 40;
 
-/// A 512e disk.
+/// A disk with 512-byte sectors over 4096-byte ones (512e).
 fn disk() -> Limits {
     Limits { logical_block_size: 512, physical_block_size: 4096, minimum_io_size: 4096, ..Limits::default() }
 }
