@@ -315,6 +315,22 @@ fn on_partitions(what: &'static str, chunk: u64, unit: u64) -> Stack {
     Stack { what, graph, units: vec![(unit, 0); 2], exports }
 }
 
+/// A mirror of two partitions of one disk: a write is two pieces there, and one request.
+fn mirrored_on_one_disk(what: &'static str, unit: u64) -> Stack {
+    let share = SHARE + 512;
+    let sectors = u32::try_from(share / 512).unwrap();
+    let starts = [64, 64 + sectors + 63];
+    let options = mirror::Options { balance: "load", slice: 4096, no_autosync: false, no_failsync: false, ids: &[1, 2, 3] };
+    let labels = mirror::label(&label("data", &components(&[share; 2])), &options).unwrap();
+    let at = |start: u32| u64::from(start) * 512;
+    let mut writes = vec![(0, mbr(&starts.map(|start| (start, sectors))))];
+    writes.extend(starts.iter().zip(labels).map(|(&start, label)| (at(start) + SHARE, label.sector)));
+    let graph = taste(vec![disk(0, 4 * SHARE, (unit, 0), &writes)]);
+    let model = Model::Mirror(starts.map(|start| Model::Disk(0).slice(at(start))).to_vec());
+    let exports = vec![Export { name: "mirror/data".into(), model, length: SHARE, layers: vec![] }];
+    Stack { what, graph, units: vec![(unit, 0)], exports }
+}
+
 #[test]
 fn every_request_is_counted_as_its_bytes_say() {
     let stacks = [
@@ -330,6 +346,7 @@ fn every_request_is_counted_as_its_bytes_say() {
         mirrored("a mirror", &[(4096, 0); 2]),
         mirrored("a mirror of units of two sizes", &[(4096, 0), (8192, 0)]),
         mirrored("a mirror of units at different places", &[(4096, 0), (4096, 1024)]),
+        mirrored_on_one_disk("a mirror of two partitions of one disk", 4096),
         joined("a concatenation", &[SHARE, SHARE], &[(4096, 0); 2]),
         joined("a concatenation that leaves the grain at its seam", &[SHARE + 512, SHARE], &[(4096, 0); 2]),
         on_partitions("a stripe of partitions at sector 63", 16384, 4096),
