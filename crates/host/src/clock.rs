@@ -1,4 +1,4 @@
-//! The clock that measurements are made with.
+//! The monotonic clock of all measurements, and a precise wait.
 
 use rustix::thread;
 use rustix::time::{ClockId, clock_gettime};
@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// ns of CLOCK_MONOTONIC: no step of the wall clock is in it.
+/// The time of CLOCK_MONOTONIC in nanoseconds, without steps of the wall clock.
 #[inline]
 pub fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
@@ -15,11 +15,12 @@ pub fn now() -> u64 {
     whole(now.tv_sec) * 1_000_000_000 + whole(now.tv_nsec)
 }
 
-/// What a timer and the waking of a processor take: so long before its time a thread is awake and asks the clock.
+/// The delay of a timer and of the wake-up of a processor in ns: a thread wakes this early and then polls the clock.
 const EARLY_NS: u64 = 60_000;
 
-/// Returns when it is `until` ([`now`]), to the microsecond as far as there is a processor; before it, if the thread is unparked or for no
-/// reason. `until` may change meanwhile.
+/// Returns when [`now`] reaches `until`, to the microsecond if a processor is free; earlier if the thread is
+/// unparked, or spuriously.
+/// Another thread may change `until` meanwhile.
 pub fn wait(until: &AtomicU64) {
     punctual();
     let left = until.load(Ordering::Relaxed).saturating_sub(now());
@@ -32,11 +33,11 @@ pub fn wait(until: &AtomicU64) {
     }
 }
 
-/// Timers of this thread are not gathered with later ones (`PR_SET_TIMERSLACK`, 50 µs where nobody says otherwise).
+/// Makes timers of this thread fire without coalescing (`PR_SET_TIMERSLACK`, 50 µs by default).
 fn punctual() {
     thread_local!(static SAID: Cell<bool> = const { Cell::new(false) });
     if !SAID.replace(true) {
-        // Without it a timer is late, and nothing worse.
+        // Failure only makes a timer late.
         let _ = thread::set_current_timer_slack(NonZeroU64::new(1));
     }
 }

@@ -1,4 +1,4 @@
-//! A block device as an operating system lists it, whoever was asked.
+//! A block device as an operating system lists it, independent of the source of the list.
 
 pub mod lsblk;
 pub mod nvme;
@@ -10,97 +10,97 @@ use trueline_geom::audit::limits::{Limits, Shape};
 use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::base::topology::{Grain, Topology, Why, is_whole};
 
-/// One block device.
+/// One block device of a host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Device {
     /// The kernel's name: `sda1`, `dm-0`.
     pub name: String,
-    /// Where it is opened: `/dev/sda1`.
+    /// The path of its node: `/dev/sda1`.
     pub path: String,
-    /// Major number.
+    /// The major number of the device.
     pub major: u32,
-    /// Minor number.
+    /// The minor number of the device.
     pub minor: u32,
-    /// Bytes.
+    /// The size of the device in bytes.
     pub size: u64,
-    /// What it is.
+    /// The kind of the device, with its particulars.
     pub kind: Kind,
-    /// Its queue limits; a partition has its disk's, in its disk's addresses.
+    /// The queue limits. A partition has its disk's, in its disk's addresses.
     pub limits: Limits,
-    /// `alignment_offset` as reported for itself: a partition's in its own addresses.
+    /// The reported `alignment_offset` in bytes: a partition's in its own addresses.
     pub alignment_offset: Option<i64>,
-    /// `discard_alignment` as reported for itself.
+    /// The reported `discard_alignment` in bytes, likewise.
     pub discard_alignment: Option<u64>,
-    /// Whether it refuses writes.
+    /// True if the device refuses writes.
     pub read_only: bool,
-    /// Whether its medium can be taken out.
+    /// True if the medium is removable.
     pub removable: bool,
-    /// Model.
+    /// The model name of the drive.
     pub model: Option<String>,
-    /// Vendor.
+    /// The vendor name of the drive.
     pub vendor: Option<String>,
-    /// Firmware revision.
+    /// The revision of the drive's firmware.
     pub revision: Option<String>,
-    /// World wide identifier.
+    /// The world wide identifier of the drive.
     pub wwid: Option<String>,
-    /// NVMe namespace number.
+    /// The number of an NVMe namespace.
     pub nsid: Option<u32>,
-    /// What it stands on, by name; a partition's disk is in [`Kind::Partition`] instead.
+    /// The names of devices beneath it; a partition's disk is in [`Kind::Partition`] instead.
     pub slaves: Vec<String>,
-    /// What stands on it, by name, other than partitions.
+    /// The names of devices above it, other than partitions.
     pub holders: Vec<String>,
-    /// Where it is mounted; `[SWAP]` as `lsblk` says it.
+    /// Mount points; `[SWAP]` for swap, as `lsblk` prints it.
     pub mountpoints: Vec<String>,
-    /// What `lsblk`, udev or the mount table say stands on it.
+    /// The contents that `lsblk`, udev or the mount table report.
     pub signs: Signs,
-    /// Numbers listed for it that cannot be true.
+    /// Listed numbers that cannot be true.
     pub findings: Vec<Finding>,
 }
 
-/// What a device is.
+/// The kind of a block device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// A drive.
+    /// A whole drive, no partition.
     #[default]
     Disk,
     /// A slice of another device.
     Partition {
-        /// That device.
+        /// The name of that device.
         parent: String,
-        /// Its number there.
+        /// Its partition number there.
         number: Option<u32>,
-        /// First byte there; an old `lsblk` does not say.
+        /// Its first byte on that device; an old `lsblk` does not report it.
         start: Option<u64>,
-        /// Bytes of that device; 0 if unknown.
+        /// The size of that device in bytes; 0 if unknown.
         whole: u64,
     },
-    /// Device mapper: a logical volume, an encrypted volume, a path of many.
+    /// A device-mapper device: a logical volume, an encrypted volume, a multipath device.
     Dm {
-        /// `/dev/mapper/` name.
+        /// The name below `/dev/mapper/`.
         name: Option<String>,
-        /// Its prefix says who made it: `LVM-`, `CRYPT-LUKS2-`, `mpath-`.
+        /// Its UUID, whose prefix names the maker: `LVM-`, `CRYPT-LUKS2-`, `mpath-`.
         uuid: Option<String>,
     },
-    /// Linux software RAID.
+    /// A set of Linux software RAID.
     Md {
-        /// `raid5`.
+        /// The RAID level: `raid5`.
         level: Option<String>,
-        /// Bytes.
+        /// The chunk size in bytes.
         chunk: Option<u64>,
-        /// Members of a whole set.
+        /// Members of a complete set.
         disks: Option<u32>,
-        /// `1.2`.
+        /// The version of the metadata: `1.2`.
         metadata: Option<String>,
-        /// The members there are.
+        /// The members that are present.
         members: Vec<Member>,
     },
-    /// A file as a device.
+    /// A loop device over a file.
     Loop {
-        /// That file.
+        /// The path of that file.
         backing_file: Option<String>,
-        /// Its byte at which the device begins.
+        /// The byte of the file at which the device begins.
         offset: u64,
-        /// Bytes; 0: to the end.
+        /// The most bytes of the device; 0: to the end of the file.
         sizelimit: u64,
     },
 }
@@ -108,41 +108,42 @@ pub enum Kind {
 /// A member of an md set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Which.
+    /// The slot in the set, from 0.
     pub slot: u32,
-    /// The device, by name.
+    /// The name of the member's device.
     pub device: Option<String>,
-    /// Its byte at which the set's data begin.
+    /// The byte of the device at which the set's data begin.
     pub offset: Option<u64>,
 }
 
-/// What somebody who looked says stands on a device.
+/// The contents of a device as `lsblk`, udev or the mount table report them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Signs {
-    /// blkid's TYPE.
+    /// The file system, as blkid's TYPE.
     pub fstype: Option<String>,
-    /// Bytes of its blocks, where it is mounted here.
+    /// The block size of a mounted file system in bytes.
     pub block: Option<u64>,
-    /// Of the file system.
+    /// The label of the file system.
     pub label: Option<String>,
-    /// Of the file system.
+    /// The UUID of the file system.
     pub uuid: Option<String>,
-    /// The partition table on it.
+    /// The type of a partition table on the device.
     pub pttype: Option<String>,
-    /// What the table above calls it.
+    /// The partition's type in the table above.
     pub parttype: Option<String>,
-    /// Its name in the table above.
+    /// The partition's name in the table above.
     pub partlabel: Option<String>,
 }
 
 impl Device {
-    /// Logical sector in bytes; 512 if none is reported.
+    /// The logical sector size in bytes; 512 if none is reported.
     pub fn sector(&self) -> u64 {
         if self.limits.logical_block_size > 0 { self.limits.logical_block_size } else { 512 }
     }
 
-    /// Its first byte on its medium: of a partition, on its disk; of a loop, in its file; `None` for one that stands on others
-    /// and so has no single place.
+    /// The first byte on its medium: of a partition on its disk, of a loop device in its file. `None` for a device
+    /// over others,
+    /// which has no single place.
     pub fn medium_start(&self) -> Option<u64> {
         match &self.kind {
             Kind::Disk if self.slaves.is_empty() => Some(0),
@@ -152,16 +153,18 @@ impl Device {
         }
     }
 
-    /// What the device is by its limits, in its own addresses, and what in them cannot be true. A partition's findings are
-    /// its disk's: whoever lists both shows them once.
+    /// The boundaries of the device by its limits, in its own addresses, and the limits that cannot be true. A
+    /// partition's
+    /// findings are its disk's: a list of both shows them once.
     pub fn topology(&self) -> (Topology, Vec<Finding>) {
         let (topology, mut findings) = self.of_limits();
         findings.extend(self.findings.iter().cloned());
         (topology, findings)
     }
 
-    /// Where on its disk a partition may begin, by its own alignment; `None` where that is not listed either. Both are counted in the
-    /// larger of `physical_block_size` and `minimum_io_size`.
+    /// The possible starts of a partition on its disk, by its own alignment; `None` if that is not listed either.
+    /// Both are multiples of
+    /// the larger of `physical_block_size` and `minimum_io_size`.
     pub fn starts(&self) -> Option<Grain> {
         let limits = &self.limits;
         let (disk, own) = (u64::try_from(limits.alignment_offset).ok()?, u64::try_from(self.alignment_offset?).ok()?);
@@ -174,7 +177,7 @@ impl Device {
                 let (disk, findings) = self.limits.topology(whole);
                 (disk.shift(start, self.size), findings)
             }
-            // Only its own phase is known, as of any device over another.
+            // Only its own phase is known, as with any device over another.
             Kind::Partition { start: None, .. } => {
                 let limits = Limits {
                     shape: Shape::Stacked,
@@ -196,13 +199,13 @@ impl Device {
     }
 }
 
-/// Decides what the sizes of each device mean, when all are known.
+/// Decides the meaning of each device's sizes, once all devices are known.
 pub(crate) fn settle(devices: &mut [Device]) {
     let shapes: Vec<Shape> = devices.iter().map(|d| shape(d, devices)).collect();
     for (device, shape) in devices.iter_mut().zip(shapes) {
         device.limits.shape = shape;
     }
-    // A partition's are its disk's, whatever that is.
+    // A partition's limits are its disk's, whatever kind that is.
     for i in 0..devices.len() {
         if let Kind::Partition { parent, .. } = &devices[i].kind
             && let Some(shape) = devices.iter().find(|d| d.name == *parent).map(|d| d.limits.shape)
@@ -216,7 +219,7 @@ fn shape(device: &Device, all: &[Device]) -> Shape {
     let (min, opt) = (device.limits.minimum_io_size, device.limits.optimal_io_size);
     let row_of = |chunk: u64| if opt > 0 && is_whole(opt, chunk) { opt } else { 0 };
     match &device.kind {
-        // bcache and the like: a disk by name, over others.
+        // A disk by name, but over others, such as bcache.
         Kind::Disk if !device.slaves.is_empty() => Shape::Stacked,
         Kind::Disk | Kind::Partition { .. } | Kind::Loop { .. } => Shape::Drive,
         Kind::Md { level, chunk, disks, .. } => {
@@ -224,7 +227,7 @@ fn shape(device: &Device, all: &[Device]) -> Shape {
                 Some("raid0") => Some(0),
                 Some("raid4" | "raid5") => Some(1),
                 Some("raid6") => Some(2),
-                // Copies and disks share no simple row: the kernel's own is taken.
+                // Copies and disks share no simple row, so the kernel's own is used.
                 Some("raid10") => None,
                 _ => return Shape::Stacked,
             };
@@ -234,7 +237,7 @@ fn shape(device: &Device, all: &[Device]) -> Shape {
             Shape::Striped { chunk, row, parity: parity.is_some_and(|disks| disks > 0) }
         }
         Kind::Dm { .. } => {
-            // A striped target sets both sizes itself; any other passes on those of what it stands on.
+            // A striped target sets both sizes itself; any other target inherits them from the devices beneath.
             let inherited = all.iter().any(|d| device.slaves.contains(&d.name) && d.limits.optimal_io_size == opt);
             let striped = !inherited && min > device.limits.physical_block_size && row_of(min) > min;
             if striped { Shape::Striped { chunk: min, row: opt, parity: false } } else { Shape::Stacked }

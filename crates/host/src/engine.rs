@@ -1,8 +1,9 @@
-//! What moves bytes between open files and memory: io_uring ([`crate::engine::ring`]) or, where that is not to be had, one system call a
-//! request ([`crate::engine::sync`]).
+//! The engine that moves bytes between open files and memory: io_uring ([`crate::engine::ring`]) or, where that is
+//! not available, one
+//! system call for each request ([`crate::engine::sync`]).
 //!
-//! Every request that is pushed is answered exactly once, with its error if it has one; what was transferred in part is completed
-//! or is an error.
+//! Every submitted request completes exactly once, with an error if it failed. A partial transfer is continued, or
+//! ends in an error.
 
 pub mod direct;
 pub mod open_file;
@@ -15,74 +16,75 @@ use crate::engine::sync::Sync;
 use rustix::io;
 use trueline_geom::base::error::Errno;
 
-/// What a transfer does.
+/// The operation of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Op {
-    /// Into memory.
+    /// A transfer into memory.
     #[default]
     Read,
-    /// From memory.
+    /// A transfer from memory.
     Write,
-    /// fdatasync(2).
+    /// A flush, as fdatasync(2).
     Flush,
 }
 
-/// What is asked of an engine: a file's bytes into or from a place of its own in the engine's memory.
+/// A transfer between a file and a place in the engine's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transfer<Tag> {
-    /// What it is called when it is done.
+    /// The caller's tag, returned with the completion.
     pub tag: Tag,
-    /// What it does.
+    /// The operation of the transfer.
     pub op: Op,
-    /// Which file.
+    /// The index of the file among the engine's.
     pub lane: usize,
-    /// First byte of the file.
+    /// The offset of the first byte in the file.
     pub offset: u64,
-    /// Bytes, at most those of a place.
+    /// The length in bytes, at most that of a place.
     pub length: u32,
-    /// Whether a write is done only when it is on the medium (`RWF_DSYNC`).
+    /// True if a write must be on the medium before it is done (`RWF_DSYNC`).
     pub fua: bool,
 }
 
-/// A transfer that is done.
+/// The completion of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished<Tag> {
-    /// Which.
+    /// The tag of the transfer.
     pub tag: Tag,
-    /// The place of its bytes in memory; the next transfer may have it.
+    /// The place of its bytes in memory, which the next transfer may reuse.
     pub place: usize,
-    /// Whether it failed.
+    /// The error of the transfer; `None` if it succeeded.
     pub error: Option<Errno>,
 }
 
-/// Which engine.
+/// The choice of an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// io_uring, or system calls where the kernel has or allows none.
+    /// io_uring, or system calls if the kernel has or allows none.
     #[default]
     Best,
-    /// io_uring or nothing.
+    /// io_uring, or an error.
     Ring,
-    /// System calls.
+    /// System calls alone, one at a time.
     Sync,
 }
 
-/// An engine at work. It is the one table of what is in flight: a tag is all that whoever asks has to know again.
+/// An engine with its files and memory. It keeps the table of transfers in flight: the caller needs to know nothing
+/// but tags.
 #[allow(clippy::large_enum_variant, reason = "there is one in a program, and a pointer would be followed at every request")]
 pub enum Engine<Tag> {
-    /// io_uring.
+    /// The engine over io_uring.
     Ring(Ring<Tag>),
-    /// System calls.
+    /// The engine of system calls.
     Sync(Sync<Tag>),
 }
 
 impl<Tag: Copy + Default> Engine<Tag> {
-    /// An engine over `lanes`, for as many transfers at a time as `buffers` has places.
+    /// An engine over `files`, with as many transfers in flight as `buffers` has places.
     pub fn new(choice: Choice, lanes: Vec<OpenFile>, buffers: Buffers) -> io::Result<Engine<Tag>> {
         Engine::with(choice, lanes, buffers, Ring::new)
     }
 
-    /// As [`Engine::new`], with who makes the ring: a test plays a kernel that has none.
+    /// As [`Engine::new`], with the constructor of the ring: a test simulates a kernel that has none.
     pub fn with(
         choice: Choice,
         lanes: Vec<OpenFile>,
@@ -105,7 +107,7 @@ impl<Tag: Copy + Default> Engine<Tag> {
         }
     }
 
-    /// Its name in reports: `io_uring`, `sync`.
+    /// The name in reports: `io_uring` or `sync`.
     pub fn name(&self) -> &'static str {
         match self {
             Engine::Ring(_) => "io_uring",
@@ -113,7 +115,7 @@ impl<Tag: Copy + Default> Engine<Tag> {
         }
     }
 
-    /// Transfers it does at a time.
+    /// The most transfers in flight.
     pub fn depth(&self) -> usize {
         match self {
             Engine::Ring(ring) => ring.depth(),
@@ -121,7 +123,7 @@ impl<Tag: Copy + Default> Engine<Tag> {
         }
     }
 
-    /// Its files.
+    /// The files of the engine.
     pub fn lanes(&self) -> &[OpenFile] {
         match self {
             Engine::Ring(ring) => ring.lanes(),
@@ -129,7 +131,7 @@ impl<Tag: Copy + Default> Engine<Tag> {
         }
     }
 
-    /// Whether it takes no transfer before one is answered.
+    /// True if no transfer can be submitted before one completes.
     #[inline]
     pub fn is_full(&self) -> bool {
         match self {
@@ -138,8 +140,9 @@ impl<Tag: Copy + Default> Engine<Tag> {
         }
     }
 
-    /// Asks for a transfer; it begins at the next [`Engine::wait`] at the latest. An error is of this one, which then is not answered
-    /// again; [`Errno::Io`] of an engine that is full.
+    /// Submits a transfer, which starts at the next [`Engine::wait`] at the latest. An error concerns this transfer
+    /// alone, which then has no
+    /// completion; [`Errno::Io`] if the engine is full.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and goes from registers into the queue")]
     pub fn push(&mut self, transfer: Transfer<Tag>) -> Result<(), Errno> {
@@ -149,7 +152,8 @@ impl<Tag: Copy + Default> Engine<Tag> {
         }
     }
 
-    /// Sends what was asked for, and returns when [`Engine::take`] has at least `least` transfers to look at, or all there are. An error
+    /// Sends the submitted transfers, and waits until [`Engine::take`] has at least `least` completions, or all there
+    /// will be. An error
     /// ends the engine.
     #[inline]
     pub fn wait(&mut self, least: usize) -> Result<(), Errno> {
@@ -162,7 +166,7 @@ impl<Tag: Copy + Default> Engine<Tag> {
         }
     }
 
-    /// Answers what is done. What was transferred in part is not: the rest is asked for, and sent at the next [`Engine::wait`].
+    /// Calls `answer` for every completion. A partial transfer is continued instead, with the next [`Engine::wait`].
     #[inline]
     pub fn take(&mut self, answer: impl FnMut(Finished<Tag>)) {
         match self {
@@ -171,7 +175,7 @@ impl<Tag: Copy + Default> Engine<Tag> {
         }
     }
 
-    /// The bytes of one place; nothing is in flight, else [`None`].
+    /// The bytes of one place; `None` while a transfer is in flight.
     pub fn memory(&mut self, place: usize) -> Option<&mut [u8]> {
         match self {
             Engine::Ring(ring) => ring.memory(place),
@@ -180,7 +184,7 @@ impl<Tag: Copy + Default> Engine<Tag> {
     }
 }
 
-/// Whether `transfer` may be sent.
+/// Checks that `transfer` may be sent.
 #[inline]
 pub(crate) fn check<Tag>(transfer: &Transfer<Tag>, lanes: &[OpenFile], buffers: &Buffers) -> Result<(), Errno> {
     let &Transfer { op, lane, offset, length, .. } = transfer;
@@ -194,14 +198,13 @@ pub(crate) fn check<Tag>(transfer: &Transfer<Tag>, lanes: &[OpenFile], buffers: 
     }
 }
 
-/// Whether there is more to ask for of `transfer`, of which `moved` bytes are done, `last` of them by the last call; or an error that
-/// is final.
+/// True if `transfer` must be continued: `moved` bytes are done, `last` of them by the last call. An error is final.
 pub(crate) fn goes_on<Tag>(transfer: &Transfer<Tag>, lane: &OpenFile, moved: u32, last: u32) -> Result<bool, Errno> {
     let &Transfer { op, offset, length, .. } = transfer;
     if op == Op::Flush || moved >= length {
         return Ok(false);
     }
-    // Nothing, or a part that direct I/O cannot go on from: the end of a file that is shorter than it was.
+    // Nothing, or a length that direct I/O cannot continue from: the file has become shorter.
     if last == 0 || !lane.is_aligned(offset + u64::from(moved)) {
         return Err(if op == Op::Read { Errno::Range } else { Errno::NoSpace });
     }

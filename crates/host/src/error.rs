@@ -1,4 +1,4 @@
-//! What could not be done, in one line: what was attempted, where, what was found, what to do.
+//! Errors in one line: the attempt, its place, the finding, and the advice.
 
 use rustix::io::Errno;
 use std::fmt;
@@ -8,42 +8,42 @@ use std::path::Path;
 /// An attempt that failed.
 #[derive(Debug)]
 pub struct Error {
-    /// What was attempted: "open".
+    /// The attempt as a verb: "open".
     pub attempt: &'static str,
-    /// Where.
+    /// The path, device or URI it concerned.
     pub place: String,
-    /// What was found.
+    /// The finding that ended it.
     pub source: Cause,
-    /// What to do; empty if nothing can be said.
+    /// The advice; empty if there is none.
     pub advice: &'static str,
 }
 
-/// What was found.
+/// The finding that ended an attempt.
 #[derive(Debug)]
 pub enum Cause {
-    /// The operating system's answer.
+    /// The error of the operating system.
     Os(std::io::Error),
-    /// It is not the JSON it should be.
+    /// The error of the JSON parser.
     Json(serde_json::Error),
-    /// It is something else than it should be.
+    /// The input is not what it should be.
     Not(String),
 }
 
 impl Error {
-    /// The operating system refused.
+    /// An error of the operating system. The advice depends on it and on the user's rights.
     pub fn os(attempt: &'static str, place: &Path, source: impl Into<std::io::Error>) -> Error {
         let source = source.into();
         let advice = advice(attempt, place, &source, rustix::process::geteuid().is_root());
         Error { attempt, place: place.display().to_string(), source: Cause::Os(source), advice }
     }
 
-    /// It is something else than it should be.
+    /// An input that is not what it should be.
     pub fn not(attempt: &'static str, place: &str, found: impl Into<String>, advice: &'static str) -> Error {
         Error { attempt, place: place.to_owned(), source: Cause::Not(found.into()), advice }
     }
 }
 
-/// What to do when the operating system refuses `root`, or somebody else.
+/// The advice for an error of the operating system; `root`: the program runs as root.
 fn advice(attempt: &str, place: &Path, source: &std::io::Error, root: bool) -> &'static str {
     match source.kind() {
         ErrorKind::PermissionDenied if root => "a container or security policy forbids it even to root",
@@ -59,7 +59,7 @@ fn advice(attempt: &str, place: &Path, source: &std::io::Error, root: bool) -> &
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Names come from the command line and may hold anything; an error is one line.
+        // Names come from the command line and may contain control characters; an error is one line.
         let place: String = self.place.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
         write!(f, "{} {place}: ", self.attempt)?;
         match &self.source {

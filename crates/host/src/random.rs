@@ -1,10 +1,10 @@
-//! Random bytes from the kernel, for identities.
+//! Random bytes from the kernel, for identifiers.
 
 use crate::error::Error;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::path::Path;
 
-/// `N` random bytes.
+/// An array of `N` random bytes from getrandom(2).
 pub fn bytes<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     let mut done = 0;

@@ -1,4 +1,5 @@
-//! A/B measurements: the same work on two or more layouts, interleaved, so that what happens to the machine meanwhile happens to all.
+//! A/B measurements: the same work on two or more layouts, interleaved, so that a change of the machine affects all
+//! of them.
 //!
 //! Blocks of runs hold every variant once, and every block is followed by its mirror: A B B A. A steady drift then adds the same to
 //! both. The next pair of blocks begins with the next variant (B A A B), so that none is always first.
@@ -8,35 +9,36 @@ use crate::run::Run;
 use crate::statistics::{Comparison, ENOUGH, Summary, Verdict, noise};
 use hdrhistogram::Histogram;
 
-/// What is to be measured.
+/// The plan of a measurement: its variants, its number of runs, and the quantity compared.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The variants' names, the one that others are compared with first: `aligned`, `unaligned`.
+    /// The variants' names, the reference first: `aligned`, `unaligned`.
     pub variants: Vec<String>,
-    /// Runs of each variant that are done first and not looked at.
+    /// Warm-up runs of each variant, done first and discarded.
     pub warmup: usize,
     /// Runs of each variant, at least.
     pub runs: usize,
-    /// Whether to go on until the interval is narrow.
+    /// The rule that extends the measurement until the interval is narrow. `None`: exactly `runs` runs.
     pub until: Option<Until>,
-    /// What of a run is compared.
+    /// The quantity of a run that is compared.
     pub measure: Measure,
-    /// Of the interval's resamples.
+    /// The seed of the interval's bootstrap resamples.
     pub seed: u64,
-    /// Whether time is virtual: no machine becomes slower or faster then, and what looks so is chance.
+    /// True if time is virtual. No machine becomes slower or faster then, so no drift is looked for.
     pub is_virtual: bool,
 }
 
-/// When enough has been run.
+/// The condition that ends a measurement of unknown length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Until {
-    /// When the interval of the ratio is no wider than this share of it, 0.02, and there are six runs of each variant.
+    /// The widest interval of the ratio that is accepted, as a share of the ratio (0.02). At least six runs of each
+    /// variant are made.
     pub width: f64,
-    /// Or after so many runs of each variant.
+    /// The most runs of each variant.
     pub most: usize,
 }
 
-/// What of a run is compared. Either way less is better.
+/// The quantity of a run that is compared. Less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Seconds, where every run does the same.
@@ -50,30 +52,30 @@ pub enum Measure {
 pub struct Progress<'a> {
     /// The name of its variant.
     pub variant: &'a str,
-    /// Which run of this variant, from 0, warm-up included.
+    /// The number of the run within its variant, from 0, warm-ups included.
     pub run: usize,
-    /// Whether it is not looked at.
+    /// True if the run is a warm-up and is discarded.
     pub warmup: bool,
-    /// Runs done, of all variants.
+    /// Finished runs of all variants.
     pub done: usize,
-    /// Runs that are planned; with [`Until`], the most there may be.
+    /// Planned runs of all variants; with [`Until`], the most there may be.
     pub planned: usize,
 }
 
-/// What was measured, all of it or as far as it came.
+/// The outcome of a measurement, complete or as far as it came.
 #[derive(Debug)]
 pub struct Measurement {
     /// The runs of each variant that are finished, in order.
     pub runs: Vec<Vec<Run>>,
-    /// What ended it early: a run that failed, an interrupt.
+    /// The cause of an early end: a failed run or an interrupt. `None` if all runs were made.
     pub stopped: Option<Error>,
-    /// The last variant over the first; an error where that is no number.
+    /// The last variant compared with the first; an error if the ratio is not defined.
     pub comparison: Result<Comparison, Error>,
-    /// What is to be known before any of it is believed.
+    /// Caveats to read before the numbers: failed requests, noise, drift.
     pub warnings: Vec<String>,
 }
 
-/// The variant of each run, `runs` of each of `variants`.
+/// The variant of each run in turn: `runs` of each of `variants`, every second block mirrored.
 pub fn order(variants: usize, runs: usize) -> impl Iterator<Item = usize> {
     (0..runs).flat_map(move |block| {
         let turn = move |place: usize| (place + block / 2) % variants.max(1);
@@ -81,8 +83,9 @@ pub fn order(variants: usize, runs: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Measures as planned. `one` makes one run: of which variant, and the how manieth of it from 0, warm-up included, which seeds what is
-/// virtual. An error of it, as at an interrupt, ends the measurement; the runs before it are kept.
+/// Measures as planned. `one(variant, n)` makes run `n` of `variant`, from 0, warm-ups included; `n` seeds virtual
+/// drives.
+/// An error of a run, such as an interrupt, ends the measurement; the runs before it are kept.
 pub fn measure(
     plan: &Plan,
     one: &mut dyn FnMut(usize, usize) -> Result<Run, Error>,
@@ -129,17 +132,17 @@ impl Measurement {
 }
 
 impl Measure {
-    /// Of one run, in seconds.
-    pub fn of(self, run: &Run) -> f64 {
+    /// The compared quantity of one run, in seconds.
+    pub fn value(self, run: &Run) -> f64 {
         match self {
             Measure::Time => run.seconds(),
             Measure::TimePerRequest => 1.0 / run.rate(),
         }
     }
 
-    /// Of a series.
+    /// The compared quantity of each run, in seconds.
     pub fn series(self, runs: &[Run]) -> Vec<f64> {
-        runs.iter().map(|run| self.of(run)).collect()
+        runs.iter().map(|run| self.value(run)).collect()
     }
 }
 
@@ -147,23 +150,23 @@ fn compare(plan: &Plan, runs: &[Vec<Run>]) -> Result<Comparison, Error> {
     let [first, .., last] = runs else {
         return Err(Error("compare: one variant; a ratio needs two".into()));
     };
-    // What fails is soon done: its time says nothing.
+    // A failed request returns early, so its time means nothing.
     if first.iter().chain(last).any(|run| run.errors > 0) {
         return Err(Error("compare: requests failed; a ratio needs runs in which none did".into()));
     }
     // Near the end of a target an offset leaves room for fewer requests: what did less took less.
     let measure = if alike(runs) { plan.measure } else { Measure::TimePerRequest };
-    Comparison::of(&measure.series(first), &measure.series(last), plan.seed)
+    Comparison::between(&measure.series(first), &measure.series(last), plan.seed)
 }
 
-/// Whether the first and the last variant did equally many requests in every run.
+/// True if every run of the first and the last variant did the same number of requests.
 fn alike(runs: &[Vec<Run>]) -> bool {
     let ends = || runs.first().into_iter().chain(runs.last()).flatten();
     ends().all(|run| ends().next().is_none_or(|first| first.ops == run.ops))
 }
 
-/// Whether an interval is narrow, after blocks and their mirrors. Of very few runs one may be so by chance, and whoever looks after
-/// every run will see that: of six, hardly.
+/// True if the ratio's interval is narrow enough, after whole pairs of blocks. Six runs of each variant are required:
+/// with fewer, a check after every run would soon find an interval that is narrow by chance.
 fn is_narrow(plan: &Plan, until: Until, runs: &[Vec<Run>]) -> bool {
     let whole = runs.iter().all(|own| own.len() == runs[0].len() && own.len().is_multiple_of(2));
     whole
@@ -172,7 +175,7 @@ fn is_narrow(plan: &Plan, until: Until, runs: &[Vec<Run>]) -> bool {
 }
 
 fn warnings(plan: &Plan, runs: &[Vec<Run>], comparison: Option<&Comparison>) -> Vec<String> {
-    // The comparison says it of all of them, once.
+    // Too few runs: the comparison's verdict already says so once for all variants.
     let is_told = |values: &[f64]| values.len() < ENOUGH && comparison.is_some_and(|found| found.verdict == Verdict::TooFew);
     let mut warnings = Vec::new();
     let series: Vec<Vec<f64>> = runs.iter().map(|runs| plan.measure.series(runs)).collect();
@@ -181,7 +184,7 @@ fn warnings(plan: &Plan, runs: &[Vec<Run>], comparison: Option<&Comparison>) -> 
         if let Some(first) = runs.iter().find_map(|run| run.first_error.as_ref()) {
             warnings.push(format!("{name}: {errors} requests failed, the first: {first}"));
         }
-        if Summary::of(values).is_none() && !values.is_empty() {
+        if Summary::from_values(values).is_none() && !values.is_empty() {
             warnings.push(format!("{name}: a run without a request has no time a request"));
         }
         if !is_told(values) {

@@ -1,21 +1,21 @@
-//! Why a measurement could not be done.
+//! The error of a measurement.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use trueline_geom::base::error::Errno;
 
-/// What was attempted, where, and what was found.
+/// A message that says what was attempted, where, and what was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(pub String);
 
 impl Error {
-    /// `write at 4096: no space left`.
+    /// The message of a failed request: `write at 4096: no space left`.
     pub fn io(attempt: &str, offset: u64, errno: Errno) -> Error {
         Error(format!("{attempt} at {offset}: {errno}"))
     }
 
-    /// A file that somebody named could not be opened: `read log: no such file or directory: check the name`.
+    /// The message of a named file that cannot be opened: `read log: no such file or directory: check the name`.
     pub(crate) fn unread(path: &Path, error: &io::Error) -> Error {
         let why = match error.kind() {
             ErrorKind::NotFound => "no such file or directory: check the name".into(),

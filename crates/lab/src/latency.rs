@@ -2,13 +2,13 @@
 
 use hdrhistogram::Histogram;
 
-/// The least ns of a histogram: no request that is waited for is as fast.
+/// The least latency of a histogram in ns: no request that reaches a medium is as fast.
 const UNWAITED: u64 = 1;
 
-/// Points of a curve, at most.
+/// The most points of a curve.
 pub const POINTS: usize = 100;
 
-/// The quantiles of a curve: even steps, and ever finer ones towards 1, where the slow ones are.
+/// The quantiles of a curve: even steps, and ever finer ones towards 1, where the slow requests are.
 fn quantiles() -> impl Iterator<Item = f64> {
     let even = (0..49u32).map(|step| f64::from(step) / 50.0);
     // Fifteen for each further nine: 0.98, …, 0.99998.
@@ -16,9 +16,12 @@ fn quantiles() -> impl Iterator<Item = f64> {
     even.chain(tail).chain([1.0])
 }
 
-/// (quantile, ns), both ascending, for a curve of at most [`POINTS`] points from the least latency to the greatest. Where many
-/// requests took the same time, its first and last points are enough. Requests that end in a cache of the host are at 0 ns: a histogram
-/// begins at 1 ns, and has them there. Empty if nothing was recorded or waited for.
+/// The latency curve of a histogram: at most [`POINTS`] points (quantile, ns), both ascending, from the least latency
+/// to the greatest.
+/// Where many requests took the same time, the first and last points of it are enough. Requests that end in the
+/// host's cache are at
+/// 0 ns; the histogram, which begins at 1 ns, has them there. Empty if nothing was recorded, or all ended in the
+/// cache.
 pub fn curve(latency: &Histogram<u64>) -> Vec<(f64, u64)> {
     let mut points: Vec<(f64, u64)> = Vec::with_capacity(POINTS);
     if latency.max() <= UNWAITED {
@@ -40,7 +43,7 @@ mod tests {
     use super::*;
     use crate::run::Run;
 
-    fn of(latencies: impl IntoIterator<Item = u64>) -> Vec<(f64, u64)> {
+    fn curve_of(latencies: impl IntoIterator<Item = u64>) -> Vec<(f64, u64)> {
         let mut run = Run::new();
         latencies.into_iter().for_each(|ns| run.record(512, ns));
         curve(&run.latency)
@@ -48,7 +51,7 @@ mod tests {
 
     #[test]
     fn it_rises_from_the_least_to_the_greatest() {
-        let points = of(2..=100_000);
+        let points = curve_of(2..=100_000);
         assert!(points.len() <= POINTS, "{}", points.len());
         assert!(points.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1), "{points:?}");
         assert_eq!(points[0], (0.0, 2));
@@ -64,17 +67,17 @@ mod tests {
 
     #[test]
     fn what_is_not_waited_for_has_no_latency() {
-        assert!(of([0; 1000]).is_empty());
-        let some = of((0..1000).map(|at| if at < 900 { 0 } else { 500 }));
+        assert!(curve_of([0; 1000]).is_empty());
+        let some = curve_of((0..1000).map(|at| if at < 900 { 0 } else { 500 }));
         assert_eq!(some, [(0.0, 0), (0.9, 0), (0.92, 500), (1.0, 500)]);
     }
 
     #[test]
     fn what_is_all_the_same_is_two_points() {
-        assert_eq!(of([7; 1000]), [(0.0, 7), (1.0, 7)]);
-        assert_eq!(of([9]), [(0.0, 9), (1.0, 9)]);
-        assert!(of([]).is_empty());
-        let two = of((0..1000).map(|at| if at < 900 { 5 } else { 500 }));
+        assert_eq!(curve_of([7; 1000]), [(0.0, 7), (1.0, 7)]);
+        assert_eq!(curve_of([9]), [(0.0, 9), (1.0, 9)]);
+        assert!(curve_of([]).is_empty());
+        let two = curve_of((0..1000).map(|at| if at < 900 { 5 } else { 500 }));
         assert_eq!(two, [(0.0, 5), (0.9, 5), (0.92, 500), (1.0, 500)]);
     }
 }

@@ -1,4 +1,4 @@
-//! What an operating system does between a program and its drive, one system a file.
+//! Models of operating systems between a program and its drive, one system a file.
 
 mod buffers;
 mod extents;

@@ -1,4 +1,4 @@
-//! What `bench` and `lab` found, as values: every output is written from these.
+//! The results of `bench` and `lab` as values, from which every output is written.
 //!
 //! The keys are the contract of `trueline/bench/1` and `trueline/lab/1`; keys may be added.
 
@@ -6,73 +6,75 @@ use serde::Serialize;
 
 pub mod bench;
 
-/// `trueline/lab/1`.
+/// The document in the format `trueline/lab/1`.
 #[derive(Clone, Debug, Serialize)]
 pub struct LabDocument {
-    /// `trueline/lab/1`.
+    /// The document's format, always `trueline/lab/1`.
     pub format: &'static str,
-    /// In the order in which they were asked for.
+    /// The labs in the order in which they were named.
     pub labs: Vec<LabResult>,
 }
 
-/// One lab.
+/// The results of one lab.
 #[derive(Clone, Debug, Serialize)]
 pub struct LabResult {
-    /// Its name: `2009-gstripe`.
+    /// The name of the lab: `2009-gstripe`.
     pub lab: String,
-    /// In a line.
+    /// The title, one line for people.
     pub title: String,
-    /// The document it takes its published values from.
+    /// The document that the published values come from. `None`: the lab measures this machine.
     pub source: Option<String>,
-    /// Its rows.
+    /// The rows in the order of the lab file.
     pub rows: Vec<Row>,
 }
 
 impl LabResult {
-    /// Whether a document published anything that it makes again.
+    /// True if any row reproduces a published measurement.
     pub fn is_published(&self) -> bool {
         self.rows.iter().any(|row| row.published.is_some())
     }
 }
 
-/// One row: a published measurement and ours.
+/// One row: a published measurement and our own.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The number of the seed document: `003`.
     pub seed: Option<String>,
-    /// Its id: `raidtest-n1`.
+    /// The row's id: `raidtest-n1`.
     pub row: String,
-    /// In words.
+    /// The title, a phrase for people.
     pub title: String,
-    /// Of the values: `s`, `req/s`, `bytes/s`, `ns`.
+    /// The unit of the values: `s`, `req/s`, `bytes/s`, `ns`.
     pub unit: String,
-    /// Whether more is better.
+    /// True if a greater value is better.
     pub more_is_better: bool,
-    /// What the document says.
+    /// The published values; `None` if the row has none.
     pub published: Option<Published>,
-    /// What we find; `None` where no honest prediction can be made: in the document every value of it is null then.
+    /// Our values; `None` if no honest prediction can be made. The document then has an object whose values are all
+    /// null.
     #[serde(serialize_with = "or_nulls")]
     pub ours: Option<Ours>,
-    /// `ours.ratio / published.ratio - 1`.
+    /// The relative error: `ours.ratio / published.ratio - 1`.
     pub error: Option<f64>,
-    /// The greatest |error| that is promised; where there is no ratio, of the aligned value.
+    /// The greatest |error| that the row promises; without a ratio, that of the aligned value.
     pub bound: Option<f64>,
-    /// Whether it is predicted, rather than measured here or not at all.
+    /// True if our values are predicted, rather than calibrated to this row or measured here.
     pub predicted: bool,
-    /// Whether it was to be measured on this machine and could not be; `note` says why.
+    /// True if the row should have been measured on this machine and could not be; `note` says why.
     pub skipped: bool,
-    /// What is to be known of this row.
+    /// A remark for the reader, possibly empty.
     pub note: String,
-    /// The firmware personality of `ours`, where the drive has one.
+    /// The firmware personality of `ours`, if the drive has one.
     pub personality: Option<String>,
-    /// The same under the other personalities.
+    /// The same row under the other personalities.
     pub alternatives: Vec<Alternative>,
-    /// What was run, aligned first: where its seconds went.
+    /// The layouts as they ran, aligned first, with the drives' use of time.
     pub variants: Vec<VariantResult>,
 }
 
 impl Row {
-    /// How far ours is from what is published: of the ratio or, where there is none, of the aligned value.
+    /// The relative error of our ratio or, if none is published, of the aligned value. `None` if there is nothing to
+    /// compare.
     pub fn deviation(&self) -> Option<f64> {
         if self.error.is_some() {
             return self.error;
@@ -81,40 +83,41 @@ impl Row {
         if published.ratio.is_some() { None } else { Some(ours.aligned? / published.aligned? - 1.0) }
     }
 
-    /// Whether ours comes from drives whose model was chosen by this very row: how near it is says nothing of others.
+    /// True if our values come from a drive model calibrated to this row, so their accuracy says nothing about other
+    /// rows.
     pub fn is_calibrated(&self) -> bool {
         !self.predicted && self.ours.is_some() && self.variants.iter().any(|variant| variant.drives.is_some())
     }
 
-    /// Whether it is within its bound; `None`: it has none, or nothing to compare.
+    /// True if the deviation is within the bound; `None` without a bound, or with nothing to compare.
     pub fn keeps_bound(&self) -> Option<bool> {
         Some(self.deviation()?.abs() <= self.bound?)
     }
 }
 
-/// Published values.
+/// The values that a document published.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Published {
-    /// Of the aligned layout; the only value where there is no other.
+    /// The value of the aligned layout, or the only value.
     pub aligned: Option<f64>,
-    /// Of the unaligned layout.
+    /// The value of the unaligned layout.
     pub unaligned: Option<f64>,
-    /// unaligned / aligned.
+    /// The ratio unaligned / aligned.
     pub ratio: Option<f64>,
 }
 
-/// Our values.
+/// The values that we predict or measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Ours {
-    /// Of the aligned layout.
+    /// The value of the aligned layout, in the row's unit.
     pub aligned: Option<f64>,
-    /// Of the unaligned layout.
+    /// The value of the unaligned layout.
     pub unaligned: Option<f64>,
-    /// unaligned / aligned.
+    /// The ratio unaligned / aligned.
     pub ratio: Option<f64>,
-    /// The least ratio: of the sweep where time is virtual, of the 95 % interval where it is real.
+    /// The least ratio: of the sweep in virtual time, of the 95 % interval in real time.
     pub low: Option<f64>,
-    /// The greatest.
+    /// The greatest ratio, likewise.
     pub high: Option<f64>,
 }
 
@@ -127,73 +130,74 @@ fn or_nulls<S: serde::Serializer>(ours: &Option<Ours>, to: S) -> Result<S::Ok, S
 /// A row under another firmware personality.
 #[derive(Clone, Debug, Serialize)]
 pub struct Alternative {
-    /// Its name.
+    /// The name of the personality.
     pub personality: String,
-    /// Its values.
+    /// Our values with this personality.
     pub ours: Ours,
-    /// `ours.ratio / published.ratio - 1`.
+    /// The relative error: `ours.ratio / published.ratio - 1`.
     pub error: Option<f64>,
 }
 
 /// One layout of a row, as it ran.
 #[derive(Clone, Debug, Serialize)]
 pub struct VariantResult {
-    /// `aligned`, `unaligned`.
+    /// The variant's name: `aligned`, `unaligned`.
     pub name: String,
-    /// Target: disks and provider.
+    /// The target as text: disks and provider.
     pub target: String,
-    /// Seconds of its run: of real time the median if there were several, of virtual time of all together, as what follows.
+    /// Seconds: the median run in real time, the sum of all runs in virtual time, as for the fields below.
     pub seconds: f64,
-    /// Requests.
+    /// The number of requests done.
     pub ops: u64,
-    /// Bytes.
+    /// The bytes of these requests.
     pub bytes: u64,
-    /// Latency at quantiles: (quantile, ns), ascending, for a curve.
+    /// Latency quantiles for a curve: (quantile, nanoseconds), ascending.
     pub latency: Vec<(f64, u64)>,
-    /// What the drives did, all together; of real drives nothing is known.
+    /// The sums over all simulated drives; `None` for real drives.
     pub drives: Option<Spent>,
-    /// The layout on its first medium.
+    /// The layout on the first medium.
     pub layout: Option<Layout>,
 }
 
-/// Where the seconds of simulated drives went, summed over the drives.
+/// Use of time and media operations, summed over simulated drives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spent {
-    /// Drives.
+    /// The number of drives.
     pub drives: usize,
-    /// Operations of the medium.
+    /// Operations on the medium.
     pub media_ops: u64,
-    /// Physical sectors or indirection units written in part.
+    /// Read-modify-writes: physical sectors or indirection units written in part.
     pub rmw: u64,
-    /// Reads of the medium that only these needed.
+    /// Reads of the medium caused by these partial writes.
     pub rmw_reads: u64,
-    /// Revolutions lost.
+    /// Revolutions lost while the drive waited for a sector to return.
     pub lost_revolutions: u64,
-    /// Bytes the medium wrote over bytes the host wrote; `None` if it wrote none.
+    /// Write amplification: bytes written to the medium over bytes written by the host. `None` if the host wrote
+    /// none.
     pub write_amplification: Option<f64>,
-    /// Reads that only the page cache of the host needed.
+    /// Reads caused by the host's page cache alone.
     pub host_reads: u64,
-    /// Seconds in overhead.
+    /// Seconds of command overhead.
     pub setup: f64,
-    /// Seconds the arm moved.
+    /// Seconds of arm movement.
     pub seek: f64,
-    /// Seconds waiting for a sector.
+    /// Seconds of rotational delay.
     pub rotate: f64,
-    /// Seconds of bytes.
+    /// Seconds of data transfer.
     pub transfer: f64,
-    /// Seconds of nothing.
+    /// Seconds without any request.
     pub idle: f64,
 }
 
-/// A layout as it is drawn: boundaries of the medium, and the layers from the outside in.
+/// The layout for a drawing: boundaries of the medium, and the layers from the outermost in.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Layout {
-    /// Bytes of a physical block, or of the chunk where that is what counts.
+    /// The size of a physical block in bytes, or of the chunk if that is the boundary that matters.
     pub unit: u64,
-    /// The first byte that begins one.
+    /// The first byte at which such a unit begins.
     pub phase: u64,
-    /// Layers: name, first byte on the medium.
+    /// The layers: (name, first byte on the medium).
     pub layers: Vec<(String, u64)>,
-    /// Where the first requests fall: first byte, bytes.
+    /// The first requests: (first byte, bytes).
     pub requests: Vec<(u64, u64)>,
 }

@@ -1,4 +1,4 @@
-//! What a workload runs on: a provider that takes requests, and a clock.
+//! The target of a workload of blocks: a provider that takes requests, and a clock.
 
 use trueline_geom::base::error::Errno;
 
@@ -7,48 +7,48 @@ pub mod real;
 pub mod simulated;
 pub mod stored;
 
-/// What a request does.
+/// The operation of a request: read, write or flush.
 pub use trueline_sim::drive::Op;
-/// What is asked of a rig; its tag comes back when it is done.
+/// A request to a rig; its tag returns with the completion.
 pub use trueline_sim::world::Request;
 
-/// A request that is done.
+/// The completion of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Which.
+    /// The tag of the request.
     pub tag: u64,
-    /// When, in ns of [`Rig::now`].
+    /// The time of completion in ns, on the clock of [`Rig::now`].
     pub at: u64,
-    /// Whether it failed.
+    /// The request's error; `None` if it succeeded.
     pub error: Option<Errno>,
 }
 
-/// A provider with a clock. What is pushed is done in any order.
+/// A provider with a clock. Requests complete in any order.
 pub trait Rig {
-    /// Bytes.
+    /// The size of the provider in bytes.
     fn length(&self) -> u64;
 
-    /// The smallest unit it takes, in bytes.
+    /// The sector size in bytes: the smallest unit of a request.
     fn sector(&self) -> u64;
 
-    /// Requests that it takes before [`Rig::wait`] must be called.
+    /// The most requests in flight before [`Rig::wait`] must be called.
     fn depth(&self) -> usize;
 
-    /// The time in ns, from any beginning.
+    /// The time in nanoseconds since an arbitrary start.
     fn now(&mut self) -> u64;
 
-    /// Asks for a request; it may begin at once or at the next [`Rig::wait`]. An error is of this request alone.
+    /// Submits a request; it may start at once or at the next [`Rig::wait`]. An error concerns this request alone.
     fn push(&mut self, request: Request) -> Result<(), Errno>;
 
-    /// Returns when at least `least` requests are done, or all there are, and appends them.
+    /// Waits until at least `least` requests are done, or all in flight, and appends all completions to `done`.
     fn wait(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno>;
 
-    /// The host computes for `ns`: spent where time is virtual; a real host has spent it already.
+    /// Spends `ns` nanoseconds of computing where time is virtual; a real host has spent them already.
     fn think(&mut self, ns: u64);
 
-    /// The host does nothing for `ns`: a timer, an idle second.
+    /// Idles for `ns` nanoseconds: a timer, or a pause between requests.
     fn rest(&mut self, ns: u64);
 
-    /// Whether its time is virtual. For reports: a workload that asks has missed the point.
+    /// True if time is virtual. For reports only: a workload must not depend on it.
     fn is_virtual(&self) -> bool;
 }

@@ -1,42 +1,43 @@
-//! What one run of a workload measured.
+//! The measurements of one run of a workload.
 
 use crate::error::Error;
 use hdrhistogram::Histogram;
 use trueline_geom::base::error::Errno;
 
-/// One run.
+/// The figures of one run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// From the first request to the end of the last.
+    /// Nanoseconds from the first request to the completion of the last.
     pub ns: u64,
-    /// Requests done.
+    /// The number of requests done.
     pub ops: u64,
-    /// Bytes of them.
+    /// The bytes of these requests.
     pub bytes: u64,
-    /// Requests that failed, and the first failure in words.
+    /// The number of failed requests.
     pub errors: u64,
-    /// The first of them.
+    /// The message of the first failure.
     pub first_error: Option<String>,
-    /// From asking to done, in ns: 1 ns to thirty years, to three digits.
+    /// Latencies in nanoseconds from submission to completion, to three digits: 1 ns to thirty years.
     pub latency: Histogram<u64>,
-    /// The sum of them, exact.
+    /// The exact sum of the latencies in nanoseconds.
     pub waited_ns: u64,
-    /// The longest of them, exact.
+    /// The exact longest latency in nanoseconds.
     pub longest_ns: u64,
 }
 
-/// The longest latency that is told apart: as long as a run may take. A slow drive of virtual time takes hours for a request at no cost.
+/// The greatest latency the histogram holds, in ns. A request of a slow drive may take hours of virtual time, at no
+/// real cost.
 const LONGEST: u64 = 1_000_000_000_000_000_000;
 
 impl Run {
-    /// Nothing yet.
+    /// A run without any requests.
     pub fn new() -> Run {
         #[allow(clippy::expect_used, reason = "the bounds are constants that the histogram takes")]
         let latency = Histogram::new_with_bounds(1, LONGEST, 3).expect("constant bounds");
         Run { ns: 0, ops: 0, bytes: 0, errors: 0, first_error: None, latency, waited_ns: 0, longest_ns: 0 }
     }
 
-    /// Seconds.
+    /// The duration in seconds.
     #[allow(clippy::cast_precision_loss, reason = "for people and statistics")]
     pub fn seconds(&self) -> f64 {
         self.ns as f64 / 1e9
@@ -48,25 +49,25 @@ impl Run {
         if self.ns == 0 { 0.0 } else { self.ops as f64 / self.seconds() }
     }
 
-    /// ns from asking to done, the mean; 0 of no requests.
+    /// The mean latency in nanoseconds; 0 without requests.
     #[allow(clippy::cast_precision_loss, reason = "for people and statistics")]
     pub fn mean_ns(&self) -> f64 {
         if self.ops == 0 { 0.0 } else { self.waited_ns as f64 / self.ops as f64 }
     }
 
-    /// One request failed: what was attempted, and where.
+    /// Counts a failed request; the first one's attempt, offset and error are kept.
     pub fn fail(&mut self, attempt: &str, offset: u64, errno: Errno) {
         self.errors += 1;
         self.first_error.get_or_insert_with(|| Error::io(attempt, offset, errno).to_string());
     }
 
-    /// One request is done.
+    /// Counts a finished request of `bytes`.
     pub fn record(&mut self, bytes: u64, latency_ns: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
         self.record_alike(latency_ns, 1);
     }
 
-    /// What was counted.
+    /// Adds the requests of a tally.
     pub fn add(&mut self, tally: &Tally) {
         self.bytes = self.bytes.saturating_add(tally.bytes);
         for (latency_ns, &ops) in (0..).zip(&tally.counts) {
@@ -83,8 +84,8 @@ impl Run {
         self.latency.saturating_record_n(latency_ns.max(1), ops);
     }
 
-    /// This run and another after it.
-    pub fn and(&mut self, other: &Run) {
+    /// Adds another run, made after this one.
+    pub fn append(&mut self, other: &Run) {
         self.ns += other.ns;
         self.ops += other.ops;
         self.bytes += other.bytes;
@@ -97,24 +98,25 @@ impl Run {
     }
 }
 
-/// Requests that are done and not yet recorded, counted by the nanosecond: to look up a latency's place in a histogram costs more than
-/// the rest of a fast request's way back.
+/// Finished requests not yet recorded in the histogram, counted by latency in nanoseconds. A lookup of the
+/// histogram's bucket
+/// costs more than all other work on a fast request's completion.
 #[derive(Clone, Debug)]
 pub struct Tally {
     counts: Vec<u64>,
     bytes: u64,
 }
 
-/// Latencies that are counted by the nanosecond: requests so fast that it matters what is done about them.
+/// The latencies a tally can count, in nanoseconds: those of requests fast enough for the lookup to matter.
 const FAST_NS: usize = 1 << 15;
 
 impl Tally {
-    /// Nothing yet.
+    /// A tally without any requests.
     pub fn new() -> Tally {
         Tally { counts: vec![0; FAST_NS], bytes: 0 }
     }
 
-    /// Counts one request; `false` if it took too long for that, and is to be recorded.
+    /// Counts one request. False if it took too long for the tally and must be recorded in the run instead.
     #[inline]
     #[must_use]
     pub fn count(&mut self, latency_ns: u64, bytes: u64) -> bool {
@@ -170,7 +172,7 @@ mod tests {
         fast.add(&tally);
         other.record(512, 9);
         other.record(512, 9);
-        fast.and(&other);
+        fast.append(&other);
         let told = |run: &Run| (run.ops, run.bytes, run.waited_ns, run.longest_ns);
         assert_eq!(told(&fast), told(&each));
         assert_eq!(fast.latency, each.latency);

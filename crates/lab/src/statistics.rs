@@ -1,7 +1,8 @@
 //! Statistics of few and noisy runs: medians before means, intervals before numbers.
 //!
 //! A comparison is the ratio of two medians with its 95 % interval by a seeded bootstrap ([`bootstrap`]), so that the same runs give
-//! the same interval everywhere. What is not finite or not above zero never gets in: [`comparison::Comparison::of`] refuses it by name.
+//! the same interval everywhere. Values must be finite and above zero: [`comparison::Comparison::between`] refuses
+//! others by name.
 
 pub mod bootstrap;
 pub mod comparison;
@@ -13,43 +14,43 @@ pub mod slope;
 pub use comparison::{Comparison, ENOUGH, Ratio, Verdict};
 pub use slope::{Slope, slope};
 
-/// 95 %.
+/// The confidence of all intervals, 95 %.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// What makes a median absolute deviation of normal values their standard deviation: 1 / Φ⁻¹(¾).
+/// The factor from the median absolute deviation of normal values to their standard deviation: 1 / Φ⁻¹(¾).
 pub(crate) const MAD_TO_SIGMA: f64 = 1.482_602_218_505_602;
 
-/// An interval.
+/// A confidence interval of a value.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Interval {
-    /// Its lower end.
+    /// The lower end of the interval.
     pub low: f64,
-    /// Its upper end.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
-/// Values in a line.
+/// A summary of a series of values.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Summary {
-    /// How many.
+    /// The number of values.
     pub count: usize,
-    /// The least.
+    /// The least of the values.
     pub least: f64,
-    /// The greatest.
+    /// The greatest of the values.
     pub greatest: f64,
-    /// Arithmetic mean.
+    /// The arithmetic mean of the values.
     pub mean: f64,
-    /// Sample standard deviation (n − 1); 0 of one value.
+    /// The sample standard deviation (n − 1); 0 for a single value.
     pub deviation: f64,
-    /// Median.
+    /// The median of the values.
     pub median: f64,
-    /// Median absolute deviation from the median, not scaled.
+    /// The median absolute deviation from the median, not scaled.
     pub mad: f64,
 }
 
 impl Summary {
-    /// Of finite values; `None` if there are none, or one is not.
-    pub fn of(values: &[f64]) -> Option<Summary> {
+    /// The summary of finite values; `None` if there are none, or one is not finite.
+    pub fn from_values(values: &[f64]) -> Option<Summary> {
         if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
             return None;
         }
@@ -70,17 +71,17 @@ impl Summary {
     }
 }
 
-/// The mean of values; 0 of none.
+/// The arithmetic mean; 0 of no values.
 pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / real(values.len()) }
 }
 
-/// The median of values; 0 of none.
+/// The median; 0 of no values.
 pub fn median(values: &[f64]) -> f64 {
     median_of(&mut values.to_vec())
 }
 
-/// The same, in any order afterwards.
+/// The median, which reorders the values; 0 of no values.
 pub(crate) fn median_of(values: &mut [f64]) -> f64 {
     let half = values.len() / 2;
     if values.is_empty() {
@@ -91,7 +92,7 @@ pub(crate) fn median_of(values: &mut [f64]) -> f64 {
     if even { below.iter().copied().fold(f64::NEG_INFINITY, f64::max).midpoint(middle) } else { middle }
 }
 
-/// The value at a quantile of ascending values, between two of them in proportion (type 7 of Hyndman and Fan 1996, as numpy does).
+/// The quantile `at` of ascending values, interpolated linearly (type 7 of Hyndman and Fan 1996, as in numpy).
 pub fn quantile(ascending: &[f64], at: f64) -> f64 {
     let Some(last) = ascending.len().checked_sub(1) else { return 0.0 };
     let place = at.clamp(0.0, 1.0) * real(last);
@@ -101,7 +102,7 @@ pub fn quantile(ascending: &[f64], at: f64) -> f64 {
     low + (high - low) * place.fract()
 }
 
-/// A count as a number.
+/// The count as a floating-point number.
 #[allow(clippy::cast_precision_loss, reason = "counts of runs are far below 2^53")]
 pub(crate) fn real(count: usize) -> f64 {
     count as f64

@@ -5,22 +5,22 @@ use crate::rig::{Done, Op, Request, Rig};
 use crate::run::{Run, Tally};
 use trueline_geom::base::error::Errno;
 
-/// What a stream asks next.
+/// The next request of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// What it does.
+    /// The operation of the request.
     pub op: Op,
-    /// First byte.
+    /// The offset of the first byte.
     pub offset: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub length: u64,
-    /// Whether a write is done only when it is on the medium.
+    /// True if a write must be on the medium before it is done (force unit access).
     pub fua: bool,
 }
 
-/// Where requests come from.
+/// A source of requests for streams.
 pub trait Source {
-    /// What `stream` asks next; `None`: it has ended.
+    /// The next request of `stream`; `None` if the stream has ended.
     fn next(&mut self, stream: usize) -> Option<Ask>;
 }
 
@@ -30,27 +30,28 @@ impl<F: FnMut(usize) -> Option<Ask>> Source for F {
     }
 }
 
-/// When a run ends that its source does not end.
+/// The limit of a run whose source does not end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// After so many requests.
+    /// A number of requests, at which the run ends.
     Count(u64),
-    /// After so many ns; what is in flight is waited for.
+    /// A duration in ns, after which requests in flight are still waited for.
     Time(u64),
-    /// With its source.
+    /// No limit: the run ends with its source.
     Source,
 }
 
-/// Failures one after another that end a run: what answers nothing any more is not asked until the time is over.
+/// Consecutive failures that end a run: a target that no longer answers is not asked until the time is over.
 const GIVE_UP: u64 = 1000;
 
-/// Runs `count` streams on a rig. Requests that fail are counted, and 1000 one after another end the run; so does a rig that fails, with
-/// its error.
+/// Runs `count` streams on a rig, each with one request in flight. Failed requests are counted; 1000 consecutive
+/// failures end
+/// the run. A failure of the rig itself ends the run with its error.
 pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Source) -> Result<Run, Error> {
     let mut run = Run::new();
     let count = count.clamp(1, rig.depth());
     let begin = rig.now();
-    // When each stream asked, and for how much.
+    // The time and request of each stream's last submission.
     let mut asked = vec![(begin, Ask { op: Op::Flush, offset: 0, length: 0, fua: false }); count];
     let mut done: Vec<Done> = Vec::with_capacity(count);
     let mut tally = Tally::new();

@@ -37,18 +37,19 @@ mod workload;
 pub use built_in::{BUILT_IN, BuiltIn};
 pub use rows::{Asked, Failure, Progress, Step, run};
 
-/// The texts that a lab names: hexdumps and model files, by the names that stand in it.
+/// The texts that a lab names: hexdumps and model files, by name.
 pub trait Texts: Send + Sync {
-    /// The whole text, or why it cannot be had. The name has been checked: it does not lead away from beside the lab.
+    /// The whole text, or the reason why it cannot be read. The caller has checked that the name stays beside the
+    /// lab.
     fn read(&self, name: &str) -> Result<Cow<'static, str>, String>;
 
-    /// Where the file of this name beside the lab is: of a trace, of requests. The name has been checked as that of a text.
+    /// The path of a named file beside the lab, such as a trace. The caller has checked the name.
     fn beside(&self, _name: &Path) -> Result<PathBuf, String> {
         Err("there are no files beside this lab".into())
     }
 }
 
-/// A lab is a file from anywhere, and opens nothing but what is beside it or below.
+/// Refuses a name that leads elsewhere: a lab may be untrusted, and opens nothing but files beside it or below.
 fn stays(name: &Path) -> Result<(), String> {
     let stays = !name.as_os_str().is_empty() && name.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     if stays { Ok(()) } else { Err("name a file beside the lab or below, without .. and no /".into()) }
@@ -59,16 +60,16 @@ pub struct Lab {
     form: Form,
     text: String,
     texts: Box<dyn Texts>,
-    /// Whether it comes with the program, not from anywhere.
+    /// True if the lab comes with the program, and so is trusted.
     built_in: bool,
-    /// Bytes of texts that were read for its rows.
+    /// Bytes of texts read for its rows so far.
     texts_read: AtomicU64,
-    /// Requests of its rows that only time ends.
+    /// Requests made so far by rows that only time ends.
     by_time: Arc<AtomicU64>,
 }
 
 impl Lab {
-    /// Reads a lab from its file; what it names is looked for when a row is run.
+    /// Reads a lab from the text of its file. The files it names are read when a row is run.
     pub fn parse(text: &str, texts: Box<dyn Texts>) -> Result<Lab, Refusal> {
         let mut form: Form = toml::from_str(text).map_err(|e| refused(text, &e))?;
         for row in &mut form.row {
@@ -82,22 +83,22 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Its name.
+    /// The name of the lab.
     pub fn name(&self) -> &str {
         &self.form.name
     }
 
-    /// What it is about, in a line.
+    /// The title of the lab, one line.
     pub fn title(&self) -> &str {
         &self.form.title
     }
 
-    /// Whether any of its rows is measured on this machine: such a lab is run only by name.
+    /// True if any row is measured on this machine: such a lab runs only when named.
     pub fn measures_here(&self) -> bool {
         self.form.row.iter().any(|row| row.get_ref().real.is_some())
     }
 
-    /// The ids of its rows.
+    /// The ids of its rows, in order.
     pub fn rows(&self) -> impl Iterator<Item = &str> {
         self.form.row.iter().map(|row| row.get_ref().id.as_str())
     }
@@ -107,26 +108,26 @@ impl Lab {
             return Err(Refusal { line: None, message: "a lab has at least one [[row]]".into() });
         }
         if let Some(row) = self.form.row.get(bounds::ROWS) {
-            return Err(self.at(row, format!("{} rows: a lab has at most {}", self.form.row.len(), bounds::ROWS)));
+            return Err(self.refuse(row, format!("{} rows: a lab has at most {}", self.form.row.len(), bounds::ROWS)));
         }
         let mut seen: Vec<&str> = Vec::new();
         for row in &self.form.row {
             let id = row.get_ref().id.as_str();
             if seen.contains(&id) {
-                return Err(self.at(row, format!("row {id} is there already")));
+                return Err(self.refuse(row, format!("row {id} is there already")));
             }
             seen.push(id);
-            row.get_ref().check(&self.form).map_err(|message| self.at(row, format!("row {id}: {message}")))?;
+            row.get_ref().check(&self.form).map_err(|message| self.refuse(row, format!("row {id}: {message}")))?;
         }
         Ok(())
     }
 
-    /// A refusal of what stands at `place`.
-    fn at<T>(&self, place: &Spanned<T>, message: String) -> Refusal {
+    /// A refusal with the line of `place`.
+    fn refuse<T>(&self, place: &Spanned<T>, message: String) -> Refusal {
         Refusal { line: Some(line(&self.text, place.span().start)), message }
     }
 
-    /// A text that it names: a golden disk of the program, or what is beside it.
+    /// A text that the lab names: a golden disk of the program, or a file beside the lab.
     fn text(&self, name: &str) -> Result<Cow<'static, str>, String> {
         let text = match built_in::disk(name) {
             Some(disk) => disk.into(),
@@ -144,15 +145,15 @@ impl Lab {
     }
 }
 
-/// What TOML says, with the line it is about.
+/// A TOML error as a refusal with its line.
 fn refused(text: &str, error: &toml::de::Error) -> Refusal {
-    // A type of ours means nothing to whoever writes a lab.
+    // The name of a Rust type means nothing to the author of a lab.
     let host = "expected a table: { kind = \"direct\" }";
     let message = in_words(text, error).replace("expected internally tagged enum Host", host);
     Refusal { line: error.span().map(|span| line(text, span.start)), message }
 }
 
-/// The line of a byte, from 1.
+/// The line number of a byte, from 1.
 fn line(text: &str, at: usize) -> usize {
     text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count() + 1
 }

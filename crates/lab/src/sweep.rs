@@ -1,8 +1,11 @@
-//! How far a predicted ratio depends on what is not known of a drive: a sweep of its model's `[range]`s.
+//! A sweep over the `[range]`s of a drive model: the dependence of a predicted ratio on the drive's unknown
+//! parameters.
 //!
-//! Points are a Latin hypercube (McKay, Beckman and Conover, Technometrics 21(2), 1979): of n points, every parameter has one in each
-//! nth part of its range, so 64 points see each range as closely as 64 values of it alone would; a word has as many points as another.
-//! A parameter's values depend on the seed and its own name, not on what else is swept.
+//! Points are a Latin hypercube (McKay, Beckman and Conover, Technometrics 21(2), 1979). Of n points, every parameter
+//! has one in each
+//! nth part of its range, so 64 points cover each range as finely as 64 values of it alone would; all words have
+//! equally many points.
+//! A parameter's values depend on the seed and its own name, not on the other parameters of the sweep.
 
 use crate::error::Error;
 use crate::statistics::{quantile, rank, real};
@@ -13,76 +16,77 @@ use toml::{Table, Value};
 use trueline_sim::model::{Model, Range, Refusal};
 use trueline_sim::random::Random;
 
-/// Points of a sweep, at most.
+/// The most points of a sweep.
 const MOST: usize = 1 << 16;
 
-/// Keys of a model with other values, as [`Model::parse_with`] takes them.
+/// Model keys with overriding values, as [`Model::parse_with`] takes them.
 pub type Set = Vec<(String, Value)>;
 
-/// A key that is swept.
+/// A key of the model that a sweep varies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// As `[range]` spells it.
+    /// The key as `[range]` spells it.
     pub key: String,
-    /// What it is given.
+    /// The values that it takes.
     pub values: Values,
 }
 
-/// What a key is given.
+/// The range of a parameter's values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Numbers.
+    /// Numbers between two bounds, both included.
     Between {
-        /// The least value.
+        /// The least value of the range.
         low: f64,
-        /// The greatest.
+        /// The greatest value of the range.
         high: f64,
-        /// Whether only whole numbers will do: the model's own value and both ends are.
+        /// True if only whole numbers occur: the model's own value and both ends are whole.
         whole: bool,
     },
-    /// Words.
+    /// Words, each equally often.
     Of(Vec<String>),
 }
 
-/// What is swept, and how.
+/// The setup of a sweep.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
-    /// The model's file.
+    /// The text of the model file.
     pub text: &'a str,
-    /// What is set at every point and at the default: a personality, what the user sets. Its keys are not swept.
+    /// Keys set at every point and at the default, such as a personality or the user's own. They are not swept.
     pub fixed: Set,
     /// Points besides the default.
     pub points: usize,
-    /// Where in its part of the range each value lies.
+    /// The seed of the places of values within their parts of the range.
     pub seed: u64,
-    /// Points at one time. The result is the same whatever the number.
+    /// Threads, each with one point at a time. The result does not depend on their number.
     pub threads: usize,
 }
 
-/// What a sweep found.
+/// The result of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep {
-    /// The ratio of the model as it is.
+    /// The ratio with the model's own values.
     pub default: f64,
-    /// The least of all points and the default.
+    /// The least ratio of all points and the default.
     pub low: f64,
-    /// The greatest.
+    /// The greatest ratio, likewise.
     pub high: f64,
-    /// Below it lies one point in twenty.
+    /// The 5 % quantile of the ratios.
     pub low_90: f64,
-    /// Above it lies one in twenty.
+    /// The 95 % quantile of the ratios.
     pub high_90: f64,
-    /// The ratio at each point that could be run, with the values it was run at.
+    /// The ratio at each point that could be run, with its values.
     pub points: Vec<(Set, f64)>,
-    /// Points at which the model cannot be, and why of the first.
+    /// The number of points that the model refuses.
     pub impossible: usize,
-    /// Of the first.
+    /// The refusal of the first such point.
     pub why: Option<Refusal>,
-    /// How the ratio goes with each number, rank correlation from −1 to 1, the strongest first.
+    /// The rank correlation of the ratio with each numeric parameter, from −1 to 1, the strongest first.
     pub sensitivity: Vec<(String, f64)>,
 }
 
-/// The keys of a model that can be swept: those with a range of what they are, numbers or words, unless they are fixed.
+/// The parameters of a model that can be swept: keys with a range of their own type, numbers or words, unless they
+/// are fixed.
 ///
 /// # Errors
 /// The text is not a model.
@@ -92,14 +96,14 @@ pub fn parameters(text: &str, fixed: &[(String, Value)]) -> Result<Vec<Parameter
     let mut parameters = Vec::new();
     for (key, range) in &model.range {
         if !fixed.iter().any(|(other, _)| leaf(other) == leaf(key)) {
-            let values = Values::of(range, value(&table, key));
+            let values = Values::from_range(range, value(&table, key));
             parameters.extend(values.map(|values| Parameter { key: key.clone(), values }));
         }
     }
     Ok(parameters)
 }
 
-/// The points of a sweep.
+/// The points of a sweep, each with a value for every parameter.
 pub fn points(parameters: &[Parameter], count: usize, seed: u64) -> Vec<Set> {
     let count = count.min(MOST);
     let mut points: Vec<Set> = vec![Vec::with_capacity(parameters.len()); count];
@@ -112,38 +116,40 @@ pub fn points(parameters: &[Parameter], count: usize, seed: u64) -> Vec<Set> {
         }
         for (point, part) in points.iter_mut().zip(parts) {
             let share = (real(part) + random.unit()) / real(count);
-            point.push((parameter.key.clone(), parameter.values.at(share)));
+            point.push((parameter.key.clone(), parameter.values.at_share(share)));
         }
     }
     points
 }
 
-/// Runs the default and every point. `one` makes the ratio with some keys of the model set, [`Plan::fixed`] among them.
+/// Runs the default and every point. `one` computes the ratio for model keys with overriding values, [`Plan::fixed`]
+/// among them.
 ///
 /// # Errors
-/// The default fails, or a point fails for another reason than that the model cannot be; or a ratio is no number.
+/// The default fails, a point fails for another reason than the model's refusal, or a ratio is not finite and
+/// positive.
 pub fn run(plan: &Plan<'_>, one: &(dyn Fn(&Set) -> Result<f64, Error> + Sync)) -> Result<Sweep, Error> {
-    let Drawn { parameters, sets, impossible, why } = Drawn::of(plan)?;
-    let ratios = each(&sets, plan.threads, one)?;
+    let Drawn { parameters, sets, impossible, why } = Drawn::from_plan(plan)?;
+    let ratios = run_sets(&sets, plan.threads, one)?;
     let points: Vec<(Set, f64)> = sets.into_iter().zip(ratios).collect();
-    Ok(Sweep::of(points, plan.fixed.len(), &parameters, impossible, why))
+    Ok(Sweep::from_ratios(points, plan.fixed.len(), &parameters, impossible, why))
 }
 
-/// What is to be run of a sweep.
+/// The sets of a sweep, ready to run.
 pub(crate) struct Drawn {
     parameters: Vec<Parameter>,
-    /// The default, then the points at which the model can be; each begins with the [`Plan::fixed`] keys.
+    /// The default, then the points the model accepts; each begins with the [`Plan::fixed`] keys.
     pub(crate) sets: Vec<Set>,
     impossible: usize,
     why: Option<Refusal>,
 }
 
 impl Drawn {
-    /// The sets of a plan.
-    pub(crate) fn of(plan: &Plan<'_>) -> Result<Drawn, Error> {
+    /// Draws the sets of a plan, and tries each on the model.
+    pub(crate) fn from_plan(plan: &Plan<'_>) -> Result<Drawn, Error> {
         let refused = |refusal: Refusal| Error(format!("sweep: {refusal}"));
         let parameters = parameters(plan.text, &plan.fixed).map_err(refused)?;
-        // What nothing is known to vary of is as good as known.
+        // Without a range nothing varies, so the default alone is run.
         let count = if parameters.is_empty() { 0 } else { plan.points };
         let mut drawn = Drawn { sets: vec![plan.fixed.clone()], impossible: 0, why: None, parameters: Vec::new() };
         for point in points(&parameters, count, plan.seed) {
@@ -160,14 +166,16 @@ impl Drawn {
     }
 }
 
-/// What `one` makes of every set, in their order, `threads` at one time. What fails first in the order of the sets is the error.
-fn each(sets: &[Set], threads: usize, one: &(dyn Fn(&Set) -> Result<f64, Error> + Sync)) -> Result<Vec<f64>, Error> {
+/// The ratio of every set, in their order, computed on `threads` threads. The first failure in the order of the sets
+/// is the error.
+fn run_sets(sets: &[Set], threads: usize, one: &(dyn Fn(&Set) -> Result<f64, Error> + Sync)) -> Result<Vec<f64>, Error> {
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let done: Mutex<Vec<(usize, Result<f64, Error>)>> = Mutex::new(Vec::with_capacity(sets.len()));
     thread::scope(|scope| {
         for _ in 0..threads.clamp(1, sets.len().max(1)) {
             scope.spawn(|| {
-                // Whatever comes before a point that fails has begun before it, and is finished: the first error is always the same.
+                // All sets before one that fails were started before it and are finished, so the first error is
+                // always the same.
                 while !failed.load(Ordering::Relaxed) {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(set) = sets.get(at) else { break };
@@ -190,8 +198,8 @@ fn each(sets: &[Set], threads: usize, one: &(dyn Fn(&Set) -> Result<f64, Error> 
 }
 
 impl Values {
-    /// Of a range, if the model's own value is of its kind and there is more than one.
-    fn of(range: &Range, own: Option<&Value>) -> Option<Values> {
+    /// The values of a range; `None` if the model's own value is of another type, or the range has a single number.
+    fn from_range(range: &Range, own: Option<&Value>) -> Option<Values> {
         match range {
             &Range::Numbers([low, high]) => {
                 let is_number = own.is_none_or(|own| own.is_integer() || own.is_float());
@@ -202,15 +210,15 @@ impl Values {
         }
     }
 
-    /// The value at a share of the range.
+    /// The value at a share of the range, from 0 to 1.
     #[allow(clippy::cast_possible_truncation, reason = "a cast to an integer saturates, and a model refuses what is too much")]
-    fn at(&self, share: f64) -> Value {
+    fn at_share(&self, share: f64) -> Value {
         match self {
-            // Every whole number of the range has the same share of it.
+            // Every whole number of the range has an equal share.
             &Values::Between { low, high, whole: true } => Value::Integer((low + ((high - low + 1.0) * share).floor()).min(high) as i64),
             &Values::Between { low, high, whole: false } => Value::Float(low * (1.0 - share) + high * share),
             Values::Of(words) => {
-                // As every word has.
+                // Every word has an equal share.
                 let nth = (1..words.len()).take_while(|&nth| share * real(words.len()) >= real(nth)).count();
                 Value::String(words.get(nth).cloned().unwrap_or_default())
             }
@@ -219,13 +227,13 @@ impl Values {
 }
 
 impl Sweep {
-    /// Of ratios, that of the default first; sets begin with `fixed` keys that are the same in all.
-    fn of(mut points: Vec<(Set, f64)>, fixed: usize, parameters: &[Parameter], impossible: usize, why: Option<Refusal>) -> Sweep {
+    /// The result of the ratios, the default's first. Every set begins with the same `fixed` number of fixed keys.
+    fn from_ratios(mut points: Vec<(Set, f64)>, fixed: usize, parameters: &[Parameter], impossible: usize, why: Option<Refusal>) -> Sweep {
         let default = points.remove(0).1;
         let mut ascending: Vec<f64> = points.iter().map(|(_, ratio)| *ratio).chain([default]).collect();
         let ratios = &ascending[..points.len()];
         let number = |value: &Value| value.as_float().or(value.as_integer().map(whole)).unwrap_or(0.0);
-        // Words have no order that a ratio could go with.
+        // Words have no order for the ratio to correlate with.
         let mut sensitivity: Vec<(String, f64)> = (fixed..)
             .zip(parameters)
             .filter(|(_, parameter)| matches!(parameter.values, Values::Between { .. }))
@@ -242,7 +250,7 @@ impl Sweep {
     }
 }
 
-/// What the interval comes from.
+/// A summary of the points behind the interval.
 impl fmt::Display for Sweep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.points.len();
@@ -253,7 +261,8 @@ impl fmt::Display for Sweep {
         if self.impossible > 0 {
             write!(f, ", {} more could not be", self.impossible)?;
         }
-        // A rank correlation of nothing has a deviation of 1 / √(n − 1): once in a hundred it is above 2.6 of them.
+        // The rank correlation of independent values has a deviation of 1 / √(n − 1); it exceeds 2.6 deviations once
+        // in a hundred.
         match self.sensitivity.first() {
             _ if self.low == self.high => f.write_str("; the ratio is the same at all"),
             Some((key, by)) if count > 7 && by.abs() > 2.6 / real(count - 1).sqrt() => {
@@ -265,12 +274,12 @@ impl fmt::Display for Sweep {
     }
 }
 
-/// A key without its table.
+/// The key without its table's name.
 fn leaf(key: &str) -> &str {
     key.split_once('.').map_or(key, |(_, leaf)| leaf)
 }
 
-/// The model's own value of a key, in one of its tables if it is not outside of them.
+/// The model's own value of a key, at the top level or in one of its tables.
 fn value<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
     let inside = || ["disk", "ssd", "memory"].iter().find_map(|kind| table.get(*kind)?.get(key));
     match key.split_once('.') {
@@ -279,7 +288,7 @@ fn value<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
     }
 }
 
-/// FNV-1a.
+/// The FNV-1a hash of a name.
 fn name_hash(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }

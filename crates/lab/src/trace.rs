@@ -1,7 +1,8 @@
-//! Block traces, one format a file: blktrace's own, blkparse's text, fio's logs, and ours.
+//! Block traces, one format a file: blktrace's records, blkparse's text, fio's logs, and our own.
 //!
-//! A trace is read as it is needed, a request at a time, so it may be of any length; a line may not. What is wrong is named with its line
-//! or its byte. What neither reads, writes nor flushes (discards, notes) is passed over and counted.
+//! A trace is read one request at a time, so it may be of any length; a line may not. An error names its line or
+//! byte.
+//! Records other than reads, writes and flushes (discards, notes) are skipped and counted.
 
 use crate::rig::Op;
 use std::collections::VecDeque;
@@ -16,24 +17,24 @@ pub mod own;
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When it was asked, in ns from any beginning; never before the one before it.
+    /// The time of submission in ns since an arbitrary start, never decreasing.
     pub at_ns: u64,
-    /// What it does.
+    /// The operation of the request.
     pub op: Op,
-    /// First byte.
+    /// The offset of the first byte.
     pub offset: u64,
-    /// Bytes; 0 of a flush.
+    /// The length in bytes; 0 for a flush.
     pub length: u64,
-    /// Whether a write is done only when it is on the medium.
+    /// True if a write must be on the medium before it is done (force unit access).
     pub fua: bool,
 }
 
-/// Where in a trace.
+/// A place in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A line, from 1.
+    /// The number of a line, from 1.
     Line(u64),
-    /// A byte, from 0.
+    /// The offset of a byte, from 0.
     Byte(u64),
 }
 
@@ -46,12 +47,12 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a trace is refused.
+/// The refusal of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Where.
+    /// The place of the fault.
     pub place: Place,
-    /// What is wrong.
+    /// The fault that was found there.
     pub message: String,
 }
 
@@ -63,13 +64,14 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Puts what one line or record says behind `found`; `Err` in words.
+/// A reader of one trace format.
 trait Format {
-    /// Reads the next line or record; `false` at the end.
+    /// Reads the next line or record, and appends its requests to `found`. False at the end; an error is a message
+    /// without place.
     fn read(&mut self, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<bool, String>;
 }
 
-/// What a format reads from.
+/// The input of a format, with the current place.
 struct Input<'a> {
     bytes: Box<dyn BufRead + 'a>,
     place: Place,
@@ -77,7 +79,7 @@ struct Input<'a> {
     skipped: u64,
 }
 
-/// The longest line.
+/// The longest line in bytes.
 const LONGEST: u64 = 64 << 10;
 
 impl Input<'_> {
@@ -94,7 +96,7 @@ impl Input<'_> {
     }
 }
 
-/// A trace that is being read.
+/// A trace under way, as an iterator of its requests.
 pub struct Trace<'a> {
     input: Input<'a>,
     format: Box<dyn Format + 'a>,
@@ -104,7 +106,7 @@ pub struct Trace<'a> {
 }
 
 impl<'a> Trace<'a> {
-    /// Begins to read; the first bytes tell the format.
+    /// Starts reading a trace. Its first bytes determine the format.
     pub fn new(mut bytes: Box<dyn BufRead + 'a>) -> Result<Trace<'a>, Refusal> {
         let refused = |message: String| Refusal { place: Place::Byte(0), message };
         let head = bytes.fill_buf().map_err(|e| refused(e.to_string()))?;
@@ -112,11 +114,11 @@ impl<'a> Trace<'a> {
             return Err(refused("there is nothing in it".into()));
         }
         let text = String::from_utf8_lossy(&head[..head.len().min(64)]).into_owned();
-        let (format, place): (Box<dyn Format>, Place) = if let Some(format) = blktrace::Blktrace::of(head) {
+        let (format, place): (Box<dyn Format>, Place) = if let Some(format) = blktrace::Blktrace::recognise(head) {
             (Box::new(format), Place::Byte(0))
-        } else if let Some(format) = fio::Fio::of(&text) {
+        } else if let Some(format) = fio::Fio::recognise(&text) {
             (Box::new(format), Place::Line(0))
-        } else if let Some(format) = own::Own::of(&text) {
+        } else if let Some(format) = own::Own::recognise(&text) {
             (Box::new(format), Place::Line(0))
         } else if blkparse::begins(&text) {
             (Box::new(blkparse::Blkparse::default()), Place::Line(0))
@@ -127,12 +129,12 @@ impl<'a> Trace<'a> {
         Ok(Trace { input, format, found: VecDeque::new(), latest: 0, ended: false })
     }
 
-    /// Where the request was that came last.
+    /// The place of the latest record that was read.
     pub fn place(&self) -> Place {
         self.input.place
     }
 
-    /// What was passed over so far.
+    /// The number of records skipped so far.
     pub fn skipped(&self) -> u64 {
         self.input.skipped
     }
@@ -154,14 +156,14 @@ impl Iterator for Trace<'_> {
             }
         }
         let mut entry = self.found.pop_front()?;
-        // Of several processors, records come a little out of order.
+        // The processors' records are merged slightly out of order.
         self.latest = self.latest.max(entry.at_ns);
         entry.at_ns = self.latest;
         Some(Ok(entry))
     }
 }
 
-/// A read or a write that can be.
+/// A read or write, checked: not empty, and its end below 2^64.
 fn transfer(at_ns: u64, op: Op, offset: u64, length: u64, fua: bool) -> Result<Entry, String> {
     if length == 0 {
         return Err("a request of 0 bytes".into());
@@ -172,7 +174,7 @@ fn transfer(at_ns: u64, op: Op, offset: u64, length: u64, fua: bool) -> Result<E
     }
 }
 
-/// A flush.
+/// A flush at `at_ns` nanoseconds.
 fn flush(at_ns: u64) -> Entry {
     Entry { at_ns, op: Op::Flush, offset: 0, length: 0, fua: false }
 }

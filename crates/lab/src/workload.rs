@@ -1,5 +1,6 @@
-//! The workloads, in the order in which they are listed. Each is written once, against a rig or a file system, and cannot know whether
-//! time is real.
+//! The workloads, in the order in which they are listed. Each is written once, against a rig or a file system, and
+//! does not know
+//! whether time is real.
 //!
 //! # Adding one
 //! One file, a `mod` line, a line in [`WORKLOADS`].
@@ -29,7 +30,7 @@ pub mod replay;
 mod steady;
 pub mod tree;
 
-/// Every workload.
+/// All workloads, in the order in which they are listed.
 pub const WORKLOADS: &[Kind] = &[
     dd::KIND,
     random::READ,
@@ -45,140 +46,142 @@ pub const WORKLOADS: &[Kind] = &[
     bonnie::KIND,
 ];
 
-/// The workload of that name.
+/// The workload of the name; `None` if there is none.
 pub fn named(name: &str) -> Option<&'static Kind> {
     WORKLOADS.iter().find(|kind| kind.name == name)
 }
 
-/// What a workload is, before it is given parameters.
+/// The definition of a workload, without parameters.
 pub struct Kind {
-    /// Its name on the command line and in labs.
+    /// The name on the command line and in labs.
     pub name: &'static str,
-    /// In a line.
+    /// The title, one line for people.
     pub title: &'static str,
-    /// What makes it.
+    /// The kind of target, with the constructor.
     pub needs: Needs,
 }
 
-/// What a workload runs on.
+/// The kind of target of a workload, with its constructor.
 pub enum Needs {
     /// Blocks of a provider.
     Blocks(fn(&Parameters) -> Result<Box<dyn Blocks>, Error>),
-    /// A file system.
+    /// Files of a file system.
     Files(fn(&Parameters) -> Result<Box<dyn OnFiles>, Error>),
 }
 
 /// A workload of files with its parameters.
 pub trait OnFiles {
-    /// Operations of one run, for a bar.
+    /// The operations of one run, for a progress bar.
     fn extent(&self) -> u64;
 
-    /// Runs once in an empty directory, and takes away what it made. `seed` decides what is random.
+    /// Runs once in an empty directory, and removes what it made. `seed` determines everything random.
     fn run(&self, files: &mut dyn Files, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error>;
 }
 
 /// A workload of blocks with its parameters.
 pub trait Blocks {
-    /// Whether it writes.
+    /// True if the workload writes to the target.
     fn writes(&self) -> bool;
 
-    /// Requests in flight, the most.
+    /// The most requests in flight.
     fn depth(&self) -> usize;
 
-    /// Bytes of the largest request.
+    /// The largest request in bytes.
     fn largest(&self) -> u64;
 
-    /// Requests of one run on a provider of `length` bytes, for a bar and for refusing before anything is begun; `None`
-    /// for what only time ends.
+    /// The requests of one run on a provider of `length` bytes, for a progress bar and for refusals before the start.
+    /// `None` if only
+    /// time ends the run.
     fn extent(&self, length: u64) -> Option<u64>;
 
-    /// What is to be known of what it asks for, in words.
+    /// A remark about the workload's requests for the reader, if there is one.
     fn warning(&self) -> Option<String> {
         None
     }
 
-    /// Runs once. `seed` decides what is random; every variant of a run is given the same.
+    /// Runs once. `seed` determines everything random; every variant of a run is given the same.
     fn run(&self, rig: &mut dyn Rig, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error>;
 }
 
-/// Who looks on: told how many requests were asked for so far, before every one; `false` ends the run.
+/// An observer of a run. It is given the number of requests so far before every request; false ends the run.
 pub type Watch<'a> = dyn FnMut(u64) -> bool + 'a;
 
-/// Parameters of every workload; what is not said is each workload's own.
+/// Parameters of all workloads. Each workload has its own defaults for what is not given.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Parameters {
-    /// Bytes that every request is moved by: 0 is aligned.
+    /// Bytes by which every request is moved; 0 is aligned.
     pub offset: u64,
-    /// Bytes of a request.
+    /// The size of a request in bytes.
     pub bs: Option<u64>,
-    /// Requests in flight.
+    /// The most requests in flight.
     pub qd: Option<usize>,
     /// Requests of a run.
     pub count: Option<u64>,
-    /// Seconds of a run, instead.
+    /// Seconds of a run, in place of `count`.
     pub seconds: Option<f64>,
-    /// Read or write, where the workload does either.
+    /// The operation, where the workload can read or write.
     pub op: Option<Way>,
-    /// The requests of `raidtest`, the trace of `replay`.
+    /// The request file of `raidtest`, or the trace of `replay`.
     pub file: Option<PathBuf>,
-    /// Whether `replay` asks for requests when they were asked, not as fast as they are answered.
+    /// True if `replay` submits requests at their recorded times, rather than as fast as they complete.
     pub timed: bool,
-    /// Whether `replay` folds what lies past the target into it.
+    /// True if `replay` folds requests past the end of the target back into it.
     pub wrap: bool,
-    /// Who says where random requests go.
+    /// The generator of random request offsets.
     pub generator: Generator,
-    /// Whether a write is done only when it is on the medium, as with `O_SYNC`.
+    /// True if every write must be on the medium before it is done, as with `O_SYNC`.
     pub sync: bool,
-    /// Bytes between the places that random requests begin at, a request's own if not said: 4096 under requests of 16384 is what a file
-    /// system of blocks of 4096 makes of such pages.
+    /// Bytes between the possible starts of random requests; `None`: the request size. A grid of 4096 under requests
+    /// of 16384 is
+    /// what such database pages become on a file system with blocks of 4096.
     pub grid: Option<u64>,
-    /// Blocks that random requests fall on, from the first; all that there are if not said.
+    /// The number of blocks that random requests fall on, from the first; `None`: all blocks.
     pub blocks: Option<u64>,
-    /// Bytes of a file, of the file system that is made.
+    /// The size in bytes of a file, or of the file system that is made.
     pub size: Option<u64>,
-    /// Files.
+    /// The number of files.
     pub files: Option<u64>,
-    /// Files of a directory.
+    /// Files in a directory.
     pub per_directory: Option<u64>,
-    /// The median and the mean size of files, in bytes.
+    /// The median size of files in bytes.
     pub median: Option<f64>,
-    /// See `median`.
+    /// The mean size of files in bytes.
     pub mean: Option<f64>,
-    /// What is measured of what is done to a tree.
+    /// The measured operation on a tree.
     pub phase: Option<tree::Phase>,
-    /// Bytes a second that come from where something is copied from.
+    /// Bytes a second that a copy's source delivers; `None` or 0: no limit.
     pub source_rate: Option<u64>,
-    /// ns that the program computes for a file.
+    /// Nanoseconds of computing for each file.
     pub think_ns: Option<u64>,
-    /// The tree, instead of one from a seed.
+    /// The entries of a tree, in place of one generated from a seed.
     #[serde(skip)]
     pub entries: Option<std::sync::Arc<Vec<tree::plan::Entry>>>,
 }
 
-/// Which way.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// From the medium.
+    /// A transfer from the medium.
     Read,
-    /// To the medium.
+    /// A transfer to the medium.
     Write,
 }
 
-/// Where random numbers come from.
+/// A generator of random numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Generator {
     /// `SplitMix64` of the run's seed.
     #[default]
     Seeded,
-    /// random(3) of the GNU C library as a program that never calls srandom(3) has it, the same in every run.
+    /// random(3) of the GNU C library in a program that never calls srandom(3): the same in every run.
     Glibc,
 }
 
 impl Parameters {
-    /// When a run ends: after `count` or `seconds`, or after `default` requests.
+    /// The limit of a run: `count` or `seconds`, else `default` requests.
     fn limit(&self, default: u64) -> Result<Limit, Error> {
         match (self.count, self.seconds) {
             (Some(_), Some(_)) => Err(Error("a run ends after a count or after seconds, not both".into())),
@@ -190,7 +193,7 @@ impl Parameters {
         }
     }
 
-    /// Requests in flight.
+    /// The requests in flight, `default` if none are given. Zero and more than [`MOST_IN_FLIGHT`] are errors.
     fn depth(&self, default: usize) -> Result<usize, Error> {
         match self.qd.unwrap_or(default) {
             depth @ 1..=MOST_IN_FLIGHT => Ok(depth),
@@ -198,7 +201,7 @@ impl Parameters {
         }
     }
 
-    /// Bytes of a request.
+    /// The size of a request in bytes, `default` if none is given. Zero and more than [`MOST_BYTES`] are errors.
     fn block(&self, default: u64) -> Result<u64, Error> {
         match self.bs.unwrap_or(default) {
             bs @ 1..=MOST_BYTES => Ok(bs),
@@ -207,11 +210,11 @@ impl Parameters {
     }
 }
 
-/// The most requests in flight, and the longest, that a workload takes.
+/// The most requests in flight, and the largest request in bytes, of any workload.
 const MOST_IN_FLIGHT: usize = 4096;
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Seconds as ns; what is no span of time is refused.
+/// A duration of `seconds` in ns. It must be above 0 and at most 1e9 seconds.
 fn span_ns(seconds: f64) -> Result<u64, Error> {
     if !(seconds > 0.0 && seconds <= 1e9) {
         return Err(Error(format!("a run of {seconds} seconds: more than 0, at most 1e9")));
@@ -220,7 +223,7 @@ fn span_ns(seconds: f64) -> Result<u64, Error> {
     Ok((seconds * 1e9).ceil() as u64)
 }
 
-/// That requests of `bs` bytes from `offset` are whole sectors of the rig.
+/// Checks that requests of `bs` bytes from `offset` are whole sectors of the rig.
 fn whole(rig: &dyn Rig, what: &str, bs: u64, offset: u64) -> Result<(), Error> {
     let sector = rig.sector();
     if is_whole(bs, sector) && is_whole(offset, sector) {
@@ -229,7 +232,7 @@ fn whole(rig: &dyn Rig, what: &str, bs: u64, offset: u64) -> Result<(), Error> {
     Err(Error(format!("{what} of {bs} bytes at an offset of {offset}: the target takes whole sectors of {sector} bytes")))
 }
 
-/// Opens a file: whoever opens a pipe waits for its other end.
+/// Opens a regular file. Another kind is refused first: an open of a pipe would wait for its other end.
 fn regular(path: &Path) -> io::Result<File> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no file"));
@@ -237,7 +240,7 @@ fn regular(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// [`streams::run`] with somebody who looks on.
+/// Runs [`streams::run`] under an observer.
 fn watched(
     rig: &mut dyn Rig,
     depth: usize,

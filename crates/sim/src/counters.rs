@@ -1,12 +1,12 @@
-//! What a drive did, so that every second is explained.
+//! Counters of a drive, which account for every second.
 
 use crate::time::Ps;
 use std::ops::AddAssign;
 
-/// Counts and spans since the drive was switched on. The spans of the mechanism add up to the time that passed.
+/// Counts and times since the drive was switched on. The times of the mechanism add up to the time that passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Commands of the host, by kind.
+    /// Reads of the host.
     pub reads: u64,
     /// Writes of the host.
     pub writes: u64,
@@ -28,19 +28,19 @@ pub struct Counters {
     pub rmw_reads: u64,
     /// Revolutions lost because a sector had just passed.
     pub lost_revolutions: u64,
-    /// Commands answered from a cache: reads from memory, writes merged with what was still dirty.
+    /// Commands answered from a cache: reads from memory, and writes merged with data that were still dirty.
     pub cache_hits: u64,
-    /// Time in set-up and command overhead of the mechanism.
+    /// Time in set-up and command overhead of the mechanism, in picoseconds.
     pub setup: Ps,
-    /// Time the arm moved or settled.
+    /// Time in which the arm moved or settled, in picoseconds.
     pub seek: Ps,
-    /// Time waiting for a sector to come round.
+    /// Time of rotational delay, in picoseconds.
     pub rotate: Ps,
-    /// Time in which bytes went to or from the medium.
+    /// Time in which bytes moved to or from the medium, in picoseconds.
     pub transfer: Ps,
-    /// Time the mechanism had nothing to do.
+    /// Time without any work for the mechanism, in picoseconds.
     pub idle: Ps,
-    /// Steps of the simulation itself: commands in, data through the link, operations of the medium, timers.
+    /// Steps of the simulation: commands in, data over the link, operations of the medium, timers.
     pub events: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What every simulated drive answers, one drive a file.
+//! The interface of every simulated drive, one drive a file.
 
 use crate::counters::Counters;
 use crate::time::Ps;
@@ -7,58 +7,59 @@ pub mod disk;
 pub mod memory;
 pub mod ssd;
 
-/// What a command does.
+/// The operation of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// READ.
+    /// READ of any length.
     Read,
-    /// WRITE.
+    /// WRITE of any length.
     Write,
-    /// FLUSH CACHE: done when everything written before it is on the medium.
+    /// FLUSH CACHE, done when all earlier writes are on the medium.
     Flush,
 }
 
 /// A command of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// What the host calls it; of the commands a drive has at one time no two are called the same.
+    /// The host's tag, unique among the commands in the drive.
     pub tag: u64,
-    /// What it does.
+    /// The operation of the command.
     pub op: Op,
-    /// First byte, a multiple of the logical sector.
+    /// The offset in bytes, a multiple of the logical sector.
     pub offset: u64,
-    /// Bytes, a multiple of the logical sector; 0 for a flush.
+    /// The length in bytes, a multiple of the logical sector; 0 for a flush.
     pub length: u64,
     /// Forced unit access: a write is done when it is on the medium.
     pub fua: bool,
 }
 
-/// A command that is done.
+/// The completion of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Which.
+    /// The tag of the command.
     pub tag: u64,
-    /// When.
+    /// The time of completion.
     pub at: Ps,
 }
 
-/// A drive: it is given commands and the time, and says when it will next do something by itself.
+/// A drive. It is given commands and the time, and reports the time of its next own event.
 ///
 /// Time never goes back: the `now` of every call is at least that of the call before.
 pub trait Drive: Send {
-    /// Takes a command that arrives at `now`, inside the drive and in whole sectors. It takes as many as it is given: how many a
-    /// host keeps in it at a time is the host's affair ([`Drive::tags`]).
+    /// Takes a command that arrives at `now`, inside the drive and in whole sectors. It accepts any number: the host
+    /// limits the
+    /// commands in flight ([`Drive::tags`]).
     fn submit(&mut self, now: Ps, command: Command);
 
-    /// When it will next do something, if no command comes before; `None` while it is at rest.
+    /// The time of its next event if no command comes before; `None` while it is at rest.
     fn next(&self) -> Option<Ps>;
 
-    /// Does everything that happens up to and at `now`, and appends what is done by then, in order of time.
+    /// Simulates everything up to and including `now`, and appends the completions, in order of time.
     fn advance(&mut self, now: Ps, done: &mut Vec<Completion>);
 
-    /// Commands it takes at one time: 32 with NCQ, 1 without.
+    /// The most commands in flight: 32 with NCQ, 1 without.
     fn tags(&self) -> usize;
 
-    /// What it did up to `now`. Nothing happens by then that [`Drive::advance`] was not asked to do.
+    /// The counters up to `now`, which must not be past the last [`Drive::advance`].
     fn counters(&self, now: Ps) -> Counters;
 }

@@ -20,7 +20,7 @@
 //!     drive.advance(now, &mut done);
 //! }
 //! assert_eq!(done[0].tag, 1);
-//! // Picoseconds: milliseconds have gone by, of nobody's time.
+//! // Picoseconds of virtual time: milliseconds have passed in it.
 //! assert!(now > 1_000_000_000);
 //! # Ok::<(), trueline_sim::model::Refusal>(())
 //! ```

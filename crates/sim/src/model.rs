@@ -27,7 +27,7 @@ pub mod ssd;
 pub use parameters::Parameter;
 pub use range::Range;
 
-/// The models that are built in, in the order in which they are listed.
+/// The built-in models, in the order in which they are listed.
 pub const MODELS: &[(&str, &str)] = &[
     ("wd10ears", include_str!("../models/wd10ears.toml")),
     ("wd10eads", include_str!("../models/wd10eads.toml")),
@@ -45,49 +45,49 @@ pub const MODELS: &[(&str, &str)] = &[
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
-    /// What it is called.
+    /// The name of the model, as commands take it.
     pub name: String,
-    /// In a line.
+    /// The title, one line for people.
     pub title: String,
-    /// Bytes.
+    /// The size of the drive in bytes.
     pub size: u64,
-    /// What the host addresses, in bytes.
+    /// The logical block size in bytes: the unit that the host addresses.
     pub logical_block_size: u64,
-    /// What the medium writes whole, in bytes: a physical sector, an indirection unit.
+    /// The unit that the medium writes whole, in bytes: a physical sector or an indirection unit.
     pub physical_block_size: u64,
-    /// The first byte that begins a physical block (`alignment_offset` of Linux).
+    /// The offset of the first physical block in bytes (`alignment_offset` of Linux).
     #[serde(default)]
     pub alignment_offset: u64,
-    /// What the drive says its physical block is, where that is not the truth.
+    /// The physical block size that the drive reports, in bytes, where it is not the true one.
     pub reported_physical_block_size: Option<u64>,
-    /// What it says the best size of an I/O is; 0: nothing.
+    /// The optimal I/O size that the drive reports, in bytes; 0: none.
     #[serde(default)]
     pub optimal_io_size: u64,
-    /// A hard disk's parameters.
+    /// Parameters of a hard disk.
     pub disk: Option<disk::Parameters>,
-    /// An SSD's, or a card's.
+    /// Parameters of an SSD or card.
     pub ssd: Option<ssd::Parameters>,
-    /// Memory's.
+    /// Parameters of a memory disk.
     pub memory: Option<memory::Parameters>,
-    /// Key → what a sweep gives it.
+    /// The range of a key in a sweep.
     #[serde(default)]
     pub range: BTreeMap<String, Range>,
-    /// Key → where its value comes from.
+    /// The origin of a key's value.
     #[serde(default)]
     pub origin: BTreeMap<String, String>,
 }
 
-/// Why a model is refused.
+/// The refusal of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The line, if one can be named.
+    /// The line of the file, if one is to blame.
     pub line: Option<usize>,
-    /// What is wrong, and what would not be.
+    /// The fault, and the values that would be accepted.
     pub message: String,
 }
 
 impl Refusal {
-    /// Of a value that is in no line.
+    /// The refusal of a value that is in no line of the file.
     fn without_line(message: &str) -> Refusal {
         Refusal { line: None, message: message.replace('\n', " ") }
     }
@@ -104,16 +104,16 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Why one value cannot be.
+/// The refusal of a single value: its key, and a message.
 pub(crate) type Impossible = (&'static str, String);
 
 impl Model {
-    /// A model that is built in.
+    /// The text of a built-in model.
     pub fn named(name: &str) -> Option<&'static str> {
         MODELS.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
     }
 
-    /// Reads a model from its file.
+    /// Reads a model from the text of its file.
     pub fn parse(text: &str) -> Result<Model, Refusal> {
         let model: Model = toml::from_str(text).map_err(|e| refused(text, &e))?;
         model.check().map_err(|(key, message)| Refusal { line: line_of(text, key), message })?;
@@ -121,13 +121,14 @@ impl Model {
         Ok(model)
     }
 
-    /// The same file with some keys set to other values: `jumper = true`, `disk.rpm = 7200`. A key without its table is looked for in
+    /// Reads a model with some keys set to other values: `jumper = true`, `disk.rpm = 7200`. A key without its table
+    /// is looked for in
     /// the table of the drive's kind.
     pub fn parse_with(text: &str, set: &[(String, Value)]) -> Result<Model, Refusal> {
         Model::set(text, set).map(|(model, _)| model)
     }
 
-    /// The model with its keys set, and its file as it would be then.
+    /// The model with keys set, and its file's table with the same.
     fn set(text: &str, set: &[(String, Value)]) -> Result<(Model, Table), Refusal> {
         let model = Model::parse(text)?;
         let table: Table = toml::from_str(text).map_err(|e| refused(text, &e))?;
@@ -144,7 +145,7 @@ impl Model {
         Ok((model, changed))
     }
 
-    /// The same key after key: for the name of the first that cannot be set.
+    /// Sets one key after another, to name the first that cannot be set.
     fn one_by_one(mut table: Table, set: &[(String, Value)]) -> Result<Model, Refusal> {
         for (key, value) in set {
             put(&mut table, key, value.clone())?;
@@ -154,7 +155,7 @@ impl Model {
         table.try_into().map_err(|e: toml::de::Error| Refusal::without_line(e.message()))
     }
 
-    /// The table that its parameters are in: `disk`, `ssd` or `memory`.
+    /// The name of its parameters' table: `disk`, `ssd` or `memory`.
     pub fn kind(&self) -> &'static str {
         match (&self.disk, &self.ssd) {
             (Some(_), _) => "disk",
@@ -163,7 +164,8 @@ impl Model {
         }
     }
 
-    /// Bytes, written in extents of `extent` bytes, that it may still have in memory when it has said that they are written.
+    /// The most bytes, written in extents of `extent` bytes, that may still be in volatile memory after their writes
+    /// were acknowledged.
     pub fn kept(&self, extent: u64) -> u64 {
         match (&self.disk, &self.ssd) {
             (Some(disk), _) if disk.write_cache => disk.cache_bytes.min(u64::from(disk.slots).saturating_mul(extent)),
@@ -172,7 +174,8 @@ impl Model {
         }
     }
 
-    /// A drive of this model, switched on at time 0. `seed` is where its platters happen to stand, and how fast they really turn.
+    /// A drive of this model, switched on at time 0. `seed` determines the angle of its platters and their actual
+    /// speed.
     pub fn drive(&self, seed: u64) -> Box<dyn Drive> {
         match (&self.disk, &self.ssd, &self.memory) {
             (Some(disk), _, _) => Box::new(Disk::new(self, disk, seed)),
@@ -182,7 +185,7 @@ impl Model {
         }
     }
 
-    /// What is really so of its boundaries, as a disk of `length` bytes.
+    /// The true boundaries of the drive, as a disk of `length` bytes.
     pub fn topology(&self, length: u64) -> Topology {
         let mut topology = Topology::new(self.logical_block_size, length);
         let physical = self.phase();
@@ -191,7 +194,7 @@ impl Model {
             (self.logical_block_size, 0, Why::Logical),
             (self.physical_block_size, physical, Why::Physical),
             (self.optimal_io_size, 0, Why::Optimal),
-            // The first physical block begins the first of them.
+            // The first physical block begins the first erase block.
             (erase, if physical == 0 { 0 } else { (erase + physical).saturating_sub(self.physical_block_size) }, Why::Erase),
         ] {
             let grain = Grain::new(size, phase);
@@ -206,15 +209,16 @@ impl Model {
         Grain::new(self.physical_block_size, self.alignment_offset).map_or(0, |grain| grain.shift(moved).phase())
     }
 
-    /// That `[range]` and `[origin]` speak of keys that the model has: a misspelled range would sweep nothing, and an interval be too
-    /// narrow.
+    /// Checks that `[range]` and `[origin]` name keys of the model: a misspelled range would sweep nothing, and the
+    /// interval would be
+    /// too narrow.
     fn check_said(&self, text: &str) -> Result<(), Refusal> {
         let table: Table = toml::from_str(text).map_err(|e| refused(text, &e))?;
         let given = |key: &str| {
             let leaf = key.rsplit('.').next().unwrap_or(key);
             table.get(leaf).or_else(|| table.get(self.kind()).and_then(|kind| kind.get(leaf)))
         };
-        // One that is left out has a value of its own.
+        // A key that is left out has a default.
         let is_known = |key: &str| {
             let mut with = table.clone();
             let unknown = |e: toml::de::Error| e.message().starts_with("unknown field");
@@ -244,7 +248,7 @@ impl Model {
         }
     }
 
-    /// What cannot be, with the key it is about.
+    /// Checks the values alone and together. The error names the key.
     fn check(&self) -> Result<(), Impossible> {
         let power = |key, size: u64, least| {
             let fits = size.is_power_of_two() && size >= least && size <= 1 << 30;
@@ -284,8 +288,9 @@ impl Model {
     }
 }
 
-/// What TOML says, with the line and the key it is about. Keys stand in up to three tables, so the table is named as well: whoever
-/// changes `rpm` in all the file has changed its origin too.
+/// A TOML error as a refusal with its line and key. A key occurs in up to three tables, so a table of ranges or
+/// origins is named
+/// as well: a replacement of `rpm` throughout the file would have changed its origin too.
 fn refused(text: &str, error: &toml::de::Error) -> Refusal {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map(|before| before.matches('\n').count() + 1);
@@ -295,7 +300,8 @@ fn refused(text: &str, error: &toml::de::Error) -> Refusal {
     Refusal { line, message }
 }
 
-/// What a deserializer says of a text, with the key whose value, or whose second value, it is about, and without the names of types.
+/// A deserializer's message on a text, with the key whose value, or whose second value, it is about, and without
+/// names of Rust types.
 pub fn in_words(text: &str, error: &toml::de::Error) -> String {
     let said = plain(error.message());
     let Some((before, at, after)) = error.span().and_then(|s| Some((text.get(..s.start)?, text.get(s.clone())?, text.get(s.end..)?)))
@@ -306,7 +312,7 @@ pub fn in_words(text: &str, error: &toml::de::Error) -> String {
     if said == "duplicate key" {
         return format!("{said} {own}");
     }
-    // It is about a value, behind its key, or about the key; of one that is unknown it is said already.
+    // The message is about a value, behind its key, or about the key; an unknown key is named already.
     let line = before.rsplit('\n').next().unwrap_or(before).trim_end();
     let key = match line.strip_suffix('=') {
         Some(line) => line.rsplit(['{', ',']).next().unwrap_or(line).trim(),
@@ -316,25 +322,25 @@ pub fn in_words(text: &str, error: &toml::de::Error) -> String {
     if key.is_empty() || said.starts_with(key) { said } else { format!("{key}: {said}") }
 }
 
-/// What a deserializer says, without the names of types.
+/// A deserializer's message without names of Rust types.
 fn plain(message: &str) -> String {
     let words = [(" as i128", ""), ("expected f64", "expected a number"), ("expected u64", WHOLE), ("expected u32", WHOLE_32), ("\n", " ")];
     words.iter().fold(message.to_owned(), |said, (from, to)| said.replace(from, to))
 }
 
-/// What stands for the names of whole numbers' types.
+/// Replacements for the names of integer types.
 const WHOLE: &str = "expected a whole number";
 const WHOLE_32: &str = "expected a whole number below 2^32";
 
-/// The tables that speak of keys which other tables give a value.
+/// The tables whose keys are those of other tables.
 const SAID: [&str; 2] = ["[range]", "[origin]"];
 
-/// The line on which `key` is given a value.
+/// The line, from 1, that gives `key` its value.
 fn line_of(text: &str, key: &str) -> Option<usize> {
     line_in(text, |table| !SAID.contains(&table), key)
 }
 
-/// The line on which `key` stands in a table that is looked for.
+/// The line, from 1, of `key` in a table that `looked_for` accepts.
 fn line_in(text: &str, looked_for: impl Fn(&str) -> bool, key: &str) -> Option<usize> {
     let mut table = "";
     let gives = |line: &str| {
@@ -352,7 +358,7 @@ fn line_in(text: &str, looked_for: impl Fn(&str) -> bool, key: &str) -> Option<u
     None
 }
 
-/// Puts a value at a key, `rpm` or `disk.rpm`.
+/// Sets the value of a key, `rpm` or `disk.rpm`.
 fn put(table: &mut Table, key: &str, value: Value) -> Result<(), Refusal> {
     const KINDS: [&str; 3] = ["disk", "ssd", "memory"];
     let (kind, leaf) = match key.split_once('.') {
@@ -371,7 +377,7 @@ fn put(table: &mut Table, key: &str, value: Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Keys outside the tables that a file may leave out.
+/// True for keys outside the tables that a file may leave out.
 fn is_common(key: &str) -> bool {
     ["alignment_offset", "reported_physical_block_size", "optimal_io_size"].contains(&key)
 }

@@ -1,16 +1,16 @@
 //! Seeded randomness: SplitMix64 (Steele, Lea, Flood 2014), whose every seed is good and whose state is one number.
 
-/// A generator. Two of the same seed give the same numbers for ever.
+/// A generator of random numbers. Two of the same seed give the same numbers for ever.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// From a seed.
+    /// A generator with the seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// 64 random bits.
+    /// The next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

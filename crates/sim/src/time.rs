@@ -1,18 +1,18 @@
 //! Virtual time: picoseconds since the drives were switched on, enough for 213 days.
 
-/// A moment or a span, in picoseconds.
+/// A point in time or a duration, in picoseconds.
 pub type Ps = u64;
 
-/// A nanosecond.
+/// One nanosecond in picoseconds.
 pub const NS: Ps = 1_000;
-/// A microsecond.
+/// One microsecond in picoseconds.
 pub const US: Ps = 1_000 * NS;
-/// A millisecond.
+/// One millisecond in picoseconds.
 pub const MS: Ps = 1_000 * US;
-/// A second.
+/// One second in picoseconds.
 pub const S: Ps = 1_000 * MS;
 
-/// A span given as a count of `unit`, rounded down to a picosecond. Negative, or not a number: none.
+/// A duration of `count` units, rounded down to a picosecond; 0 if negative or not a number.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -23,7 +23,7 @@ pub fn span(count: f64, unit: Ps) -> Ps {
     (count * unit as f64) as Ps
 }
 
-/// Seconds, for people.
+/// A duration in seconds, for people.
 #[allow(clippy::cast_precision_loss, reason = "for people")]
 pub fn seconds(span: Ps) -> f64 {
     span as f64 / S as f64

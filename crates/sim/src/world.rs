@@ -1,8 +1,9 @@
 //! Several drives under the classes of `trueline-geom`, and the clock that they share.
 //!
-//! A request goes down a [`Route`] as in every other engine; what of it lies together on one drive is one command, as gstripe and
-//! dm-stripe send it. Each drive has a queue of the host before it, of which it is given as many commands as it has tags. The
-//! processor is one server: what layers cost is spent there, one request after another.
+//! A request goes down a [`Route`] as in every other engine. Its adjacent pieces on one drive are one command, as
+//! gstripe and
+//! dm-stripe send it. The host keeps a queue for each drive, which is given as many commands as it has tags. The
+//! processor is one server: the cost of layers is spent there, one request after another.
 
 use crate::counters::Counters;
 use crate::drive::{Command, Completion, Drive, Op};
@@ -18,61 +19,62 @@ mod elevator;
 
 pub use elevator::Schedule;
 
-/// A drive, and the host's queue before it.
+/// A drive with the host's queue for it.
 struct Port {
     drive: Box<dyn Drive>,
-    /// Its logical sector.
+    /// The logical sector size in bytes.
     sector: u64,
     queue: Elevator,
     in_flight: usize,
 }
 
-/// A request that is not done.
+/// A request in progress.
 #[derive(Clone, Copy)]
 struct Open {
     tag: u64,
     commands: usize,
-    /// When the last of its commands so far was done.
+    /// The completion time of the last of its commands so far.
     at: Ps,
 }
 
-/// What a host asks of a provider.
+/// A request of a host to a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What it is called when it is done.
+    /// The host's tag, returned with the completion.
     pub tag: u64,
-    /// What it does. A flush goes to every drive.
+    /// The operation; a flush goes to every drive.
     pub op: Op,
-    /// First byte of the provider.
+    /// The first byte, counted in the provider.
     pub offset: u64,
-    /// Bytes.
+    /// The length in bytes; 0 for a flush.
     pub length: u64,
-    /// Whether a write is done only when it is on the medium.
+    /// True if a write must be on the medium before it is done (force unit access).
     pub fua: bool,
 }
 
-/// No request begins later: half way to where a [`Ps`] ends (106 days), so that what drives add to it stays inside.
+/// The latest start of a request: half of the range of [`Ps`] (106 days), so that the time drives add does not
+/// overflow.
 const LATEST: Ps = Ps::MAX / 2;
 
-/// The drives and their clock.
+/// Several drives and their clock.
 pub struct World {
     now: Ps,
     ports: Vec<Port>,
     open: Slab<Open>,
-    /// Command → the place of its request in `open`.
+    /// Indices in `open` by the number of a command.
     commands: Slab<usize>,
-    /// Commands on their way through the processor, in order: when, to which drive.
+    /// Commands passing through the processor, in order: (time, drive, command).
     arriving: VecDeque<(Ps, usize, Command)>,
     processor: Ps,
     done: VecDeque<Completion>,
     finished: Vec<Completion>,
-    /// Room for the pieces of a request: drive, first byte, bytes.
+    /// A vector reused for the pieces of a request: (drive, first byte, bytes).
     pieces: Vec<(usize, u64, u64)>,
     digest: u64,
 }
 
 impl World {
-    /// Drives, each with its logical sector, at time 0.
+    /// A world with these drives, each with its logical sector size in bytes, at time 0.
     pub fn new(drives: Vec<(Box<dyn Drive>, u64)>, schedule: Schedule) -> World {
         let port = |(drive, sector)| Port { drive, sector, queue: Elevator::new(schedule), in_flight: 0 };
         World {
@@ -89,27 +91,29 @@ impl World {
         }
     }
 
-    /// The time.
+    /// The current virtual time.
     pub fn now(&self) -> Ps {
         self.now
     }
 
-    /// Requests that are not done, or done and not yet taken.
+    /// Requests in progress, or done and not yet collected.
     pub fn in_flight(&self) -> usize {
         self.open.used + self.done.len()
     }
 
-    /// What every drive did up to [`World::now`].
+    /// The counters of every drive up to [`World::now`].
     pub fn counters(&self) -> Vec<Counters> {
         self.ports.iter().map(|port| port.drive.counters(self.now)).collect()
     }
 
-    /// A number that two runs share only if every request was done at the same picosecond (FNV-1a).
+    /// A digest of all completions: equal for two runs only if every request was done at the same picosecond
+    /// (FNV-1a).
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// Sends a request down `route`, after `cost` of the processor's time. [`Errno::Range`] outside the provider or not in whole
+    /// Sends a request down `route`, after `cost` of processor time. [`Errno::Range`] if it is outside the provider
+    /// or not whole
     /// sectors of a drive; [`Errno::Io`] when virtual time is over, after 106 days.
     pub fn submit(&mut self, route: &Route, request: Request, cost: Ps) -> Result<(), Errno> {
         let mut pieces = std::mem::take(&mut self.pieces);
@@ -119,7 +123,7 @@ impl World {
         sent
     }
 
-    /// [`World::submit`] with room for the pieces of a request.
+    /// Does the work of [`World::submit`], with a vector for the pieces of the request.
     fn send(&mut self, route: &Route, request: Request, cost: Ps, pieces: &mut Vec<(usize, u64, u64)>) -> Result<(), Errno> {
         let Request { op, offset, length, fua, .. } = request;
         match op {
@@ -128,7 +132,7 @@ impl World {
                 let way = if op == Op::Read { geom::Op::Read } else { geom::Op::Write };
                 route.extents(offset, length, way, &mut |_, piece| {
                     if let Piece::Store { store, offset, length } = piece {
-                        // What follows a piece on the same drive is the same command.
+                        // A piece that continues the last one on the same drive joins its command.
                         match pieces.iter_mut().rev().find(|(own, ..)| *own == store) {
                             Some((_, at, bytes)) if *at + *bytes == offset => *bytes += length,
                             _ => pieces.push((store, offset, length)),
@@ -158,12 +162,12 @@ impl World {
         Ok(())
     }
 
-    /// Lets the processor be busy for `span`, while drives go on.
+    /// Keeps the processor busy for `span`, while drives go on.
     pub fn think(&mut self, span: Ps) {
         self.pass(self.now.saturating_add(span));
     }
 
-    /// Goes on until `least` requests are done or nothing more happens, and appends all that are done, in order of time.
+    /// Simulates until `least` requests are done or nothing more happens. Appends all completions, in order of time.
     pub fn wait(&mut self, least: usize, done: &mut Vec<Completion>) {
         while self.done.len() < least {
             let Some(next) = self.next() else { break };
@@ -177,7 +181,7 @@ impl World {
         }
     }
 
-    /// Goes on until `until`, whatever is done by then. Time ends where nothing can begin any more.
+    /// Simulates up to `until`. Time ends where no request can begin any more.
     pub fn pass(&mut self, until: Ps) {
         let until = until.min(LATEST + 1);
         while let Some(next) = self.next().filter(|&next| next <= until) {
@@ -186,13 +190,13 @@ impl World {
         self.now = self.now.max(until);
     }
 
-    /// When something next happens, if no request comes before; `None` while everything is at rest.
+    /// The time of the next event, if no request comes before; `None` while everything is at rest.
     pub fn next(&self) -> Option<Ps> {
         let arrival = self.arriving.front().map(|&(at, ..)| at);
         self.ports.iter().filter_map(|port| port.drive.next()).chain(arrival).min()
     }
 
-    /// Everything that happens at `at`.
+    /// Handles all events at `at`.
     fn happen(&mut self, at: Ps) {
         debug_assert!(at >= self.now, "time goes back from {} to {at}", self.now);
         self.now = at.max(self.now);
@@ -210,7 +214,7 @@ impl World {
         self.arrive();
     }
 
-    /// Commands that are through the processor come to their drives' queues.
+    /// Moves commands that have passed the processor to their drives' queues.
     fn arrive(&mut self) {
         while let Some(&(at, port, command)) = self.arriving.front().filter(|(at, ..)| *at <= self.now) {
             debug_assert!(at <= self.now);
@@ -227,7 +231,7 @@ impl World {
         }
     }
 
-    /// Gives a drive as many commands as it has tags.
+    /// Gives a drive queued commands, as many as it has tags for.
     fn feed(&mut self, port: usize) {
         let now = self.now;
         let Port { drive, queue, in_flight, .. } = &mut self.ports[port];
@@ -260,7 +264,7 @@ impl World {
     }
 }
 
-/// Things with a number each, which is used again once they are taken.
+/// Values by number. A number is reused once its value is taken.
 struct Slab<T> {
     places: Vec<Option<T>>,
     free: Vec<usize>,

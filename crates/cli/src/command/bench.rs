@@ -128,10 +128,10 @@ fn document(args: &Bench, kind: &Kind, variants: &[Variant], measured: &Measurem
 
 fn told(args: &Bench, variant: &Variant, nth: usize, measured: &Measurement) -> Told {
     let reads = variant.host_reads.iter().copied();
-    let mut runs: Vec<BenchRun> = measured.runs[nth].iter().zip(reads).map(|(run, reads)| BenchRun::of(run, reads)).collect();
+    let mut runs: Vec<BenchRun> = measured.runs[nth].iter().zip(reads).map(|(run, reads)| BenchRun::from_run(run, reads)).collect();
     let table = phases::tell(args, variant, &mut runs);
     let host_reads = runs.iter().filter_map(|run| run.host_reads).sum();
-    let drives = (!variant.spent.is_empty()).then(|| Spent::of(&variant.spent, host_reads));
+    let drives = (!variant.spent.is_empty()).then(|| Spent::sum(&variant.spent, host_reads));
     let block = measured.runs[nth].iter().find_map(|run| run.bytes.checked_div(run.ops)).unwrap_or(0);
     let lies = variant.ground.borrow().lies(variant.offset, block);
     let Variant { name, target, judged, offset, depth, engine, .. } = variant;

@@ -48,6 +48,6 @@ fn text(name: &str) -> Result<String, String> {
 
 fn entry(name: &str, set: &[(String, Value)]) -> Result<Entry, String> {
     let failed = |e: String| format!("read the model {name}: {e}");
-    let parameters = Parameter::of(&text(name)?, set).map_err(|e| failed(e.to_string()))?;
+    let parameters = Parameter::list(&text(name)?, set).map_err(|e| failed(e.to_string()))?;
     Ok(Entry::new(model(name, set).map_err(failed)?, parameters))
 }

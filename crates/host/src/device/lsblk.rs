@@ -1,10 +1,12 @@
 //! Another host's block devices, from `lsblk -OJb`.
 //!
 //! # Limits
-//! Columns come and go between versions, and numbers are strings before util-linux 2.33: all are taken, and what is
-//! missing is not reported. Without `START` (before 2.38) a partition has only its own alignment, by which it is judged; so has one
-//! whose `START` cannot be, which is a finding. There is nothing on
-//! atomic writes, and nothing on md but its level: the chunk of a striped set is its `MIN-IO`.
+//! Columns come and go between versions, and numbers are strings before util-linux 2.33. All forms are accepted, and
+//! a missing
+//! column is not reported. Without `START` (before 2.38) a partition is judged by its own alignment alone. So is one
+//! whose `START`
+//! cannot be true, which is a finding. There is nothing about
+//! atomic writes, and nothing about md but its level: the chunk of a striped set is its `MIN-IO`.
 //!
 //! # Sources
 //! `lsblk(8)`; util-linux release notes 2.33, 2.38 and `misc-utils/lsblk.c`: `START` counts 512-byte sectors, everything else is bytes with `-b`.
@@ -16,7 +18,7 @@ use trueline_geom::audit::limits::Limits;
 use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::base::topology::Grain;
 
-/// The devices in what `lsblk -OJb` printed, each after what it stands on. `place` names it in an error.
+/// The devices in the output of `lsblk -OJb`, each after those beneath it. `place` names the output in an error.
 pub fn parse(text: &str, place: &str) -> Result<Vec<Device>, Error> {
     const ATTEMPT: &str = "read lsblk's output from";
     let json: Value = serde_json::from_str(text).map_err(|e| Error {
@@ -36,7 +38,7 @@ pub fn parse(text: &str, place: &str) -> Result<Vec<Device>, Error> {
     for i in 0..devices.len() {
         inherit(i, &mut devices);
         if let Kind::Partition { whole: 1.., .. } = devices[i].kind {
-            // Its limits are its disk's, and doubted there.
+            // A partition's limits are its disk's, and the finding is reported there.
             devices[i].findings.retain(|f| *f.rule != finding::LIMITS);
         }
     }
@@ -45,7 +47,7 @@ pub fn parse(text: &str, place: &str) -> Result<Vec<Device>, Error> {
     Ok(devices)
 }
 
-/// Adds a list and what is nested in it. A device over several others is listed under each of them.
+/// Adds a list and the lists nested in it. A device over several others is listed under each of them.
 fn add(list: &[Value], parent: Option<&str>, devices: &mut Vec<Device>) {
     for entry in list {
         let entry = Entry(entry);
@@ -76,7 +78,7 @@ fn push(names: &mut Vec<String>, name: &str) {
     }
 }
 
-/// Gives a partition its disk's limits, or puts its own back into its disk's addresses where the disk is not listed.
+/// Gives a partition its disk's limits, or shifts its own into its disk's addresses if the disk is not listed.
 fn inherit(i: usize, devices: &mut [Device]) {
     let Kind::Partition { parent, start, .. } = &devices[i].kind else { return };
     let (parent, start) = (parent.clone(), *start);
@@ -99,7 +101,7 @@ fn inherit(i: usize, devices: &mut [Device]) {
     }
 }
 
-/// One device's columns.
+/// The columns of one device.
 #[derive(Clone, Copy)]
 struct Entry<'a>(&'a Value);
 
@@ -117,7 +119,7 @@ impl Entry<'_> {
         }
     }
 
-    /// As [`Entry::number`], of numbers of any length.
+    /// As [`Entry::number`], for numbers of any length.
     fn whole(self, column: &str) -> Option<i128> {
         match self.0.get(column)? {
             Value::Number(n) => n.as_i128(),
@@ -126,7 +128,7 @@ impl Entry<'_> {
         }
     }
 
-    /// The first byte of a partition on its disk, if its `START` is one; no disk is longer than an `off_t` counts.
+    /// The first byte of a partition on its disk, if its `START` is valid: no disk is longer than an `off_t` counts.
     fn start(self) -> Option<u64> {
         let bytes = self.whole("start")?.checked_mul(512)?;
         i64::try_from(bytes).ok().and_then(|bytes| u64::try_from(bytes).ok())
@@ -201,7 +203,7 @@ fn device(entry: Entry<'_>) -> Option<Device> {
     })
 }
 
-/// Numbers in the list that cannot be.
+/// Findings about listed numbers that cannot be true.
 fn doubts(entry: Entry<'_>, name: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     for column in ["phy-sec", "log-sec"] {
@@ -223,7 +225,7 @@ fn kind(entry: Entry<'_>, shown: Option<String>) -> Kind {
     let kind = entry.text("type").unwrap_or_default();
     match kind.as_str() {
         "part" => {
-            // `PARTN` is new in 2.39; the kernel's name ends with it.
+            // `PARTN` is new in 2.39; the kernel's name ends with the number.
             let name = entry.text("kname").or(shown).unwrap_or_default();
             let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit()).rsplit(|c: char| !c.is_ascii_digit()).next();
             let number = entry.bytes("partn").and_then(|n| u32::try_from(n).ok()).or_else(|| digits?.parse().ok());

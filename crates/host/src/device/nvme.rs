@@ -1,8 +1,9 @@
-//! What `nvme id-ns -o json` printed.
+//! The output of `nvme id-ns -o json`.
 //!
 //! # Limits
-//! One document, an array of them, or several one after another, as a loop over drives prints them. Numbers may be strings;
-//! a field that is missing is 0, which claims nothing. The LBA formats are under `lbafs`, their data size `ds` (as
+//! One document, an array of them, or several one after another, as a loop over drives prints them. Numbers may be
+//! strings;
+//! a missing field is 0, which claims nothing. The LBA formats are under `lbafs`, their data size under `ds` (as
 //! nvme-cli names it) or `lbads` (as the specification does).
 //!
 //! # Sources
@@ -12,7 +13,7 @@ use crate::error::{Cause, Error};
 use serde_json::Value;
 use trueline_geom::audit::limits::nvme::Namespace;
 
-/// The namespaces in what `nvme id-ns -o json` printed, at least one. `place` names it in an error.
+/// The namespaces in the output, at least one. `place` names the output in an error.
 pub fn parse(text: &str, place: &str) -> Result<Vec<Namespace>, Error> {
     const ATTEMPT: &str = "read nvme id-ns from";
     const ADVICE: &str = "save what nvme id-ns -o json prints";
@@ -69,7 +70,7 @@ fn number(entry: &Value, name: &str) -> Option<u64> {
     }
 }
 
-/// A field that fits what the specification gives it; 0 if it is missing.
+/// The value of a field; 0 if it is missing. It is an error if the value exceeds the field's type.
 fn field<T: TryFrom<u64>>(entry: &Value, name: &str) -> Result<T, String> {
     let value = number(entry, name).unwrap_or_default();
     T::try_from(value).map_err(|_| format!("\"{name}\" is {value}, more than the field holds"))

@@ -1,31 +1,31 @@
-//! What a block device has done since it is there: `/sys/dev/block/MAJOR:MINOR/stat` (Documentation/block/stat.rst).
+//! Counters of a block device since it appeared: `/sys/dev/block/MAJOR:MINOR/stat` (Documentation/block/stat.rst).
 
 use crate::device::sysfs;
 use rustix::fs::{FileType, major, minor, stat};
 use std::path::Path;
 
-/// Counts of a block device.
+/// The counters of a block device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// Reads that were completed.
+    /// The number of completed reads.
     pub reads: u64,
-    /// Bytes of them.
+    /// The bytes of these reads.
     pub bytes_read: u64,
-    /// Writes that were completed.
+    /// The number of completed writes.
     pub writes: u64,
-    /// Bytes of them.
+    /// The bytes of these writes.
     pub bytes_written: u64,
 }
 
-/// Of the block device at `path`; `None` if it is none, or sysfs does not say.
+/// The counters of the block device at `path`; `None` if it is none, or sysfs does not list it.
 pub fn done(path: &Path) -> Option<Done> {
     let at = stat(path).ok().filter(|at| FileType::from_raw_mode(at.st_mode) == FileType::BlockDevice)?;
     let text = std::fs::read_to_string(format!("/sys/dev/block/{}:{}/stat", major(at.st_rdev), minor(at.st_rdev))).ok()?;
     parse(&text)
 }
 
-/// Bytes that were really read from storage for this process so far, those that the page cache read for it among them
-/// (`read_bytes` of proc_pid_io(5)); `None` where the kernel does not count.
+/// Bytes read from storage for this process so far, including those read by the page cache
+/// (`read_bytes` of proc_pid_io(5)); `None` if the kernel does not count them.
 pub fn fetched() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/io").ok()?;
     text.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.parse().ok()

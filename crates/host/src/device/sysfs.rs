@@ -1,9 +1,11 @@
 //! This host's block devices, from sysfs.
 //!
 //! # Limits
-//! Needs no root. An attribute that is missing (an older kernel), unreadable or odd is taken as not reported. Devices
-//! without a medium (an unused loop, an empty card reader) and hidden ones (the paths of a multipath NVMe drive) are left
-//! out. `size`, `start` and md's `offset` count 512-byte sectors whatever the logical block is.
+//! Needs no root. An attribute that is missing (an older kernel), unreadable or malformed counts as not reported.
+//! Devices
+//! without a medium (an unused loop, an empty card reader) and hidden ones (the paths of a multipath NVMe drive) are
+//! left
+//! out. `size`, `start` and md's `offset` count 512-byte sectors, whatever the logical block size is.
 //!
 //! # Sources
 //! Linux `Documentation/ABI/stable/sysfs-block`, `Documentation/ABI/testing/sysfs-block-dm`, `Documentation/admin-guide/md.rst`,
@@ -18,14 +20,14 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use trueline_geom::audit::limits::Limits;
 
-/// The unit of `size`, `start` and `offset`.
+/// The unit of `size`, `start` and `offset` in bytes.
 pub(crate) const SECTOR: u64 = 512;
-/// sysfs gives a page at most.
+/// The most bytes of an attribute: sysfs returns a page at most.
 const ATTRIBUTE: u64 = 4096;
-/// The most of a mount table that is read.
+/// The most bytes read of a mount table.
 const MOUNTS: u64 = 16 << 20;
 
-/// This host's block devices, each partition after its disk.
+/// The block devices of this host, each partition after its disk.
 pub fn host() -> Result<Vec<Device>, Error> {
     let mut devices = read(Path::new("/sys"), Path::new("/proc/self/mountinfo"))?;
     for device in &mut devices {
@@ -37,12 +39,14 @@ pub fn host() -> Result<Vec<Device>, Error> {
     Ok(devices)
 }
 
-/// The block of the file system mounted there, in bytes; of these kinds `f_frsize` is what is allocated and written.
+/// The block size of the file system mounted at `point` in bytes: `f_frsize`, the unit that these file systems
+/// allocate and write.
 fn block_of(point: &Path) -> Option<u64> {
     rustix::fs::statvfs(point).ok().map(|s| s.f_frsize).filter(|&size| size > 0)
 }
 
-/// This host's block devices, and which of them `path` is; `None` if it is none of them, or cannot be looked up.
+/// The block devices of this host, and the index of `path` among them; `None` if it is none of them, or the lookup
+/// fails.
 pub fn named(path: &Path) -> Option<(Vec<Device>, usize)> {
     let stat = rustix::fs::stat(path).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice).then_some(())?;
@@ -52,8 +56,9 @@ pub fn named(path: &Path) -> Option<(Vec<Device>, usize)> {
     Some((devices, at))
 }
 
-/// The path of the block device that is `length` bytes at byte `start` of the block device at `path`: that itself, or a
-/// partition as the kernel has it.
+/// The path of the device that covers `length` bytes from byte `start` of the block device at `path`: that device
+/// itself, or one
+/// of its partitions known to the kernel.
 pub fn node(path: &Path, start: u64, length: u64) -> Option<PathBuf> {
     let (devices, at) = named(path)?;
     let own = &devices[at];
@@ -68,11 +73,11 @@ pub fn node(path: &Path, start: u64, length: u64) -> Option<PathBuf> {
         Kind::Partition { parent, start: first, .. } => parent == disk && *first == Some(start) && d.size == length,
         _ => false,
     };
-    // In a container the kernel may have it without a node.
+    // In a container the kernel may have a partition without a node.
     devices.iter().find(same).map(|d| PathBuf::from(&d.path)).filter(|path| path.exists())
 }
 
-/// The block devices of the sysfs tree at `root`, mounted as `mountinfo` says (if it can be read).
+/// The block devices of the sysfs tree at `root`, with the mounts of `mountinfo` if it can be read.
 pub fn read(root: &Path, mountinfo: &Path) -> Result<Vec<Device>, Error> {
     let block = root.join("block");
     fs::read_dir(&block).map_err(|e| Error::os("list the block devices in", &block, e))?;
@@ -94,25 +99,26 @@ pub fn read(root: &Path, mountinfo: &Path) -> Result<Vec<Device>, Error> {
     Ok(devices)
 }
 
-/// The device with this number, with its disk's limits if it is a partition; `None` if sysfs does not have it.
+/// The device with this number, with its disk's limits if it is a partition; `None` if sysfs does not list it.
 pub fn device(root: &Path, mountinfo: &Path, major: u32, minor: u32) -> Option<Device> {
-    // Whether a device stripes is seen from its members, so all are read: some files each.
+    // All devices are read: a striped device is recognised by its members.
     read(root, mountinfo).ok()?.into_iter().find(|d| (d.major, d.minor) == (major, minor))
 }
 
-/// Whether a block device has a command that makes bytes zero: else the kernel writes them. A partition has its disk's.
+/// True if a block device has a command that writes zeros; otherwise the kernel sends zeros. A partition has its
+/// disk's command.
 pub fn writes_zeroes(root: &Path, major: u32, minor: u32) -> bool {
     let own = root.join(format!("dev/block/{major}:{minor}"));
     let most = |path: PathBuf| Attributes(path).number::<u64>("queue/write_zeroes_max_bytes");
     most(own.clone()).or_else(|| most(own.join(".."))).is_some_and(|most| most > 0)
 }
 
-/// A partition's number; `None` for any other device.
+/// The number of a partition; `None` for any other device.
 fn number(device: &Device) -> Option<u32> {
     if let Kind::Partition { number, .. } = device.kind { number } else { None }
 }
 
-/// A directory of one-line files.
+/// A directory of files with one line each.
 struct Attributes(PathBuf);
 
 impl Attributes {
@@ -127,7 +133,7 @@ impl Attributes {
         self.text(name)?.parse().ok()
     }
 
-    /// Bytes, from a number of 512-byte sectors.
+    /// The size in bytes of an attribute that counts 512-byte sectors.
     fn sectors(&self, name: &str) -> Option<u64> {
         self.number::<u64>(name)?.checked_mul(SECTOR)
     }
@@ -142,7 +148,7 @@ impl Attributes {
     }
 }
 
-/// The names in a directory, in order; none if it cannot be read.
+/// The names in a directory, sorted; empty if it cannot be read.
 fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.filter_map(|e| e.file_name().into_string().ok()).collect();
@@ -150,7 +156,7 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// What disks and partitions have alike; `None` if it has no number or no medium.
+/// The common attributes of disks and partitions; `None` if the device has no number or no medium.
 fn any(dir: &Attributes, name: &str) -> Option<Device> {
     let number = dir.text("dev")?;
     let (major, minor) = number.split_once(':')?;
@@ -224,9 +230,9 @@ fn kind(dir: &Attributes) -> Kind {
     if let Some(md) = dir.directory("md") {
         return Kind::Md {
             level: md.text("level"),
-            // 0: this level has none.
+            // The value 0 means that this level has no chunks.
             chunk: md.number("chunk_size").filter(|&chunk| chunk > 0),
-            // "3 (4)" while it grows.
+            // While the set grows, the value reads "3 (4)".
             disks: md.text("raid_disks").and_then(|n| n.split_whitespace().next()?.parse().ok()),
             metadata: md.text("metadata_version"),
             members: members(&md),
@@ -242,7 +248,7 @@ fn kind(dir: &Attributes) -> Kind {
     Kind::Disk
 }
 
-/// `rd0`, `rd1`, ... are links to `dev-NAME`, where the member's data begin at `offset`.
+/// The members of a set: `rd0`, `rd1`, ... are links to `dev-NAME`, where the member's data begin at `offset`.
 fn members(md: &Attributes) -> Vec<Member> {
     let slots = names(&md.0).into_iter().filter_map(|name| Some((name.strip_prefix("rd")?.parse().ok()?, name)));
     let mut members: Vec<Member> = slots
@@ -256,7 +262,7 @@ fn members(md: &Attributes) -> Vec<Member> {
     members
 }
 
-/// Adds mount points. A file system over several devices (Btrfs) has a number of its own: it is known by its source.
+/// Adds mount points. A file system over several devices (Btrfs) has a number of its own and is found by its source.
 fn mount(devices: &mut [Device], mountinfo: &Path) {
     let mut text = Vec::new();
     let _ = fs::File::open(mountinfo).and_then(|f| f.take(MOUNTS).read_to_end(&mut text));
@@ -272,13 +278,13 @@ fn mount(devices: &mut [Device], mountinfo: &Path) {
         let point = unescape(point);
         if let Some(device) = found.filter(|d| !d.mountpoints.contains(&point)) {
             device.mountpoints.push(point);
-            // What is mounted is known for certain, whoever may read the device.
+            // The mount table is reliable, whether or not this user may read the device.
             device.signs.fstype = fstype.map(str::to_owned);
         }
     }
 }
 
-/// Blank, tab, newline and backslash are written as three octal digits after a backslash.
+/// Decodes blank, tab, newline and backslash, which are written as a backslash and three octal digits.
 fn unescape(field: &str) -> String {
     let mut pieces = field.split('\\');
     let mut text = pieces.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! What udev's own probe found on a device, as any user may read it.
+//! The contents of a device that udev's own probe found; any user may read them.
 //!
 //! # Limits
 //! A hint: udev probes when a device appears or a writer closes it, so it may be out of date. Without udev nothing is known.
@@ -11,10 +11,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Entries are some kilobytes; no more than this is read.
+/// The most bytes read of an entry, which usually has some kilobytes.
 const ENTRY: u64 = 64 << 10;
 
-/// What the database at `data` (`/run/udev/data`) has on the block device with that number.
+/// The entry for a block device in the database at `data` (`/run/udev/data`).
 pub fn signs(data: &Path, major: u32, minor: u32) -> Signs {
     let mut text = Vec::new();
     let read = File::open(data.join(format!("b{major}:{minor}"))).and_then(|file| file.take(ENTRY).read_to_end(&mut text));

@@ -1,4 +1,4 @@
-//! Who uses a device or an image, in words for the one who wanted to write it.
+//! The users of a device or an image, as phrases for the message that refuses to write it.
 //!
 //! # Sources
 //! Linux `Documentation/ABI/testing/sysfs-block-loop` (`loop/backing_file`), `Documentation/ABI/stable/sysfs-block` (`holders`).
@@ -7,7 +7,7 @@ use crate::device::{Device, Kind, sysfs};
 use std::fs;
 use std::path::Path;
 
-/// Who has the block device at `path`, one of its partitions, or what stands on them.
+/// The uses of the block device at `path`, of its partitions, and of devices above them.
 pub fn users(path: &Path) -> Vec<String> {
     let Some((devices, at)) = sysfs::named(path) else { return Vec::new() };
     let own = &devices[at];
@@ -23,7 +23,7 @@ fn uses(device: &Device) -> impl Iterator<Item = String> {
     mounted.chain(device.holders.iter().map(|holder| format!("{} is held by {holder}", device.path)))
 }
 
-/// The loop device that shows the file at `path`, by its path.
+/// The path of a loop device over the file at `path`, if there is one.
 pub fn loop_of(path: &Path) -> Option<String> {
     let own = rustix::fs::stat(path).ok()?;
     let shown = |name: &str| {
@@ -31,7 +31,7 @@ pub fn loop_of(path: &Path) -> Option<String> {
         let there = rustix::fs::stat(file.strip_suffix('\n').unwrap_or(&file)).ok()?;
         Some((there.st_dev, there.st_ino) == (own.st_dev, own.st_ino))
     };
-    // Only the loops are looked at, not every device: this comes before each write of an image.
+    // Only loop devices are searched, not all: this runs before each write of an image.
     let names = fs::read_dir("/sys/block").ok()?.flatten().filter_map(|e| e.file_name().into_string().ok());
     names.filter(|name| name.starts_with("loop")).find(|name| shown(name) == Some(true)).map(|name| format!("/dev/{name}"))
 }

@@ -1,5 +1,5 @@
-//! Memory that a kernel reads into and writes from: page-aligned, as many places as there are requests, filled once with bytes that no
-//! drive can compress.
+//! Memory that a kernel reads into and writes from: page-aligned, with a place for each request, filled once with
+//! incompressible bytes.
 
 #![allow(unsafe_code, reason = "memory that lives outside Rust's allocator, because the kernel keeps its address")]
 
@@ -9,7 +9,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 use std::ptr::NonNull;
 use trueline_geom::base::topology::round_up;
 
-/// A mapping of anonymous memory, in places of the same size.
+/// A mapping of anonymous memory, divided into places of equal size.
 #[derive(Debug)]
 pub struct Buffers {
     base: NonNull<u8>,
@@ -17,18 +17,18 @@ pub struct Buffers {
     place: usize,
 }
 
-/// What every address is a multiple of, and so every place.
+/// The alignment of every place in bytes.
 const PAGE: u64 = 4096;
 
 impl Buffers {
-    /// `count` places of at least `length` bytes each.
+    /// A mapping of `count` places of at least `length` bytes each.
     pub fn new(count: usize, length: u64) -> io::Result<Buffers> {
         let mut buffers = Buffers::map(count, length, MapFlags::PRIVATE)?;
         fill(buffers.bytes_mut(0, buffers.bytes));
         Ok(buffers)
     }
 
-    /// One place of `length` zeros, of which only what is written takes room.
+    /// A mapping of one place of `length` zeros, which takes memory only as it is written.
     pub fn zeros(length: u64) -> io::Result<Buffers> {
         Buffers::map(1, length, MapFlags::PRIVATE | MapFlags::NORESERVE)
     }
@@ -43,37 +43,37 @@ impl Buffers {
         Ok(Buffers { base, bytes, place })
     }
 
-    /// Bytes of one place.
+    /// The size of one place in bytes.
     pub fn place(&self) -> usize {
         self.place
     }
 
-    /// How many places.
+    /// The number of places.
     pub fn count(&self) -> usize {
         self.bytes / self.place
     }
 
-    /// Bytes of all.
+    /// The size of all places in bytes.
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Never: there is always one place.
+    /// True only after the mapping was leaked: there is always one place.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Whether `length` bytes from `at` are all inside.
+    /// True if `length` bytes from `at` are all inside the mapping.
     fn holds(&self, at: usize, length: usize) -> bool {
         at.checked_add(length).is_some_and(|end| end <= self.bytes)
     }
 
-    /// Leaves the mapping where it is for ever, because the kernel may still use it.
+    /// Leaks the mapping, because the kernel may still use it.
     pub(crate) fn forget(&mut self) {
         self.bytes = 0;
     }
 
-    /// Where byte `at` of a place is, for the kernel. Both are inside.
+    /// The address of byte `at` of a place, for the kernel. Both must be inside.
     #[inline]
     pub(crate) fn address(&self, place: usize, at: u32) -> *mut u8 {
         let at = place * self.place + at as usize;
@@ -81,12 +81,13 @@ impl Buffers {
         self.base.as_ptr().wrapping_add(at)
     }
 
-    /// The bytes of one place, if it is inside. Whoever asks knows that no request on them is in flight.
+    /// The bytes of one place; `None` if there is no such place. The caller knows that no request on them is in
+    /// flight.
     pub(crate) fn of_place(&mut self, place: usize) -> Option<&mut [u8]> {
         (place < self.count()).then(|| self.bytes_mut(place * self.place, self.place))
     }
 
-    /// `length` bytes from `at`. Whoever asks knows that no request on them is in flight.
+    /// The bytes `length` from `at` on. The caller knows that no request on them is in flight.
     pub fn bytes(&self, at: usize, length: usize) -> &[u8] {
         assert!(self.holds(at, length), "{length} bytes at {at} of {}", self.bytes);
         // SAFETY: inside the mapping, which lives as long as `self`, was initialised when it was made and is written only through
@@ -94,7 +95,7 @@ impl Buffers {
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at), length) }
     }
 
-    /// As [`Buffers::bytes`], to change them.
+    /// As [`Buffers::bytes`], but mutable.
     pub fn bytes_mut(&mut self, at: usize, length: usize) -> &mut [u8] {
         assert!(self.holds(at, length), "{length} bytes at {at} of {}", self.bytes);
         // SAFETY: as above, and `self` is borrowed for as long.
@@ -104,7 +105,8 @@ impl Buffers {
 
 // SAFETY: it owns its mapping, which belongs to the process and not to a thread.
 unsafe impl Send for Buffers {}
-// SAFETY: through a shared reference it is only read; who hands its addresses out (`crate::disk::shared`) writes there in atomic steps alone.
+// SAFETY: a shared reference only reads; `crate::disk::shared`, which hands addresses out, writes through them with
+// atomic stores alone.
 unsafe impl Sync for Buffers {}
 
 impl Drop for Buffers {
@@ -112,14 +114,15 @@ impl Drop for Buffers {
         if self.bytes == 0 {
             return;
         }
-        // SAFETY: made by mmap with this length; nobody borrows it any more, and an engine drops it after its last request.
+        // SAFETY: made by mmap with this length; nothing borrows it any more, and an engine drops it after its last
+        // request.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// Fills with xorshift64* from random bytes: no drive finds a repetition in it.
+/// Fills `bytes` with xorshift64* from a random seed: no drive can compress it.
 fn fill(bytes: &mut [u8]) {
-    // Without the system's randomness it is the same bytes every time, and no less incompressible.
+    // Without the system's randomness the bytes are the same every time, and no less incompressible.
     let seed = random::bytes::<8>().map_or(0x9e37_79b9_7f4a_7c15, u64::from_le_bytes);
     let mut state = seed | 1;
     for word in bytes.chunks_mut(8) {

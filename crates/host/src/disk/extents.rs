@@ -1,10 +1,12 @@
-//! Extents of a file as its file system has them.
+//! The extents of a file, as reported by its file system.
 //!
-//! What was preallocated and never written is no data, yet lseek(2) finds data there as long as its pages are in the page cache: a file that is
-//! read once is all data to SEEK_DATA.
+//! Preallocated blocks that were never written are no data. Yet lseek(2) reports data there while their pages are
+//! cached: after one
+//! read, SEEK_DATA sees a file full of data.
 //!
 //! # Limits
-//! Regular files on file systems that answer: ext4, XFS, Btrfs, F2FS and others; not tmpfs, FUSE and overlays of them.
+//! Regular files on file systems that report extents: ext4, XFS, Btrfs, F2FS and others; not tmpfs, FUSE and overlays
+//! of them.
 //!
 //! # Sources
 //! Linux `Documentation/filesystems/fiemap.rst`, `include/uapi/linux/fiemap.h`.
@@ -17,12 +19,12 @@ use rustix::ioctl::{Direction, Opcode, Updater, opcode};
 
 /// `_IOWR('f', 11, struct fiemap)`: the size is that of the head alone.
 const FS_IOC_FIEMAP: Opcode = opcode::from_components(Direction::ReadWrite, b'f', 11, size_of::<Head>());
-/// `FIEMAP_FLAG_SYNC`: what is dirty is written first, and its extent is then no more unwritten.
+/// `FIEMAP_FLAG_SYNC`: dirty pages are written first, so that their extents no longer count as unwritten.
 const SYNC: u32 = 1;
-/// `FIEMAP_EXTENT_LAST`, `FIEMAP_EXTENT_UNWRITTEN`.
+/// The flags `FIEMAP_EXTENT_LAST` and `FIEMAP_EXTENT_UNWRITTEN`.
 const LAST: u32 = 1;
 const UNWRITTEN: u32 = 0x800;
-/// Extents that are asked for at once, and times that is done: a file in more pieces has its first ones counted.
+/// Extents in one call, and the most calls: of a file in more extents, the first ones are counted.
 const AT_ONCE: usize = 256;
 const TIMES: usize = 256;
 
@@ -38,7 +40,7 @@ struct Head {
     fm_reserved: u32,
 }
 
-/// `struct fiemap_extent`.
+/// One extent, `struct fiemap_extent`.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct Extent {
@@ -50,15 +52,16 @@ struct Extent {
     fe_reserved: [u32; 3],
 }
 
-/// `struct fiemap` with room for the answer.
+/// `struct fiemap` with space for the answer.
 #[repr(C)]
 struct Map {
     head: Head,
     extents: [Extent; AT_ONCE],
 }
 
-/// Bytes among the first `length` of a file that were never written: holes, and what was preallocated. `None` if its file system does not
-/// say.
+/// Bytes among the first `length` of a file that were never written: holes, and preallocated ones. `None` if the file
+/// system does not
+/// report extents.
 pub(crate) fn never_written(file: impl AsFd, length: u64) -> Option<u64> {
     let (mut at, mut written) = (0, 0u64);
     for _ in 0..TIMES {
@@ -71,16 +74,16 @@ pub(crate) fn never_written(file: impl AsFd, length: u64) -> Option<u64> {
             written = written.saturating_add(end.saturating_sub(extent.fe_logical.max(at)));
         }
         match extents.last().filter(|last| last.fe_flags & LAST == 0) {
-            // One that ends where the question began would be asked for again.
+            // An extent that ends at the queried position would be returned again.
             Some(last) => at = last.fe_logical.saturating_add(last.fe_length).max(at + 1),
             None => return Some(length.saturating_sub(written)),
         }
     }
-    // What was not asked for counts as written.
+    // Bytes that were not queried count as written.
     Some(at.min(length).saturating_sub(written))
 }
 
-/// The first extents of `length` bytes from `start` on.
+/// The first extents in `length` bytes from `start` on.
 fn extents(file: impl AsFd, start: u64, length: u64) -> io::Result<Vec<Extent>> {
     let count = u32::try_from(AT_ONCE).unwrap_or_default();
     let head = Head { fm_start: start, fm_length: length, fm_flags: SYNC, fm_extent_count: count, ..Head::default() };

@@ -1,11 +1,15 @@
 //! One image file or block device, opened for reading or for writing.
 //!
 //! # Limits
-//! For reading: read-only, never exclusively, and not even its access time changes where that can be helped. For writing:
-//! exclusively, so that nobody who has it mounted, in a set, as a loop device or in a virtual machine is written under. To be read
-//! while it is served: locked, so that nobody who keeps to locks writes it meanwhile.
-//! Zeros are punched out of a file, which gives their room back, and asked of a device; where neither can, they are written.
-//! Directories, pipes, sockets and character devices are refused before they are opened: opening some of them does something.
+//! For reading: read-only, never exclusive, and without a change of the access time if possible. For writing:
+//! exclusive, so that
+//! a device or image that is mounted, in a set, shown by a loop device or used by a virtual machine is never written.
+//! For serving
+//! read-only: locked, so that no program that respects locks writes it meanwhile.
+//! Zeros are punched out of a file, which frees their space, and requested from a device; where neither is possible,
+//! they are written.
+//! Directories, pipes, sockets and character devices are refused before an open, which has side effects on some of
+//! them.
 //!
 //! # Sources
 //! open(2) (`O_EXCL` on a block device), `locks.rs` (QEMU locks the images it uses), flock(2) (udev waits for it).
@@ -24,30 +28,31 @@ use std::path::Path;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{self, Content, Run, Store};
 
-/// What [`open`] found.
+/// The result of [`open`].
 pub struct Opened {
-    /// Its bytes.
+    /// The bytes of the file or device.
     pub store: Medium,
-    /// The block device, if it is one that sysfs knows.
+    /// The block device as sysfs lists it; `None` for a file, or if sysfs does not list it.
     pub device: Option<Device>,
-    /// Whether it is a block device.
+    /// True if it is a block device.
     pub block: bool,
-    /// Logical sector of a block device in bytes, as the device itself says.
+    /// The logical sector size of a block device in bytes, as the device reports.
     pub sector: Option<u64>,
-    /// Physical block of a block device in bytes, as the device itself says.
+    /// The physical block size of a block device in bytes, as the device reports.
     pub physical: Option<u64>,
-    /// What I/O on it is best done in.
+    /// The granularity of I/O on it.
     pub io: Io,
 }
 
-/// What the kernel says of I/O on an open file.
+/// The granularity of I/O on an open file, as the kernel reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Io {
-    /// `st_blksize`: preferred bytes of a buffered I/O.
+    /// `st_blksize`: the preferred size of buffered I/O in bytes.
     pub block: u64,
-    /// `stx_dio_mem_align`: memory for direct I/O lies on multiples of it; `None` if there is no direct I/O, or a kernel before 6.1.
+    /// `stx_dio_mem_align`: the alignment of memory for direct I/O; `None` without direct I/O, or with a kernel
+    /// before 6.1.
     pub dio_memory: Option<u32>,
-    /// `stx_dio_offset_align`: offset and length of direct I/O are multiples of it.
+    /// `stx_dio_offset_align`: the alignment of offsets and lengths of direct I/O.
     pub dio_offset: Option<u32>,
 }
 
@@ -56,32 +61,32 @@ pub struct Io {
 pub struct Medium {
     fd: OwnedFd,
     length: u64,
-    /// Major and minor number of a block device.
+    /// The major and minor number of a block device; `None` for a file.
     number: Option<(u32, u32)>,
-    /// How its file system or driver makes a range zero without being sent zeros.
+    /// The flags with which the file system or driver zeros a range without a transfer of zeros.
     zeros: FallocateFlags,
-    /// Whether its file system is memory alone.
+    /// True if the file system is in memory (tmpfs).
     in_memory: bool,
 }
 
-/// tmpfs, as statfs(2) says it.
+/// The magic number of tmpfs in statfs(2).
 const TMPFS: u64 = 0x0102_1994;
 
-/// How [`open_for`] opens.
+/// The mode of [`open_for`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// To look.
+    /// Reading for a short look.
     Read,
-    /// To read for longer: nobody may write an image file meanwhile.
+    /// Reading for longer: writers of an image file are locked out.
     ReadLocked,
-    /// To write, if nobody else uses it.
+    /// Writing, if the device or file is not in use.
     Write,
-    /// To write whoever uses it: the user has said so.
+    /// Writing even if it is in use, at the user's word.
     WriteInUse,
 }
 
 impl Access {
-    /// Whether anything can be written.
+    /// True if the mode allows writes.
     pub fn writes(self) -> bool {
         matches!(self, Access::Write | Access::WriteInUse)
     }
@@ -107,7 +112,7 @@ pub fn open_for(path: &Path, access: Access) -> Result<Opened, Error> {
     if (stat.st_dev, stat.st_ino) != (before.st_dev, before.st_ino) {
         return Err(Error::not("open", &path.display().to_string(), "it was replaced at that moment", "try again"));
     }
-    // Of a block device `st_size` is 0; its end is where one can seek to.
+    // The `st_size` of a block device is 0; its size is found by a seek to the end.
     let length = rustix::fs::seek(&fd, SeekFrom::End(0)).map_err(|e| Error::os("find the size of", path, e))?;
     let device = block.then(|| {
         let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
@@ -126,7 +131,8 @@ pub fn open_for(path: &Path, access: Access) -> Result<Opened, Error> {
     })
 }
 
-/// Refuses to write a device that can be opened to be written and refuses every write: a read-only loop device, a card with its tab shut.
+/// Refuses a device that can be opened for writing but refuses all writes: a read-only loop device, a write-protected
+/// card.
 fn takes(device: Option<&Device>, access: Access, path: &Path) -> Result<(), Error> {
     let refuses = access.writes() && device.is_some_and(|device| device.read_only);
     let advice = "blockdev --setrw may change that; to serve it say --read-only";
@@ -134,12 +140,12 @@ fn takes(device: Option<&Device>, access: Access, path: &Path) -> Result<(), Err
 }
 
 impl Medium {
-    /// The open file.
+    /// The descriptor of the open file.
     pub(crate) fn fd(&self) -> &OwnedFd {
         &self.fd
     }
 
-    /// `number`: of a block device.
+    /// A medium of `length` bytes. `number` is that of a block device; `None` for a file.
     pub(crate) fn new(fd: OwnedFd, length: u64, number: Option<(u32, u32)>) -> Medium {
         let block = number.is_some();
         let zeros = if block { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
@@ -148,21 +154,23 @@ impl Medium {
         Medium { fd, length, number, zeros: zeros | FallocateFlags::KEEP_SIZE, in_memory }
     }
 
-    /// Makes a file longer, by a hole.
+    /// Extends a file with a hole to `length` bytes.
     pub fn grow(&mut self, length: u64) -> io::Result<()> {
         io::retry_on_intr(|| rustix::fs::ftruncate(&self.fd, length))?;
         self.length = length;
         Ok(())
     }
 
-    /// Bytes of a file that were never written: holes, and what was preallocated (fallocate(2)), whatever the page cache has of it. What is
-    /// dirty is written first. `None` of a device, and if the file system does not say.
+    /// Bytes of a file that were never written: holes, and preallocated ones (fallocate(2)), whether or not they are
+    /// in the page cache.
+    /// Dirty pages are written first. `None` for a device, or if the file system does not report extents.
     pub fn never_written(&self) -> Option<u64> {
         self.number.is_none().then(|| extents::never_written(&self.fd, self.length)).flatten()
     }
 
-    /// What the kernel says is a hole. Of a file that is shorter than it was, what is missing is none: whoever is told so would take it for
-    /// zeros and not ask, where a read fails.
+    /// The run that the kernel reports as a hole. Past the end of a file that has shrunk it is data: a client told of
+    /// a hole would
+    /// assume zeros and not read, whereas a read fails.
     fn hole(&self, from: u64, to: u64) -> Run {
         let size = rustix::fs::fstat(&self.fd).ok().filter(|_| self.number.is_none()).and_then(|stat| u64::try_from(stat.st_size).ok());
         match size.map_or(to, |size| size.min(to)) {
@@ -178,7 +186,7 @@ impl Drop for Medium {
     }
 }
 
-/// Whether it is a block device; an error if it is neither that nor a file.
+/// True for a block device, false for a regular file; an error for anything else.
 fn is_block(stat: &Stat, path: &Path) -> Result<bool, Error> {
     let found = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => return Ok(false),
@@ -195,7 +203,7 @@ fn is_block(stat: &Stat, path: &Path) -> Result<bool, Error> {
 
 fn read_only(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-    // Only the owner of a file may leave its access time alone.
+    // Only the owner of a file may open it without an update of its access time.
     match io::retry_on_intr(|| rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty())) {
         Err(io::Errno::PERM) => io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty())),
         opened => opened,
@@ -207,11 +215,11 @@ fn writable(path: &Path, more: OFlags) -> io::Result<OwnedFd> {
     io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
 }
 
-/// For writing, and nobody else has it.
+/// Opens for writing, if there is no other user.
 fn exclusive(path: &Path, block: bool) -> Result<OwnedFd, Error> {
     let used = |by: String| Error::not("write", &path.display().to_string(), by, "release it first, or say --allow-busy");
     if block {
-        // The kernel refuses while it, a partition of it, or what stands on it is mounted or held.
+        // The kernel refuses while the device, a partition of it, or a device above it is mounted or held.
         let fd = writable(path, OFlags::EXCL).map_err(|e| match e {
             io::Errno::BUSY => used(match users::users(path).as_slice() {
                 [] => "it is in use".into(),
@@ -219,7 +227,8 @@ fn exclusive(path: &Path, block: bool) -> Result<OwnedFd, Error> {
             }),
             e => Error::os("write", path, e),
         })?;
-        // udev looks at a device when its writer closes it, and keeps off while this is held; it may hold it now, for a moment.
+        // udev probes a device when its writer closes it, and waits while this lock is held. It may hold the lock
+        // briefly itself.
         let _ = rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
         return Ok(fd);
     }
@@ -230,7 +239,7 @@ fn exclusive(path: &Path, block: bool) -> Result<OwnedFd, Error> {
     if locks::claim(&fd, Claim::Write) { Ok(fd) } else { Err(used("another program has locked it, a virtual machine perhaps".into())) }
 }
 
-/// For reading, and nobody writes it.
+/// Opens for reading, if there is no writer.
 fn read_locked(path: &Path, block: bool) -> Result<OwnedFd, Error> {
     let fd = read_only(path).map_err(|e| Error::os("open", path, e))?;
     if block || locks::claim(&fd, Claim::Read) {
@@ -260,7 +269,7 @@ impl Store for Medium {
         let (mut done, mut at) = (0, offset);
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
             match io::retry_on_intr(|| io::pread(&self.fd, &mut *rest, at)) {
-                // Shorter than it was when it was opened.
+                // The file is shorter than when it was opened.
                 Ok(0) => return Err(Errno::Range),
                 Ok(count) => (done, at) = (done + count, at + count as u64),
                 Err(io::Errno::NODEV | io::Errno::NXIO) => return Err(Errno::NoDevice),
@@ -295,20 +304,20 @@ impl Store for Medium {
         if length == 0 || io::retry_on_intr(|| rustix::fs::fallocate(&self.fd, self.zeros, offset, length)).is_ok() {
             return Ok(());
         }
-        // Not every file system and driver can; whatever else is wrong, a write says it too.
+        // Not every file system and driver can; a write reports any other error too.
         store::write_zeros(length, &mut |done, zeros| self.write_at(zeros, offset + done))
     }
 
     fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
         if self.in_memory {
-            // It refuses RWF_NOWAIT, and never waits.
+            // tmpfs refuses RWF_NOWAIT, and never waits.
             return self.read_at(buffer, offset).map(|()| true);
         }
         let length = buffer.len();
         if u64::try_from(length).ok().and_then(|length| offset.checked_add(length)).is_none_or(|end| end > self.length) {
             return Err(Errno::Range);
         }
-        // Whatever speaks against it is said by the read that waits.
+        // Any failure here is reported by the read that waits.
         Ok(io::preadv2(&self.fd, &mut [IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT).is_ok_and(|count| count == length))
     }
 
@@ -338,9 +347,11 @@ impl Store for Medium {
         if offset.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(Errno::Range);
         }
-        // Of a device, too: to zero a range keeps its room, and writes zeros where the device has no command for it; to punch a hole
-        // unmaps, or is refused (Linux block/fops.c, blkdev_fallocate). It is asked anew each time: a device that refuses the command has it
-        // no more.
+        // To zero a range of a device keeps its space, and sends zeros if the device has no command for it; to punch
+        // a hole
+        // unmaps, or is refused (Linux block/fops.c, blkdev_fallocate). The limit is read anew each time: the kernel
+        // clears it when a
+        // device refuses the command.
         if keep && self.number.is_some_and(|(major, minor)| !sysfs::writes_zeroes(Path::new("/sys"), major, minor)) {
             return Err(Errno::Unsupported);
         }
@@ -354,7 +365,7 @@ impl Store for Medium {
 
     fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         let end = offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
-        // ENXIO: nothing but a hole from here on. A block device is all data.
+        // ENXIO: only a hole from here on. A block device is all data.
         let data = match rustix::fs::seek(&self.fd, SeekFrom::Data(offset)) {
             Ok(data) => data.clamp(offset, end),
             Err(io::Errno::NXIO) => end,
@@ -368,7 +379,7 @@ impl Store for Medium {
     }
 
     fn prefetch(&self, offset: u64, length: u64) {
-        // A length of 0 means to the end (posix_fadvise(2)); no more than a hint, so nothing can be wrong.
+        // A length of 0 means to the end (posix_fadvise(2)). It is a hint, so errors are ignored.
         if let Some(length) = NonZeroU64::new(length) {
             let _ = rustix::fs::fadvise(&self.fd, offset, Some(length), Advice::WillNeed);
         }

@@ -1,11 +1,14 @@
-//! Locks of image files as QEMU takes them: who writes and who reads keep each other off, whichever program they are of.
+//! Locks of image files in QEMU's scheme: readers and writers of all programs that use it exclude each other.
 //!
-//! A lock is of the open file description, not of the process: that of fcntl(2)'s first kind is lost when the process closes any other
-//! descriptor of the same file. A file system without locks keeps nobody off.
+//! A lock belongs to the open file description, not to the process: a classic fcntl(2) lock is lost when the process
+//! closes any
+//! other descriptor of the same file. On a file system without locks nothing is excluded.
 //!
 //! # Sources
-//! QEMU, `block/file-posix.c`: whoever uses permission n of an image holds a shared lock on byte 100 + n, whoever does not share it
-//! with others one on byte 200 + n; having taken its own, each looks whether others hold what contradicts them. The permissions are
+//! QEMU, `block/file-posix.c`: a user of permission n of an image holds a shared lock on byte 100 + n; a user that
+//! does not share it
+//! holds one on byte 200 + n. After taking its own locks, each checks for contradicting locks of others. The
+//! permissions are
 //! those of `include/block/block-common.h`. fcntl(2), "Open file description locks (non-POSIX)", Linux 3.15.
 
 #![allow(unsafe_code, reason = "fcntl(2) with F_OFD_SETLK and F_OFD_GETLK, which rustix does not have")]
@@ -16,28 +19,29 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// What this program does with an image while it has it open.
+/// The use of an image by this program while it is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// Reads it, and nobody may write it meanwhile.
+    /// Reading, with writers excluded.
     Read,
-    /// Writes it, and nobody else may.
+    /// Writing, with other writers excluded.
     Write,
 }
 
-/// `RAW_LOCK_PERM_BASE`.
+/// The base of used permissions, `RAW_LOCK_PERM_BASE`.
 const USED: i64 = 100;
-/// `RAW_LOCK_SHARED_BASE`.
+/// The base of permissions not shared, `RAW_LOCK_SHARED_BASE`.
 const NOT_SHARED: i64 = 200;
 /// `BLK_PERM_CONSISTENT_READ`, as the number of its bit.
 const CONSISTENT_READ: i64 = 0;
-/// `BLK_PERM_WRITE`.
+/// The number of `BLK_PERM_WRITE`'s bit.
 const WRITE: i64 = 1;
-/// `BLK_PERM_RESIZE`.
+/// The number of `BLK_PERM_RESIZE`'s bit.
 const RESIZE: i64 = 3;
 
-/// Locks the image for `claim` until it is released or its description is closed; `false`, and nothing locked, if somebody else's use
-/// of it speaks against that.
+/// Locks the image for `claim` until it is released or its description is closed. False, with nothing locked, if
+/// another use
+/// contradicts the claim.
 pub(crate) fn claim(fd: &OwnedFd, claim: Claim) -> bool {
     let claimed = try_claim(fd, claim);
     if !claimed {
@@ -46,16 +50,18 @@ pub(crate) fn claim(fd: &OwnedFd, claim: Claim) -> bool {
     claimed
 }
 
-/// Keeps a file to who has it open here, against all who ask the same; `false` if somebody else has it. It lasts until the file is
-/// closed. That is flock(2); a file system without it keeps nobody off.
+/// Takes an exclusive lock on a file until it is closed; false if another program holds one. That is flock(2), which
+/// only excludes
+/// programs that ask for it too. On a file system without it the result is true.
 pub fn keep(file: &File) -> bool {
     !matches!(flock(file, FlockOperation::NonBlockingLockExclusive), Err(rustix::io::Errno::WOULDBLOCK))
 }
 
-/// Gives up whatever of it is locked through this descriptor. To close the descriptor is not enough: a process that another thread
-/// makes meanwhile has a copy of it until it runs its program, and the lock stays that long.
+/// Releases all locks of this descriptor. Closing it is not enough: a child process that another thread creates
+/// meanwhile
+/// has a copy of it until it executes its program, and the lock would stay that long.
 pub(crate) fn release(fd: &OwnedFd) {
-    // Of a file without locks there is none to give up.
+    // A file without locks has none to release.
     let _ = ask(fd, F_OFD_SETLK, F_UNLCK, 0, TO_THE_END);
 }
 
@@ -71,7 +77,7 @@ fn try_claim(fd: &OwnedFd, claim: Claim) -> bool {
         && not_shared.iter().all(|permission| is_free(fd, USED + permission))
 }
 
-/// `struct flock` with 64-bit offsets.
+/// A lock request, `struct flock` with 64-bit offsets.
 #[repr(C)]
 struct Flock {
     kind: c_short,
@@ -93,26 +99,26 @@ unsafe extern "C" {
     fn fcntl(fd: c_int, command: c_int, ...) -> c_int;
 }
 
-/// Of a lock: whatever its file's length is or will be.
+/// The length of a lock on the whole file, whatever its size is or becomes.
 const TO_THE_END: i64 = 0;
 
-/// Asks the kernel about a lock, or for it; the answer to a question is in what is returned.
+/// Queries or requests a lock. Returns the structure as the kernel left it, which answers a query.
 fn ask(fd: &OwnedFd, command: c_int, kind: c_short, start: i64, length: i64) -> io::Result<Flock> {
-    // SEEK_SET; the process of such a lock is 0.
+    // `whence` 0 is SEEK_SET; the process of an open file description lock is 0.
     let mut lock = Flock { kind, whence: 0, start, length, process: 0 };
     // SAFETY: the descriptor is open, and the kernel writes nothing but this structure, which lives until it returns.
     let answer = unsafe { fcntl(fd.as_raw_fd(), command, &raw mut lock) };
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(lock) }
 }
 
-/// Takes a shared lock on a byte; `false` if somebody has it alone.
+/// Takes a shared lock on a byte; false if another program has an exclusive one.
 fn share(fd: &OwnedFd, byte: i64) -> bool {
     let refused = |e: &io::Error| matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::PermissionDenied);
-    // Whatever else speaks against it: there are no locks here.
+    // Any other error means that there are no locks here.
     !ask(fd, F_OFD_SETLK, F_RDLCK, byte, 1).is_err_and(|e| refused(&e))
 }
 
-/// Whether nobody else has a lock of any kind on a byte.
+/// True if no other program has a lock on the byte.
 fn is_free(fd: &OwnedFd, byte: i64) -> bool {
     ask(fd, F_OFD_GETLK, F_WRLCK, byte, 1).map_or(true, |found| found.kind == F_UNLCK)
 }

@@ -1,7 +1,8 @@
-//! Memory as a disk: what is not written is zero and takes no room, and what is made zero or is of no interest any more gives it back.
+//! A disk in memory: unwritten bytes are zero and take no memory, and discarded or zeroed bytes free theirs.
 //!
-//! Requests do not wait for each other. What two clients write to the same bytes at the same moment is one's or the other's word by word,
-//! as no disk promises more of a whole request.
+//! Requests do not wait for each other. If two clients write the same bytes at the same moment, each word is one's or
+//! the other's:
+//! no disk promises more for a whole request.
 
 use crate::disk::shared::Shared;
 use crate::error::Error;
@@ -17,16 +18,16 @@ pub struct Memory {
     length: u64,
     bytes: Shared,
     written: Written,
-    /// What is given back to the kernel is whole pages. It rounds a length up (madvise(2)), so they must be pages of its own: on some
-    /// machines 64 KiB.
+    /// The page size of this machine in bytes, up to 64 KiB: only whole pages can be freed, as madvise(2) rounds a
+    /// length up.
     page: u64,
 }
 
-/// Zeros that are written at once.
+/// The zeros that one call writes.
 const ZEROS: [u8; 4096] = [0; 4096];
 
 impl Memory {
-    /// `length` zero bytes.
+    /// A disk of `length` zero bytes. It is an error if the address space has no such range.
     pub fn new(length: u64) -> Result<Memory, Error> {
         Memory::with_pages(length, rustix::param::page_size() as u64)
     }
@@ -37,14 +38,14 @@ impl Memory {
         Ok(Memory { length, bytes, written: Written::new(length), page })
     }
 
-    /// The place of `length` bytes at `offset`.
+    /// The index of `length` bytes at `offset`. [`Errno::Range`] if they are not inside.
     fn place(&self, offset: u64, length: usize) -> Result<usize, Errno> {
         let end = u64::try_from(length).ok().and_then(|length| offset.checked_add(length));
         let inside = end.is_some_and(|end| end <= self.length);
         usize::try_from(offset).ok().filter(|_| inside).ok_or(Errno::Range)
     }
 
-    /// Writes zeros from `offset` to `end`, which are inside.
+    /// Writes zeros from `offset` to `end`, both inside.
     fn write_zeros(&self, offset: u64, end: u64) -> Result<(), Errno> {
         let mut at = offset;
         while at < end {
@@ -55,17 +56,18 @@ impl Memory {
         Ok(())
     }
 
-    /// Makes the bytes from `offset` to `end`, which are inside, zero and gives their room back.
+    /// Zeros the bytes from `offset` to `end`, both inside, and frees their memory.
     fn give_back(&self, offset: u64, end: u64) -> Result<(), Errno> {
-        // Nobody's bytes follow the last one.
+        // The last page has no bytes beyond the end of the disk.
         let last = if end == self.length { round_up(end, self.page) } else { Some(round_down(end, self.page)) }.ok_or(Errno::Range)?;
         let Some(first) = round_up(offset, self.page).filter(|&first| first < last) else { return self.write_zeros(offset, end) };
-        // First the map and then the bytes, and who writes does it the other way: what is written meanwhile is never taken for a hole.
+        // The map is cleared before the bytes, while a write does it the other way round: a concurrent write is never
+        // taken for a hole.
         self.written.forget(offset, end, self.length);
         if self.bytes.give_back(index(first)?..index(last)?).is_err() {
             return self.write_zeros(offset, end);
         }
-        // What was never written is zero already.
+        // A piece that was never written is zero already.
         let edges = [(offset, first), (last, end)].into_iter().filter(|&(from, to)| from < to && self.written.has(from / PIECE));
         edges.into_iter().try_for_each(|(from, to)| self.write_zeros(from, to))
     }
@@ -127,13 +129,13 @@ impl Store for Memory {
     }
 }
 
-/// Which pieces of a disk were written: one bit each.
+/// The written pieces of a disk, one bit each.
 #[derive(Debug)]
 struct Written(Box<[AtomicU64]>);
 
-/// Bytes of a piece: what nothing was written to is told to be a hole.
+/// The size of a piece in bytes; an unwritten piece is reported as a hole.
 const PIECE: u64 = 64 << 10;
-/// The most pieces that are looked at for one answer.
+/// The most pieces that one query looks at.
 const LOOK: u64 = 1 << 16;
 
 impl Written {
@@ -142,25 +144,25 @@ impl Written {
         Written((0..words).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// The word and the bit of a piece, of which there is one.
+    /// The word and the bit of a piece, which must exist.
     fn bit(&self, piece: u64) -> (&AtomicU64, u64) {
         let word = usize::try_from(piece / 64).ok().and_then(|word| self.0.get(word));
         (word.expect("a piece of the disk"), 1 << (piece % 64))
     }
 
-    /// Something was written from `offset` on.
+    /// Marks the pieces of a write.
     fn note(&self, offset: u64, length: u64) {
         let pieces = if length == 0 { 0..0 } else { offset / PIECE..(offset + length).div_ceil(PIECE) };
         for piece in pieces {
             let (word, bit) = self.bit(piece);
-            // Most writes are to where there is something: they share the word without taking it from each other.
+            // Most writes hit marked pieces: a load leaves the word shared among caches.
             if word.load(Ordering::SeqCst) & bit == 0 {
                 word.fetch_or(bit, Ordering::SeqCst);
             }
         }
     }
 
-    /// The whole pieces from `offset` to `end` of a disk of `length` bytes are as if nothing had been written.
+    /// Unmarks the whole pieces from `offset` to `end` on a disk of `length` bytes.
     fn forget(&self, offset: u64, end: u64, length: u64) {
         let end = if end == length { end.div_ceil(PIECE) } else { end / PIECE };
         for piece in offset.div_ceil(PIECE)..end {
@@ -176,7 +178,7 @@ impl Written {
         word.load(Ordering::SeqCst) & bit != 0
     }
 
-    /// What is at `offset`, and how far it goes towards `end`, which is more.
+    /// The content at `offset`, and its length up to `end`, which is greater.
     fn run(&self, offset: u64, end: u64) -> Run {
         let first = offset / PIECE;
         let last = end.div_ceil(PIECE).min(first + LOOK);

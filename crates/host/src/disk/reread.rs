@@ -1,4 +1,4 @@
-//! Telling the kernel that a disk has another table now.
+//! A request to the kernel to read a disk's partition table again.
 //!
 //! # Sources
 //! Linux `block/ioctl.c` (`BLKRRPART`), `include/uapi/linux/fs.h`.
@@ -10,21 +10,21 @@ use rustix::io;
 use rustix::ioctl::{NoArg, Opcode, opcode};
 use std::path::Path;
 
-/// `_IO(0x12, 95)`.
+/// The request `_IO(0x12, 95)`.
 const BLKRRPART: Opcode = opcode::none(0x12, 95);
 
-/// What the kernel made of a new table.
+/// The kernel's response to a new table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reread {
-    /// It has read it.
+    /// The kernel has read the table.
     Done,
-    /// A partition is in use, so it stays with the old table.
+    /// A partition is in use, so the old table stays.
     Busy,
-    /// It reads no tables of this device: a loop device, or a kernel built without.
+    /// The kernel reads no tables of this device: a loop device, or a kernel built without them.
     Never,
 }
 
-/// Has the kernel read the partition table of the block device at `path` again.
+/// Makes the kernel read the partition table of the block device at `path` again.
 pub fn reread(path: &Path) -> Reread {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let Ok(fd) = io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty())) else { return Reread::Never };

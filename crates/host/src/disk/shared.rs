@@ -1,10 +1,12 @@
-//! Memory that everybody may read and write at any time, without waiting for each other: the bytes of a disk, which leave it to those who
-//! use it what they write at the same moment.
+//! Memory that all threads may read and write at any time without waiting: the bytes of a disk, whose users decide
+//! what concurrent
+//! writes to the same place mean.
 //!
-//! What the program itself reads and writes goes word by word, each word in one step. The kernel copies from and to the same bytes.
+//! The program's own accesses are word by word, each word atomically. The kernel copies from and to the same bytes.
 //!
-//! Many bytes are written past the caches: a disk is larger than they are, so a line that is to be overwritten would be fetched from memory
-//! first, and would push out the buffer that it is copied from. Measured in docs/decisions/0017.
+//! Long writes bypass the caches. A disk is larger than they are, so a line to be overwritten would first be fetched
+//! from memory, and
+//! would evict the buffer that it is copied from. Measured in docs/decisions/0017.
 //!
 //! # Sources
 //! Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, section 10.4.6.2 "Caching of Temporal vs. Non-Temporal Data";
@@ -18,30 +20,30 @@ use rustix::mm::Advice;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Zeroed memory of which only what is written takes room.
+/// Zeroed memory that takes room only where it is written.
 #[derive(Debug)]
 pub(crate) struct Shared {
     map: Buffers,
 }
 
 const WORD: usize = size_of::<u64>();
-/// What processors write past their caches at once.
+/// The unit of a non-temporal write in bytes: a cache line.
 const LINE: usize = 64;
-/// The least that is written so: fewer bytes may well be read again before they leave a cache.
+/// The least length in bytes of a write past the caches: fewer bytes may well be read again from a cache.
 const MANY: usize = 16 << 10;
 
 impl Shared {
-    /// At least `length` zero bytes.
+    /// A mapping of at least `length` zero bytes.
     pub(crate) fn new(length: u64) -> io::Result<Shared> {
         Ok(Shared { map: Buffers::zeros(length)? })
     }
 
-    /// Whether `length` bytes from `at` are all inside.
+    /// True if `length` bytes from `at` are all inside.
     fn holds(&self, at: usize, length: usize) -> bool {
         at.checked_add(length).is_some_and(|end| end <= self.map.len())
     }
 
-    /// Where byte `at` is, which is inside.
+    /// The address of byte `at`, which must be inside.
     fn address(&self, at: usize) -> *mut u8 {
         self.map.address(0, 0).wrapping_add(at)
     }
@@ -52,14 +54,14 @@ impl Shared {
         unsafe { std::slice::from_raw_parts(self.address(0).cast(), self.map.len() / WORD) }
     }
 
-    /// `length` bytes from `at`, for the kernel.
+    /// The bytes from `at` on, `length` of them, for the kernel.
     pub(crate) fn bytes(&self, at: usize, length: usize) -> &[AtomicU8] {
         assert!(self.holds(at, length), "{length} bytes at {at} of {}", self.map.len());
         // SAFETY: inside the mapping, as above. Every access by Rust is atomic, and the kernel's are no accesses of Rust.
         unsafe { std::slice::from_raw_parts(self.address(at).cast(), length) }
     }
 
-    /// Fills `into` from byte `at`.
+    /// Fills `into` with the bytes from `at` on.
     pub(crate) fn read(&self, at: usize, into: &mut [u8]) {
         let (head, rest) = into.split_at_mut(into.len().min(to_next(at, WORD)));
         self.look(at, head);
@@ -71,7 +73,7 @@ impl Shared {
         self.look(at + whole.as_flattened().len(), tail);
     }
 
-    /// Fills `into`, which is a part of one word.
+    /// Fills `into`, which is part of one word.
     fn look(&self, at: usize, into: &mut [u8]) {
         if !into.is_empty() {
             let word = self.words()[at / WORD].load(Ordering::Relaxed).to_ne_bytes();
@@ -79,7 +81,7 @@ impl Shared {
         }
     }
 
-    /// Writes `bytes` from byte `at`.
+    /// Writes `bytes` from byte `at` on.
     pub(crate) fn write(&self, at: usize, bytes: &[u8]) {
         if bytes.len() < MANY {
             return self.put(at, bytes);
@@ -92,7 +94,7 @@ impl Shared {
         self.put(at + lines.as_flattened().len(), tail);
     }
 
-    /// Writes whole lines past the caches, from byte `at`, where a line begins. They are there for everybody when it returns.
+    /// Writes whole lines past the caches from byte `at`, the start of a line. All threads see them when it returns.
     #[cfg(target_arch = "x86_64")]
     fn put_lines(&self, at: usize, lines: &[[u8; LINE]]) {
         assert!(self.holds(at, lines.as_flattened().len()) && to_next(at, LINE) == 0, "{} lines at {at}", lines.len());
@@ -130,13 +132,13 @@ impl Shared {
         }
     }
 
-    /// Other processors have no such store, or do not say what it does.
+    /// Writes lines word by word: other processors have no such store, or do not specify it.
     #[cfg(not(target_arch = "x86_64"))]
     fn put_lines(&self, at: usize, lines: &[[u8; LINE]]) {
         self.put(at, lines.as_flattened());
     }
 
-    /// Writes `bytes` from byte `at`, word by word.
+    /// Writes `bytes` from byte `at` on, word by word.
     fn put(&self, at: usize, bytes: &[u8]) {
         let (head, rest) = bytes.split_at(bytes.len().min(to_next(at, WORD)));
         self.change(at, head);
@@ -148,7 +150,7 @@ impl Shared {
         self.change(at + whole.as_flattened().len(), tail);
     }
 
-    /// Writes `bytes`, which are a part of one word. What others write beside them at the same moment stays.
+    /// Writes `bytes`, which are part of one word. Concurrent writes to the rest of the word are kept.
     fn change(&self, at: usize, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -158,11 +160,11 @@ impl Shared {
             word[at % WORD..][..bytes.len()].copy_from_slice(bytes);
             Some(u64::from_ne_bytes(word))
         };
-        // It always says what is to be there, so it cannot fail.
+        // The closure always returns a value, so this cannot fail.
         let _ = self.words()[at / WORD].fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed);
     }
 
-    /// Makes whole pages zero by giving their room back.
+    /// Zeros whole pages by freeing their memory.
     pub(crate) fn give_back(&self, pages: Range<usize>) -> io::Result<()> {
         if pages.is_empty() {
             return Ok(());
@@ -173,7 +175,7 @@ impl Shared {
     }
 }
 
-/// Bytes from `at` to the next multiple of `size`, which is a power of two: 0 at one.
+/// The bytes from `at` to the next multiple of `size`, a power of two: 0 at one.
 fn to_next(at: usize, size: usize) -> usize {
     at.wrapping_neg() % size
 }

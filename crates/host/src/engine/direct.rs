@@ -1,6 +1,6 @@
-//! A file or device around the page cache: every request goes to the device, in its own units.
+//! A file or device opened for direct I/O: every request reaches the device, in the device's own units.
 //!
-//! It takes whole units alone; `sectored` of the crate `serve` makes any bytes of that.
+//! It takes whole units only; `sectored` of the crate `serve` makes byte ranges of them.
 //!
 //! # Sources
 //! open(2) (`O_DIRECT`).
@@ -15,30 +15,30 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Run, Store};
 use trueline_geom::base::topology::is_whole;
 
-/// An open file or device, asked directly.
+/// An open file or device without the page cache.
 #[derive(Debug)]
 pub struct Direct {
     lane: OpenFile,
-    /// Keeps it for this program, and does what is no transfer.
+    /// The original handle: it holds the locks, and does everything but transfers.
     medium: Medium,
 }
 
-/// What memory for direct I/O lies on, whatever is asked: a page.
+/// The alignment of memory for direct I/O in bytes, enough for every device: a page.
 const PAGE: usize = 4096;
 
 impl Direct {
-    /// What is open as `medium`; `place` is its name in messages.
+    /// A second, direct handle of `medium`; `place` is its name in messages.
     pub fn new(medium: Medium, place: &Path) -> Result<Direct, Error> {
         let lane = OpenFile::new(&medium, Cache::Around, place)?;
         Ok(Direct { lane, medium })
     }
 }
 
-/// Does `work` with `length` bytes of memory that begin with a page.
+/// Calls `work` with `length` bytes of page-aligned memory.
 fn with_pages<T>(length: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
     let mut room = vec![0; length + PAGE];
     let start = room.as_ptr().align_offset(PAGE);
-    // It fits always: a page begins within a page. Where it could not be told, the kernel says what it thinks of it.
+    // There is always a page boundary within a page. If it cannot be computed, the kernel reports the misalignment.
     let start = if start < PAGE { start } else { 0 };
     work(&mut room[start..start + length])
 }
@@ -54,7 +54,7 @@ impl Store for Direct {
             let mut done = 0;
             while done < pages.len() {
                 match io::retry_on_intr(|| io::pread(&self.lane, &mut pages[done..], offset + done as u64)) {
-                    // Shorter than it was, or a part that direct I/O cannot go on from.
+                    // The file has become shorter, or direct I/O cannot continue from here.
                     Ok(count) if count == 0 || !is_whole(count as u64, self.lane.grain()) => return Err(Errno::Range),
                     Ok(count) => done += count,
                     Err(e) => return Err(errno::from_kernel(e)),

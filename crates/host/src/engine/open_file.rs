@@ -1,8 +1,10 @@
-//! An open file or block device as an engine uses it: direct or through the page cache, with what its requests must lie on.
+//! An open file or block device as an engine uses it: direct or through the page cache, with the alignment that
+//! requests need.
 //!
 //! # Sources
-//! open(2) (`O_DIRECT`), statx(2) (`STATX_DIOALIGN`, Linux 6.1). Whether a request lies right is decided by these numbers before it is
-//! sent: a kernel takes some that lie wrong, so its EINVAL proves nothing.
+//! open(2) (`O_DIRECT`), statx(2) (`STATX_DIOALIGN`, Linux 6.1). The alignment of a request is checked by these
+//! numbers before it is
+//! sent: a kernel accepts some misaligned ones, so the lack of an EINVAL proves nothing.
 
 use crate::device::sysfs;
 use crate::disk::buffers::Buffers;
@@ -16,16 +18,16 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::is_whole;
 
-/// Whether the page cache stands between.
+/// The use of the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
-    /// `O_DIRECT`: the device is asked.
+    /// `O_DIRECT`: requests reach the device.
     Around,
-    /// Through it.
+    /// Requests go through the page cache.
     Through,
 }
 
-/// One file or device that an engine reads and writes.
+/// A file or device that an engine reads and writes.
 #[derive(Debug)]
 pub struct OpenFile {
     fd: OwnedFd,
@@ -36,18 +38,19 @@ pub struct OpenFile {
     writable: bool,
 }
 
-/// Where direct I/O begins if nobody says: a page, which no device asks more than.
+/// The alignment of direct I/O in bytes if none is reported: a page, which suffices for every device.
 const PAGE: u64 = 4096;
 
 impl OpenFile {
-    /// A second handle on what is open already, to look or to write as it is; `place` is its name in messages. What is exclusive stays so:
-    /// the handle is of the same file, and `medium` must live as long as exclusiveness is needed.
+    /// A second handle of an open medium, in the same access mode; `place` is its name in messages. Exclusiveness is
+    /// kept, as the handle is
+    /// of the same file, for as long as `medium` lives.
     pub fn new(medium: &Medium, cache: Cache, place: &Path) -> Result<OpenFile, Error> {
         let failed = |e: io::Errno| Error::os("open", place, e);
         let mode = rustix::fs::fcntl_getfl(medium.fd()).map_err(failed)? & OFlags::RWMODE;
         let more = if cache == Cache::Around { OFlags::DIRECT } else { OFlags::empty() };
         let flags = mode | more | OFlags::CLOEXEC | OFlags::NOCTTY;
-        // By the descriptor: the name may lead elsewhere by now.
+        // Opened by descriptor, as the name may lead elsewhere by now.
         let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(medium.fd()));
         let fd = io::retry_on_intr(|| rustix::fs::open(&*again, flags, Mode::empty())).map_err(|e| match (e, cache) {
             (io::Errno::INVAL, Cache::Around) => {
@@ -63,27 +66,27 @@ impl OpenFile {
         Ok(OpenFile { fd, length: medium.length(), grain, memory, cache, writable: mode.contains(OFlags::RDWR) })
     }
 
-    /// Bytes.
+    /// The length of the file in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Offsets and lengths are multiples of it.
+    /// The alignment of offsets and lengths in bytes.
     pub fn grain(&self) -> u64 {
         self.grain
     }
 
-    /// Direct or through the page cache, as it was opened.
+    /// The use of the page cache, as opened.
     pub(crate) fn cache(&self) -> Cache {
         self.cache
     }
 
-    /// Whether every place in `buffers` lies right for it.
+    /// True if every place in `buffers` is aligned as the file requires.
     pub(crate) fn takes(&self, buffers: &Buffers) -> bool {
         is_whole(buffers.place() as u64, self.memory)
     }
 
-    /// Whether a request may be sent: inside, on the grain, writable if it writes.
+    /// Checks a request: inside, aligned, and to a writable file if it writes.
     #[inline]
     pub(crate) fn check(&self, offset: u64, length: u64, write: bool) -> Result<(), Errno> {
         if offset.checked_add(length).is_none_or(|end| end > self.length) {
@@ -95,7 +98,7 @@ impl OpenFile {
         if write && !self.writable { Err(Errno::ReadOnly) } else { Ok(()) }
     }
 
-    /// Whether a request may begin or end there.
+    /// True if a request may begin or end at `at`.
     #[inline]
     pub(crate) fn is_aligned(&self, at: u64) -> bool {
         is_whole(at, self.grain)
@@ -108,7 +111,7 @@ impl AsFd for OpenFile {
     }
 }
 
-/// What direct I/O on `fd` asks of offsets and of memory.
+/// The alignment that direct I/O on `fd` requires of offsets and of memory, in bytes.
 fn asked_of(fd: &OwnedFd) -> io::Result<(u64, u64)> {
     let stat = rustix::fs::fstat(fd)?;
     let says = file::alignment(fd, &stat);
@@ -119,7 +122,7 @@ fn asked_of(fd: &OwnedFd) -> io::Result<(u64, u64)> {
     let sector = if block {
         rustix::fs::ioctl_blksszget(fd).ok().map(u64::from)
     } else {
-        // Of a file: the sector of the device that its file system is on.
+        // For a file, the sector size of the device that its file system is on.
         let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
         sysfs::device(Path::new("/sys"), Path::new("/proc/self/mountinfo"), major, minor).map(|device| device.sector())
     };

@@ -4,7 +4,8 @@
 //! A ring is used by the thread that made it (`IORING_SETUP_SINGLE_ISSUER`); it cannot be sent to another.
 //!
 //! # Sources
-//! io_uring_setup(2), io_uring_enter(2), io_uring_register(2). What of the flags an older kernel does not have (EINVAL) is left out.
+//! io_uring_setup(2), io_uring_enter(2), io_uring_register(2). Flags that an older kernel does not have (EINVAL) are
+//! left out.
 
 #![allow(unsafe_code, reason = "the kernel is told addresses: of registered memory, and in every request")]
 
@@ -28,43 +29,45 @@ pub struct Ring<Tag> {
     entrance: Entrance,
     lanes: Vec<OpenFile>,
     buffers: Buffers,
-    /// Whether the memory is registered: mapped and pinned once, not at every request.
+    /// True if the memory is registered: mapped and pinned once, not for every request.
     registered: bool,
-    /// What is in flight, each in its slot, which is its place in memory too; what is not is in `free`.
+    /// Transfers in flight, each in a slot, which is also its place in memory; `free` lists the unused slots.
     slots: Vec<Flight<Tag>>,
     free: Vec<u32>,
-    /// Requests that are sent as soon as so many are queued, while the rest of a round is still made.
+    /// The number of queued requests that are sent at once, while the rest of a round is still made.
     batch: u32,
-    /// In the queue, and not yet sent. There are no more slots than entries of the queue, so that it is never full.
+    /// Requests queued and not yet sent. There are no more slots than entries of the queue, so it is never full.
     unsent: u32,
-    /// Not to be sent to another thread.
+    /// Makes the ring impossible to send to another thread.
     here: PhantomData<*const ()>,
 }
 
-/// A transfer, and how much of it is done.
+/// A transfer, and the number of bytes done.
 #[derive(Clone, Copy, Default)]
 struct Flight<Tag> {
     transfer: Transfer<Tag>,
     moved: u32,
 }
 
-/// Why there is no ring, and what it would have been made of.
+/// The error that prevents a ring, with the files and memory given back.
 pub type Refused = (io::Errno, Vec<OpenFile>, Buffers);
 
-/// Requests that are sent together where a device is asked: it starts on the first while the others of a round are made. With all of
-/// a round in one call a disk stands idle meanwhile (0.88 of fio's rate at 32 in flight on a virtual disk; 1.01 so). The page cache answers within
+/// The batch of requests for a device: it starts on the first while the others of a round are made. With all of a
+/// round in one call
+/// a disk is idle meanwhile (0.88 of fio's rate at 32 in flight on a virtual disk, rather than 1.01). The page cache
+/// answers within
 /// the call, so there a call less is worth more.
 const DIRECT_BATCH: u32 = 4;
 
-/// The most that one ring has in flight.
+/// The most transfers in flight on one ring.
 pub const DEEPEST: u32 = 4096;
 
 impl<Tag: Copy + Default> Ring<Tag> {
-    /// A ring over `lanes`, for as many transfers at a time as `buffers` has places, at most [`DEEPEST`].
+    /// A ring over `files`, with as many transfers in flight as `buffers` has places, at most [`DEEPEST`].
     pub fn new(lanes: Vec<OpenFile>, mut buffers: Buffers) -> Result<Ring<Tag>, Refused> {
         let depth = u32::try_from(buffers.count()).unwrap_or(DEEPEST).min(DEEPEST);
         let files: Vec<i32> = lanes.iter().map(|lane| lane.as_fd().as_raw_fd()).collect();
-        // The kernel rounds up to a power of two, and has room for twice as many completions: so none can be lost.
+        // The kernel rounds up to a power of two, and has space for twice as many completions, so none can be lost.
         let made = setup::set_up(depth).and_then(|ring| match ring.submitter().register_files(&files) {
             Ok(()) => Ok(ring),
             Err(e) => Err(io::Errno::from_io_error(&e).unwrap_or(io::Errno::IO)),
@@ -104,7 +107,7 @@ impl<Tag: Copy + Default> Ring<Tag> {
         (self.in_flight() == 0).then(|| self.buffers.of_place(place)).flatten()
     }
 
-    /// Puts a transfer into the queue; it is sent with others, at the next [`Ring::wait`] at the latest.
+    /// Queues a transfer; it is sent with others, at the next [`Ring::wait`] at the latest.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and goes from registers into the queue")]
     pub(crate) fn push(&mut self, transfer: Transfer<Tag>) -> Result<(), Errno> {
@@ -114,14 +117,14 @@ impl<Tag: Copy + Default> Ring<Tag> {
         self.queue(slot, &flight)?;
         self.slots[slot as usize] = flight;
         self.free.pop();
-        // An error of the ring itself is met again, and told, by the next `wait`.
+        // The next `wait` meets an error of the ring itself again, and reports it.
         if self.unsent >= self.batch {
             let _ = self.send(0);
         }
         Ok(())
     }
 
-    /// See [`crate::engine::Engine::take`].
+    /// The implementation of [`crate::engine::Engine::take`].
     #[inline]
     pub(crate) fn take(&mut self, mut answer: impl FnMut(Finished<Tag>)) {
         let mut again = Vec::new();
@@ -148,7 +151,7 @@ impl<Tag: Copy + Default> Ring<Tag> {
         }
     }
 
-    /// Asks for what is left of the transfers in these slots.
+    /// Queues the rest of the transfers in these slots.
     #[cold]
     fn ask_again(&mut self, slots: &[u32], mut answer: impl FnMut(Finished<Tag>)) {
         for &slot in slots {
@@ -162,35 +165,36 @@ impl<Tag: Copy + Default> Ring<Tag> {
 }
 
 impl<Tag> Ring<Tag> {
-    /// Transfers that are not answered.
+    /// The number of transfers in flight.
     fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Puts what is left of a transfer into the queue.
+    /// Queues the rest of a transfer.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "as `push`")]
     fn queue(&mut self, slot: u32, flight: &Flight<Tag>) -> Result<(), Errno> {
         let entry = entry::of(flight, slot, self.registered, &self.buffers);
         // SAFETY: file and memory are registered or owned by `self` until the request is answered; `check` found the transfer no longer
-        // than a place, and nobody else has the place of this slot.
+        // than a place, and no other request uses the place of this slot.
         unsafe { self.ring.submission().push(&entry) }.map_err(|_| Errno::Io)?;
         self.unsent += 1;
         Ok(())
     }
 
-    /// See [`crate::engine::Engine::wait`]. What is queued is sent even if enough is done: the device is to be kept busy.
+    /// Implements [`crate::engine::Engine::wait`]. Queued requests are sent even if enough are done, to keep the
+    /// device busy.
     #[inline]
     pub(crate) fn wait(&mut self, least: usize) -> Result<(), Errno> {
         let least = least.min(self.in_flight());
-        // The kernel counts what is done and not yet taken as completions that it need not wait for.
+        // The kernel counts completions not yet taken among those it waits for.
         while self.unsent > 0 || self.ring.completion().len() < least {
             self.send(least)?;
         }
         Ok(())
     }
 
-    /// Sends what is queued, and waits for `want` completions.
+    /// Sends the queued requests, and waits for `want` completions.
     #[inline]
     fn send(&mut self, want: usize) -> Result<(), Errno> {
         match self.entrance.enter(self.unsent, u32::try_from(want).unwrap_or(u32::MAX)) {
@@ -198,14 +202,14 @@ impl<Tag> Ring<Tag> {
                 self.unsent = self.unsent.saturating_sub(sent);
                 Ok(())
             }
-            // A signal, or no memory for a moment: the caller asks again.
+            // A signal, or a momentary lack of memory: the caller tries again.
             Err(io::Errno::INTR | io::Errno::AGAIN | io::Errno::BUSY) => Ok(()),
             Err(from) => Err(errno::from_kernel(from)),
         }
     }
 }
 
-/// What the kernel's answer makes of a transfer: whether there is more to ask for, or an error.
+/// The effect of the kernel's result on a transfer: true if it must be continued, or an error.
 #[inline]
 fn outcome<Tag>(result: i32, flight: &mut Flight<Tag>, lanes: &[OpenFile]) -> Result<bool, Errno> {
     match u32::try_from(result) {
@@ -224,7 +228,7 @@ fn outcome<Tag>(result: i32, flight: &mut Flight<Tag>, lanes: &[OpenFile]) -> Re
 impl<Tag> Drop for Ring<Tag> {
     fn drop(&mut self) {
         if self.wait(self.in_flight()).is_err() {
-            // The kernel may still write into it: a mapping lost is better than one that somebody else gets.
+            // The kernel may still write into the memory: a leak is better than a reuse of the mapping.
             self.buffers.forget();
         }
         self.entrance.give_back();

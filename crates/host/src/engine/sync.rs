@@ -1,4 +1,4 @@
-//! The engine where io_uring is not to be had: one pread(2) or pwrite(2) a request, one request at a time.
+//! The engine without io_uring: one pread(2) or pwrite(2) at a time.
 
 use crate::disk::buffers::Buffers;
 use crate::engine::open_file::OpenFile;
@@ -8,18 +8,18 @@ use rustix::io::{self, ReadWriteFlags};
 use std::io::IoSlice;
 use trueline_geom::base::error::Errno;
 
-/// Files, and memory, of which one place is enough.
+/// Files and memory, of which one place is used.
 pub struct Sync<Tag> {
     lanes: Vec<OpenFile>,
     buffers: Buffers,
-    /// What is asked for and not done.
+    /// The submitted transfer that is not done.
     asked: Option<Transfer<Tag>>,
-    /// What is done and not answered.
+    /// The completion that was not taken yet.
     done: Option<Finished<Tag>>,
 }
 
 impl<Tag: Copy> Sync<Tag> {
-    /// Over `lanes`.
+    /// An engine over `files`.
     pub fn new(lanes: Vec<OpenFile>, buffers: Buffers) -> Sync<Tag> {
         Sync { lanes, buffers, asked: None, done: None }
     }
@@ -33,7 +33,7 @@ impl<Tag: Copy> Sync<Tag> {
         self.asked.is_some() || self.done.is_some()
     }
 
-    /// It is done by the next [`Sync::wait`].
+    /// Submits a transfer, which the next [`Sync::wait`] performs.
     #[inline]
     pub(crate) fn push(&mut self, transfer: Transfer<Tag>) -> Result<(), Errno> {
         check(&transfer, &self.lanes, &self.buffers)?;
@@ -44,7 +44,7 @@ impl<Tag: Copy> Sync<Tag> {
         Ok(())
     }
 
-    /// Does what was asked for, whole.
+    /// Performs the submitted transfer completely.
     #[inline(never)]
     pub(crate) fn wait(&mut self) {
         if let Some(transfer) = self.asked.take() {
@@ -76,7 +76,7 @@ impl<Tag: Copy> Sync<Tag> {
     }
 }
 
-/// One system call, for what comes after the bytes that are `moved`.
+/// One system call for the bytes after those `moved`.
 fn once<Tag>(transfer: &Transfer<Tag>, moved: u32, lane: &OpenFile, buffers: &mut Buffers) -> io::Result<usize> {
     let &Transfer { op, offset, length, fua, .. } = transfer;
     let offset = offset + u64::from(moved);

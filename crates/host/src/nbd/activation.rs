@@ -1,4 +1,4 @@
-//! Sockets that a service manager has opened and listens on for this program.
+//! Sockets that a service manager opened and passed to this program.
 //!
 //! # Sources
 //! `sd_listen_fds(3)`: descriptors from 3 on, for the process that `LISTEN_PID` names; systemd.socket(5).
@@ -15,18 +15,19 @@ use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The variables, which are for one process and no child of it.
+/// The environment variables, which are for one process and none of its children.
 pub const VARIABLES: [&str; 4] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"];
 
-/// `SD_LISTEN_FDS_START`.
+/// The first descriptor, `SD_LISTEN_FDS_START`.
 const FIRST: RawFd = 3;
-/// More than anybody passes.
+/// The most sockets accepted; service managers pass far fewer.
 const MOST: RawFd = 1024;
 
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The sockets that were passed to this process, in their order; none if none were. They are this program's from then on, so
-/// whoever asks again gets none.
+/// The sockets passed to this process, in order; empty if there are none. They belong to the caller from then on:
+/// later calls
+/// return none.
 pub fn sockets() -> Result<Vec<Listener>, Error> {
     let [process, count, names] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"].map(std::env::var_os);
     let passed = passed(process, count, names, std::process::id())?;
@@ -36,10 +37,10 @@ pub fn sockets() -> Result<Vec<Listener>, Error> {
     passed.into_iter().map(|(number, name)| listener(number, &name)).collect()
 }
 
-/// Numbers and names of what was passed to process `own`.
+/// The numbers and names of descriptors passed to process `own`.
 fn passed(process: Option<OsString>, count: Option<OsString>, names: Option<OsString>, own: u32) -> Result<Vec<(RawFd, String)>, Error> {
     let number = |text: Option<OsString>| text.and_then(|text| text.to_str()?.parse::<u32>().ok());
-    // They may be a parent's, who forgot to remove them.
+    // The variables may be a parent's that were not removed.
     let (true, Some(count)) = (number(process) == Some(own), count) else { return Ok(Vec::new()) };
     let said = count.to_string_lossy().into_owned();
     let count = number(Some(count)).and_then(|count| RawFd::try_from(count).ok()).filter(|count| (1..=MOST).contains(count));
@@ -50,14 +51,14 @@ fn passed(process: Option<OsString>, count: Option<OsString>, names: Option<OsSt
     Ok((FIRST..FIRST + count).map(|number| (number, names.next().unwrap_or_default())).collect())
 }
 
-/// Descriptor `number` as the listening socket that it must be.
+/// The listening socket with descriptor `number`; an error if it is none.
 fn listener(number: RawFd, name: &str) -> Result<Listener, Error> {
     let place = if name.is_empty() { format!("socket {number}") } else { format!("socket {number} ({name})") };
     let not = |found: String| Error::not("take over", &place, found, "write ListenStream= in the socket unit, and Accept=no");
-    // SAFETY: only asked whether it is open; whatever it is, nothing is done to it if it is not.
+    // SAFETY: only queried for being open; if it is not, nothing is done to it.
     let open = rustix::io::fcntl_setfd(unsafe { BorrowedFd::borrow_raw(number) }, FdFlags::CLOEXEC);
     open.map_err(|e| not(e.to_string()))?;
-    // SAFETY: it is open, and it was passed to this process to own; `TAKEN` sees that it is taken once.
+    // SAFETY: it is open, and it was passed to this process to own; `TAKEN` ensures that it is taken once.
     let fd = unsafe { OwnedFd::from_raw_fd(number) };
     let kind = (sockopt::socket_type(&fd), sockopt::socket_acceptconn(&fd), sockopt::socket_domain(&fd));
     let (Ok(SocketType::STREAM), Ok(true), Ok(family)) = kind else { return Err(not("it is no listening stream socket".into())) };

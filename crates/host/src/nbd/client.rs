@@ -1,12 +1,15 @@
-//! A store that a server has: `nbd://` targets.
+//! A store behind an NBD server: `nbd://` targets.
 //!
-//! A connection does one request at a time; as many connections are made as there are requests at once, up to [`CONNECTIONS`], if
-//! the server says that they see the same bytes. One that breaks is forgotten, and the next request makes another.
+//! A connection does one request at a time. There are as many connections as concurrent requests, up to
+//! [`CONNECTIONS`], if
+//! the server declares that they see the same bytes. A broken connection is dropped, and the next request makes a new
+//! one.
 //!
 //! # Limits
-//! The server is not trusted: what it says is checked, and nothing it sends is kept beyond what was asked for. It has so much time for
-//! every answer as [`Patience`] says. If a connection breaks after something was written, the next flush fails: what was not flushed may
-//! be gone.
+//! The server is not trusted: its answers are checked, and it cannot make the client keep more than was asked for.
+//! Every answer has a
+//! deadline ([`Patience`]). If a connection breaks after a write, the next flush fails: unflushed data may
+//! be lost.
 
 use super::tls::Credentials;
 use super::uri::{Server, Uri};
@@ -31,27 +34,28 @@ pub(crate) mod connection;
 pub mod patience;
 mod pool;
 
-/// Connections to one server at a time.
+/// The most connections to one server.
 pub const CONNECTIONS: usize = 8;
 
-/// The most bytes that are discarded, or zeroed fast, in one request where lengths have 64 bits: there is a bound to the time that an
-/// answer has, and a server may be slower than it says.
+/// The most bytes of one discard or fast zeroing with 64-bit lengths. An answer has a deadline, and a server may be
+/// slower than it
+/// claims.
 const REACH: u64 = 16 << 30;
 
-/// What a server said of an export.
+/// The properties of an export as the server reported them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// Bytes.
+    /// The length of the export in bytes.
     pub length: u64,
     /// `NBD_FLAG_*` of the transmission phase.
     pub flags: u16,
-    /// Least, preferred and most bytes of a request; [`None`] if nothing was said.
+    /// The minimum, preferred and maximum request in bytes; [`None`] if not reported.
     pub sizes: Option<[u32; 3]>,
-    /// Whether lengths have 64 bits.
+    /// True if extended headers were agreed: lengths have 64 bits.
     pub extended: bool,
 }
 
-/// An export of a server.
+/// An export of an NBD server, as a store.
 pub struct Remote {
     door: Door,
     told: Told,
@@ -60,7 +64,7 @@ pub struct Remote {
     pool: Pool<Session>,
 }
 
-/// How a server is reached.
+/// The address of a server, with credentials and deadlines.
 struct Door {
     uri: Uri,
     credentials: Option<Credentials>,
@@ -93,7 +97,7 @@ impl Door {
     }
 }
 
-/// A server that has no room for whoever waits to be accepted is waited for, but not for ever.
+/// Connects to a Unix socket. A server whose queue is full is waited for, but not for ever.
 fn connect_unix(path: &Path, within: Duration) -> std::io::Result<UnixStream> {
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     sockopt::set_socket_timeout(&socket, Timeout::Send, Some(within))?;
@@ -102,12 +106,12 @@ fn connect_unix(path: &Path, within: Duration) -> std::io::Result<UnixStream> {
 }
 
 impl Remote {
-    /// Connects to what `text` names. `read_only`: nothing will be written.
+    /// Connects to the export of the URI `text`. `read_only`: nothing will be written.
     pub fn open(text: &str, read_only: bool) -> Result<Remote, Error> {
         Remote::open_within(text, read_only, Patience::default())
     }
 
-    /// The same with a server that may take so long.
+    /// As [`Remote::open`], with other deadlines.
     pub fn open_within(text: &str, read_only: bool, patience: Patience) -> Result<Remote, Error> {
         let uri = Uri::parse(text).map_err(|why| Error::not("open", text, why, "see the manual of serve"))?;
         let credentials = uri.tls.as_ref().map(|tls| Credentials::load(tls.certificates.as_deref(), &tls.hostname)).transpose()?;
@@ -117,7 +121,7 @@ impl Remote {
         let told = session.told();
         let most = if told.flags & transmission::CAN_MULTI_CONN != 0 { CONNECTIONS } else { 1 };
         let mut remote = Remote { door, told, boundaries: Vec::new(), read_only, pool: Pool::new(session, most) };
-        // Where units begin is learnt by asking for the first bytes: a few units are enough.
+        // A unit's start is found by a status query from byte 0: a few units are enough.
         remote.boundaries = remote.with(Session::boundaries).unwrap_or_default();
         if !read_only && remote.is_read_only() {
             return Err(Error::not(
@@ -130,17 +134,17 @@ impl Remote {
         Ok(remote)
     }
 
-    /// What the server said.
+    /// The properties of the export.
     pub fn told(&self) -> Told {
         self.told
     }
 
-    /// The boundaries that it told of, if it speaks `trueline:grain` and the like.
+    /// The boundaries that the server reports, if it speaks `trueline:grain` and the like.
     pub fn boundaries(&self) -> &[Boundary] {
         &self.boundaries
     }
 
-    /// Whether nothing can be written.
+    /// True if nothing can be written.
     pub fn is_read_only(&self) -> bool {
         self.read_only || self.told.flags & transmission::READ_ONLY != 0
     }
@@ -151,11 +155,11 @@ impl Remote {
 
     fn connect(&self) -> Result<Session, Errno> {
         let made = self.door.connect().ok().and_then(|socket| Session::begin(socket, &self.door.wanted()).ok());
-        // Another export of that name is another disk.
+        // An export of another length is another disk, even under the same name.
         made.filter(|session| session.told().length == self.told.length).ok_or(Errno::NoDevice)
     }
 
-    /// Does `work` on a connection, which is kept unless it broke.
+    /// Calls `work` with a connection, which returns to the pool unless it broke.
     fn with<T>(&self, work: impl FnOnce(&mut Session) -> Result<T, Errno>) -> Result<T, Errno> {
         let (number, mut session) = self.pool.take(|| self.connect())?;
         let done = work(&mut session);
@@ -163,7 +167,7 @@ impl Remote {
         done
     }
 
-    /// The same where what is written is on the medium only after a flush.
+    /// As [`Remote::with`], for writes: they are on the medium only after a flush.
     fn write(&self, work: impl FnOnce(&mut Session) -> Result<(), Errno>) -> Result<(), Errno> {
         let (number, mut session) = self.pool.take(|| self.connect())?;
         let done = work(&mut session);
@@ -171,19 +175,19 @@ impl Remote {
         done
     }
 
-    /// The most bytes of one request.
+    /// The most bytes of a request with data.
     fn most(&self) -> u64 {
         let least = self.unit();
         let most = self.told.sizes.map_or(32 << 20, |[_, _, most]| u64::from(most)).clamp(least, 32 << 20);
         round_down(most, least)
     }
 
-    /// The most bytes of one request that carries none.
+    /// The most bytes of a request without data.
     fn reach(&self) -> u64 {
         if self.told.extended { round_down(REACH, self.unit()) } else { self.most() }
     }
 
-    /// Does `each` to pieces of `length` bytes of which a server takes `most` at once: how many bytes come before, how many they are.
+    /// Calls `each` for pieces of `length` bytes, each at most `most`: with the bytes before it and its length.
     fn pieces(&self, most: u64, offset: u64, length: u64, each: &mut dyn FnMut(u64, u64) -> Result<(), Errno>) -> Result<(), Errno> {
         offset.checked_add(length).filter(|&end| end <= self.told.length).ok_or(Errno::Range)?;
         let mut done = 0;
@@ -231,14 +235,14 @@ impl Remote {
         }
         let lost = self.pool.end(&flush);
         if !asked_any && lost.is_ok() && self.has(transmission::SEND_FLUSH) {
-            // What others wrote, and what the server knows of.
+            // The writes of other clients may need a flush too.
             return self.with(|session| session.ask(command::FLUSH, 0, 0, 0, &[]));
         }
         lost.and(done)
     }
 }
 
-/// A session that can be used again.
+/// The session, if it can be used again.
 fn whole(session: Session) -> Option<Session> {
     Some(session).filter(|session| !session.is_broken())
 }
@@ -285,9 +289,9 @@ impl Store for Remote {
         if !self.has(transmission::SEND_WRITE_ZEROES) || self.is_read_only() {
             return Err(Errno::Unsupported);
         }
-        // Without the flag a server may take its time, but sends nothing over the wire: still the faster way.
+        // Without the flag a server may be slow, but nothing is sent over the wire: still the faster way.
         let flags = if keep { flag::NO_HOLE } else { 0 } | if self.has(transmission::SEND_FAST_ZERO) { flag::FAST_ZERO } else { 0 };
-        // A server that may take its time is not asked for more at once than before there were 64 bits.
+        // A server that may be slow gets no more at once than a 32-bit length allows.
         let most = if flags & flag::FAST_ZERO != 0 { self.reach() } else { self.most() };
         self.pieces(most, offset, length, &mut |done, length| {
             self.write(|session| session.ask(command::WRITE_ZEROES, flags, offset + done, length, &[]))
@@ -297,7 +301,7 @@ impl Store for Remote {
     fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         let length = if self.told.extended { length } else { length.min(self.most()) };
         let status = self.with(|session| session.allocation(offset, length))?;
-        // A server that cannot tell has data everywhere.
+        // A server without allocation status has data everywhere.
         Ok(status.map_or(Run { content: Content::Data, length }, |run| Run { length: run.length.clamp(1, length), ..run }))
     }
 

@@ -1,8 +1,8 @@
-//! Metadata contexts of `NBD_CMD_BLOCK_STATUS`: their names, their numbers, and the boundaries that they tell of.
+//! Metadata contexts of `NBD_CMD_BLOCK_STATUS`: their names, their ids, and the boundaries that they report.
 
 use trueline_geom::base::topology::Why;
 
-/// What the contexts of `BLOCK_STATUS` are, in the order of their numbers, which begin with 1: their names, and the boundaries they tell of.
+/// The contexts by id, from 1: the name, and the boundary that the context reports.
 pub const CONTEXTS: [(&str, Option<Why>); 12] = [
     ("base:allocation", None),
     ("trueline:grain", Some(Why::Physical)),
@@ -18,17 +18,17 @@ pub const CONTEXTS: [(&str, Option<Why>); 12] = [
     ("trueline:logical", Some(Why::Logical)),
 ];
 
-/// The context that tells which part of an export an overlay holds.
+/// The context that reports the part of an export held by an overlay.
 pub const OVERLAY_NAME: &str = "trueline:overlay";
-/// The number of the context `trueline:overlay`.
+/// The id of the context `trueline:overlay`.
 pub const OVERLAY: u32 = 13;
 
-/// The number of `base:allocation`.
+/// The id of `base:allocation`.
 pub const ALLOCATION: u32 = 1;
-/// The number of `trueline:grain`.
+/// The id of `trueline:grain`.
 pub const GRAIN: u32 = 2;
 
-/// What boundaries the context of a number tells of; [`None`] for another one.
+/// The boundary that the context with this id reports; [`None`] if it reports none.
 pub fn told_by(number: u32) -> Option<Why> {
     CONTEXTS.get(usize::try_from(number).ok()?.checked_sub(1)?)?.1
 }

@@ -1,4 +1,4 @@
-//! Sockets that clients connect to.
+//! Listening sockets for clients.
 //!
 //! # Sources
 //! unix(7): a path has at most 107 bytes; `doc/uri.md` of the protocol for URIs.
@@ -14,23 +14,23 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// The port of the protocol, as IANA has it.
+/// The port of the protocol, assigned by IANA.
 pub const PORT: u16 = 10809;
 /// The longest path of a Unix socket in bytes.
 pub const LONGEST: usize = 107;
 
-/// A socket that clients connect to.
+/// A listening socket for clients.
 pub enum Listener {
-    /// A Unix socket, and its file if it is this program's to remove.
+    /// A Unix socket, with its file if this program must remove it.
     Unix(UnixListener, Option<Bound>),
-    /// TCP.
+    /// A TCP socket of any address.
     Tcp(TcpListener),
 }
 
-/// The file of a socket.
+/// The file of a Unix socket, removed when dropped.
 pub struct Bound {
     path: PathBuf,
-    /// Device and number: another server's socket of the same name is another file.
+    /// Device and inode number: another server's socket under the same name is another file.
     file: Option<(u64, u64)>,
 }
 
@@ -47,14 +47,14 @@ impl Bound {
 impl Drop for Bound {
     fn drop(&mut self) {
         if self.file.is_some() && self.file == Bound::file(&self.path) {
-            // Nothing can be done about a socket that somebody else removes at that moment.
+            // A socket that another program removes at this moment is gone anyway.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
 impl Listener {
-    /// A Unix socket at `path`. One that nobody listens to any more is replaced.
+    /// A Unix socket at `path`. A stale one, without a listener, is replaced.
     pub fn unix(path: &Path) -> Result<Listener, Error> {
         let place = path.display().to_string();
         let not = |found: &str, advice| Error::not("listen on", &place, found, advice);
@@ -81,12 +81,12 @@ impl Listener {
         Ok(Listener::Unix(listener, Some(Bound::new(path))))
     }
 
-    /// A TCP port of an address, or of the first one that `host` stands for and that there is.
+    /// A TCP socket at `port` of an address, or of the first address of `host` that can be bound.
     pub fn tcp(host: &str, port: u16) -> Result<Listener, Error> {
         tcp(host, port).map(Listener::Tcp)
     }
 
-    /// Whether other machines can connect.
+    /// True if other machines can connect.
     pub fn is_reachable(&self) -> bool {
         match self {
             Listener::Unix(..) => false,
@@ -94,7 +94,7 @@ impl Listener {
         }
     }
 
-    /// Where it is: a path, or an address and a port.
+    /// The place for messages: a path, or address and port.
     pub fn place(&self) -> String {
         match self {
             Listener::Unix(..) => self.path().display().to_string(),
@@ -102,7 +102,7 @@ impl Listener {
         }
     }
 
-    /// The path of a Unix socket; empty if it has none.
+    /// The absolute path of a Unix socket; empty if it has none.
     pub fn path(&self) -> PathBuf {
         let Listener::Unix(listener, bound) = self else { return PathBuf::new() };
         let path = bound.as_ref().map(|bound| bound.path.clone());
@@ -110,7 +110,8 @@ impl Listener {
         std::path::absolute(&path).unwrap_or(path)
     }
 
-    /// The URI of an export of it. `certificates`: it is reached through TLS, and there they are, if they are anywhere.
+    /// The URI of an export. `certificates`: TLS is used; inside, the directory of the client's certificates, if it
+    /// is known.
     pub fn uri(&self, export: &str, certificates: Option<Option<&Path>>) -> String {
         let (tls, certificates) = (if certificates.is_some() { "s" } else { "" }, certificates.flatten());
         let certificates = certificates.map(|path| format!("tls-certificates={}", escaped(path.as_os_str().as_bytes())));
@@ -128,7 +129,7 @@ impl Listener {
         }
     }
 
-    /// The descriptor to wait on for clients.
+    /// The descriptor to poll for clients.
     pub fn fd(&self) -> BorrowedFd<'_> {
         match self {
             Listener::Unix(listener, _) => listener.as_fd(),
@@ -136,13 +137,13 @@ impl Listener {
         }
     }
 
-    /// The next client that has connected.
+    /// Accepts the next client.
     pub fn accept(&self) -> io::Result<Client> {
         Ok(match self {
             Listener::Unix(listener, _) => Client::Unix(listener.accept()?.0),
             Listener::Tcp(listener) => {
                 let (stream, _) = listener.accept()?;
-                // Replies are sent whole: waiting for more of them only delays the client.
+                // Replies are sent whole, so Nagle's algorithm would only delay them.
                 stream.set_nodelay(true)?;
                 Client::Tcp(stream)
             }
@@ -150,7 +151,7 @@ impl Listener {
     }
 }
 
-/// Listens on a TCP port of an address, or of the first one that `host` stands for and that there is.
+/// Listens on `port` of an address, or of the first address of `host` that can be bound.
 pub fn tcp(host: &str, port: u16) -> Result<TcpListener, Error> {
     let place = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let not = |found: &str, advice| Error::not("listen on", &place, found, advice);
@@ -164,10 +165,10 @@ pub fn tcp(host: &str, port: u16) -> Result<TcpListener, Error> {
     })
 }
 
-/// Whether nobody listens to the socket at `path` any more.
+/// True if no server listens on the socket at `path` any more.
 fn is_stale(path: &Path) -> Result<bool, Error> {
     let failed = |e: rustix::io::Errno| Error::os("look who listens on", path, e);
-    // Not to be waited for: a server whose queue is full is one.
+    // Nonblocking: a server with a full queue is alive.
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(failed)?;
     match rustix::net::connect(&socket, &SocketAddrUnix::new(path).map_err(failed)?) {
@@ -177,7 +178,7 @@ fn is_stale(path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// What may stand in a URI as it is (RFC 3986, section 2.3), and the slash.
+/// Escapes for a URI all bytes but the unreserved ones (RFC 3986, section 2.3) and the slash.
 fn escaped(bytes: &[u8]) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(byte);
     bytes.iter().map(|byte| if plain(byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") }).collect()

@@ -1,4 +1,4 @@
-//! Requests as they are sent (section "Transmission").
+//! Requests on the wire (section "Transmission").
 
 use super::wire::{EXTENDED, EXTENDED_REQUEST_MAGIC, Fields, Headers, REQUEST, REQUEST_MAGIC, command, flag};
 use trueline_geom::audit::io::IoKind;
@@ -6,21 +6,22 @@ use trueline_geom::audit::io::IoKind;
 /// A request without its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// `NBD_CMD_FLAG_*`.
+    /// The command flags, `NBD_CMD_FLAG_*`.
     pub flags: u16,
-    /// `NBD_CMD_*`.
+    /// The command of the request, `NBD_CMD_*`.
     pub command: u16,
-    /// What the client calls it.
+    /// The client's cookie, which the reply repeats.
     pub cookie: u64,
-    /// First byte.
+    /// The offset of the first byte.
     pub offset: u64,
-    /// Bytes from there; or, where the flags say so, of the payload.
+    /// The length in bytes: of the range, or of the payload where the flags say so.
     pub length: u64,
 }
 
 impl Request {
-    /// From the first [`Headers::request`] bytes of `bytes`; `None` if they do not begin with the magic: the client has lost the thread, and
-    /// nothing it sends means anything.
+    /// Reads a request from the first [`Headers::request`] bytes of `bytes`. `None` if they do not begin with the
+    /// magic number: the client is
+    /// out of step, and the rest of its stream means nothing.
     pub fn read(bytes: &[u8], headers: Headers) -> Option<Request> {
         let extended = headers == Headers::Extended;
         let mut fields = Fields(bytes);
@@ -30,7 +31,7 @@ impl Request {
         Some(Request { flags, command, cookie, offset, length })
     }
 
-    /// Its bytes, as a client sends them; [`None`] if the length does not fit.
+    /// The bytes with a compact header; [`None`] if the length exceeds 32 bits.
     pub fn compact(&self) -> Option<[u8; REQUEST]> {
         let mut bytes = [0; REQUEST];
         self.put(REQUEST_MAGIC, &mut bytes);
@@ -38,7 +39,7 @@ impl Request {
         Some(bytes)
     }
 
-    /// Its bytes with an extended header.
+    /// The bytes with an extended header.
     pub fn extended(&self) -> [u8; EXTENDED] {
         let mut bytes = [0; EXTENDED];
         self.put(EXTENDED_REQUEST_MAGIC, &mut bytes);
@@ -46,7 +47,7 @@ impl Request {
         bytes
     }
 
-    /// All but the length.
+    /// Puts all fields but the length.
     fn put(&self, magic: u32, bytes: &mut [u8]) {
         bytes[..4].copy_from_slice(&magic.to_be_bytes());
         bytes[4..6].copy_from_slice(&self.flags.to_be_bytes());
@@ -55,13 +56,14 @@ impl Request {
         bytes[16..24].copy_from_slice(&self.offset.to_be_bytes());
     }
 
-    /// Bytes that follow it. With extended headers a write must announce its payload; QEMU's client (10.0) does not, and sends it.
+    /// The length of the payload in bytes. With extended headers a write must announce it; QEMU's client (10.0) sends
+    /// it unannounced.
     pub fn payload(&self, headers: Headers) -> u64 {
         let announced = headers == Headers::Extended && self.has(flag::PAYLOAD_LEN);
         if announced || self.command == command::WRITE { self.length } else { 0 }
     }
 
-    /// The kind of request that is counted; [`None`] for what moves, discards and zeroes nothing.
+    /// The kind of I/O for statistics; [`None`] for commands without a transfer, discard or zeroing.
     pub fn deed(&self) -> Option<IoKind> {
         match self.command {
             command::READ => Some(IoKind::Read),
@@ -72,7 +74,7 @@ impl Request {
         }
     }
 
-    /// Whether `flag` is said.
+    /// True if `flag` is set.
     pub fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }

@@ -1,4 +1,4 @@
-//! Bytes sent from several places, among them memory that others write at the same time: no copy of it is made.
+//! A gathering write of several places, some in memory that other threads write at the same time: no copy is made.
 //!
 //! # Sources
 //! writev(2), `IOV_MAX` in limits.h(0p).
@@ -14,10 +14,10 @@ use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicU8;
 
-/// The most places in one call.
+/// The most places in one call (`IOV_MAX`).
 const MOST: usize = 1024;
 
-/// Bytes somewhere: `struct iovec`.
+/// A range of bytes, laid out as `struct iovec`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
@@ -27,23 +27,23 @@ pub struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Bytes that nobody changes.
+    /// Bytes that do not change meanwhile.
     pub fn own(bytes: &'a [u8]) -> Place<'a> {
         Place { address: bytes.as_ptr(), length: bytes.len(), lifetime: PhantomData }
     }
 
-    /// Bytes that others may change.
+    /// Bytes that other threads may change meanwhile.
     pub fn shared(bytes: &'a [AtomicU8]) -> Place<'a> {
         Place { address: bytes.as_ptr().cast(), length: bytes.len(), lifetime: PhantomData }
     }
 
-    /// Without its first bytes.
+    /// Drops the first `count` bytes.
     fn skip(&mut self, count: usize) {
         (self.address, self.length) = (self.address.wrapping_add(count), self.length - count);
     }
 }
 
-/// Sends all bytes of all places, one after another.
+/// Sends all bytes of all places, in order.
 pub fn send(socket: BorrowedFd<'_>, mut places: &mut [Place<'_>]) -> io::Result<()> {
     while !places.is_empty() {
         let now = &places[..places.len().min(MOST)];
@@ -59,7 +59,7 @@ pub fn send(socket: BorrowedFd<'_>, mut places: &mut [Place<'_>]) -> io::Result<
     Ok(())
 }
 
-/// `places` without their first `count` bytes.
+/// The `places` without their first `count` bytes.
 fn without<'a, 'b>(mut places: &'a mut [Place<'b>], mut count: usize) -> &'a mut [Place<'b>] {
     while places.first().is_some_and(|place| place.length <= count) {
         count -= places[0].length;

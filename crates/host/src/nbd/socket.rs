@@ -1,4 +1,4 @@
-//! A connected client.
+//! The socket of a connected client.
 
 use super::stream::Stream;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -8,21 +8,21 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// A connected client.
+/// A client's connection, without TLS.
 pub enum Client {
-    /// Through a Unix socket.
+    /// A connection through a Unix socket.
     Unix(UnixStream),
-    /// Through TCP.
+    /// A connection through TCP.
     Tcp(TcpStream),
 }
 
 impl Client {
-    /// Nothing more is received than has come: what was asked is still answered.
+    /// Receives nothing beyond what has arrived; requests that have are still answered.
     pub fn hear_out(&self) {
         self.shut(Shutdown::Read);
     }
 
-    /// Who it is, as far as it is known: where TCP comes from.
+    /// The name of the client for messages, with the address of a TCP client.
     pub fn who(&self) -> String {
         let from = match self {
             Client::Unix(_) => None,
@@ -31,7 +31,7 @@ impl Client {
         from.map_or_else(|| "a client".into(), |address| format!("client {address}"))
     }
 
-    /// How long the other side may leave every byte of what is sent where it is.
+    /// Sets the timeout of a send: the longest time without progress.
     pub fn set_patience_to_send(&self, patience: Duration) -> io::Result<()> {
         match self {
             Client::Unix(stream) => stream.set_write_timeout(Some(patience)),
@@ -40,7 +40,7 @@ impl Client {
     }
 
     fn shut(&self, how: Shutdown) {
-        // A client that has gone cannot be hung up on.
+        // A client that has gone cannot be disconnected.
         let _ = match self {
             Client::Unix(stream) => stream.shutdown(how),
             Client::Tcp(stream) => stream.shutdown(how),
@@ -88,7 +88,7 @@ impl Stream for Client {
     }
 
     fn is_gone(&self) -> bool {
-        // Both directions closed, or an error: either is told whether asked for or not (poll(2)).
+        // Both directions closed, or an error: poll(2) reports either unasked.
         let socket = self.fd();
         let mut poll = [PollFd::new(&socket, PollFlags::empty())];
         rustix::event::poll(&mut poll, Some(&Timespec::default())).is_ok() && !poll[0].revents().is_empty()

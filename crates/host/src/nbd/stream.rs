@@ -1,38 +1,38 @@
-//! What a connection goes through: a socket, or TLS over one.
+//! The byte stream of a connection: a socket, or TLS over one.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// What a connection sends and receives through.
+/// A stream that a connection sends and receives through.
 pub trait Stream: Send + Sync {
-    /// Receives at least a byte; 0 if nothing comes any more.
+    /// Receives at least one byte; 0 at the end of the stream.
     fn receive(&self, into: &mut [u8]) -> io::Result<usize>;
 
-    /// Sends everything. Two threads do not send at once.
+    /// Sends all bytes. At most one thread sends at a time.
     fn send(&self, bytes: &[u8]) -> io::Result<()>;
 
-    /// How long [`Stream::receive`] may take; [`None`]: for ever.
+    /// Sets the timeout of [`Stream::receive`]; [`None`]: no timeout.
     fn set_patience(&self, patience: Option<Duration>) -> io::Result<()>;
 
-    /// Bytes that have come and are not received, as far as it is known.
+    /// Bytes that have arrived and were not received, as far as known.
     fn waiting(&self) -> usize {
         0
     }
 
-    /// The socket, if what is sent is what goes through it: the kernel then copies from and to where the bytes are.
+    /// The socket, if bytes pass through it unchanged: the kernel then copies directly from and to their memory.
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Whether nothing that is sent can arrive any more, as far as it is known.
+    /// True if nothing sent can arrive any more, as far as known.
     fn is_gone(&self) -> bool {
         false
     }
 
-    /// Nothing more will be sent: a goodbye where there is one.
+    /// Ends the stream: says goodbye, if there is one.
     fn end(&self) {}
 
-    /// Ends it at once for whoever receives or sends.
+    /// Closes the stream at once; blocked sends and receives end.
     fn hang_up(&self);
 }

@@ -1,10 +1,12 @@
-//! TLS under the protocol (section "TLS support"): a server's certificates. [`Credentials`] are a client's, `Encrypted` is the stream.
+//! TLS under the protocol (section "TLS support"): a server's certificates. [`Credentials`] are a client's,
+//! `Encrypted` is the stream.
 //!
 //! # Limits
-//! TLS 1.2 and 1.3 with certificates. rustls has no pre-shared keys from outside (RFC 8446, section 4.2.11), so there are none here.
+//! TLS 1.2 and 1.3 with certificates. rustls has no external pre-shared keys (RFC 8446, section 4.2.11), so there are
+//! none here.
 //!
 //! # Sources
-//! The files' names are those of GnuTLS's tools as nbdkit(1), nbd-client and QEMU use them: nbdkit-tls(1).
+//! The file names are those of GnuTLS's tools as nbdkit(1), nbd-client and QEMU use them: nbdkit-tls(1).
 
 use crate::error::Error;
 use rustls::crypto::CryptoProvider;
@@ -24,49 +26,49 @@ mod encrypted;
 pub use credentials::Credentials;
 pub use encrypted::Encrypted;
 
-/// The server's certificate, and those on the way to who is trusted.
+/// The file of the server's certificate and its chain.
 const CERTIFICATE: &str = "server-cert.pem";
-/// Its private key.
+/// The file of the server's private key.
 const KEY: &str = "server-key.pem";
-/// Who vouches for the other side.
+/// The file of the authorities that the other side's certificate must come from.
 const AUTHORITY: &str = "ca-cert.pem";
-/// Which certificates are no longer good; it need not be there.
+/// The file of revoked certificates; it is optional.
 const REVOKED: &str = "ca-crl.pem";
-/// The longest file of certificates.
+/// The longest certificate file in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// What a server proves itself with, and what it asks of clients.
+/// The certificates of a server, and its requirements on clients.
 #[derive(Clone, Debug)]
 pub struct Certificates(Arc<ServerConfig>);
 
-/// Whether clients are served through TLS.
+/// The use of TLS for clients.
 #[derive(Clone, Debug, Default)]
 pub enum Encryption {
-    /// Never.
+    /// TLS is not available.
     #[default]
     Off,
-    /// If they ask for it.
+    /// TLS is used if a client asks for it.
     Offered(Certificates),
-    /// Or not at all.
+    /// TLS is required of every client.
     Required(Certificates),
 }
 
-/// Whether a connection may, or must, become TLS first.
+/// The TLS state of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tls {
-    /// There is none.
+    /// TLS is not available.
     #[default]
     None,
-    /// The client may ask for it.
+    /// TLS may be started by the client.
     Offered,
-    /// Nothing else is answered before.
+    /// TLS must be started before any other option.
     Required,
-    /// It is.
+    /// TLS has been established.
     Established,
 }
 
 impl Encryption {
-    /// As haggling needs it.
+    /// The state in which a connection begins.
     pub fn tls(&self) -> Tls {
         match self {
             Encryption::Off => Tls::None,
@@ -85,8 +87,9 @@ impl Encryption {
 }
 
 impl Certificates {
-    /// From the files of `directory`: `server-cert.pem` and `server-key.pem`. `verify_clients`: who has no certificate that
-    /// `ca-cert.pem` vouches for is not served, nor is whose certificate `ca-crl.pem`, if it is there, revokes.
+    /// Loads the files of `directory`: `server-cert.pem` and `server-key.pem`. `verify_clients`: a client needs a
+    /// certificate issued by an
+    /// authority in `ca-cert.pem` and not revoked by `ca-crl.pem`, if that exists.
     pub fn load(directory: &Path, verify_clients: bool) -> Result<Certificates, Error> {
         let path = directory.join(CERTIFICATE);
         let chain = certificates(&path)?;
@@ -101,7 +104,7 @@ impl Certificates {
     }
 }
 
-/// Who looks at clients' certificates.
+/// The verifier of clients' certificates.
 fn verifier(directory: &Path, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, Error> {
     let builder = WebPkiClientVerifier::builder_with_provider(roots(directory)?, provider).with_crls(revoked(directory)?);
     builder.build().map_err(|e| not(&directory.join(AUTHORITY), &e, VOUCHES))
@@ -109,7 +112,7 @@ fn verifier(directory: &Path, provider: Arc<CryptoProvider>) -> Result<Arc<dyn C
 
 const VOUCHES: &str = "write the authority's certificate there";
 
-/// Who vouches for the other side.
+/// The authorities that the other side's certificate must come from.
 fn roots(directory: &Path) -> Result<Arc<RootCertStore>, Error> {
     let path = directory.join(AUTHORITY);
     let mut roots = RootCertStore::empty();
@@ -119,7 +122,7 @@ fn roots(directory: &Path) -> Result<Arc<RootCertStore>, Error> {
     Ok(Arc::new(roots))
 }
 
-/// Lists of certificates that are no longer good.
+/// The revocation lists of `directory`; empty if there is no such file.
 fn revoked(directory: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, Error> {
     let path = directory.join(REVOKED);
     if !path.exists() {

@@ -6,45 +6,45 @@
 
 use std::path::PathBuf;
 
-/// The port that IANA has given to NBD.
+/// The port that IANA assigned to NBD.
 pub const PORT: u16 = 10809;
 
-/// What a URI names.
+/// The parts of an NBD URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uri {
-    /// Where the server is.
+    /// The address of the server.
     pub server: Server,
-    /// The export's name.
+    /// The name of the export.
     pub export: String,
-    /// With what, if through TLS.
+    /// The TLS parameters; [`None`] without TLS.
     pub tls: Option<Tls>,
 }
 
-/// What is needed for TLS.
+/// The TLS parameters of a URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// Where the certificates are; [`None`]: those of this machine.
+    /// The directory of certificates; [`None`]: those of this machine.
     pub certificates: Option<PathBuf>,
-    /// Whose certificate the server must have.
+    /// The name that the server's certificate must have.
     pub hostname: String,
 }
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Server {
-    /// A host and its port.
+    /// A TCP host and port.
     Tcp(String, u16),
-    /// A Unix socket.
+    /// The path of a Unix socket.
     Unix(PathBuf),
 }
 
 impl Uri {
-    /// Whether `text` is meant to be one.
+    /// True if `text` has a scheme of NBD.
     pub fn is_meant(text: &str) -> bool {
         ["nbd://", "nbd+unix://", "nbds://", "nbds+unix://"].iter().any(|scheme| text.starts_with(scheme))
     }
 
-    /// Takes a URI apart; `Err` says what is wrong with it.
+    /// Parses a URI. The error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Uri, String> {
         let (scheme, rest) = text.split_once("://").ok_or("write nbd://HOST/EXPORT or nbd+unix:///EXPORT?socket=PATH")?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -62,7 +62,7 @@ impl Uri {
 }
 
 impl Tls {
-    /// What `query` says of it. A server at a Unix socket is this machine.
+    /// The TLS parameters in `query`. The server behind a Unix socket is `localhost`.
     fn parse(query: &str, server: &Server) -> Result<Tls, String> {
         if said(query, "tls-psk-file")?.is_some() || said(query, "tls-type")?.is_some_and(|kind| kind != "x509") {
             return Err("this client has TLS with certificates, and neither pre-shared keys nor anonymous TLS".into());
@@ -83,14 +83,14 @@ impl Tls {
     }
 }
 
-/// What a query says of `key`, if it says anything.
+/// The decoded value of `key` in a query, if it has one.
 fn said(query: &str, key: &str) -> Result<Option<String>, String> {
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let value = pairs.filter(|(name, _)| *name == key).map(|(_, value)| value).find(|value| !value.is_empty());
     value.map(decoded).transpose()
 }
 
-/// `HOST[:PORT]`, the host perhaps an IPv6 address in brackets.
+/// The host and port of `HOST[:PORT]`; an IPv6 address is in brackets.
 fn host(authority: &str) -> Result<Server, String> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => rest.split_once(']').ok_or("the ] after an IPv6 address is missing")?,
@@ -103,7 +103,7 @@ fn host(authority: &str) -> Result<Server, String> {
     Ok(Server::Tcp(if host.is_empty() { "localhost".into() } else { decoded(host)? }, port))
 }
 
-/// `%41` is `A` (RFC 3986, section 2.1); [`None`] if two hexadecimal digits do not follow a `%`.
+/// Decodes `%41` to `A` (RFC 3986, section 2.1); [`None`] if a `%` is not followed by two hexadecimal digits.
 pub fn unescaped(text: &str) -> Option<Vec<u8>> {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let Some((&first, after)) = rest.split_first() {

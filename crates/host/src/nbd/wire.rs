@@ -1,40 +1,40 @@
-//! The protocol's numbers, and the forms of its messages. All integers are big-endian.
+//! The numbers of the NBD protocol, and the layout of its messages. All integers are big-endian.
 
 use trueline_geom::base::error::Errno;
 
-/// "NBDMAGIC", the first of a server's bytes.
+/// The magic number "NBDMAGIC", the first word of a server.
 pub const NBDMAGIC: u64 = 0x4e42_444d_4147_4943;
-/// "IHAVEOPT", before every option, and the second of a server's words.
+/// The magic number "IHAVEOPT", the second word of a server, and the first of every option.
 pub const IHAVEOPT: u64 = 0x4948_4156_454f_5054;
-/// Before every reply to an option.
+/// The magic number of a reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-/// Before every request.
+/// The magic number of a compact request.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// Before a simple reply.
+/// The magic number of a simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-/// Before every chunk of a structured reply.
+/// The magic number of a chunk of a structured reply.
 pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
-/// Before every request with an extended header.
+/// The magic number of a request with an extended header.
 pub const EXTENDED_REQUEST_MAGIC: u32 = 0x21e4_1c71;
-/// Before every chunk of a reply with an extended header.
+/// The magic number of a chunk with an extended header.
 pub const EXTENDED_REPLY_MAGIC: u32 = 0x6e8a_278c;
 
-/// Bytes of a compact request without its payload.
+/// The size of a compact request in bytes, without its payload.
 pub const REQUEST: usize = 28;
-/// Bytes of an extended header, of a request as of a chunk.
+/// The size of an extended header in bytes, of a request or a chunk.
 pub const EXTENDED: usize = 32;
-/// Bytes of a simple reply without its payload.
+/// The size of a simple reply in bytes, without its payload.
 pub const SIMPLE_REPLY: usize = 16;
-/// Bytes of a chunk of a structured reply without its payload.
+/// The size of a structured chunk's header in bytes.
 pub const CHUNK: usize = 20;
-/// Bytes of an option without its data.
+/// The size of an option's header in bytes.
 pub const OPTION: usize = 16;
-/// The longest string (section "Terminology and conventions").
+/// The longest string in bytes (section "Terminology and conventions").
 pub const STRING: usize = 4096;
-/// The most that a request may read or write where nothing else was agreed (section "Block size constraints").
+/// The most bytes of a read or write if nothing else was agreed (section "Block size constraints").
 pub const MAXIMUM: u32 = 32 << 20;
 
-/// What stands before requests and replies, as client and server agreed.
+/// The headers of requests and replies, as agreed in the handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Headers {
     /// Compact requests and simple replies.
@@ -47,197 +47,197 @@ pub enum Headers {
 }
 
 impl Headers {
-    /// Whether a reply is made of chunks.
+    /// True if a reply is made of chunks.
     pub fn are_chunks(self) -> bool {
         self != Headers::Simple
     }
 
-    /// Bytes of a request without its payload.
+    /// The size of a request's header in bytes.
     pub fn request(self) -> usize {
         if self == Headers::Extended { EXTENDED } else { REQUEST }
     }
 }
 
-/// Handshake flags of the server, and, under the same numbers, of the client.
+/// Handshake flags of the server and, with the same numbers, of the client.
 pub mod handshake {
-    /// `NBD_FLAG_FIXED_NEWSTYLE`
+    /// `NBD_FLAG_FIXED_NEWSTYLE`: the fixed newstyle handshake.
     pub const FIXED_NEWSTYLE: u16 = 1;
-    /// `NBD_FLAG_NO_ZEROES`
+    /// `NBD_FLAG_NO_ZEROES`: no padding after `EXPORT_NAME`.
     pub const NO_ZEROES: u16 = 2;
 }
 
-/// Options: `NBD_OPT_*`.
+/// Options of the handshake, `NBD_OPT_*`.
 pub mod option {
-    /// Go to transmission; the one option that cannot be refused.
+    /// Enters transmission; the one option that cannot be refused.
     pub const EXPORT_NAME: u32 = 1;
-    /// End the session.
+    /// Ends the session during the handshake.
     pub const ABORT: u32 = 2;
-    /// The exports' names.
+    /// Asks for the names of all exports.
     pub const LIST: u32 = 3;
-    /// TLS from here on.
+    /// Starts TLS from here on.
     pub const STARTTLS: u32 = 5;
-    /// What an export is like.
+    /// Asks for the properties of an export.
     pub const INFO: u32 = 6;
-    /// As `INFO`, then go to transmission.
+    /// As `INFO`, then enters transmission.
     pub const GO: u32 = 7;
-    /// Structured replies from here on.
+    /// Agrees on structured replies from here on.
     pub const STRUCTURED_REPLY: u32 = 8;
-    /// What `BLOCK_STATUS` could tell.
+    /// Asks for the contexts that `BLOCK_STATUS` could report.
     pub const LIST_META_CONTEXT: u32 = 9;
-    /// What `BLOCK_STATUS` is to tell.
+    /// Selects the contexts that `BLOCK_STATUS` will report.
     pub const SET_META_CONTEXT: u32 = 10;
-    /// Extended headers from the first request on.
+    /// Agrees on extended headers from the first request on.
     pub const EXTENDED_HEADERS: u32 = 11;
 }
 
-/// Replies to options: `NBD_REP_*`.
+/// Replies to options, `NBD_REP_*`.
 pub mod reply {
-    /// Done.
+    /// The option is done.
     pub const ACK: u32 = 1;
-    /// An export's name.
+    /// The name of an export.
     pub const SERVER: u32 = 2;
-    /// Something about an export.
+    /// A property of an export.
     pub const INFO: u32 = 3;
-    /// A metadata context and its number.
+    /// A metadata context and its id.
     pub const META_CONTEXT: u32 = 4;
-    /// Not known here.
+    /// The option is not supported.
     pub const ERR_UNSUP: u32 = 1 << 31 | 1;
-    /// Known, and not allowed.
+    /// The option is forbidden by the server's policy.
     pub const ERR_POLICY: u32 = 1 << 31 | 2;
-    /// Ill-formed, or at the wrong time.
+    /// The option is ill-formed, or comes at the wrong time.
     pub const ERR_INVALID: u32 = 1 << 31 | 3;
-    /// TLS first.
+    /// The option needs TLS first.
     pub const ERR_TLS_REQD: u32 = 1 << 31 | 5;
-    /// No such export.
+    /// The export does not exist.
     pub const ERR_UNKNOWN: u32 = 1 << 31 | 6;
-    /// The server is about to end.
+    /// The server is shutting down.
     pub const ERR_SHUTDOWN: u32 = 1 << 31 | 7;
-    /// Longer than is taken.
+    /// The option is longer than the server accepts.
     pub const ERR_TOO_BIG: u32 = 1 << 31 | 9;
-    /// Extended headers first; or they are agreed, and there is no way back.
+    /// Extended headers are required first; or they are agreed, and cannot be revoked.
     pub const ERR_EXT_HEADER_REQD: u32 = 1 << 31 | 10;
 }
 
-/// What `INFO` and `GO` tell: `NBD_INFO_*`.
+/// Properties in replies to `INFO` and `GO`, `NBD_INFO_*`.
 pub mod info {
-    /// Bytes and transmission flags.
+    /// The length in bytes, and the transmission flags.
     pub const EXPORT: u16 = 0;
-    /// Its name.
+    /// The name of the export.
     pub const NAME: u16 = 1;
-    /// What it is, for people.
+    /// The description of the export for people.
     pub const DESCRIPTION: u16 = 2;
-    /// Least, preferred and most bytes of a request.
+    /// The minimum, preferred and maximum request in bytes.
     pub const BLOCK_SIZE: u16 = 3;
 }
 
-/// What an export can do: `NBD_FLAG_*`.
+/// Transmission flags of an export, `NBD_FLAG_*`.
 pub mod transmission {
-    /// Always.
+    /// The flags are valid; always set.
     pub const HAS_FLAGS: u16 = 1;
-    /// Nothing can be written.
+    /// The export cannot be written.
     pub const READ_ONLY: u16 = 1 << 1;
-    /// `FLUSH`.
+    /// The command `FLUSH` is supported.
     pub const SEND_FLUSH: u16 = 1 << 2;
-    /// Forced unit access.
+    /// The flag `FUA` (forced unit access) is supported.
     pub const SEND_FUA: u16 = 1 << 3;
-    /// Seeking takes time.
+    /// The medium is rotational: seeks take time.
     pub const ROTATIONAL: u16 = 1 << 4;
-    /// `TRIM`.
+    /// The command `TRIM` is supported.
     pub const SEND_TRIM: u16 = 1 << 5;
-    /// `WRITE_ZEROES`.
+    /// The command `WRITE_ZEROES` is supported.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// A read in one chunk.
+    /// The flag `DF` is supported: a read in one chunk.
     pub const SEND_DF: u16 = 1 << 7;
-    /// A flush on one connection holds for all.
+    /// A flush on one connection covers all connections.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
-    /// `CACHE`.
+    /// The command `CACHE` is supported.
     pub const SEND_CACHE: u16 = 1 << 10;
-    /// `WRITE_ZEROES` that fails rather than takes its time.
+    /// The flag `FAST_ZERO` is supported: a `WRITE_ZEROES` that fails rather than be slow.
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
-    /// `BLOCK_STATUS` of some contexts, which its payload names.
+    /// A payload of `BLOCK_STATUS` may select contexts.
     pub const BLOCK_STATUS_PAYLOAD: u16 = 1 << 12;
 }
 
-/// Requests: `NBD_CMD_*`.
+/// Commands of requests, `NBD_CMD_*`.
 pub mod command {
-    /// Read.
+    /// Reads a range of bytes.
     pub const READ: u16 = 0;
-    /// Write.
+    /// Writes the bytes of the payload.
     pub const WRITE: u16 = 1;
-    /// End the session.
+    /// Ends the session without a reply.
     pub const DISC: u16 = 2;
-    /// Bring what is written to the medium.
+    /// Writes volatile data to the medium.
     pub const FLUSH: u16 = 3;
-    /// Bytes of no further interest.
+    /// Discards a range of bytes.
     pub const TRIM: u16 = 4;
-    /// Bytes that will be read.
+    /// Prefetches a range of bytes.
     pub const CACHE: u16 = 5;
-    /// Zeros.
+    /// Writes zeros to a range.
     pub const WRITE_ZEROES: u16 = 6;
-    /// What is where.
+    /// Reports the status of a range in every selected context.
     pub const BLOCK_STATUS: u16 = 7;
 }
 
-/// How a request is to be done: `NBD_CMD_FLAG_*`.
+/// Flags of commands, `NBD_CMD_FLAG_*`.
 pub mod flag {
-    /// On the medium before the reply.
+    /// The data must be on the medium before the reply.
     pub const FUA: u16 = 1;
-    /// Zeros that keep their room.
+    /// The zeros must keep their space allocated.
     pub const NO_HOLE: u16 = 1 << 1;
-    /// In one chunk.
+    /// The reply must be one chunk (don't fragment).
     pub const DF: u16 = 1 << 2;
-    /// One descriptor.
+    /// The reply must have one descriptor.
     pub const REQ_ONE: u16 = 1 << 3;
-    /// At once or not at all.
+    /// The zeroing must be fast, or fail.
     pub const FAST_ZERO: u16 = 1 << 4;
-    /// The length is that of a payload. Of extended headers alone.
+    /// The length is that of a payload. With extended headers only.
     pub const PAYLOAD_LEN: u16 = 1 << 5;
 }
 
-/// Chunks of structured replies: `NBD_REPLY_TYPE_*`.
+/// Types of reply chunks, `NBD_REPLY_TYPE_*`.
 pub mod chunk {
-    /// The only flag: nothing follows.
+    /// The only flag of a chunk: it is the last.
     pub const DONE: u16 = 1;
-    /// Nothing: done.
+    /// A chunk without any content.
     pub const NONE: u16 = 0;
-    /// Bytes.
+    /// A chunk of data at an offset.
     pub const OFFSET_DATA: u16 = 1;
-    /// Zeros.
+    /// A chunk of zeros at an offset.
     pub const OFFSET_HOLE: u16 = 2;
-    /// Descriptors.
+    /// A chunk of status descriptors of 32 bits.
     pub const BLOCK_STATUS: u16 = 5;
-    /// Descriptors of 64 bits.
+    /// A chunk of status descriptors of 64 bits.
     pub const BLOCK_STATUS_EXT: u16 = 6;
-    /// An error.
+    /// A chunk with an error.
     pub const ERROR: u16 = 1 << 15 | 1;
-    /// An error of one byte of a read.
+    /// A chunk with an error at an offset of a read.
     pub const ERROR_OFFSET: u16 = 1 << 15 | 2;
 }
 
-/// Errors: `NBD_E*`, which are Linux's numbers.
+/// Errors of replies, `NBD_E*`, which are Linux's numbers.
 pub mod error {
-    /// Not permitted: it is read-only.
+    /// The operation is not permitted: the export is read-only.
     pub const EPERM: u32 = 1;
-    /// It failed.
+    /// The device reported an error.
     pub const EIO: u32 = 5;
-    /// No memory.
+    /// The server is out of memory.
     pub const ENOMEM: u32 = 12;
-    /// Ill-formed, or outside.
+    /// The request is ill-formed, or outside the export.
     pub const EINVAL: u32 = 22;
-    /// No room.
+    /// The medium has no space left.
     pub const ENOSPC: u32 = 28;
-    /// Longer than is taken.
+    /// The request is longer than the server accepts.
     pub const EOVERFLOW: u32 = 75;
-    /// Not known here.
+    /// The command is not supported.
     pub const ENOTSUP: u32 = 95;
-    /// The server is about to end.
+    /// The server is shutting down.
     pub const ESHUTDOWN: u32 = 108;
 }
 
-/// What the protocol calls an error of the data path.
+/// The protocol's number for an error of the data path.
 pub fn errno(from: Errno) -> u32 {
     match from {
-        // What is outside the export never gets as far as a store: it is the store that is shorter than it was.
+        // A request outside the export never reaches a store, so here the store has become shorter.
         Errno::Io | Errno::NoDevice | Errno::Range => error::EIO,
         Errno::Unaligned => error::EINVAL,
         Errno::ReadOnly => error::EPERM,
@@ -246,7 +246,7 @@ pub fn errno(from: Errno) -> u32 {
     }
 }
 
-/// What an error of the protocol is called here.
+/// The error of the data path for a number of the protocol.
 pub fn from_errno(from: u32) -> Errno {
     match from {
         error::EPERM => Errno::ReadOnly,
@@ -258,7 +258,7 @@ pub fn from_errno(from: u32) -> Errno {
     }
 }
 
-/// The big-endian integers at the beginning of a message, one after another.
+/// A reader of big-endian integers from the start of a message.
 pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -269,29 +269,29 @@ impl<'a> Fields<'a> {
         Some(bytes)
     }
 
-    /// The next two bytes as a number; [`None`] past the end.
+    /// The next two bytes as an integer; [`None`] past the end.
     pub fn u16(&mut self) -> Option<u16> {
         self.bytes(2)?.try_into().ok().map(u16::from_be_bytes)
     }
 
-    /// The next four bytes as a number; [`None`] past the end.
+    /// The next four bytes as an integer; [`None`] past the end.
     pub fn u32(&mut self) -> Option<u32> {
         self.bytes(4)?.try_into().ok().map(u32::from_be_bytes)
     }
 
-    /// The next eight bytes as a number; [`None`] past the end.
+    /// The next eight bytes as an integer; [`None`] past the end.
     pub fn u64(&mut self) -> Option<u64> {
         self.bytes(8)?.try_into().ok().map(u64::from_be_bytes)
     }
 
-    /// A string behind its length.
+    /// The next string, which follows its length; [`None`] past the end.
     pub fn string(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.u32()?).ok()?;
         self.bytes(length)
     }
 }
 
-/// A reply to an option; `data` in pieces, so that nothing is copied twice.
+/// Appends a reply to an option, with `data` in pieces, so that nothing is copied twice.
 pub fn option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[&[u8]]) {
     out.extend(OPTION_REPLY_MAGIC.to_be_bytes());
     out.extend(option.to_be_bytes());
@@ -301,7 +301,7 @@ pub fn option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[&[u8]]) {
     data.iter().for_each(|piece| out.extend(*piece));
 }
 
-/// A simple reply without its payload.
+/// The header of a simple reply.
 pub fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY] {
     let mut head = [0; SIMPLE_REPLY];
     head[..4].copy_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
@@ -310,7 +310,7 @@ pub fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY] {
     head
 }
 
-/// A chunk of a structured reply without its payload of `length` bytes.
+/// The header of a structured chunk with a payload of `length` bytes.
 pub fn structured_chunk(flags: u16, kind: u16, cookie: u64, length: u32) -> [u8; CHUNK] {
     let mut head = [0; CHUNK];
     head[..4].copy_from_slice(&STRUCTURED_REPLY_MAGIC.to_be_bytes());
@@ -321,7 +321,7 @@ pub fn structured_chunk(flags: u16, kind: u16, cookie: u64, length: u32) -> [u8;
     head
 }
 
-/// A chunk with an extended header, without its payload of `length` bytes. `offset`: the request's.
+/// The extended header of a chunk with a payload of `length` bytes. `offset` is the request's.
 pub fn extended_chunk(flags: u16, kind: u16, cookie: u64, offset: u64, length: u64) -> [u8; EXTENDED] {
     let mut head = [0; EXTENDED];
     head[..4].copy_from_slice(&EXTENDED_REPLY_MAGIC.to_be_bytes());

@@ -1,7 +1,7 @@
 //! Another program of this system, run to its end.
 //!
 //! # Limits
-//! What it prints is kept in memory; it gets nothing to read, so that it asks nothing.
+//! Its output is kept in memory. Its input is empty, so that it asks no questions.
 
 use crate::error::Error;
 use crate::process::tmpfile::Unnamed;
@@ -11,16 +11,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-/// How it ended.
+/// The result of a program.
 pub struct Ran {
-    /// Its status.
+    /// The exit status of the program.
     pub status: ExitStatus,
-    /// What it said, its errors first.
+    /// The output of the program, its errors first.
     pub said: String,
 }
 
-/// Where the program `name` is: in `PATH`, or in the `sbin` beside a `bin` of it, which users other than root often do not
-/// have there.
+/// The path of the program `name`: in `PATH`, or in the `sbin` beside one of its `bin` directories, which users other
+/// than root often
+/// lack in theirs.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let own: Vec<PathBuf> = env::split_paths(&path).filter(|dir| dir.is_absolute()).collect();
@@ -29,11 +30,11 @@ pub fn find(name: &str) -> Option<PathBuf> {
     own.iter().cloned().chain(beside).map(|dir| dir.join(name)).find(runs)
 }
 
-/// Runs `program`. It inherits `file`, if there is one.
+/// Runs `program` to its end. It inherits the descriptor of `file`, if there is one.
 pub fn run(program: &Path, arguments: &[OsString], file: Option<&Unnamed>) -> Result<Ran, Error> {
     let failed = |e: std::io::Error| Error::os("run", program, e);
     file.map_or(Ok(()), Unnamed::bequeath).map_err(|e| failed(e.into()))?;
-    // Options are understood wherever they stand: what a user adds comes after the device.
+    // Without POSIXLY_CORRECT, options are understood in any place: a user's own come after the device.
     let output = Command::new(program).args(arguments).env_remove("POSIXLY_CORRECT").stdin(Stdio::null()).output().map_err(failed)?;
     let said = [output.stderr, output.stdout].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).join("\n");
     Ok(Ran { status: output.status, said })

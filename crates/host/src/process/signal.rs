@@ -1,8 +1,10 @@
-//! Ctrl-C, kill(1) and a terminal that goes away as a question that long work asks, instead of an end.
+//! Ctrl-C, kill(1) and a closed terminal as a condition that long work polls, instead of an immediate end.
 //!
-//! The first SIGINT, SIGTERM or SIGHUP is remembered; a SIGHUP that was ignored before, as by nohup(1), still is. One that comes a second
-//! later or more ends the program as it would have without this; sooner it is the same once more: timeout(1) signals its child and then
-//! the group that the child is in.
+//! The first SIGINT, SIGTERM or SIGHUP is remembered; a SIGHUP that was ignored before, as by nohup(1), still is.
+//! Another one a second
+//! later or more ends the program as it would without a handler. An earlier one counts as the same: timeout(1)
+//! signals its child and then
+//! the process group of the child.
 
 #![allow(unsafe_code, reason = "a signal handler, which no safe wrapper without further dependencies has")]
 
@@ -10,24 +12,24 @@ use rustix::time::{ClockId, clock_gettime};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// When the first one came, in ms of the monotonic clock, and one more, so that it is never 0; 0: none has.
+/// The time of the first signal, in ms of the monotonic clock plus 1, so that it is never 0; 0: none so far.
 static FIRST: AtomicI64 = AtomicI64::new(0);
-/// What comes this soon after the first is the same one, in ms.
+/// The time in ms after the first signal in which another one counts as the same.
 const SAME: i64 = 1000;
 
-/// signal(7): the same on every architecture that Linux runs on.
+/// Signal numbers (signal(7)), the same on every architecture of Linux.
 const SIGHUP: c_int = 1;
 const SIGINT: c_int = 2;
 const SIGTERM: c_int = 15;
-/// `SIG_DFL`.
+/// The default action, `SIG_DFL`.
 const DEFAULT: usize = 0;
-/// `SIG_IGN`.
+/// The action of ignored signals, `SIG_IGN`.
 const IGNORED: usize = 1;
 
 unsafe extern "C" {
     /// signal(2) of the C library, which restarts system calls.
     fn signal(number: c_int, handler: usize) -> usize;
-    /// raise(3): to this thread, as soon as the handler returns.
+    /// raise(3): a signal to this thread, delivered when the handler returns.
     fn raise(number: c_int) -> c_int;
 }
 
@@ -45,7 +47,7 @@ extern "C" fn remember(number: c_int) {
     }
 }
 
-/// From now on the first Ctrl-C, the first SIGTERM, and the first SIGHUP unless it is ignored, is only remembered.
+/// Installs the handler: the first Ctrl-C, SIGTERM, or SIGHUP unless it is ignored, is only remembered from now on.
 pub fn remember_first() {
     let handler: extern "C" fn(c_int) = remember;
     for number in [SIGINT, SIGTERM, SIGHUP] {
@@ -58,7 +60,7 @@ pub fn remember_first() {
     }
 }
 
-/// Whether there was one.
+/// True if a signal was remembered.
 pub fn happened() -> bool {
     FIRST.load(Ordering::Relaxed) != 0
 }

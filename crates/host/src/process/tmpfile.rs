@@ -1,7 +1,8 @@
-//! A sparse file without a name: gone when nobody has it open any more, however this program ends.
+//! A sparse file without a name: it disappears with its last descriptor, however this program ends.
 //!
 //! # Sources
-//! open(2) (`O_TMPFILE`), lseek(2) (`SEEK_DATA`, `SEEK_HOLE`), proc_pid_fd(5): another program opens it by its descriptor there.
+//! open(2) (`O_TMPFILE`), lseek(2) (`SEEK_DATA`, `SEEK_HOLE`), proc_pid_fd(5): another program opens it by its
+//! descriptor there.
 
 use crate::disk::file::Medium;
 use crate::error::Error;
@@ -12,14 +13,14 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// A file without a name.
+/// A temporary file without a name.
 #[derive(Debug)]
 pub struct Unnamed {
     fd: OwnedFd,
 }
 
 impl Unnamed {
-    /// `length` zeros: in `directory`, or where temporary files are kept if nothing may be written there.
+    /// A file of `length` zeros: in `directory`, or in the directory for temporary files if that fails.
     pub fn new(directory: &Path, length: u64) -> Result<Unnamed, Error> {
         let elsewhere = std::env::temp_dir();
         in_directory(directory, length)
@@ -28,28 +29,28 @@ impl Unnamed {
             .map_err(|e| Error::os("make a temporary file in", &elsewhere, e))
     }
 
-    /// Its bytes as they are now.
+    /// The current content of the file, as a store.
     pub fn store(&self) -> Result<Medium, Error> {
         let fd = self.fd.try_clone().map_err(|e| Error::os("open", Path::new(NAME), e))?;
         Ok(Medium::new(fd, self.length()?, None))
     }
 
-    /// Where a program that inherits it opens it.
+    /// The path by which a program that inherits the descriptor opens it.
     pub fn path(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.fd.as_raw_fd()).into()
     }
 
-    /// Lets programs that are started from now on inherit it.
+    /// Makes programs started from now on inherit the descriptor.
     pub(crate) fn bequeath(&self) -> io::Result<()> {
         io::fcntl_setfd(&self.fd, FdFlags::empty())
     }
 
-    /// Bytes; a program may have made it longer or shorter.
+    /// The length in bytes, which another program may have changed.
     pub fn length(&self) -> Result<u64, Error> {
         rustix::fs::fstat(&self.fd).map(|stat| u64::try_from(stat.st_size).unwrap_or_default()).map_err(failed)
     }
 
-    /// The first run at or after `from` that may hold something else than zeros.
+    /// The first run of data at or after `from`; `None` if there is only a hole.
     pub fn data(&self, from: u64) -> Result<Option<Range<u64>>, Error> {
         let start = match rustix::fs::seek(&self.fd, SeekFrom::Data(from)) {
             Ok(start) => start,
@@ -60,7 +61,7 @@ impl Unnamed {
         Ok(Some(start..end).filter(|run| !run.is_empty()))
     }
 
-    /// Fills `buffer` from `offset`; zeros past the end.
+    /// Fills `buffer` with the bytes from `offset` on; zeros past the end.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -76,7 +77,7 @@ impl Unnamed {
     }
 }
 
-/// As it is called in an error.
+/// The name in error messages.
 const NAME: &str = "a temporary file";
 
 fn failed(errno: io::Errno) -> Error {
@@ -87,7 +88,7 @@ fn in_directory(directory: &Path, length: u64) -> io::Result<OwnedFd> {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
     let fd = match rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
-        // The file system makes none without a name.
+        // The file system does not support `O_TMPFILE`.
         Err(io::Errno::OPNOTSUPP | io::Errno::ISDIR | io::Errno::INVAL) => {
             let number = random::bytes::<8>().map_err(|_| io::Errno::IO)?;
             let path = directory.join(format!(".trueline-{:016x}", u64::from_le_bytes(number)));

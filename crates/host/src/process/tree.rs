@@ -1,8 +1,10 @@
-//! A command, and the processes that it becomes: a shell, what the shell starts, and what that starts.
+//! A command with all its processes: a shell, the programs that the shell starts, and their children.
 //!
-//! Where there is a terminal the command stays in this program's process group: Ctrl-C and Ctrl-Z are for both, and the command may read
-//! what is typed, as a job in the foreground. Then its processes are those that descend from it; one that left its parents behind is
-//! not found. Without a terminal it has a process group of its own, which finds those too.
+//! With a terminal, the command stays in this program's process group: Ctrl-C and Ctrl-Z reach both, and the command
+//! may read
+//! from the terminal, as a job in the foreground. Its processes are then its descendants; one whose ancestors have
+//! ended is
+//! not found. Without a terminal it has its own process group, which finds those too.
 //!
 //! # Sources
 //! credentials(7) (process groups, controlling terminal), proc_pid_stat(5), kill(2).
@@ -13,23 +15,23 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-/// How often it is looked who is left.
+/// The interval between two checks for remaining processes.
 const TICK: Duration = Duration::from_millis(20);
-/// How long those may take of whom a terminal's Ctrl-C has asked it before they are asked to end.
+/// The time that processes have to end after a terminal's Ctrl-C, before they are sent SIGTERM.
 const TOLD: Duration = Duration::from_millis(500);
 
-/// Lets this program be told to end (SIGTERM) when the thread that started it ends: prctl(2), `PR_SET_PDEATHSIG`.
+/// Makes this program receive SIGTERM when the thread that started it ends: prctl(2), `PR_SET_PDEATHSIG`.
 pub fn end_with_parent() -> io::Result<()> {
     let parent = rustix::process::getppid();
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
-    // A parent that has ended meanwhile sends nothing any more.
+    // A parent that has already ended sends no signal.
     if rustix::process::getppid() == parent { Ok(()) } else { Err(io::Error::other("the parent has ended")) }
 }
 
-/// A running command.
+/// A running command with its processes.
 pub struct Running {
     first: Child,
-    /// Whether it has a process group of its own.
+    /// True if it has its own process group.
     apart: bool,
 }
 
@@ -39,14 +41,14 @@ struct Process {
     id: i32,
     parent: i32,
     group: i32,
-    /// When it began, in ticks since the machine did: a number is used again, this is not.
+    /// Its start time in ticks since boot: a process number is reused, this is not.
     began: u64,
 }
 
 impl Running {
-    /// Starts `command`.
+    /// Starts `command`, with its own process group if there is no terminal.
     pub fn start(command: &mut Command) -> io::Result<Running> {
-        // There is no such file for who has no controlling terminal (tty(4)).
+        // A process without a controlling terminal cannot open it (tty(4)).
         let apart = fs::File::open("/dev/tty").is_err();
         if apart {
             command.process_group(0);
@@ -54,12 +56,12 @@ impl Running {
         Ok(Running { first: command.spawn()?, apart })
     }
 
-    /// How it ended, if it has; what it started may go on.
+    /// The exit status of the command, if it has ended; its children may still run.
     pub fn status(&mut self) -> io::Result<Option<ExitStatus>> {
         self.first.try_wait()
     }
 
-    /// Ends it and what it started: they are asked to (SIGTERM), and killed when `grace` is over.
+    /// Ends all its processes: sends SIGTERM, and SIGKILL after `grace`.
     pub fn end(mut self, grace: Duration) -> io::Result<ExitStatus> {
         let end = Instant::now() + grace;
         let there = self.members(&all());
@@ -74,7 +76,7 @@ impl Running {
         self.first.wait()
     }
 
-    /// Waits for the command and all of its processes, until `end`.
+    /// Waits until `end` for the end of all its processes. True if all have ended.
     fn is_over(&mut self, there: &[Process], end: Instant) -> io::Result<bool> {
         loop {
             if self.status()?.is_some() && self.left(there).is_empty() {
@@ -87,7 +89,7 @@ impl Running {
         }
     }
 
-    /// Its processes that have not ended, `there` being those that were known to be its own.
+    /// Its remaining processes; `there` are those known to be its own.
     fn left(&self, there: &[Process]) -> Vec<Process> {
         let all = all();
         let mut left = self.members(&all);
@@ -97,16 +99,16 @@ impl Running {
         left
     }
 
-    /// Those of `all` that are its own, a parent before what it started.
+    /// The processes among `all` that are its own, a parent before its children.
     fn members(&self, all: &[Process]) -> Vec<Process> {
         let first = self.id();
         if self.apart { all.iter().filter(|process| process.group == first).copied().collect() } else { descendants(all, first) }
     }
 
     fn signal(&mut self, to: &[Process], signal: Signal) {
-        // Its number is its own until it is waited for, whether `/proc` shows it or not.
+        // Its process number is not reused until it is waited for, even if `/proc` does not show it.
         let runs = matches!(self.first.try_wait(), Ok(None)).then(|| self.id());
-        // Whoever has ended meanwhile needs no signal.
+        // A process that has ended meanwhile needs no signal.
         if self.apart {
             if let Some(group) = Pid::from_raw(self.id()).filter(|_| runs.is_some() || !to.is_empty()) {
                 let _ = rustix::process::kill_process_group(group, signal);
@@ -124,7 +126,7 @@ impl Running {
     }
 }
 
-/// Process `first` and those that it, or what it started, has started.
+/// The process `first` and its descendants.
 fn descendants(all: &[Process], first: i32) -> Vec<Process> {
     let mut found: Vec<Process> = all.iter().filter(|process| process.id == first).copied().collect();
     let mut next = 0;
@@ -136,17 +138,17 @@ fn descendants(all: &[Process], first: i32) -> Vec<Process> {
     found
 }
 
-/// All that have not ended. Where `/proc` cannot be read there is nobody to be found.
+/// All processes that have not ended; empty if `/proc` cannot be read.
 fn all() -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    // Who ends while he is read about is gone.
+    // A process that ends while its file is read is left out.
     ids.filter_map(|id: i32| parse(id, &fs::read_to_string(format!("/proc/{id}/stat")).ok()?)).collect()
 }
 
-/// A line of proc_pid_stat(5); [`None`] for one that has ended and is not waited for.
+/// Parses a line of proc_pid_stat(5); [`None`] for a process that has ended and is not waited for.
 fn parse(id: i32, line: &str) -> Option<Process> {
-    // The name stands in brackets and may have anything in it.
+    // The name is in parentheses and may contain anything.
     let fields: Vec<&str> = line.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |nth: usize| fields.get(nth)?.parse().ok();
     let process = Process { id, parent: number(1)?, group: number(2)?, began: fields.get(19)?.parse().ok()? };
@@ -169,7 +171,7 @@ mod tests {
     #[test]
     fn parents_come_before_what_they_started() {
         let of = |id, parent| Process { id, parent, group: 1, began: 0 };
-        // Numbers begin anew; one that is its own parent is nobody's.
+        // Process numbers are reused; a process that is its own parent descends from no other.
         let all = [of(3, 9), of(5, 3), of(9, 1), of(10, 4), of(4, 9), of(11, 11), of(1, 0)];
         assert_eq!(descendants(&all, 9).iter().map(|process| process.id).collect::<Vec<_>>(), [9, 3, 4, 5, 10]);
         assert_eq!(descendants(&all, 77), []);

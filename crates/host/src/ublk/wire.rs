@@ -1,59 +1,59 @@
-//! The protocol's numbers, and the forms of its messages, in the byte order of this machine.
+//! The numbers of the ublk protocol, and the layout of its messages, in this machine's byte order.
 
-/// What goes to `/dev/ublk-control`: `UBLK_U_CMD_*`.
+/// Commands to `/dev/ublk-control`, `UBLK_U_CMD_*`, and requests to a device.
 pub mod command {
     use super::{CONTROL, encoded, reading};
 
-    /// Make a device.
+    /// Makes a new device.
     pub const ADD_DEV: u32 = encoded(0x04, CONTROL);
-    /// What a device was made with.
+    /// Returns the information that a device was made with.
     pub const GET_DEV_INFO: u32 = reading(0x02);
-    /// Take a device away, and wait until nobody has it open.
+    /// Removes a device, and waits until its last user has closed it.
     pub const DEL_DEV: u32 = encoded(0x05, CONTROL);
-    /// The same without waiting (since Linux 6.9).
+    /// Removes a device without waiting (since Linux 6.9).
     pub const DEL_DEV_ASYNC: u32 = reading(0x14);
-    /// Show the disk to everybody.
+    /// Makes the disk visible to all programs.
     pub const START_DEV: u32 = encoded(0x06, CONTROL);
-    /// Take the disk away.
+    /// Removes the disk, but not the device.
     pub const STOP_DEV: u32 = encoded(0x07, CONTROL);
-    /// What the disk is like.
+    /// Sets the parameters of the disk.
     pub const SET_PARAMS: u32 = encoded(0x08, CONTROL);
-    /// Ask for a request: `UBLK_U_IO_FETCH_REQ`, to `/dev/ublkcN`.
+    /// Fetches a request: `UBLK_U_IO_FETCH_REQ`, to `/dev/ublkcN`.
     pub const FETCH_REQ: u32 = encoded(0x20, super::IO);
-    /// Answer one and ask for the next.
+    /// Answers a request and fetches the next.
     pub const COMMIT_AND_FETCH_REQ: u32 = encoded(0x21, super::IO);
 }
 
-/// Bytes of `struct ublksrv_ctrl_cmd`.
+/// The size of `struct ublksrv_ctrl_cmd` in bytes.
 const CONTROL: u32 = 32;
-/// Bytes of `struct ublksrv_io_cmd`.
+/// The size of `struct ublksrv_io_cmd` in bytes.
 const IO: u32 = 16;
-/// Bytes of `struct ublksrv_ctrl_dev_info`.
+/// The size of `struct ublksrv_ctrl_dev_info` in bytes.
 pub const INFO: usize = 64;
-/// Bytes of `struct ublk_params` up to and with `discard`.
+/// The size of `struct ublk_params` in bytes, up to and including `discard`.
 const PARAMETERS: usize = 60;
-/// Bytes of `struct ublksrv_io_desc`.
+/// The size of `struct ublksrv_io_desc` in bytes.
 pub const DESCRIPTOR: usize = 24;
-/// `UBLK_MAX_QUEUE_DEPTH`
+/// The deepest queue, `UBLK_MAX_QUEUE_DEPTH`.
 pub const MOST_DEPTH: u64 = 4096;
-/// The unit of every offset and length in the protocol, whatever the disk's sector.
+/// The unit of all offsets and lengths in the protocol in bytes, whatever the disk's sector.
 pub const SECTOR: u64 = 512;
-/// The largest logical block that a kernel with pages of 4096 bytes takes.
+/// The largest logical block in bytes that a kernel with pages of 4096 bytes accepts.
 pub const MOST_LOGICAL: u64 = 4096;
-/// The most bytes that one discard, or one request for zeros, is of.
+/// The most bytes of a discard or of a request for zeros.
 const MOST_DISCARD: u64 = 1 << 30;
 
-/// `_IOWR('u', number, ...)` of this many bytes.
+/// The command `_IOWR('u', number, ...)` with an argument of `bytes`.
 const fn encoded(number: u32, bytes: u32) -> u32 {
     3 << 30 | bytes << 16 | (b'u' as u32) << 8 | number
 }
 
-/// `_IOR('u', number, struct ublksrv_ctrl_cmd)`: what the header has as a command that only reads.
+/// The command `_IOR('u', number, struct ublksrv_ctrl_cmd)`, as the header defines commands that only read.
 const fn reading(number: u32) -> u32 {
     encoded(number, CONTROL) & !(1 << 30)
 }
 
-/// A message that is put together field by field.
+/// A message under construction, field by field.
 struct Message<const N: usize>([u8; N]);
 
 impl<const N: usize> Message<N> {
@@ -63,7 +63,7 @@ impl<const N: usize> Message<N> {
     }
 }
 
-/// `struct ublksrv_ctrl_cmd`, in the place that a command has for it.
+/// `struct ublksrv_ctrl_cmd`, in the command area of an entry.
 pub fn control(device: u32, address: usize, length: usize, data: u64) -> [u8; 80] {
     let mut message = Message([0; 80]);
     message.put(0, device.to_ne_bytes()).put(4, u16::MAX.to_ne_bytes()).put(6, u16::try_from(length).unwrap_or(u16::MAX).to_ne_bytes());
@@ -71,10 +71,10 @@ pub fn control(device: u32, address: usize, length: usize, data: u64) -> [u8; 80
     message.0
 }
 
-/// What this program's devices are known by: the upper half of `ublksrv_flags`, which the driver keeps and does not look at.
+/// The mark of this program's devices: the upper half of `ublksrv_flags`, which the driver keeps and ignores.
 const MARK: u32 = u32::from_be_bytes(*b"TRLN");
 
-/// `struct ublksrv_ctrl_dev_info` of a device that is to be made by `process`: so many queues, a number of the kernel's choice.
+/// `struct ublksrv_ctrl_dev_info` of a device to be made by `process`: its queues; the kernel chooses its number.
 pub fn info(queues: u16, depth: u16, largest: u32, process: u32) -> [u8; INFO] {
     let mut message = Message([0; INFO]);
     message.put(0, queues.to_ne_bytes()).put(2, depth.to_ne_bytes()).put(8, largest.to_ne_bytes()).put(12, u32::MAX.to_ne_bytes());
@@ -82,12 +82,12 @@ pub fn info(queues: u16, depth: u16, largest: u32, process: u32) -> [u8; INFO] {
     message.0
 }
 
-/// The number of the device that was made.
+/// The number of the new device.
 pub fn number(info: &[u8; INFO]) -> u32 {
     u32::from_ne_bytes([12, 13, 14, 15].map(|at| info[at]))
 }
 
-/// How many queues the device that was made has: the kernel makes no more than there are processors.
+/// The number of queues of the new device: the kernel makes at most one for each processor.
 pub fn queues(info: &[u8; INFO]) -> u16 {
     u16::from_ne_bytes([info[0], info[1]])
 }
@@ -98,7 +98,7 @@ pub fn process(info: &[u8; INFO]) -> Option<i32> {
     (flags >> 32 == u64::from(MARK)).then(|| i32::try_from(flags & u64::from(u32::MAX)).ok())?
 }
 
-/// `struct ublksrv_io_cmd`: the request `tag` of a queue, what came of it, and where its bytes are.
+/// `struct ublksrv_io_cmd`: the request `tag` of a queue, its result, and the address of its data.
 pub fn io(queue: u16, tag: u16, result: i32, address: usize) -> [u8; 16] {
     let mut message = Message([0; 16]);
     message.put(0, queue.to_ne_bytes()).put(2, tag.to_ne_bytes()).put(4, result.to_ne_bytes());
@@ -106,33 +106,33 @@ pub fn io(queue: u16, tag: u16, result: i32, address: usize) -> [u8; 16] {
     message.0
 }
 
-/// What a disk is like, as its kernel is told.
+/// The properties of a disk for its kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Nothing may be written.
+    /// True if writes are refused.
     pub read_only: bool,
-    /// Seeking takes time.
+    /// True if the medium is rotational: seeks take time.
     pub rotational: bool,
-    /// Bytes of a logical block, a power of two.
+    /// The logical block size in bytes, a power of two.
     pub logical: u64,
-    /// Bytes of a physical block, a power of two.
+    /// The physical block size in bytes, a power of two.
     pub physical: u64,
-    /// Bytes of the least I/O that is good (`io_min`), a power of two.
+    /// The minimum I/O size in bytes (`io_min`), a power of two.
     pub least: u64,
-    /// Bytes of the best I/O (`io_opt`), a power of two.
+    /// The optimal I/O size in bytes (`io_opt`), a power of two.
     pub optimal: u64,
-    /// Length in sectors of 512 bytes.
+    /// The length of the disk in sectors of 512 bytes.
     pub sectors: u64,
-    /// Bytes of the unit of discards, and the first byte of one.
+    /// The granularity of discards in bytes, and the first byte at which one begins.
     pub discard: (u64, u64),
 }
 
 impl Shape {
     /// `struct ublk_params` with `basic` and `discard`.
     pub fn parameters(&self) -> [u8; PARAMETERS] {
-        /// `UBLK_PARAM_TYPE_BASIC`, `UBLK_PARAM_TYPE_DISCARD`.
+        /// The types `UBLK_PARAM_TYPE_BASIC` and `UBLK_PARAM_TYPE_DISCARD`.
         const TYPES: u32 = 1 | 2;
-        /// `UBLK_ATTR_VOLATILE_CACHE`, `UBLK_ATTR_FUA`: it is to be flushed.
+        /// The attributes `UBLK_ATTR_VOLATILE_CACHE` and `UBLK_ATTR_FUA`: the disk must be flushed.
         const ATTRIBUTES: u32 = 1 << 2 | 1 << 3;
         let sectors = |bytes: u64| u32::try_from(bytes / SECTOR).unwrap_or(u32::MAX).to_ne_bytes();
         let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX).to_ne_bytes();
@@ -145,7 +145,7 @@ impl Shape {
         message.put(16, sectors(super::queue::LARGEST.into())).put(24, self.sectors.to_ne_bytes());
         let most = if self.read_only { 0 } else { MOST_DISCARD };
         message.put(40, bytes(self.discard.1)).put(44, bytes(self.discard.0)).put(48, sectors(most)).put(52, sectors(most));
-        // The driver takes one range a discard, and no other number.
+        // The driver accepts only one range in a discard.
         message.put(56, 1u16.to_ne_bytes());
         message.0
     }

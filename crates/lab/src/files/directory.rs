@@ -1,4 +1,4 @@
-//! A real directory of this machine: everything happens below it, with the calls that programs make.
+//! A real directory of this machine: every call works below it, with the system calls that programs use.
 
 use super::{File, Files};
 use crate::error::Error;
@@ -9,16 +9,16 @@ use std::time::{Instant, SystemTime};
 use std::{fs, io};
 use trueline_host::disk::page_cache;
 
-/// Bytes that are written or read in one call at most.
+/// The most bytes of one write or read call.
 const PIECE: u64 = 1 << 20;
 
-/// A directory, and what is open below it.
+/// A directory and the files open below it.
 pub struct Directory {
     root: PathBuf,
     begin: Instant,
     open: HashMap<File, Opened>,
     next: u64,
-    /// What is written, and where what is read goes.
+    /// The source of all writes and the destination of all reads.
     buffer: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ struct Opened {
 }
 
 impl Directory {
-    /// An empty directory that is there.
+    /// The directory `root`, which must exist and be empty.
     pub fn new(root: &Path) -> Result<Directory, Error> {
         let mut entries = fs::read_dir(root).map_err(|e| failed("open", root, &e))?;
         if entries.next().is_some() {
@@ -37,7 +37,7 @@ impl Directory {
         Ok(Directory { root: root.to_owned(), begin: Instant::now(), open: HashMap::new(), next: 0, buffer: Vec::new() })
     }
 
-    /// The path of a name below the directory; nothing leads out of it.
+    /// The path of `name` below the directory. An empty part, `.` or `..` is an error, so no name leads out of it.
     fn path(&self, name: &str) -> Result<PathBuf, Error> {
         let inside = |part: &str| !part.is_empty() && part != "." && part != "..";
         if name.split('/').all(inside) {
@@ -53,7 +53,7 @@ impl Directory {
         File(self.next)
     }
 
-    /// Does something to a range of an open file, a piece at a time.
+    /// Calls `each` for every piece of a range of an open file, with the file, the buffer and the piece's offset.
     fn pieces(
         &mut self,
         attempt: &str,
@@ -66,7 +66,7 @@ impl Directory {
         let end = offset.checked_add(length).ok_or_else(|| Error(format!("{attempt} {} at {offset}: past 2^64", opened.name)))?;
         let longest = usize::try_from(PIECE.min(length)).unwrap_or(usize::MAX);
         if self.buffer.len() < longest {
-            // Not zeros, which a file system might not store.
+            // Not zeros: a file system might store none of them.
             self.buffer.resize(longest, 0xa5);
         }
         let mut at = offset;
@@ -143,7 +143,7 @@ impl Files for Directory {
         fs::remove_dir(&path).map_err(|e| failed("remove", &path, &e))
     }
 
-    /// What is dirty is written (syncfs(2)); what is cached of files that are open is dropped (posix_fadvise(2)).
+    /// Writes what is dirty (syncfs(2)) and drops the cached pages of open files (posix_fadvise(2)).
     fn forget(&mut self) -> Result<(), Error> {
         page_cache::forget(&self.root, self.open.values().map(|opened| &opened.file)).map_err(|e| Error(e.to_string()))
     }

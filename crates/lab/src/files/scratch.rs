@@ -1,5 +1,6 @@
-//! A directory of one's own inside one that is there, for one run: made empty, and taken away with all that is in it, also when the run
-//! ends with an error or at Ctrl-C.
+//! A private directory inside an existing one, for one run: made empty, and removed with its content, also when the
+//! run ends
+//! with an error or at Ctrl-C.
 
 use crate::error::Error;
 use std::fs::DirBuilder;
@@ -7,10 +8,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use trueline_host::random;
 
-/// What its name begins with; sixteen digits follow.
+/// The prefix of a scratch directory's name; sixteen hexadecimal digits follow.
 pub const NAME: &str = ".trueline-";
 
-/// The directory.
+/// A scratch directory, removed when dropped.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
@@ -18,22 +19,22 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one in `directory`, for its user alone.
+    /// Makes a scratch directory in `directory`, with mode 0700.
     pub fn new(directory: &Path) -> Result<Scratch, Error> {
         let failed = |why: &dyn std::fmt::Display| Error(format!("make a scratch directory in {}: {why}", directory.display()));
         let number = u64::from_le_bytes(random::bytes().map_err(|e| failed(&e))?);
         let path = directory.join(format!("{NAME}{number:016x}"));
-        // What is there already is nobody's to take away: mkdir(2) fails then.
+        // An existing directory is never taken over and later removed: mkdir(2) fails for it.
         DirBuilder::new().mode(0o700).create(&path).map_err(|e| failed(&e))?;
         Ok(Scratch { path, removed: false })
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Takes it away; what cannot be is an error with its name.
+    /// Removes the directory and its content. A failure is an error with its path.
     pub fn remove(mut self) -> Result<(), Error> {
         self.removed = true;
         std::fs::remove_dir_all(&self.path).map_err(|e| Error(format!("remove {}: {e}", self.path.display())))
@@ -43,7 +44,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if !self.removed {
-            // The error that led here is the one that is told.
+            // The error that led here is the one to report.
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }

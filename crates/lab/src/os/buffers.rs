@@ -1,22 +1,23 @@
-//! A buffer cache as BSD's: buffers at places of the provider, dirty ones kept by whom they belong to, each owner with the second
-//! in which a syncer writes all of his.
+//! A buffer cache as in BSD: buffers by offset on the provider. A dirty one belongs to an owner, and a syncer writes
+//! all dirty
+//! buffers of an owner at the owner's due time.
 
 use super::numbered::Numbered;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
-/// To whom buffers belong: a file, a directory, or the device (inodes and maps).
+/// The owner of dirty buffers: a file, a directory, or the device (inodes and maps).
 pub(super) type Owner = u64;
 
 /// A buffer in memory.
 struct Buffer {
     length: u64,
-    /// Whose it is, if it is dirty.
+    /// The owner of the dirty data; `None` if the buffer is clean.
     owner: Option<Owner>,
 }
 
 impl Buffer {
-    /// It is as long from now on; `bytes` and `dirty` count it.
+    /// Sets the buffer's length and adjusts the totals `bytes` and `dirty`.
     fn resize(&mut self, length: u64, bytes: &mut u64, dirty: &mut u64) {
         *bytes = *bytes - self.length + length;
         if self.owner.is_some() {
@@ -26,32 +27,32 @@ impl Buffer {
     }
 }
 
-/// Dirty buffers of one owner, and when they are due.
+/// The dirty buffers of one owner, and their due time.
 struct Dirty {
-    /// Where they begin, in the order in which they became dirty; those that were written since stand here too.
+    /// Offsets in the order in which the buffers became dirty. Those written since are still listed.
     offsets: Vec<u64>,
     count: usize,
     due: u64,
 }
 
-/// What is in memory.
+/// The cached buffers, clean and dirty.
 pub(super) struct Buffers {
-    /// First byte → buffer.
+    /// Buffers by the offset of their first byte.
     known: Numbered<u64, Buffer>,
-    /// In the order they came: the oldest clean buffer goes first.
+    /// Offsets in the order of arrival: the oldest clean buffer is evicted first.
     order: VecDeque<u64>,
     capacity: u64,
     bytes: u64,
     owners: Numbered<Owner, Dirty>,
-    /// Room of owners who have nothing dirty any more, for the next.
+    /// Vectors of owners without dirty buffers, kept for reuse.
     spare: Vec<Vec<u64>>,
-    /// (due, owner).
+    /// Owners by due time: (due, owner).
     slots: BTreeSet<(u64, Owner)>,
     dirty: u64,
 }
 
 impl Buffers {
-    /// Room for `capacity` bytes of clean buffers.
+    /// An empty cache that holds `capacity` bytes before clean buffers are evicted.
     pub(super) fn new(capacity: u64) -> Buffers {
         Buffers {
             known: Numbered::default(),
@@ -65,23 +66,23 @@ impl Buffers {
         }
     }
 
-    /// Whether the buffer at `offset` is in memory.
+    /// True if the buffer at `offset` is cached.
     pub(super) fn has(&self, offset: u64) -> bool {
         self.known.contains_key(&offset)
     }
 
-    /// Bytes that are dirty.
+    /// Dirty bytes in the cache.
     pub(super) fn dirty(&self) -> u64 {
         self.dirty
     }
 
-    /// A buffer is in memory, as long as it may be now.
+    /// Caches the buffer at `offset`, now `length` bytes long.
     pub(super) fn keep(&mut self, offset: u64, length: u64) {
         self.hold(offset, length);
         self.bound(offset);
     }
 
-    /// As [`Buffers::keep`] of one that is in memory; whether it is.
+    /// As [`Buffers::keep`], for a cached buffer only. True if it is cached.
     pub(super) fn keeps(&mut self, offset: u64, length: u64) -> bool {
         let Some(buffer) = self.known.get_mut(&offset) else { return false };
         buffer.resize(length, &mut self.bytes, &mut self.dirty);
@@ -89,7 +90,7 @@ impl Buffers {
         true
     }
 
-    /// Whose a buffer is that is in memory now.
+    /// The owner field of the buffer at `offset`, which is cached if it was not.
     fn hold(&mut self, offset: u64, length: u64) -> &mut Option<Owner> {
         let buffer = match self.known.entry(offset) {
             Entry::Occupied(known) => {
@@ -106,12 +107,12 @@ impl Buffers {
         &mut buffer.owner
     }
 
-    /// What is too much goes, but for the buffer at `offset`.
+    /// Evicts clean buffers above the capacity, except the one at `offset`.
     fn bound(&mut self, offset: u64) {
         if self.order.len() > 2 * self.known.len() + 64 {
             self.reorder();
         }
-        // A call passes over a few dirty buffers, not over all: the next goes on from there.
+        // One call passes over a few dirty buffers, not over all; the next call continues there.
         let mut passed = 0;
         while self.bytes > self.capacity && passed < 8 {
             let Some(oldest) = self.order.pop_front() else { break };
@@ -125,7 +126,7 @@ impl Buffers {
         }
     }
 
-    /// A buffer is dirty; an owner who had none is due at `due`.
+    /// Marks a buffer dirty. An owner without dirty buffers becomes due at `due`.
     pub(super) fn soil(&mut self, owner: Owner, offset: u64, length: u64, due: u64) {
         let before = self.hold(offset, length).replace(owner);
         if before != Some(owner) {
@@ -136,7 +137,7 @@ impl Buffers {
         self.bound(offset);
     }
 
-    /// A buffer is as long, and written.
+    /// Caches a buffer of `length` bytes as just written, so clean.
     pub(super) fn write(&mut self, offset: u64, length: u64) {
         let before = self.hold(offset, length).take();
         self.disown(before, length);
@@ -159,7 +160,7 @@ impl Buffers {
         }
     }
 
-    /// A buffer is written; whether it was dirty.
+    /// Marks a buffer clean. True if it was dirty.
     pub(super) fn clean(&mut self, offset: u64) -> bool {
         let Some(buffer) = self.known.get_mut(&offset) else { return false };
         let (before, length) = (buffer.owner.take(), buffer.length);
@@ -167,7 +168,7 @@ impl Buffers {
         before.is_some()
     }
 
-    /// A buffer is no more dirty for whom it was.
+    /// Takes a buffer that is no longer dirty out of its owner's count.
     fn disown(&mut self, before: Option<Owner>, length: u64) {
         let Some(owner) = before else { return };
         self.dirty -= length;
@@ -181,7 +182,7 @@ impl Buffers {
         }
     }
 
-    /// A buffer is of no use any more.
+    /// Drops a buffer, dirty or not: its block is no longer used.
     pub(super) fn forget(&mut self, offset: u64) {
         self.clean(offset);
         if let Some(buffer) = self.known.remove(&offset) {
@@ -189,18 +190,18 @@ impl Buffers {
         }
     }
 
-    /// Who is due first, if by `by`.
+    /// The owner that is due first, if its due time is at most `by`.
     pub(super) fn due(&self, by: u64) -> Option<Owner> {
         self.slots.first().filter(|(due, _)| *due <= by).map(|&(_, owner)| owner)
     }
 
-    /// Appends the dirty buffers of one owner, by place: first byte, bytes. They are clean now.
+    /// Appends the dirty buffers of one owner as (first byte, bytes), sorted by offset, and marks them clean.
     pub(super) fn take(&mut self, owner: Owner, taken: &mut Vec<(u64, u64)>) {
         let Some(mut dirty) = self.owners.remove(&owner) else { return };
         self.slots.remove(&(dirty.due, owner));
         dirty.offsets.sort_unstable();
         for &offset in &dirty.offsets {
-            // One that was written and dirty again stands here twice; it is clean when it is met for the second time.
+            // A buffer that was written and became dirty again is listed twice; the second entry finds it clean.
             let buffer = self.known.get_mut(&offset).filter(|buffer| buffer.owner == Some(owner));
             let Some(buffer) = buffer else { continue };
             buffer.owner = None;
@@ -210,7 +211,7 @@ impl Buffers {
         self.give_room(dirty.offsets);
     }
 
-    /// Only small room is kept: what every file has.
+    /// Keeps small vectors for reuse: the size that most files need.
     fn give_room(&mut self, mut offsets: Vec<u64>) {
         if offsets.capacity() <= 128 {
             offsets.clear();
@@ -218,14 +219,14 @@ impl Buffers {
         }
     }
 
-    /// Everything clean is forgotten.
+    /// Drops all clean buffers.
     pub(super) fn empty(&mut self) {
         self.known.retain(|_, buffer| buffer.owner.is_some());
         self.bytes = self.known.values().map(|buffer| buffer.length).sum();
         self.reorder();
     }
 
-    /// Each buffer that is known once, in the order in which they came.
+    /// Removes duplicates and evicted buffers from the order of arrival.
     fn reorder(&mut self) {
         let mut seen = HashSet::with_capacity(self.known.len());
         let known = &self.known;

@@ -1,29 +1,29 @@
-//! Where the blocks of a file are.
+//! The extents of a file: where its blocks lie.
 
-/// Blocks that are one after another.
+/// Contiguous blocks of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
-    /// The first, counted in the file.
+    /// The number of the first block within the file.
     pub(super) lbn: u64,
-    /// Its first fragment, counted in the file system.
+    /// The number of its first fragment within the file system.
     pub(super) at: u64,
-    /// Fragments; only the last block of a file has fewer than a block.
+    /// The length in fragments. Only the last block of a file may be shorter than a block.
     pub(super) fragments: u32,
 }
 
-/// The runs of a file, in its order. A block is `frag` fragments; of a file system without fragments one.
+/// The runs of a file, in its order. A block is `frag` fragments; `frag` is 1 where there are no fragments.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Extents {
-    /// An empty file.
+    /// A file without blocks.
     #[default]
     None,
-    /// Most files: their run needs no memory of its own.
+    /// A file of one run, as most are: it needs no heap memory.
     One(Run),
     Many(Vec<Run>),
 }
 
 impl Extents {
-    /// The runs.
+    /// The runs in the file's order.
     pub(super) fn runs(&self) -> &[Run] {
         match self {
             Extents::None => &[],
@@ -55,12 +55,12 @@ impl Extents {
         }
     }
 
-    /// Where a block is: first fragment, fragments.
+    /// The place of block `lbn`: first fragment, fragments. `None` if the file has no such block.
     pub(super) fn block(&self, lbn: u64, frag: u32) -> Option<(u64, u32)> {
         self.rest(lbn, frag).map(|(at, left)| (at, left.min(frag)))
     }
 
-    /// Where a block is, and how many fragments lie together from its first on.
+    /// The place of block `lbn`, and the number of contiguous fragments from its first on.
     pub(super) fn rest(&self, lbn: u64, frag: u32) -> Option<(u64, u32)> {
         let runs = self.runs();
         let run = match runs.last() {
@@ -72,7 +72,7 @@ impl Extents {
         Some((run.at + u64::from(skipped), left))
     }
 
-    /// Notes blocks after the last, or one in the place of the last.
+    /// Adds blocks after the last one, or replaces the last block.
     pub(super) fn put(&mut self, lbn: u64, at: u64, fragments: u32, frag: u32) {
         if let Some((_, old)) = self.block(lbn, frag)
             && let Some(run) = self.last_mut()

@@ -18,26 +18,27 @@ use std::collections::BTreeMap;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::{round_down, round_up};
 
-/// How the file system is laid out.
+/// The layout of the file system and the size of the file on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shape {
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub file_bytes: u64,
-    /// Bytes of a block.
+    /// The size of a block in bytes.
     pub block_bytes: u64,
-    /// Blocks of a cylinder group.
+    /// Blocks in a cylinder group.
     pub group_blocks: u64,
-    /// The block of a group at which its data begin.
+    /// The first data block of a group.
     pub data_block: u64,
-    /// Blocks of one file that a group takes before the next has its turn.
+    /// Blocks of one file in a group before the next group is used.
     pub maxbpg: u64,
 }
 
 impl Shape {
-    /// What newfs of FreeBSD 8 makes with blocks of 16 KiB, with a file of `file_bytes`: 4 GiB if not said, or as much as `room` has of
-    /// whole groups.
-    pub fn of(file_bytes: Option<u64>, room: u64) -> Result<Shape, Error> {
+    /// The layout that newfs of FreeBSD 8 makes with blocks of 16 KiB, with a file of `file_bytes`. `None`: 4 GiB, or
+    /// as much
+    /// as the whole groups in `room` bytes can hold of one file.
+    pub fn newfs(file_bytes: Option<u64>, room: u64) -> Result<Shape, Error> {
         let shape = Shape { file_bytes: 0, block_bytes: 16384, group_blocks: 11761, data_block: 375, maxbpg: 2048 };
         let groups = room / (shape.group_blocks * shape.block_bytes);
         let most = groups.saturating_mul(shape.maxbpg * shape.block_bytes);
@@ -51,13 +52,13 @@ impl Shape {
     }
 }
 
-/// The file, as a rig.
+/// A large file on UFS2, as a rig.
 pub struct FreebsdUfs<'a> {
     below: &'a mut dyn Rig,
     shape: Shape,
-    /// Requests whose parts are not all done, by tag.
+    /// Unfinished requests by tag.
     open: BTreeMap<u64, Open>,
-    /// Part → the tag of its request.
+    /// Tags of requests by the tags of their parts.
     parts: BTreeMap<u64, u64>,
     next_part: u64,
 }
@@ -68,7 +69,7 @@ struct Open {
 }
 
 impl<'a> FreebsdUfs<'a> {
-    /// A file on the file system that fills `below`.
+    /// A file on the file system that fills `below`. It is an error if the file does not fit.
     pub fn new(below: &'a mut dyn Rig, shape: Shape) -> Result<FreebsdUfs<'a>, Error> {
         let Shape { file_bytes, block_bytes, group_blocks, data_block, maxbpg } = shape;
         let impossible = |why: String| Error(format!("host freebsd-ufs: {why}"));
@@ -87,7 +88,7 @@ impl<'a> FreebsdUfs<'a> {
         }
     }
 
-    /// The byte of the provider at which byte `at` of the file lies.
+    /// The byte of the provider that holds byte `at` of the file.
     fn place(&self, at: u64) -> Option<u64> {
         let Shape { block_bytes, group_blocks, data_block, maxbpg, .. } = self.shape;
         let section = maxbpg.checked_mul(block_bytes)?;
@@ -95,7 +96,7 @@ impl<'a> FreebsdUfs<'a> {
         group.checked_add(data_block)?.checked_mul(block_bytes)?.checked_add(at % section)
     }
 
-    /// The parts of a request: whole blocks, cut where the next section begins.
+    /// The parts of a request as (offset, length): whole blocks, cut at section boundaries.
     fn cut(&self, request: &Request) -> Result<Vec<(u64, u64)>, Errno> {
         if request.op == Op::Flush {
             return Ok(vec![(0, 0)]);
@@ -137,7 +138,7 @@ impl Rig for FreebsdUfs<'_> {
             let part = self.next_part;
             match self.below.push(Request { tag: part, offset, length, ..request }) {
                 Ok(()) => {}
-                // What is sent already is answered for.
+                // The parts already sent will complete, so the error is reported with them.
                 Err(errno) if sent == 0 => return Err(errno),
                 Err(errno) => {
                     if let Some(open) = self.open.get_mut(&request.tag) {

@@ -5,7 +5,8 @@
 //! after another, and then writes it whole: what the device sees is aligned, and slow. A block that is in the cache is not read again.
 //!
 //! # Limits
-//! Every write waits for the device, as with `O_SYNC`. Nothing is read ahead. The cache forgets what came first, first.
+//! Every write waits for the device, as with `O_SYNC`. Nothing is read ahead. The cache evicts blocks in the order of
+//! arrival.
 //!
 //! Measured on Linux 6.18 with a loop device, 200 writes of 4096 bytes at 512 past a multiple of 4096: 400 reads of 8 sectors, 3200
 //! sectors written; a device of an odd number of sectors: no reads, 1600 sectors written.
@@ -15,10 +16,10 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::topology::{largest_grain, round_down, round_up};
 
-/// A page of memory, and so the largest block.
+/// The size of a page, and so of the largest block, in bytes.
 const PAGE: u64 = 4096;
 
-/// What a flush by `O_SYNC` reaches.
+/// The destination of a write with `O_SYNC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
     /// The drive: a write is done when the drive has it, perhaps in a cache of its own (Linux before 2.6.33, and drives without a
@@ -28,17 +29,17 @@ pub enum Sync {
     Medium,
 }
 
-/// A rig seen through the page cache.
+/// A rig behind the page cache.
 pub struct Buffered<'a> {
     inner: &'a mut dyn Rig,
     block: u64,
     sync: Sync,
-    /// Blocks in the cache, by number, and in the order in which they came.
+    /// Numbers of the cached blocks, and the same in the order of arrival.
     cached: HashSet<u64>,
     order: VecDeque<u64>,
-    /// Blocks that the cache has room for.
+    /// The capacity of the cache in blocks.
     room: usize,
-    /// By the tag that the inner rig knows them by.
+    /// Unfinished requests by the tag of the step sent to the inner rig.
     open: BTreeMap<u64, Open>,
     next: u64,
     ready: VecDeque<Done>,
@@ -46,14 +47,14 @@ pub struct Buffered<'a> {
     added: u64,
 }
 
-/// A request that is not done, and what of it is still to be asked.
+/// An unfinished request and the steps still to be sent.
 struct Open {
     tag: u64,
     steps: VecDeque<Request>,
 }
 
 impl<'a> Buffered<'a> {
-    /// A device behind a cache of `memory` bytes, of which nothing is in it yet.
+    /// A device behind an empty cache of `memory` bytes.
     pub fn new(inner: &'a mut dyn Rig, sync: Sync, memory: u64) -> Buffered<'a> {
         let block = block_of(inner.length(), inner.sector());
         Buffered {
@@ -71,12 +72,12 @@ impl<'a> Buffered<'a> {
         }
     }
 
-    /// Reads that only blocks written in part needed.
+    /// The number of reads caused by partial writes of blocks.
     pub fn added_reads(&self) -> u64 {
         self.added
     }
 
-    /// What the device is asked for `request`, in order.
+    /// The requests that the device receives for `request`, in order.
     fn steps(&mut self, request: Request) -> Result<VecDeque<Request>, Errno> {
         let Request { tag, op, offset, length, .. } = request;
         let ask = |op, offset, length| Request { tag, op, offset, length, fua: false };
@@ -92,7 +93,7 @@ impl<'a> Buffered<'a> {
             let missing = (op == Op::Read || in_part) && !self.cached.contains(&at);
             match steps.back_mut() {
                 _ if !missing => {}
-                // A read asks for what is missing in one go; a write for one page at a time, as it comes to it.
+                // A read fetches missing blocks in one request; a write fetches one page at a time, as it reaches it.
                 Some(Request { offset, length, .. }) if op == Op::Read && *offset + *length == at => *length += self.block,
                 _ => steps.push_back(ask(Op::Read, at, self.block)),
             }
@@ -108,7 +109,7 @@ impl<'a> Buffered<'a> {
         Ok(steps)
     }
 
-    /// Puts a block into the cache.
+    /// Adds a block to the cache, and evicts the oldest if it is full.
     fn keep(&mut self, at: u64) {
         if !self.cached.insert(at) {
             return;
@@ -121,7 +122,7 @@ impl<'a> Buffered<'a> {
         }
     }
 
-    /// Asks for the next step of a request; without one it is done.
+    /// Sends the next step of a request. Without one the request is done.
     fn go_on(&mut self, mut open: Open, at: u64) {
         let Some(step) = open.steps.pop_front() else {
             self.ready.push_back(Done { tag: open.tag, at, error: None });
@@ -138,7 +139,7 @@ impl<'a> Buffered<'a> {
     }
 }
 
-/// Bytes of a block of a device's page cache.
+/// The block size of a device's page cache, in bytes.
 pub fn block_of(length: u64, sector: u64) -> u64 {
     largest_grain(length).unwrap_or(PAGE).min(PAGE).max(sector)
 }

@@ -3,8 +3,9 @@
 //! # Rules
 //! From Linux 2.6.31's `mm/page-writeback.c`, `fs/fs-writeback.c`, `fs/mpage.c`, `fs/buffer.c`, `fs/ext2` and `block`; see `flusher`:
 //!
-//! - **No program waits** for a write: pages are dirty, and somebody writes them when they are 30 s old (he looks every 5 s), when a
-//!   tenth of the memory is dirty, and a program waits when a fifth is.
+//! - **No program waits** for a write: pages become dirty. The flusher wakes every 5 s and writes pages that are 30 s
+//!   old; it also writes
+//! when a tenth of the memory is dirty. A program waits when a fifth is.
 //! - **A pass** writes at most 1024 pages, 4 MiB, of one inode, in the order of its pages, and ends after the page with which it finds
 //!   the queue congested: with 113 of 128 requests, and until there are fewer than 103.
 //! - **Requests** are at most 512 KiB. Pages of a file that lie together are a bio, at most as long, which ends with a pass and where an
@@ -38,22 +39,22 @@ pub(crate) mod shape;
 
 pub use flusher::Limits;
 
-/// What the host has.
+/// The properties of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// Bytes of memory.
+    /// The size of memory in bytes.
     pub memory: u64,
 }
 
 impl Default for Parameters {
-    /// The host of seed 001: 8 GiB.
+    /// The host of seed 001, with 8 GiB of memory.
     fn default() -> Parameters {
         Parameters { memory: 8 << 30 }
     }
 }
 
-/// Blocks that an inode points to, and pointers in an indirect block.
+/// Direct pointers of an inode, and pointers in an indirect block.
 const DIRECT: u64 = 12;
 const POINTERS: u64 = BLOCK / 4;
 
@@ -63,32 +64,32 @@ struct Inode {
     number: u64,
     size: u64,
     parent: Id,
-    /// Bytes of its name's entry, and for a directory of all entries in it.
+    /// Bytes of its directory entry; for a directory, of all entries in it.
     entry: u64,
     extents: Extents,
     indirect: Vec<u64>,
-    /// Files in it, of a directory.
+    /// The number of entries of a directory; `None` for a file.
     entries: Option<u64>,
 }
 
-/// The file system.
+/// An ext2 file system behind the page cache.
 pub struct LinuxWriteback<'a> {
     flusher: Flusher<'a>,
     shape: Shape,
-    /// Made when something is first taken of them.
+    /// Groups by number, each made on first use.
     groups: Vec<Option<Box<Group>>>,
     names: Names<Inode>,
     cache: pages::Cache,
 }
 
 impl<'a> LinuxWriteback<'a> {
-    /// An empty one on the whole of a rig.
+    /// An empty file system that fills a rig.
     pub fn new(rig: &'a mut dyn Rig, parameters: Parameters) -> Result<LinuxWriteback<'a>, Error> {
         let length = rig.length();
         let shape = Shape::new(length).ok_or_else(|| Error(format!("mke2fs: {length} bytes are too few")))?;
         let mut groups: Vec<Option<Box<Group>>> = (0..shape.groups()).map(|_| None).collect();
         let mut first = Group::new(&shape, 0);
-        // Inodes 1 to 10 are kept back; 2 is the root. It has one block.
+        // Inodes 1 to 10 are reserved; 2 is the root, which has one block.
         for _ in 0..10 {
             first.take_inode();
         }
@@ -100,13 +101,13 @@ impl<'a> LinuxWriteback<'a> {
         Ok(LinuxWriteback { flusher, shape, groups, names: Names::new(root), cache: pages::Cache::new(parameters.memory) })
     }
 
-    /// Where the data of a file is: (first byte of the provider, bytes), in order.
+    /// The extents of a file as (first byte of the provider, bytes), in the file's order.
     pub fn extents(&mut self, name: &str) -> Result<Vec<(u64, u64)>, Error> {
         let id = self.names.get(name)?;
         Ok(self.names.node(id)?.extents.runs().iter().map(|run| (run.at * BLOCK, u64::from(run.fragments) * BLOCK)).collect())
     }
 
-    /// Bytes that are dirty.
+    /// Dirty bytes in the page cache.
     pub fn dirty(&self) -> u64 {
         self.flusher.dirty()
     }
@@ -118,23 +119,24 @@ impl<'a> LinuxWriteback<'a> {
         Ok(own.get_or_insert_with(|| Box::new(Group::new(shape, group))))
     }
 
-    /// The groups from one on, each once.
-    fn from(&self, group: u64) -> impl Iterator<Item = u64> + use<> {
+    /// All groups, each once, from `group` on and then from 0.
+    fn groups_from(&self, group: u64) -> impl Iterator<Item = u64> + use<> {
         (group..self.shape.groups()).chain(0..group)
     }
 
-    /// A block of the device is changed: read if it is not in memory, and dirty.
+    /// Changes a block of the device: reads it if it is not cached, and marks it dirty.
     fn change(&mut self, block: u64) -> Result<(), Error> {
         self.cache.fetch_block(&mut self.flusher.queue, block)?;
         self.flusher.soil(DEVICE, block, 1, block * BLOCK)
     }
 
-    /// Takes a block, preferably at `preferred`, and what is free after it, to at most `most`: the first, and how many.
+    /// Allocates a free block, preferably at `preferred`, and the free blocks after it, to at most `most`.
+    /// Returns the first block and their number.
     fn take(&mut self, preferred: u64, most: u64) -> Result<(u64, u64), Error> {
         let preferred = preferred.min(self.shape.blocks - 1);
         let first = preferred / PER_GROUP;
         let most = u32::try_from(most).unwrap_or(u32::MAX);
-        for group in self.from(first) {
+        for group in self.groups_from(first) {
             let within = if group == first { preferred % PER_GROUP } else { 0 };
             let taken = self.group(group)?.take(u32::try_from(within).unwrap_or(0), most);
             if let Some((at, count)) = taken {
@@ -145,10 +147,10 @@ impl<'a> LinuxWriteback<'a> {
         Err(Error("write: no space left on the file system".into()))
     }
 
-    /// A number for a new inode: in the group of its directory, or the next with room.
+    /// Allocates an inode in the group of its directory, or the next group with room. Returns its number, from 0.
     fn take_inode(&mut self, parent: Id, directory: bool) -> Result<u64, Error> {
         let above = self.names.node(parent)?.number / Shape::INODES;
-        for group in self.from(above) {
+        for group in self.groups_from(above) {
             let crowded = directory && self.group(group)?.free < u32::try_from(PER_GROUP / 8).unwrap_or(0);
             if crowded && group != above {
                 continue;
@@ -161,8 +163,9 @@ impl<'a> LinuxWriteback<'a> {
         Err(Error("create: no inode is free on the file system".into()))
     }
 
-    /// Block `lbn` of a file is there, with the indirect blocks it needs before it, and of the `most` from it on those that lie together:
-    /// the block of the first, and how many.
+    /// Allocates block `lbn` of a file and those after it, at most `most`, with the indirect blocks they need before
+    /// them.
+    /// Returns the place of `lbn` and the number of contiguous blocks.
     fn grow(&mut self, id: Id, lbn: u64, most: u64) -> Result<(u64, u64), Error> {
         let inode = self.names.node(id)?;
         if let Some((at, count)) = inode.extents.rest(lbn, 1) {
@@ -173,7 +176,8 @@ impl<'a> LinuxWriteback<'a> {
         let mut preferred = before.unwrap_or(self.shape.data(home));
         if lbn >= DIRECT && (lbn - DIRECT).is_multiple_of(POINTERS) {
             let nth = (lbn - DIRECT) / POINTERS;
-            // The first has none above it, the second the double indirect block, and after 1024 more the triple one with another.
+            // The first indirect block has none above it. The second adds the double indirect block, and 1024 later
+            // the triple one with another.
             let above = match nth.checked_sub(1) {
                 None => 0,
                 Some(0) => 1,
@@ -199,7 +203,7 @@ impl<'a> LinuxWriteback<'a> {
         Ok((at, count))
     }
 
-    /// A name comes into a directory: one of its pages is dirty.
+    /// Adds an entry of `bytes` to a directory: one of its pages becomes dirty.
     fn enter(&mut self, parent: Id, bytes: u64) -> Result<(), Error> {
         let inode = self.names.node(parent)?;
         let entries = inode.entries.as_mut().ok_or_else(|| Error("make a file in what is no directory".into()))?;
@@ -225,7 +229,7 @@ impl<'a> LinuxWriteback<'a> {
         self.flusher.soil(number + 1, lbn, 1, at * BLOCK)
     }
 
-    /// What `open` and `stat` read: the directory's first block and the inode's.
+    /// Reads the blocks that `open` and `stat` need: the directory's first block and the inode's.
     fn look_up(&mut self, name: &str) -> Result<Id, Error> {
         let id = self.names.get(name)?;
         let (parent, number) = (self.names.node(id)?.parent, self.names.node(id)?.number);
@@ -236,7 +240,7 @@ impl<'a> LinuxWriteback<'a> {
         Ok(id)
     }
 
-    /// A new inode with its name.
+    /// Makes an inode and its name.
     fn make(&mut self, name: &str, directory: bool) -> Result<Id, Error> {
         if self.names.is_there(name) {
             return Err(Error(format!("create {name}: it is there already")));
@@ -260,7 +264,7 @@ impl<'a> LinuxWriteback<'a> {
         Ok(id)
     }
 
-    /// A name goes, with all it had.
+    /// Removes a name, its inode and its blocks.
     fn drop_name(&mut self, name: &str) -> Result<(), Error> {
         let id = self.look_up(name)?;
         let parent = self.names.node(id)?.parent;
@@ -380,7 +384,7 @@ impl Files for LinuxWriteback<'_> {
     }
 
     fn think(&mut self, ns: u64) {
-        // What fails here is found by the next write.
+        // The next write reports a failure of this one.
         let _ = self.flusher.think(ns);
     }
 

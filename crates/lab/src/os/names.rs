@@ -4,16 +4,16 @@ use super::numbered::{Named, Numbered};
 use crate::error::Error;
 use crate::files::File;
 
-/// Which inode, as a place in [`Names`]; not its number on the medium.
+/// The index of an inode in [`Names`], not its number on the medium.
 pub(super) type Id = u32;
 
-/// The root directory.
+/// The index of the root directory.
 pub(super) const ROOT: Id = 0;
 
-/// Names → inodes of `T`. Its memory is that of the files there are; a file system bounds them by its inodes.
+/// A map of names to inodes `T`. Its memory grows with the files; a file system bounds them by its inodes.
 pub(super) struct Names<T> {
     names: Named<Id>,
-    /// What was entered last, and the last directory that something was looked for in: most names that are asked for.
+    /// The last name entered, and the last parent directory found: most lookups ask for these.
     last: (String, Id),
     above: (String, Id),
     nodes: Vec<Option<T>>,
@@ -23,7 +23,7 @@ pub(super) struct Names<T> {
 }
 
 impl<T> Names<T> {
-    /// Only a root.
+    /// A file system with nothing but a root.
     pub(super) fn new(root: T) -> Names<T> {
         Names {
             names: Named::default(),
@@ -36,7 +36,7 @@ impl<T> Names<T> {
         }
     }
 
-    /// The directory a name is in.
+    /// The directory that contains a name.
     pub(super) fn parent(&mut self, name: &str) -> Result<Id, Error> {
         let Some((parent, _)) = name.rsplit_once('/') else { return Ok(ROOT) };
         if self.above.0 != parent {
@@ -46,7 +46,7 @@ impl<T> Names<T> {
         Ok(self.above.1)
     }
 
-    /// What a name leads to.
+    /// The inode of a name. It is an error if there is none.
     pub(super) fn get(&self, name: &str) -> Result<Id, Error> {
         self.find(name, "no such file")
     }
@@ -61,12 +61,12 @@ impl<T> Names<T> {
         self.names.get(name).copied().ok_or_else(|| Error(format!("open {name}: {missing}")))
     }
 
-    /// Whether a name is taken.
+    /// True if the name exists.
     pub(super) fn is_there(&self, name: &str) -> bool {
         self.names.contains_key(name)
     }
 
-    /// Enters a new inode.
+    /// Adds a name and its inode. More than 2^32 inodes are an error.
     pub(super) fn enter(&mut self, name: &str, node: T) -> Result<Id, Error> {
         let id = match self.free.pop() {
             Some(id) => id,
@@ -82,7 +82,7 @@ impl<T> Names<T> {
         Ok(id)
     }
 
-    /// Takes a name and its inode out.
+    /// Removes a name, and returns its inode. Its open files are closed.
     pub(super) fn leave(&mut self, name: &str) -> Option<T> {
         let id = self.names.remove(name)?;
         for noted in [&mut self.last, &mut self.above] {
@@ -95,12 +95,12 @@ impl<T> Names<T> {
         self.nodes[id as usize].take()
     }
 
-    /// An inode.
+    /// The inode of an index. It is an error if it was removed.
     pub(super) fn node(&mut self, id: Id) -> Result<&mut T, Error> {
         self.nodes.get_mut(id as usize).and_then(Option::as_mut).ok_or_else(|| Error(format!("inode {id}: not there")))
     }
 
-    /// Opens an inode.
+    /// Opens an inode, and returns a new handle.
     pub(super) fn open(&mut self, id: Id) -> File {
         self.next += 1;
         let file = File(self.next);
@@ -108,23 +108,23 @@ impl<T> Names<T> {
         file
     }
 
-    /// What is open.
+    /// The inode of an open file.
     pub(super) fn opened(&self, file: File) -> Result<Id, Error> {
         self.open.get(&file).copied().ok_or_else(|| Error(format!("file {}: not open", file.0)))
     }
 
-    /// Closes it.
+    /// Closes a file, and returns its inode.
     pub(super) fn close(&mut self, file: File) -> Result<Id, Error> {
         self.open.remove(&file).ok_or_else(|| Error(format!("close of file {}: not open", file.0)))
     }
 
-    /// All inodes.
+    /// All inodes that exist.
     pub(super) fn nodes(&mut self) -> impl Iterator<Item = &mut T> {
         self.nodes.iter_mut().flatten()
     }
 }
 
-/// Notes a name in the room of another.
+/// Overwrites a remembered name and reuses its memory.
 fn note(noted: &mut (String, Id), name: &str, id: Id) {
     noted.0.clear();
     noted.0.push_str(name);

@@ -1,16 +1,17 @@
-//! Maps whose keys are numbers that a host counts out itself: places, owners, tags. Nobody chooses them to collide, so a key need not be
-//! hashed as if somebody did; it is looked up several times a request.
+//! Maps whose keys are numbers that a host counts out itself: places, owners, tags. No input chooses them, so they
+//! need no hash
+//! that withstands chosen collisions; several lookups a request make a fast one worthwhile.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-/// A map of such keys.
+/// A map with numeric keys that no input chooses.
 pub(super) type Numbered<K, V> = HashMap<K, V, BuildHasherDefault<Mixed>>;
 
-/// A map whose keys are names, which may be from anybody's tarball: mixed from a number that nobody knows.
+/// A map with names as keys. They may come from a hostile tarball, so the hash starts from a secret random number.
 pub(super) type Named<V> = HashMap<Box<str>, V, Unknown>;
 
-/// Where the hashes of a map begin.
+/// The random start of a map's hashes.
 #[derive(Clone, Copy)]
 pub(super) struct Unknown(u64);
 

@@ -41,60 +41,62 @@ mod inode;
 mod place;
 mod shape;
 
-/// A second.
+/// One second in nanoseconds.
 const S: u64 = 1_000_000_000;
-/// After how long the syncer writes what is dirty, in seconds: `syncdelay`, and of a mounted device a third of it (`reassignbuf`). Buffers
+/// Seconds until the syncer writes dirty buffers: `syncdelay`, and a third of it for a mounted device
+/// (`reassignbuf`). Buffers
 /// of directories are never left dirty without soft updates.
 const FILE_DELAY: u64 = 30;
 const DEVICE_DELAY: u64 = 10;
 /// The owner of inodes and maps; a file's owner is its inode's number, which is never 0.
 const DEVICE: u64 = 0;
 
-/// How the file system was made, and what its host has.
+/// The parameters of newfs, and the properties of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// Bytes of a fragment, `newfs -f`.
+    /// The size of a fragment in bytes, `newfs -f`.
     pub fsize: u64,
-    /// Bytes of a block, `newfs -b`.
+    /// The size of a block in bytes, `newfs -b`.
     pub bsize: u64,
-    /// Bytes that are read or written at one time at most (`MAXPHYS`, `MAXBSIZE`).
+    /// The most bytes of one read or write (`MAXPHYS`, `MAXBSIZE`).
     pub cluster: u64,
-    /// Bytes of the buffer cache: a tenth of the memory. Above three quarters of it dirty, the cleaner writes down to a half.
+    /// The size of the buffer cache in bytes: a tenth of the memory. Above three quarters of it dirty, the cleaner
+    /// writes down to a half.
     pub cache: u64,
-    /// Writes that are sent and not waited for, before one that would be sent waits.
+    /// The most asynchronous writes in flight; the next one waits.
     pub in_flight: usize,
 }
 
 impl Default for Parameters {
-    /// newfs's of 2009, and the host of seed 000: 3326 MB.
+    /// The defaults of newfs of 2009, and the host of seed 000 with 3326 MB of memory.
     fn default() -> Parameters {
         Parameters { fsize: 2048, bsize: 16384, cluster: 65536, cache: 332 << 20, in_flight: 64 }
     }
 }
 
-/// The file system.
+/// An FFS without soft updates.
 pub struct OpenbsdFfs<'a> {
     queue: Queue<'a>,
     parameters: Parameters,
     shape: Shape,
-    /// Made when something is first taken of them.
+    /// Cylinder groups by number, each made on first use.
     groups: Vec<Option<Box<Group>>>,
     free_blocks: u64,
     free_inodes: u64,
     directories: u64,
-    /// Where directories of the root begin to look for a group.
+    /// The random group at which the search for a directory of the root begins.
     random: Random,
     buffers: Buffers,
     names: Names<Inode>,
-    /// First byte of a block → the read that brings it.
+    /// Tags of reads in flight by the first byte of a block.
     arriving: Numbered<u64, u64>,
-    /// Room for what [`OpenbsdFfs::send`] sends.
+    /// A vector that [`OpenbsdFfs::send`] reuses.
     sending: Vec<(u64, u64)>,
 }
 
 impl<'a> OpenbsdFfs<'a> {
-    /// An empty one on the whole of a rig.
+    /// An empty file system that fills a rig.
     pub fn new(rig: &'a mut dyn Rig, parameters: Parameters) -> Result<OpenbsdFfs<'a>, Error> {
         let queue = Queue::new(rig);
         let shape = Shape::new(queue.length(), queue.sector(), parameters.fsize, parameters.bsize)?;
@@ -105,7 +107,7 @@ impl<'a> OpenbsdFfs<'a> {
             Parameters { in_flight: parameters.in_flight.max(1), cluster: parameters.cluster.max(parameters.bsize), ..parameters };
         let mut root = Inode { number: 2, size: DIRECTORY_BLOCK, directory: Some(Box::new(Directory::new())), ..Inode::default() };
         let mut first = Group::new(&shape, 0);
-        // Inodes 0 and 1 are nobody's (`ROOTINO` is 2); the root has one fragment.
+        // Inodes 0 and 1 are unused (`ROOTINO` is 2); the root has one fragment.
         for _ in 0..3 {
             first.take_inode();
         }
@@ -132,13 +134,13 @@ impl<'a> OpenbsdFfs<'a> {
         })
     }
 
-    /// Where the data of a file is: (first byte of the provider, bytes), in order.
+    /// The extents of a file as (first byte of the provider, bytes), in the file's order.
     pub fn extents(&mut self, name: &str) -> Result<Vec<(u64, u64)>, Error> {
         let (id, shape) = (self.names.get(name)?, self.shape);
         Ok(self.names.node(id)?.extents.runs().iter().map(|run| (shape.byte(run.at), u64::from(run.fragments) * shape.fsize)).collect())
     }
 
-    /// What is due is written, and what is too much.
+    /// Runs the syncer and the cleaner: sends owners that are due, and the oldest while too much is dirty.
     fn syncer(&mut self) -> Result<(), Error> {
         let now = self.queue.now();
         while let Some(owner) = self.buffers.due(now) {
@@ -153,7 +155,7 @@ impl<'a> OpenbsdFfs<'a> {
         Ok(())
     }
 
-    /// Sends all that an owner has dirty.
+    /// Sends all dirty buffers of an owner.
     fn send(&mut self, owner: u64) -> Result<(), Error> {
         let mut sending = std::mem::take(&mut self.sending);
         sending.clear();
@@ -163,25 +165,25 @@ impl<'a> OpenbsdFfs<'a> {
         sent
     }
 
-    /// A write that is waited for (`bwrite`).
+    /// A write that the program waits for (`bwrite`).
     fn write_now(&mut self, offset: u64, length: u64) -> Result<(), Error> {
         self.buffers.write(offset, length);
         self.queue.wait_for(Op::Write, offset, length)
     }
 
-    /// A write that is not (`bawrite`).
+    /// A write that the program does not wait for (`bawrite`).
     fn write_behind(&mut self, offset: u64, length: u64) -> Result<(), Error> {
         self.queue.settle(self.parameters.in_flight - 1)?;
         self.queue.begin(Op::Write, offset, length).map(drop)
     }
 
-    /// A buffer is changed and written later (`bdwrite`).
+    /// Changes a buffer that is written later (`bdwrite`), `delay` seconds after its owner first becomes dirty.
     fn write_later(&mut self, owner: u64, offset: u64, length: u64, delay: u64) {
         let second = round_down(self.queue.now(), S);
         self.buffers.soil(owner, offset, length, second + delay * S);
     }
 
-    /// A buffer is in memory, read if it was not (`bread`).
+    /// Reads a buffer unless it is cached (`bread`).
     fn fetch(&mut self, offset: u64, length: u64) -> Result<(), Error> {
         if !self.arriving.is_empty()
             && let Some(tag) = self.arriving.remove(&offset)
@@ -195,7 +197,7 @@ impl<'a> OpenbsdFfs<'a> {
         Ok(())
     }
 
-    /// The inode is written (`UFS_UPDATE`), now or later.
+    /// Updates an inode (`UFS_UPDATE`), written now or later.
     fn update(&mut self, number: u64, now: bool) -> Result<(), Error> {
         let (offset, length) = (self.shape.inode_block(number), self.shape.bsize);
         self.fetch(offset, length)?;
@@ -206,7 +208,7 @@ impl<'a> OpenbsdFfs<'a> {
         Ok(())
     }
 
-    /// The buffer in which a block of 512 bytes of a directory lies: first byte, bytes.
+    /// The buffer that contains a directory's block of 512 bytes: first byte, bytes.
     fn directory_buffer(&mut self, directory: Id, block: u32) -> Result<(u64, u64), Error> {
         let (frag, bsize) = (self.shape.frag, self.shape.bsize);
         let lbn = u64::from(block) * DIRECTORY_BLOCK / bsize;
@@ -215,7 +217,7 @@ impl<'a> OpenbsdFfs<'a> {
         Ok((self.shape.byte(at), u64::from(fragments) * self.shape.fsize))
     }
 
-    /// A name comes into a directory (`ufs_direnter`).
+    /// Adds an entry of `bytes` to a directory (`ufs_direnter`). Returns its block of 512 bytes and its length.
     fn enter(&mut self, parent: Id, bytes: u16) -> Result<(u32, u16), Error> {
         let inode = self.names.node(parent)?;
         let directory = inode.directory.as_mut().ok_or_else(|| Error("make a file in what is no directory".into()))?;
@@ -241,7 +243,7 @@ impl<'a> OpenbsdFfs<'a> {
         Ok((block, bytes))
     }
 
-    /// A new inode, not yet in any directory, whose block is in memory.
+    /// Allocates an inode that is not in any directory yet, and reads its block.
     fn new_inode(&mut self, name: &str, directory: bool) -> Result<(Id, Inode), Error> {
         if self.names.is_there(name) {
             return Err(Error(format!("create {name}: it is there already")));
@@ -252,7 +254,7 @@ impl<'a> OpenbsdFfs<'a> {
         Ok((parent, Inode { number, parent, ..Inode::default() }))
     }
 
-    /// What `open` and `stat` read: the buffer of the name, the block of the inode.
+    /// Reads the buffers that `open` and `stat` need: the one of the name and the inode's block.
     fn look_up(&mut self, name: &str) -> Result<Id, Error> {
         let id = self.names.get(name)?;
         let (parent, (block, _), number) = {
@@ -265,7 +267,7 @@ impl<'a> OpenbsdFfs<'a> {
         Ok(id)
     }
 
-    /// Takes a name out, and gives back what it had (`ufs_dirremove`, `ffs_truncate`, `ffs_freefile`).
+    /// Removes a name, and frees its inode and blocks (`ufs_dirremove`, `ffs_truncate`, `ffs_freefile`).
     fn drop_name(&mut self, name: &str) -> Result<(), Error> {
         let id = self.look_up(name)?;
         let (parent, entry, number) = {

@@ -1,28 +1,30 @@
-//! What a host has in its drive: requests that are waited for, and requests that are not.
+//! The queue of a host's requests to its drive, waited for or not.
 
 use super::numbered::Numbered;
 use crate::error::Error;
 use crate::rig::{Done, Op, Request, Rig};
 
-/// A place for a request that is not done.
+/// A slot for a request in flight.
 struct Open {
-    /// What it is called: its place, and above how often that was used before. Nobody is called the same again.
+    /// The tag of the slot's current request: the slot's index, plus [`AGAIN`] for every earlier use. No tag is used
+    /// twice.
     tag: u64,
     offset: u64,
     length: u64,
 }
 
-/// By how much the tags of one place differ.
+/// The distance between two tags of one slot.
 const AGAIN: u64 = 1 << 32;
 
-/// A rig, and what was asked of it that is not done.
+/// A rig and the requests in flight on it.
 pub(crate) struct Queue<'a> {
     rig: &'a mut dyn Rig,
-    /// What is not done, and places for more.
+    /// The slots, used and free, and the indices of the free ones.
     open: Vec<Open>,
     free: Vec<u32>,
     bytes: u64,
-    /// First byte → tag: what is being written is not written again before it is done (`B_BUSY`, `PG_writeback`).
+    /// Tags of writes in flight by first byte: a block under write is not written again before that is done
+    /// (`B_BUSY`, `PG_writeback`).
     busy: Numbered<u64, u64>,
     done: Vec<Done>,
     failed: Option<Error>,
@@ -33,12 +35,12 @@ impl<'a> Queue<'a> {
         Queue { rig, open: Vec::new(), free: Vec::new(), bytes: 0, busy: Numbered::default(), done: Vec::new(), failed: None }
     }
 
-    /// Bytes of the provider.
+    /// The size of the provider in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.rig.length()
     }
 
-    /// Its sector.
+    /// The sector size in bytes.
     pub(crate) fn sector(&self) -> u64 {
         self.rig.sector()
     }
@@ -51,12 +53,12 @@ impl<'a> Queue<'a> {
         self.rig.is_virtual()
     }
 
-    /// The host computes, and drives go on.
+    /// Spends `ns` of computing, while the drives go on.
     pub(crate) fn think(&mut self, ns: u64) {
         self.rig.think(ns);
     }
 
-    /// Asks, once what was last asked of the same place is done. The tag is for [`Queue::finish`].
+    /// Starts a request, after the last write at the same offset is done. Returns the tag for [`Queue::finish`].
     pub(crate) fn begin(&mut self, op: Op, offset: u64, length: u64) -> Result<u64, Error> {
         if let Some(&tag) = self.busy.get(&offset) {
             self.finish(tag)?;
@@ -77,20 +79,20 @@ impl<'a> Queue<'a> {
         Ok(tag)
     }
 
-    /// A place more.
+    /// Adds a free slot, and returns its index.
     fn room(&mut self) -> u32 {
         let place = u32::try_from(self.open.len()).unwrap_or(u32::MAX);
         self.open.push(Open { tag: place.into(), offset: 0, length: 0 });
         place
     }
 
-    /// Asks, and returns when it is done.
+    /// Starts a request, and waits until it is done.
     pub(crate) fn wait_for(&mut self, op: Op, offset: u64, length: u64) -> Result<(), Error> {
         let tag = self.begin(op, offset, length)?;
         self.finish(tag)
     }
 
-    /// Returns when `tag` is done.
+    /// Waits until the request `tag` is done. Returns the first error of any request since the last wait.
     pub(crate) fn finish(&mut self, tag: u64) -> Result<(), Error> {
         while place(&self.open, tag).is_some() {
             self.wait()?;
@@ -98,7 +100,7 @@ impl<'a> Queue<'a> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Returns when at most `most` are not done.
+    /// Waits until at most `most` requests are in flight.
     pub(crate) fn settle(&mut self, most: usize) -> Result<(), Error> {
         while self.in_flight() > most {
             self.wait()?;
@@ -106,23 +108,23 @@ impl<'a> Queue<'a> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// How many are not done, as far as is known.
+    /// Requests in flight, counting those whose completion is not yet known.
     pub(crate) fn in_flight(&self) -> usize {
         self.open.len() - self.free.len()
     }
 
-    /// Bytes of them.
+    /// Bytes of the requests in flight.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Takes note of what is done by now.
+    /// Collects the requests that are done by now, without waiting.
     pub(crate) fn poll(&mut self) -> Result<(), Error> {
         self.gather(0)?;
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Returns when at least one more is done, if anything is in flight.
+    /// Waits until at least one more request is done, if any is in flight.
     pub(crate) fn wait_some(&mut self) -> Result<(), Error> {
         if self.in_flight() > 0 {
             self.wait()?;
@@ -130,7 +132,7 @@ impl<'a> Queue<'a> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// At least one must be done.
+    /// Waits for at least one completion. It is an error if none comes.
     fn wait(&mut self) -> Result<(), Error> {
         let before = self.in_flight();
         self.gather(1)?;
@@ -161,7 +163,7 @@ impl<'a> Queue<'a> {
     }
 }
 
-/// The place of what is called `tag`, while it is not done.
+/// The slot of the request `tag`; `None` if it is done.
 fn place(open: &[Open], tag: u64) -> Option<u32> {
     let place = u32::try_from(tag % AGAIN).ok()?;
     open.get(place as usize).filter(|open| open.tag == tag).map(|_| place)

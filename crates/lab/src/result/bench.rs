@@ -8,72 +8,73 @@ use trueline_geom::base::topology::Why;
 use trueline_sim::counters::Counters;
 use trueline_sim::time::seconds;
 
-/// The document.
+/// The document of `bench`.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchDocument {
-    /// `trueline/bench/1`.
+    /// The document's format, always `trueline/bench/1`.
     pub format: &'static str,
-    /// Its name.
+    /// The name of the workload.
     pub workload: String,
-    /// `real` or `virtual`.
+    /// The kind of time, `real` or `virtual`.
     pub time: &'static str,
-    /// Whether through the page cache of the host.
+    /// True if requests went through the host's page cache.
     pub buffered: bool,
-    /// The host of files on simulated drives, as `--host` spells it.
+    /// The file-system model on simulated drives, as `--host` spells it. `None` if there is none.
     pub host: Option<&'static str>,
-    /// What was compared, the first being what the last is compared with.
+    /// The compared variants. The last is compared with the first.
     pub variants: Vec<Variant>,
-    /// Time of the last variant over the first; `None` if there are not two, or one has no run.
+    /// The time of the last variant over that of the first; `None` with fewer than two variants, or if one has no
+    /// run.
     pub ratio: Option<Ratio>,
-    /// The same, and what may be said of it.
+    /// The same ratio with its verdict.
     pub comparison: Option<Comparison>,
-    /// ns of a request over the layers below its provider; `None` where they do not differ.
+    /// Nanoseconds of a request for each layer below its provider; `None` if all variants have the same depth.
     pub slope: Option<Slope>,
-    /// What speaks against the measurement, in words.
+    /// Caveats about the measurement, as sentences.
     pub warnings: Vec<String>,
-    /// Why there are fewer runs than were asked for.
+    /// The reason why fewer runs were made than asked for; `None` if all were made.
     pub ended: Option<String>,
 }
 
-/// One variant.
+/// The runs of one variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct Variant {
-    /// What tells it from the others.
+    /// The name that tells the variant from the others.
     pub name: String,
-    /// As typed.
+    /// The target as the user typed it.
     pub target: String,
-    /// The profile that the target's boundaries are of; `None` where nothing names one.
+    /// The drive profile that the target's boundaries come from; `None` if none is named.
     #[serde(rename = "for")]
     pub judged: Option<Judged>,
-    /// Bytes that every request is moved by.
+    /// Bytes by which every request is moved.
     pub offset: u64,
-    /// Whether that lies on every boundary the target is known to have; `None` if it says of none.
+    /// True if the offset lies on every known boundary of the target; `None` if none is known.
     pub aligned: Option<bool>,
-    /// The boundary it is off, of several the one that costs the most.
+    /// The boundary that the offset misses, the costliest if there are several.
     pub missed: Option<Missed>,
-    /// Layers between the provider and its disks.
+    /// The number of layers between the provider and its disks.
     pub depth: usize,
-    /// What moved the bytes: `io_uring`, `sync`, `memory`, `files`; of simulated drives nothing did.
+    /// The engine: `io_uring`, `sync`, `memory` or `files`; `None` on simulated drives.
     pub engine: Option<&'static str>,
-    /// Its finished runs, in order.
+    /// The finished runs in order.
     pub runs: Vec<BenchRun>,
-    /// What the drives of all its runs did; of real drives nothing is known.
+    /// The sums over the simulated drives of all runs; `None` for real drives.
     pub drives: Option<Spent>,
-    /// The table of bonnie, of the run that took the median time.
+    /// The bonnie table of the run with the median time.
     #[serde(skip)]
     pub table: Option<String>,
 }
 
-/// A profile of drives, named for a target that cannot say what it is.
+/// A drive profile, named because the target cannot report its boundaries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Judged {
-    /// Its name, as `--for` takes it.
+    /// The profile's name, as `--for` takes it.
     pub profile: String,
-    /// Its origin: `--for`, an environment variable, a file's path.
+    /// The origin of the choice: `--for`, an environment variable, or a file's path.
     pub from: String,
 }
 
-/// A boundary that a variant's requests begin off.
+/// A boundary that a variant's requests do not begin on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Missed {
     /// The unit it marks; serialised as `check` spells it: `physical`, `chunk`.
@@ -81,45 +82,45 @@ pub struct Missed {
     pub why: Why,
     /// Bytes from one to the next.
     pub size: u64,
-    /// Bytes from the last one to the request.
+    /// The distance from the boundary before the request to the request, in bytes.
     pub remainder: u64,
 }
 
-/// One run.
+/// The figures of one run.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchRun {
-    /// From the first request to the end of the last.
+    /// Seconds from the first request to the completion of the last.
     pub seconds: f64,
-    /// Requests done.
+    /// The number of requests done.
     pub ops: u64,
-    /// Bytes of them.
+    /// The bytes of these requests.
     pub bytes: u64,
-    /// Requests that failed.
+    /// The number of failed requests.
     pub errors: u64,
-    /// From asking to done.
+    /// The latencies from submission to completion.
     pub latency_ns: Latency,
-    /// Reads that only the page cache needed; real: all reads of the device. `None` without a page cache.
+    /// Reads caused by the page cache alone; in real time, all reads of the device. `None` without a page cache.
     pub host_reads: Option<u64>,
-    /// The line that bonnie++ 1.96 writes.
+    /// The line in the format of bonnie++ 1.96.
     pub bonnie_csv: Option<String>,
 }
 
-/// Latencies in ns; quantiles to three digits.
+/// Latencies in nanoseconds; quantiles are rounded to three digits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Latency {
-    /// The mean, exact as the longest is.
+    /// The exact mean of all latencies.
     pub mean: f64,
-    /// Half are no longer.
+    /// The median: half of the requests are no slower.
     pub p50: u64,
-    /// 99 of 100 are no longer.
+    /// The 99th percentile: 99 of 100 requests are no slower.
     pub p99: u64,
-    /// The longest.
+    /// The exact longest latency.
     pub max: u64,
 }
 
 impl BenchRun {
-    /// One run as it is told.
-    pub fn of(run: &Run, host_reads: Option<u64>) -> BenchRun {
+    /// The figures of `run`, with the reads its page cache added.
+    pub fn from_run(run: &Run, host_reads: Option<u64>) -> BenchRun {
         let latency = &run.latency;
         let quantile = |q| latency.value_at_quantile(q).min(run.longest_ns);
         let latency_ns = Latency { mean: run.mean_ns(), p50: quantile(0.5), p99: quantile(0.99), max: run.longest_ns };
@@ -128,8 +129,8 @@ impl BenchRun {
 }
 
 impl Spent {
-    /// What drives did, `host_reads` of which only the page cache needed.
-    pub fn of(drives: &[Counters], host_reads: u64) -> Spent {
+    /// The sums over `drives`; `host_reads` is the number of reads the host's page cache added.
+    pub fn sum(drives: &[Counters], host_reads: u64) -> Spent {
         let mut all = Counters::default();
         for drive in drives {
             all += *drive;

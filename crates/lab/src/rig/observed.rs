@@ -1,30 +1,30 @@
-//! Drives in virtual time as a rig that remembers where its first requests fell.
+//! Drives in virtual time as a rig that records the places of its first requests.
 
 use super::simulated::Simulated;
 use super::{Done, Op, Request, Rig};
 use trueline_geom::base::error::Errno;
 
-/// Requests that are remembered: as many as a picture has room for.
+/// The number of recorded requests: as many as a picture has room for.
 const REMEMBERED: usize = 12;
 
-/// A rig, watched.
+/// A rig with a record of its first requests.
 pub struct Observed {
     rig: Simulated,
     seen: Vec<(u64, u64)>,
 }
 
 impl Observed {
-    /// Watches `rig`.
+    /// Records the requests of `rig`.
     pub fn new(rig: Simulated) -> Observed {
         Observed { rig, seen: Vec::with_capacity(REMEMBERED) }
     }
 
-    /// First byte of the provider and bytes of the first requests that moved any.
+    /// The first reads and writes: (first byte of the provider, bytes).
     pub fn seen(&self) -> &[(u64, u64)] {
         &self.seen
     }
 
-    /// What is watched.
+    /// The rig under observation.
     pub fn rig(&self) -> &Simulated {
         &self.rig
     }

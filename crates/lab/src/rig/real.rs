@@ -1,7 +1,7 @@
 //! Files and block devices as a rig: one engine over the media of a provider.
 //!
 //! A request goes down a [`Route`] as in every other engine. Each piece on a medium is one transfer; the request is done when all of
-//! them are, at the moment at which the engine says so.
+//! The request is done when all of them are, at the time the engine reports.
 
 use super::{Done, Op, Request, Rig};
 use crate::error::Error;
@@ -16,33 +16,33 @@ use trueline_host::engine::open_file::OpenFile;
 use trueline_host::engine::ring::DEEPEST;
 use trueline_host::engine::{self, Choice, Engine, Finished, Transfer};
 
-/// How a rig is set up.
+/// The setup of a rig: depth, longest request, engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Requests at a time.
+    /// The most requests in flight.
     pub depth: u32,
-    /// Bytes of the largest request that is one transfer; larger ones are several.
+    /// The size in bytes of the longest request that is a single transfer; longer ones are split.
     pub largest: u64,
-    /// Which engine.
+    /// The engine that performs the transfers.
     pub engine: Choice,
 }
 
-/// The longest transfer, whatever the largest request: so much memory for each request in flight.
+/// The longest transfer in bytes, whatever the longest request: so much memory is taken for each request in flight.
 const LONGEST: u64 = 16 << 20;
 
-/// What a transfer is of.
+/// The request that a transfer belongs to.
 #[derive(Clone, Copy, Default)]
 struct Of {
-    /// The request's tag.
+    /// The tag of the request.
     tag: u64,
-    /// The request's place in `several`, unless this is all of it.
+    /// The request's index in `several`; `None` if this transfer is all of it.
     part: Option<usize>,
 }
 
 /// A request of several transfers that is not done.
 #[derive(Clone, Copy, Default)]
 struct Several {
-    /// Transfers that are not done.
+    /// Transfers that are not yet done.
     left: usize,
     error: Option<Errno>,
 }
@@ -51,31 +51,32 @@ struct Several {
 pub struct Real {
     engine: Engine<Of>,
     route: Route,
-    /// The medium and the byte at which the provider begins, where it is a plain range.
+    /// The medium and the first byte of the provider, if it is a plain range of one medium.
     plain: Option<(usize, u64)>,
     sector: u64,
-    /// Bytes of the longest transfer.
+    /// The longest transfer in bytes.
     longest: u64,
     depth: usize,
-    /// Requests that are not done.
+    /// Requests in flight, not counting those in `early`.
     in_flight: usize,
-    /// Those of several transfers; the places of others are in `free`.
+    /// Requests of several transfers; `free` lists the unused entries.
     several: Vec<Several>,
     free: Vec<usize>,
     pieces: Vec<Transfer<Of>>,
-    /// Done without a transfer, or before its time.
+    /// Completions without a transfer, and those taken while making room in the engine.
     early: Vec<Done>,
 }
 
 impl Real {
-    /// The provider that `route` leads from, in sectors of `sector` bytes, over `lanes`, one for every store of the route.
+    /// The provider that `route` leads from, in sectors of `sector` bytes. `files` has one open file for every store
+    /// of the route.
     pub fn new(route: Route, sector: u64, lanes: Vec<OpenFile>, shape: Shape) -> Result<Real, Error> {
         let failed = |what: &str, why: &dyn std::fmt::Display| Error(format!("{what}: {why}"));
         let sector = lanes.iter().try_fold(sector.max(1), |all, lane| lcm(all, lane.grain()));
         let sector = sector.ok_or_else(|| failed("open the media", &"their sectors have no common multiple"))?;
         let depth = shape.depth.clamp(1, DEEPEST) as usize;
         let longest = shape.largest.clamp(sector, LONGEST.max(sector));
-        // Every medium may be asked for a part of every request.
+        // Every medium may have a part of every request in flight.
         let transfers = depth.saturating_mul(lanes.len()).min(DEEPEST as usize);
         let buffers = Buffers::new(transfers, longest).map_err(|e| failed("reserve memory for requests", &e))?;
         let longest = buffers.place() as u64;
@@ -100,7 +101,8 @@ impl Real {
         self.engine.name()
     }
 
-    /// Asks for a request that is one transfer, `base` bytes further on `lane`: the way of almost every request, one addition.
+    /// Submits a request that is one transfer, at `base` bytes further on the medium `file`. Almost every request
+    /// goes this way, at the cost of one addition.
     #[inline]
     fn push_one(&mut self, (lane, base): (usize, u64), request: Request) -> Result<(), Errno> {
         let Request { tag, op, offset, length, fua } = request;
@@ -117,13 +119,14 @@ impl Real {
         Ok(())
     }
 
-    /// Asks for any request. If one of its transfers cannot be asked for, that is the request's error: at once, or when those before it
-    /// are done.
+    /// Submits any request. An error of one of its transfers is the request's error: returned at once, or with the
+    /// completion of
+    /// the transfers already submitted.
     #[inline(never)]
     fn push_several(&mut self, request: Request) -> Result<(), Errno> {
         let place = self.free.pop().unwrap_or(self.several.len());
         self.several.resize(self.several.len().max(place + 1), Several::default());
-        // One more than there are, until all are asked for.
+        // One more than submitted, so that the request cannot complete before all transfers are submitted.
         self.several[place] = Several { left: 1, error: None };
         let tag = request.tag;
         let sent = self.split(Of { tag, part: Some(place) }, request).and_then(|()| self.send(place));
@@ -140,7 +143,7 @@ impl Real {
         Ok(())
     }
 
-    /// The transfers of a request, into `pieces`.
+    /// Splits a request into transfers, in `pieces`.
     fn split(&mut self, tag: Of, request: Request) -> Result<(), Errno> {
         let Request { op, offset, length, fua, .. } = request;
         let (pieces, longest) = (&mut self.pieces, self.longest);
@@ -168,7 +171,7 @@ impl Real {
         })
     }
 
-    /// Asks for the transfers in `pieces`, of the request in this place of `several`.
+    /// Submits the transfers in `pieces` for the request at `place` of `several`.
     fn send(&mut self, place: usize) -> Result<(), Errno> {
         for at in 0..self.pieces.len() {
             if self.engine.is_full() {
@@ -180,7 +183,7 @@ impl Real {
         Ok(())
     }
 
-    /// Waits until the engine takes a transfer more: there are more than it does at a time.
+    /// Waits until the engine accepts another transfer.
     #[cold]
     fn make_room(&mut self) -> Result<(), Errno> {
         let mut early = std::mem::take(&mut self.early);
@@ -192,7 +195,7 @@ impl Real {
         waited
     }
 
-    /// Takes what the engine has done, at least `least` transfers, and appends the requests that are done with them.
+    /// Takes finished transfers from the engine, at least `least`, and appends the requests completed by them.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the way back of every request; `make_room` has the other copy")]
     fn take(&mut self, least: usize, done: &mut Vec<Done>) -> Result<(), Errno> {

@@ -8,28 +8,29 @@ use trueline_sim::drive::Completion;
 use trueline_sim::time::{NS, Ps};
 use trueline_sim::world::World;
 
-/// One provider of a world.
+/// A provider on the simulated drives of a world.
 pub struct Simulated {
     world: World,
     route: Route,
     sector: u64,
-    /// Processor time of a request: system call and layers.
+    /// Processor time of a request in picoseconds: system call and layers.
     cost: Ps,
     finished: Vec<Completion>,
 }
 
 impl Simulated {
-    /// The provider that `route` leads from, in sectors of `sector` bytes; every request costs the processor `cost`.
+    /// The provider that `route` leads from, in sectors of `sector` bytes. Every request costs `cost` of processor
+    /// time.
     pub fn new(world: World, route: Route, sector: u64, cost: Ps) -> Simulated {
         Simulated { world, route, sector, cost, finished: Vec::new() }
     }
 
-    /// What every drive did.
+    /// The counters of every drive, in order.
     pub fn counters(&self) -> Vec<Counters> {
         self.world.counters()
     }
 
-    /// See [`World::digest`].
+    /// The digest of the world's history; see [`World::digest`].
     pub fn digest(&self) -> u64 {
         self.world.digest()
     }

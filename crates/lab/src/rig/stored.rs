@@ -1,5 +1,6 @@
-//! A provider whose disks are stores, as a rig: every request is done when it is asked for, by the route that every command takes.
-//! Over memory it measures what our own layers cost.
+//! A provider over stores as a rig. Every request is done synchronously when submitted, by the route that all
+//! commands take.
+//! Over memory it measures the cost of our own layers.
 
 use super::{Done, Op, Request, Rig};
 use std::time::Duration;
@@ -14,12 +15,12 @@ pub struct Stored<'a> {
     stores: &'a [Box<dyn Store>],
     route: Route,
     sector: u64,
-    /// As long as the longest request so far.
+    /// A buffer as long as the longest request so far.
     buffer: Vec<u8>,
     done: Vec<Done>,
 }
 
-/// The longest request.
+/// The longest request in bytes.
 const LONGEST: usize = 64 << 20;
 
 impl<'a> Stored<'a> {
@@ -39,7 +40,7 @@ impl<'a> Stored<'a> {
         }
         let length = usize::try_from(length).ok().filter(|&length| length <= LONGEST).ok_or(Errno::Range)?;
         if self.buffer.len() < length {
-            // What is written is no run of zeros.
+            // Not zeros: writes of zeros may be cheaper.
             self.buffer.extend((self.buffer.len()..length).map(|n| n.to_le_bytes()[0] ^ 0x5a));
         }
         match op {

@@ -5,15 +5,16 @@ use super::distribution::{normal, normal_quantile, student_quantile};
 use super::{CONFIDENCE, Interval, mean, quantile, real};
 use trueline_sim::random::Random;
 
-/// Resamples of an interval.
+/// The number of resamples for an interval.
 pub const RESAMPLES: usize = 20_000;
 
-/// How far a 95 % interval reaches in standard deviations, when the values are plenty: 1.96.
+/// The half-width of a 95 % interval of many values, in standard deviations: 1.96.
 pub fn reach() -> f64 {
     normal_quantile(0.5 + CONFIDENCE / 2.0)
 }
 
-/// The same of `count` values. With few of them every bootstrap interval is too narrow, as resamples spread less than samples do and
+/// The half-width for `count` values. With few of them every bootstrap interval is too narrow, as resamples spread
+/// less than samples do and
 /// the spread is itself a guess; Student's t and n / (n − 1) make up for both (Hesterberg, "What Teachers Should Know About the
 /// Bootstrap", The American Statistician 69(4), 2015, 4.4).
 pub fn reach_of_few(count: usize) -> f64 {
@@ -23,8 +24,9 @@ pub fn reach_of_few(count: usize) -> f64 {
     (real(count) / real(count - 1)).sqrt() * student_quantile(0.5 + CONFIDENCE / 2.0, count - 1)
 }
 
-/// The interval of a statistic of `count` things, which is given how many times each was drawn. The same seed gives the same interval.
-/// Nothing to draw from, or a statistic that is not finite: `None`.
+/// The interval of a statistic of `count` items; its argument is the number of times each was drawn. The same seed
+/// gives the same interval.
+/// `None` if there are no items, or the statistic is not finite.
 pub fn interval(count: usize, reach: f64, seed: u64, statistic: &mut dyn FnMut(&[u32]) -> f64) -> Option<Interval> {
     let mut drawn = vec![1; count];
     let whole = statistic(&drawn);
@@ -46,7 +48,7 @@ pub fn interval(count: usize, reach: f64, seed: u64, statistic: &mut dyn FnMut(&
         return None;
     }
     resampled.sort_unstable_by(f64::total_cmp);
-    // A resample that equals the sample counts half below it: medians of few values often do.
+    // A resample equal to the sample counts half below it: medians of few values often are.
     let under = resampled.partition_point(|&value| value < whole);
     let at_most = resampled.partition_point(|&value| value <= whole);
     let bias = normal_quantile(real(under + at_most) / real(2 * RESAMPLES));
@@ -58,12 +60,12 @@ pub fn interval(count: usize, reach: f64, seed: u64, statistic: &mut dyn FnMut(&
     Some(Interval { low: one.min(other), high: one.max(other) })
 }
 
-/// How the statistic's deviation changes with its value: from the skew of what it is without each thing in turn.
+/// The acceleration of BCa: the skew of the statistic with each item left out in turn.
 fn acceleration(drawn: &mut [u32], statistic: &mut dyn FnMut(&[u32]) -> f64) -> Option<f64> {
     if drawn.len() < 3 {
         return Some(0.0);
     }
-    // More than a thousand are left out in groups of neighbours: the work of a long series stays in bounds.
+    // Above a thousand items, groups of neighbours are left out together, which bounds the work for a long series.
     let group = drawn.len().div_ceil(1000);
     let mut without = Vec::with_capacity(1000);
     for from in (0..drawn.len()).step_by(group) {
@@ -81,18 +83,18 @@ fn acceleration(drawn: &mut [u32], statistic: &mut dyn FnMut(&[u32]) -> f64) -> 
     Some(if squares == 0.0 { 0.0 } else { cubes / (6.0 * squares.powf(1.5)) })
 }
 
-/// Values in ascending order, each with its place, so that the median of what was drawn is found in one walk.
+/// Values in ascending order, each with its original index, so that the median of a resample takes one pass.
 pub struct Ascending(Vec<(f64, usize)>);
 
 impl Ascending {
-    /// Of values in their places.
+    /// The values sorted, each with its index.
     pub fn new(values: &[f64]) -> Ascending {
         let mut ascending: Vec<(f64, usize)> = values.iter().copied().zip(0..).collect();
         ascending.sort_by(|a, b| a.0.total_cmp(&b.0));
         Ascending(ascending)
     }
 
-    /// The median of the values, each as many times as it was drawn; not a number if nothing was.
+    /// The median of a resample: each value counts as many times as it was drawn. NaN if none was.
     pub fn median(&self, drawn: &[u32]) -> f64 {
         let total: u32 = drawn.iter().sum();
         let (mut seen, mut low) = (0, None);

@@ -1,4 +1,4 @@
-//! Two series of runs compared, and what may be said of it.
+//! A comparison of two series of runs, and its verdict.
 
 use super::bootstrap::{Ascending, interval, reach, reach_of_few};
 use super::distribution::normal_quantile;
@@ -6,55 +6,58 @@ use super::{Interval, median};
 use crate::error::Error;
 use std::fmt;
 
-/// A ratio with its 95 % interval, as `trueline/bench/1` has it.
+/// A ratio of medians with its 95 % interval, as in `trueline/bench/1`.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Ratio {
-    /// Median over median.
+    /// The median of the last series over that of the first.
     pub median: f64,
-    /// The lower end.
+    /// The lower end of the interval.
     pub low: f64,
-    /// The upper end.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
-/// What may be said.
+/// The verdict that the interval supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The interval lies above 1.
     Slower,
-    /// It lies below 1.
+    /// The interval lies below 1.
     Faster,
-    /// It contains 1: no difference can be shown.
+    /// The interval contains 1: no difference can be shown.
     NoDifference,
-    /// Fewer than [`ENOUGH`] runs each: nothing.
+    /// Each series has fewer than [`ENOUGH`] runs: no verdict.
     TooFew,
 }
 
-/// The least number of runs each of which an interval is made. Of four and four, all of one may lie above all of the other by chance
-/// once in 35 times; of three and three once in ten, and no 95 % can be had.
+/// The least number of runs of each series for an interval. Of four and four, all of one lie above all of the other
+/// by chance
+/// once in 35 times; of three and three once in ten, which is far from 95 %.
 pub const ENOUGH: usize = 4;
 
-/// One series over another.
+/// The comparison of two series, the last over the first.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Comparison {
-    /// The last over the first. Of fewer than [`ENOUGH`] runs, the ends are the least and the greatest ratio of any two runs.
+    /// The ratio last over first. With fewer than [`ENOUGH`] runs, its ends are the least and the greatest ratio of
+    /// any two runs.
     pub ratio: Ratio,
-    /// What may be said.
+    /// The verdict that the interval supports.
     pub verdict: Verdict,
-    /// Runs each.
+    /// The number of runs of each series.
     pub runs: usize,
-    /// The least ratio above 1 that such noise would have let be shown, four times in five; `None` where no interval can be had.
+    /// The least ratio above 1 that this noise would let us show, four times in five; `None` without an interval.
     pub could_show: Option<f64>,
 }
 
 impl Comparison {
-    /// Compares times, of which those of one place were measured side by side: what disturbed both is drawn together. Of series of
-    /// different lengths the rest of the longer is not looked at.
+    /// Compares series of times. Runs of the same index were measured side by side and are resampled together, so
+    /// that a
+    /// disturbance of both cancels. The rest of a longer series is ignored.
     ///
     /// # Errors
     /// A series is empty, or a time is not finite and above zero.
-    pub fn of(first: &[f64], last: &[f64], seed: u64) -> Result<Comparison, Error> {
+    pub fn between(first: &[f64], last: &[f64], seed: u64) -> Result<Comparison, Error> {
         let runs = first.len().min(last.len());
         let (first, last) = (&first[..runs], &last[..runs]);
         if runs == 0 {
@@ -70,7 +73,8 @@ impl Comparison {
         let (below, above) = (Ascending::new(first), Ascending::new(last));
         let mut of = |drawn: &[u32]| above.median(drawn) / below.median(drawn);
         let found = if runs < ENOUGH { None } else { interval(runs, reach_of_few(runs), seed, &mut of) };
-        // The ratio of the medians may lie a hair outside its own interval; nobody wants to read that.
+        // The ratio of the medians may lie slightly outside its own interval, which would puzzle a reader: the
+        // interval is widened.
         let ends = found.map_or_else(|| any(first, last), |i| Interval { low: i.low.min(whole), high: i.high.max(whole) });
         let verdict = match found {
             None => Verdict::TooFew,
@@ -83,14 +87,15 @@ impl Comparison {
     }
 }
 
-/// Between the least and the greatest ratio of any two.
+/// The interval between the least and the greatest ratio of any two runs.
 fn any(first: &[f64], last: &[f64]) -> Interval {
     let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
     let greatest = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     Interval { low: least(last) / greatest(first), high: greatest(last) / least(first) }
 }
 
-/// An interval of `±w` in the logarithm keeps clear of 1 four times in five if the true ratio is `w · (1.96 + 0.84) / 1.96` away.
+/// The least ratio that can be shown: an interval of `±w` in the logarithm excludes 1 four times in five if the true
+/// ratio is `w · (1.96 + 0.84) / 1.96` away.
 fn could_show(ends: Interval) -> f64 {
     let half = (ends.high / ends.low).ln() / 2.0;
     (half * (1.0 + normal_quantile(0.8) / reach())).exp()
@@ -111,7 +116,7 @@ impl fmt::Display for Comparison {
             }
             Verdict::Faster => write!(f, "faster: takes {} less time (95 %)", span(1.0 - high, 1.0 - low, some)),
             Verdict::NoDifference => match percent(self.could_show.map_or(0.0, |ratio| ratio - 1.0)) {
-                // Runs in virtual time that took equally long: whatever there is would have been seen.
+                // Virtual runs of equal duration: any difference would have shown.
                 could if could == NONE => f.write_str("no difference of 0.01 % or more (95 %)"),
                 could => {
                     let change = span(low - 1.0, high - 1.0, signed);
@@ -122,13 +127,13 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// From one to another, or one alone if nobody could tell them apart.
+/// A range as text, or a single value if both ends read the same.
 fn span(from: f64, to: f64, say: impl Fn(f64) -> String) -> String {
     let (from, to) = (say(from), say(to));
     if from == to { from } else { format!("{from} to {to}") }
 }
 
-/// A share in per cent, to three digits or so.
+/// A share as per cent, to about three digits.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent.abs() {
@@ -138,10 +143,10 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// What `percent` says of less than two decimals show.
+/// The text of [`percent`] for a share too small for two decimals.
 const NONE: &str = "0.00 %";
 
-/// A difference that is there, however small: never "slower by 0.00 %".
+/// A difference above zero as text, however small: never "slower by 0.00 %".
 fn some(share: f64) -> String {
     match percent(share) {
         none if none == NONE => "less than 0.01 %".into(),

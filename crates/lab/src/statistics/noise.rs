@@ -1,31 +1,35 @@
-//! What is wrong with a series of runs, in words: noise, drift, two kinds of run, single outliers, too few.
+//! Warnings about a series of runs: noise, drift, two kinds of run, single outliers, too few.
 
 use super::comparison::{ENOUGH, percent};
 use super::{MAD_TO_SIGMA, Summary, mean, median, rank, real};
 
-/// Above this coefficient of variation runs are called noisy.
+/// The coefficient of variation above which runs are called noisy.
 const NOISY: f64 = 0.05;
-/// A value this many deviations from the median is an outlier (Iglewicz and Hoaglin, "How to Detect and Handle Outliers", 1993).
+/// Deviations from the median above which a value is an outlier (Iglewicz and Hoaglin, "How to Detect and Handle
+/// Outliers", 1993).
 const OUTLYING: f64 = 3.5;
-/// Below this probability a drift is called one: every series is looked at, so one in twenty would be one too many.
+/// The probability below which a drift is reported: every series is tested, so one in twenty would be too many false
+/// alarms.
 const IMPROBABLE: f64 = 0.01;
-/// Two groups further apart than this many of their deviations (Ashman's D) are two kinds of run. The best of all cuts through normal
-/// values makes D near 4, seldom above 6.
+/// Deviations between two groups (Ashman's D) above which they are two kinds of run. The best cut through normal
+/// values makes
+/// D near 4, seldom above 6.
 const APART: f64 = 7.0;
 
-/// The places of values that lie far from the median: by the median absolute deviation or, where more than half of the values are
-/// equal and it is 0, by the mean one.
+/// The indices of values far from the median, measured by the median absolute deviation or, if that is 0 because more
+/// than half
+/// of the values are equal, by the mean one.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
-    let Some(Summary { median, mad, .. }) = Summary::of(values) else { return Vec::new() };
+    let Some(Summary { median, mad, .. }) = Summary::from_values(values) else { return Vec::new() };
     let away: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
     // 1.2533 = √(π/2) makes a mean absolute deviation a standard one.
     let sigma = if mad > 0.0 { MAD_TO_SIGMA * mad } else { std::f64::consts::FRAC_PI_2.sqrt() * mean(&away) };
     (0..values.len()).filter(|&place| away[place] > OUTLYING * sigma).collect()
 }
 
-/// What is to be known of one series of times, in the order in which they were measured.
+/// Warnings about one series of times, in the order in which they were measured.
 pub fn of_series(name: &str, values: &[f64]) -> Vec<String> {
-    let Some(summary) = Summary::of(values) else { return Vec::new() };
+    let Some(summary) = Summary::from_values(values) else { return Vec::new() };
     let mut warnings = Vec::new();
     if summary.count < ENOUGH {
         let s = if summary.count == 1 { "" } else { "s" };
@@ -48,8 +52,9 @@ pub fn of_series(name: &str, values: &[f64]) -> Vec<String> {
     warnings
 }
 
-/// Whether the machine became slower or faster while it was measured: every series' first half against its second, each over its own
-/// median, by rank.
+/// A warning if the machine became slower or faster during the measurement: the first half of every series against
+/// its second,
+/// each over its own median, tested by rank. `None` if no drift is found.
 pub fn drift(series: &[&[f64]]) -> Option<String> {
     let (mut early, mut late) = (Vec::new(), Vec::new());
     for values in series {
@@ -69,7 +74,8 @@ pub fn drift(series: &[&[f64]]) -> Option<String> {
     Some(format!("drift: the second half of the runs is {change} {way} than the first; the order A B B A evens out what is steady of it"))
 }
 
-/// The means of two groups that are far apart, each of at least two and a fifth of the values; `None` if there are none.
+/// The means of two distant groups, each of at least two values and a fifth of all; `None` if there are no two
+/// groups.
 fn two_kinds(values: &[f64]) -> Option<(f64, f64)> {
     let mut ascending = values.to_vec();
     ascending.sort_by(f64::total_cmp);
@@ -83,11 +89,12 @@ fn two_kinds(values: &[f64]) -> Option<(f64, f64)> {
     };
     let between = mean(high) - mean(low);
     let within = ((variance(low) + variance(high)) / 2.0).sqrt();
-    // Equal values in both groups have no deviation to measure by; below a hundredth nobody would call them two kinds.
+    // Groups of equal values have no deviation to measure by; a gap below a hundredth is too small to call them two
+    // kinds.
     (between > APART * within && between > 0.01 * mean(low)).then(|| (mean(low), mean(high)))
 }
 
-/// A time for people.
+/// A time as text with a unit: s, ms or µs.
 fn seconds(seconds: f64) -> String {
     match seconds {
         s if s >= 1.0 => format!("{s:.2} s"),

@@ -1,9 +1,9 @@
-//! Tests by rank: no matter how values are distributed.
+//! Tests by rank, valid for any distribution of the values.
 
 use super::distribution::normal;
 use super::real;
 
-/// The ranks of values from 1, equal ones sharing theirs.
+/// The ranks of values from 1; equal values share their mean rank.
 pub fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -17,8 +17,10 @@ pub fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// How probable it is, if two series do not differ, that their ranks differ as much: the rank sum test of Wilcoxon, Mann and Whitney,
-/// two-sided, by the normal approximation with ties and continuity corrected. 1 where nothing can be said.
+/// The probability that ranks differ as much by chance if the two series do not differ: the two-sided rank sum test
+/// of Wilcoxon,
+/// Mann and Whitney, by the normal approximation with ties and continuity corrected. 1 if a series is empty or all
+/// values are equal.
 pub fn same(one: &[f64], other: &[f64]) -> f64 {
     let (m, n) = (real(one.len()), real(other.len()));
     if one.is_empty() || other.is_empty() {
@@ -35,7 +37,7 @@ pub fn same(one: &[f64], other: &[f64]) -> f64 {
     if variance <= 0.0 { 1.0 } else { (2.0 * (1.0 - normal((away - 0.5).max(0.0) / variance.sqrt()))).min(1.0) }
 }
 
-/// Spearman's rank correlation, −1 to 1; 0 if either does not vary.
+/// Spearman's rank correlation, −1 to 1; 0 if either series is constant.
 pub fn correlation(one: &[f64], other: &[f64]) -> f64 {
     let count = one.len().min(other.len());
     let (one, other) = (ranks(&one[..count]), ranks(&other[..count]));

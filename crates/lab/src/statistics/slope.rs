@@ -3,20 +3,20 @@
 use super::distribution::student_quantile;
 use super::{CONFIDENCE, Interval, mean, real};
 
-/// A line by least squares.
+/// A line fitted by least squares.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Slope {
-    /// What is added for every 1 of x.
+    /// The increase of y for every 1 of x.
     pub slope: f64,
-    /// Its 95 % interval, by Student's t of n − 2 degrees.
+    /// The 95 % interval of the slope, by Student's t with n − 2 degrees of freedom.
     pub interval: Interval,
-    /// Where x is 0.
+    /// The value of y at x = 0.
     pub intercept: f64,
-    /// The standard deviation of points from the line.
+    /// The standard deviation of the points from the line.
     pub residual: f64,
 }
 
-/// The line through finite points (x, y); `None` of fewer than three, or if x never changes.
+/// The line through finite points (x, y); `None` with fewer than three points, or if x is constant.
 pub fn slope(points: &[(f64, f64)]) -> Option<Slope> {
     if points.len() < 3 || points.iter().any(|(x, y)| !x.is_finite() || !y.is_finite()) {
         return None;

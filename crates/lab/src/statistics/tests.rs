@@ -3,13 +3,13 @@ use trueline_sim::random::Random;
 
 #[test]
 fn a_summary() {
-    let of = Summary::of(&[4.0, 1.0, 3.0, 2.0, 100.0]).expect("finite");
+    let of = Summary::from_values(&[4.0, 1.0, 3.0, 2.0, 100.0]).expect("finite");
     assert_eq!((of.count, of.least, of.greatest, of.mean, of.median, of.mad), (5, 1.0, 100.0, 22.0, 3.0, 1.0));
     assert!((of.deviation - 43.617_656_975_128_774).abs() < 1e-12, "{}", of.deviation);
-    assert_eq!(Summary::of(&[2.0]).expect("one").deviation, 0.0);
-    assert_eq!(Summary::of(&[]), None);
-    assert_eq!(Summary::of(&[1.0, f64::NAN]), None);
-    assert_eq!(Summary::of(&[1.0, f64::INFINITY]), None);
+    assert_eq!(Summary::from_values(&[2.0]).expect("one").deviation, 0.0);
+    assert_eq!(Summary::from_values(&[]), None);
+    assert_eq!(Summary::from_values(&[1.0, f64::NAN]), None);
+    assert_eq!(Summary::from_values(&[1.0, f64::INFINITY]), None);
 }
 
 /// The figures of scipy 1.17.1.
@@ -74,7 +74,7 @@ fn the_median_of_what_was_drawn() {
 fn covered(runs: usize, truth: f64) -> usize {
     let mut random = Random::new(11);
     let mut series = |middle: f64| (0..runs).map(|_| middle * tail(&mut random, 0.05)).collect::<Vec<f64>>();
-    let mut ratio = || Comparison::of(&series(2.0), &series(2.0 * truth), 7).expect("finite").ratio;
+    let mut ratio = || Comparison::between(&series(2.0), &series(2.0 * truth), 7).expect("finite").ratio;
     (0..300).map(|_| ratio()).filter(|ratio| ratio.low <= truth && truth <= ratio.high).count()
 }
 
@@ -83,7 +83,7 @@ fn tail(random: &mut Random, deviation: f64) -> f64 {
     (deviation * ((0..12).map(|_| random.unit()).sum::<f64>() - 6.0)).exp()
 }
 
-/// What an interval is for. Of 300 with 95 %, 15 are expected outside; 30 would be one in ten.
+/// The coverage of intervals: of 300 with 95 %, 15 are expected to miss; 30 would be one in ten.
 #[test]
 fn intervals_cover_the_truth() {
     for runs in [4, 10] {
@@ -96,19 +96,19 @@ fn intervals_cover_the_truth() {
 fn no_difference_is_a_result() {
     let mut random = Random::new(2);
     let mut series = |middle: f64| (0..10).map(|_| middle * tail(&mut random, 0.02)).collect::<Vec<f64>>();
-    let same = Comparison::of(&series(1.0), &series(1.0), 1).expect("finite");
+    let same = Comparison::between(&series(1.0), &series(1.0), 1).expect("finite");
     assert_eq!(same.verdict, Verdict::NoDifference);
     assert!(same.to_string().starts_with("no difference can be shown (−"), "{same}");
     // What it says could have been shown is shown.
     let could = same.could_show.expect("an interval");
     assert!((1.005..1.1).contains(&could), "{could}");
-    let other = Comparison::of(&series(1.0), &series(could * 1.02), 1).expect("finite");
+    let other = Comparison::between(&series(1.0), &series(could * 1.02), 1).expect("finite");
     assert_eq!(other.verdict, Verdict::Slower, "{other}");
 }
 
 #[test]
 fn verdicts_in_words() {
-    let say = |first: &[f64], last: &[f64]| Comparison::of(first, last, 1).expect("finite").to_string();
+    let say = |first: &[f64], last: &[f64]| Comparison::between(first, last, 1).expect("finite").to_string();
     let one = [1.0, 1.01, 1.02, 1.01, 1.0, 1.02];
     let other = [1.02, 1.0, 1.01, 1.02, 1.01, 1.0];
     let times = |by: f64| other.map(|value| value * by);
@@ -127,13 +127,13 @@ fn verdicts_in_words() {
 #[test]
 fn what_is_no_time_never_gets_in() {
     for bad in [0.0, -1.0, f64::INFINITY, f64::NAN] {
-        assert!(Comparison::of(&[1.0, bad], &[1.0, 1.0], 1).is_err());
-        assert!(Comparison::of(&[1.0, 1.0], &[bad, 1.0], 1).is_err());
+        assert!(Comparison::between(&[1.0, bad], &[1.0, 1.0], 1).is_err());
+        assert!(Comparison::between(&[1.0, 1.0], &[bad, 1.0], 1).is_err());
     }
-    assert!(Comparison::of(&[], &[1.0], 1).is_err());
-    assert!(Comparison::of(&[f64::MIN_POSITIVE; 6], &[f64::MAX; 6], 1).is_err());
+    assert!(Comparison::between(&[], &[1.0], 1).is_err());
+    assert!(Comparison::between(&[f64::MIN_POSITIVE; 6], &[f64::MAX; 6], 1).is_err());
     // Of three runs the ends are what was measured, and nothing is concluded.
-    let few = Comparison::of(&[1.0, 1.1, 1.2], &[2.0, 2.2, 2.4], 1).expect("finite");
+    let few = Comparison::between(&[1.0, 1.1, 1.2], &[2.0, 2.2, 2.4], 1).expect("finite");
     assert_eq!((few.verdict, few.could_show), (Verdict::TooFew, None));
     assert!((few.ratio.low - 2.0 / 1.2).abs() < 1e-12 && (few.ratio.high - 2.4).abs() < 1e-12);
 }
@@ -141,7 +141,7 @@ fn what_is_no_time_never_gets_in() {
 #[test]
 fn equal_seeds_give_equal_intervals() {
     let (a, b) = ([1.0, 1.3, 0.9, 1.1, 1.2], [1.5, 1.4, 1.6, 1.3, 1.7]);
-    let of = |seed| Comparison::of(&a, &b, seed).expect("finite").ratio;
+    let of = |seed| Comparison::between(&a, &b, seed).expect("finite").ratio;
     assert_eq!(of(4), of(4));
 }
 

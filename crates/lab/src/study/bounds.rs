@@ -1,7 +1,9 @@
-//! What a whole lab may ask of the machine: a lab is a file from anywhere, and may have many rows that are each within their own bounds.
+//! Bounds on the work of a whole lab: a lab may be untrusted, and have many rows that are each within their own
+//! bounds.
 //!
-//! It is counted before anything is begun, for the rows and the points of a sweep that are asked for. What only time ends is counted as it
-//! goes.
+//! The work is counted before any starts, for the selected rows and points of a sweep. Requests of rows that only
+//! time ends are
+//! counted as they are made.
 
 use super::file::RowForm;
 use super::ready::Ready;
@@ -9,23 +11,24 @@ use super::real::Real;
 use super::rows::Place;
 use super::{Lab, Refusal};
 
-/// The most rows, and the most drives of one.
+/// The most rows of a lab, and the most drives of a row.
 pub(super) const ROWS: usize = 1024;
 pub(super) const DRIVES: usize = 64;
 
-/// The most requests, those of more than 1 MiB counted by the MiB: eight times those of a row, in less than an hour on any machine.
+/// The most requests of a lab, one above 1 MiB counted by the MiB: eight times those of a row, under an hour on any
+/// machine.
 pub(super) const REQUESTS: u64 = 1 << 30;
 
-/// The most bytes of scratch files.
+/// The most bytes of scratch files, summed over the rows.
 const SCRATCH: u64 = 64 << 30;
 
-/// The most seconds of this machine, where rows end by them.
+/// The most seconds of real time, summed over rows that end by time.
 pub(super) const SECONDS: f64 = 3600.0;
 
-/// The most bytes of the texts that its rows read, hexdumps and models, each as often as it is read.
+/// The most bytes of texts read by its rows, hexdumps and models, counted as often as they are read.
 pub(super) const TEXTS: u64 = 256 << 20;
 
-/// What rows ask for together.
+/// The work that rows ask for together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Asks {
     requests: u64,
@@ -34,8 +37,8 @@ pub(super) struct Asks {
 }
 
 impl Asks {
-    /// With another row; what is then too much, in words.
-    fn and(&mut self, row: Asks) -> Result<(), String> {
+    /// Adds the work of another row. An error says which bound is then exceeded.
+    fn add(&mut self, row: Asks) -> Result<(), String> {
         self.requests = self.requests.saturating_add(row.requests);
         self.scratch = self.scratch.saturating_add(row.scratch);
         self.seconds += row.seconds;
@@ -52,25 +55,26 @@ impl Asks {
     }
 }
 
-/// That what rows ask for is within the bounds of their labs. A row that will not be begun, as it cannot be laid out or is over its own
-/// bounds, asks for nothing: it fails by itself. Labs of the program are as large as whoever sweeps them wants.
+/// Checks that the work of the selected rows is within the bounds of their labs. A row that cannot be laid out, or
+/// exceeds
+/// its own bounds, never starts and counts nothing. Labs of the program are trusted and unbounded.
 pub(super) fn check(labs: &[Lab], rows: impl Iterator<Item = (Place, Asks)>) -> Result<(), (Place, Refusal)> {
     let mut sums = vec![Asks::default(); labs.len()];
     for ((lab, row), asks) in rows.filter(|((lab, _), _)| !labs[*lab].built_in) {
-        sums[lab].and(asks).map_err(|message| ((lab, row), labs[lab].at(labs[lab].row(row), message)))?;
+        sums[lab].add(asks).map_err(|message| ((lab, row), labs[lab].refuse(labs[lab].row(row), message)))?;
     }
     Ok(())
 }
 
 impl Ready<'_> {
-    /// What all its runs ask for.
+    /// The work of all its runs.
     pub(super) fn asks(&self) -> Asks {
         Asks { requests: self.jobs(0).map(|job| job.requests()).fold(0, u64::saturating_add), ..Asks::default() }
     }
 }
 
 impl Lab {
-    /// What a row asks of this machine.
+    /// The work of a row that is measured on this machine.
     pub(super) fn asks_here(&self, form: &RowForm, real: &Real) -> Asks {
         let Some(workload) = &form.workload else { return Asks::default() };
         let variants = if real.layers.is_empty() { 1 + usize::from(form.unaligned.is_some()) } else { real.layers.len() };

@@ -1,9 +1,9 @@
-//! The labs that come with the program, with the texts they name: they run from any directory.
+//! The labs that come with the program, with the texts they name, so that they run from any directory.
 
 use super::{Lab, Refusal, Texts};
 use std::borrow::Cow;
 
-/// The labs, in the order in which they are listed.
+/// The built-in labs in the order of `lab --list`.
 pub const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { file: "labs/2002-geom.toml", text: include_str!("../../../../labs/2002-geom.toml") },
     BuiltIn { file: "labs/2009-gstripe.toml", text: include_str!("../../../../labs/2009-gstripe.toml") },
@@ -14,7 +14,7 @@ pub const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { file: "labs/here.toml", text: include_str!("../../../../labs/here.toml") },
 ];
 
-/// A golden disk, as labs name it.
+/// A golden disk by name: (name in labs, text).
 macro_rules! disk {
     ($name:literal) => {
         (concat!("../tests/disks/", $name, ".hex"), include_str!(concat!("../../../../tests/disks/", $name, ".hex")))
@@ -36,26 +36,26 @@ const DISKS: &[(&str, &str)] = &[
 
 /// A lab that comes with the program.
 pub struct BuiltIn {
-    /// Its file in the repository.
+    /// The path of its file in the repository.
     pub file: &'static str,
-    /// What stands in it.
+    /// The text of the file.
     pub text: &'static str,
 }
 
 impl BuiltIn {
-    /// The lab.
+    /// The parsed lab, marked as trusted.
     pub fn lab(&self) -> Result<Lab, Refusal> {
         let lab = Lab::parse(self.text, Box::new(Embedded))?;
         Ok(Lab { built_in: true, ..lab })
     }
 }
 
-/// A golden disk that comes with the program, as labs name it.
+/// The text of a golden disk that comes with the program; `None` if there is none of this name.
 pub(super) fn disk(name: &str) -> Option<&'static str> {
     DISKS.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
 }
 
-/// Nothing stands beside it but the golden disks.
+/// The texts beside a built-in lab: none but the golden disks.
 struct Embedded;
 
 impl Texts for Embedded {

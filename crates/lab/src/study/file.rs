@@ -8,78 +8,79 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
 
-/// The most times that drives are switched on for a row.
+/// The most starts of the drives for a row.
 const STARTS: u32 = 1024;
 
-/// The most that the processor spends on anything: a second.
+/// The most processor time of any item in ns: one second.
 const LONGEST_NS: f64 = 1e9;
 
-/// A lab.
+/// The keys of a whole lab.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Form {
     pub name: String,
     pub title: String,
-    /// The number of the seed document.
+    /// The number of the seed document: `003`.
     pub seed: Option<String>,
-    /// The document the published values are from.
+    /// The document that published the values.
     pub source: Option<String>,
-    /// Where drives stand when they are switched on, and which random requests are made.
-    #[serde(default = "one")]
+    /// The seed of the drives' initial positions and of random requests.
+    #[serde(default = "seed_1")]
     pub random: u64,
-    /// The drives of the rows that name none.
+    /// The drives of rows without their own.
     #[serde(default)]
     pub drives: Vec<DriveForm>,
-    /// The host of the rows that name none.
+    /// The host of rows without their own.
     #[serde(default)]
     pub host: Host,
-    /// The processor of the rows that name none.
+    /// The processor of rows without their own.
     #[serde(default)]
     pub processor: Processor,
     #[serde(default)]
     pub row: Vec<Spanned<RowForm>>,
 }
 
-fn one() -> u64 {
+fn seed_1() -> u64 {
     1
 }
 
-/// A row.
+/// The keys of one row.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RowForm {
     pub id: String,
     pub title: String,
     pub unit: Unit,
-    /// What the document says.
+    /// The published values, if there are any.
     pub published: Option<PublishedForm>,
-    /// What is run; none: no honest prediction can be made, and `note` says why.
+    /// The workload; `None` if no honest prediction can be made, and `note` says why.
     pub workload: Option<Workload>,
-    /// A shorter one of the same ratio, which is run at the points of a sweep.
+    /// A shorter workload of the same ratio, run at the points of a sweep.
     pub swept: Option<Workload>,
     pub host: Option<Host>,
-    /// It is measured on this machine, rather than on drives.
+    /// The setup of a measurement on this machine; `None` for simulated drives.
     pub real: Option<Real>,
     #[serde(default)]
     pub drives: Vec<DriveForm>,
     pub processor: Option<Processor>,
     pub aligned: Option<VariantForm>,
     pub unaligned: Option<VariantForm>,
-    /// Whether its value is predicted, rather than calibrated to the row itself.
+    /// True if the values are predicted, rather than calibrated to the row itself.
     #[serde(default = "yes")]
     pub predicted: bool,
-    /// The greatest |error|.
+    /// The greatest |error| that the row promises.
     pub bound: Option<f64>,
-    /// How many times the drives are switched on and the workload run: spindles of a set stand otherwise each time, and turn otherwise.
+    /// The number of starts: each time the drives are switched on anew, with other positions and phases of their
+    /// spindles.
     #[serde(default = "once")]
     pub starts: u32,
-    /// Seconds of the row over seconds that are simulated, where only a sample is.
+    /// Seconds of the row over simulated seconds, if only a sample is simulated.
     #[serde(default = "whole")]
     pub scale: f64,
-    /// Whether the interval is from a sweep over the ranges of its drives' parameters.
+    /// True if the interval comes from a sweep over the ranges of its drives' parameters.
     #[serde(default = "yes")]
     pub sweep: bool,
-    /// The firmware personalities that are tried besides the drives' own.
+    /// Firmware personalities that are run besides the drives' own.
     #[serde(default)]
     pub personalities: Vec<String>,
     #[serde(default)]
@@ -99,7 +100,7 @@ fn whole() -> f64 {
 }
 
 impl RowForm {
-    /// What cannot be.
+    /// Checks the row's keys, each alone and together. The error says what cannot be.
     pub(super) fn check(&self, lab: &Form) -> Result<(), String> {
         let values = self.published.iter().flat_map(|published| [published.aligned, published.unaligned]).flatten();
         if let Some(bad) = values.into_iter().find(|value| !(value.is_finite() && *value > 0.0)) {
@@ -127,7 +128,7 @@ impl RowForm {
             return Err("bound: a number from 0".into());
         }
         self.processor(lab).check()?;
-        // Each is a run of its own, and there are not many.
+        // Each personality is a run of its own, so a second mention is a mistake.
         let twice = self.personalities.iter().enumerate().find(|(nth, name)| self.personalities[..*nth].contains(name));
         if let Some((_, name)) = twice {
             return Err(format!("personalities: {name} is named twice"));
@@ -144,7 +145,7 @@ impl RowForm {
         Ok(())
     }
 
-    /// What a row that is measured cannot say, as there is no drive that it could be said of.
+    /// Checks a row that is measured on this machine: keys of simulated drives are refused.
     fn check_real(&self) -> Result<(), String> {
         let variants = || self.aligned.iter().chain(&self.unaligned);
         let said = [
@@ -176,41 +177,41 @@ impl RowForm {
         }
     }
 
-    /// Its processor, or the lab's.
+    /// The row's processor, or the lab's.
     pub(super) fn processor<'a>(&'a self, lab: &'a Form) -> &'a Processor {
         self.processor.as_ref().unwrap_or(&lab.processor)
     }
 
-    /// Its host, or the lab's.
+    /// The row's host, or the lab's.
     pub(super) fn host<'a>(&'a self, lab: &'a Form) -> &'a Host {
         self.host.as_ref().unwrap_or(&lab.host)
     }
 
-    /// Its drives, or the lab's.
+    /// The row's drives, or the lab's.
     pub(super) fn drives<'a>(&'a self, lab: &'a Form) -> &'a [DriveForm] {
         if self.drives.is_empty() { &lab.drives } else { &self.drives }
     }
 }
 
-/// What a value counts.
+/// The unit of a row's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) enum Unit {
-    /// Seconds of the whole.
+    /// Seconds of the whole run.
     #[serde(rename = "s")]
     Seconds,
-    /// Requests a second.
+    /// Requests done a second.
     #[serde(rename = "req/s")]
     Requests,
-    /// Bytes a second.
+    /// Bytes moved a second.
     #[serde(rename = "bytes/s")]
     Bytes,
-    /// Nanoseconds a request.
+    /// Nanoseconds taken by a request.
     #[serde(rename = "ns")]
     Nanoseconds,
 }
 
 impl Unit {
-    /// As the file spells it.
+    /// The name in the file.
     pub(super) fn name(self) -> &'static str {
         match self {
             Unit::Seconds => "s",
@@ -220,13 +221,13 @@ impl Unit {
         }
     }
 
-    /// Whether more is better.
+    /// True if a greater value is better.
     pub(super) fn more_is_better(self) -> bool {
         matches!(self, Unit::Requests | Unit::Bytes)
     }
 }
 
-/// What a document says.
+/// The published values of a row.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PublishedForm {
@@ -234,57 +235,58 @@ pub(super) struct PublishedForm {
     pub unaligned: Option<f64>,
 }
 
-/// A drive.
+/// The keys of a drive.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DriveForm {
-    /// A model that `trueline drives` lists, or a model file.
+    /// The name of a model that `trueline drives` lists, or a model file.
     pub model: Spanned<String>,
-    /// Keys of the model with other values.
+    /// Keys of the model to override, with their values.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,
 }
 
-/// Where a variant's requests go.
+/// The disks, provider and offset of a variant.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct VariantForm {
-    /// A text of `hexdump -C` with the disks' contents; none: bare drives.
+    /// The hexdump (`hexdump -C`) of the disks; `None` for empty drives.
     pub disk: Option<Spanned<String>>,
-    /// The provider on them; none: the only disk.
+    /// The provider that requests go to; `None` for the only disk.
     pub provider: Option<Spanned<String>>,
-    /// Where requests begin in it, in bytes.
+    /// The offset in the provider at which requests begin, in bytes.
     #[serde(default)]
     pub offset: u64,
-    /// Bytes that the workload moves every request by: above the host, where `offset` is below it.
+    /// Bytes added to every request of the workload: above the host, while `offset` is below it.
     #[serde(default)]
     pub by: u64,
-    /// Keys of every drive's model with other values.
+    /// Keys to override in the model of every drive, with their values.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,
-    /// Classes that requests go through besides those that stand on the provider's path: a BSD label's `c` is the whole slice, and no
+    /// Classes that requests cross besides those on the provider's path. A BSD label's `c` is one: it is the whole
+    /// slice, and no
     /// provider of ours.
     #[serde(default)]
     pub through: Vec<String>,
 }
 
-/// What the host's processor spends on a request.
+/// The processor time of the host for a request, in nanoseconds.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Processor {
-    /// Entering the kernel and leaving it.
+    /// Nanoseconds of a system call.
     #[serde(default)]
     pub syscall_ns: f64,
-    /// What the block layer costs whatever is in it.
+    /// Nanoseconds of the block layer, independent of the classes.
     #[serde(default)]
     pub fixed_ns: f64,
-    /// What each class on the provider's path costs.
+    /// Nanoseconds of each class on the provider's path.
     #[serde(default)]
     pub class_ns: BTreeMap<String, f64>,
 }
 
 impl Processor {
-    /// What no processor spends, or longer than virtual time lasts.
+    /// Refuses negative times, and those longer than [`LONGEST_NS`].
     fn check(&self) -> Result<(), String> {
         let classes = self.class_ns.iter().map(|(class, ns)| (class.as_str(), *ns));
         match [("syscall_ns", self.syscall_ns), ("fixed_ns", self.fixed_ns)]

@@ -11,25 +11,26 @@ use crate::run::Run;
 use serde::Deserialize;
 use trueline_sim::world::Schedule;
 
-/// What lies between the workload and the drives.
+/// The host between the workload and the drives.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Host {
-    /// Nothing: every request goes down as it is. With braces, as serde passes over the keys of a variant without.
+    /// No host: requests reach the drives unchanged. Written with braces, as serde ignores unknown keys of a unit
+    /// variant.
     Direct {},
     /// Linux's page cache over a whole block device opened with `O_SYNC`.
     LinuxBdevBuffered {
-        /// Bytes of memory that it may take.
+        /// The most bytes of memory for the cache.
         memory_bytes: u64,
-        /// Whether a flush of the drive follows every write, as since Linux 2.6.33.
+        /// True if every write is followed by a flush of the drive, as since Linux 2.6.33.
         #[serde(default)]
         flush: bool,
     },
-    /// One large file on a UFS2.
+    /// One large file on an empty UFS2.
     FreebsdUfs(Shape),
-    /// Files on an ext2 through the page cache.
+    /// Files on an ext2 through Linux's page cache.
     LinuxWriteback(linux_writeback::Parameters),
-    /// Files on an FFS.
+    /// Files on an FFS of OpenBSD.
     OpenbsdFfs(openbsd_ffs::Parameters),
 }
 
@@ -40,7 +41,7 @@ impl Default for Host {
 }
 
 impl Host {
-    /// As the file spells it.
+    /// The name in the file.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Host::Direct {} => "direct",
@@ -51,12 +52,12 @@ impl Host {
         }
     }
 
-    /// Whether what it gives is a file system, rather than blocks.
+    /// True if the host offers files rather than blocks.
     pub(super) fn is_of_files(&self) -> bool {
         matches!(self, Host::LinuxWriteback(_) | Host::OpenbsdFfs(_))
     }
 
-    /// In what order its requests wait for a drive.
+    /// The order in which its requests are sent to a drive.
     pub(super) fn schedule(&self) -> Schedule {
         match self {
             Host::Direct {} | Host::LinuxBdevBuffered { .. } => Schedule::Fifo,
@@ -65,7 +66,7 @@ impl Host {
         }
     }
 
-    /// Runs `workload` on `rig` through it; with how many reads only its page cache needed.
+    /// Runs `workload` on `rig` through the host. Returns the number of reads its page cache added, too.
     pub(super) fn run(&self, workload: &Workload, rig: &mut dyn Rig, random: u64) -> Result<(Run, u64), Error> {
         match self {
             Host::Direct {} => Ok((workload.on_blocks(rig, random)?, 0)),

@@ -18,7 +18,7 @@ impl Lab {
         let fixed: Set = scenes.iter().flat_map(|(_, scene)| scene.own_keys()).chain(set).cloned().collect();
         let own = fixed.len();
         let plan = Plan { text, fixed, points, seed: self.form.random, threads: 1 };
-        let drawn = Drawn::of(&plan).map_err(|e| e.0)?;
+        let drawn = Drawn::from_plan(&plan).map_err(|e| e.0)?;
         Ok(drawn.sets.into_iter().skip(1).map(|point| point.into_iter().skip(own).chain(set.iter().cloned()).collect()).collect())
     }
 }

@@ -1,5 +1,6 @@
-//! Rows taken apart into runs that have nothing to do with each other: of every firmware, at every point of the sweep, of every
-//! variant. They are run on several threads, one long row on all of them, and put together in their own order.
+//! Rows split into independent runs: one for every firmware, point of the sweep and variant. The runs are spread over
+//! several
+//! threads, even those of a single long row, and their results are assembled in order.
 
 use super::file::{RowForm, VariantForm};
 use super::rows::{Measured, ours};
@@ -14,27 +15,28 @@ use std::thread;
 use toml::Value;
 use trueline_host::process::signal;
 
-/// The firmware that a row is not compared with has one point of a sweep for so many of its own: half the time would go into intervals
-/// that nothing is held to.
+/// The divisor of sweep points for alternative personalities: nothing is held to their intervals, which would
+/// otherwise take
+/// half the time.
 const OTHERS: usize = 4;
 
-/// A row whose scenes are laid out.
+/// A row with its scenes laid out.
 pub(super) struct Ready<'a> {
     lab: &'a Lab,
     form: &'a RowForm,
     scenes: Vec<(&'static str, Scene)>,
-    /// Its drives' own firmware, then the others that the row names.
+    /// The drives' own firmware first, then the other personalities of the row.
     cases: Vec<Case>,
 }
 
-/// A firmware, and what is swept with it.
+/// A firmware personality with its sweep. `None`: the drives' own.
 struct Case {
     personality: Option<String>,
     set: Set,
     points: Vec<Set>,
 }
 
-/// One run: of a scene, with keys of the models set, at a point of the sweep or not.
+/// One run of a scene, with overridden model keys, at a point of the sweep or not.
 pub(super) struct Job<'a> {
     pub(super) row: usize,
     ready: &'a Ready<'a>,
@@ -44,7 +46,7 @@ pub(super) struct Job<'a> {
 }
 
 impl<'a> Ready<'a> {
-    /// Lays out the scenes of a row; none of a row that is not run.
+    /// Lays out the scenes of a row; there are none if the row has no workload.
     pub(super) fn new(lab: &'a Lab, form: &'a RowForm, asked: &Asked) -> Result<Ready<'a>, Refusal> {
         let mut ready = Ready { lab, form, scenes: Vec::new(), cases: Vec::new() };
         if form.workload.is_none() {
@@ -66,13 +68,13 @@ impl<'a> Ready<'a> {
         Ok(ready)
     }
 
-    /// Its runs, in the order in which [`Ready::fill`] takes their results.
+    /// The runs of the row, in the order that [`Ready::fill`] expects their results in.
     pub(super) fn jobs(&'a self, row: usize) -> impl Iterator<Item = Job<'a>> {
         let sets = self.cases.iter().flat_map(|case| [(&case.set, false)].into_iter().chain(case.points.iter().map(|set| (set, true))));
         sets.flat_map(move |(set, swept)| (0..self.scenes.len()).map(move |scene| Job { row, ready: self, scene, set, swept }))
     }
 
-    /// Puts a row together.
+    /// Fills the row with the results of its runs.
     pub(super) fn fill(&self, row: &mut Row, results: &mut dyn Iterator<Item = Result<Measured, String>>) -> Result<(), Refusal> {
         let plain = |message| Refusal { line: None, message };
         let mut next = || results.take(self.scenes.len()).collect::<Result<Vec<_>, _>>().map_err(plain);
@@ -104,7 +106,7 @@ impl Job<'_> {
         if self.swept { form.swept.as_ref().or(form.workload.as_ref()) } else { form.workload.as_ref() }
     }
 
-    /// What all its starts ask for.
+    /// The requests of all its starts.
     pub(super) fn requests(&self) -> u64 {
         let Ready { form, scenes, .. } = self.ready;
         let all = |workload: &Workload| workload.clone().times(form.starts.into()).requests(scenes[self.scene].1.length());
@@ -122,8 +124,8 @@ impl Job<'_> {
     }
 }
 
-/// Runs all, `threads` at one time; their results in their order. `done` is told of each, from any thread.
-pub(super) fn each(jobs: &[Job<'_>], threads: usize, done: &(dyn Fn(&Job<'_>) + Sync)) -> Vec<Result<Measured, String>> {
+/// Runs all jobs on `threads` threads. Returns their results in order. `done` is called for each, from any thread.
+pub(super) fn run_jobs(jobs: &[Job<'_>], threads: usize, done: &(dyn Fn(&Job<'_>) + Sync)) -> Vec<Result<Measured, String>> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(jobs.len()));
     thread::scope(|scope| {

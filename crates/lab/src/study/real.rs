@@ -1,7 +1,9 @@
-//! Rows that are measured on this machine, on a scratch file that the lab makes and that has no name: nothing else is ever written, and
-//! nothing of it is left, however the program ends. Rows of files have a scratch directory instead, which goes at Ctrl-C too.
+//! Rows measured on this machine, on an unnamed scratch file that the lab makes: nothing else is ever written, and
+//! nothing is left
+//! of it, however the program ends. Rows of files use a scratch directory instead, which Ctrl-C removes too.
 //!
-//! What this machine cannot do (no direct I/O on this file system, no sectors so small, no room) is said in the row's note; the other rows
+//! A row that this machine cannot run (no direct I/O on this file system, no sectors so small, no room) says so in
+//! its note; the other rows
 //! go on.
 
 use super::Lab;
@@ -34,23 +36,24 @@ use trueline_host::process::tmpfile::Unnamed;
 mod files;
 mod looped;
 
-/// How a row is measured.
+/// The setup of a measurement on this machine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Real {
-    /// Bytes of the scratch file, written before anything is measured; not said with a hexdump, whose disk it then is.
+    /// The size of the scratch file in bytes, written before the measurement; 0 if a hexdump gives the disk.
     #[serde(default)]
     pub bytes: u64,
-    /// Whether through the page cache, which holds nothing of the file when a run begins.
+    /// True if requests go through the page cache, which holds nothing of the file when a run begins.
     #[serde(default)]
     pub buffered: bool,
-    /// Runs of each variant.
+    /// Runs of each variant, not counting warm-ups.
     #[serde(default = "ten")]
     pub runs: usize,
-    /// Providers of the hexdump's disk, each deeper than the one before, `""` the disk itself: the row is what a layer adds.
+    /// Providers of the hexdump's disk, each deeper than the one before, `""` the disk itself. The row is then the
+    /// cost of a layer.
     #[serde(default)]
     pub layers: Vec<String>,
-    /// Whether every variant runs on a loop device of its own, which begins at its offset of the scratch file.
+    /// True if every variant runs on its own loop device, which begins at the variant's offset of the scratch file.
     #[serde(default, rename = "loop")]
     pub looped: bool,
 }
@@ -59,14 +62,14 @@ fn ten() -> usize {
     10
 }
 
-/// The largest scratch file, and the most runs: a lab file may come from anywhere.
+/// The largest scratch file in bytes, and the most runs: a lab file may be untrusted.
 const LARGEST: u64 = 4 << 30;
 const MOST_RUNS: usize = 1000;
 
-/// What the length of a loop device is a multiple of: a page.
+/// The granularity of a loop device's length in bytes: a page.
 const WHOLE: u64 = 4096;
 
-/// Runs of each variant that are not counted.
+/// Warm-up runs of each variant, not counted.
 const WARMUP: usize = 1;
 
 impl Real {
@@ -74,30 +77,30 @@ impl Real {
         self.runs.clamp(1, MOST_RUNS)
     }
 
-    /// Runs of a variant, those that are not counted among them.
+    /// Runs of a variant, warm-ups included.
     pub(super) fn all_runs(&self) -> usize {
         self.runs() + WARMUP
     }
 
-    /// Bytes of a scratch file with such a disk: none, if none is made of so many.
+    /// The size in bytes of a scratch file for `disk`; 0 if it would be above [`LARGEST`], as none is made then.
     pub(super) fn room(&self, disk: &Sparse) -> u64 {
         Some(disk.length()).filter(|&length| length <= LARGEST).unwrap_or(0)
     }
 }
 
-/// Somewhere in the scratch file that a workload runs.
+/// A place in the scratch file for a workload.
 struct Place {
     name: String,
     provider: Id,
     depth: usize,
     work: Box<dyn Blocks>,
-    /// The loop device that it runs on, in place of the file.
+    /// The loop device in place of the file, if there is one.
     looped: Option<Looped>,
-    /// In words.
+    /// The target as text for the report.
     target: String,
 }
 
-/// A scratch file with what is found on it.
+/// A scratch file and the graph of its providers.
 struct Scratch {
     file: Unnamed,
     medium: Medium,
@@ -106,7 +109,7 @@ struct Scratch {
 }
 
 impl Lab {
-    /// Measures a row. What it cannot do here is told in the note, and is no failure.
+    /// Measures a row. If this machine cannot run it, the note says so, and that is no error.
     pub(super) fn measure_here(&self, form: &RowForm, real: &Real, row: &mut Row) {
         row.predicted = false;
         if let Err(error) = self.try_here(form, real, row) {
@@ -123,7 +126,7 @@ impl Lab {
         let places = self.places(form, real, &scratch)?;
         if let Some(workload) = &form.workload {
             let workload = workload.clone().times((real.all_runs() * places.len()) as u64);
-            places.iter().try_for_each(|place| workload.check_here(&*place.work, scratch.on(place).1.length()))?;
+            places.iter().try_for_each(|place| workload.check_here(&*place.work, scratch.ground(place).1.length()))?;
         }
         let plan = Plan {
             variants: places.iter().map(|place| place.name.clone()).collect(),
@@ -134,7 +137,7 @@ impl Lab {
             seed: self.form.random,
             is_virtual: false,
         };
-        // What the page cache read for each variant, and for how many requests, warm-up included.
+        // Bytes the page cache read and requests made for each variant, warm-ups included.
         let mut fetched = vec![(0, 0); places.len()];
         let mut one = |nth: usize, run: usize| {
             let place = places.get(nth).ok_or_else(|| Error("a variant that is not there".into()))?;
@@ -169,7 +172,7 @@ impl Lab {
         Ok(())
     }
 
-    /// What is on the file: a hexdump's disk, or so many bytes.
+    /// The content of the scratch file: a hexdump's disk, or zeros.
     pub(super) fn disk_here(&self, form: &RowForm, real: &Real) -> Result<Sparse, Error> {
         match form.aligned.as_ref().and_then(|variant| variant.disk.as_ref()) {
             None => Ok(Sparse::new(real.bytes)),
@@ -182,7 +185,7 @@ impl Lab {
         }
     }
 
-    /// The file, with bytes that are really there.
+    /// Makes the scratch file with every block written.
     fn scratch(&self, form: &RowForm, real: &Real) -> Result<Scratch, Error> {
         let disk = self.disk_here(form, real)?;
         let length = disk.length();
@@ -191,7 +194,8 @@ impl Lab {
         }
         let file = Unnamed::new(Path::new("."), length).map_err(|e| Error(e.to_string()))?;
         let medium = file.store().map_err(|e| Error(e.to_string()))?;
-        // Blocks that were never written are not read from anywhere: those of a disk are as they are in its hexdump.
+        // Blocks that were never written would be read from nowhere. So all are written, those of a disk with its
+        // content.
         let mut block = vec![0; 1 << 20];
         let mut at = 0;
         while at < length {
@@ -206,7 +210,7 @@ impl Lab {
         Ok(Scratch { file, medium, graph, cache })
     }
 
-    /// Where the row's variants run, or the providers of its layers.
+    /// The places of the row's variants, or of the providers of its layers.
     fn places(&self, form: &RowForm, real: &Real, scratch: &Scratch) -> Result<Vec<Place>, Error> {
         let workload = form.workload.as_ref().ok_or_else(|| Error("a row that is measured has a workload".into()))?;
         let place = |name: &str, provider: &str, offset: u64| {
@@ -215,7 +219,7 @@ impl Lab {
             let depth = scratch.graph.providers[provider].depth;
             let way = if real.buffered { "through the page cache" } else { "direct" };
             let target = format!("scratch file, {way}");
-            Ok(Place { name: name.into(), provider, depth, work: workload.from(offset)?, looped: None, target })
+            Ok(Place { name: name.into(), provider, depth, work: workload.moved_blocks(offset)?, looped: None, target })
         };
         if !real.layers.is_empty() {
             let name = |provider: &str| if provider.is_empty() { "disk".to_owned() } else { provider.to_owned() };
@@ -225,7 +229,7 @@ impl Lab {
         let there = variants.iter().filter_map(|(name, variant)| variant.as_ref().map(|variant: &VariantForm| (name, variant)));
         let named = |variant: &VariantForm| variant.provider.as_ref().map_or(String::new(), |name| name.get_ref().clone());
         if real.looped {
-            // As long as the others.
+            // All loop devices are equally long.
             let last = there.clone().map(|(_, variant)| variant.offset).max().unwrap_or(0);
             let length = round_down(scratch.medium.length().saturating_sub(last), WHOLE);
             if length == 0 {
@@ -247,17 +251,17 @@ impl Lab {
 }
 
 impl Scratch {
-    /// What a place is on: the file or a loop device, what of it, and what that is called.
-    fn on<'a>(&'a self, place: &'a Place) -> (&'a Medium, Route, &'a Path) {
+    /// The medium of a place (the file or its loop device), the route on it, and its path.
+    fn ground<'a>(&'a self, place: &'a Place) -> (&'a Medium, Route, &'a Path) {
         match &place.looped {
             Some(device) => (&device.medium, Route::store(0, device.medium.length()), &device.path),
             None => (&self.medium, self.graph.providers[place.provider].route().clone(), Path::new("the scratch file")),
         }
     }
 
-    /// One run, on a rig of its own: what one run leaves in it is not the next one's affair.
+    /// Makes one run on a new rig, so that no state is left to the next run.
     fn run(&self, place: &Place, seed: u64) -> Result<Run, Error> {
-        let (medium, route, path) = self.on(place);
+        let (medium, route, path) = self.ground(place);
         let lane = OpenFile::new(medium, self.cache, path).map_err(|e| Error(e.to_string()))?;
         let depth = u32::try_from(place.work.depth()).unwrap_or(u32::MAX);
         let shape = rig::real::Shape { depth, largest: place.work.largest(), engine: Choice::Best };
@@ -273,7 +277,7 @@ impl Scratch {
     }
 }
 
-/// Values of a row in its unit, and the interval of its ratio, which there is of times.
+/// The values of a row in its unit, with the interval of its ratio, which times alone have.
 fn ours(form: &RowForm, values: &[f64], found: &ab::Measurement) -> Ours {
     let ratio = found.comparison.as_ref().ok().map(|comparison| comparison.ratio).filter(|_| values.len() > 1);
     let (low, high) = (ratio.map(|ratio| ratio.low), ratio.map(|ratio| ratio.high));
@@ -283,7 +287,7 @@ fn ours(form: &RowForm, values: &[f64], found: &ab::Measurement) -> Ours {
     Ours { aligned: values.first().copied(), unaligned: values.get(1).copied(), ratio, low, high }
 }
 
-/// What a layer adds to a request: the slope of the mean over the layers below.
+/// The cost of a layer in nanoseconds: the slope of the mean latency over the number of layers below.
 fn a_layer(places: &[Place], runs: &[Vec<Run>]) -> (Ours, String) {
     #[allow(clippy::cast_precision_loss, reason = "a handful of layers")]
     let points = places.iter().zip(runs).flat_map(|(place, runs)| runs.iter().map(|run| (place.depth as f64, run.mean_ns())));
@@ -314,7 +318,7 @@ fn told(place: &Place, nth: usize, found: &ab::Measurement) -> VariantResult {
     }
 }
 
-/// Adds a sentence to a note.
+/// Appends a phrase to a note.
 fn add(note: &mut String, more: &str) {
     if !note.is_empty() {
         note.push_str("; ");

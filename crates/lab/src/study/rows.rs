@@ -1,7 +1,7 @@
-//! Running rows: several runs at one time, with the same result whatever the number.
+//! Running rows: several runs in parallel, with the same result whatever the number of threads.
 
 use super::file::{PublishedForm, RowForm, Unit};
-use super::ready::{Job, Ready, each};
+use super::ready::{Job, Ready, run_jobs};
 use super::scene::Scene;
 use super::workload::Workload;
 use super::{Lab, Refusal, bounds};
@@ -13,27 +13,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use toml::Value;
 use trueline_host::process::signal;
 
-/// What is to be run.
+/// The selection of rows and the effort spent on them.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// The rows, by id; none: all.
+    /// Ids of the selected rows; empty: all.
     pub rows: Vec<String>,
-    /// Points of the sweep of a row; 0: none.
+    /// Sweep points of a row; 0: no sweep.
     pub sweep: usize,
-    /// Runs at one time.
+    /// Threads, each with one run at a time.
     pub threads: usize,
 }
 
 /// A row that could not be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The lab's name.
+    /// The name of the lab.
     pub lab: String,
-    /// The row's id.
+    /// The id of the row.
     pub row: String,
-    /// The line of the lab file, if one can be named.
+    /// The line of the lab file, if one is to blame.
     pub line: Option<usize>,
-    /// What was attempted and what was found.
+    /// A message that says what was attempted and what was found.
     pub message: String,
 }
 
@@ -44,34 +44,36 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A run that has ended: of a variant, at a point of a sweep or not; a row that is measured here is one.
+/// A finished run: of a variant, at a point of a sweep or not. A row that is measured here is a single run.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
-    /// The lab's name.
+    /// The name of the lab.
     pub lab: &'a str,
-    /// The row's id.
+    /// The id of the row.
     pub row: &'a str,
-    /// Runs that have ended, this one among them.
+    /// Finished runs, this one included.
     pub done: usize,
-    /// Runs of all rows.
+    /// The runs of all rows.
     pub all: usize,
 }
 
-/// Called when a run has ended, from any thread.
+/// A callback for every finished run, from any thread.
 pub type Progress<'a> = dyn Fn(Step<'_>) + Sync + 'a;
 
-/// A row of a lab, by their places.
+/// A row by the indices of its lab and itself.
 pub(super) type Place = (usize, usize);
 
-/// Runs the rows that are asked for. What fails is in the second list, and in the first without values of ours.
+/// Runs the selected rows. A failed row is in both lists: in the first without our values, in the second with its
+/// failure.
 ///
 /// # Errors
-/// The rows of a lab ask for more than a lab may, and nothing was begun: the row with which they do.
+/// The rows of a lab ask for more work than a lab may. Nothing was started; the failure names the row that exceeds
+/// the bound.
 pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> Result<(LabDocument, Vec<Failure>), Failure> {
     let wanted = |id: &str| asked.rows.is_empty() || asked.rows.iter().any(|row| row == id);
     let all = labs.iter().enumerate().flat_map(|(nth, lab)| lab.rows().enumerate().map(move |(row, id)| (nth, row, id)));
     let places: Vec<Place> = all.filter(|(.., id)| wanted(id)).map(|(lab, row, _)| (lab, row)).collect();
-    // What is measured on this machine is measured alone, when nothing else of it runs.
+    // A row that measures this machine runs alone, with no other load.
     let (real, simulated): (Vec<Place>, Vec<Place>) = places.into_iter().partition(|&(lab, row)| labs[lab].is_real(row));
     let ready: Vec<Result<Ready<'_>, Refusal>> =
         simulated.iter().map(|&(lab, row)| Ready::new(&labs[lab], labs[lab].row(row).get_ref(), asked)).collect();
@@ -90,10 +92,10 @@ pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> Result<(LabD
         let (lab, done) = (&labs[lab], ended.fetch_add(1, Ordering::Relaxed) + 1);
         progress(Step { lab: lab.name(), row: &lab.row(row).get_ref().id, done, all: jobs.len() + real.len() });
     };
-    let results = each(&jobs, asked.threads, &|job| step(simulated[job.row]));
+    let results = run_jobs(&jobs, asked.threads, &|job| step(simulated[job.row]));
     let mut done = filled(labs, &simulated, &ready, jobs.iter().map(|job| job.row).zip(results));
     for &(lab, row) in &real {
-        // Rows that never began are not in the document.
+        // Rows that never started are not in the document.
         if signal::happened() {
             break;
         }
@@ -108,7 +110,7 @@ pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> Result<(LabD
     done.sort_by_key(|(place, ..)| *place);
     let mut results: Vec<LabResult> = labs.iter().map(Lab::empty).collect();
     let mut failures = Vec::new();
-    // Those that were begun and not ended are no rows that failed.
+    // An interrupted row did not fail.
     let cut = |row: &Row, failure: &Option<Failure>| signal::happened() && failure.is_some() && row.note.ends_with("interrupted");
     for ((lab, _), row, failure) in done.into_iter().filter(|(_, row, failure)| !cut(row, failure)) {
         results[lab].rows.push(row);
@@ -118,10 +120,10 @@ pub fn run(labs: &[Lab], asked: &Asked, progress: &Progress<'_>) -> Result<(LabD
     Ok((LabDocument { format: "trueline/lab/1", labs: results }, failures))
 }
 
-/// A row that is done, or could not be run.
+/// A finished row, with its failure if it could not be run.
 type Done = (Place, Row, Option<Failure>);
 
-/// Rows put together from the results of their runs, each with the row's number.
+/// Rows filled with the results of their runs; each result has its row's index.
 fn filled(
     labs: &[Lab],
     places: &[Place],
@@ -149,18 +151,18 @@ impl Lab {
         LabResult { lab: form.name.clone(), title: form.title.clone(), source: form.source.clone(), rows: Vec::new() }
     }
 
-    /// Whether a row is measured on this machine.
+    /// True if the row is measured on this machine.
     fn is_real(&self, index: usize) -> bool {
         self.row(index).get_ref().real.is_some()
     }
 
-    /// A row without values of ours, if it failed.
+    /// The row without our values if there is a refusal; else unchanged.
     fn with_failure(&self, index: usize, row: Row, refusal: Option<Refusal>) -> (Row, Option<Failure>) {
         let Some(refusal) = refusal else { return (row, None) };
         let place = self.row(index);
         let refusal = match refusal.line {
             Some(_) => refusal,
-            None => self.at(place, refusal.message),
+            None => self.refuse(place, refusal.message),
         };
         let id = place.get_ref().id.clone();
         let note = format!("not run: {}", refusal.message);
@@ -168,7 +170,7 @@ impl Lab {
         (row, Some(Failure { lab: self.form.name.clone(), row: id, line: refusal.line, message: refusal.message }))
     }
 
-    /// A row without values of ours.
+    /// A row without our values.
     fn blank(&self, form: &RowForm) -> Row {
         Row {
             seed: self.form.seed.clone(),
@@ -189,7 +191,7 @@ impl Lab {
         }
     }
 
-    /// Runs a variant, as many times as the row says.
+    /// Runs a variant, once for every start of the row.
     pub(super) fn variant(&self, form: &RowForm, workload: &Workload, scene: &Scene, set: &[(String, Value)]) -> Result<Measured, String> {
         let (mut all, mut counters, mut host_reads, mut requests) = (Run::new(), Vec::new(), 0, Vec::new());
         let workload = workload.moved(scene.by).times(form.starts.into()).counted_in(&self.by_time);
@@ -203,11 +205,11 @@ impl Lab {
             if start == 0 {
                 requests = rig.seen().iter().map(|&request| scene.place(request)).collect();
             }
-            all.and(&run);
+            all.append(&run);
             counters.extend(rig.rig().counters());
             host_reads += reads;
         }
-        let mut drives = Spent::of(&counters, host_reads);
+        let mut drives = Spent::sum(&counters, host_reads);
         drives.drives /= usize::try_from(form.starts).unwrap_or(1);
         let variant = VariantResult {
             name: String::new(),
@@ -223,7 +225,7 @@ impl Lab {
     }
 }
 
-/// A variant that has run.
+/// A variant with its measured value.
 pub(super) struct Measured {
     value: f64,
     pub(super) variant: VariantResult,
@@ -236,7 +238,7 @@ impl Measured {
     }
 }
 
-/// A run in the row's unit.
+/// The value of a run in the row's unit.
 #[allow(clippy::cast_precision_loss, reason = "for people and statistics")]
 pub(super) fn value(form: &RowForm, run: &Run) -> f64 {
     let seconds = run.seconds();

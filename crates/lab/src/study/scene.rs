@@ -1,4 +1,4 @@
-//! A variant of a row, ready to run: its disks tasted, its provider found, its drives' models read.
+//! A variant of a row, ready to run: disks tasted, provider found, drive models read.
 
 use super::file::{DriveForm, Processor, RowForm, VariantForm};
 use super::{Lab, Refusal};
@@ -19,22 +19,22 @@ use trueline_sim::model::Model;
 use trueline_sim::time::{NS, Ps, span};
 use trueline_sim::world::{Schedule, World};
 
-/// What is run on.
+/// The provider, drives and costs that a variant runs on.
 pub(super) struct Scene {
     drives: Vec<Drive>,
     route: Route,
     sector: u64,
     cost: Ps,
     schedule: Schedule,
-    /// The disks and the provider, in words.
+    /// The disks and the provider as text.
     pub target: String,
-    /// Where its layers begin; no requests yet.
+    /// The layers' first bytes for a drawing; its requests are still empty.
     pub layout: Layout,
-    /// Bytes that the workload moves its requests by.
+    /// Bytes that the workload adds to every request.
     pub by: u64,
 }
 
-/// A drive's model, as a text and with what the lab sets.
+/// A drive's model: its text and the keys that the lab overrides.
 struct Drive {
     text: String,
     set: Vec<(String, Value)>,
@@ -76,9 +76,10 @@ impl Scene {
         })
     }
 
-    /// The drives, switched on for the `start`th time, with further keys of every model set; `random` says where their platters stand.
+    /// The drives at their `start`th start, with further keys of every model set. `random` seeds the positions of
+    /// their platters.
     pub(super) fn rig(&self, set: &[(String, Value)], random: u64, start: u32) -> Result<Observed, String> {
-        // No two drives are the same, of all that are ever switched on.
+        // Every start of every drive has a seed of its own.
         let before = u64::from(start).wrapping_mul(self.drives.len() as u64);
         let drives = self.drives.iter().zip(random.wrapping_add(before)..).map(|(drive, seed)| {
             let model = drive.model(set)?;
@@ -88,12 +89,12 @@ impl Scene {
         Ok(Observed::new(Simulated::new(world, self.route.clone(), self.sector, self.cost)))
     }
 
-    /// Bytes that requests may go to.
+    /// The bytes that requests may use.
     pub(super) fn length(&self) -> u64 {
         self.route.length()
     }
 
-    /// The firmware personality of its first drive, where it has one.
+    /// The firmware personality of the first drive, if it has one.
     pub(super) fn personality(&self, set: &[(String, Value)]) -> Option<String> {
         let drive = self.drives.first()?;
         let said = set.iter().chain(&drive.set).find(|(key, _)| key == PERSONALITY || key == "disk.personality");
@@ -101,24 +102,24 @@ impl Scene {
         said.map(|(_, value)| value.clone()).or_else(own)?.as_str().map(str::to_owned)
     }
 
-    /// The file of its drives' model, if all are of one.
+    /// The text of the drives' model, if all drives are of one.
     pub(super) fn only_model(&self) -> Option<&str> {
         let (first, others) = self.drives.split_first()?;
         others.iter().all(|drive| drive.text == first.text).then_some(first.text.as_str())
     }
 
-    /// The keys that the lab sets of its drives.
+    /// The keys that the lab overrides in its drives.
     pub(super) fn own_keys(&self) -> impl Iterator<Item = &(String, Value)> {
         self.drives.iter().flat_map(|drive| &drive.set)
     }
 
-    /// Where request `(offset, length)` of the provider falls on what [`Scene::layout`] shows.
+    /// The place of a request of the provider, `(offset, length)`, on the medium that [`Scene::layout`] shows.
     pub(super) fn place(&self, (offset, length): (u64, u64)) -> (u64, u64) {
         (self.route.base().saturating_add(offset), length)
     }
 }
 
-/// The key of a firmware personality.
+/// The model key of a firmware personality.
 pub(super) const PERSONALITY: &str = "personality";
 
 impl Drive {
@@ -129,7 +130,7 @@ impl Drive {
             None if name.contains(['/', '.']) => lab.read(&form.model, "model")?,
             None => return Err(lab.at_byte(place, format!("no model '{name}': trueline drives lists them; a file is ./{name}.toml"))),
         };
-        // What a variant says counts before what the drive says.
+        // A variant's keys override the drive's.
         let set: BTreeMap<String, Value> = form.set.iter().chain(&variant.set).map(|(k, v)| (k.clone(), v.clone())).collect();
         Ok(Drive { text, set: set.into_iter().collect(), place, name: name.clone() })
     }
@@ -140,12 +141,12 @@ impl Drive {
     }
 }
 
-/// The disks of a variant with everything found on them.
+/// The disks of a variant, with all providers found on them.
 fn taste(lab: &Lab, variant: &VariantForm, models: &[Model]) -> Result<Graph, Refusal> {
     let dumps: Vec<(String, Sparse)> = match &variant.disk {
         Some(name) => {
             let text = lab.read(name, "hexdump")?;
-            Sparse::from_hexdumps(&text).map_err(|e| lab.at(name, format!("hexdump {}: {e}", name.get_ref())))?
+            Sparse::from_hexdumps(&text).map_err(|e| lab.refuse(name, format!("hexdump {}: {e}", name.get_ref())))?
         }
         None => models.iter().enumerate().map(|(nth, model)| (format!("disk{nth}"), Sparse::new(model.size))).collect(),
     };
@@ -166,7 +167,7 @@ fn taste(lab: &Lab, variant: &VariantForm, models: &[Model]) -> Result<Graph, Re
     Ok(Graph::taste(disks, Limits::default()))
 }
 
-/// The provider of a variant.
+/// The provider of a variant. It is an error if several disks leave it open.
 fn find(lab: &Lab, variant: &VariantForm, graph: &Graph) -> Result<Id, Refusal> {
     let Some(name) = &variant.provider else {
         let several = graph.providers.iter().filter(|p| p.class == "disk").count() > 1;
@@ -176,11 +177,11 @@ fn find(lab: &Lab, variant: &VariantForm, graph: &Graph) -> Result<Id, Refusal> 
     graph.find(name.get_ref()).ok_or_else(|| {
         let there: Vec<&str> = graph.providers.iter().map(|p| p.name.as_str()).filter(|name| !name.is_empty()).collect();
         let there = if there.is_empty() { "there is none but the disk".to_owned() } else { format!("there are {}", there.join(", ")) };
-        lab.at(name, format!("no provider '{}': {there}", name.get_ref()))
+        lab.refuse(name, format!("no provider '{}': {there}", name.get_ref()))
     })
 }
 
-/// Provider `id` and what it stands on, from the outside in.
+/// The provider `id` and its ancestors, the outermost first.
 fn path(graph: &Graph, id: Id) -> Vec<Id> {
     let mut path = vec![id];
     while let Some(&parent) = path.last().and_then(|&id| graph.providers[id].parents.first()) {
@@ -190,7 +191,7 @@ fn path(graph: &Graph, id: Id) -> Vec<Id> {
     path
 }
 
-/// What a request to `id` costs the processor, and through further classes.
+/// The processor time of a request to `id` in picoseconds, including the classes of `through`.
 fn cost(processor: &Processor, graph: &Graph, id: Id, through: &[String]) -> Ps {
     let classes = path(graph, id).into_iter().map(|id| graph.providers[id].class).chain(through.iter().map(String::as_str));
     let layers: f64 = classes.filter_map(|class| processor.class_ns.get(class)).sum();
@@ -204,7 +205,7 @@ fn target(drives: &[Drive], provider: &str, offset: u64) -> String {
     format!("{}{provider}{offset}", names.join(","))
 }
 
-/// The layers over the first medium or, where there is a set, over the set.
+/// The layers over the first medium or, if there is a set, over the set.
 fn layout(graph: &Graph, id: Id, offset: u64, models: &[Model]) -> Layout {
     let root = graph.root(id);
     let provider = |id: Id| &graph.providers[id];
@@ -228,9 +229,9 @@ impl Lab {
         Refusal { line: (byte > 0).then(|| super::line(&self.text, byte)), message }
     }
 
-    /// A text that the lab names.
+    /// The text of a file that the lab names.
     fn read(&self, name: &Spanned<String>, what: &str) -> Result<String, Refusal> {
         let text = self.text(name.get_ref());
-        text.map(std::borrow::Cow::into_owned).map_err(|e| self.at(name, format!("read the {what} {}: {e}", name.get_ref())))
+        text.map(std::borrow::Cow::into_owned).map_err(|e| self.refuse(name, format!("read the {what} {}: {e}", name.get_ref())))
     }
 }

@@ -13,36 +13,37 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use toml::{Table, Value};
 use trueline_host::process::signal;
 
-/// The most requests of all runs of a variant, longer ones counted by the MiB: minutes, on any machine. A lab is a file from anywhere.
+/// The most requests of all runs of a variant, longer ones counted by the MiB: minutes on any machine, as a lab may
+/// be untrusted.
 const MOST: u64 = 1 << 27;
 const WHOLE: u64 = 1 << 20;
 
-/// What a request of so many bytes is counted as.
+/// The number of requests that one of `bytes` counts as: one for each MiB begun.
 fn weight(bytes: u64) -> u64 {
     bytes.div_ceil(WHOLE).max(1)
 }
 
-/// A run that was cut short counts for nothing.
+/// Turns an interrupt into an error: a run cut short has no result.
 fn unless_interrupted() -> Result<(), Error> {
     if signal::happened() { Err(Error("interrupted".into())) } else { Ok(()) }
 }
 
-/// What is run.
+/// A workload with its parameters.
 #[derive(Clone, Deserialize)]
 #[serde(try_from = "Table")]
 pub(super) struct Workload {
     kind: &'static Kind,
     parameters: Parameters,
-    /// How many times it is run.
+    /// The number of times it is run.
     times: u64,
-    /// Where requests of what only time ends are counted: those of a whole lab.
+    /// The counter of requests that only time ends, shared by the whole lab.
     by_time: Option<Arc<AtomicU64>>,
 }
 
 impl TryFrom<Table> for Workload {
     type Error = String;
 
-    /// `kind` is its name; the other keys are its parameters.
+    /// `kind` is the name of the workload; the other keys are its parameters.
     fn try_from(mut table: Table) -> Result<Workload, String> {
         let there = || workload::WORKLOADS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
         let Some(Value::String(name)) = table.remove("kind") else {
@@ -56,12 +57,12 @@ impl TryFrom<Table> for Workload {
 }
 
 impl Workload {
-    /// As the file spells it.
+    /// The name in the file.
     pub(super) fn name(&self) -> &'static str {
         self.kind.name
     }
 
-    /// Looks for the file that it names beside the lab: a lab is a file from anywhere, and opens nothing elsewhere.
+    /// Finds the file that the workload names beside the lab: a lab may be untrusted, and opens nothing elsewhere.
     pub(super) fn find_beside(&mut self, texts: &dyn Texts) -> Result<(), String> {
         let Some(name) = &self.parameters.file else { return Ok(()) };
         let found = super::stays(name).and_then(|()| texts.beside(name));
@@ -69,32 +70,33 @@ impl Workload {
         Ok(())
     }
 
-    /// The same with its requests moved by so many bytes.
+    /// The workload with every request moved by `by` bytes.
     pub(super) fn moved(&self, by: u64) -> Workload {
         let mut moved = self.clone();
         moved.parameters.offset = moved.parameters.offset.saturating_add(by);
         moved
     }
 
-    /// The same, which is run so many times: what all of them do is bounded.
+    /// The workload to be run `times` times: the bounds apply to all of them together.
     pub(super) fn times(mut self, times: u64) -> Workload {
         self.times = times.max(1);
         self
     }
 
-    /// The same, which counts there what it asks for where only time ends it.
+    /// The workload counting its requests in `by_time`, where only time ends it.
     pub(super) fn counted_in(mut self, by_time: &Arc<AtomicU64>) -> Workload {
         self.by_time = Some(by_time.clone());
         self
     }
 
-    /// Seconds of a run, where they end it.
+    /// The seconds of a run; 0 if a count ends it.
     pub(super) fn seconds(&self) -> f64 {
         self.parameters.seconds.unwrap_or(0.0)
     }
 
-    /// Requests of all runs of it on `length` bytes, longer ones counted by the MiB. None of what only time ends, and of what will not be
-    /// begun.
+    /// Requests of all its runs on `length` bytes, longer ones counted by the MiB. 0 if only time ends it, or if its
+    /// own bounds
+    /// refuse it.
     pub(super) fn requests(&self, length: u64) -> u64 {
         let (extent, largest) = match self.kind.needs {
             Needs::Blocks(make) => make(&self.parameters).map_or((0, 0), |work| (work.extent(length).unwrap_or(0), work.largest())),
@@ -104,7 +106,8 @@ impl Workload {
         if begun { extent.saturating_mul(weight(largest)).saturating_mul(self.times) } else { 0 }
     }
 
-    /// That with one more request of at most `largest` bytes the lab stays within its bound, where only time ends runs.
+    /// Counts one more request of at most `largest` bytes. It is an error if the lab's bound on requests that only
+    /// time ends is exceeded.
     fn count(&self, largest: u64) -> Result<(), Error> {
         match &self.by_time {
             Some(count) if count.fetch_add(weight(largest), Ordering::Relaxed) >= REQUESTS => Err(Error(format!(
@@ -115,7 +118,7 @@ impl Workload {
         }
     }
 
-    /// That all runs of it end: `extent` is of one, in requests of at most `largest` bytes.
+    /// Checks the bound on all runs: `extent` is the requests of one, each of at most `largest` bytes.
     fn check(&self, extent: u64, largest: u64) -> Result<(), Error> {
         let most = MOST / self.times / weight(largest);
         if extent <= most {
@@ -125,7 +128,7 @@ impl Workload {
         Err(Error(format!("workload {name}: {extent} requests{times}, more than {most}: give it fewer")))
     }
 
-    /// That all runs of it on `length` bytes of this machine end.
+    /// Checks the bounds on all runs on `length` bytes of this machine, in requests and in time.
     pub(super) fn check_here(&self, work: &dyn Blocks, length: u64) -> Result<(), Error> {
         #[allow(clippy::cast_precision_loss, reason = "a handful of runs")]
         let seconds = self.seconds() * self.times as f64;
@@ -135,7 +138,7 @@ impl Workload {
         self.check(work.extent(length).unwrap_or(0), work.largest())
     }
 
-    /// Whether it needs a file system, rather than blocks.
+    /// True if it needs a file system rather than blocks.
     pub(super) fn is_of_files(&self) -> bool {
         match self.kind.needs {
             Needs::Blocks(_) => false,
@@ -143,8 +146,8 @@ impl Workload {
         }
     }
 
-    /// It, with every request so many bytes further.
-    pub(super) fn from(&self, offset: u64) -> Result<Box<dyn Blocks>, Error> {
+    /// The workload of blocks, with every request moved by `offset` bytes.
+    pub(super) fn moved_blocks(&self, offset: u64) -> Result<Box<dyn Blocks>, Error> {
         let offset = self.parameters.offset.saturating_add(offset);
         match self.kind.needs {
             Needs::Blocks(make) => make(&Parameters { offset, ..self.parameters.clone() }),
@@ -152,13 +155,13 @@ impl Workload {
         }
     }
 
-    /// Runs it on blocks.
+    /// Runs the workload on blocks.
     pub(super) fn on_blocks(&self, rig: &mut dyn Rig, random: u64) -> Result<Run, Error> {
         match self.kind.needs {
             Needs::Blocks(make) => {
                 let work = make(&self.parameters)?;
                 self.check(work.extent(rig.length()).unwrap_or(0), work.largest())?;
-                // What only time ends is counted.
+                // Requests of a run that only time ends are counted for the whole lab.
                 let (mut within, counted) = (Ok(()), work.extent(rig.length()).is_some());
                 let run = work.run(rig, random, &mut |so_far| {
                     within = self.check(so_far, work.largest());
@@ -173,7 +176,7 @@ impl Workload {
         }
     }
 
-    /// Runs it on files.
+    /// Runs the workload on files.
     pub(super) fn on_files(&self, files: &mut dyn Files, random: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
         match self.kind.needs {
             Needs::Blocks(_) => Err(Error(format!("{}: it needs blocks", self.kind.name))),

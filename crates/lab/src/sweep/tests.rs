@@ -1,6 +1,6 @@
 use super::*;
 
-/// Memory with ranges.
+/// A memory model with two ranges.
 const TEXT: &str = r#"
 name = "m"
 title = "memory"
@@ -151,7 +151,7 @@ fn words_are_swept_alike_and_change_no_other_values() {
         assert_eq!(both.iter().filter(|point| point[0].1.as_str() == Some(word)).count(), 3, "{word}");
     }
     assert!(numbers.iter().zip(&both).all(|(one, two)| one[0] == two[1]), "{both:?}");
-    // Who says which it is leaves nothing open.
+    // A word fixed by the user is not swept.
     assert_eq!(of(&open, &[("disk.destage_order".into(), Value::String("fifo".into()))]), numbers);
     assert!(both.iter().all(|set| Model::parse_with(&open, set).is_ok()));
 }

@@ -1,6 +1,7 @@
-//! blkparse's text in its default format, `%D %2c %8s %5T.%9t %5p %2a %3d %S + %n [%C]` (blkparse(1)); the summary at its end is not read.
+//! blkparse's text in its default format, `%D %2c %8s %5T.%9t %5p %2a %3d %S + %n [%C]` (blkparse(1)); the final
+//! summary is ignored.
 //!
-//! A request is where it was queued (`Q`), in sectors of 512 bytes.
+//! A request is taken at its queue event (`Q`), in sectors of 512 bytes.
 
 use super::{Entry, Format, Input, flush, transfer};
 use crate::rig::Op;
@@ -9,20 +10,20 @@ use std::collections::VecDeque;
 /// Every action that blkparse prints (blkparse(1), ACTION IDENTIFIERS), and messages.
 const ACTIONS: &[&str] = &["A", "B", "C", "D", "F", "G", "I", "M", "P", "Q", "R", "S", "T", "U", "UT", "W", "X", "m", "a", "d", "Z"];
 
-/// What it says of each of its files.
+/// The beginning of the line that names an input file.
 const INPUT: &str = "Input file ";
 
 const SECTOR: u64 = 512;
 
 #[derive(Default)]
 pub(super) struct Blkparse {
-    /// `8,0`.
+    /// The device of all requests so far: `8,0`.
     device: Option<String>,
-    /// In the summary.
+    /// True once the summary has begun.
     ended: bool,
 }
 
-/// Whether a text begins as blkparse's.
+/// True if a text begins like blkparse's output.
 pub(super) fn begins(text: &str) -> bool {
     let mut words = text.split_ascii_whitespace();
     text.starts_with(INPUT) || words.next().is_some_and(is_device) && words.next().is_some_and(|cpu| cpu.parse::<u32>().is_ok())
@@ -69,7 +70,8 @@ impl Format for Blkparse {
 }
 
 impl Blkparse {
-    /// A request, from what it does (`fill_rwbs` in kernel/trace/blktrace.c: `F` first is a flush before it, `F` later FUA) and where.
+    /// Appends a queued request. `rwbs` is from `fill_rwbs` in kernel/trace/blktrace.c: `F` first means a flush
+    /// before it, a later `F` means FUA.
     fn queued(
         &self,
         at_ns: u64,
@@ -97,7 +99,7 @@ impl Blkparse {
             _ => return Err(format!("'{rwbs}' neither reads nor writes")),
         };
         match range {
-            // A flush has no range, but the name of who asked; a number is half of one.
+            // A flush has no range, but its process in brackets; another word is a range cut short.
             None if is_cut && before.is_some() => Err("a queued request, cut short: SECTOR + COUNT".into()),
             Some((_, 0)) | None if before.is_some() => Ok(()),
             Some((offset, length)) => {
@@ -109,7 +111,7 @@ impl Blkparse {
     }
 }
 
-/// `12.000000345`.
+/// A time such as `12.000000345` in nanoseconds; `None` if it has another form.
 fn nanoseconds(time: &str) -> Option<u64> {
     let (seconds, fraction) = time.split_once('.')?;
     if fraction.len() != 9 {

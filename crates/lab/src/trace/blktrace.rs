@@ -1,22 +1,24 @@
-//! blktrace's own records, as it leaves them a file a processor, or joined by `blkparse -d`: `struct blk_io_trace` of
-//! include/uapi/linux/blktrace_api.h, 48 bytes in the order of the machine that made them, then `pdu_len` bytes of something else.
+//! blktrace's own records, as it writes them in one file for each processor, or joined by `blkparse -d`: `struct
+//! blk_io_trace` of
+//! include/uapi/linux/blktrace_api.h, 48 bytes in the byte order of the traced machine, then `pdu_len` bytes of
+//! payload.
 //!
-//! A request is where it was queued (`__BLK_TA_QUEUE`), in sectors of 512 bytes.
+//! A request is taken at its queue event (`__BLK_TA_QUEUE`), in sectors of 512 bytes.
 
 use super::{Entry, Format, Input, Place, flush, transfer};
 use crate::rig::Op;
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
-/// `BLK_IO_TRACE_MAGIC`; its lowest byte is the version, of which there is one.
+/// The magic number `BLK_IO_TRACE_MAGIC`; its lowest byte is the version, of which there is one.
 const MAGIC: u32 = 0x6561_7400;
 const VERSION: u32 = 7;
 const RECORD: usize = 48;
 
-/// `__BLK_TA_QUEUE`, and the last of the actions that this version has, `__BLK_TA_DRV_DATA`.
+/// The action of a queued request (`__BLK_TA_QUEUE`), and the last action of this version (`__BLK_TA_DRV_DATA`).
 const QUEUE: u32 = 1;
 const LAST_ACTION: u32 = 17;
-/// Above the action: `BLK_TC_SHIFT`, and what is said there.
+/// The categories' place above the action (`BLK_TC_SHIFT`), and the categories used here.
 const CATEGORY: u32 = 16;
 const WRITE: u32 = 1 << 1;
 const FLUSH: u32 = 1 << 2;
@@ -32,7 +34,7 @@ pub(super) struct Blktrace {
 }
 
 impl Blktrace {
-    pub(super) fn of(head: &[u8]) -> Option<Blktrace> {
+    pub(super) fn recognise(head: &[u8]) -> Option<Blktrace> {
         let magic: [u8; 4] = head.get(..4)?.try_into().ok()?;
         let is = |word: u32| word & !0xff == MAGIC;
         let big_endian = !is(u32::from_le_bytes(magic));
@@ -54,7 +56,7 @@ impl Blktrace {
         if self.big_endian { first << 32 | second } else { second << 32 | first }
     }
 
-    /// What a queued request is.
+    /// Appends the requests of a queue event; `what` are its categories.
     fn queued(&mut self, record: &[u8], what: u32, input: &mut Input<'_>, found: &mut VecDeque<Entry>) -> Result<(), String> {
         let (at_ns, sector, length) = (self.u64(record, 8), self.u64(record, 16), u64::from(self.u32(record, 24)));
         let device = self.u32(record, 36);
@@ -76,7 +78,7 @@ impl Blktrace {
     }
 }
 
-/// A device's numbers as the kernel packs them: 12 bits, then 20.
+/// The major and minor number of a device, which the kernel packs in 12 and 20 bits.
 fn numbers(device: u32) -> String {
     format!("{},{}", device >> 20, device & 0xf_ffff)
 }
@@ -115,7 +117,7 @@ impl Format for Blktrace {
     }
 }
 
-/// Fills `record` as far as there is something.
+/// Fills `record` as far as the input goes. Returns the bytes read.
 fn filled(bytes: &mut dyn Read, record: &mut [u8]) -> Result<usize, String> {
     let mut done = 0;
     while done < record.len() {

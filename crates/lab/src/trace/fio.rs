@@ -9,14 +9,14 @@ use std::collections::VecDeque;
 
 pub(super) struct Fio {
     version: u8,
-    /// What requests were on so far.
+    /// The file of all requests so far; `None` before the first.
     file: Option<String>,
-    /// Of version 2.
+    /// The time in ns that version 2 has counted from its waits.
     at_ns: u64,
 }
 
 impl Fio {
-    pub(super) fn of(text: &str) -> Option<Fio> {
+    pub(super) fn recognise(text: &str) -> Option<Fio> {
         let version = match text.lines().next()?.trim_end() {
             "fio version 2 iolog" => 2,
             "fio version 3 iolog" => 3,
@@ -25,8 +25,8 @@ impl Fio {
         Some(Fio { version, file: None, at_ns: 0 })
     }
 
-    /// That requests stay on one file.
-    fn on(&mut self, name: &str) -> Result<(), String> {
+    /// Refuses a request on a second file.
+    fn require_file(&mut self, name: &str) -> Result<(), String> {
         match &self.file {
             Some(own) if own != name => Err(format!("requests on {own} and on {name}: a replay has one target")),
             Some(_) => Ok(()),
@@ -59,13 +59,13 @@ impl Format for Fio {
         match action {
             "add" | "open" | "close" => {}
             "read" | "write" => {
-                self.on(name)?;
+                self.require_file(name)?;
                 let (offset, length) = both()?;
                 let op = if action == "read" { Op::Read } else { Op::Write };
                 found.push_back(transfer(at, op, offset, length, false)?);
             }
             "sync" | "datasync" | "sync_file_range" => {
-                self.on(name)?;
+                self.require_file(name)?;
                 found.push_back(flush(at));
             }
             "trim" => input.skipped += 1,
@@ -84,10 +84,10 @@ impl Format for Fio {
     }
 }
 
-/// What a line is of.
+/// The parts of a line: file, action, offset and length.
 type Taken<'a> = (&'a str, &'a str, Option<(u64, u64)>);
 
-/// File, action, and offset and length if there are any. The name of a file may have blanks in it, so it is read from the end.
+/// Splits a line into its parts. A file name may contain spaces, so the line is split from its end.
 fn taken_apart(line: &str) -> Result<Taken<'_>, String> {
     let cut = |text: &'_ str| -> Option<(usize, usize)> {
         let text = text.trim_end();

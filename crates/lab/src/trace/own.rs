@@ -1,16 +1,17 @@
 //! Our own format: text, a first line `trueline trace 1`, then a line a request: `NS OP OFFSET LENGTH`, in ns and bytes.
 //!
-//! `OP` is `R`, `W`, `WF` (done only when it is on the medium) or `F` (a flush, whose offset and length are 0). What begins with `#`
+//! `OP` is `R`, `W`, `WF` (a write with force unit access) or `F` (a flush, whose offset and length are 0). A line
+//! that begins with `#`
 //! is a comment.
 
 use super::{Entry, Format, Input, flush, transfer};
 use crate::rig::Op;
 use std::collections::VecDeque;
 
-/// The first line.
+/// The first line of every such trace.
 pub const HEAD: &str = "trueline trace 1";
 
-/// One request as a line, without its end.
+/// A request as a line, without the newline.
 pub fn line(entry: &Entry) -> String {
     let op = match (entry.op, entry.fua) {
         (Op::Read, _) => "R",
@@ -24,7 +25,7 @@ pub fn line(entry: &Entry) -> String {
 pub(super) struct Own;
 
 impl Own {
-    pub(super) fn of(text: &str) -> Option<Own> {
+    pub(super) fn recognise(text: &str) -> Option<Own> {
         (text.lines().next().map(str::trim_end) == Some(HEAD)).then_some(Own)
     }
 }

@@ -35,7 +35,7 @@ fn record(big: bool, time: u64, sector: u64, bytes: u32, action: u32, more: &[u8
     record
 }
 
-/// What is done, above an action.
+/// Categories, at their place above the action.
 const READ: u32 = 1 << 16;
 const WRITE: u32 = 2 << 16;
 const FLUSH: u32 = 4 << 16;

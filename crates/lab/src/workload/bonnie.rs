@@ -1,8 +1,10 @@
 //! `bonnie`: the phases of bonnie++ 1.96, with its table and its CSV line.
 //!
-//! A file is written a byte at a time, then in pieces of 8 KiB, then rewritten (read, and written back), read a byte at a time, read in
-//! pieces, and read at random places, every tenth of which is written back; then empty files are made, looked at and removed, in the
-//! order of their names and at random. Bytes of one at a time go through a buffer of stdio, as putc(3) and getc(3) have one.
+//! A file is written a byte at a time, then in pieces of 8 KiB, then rewritten (read, and written back), read a byte
+//! at a time, read in
+//! pieces, and read at random places, every tenth of which is written back. Then empty files are made, looked up and
+//! removed, in the
+//! order of their names and at random. Single bytes go through a stdio buffer, as with putc(3) and getc(3).
 //!
 //! # Limits
 //! One process: bonnie++ seeks with three. Percentages of the processor are not measured and are empty in the CSV line. In virtual time
@@ -16,18 +18,18 @@ use trueline_sim::random::Random;
 
 pub mod line;
 
-/// bonnie++.
+/// The workload `bonnie` as listed.
 pub const KIND: Kind = Kind { name: "bonnie", title: "the phases of bonnie++ 1.96", needs: Needs::Files(make) };
 
-/// Bytes of a piece, of stdio's buffer, and of a file (bonnie++ parts its data in files of 1 GiB).
+/// The size of a piece and of stdio's buffer in bytes, and the number of seeks.
 const PIECE: u64 = 8192;
 const STDIO: u64 = 4096;
 const SEEKS: u64 = 8000;
 
-/// What is run.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// Bytes of the file; 0: only small files.
+    /// The size of the file in bytes; 0: only small files.
     pub size: u64,
     /// Small files, in units of 1024 as bonnie++ counts them; 0: only the large file.
     pub kilo_files: u64,
@@ -36,34 +38,34 @@ pub struct Parameters {
 /// The phases, in the order of the CSV line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// putc.
+    /// Writes through stdio, as putc(3).
     Putc,
-    /// write(2) in pieces.
+    /// Writes of whole pieces, as write(2).
     Write,
-    /// Read, change, write back.
+    /// Reads of pieces, each followed by a write back.
     Rewrite,
-    /// getc.
+    /// Reads through stdio, as getc(3).
     Getc,
-    /// read(2) in pieces.
+    /// Reads of whole pieces, as read(2).
     Read,
-    /// lseek(2) and read, at random.
+    /// Reads at random places, after lseek(2).
     Seeks,
     /// Files made in the order of their names.
     CreateSequential,
-    /// Looked at.
+    /// Lookups of these files, as stat(2).
     StatSequential,
-    /// Removed.
+    /// Removal of these files, as unlink(2).
     DeleteSequential,
-    /// Files made with names at random.
+    /// Files made with random names.
     CreateRandom,
-    /// Looked at, in another order.
+    /// Lookups of these files, in another order.
     StatRandom,
-    /// Removed.
+    /// Removal of these files, in yet another order.
     DeleteRandom,
 }
 
 impl Phase {
-    /// All.
+    /// All phases in this order.
     pub const ALL: [Phase; 12] = [
         Phase::Putc,
         Phase::Write,
@@ -80,18 +82,18 @@ impl Phase {
     ];
 }
 
-/// What every phase measured; `None` of one that was not run.
+/// The measurements of every phase; `None` for one that was not run.
 pub type Phases = [Option<Run>; 12];
 
 struct Bonnie(Parameters);
 
 fn make(said: &super::Parameters) -> Result<Box<dyn OnFiles>, Error> {
-    Ok(Box::new(Bonnie(Parameters::of(said)?)))
+    Ok(Box::new(Bonnie(Parameters::from_options(said)?)))
 }
 
 impl Parameters {
-    /// What is said, and bonnie++'s own of the rest.
-    pub fn of(said: &super::Parameters) -> Result<Parameters, Error> {
+    /// The parameters given, with bonnie++'s defaults for the others.
+    pub fn from_options(said: &super::Parameters) -> Result<Parameters, Error> {
         let parameters = Parameters { size: said.size.unwrap_or(1 << 30), kilo_files: said.files.unwrap_or(16) };
         if parameters.kilo_files > 1 << 16 || parameters.size > 1 << 50 {
             return Err(Error(format!("bonnie with {} bytes and {} x 1024 files: too many", parameters.size, parameters.kilo_files)));
@@ -99,17 +101,17 @@ impl Parameters {
         Ok(parameters)
     }
 
-    /// Steps of one run, for a bar.
+    /// The steps of one run, for a progress bar.
     pub fn extent(&self) -> u64 {
         let Parameters { size, kilo_files } = *self;
         2 * size.div_ceil(STDIO) + 3 * size.div_ceil(PIECE) + SEEKS + 6 * 1024 * kilo_files
     }
 }
 
-/// All phases as one run.
+/// The sum of all phases as one run.
 pub fn whole(phases: &Phases) -> Run {
     let mut all = Run::new();
-    phases.iter().flatten().for_each(|phase| all.and(phase));
+    phases.iter().flatten().for_each(|phase| all.append(phase));
     all
 }
 
@@ -123,7 +125,7 @@ impl OnFiles for Bonnie {
     }
 }
 
-/// Runs every phase in an empty directory, and takes away what was made.
+/// Runs every phase in an empty directory, and removes what was made.
 pub fn run(files: &mut dyn Files, parameters: &Parameters, seed: u64, watch: &mut Watch<'_>) -> Result<Phases, Error> {
     let mut phases: Phases = Default::default();
     let mut watched = Watched { watch, asked: 0 };
@@ -174,7 +176,7 @@ fn phase(
     Ok(run)
 }
 
-/// What is done to each piece of the large file.
+/// The operation of a phase on each piece of the large file: file, offset, length.
 type Piece = fn(&mut dyn Files, File, u64, u64) -> Result<(), Error>;
 
 fn large(files: &mut dyn Files, size: u64, seed: u64, watched: &mut Watched<'_, '_>, phases: &mut Phases) -> Result<(), Error> {
@@ -192,7 +194,7 @@ fn large(files: &mut dyn Files, size: u64, seed: u64, watched: &mut Watched<'_, 
         (Phase::Read, PIECE, read),
     ];
     for (which, piece, each) in steps {
-        // What is written is written to a new file; everything else finds it on the medium.
+        // Phases that write make a new file; all others read from the medium.
         let makes = matches!(which, Phase::Putc | Phase::Write);
         if which == Phase::Write {
             files.remove(LARGE)?;
@@ -230,10 +232,10 @@ fn large(files: &mut dyn Files, size: u64, seed: u64, watched: &mut Watched<'_, 
     Ok(())
 }
 
-/// What the large file is called.
+/// The name of the large file.
 const LARGE: &str = "Bonnie";
 
-/// Makes, looks at and removes `count` empty files: in the order of their names, or at random.
+/// Makes, looks up and removes `count` empty files: in the order of their names, or at random.
 fn small(
     files: &mut dyn Files,
     count: u64,
@@ -266,7 +268,7 @@ fn small(
     shuffle(&mut order);
     phases[1] = Some(phase(files, watched, there, |files, at| files.stat(&name(nth(&order, at))).map(|_| 0))?);
     shuffle(&mut order);
-    // Removed they are to the last, whoever looks on.
+    // Removal is always completed, even if the observer has ended the run.
     let mut unwatched = Watched { watch: &mut |_| true, asked: 0 };
     phases[2] = Some(phase(files, &mut unwatched, there, |files, at| files.remove(&name(nth(&order, at))).map(|()| 0))?);
     Ok(())

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::files::Files;
 use crate::run::Run;
 
-/// One large file.
+/// The workload `copy` as listed.
 pub const KIND: Kind = Kind { name: "copy", title: "one large file written, or read, in pieces", needs: Needs::Files(make) };
 
 struct Copy {
@@ -41,7 +41,7 @@ impl OnFiles for Copy {
                 read(files, NAME, &self.parameters, watch)?
             }
         };
-        // Where time is virtual, the whole file system is gone with its rig.
+        // Where time is virtual, the whole file system is dropped with its rig.
         if !files.is_virtual() {
             files.remove(NAME)?;
         }
@@ -49,19 +49,19 @@ impl OnFiles for Copy {
     }
 }
 
-/// What the file is called.
+/// The name of the file.
 const NAME: &str = "copy";
 
-/// What is copied.
+/// The size, pieces and source of the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub bytes: u64,
-    /// Bytes of a piece.
+    /// The size of a piece in bytes.
     pub piece: u64,
-    /// Bytes a second that come from where it is copied from; 0: as fast as can be. Spent where time is virtual.
+    /// Bytes a second that the source delivers; 0: no limit. The delay is spent where time is virtual.
     pub source_rate: u64,
-    /// Whether the end is when everything is on the medium, rather than when the program ends.
+    /// True if the run ends when everything is on the medium, rather than with the program.
     pub sync: bool,
 }
 
@@ -71,7 +71,7 @@ impl Default for Parameters {
     }
 }
 
-/// Writes the file. Operations are pieces.
+/// Writes the file. A piece is an operation.
 pub fn run(files: &mut dyn Files, name: &str, parameters: &Parameters, watch: &mut Watch<'_>) -> Result<Run, Error> {
     let Parameters { bytes, piece, source_rate, sync } = *parameters;
     let begin = files.now();
@@ -90,7 +90,7 @@ pub fn run(files: &mut dyn Files, name: &str, parameters: &Parameters, watch: &m
     Ok(run)
 }
 
-/// Reads a file that is there, from the medium where the host can forget it.
+/// Reads an existing file, from the medium if the host can empty its cache.
 pub fn read(files: &mut dyn Files, name: &str, parameters: &Parameters, watch: &mut Watch<'_>) -> Result<Run, Error> {
     files.forget()?;
     let begin = files.now();
@@ -105,7 +105,7 @@ pub fn read(files: &mut dyn Files, name: &str, parameters: &Parameters, watch: &
     Ok(run)
 }
 
-/// Every piece, with what it took.
+/// Calls `each` for every piece with offset and length; it returns the latency in ns, which is recorded.
 fn pieces(bytes: u64, piece: u64, watch: &mut Watch<'_>, mut each: impl FnMut(u64, u64) -> Result<u64, Error>) -> Result<Run, Error> {
     let mut run = Run::new();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! `dd`: one block after another, from the offset on, one at a time unless more are asked for.
+//! `dd`: one block after another from the offset on, one at a time unless `qd` is given.
 
 use super::steady::Steady;
 use super::{Blocks, Kind, Needs, Parameters, Watch, watched, whole};
@@ -7,10 +7,10 @@ use crate::rig::Rig;
 use crate::run::Run;
 use crate::streams::Limit;
 
-/// Sequential reads or writes.
+/// The workload `dd` as listed.
 pub const KIND: Kind = Kind { name: "dd", title: "sequential reads, or with --write writes, one at a time", needs: Needs::Blocks(make) };
 
-/// Bytes of a run of which nothing else is said, and of a block.
+/// The bytes of a run by default, and the size of a block.
 const RUN: u64 = 256 << 20;
 const BLOCK: u64 = 1 << 20;
 
@@ -26,7 +26,7 @@ fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
 }
 
 impl Dd {
-    /// Blocks to the end of the provider.
+    /// The number of whole blocks up to the end of the provider.
     fn blocks(&self, length: u64) -> u64 {
         length.saturating_sub(self.each.offset) / self.bs
     }
@@ -57,7 +57,7 @@ impl Blocks for Dd {
             return Err(Error(format!("dd of {bs} bytes at {offset}: the target has {length} bytes")));
         }
         let mut next = 0;
-        // At the end it ends, as dd does; by time it begins again.
+        // A count ends at the end of the target, as dd does; a duration continues from the start.
         let again = matches!(self.each.limit, Limit::Time(_));
         watched(rig, self.each.depth, self.each.limit, watch, &mut |_| {
             if next == blocks && again {

@@ -3,7 +3,7 @@
 //! The additive feedback generator of degree 31 (`TYPE_3`): `r[i] = r[i-3] + r[i-31]` modulo 2^32, of which the lowest bit is dropped;
 //! its first 34 numbers come from Park and Miller's generator, 16807 modulo 2^31 - 1, and 310 are thrown away.
 
-/// The generator.
+/// The generator behind random(3).
 #[derive(Clone, Debug)]
 pub struct Random {
     state: [u32; 31],
@@ -17,11 +17,11 @@ impl Default for Random {
 }
 
 impl Random {
-    /// As after `srandom(seed)`; 0 is taken as 1, as there.
+    /// The state after `srandom(seed)`; 0 is taken as 1, as there.
     pub fn new(seed: u32) -> Random {
         const MODULUS: u64 = 0x7fff_ffff;
         let mut state = [0; 31];
-        // Above 2^31 the C library computes with a negative number; no seed of a lab is there.
+        // Above 2^31 the C library computes with a negative number; no lab uses such a seed.
         let mut word = u64::from(seed.max(1)) % MODULUS;
         for place in &mut state {
             *place = u32::try_from(word).unwrap_or(0);
@@ -37,7 +37,7 @@ impl Random {
 
     /// The next number, below 2^31.
     pub fn draw(&mut self) -> u32 {
-        // `state` is a ring: at `at` stands r[i-31], 28 further r[i-3].
+        // `state` is a ring: r[i-31] is at `at`, r[i-3] is 28 further.
         let sum = self.state[self.at].wrapping_add(self.state[(self.at + 28) % 31]);
         self.state[self.at] = sum;
         self.at = (self.at + 1) % 31;

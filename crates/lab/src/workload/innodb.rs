@@ -1,4 +1,4 @@
-//! `innodb`: what MySQL's storage engine writes while its page cleaner works, in batches.
+//! `innodb`: the writes of MySQL's storage engine while its page cleaner works, in batches.
 //!
 //! A batch is the redo log of its changes, its pages in one sequential chunk to the doublewrite buffer and a flush, the same pages in
 //! their places and a flush (MySQL 8.4 Reference Manual, 17.6.4 "Doublewrite Buffer", 17.6.5 "Redo Log"). The log goes through the page
@@ -13,19 +13,19 @@ use crate::streams::{self, Ask, Limit};
 use trueline_geom::base::topology::round_down;
 use trueline_sim::random::Random;
 
-/// The engine.
+/// The workload `innodb` as listed.
 pub const KIND: Kind = Kind { name: "innodb", title: "MySQL's redo log, doublewrite buffer and 16 KiB pages", needs: Needs::Blocks(make) };
 
-/// `innodb_page_size`.
+/// The page size in bytes (`innodb_page_size`).
 const PAGE: u64 = 16384;
 /// Pages of a batch: `innodb_doublewrite_pages` of MySQL 8.4.
 const PAGES: u64 = 128;
 /// Commits whose changes make a batch of pages dirty, and what each adds to the log: small transactions, one page each.
 const COMMITS: u64 = PAGES;
 const COMMIT: u64 = 512;
-/// What of a file's page cache is written back whole.
+/// The unit in which the page cache writes back the log, in bytes.
 const LOG_PAGE: u64 = 4096;
-/// Bytes of the log, which is written round and round.
+/// The size of the log in bytes; it is written cyclically.
 const LOG: u64 = 64 << 20;
 const BATCHES: u64 = 16;
 
@@ -101,7 +101,7 @@ impl Blocks for Innodb {
     }
 }
 
-/// Requests of which all are done before the next phase begins; whether whoever looks on let it end.
+/// Runs the requests of one phase to their end. True if the observer let all of them be made.
 fn phase(rig: &mut dyn Rig, depth: usize, asks: Vec<Ask>, watch: &mut Watch<'_>, whole: &mut Run) -> Result<bool, Error> {
     let (before, mut asked, mut left) = (whole.ops, 0, asks.into_iter());
     let mut source = |_| {
@@ -112,7 +112,7 @@ fn phase(rig: &mut dyn Rig, depth: usize, asks: Vec<Ask>, watch: &mut Watch<'_>,
         left.next()
     };
     let run = streams::run(rig, depth, Limit::Source, &mut source)?;
-    whole.and(&run);
+    whole.append(&run);
     Ok(left.next().is_none())
 }
 

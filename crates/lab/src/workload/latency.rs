@@ -1,6 +1,7 @@
 //! `latency`: one sector, again and again, as in the GEOM benchmark of 2002: a hundred thousand reads a run, ten runs.
 //!
-//! What a layer costs is the slope of the mean over the layers below the provider; neither offset nor size enters.
+//! The cost of a layer is the slope of the mean latency over the number of layers below the provider; neither offset
+//! nor size enters.
 
 use super::steady::Steady;
 use super::{Blocks, Kind, Needs, Parameters, Watch, watched, whole};
@@ -8,16 +9,16 @@ use crate::error::Error;
 use crate::rig::Rig;
 use crate::run::Run;
 
-/// The loop.
+/// The workload `latency` as listed.
 pub const KIND: Kind =
     Kind { name: "latency", title: "reads of one and the same sector: what a request costs in itself", needs: Needs::Blocks(make) };
 
 const COUNT: u64 = 100_000;
-/// The largest sector that Linux takes.
+/// The largest sector that Linux supports, in bytes.
 const MOST_SECTOR: u64 = 65536;
 
 struct Latency {
-    /// A sector of the rig, if not said.
+    /// The size of a request in bytes; `None`: a sector of the rig.
     bs: Option<u64>,
     each: Steady,
 }

@@ -1,8 +1,11 @@
-//! `mkfs`: what mke2fs of 2009 writes for an ext2, through the page cache of Linux: a table of inodes of 2 MiB for every 128 MiB, one
-//! after another; then, when it closes the device, superblocks, descriptors and both maps of every group; then fsync.
+//! `mkfs`: the writes of mke2fs of 2009 for an ext2, through the page cache of Linux: an inode table of 2 MiB for
+//! every 128 MiB, one
+//! after another; then, when it closes the device, superblocks, descriptors and both bitmaps of every group; then
+//! fsync.
 //!
-//! The data of 1.5 TB is 22 GB of tables and 22,000 maps. With `count`, only as many groups are written, in eight stretches over the
-//! device; the time is then of these, and its ratio that of all as far as the stretches are like the rest.
+//! The metadata of 1.5 TB are 22 GB of tables and 22,000 bitmaps. With `count`, only as many groups are written, in
+//! eight stretches over the
+//! device. The time is then of these, and the ratio is that of all groups as far as the stretches are typical.
 
 use super::{Blocks, Kind, Needs, Parameters, Watch, whole};
 use crate::error::Error;
@@ -12,17 +15,17 @@ use crate::os::linux_writeback::shape::{BLOCK, Shape};
 use crate::rig::Rig;
 use crate::run::Run;
 
-/// A file system being made.
+/// The workload `mkfs` as listed.
 pub const KIND: Kind = Kind { name: "mkfs", title: "the writes of mke2fs, through Linux's page cache", needs: Needs::Blocks(make) };
 
-/// Bytes of memory of the host, of which a tenth and a fifth may be dirty; requests; stretches.
+/// The host's memory in bytes, of which a tenth and a fifth may be dirty; the number of stretches.
 const MEMORY: u64 = 8 << 30;
 const STRETCHES: u64 = 8;
 
 struct Mkfs {
     groups: Option<u64>,
     bytes: Option<u64>,
-    /// Where the file system begins.
+    /// The byte at which the file system begins.
     offset: u64,
 }
 
@@ -91,7 +94,8 @@ impl Blocks for Mkfs {
             if !goes_on() {
                 break;
             }
-            // `ext2fs_zero_blocks` writes 32 KiB at a time; a table is made in less time than anybody looks at what is dirty.
+            // `ext2fs_zero_blocks` writes 32 KiB at a time, but the flusher does not wake while a table is made, so
+            // one write is the same.
             write(&mut cache, shape.table(group), Shape::TABLE)?;
         }
         for group in self.groups(&shape) {

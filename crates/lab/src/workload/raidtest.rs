@@ -1,7 +1,9 @@
 //! `raidtest`: benchmarks/raidtest of FreeBSD's ports, as the stripe test of 2009 used it.
 //!
-//! Requests are made beforehand, or read from a file of its genfile. Of `n` processes, each has its own run of them and does one after
-//! another: process j the requests from `j · q` on, q of them, where q is the whole part of requests / n. As there, what is left over is
+//! Requests are made beforehand, or read from a file of its genfile. Each of `n` processes has its own part of them
+//! and does one after
+//! another: process j does q requests from `j · q` on, where q is the whole part of requests / n. As in the original,
+//! the rest is
 //! never done; unlike there, it is not counted either.
 
 use super::{Blocks, Kind, Needs, Parameters, Watch, Way, regular, watched, whole};
@@ -16,7 +18,7 @@ use std::path::Path;
 
 pub mod file;
 
-/// The test.
+/// The workload `raidtest` as listed.
 pub const KIND: Kind = Kind {
     name: "raidtest",
     title: "the requests of a file, or random ones of up to 128 KiB, by --qd processes",
@@ -26,14 +28,14 @@ pub const KIND: Kind = Kind {
 const COUNT: u64 = 1000;
 
 struct Raidtest {
-    /// From a file; `None`: made for every run.
+    /// The requests of a file; `None`: made anew for every run.
     records: Option<Vec<Record>>,
     count: u64,
     bs: Option<u64>,
     offset: u64,
     op: Option<Op>,
     processes: usize,
-    /// In ns.
+    /// The duration of a run in ns; `None`: a count ends it.
     time: Option<u64>,
     sync: bool,
 }

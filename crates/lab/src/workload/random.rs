@@ -1,4 +1,4 @@
-//! `random-read`, `random-write`: blocks anywhere, each at a multiple of its size and the offset further.
+//! `random-read`, `random-write`: blocks at random, each at a multiple of its size plus the offset.
 //!
 //! The program of the OSnews test of 2010 is `random-write` with `generator = "glibc"` and `blocks = 200000000`:
 //! `random() % 200000000 * 4096 + off * 512`.
@@ -10,9 +10,9 @@ use crate::rig::{Op, Rig};
 use crate::run::Run;
 use trueline_sim::random;
 
-/// Random reads.
+/// The workload `random-read` as listed.
 pub const READ: Kind = Kind { name: "random-read", title: "reads of 4 KiB anywhere", needs: Needs::Blocks(|p| make(p, Op::Read)) };
-/// Random writes.
+/// The workload `random-write` as listed.
 pub const WRITE: Kind = Kind { name: "random-write", title: "writes of 4 KiB anywhere", needs: Needs::Blocks(|p| make(p, Op::Write)) };
 
 const BLOCK: u64 = 4096;
@@ -32,7 +32,7 @@ fn make(parameters: &Parameters, op: Op) -> Result<Box<dyn Blocks>, Error> {
     Ok(Box::new(Random { bs, grid: parameters.grid.unwrap_or(bs), each, generator, blocks }))
 }
 
-/// Block numbers.
+/// The generator of block numbers.
 enum Numbers {
     Seeded(random::Random),
     Glibc(glibc::Random),
@@ -48,8 +48,9 @@ impl Numbers {
 }
 
 impl Random {
-    /// Blocks that requests fall on. A block is left free at the end even at offset 0, so that every offset within a block has the
-    /// same requests but for the offset.
+    /// The number of blocks that requests fall on. One block stays free at the end even at offset 0, so that every
+    /// offset within a block
+    /// makes the same requests but for the offset.
     fn blocks(&self, length: u64) -> Result<u64, Error> {
         let Random { bs, grid, each: Steady { offset, .. }, .. } = *self;
         let room = length.saturating_sub(offset.max(bs)).saturating_sub(bs.saturating_sub(grid));

@@ -1,4 +1,4 @@
-//! A rig that remembers what it was asked, a microsecond a request, one after another.
+//! A rig that records its requests and takes a microsecond for each, one after another.
 
 use super::{Blocks, Kind, Needs, Parameters};
 use crate::rig::{Done, Op, Request, Rig};
@@ -6,15 +6,15 @@ use crate::run::Run;
 use std::collections::VecDeque;
 use trueline_geom::base::error::Errno;
 
-/// The rig.
+/// A rig that records its requests.
 pub(crate) struct Recorder {
     pub(crate) length: u64,
     pub(crate) sector: u64,
-    /// Operation, offset, length, in the order in which they were asked.
+    /// The requests in order: operation, offset, length.
     pub(crate) asked: Vec<(Op, u64, u64)>,
-    /// The most that were in flight at one time.
+    /// The most requests that were in flight at once.
     pub(crate) most: usize,
-    /// When each was asked.
+    /// The time of each request's submission in ns.
     pub(crate) times: Vec<u64>,
     now: u64,
     free: u64,
@@ -63,7 +63,7 @@ impl Rig for Recorder {
             self.now = self.now.max(next.at);
             done.push(next);
         }
-        // What else is done by now comes too.
+        // Other requests done by now complete too.
         let ready = self.queue.partition_point(|next| next.at <= self.now);
         done.extend(self.queue.drain(..ready));
         Ok(())
@@ -82,18 +82,18 @@ impl Rig for Recorder {
     }
 }
 
-/// The workload of blocks that `kind` makes.
+/// The workload of blocks that `kind` constructs.
 pub(crate) fn made(kind: &Kind, parameters: &Parameters) -> Box<dyn Blocks> {
     let Needs::Blocks(make) = kind.needs else { panic!("{} runs on files", kind.name) };
     make(parameters).unwrap()
 }
 
-/// One run of it on a rig, with seed 1.
+/// One run of the workload on a rig, with seed 1.
 pub(crate) fn ran(kind: &Kind, parameters: &Parameters, rig: &mut Recorder) -> Run {
     made(kind, parameters).run(rig, 1, &mut |_| true).unwrap()
 }
 
-/// Why it cannot be run.
+/// The message of the error that prevents a run.
 pub(crate) fn refused(kind: &Kind, parameters: &Parameters, rig: &mut Recorder) -> String {
     let Needs::Blocks(make) = kind.needs else { panic!("{} runs on files", kind.name) };
     make(parameters).and_then(|workload| workload.run(rig, 1, &mut |_| true)).unwrap_err().0

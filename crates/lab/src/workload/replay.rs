@@ -1,7 +1,9 @@
-//! `replay`: the requests of a block trace ([`crate::trace`]), as fast as they are answered or when they were asked.
+//! `replay`: the requests of a block trace ([`crate::trace`]), as fast as they complete or at their recorded times.
 //!
-//! As fast as they are answered, `qd` of them are in flight at a time, in the order of the trace. At their times, each is asked when it was,
-//! whatever is still in flight: what the target cannot keep up with waits, and its latency says so.
+//! As fast as they complete, `qd` of them are in flight at a time, in the order of the trace. At their times, each is
+//! submitted
+//! independently of those in flight; if the target cannot keep up, requests wait, and their latency includes the
+//! wait.
 
 use super::{Blocks, Kind, MOST_BYTES, Needs, Parameters, Watch, regular, watched};
 use crate::error::Error;
@@ -14,7 +16,7 @@ use std::iter;
 use std::path::PathBuf;
 use trueline_geom::base::topology::{is_whole, round_down, round_up};
 
-/// The replay.
+/// The workload `replay` as listed.
 pub const KIND: Kind =
     Kind { name: "replay", title: "the requests of a block trace: blktrace, blkparse, fio's log, our own", needs: Needs::Blocks(make) };
 
@@ -28,11 +30,11 @@ struct Replay {
     scan: Scan,
 }
 
-/// What is in a trace.
+/// Totals of a trace, found by reading it once before the run.
 #[derive(Default)]
 struct Scan {
     requests: u64,
-    /// Reads and writes, their furthest end and the longest.
+    /// The number of reads and writes, their furthest end and the longest, in bytes.
     transfers: u64,
     end: u64,
     longest: u64,
@@ -42,9 +44,9 @@ struct Scan {
     odd: u64,
 }
 
-/// Sectors that every rig takes, in bytes.
+/// The sector size in bytes that every rig supports.
 const SECTOR: u64 = 512;
-/// The most that a request grows by on either side until it is whole sectors, in bytes.
+/// The most bytes by which a request grows on either side to become whole sectors.
 const MARGIN: u64 = 4096;
 
 fn make(parameters: &Parameters) -> Result<Box<dyn Blocks>, Error> {
@@ -87,7 +89,8 @@ fn open(path: &std::path::Path) -> Result<Trace<'static>, Error> {
 }
 
 impl Replay {
-    /// Where requests may fall, if they are wrapped: whole pages, so that none comes to lie otherwise on them.
+    /// The length of the area that requests are folded into: whole pages, so that folding keeps their alignment.
+    /// Unlimited if all fit.
     fn span(&self, rig: &dyn Rig) -> Result<u64, Error> {
         let room = rig.length().saturating_sub(self.offset);
         if self.scan.end <= room {
@@ -112,8 +115,9 @@ impl Replay {
         Err(failed(&self.path, &message))
     }
 
-    /// Requests of the trace, moved and folded. One that is not in whole sectors is what a host makes of it: a read of the whole sectors and,
-    /// for a write, their write.
+    /// The requests of the trace, moved and folded. One that is not whole sectors becomes what a host makes of it: a
+    /// read of the
+    /// whole sectors and, for a write, the write of them.
     fn asks(&self, span: u64, sector: u64) -> Result<impl Iterator<Item = Result<(u64, Ask), Error>>, Error> {
         let (path, shift) = (self.path.clone(), self.offset);
         let mut trace = open(&self.path)?;
@@ -189,17 +193,17 @@ impl Blocks for Replay {
     }
 }
 
-/// Requests in flight at their times, the most: then the next waits.
+/// The most requests in flight with recorded times; the next one waits.
 const IN_FLIGHT: usize = 256;
-/// How long the host rests at a time while something is in flight: when that is done is then known to that.
+/// The host's rest in ns while requests are in flight, and so the precision of their completion times.
 const NAP_NS: u64 = 50_000;
-/// And while nothing is: whoever looks on may want to end it.
+/// The host's rest in ns while none are: the observer may end the run this often.
 const LOOK_NS: u64 = 1_000_000_000;
 
-/// What is in flight.
+/// The requests in flight, and the run they are recorded in.
 struct Flight {
     run: Run,
-    /// By tag: when it was to be asked, and what.
+    /// Requests by tag, with the time at which they were due.
     asked: Vec<Option<(u64, Ask)>>,
     free: Vec<usize>,
     done: Vec<Done>,
@@ -211,7 +215,7 @@ impl Flight {
         self.free.len() == self.asked.len()
     }
 
-    /// Takes at least `least` that are done.
+    /// Takes at least `least` completions.
     fn take(&mut self, rig: &mut dyn Rig, least: usize) -> Result<(), Error> {
         rig.wait(least, &mut self.done).map_err(|errno| Error(format!("wait for requests: {errno}")))?;
         if self.done.len() < least {
@@ -231,7 +235,7 @@ impl Flight {
     }
 }
 
-/// Asks for every request when it was asked, from the first on.
+/// Submits every request at its recorded time, counted from the first.
 fn timed(
     rig: &mut dyn Rig,
     limit: Limit,
@@ -264,7 +268,7 @@ fn timed(
             if !watch(sent) {
                 break 'asks;
             }
-            // Where time is virtual it may be over: then the request is refused.
+            // Virtual time may have reached its end: then the request is refused.
             if rig.now() == now {
                 break;
             }

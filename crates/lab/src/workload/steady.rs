@@ -1,11 +1,11 @@
-//! What workloads have in common that ask for one kind of request again and again: its size, its way, how many at a time, until when.
+//! The common parts of workloads that repeat one kind of request: its size, operation, queue depth and limit.
 
 use super::{Parameters, Way};
 use crate::error::Error;
 use crate::rig::Op;
 use crate::streams::{Ask, Limit};
 
-/// Requests of one kind.
+/// A stream of requests of one kind.
 pub(super) struct Steady {
     pub(super) offset: u64,
     pub(super) op: Op,
@@ -15,13 +15,13 @@ pub(super) struct Steady {
 }
 
 impl Steady {
-    /// As it is said, and `count` requests if nothing is said of that.
+    /// The stream as the parameters say, of `count` requests by default.
     pub(super) fn new(parameters: &Parameters, op: Op, count: u64) -> Result<Steady, Error> {
         let (depth, limit) = (parameters.depth(1)?, parameters.limit(count)?);
         Ok(Steady { offset: parameters.offset, op, depth, limit, sync: parameters.sync })
     }
 
-    /// Reads, unless writes are said.
+    /// The operation: reads, unless the parameters say writes.
     pub(super) fn way(parameters: &Parameters) -> Op {
         if parameters.op == Some(Way::Write) { Op::Write } else { Op::Read }
     }
@@ -30,7 +30,7 @@ impl Steady {
         self.op == Op::Write
     }
 
-    /// Requests of a run, where they end it.
+    /// The number of requests of a run; `None` if time ends it.
     pub(super) fn count(&self) -> Option<u64> {
         match self.limit {
             Limit::Count(count) => Some(count),
@@ -38,7 +38,7 @@ impl Steady {
         }
     }
 
-    /// One of them, `at` bytes past where they begin.
+    /// One request, `at` bytes past the stream's offset.
     pub(super) fn ask(&self, at: u64, length: u64) -> Ask {
         Ask { op: self.op, offset: self.offset + at, length, fua: self.sync }
     }

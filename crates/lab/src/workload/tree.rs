@@ -1,7 +1,8 @@
 //! `tree`: unpacks a tree of files as tar does, copies it as `cp -r`, deletes it as `rm -r`.
 //!
-//! What the tree is comes from a seed, sizes lognormal, or from a tarball's headers. A phase is measured by itself; what is in memory at
-//! its end is not waited for, as the programs do not.
+//! The tree comes from a seed, with lognormal sizes, or from a tarball's headers. Each phase is measured by itself. A
+//! phase does not wait
+//! for dirty data at its end, as the programs do not.
 
 use super::{Kind, Needs, OnFiles, Watch};
 use crate::error::Error;
@@ -15,14 +16,14 @@ pub mod tar;
 
 pub use plan::{Plan, Sizes};
 
-/// The directory that a tree is copied to.
+/// The name of the directory that a tree is copied to.
 const COPIED: &str = "trueline-copy";
 
-/// Bytes that tar writes at one time (20 records of 512), and that cp copies at one time.
+/// Bytes of one write of tar (20 records of 512), and of one copy of cp.
 const TAR_WRITE: u64 = 10240;
 const COPY: u64 = 65536;
 
-/// A tree of files.
+/// The workload `tree` as listed.
 pub const KIND: Kind = Kind { name: "tree", title: "a tree of files unpacked, copied, deleted", needs: Needs::Files(make) };
 
 struct Tree {
@@ -57,13 +58,13 @@ impl OnFiles for Tree {
             sizes.seed = seed;
         }
         let (last, before) = (self.phase, std::cell::Cell::new(0));
-        // Only what is measured is watched.
+        // Phases before the measured one are not shown to the observer.
         let skip = self.extent() * Phase::ALL.iter().position(|&phase| phase == last).unwrap_or(0) as u64;
         let runs = run(files, &parameters, last, &mut |asked| {
             before.set(asked);
             asked < skip || watch(asked - skip)
         })?;
-        // Where time is virtual, the whole file system is gone with its rig.
+        // Where time is virtual, the whole file system is dropped with its rig.
         if !files.is_virtual() && before.get() + 1 >= skip + self.extent() {
             clean(files, &parameters, last)?;
         }
@@ -71,23 +72,23 @@ impl OnFiles for Tree {
     }
 }
 
-/// What is done to the tree.
+/// The operation on the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// tar: directories and files are made, written, and given their times.
     Unpack,
-    /// cp -r: every file is read and made again elsewhere. What was unpacked is read from the medium where the host can forget it.
+    /// cp -r: every file is read and made again elsewhere, from the medium if the host can empty its cache.
     Copy,
-    /// rm -r: files, then their directories.
+    /// rm -r: files are removed, then their directories.
     Delete,
 }
 
 impl Phase {
-    /// All, in the order in which they can be run.
+    /// All phases in the order in which they must run.
     pub const ALL: [Phase; 3] = [Phase::Unpack, Phase::Copy, Phase::Delete];
 
-    /// `unpack`, `copy`, `delete`.
+    /// The name in options and reports: `unpack`, `copy`, `delete`.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Unpack => "unpack",
@@ -97,16 +98,17 @@ impl Phase {
     }
 }
 
-/// What is run.
+/// The parameters of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Parameters {
-    /// The tree.
+    /// The source of the tree's entries.
     pub plan: Plan,
-    /// ns that a program computes for a file: unpacking, system calls. Spent where time is virtual.
+    /// Nanoseconds of computing for each file: unpacking, system calls. Spent where time is virtual.
     pub think_ns: u64,
 }
 
-/// Runs the first phases up to `last`; what each measured. Operations are files and directories, bytes those of the files.
+/// Runs the phases up to `last`, and returns the run of each. An operation is a file or directory; bytes are those of
+/// the files.
 pub fn run(files: &mut dyn Files, parameters: &Parameters, last: Phase, watch: &mut Watch<'_>) -> Result<Vec<(Phase, Run)>, Error> {
     let mut runs = Vec::new();
     let mut asked = 0;
@@ -132,7 +134,7 @@ pub fn run(files: &mut dyn Files, parameters: &Parameters, last: Phase, watch: &
             files.make_directory(COPIED)?;
         }
         let backwards = phase == Phase::Delete;
-        parameters.plan.each(backwards, &mut |entry| each(files, entry))?;
+        parameters.plan.walk(backwards, &mut |entry| each(files, entry))?;
         run.ns = files.now().saturating_sub(begin);
         runs.push((phase, run));
         if phase == last {
@@ -143,13 +145,13 @@ pub fn run(files: &mut dyn Files, parameters: &Parameters, last: Phase, watch: &
     Ok(runs)
 }
 
-/// Takes away what [`run`] left, up to `last`, unmeasured.
+/// Removes what [`run`] left after phase `last`, unmeasured.
 pub fn clean(files: &mut dyn Files, parameters: &Parameters, last: Phase) -> Result<(), Error> {
     if last != Phase::Delete {
-        parameters.plan.each(true, &mut |entry| delete(files, &entry.name, entry).map(|()| true))?;
+        parameters.plan.walk(true, &mut |entry| delete(files, &entry.name, entry).map(|()| true))?;
     }
     if last != Phase::Unpack {
-        parameters.plan.each(true, &mut |entry| delete(files, &format!("{COPIED}/{}", entry.name), entry).map(|()| true))?;
+        parameters.plan.walk(true, &mut |entry| delete(files, &format!("{COPIED}/{}", entry.name), entry).map(|()| true))?;
         files.remove_directory(COPIED)?;
     }
     Ok(())

@@ -1,9 +1,12 @@
 //! `disk`: a hard disk with zones, an arm, caches and a firmware.
 //!
-//! The link and the mechanism are two servers: commands come and data go while the arm moves. Reads and writes that do not go
-//! through the cache wait in the `queue`; written data wait in the `write_cache` until there is a reason to destage, and what
-//! goes to the medium together is decided by the `firmware`. A physical sector that is written in part is read, and written when
-//! it comes round again. All places inside are bytes of the medium: those of the host, moved by `alignment_offset` and the jumper.
+//! The link and the mechanism are two servers: commands and data move while the arm does. Reads, and writes that
+//! bypass the cache, wait
+//! in the `queue`. Written data wait in the `write_cache` until there is a reason to destage, and the `firmware`
+//! decides which go to
+//! the medium together. A physical sector that is written in part is read, and written when it comes round again. All
+//! places inside
+//! are bytes of the medium: those of the host, moved by `alignment_offset` and the jumper.
 
 use super::{Command, Completion, Drive, Op};
 use crate::counters::Counters;
@@ -34,12 +37,12 @@ mod queue;
 mod read_cache;
 mod write_cache;
 
-/// What comes off the link.
+/// An arrival at either end of the link.
 #[derive(Clone, Copy, Debug)]
 enum Arrival {
-    /// A command, and a write's data.
+    /// A command, with the data of a write.
     Command(Command),
-    /// The data of a read are with the host.
+    /// The data of the read with this tag have reached the host.
     Sent(u64),
 }
 
@@ -50,7 +53,7 @@ struct Flush {
     seq: u64,
 }
 
-/// How much may be dirty, from the model.
+/// Limits of the write cache, from the model.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     bytes: u64,
@@ -60,17 +63,17 @@ struct Limits {
     idle: Ps,
 }
 
-/// The drive.
+/// A hard disk under simulation.
 #[derive(Debug)]
 pub struct Disk {
-    /// A physical sector, in bytes.
+    /// The size of a physical sector in bytes.
     sector: u64,
     /// Bytes by which the host's addresses are moved on the medium.
     shift: u64,
     tags: usize,
     mechanism: Mechanism,
     running: Option<Running>,
-    /// When the mechanism last became free.
+    /// The time at which the mechanism last became free.
     free: Ps,
     overhead: Ps,
     per_byte: f64,
@@ -79,49 +82,50 @@ pub struct Disk {
     queue: Queue,
     reads: ReadCache,
     writes: WriteCache,
-    /// Room for what is taken out of it, while nothing is on its way.
+    /// A vector reused for extents on their way to the medium.
     spare: Vec<Taken>,
     limits: Limits,
     write_through: bool,
     destage_order: Order,
     firmware: Box<dyn Firmware>,
     edges: EdgeCache,
-    /// What lies in the log of the medium, where there is one: its first sector, its sectors, the next to be written. It begins again
-    /// when everything in it has been rewritten.
+    /// The map of the log on the medium, if the firmware has one; its first sector, its length in sectors, and the
+    /// next sector to be
+    /// written. The log starts again when everything in it has been rewritten.
     log: WriteCache,
     log_first: u64,
     log_sectors: u64,
     log_next: u64,
-    /// Writes for which there is no room.
+    /// Writes that wait for room in the cache.
     stalled: VecDeque<Command>,
     flushes: VecDeque<Flush>,
-    /// Between the high and the low mark: dirty data are destaged though nobody asks.
+    /// True from the high to the low mark: dirty data are destaged although no command needs it.
     urgent: bool,
-    /// Whose turn it is, where both commands and destaging press.
+    /// True if destaging has the next turn, where both commands and destaging are urgent.
     destage_turn: bool,
     outstanding: usize,
-    /// When the host last asked or was answered.
+    /// The time of the host's last command or its completion.
     touched: Ps,
-    /// When a read was last answered.
+    /// The time at which a read was last answered.
     answered: Ps,
-    /// Writes that came into the cache.
+    /// The number of writes taken into the cache.
     arrivals: u64,
     clock: Ps,
-    /// When something next happens, as of the last call.
+    /// The time of the next event, as of the last call.
     due: Option<Ps>,
     done: Vec<Completion>,
     counters: Counters,
     ledger: Ledger,
 }
 
-/// What the platters of a model measure, at its nominal speed.
+/// The measures of a model's platters at nominal speed.
 pub(crate) fn measures(model: &Model, parameters: &Parameters) -> Measures {
     let sector = model.physical_block_size;
     let outer = (parameters.outer_track_bytes / sector).max(1);
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sectors of a track")]
     let inner = ((outer as f64 * parameters.inner_outer_ratio) as u64).clamp(1, outer);
     let log = if parameters.personality == Personality::Log { parameters.log_bytes } else { 0 };
-    // One sector more for what alignment_offset moves over the end.
+    // One sector more for the data that alignment_offset moves past the end.
     let bytes = parameters.full_size_bytes.max(model.size).saturating_add(sector).saturating_add(log);
     let head_skew = span(parameters.head_switch_ms, MS);
     Measures {
@@ -137,7 +141,7 @@ pub(crate) fn measures(model: &Model, parameters: &Parameters) -> Measures {
 }
 
 impl Disk {
-    /// Switched on at 0. `seed`: where the platters stand then, and how fast they really turn.
+    /// A disk switched on at time 0. `seed` determines the angle of the platters and their actual speed.
     pub fn new(model: &Model, parameters: &Parameters, seed: u64) -> Disk {
         let sector = model.physical_block_size;
         let mut random = Random::new(seed);
@@ -183,7 +187,7 @@ impl Disk {
             },
             write_through: !parameters.write_cache,
             destage_order: parameters.destage_order,
-            firmware: firmware::of(parameters, sector),
+            firmware: firmware::personality(parameters, sector),
             edges: EdgeCache::new(parameters.edge_cache_sectors as usize),
             log: WriteCache::new(sector),
             log_first,
@@ -205,7 +209,7 @@ impl Disk {
         }
     }
 
-    /// What of the host's bytes a command is about, on the medium.
+    /// The range of a command on the medium: (first byte, end).
     fn place(&self, command: &Command) -> (u64, u64) {
         (command.offset + self.shift, command.offset + self.shift + command.length)
     }
@@ -215,7 +219,7 @@ impl Disk {
         span(bytes as f64 * self.per_byte, 1)
     }
 
-    /// Ends a command.
+    /// Completes a command at time `at`.
     fn complete(&mut self, at: Ps, tag: u64) {
         self.ledger.complete(tag);
         self.outstanding -= 1;
@@ -223,7 +227,7 @@ impl Disk {
         self.done.push(Completion { tag, at });
     }
 
-    /// Sends a read's data, which began to be there at `since`, to the host. It ends after the last sector has gone.
+    /// Sends a read's data, available from `since` on, to the host. It ends after the last sector has gone.
     fn send(&mut self, command: &Command, since: Ps, now: Ps) {
         let begin = self.link_free.max(since);
         let end = (begin + self.on_link(command.length)).max(now + self.on_link(self.sector.min(command.length)));
@@ -231,18 +235,19 @@ impl Disk {
         self.link.push_back((self.link_free, Arrival::Sent(command.tag)));
     }
 
-    /// When the idle host's dirty data are destaged.
+    /// The time at which dirty data are destaged because the host is idle; `None` if it is not, or nothing is dirty.
     fn idle_at(&self) -> Option<Ps> {
         let dirty = !self.writes.is_empty() || !self.log.is_empty();
         (self.running.is_none() && self.outstanding == 0 && dirty).then(|| self.touched.saturating_add(self.limits.idle))
     }
 
-    /// Until when dirty data are not destaged merely because they are many: what follows a read is often near it.
+    /// The time before which dirty data are not destaged merely for their amount: the next read is often near the
+    /// last.
     fn held_until(&self) -> Ps {
         if self.answered == 0 { 0 } else { self.answered.saturating_add(self.limits.idle) }
     }
 
-    /// Everything up to and at `now`.
+    /// Simulates everything up to and including `now`.
     fn run(&mut self, now: Ps) {
         while let Some(at) = self.due.filter(|&at| at <= now) {
             debug_assert!(at >= self.clock, "time goes back");
@@ -266,7 +271,7 @@ impl Disk {
         self.clock = self.clock.max(now);
     }
 
-    /// When something next happens inside.
+    /// The time of the next internal event.
     fn event(&self) -> Option<Ps> {
         let running = self.running.as_ref().map(Running::end);
         let link = self.link.front().map(|(due, _)| *due);
@@ -276,7 +281,7 @@ impl Disk {
         next.map(|at| at.max(self.clock))
     }
 
-    /// A command is off the link.
+    /// Handles a command that has come over the link.
     fn arrive(&mut self, now: Ps, command: Command) {
         match command.op {
             Op::Flush => {
@@ -305,7 +310,7 @@ impl Disk {
         }
     }
 
-    /// The sector in which a byte of the medium is to be read.
+    /// The physical sector from which a byte of the medium is read, in the log or at home.
     fn lies(&self, byte: u64) -> u64 {
         self.log.lies(byte, byte + 1).0.unwrap_or(byte) / self.sector
     }
@@ -316,7 +321,7 @@ impl Disk {
         self.queue.push(Waiting { command, at: now, sector, place });
     }
 
-    /// The first byte of `start..end` that no cache has; `end` if they have all.
+    /// The first byte of `start..end` that is in no cache; `end` if all are.
     fn missing(&self, start: u64, end: u64) -> u64 {
         let mut at = start;
         while at < end {
@@ -329,7 +334,7 @@ impl Disk {
         at.min(end)
     }
 
-    /// As far as the data on their way to the medium go from `at` on.
+    /// The end of the data on their way to the medium that contain `at`; `at` if none do.
     fn in_flight(&self, at: u64) -> u64 {
         let Some(Running { work: Work::Destage { taken, .. }, .. }) = &self.running else { return at };
         taken.iter().find(|taken| taken.start <= at && at < taken.end).map_or(at, |taken| taken.end)

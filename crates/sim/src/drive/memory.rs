@@ -11,14 +11,14 @@ use std::collections::VecDeque;
 pub struct Memory {
     command: Ps,
     per_byte: f64,
-    /// What is done, and when, in order.
+    /// Completions in order of time.
     queue: VecDeque<Completion>,
     free: Ps,
     counters: Counters,
 }
 
 impl Memory {
-    /// Switched on at 0.
+    /// A drive switched on at time 0.
     pub fn new(parameters: &Parameters) -> Memory {
         let rate = parameters.rate_bytes;
         #[allow(clippy::cast_precision_loss, reason = "a rate")]
@@ -62,7 +62,7 @@ impl Drive for Memory {
     fn counters(&self, now: Ps) -> Counters {
         let mut counters = self.counters;
         counters.idle += now.saturating_sub(self.free);
-        // What commands in it take after `now` is not spent yet.
+        // The time that commands in flight take after `now` is not spent yet.
         let ahead = self.free.saturating_sub(now);
         let transfer = ahead.min(counters.transfer);
         counters.transfer -= transfer;

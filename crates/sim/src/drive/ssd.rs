@@ -1,13 +1,19 @@
 //! `ssd`: flash behind an indirection unit, as in large SSDs and, with a few open allocation units, in cards.
 //!
-//! A command passes the controller (a server, `controller_ns` each) and, after `command_ns`, the link (a server). A write goes to the
-//! buffer, a unit at a time, as there is room; there it is done, unless it is FUA without power-loss protection or there is no buffer.
-//! A unit that was written whole is programmed at once; one that was written in part waits for the rest for `merge_ns`, or until half
-//! the buffer waits so, or a FLUSH comes. Then what of it is missing is read first, unless it is still in memory: a read-modify-write.
-//! Sequential writes off the unit pay that only at their ends.
+//! A command passes the controller (a server, `controller_ns` each) and, after `command_ns`, the link (a server). A
+//! write enters the
+//! buffer one unit at a time, as there is room, and is then done, unless it is FUA without power-loss protection or
+//! there is no buffer.
+//! A unit that was written whole is programmed at once. One that was written in part waits for the rest for
+//! `merge_ns`, or until half
+//! of the buffer waits, or a FLUSH comes. Then its missing part is read first, unless it is still in memory: a
+//! read-modify-write.
+//! Sequential writes off the unit pay for that only at their ends.
 //!
-//! Programs go to the die that is free first, a group of `planes` pages together where so many wait. Reads go to the die that the page
-//! lies on, striped over the dies. The whole drive counts as written before. A write to an allocation unit that is not open closes
+//! Programs go to the die that is free first, a group of `planes` pages together if so many wait. Reads go to the die
+//! of the page,
+//! striped over the dies. The whole drive counts as written before. A write to an allocation unit that is not open
+//! closes
 //! another (`open`), which is counted as a read-modify-write.
 //!
 //! # Time
@@ -31,46 +37,47 @@ mod flash;
 mod open;
 mod program;
 
-/// What happens at a time, in the order in which it was set for times that are equal.
+/// An event; those at the same time happen in the order in which they were set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A command is through the controller.
+    /// The controller has finished a command.
     Decoded(u64),
-    /// The data of a write is here; a flush is behind all writes before it.
+    /// The data of a write have arrived; a flush is behind all writes before it.
     Arrived(u64),
-    /// The data of a read is here.
+    /// The data of a read are in the drive's memory.
     Read(u64),
     /// A command is done.
     Sent(u64),
-    /// The rest of a unit that was written in part is here.
+    /// The rest of a unit that was written in part has been read.
     Merged(u64),
     /// A group of units is programmed.
     Programmed(u64),
-    /// A die is free.
+    /// A die has become free.
     Free,
 }
 
-/// A command that is not done.
+/// A command in progress.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     command: Command,
-    /// In the order of arrival.
+    /// The number of its arrival.
     order: u64,
-    /// Bytes of a write that are in the buffer.
+    /// Bytes of a write that have entered the buffer.
     entered: u64,
-    /// Units that have to be programmed before it is done.
+    /// Units that must be programmed before it is done.
     waits: u64,
-    /// Whether nothing more of it has to enter.
+    /// True if all of it has entered the buffer.
     whole: bool,
 }
 
-/// The drive.
+/// An SSD or card under simulation.
 #[derive(Debug)]
 pub struct Ssd {
-    /// Bytes of an indirection unit, and what is added to an address so that units begin at its multiples.
+    /// The size of an indirection unit in bytes, and the shift of addresses that makes units begin at multiples of
+    /// it.
     unit: u64,
     lead: u64,
-    /// The end of the last unit's data, so shifted.
+    /// The end of the last unit's data, in shifted addresses.
     end: u64,
     page: u64,
     tags: usize,
@@ -78,11 +85,11 @@ pub struct Ssd {
     controller: Ps,
     link_per_byte: f64,
     merge: Ps,
-    /// Units that fit into the buffer.
+    /// The capacity of the buffer in units.
     capacity: usize,
     cache_units: usize,
     gc: f64,
-    /// Whether what is in the buffer is as good as on the medium, and whether it counts for nothing.
+    /// True if data in the buffer survive a loss of power; and true if there is no buffer.
     protected: bool,
     through: bool,
 
@@ -93,24 +100,24 @@ pub struct Ssd {
     open: BTreeMap<u64, Open>,
     controller_free: Ps,
     link_free: Ps,
-    /// Writes and flushes at the buffer, in order.
+    /// Writes and flushes waiting to enter the buffer, in order.
     entering: VecDeque<u64>,
     buffer: Buffer,
-    /// Units on their way from the buffer: waiting for a read, for a die, being programmed.
+    /// Units that left the buffer: waiting for a read, for a die, and being programmed.
     merging: BTreeMap<u64, Unit>,
     ready: VecDeque<Unit>,
     programs: BTreeMap<u64, Vec<Unit>>,
     on_their_way: usize,
-    /// How often each unit is in memory on its way or in the cache, whose order `cached` is.
+    /// The number of times each unit is in memory, on its way or in the cache; `cached` has the cache's order.
     resident: BTreeMap<u64, usize>,
     cached: VecDeque<u64>,
-    /// Whether a look at the dies is due.
+    /// True if an event will look for free dies.
     look: bool,
     flash: Flash,
     allocation: Option<OpenUnits>,
-    /// Pages that garbage collection owes.
+    /// Pages that garbage collection still has to copy.
     owed: f64,
-    /// Bytes of writes: entered, written over in the buffer, programmed.
+    /// Bytes of writes: entered, overwritten in the buffer, programmed.
     entered: u64,
     replaced: u64,
     programmed: u64,
@@ -118,7 +125,7 @@ pub struct Ssd {
 }
 
 impl Ssd {
-    /// Switched on at 0.
+    /// A drive switched on at time 0.
     pub fn new(model: &Model, parameters: &Parameters) -> Ssd {
         let unit = model.physical_block_size.max(1);
         let lead = Grain::new(unit, model.alignment_offset).map_or(0, |units| units.remainder(0));
@@ -166,7 +173,7 @@ impl Ssd {
         }
     }
 
-    /// A number that no other has.
+    /// A number larger than all before.
     fn number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
@@ -177,13 +184,13 @@ impl Ssd {
         self.events.push(Reverse((at, number, event)));
     }
 
-    /// Lets time pass, and says what it was spent on.
+    /// Lets time pass, and counts how it was spent.
     fn pass(&mut self, to: Ps) {
         self.counters = self.counters(to);
         self.now = self.now.max(to);
     }
 
-    /// Takes the link for `bytes`; when they are over.
+    /// Takes the link for `bytes`. Returns the end of the transfer.
     fn send(&mut self, bytes: u64) -> Ps {
         #[allow(clippy::cast_precision_loss, reason = "bytes of one command")]
         let transfer = span(bytes as f64 * self.link_per_byte, 1);
@@ -228,7 +235,7 @@ impl Ssd {
         self.set(at, event);
     }
 
-    /// Reads what a command asks for; when it is there.
+    /// Reads the data of a command from memory or flash. Returns the time at which all are there.
     fn read(&mut self, command: Command) -> Ps {
         let (start, end) = self.shifted(command);
         let (mut done, mut at, mut from_flash) = (self.now, start, false);
@@ -255,18 +262,18 @@ impl Ssd {
         self.flash.home(nth)
     }
 
-    /// First byte and end of a command, in addresses of which units begin at multiples.
+    /// The first byte and the end of a command, in shifted addresses, where units begin at multiples of their size.
     fn shifted(&self, command: Command) -> (u64, u64) {
         let start = command.offset.saturating_add(self.lead);
         (start, start.saturating_add(command.length).min(self.end))
     }
 
-    /// Bytes of a unit, less at the ends of the drive.
+    /// The length of a unit in bytes, shorter at the ends of the drive.
     fn length(&self, unit: u64) -> u64 {
         (unit + self.unit).min(self.end) - unit.max(self.lead)
     }
 
-    /// A command is done.
+    /// Completes a command now.
     fn complete(&mut self, tag: u64) {
         let Some(Open { command, order, .. }) = self.open.remove(&tag) else {
             debug_assert!(false, "a command is done twice");
@@ -279,7 +286,7 @@ impl Ssd {
         self.finished.push(Completion { tag, at: self.now });
     }
 
-    /// Every unit that is not programmed.
+    /// All units that are not programmed yet.
     fn in_memory(&self) -> impl Iterator<Item = &Unit> {
         let programs = self.programs.values().flatten();
         self.buffer.units().chain(self.merging.values()).chain(&self.ready).chain(programs)

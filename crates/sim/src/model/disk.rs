@@ -1,30 +1,32 @@
 //! `[disk]`: a hard disk's mechanics, caches and firmware.
 //!
-//! The medium is that of the full drive, `full_size_bytes`; a drive of a smaller `size` is the same drive cut off after its outer
-//! tracks, and one of a larger size the same with more cylinders.
+//! The medium is that of the full drive, `full_size_bytes`. A drive of a smaller `size` is the same drive cut off
+//! after its outer
+//! tracks; one of a larger size has more cylinders.
 
 use super::{Impossible, Model};
 use crate::drive::disk::measures;
 use serde::Deserialize;
 
-/// In what order waiting work is done.
+/// The order in which waiting work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// Shortest positioning time first: what comes under the head soonest, seek and rotation together.
+    /// Shortest positioning time first: the sector that comes under the head soonest, seek and rotation together.
     Sptf,
     /// Upwards by address, then from the lowest again.
     #[serde(alias = "c-look")]
     CLook,
-    /// As it came.
+    /// First in, first out.
     Fifo,
 }
 
-/// What the firmware writes together and what it waits for; each is a file in `drive/disk/firmware/`.
+/// The personality of the firmware: which writes it joins, and which it delays. Each is a file in
+/// `drive/disk/firmware/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Personality {
-    /// A: every command alone.
+    /// A: every command is written alone.
     #[serde(alias = "A", alias = "a")]
     Command,
     /// B: adjacent data together, the tail of a live stream waits for its other half.
@@ -38,88 +40,92 @@ pub enum Personality {
     Log,
 }
 
-/// What a hard disk is made of.
+/// The parameters of a hard disk.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters {
-    /// Revolutions a minute.
+    /// The nominal speed in revolutions a minute.
     pub rpm: f64,
-    /// The true speed of one drive lies within this of `rpm`, in percent; which, its seed says. Two drives drift apart by it.
+    /// The spread of actual speeds around `rpm`, in percent; a drive's seed determines its own. Two drives drift
+    /// apart by it.
     pub rpm_spread_percent: f64,
-    /// Bytes of the whole medium, whatever part of it `size` is.
+    /// The size of the whole medium in bytes, whatever part of it `size` is.
     pub full_size_bytes: u64,
-    /// Surfaces, a head each.
+    /// The number of surfaces, a head each.
     pub heads: u32,
-    /// Zones of tracks of one length, outside in in equal steps, with as many cylinders each.
+    /// Zones of tracks of one length, from the outside in in equal steps, with equally many cylinders.
     pub zones: u32,
-    /// Bytes of the outermost track, rounded down to physical sectors.
+    /// The size of the outermost track in bytes, rounded down to physical sectors.
     pub outer_track_bytes: u64,
-    /// Bytes of the innermost track over those of the outermost.
+    /// The size of the innermost track over that of the outermost.
     pub inner_outer_ratio: f64,
-    /// To the next head of the same cylinder; tracks are turned against each other by as much.
+    /// The time of a switch to the next head of a cylinder, in ms; tracks are skewed by as much.
     pub head_switch_ms: f64,
-    /// The shortest seek, to the next cylinder.
+    /// The shortest seek, to the next cylinder, in ms.
     pub track_to_track_ms: f64,
-    /// The mean seek over all pairs of cylinders. A seek over d cylinders takes a + b sqrt(d).
+    /// The mean seek over all pairs of cylinders, in ms. A seek over d cylinders takes a + b sqrt(d).
     pub average_seek_ms: f64,
-    /// What a write waits for the arm to settle after a seek.
+    /// The additional settling time of a write after a seek, in ms.
     pub write_settle_ms: f64,
-    /// Set-up of an operation of the medium; none where it goes on where the last ended.
+    /// The set-up time of an operation of the medium, in ms; none where it continues the last one.
     pub setup_ms: f64,
-    /// What a command takes on the link besides its data.
+    /// The time of a command on the link besides its data, in ms.
     pub command_overhead_ms: f64,
-    /// Bytes a second on the link.
+    /// The rate of the link in bytes a second.
     pub link_rate_bytes: u64,
-    /// Commands that the drive has at one time: NCQ's tags, 1 without.
+    /// The most commands in the drive: NCQ's tags, 1 without.
     pub tags: u32,
-    /// In what order it does those that need the medium.
+    /// The order of commands that need the medium.
     pub order: Order,
-    /// A command that is older is next, whatever the order; of several the oldest.
+    /// The age in ms from which on a command is next, whatever the order; of several the oldest.
     pub age_limit_ms: f64,
-    /// Bytes of memory for data.
+    /// The size of the data cache in bytes.
     pub cache_bytes: u64,
-    /// Runs of read data that it remembers; 0: none.
+    /// The number of read segments in the cache; 0: none.
     pub read_segments: u32,
-    /// How far it reads on after what the host asked for, while there is nothing else to do.
+    /// The bytes that it reads ahead of the host's requests, while it has no other work.
     pub read_ahead_bytes: u64,
-    /// Whether a write is done once it is in memory (WCE).
+    /// True if a write is done once it is in the cache (WCE).
     pub write_cache: bool,
-    /// Extents of dirty data that it keeps.
+    /// The most extents of dirty data in the cache.
     pub slots: u32,
-    /// Dirty bytes, in percent of the cache, at which it begins to destage; so it does when one slot is left.
+    /// Dirty bytes, in percent of the cache, at which destaging begins; it also begins when one slot is left.
     pub high_percent: f64,
-    /// Dirty bytes, in percent of the cache, at which it stops, when half the slots are free too.
+    /// Dirty bytes, in percent of the cache, at which destaging ends, if half of the slots are free too.
     pub low_percent: f64,
-    /// How long the host must ask for nothing before it destages what is left; and how long after a read it holds back what is only
-    /// much, not waited for: what follows a read is often near it.
+    /// Idle time of the host in ms before the remaining dirty data are destaged. For the same time after a read,
+    /// destaging that only the
+    /// amount of dirty data calls for is held back, as the next read is often near.
     pub idle_ms: f64,
-    /// In what order it destages.
+    /// The order of destaging.
     pub destage_order: Order,
-    /// Which firmware.
+    /// The personality of the firmware.
     pub personality: Personality,
-    /// Physical sectors that it remembers from having rewritten them; 0: none.
+    /// Physical sectors whose content it remembers from rewriting them; 0: none.
     pub edge_cache_sectors: u32,
-    /// `stream`, `log`: bytes written in one go at most.
+    /// `stream`, `log`: the most bytes written in one go.
     pub destage_bytes: u64,
-    /// `stream`: bytes after which a stream is closed though its last sector is ragged; 0: never.
+    /// `stream`: bytes after which a stream is closed even with a ragged last sector; 0: never.
     pub segment_bytes: u64,
-    /// `window`: how far one rewriting reaches from its first ragged byte. What goes on from it beyond is cut there, between physical
+    /// `window`: the reach in bytes of one rewriting from its first ragged byte. A continuation beyond it is cut
+    /// there, between physical
     /// sectors; the first command is never cut.
     pub window_bytes: u64,
-    /// `log`: adjoining dirty data of fewer bytes go to the log, others home as with `stream`.
+    /// `log`: adjacent dirty data of fewer bytes go to the log, others home as with `stream`.
     pub log_threshold_bytes: u64,
-    /// `log`: bytes of the log, which lies behind the last sector. It is put in its place while the host is idle; when it is full,
-    /// everything goes home until it has been emptied.
+    /// `log`: the size in bytes of the log, which lies behind the last sector. It is emptied while the host is idle.
+    /// While it is full,
+    /// all data go home.
     pub log_bytes: u64,
     /// Jumper 7-8 of Western Digital's first drives with sectors of 4096 bytes: the drive adds 1 to every LBA.
     pub jumper: bool,
 }
 
-/// Most cylinders, so that angles stay exact in 64 bits.
+/// The most cylinders, so that angles stay exact in 64 bits.
 const CYLINDERS: u64 = 1 << 24;
 
 impl Parameters {
-    /// What cannot be.
+    /// Checks the values alone and together. The error names the key.
     pub(super) fn check(&self, model: &Model) -> Result<(), Impossible> {
         self.check_mechanics(model)?;
         self.check_caches(model)?;
@@ -184,17 +190,17 @@ impl Parameters {
     }
 }
 
-/// A measure between two, and a number.
+/// Checks that a measure is between two bounds, and a number.
 fn between(key: &'static str, value: f64, least: f64, most: f64, what: &str) -> Result<(), Impossible> {
     if value >= least && value <= most {
         return Ok(());
     }
-    // Without three hundred zeros.
+    // In exponential form, not with three hundred zeros.
     let value = if value.abs() < 1e15 || !value.is_finite() { value.to_string() } else { format!("{value:e}") };
     Err((key, format!("{key} = {value}: {what}, {least} to {most}")))
 }
 
-/// A count between two.
+/// Checks that a count is between two bounds.
 fn count(key: &'static str, value: u64, least: u64, most: u64, what: &str) -> Result<(), Impossible> {
     if (least..=most).contains(&value) { Ok(()) } else { Err((key, format!("{key} = {value}: {what}, {least} to {most}"))) }
 }

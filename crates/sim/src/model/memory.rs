@@ -3,19 +3,19 @@
 use super::Impossible;
 use serde::Deserialize;
 
-/// What memory takes.
+/// The parameters of a memory disk.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters {
-    /// Nanoseconds a command takes, whatever its size.
+    /// The time of a command in ns, whatever its size.
     pub command_ns: f64,
-    /// Bytes a second; 0: as fast as can be.
+    /// The rate in bytes a second; 0: unlimited.
     #[serde(default)]
     pub rate_bytes: u64,
 }
 
 impl Parameters {
-    /// What cannot be, and what would take longer than virtual time lasts.
+    /// Checks the values: times must be below a second, and transfers must end before virtual time does.
     pub(super) fn check(&self) -> Result<(), Impossible> {
         if !(0.0..=1e9).contains(&self.command_ns) {
             return Err(("command_ns", format!("command_ns = {}: from 0 to 1000000000, which is a second", self.command_ns)));

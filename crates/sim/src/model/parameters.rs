@@ -3,22 +3,23 @@
 use super::{Model, Range, Refusal, line_of};
 use toml::{Table, Value};
 
-/// A key, other than the name and the title, and what its file says of it.
+/// A key of a model, except name and title, with what its file says about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// As it is set: `rpm`.
+    /// The key as `--set` takes it: `rpm`.
     pub key: String,
-    /// Its value.
+    /// The value in use.
     pub value: Value,
-    /// What a sweep gives it.
+    /// The range of the value in a sweep.
     pub range: Option<Range>,
-    /// Where the value comes from, if the file says so.
+    /// The origin of the value, if the file states it.
     pub origin: Option<String>,
 }
 
 impl Parameter {
-    /// Those of a model in the order of its file, with some keys set to other values; these come from the user then.
-    pub fn of(text: &str, set: &[(String, Value)]) -> Result<Vec<Parameter>, Refusal> {
+    /// The parameters of a model in the order of its file. Keys in `set` have the user's values, and `user` as their
+    /// origin.
+    pub fn list(text: &str, set: &[(String, Value)]) -> Result<Vec<Parameter>, Refusal> {
         let (model, table) = Model::set(text, set)?;
         let mut found = Vec::new();
         flatten("", &table, &mut found);
@@ -35,7 +36,7 @@ impl Parameter {
     }
 }
 
-/// Every value of a table; those of a table in it, but for that of the drive's kind, by dotted keys.
+/// Appends every value of a table. Keys of nested tables are dotted, except for those of the drive's kind.
 fn flatten(within: &str, table: &Table, found: &mut Vec<(String, Value)>) {
     for (key, value) in table {
         match value {
@@ -57,7 +58,7 @@ mod tests {
         for (name, text) in MODELS {
             let model = Model::parse(text).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(model.name, *name);
-            let all = Parameter::of(text, &[]).unwrap();
+            let all = Parameter::list(text, &[]).unwrap();
             for p in &all {
                 let origin = p.origin.as_deref().unwrap_or_else(|| panic!("{name}: {} has no origin", p.key));
                 let (word, words) = origin.split_once(": ").unwrap_or_else(|| panic!("{name}: {}: {origin}", p.key));
@@ -102,7 +103,7 @@ mod tests {
     fn what_is_set_comes_from_the_user() {
         let text = Model::named("md").unwrap();
         let set = [("memory.command_ns".to_owned(), Value::Integer(5)), ("rate_bytes".to_owned(), Value::Integer(700_000))];
-        let all = Parameter::of(text, &set).unwrap();
+        let all = Parameter::list(text, &set).unwrap();
         let of = |key: &str| all.iter().find(|p| p.key == key).map(|p| (p.value.clone(), p.origin.clone().unwrap_or_default()));
         assert_eq!(of("command_ns"), Some((Value::Integer(5), "user".into())));
         assert_eq!(of("rate_bytes"), Some((Value::Integer(700_000), "user".into())));
@@ -112,6 +113,6 @@ mod tests {
             ["size", "logical_block_size", "physical_block_size"],
             "the order of the file"
         );
-        assert!(Parameter::of(text, &[("ssd.dies".into(), Value::Integer(1))]).unwrap_err().message.contains("no table [ssd]"));
+        assert!(Parameter::list(text, &[("ssd.dies".into(), Value::Integer(1))]).unwrap_err().message.contains("no table [ssd]"));
     }
 }

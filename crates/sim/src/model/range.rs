@@ -1,21 +1,21 @@
-//! What is not known of a value: two numbers that it lies between, or the words that it may be.
+//! The range of an uncertain value: two numbers that it lies between, or the words that it may be.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// What a sweep may give a key.
+/// The values that a sweep may give a key.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(untagged, expecting = "expected two numbers, the least first, or words")]
 pub enum Range {
-    /// The least and the greatest.
+    /// The least and the greatest value.
     Numbers([f64; 2]),
-    /// Each of them.
+    /// Words, each equally likely.
     Words(Vec<String>),
 }
 
 impl Range {
-    /// What cannot be, in words.
+    /// Checks the range: two finite numbers in order, or at least two different words.
     pub(super) fn check(&self) -> Result<(), &'static str> {
         let can = match self {
             Range::Numbers([least, most]) => least.is_finite() && most.is_finite() && least <= most,
@@ -25,7 +25,7 @@ impl Range {
     }
 }
 
-/// As the file has it.
+/// The range as the file has it.
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

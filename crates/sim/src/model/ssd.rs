@@ -3,64 +3,65 @@
 use super::{Impossible, Model};
 use serde::Deserialize;
 
-/// What an SSD is made of.
+/// The parameters of an SSD or card.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters {
-    /// Commands it takes at one time.
+    /// The most commands in the drive.
     pub queue_depth: u32,
-    /// Bytes a second between host and drive.
+    /// The rate of the link in bytes a second.
     pub link_rate_bytes: u64,
-    /// Nanoseconds from a command's arrival to its first work, beyond what the controller is busy with it.
+    /// Nanoseconds from a command's arrival to its first work, not counting the controller's.
     pub command_ns: f64,
-    /// Nanoseconds the controller is busy with a command; one over it is the most commands a second.
+    /// Nanoseconds of controller time for a command; the inverse is the most commands a second.
     pub controller_ns: f64,
-    /// Dies: what reads or programs at one time.
+    /// The number of dies, each of which reads or programs one thing at a time.
     pub dies: u32,
-    /// Channels that the dies share, die `d` on channel `d` modulo this.
+    /// The number of channels that the dies share: die `d` is on channel `d` modulo this.
     pub channels: u32,
-    /// Bytes a second on a channel.
+    /// The rate of a channel in bytes a second.
     pub channel_rate_bytes: u64,
-    /// Bytes of a page.
+    /// The size of a page in bytes.
     pub page_bytes: u64,
-    /// Pages that a die programs together.
+    /// The pages that a die programs together.
     pub planes: u32,
-    /// Nanoseconds in which a die senses a page (tR).
+    /// Nanoseconds of a die's page read (tR).
     pub read_ns: f64,
-    /// Nanoseconds in which a die programs the pages of its planes (tPROG).
+    /// Nanoseconds of a die's program of its planes' pages (tPROG).
     pub program_ns: f64,
-    /// Bytes that wait to be programmed, at most; 0: a write is done when it is programmed.
+    /// The size of the write buffer in bytes; 0: a write is done when it is programmed.
     pub buffer_bytes: u64,
-    /// Nanoseconds that a unit written in part waits for the rest.
+    /// Nanoseconds that a partly written unit waits for the rest.
     #[serde(default)]
     pub merge_ns: f64,
-    /// Bytes of units kept in memory after they were programmed, the oldest given up first.
+    /// Bytes of units cached after they were programmed; the oldest is evicted first.
     #[serde(default)]
     pub cache_bytes: u64,
-    /// Bytes programmed for every byte that a host's write has programmed, garbage collection included: 1 where there is none.
-    #[serde(default = "one")]
+    /// Bytes programmed for every byte of the host's writes, garbage collection included: 1 without it.
+    #[serde(default = "no_collection")]
     pub gc_factor: f64,
-    /// Whether what is buffered survives a loss of power, so that FLUSH and FUA have nothing to wait for.
+    /// True if the buffer survives a loss of power, so that FLUSH and FUA need not wait.
     #[serde(default)]
     pub power_loss_protection: bool,
-    /// Bytes that are mapped as one, as in cards (the SD association's AU, an erase block); 0: every indirection unit on its own.
+    /// Bytes that are mapped as one, as in cards (the SD association's AU, an erase block); 0: every indirection unit
+    /// on its own.
     #[serde(default)]
     pub allocation_unit_bytes: u64,
-    /// Allocation units that can be written piecemeal at one time. To write in another, the one written longest ago is closed, and
-    /// what of it was not written is copied.
+    /// Allocation units that can be open at once. A write to another closes the one written longest ago, whose
+    /// unwritten part is copied.
     #[serde(default)]
     pub open_units: u32,
 }
 
-fn one() -> f64 {
+fn no_collection() -> f64 {
     1.0
 }
 
-/// The longest time of any step. It keeps sums of times inside a `Ps`.
+/// The longest time of any step in ns. It keeps sums of times inside a `Ps`.
 const LONGEST_NS: f64 = 1e9;
 
 impl Parameters {
-    /// What cannot be.
+    /// Checks the values alone and together. The error names the key.
     pub(super) fn check(&self, model: &Model) -> Result<(), Impossible> {
         let unit = model.physical_block_size;
         self.counts()?;
@@ -100,7 +101,7 @@ impl Parameters {
         self.allocation(unit)
     }
 
-    /// What there is at least one of, and not too many.
+    /// Checks the counts: each is at least one, and bounded.
     fn counts(&self) -> Result<(), Impossible> {
         let counts = [("dies", self.dies), ("channels", self.channels), ("planes", self.planes), ("queue_depth", self.queue_depth)];
         for (key, count) in counts {

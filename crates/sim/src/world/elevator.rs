@@ -1,27 +1,27 @@
-//! The host's queue before a drive: in what order commands wait for a tag.
+//! The host's queue before a drive: the order in which commands wait for a tag.
 
 use crate::drive::{Command, Op};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The order.
+/// The order of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Schedule {
-    /// As they came.
+    /// First in, first out.
     #[default]
     Fifo,
-    /// By address from where the last began, then from the start again: FreeBSD's bioq_disksort, BSD's disksort.
+    /// By address from the last command's on, then from the lowest: FreeBSD's bioq_disksort, BSD's disksort.
     CLook,
-    /// The same, but reads before writes: a program waits for a read, and for most writes nobody does (cfq of Linux).
+    /// As C-LOOK, but reads before writes: a program waits for a read, but hardly ever for a write (cfq of Linux).
     ReadsFirst,
 }
 
-/// What waits. Commands of C-LOOK do not pass a flush.
+/// The waiting commands. Commands of C-LOOK do not pass a flush.
 pub(super) struct Elevator {
     schedule: Schedule,
-    /// Batches between flushes, by (whether it may wait, offset, order of arrival); a flush is a batch of its own.
+    /// Batches between flushes, by (true for a write that may wait, offset, arrival); a flush is a batch of its own.
     batches: VecDeque<BTreeMap<(bool, u64, u64), Command>>,
     arrivals: u64,
-    /// Where the last command began.
+    /// The offset of the last command.
     at: u64,
 }
 
@@ -30,12 +30,12 @@ impl Elevator {
         Elevator { schedule, batches: VecDeque::new(), arrivals: 0, at: 0 }
     }
 
-    /// Whether nothing waits.
+    /// True if no command waits.
     pub(super) fn is_empty(&self) -> bool {
         self.batches.is_empty()
     }
 
-    /// A command does not have to wait: the order goes on from it.
+    /// Notes a command that did not have to wait: the order continues from it.
     pub(super) fn pass(&mut self, command: &Command) {
         self.at = self.place(command);
     }

@@ -13,11 +13,11 @@ pub fn model_holds(text: &str, seed: u64) {
         Err(refusal) => {
             assert!(!refusal.to_string().contains('\n'), "{refusal:?}");
             assert!(refusal.line.is_none_or(|line| line <= text.matches('\n').count() + 1), "{refusal:?}");
-            assert!(Parameter::of(text, &[]).is_err());
+            assert!(Parameter::list(text, &[]).is_err());
         }
         Ok(model) => {
             serves(&model, seed);
-            assert!(Parameter::of(text, &[]).is_ok(), "{text}");
+            assert!(Parameter::list(text, &[]).is_ok(), "{text}");
             model.topology(model.size);
         }
     }

@@ -7,7 +7,7 @@ use trueline_lab::workload::bonnie::{Parameters, line};
 
 /// Gives every run its line; the table, if there are phases.
 pub(super) fn tell(args: &Bench, variant: &Variant, runs: &mut [BenchRun]) -> Option<String> {
-    let parameters = Parameters::of(&args.parameters(0)).ok()?;
+    let parameters = Parameters::from_options(&args.parameters(0)).ok()?;
     // bonnie++ counts from 1970 here; what is random in ours begins with the seed.
     let head = line::Head { machine: &variant.name, time: args.seed, parameters };
     for (run, phases) in runs.iter_mut().zip(&variant.phases) {

@@ -20,7 +20,7 @@ impl Task {
     pub(super) fn new(kind: &Kind, parameters: &Parameters) -> Result<Task, String> {
         let made = match kind.needs {
             Needs::Blocks(make) => make(parameters).map(Task::Blocks),
-            Needs::Files(_) if kind.name == bonnie::KIND.name => bonnie::Parameters::of(parameters).map(Task::Bonnie),
+            Needs::Files(_) if kind.name == bonnie::KIND.name => bonnie::Parameters::from_options(parameters).map(Task::Bonnie),
             Needs::Files(make) => make(parameters).map(Task::Files),
         };
         made.map_err(|e| format!("bench {}: {e}", kind.name))

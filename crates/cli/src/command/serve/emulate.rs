@@ -42,7 +42,7 @@ pub(super) fn drives(models: &[Model], args: &Serve) -> Option<Arc<Drives>> {
 
 /// Lines on stderr at the end: what the drives did, and what of their time was the machine's.
 pub(super) fn tell(drives: &Drives, models: &[Model]) -> Result<(), Failure> {
-    let spends: Vec<_> = drives.counters().iter().map(|drive| Spent::of(std::slice::from_ref(drive), 0)).collect();
+    let spends: Vec<_> = drives.counters().iter().map(|drive| Spent::sum(std::slice::from_ref(drive), 0)).collect();
     let rows: Vec<_> = models.iter().map(|model| model.name.as_str()).zip(&spends).collect();
     let mut stderr = anstream::stderr().lock();
     let style = Style::of_stderr();

@@ -1,7 +1,8 @@
 //! An entry of the submission queue, as the kernel reads it (`struct io_uring_sqe`, io_uring_enter(2)).
 //!
-//! The builders of the io-uring crate make one kind of request each. Where the kind is known only when it is asked for, their entries
-//! meet in memory and are copied from there, which the processor waits for; as one structure they go from registers into the queue.
+//! The builders of the io-uring crate make one kind of request each. Where the kind is only known at run time, their
+//! entries meet in
+//! memory and are copied from there, which stalls the processor; one structure goes from registers into the queue.
 
 use super::Flight;
 use crate::disk::buffers::Buffers;
@@ -20,16 +21,16 @@ struct Entry {
     offset: u64,
     address: u64,
     length: u32,
-    /// Of the request, not of the entry: `RWF_DSYNC`, `IORING_FSYNC_DATASYNC`.
+    /// Flags of the request, not of the entry: `RWF_DSYNC`, `IORING_FSYNC_DATASYNC`.
     request_flags: u32,
     tag: u64,
-    /// Which registered memory: there is one.
+    /// The index of the registered memory, of which there is one.
     memory: u16,
     personality: u16,
     unused: [u32; 5],
 }
 
-/// The entry of what is left of the transfer in `slot`, for a ring whose memory is registered or not.
+/// The entry for the rest of the transfer in `slot`, for a ring with registered memory or not.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "64 bytes that are built where they are copied into the queue")]
 pub(super) fn of<Tag>(flight: &Flight<Tag>, slot: u32, registered: bool, buffers: &Buffers) -> squeue::Entry {
@@ -46,7 +47,7 @@ pub(super) fn of<Tag>(flight: &Flight<Tag>, slot: u32, registered: bool, buffers
         Op::Flush => FsyncFlags::DATASYNC.bits(),
         _ => 0,
     };
-    // Of the whole file.
+    // A flush is of the whole file.
     let (offset, address, length) = match op {
         Op::Flush => (0, 0, 0),
         _ => (offset + u64::from(moved), buffers.address(slot as usize, moved) as u64, length - moved),

@@ -1,4 +1,4 @@
-//! How a ring is made: the flags that this kernel has, its memory registered, and the call that drives it.
+//! The setup of a ring: the flags that this kernel has, its registered memory, and the call that drives it.
 
 use crate::disk::buffers::Buffers;
 use io_uring::IoUring;
@@ -7,21 +7,21 @@ use rustix::io_uring::{IoringEnterFlags, IoringRegisterOp, io_uring_enter, io_ur
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
-/// The longest memory that can be registered at once (`io_buffer_validate` in Linux `io_uring/rsrc.c`).
+/// The most memory in bytes that can be registered at once (`io_buffer_validate` in Linux `io_uring/rsrc.c`).
 const REGISTERED: usize = 1 << 30;
 
-/// A ring of `entries` with as many of the flags as this kernel has.
+/// A ring of `entries`, with the best set of flags that this kernel has.
 pub(super) fn set_up(entries: u32) -> io::Result<IoUring> {
     let mut refused = io::Errno::INVAL;
     for level in 0..4 {
         let mut builder = IoUring::builder();
         builder.dontfork();
         if level < 3 {
-            // One bad request does not hold the others back (5.18); nobody is interrupted to be told of a completion (5.19).
+            // One bad request does not hold back the others (5.18); completions interrupt no thread (5.19).
             builder.setup_submit_all();
             match level {
                 2 => builder.setup_coop_taskrun(),
-                // Completions are worked off when they are asked for, by the one thread that asks (6.1).
+                // Completions are processed when the one thread asks for them (6.1).
                 _ => builder.setup_single_issuer().setup_defer_taskrun(),
             };
             if level == 0 {
@@ -40,28 +40,31 @@ pub(super) fn set_up(entries: u32) -> io::Result<IoUring> {
     Err(refused)
 }
 
-/// Registers all of the memory; `false` where that cannot be had: more than may be locked, or than can be registered at once.
+/// Registers all of the memory. False if that is impossible: more than may be locked, or than can be registered at
+/// once.
 pub(super) fn register(ring: &IoUring, buffers: &mut Buffers) -> bool {
     if buffers.len() > REGISTERED {
         return false;
     }
     let all = [IoSliceMut::new(buffers.bytes_mut(0, buffers.len()))];
-    // SAFETY: std promises that an IoSliceMut is an iovec. The mapping outlives the ring's use of it: `Ring::drop` waits for what is in
-    // flight, and if it cannot wait, it leaves the mapping where it is.
+    // SAFETY: std promises that an IoSliceMut is an iovec. The mapping outlives the ring's use of it: `Ring::drop`
+    // waits for transfers in
+    // flight, and if it cannot wait, it leaks the mapping.
     unsafe { ring.submitter().register_buffers(&*std::ptr::from_ref(&all).cast::<[_; 1]>()) }.is_ok()
 }
 
-/// How the kernel is entered: by the ring's place among the thread's registered rings, which spares it a look at the table of files
-/// at every call (5.18), else by its descriptor.
+/// The way to enter the kernel: by the ring's index among the thread's registered rings, which saves a lookup of the
+/// descriptor
+/// in every call (5.18), or else by its descriptor.
 pub(super) struct Entrance {
     fd: RawFd,
     flags: IoringEnterFlags,
-    /// The ring's own descriptor, if its place is to be given back.
+    /// The ring's own descriptor, if the ring is registered.
     ring: Option<RawFd>,
 }
 
 impl Entrance {
-    /// The best way into `ring`.
+    /// The fastest way to enter `ring`.
     pub(super) fn new(ring: &IoUring) -> Entrance {
         let fd = ring.as_raw_fd();
         let data = io_uring_ptr::new(usize::try_from(fd).map_or(std::ptr::null_mut(), std::ptr::without_provenance_mut));
@@ -78,14 +81,16 @@ impl Entrance {
         }
     }
 
-    /// Whether by a place among the registered rings.
+    /// True if the ring is registered with the thread.
     #[cfg(test)]
     pub(super) fn is_registered(&self) -> bool {
         self.ring.is_some()
     }
 
-    /// Gives the place back, of which a thread has 16. What stands there keeps the ring after its descriptor is closed, and with it its
-    /// files and its memory, until the thread ends (`io_ringfd_unregister` in Linux `io_uring/tctx.c`). The ring is still open.
+    /// Unregisters the ring: a thread has 16 such entries. An entry keeps the ring after its descriptor is closed,
+    /// and with it its
+    /// files and memory, until the thread ends (`io_ringfd_unregister` in Linux `io_uring/tctx.c`). The ring is still
+    /// open.
     pub(super) fn give_back(&mut self) {
         let (Some(fd), Ok(place)) = (self.ring.take(), u32::try_from(self.fd)) else { return };
         let mut update = io_uring_rsrc_update::default();
@@ -101,8 +106,9 @@ impl Entrance {
     /// Sends `count` requests and waits for `want` completions.
     pub(super) fn enter(&self, count: u32, want: u32) -> io::Result<u32> {
         let events = if want > 0 { IoringEnterFlags::GETEVENTS } else { IoringEnterFlags::empty() };
-        // SAFETY: `fd` is this ring's, open as long as the ring, or its place among the registered ones, as the flag says; what the
-        // requests point to was seen to when they were put into the queue.
+        // SAFETY: `fd` is this ring's, open as long as the ring, or its index among the registered ones, as the flag
+        // says; the memory that the
+        // requests point to was checked when they were put into the queue.
         unsafe { io_uring_enter(BorrowedFd::borrow_raw(self.fd).as_fd(), count, want, self.flags | events) }
     }
 }

@@ -1,8 +1,8 @@
-//! The client's side of one connection: one request at a time.
+//! The client's side of one connection, with one request at a time.
 //!
 //! # Limits
-//! Nothing that a server sends is kept beyond what was asked for. An answer has its time, however many bytes come of it
-//! ([`Patience`]): a server that trickles them is one that does not answer.
+//! A server cannot make the client keep more than was asked for. An answer has a deadline, however it arrives
+//! ([`Patience`]): a server that trickles bytes counts as one that does not answer.
 
 use super::patience::Patience;
 use crate::nbd::client::Told;
@@ -25,9 +25,9 @@ mod timed;
 
 pub(super) use handshake::Wanted;
 
-/// The most descriptors that are read of an answer to `BLOCK_STATUS`.
+/// The most descriptors read of an answer to `BLOCK_STATUS`.
 const DESCRIPTORS: u32 = 64 << 10;
-/// The longest error that is read: its number, and a message for people (section "Structured reply types").
+/// The longest error chunk in bytes: its number, and a message for people (section "Structured reply types").
 const LONGEST: u32 = 64 << 10;
 /// The most chunks of one reply: one for every sector of the largest request.
 const CHUNKS: u32 = wire::MAXIMUM / 512;
@@ -38,20 +38,20 @@ pub(super) struct Session {
     patience: Patience,
     told: Told,
     headers: Headers,
-    /// The numbers of the contexts, in the order of [`CONTEXTS`].
+    /// The server's ids of the contexts, in the order of [`CONTEXTS`].
     contexts: [Option<u32>; CONTEXTS.len()],
     asked: Asked,
-    /// It can be used no more, or not yet.
+    /// True if the connection cannot be used any more, or not yet.
     broken: bool,
 }
 
-/// Lengths and flags, one after another.
+/// Descriptors of a status: (length, flags), in order.
 type Descriptors = Vec<(u64, u64)>;
 
 impl Drop for Session {
     fn drop(&mut self) {
         if !self.broken {
-            // A goodbye; the server has answered everything, and takes it at once.
+            // A goodbye: the server has answered everything, and reads it at once.
             let _ = self.request(command::DISC, 0, 0, 0, &[]);
             self.line.end();
         }
@@ -63,12 +63,12 @@ impl Session {
         self.told
     }
 
-    /// Whether it can be used no more.
+    /// True if the connection cannot be used any more.
     pub(super) fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Sends a request.
+    /// Sends a request, whose answer is still to be read.
     fn request(&mut self, command: u16, flags: u16, offset: u64, length: u64, payload: &[u8]) -> io::Result<()> {
         self.asked = Asked { cookie: self.asked.cookie + 1, offset };
         let extended = self.headers == Headers::Extended;
@@ -88,25 +88,25 @@ impl Session {
         self.line.send(&[head, payload].concat())
     }
 
-    /// A request without an answer of its own.
+    /// Sends a request without data in its answer, and waits for the answer.
     pub(super) fn ask(&mut self, command: u16, flags: u16, offset: u64, length: u64, payload: &[u8]) -> Result<(), Errno> {
         let asked = self.request(command, flags, offset, length, payload);
         self.done(asked)
     }
 
-    /// Asks for a flush, whose answer [`Session::done`] waits for.
+    /// Sends a flush, whose answer [`Session::done`] waits for.
     pub(super) fn begin_flush(&mut self) -> io::Result<()> {
         self.request(command::FLUSH, 0, 0, 0, &[])
     }
 
-    /// Waits for an answer that carries nothing.
+    /// Waits for an answer without data.
     pub(super) fn done(&mut self, asked: io::Result<()>) -> Result<(), Errno> {
         self.settle(asked, |session| {
             session.chunks(&mut |_, kind, _| if kind == chunk::NONE { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) })
         })
     }
 
-    /// Fills `buffer` from `offset`.
+    /// Fills `buffer` with the bytes from `offset` on.
     pub(super) fn read(&mut self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
         let asked = self.request(command::READ, 0, offset, buffer.len() as u64, &[]);
         let mut filled = Filled::default();
@@ -119,7 +119,7 @@ impl Session {
         done
     }
 
-    /// The first of what is at `offset`; [`None`] if the server does not tell.
+    /// The first run at `offset`; [`None`] if the server has no allocation status.
     pub(super) fn allocation(&mut self, offset: u64, length: u64) -> Result<Option<Run>, Errno> {
         let Some(context) = self.contexts[0] else { return Ok(None) };
         let found = self.status(&[context], flag::REQ_ONE, offset, length)?;
@@ -134,9 +134,9 @@ impl Session {
         }))
     }
 
-    /// The boundaries that the server tells of.
+    /// The boundaries that the server reports.
     pub(super) fn boundaries(&mut self) -> Result<Vec<Boundary>, Errno> {
-        // In whole blocks: a strict server refuses others.
+        // Whole blocks: a strict server refuses others.
         let least = self.told.sizes.map_or(1, |[least, ..]| u64::from(least));
         let most = if self.headers == Headers::Extended { u64::MAX } else { round_down(u64::from(u32::MAX), least) };
         let length = self.told.length.min(most);
@@ -150,10 +150,10 @@ impl Session {
         Ok(all.filter_map(|((_, why), number)| Some(Boundary { why: (*why)?, grain: told(number?)? })).collect())
     }
 
-    /// Lengths and flags of `contexts`, each with its number.
+    /// The descriptors of `contexts`, each with its id.
     fn status(&mut self, contexts: &[u32], flags: u16, offset: u64, length: u64) -> Result<Vec<(u32, Descriptors)>, Errno> {
         let asked = if self.told.flags & transmission::BLOCK_STATUS_PAYLOAD != 0 && self.headers == Headers::Extended {
-            // The others would be told for nothing.
+            // Without the payload the server would report the other contexts too.
             let payload: Vec<u8> =
                 length.to_be_bytes().into_iter().chain(contexts.iter().flat_map(|context| context.to_be_bytes())).collect();
             self.request(command::BLOCK_STATUS, flags, offset, payload.len() as u64, &payload)
@@ -171,7 +171,7 @@ impl Session {
                 let mut data = vec![0; usize::try_from(length).unwrap_or(0)];
                 line.receive(&mut data)?;
                 let (of, descriptors) = descriptors(headers, kind, &data).ok_or_else(unexpected)?;
-                // Each once: the server decides how many chunks there are.
+                // Each context once: the server decides how many chunks there are.
                 if contexts.contains(&of) && found.iter().all(|(number, _)| *number != of) {
                     found.push((of, descriptors));
                 }
@@ -181,7 +181,7 @@ impl Session {
         Ok(found)
     }
 
-    /// What the connection or the server made of a request.
+    /// The result of a request: a failed connection, or the server's error.
     fn settle(&mut self, asked: io::Result<()>, answer: impl FnOnce(&mut Session) -> io::Result<u32>) -> Result<(), Errno> {
         match asked.and_then(|()| answer(self)) {
             Ok(0) => Ok(()),
@@ -193,7 +193,7 @@ impl Session {
         }
     }
 
-    /// Reads a reply, whose chunks with something in them `take` takes; gives the server's error.
+    /// Reads a reply, and calls `take` for chunks with content. Returns the server's error number, 0 if none.
     fn chunks(&mut self, take: &mut Take<'_>) -> io::Result<u32> {
         let mut error = 0;
         for _ in 0..CHUNKS {
@@ -201,7 +201,7 @@ impl Session {
                 Head::Chunk { kind, last, length } => (kind, last, length),
                 Head::Simple(found) => {
                     if found == 0 && !self.headers.are_chunks() {
-                        // The bytes of a read follow without a word.
+                        // The bytes of a read follow without another header.
                         take(&self.line, chunk::NONE, 0)?;
                     }
                     return Ok(found);
@@ -221,7 +221,7 @@ impl Session {
         Err(io::ErrorKind::InvalidData.into())
     }
 
-    /// An error, whose message is not of interest.
+    /// Reads an error chunk, and returns its number. The message is ignored.
     fn error(&self, length: u32) -> io::Result<u32> {
         if length > LONGEST {
             return Err(io::ErrorKind::InvalidData.into());
@@ -232,10 +232,10 @@ impl Session {
     }
 }
 
-/// What takes a chunk: the connection, its kind, the bytes that follow.
+/// A reader of a chunk: connection, chunk type, bytes that follow.
 type Take<'a> = dyn FnMut(&Timed, u16, u32) -> io::Result<()> + 'a;
 
-/// Puts a chunk of a read, which began at `offset`, where it belongs, if nothing was put there before.
+/// Stores a chunk of a read from `offset` in `buffer`, if none of its bytes came before.
 fn fill(line: &Timed, kind: u16, length: u32, buffer: &mut [u8], offset: u64, filled: &mut Filled) -> io::Result<()> {
     let unexpected = || io::Error::from(io::ErrorKind::InvalidData);
     if kind == chunk::NONE {
@@ -250,7 +250,7 @@ fn fill(line: &Timed, kind: u16, length: u32, buffer: &mut [u8], offset: u64, fi
     };
     let end = usize::try_from(bytes).ok().and_then(|bytes| at.checked_add(bytes)).ok_or_else(unexpected)?;
     let part = buffer.get_mut(at..end).ok_or_else(unexpected)?;
-    // Bytes of which two chunks tell, and so perhaps others of which none does (section "Structured reply types").
+    // Bytes in two chunks imply that others may be in none (section "Structured reply types").
     filled.add(at, end).ok_or_else(unexpected)?;
     if kind == chunk::OFFSET_HOLE {
         part.fill(0);
@@ -259,7 +259,8 @@ fn fill(line: &Timed, kind: u16, length: u32, buffer: &mut [u8], offset: u64, fi
     line.receive(part)
 }
 
-/// Context and descriptors of a chunk of a status; [`None`] if it is none. Where headers are extended, they may be of either kind.
+/// The context and descriptors of a status chunk; [`None`] if it is none. With extended headers, both kinds are
+/// valid.
 fn descriptors(headers: Headers, kind: u16, data: &[u8]) -> Option<(u32, Descriptors)> {
     let mut fields = Fields(data);
     let context = fields.u32()?;
@@ -268,7 +269,7 @@ fn descriptors(headers: Headers, kind: u16, data: &[u8]) -> Option<(u32, Descrip
         chunk::BLOCK_STATUS_EXT if headers == Headers::Extended => {
             let count = u64::from(fields.u32()?);
             let found: Descriptors = std::iter::from_fn(|| Some((fields.u64()?, fields.u64()?))).collect();
-            // 0: as many as there are (section "Structured reply types").
+            // A count of 0 means all that follow (section "Structured reply types").
             return (count == 0 || count == found.len() as u64).then_some((context, found));
         }
         _ => return None,
@@ -276,8 +277,9 @@ fn descriptors(headers: Headers, kind: u16, data: &[u8]) -> Option<(u32, Descrip
     Some((context, found))
 }
 
-/// The unit that descriptors of `trueline:grain`, or the like, from byte 0 on tell of; nowhere, if they say that none is whole; [`None`] if
-/// they cannot be.
+/// The grain that descriptors of `trueline:grain` and the like, from byte 0 on, describe. `Some(None)` if no unit is
+/// whole; [`None`] if
+/// they are invalid.
 fn grain(descriptors: &[(u64, u64)]) -> Option<Option<Grain>> {
     let mut at = 0u64;
     for &(length, size) in descriptors {

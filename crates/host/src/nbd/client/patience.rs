@@ -1,13 +1,13 @@
-//! Time that a client gives a server.
+//! The deadlines that a client gives a server.
 
 use std::time::Duration;
 
-/// How long a server may take.
+/// The deadlines of a server's answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// To be connected, and again until it takes requests.
+    /// The time to connect, and again the time until requests are accepted.
     pub handshake: Duration,
-    /// From a request to the last byte of its answer, and as long again for every MiB that either carries.
+    /// The time from a request to the last byte of its answer, for each MiB that either carries and one more.
     pub request: Duration,
 }
 
@@ -18,13 +18,13 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// How long a request may take that carries `length` bytes, or whose answer does.
+    /// The time for a request that carries `length` bytes in either direction.
     pub(super) fn carries(&self, length: usize) -> Duration {
         carries(self.request, length)
     }
 }
 
-/// Time for a request that carries `length` bytes: `base`, and as long again for every MiB.
+/// The time for a request that carries `length` bytes: `base`, and as much again for every MiB.
 pub fn carries(base: Duration, length: usize) -> Duration {
     base.saturating_mul(u32::try_from(length >> 20).unwrap_or(u32::MAX).saturating_add(1))
 }

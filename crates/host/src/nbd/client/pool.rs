@@ -1,7 +1,8 @@
-//! Connections to one server: who uses them, and on which of them is what no flush has reached.
+//! The connections to one server: which are in use, and which carry unflushed writes.
 //!
-//! A flush on one connection says something of what was written on another only if both are with one server, and who has restarted is not
-//! the one that was: every connection on which something was written is flushed itself, and one that broke before that has lost it.
+//! A flush on one connection covers writes on another only if both are with the same server, and a restarted server
+//! is not the
+//! same. So every connection with writes is flushed itself, and one that broke before has lost its writes.
 
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,7 +10,7 @@ use trueline_geom::base::error::Errno;
 
 /// Connections, each with its number.
 pub(super) struct Pool<C> {
-    /// How many there may be.
+    /// The most connections at a time.
     most: usize,
     state: Mutex<State<C>>,
     freed: Condvar,
@@ -17,34 +18,34 @@ pub(super) struct Pool<C> {
 
 struct State<C> {
     idle: Vec<(u64, C)>,
-    /// Those that there are.
+    /// The number of connections, idle or in use.
     made: usize,
     next: u64,
-    /// Those on which writes were answered since they were flushed.
+    /// Connections with answered writes since their last flush.
     unflushed: BTreeSet<u64>,
-    /// Flushes that wait for one of those.
+    /// The number of flushes that wait for a connection.
     waiting: usize,
-    /// How many of those broke, and of how many of them a flush has told.
+    /// Broken connections that had unflushed writes; and the number of those that a flush has reported.
     lost: u64,
     told: u64,
 }
 
-/// A flush of all that was written before it began.
+/// A flush of all writes before it.
 pub(super) struct Flush {
-    /// Connections that are to be flushed.
+    /// The connections that are still to be flushed.
     due: BTreeSet<u64>,
-    /// Losses that others were told of.
+    /// The losses reported by the time it began.
     told: u64,
 }
 
 impl<C> Pool<C> {
-    /// With a first one, of `most`.
+    /// A pool of at most `most` connections, with a first one.
     pub(super) fn new(first: C, most: usize) -> Pool<C> {
         let state = State { idle: vec![(0, first)], made: 1, next: 1, unflushed: BTreeSet::new(), waiting: 0, lost: 0, told: 0 };
         Pool { most, state: Mutex::new(state), freed: Condvar::new() }
     }
 
-    /// How many there may be.
+    /// The most connections at a time.
     pub(super) fn most(&self) -> usize {
         self.most
     }
@@ -53,11 +54,11 @@ impl<C> Pool<C> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One that nobody else uses, perhaps a new one.
+    /// An idle connection, or a new one that `make` makes. Waits if all are in use and there are `most`.
     pub(super) fn take(&self, make: impl FnOnce() -> Result<C, Errno>) -> Result<(u64, C), Errno> {
         let mut state = self.state();
         loop {
-            // A flush goes before: else those that write could keep a connection from it for ever.
+            // A flush has priority: otherwise writers could keep a connection from it for ever.
             let free = state.idle.iter().rposition(|(number, _)| state.waiting == 0 || !state.unflushed.contains(number));
             if let Some(at) = free {
                 return Ok(state.idle.swap_remove(at));
@@ -73,7 +74,7 @@ impl<C> Pool<C> {
         make().map(|made| (number, made)).inspect_err(|_| self.put(number, None, false))
     }
 
-    /// Gives one back, unless it is broken. `wrote`: a write was answered on it.
+    /// Returns a connection to the pool; `None` if it broke. `wrote`: a write was answered on it.
     pub(super) fn put(&self, number: u64, connection: Option<C>, wrote: bool) {
         let mut state = self.state();
         if wrote {
@@ -89,13 +90,13 @@ impl<C> Pool<C> {
         self.freed.notify_all();
     }
 
-    /// Begins a flush.
+    /// Begins a flush of all writes so far.
     pub(super) fn flush(&self) -> Flush {
         let state = self.state();
         Flush { due: state.unflushed.clone(), told: state.told }
     }
 
-    /// Connections that are to be flushed, as soon as there are some that nobody uses; none if all are flushed, or broken.
+    /// The idle connections that are still to be flushed; waits for some. Empty if all are flushed or broken.
     pub(super) fn take_due(&self, flush: &mut Flush) -> Vec<(u64, C)> {
         let mut state = self.state();
         loop {
@@ -114,7 +115,7 @@ impl<C> Pool<C> {
         }
     }
 
-    /// Gives one back that was flushed.
+    /// Returns a flushed connection to the pool.
     pub(super) fn put_flushed(&self, number: u64, connection: C) {
         let mut state = self.state();
         state.unflushed.remove(&number);
@@ -122,7 +123,7 @@ impl<C> Pool<C> {
         self.freed.notify_all();
     }
 
-    /// Whether nothing is lost of what was written since a flush said the last time that something was.
+    /// An error if a write was lost since the last flush that reported a loss.
     pub(super) fn end(&self, flush: &Flush) -> Result<(), Errno> {
         let mut state = self.state();
         if state.lost == flush.told {

@@ -1,4 +1,4 @@
-//! What a client knows a server by, and proves itself with.
+//! The credentials of a client: the authorities it trusts, and its own certificate.
 
 use super::{certificates, not, private_key, revoked, roots};
 use crate::error::Error;
@@ -8,24 +8,25 @@ use rustls::{ClientConfig, RootCertStore};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The client's certificate, and those on the way to who is trusted; it need not be there.
+/// The file of the client's certificate and its chain; it is optional.
 const CERTIFICATE: &str = "client-cert.pem";
-/// Its private key.
+/// The file of the client's private key.
 const KEY: &str = "client-key.pem";
-/// What stands for a directory where none is named.
+/// The place in messages if no directory is named.
 const SYSTEM: &str = "the certificates of this machine";
 
-/// What a client knows a server by, and proves itself with.
+/// The authorities that a client trusts, the server's expected name, and the client's own certificate.
 #[derive(Clone, Debug)]
 pub struct Credentials {
     pub(super) config: Arc<ClientConfig>,
-    /// Whose certificate it must be.
+    /// The name that the server's certificate must have.
     pub(super) name: ServerName<'static>,
 }
 
 impl Credentials {
-    /// From the files of `directory`: `ca-cert.pem`, which vouches for the server called `name`; `client-cert.pem` with `client-key.pem`
-    /// and `ca-crl.pem`, if they are there. Without one whoever this machine trusts vouches for it.
+    /// Loads the files of `directory`: `ca-cert.pem`, the authority for the server named `name`; and, if they exist,
+    /// `client-cert.pem` with
+    /// `client-key.pem`, and `ca-crl.pem`. `None`: the authorities that this machine trusts.
     pub fn load(directory: Option<&Path>, name: &str) -> Result<Credentials, Error> {
         let not_a_name = |_| Error::not("use", name, "a certificate is for no such name", "say tls-hostname=NAME in the URI");
         let server = ServerName::try_from(name.to_owned()).map_err(not_a_name)?;
@@ -49,11 +50,11 @@ impl Credentials {
     }
 }
 
-/// Who vouches for servers on this machine: its distribution's list, or what `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+/// The authorities that this machine trusts: its distribution's list, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
 fn of_this_machine() -> Result<Arc<RootCertStore>, Error> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // One that rustls cannot use vouches for nobody, and the others do.
+    // An authority that rustls cannot parse is left out.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let why = found.errors.first().map_or_else(|| "there are none".into(), ToString::to_string);

@@ -1,4 +1,4 @@
-//! A stream in which another one is encrypted.
+//! A stream encrypted with TLS over another stream.
 
 use super::{Certificates, Credentials};
 use crate::nbd::stream::Stream;
@@ -11,21 +11,22 @@ use std::time::{Duration, Instant};
 /// Bytes received at once: a few records.
 const BATCH: usize = 64 << 10;
 
-/// What came and is not decrypted.
+/// Received bytes that are not decrypted yet.
 struct Arriving {
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
 }
 
-/// A stream in which another one is encrypted. One thread receives, while others send.
+/// A stream encrypted over another one. One thread receives, while others send.
 ///
-/// The session is locked to encrypt and to decrypt, never while a socket is waited for.
+/// The TLS session is locked for encryption and decryption, never while waiting for a socket.
 pub struct Encrypted<P> {
     beneath: P,
     session: Mutex<Connection>,
     arriving: Mutex<Arriving>,
-    /// Held from when a record is made until it is sent: records leave in the order of their numbers.
+    /// The buffer of records to send, locked from their encryption until they are sent: records leave in the order of
+    /// their numbers.
     leaving: Mutex<Vec<u8>>,
     patience: Mutex<Option<Duration>>,
 }
@@ -35,13 +36,13 @@ fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<P: Deref<Target: Stream> + Send + Sync> Encrypted<P> {
-    /// Shakes hands with a client that has been told to begin, until `end`.
+    /// Completes the handshake with a client that was told to begin, by `end`.
     pub fn accept(beneath: P, certificates: &Certificates, end: Instant) -> io::Result<Encrypted<P>> {
         let session = ServerConnection::new(certificates.0.clone()).map_err(io::Error::other)?;
         Encrypted::shake_hands(beneath, session.into(), end)
     }
 
-    /// Shakes hands with a server that waits for it, until `end`: it is the one that is meant, or there is an error.
+    /// Completes the handshake with a waiting server by `end`. It is an error if the server is not the expected one.
     pub fn connect(beneath: P, credentials: &Credentials, end: Instant) -> io::Result<Encrypted<P>> {
         let session = ClientConnection::new(credentials.config.clone(), credentials.name.clone()).map_err(io::Error::other)?;
         Encrypted::shake_hands(beneath, session.into(), end)
@@ -56,7 +57,7 @@ impl<P: Deref<Target: Stream> + Send + Sync> Encrypted<P> {
             leaving: Mutex::default(),
             patience: Mutex::default(),
         };
-        // A client speaks first.
+        // In a handshake the client sends first.
         stream.flush()?;
         while locked(&stream.session).is_handshaking() {
             let left = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
@@ -69,7 +70,7 @@ impl<P: Deref<Target: Stream> + Send + Sync> Encrypted<P> {
         Ok(stream)
     }
 
-    /// Decrypts some of what came, having received more if there was nothing; `false` if nothing comes any more.
+    /// Decrypts received records, after receiving more if there are none. False at the end of the stream.
     fn take_records(&self, arriving: &mut Arriving) -> io::Result<bool> {
         if arriving.start == arriving.end {
             (arriving.start, arriving.end) = (0, 0);
@@ -84,15 +85,15 @@ impl<P: Deref<Target: Stream> + Send + Sync> Encrypted<P> {
         arriving.start += took;
         if let Err(e) = session.process_new_packets() {
             drop(session);
-            // The alert that says what is wrong; a client that has gone does not want it.
+            // Sends the alert that says what is wrong; a client that has gone does not need it.
             let _ = self.flush();
             return Err(io::Error::new(io::ErrorKind::InvalidData, format!("TLS: {e}")));
         }
-        // A session that takes nothing has been ended by its client.
+        // A session that takes nothing was ended by the other side.
         Ok(took > 0)
     }
 
-    /// Sends the records that are made.
+    /// Sends the records that are ready.
     fn flush(&self) -> io::Result<()> {
         self.flush_after(&mut locked(&self.leaving), &mut |_| Ok(()))
     }
@@ -117,11 +118,11 @@ impl<P: Deref<Target: Stream> + Send + Sync> Stream for Encrypted<P> {
         loop {
             match locked(&self.session).reader().read(into) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                // Many clients leave without a goodbye. What is cut off here is a request, and it is seen there.
+                // Many clients leave without a goodbye. If that cuts a request off, the reader of requests notices.
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 got => return got,
             }
-            // Bytes that make no record do not count as silence.
+            // Bytes without a complete record do not reset the timeout.
             let patience = *locked(&self.patience);
             if begun.zip(patience).is_some_and(|(begun, patience)| begun.elapsed() > patience) {
                 return Err(io::ErrorKind::TimedOut.into());
@@ -130,7 +131,7 @@ impl<P: Deref<Target: Stream> + Send + Sync> Stream for Encrypted<P> {
                 return Ok(0);
             }
             begun.get_or_insert_with(Instant::now);
-            // An answer to what is the session's own: a new key, a goodbye.
+            // The session's own answer: a new key, or a goodbye.
             if locked(&self.session).wants_write() {
                 self.flush()?;
             }
@@ -156,7 +157,7 @@ impl<P: Deref<Target: Stream> + Send + Sync> Stream for Encrypted<P> {
     }
 
     fn waiting(&self) -> usize {
-        // Encrypted, it is somewhat longer.
+        // Counted encrypted, which is somewhat longer.
         let arriving = locked(&self.arriving);
         self.beneath.waiting().saturating_add(arriving.end - arriving.start)
     }
@@ -166,7 +167,7 @@ impl<P: Deref<Target: Stream> + Send + Sync> Stream for Encrypted<P> {
     }
 
     fn end(&self) {
-        // A client that has gone does not want a goodbye.
+        // A client that has gone does not need a goodbye.
         let _ = self.flush_after(&mut locked(&self.leaving), &mut |session| {
             session.send_close_notify();
             Ok(())

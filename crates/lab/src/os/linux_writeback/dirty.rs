@@ -1,23 +1,23 @@
-//! Dirty pages of an inode, or of the device.
+//! The dirty pages of one inode, or of the device.
 
 use super::flusher::PAGE;
 use std::collections::BTreeMap;
 
-/// Dirty pages of an owner.
+/// The dirty pages of one owner.
 #[derive(Default)]
 pub(super) struct Pages {
-    /// First page of the owner → pages, and the byte of the provider where they lie.
+    /// Ranges by the owner's first page: (pages, byte of the provider).
     ranges: BTreeMap<u64, (u64, u64)>,
-    /// When the first of them became dirty.
+    /// The time in nanoseconds at which the first of them became dirty.
     pub(super) since: u64,
-    /// Where the next pass goes on (`writeback_index`).
+    /// The page at which the next pass continues (`writeback_index`).
     cursor: u64,
-    /// Whether all of them are to be written, because they are old.
+    /// True if all of them are due, because they are older than 30 s.
     pub(super) old: bool,
 }
 
 impl Pages {
-    /// Notes pages that are dirty; how many were not before.
+    /// Marks pages dirty. Returns the number that were clean.
     pub(super) fn soil(&mut self, first: u64, pages: u64, byte: u64) -> u64 {
         let end = first + pages;
         let before = self.ranges.range_mut(..=first).next_back().map(|(start, range)| (*start, range));
@@ -35,18 +35,18 @@ impl Pages {
         (0..pages).map(|n| self.soil(first + n, 1, byte + n * PAGE)).sum()
     }
 
-    /// The range with a page.
+    /// The range that contains `page`: (first page, (pages, byte)).
     fn range(&self, page: u64) -> Option<(u64, (u64, u64))> {
         let found = self.ranges.range(..=page).next_back().map(|(start, range)| (*start, *range));
         found.filter(|(start, (count, _))| start + count > page)
     }
 
-    /// Whether a page is dirty.
+    /// True if the page is dirty.
     pub(super) fn has(&self, page: u64) -> bool {
         self.range(page).is_some()
     }
 
-    /// The pages that lie together from where the last pass ended on, or from the beginning: (first, pages, byte).
+    /// The contiguous dirty pages at the cursor, or after it, or from the beginning: (first, pages, byte).
     pub(super) fn next(&self) -> Option<(u64, u64, u64)> {
         if let Some((start, (count, byte))) = self.range(self.cursor) {
             let skip = self.cursor - start;
@@ -56,13 +56,13 @@ impl Pages {
         next.map(|(&start, &(count, byte))| (start, count, byte))
     }
 
-    /// Takes `pages` from `first` on, which [`Pages::next`] named; the pass goes on after them.
+    /// Marks clean the `pages` from `first` on, which [`Pages::next`] returned; the pass continues after them.
     pub(super) fn take(&mut self, first: u64, pages: u64) {
         self.clean(first, pages);
         self.cursor = first + pages;
     }
 
-    /// Pages of one range are dirty no more.
+    /// Marks pages of one range clean.
     pub(super) fn clean(&mut self, first: u64, pages: u64) {
         let Some((start, (count, byte))) = self.range(first) else { return };
         let (before, end) = (first - start, first - start + pages);
@@ -75,12 +75,12 @@ impl Pages {
         }
     }
 
-    /// Bytes of them.
+    /// The dirty pages in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.ranges.values().map(|(pages, _)| pages * PAGE).sum()
     }
 
-    /// Whether none is left.
+    /// True if no page is dirty.
     pub(super) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }

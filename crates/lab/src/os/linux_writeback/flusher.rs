@@ -1,4 +1,5 @@
-//! Dirty pages and who writes them: `mm/page-writeback.c`, `fs/fs-writeback.c`, `fs/mpage.c` and `fs/buffer.c` of Linux 2.6.31.
+//! The flusher, which writes dirty pages: `mm/page-writeback.c`, `fs/fs-writeback.c`, `fs/mpage.c` and `fs/buffer.c`
+//! of Linux 2.6.31.
 
 use super::dirty::Pages;
 use super::requests::Requests;
@@ -9,36 +10,38 @@ use crate::os::queue::Queue;
 use crate::rig::Rig;
 use std::collections::VecDeque;
 
-/// Bytes of a page.
+/// The size of a page in bytes.
 pub(crate) const PAGE: u64 = 4096;
-/// Pages of an inode that are written before the next has its turn (`MAX_WRITEBACK_PAGES`): 4 MiB.
+/// Pages of one inode that a pass writes at most (`MAX_WRITEBACK_PAGES`): 4 MiB.
 const PASS: u64 = 1024;
-/// How often old pages are looked for, and how old they are then (`dirty_writeback_centisecs`, `dirty_expire_centisecs`).
+/// The interval between searches for old pages, and the age of an old page, in ns (`dirty_writeback_centisecs`,
+/// `dirty_expire_centisecs`).
 const EVERY: u64 = 5_000_000_000;
 const OLD: u64 = 30_000_000_000;
 
-/// Whose pages they are: the device's, or an inode's number and one.
+/// The owner of pages: 0 for the device, or an inode's number plus one.
 pub(crate) type Owner = u64;
 
-/// The block device.
+/// The block device itself, which owns all metadata.
 pub(crate) const DEVICE: Owner = 0;
 
-/// What a host allows to be dirty and to be sent.
+/// Limits of dirty memory and of requests in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes that may be dirty before somebody begins to write (`dirty_background_ratio`, a tenth).
+    /// Dirty bytes above which the flusher writes (`dirty_background_ratio`, a tenth).
     pub background: u64,
-    /// Bytes that may be dirty before a program that writes must wait: `dirty_ratio`, a fifth, less the eighth of it that is kept from
-    /// a program which dirties all there is (`task_dirty_limit`).
+    /// Dirty bytes above which a writing program waits: `dirty_ratio`, a fifth, less the eighth of it that is denied
+    /// to a program
+    /// that dirties everything (`task_dirty_limit`).
     pub dirty: u64,
-    /// Bytes of a request at most (`max_sectors_kb`).
+    /// The most bytes of a request (`max_sectors_kb`).
     pub request: u64,
-    /// Requests that are sent and not done (`nr_requests`).
+    /// The most requests in flight (`nr_requests`).
     pub requests: usize,
 }
 
 impl Limits {
-    /// Of a host with as much memory.
+    /// The limits of a host with `bytes` of memory.
     pub fn of_memory(bytes: u64) -> Limits {
         Limits { background: bytes / 10, dirty: bytes / 5 / 8 * 7, request: 512 << 10, requests: 128 }
     }
@@ -49,20 +52,21 @@ pub(crate) struct Flusher<'a> {
     pub(crate) queue: Queue<'a>,
     limits: Limits,
     owners: Numbered<Owner, Pages>,
-    /// Whose turn it is: those that became dirty first, first.
+    /// Owners in the order of their turns: those that became dirty first, first.
     turns: VecDeque<Owner>,
     dirty: u64,
     requests: Requests,
-    /// When old pages are looked for next.
+    /// The time in ns of the next search for old pages.
     look: u64,
     old: usize,
-    /// Pages of the device that became dirty last and still are: maps, inodes and indirect blocks change again and again.
+    /// The pages of the device that became dirty last and still are: maps, inodes and indirect blocks change again
+    /// and again.
     again: [u64; 4],
-    /// When it was last seen to that nothing has to be sent.
+    /// The time in ns of the last pass that left nothing to send.
     seen: u64,
 }
 
-/// No page of the device.
+/// The value of an unused entry of `again`.
 const NONE: u64 = u64::MAX;
 
 impl<'a> Flusher<'a> {
@@ -83,12 +87,12 @@ impl<'a> Flusher<'a> {
         }
     }
 
-    /// Bytes that are dirty.
+    /// Dirty bytes of all owners.
     pub(crate) fn dirty(&self) -> u64 {
         self.dirty
     }
 
-    /// Pages of `owner` from `first` on, which lie at `byte`, are dirty. Waits while too much is.
+    /// Marks dirty the pages of `owner` from `first` on, which lie at `byte`. Waits while too much is dirty.
     pub(crate) fn soil(&mut self, owner: Owner, first: u64, pages: u64, byte: u64) -> Result<(), Error> {
         let now = self.queue.now();
         if owner == DEVICE && pages == 1 {
@@ -112,7 +116,7 @@ impl<'a> Flusher<'a> {
         Ok(())
     }
 
-    /// What an owner has dirty is of no use any more: the file is gone.
+    /// Drops the dirty pages of a removed file.
     pub(crate) fn drop_owner(&mut self, owner: Owner) {
         if let Some(own) = self.owners.remove(&owner) {
             self.dirty -= own.bytes();
@@ -121,9 +125,9 @@ impl<'a> Flusher<'a> {
         }
     }
 
-    /// Time passes, and the flusher goes on in it.
+    /// Lets time pass, in steps between which the flusher runs.
     pub(crate) fn think(&mut self, ns: u64) -> Result<(), Error> {
-        // A queue of 128 requests is not empty after as long.
+        // A queue of 128 requests does not run empty in one step.
         const STEP: u64 = 20_000_000;
         let mut left = ns;
         while left > 0 {
@@ -135,8 +139,10 @@ impl<'a> Flusher<'a> {
         Ok(())
     }
 
-    /// Sends old pages, and what is above the background limit, until the queue is congested. A program that waits, `forced`, sends
-    /// something itself only if more is dirty than it may make, apart from what is being written (`balance_dirty_pages`).
+    /// Sends old pages, and pages above the background limit, until the queue is congested. With `forced`, a waiting
+    /// program
+    /// sends something itself if more than its limit is dirty, not counting what is being written
+    /// (`balance_dirty_pages`).
     pub(crate) fn pump(&mut self, forced: bool) -> Result<(), Error> {
         self.queue.poll()?;
         let now = self.queue.now();
@@ -161,7 +167,7 @@ impl<'a> Flusher<'a> {
         Ok(())
     }
 
-    /// Everything that is dirty is on its way and done.
+    /// Writes everything that is dirty, and waits for it.
     pub(crate) fn sync(&mut self) -> Result<(), Error> {
         while self.pass(false, true)? {
             self.queue.settle(self.limits.requests)?;
@@ -170,7 +176,7 @@ impl<'a> Flusher<'a> {
         self.queue.settle(0)
     }
 
-    /// Everything an owner has dirty is on its way and done.
+    /// Writes all dirty pages of an owner, and waits for them.
     pub(crate) fn sync_owner(&mut self, owner: Owner) -> Result<(), Error> {
         while self.owners.contains_key(&owner) {
             self.pass_over(owner, true)?;
@@ -180,14 +186,15 @@ impl<'a> Flusher<'a> {
         self.queue.settle(0)
     }
 
-    /// A pass over the owner whose turn it is; `old_only`: who has old pages. Whether there was one.
+    /// Makes a pass over the owner whose turn it is; with `old_only`, over the first with old pages. True if there is
+    /// one.
     fn pass(&mut self, old_only: bool, patient: bool) -> Result<bool, Error> {
         let owners = &self.owners;
         let is_old = |owner: &Owner| owners.get(owner).is_some_and(|own| own.old);
         let at = if old_only {
             self.turns.iter().position(is_old)
         } else {
-            // File systems before the device's own inode: a pass over files leaves it nothing as long as there are files.
+            // Files come before the device's own inode: as long as any file is dirty, the device gets no turn.
             self.turns.iter().position(|&owner| owner != DEVICE).or(Some(0))
         };
         match at.and_then(|at| self.turns.get(at)) {
@@ -196,8 +203,9 @@ impl<'a> Flusher<'a> {
         }
     }
 
-    /// A pass over one owner, whose turn it is then no more (`write_cache_pages`). Unless it is `patient`, it ends after the page with
-    /// which the queue was found congested.
+    /// Makes a pass over one owner and ends its turn (`write_cache_pages`). Unless it is `patient`, the pass ends
+    /// after the page at
+    /// which the queue becomes congested.
     fn pass_over(&mut self, owner: Owner, patient: bool) -> Result<(), Error> {
         if self.turns.front() == Some(&owner) {
             self.turns.pop_front();
@@ -210,7 +218,7 @@ impl<'a> Flusher<'a> {
         let (mut left, mut bio) = (PASS, None);
         while left > 0 {
             let Some((first, pages, byte)) = self.owners.get(&owner).and_then(Pages::next) else { break };
-            // What is only added to does not change the answer; the page with which something new begins does.
+            // Pages added to the current bio cannot change congestion; the page that starts a new one can.
             let room = match bio {
                 _ if owner == DEVICE => self.requests.room_at(byte),
                 Some((from, to)) if to == byte => self.requests.room(to - from),
@@ -223,7 +231,7 @@ impl<'a> Flusher<'a> {
             left -= count;
             let taken = (byte, byte + count * PAGE);
             if owner == DEVICE {
-                // A bio a page (`block_write_full_page`): they become requests of any length.
+                // A bio a page (`block_write_full_page`): the queue merges them into requests of any length.
                 self.requests.submit(&mut self.queue, taken)?;
             } else {
                 self.add(&mut bio, taken, count == until)?;
@@ -246,8 +254,10 @@ impl<'a> Flusher<'a> {
         Ok(())
     }
 
-    /// Adds pages of a file to a bio, which is submitted when it is full, or not adjoined, or at a boundary (`__mpage_writepage`). The block
-    /// after the last one that an indirect block (or the inode) points to is the next indirect block: if it is dirty, it goes with them,
+    /// Adds pages of a file to a bio, which is submitted when it is full, not contiguous, or at a boundary
+    /// (`__mpage_writepage`). The block
+    /// after the last data block of an indirect block (or of the inode) is the next indirect block: if it is dirty,
+    /// it is written too,
     /// "so that indirects merge nicely with their data" (`write_boundary_block`).
     fn add(&mut self, bio: &mut Option<(u64, u64)>, (from, to): (u64, u64), boundary: bool) -> Result<(), Error> {
         match bio {
@@ -269,7 +279,7 @@ impl<'a> Flusher<'a> {
         Ok(())
     }
 
-    /// A page of the device is dirty no more; whether it was.
+    /// Marks a page of the device clean. True if it was dirty.
     fn take_of_device(&mut self, page: u64) -> bool {
         let Some(own) = self.owners.get_mut(&DEVICE).filter(|own| own.has(page)) else { return false };
         own.clean(page, 1);
@@ -284,7 +294,7 @@ impl<'a> Flusher<'a> {
     }
 }
 
-/// The page after the last that the inode, or the same indirect block as of page `first`, points to.
+/// The page after the last that the inode, or the indirect block of page `first`, points to.
 fn boundary(first: u64) -> u64 {
     match first.checked_sub(DIRECT) {
         None => DIRECT,

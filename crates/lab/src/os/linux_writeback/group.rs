@@ -1,8 +1,8 @@
-//! A group of an ext2: which of its blocks and inodes are free, a bit each.
+//! A block group of an ext2: bitmaps of its blocks and inodes.
 
 use super::shape::{PER_GROUP, Shape};
 
-/// What is taken in a group. Numbers count from its beginning.
+/// The allocated blocks and inodes of a group, numbered from its beginning.
 pub(super) struct Group {
     blocks: Vec<u64>,
     length: u32,
@@ -32,8 +32,9 @@ impl Group {
         own
     }
 
-    /// Takes the first free block from `preferred` on, then from the beginning, and those free after it, to at most `most`: the first, and
-    /// how many.
+    /// Allocates the first free block from `preferred` on, else from the beginning, and the free blocks after it, to
+    /// at most `most`.
+    /// Returns the first block and their number.
     pub(super) fn take(&mut self, preferred: u32, most: u32) -> Option<(u32, u32)> {
         if self.free == 0 {
             return None;
@@ -53,7 +54,7 @@ impl Group {
         Some((found, end - found))
     }
 
-    /// Gives a block back.
+    /// Frees a block of the group.
     pub(super) fn give(&mut self, block: u32) {
         debug_assert!(self.blocks[(block / 64) as usize] >> (block % 64) & 1 == 1, "block {block} is given back twice");
         self.blocks[(block / 64) as usize] &= !(1 << (block % 64));
@@ -61,7 +62,7 @@ impl Group {
         self.lowest = self.lowest.min(block);
     }
 
-    /// Takes the first free inode.
+    /// Allocates the first free inode.
     pub(super) fn take_inode(&mut self) -> Option<u32> {
         let found = clear(&self.inodes, self.first_inode, u32::try_from(Shape::INODES).ok()?)?;
         self.inodes[(found / 64) as usize] |= 1 << (found % 64);
@@ -69,7 +70,7 @@ impl Group {
         Some(found)
     }
 
-    /// Gives an inode back.
+    /// Frees an inode of the group.
     pub(super) fn give_inode(&mut self, inode: u32) {
         self.inodes[(inode / 64) as usize] &= !(1 << (inode % 64));
         self.first_inode = self.first_inode.min(inode);

@@ -1,4 +1,5 @@
-//! The page cache's clean side: what need not be read, in windows of 128 KiB, the oldest forgotten first.
+//! The clean side of the page cache: blocks that need no read, in windows of 128 KiB, evicted in the order of
+//! arrival.
 
 use super::flusher::{DEVICE, Owner};
 use super::shape::BLOCK;
@@ -12,30 +13,31 @@ use std::collections::VecDeque;
 /// Blocks of a window (`read_ahead_kb`, 128).
 const WINDOW: u64 = 32;
 
-/// What of a window is in memory: a bit a block, and the read that brings it, if that is not known to be done.
+/// The cached blocks of a window, one bit each, and the tag of the read that brings them, if it is not known to be
+/// done.
 #[derive(Clone, Copy, Default)]
 struct Window {
     blocks: u32,
     arriving: Option<u64>,
 }
 
-/// What is in memory.
+/// The cached windows of all owners.
 pub(super) struct Cache {
     windows: Numbered<(Owner, u64), Window>,
     order: VecDeque<(Owner, u64)>,
     most: usize,
-    /// The owner and window that was read last.
+    /// The owner and window that were read last.
     last: (Owner, u64),
 }
 
 impl Cache {
-    /// In `memory` bytes.
+    /// An empty cache of `memory` bytes, at least 64 windows.
     pub(super) fn new(memory: u64) -> Cache {
         let most = usize::try_from(memory / (WINDOW * BLOCK)).unwrap_or(usize::MAX).max(64);
         Cache { windows: Numbered::default(), order: VecDeque::new(), most, last: (0, 0) }
     }
 
-    /// Blocks of a file, or of the device, have been written, and are in memory.
+    /// Notes that blocks of a file, or of the device, were written and so are cached.
     pub(super) fn keep(&mut self, owner: Owner, first: u64, count: u64) {
         let (mut lbn, end) = (first, first + count);
         while lbn < end {
@@ -45,7 +47,7 @@ impl Cache {
         }
     }
 
-    /// A block of the device is in memory, read if it was not.
+    /// Reads a block of the device unless it is cached.
     pub(super) fn fetch_block(&mut self, queue: &mut Queue<'_>, block: u64) -> Result<(), Error> {
         if self.window(DEVICE, block / WINDOW).blocks >> (block % WINDOW) & 1 == 0 {
             queue.wait_for(Op::Read, block * BLOCK, BLOCK)?;
@@ -54,7 +56,7 @@ impl Cache {
         Ok(())
     }
 
-    /// A block of a file is in memory, with its window and, of a reader who goes on, the next.
+    /// Reads a block of a file with its window; a sequential read also starts the next window.
     pub(super) fn read(&mut self, queue: &mut Queue<'_>, owner: Owner, extents: &Extents, lbn: u64) -> Result<(), Error> {
         let window = lbn / WINDOW;
         self.begin(queue, owner, extents, window, lbn)?;
@@ -69,7 +71,7 @@ impl Cache {
         }
     }
 
-    /// Asks for what of a window is not in memory, if `lbn` is not.
+    /// Starts reads of the missing blocks of a window, if `lbn` is one of them.
     fn begin(&mut self, queue: &mut Queue<'_>, owner: Owner, extents: &Extents, window: u64, lbn: u64) -> Result<(), Error> {
         let known = self.window(owner, window).blocks;
         if known >> (lbn % WINDOW) & 1 == 1 {
@@ -111,7 +113,7 @@ impl Cache {
         self.windows.entry(key).or_default()
     }
 
-    /// A file is gone.
+    /// Drops the windows of a removed file.
     pub(super) fn drop_owner(&mut self, owner: Owner) {
         let mut at = 0;
         while self.windows.remove(&(owner, at)).is_some() {
@@ -119,7 +121,7 @@ impl Cache {
         }
     }
 
-    /// Everything is forgotten.
+    /// Empties the whole cache.
     pub(super) fn empty(&mut self) {
         self.windows.clear();
         self.order.clear();

@@ -1,4 +1,4 @@
-//! How pages become requests, and when there are so many that nobody adds more: `block/blk-core.c` and `block/blk-merge.c` of
+//! Merging of pages into requests, and the congestion of the queue: `block/blk-core.c` and `block/blk-merge.c` of
 //! Linux 2.6.31.
 
 use super::flusher::{Limits, PAGE};
@@ -6,15 +6,16 @@ use crate::error::Error;
 use crate::os::queue::Queue;
 use crate::rig::Op;
 
-/// The end of the queue.
+/// The tail of the request queue.
 pub(super) struct Requests {
-    /// Bytes of a request at most.
+    /// The most bytes of a request.
     largest: u64,
-    /// With how many requests the queue becomes congested, and below how many it is no more (`blk_queue_congestion_threshold`).
+    /// Requests at which the queue becomes congested, and below which it no longer is
+    /// (`blk_queue_congestion_threshold`).
     on: usize,
     off: usize,
     congested: bool,
-    /// The request that was made last, and may still grow.
+    /// The newest request, which may still grow: (first byte, end).
     last: Option<(u64, u64)>,
 }
 
@@ -30,25 +31,26 @@ impl Requests {
         }
     }
 
-    /// Whether a flusher is to go away and come back when there are fewer. There are no more than were made, and the one that may grow is
-    /// one.
+    /// True if the queue is congested, so a flusher ends its pass. Counted are the requests in flight and the one
+    /// that may still grow.
     pub(super) fn congested(&mut self, queue: &Queue<'_>) -> bool {
         let made = queue.in_flight() + usize::from(self.last.is_some());
         self.congested = made >= self.on || (self.congested && made >= self.off);
         self.congested
     }
 
-    /// How many pages find room in a bio, or a request, of `bytes`.
+    /// Pages that fit in a bio or request of `bytes` before it is full.
     pub(super) fn room(&self, bytes: u64) -> u64 {
         self.largest.saturating_sub(bytes) / PAGE
     }
 
-    /// How many pages from `byte` on find room in the request that was made last.
+    /// Pages that fit in the newest request if they begin at `byte`, its end; else 0.
     pub(super) fn room_at(&self, byte: u64) -> u64 {
         self.last.filter(|(_, end)| *end == byte).map_or(0, |(start, end)| self.room(end - start))
     }
 
-    /// A bio. It becomes part of the request that ends where it begins, if that does not become too long, and is never divided
+    /// Submits a bio. It is merged with the newest request if that ends where it begins and does not become too long,
+    /// and is never split
     /// (`ll_back_merge_fn`).
     pub(super) fn submit(&mut self, queue: &mut Queue<'_>, (from, to): (u64, u64)) -> Result<(), Error> {
         match &mut self.last {
@@ -61,7 +63,7 @@ impl Requests {
         Ok(())
     }
 
-    /// The request that could still grow is sent. Whoever sends it waits for room; no program waits with him.
+    /// Sends the request that could still grow. The flusher waits for room in the queue; no program waits with it.
     pub(super) fn unplug(&mut self, queue: &mut Queue<'_>) -> Result<(), Error> {
         if let Some((from, to)) = self.last.take() {
             queue.begin(Op::Write, from, to - from)?;

@@ -1,34 +1,37 @@
-//! Where things are in an ext2 as mke2fs of 2009 makes it: groups of 32768 blocks of 4 KiB, inodes of 256 bytes, one for every 16 KiB,
+//! The layout of an ext2 made by mke2fs of 2009: groups of 32768 blocks of 4 KiB, inodes of 256 bytes, one for every
+//! 16 KiB,
 //! `sparse_super` and `resize_inode`.
 
-/// Bytes of a block.
+/// The size of a block in bytes.
 pub(crate) const BLOCK: u64 = 4096;
-/// Blocks of a group: the bits of a block.
+/// Blocks in a group: the bits of a block.
 pub(crate) const PER_GROUP: u64 = 8 * BLOCK;
-/// Bytes of an inode, and of data for each.
+/// The size of an inode, and of the data planned for each, in bytes.
 const INODE: u64 = 256;
 const BYTES_PER_INODE: u64 = 16384;
-/// Bytes of a group's descriptor.
+/// The size of a group's descriptor in bytes.
 const DESCRIPTOR: u64 = 32;
-/// Blocks that the table of descriptors may grow by at most (`resize_inode`).
+/// The most blocks that the descriptor table may grow by (`resize_inode`).
 const RESERVED: u64 = 1024;
 
-/// The shape of a file system.
+/// The layout of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Blocks.
+    /// The size of the file system in blocks.
     pub(crate) blocks: u64,
-    /// Blocks of the descriptors, and of those that may come.
+    /// Blocks of the descriptor table, and blocks reserved for its growth.
     descriptors: u64,
     reserved: u64,
 }
 
 impl Shape {
-    /// Blocks of a group's table of inodes, and its inodes.
+    /// Blocks of a group's inode table, and inodes in a group.
     pub(crate) const TABLE: u64 = Shape::INODES * INODE / BLOCK;
     pub(crate) const INODES: u64 = PER_GROUP * BLOCK / BYTES_PER_INODE;
 
-    /// On `length` bytes; `None` if there is no room for a group's tables. A last group that is shorter than its tables is not made.
+    /// The layout of `length` bytes; `None` if there is no room for a group's tables. A last group shorter than its
+    /// tables
+    /// is left out.
     pub(crate) fn new(length: u64) -> Option<Shape> {
         let blocks = length / BLOCK;
         let descriptors = (blocks.div_ceil(PER_GROUP) * DESCRIPTOR).div_ceil(BLOCK);
@@ -41,12 +44,12 @@ impl Shape {
         (own.blocks > 0).then_some(own)
     }
 
-    /// Groups.
+    /// The number of block groups.
     pub(crate) fn groups(&self) -> u64 {
         self.blocks.div_ceil(PER_GROUP)
     }
 
-    /// Blocks of a group's superblock and descriptors, used and reserved; 0 where it has no backup.
+    /// Blocks of a group's superblock and descriptors, with the reserved ones; 0 if the group has no backup.
     pub(crate) fn backup(&self, group: u64) -> u64 {
         if has_backup(group) { 1 + self.descriptors + self.reserved } else { 0 }
     }
@@ -56,17 +59,17 @@ impl Shape {
         1 + self.descriptors
     }
 
-    /// The block of a group's map of blocks; that of inodes follows.
+    /// The block of a group's block bitmap; the inode bitmap follows it.
     pub(crate) fn maps(&self, group: u64) -> u64 {
         group * PER_GROUP + self.backup(group)
     }
 
-    /// The first block of a group's table of inodes.
+    /// The first block of a group's inode table.
     pub(crate) fn table(&self, group: u64) -> u64 {
         self.maps(group) + 2
     }
 
-    /// The first block of a group that is free for data.
+    /// The first data block of a group.
     pub(crate) fn data(&self, group: u64) -> u64 {
         self.table(group) + Shape::TABLE
     }
@@ -76,13 +79,13 @@ impl Shape {
         ((group + 1) * PER_GROUP).min(self.blocks)
     }
 
-    /// The block that an inode is in; inodes count from 0 here.
+    /// The block that contains an inode. Inodes count from 0 here.
     pub(crate) fn inode_block(&self, inode: u64) -> u64 {
         self.table(inode / Shape::INODES) + inode % Shape::INODES * INODE / BLOCK
     }
 }
 
-/// Groups 0 and 1, and powers of 3, 5 and 7 (`sparse_super`).
+/// True for groups with a superblock backup: 0, 1, and powers of 3, 5 and 7 (`sparse_super`).
 fn has_backup(group: u64) -> bool {
     let power = |base: u64| {
         let mut at = base;

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::os::names::Id;
 use crate::rig::Op;
 
-/// Blocks that an inode points to; only a file that ends among them ends in fragments.
+/// Direct pointers of an inode. Only a file that ends among them ends in fragments.
 const DIRECT: u64 = 12;
 
 impl OpenbsdFfs<'_> {
@@ -35,7 +35,7 @@ impl OpenbsdFfs<'_> {
         Ok(())
     }
 
-    /// A block has new content. `ended`: up to its end, so it may go.
+    /// Marks a block changed. With `ended`, it is written to its end and may join a cluster.
     fn write_block(&mut self, id: Id, lbn: u64, ended: bool) -> Result<(), Error> {
         let (bsize, fsize, frag) = (self.shape.bsize, self.shape.fsize, self.shape.frag);
         let inode = self.names.node(id)?;
@@ -58,7 +58,8 @@ impl OpenbsdFfs<'_> {
         Ok(())
     }
 
-    /// The gathered blocks go, in one write; what the syncer took of them meanwhile has gone already.
+    /// Sends the gathered blocks, contiguous ones in one write. Blocks that the syncer has written meanwhile are left
+    /// out.
     fn send_cluster(&mut self, id: Id) -> Result<(), Error> {
         let (bsize, frag) = (self.shape.bsize, self.shape.frag);
         let inode = self.names.node(id)?;
@@ -93,7 +94,7 @@ impl OpenbsdFfs<'_> {
             let on = self.names.node(id)?.read_on;
             self.read_cluster(id, lbn)?;
             if lbn > 0 && lbn == on || lbn + 1 == on {
-                // A reader who goes on has the cluster after this one on its way.
+                // A sequential read has the cluster after this one on its way.
                 let ahead = lbn / self.blocks() * self.blocks() + self.blocks();
                 self.begin_read(id, ahead)?;
             }
@@ -102,12 +103,12 @@ impl OpenbsdFfs<'_> {
         Ok(())
     }
 
-    /// Blocks of a cluster.
+    /// Blocks in a cluster, at least 1.
     fn blocks(&self) -> u64 {
         (self.parameters.cluster / self.shape.bsize).max(1)
     }
 
-    /// A block is in memory, with what follows it in its cluster.
+    /// Reads a block, with the rest of its cluster, and waits for it.
     fn read_cluster(&mut self, id: Id, lbn: u64) -> Result<(), Error> {
         self.begin_read(id, lbn)?;
         let Some((at, _)) = self.names.node(id)?.extents.block(lbn, self.shape.frag) else { return Ok(()) };
@@ -117,7 +118,8 @@ impl OpenbsdFfs<'_> {
         }
     }
 
-    /// Asks for a block and for what lies after it, to the end of its cluster, of the file, or of what is not in memory.
+    /// Starts a read of a block and the contiguous blocks after it, to the end of the cluster or file, or to a cached
+    /// block.
     fn begin_read(&mut self, id: Id, lbn: u64) -> Result<(), Error> {
         let (bsize, fsize, frag) = (self.shape.bsize, self.shape.fsize, self.shape.frag);
         let Some((at, fragments)) = self.names.node(id)?.extents.block(lbn, frag) else { return Ok(()) };

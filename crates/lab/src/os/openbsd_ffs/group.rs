@@ -1,22 +1,24 @@
-//! A cylinder group: which of its fragments and inodes are free.
+//! A cylinder group: its free fragments and inodes.
 //!
-//! As `ffs_alloc.c` does: a whole block is the first free one from the preferred place on, then from the beginning; a few fragments
-//! are taken from a block that is already broken, of the runs that fit the shortest, and only then from a whole block.
+//! Allocation is that of `ffs_alloc.c`. A whole block is the first free one from the preferred place on, then from
+//! the beginning. A few
+//! fragments come from a block that is already broken, from the shortest run that fits, and only then from a whole
+//! block.
 
 use super::shape::Shape;
 use std::collections::BTreeSet;
 
-/// What is free in a group. A fragment's number counts from the group's beginning.
+/// The free fragments and inodes of a group. Fragments are numbered from the group's beginning.
 pub(super) struct Group {
     frag: u32,
-    /// Block → a bit for every fragment that is free.
+    /// Free fragments of each block, one bit each.
     free: Vec<u8>,
-    /// Length of a run → broken blocks that have one as long: `cg_frsum`.
+    /// Broken blocks by the length of a free run in them: `cg_frsum`.
     runs: [BTreeSet<u32>; 8],
     pub(super) free_blocks: u32,
-    /// No block before this one is whole and free.
+    /// The lower bound of the first block that is free as a whole.
     lowest: u32,
-    /// Inode → taken, a bit each.
+    /// Allocated inodes, one bit each.
     taken: Vec<u64>,
     inodes: u32,
     pub(super) free_inodes: u32,
@@ -47,7 +49,7 @@ impl Group {
         }
     }
 
-    /// Takes `fragments` (1 to a block), preferably from `preferred` on. The first of them.
+    /// Allocates `fragments` (1 to a block), preferably from `preferred` on. Returns the first.
     pub(super) fn take(&mut self, fragments: u32, preferred: Option<u32>) -> Option<u32> {
         if fragments < self.frag {
             let found = (fragments..self.frag).find_map(|length| Some((length, *self.runs[length as usize].first()?)));
@@ -62,7 +64,8 @@ impl Group {
         Some(block * self.frag)
     }
 
-    /// Makes the `had` fragments at `at` `fragments` long, if what follows them in their block is free (`ffs_fragextend`).
+    /// Extends the `had` fragments at `at` to `fragments`, if those after them in their block are free
+    /// (`ffs_fragextend`). True if done.
     pub(super) fn extend(&mut self, at: u32, had: u32, fragments: u32) -> bool {
         let (block, from) = (at / self.frag, at % self.frag + had);
         let more = fragments - had;
@@ -73,7 +76,7 @@ impl Group {
         true
     }
 
-    /// Gives fragments back.
+    /// Frees fragments, which may span blocks.
     pub(super) fn give(&mut self, at: u32, fragments: u32) {
         let (mut at, end) = (at, at + fragments);
         while at < end {
@@ -84,7 +87,7 @@ impl Group {
         }
     }
 
-    /// Takes an inode: the next free one after that which was taken last.
+    /// Allocates an inode: the next free one from the last allocated on.
     pub(super) fn take_inode(&mut self) -> Option<u32> {
         let words = u32::try_from(self.taken.len()).unwrap_or(u32::MAX);
         let first = self.rotor / 64;
@@ -103,14 +106,14 @@ impl Group {
         None
     }
 
-    /// Gives an inode back.
+    /// Frees an inode of the group.
     pub(super) fn give_inode(&mut self, inode: u32) {
         self.taken[(inode / 64) as usize] &= !(1 << (inode % 64));
         self.free_inodes += 1;
         self.rotor = self.rotor.min(inode);
     }
 
-    /// A block that is free whole.
+    /// The first block that is free as a whole, from `preferred` on, then from the beginning.
     fn whole_block(&mut self, preferred: Option<u32>) -> Option<u32> {
         let all = whole(self.frag);
         let from = preferred.map_or(self.lowest, |block| block.max(self.lowest)) as usize;
@@ -129,12 +132,12 @@ impl Group {
         Some(found)
     }
 
-    /// Where the first run of exactly `length` begins in a block.
+    /// The first fragment of the first run of exactly `length` in a block.
     fn run(&self, block: u32, length: u32) -> Option<u32> {
         runs(self.free[block as usize], self.frag).find(|&(_, own)| own == length).map(|(from, _)| from)
     }
 
-    /// Sets fragments of a block free or taken, and counts anew what the block has.
+    /// Marks fragments of a block free or allocated, and updates the block's runs.
     fn set(&mut self, block: u32, from: u32, fragments: u32, free: bool) {
         let (all, before) = (whole(self.frag), self.free[block as usize]);
         let bits = mask(from, fragments);
@@ -154,18 +157,18 @@ impl Group {
     }
 }
 
-/// The bits of a block that is free whole.
+/// The bits of a block of `frag` free fragments.
 fn whole(frag: u32) -> u8 {
     mask(0, frag)
 }
 
-/// `fragments` bits from `from` on.
+/// A mask of `fragments` bits from bit `from` on.
 fn mask(from: u32, fragments: u32) -> u8 {
     let bits = ((1u32 << fragments) - 1) << from;
     u8::try_from(bits & 0xff).unwrap_or(0)
 }
 
-/// The runs of free fragments in a block: first, length.
+/// The runs of free fragments in a block: (first, length).
 fn runs(free: u8, frag: u32) -> impl Iterator<Item = (u32, u32)> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -18,7 +18,7 @@ impl OpenbsdFfs<'_> {
     }
 
     /// The groups from one on, each once.
-    fn from(&self, group: u32) -> impl Iterator<Item = u32> + use<> {
+    fn groups_from(&self, group: u32) -> impl Iterator<Item = u32> + use<> {
         let groups = self.shape.groups;
         (group..groups).chain(0..group)
     }
@@ -27,7 +27,7 @@ impl OpenbsdFfs<'_> {
     pub(super) fn take_inode(&mut self, parent: Id, directory: bool) -> Result<u64, Error> {
         let above = self.shape.group_of_inode(self.names.node(parent)?.number);
         let preferred = if directory { self.group_for_directory(parent, above) } else { above };
-        for group in self.from(preferred) {
+        for group in self.groups_from(preferred) {
             self.fetch(self.shape.map_of(group), self.shape.bsize)?;
             if let Some(inode) = self.group(group).take_inode() {
                 let own = self.group(group);
@@ -53,7 +53,7 @@ impl OpenbsdFfs<'_> {
                 let group = own.group(group);
                 u64::from(group.free_inodes) >= inodes && u64::from(group.free_blocks) >= blocks
             };
-            let found: Vec<u32> = self.from(first).filter(|&group| roomy(self, group)).collect();
+            let found: Vec<u32> = self.groups_from(first).filter(|&group| roomy(self, group)).collect();
             return found.into_iter().min_by_key(|&group| self.group(group).directories).unwrap_or(first);
         }
         let most = (directories + u64::from(self.shape.inodes) / 16).min(self.shape.inodes.into());
@@ -66,7 +66,7 @@ impl OpenbsdFfs<'_> {
                 && u64::from(group.free_blocks) >= blocks.saturating_sub(blocks_of_one / 4)
                 && u64::from(group.new_directories) < contiguous
         };
-        self.from(above).find(|&group| has_room(self, group)).unwrap_or(above)
+        self.groups_from(above).find(|&group| has_room(self, group)).unwrap_or(above)
     }
 
     /// Makes block `lbn` of a file `fragments` long: in its place if what follows is free, else elsewhere.
@@ -127,7 +127,7 @@ impl OpenbsdFfs<'_> {
             (Some(over), Some((at, _))) if over % pointers == 0 => {
                 let average = self.free_blocks / u64::from(self.shape.groups);
                 let next = (self.split(at).0 + 1) % self.shape.groups;
-                let group = self.from(next).find(|&group| u64::from(self.group(group).free_blocks) >= average).unwrap_or(next);
+                let group = self.groups_from(next).find(|&group| u64::from(self.group(group).free_blocks) >= average).unwrap_or(next);
                 let wanted = self.shape.base(group) + u64::from(self.shape.data);
                 Ok(indirect.filter(|&at| self.split(at).0 == group).map_or(wanted, |at| at + u64::from(frag)))
             }
@@ -139,7 +139,7 @@ impl OpenbsdFfs<'_> {
     /// Takes fragments, preferably at `preferred`.
     fn take(&mut self, preferred: u64, fragments: u32) -> Result<u64, Error> {
         let (first, within) = self.split(preferred.min(self.shape.size - 1));
-        for group in self.from(first) {
+        for group in self.groups_from(first) {
             self.fetch(self.shape.map_of(group), self.shape.bsize)?;
             let wanted = (group == first).then_some(within);
             let own = self.group(group);

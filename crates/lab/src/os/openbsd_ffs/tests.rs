@@ -5,7 +5,7 @@ use trueline_sim::random::Random;
 const GB: u64 = 1_000_000_000;
 
 /// A file system of 10.24 GB with blocks of 16 KiB, as seed 000's.
-fn on<'a>(rig: &'a mut Recorder, fsize: u64) -> OpenbsdFfs<'a> {
+fn mounted<'a>(rig: &'a mut Recorder, fsize: u64) -> OpenbsdFfs<'a> {
     OpenbsdFfs::new(rig, Parameters { fsize, ..Parameters::default() }).unwrap()
 }
 
@@ -40,7 +40,7 @@ fn what_newfs_would_refuse() {
 #[test]
 fn a_file_waits_for_its_inode_and_its_name() {
     let mut rig = Recorder::new(10 * GB);
-    let mut files = on(&mut rig, 2048);
+    let mut files = mounted(&mut rig, 2048);
     let (root, data) = (files.directory_buffer(ROOT, 0).unwrap(), files.shape.byte(u64::from(files.shape.data)));
     let (inodes, map) = (files.shape.inode_block(3), files.shape.map_of(0));
     assert_eq!(root, (data, 2048));
@@ -65,7 +65,7 @@ fn a_file_waits_for_its_inode_and_its_name() {
             (Op::Write, inodes, 16384, true),
             (Op::Read, data, 2048, true),
             (Op::Write, data, 2048, true),
-            // After 10 s the device's, after 30 the file's; nobody waits.
+            // The device's buffers are due after 10 s, the file's after 30 s; none is waited for.
             (Op::Write, map, 16384, false),
             (Op::Write, inodes, 16384, true),
             (Op::Write, data + 2048, 4096, false),
@@ -76,7 +76,7 @@ fn a_file_waits_for_its_inode_and_its_name() {
 #[test]
 fn a_directory_waits_four_times() {
     let mut rig = Recorder::new(10 * GB);
-    let mut files = on(&mut rig, 2048);
+    let mut files = mounted(&mut rig, 2048);
     files.make_directory("d").unwrap();
     let own = files.names.get("d").unwrap();
     let (number, body) = (files.names.node(own).unwrap().number, files.directory_buffer(own, 0).unwrap());
@@ -90,7 +90,7 @@ fn a_directory_waits_four_times() {
 #[test]
 fn a_directory_grows_by_fragments_and_its_inode_is_written_then() {
     let mut rig = Recorder::new(10 * GB);
-    let mut files = on(&mut rig, 2048);
+    let mut files = mounted(&mut rig, 2048);
     // Entries of 20 bytes: 24 in the first 512 bytes after . and .., 25 in each that follows.
     for n in 0..24 + 25 * 4 + 1 {
         let file = files.create(&format!("{n:010}")).unwrap();
@@ -114,7 +114,7 @@ fn a_directory_grows_by_fragments_and_its_inode_is_written_then() {
 #[test]
 fn a_long_file_goes_in_clusters_of_64_kib() {
     let mut rig = Recorder::new(10 * GB);
-    let mut files = on(&mut rig, 2048);
+    let mut files = mounted(&mut rig, 2048);
     let file = files.create("long").unwrap();
     for at in 0..1024 {
         files.write(file, at * 4096, 4096).unwrap();
@@ -132,7 +132,7 @@ fn a_long_file_goes_in_clusters_of_64_kib() {
 #[test]
 fn reading_brings_whole_clusters_and_the_next_one() {
     let mut rig = Recorder::new(10 * GB);
-    let mut files = on(&mut rig, 2048);
+    let mut files = mounted(&mut rig, 2048);
     let file = files.create("long").unwrap();
     files.write(file, 0, 1 << 20).unwrap();
     files.forget().unwrap();
@@ -150,12 +150,13 @@ fn reading_brings_whole_clusters_and_the_next_one() {
     assert!(reads.iter().all(|&length| length == 65536 || length == 49152), "{reads:?}");
 }
 
-/// Whatever is made and removed: what files have is inside, nobody's twice, and all of it comes back.
+/// Whatever is made and removed, all blocks lie inside the file system, no two files share one, and removal frees
+/// all.
 #[test]
 fn placement_laws() {
     for fsize in [2048, 4096, 16384] {
         let mut rig = Recorder::new(300 << 20);
-        let mut files = on(&mut rig, fsize);
+        let mut files = mounted(&mut rig, fsize);
         let free = files.free_blocks;
         let mut random = Random::new(fsize);
         let mut there: Vec<String> = Vec::new();
@@ -203,7 +204,7 @@ fn placement_laws() {
 #[test]
 fn a_full_file_system_says_so() {
     let mut rig = Recorder::new(8 << 20);
-    let mut files = on(&mut rig, 2048);
+    let mut files = mounted(&mut rig, 2048);
     let file = files.create("full").unwrap();
     let error = (0..).find_map(|n| files.write(file, n * 65536, 65536).err()).unwrap();
     assert_eq!(error.0, "write: no space left on the file system");
@@ -216,7 +217,7 @@ fn a_full_file_system_says_so() {
 #[test]
 fn names_that_are_not_there() {
     let mut rig = Recorder::new(1 << 30);
-    let mut files = on(&mut rig, 2048);
+    let mut files = mounted(&mut rig, 2048);
     assert_eq!(files.open("a").unwrap_err().0, "open a: no such file");
     assert_eq!(files.create("a/b").unwrap_err().0, "open a: no such directory");
     files.create("a").unwrap();

@@ -1,7 +1,8 @@
-//! A loop device over the scratch file, from a byte of it on: a layer that may begin off what is beneath it, as a partition may.
+//! A loop device over the scratch file from a byte on: a layer that may begin off the boundaries beneath it, as a
+//! partition may.
 //!
 //! # Sources
-//! losetup(8), loop(4): a device that is detached while somebody has it open goes when he closes it, however his program ends.
+//! losetup(8), loop(4): a detached device that is still open disappears when its last user closes it or ends.
 
 use crate::error::Error;
 use std::ffi::OsString;
@@ -10,14 +11,15 @@ use trueline_host::disk::file::{self, Access, Medium};
 use trueline_host::process::command;
 use trueline_host::process::tmpfile::Unnamed;
 
-/// The device, which is there as long as this is.
+/// A loop device, which exists until this is dropped.
 pub(super) struct Looped {
     pub(super) medium: Medium,
     pub(super) path: PathBuf,
 }
 
 impl Looped {
-    /// `length` bytes of the file from `offset` on. Requests go past the page cache of the file: it would have them all in memory.
+    /// A loop device of `length` bytes of the file from `offset` on. It uses direct I/O: through the page cache
+    /// everything would be in memory.
     pub(super) fn new(file: &Unnamed, offset: u64, length: u64) -> Result<Looped, Error> {
         let losetup =
             command::find("losetup").ok_or_else(|| Error("make a loop device: losetup is not here: install util-linux".into()))?;
@@ -43,7 +45,7 @@ impl Looped {
     }
 }
 
-/// Whether the device asks for its file past the page cache (`Documentation/ABI/testing/sysfs-block-loop`).
+/// True if the device uses direct I/O on its file (`Documentation/ABI/testing/sysfs-block-loop`).
 fn is_direct(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
     let said = std::fs::read_to_string(Path::new("/sys/block").join(name).join("loop/dio"));

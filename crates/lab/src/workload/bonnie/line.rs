@@ -1,23 +1,23 @@
-//! What bonnie++ 1.96 prints: its CSV line, field by field, and its table.
+//! The output of bonnie++ 1.96: its CSV line, field by field, and its table.
 
 use super::{Parameters, Phase, Phases};
 use crate::run::Run;
 use std::fmt::Write;
 
-/// Below half a second bonnie++ shows no rate.
+/// The shortest duration in ns for which bonnie++ shows a rate: half a second.
 const SHORTEST_NS: u64 = 500_000_000;
 
-/// What stands in front of the values.
+/// The values in front of the measurements.
 pub struct Head<'a> {
-    /// The machine.
+    /// The name of the machine.
     pub machine: &'a str,
-    /// Seconds since 1970.
+    /// The time in seconds since 1970.
     pub time: u64,
-    /// What was run.
+    /// The parameters of the run.
     pub parameters: Parameters,
 }
 
-/// A rate and a percentage of the processor; what was too quick is `+++++`, what was not run is empty.
+/// A rate and a percentage of the processor; a phase too quick to measure is `+++++`, one that was not run is empty.
 fn rate(run: Option<&Run>, kilobytes: bool) -> [String; 2] {
     let Some(run) = run else { return [String::new(), String::new()] };
     if run.ns < SHORTEST_NS {
@@ -28,7 +28,7 @@ fn rate(run: Option<&Run>, kilobytes: bool) -> [String; 2] {
     [value.to_string(), String::new()]
 }
 
-/// Seeks have a tenth.
+/// The rate of seeks, with one decimal.
 fn seeks(run: Option<&Run>) -> [String; 2] {
     match run {
         Some(run) if run.ns >= SHORTEST_NS => {
@@ -50,7 +50,7 @@ fn latency(run: Option<&Run>) -> String {
     }
 }
 
-/// The size as it was said: mebibytes.
+/// The size in MiB, as bonnie++'s option spells it.
 fn size(bytes: u64) -> String {
     if bytes == 0 { String::new() } else { format!("{}M", bytes >> 20) }
 }

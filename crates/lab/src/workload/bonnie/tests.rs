@@ -44,7 +44,7 @@ fn the_line_of_the_seed() {
     assert!(table.contains("\n                 16 31292     +++++ +++ +++++ +++ 23477     +++++ +++ +++++ +++\n"), "{table}");
 }
 
-/// Whether field `n` is a percentage of the processor.
+/// True if field `n` is a percentage of the processor.
 fn is_busy(n: usize) -> bool {
     [8, 10, 12, 14, 16, 18, 25, 27, 29, 31, 33, 35].contains(&n)
 }

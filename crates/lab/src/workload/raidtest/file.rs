@@ -1,5 +1,6 @@
-//! The file of benchmarks/raidtest: records of 16 bytes, offset u64, length u32, type u8 (0 reads, 1 writes), 3 bytes that its author
-//! left as they were; little-endian as on the machines it ran on.
+//! The file of benchmarks/raidtest: records of 16 bytes, offset u64, length u32, type u8 (0 reads, 1 writes), 3 bytes
+//! of uninitialised
+//! padding; little-endian as on the machines it ran on.
 //!
 //! # Limits
 //! The program transfers from a buffer of 128 KiB; no request is longer.
@@ -9,21 +10,21 @@ use std::fmt;
 use trueline_geom::base::topology::is_whole;
 use trueline_sim::random::Random;
 
-/// Bytes of a record.
+/// The size of a record in bytes.
 pub const RECORD: u64 = 16;
-/// The longest request.
+/// The longest request in bytes.
 pub const LONGEST: u64 = 128 << 10;
 /// The most records that are read or made: all are kept in memory.
 pub const MOST: u64 = 1 << 22;
 
-/// One request.
+/// One request of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// First byte.
+    /// The offset of the first byte.
     pub offset: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub length: u32,
-    /// Read or write.
+    /// The operation, read or write.
     pub op: Op,
 }
 
@@ -32,7 +33,7 @@ pub struct Record {
 pub struct Refusal {
     /// The byte of the file at which the record begins.
     pub byte: u64,
-    /// What is wrong with it.
+    /// The fault of the record.
     pub message: String,
 }
 
@@ -44,7 +45,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Reads a file.
+/// Reads the records of a file.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Record>, Refusal> {
     let (records, rest) = bytes.as_chunks::<16>();
     let byte = |nth: usize| (nth as u64).saturating_mul(RECORD);
@@ -81,16 +82,16 @@ pub fn render(records: &[Record]) -> Vec<u8> {
     bytes
 }
 
-/// What requests are made.
+/// The parameters of the requests to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Bytes of the medium.
+    /// The size of the medium in bytes.
     pub medium: u64,
-    /// Bytes of a sector.
+    /// The size of a sector in bytes.
     pub sector: u64,
-    /// Bytes of every request; `None`: from a sector to 128 KiB.
+    /// The length of every request in bytes; `None`: random, from a sector to 128 KiB.
     pub fixed: Option<u64>,
-    /// Of every request; `None`: as it falls.
+    /// The operation of every request; `None`: random.
     pub op: Option<Op>,
 }
 

@@ -103,7 +103,7 @@ fn what_is_passed_over_is_told() {
     assert_eq!(make(&trace.parameters()).unwrap().warning(), None);
 }
 
-/// The last request is 584 years after the first: virtual time ends before, and whoever looks on can end it.
+/// The last request is 584 years after the first: virtual time ends before, and an observer can end the run.
 #[test]
 fn a_pause_of_centuries_ends() {
     use crate::rig::simulated::Simulated;

@@ -1,4 +1,4 @@
-//! What a tree of files is: from a seed, in the memory of its directories' names, or from a list.
+//! The plan of a tree of files: from a seed, with memory for no more than a path, or from a list.
 
 use crate::error::Error;
 use std::fmt::Write as _;
@@ -8,26 +8,26 @@ use trueline_sim::random::Random;
 /// A directory, or a file with its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// From the root of the tree, with `/` between names.
+    /// The path from the root of the tree, with `/` between names.
     pub name: String,
-    /// Bytes; `None`: a directory.
+    /// The size in bytes; `None` for a directory.
     pub size: Option<u64>,
 }
 
-/// Sizes from a lognormal distribution, over directories that each hold as many files.
+/// Lognormal file sizes, over directories of equally many files.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sizes {
-    /// Files.
+    /// The number of files.
     pub files: u64,
-    /// Files of a directory.
+    /// Files in a directory.
     pub per_directory: u64,
-    /// Directories of a directory.
+    /// Subdirectories of a directory.
     pub fan: u64,
     /// The median size in bytes, at least 1.
     pub median: f64,
-    /// The mean, at least the median.
+    /// The mean size in bytes, at least the median.
     pub mean: f64,
-    /// Of the random numbers.
+    /// The seed of the random sizes.
     pub seed: u64,
 }
 
@@ -38,17 +38,17 @@ impl Default for Sizes {
     }
 }
 
-/// The most files of a tree: a simulated file system keeps some 450 bytes of each in memory.
+/// The most files of a tree: a simulated file system keeps some 450 bytes of memory for each.
 const MOST_FILES: u64 = 1 << 21;
-/// No file of a seeded tree is larger.
+/// The largest file of a seeded tree, in bytes.
 const LARGEST: f64 = 1_073_741_824.0;
 
-/// A tree.
+/// The source of a tree's entries.
 #[derive(Clone, Debug)]
 pub enum Plan {
-    /// From a seed.
+    /// Entries generated from a seed.
     Seeded(Sizes),
-    /// From a list, every directory before what is in it.
+    /// Entries of a list, every directory before its content.
     Listed(Arc<Vec<Entry>>),
 }
 
@@ -59,10 +59,10 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Hands every entry to `each`, directories before what is in them, or all the other way round, until it says `false`.
-    pub fn each(&self, backwards: bool, each: &mut dyn FnMut(&Entry) -> Result<bool, Error>) -> Result<(), Error> {
+    /// Calls `each` for every entry, directories before their content, or in reverse, until it returns false.
+    pub fn walk(&self, backwards: bool, each: &mut dyn FnMut(&Entry) -> Result<bool, Error>) -> Result<(), Error> {
         match self {
-            Plan::Seeded(sizes) => sizes.each(backwards, each),
+            Plan::Seeded(sizes) => sizes.walk(backwards, each),
             Plan::Listed(entries) => {
                 let mut at = 0..entries.len();
                 while let Some(n) = if backwards { at.next_back() } else { at.next() } {
@@ -75,7 +75,7 @@ impl Plan {
         }
     }
 
-    /// What cannot be.
+    /// Checks that the tree can be made within the bounds. The error says what cannot be.
     pub fn check(&self) -> Result<(), Error> {
         let Plan::Seeded(Sizes { files, per_directory, median, mean, .. }) = *self else { return Ok(()) };
         if !(median >= 1.0 && mean >= median && mean <= LARGEST) {
@@ -91,7 +91,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Entries, directories too.
+    /// The number of entries, directories included.
     pub fn entries(&self) -> u64 {
         match self {
             Plan::Seeded(sizes) => sizes.files + sizes.directories() - 1,
@@ -105,7 +105,7 @@ impl Sizes {
         self.files.div_ceil(self.per_directory.max(1))
     }
 
-    fn each(&self, backwards: bool, each: &mut dyn FnMut(&Entry) -> Result<bool, Error>) -> Result<(), Error> {
+    fn walk(&self, backwards: bool, each: &mut dyn FnMut(&Entry) -> Result<bool, Error>) -> Result<(), Error> {
         let sigma = (2.0 * (self.mean / self.median).ln()).sqrt();
         let mut entry = Entry { name: String::new(), size: None };
         for step in 0..self.directories() {
@@ -138,12 +138,13 @@ impl Sizes {
         Ok(())
     }
 
-    /// A directory's name, with a / behind it; of the root, the first, nothing. They are counted as a walk through the tree comes to them,
-    /// which is how tar and cp do.
+    /// A directory's path with a final `/`; empty for the root, number 0. Directories are numbered in the order of a
+    /// walk through the
+    /// tree, which is that of tar and cp.
     fn directory(&self, number: u64) -> String {
         let (mut name, mut left, mut all) = (String::new(), number, self.directories());
         while left > 0 {
-            // A directory with all below it takes its part of what is below the one it is in.
+            // A directory with everything below it takes its share of what is below its parent.
             let part = (all - 1).div_ceil(self.fan.max(2)).max(1);
             let nth = (left - 1) / part;
             name.push_str(&format!("d{nth:x}/"));
@@ -153,7 +154,7 @@ impl Sizes {
         name
     }
 
-    /// A file's size: the same whoever asks, and in whatever order.
+    /// The size of a file in bytes. It depends on the seed and the file's number alone.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 2^30")]
     fn size(&self, file: u64, sigma: f64) -> u64 {
         let mut random = Random::new(Random::new(self.seed).bits() ^ file.wrapping_mul(0x9e37_79b9_7f4a_7c15));

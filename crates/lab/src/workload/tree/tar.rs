@@ -1,5 +1,6 @@
-//! The list of a tarball: names and sizes from the headers of POSIX ustar and pax archives and GNU tar's long names; contents are passed
-//! over. What is compressed is not read.
+//! The list of a tarball: names and sizes from the headers of POSIX ustar and pax archives and GNU tar's long names;
+//! contents are
+//! skipped. Compressed archives are refused.
 //!
 //! POSIX.1-2017, pax: "ustar Interchange Format", "pax Header Block". GNU tar manual, "The Standard Format".
 
@@ -10,21 +11,22 @@ use std::io::{Read, Seek, SeekFrom};
 use trueline_geom::base::topology::round_up;
 
 const RECORD: usize = 512;
-/// Bounds of what is kept: entries, bytes of all their names (a short name may be of thousands of directories, each with a name of its
-/// own), bytes of a name, bytes of an extended header.
+/// Bounds on memory: entries; bytes of all names (a short archive may imply thousands of directories, each with a
+/// long name);
+/// bytes of one name; bytes of an extended header.
 const MOST_ENTRIES: usize = 4 << 20;
 const MOST_NAMES: usize = 256 << 20;
 const LONGEST_NAME: usize = 4096;
 const LONGEST_HEADER: u64 = 1 << 20;
 
-/// What headers before a file say of it.
+/// Attributes of the next file from extended headers.
 #[derive(Default)]
 struct Said {
     path: Option<String>,
     size: Option<u64>,
 }
 
-/// Reads the list. Only directories and plain files are in it; a directory that is not in the archive and has something in it is added.
+/// Reads the list of directories and plain files. A directory that is not in the archive but has content is added.
 pub fn list(archive: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Error> {
     let mut found = Found::default();
     let (mut said, mut at) = (Said::default(), 0);
@@ -71,7 +73,7 @@ pub fn list(archive: &mut (impl Read + Seek)) -> Result<Vec<Entry>, Error> {
     }
 }
 
-/// Whether it is a header: its checksum is the sum of its bytes, its own taken as blanks.
+/// Checks a header: its checksum is the sum of its bytes, with the checksum itself taken as blanks.
 fn check(record: &[u8; RECORD], at: u64) -> Result<(), Error> {
     let sum = |own: &dyn Fn(u8) -> u64| record.iter().enumerate().map(|(n, &b)| if (148..156).contains(&n) { 32 } else { own(b) }).sum();
     let unsigned: u64 = sum(&u64::from);
@@ -92,7 +94,7 @@ fn wrong(at: u64, what: &str) -> Error {
     Error(format!("read the tar archive at {at}: {what}"))
 }
 
-/// A number in octal, or, with its first bit set, in base 256 (GNU).
+/// A number in octal, or, if its first bit is set, in base 256 (GNU). `None` if it is neither.
 fn number(field: &[u8]) -> Option<u64> {
     if let [first, rest @ ..] = field
         && first & 0x80 != 0
@@ -104,19 +106,19 @@ fn number(field: &[u8]) -> Option<u64> {
     if digits.is_empty() { Some(0) } else { u64::from_str_radix(digits, 8).ok() }
 }
 
-/// What comes before the first 0.
+/// The bytes before the first NUL.
 fn trim(field: &[u8]) -> &[u8] {
     field.split(|&byte| byte == 0).next().unwrap_or(field)
 }
 
-/// The name in a header: of ustar with its prefix.
+/// The name in a header, with its prefix in ustar.
 fn name_of(record: &[u8; RECORD]) -> String {
     let own = String::from_utf8_lossy(trim(&record[..100]));
     let prefix = String::from_utf8_lossy(trim(&record[345..500]));
     if &record[257..263] == b"ustar\0" && !prefix.is_empty() { format!("{prefix}/{own}") } else { own.into_owned() }
 }
 
-/// What an extended header or a long name says.
+/// The content of an extended header or a long name.
 fn text(archive: &mut impl Read, size: u64, at: u64) -> Result<Vec<u8>, Error> {
     if size > LONGEST_HEADER {
         return Err(wrong(at, &format!("an extended header of {size} bytes: at most {LONGEST_HEADER}")));
@@ -126,7 +128,8 @@ fn text(archive: &mut impl Read, size: u64, at: u64) -> Result<Vec<u8>, Error> {
     if bytes.len() as u64 == size { Ok(bytes) } else { Err(wrong(at, "an extended header that is cut short")) }
 }
 
-/// `LENGTH KEY=VALUE\n` records of pax.
+/// Reads the pax records `LENGTH KEY=VALUE\
+/// ` of an extended header.
 fn extended(bytes: &[u8], said: &mut Said, at: u64) -> Result<(), Error> {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -145,7 +148,7 @@ fn extended(bytes: &[u8], said: &mut Said, at: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// One record: its length, key, value.
+/// The first record: its length, key and value. `None` if it is malformed.
 fn record_of(bytes: &[u8]) -> Option<(usize, &[u8], &[u8])> {
     let blank = bytes.iter().take(20).position(|&byte| byte == b' ')?;
     let length: usize = std::str::from_utf8(&bytes[..blank]).ok()?.parse().ok()?;
@@ -154,17 +157,18 @@ fn record_of(bytes: &[u8]) -> Option<(usize, &[u8], &[u8])> {
     Some((length, &line[..equals], &line[equals + 1..]))
 }
 
-/// The list so far.
+/// The entries found so far.
 #[derive(Default)]
 struct Found {
     entries: Vec<Entry>,
     there: HashSet<String>,
-    /// Bytes of all names.
+    /// The bytes of all names.
     names: usize,
 }
 
 impl Found {
-    /// Enters a name as it may be used below a directory: without a root, `.` and `..`; directories that nobody made come first.
+    /// Adds a name relative to the tree's root, without `.`; missing parent directories are added before it. `..` is
+    /// an error.
     fn enter(&mut self, name: &str, size: Option<u64>, at: u64) -> Result<(), Error> {
         let parts: Vec<&str> = name.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
         if parts.contains(&"..") || name.len() > LONGEST_NAME || name.contains('\0') {

@@ -9,7 +9,7 @@ fn sizes(files: u64) -> Sizes {
 
 fn listed(plan: &Plan, backwards: bool) -> Vec<Entry> {
     let mut entries = Vec::new();
-    plan.each(backwards, &mut |entry| {
+    plan.walk(backwards, &mut |entry| {
         entries.push(entry.clone());
         Ok(true)
     })
@@ -155,7 +155,7 @@ fn what_is_no_tarball_is_said() {
     assert_eq!(list(&header("a", b'0', 0)).unwrap(), 1);
 }
 
-/// Names of 4096 bytes, each of 2000 directories that nobody made: 4 MB of names for 5 kB of archive.
+/// Names of 4096 bytes, each below 2000 directories that the archive does not list: 4 MB of names in 5 kB of archive.
 #[test]
 fn a_small_tarball_of_many_names_is_refused() {
     let deep = |nth: u32| format!("{nth:04x}/{}", "a/".repeat(2000));

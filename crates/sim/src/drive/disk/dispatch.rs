@@ -1,4 +1,4 @@
-//! What the mechanism does next, and what follows when it is done.
+//! The scheduler of the mechanism: its next operation, and the effects of a finished one.
 
 use super::firmware::{Reason, Target};
 use super::job::{Ragged, Running, Work, edges, runs};
@@ -8,7 +8,7 @@ use super::{Command, Disk, Op, Ps};
 use trueline_geom::base::topology::units;
 
 impl Disk {
-    /// After anything that happened: takes in what finds room, ends flushes, gives the mechanism something to do.
+    /// Reacts to any event: admits writes to the cache, ends flushes, and gives the mechanism work.
     pub(super) fn dispatch(&mut self, now: Ps) {
         self.admit(now);
         self.end_flushes(now);
@@ -21,17 +21,17 @@ impl Disk {
         }
     }
 
-    /// Whether a command waits for the mechanism.
+    /// True if a command waits for the mechanism.
     fn is_asked(&self) -> bool {
         !self.queue.is_empty() || !self.stalled.is_empty() || !self.flushes.is_empty()
     }
 
-    /// Whether dirty data are so many that they are destaged, and no read was just answered.
+    /// True if the amount of dirty data calls for destaging, and no read was just answered.
     fn presses(&self, now: Ps) -> bool {
         self.urgent && now >= self.held_until()
     }
 
-    /// Extents and bytes on their way to the medium: they hold their slots until they are there.
+    /// Extents and bytes on their way to the medium, which hold their slots until they are there.
     fn leaving(&self) -> (usize, u64) {
         match &self.running {
             Some(Running { work: Work::Destage { taken, target: _ }, .. }) => {
@@ -41,7 +41,7 @@ impl Disk {
         }
     }
 
-    /// Takes writes into the cache as long as there is room.
+    /// Takes writes into the cache while there is room.
     fn admit(&mut self, now: Ps) {
         let (extents, bytes) = self.leaving();
         while let Some(&command) = self.stalled.front() {
@@ -66,12 +66,12 @@ impl Disk {
         self.ledger.balance(self.writes.bytes() + bytes);
     }
 
-    /// Whether dirty data of that age may grow: not while a flush waits for them, or it might never end.
+    /// True if dirty data of write `seq` may grow. Data that a flush waits for may not, or it might never end.
     fn may_merge(&self, seq: u64) -> bool {
         self.flushes.back().is_none_or(|flush| seq > flush.seq)
     }
 
-    /// Ends the flushes for which nothing is left to do.
+    /// Completes the flushes whose data are all on the medium.
     fn end_flushes(&mut self, now: Ps) {
         if self.flushes.is_empty() {
             return;
@@ -90,7 +90,8 @@ impl Disk {
         }
     }
 
-    /// Begins to press at the high mark, and goes on to the low one: without that every write would be one revolution late.
+    /// Becomes urgent at the high mark, and stays so down to the low one: otherwise every write would come a
+    /// revolution late.
     fn press(&mut self) {
         let (slots, bytes) = (self.writes.len(), self.writes.bytes());
         if slots + 1 >= self.limits.slots || bytes > self.limits.high {
@@ -100,8 +101,9 @@ impl Disk {
         }
     }
 
-    /// Gives the free mechanism something to do: commands first, in turn with what other commands wait for; then what presses; then
-    /// what may as well be done.
+    /// Gives the free mechanism work: commands first, in turn with destaging that other commands wait for; then
+    /// urgent destaging; then
+    /// idle work.
     fn pick(&mut self, now: Ps) {
         let waited_for = !self.stalled.is_empty() || !self.flushes.is_empty();
         if waited_for && (self.destage_turn || self.queue.is_empty()) && self.destage(now, true, false) {
@@ -122,7 +124,7 @@ impl Disk {
         self.read_ahead(now);
     }
 
-    /// The next command of the queue that needs the mechanism.
+    /// Starts the next queued command that needs the mechanism. False if there is none.
     fn serve(&mut self, now: Ps) -> bool {
         while let Some(waiting) = self.queue.pop(now, &self.mechanism) {
             let command = waiting.command;
@@ -146,7 +148,7 @@ impl Disk {
         self.running = Some(Running { work, start: now, spans });
     }
 
-    /// A pass over sectors, counted.
+    /// Adds a pass over the sectors `from..to` to `spans`, and counts it.
     fn pass(&mut self, now: Ps, spans: &mut Spans, (from, to): (u64, u64), write: bool, again: bool) {
         let own = self.mechanism.pass(now + spans.sum(), from, to, write, again);
         spans.setup += own.setup;
@@ -165,7 +167,7 @@ impl Disk {
         let data = now + self.mechanism.cost(now, first, &self.mechanism.geometry.locate(first), false);
         let (mut spans, mut at) = (Spans::default(), missing);
         while at < end {
-            // What is in the log is read there, the rest where it belongs.
+            // Data in the log are read there, the rest at home.
             let (logged, until) = self.log.lies(at, end);
             let lies = logged.unwrap_or(at);
             self.pass(now, &mut spans, units(lies, lies + (until - at), self.sector), false, false);
@@ -183,9 +185,9 @@ impl Disk {
         self.begin(now, Work::Through { command, seq }, spans);
     }
 
-    /// Writes extents where they belong; what they fill in part is read in a pass before.
+    /// Writes extents at home. Sectors that they fill only in part are read in a pass before.
     fn rewrite(&mut self, now: Ps, spans: &mut Spans, taken: &[Taken]) {
-        let ragged = Ragged::of(taken, self.sector, &self.edges);
+        let ragged = Ragged::find(taken, self.sector, &self.edges);
         if let Some(span) = ragged.span {
             self.pass(now, spans, span, false, false);
             self.counters.rmw += ragged.sectors;
@@ -205,7 +207,8 @@ impl Disk {
         self.pass(now, spans, (from, to), true, ragged.span.is_some());
     }
 
-    /// Destages what the firmware takes together with the extent that comes first. `forced`: nothing is kept back.
+    /// Starts destaging the extent that comes first, with those the firmware adds. `forced`: none is held back. False
+    /// if there is none.
     fn destage(&mut self, now: Ps, forced: bool, idle: bool) -> bool {
         let covered = self.flushes.back().filter(|_| self.stalled.is_empty()).map(|flush| flush.seq);
         let firmware = &self.firmware;
@@ -226,7 +229,7 @@ impl Disk {
         true
     }
 
-    /// Writes extents one behind the other in the log, for which there is room.
+    /// Writes extents one after another to the log, which has room for them.
     fn append(&mut self, now: Ps, spans: &mut Spans, taken: &mut [Taken]) {
         let (first, mut at) = (self.log_next, self.log_next * self.sector);
         for Taken { start, end, at: own, .. } in taken {
@@ -238,7 +241,7 @@ impl Disk {
         self.counters.media_written += (self.log_next - first) * self.sector;
     }
 
-    /// Reads what lies in the log, and rewrites it where it belongs.
+    /// Reads the data of the log, and rewrites them at home. False if the log is empty.
     fn empty_log(&mut self, now: Ps) -> bool {
         let Some(start) = self.log.choose(self.destage_order, now, &self.mechanism, &|_, _| true) else { return false };
         let mut taken = Vec::new();
@@ -250,15 +253,15 @@ impl Disk {
             self.pass(now, &mut spans, units(run[0].at, end, self.sector), false, false);
         }
         self.rewrite(now, &mut spans, &taken);
-        // What was in the log is on the medium already.
+        // The data in the log were counted as destaged when they were logged.
         self.begin(now, Work::Destage { taken: Vec::new(), target: Target::Home }, spans);
         true
     }
 
-    /// Reads on where the last read ended, to the end of the track.
+    /// Reads ahead from the end of the last read to the end of the track.
     fn read_ahead(&mut self, now: Ps) {
         let Some((start, until)) = self.reads.ahead(self.sector) else { return };
-        // What is in the log does not lie there.
+        // Data in the log are not at home, so reading ahead stops before them.
         let until = if self.log.lies(start, until).0.is_some() { start } else { self.log.lies(start, until).1 };
         let (from, end) = units(start, until, self.sector);
         let end = end.min(self.log_first);
@@ -272,7 +275,8 @@ impl Disk {
         self.begin(now, Work::Ahead { data, place, from, to }, spans);
     }
 
-    /// Notes what was read ahead so far, and says the first sector that was not.
+    /// Adds what was read ahead so far to the read cache. Returns the first sector not yet read; `None` if nothing is
+    /// read ahead.
     pub(super) fn note_ahead(&mut self, now: Ps) -> Option<u64> {
         let Some(Running { work: Work::Ahead { data, place, from, to }, .. }) = &self.running else { return None };
         let passed = if now < *data { 0 } else { self.mechanism.geometry.passed(place, now - data) };
@@ -283,7 +287,8 @@ impl Disk {
         Some(reached)
     }
 
-    /// Reads no further ahead: something else is to be done. If it goes on right here, the sector under the head is read to its end.
+    /// Ends reading ahead, as there is other work. If the next command continues right here, the sector under the
+    /// head is finished first.
     fn curtail(&mut self, now: Ps) {
         let Some(reached) = self.note_ahead(now) else { return };
         let goes_on = self.queue.begins_at(reached);
@@ -301,7 +306,7 @@ impl Disk {
         }
     }
 
-    /// The mechanism is done with something.
+    /// Handles the end of the mechanism's operation.
     pub(super) fn finish(&mut self, now: Ps) {
         let Some(Running { work, spans, .. }) = self.running.take() else { return };
         spans.count(&mut self.counters);

@@ -1,8 +1,9 @@
-//! Physical sectors whose whole content the firmware remembers from having read and rewritten them: no second read is needed.
+//! A cache of physical sectors whose whole content the firmware knows from a read-modify-write: they need no second
+//! read.
 
 use std::collections::BTreeMap;
 
-/// The sectors, the least recently used gives way.
+/// The known sectors; the least recently used is replaced.
 #[derive(Debug)]
 pub(super) struct EdgeCache {
     most: usize,
@@ -16,12 +17,12 @@ impl EdgeCache {
         EdgeCache { most, clock: 0, by_sector: BTreeMap::new(), by_use: BTreeMap::new() }
     }
 
-    /// Whether a sector is known.
+    /// True if the content of a sector is known.
     pub(super) fn knows(&self, sector: u64) -> bool {
         self.by_sector.contains_key(&sector)
     }
 
-    /// A sector's content is known from now on.
+    /// Adds a sector, now the most recently used.
     pub(super) fn learn(&mut self, sector: u64) {
         if self.most == 0 {
             return;

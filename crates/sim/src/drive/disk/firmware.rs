@@ -1,4 +1,5 @@
-//! The firmware's personality: what it writes together, what it waits for. Measured drives of one family differ by a factor of 20
+//! The firmware's personality: which writes it joins, and which it delays. Measured drives of one family differ by a
+//! factor of 20
 //! here, so it is a named parameter of the model, one personality a file.
 
 use super::geometry::Geometry;
@@ -11,44 +12,45 @@ mod log;
 mod stream;
 mod window;
 
-/// Where a job writes.
+/// The destination of a destage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// Where the data belong.
+    /// The extents' own place on the medium.
     Home,
-    /// In the log.
+    /// The log on the medium.
     Log,
 }
 
-/// Why the cache is destaged.
+/// The circumstances of a destage.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reason {
-    /// Nothing waits: a flush, a host whose writes find no room, an idle drive.
+    /// True if nothing may be held back: a flush, writes without room, an idle drive.
     pub(super) forced: bool,
-    /// The host is idle.
+    /// True if the host is idle.
     pub(super) idle: bool,
-    /// Bytes for which the log has room.
+    /// Free bytes of the log.
     pub(super) log_room: u64,
 }
 
-/// What a personality decides.
+/// The decisions of a personality.
 pub(super) trait Firmware: Debug + Send {
-    /// Whether a write that goes on where `before` ends becomes one with it and takes no slot of its own.
+    /// True if a write that continues `before` is merged with it and needs no slot of its own.
     fn merges(&self, _before: &Extent) -> bool {
         false
     }
 
-    /// Whether an extent waits for what may still come, though the cache wants to be emptied.
+    /// True if an extent is held back for data that may still come, although destaging is urgent.
     fn waits(&self, _start: u64, _extent: &Extent) -> bool {
         false
     }
 
-    /// Takes out of the cache what is written in one go with the extent at `start`, in order of place; at least something of it.
+    /// Takes from the cache the extents written together with the one at `start`, sorted by place; at least part of
+    /// that one.
     fn gather(&self, writes: &mut WriteCache, start: u64, reason: Reason, geometry: &Geometry, taken: &mut Vec<Taken>) -> Target;
 }
 
-/// The one that the model names.
-pub(super) fn of(parameters: &Parameters, sector: u64) -> Box<dyn Firmware> {
+/// The personality that the model names.
+pub(super) fn personality(parameters: &Parameters, sector: u64) -> Box<dyn Firmware> {
     let stream = stream::Stream { sector, most: parameters.destage_bytes.max(sector), segment: parameters.segment_bytes };
     match parameters.personality {
         Personality::Command => Box::new(command::Command),

@@ -1,93 +1,95 @@
-//! Where a physical sector is: zones of tracks, skewed so that a stream loses no revolution at the end of one.
+//! The places of physical sectors: zones of tracks, skewed so that a stream loses no revolution between tracks.
 //!
-//! A track is numbered outside in, first the heads of a cylinder, then the next cylinder. Angles are spans of one revolution in
-//! picoseconds; the first sector of a track is turned against that of the track before by what it takes to get there. Positions are
-//! exact: what ends at one angle and begins at the same one waits for nothing.
+//! Tracks are numbered from the outside in, first the heads of a cylinder, then the next cylinder. Angles are times
+//! within a revolution,
+//! in picoseconds. The first sector of a track is turned against that of the track before by the time of the switch.
+//! Positions are
+//! exact: an operation that begins at the angle where the last ended waits for nothing.
 
 use crate::time::Ps;
 
-/// Tracks of one length.
+/// A zone of tracks of equal length.
 #[derive(Clone, Copy, Debug)]
 struct Zone {
-    /// First physical sector.
+    /// The first physical sector.
     first: u64,
-    /// First cylinder.
+    /// The first cylinder of the zone.
     cylinder: u64,
-    /// Sectors of a track.
+    /// Sectors on a track.
     per_track: u64,
 }
 
-/// Where a sector begins. It is kept with every dirty extent, so it is small.
+/// The place of a sector. Every dirty extent holds one, so it is small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Where on the circle.
+    /// The angle at which the sector begins, in picoseconds.
     pub(super) angle: Ps,
-    /// Cylinder, 0 outermost.
+    /// The cylinder, 0 being the outermost.
     pub(super) cylinder: u32,
-    /// Head.
+    /// The head within the cylinder.
     pub(super) head: u32,
-    /// Which sector of its track.
+    /// The index of the sector on its track.
     pub(super) index: u32,
-    /// How many its track has.
+    /// The number of sectors on its track.
     pub(super) per_track: u32,
 }
 
 impl Place {
-    /// Sectors from here to the end of its track.
+    /// Sectors from this one to the end of its track.
     pub(super) fn left_on_track(&self) -> u64 {
         (self.per_track - self.index).into()
     }
 }
 
-/// The platters.
+/// The geometry of a disk's platters.
 #[derive(Debug)]
 pub(super) struct Geometry {
     zones: Vec<Zone>,
-    /// Cylinders.
+    /// The number of cylinders.
     pub(super) cylinders: u64,
     heads: u64,
-    /// A revolution.
+    /// The time of a revolution in picoseconds.
     pub(super) rev: Ps,
     head_skew: Ps,
-    /// By how much one cylinder's first track is turned against that of the cylinder before.
+    /// The angle between the first tracks of two neighbouring cylinders.
     cylinder_skew: Ps,
 }
 
-/// What a geometry is made from.
+/// The measures that determine a geometry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measures {
-    /// Physical sectors there must be.
+    /// The least number of physical sectors.
     pub(super) sectors: u64,
-    /// Heads.
+    /// The number of heads.
     pub(super) heads: u64,
-    /// Zones.
+    /// The number of zones.
     pub(super) zones: u64,
-    /// Sectors of the outermost track.
+    /// Sectors on the outermost track.
     pub(super) outer: u64,
-    /// Sectors of the innermost track.
+    /// Sectors on the innermost track.
     pub(super) inner: u64,
-    /// A revolution.
+    /// The time of a revolution in picoseconds.
     pub(super) rev: Ps,
-    /// Skew from one head to the next.
+    /// The skew from one head to the next, in picoseconds.
     pub(super) head_skew: Ps,
-    /// Skew from the last head of a cylinder to the first of the next.
+    /// The skew from the last head of a cylinder to the first of the next, in picoseconds.
     pub(super) cylinder_skew: Ps,
 }
 
 impl Measures {
-    /// Sectors of a track of every zone, outside in: equal steps.
+    /// Sectors on a track of each zone, from the outside in, in equal steps.
     fn tracks(&self) -> impl Iterator<Item = u64> + '_ {
         let steps = self.zones.saturating_sub(1).max(1);
         (0..self.zones).map(move |zone| self.outer - (self.outer - self.inner) * zone / steps)
     }
 
-    /// Cylinders of a zone, the same in all, so that all sectors find room.
+    /// Cylinders in a zone, equal for all, enough for all sectors.
     fn cylinders_a_zone(&self) -> u64 {
         let row: u64 = self.tracks().sum::<u64>().saturating_mul(self.heads).max(1);
         self.sectors.div_ceil(row).max(1)
     }
 
-    /// Cylinders in all.
+    /// The number of cylinders of all zones.
     pub(crate) fn cylinders(&self) -> u64 {
         self.cylinders_a_zone().saturating_mul(self.zones)
     }
@@ -108,7 +110,7 @@ impl Geometry {
         Geometry { zones, cylinders: measures.cylinders(), heads: measures.heads, rev, head_skew, cylinder_skew }
     }
 
-    /// Where a sector is.
+    /// The place of a physical sector.
     pub(super) fn locate(&self, sector: u64) -> Place {
         let after = self.zones.partition_point(|zone| zone.first <= sector).max(1);
         let Zone { first, cylinder, per_track } = self.zones[after - 1];
@@ -127,13 +129,13 @@ impl Geometry {
         index * self.rev / per_track
     }
 
-    /// How long `sectors` take to pass from `place` on; on the track of `place`.
+    /// The time in which `sectors` pass under the head, from `place` on; all on its track.
     pub(super) fn passing(&self, place: &Place, sectors: u64) -> Ps {
         let (index, per_track) = (place.index.into(), place.per_track.into());
         self.arc(index + sectors, per_track) - self.arc(index, per_track)
     }
 
-    /// How many sectors have wholly passed `span` after `place` did.
+    /// The number of sectors that have passed completely, `span` after the beginning of `place` did.
     pub(super) fn passed(&self, place: &Place, span: Ps) -> u64 {
         let (index, per_track) = (u64::from(place.index), u64::from(place.per_track));
         let angle = span.min(self.rev) + self.arc(index, per_track);

@@ -1,4 +1,4 @@
-//! What the mechanism is doing.
+//! The operation of the mechanism under way.
 
 use super::edges::EdgeCache;
 use super::firmware::Target;
@@ -9,20 +9,20 @@ use crate::drive::Command;
 use crate::time::Ps;
 use trueline_geom::base::topology::{is_whole, units};
 
-/// One piece of work of the mechanism.
+/// One operation of the mechanism.
 #[derive(Debug)]
 pub(super) enum Work {
-    /// A read of the host; when its first sector began to pass.
+    /// A read of the host; `data` is the time at which its first sector begins to pass.
     Read { command: Command, data: Ps, from: u64, to: u64 },
-    /// A write of the host that does not go through the cache.
+    /// A write of the host that bypasses the cache.
     Through { command: Command, seq: u64 },
-    /// Dirty data on their way.
+    /// A destage of dirty data.
     Destage { taken: Vec<Taken>, target: Target },
-    /// Sectors read ahead, on one track: from when the first passes.
+    /// Reading ahead on one track; `data` is the time at which its first sector begins to pass.
     Ahead { data: Ps, place: Place, from: u64, to: u64 },
 }
 
-/// Work with its time.
+/// An operation with its start and duration.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) work: Work,
@@ -36,18 +36,18 @@ impl Running {
     }
 }
 
-/// What of a write has to be read first.
+/// The sectors that a write must read first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ragged {
-    /// Physical sectors written in part whose content is not known.
+    /// Sectors written in part whose content is not known.
     pub(super) sectors: u64,
-    /// From the first of them to behind the last.
+    /// The range of these sectors: (first, end).
     pub(super) span: Option<(u64, u64)>,
 }
 
 impl Ragged {
-    /// Of extents in order of place.
-    pub(super) fn of(taken: &[Taken], sector: u64, known: &EdgeCache) -> Ragged {
+    /// The ragged sectors of extents that are sorted by place.
+    pub(super) fn find(taken: &[Taken], sector: u64, known: &EdgeCache) -> Ragged {
         let mut ragged = Ragged::default();
         let mut last = None;
         for edge in runs(taken).flat_map(|run| edges(run, sector)) {
@@ -62,13 +62,13 @@ impl Ragged {
     }
 }
 
-/// Extents in order of place, those that adjoin as one: (start, end).
+/// The runs of extents that are sorted by place, adjacent ones joined: (start, end).
 pub(super) fn runs(taken: &[Taken]) -> impl Iterator<Item = (u64, u64)> + '_ {
     let chunks = taken.chunk_by(|one, next| one.end == next.start);
     chunks.filter_map(|chunk| Some((chunk.first()?.start, chunk.last()?.end)))
 }
 
-/// The physical sectors that a run fills in part: none, one or two.
+/// The physical sectors that a run fills only in part: none, one or two.
 pub(super) fn edges((start, end): (u64, u64), sector: u64) -> impl Iterator<Item = u64> {
     let (first, after) = units(start, end, sector);
     let head = (!is_whole(start, sector)).then_some(first);

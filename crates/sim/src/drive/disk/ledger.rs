@@ -1,16 +1,16 @@
-//! What must come out even, in debug builds: every command once, every byte somewhere.
+//! Invariants checked in debug builds: every command completes once, and every byte is accounted for.
 
 use std::collections::BTreeSet;
 
-/// The books.
+/// The account of commands and bytes.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     open: BTreeSet<u64>,
-    /// Bytes that came from the host.
+    /// Bytes written by the host.
     pub(super) written: u64,
-    /// Bytes that were put on the medium.
+    /// Bytes written to the medium.
     pub(super) destaged: u64,
-    /// Bytes that newer ones took the place of before they were.
+    /// Bytes overwritten in the cache by newer ones.
     pub(super) overwritten: u64,
 }
 
@@ -29,7 +29,7 @@ impl Ledger {
         }
     }
 
-    /// What is neither destaged nor overwritten is dirty.
+    /// Checks that all bytes neither destaged nor overwritten are dirty.
     pub(super) fn balance(&self, dirty: u64) {
         let known = self.destaged + self.overwritten + dirty;
         debug_assert_eq!(self.written, known, "destaged {}, overwritten {}, dirty {dirty}", self.destaged, self.overwritten);

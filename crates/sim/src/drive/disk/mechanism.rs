@@ -4,7 +4,7 @@ use super::geometry::{Geometry, Place};
 use crate::counters::Counters;
 use crate::time::{MS, Ps, span};
 
-/// Where the time of an operation goes.
+/// The parts of an operation's duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spans {
     pub(super) setup: Ps,
@@ -18,7 +18,7 @@ impl Spans {
         self.setup + self.seek + self.rotate + self.transfer
     }
 
-    /// Of an operation that is `elapsed` old: what comes first is spent first.
+    /// The parts spent after `elapsed`, in their order.
     pub(super) fn first(&self, elapsed: Ps) -> Spans {
         let setup = self.setup.min(elapsed);
         let seek = self.seek.min(elapsed - setup);
@@ -35,7 +35,7 @@ impl Spans {
     }
 }
 
-/// The times of a mechanism.
+/// The parameters of a mechanism's times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) average_seek_ms: f64,
@@ -45,10 +45,11 @@ pub(super) struct Times {
     pub(super) setup: Ps,
 }
 
-/// Seeks over fewer cylinders are kept.
+/// Cylinders below which seek times are tabulated.
 const NEAR: u64 = 2048;
 
-/// A seek over `distance` cylinders. A square root is exact to the last bit on every machine, which a logarithm is not.
+/// The time of a seek over `distance` cylinders. A square root is exact to the last bit on every machine; a logarithm
+/// is not.
 fn seek(fixed: f64, root: f64, distance: u64) -> Ps {
     if distance == 0 {
         return 0;
@@ -66,18 +67,18 @@ pub(super) struct Mechanism {
     /// A seek over `d` cylinders takes `fixed + root * sqrt(d)`, in ms.
     fixed: f64,
     root: f64,
-    /// The seeks over the fewest cylinders, which are asked for most.
+    /// Times of seeks over the fewest cylinders, which are the most frequent.
     near: Vec<Ps>,
-    /// What the platters were turned by at time 0.
+    /// The angle of the platters at time 0.
     phase: Ps,
     cylinder: u32,
     head: u32,
-    /// The sector after the last that passed under the head, and whether it was written.
+    /// The sector after the last that passed under the head, and true if that was written.
     next: u64,
     writing: bool,
-    /// The head stopped within a sector: nothing continues from here.
+    /// True if the head stopped within a sector, so that no operation can continue from here.
     broken: bool,
-    /// Waits of more than half a revolution for what had just passed.
+    /// Waits of more than half a revolution for a sector that had just passed.
     pub(super) lost: u64,
 }
 
@@ -93,28 +94,28 @@ impl Mechanism {
         Mechanism { geometry, times, fixed, root, near, phase, cylinder: 0, head: 0, next: 0, writing: false, broken: true, lost: 0 }
     }
 
-    /// The sector after the last that passed.
+    /// The sector after the last one that passed under the head.
     pub(super) fn next_sector(&self) -> u64 {
         self.next
     }
 
-    /// Forgets what passed last: the head stopped within a sector.
+    /// Forgets the last position: the head stopped within a sector.
     pub(super) fn interrupt(&mut self) {
         self.broken = true;
     }
 
-    /// Corrects what passed last, after an operation was cut short at the end of a sector.
+    /// Sets the last position, after an operation was cut short at the end of a sector.
     pub(super) fn stop_at(&mut self, sector: u64) {
         self.next = sector;
     }
 
-    /// A seek over `distance` cylinders.
+    /// The time of a seek over `distance` cylinders.
     pub(super) fn seek(&self, distance: u64) -> Ps {
         let near = usize::try_from(distance).ok().and_then(|distance| self.near.get(distance));
         near.copied().unwrap_or_else(|| seek(self.fixed, self.root, distance))
     }
 
-    /// From where the arm is to a track.
+    /// The time to move from the current track to another.
     fn reach(&self, cylinder: u32, head: u32, write: bool) -> Ps {
         if cylinder != self.cylinder {
             self.seek(cylinder.abs_diff(self.cylinder).into()) + if write { self.times.write_settle } else { 0 }
@@ -125,41 +126,42 @@ impl Mechanism {
         }
     }
 
-    /// What is under the heads at `at`.
+    /// The angle under the heads at time `at`.
     pub(super) fn angle(&self, at: Ps) -> Ps {
         (at + self.phase) % self.geometry.rev
     }
 
-    /// How long it takes until `angle` is under the heads, where `now` is.
+    /// The time until `angle` comes under the heads, if `now` is there.
     fn wait(&self, now: Ps, angle: Ps) -> Ps {
         if angle >= now { angle - now } else { angle + self.geometry.rev - now }
     }
 
-    /// Whether an operation goes on where the last ended: there is nothing to set up.
+    /// True if an operation continues where the last one ended, and so needs no set-up.
     pub(super) fn continues(&self, sector: u64, write: bool) -> bool {
         sector == self.next && write == self.writing && !self.broken
     }
 
-    /// How long after `at` the head would be at `sector`, which is at `place`.
+    /// The time from `at` until the head can begin at `sector`, whose place is `place`.
     pub(super) fn cost(&self, at: Ps, sector: u64, place: &Place, write: bool) -> Ps {
         let ready = self.ready(place, self.continues(sector, write), write);
         self.first(self.round(self.angle(at), place), ready)
     }
 
-    /// Set-up and seek: how long it takes before the head waits for a sector to come round.
+    /// The time of set-up and seek, after which the head waits for the sector.
     pub(super) fn ready(&self, place: &Place, continues: bool, write: bool) -> Ps {
         let setup = if continues { 0 } else { self.times.setup };
         setup + self.reach(place.cylinder, place.head, write)
     }
 
-    /// How long it takes until a sector comes round, if `angle` is under the heads now: less than a revolution, wherever the arm is.
+    /// The time until a sector comes round, if `angle` is under the heads now: less than a revolution, regardless of
+    /// the arm.
     pub(super) fn round(&self, angle: Ps, place: &Place) -> Ps {
         self.wait(angle, place.angle)
     }
 
-    /// When a sector that comes `round` then is first under the head, if that is `ready` then.
+    /// The first time at or after `ready` at which a sector that comes round at `round` does so.
     pub(super) fn first(&self, round: Ps, ready: Ps) -> Ps {
-        // Most are ready within a revolution or two: cheaper than a division.
+        // Most sectors are ready within two revolutions, which costs less than a division.
         let rev = self.geometry.rev;
         if round >= ready {
             round
@@ -170,7 +172,8 @@ impl Mechanism {
         }
     }
 
-    /// Cylinders that the arm cannot be moved over in less than `span`, with the set-up of a write: perhaps some more than the fewest.
+    /// A bound on cylinders that a write cannot reach within `span`, set-up included. It may be somewhat above the
+    /// least.
     pub(super) fn beyond(&self, span: Ps) -> u32 {
         let left = span.saturating_sub(self.times.setup + self.times.write_settle);
         #[allow(clippy::cast_precision_loss, reason = "a bound, to which a cylinder is added")]
@@ -180,12 +183,13 @@ impl Mechanism {
         if self.root > 0.0 { crossed.saturating_add(1) } else { u32::MAX }
     }
 
-    /// Where the arm is.
+    /// The cylinder that the arm is on.
     pub(super) fn cylinder(&self) -> u32 {
         self.cylinder
     }
 
-    /// One pass over the sectors `from..to`, beginning at `at`. `again`: it belongs to the operation before and needs no set-up.
+    /// Makes a pass over the sectors `from..to`, starting at `at`. `again`: it belongs to the operation before and
+    /// needs no set-up.
     pub(super) fn pass(&mut self, at: Ps, from: u64, to: u64, write: bool, again: bool) -> Spans {
         let mut spans = Spans::default();
         let continues = self.continues(from, write);

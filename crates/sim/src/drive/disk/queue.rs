@@ -1,4 +1,4 @@
-//! Commands that need the mechanism, and which of them is next.
+//! The queue of commands that need the mechanism, and the choice of the next.
 
 use super::geometry::Place;
 use super::mechanism::Mechanism;
@@ -10,14 +10,14 @@ use crate::time::Ps;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub(super) command: Command,
-    /// When it came.
+    /// The time of its arrival.
     pub(super) at: Ps,
-    /// Its first physical sector that has to pass.
+    /// The first physical sector that it has to read or write.
     pub(super) sector: u64,
     pub(super) place: Place,
 }
 
-/// The commands in order of arrival.
+/// The waiting commands in order of arrival.
 #[derive(Debug)]
 pub(super) struct Queue {
     waiting: Vec<Waiting>,
@@ -34,7 +34,7 @@ impl Queue {
         self.waiting.is_empty()
     }
 
-    /// Whether one of them begins at a sector.
+    /// True if a waiting command begins at `sector`.
     pub(super) fn begins_at(&self, sector: u64) -> bool {
         self.waiting.iter().any(|waiting| waiting.sector == sector)
     }
@@ -43,7 +43,7 @@ impl Queue {
         self.waiting.push(waiting);
     }
 
-    /// The next; the oldest if it has waited too long.
+    /// Removes the next command: the oldest if it has waited past the age limit.
     pub(super) fn pop(&mut self, now: Ps, mechanism: &Mechanism) -> Option<Waiting> {
         let oldest = self.waiting.first()?;
         let aged = now - oldest.at > self.age_limit;
@@ -56,18 +56,18 @@ impl Queue {
         Some(self.waiting.remove(at))
     }
 
-    /// The first at or after `sector`, or the first of all.
+    /// The index of the first command at or after `sector`, else of the lowest.
     fn up_from(&self, sector: u64) -> usize {
         let key = |&(_, w): &(usize, &Waiting)| (w.sector < sector, w.sector);
         self.waiting.iter().enumerate().min_by_key(key).map_or(0, |(at, _)| at)
     }
 
-    /// The one that the head can begin soonest (SPTF: shortest positioning time first).
+    /// The index of the command that the head can begin soonest (SPTF: shortest positioning time first).
     fn nearest(&self, now: Ps, mechanism: &Mechanism) -> usize {
         let angle = mechanism.angle(now);
         let (mut best, mut chosen) = (Ps::MAX, 0);
         for (at, w) in self.waiting.iter().enumerate() {
-            // Where the platters alone take longer than the best so far, the arm does not matter.
+            // If rotation alone takes longer than the best so far, the arm does not matter.
             let round = mechanism.round(angle, &w.place);
             if round >= best {
                 continue;

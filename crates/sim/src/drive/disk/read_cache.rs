@@ -1,29 +1,29 @@
-//! What was read, and read ahead: a few runs of sectors, the least recently used gives way.
+//! The read cache with reading ahead: a few runs of sectors, of which the least recently used is replaced.
 
 use trueline_geom::base::topology::round_up;
 
-/// A run of bytes in memory.
+/// A contiguous range of bytes in memory.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     start: u64,
     end: u64,
-    /// As far as the host has asked.
+    /// The end of the bytes that the host has asked for.
     asked: u64,
-    /// When it was last used.
+    /// The count of its last use.
     used: u64,
 }
 
-/// The segments.
+/// The segments of the cache.
 #[derive(Debug)]
 pub(super) struct ReadCache {
     segments: Vec<Segment>,
     most: usize,
-    /// How far ahead of what was asked for it reads.
+    /// The most bytes read ahead of the host's requests.
     ahead: u64,
     clock: u64,
-    /// The segment that was read last.
+    /// The index of the segment read last.
     last: usize,
-    /// Whether it is reading ahead and has not come as far as it wants.
+    /// True while reading ahead has begun and not reached its goal.
     going: bool,
 }
 
@@ -32,12 +32,12 @@ impl ReadCache {
         ReadCache { segments: Vec::with_capacity(most), most, ahead, clock: 0, last: 0, going: false }
     }
 
-    /// As far as there is something in memory from `at` on.
+    /// The end of the cached data that contain `at`; `at` if none do.
     pub(super) fn covered(&self, at: u64) -> u64 {
         self.segments.iter().filter(|s| s.start <= at && at < s.end).map(|s| s.end).max().unwrap_or(at)
     }
 
-    /// The host asked for `start..end`, of which the beginning is here.
+    /// Notes a request of the host for `start..end`, whose beginning is cached.
     pub(super) fn ask(&mut self, start: u64, end: u64) {
         self.clock += 1;
         for segment in self.segments.iter_mut().filter(|s| s.start <= start && start <= s.end) {
@@ -46,7 +46,7 @@ impl ReadCache {
         }
     }
 
-    /// `start..end` was read; up to `asked` because the host asked.
+    /// Adds `start..end`, just read; the host asked for the bytes up to `asked`.
     pub(super) fn fill(&mut self, start: u64, end: u64, asked: u64) {
         if self.most == 0 {
             return;
@@ -61,11 +61,11 @@ impl ReadCache {
         segment.used = self.clock;
         segment.end = segment.end.max(end);
         segment.asked = segment.asked.max(asked);
-        // A segment holds what is ahead and as much behind.
+        // A segment keeps as much behind the host's position as ahead of it.
         segment.start = segment.start.max(segment.end.saturating_sub(self.ahead.saturating_mul(2).max(end - start)));
     }
 
-    /// An empty segment at `start`.
+    /// The index of a new empty segment at `start`, in place of the oldest if necessary.
     fn room(&mut self, start: u64) -> usize {
         let segment = Segment { start, end: start, asked: start, used: self.clock };
         if self.segments.len() < self.most {
@@ -77,7 +77,8 @@ impl ReadCache {
         oldest
     }
 
-    /// What is to be read ahead after the segment that was read last: from where, to where. It begins again when half is used up.
+    /// The range to read ahead after the segment read last; `None` if there is enough. It starts again when half is
+    /// used up.
     pub(super) fn ahead(&mut self, sector: u64) -> Option<(u64, u64)> {
         let segment = self.segments.get(self.last).filter(|_| self.ahead > 0)?;
         let until = round_up(segment.asked.checked_add(self.ahead)?, sector)?;

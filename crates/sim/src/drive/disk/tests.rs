@@ -1,4 +1,4 @@
-//! What physics and the specification demand of the drive, one subject a file.
+//! Requirements of physics and of the specification on the drive, one subject a file.
 
 #![allow(clippy::cast_possible_truncation, reason = "small counts as indices")]
 
@@ -61,7 +61,7 @@ impl Bench {
     }
 
     /// One command, alone; how long it took.
-    fn one(&mut self, op: Op, offset: u64, length: u64) -> Ps {
+    fn finish(&mut self, op: Op, offset: u64, length: u64) -> Ps {
         let begun = self.now;
         self.submit(op, offset, length, false);
         self.wait(0);
@@ -81,7 +81,7 @@ impl Bench {
 
     /// Everything is on the medium.
     fn flush(&mut self) -> Ps {
-        self.one(Op::Flush, 0, 0)
+        self.finish(Op::Flush, 0, 0)
     }
 }
 

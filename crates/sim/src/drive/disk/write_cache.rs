@@ -1,4 +1,4 @@
-//! What was written and is not yet on the medium: disjoint extents of bytes with the order in which they came.
+//! The write cache: dirty data as disjoint extents of bytes, with the order of their arrival.
 
 use super::geometry::{Geometry, Place};
 use super::mechanism::Mechanism;
@@ -8,19 +8,20 @@ use sorted::{Part, Sorted};
 
 mod sorted;
 
-/// Dirty bytes, from the key under which they are kept.
+/// A dirty extent; its key in the map is its first byte.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     pub(super) end: u64,
-    /// When the oldest data that it stands for came, as a count of writes: it, or what it overwrote.
+    /// The arrival of the oldest data that it stands for, as a count of writes: its own, or that of data it
+    /// overwrote.
     pub(super) seq: u64,
-    /// How many commands that each went on where the last ended it grew from.
+    /// The number of sequential commands that it grew from.
     pub(super) streak: u32,
-    /// Bytes of that stream so far, on the medium or not.
+    /// The bytes of that stream so far, including those already on the medium.
     pub(super) streamed: u64,
-    /// Where its first byte lies: where it belongs, or in the log.
+    /// The place of its first byte on the medium: at home, or in the log.
     pub(super) at: u64,
-    /// Where the first physical sector is that it belongs to.
+    /// The place of the first physical sector it belongs to.
     place: Place,
 }
 
@@ -30,17 +31,17 @@ pub(super) struct Taken {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) seq: u64,
-    /// Where its first byte lies: where it belongs, or in the log.
+    /// The place of its first byte on the medium: at home, or in the log.
     pub(super) at: u64,
 }
 
-/// The interval map.
+/// The map of dirty extents.
 #[derive(Debug)]
 pub(super) struct WriteCache {
     sector: u64,
     extents: Sorted<Extent>,
     bytes: u64,
-    /// Extents that are at least as old as this are counted: a flush waits for them.
+    /// The last write covered by a flush: extents as old are counted in `covered`. 0: none.
     barrier: u64,
     covered: usize,
 }
@@ -58,49 +59,49 @@ impl WriteCache {
         self.extents.len() == 0
     }
 
-    /// Dirty bytes.
+    /// The number of dirty bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Counts from now on the extents that came up to the `seq`th write: 0 for none.
+    /// Starts counting the extents that arrived up to write `seq`; 0 for none.
     pub(super) fn cover(&mut self, seq: u64) {
         self.barrier = seq;
         self.covered = self.extents.from(0).filter(|(_, extent)| extent.seq <= seq).count();
     }
 
-    /// How many of those that are counted there still are.
+    /// The number of counted extents that are still dirty.
     pub(super) fn left(&self) -> usize {
         self.covered
     }
 
-    /// The extent that begins at `start`.
+    /// The extent that begins at `start`, if there is one.
     pub(super) fn get(&self, start: u64) -> Option<&Extent> {
         self.extents.get(start)
     }
 
-    /// The extent that ends at `end`.
+    /// The extent that ends at `end`, if there is one.
     pub(super) fn ends_at(&self, end: u64) -> Option<&Extent> {
         self.extents.last_before(end).map(|(_, extent)| extent).filter(|extent| extent.end == end)
     }
 
-    /// Extents that begin in `from..to`, in order.
+    /// The extents that begin in `from..to`, in order.
     pub(super) fn within(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, &Extent)> {
         self.extents.from(from).take_while(move |(start, _)| *start < to)
     }
 
-    /// The oldest extent that `accept` lets through.
+    /// The oldest extent that `accept` allows.
     pub(super) fn oldest(&self, accept: &dyn Fn(u64, &Extent) -> bool) -> Option<(u64, &Extent)> {
         let accepted = self.extents.from(0).filter(|(start, extent)| accept(*start, extent));
         accepted.min_by_key(|(_, extent)| extent.seq)
     }
 
-    /// The extent that has byte `at`, and where it begins.
+    /// The extent that contains byte `at`, with its first byte.
     fn holds(&self, at: u64) -> Option<(u64, &Extent)> {
         self.extents.last_before(at.saturating_add(1)).filter(|(_, extent)| at < extent.end)
     }
 
-    /// As far as it holds everything from `at` on.
+    /// The end of the dirty data that contain `at`; `at` if none do.
     pub(super) fn covered(&self, mut at: u64) -> u64 {
         while let Some(extent) = self.holds(at).map(|(_, extent)| extent) {
             at = extent.end;
@@ -121,10 +122,10 @@ impl WriteCache {
         Some(extent)
     }
 
-    /// Drops whatever is in `start..end`: how many bytes, and the oldest arrival among them.
+    /// Drops all data in `start..end`. Returns their bytes, and the oldest arrival among them.
     pub(super) fn cut(&mut self, start: u64, end: u64, geometry: &Geometry) -> (u64, u64) {
         let (mut dropped, mut oldest) = (0, u64::MAX);
-        // From the last that begins before `end` back to the first that reaches over `start`.
+        // Backwards from the last extent that begins before `end` to the first that reaches past `start`.
         while let Some((own, extent)) = self.extents.last_before(end).map(|(own, &extent)| (own, extent)) {
             if extent.end <= start {
                 break;
@@ -145,22 +146,24 @@ impl WriteCache {
         (dropped, oldest)
     }
 
-    /// Takes in `start..end`, the `seq`th write, and says how many dirty bytes it overwrote. With an extent that ends where it begins it
-    /// becomes one if `merge` says so.
+    /// Adds `start..end` of write `seq`, and returns the dirty bytes it overwrote. If an extent ends at `start` and
+    /// `merge` allows it,
+    /// that one grows.
     pub(super) fn insert(&mut self, start: u64, end: u64, seq: u64, merge: &dyn Fn(&Extent) -> bool, geometry: &Geometry) -> u64 {
         let last = |writes: &WriteCache, end| writes.extents.last_before(end).map(|(own, &extent)| (own, extent));
-        // Mostly nothing is overwritten, and what ends last before `end` is what ends before `start`.
+        // Usually nothing is overwritten, and the last extent before `end` is the one before `start`.
         let (mut before, mut overwritten, mut seq) = (last(self, end), 0, seq);
         if before.is_some_and(|(_, extent)| extent.end > start) {
             let (dropped, oldest) = self.cut(start, end, geometry);
-            // A flush that waits for what was overwritten waits for what took its place: else neither would be on the medium.
+            // A flush that waits for overwritten data waits for the data in their place: otherwise neither would be
+            // on the medium.
             (before, overwritten, seq) = (last(self, start), dropped, seq.min(oldest));
         }
         match before.filter(|(_, extent)| extent.end == start && merge(extent)) {
             Some((own, extent)) => {
                 let length = end - start;
                 let (seq, before) = (seq.min(extent.seq), extent.seq);
-                // It stays where it is, and is counted if it was or now is as old as what is counted.
+                // The extent keeps its key. It is counted if its age, before or now, is within the barrier.
                 self.bytes += length;
                 self.covered += usize::from(seq <= self.barrier && before > self.barrier);
                 if let Some(grown) = self.extents.get_mut(own) {
@@ -177,7 +180,7 @@ impl WriteCache {
         overwritten
     }
 
-    /// Takes in what was written to the log, in place of what was there of it before.
+    /// Adds data that were written to the log, in place of older ones.
     pub(super) fn log(&mut self, taken: &Taken, geometry: &Geometry) {
         let Taken { start, end, seq, at } = *taken;
         self.cut(start, end, geometry);
@@ -185,7 +188,7 @@ impl WriteCache {
         self.check();
     }
 
-    /// From `at` to `end`, what lies together: where its first byte lies, if here, and where it ends.
+    /// The contiguous data from `at` up to `end`: the place of the first byte, if it is here, and their end.
     pub(super) fn lies(&self, at: u64, end: u64) -> (Option<u64>, u64) {
         match self.holds(at) {
             Some((start, extent)) => (Some(extent.at + (at - start)), extent.end.min(end)),
@@ -193,7 +196,7 @@ impl WriteCache {
         }
     }
 
-    /// Takes the beginning of the extent at `start` out, up to `end`.
+    /// Removes the extent at `start` up to `end`, and appends what was removed to `taken`.
     pub(super) fn take(&mut self, start: u64, end: u64, geometry: &Geometry, taken: &mut Vec<Taken>) {
         let Some(extent) = self.remove(start) else { return };
         if extent.end > end {
@@ -202,12 +205,12 @@ impl WriteCache {
         taken.push(Taken { start, end: extent.end.min(end), seq: extent.seq, at: extent.at });
     }
 
-    /// What is left from `from` on of the extent at `start`.
+    /// The rest of the extent at `start`, from byte `from` on.
     fn rest(&self, start: u64, from: u64, extent: &Extent, geometry: &Geometry) -> Extent {
         Extent { at: extent.at + (from - start), place: geometry.locate(from / self.sector), ..*extent }
     }
 
-    /// The extent to destage first, of those that `accept` lets through.
+    /// The extent to destage first, of those that `accept` allows.
     pub(super) fn choose(&self, order: Order, now: Ps, mechanism: &Mechanism, accept: &dyn Fn(u64, &Extent) -> bool) -> Option<u64> {
         let head = mechanism.next_sector().saturating_mul(self.sector);
         let accepted = |(start, extent): &(u64, &Extent)| accept(*start, extent);
@@ -221,8 +224,9 @@ impl WriteCache {
         }
     }
 
-    /// The extent whose first sector comes under the head first. From where the head is outwards; where the seek alone takes longer
-    /// than the best so far, nothing farther can be better.
+    /// The extent whose first sector comes under the head first. The search goes outwards from the head, and ends
+    /// where the seek alone
+    /// takes longer than the best so far.
     fn nearest(&self, now: Ps, head: u64, mechanism: &Mechanism, accept: &dyn Fn(u64, &Extent) -> bool) -> Option<u64> {
         let (mut best, mut chosen, mut far) = (Ps::MAX, None, u32::MAX);
         let (angle, cylinder) = (mechanism.angle(now), mechanism.cylinder());
@@ -231,7 +235,7 @@ impl WriteCache {
             if best == 0 || extent.place.cylinder.abs_diff(cylinder) > far {
                 return false;
             }
-            // However soon the arm is there, the platters bring it round no sooner than that: most need no more than a look.
+            // Rotation alone bounds the time from below, which spares most extents the rest.
             let round = mechanism.round(angle, &extent.place);
             if round < best {
                 let continues = goes_on && start >= head && start - head < self.sector;
@@ -250,7 +254,7 @@ impl WriteCache {
         chosen
     }
 
-    /// What must be so of the map; looked at in debug builds.
+    /// Checks the invariants of the map in debug builds.
     fn check(&self) {
         if !cfg!(debug_assertions) || self.extents.len() > 64 {
             return;

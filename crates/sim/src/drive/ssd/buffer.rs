@@ -3,33 +3,33 @@
 use crate::time::Ps;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A unit with what of it was written.
+/// A unit with its written ranges.
 #[derive(Debug, Default)]
 pub(super) struct Unit {
-    /// First byte.
+    /// The first byte, a multiple of the unit.
     pub(super) start: u64,
-    /// What was written, in order, disjoint and not touching.
+    /// The written ranges, in order, disjoint and not touching.
     pub(super) ranges: Vec<(u64, u64)>,
-    /// Commands that wait for it to be programmed.
+    /// Tags of commands that wait for its program.
     pub(super) waiters: Vec<u64>,
-    /// When the first of it came, in the order of commands.
+    /// The number of the first command that wrote to it.
     pub(super) order: u64,
-    /// When the last of it came, in the order of writes to the buffer.
+    /// The number of the last write to the buffer that wrote to it.
     stamp: u64,
 }
 
 impl Unit {
-    /// Bytes of it that were written.
+    /// The written bytes of the unit.
     pub(super) fn covered(&self) -> u64 {
         self.ranges.iter().map(|(start, end)| end - start).sum()
     }
 
-    /// Whether all from `start` to `end` was written.
+    /// True if all of `start..end` was written.
     pub(super) fn covers(&self, start: u64, end: u64) -> bool {
         self.ranges.iter().any(|&(from, to)| from <= start && end <= to)
     }
 
-    /// Adds what was written from `start` to `end`.
+    /// Adds the written range `start..end`.
     fn cover(&mut self, start: u64, end: u64) {
         let first = self.ranges.partition_point(|&(_, to)| to < start);
         let last = self.ranges.partition_point(|&(from, _)| from <= end);
@@ -42,11 +42,12 @@ impl Unit {
     }
 }
 
-/// Units by first byte, and in the order in which they were last written.
+/// Units by first byte, and in the order of their last writes.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     units: BTreeMap<u64, Unit>,
-    /// Until when a unit waits, by last write; those of units that were written again or are gone are passed over.
+    /// The end of each unit's wait, by last write: (time, unit, stamp). Entries of units rewritten or gone are
+    /// skipped.
     deadlines: VecDeque<(Ps, u64, u64)>,
     stamps: u64,
 }
@@ -60,12 +61,12 @@ impl Buffer {
         self.units.get(&unit)
     }
 
-    /// Every unit, by first byte.
+    /// All units, by first byte.
     pub(super) fn units(&self) -> impl Iterator<Item = &Unit> {
         self.units.values()
     }
 
-    /// Puts what was written from `start` to `end`, all in `unit`, to wait until `deadline`. Gives the bytes of it that were there.
+    /// Writes `start..end`, within `unit`, to wait until `deadline`. Returns the bytes of it that were overwritten.
     pub(super) fn write(&mut self, unit: u64, (start, end): (u64, u64), order: u64, deadline: Ps) -> u64 {
         self.stamps += 1;
         self.deadlines.push_back((deadline, unit, self.stamps));
@@ -78,26 +79,26 @@ impl Buffer {
         again
     }
 
-    /// Has `tag` wait until a unit is programmed.
+    /// Makes `tag` wait for the program of a unit.
     pub(super) fn await_unit(&mut self, unit: u64, tag: u64) {
         if let Some(held) = self.units.get_mut(&unit) {
             held.waiters.push(tag);
         }
     }
 
-    /// Takes a unit out.
+    /// Removes a unit from the buffer.
     pub(super) fn take(&mut self, unit: u64) -> Option<Unit> {
         let taken = self.units.remove(&unit);
         self.settle();
         taken
     }
 
-    /// The unit last written longest ago, and until when it waits.
+    /// The unit whose last write is the oldest, with the end of its wait: (time, unit).
     pub(super) fn oldest(&self) -> Option<(Ps, u64)> {
         self.deadlines.front().map(|&(deadline, unit, _)| (deadline, unit))
     }
 
-    /// Forgets deadlines at the front that no longer hold.
+    /// Drops outdated deadlines at the front.
     fn settle(&mut self) {
         while let Some(&(_, unit, stamp)) = self.deadlines.front() {
             if self.units.get(&unit).is_some_and(|held| held.stamp == stamp) {

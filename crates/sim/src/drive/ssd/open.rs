@@ -1,4 +1,5 @@
-//! Allocation units that can be written piecemeal, as flashbench finds them in cards: few, and the others have to be closed first.
+//! Allocation units that can be written piecemeal, as flashbench finds them in cards: a few are open, and others must
+//! be closed first.
 //!
 //! # Sources
 //! A. Bergmann, flashbench (README, "Finding the number of open erase blocks") and "Optimizing Linux with cheap flash drives" (LWN,
@@ -8,15 +9,15 @@
 use std::collections::VecDeque;
 use trueline_geom::base::topology::round_down;
 
-/// An allocation unit that is being written anew.
+/// An allocation unit with a new copy in progress.
 #[derive(Debug)]
 struct Open {
     start: u64,
-    /// Bytes of its new copy that are used.
+    /// The used bytes of its new copy.
     used: u64,
 }
 
-/// Those that are open, the one written longest ago first.
+/// The open allocation units, the one written longest ago first.
 #[derive(Debug)]
 pub(super) struct OpenUnits {
     bytes: u64,
@@ -25,18 +26,19 @@ pub(super) struct OpenUnits {
 }
 
 impl OpenUnits {
-    /// `None` if every indirection unit is mapped on its own.
+    /// The open units of a drive; `None` if every indirection unit is mapped on its own.
     pub(super) fn new(bytes: u64, most: u32) -> Option<OpenUnits> {
         (bytes > 0).then(|| OpenUnits { bytes, most: most.max(1) as usize, open: VecDeque::new() })
     }
 
-    /// Which allocation unit an address is in: its number.
+    /// The number of the allocation unit that contains an address.
     pub(super) fn number(&self, address: u64) -> u64 {
         address / self.bytes
     }
 
-    /// Writes `bytes` at `address`, all in one allocation unit. Gives the allocation unit that had to be closed first and the bytes of
-    /// it that are copied.
+    /// Writes `bytes` at `address`, all in one allocation unit. Returns the allocation unit that had to be closed
+    /// first, and the bytes
+    /// of it that are copied.
     pub(super) fn write(&mut self, address: u64, bytes: u64) -> Option<(u64, u64)> {
         let start = round_down(address, self.bytes);
         let mut closed = None;
@@ -51,7 +53,7 @@ impl OpenUnits {
             }
         };
         unit.used += bytes;
-        // A new copy that is full is the allocation unit from now on.
+        // A full new copy replaces the allocation unit.
         if unit.used < self.bytes {
             self.open.push_back(unit);
         }

@@ -1,4 +1,4 @@
-//! What every model has to say of itself, and what is refused.
+//! Requirements on every built-in model, and refusals.
 
 use super::super::{MODELS, Range, Refusal};
 use super::*;

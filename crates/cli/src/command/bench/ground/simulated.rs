@@ -77,7 +77,7 @@ impl Simulated {
                 Done { host_reads: Some(buffered.added_reads()), ..Done::of(run) }
             }
             Task::Blocks(_) if self.host == Host::FreebsdUfs => {
-                let shape = Shape::of(self.file, rig::Rig::length(&rig))?;
+                let shape = Shape::newfs(self.file, rig::Rig::length(&rig))?;
                 Done::of(job.task.on_blocks(&mut FreebsdUfs::new(&mut rig, shape)?, job.seed, job.watch)?)
             }
             Task::Blocks(_) => Done::of(job.task.on_blocks(&mut rig, job.seed, job.watch)?),

@@ -1,16 +1,16 @@
-//! Which bytes of a read have come.
+//! The received bytes of a read.
 
 use std::collections::BTreeMap;
 
-/// Ranges of bytes, none of them twice.
+/// Ranges of bytes, without overlaps.
 #[derive(Debug, Default)]
 pub(super) struct Filled {
-    /// Start → end; none touches another.
+    /// Ends of ranges by their starts; no two touch.
     runs: BTreeMap<usize, usize>,
 }
 
 impl Filled {
-    /// `start..end` has come; [`None`], and nothing is different, if it is nothing, or a byte of it had come before.
+    /// Adds `start..end`. [`None`], without an effect, if it is empty or any byte of it was there.
     pub(super) fn add(&mut self, start: usize, end: usize) -> Option<()> {
         let before = self.runs.range(..=start).next_back().map(|(&from, &to)| (from, to));
         let after = self.runs.range(start..).next().map(|(&from, &to)| (from, to));
@@ -26,7 +26,7 @@ impl Filled {
         Some(())
     }
 
-    /// Whether all of `length` bytes have come.
+    /// True if all of `length` bytes were received.
     pub(super) fn is_all_of(&self, length: usize) -> bool {
         length == 0 || self.runs.get(&0) == Some(&length)
     }

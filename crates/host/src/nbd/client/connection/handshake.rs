@@ -1,4 +1,4 @@
-//! What comes before the first request, from the client's side: the server's greeting, TLS if it is wanted, the options.
+//! The client's side of the handshake: the server's greeting, TLS if it is wanted, and the options.
 
 use super::Session;
 use super::head::Asked;
@@ -13,29 +13,29 @@ use crate::nbd::wire::{Fields, Headers, IHAVEOPT, NBDMAGIC, OPTION_REPLY_MAGIC, 
 use std::time::Instant;
 use std::{fmt, io};
 
-/// The longest answer to an option that is read: a name or a description.
+/// The longest answer to an option in bytes: a name or a description.
 const LONGEST: u32 = 64 << 10;
 /// The most answers to one option: the server decides how many there are.
 const ANSWERS: usize = 256;
 
-/// What is asked of a server.
+/// The requirements on a connection.
 pub(in crate::nbd) struct Wanted<'a> {
-    /// An export's name.
+    /// The name of the export.
     pub(in crate::nbd) export: &'a str,
-    /// Through TLS, and nothing else.
+    /// Credentials if TLS is required; [`None`] without TLS.
     pub(in crate::nbd) credentials: Option<&'a Credentials>,
-    /// How long it may take.
+    /// The deadlines of the server.
     pub(in crate::nbd) patience: Patience,
 }
 
-/// Why there is no session.
+/// The reason for a failed handshake.
 #[derive(Debug)]
 pub(in crate::nbd) enum Refusal {
-    /// The connection failed.
+    /// The connection failed or timed out.
     Io(io::Error),
     /// The server does not speak the protocol.
     Protocol(&'static str),
-    /// The server's answer to an option.
+    /// The server refused an option: its error type and message.
     Server(u32, String),
 }
 
@@ -72,7 +72,7 @@ struct Answer {
     data: Vec<u8>,
 }
 
-/// Greets, and begins with TLS if that is wanted: with a server that has none it goes no further.
+/// Exchanges greetings, and starts TLS if it is required: with a server without TLS the handshake ends there.
 fn greet(socket: Socket, wanted: &Wanted<'_>) -> Result<Timed, Refusal> {
     let within = wanted.patience.handshake;
     let end = Instant::now() + within;
@@ -125,7 +125,7 @@ impl Timed {
 }
 
 impl Session {
-    /// Haggles for what is wanted.
+    /// Negotiates a session: headers, contexts, and the export.
     pub(in crate::nbd) fn begin(socket: Socket, wanted: &Wanted<'_>) -> Result<Session, Refusal> {
         let line = greet(socket, wanted)?;
         let told = Told { length: 0, flags: 0, sizes: None, extended: false };
@@ -147,7 +147,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Whether an option without further answers is granted.
+    /// True if the server grants an option whose only answer is an acknowledgement.
     fn is_granted(&self, option: u32, data: &[u8]) -> Result<bool, Refusal> {
         self.line.option(option, data)?;
         Ok(self.line.answer(option)?.kind == reply::ACK)
@@ -161,7 +161,7 @@ impl Session {
         for _ in 0..ANSWERS {
             let Answer { kind, data } = self.line.answer(option::SET_META_CONTEXT)?;
             if kind != reply::META_CONTEXT {
-                // A server without contexts says so, and that is all.
+                // A server without contexts answers with an acknowledgement or an error, and nothing more.
                 return Ok(());
             }
             let mut fields = Fields(&data);
@@ -191,7 +191,7 @@ impl Session {
                 },
                 reply::ACK => {
                     let (length, flags) = told.ok_or(Refusal::Protocol("it does not say how large the export is"))?;
-                    // The largest a file can be: what is larger could not be addressed.
+                    // The largest file offset: bytes beyond it could not be addressed.
                     if length > i64::MAX.unsigned_abs() {
                         return Err(Refusal::Protocol("an impossible size"));
                     }
@@ -205,7 +205,7 @@ impl Session {
     }
 }
 
-/// Block sizes, if they are possible (section "Block size constraints").
+/// The block sizes of the answer, if valid (section "Block size constraints").
 fn sizes(data: &[u8]) -> Option<[u32; 3]> {
     let mut fields = Fields(data);
     let sizes = [fields.u32()?, fields.u32()?, fields.u32()?];

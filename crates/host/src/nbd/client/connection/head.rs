@@ -1,36 +1,36 @@
-//! What stands before a reply, or before a chunk of one.
+//! The header of a reply, or of a chunk of one.
 
 use super::timed::Timed;
 use crate::nbd::wire::{EXTENDED, EXTENDED_REPLY_MAGIC, Fields, Headers, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, chunk};
 use std::io;
 
-/// What is answered: each reply says it again.
+/// The request in progress, whose identity every reply repeats.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Asked {
-    /// What the request was called.
+    /// The cookie of the request.
     pub(super) cookie: u64,
-    /// Its first byte; extended headers alone say it again.
+    /// The offset of the request, which only extended headers repeat.
     pub(super) offset: u64,
 }
 
-/// What a server says next.
+/// The next header from the server.
 #[derive(Debug)]
 pub(super) enum Head {
-    /// A simple reply, and its error.
+    /// A simple reply with its error number.
     Simple(u32),
-    /// A chunk.
+    /// A chunk of a structured or extended reply.
     Chunk {
-        /// `NBD_REPLY_TYPE_*`.
+        /// The chunk type, `NBD_REPLY_TYPE_*`.
         kind: u16,
-        /// Nothing follows it.
+        /// True if no further chunk follows.
         last: bool,
-        /// Bytes it carries.
+        /// The bytes that it carries.
         length: u32,
     },
 }
 
 impl Timed {
-    /// What stands before the next reply or chunk, which must be one of what was asked.
+    /// The header of the next reply or chunk. It is an error if that does not belong to `asked`.
     pub(super) fn head(&self, headers: Headers, asked: Asked) -> io::Result<Head> {
         let read = if headers == Headers::Extended { self.extended_head(asked) } else { self.compact_head(headers, asked) };
         read?.ok_or(io::ErrorKind::InvalidData.into())
@@ -41,7 +41,7 @@ impl Timed {
         let mut fields = Fields(&head);
         let (magic, flags, kind) = (fields.u32(), fields.u16(), fields.u16());
         let same = (fields.u64(), fields.u64()) == (Some(asked.cookie), Some(asked.offset));
-        // What a reply carries is bounded as it is without extended headers.
+        // The payload of a reply is bounded as without extended headers.
         let length = fields.u64().and_then(|length| u32::try_from(length).ok());
         Ok(chunk_of(flags, kind, length).filter(|_| magic == Some(EXTENDED_REPLY_MAGIC) && same))
     }

@@ -1,15 +1,15 @@
-//! A connection of which a whole message has its time, however it comes in pieces.
+//! A connection with a deadline for a whole message, however it arrives in pieces.
 
 use crate::nbd::stream::Stream;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Bytes that are sent between two looks at the clock.
+/// The most bytes sent between two checks of the clock.
 const PIECE: usize = 256 << 10;
 
-/// A connection, and until when what is being done must be done.
+/// A connection, with the deadline of its current operation.
 ///
-/// The clock is looked at between two pieces; for each of them the connection's own patience holds.
+/// The clock is checked between two pieces; each piece has the stream's own timeout.
 pub(super) struct Timed {
     stream: Box<dyn Stream>,
     end: Instant,
@@ -20,22 +20,22 @@ impl Timed {
         Timed { stream, end }
     }
 
-    /// The same through what `wrap` makes of the stream.
+    /// The connection over the stream that `wrap` makes of this one.
     pub(super) fn through<S: Stream + 'static>(self, wrap: impl FnOnce(Box<dyn Stream>) -> io::Result<S>) -> io::Result<Timed> {
         Ok(Timed { stream: Box::new(wrap(self.stream)?), end: self.end })
     }
 
-    /// What comes now is to be done `within` a time.
+    /// Sets the deadline of the next operation to `within` from now.
     pub(super) fn restart(&mut self, within: Duration) {
         self.end = Instant::now() + within;
     }
 
-    /// How long a piece may take.
+    /// Sets the timeout of a single piece.
     pub(super) fn set_patience(&self, patience: Duration) -> io::Result<()> {
         self.stream.set_patience(Some(patience))
     }
 
-    /// A goodbye where there is one.
+    /// Says goodbye, if the stream has one.
     pub(super) fn end(&self) {
         self.stream.end();
     }
@@ -52,7 +52,7 @@ impl Timed {
         Ok(())
     }
 
-    /// Fills `into`.
+    /// Fills `into` completely, within the deadline.
     pub(super) fn receive(&self, into: &mut [u8]) -> io::Result<()> {
         let mut done = 0;
         while done < into.len() {

@@ -3,7 +3,7 @@
 
 use super::{Firmware, Geometry, Reason, Taken, Target, WriteCache};
 
-/// The personality.
+/// The personality `command`, without state.
 #[derive(Debug)]
 pub(super) struct Command;
 

@@ -1,14 +1,16 @@
-//! `log`: small writes go one behind the other to a log on the medium and are safe there, and are read there; what has to be read
-//! and rewritten is rewritten when the host is idle. Large ones go home as streams do, and all while the log is full.
+//! `log`: small writes are appended to a log on the medium, are safe there, and are read from there. They are
+//! rewritten at home, with
+//! read-modify-writes if necessary, while the host is idle. Large writes go home as with `stream`, and all do while
+//! the log is full.
 
 use super::stream::Stream;
 use super::{Extent, Firmware, Geometry, Reason, Taken, Target, WriteCache};
 
-/// The personality.
+/// The personality `log`, with `stream` for writes at home.
 #[derive(Debug)]
 pub(super) struct Log {
     pub(super) home: Stream,
-    /// Writes below this many bytes go to the log.
+    /// Bytes from which on a write goes home instead of to the log.
     pub(super) threshold: u64,
 }
 

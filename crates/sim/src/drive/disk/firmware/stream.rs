@@ -1,30 +1,30 @@
-//! `stream`: what is adjacent is written together. Cuts are made between physical sectors, and the ragged tail of a live stream
-//! waits for its other half, so that a stream loses a revolution only where it begins and ends.
+//! `stream`: adjacent extents are written together. Cuts are made between physical sectors, and the ragged tail of a
+//! live stream
+//! waits for its other half, so a stream loses a revolution only at its ends.
 
 use super::{Extent, Firmware, Geometry, Reason, Taken, Target, WriteCache};
 use trueline_geom::base::topology::{is_whole, round_down};
 
-/// Commands that must have gone on from one another before a stream is thought to be alive: a single write whose tail waited would
-/// be split in two read-modify-writes.
+/// Sequential commands that make a stream live. A single write whose tail waited would become two read-modify-writes.
 const LIVE: u32 = 2;
 
-/// The personality.
+/// The personality `stream` with its bounds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
     pub(super) sector: u64,
-    /// Bytes written in one go.
+    /// The most bytes of one destage.
     pub(super) most: u64,
-    /// Bytes after which a stream is closed, its tail written as it is; 0: never.
+    /// Bytes after which a stream is closed and its tail written as it is; 0: never.
     pub(super) segment: u64,
 }
 
 impl Stream {
-    /// Whether so much of a stream came that it is closed.
+    /// True if the stream has reached its segment's length.
     fn closed(&self, extent: &Extent) -> bool {
         self.segment > 0 && extent.streamed >= self.segment
     }
 
-    /// Whether the tail of an extent may wait for its other half.
+    /// True if the tail of an extent may wait for its other half.
     fn lives(&self, extent: &Extent) -> bool {
         extent.streak >= LIVE && !is_whole(extent.end, self.sector) && !self.closed(extent)
     }

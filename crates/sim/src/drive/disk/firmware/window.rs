@@ -1,14 +1,15 @@
-//! `window`: what is dirty near a ragged extent is rewritten with it: one pass reads all edges in the window, the next writes all.
-//! A stream is cut into windows between physical sectors, so that it loses a revolution only where it begins and ends.
+//! `window`: dirty data near a ragged extent are rewritten with it. One pass reads all edges in the window, the next
+//! writes all of
+//! it. A stream is cut into windows between physical sectors, so it loses a revolution only at its ends.
 
 use super::{Firmware, Geometry, Reason, Taken, Target, WriteCache};
 use trueline_geom::base::topology::{is_whole, round_down};
 
-/// The personality.
+/// The personality `window` with its size.
 #[derive(Debug)]
 pub(super) struct Window {
     pub(super) sector: u64,
-    /// Bytes from the first to the last byte of a window.
+    /// The size of a window in bytes, from its first byte to its last.
     pub(super) window: u64,
 }
 
@@ -29,7 +30,8 @@ impl Firmware for Window {
                 writes.take(next, whole, geometry, taken);
                 end = whole;
             } else if next == end && cut > next {
-                // What goes on from the window is cut between sectors: the sector that two commands share is not rewritten twice.
+                // A continuation past the window is cut between sectors, so that a sector shared by two commands is
+                // rewritten once.
                 writes.take(next, cut, geometry, taken);
                 break;
             } else {

@@ -123,12 +123,12 @@ fn forced_unit_access_and_no_write_cache_are_on_the_medium_when_done() {
 #[test]
 fn what_is_dirty_or_was_read_is_answered_from_memory() {
     let mut bench = Bench::new(&model("wd10ears", &[]), 1);
-    bench.one(Op::Write, 8192, 4096);
-    assert!(bench.one(Op::Read, 8192, 4096) < MS);
-    assert!(bench.one(Op::Read, 1 << 30, 4096) > MS);
-    assert!(bench.one(Op::Read, 1 << 30, 4096) < MS);
+    bench.finish(Op::Write, 8192, 4096);
+    assert!(bench.finish(Op::Read, 8192, 4096) < MS);
+    assert!(bench.finish(Op::Read, 1 << 30, 4096) > MS);
+    assert!(bench.finish(Op::Read, 1 << 30, 4096) < MS);
     assert_eq!(bench.counters().cache_hits, 2);
-    bench.one(Op::Write, 8192, 4096);
+    bench.finish(Op::Write, 8192, 4096);
     assert_eq!(bench.counters().cache_hits, 3, "a write that overwrites a dirty one");
 }
 
@@ -219,7 +219,7 @@ fn a_smaller_drive_is_the_same_drive_cut_off() {
     assert_eq!(run(&small), run(&whole));
     let large = model("wd10ears", &[("size", i(4 << 40))]);
     let mut bench = Bench::new(&large, 1);
-    assert!(bench.one(Op::Read, (4 << 40) - 4096, 4096) > MS);
+    assert!(bench.finish(Op::Read, (4 << 40) - 4096, 4096) > MS);
 }
 
 /// The same model of which only so many bytes are used.

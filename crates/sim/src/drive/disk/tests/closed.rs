@@ -1,4 +1,4 @@
-//! What can be worked out with a pencil.
+//! Times that can be worked out with a pencil.
 
 use super::*;
 use crate::world::{Request, Schedule, World};
@@ -28,7 +28,7 @@ fn the_mean_wait_is_half_a_revolution_and_the_mean_seek_the_average() {
     let (mut bench, mut random) = (Bench::new(&model, 3), Random::new(9));
     let ops = 6000;
     for _ in 0..ops {
-        bench.one(Op::Read, random.below(model.size / 4096) * 4096, 4096);
+        bench.finish(Op::Read, random.below(model.size / 4096) * 4096, 4096);
     }
     let counters = bench.counters();
     let wait = revolutions(counters.rotate, 5400.0) / 6000.0;
@@ -56,7 +56,7 @@ fn seeks_are_the_track_to_track_time_at_least_and_the_average_over_all_pairs_of_
 /// When one write of `length` at `offset` is done, straight to the medium.
 fn through(model: &Model, offset: u64, length: u64) -> (Ps, Counters) {
     let mut bench = Bench::new(model, 7);
-    bench.one(Op::Write, offset, length);
+    bench.finish(Op::Write, offset, length);
     (bench.now, bench.counters())
 }
 
@@ -97,7 +97,7 @@ fn a_stream_without_a_write_cache_loses_a_revolution_a_command() {
     let mut bench = Bench::new(&model, 1);
     let commands = 2000;
     for k in 0..commands {
-        bench.one(Op::Write, k * 4096, 4096);
+        bench.finish(Op::Write, k * 4096, 4096);
     }
     let each = revolutions(bench.now, 5400.0) / 2000.0;
     assert!((1.0..1.06).contains(&each), "{each} revolutions");
@@ -113,7 +113,7 @@ fn striped(model: &Model, members: usize, chunk: u64, seed: u64) -> (World, Rout
     (World::new(drives, Schedule::CLook), Route::new(&geom, 0, length, &below))
 }
 
-/// What is read at random: `count` times `length` bytes at multiples of it below `below`, moved by `offset`, `depth` at a time.
+/// Random reads: `count` times `length` bytes at multiples of it below `below`, moved by `offset`, `depth` at a time.
 #[derive(Clone, Copy)]
 struct Reads {
     offset: u64,
@@ -124,7 +124,7 @@ struct Reads {
     seed: u64,
 }
 
-/// The time of all, and what the drives did together.
+/// The total time, and the sum of the drives' counters.
 fn random_reads((mut world, route): (World, Route), reads: Reads) -> (Ps, Counters) {
     let Reads { offset, length, below, depth, count, seed } = reads;
     let (mut random, mut done, mut open) = (Random::new(seed), Vec::new(), 0);
@@ -144,7 +144,7 @@ fn random_reads((mut world, route): (World, Route), reads: Reads) -> (Ps, Counte
     (world.now(), sum)
 }
 
-/// Nothing but rotation.
+/// A model with no delay but rotation.
 fn still(spread: f64) -> Model {
     let still = ["average_seek_ms", "track_to_track_ms", "head_switch_ms", "command_overhead_ms"];
     let mut set: Vec<(&str, Value)> = still.into_iter().map(|key| (key, f(0.0))).collect();
@@ -211,10 +211,10 @@ fn what_is_aligned_is_never_read_first() {
             let (mut bench, mut random) = (Bench::new(&model, 1), Random::new(4));
             for _ in 0..300 {
                 let block = random.below(model.size / 65_536 - 2);
-                bench.one(Op::Write, block * 65_536 + offset, 4096 * (1 + random.below(4)));
+                bench.finish(Op::Write, block * 65_536 + offset, 4096 * (1 + random.below(4)));
             }
             for k in 0..100 {
-                bench.one(Op::Write, offset + k * 65_536, 65_536);
+                bench.finish(Op::Write, offset + k * 65_536, 65_536);
             }
             bench.flush();
             bench.pass(10 * S);
@@ -234,7 +234,7 @@ fn the_jumper_moves_every_boundary_and_the_topology_says_so() {
     for model in [&jumper, &moved] {
         for (offset, rmw) in [(0, 2), (3584, 0), (3584 + 512, 2)] {
             let mut bench = Bench::new(model, 1);
-            bench.one(Op::Write, 4096 * 50 + offset, 4096);
+            bench.finish(Op::Write, 4096 * 50 + offset, 4096);
             bench.flush();
             assert_eq!(bench.counters().rmw, rmw, "{offset}");
         }

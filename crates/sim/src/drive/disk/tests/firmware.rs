@@ -1,4 +1,4 @@
-//! What personalities make of the same commands.
+//! The same commands under every personality.
 
 use super::*;
 use crate::time::seconds;
@@ -113,7 +113,7 @@ fn what_is_in_the_log_is_read_there() {
     assert!(counters.seek - logged.seek < 30 * MS, "{} ms of seeks", (counters.seek - logged.seek) / MS);
     assert!(bench.now - begun < 300 * MS, "{} ms", (bench.now - begun) / MS);
     // A read of what is partly there takes two passes; behind it nothing else lies in the log.
-    bench.one(Op::Read, place(3), 16_384);
+    bench.finish(Op::Read, place(3), 16_384);
     assert_eq!(bench.counters().media_ops - counters.media_ops, 2);
 }
 

@@ -8,9 +8,9 @@ fn page_cache(model: &Model) -> f64 {
     let (mut bench, mut random) = (Bench::new(model, 1), Random::new(5));
     for _ in 0..600 {
         let at = random.below(model.size / 4096 - 2) * 4096;
-        bench.one(Op::Read, at, 4096);
-        bench.one(Op::Read, at + 4096, 4096);
-        bench.one(Op::Write, at, 8192);
+        bench.finish(Op::Read, at, 4096);
+        bench.finish(Op::Read, at + 4096, 4096);
+        bench.finish(Op::Write, at, 8192);
     }
     seconds(bench.now)
 }
@@ -28,7 +28,7 @@ fn a_continuation_is_not_set_up_again_neither_when_done_nor_when_chosen() {
         let mut bench = Bench::new(&model, 1);
         let commands = 3000;
         for k in 0..commands {
-            bench.one(Op::Write, k * 65_536, 65_536);
+            bench.finish(Op::Write, k * 65_536, 65_536);
         }
         let counters = bench.counters();
         assert!(counters.setup < 200 * MS, "{personality}: {} set-ups of 2 ms", counters.setup / (2 * MS));
@@ -42,7 +42,7 @@ fn once_it_destages_it_goes_on_to_the_low_mark() {
     let model = model("wd10ears", &[("personality", t("command"))]);
     let mut bench = Bench::new(&model, 1);
     for k in 0..400 {
-        bench.one(Op::Write, k * 65_536, 65_536);
+        bench.finish(Op::Write, k * 65_536, 65_536);
         bench.pass(MS / 2);
     }
     let counters = bench.counters();
@@ -55,7 +55,7 @@ fn the_tail_of_a_single_write_does_not_wait_for_another_half() {
     let model = model("wd10ears", &[("personality", t("stream"))]);
     let (mut bench, mut random) = (Bench::new(&model, 1), Random::new(6));
     for _ in 0..300 {
-        bench.one(Op::Write, random.below(model.size / 4096 - 9) * 4096 + 512, 8192);
+        bench.finish(Op::Write, random.below(model.size / 4096 - 9) * 4096 + 512, 8192);
     }
     bench.flush();
     let counters = bench.counters();
@@ -67,7 +67,7 @@ fn the_tail_of_a_live_stream_does_wait() {
     let stream = |personality| {
         let mut bench = Bench::new(&model("wd10ears", &[("personality", t(personality))]), 1);
         for k in 0..1000 {
-            bench.one(Op::Write, 512 + k * 65_536, 65_536);
+            bench.finish(Op::Write, 512 + k * 65_536, 65_536);
         }
         bench.flush();
         (bench.counters(), seconds(bench.now))
@@ -84,7 +84,7 @@ fn a_short_run_measures_the_cache() {
     let mut each = |bench: &mut Bench, count: u32| {
         let begun = bench.now;
         for _ in 0..count {
-            bench.one(Op::Write, random.below(model.size / 4096) * 4096, 4096);
+            bench.finish(Op::Write, random.below(model.size / 4096) * 4096, 4096);
         }
         seconds(bench.now - begun) * 1000.0 / f64::from(count)
     };

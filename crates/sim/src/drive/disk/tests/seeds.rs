@@ -1,4 +1,4 @@
-//! Published measurements.
+//! Published measurements of the seed documents.
 
 use super::*;
 use crate::time::seconds;
@@ -12,7 +12,7 @@ use trueline_geom::mapping::route::Route;
 fn stream(model: &Model, op: Op, offset: u64, commands: u64) -> f64 {
     let mut bench = Bench::new(model, 1);
     for k in 0..commands {
-        bench.one(op, offset + k * 65_536, 65_536);
+        bench.finish(op, offset + k * 65_536, 65_536);
     }
     if op == Op::Write {
         bench.flush();
@@ -55,7 +55,7 @@ fn phybs(set: &[(&str, Value)]) -> Vec<f64> {
     let row = |&(count, size, offset, step, ms): &(u64, u64, u64, u64, f64)| {
         let mut bench = Bench::new(&model, 1);
         for k in 0..count / 8 {
-            bench.one(Op::Write, offset + k * step, size);
+            bench.finish(Op::Write, offset + k * step, size);
         }
         seconds(bench.now) * 8000.0 / ms
     };
@@ -115,7 +115,7 @@ fn commands_of_120_kib_alone_are_as_slow_as_over_usb() {
         let set = [&[("personality", t("command")), ("tags", i(1))], more].concat();
         let mut bench = Bench::new(&model("wd10ears", &set), 1);
         for k in 0..1500 {
-            bench.one(Op::Write, offset + k * 122_880, 122_880);
+            bench.finish(Op::Write, offset + k * 122_880, 122_880);
         }
         1500.0 * 0.12288 / seconds(bench.now)
     };
@@ -188,14 +188,14 @@ fn random_writes_through_a_page_cache_are_one_random_read_more() {
     let mut place = || random.below(model.size / 4096 - 2) * 4096;
     let mut aligned = Bench::new(&model, 1);
     for _ in 0..1000 {
-        aligned.one(Op::Write, place(), 4096);
+        aligned.finish(Op::Write, place(), 4096);
     }
     let mut misaligned = Bench::new(&model, 1);
     for _ in 0..1000 {
         let at = place();
-        misaligned.one(Op::Read, at, 4096);
-        misaligned.one(Op::Read, at + 4096, 4096);
-        misaligned.one(Op::Write, at, 8192);
+        misaligned.finish(Op::Read, at, 4096);
+        misaligned.finish(Op::Read, at + 4096, 4096);
+        misaligned.finish(Op::Write, at, 8192);
     }
     let [aligned, misaligned] = [aligned.now, misaligned.now].map(seconds);
     // Published: 7 to 8 s and 22 to 24 s.

@@ -1,32 +1,32 @@
-//! A map in order of place, in rows of neighbours: of a few dozen extents one row, of thousands some hundred. What is looked for is
-//! found by halving among keys that lie together, and who looks at one thing after the other reads memory in a line; a tree of nodes
-//! gives neither.
+//! A sorted map in rows of neighbours: one row for a few dozen entries, some hundred rows for thousands. A binary
+//! search runs over
+//! contiguous keys, and an iteration reads contiguous memory; a tree of nodes offers neither.
 
-/// Entries of a row, at most.
+/// The most entries of a row.
 const ROW: usize = 64;
 
-/// Neighbours, ascending: the keys, and what is kept under each.
+/// A row of neighbours: ascending keys, and the values under them.
 #[derive(Debug)]
 struct Row<T> {
     keys: Vec<u64>,
     things: Vec<T>,
 }
 
-/// Entries by key, ascending. No row is empty.
+/// Values by key, ascending. No row is empty.
 #[derive(Debug)]
 pub(super) struct Sorted<T> {
     rows: Vec<Row<T>>,
-    /// The first key of each row.
+    /// The first key of every row.
     firsts: Vec<u64>,
     length: usize,
-    /// The last row that became empty: a map that holds one entry now and then asks for no memory.
+    /// The last row that became empty, kept so that a map alternating between one entry and none does not allocate.
     spare: Option<Row<T>>,
 }
 
-/// A place in the map: row, and where in it. Behind the last entry it is the row after the last.
+/// The position of an entry: row, and index in the row. Past the last entry it is the row after the last.
 type At = (usize, usize);
 
-/// Some neighbours: their keys, and what is kept under them.
+/// Neighbouring entries: keys, and the values under them.
 pub(super) type Part<'a, T> = (&'a [u64], &'a [T]);
 
 impl<T> Row<T> {
@@ -56,9 +56,9 @@ impl<T> Sorted<T> {
         self.length
     }
 
-    /// The first entry at or after `key`.
+    /// The position of the first entry at or after `key`.
     fn find(&self, key: u64) -> At {
-        // The row before the first that begins at or after it: there it is, or else at the beginning of the next.
+        // It is in the row before the first one that begins at or after `key`, or else at the beginning of the next.
         let after = self.firsts.partition_point(|first| *first < key);
         let Some(row) = after.checked_sub(1) else { return (0, 0) };
         let at = self.rows[row].keys.partition_point(|own| *own < key);
@@ -69,12 +69,12 @@ impl<T> Sorted<T> {
         self.rows.get(row)?.entry(at)
     }
 
-    /// What is kept under `key`.
+    /// The value under `key`, if there is one.
     pub(super) fn get(&self, key: u64) -> Option<&T> {
         self.entry(self.find(key)).filter(|(own, _)| *own == key).map(|(_, thing)| thing)
     }
 
-    /// What is kept under `key`, to be changed.
+    /// The value under `key`, to be changed.
     pub(super) fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         let (row, at) = self.find(key);
         let row = self.rows.get_mut(row).filter(|row| row.keys.get(at) == Some(&key))?;
@@ -95,7 +95,8 @@ impl<T> Sorted<T> {
         }
     }
 
-    /// The entries before `key` in parts of which the last comes first, each ascending; and those at or after it, ascending in parts.
+    /// The entries before `key`, in parts of which the last comes first, each ascending; and those at or after it, in
+    /// ascending parts.
     pub(super) fn around(&self, key: u64) -> (impl Iterator<Item = Part<'_, T>>, impl Iterator<Item = Part<'_, T>>) {
         let (row, at) = self.find(key);
         let (before, from) = self.rows.split_at(row);
@@ -111,10 +112,10 @@ impl<T> Sorted<T> {
         self.around(key).1.flat_map(|(keys, things)| keys.iter().copied().zip(things))
     }
 
-    /// Puts in a thing; a key is there once.
+    /// Adds a value under a key that is not there yet.
     pub(super) fn insert(&mut self, key: u64, thing: T) {
         let (mut row, mut at) = match self.find(key) {
-            // At the end of the row before rather than at the beginning of a row, whose place would change.
+            // At the end of the row before rather than the beginning of this one, whose first key would change.
             (row, 0) if row > 0 => (row - 1, self.rows[row - 1].len()),
             found => found,
         };
@@ -139,7 +140,7 @@ impl<T> Sorted<T> {
         self.firsts[row] = own.keys[0];
     }
 
-    /// Takes out what is kept under `key`.
+    /// Removes the value under `key`, and returns it.
     pub(super) fn remove(&mut self, key: u64) -> Option<T> {
         let (row, at) = self.find(key);
         let own = self.rows.get_mut(row)?;
@@ -161,7 +162,7 @@ impl<T> Sorted<T> {
         Some(thing)
     }
 
-    /// Makes a short row one with a neighbour if both are short: else there might be as many rows as entries.
+    /// Joins a short row with a neighbour if both are short: otherwise there might be as many rows as entries.
     fn join(&mut self, row: usize) {
         let fits = |row: usize| self.rows.get(row..row + 2).is_some_and(|two| two[0].len() + two[1].len() <= ROW / 2);
         let Some(first) = [Some(row), row.checked_sub(1)].into_iter().flatten().find(|&row| fits(row)) else { return };
