@@ -1,4 +1,4 @@
-//! The traits every class answers, and the ordered list of classes.
+//! Traits of a class: tasting a provider, and assembling a set.
 //!
 //! Adding a class is one file in `class/`, a `mod` line and a line in [`crate::registry::CLASSES`], and a golden disk in
 //! `tests/disks/`.
@@ -26,48 +26,49 @@ pub mod unixware;
 pub mod vtoc8;
 pub mod zero;
 
-/// One kind of layer.
+/// Kind of layer, such as `gpt` or `stripe`.
 pub trait Class: Sync {
-    /// GEOM's name, in lower case.
+    /// Name as GEOM has it, in lower case.
     fn name(&self) -> &'static str;
 
-    /// What this class makes of a provider. Never writes; damage is a result.
+    /// The geom, membership or refusal that this class finds on a provider. Never writes; damage is a result.
     fn taste(&self, probe: &Probe<'_>) -> Taste;
 
-    /// The set that `members` make; `None` if they do not. They come with one [`Member::set`] and [`Member::count`], in order
-    /// of [`Member::number`], each number once, at least [`Member::enough`] of them.
+    /// The set that `members` make; `None` if their labels disagree. The caller gives them with one [`Member::set`] and
+    /// [`Member::count`], in order of [`Member::number`], each number once, at least [`Member::enough`] of them.
     fn assemble(&self, members: &[Member]) -> Option<Arc<dyn Geom>> {
         let _ = members;
         None
     }
 }
 
-/// The answer to a taste.
+/// Answer of a class to a taste.
 pub enum Taste {
-    /// Not mine.
+    /// Provider without metadata of this class.
     No,
-    /// Mine, but nothing can be made of it: why. A label nobody can read, a table for another sector size, a stale one.
+    /// Metadata of this class from which no geom can be made, with the reasons: an unreadable label, a table for
+    /// another sector size, a stale one.
     Refused(Vec<Finding>),
-    /// A geom over this one provider.
+    /// Geom over this one provider, with findings.
     Geom(Arc<dyn Geom>, Vec<Finding>),
-    /// A member of a set.
+    /// Member of a set.
     Member(Member),
 }
 
-/// One provider's place in a set.
+/// Place of one provider in a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// What all members of one set share and no other set has.
+    /// Key that all members of one set share and no other set has.
     pub set: String,
-    /// The provider the set makes: `stripe/data`.
+    /// Name of the provider that the set makes: `stripe/data`.
     pub provider: String,
-    /// This member's place, from 0; `None` where any order will do.
+    /// Number of this member, from 0; `None` where any order will do.
     pub number: Option<usize>,
-    /// Members in the set.
+    /// Number of members in the set.
     pub count: usize,
-    /// Members without which there is no provider.
+    /// Least number of members with which there is a provider.
     pub enough: usize,
-    /// Chunk in bytes, for sets that have one.
+    /// Chunk in bytes; 0 for sets that have none.
     pub chunk: u64,
     /// Bytes of this member that the set may use.
     pub length: u64,
@@ -81,11 +82,11 @@ pub(crate) mod tests {
     use crate::mapping::slices::{Kind, Slice};
     use crate::probe::{Budget, Limits};
 
-    /// Bytes that one class may read of one provider, whatever stands there.
+    /// Largest number of bytes that one class may read of one provider, whatever its contents.
     const MOST_READ: u64 = 256 << 10;
 
-    /// The partitions that a class finds on a disk or in a partition of some kind, and the messages of its findings; `None` where it
-    /// finds nothing of its own. Whatever it reads is bounded, and what it finds lies on the provider.
+    /// The partitions that a class finds on a disk or in a partition of some kind, and the messages of its findings;
+    /// `None` where it finds nothing of its own. Its reads are bounded, and its partitions lie on the provider.
     pub(crate) fn read(class: &dyn Class, disk: Sparse, kind: Option<Kind>) -> Option<(Vec<Slice>, Vec<String>)> {
         let length = disk.length();
         let (route, budget) = (Route::store(0, length), Budget::new(Limits::default()));

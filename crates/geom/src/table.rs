@@ -1,4 +1,4 @@
-//! A partition table in memory: what can be done to one, once for all schemes.
+//! Partition table in memory, and the edits that are the same for all schemes.
 //!
 //! Reading and writing are the scheme's ([`crate::table::scheme::Scheme`]); overlap, the choice of an index and of a place, resizing
 //! and undoing are here.
@@ -19,88 +19,88 @@ pub mod types;
 pub(crate) use place::free_ranges;
 pub use place::{Request, Rules};
 
-/// A table that can be edited.
+/// Partition table that can be edited.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// The scheme's name.
+    /// Name of the scheme, such as `GPT`.
     pub scheme: &'static str,
     /// Logical sector in bytes.
     pub sector: u64,
-    /// Bytes of the provider it lies on.
+    /// Length in bytes of the provider it lies on.
     pub length: u64,
-    /// What the table's own numbers have added to addresses of the provider: 0, or where they count from elsewhere.
+    /// Bytes that the table's own numbers add to addresses of the provider: 0, unless they count from elsewhere.
     pub origin: u64,
-    /// Where partitions may lie.
+    /// Range in which partitions may lie, in bytes.
     pub usable: Range<u64>,
-    /// The greatest index.
+    /// Greatest index of an entry.
     pub capacity: u32,
-    /// Indexes that are never given to a partition, or hold what is no partition here.
+    /// Indexes that no partition gets, or whose entries are no partitions here.
     pub kept: Vec<u32>,
-    /// The entries in use, by index.
+    /// Entries in use, by index.
     pub entries: Vec<Entry>,
-    /// What tells it from others.
+    /// Identity of the table; `None` if it has none.
     pub id: Option<Id>,
-    /// The flavour of a BSD label.
+    /// Flavour of a BSD label.
     pub dialect: Option<Dialect>,
-    /// The geometry it carries along.
+    /// Geometry by which the table counts cylinders; `None` for none.
     pub geometry: Option<Geometry>,
-    /// Attributes of the table itself.
+    /// Attribute bits of the table itself.
     pub attributes: u64,
     /// Bytes before every partition that belong to the table: an EBR.
     pub lead: u64,
     /// Ranges of `usable` that belong to the table.
     pub taken: Vec<Range<u64>>,
-    /// What is wrong with it, in words. A damaged table can be shown, recovered or destroyed, and nothing else.
+    /// Faults of the table in words. A damaged table can be shown, recovered or destroyed, and nothing else.
     pub damage: Vec<String>,
-    /// The bytes it was read from.
+    /// Bytes that it was read from.
     pub raw: Sparse,
 }
 
-/// One partition.
+/// One partition of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its number as users count, from 1.
+    /// Number as users count, from 1.
     pub index: u32,
-    /// First byte.
+    /// First byte on the provider.
     pub start: u64,
-    /// Bytes.
+    /// Length of the partition in bytes.
     pub length: u64,
-    /// What it is.
+    /// Type of the partition.
     pub kind: Kind,
-    /// Its name, where the scheme has names.
+    /// Name; `None` where it or the scheme has none.
     pub label: Option<String>,
-    /// Its GUID, where the scheme has them.
+    /// GUID; `None` where it or the scheme has none.
     pub uuid: Option<Guid>,
-    /// The scheme's bits, as they are on the disk.
+    /// Attribute bits of the scheme, as they are on the disk.
     pub attributes: u64,
-    /// The index it was read at, whose bytes it keeps; `None` for a new one.
+    /// Index it was read at, whose bytes it keeps; `None` for a new one.
     pub from: Option<u32>,
 }
 
 impl Entry {
-    /// The byte after the last.
+    /// Offset of the byte after the last.
     pub fn end(&self) -> u64 {
         self.start.saturating_add(self.length)
     }
 
-    /// The attributes that are set on it, by name.
+    /// Names of the attributes that are set on it.
     pub fn marks(&self, scheme: &dyn Scheme) -> Vec<&'static str> {
         let set = |a: &&Attribute| !a.of_table && self.attributes & a.bit == a.bit;
         scheme.attributes().iter().filter(set).map(|a| a.name).collect()
     }
 }
 
-/// Why an edit cannot be made: nothing has changed.
+/// Refusal of an edit. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What was found.
+    /// Reason in words: the value that is wrong.
     pub found: String,
-    /// What to do about it; may be empty.
+    /// Advice in words; may be empty.
     pub advice: String,
 }
 
 impl Refusal {
-    /// `found`, and what to do about it.
+    /// A refusal for the reason `found`, with `advice`.
     pub fn new(found: impl Into<String>, advice: impl Into<String>) -> Refusal {
         Refusal { found: found.into(), advice: advice.into() }
     }
@@ -114,25 +114,25 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// A partition to add. What is `None` is chosen.
+/// Partition to add. A `None` is chosen.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// What it is to be.
+    /// Type of the partition.
     pub kind: Kind,
-    /// Where.
+    /// Place of the partition.
     pub place: Request,
-    /// Its number.
+    /// Number from 1; `None` for the least free one.
     pub index: Option<u32>,
-    /// Its name.
+    /// Name, of schemes that have names.
     pub label: Option<String>,
-    /// Its GUID, where the scheme has them.
+    /// GUID, of schemes that have GUIDs.
     pub uuid: Option<Guid>,
-    /// The scheme's bits.
+    /// Attribute bits of the scheme.
     pub attributes: u64,
 }
 
 impl Table {
-    /// A table of nothing, with room for nothing, on a provider of `length` bytes.
+    /// An empty table without room for entries, on a provider of `length` bytes.
     pub fn new(scheme: &'static str, sector: u64, length: u64) -> Table {
         Table {
             scheme,
@@ -154,19 +154,19 @@ impl Table {
         }
     }
 
-    /// The entry numbered `index`.
+    /// The entry with number `index`, if it is in use.
     pub fn entry(&self, index: u32) -> Option<&Entry> {
         self.entries.iter().find(|e| e.index == index)
     }
 
-    /// The entries by where they begin.
+    /// Entries in the order of their starts.
     pub fn by_start(&self) -> Vec<&Entry> {
         let mut entries: Vec<&Entry> = self.entries.iter().collect();
         entries.sort_by_key(|e| (e.start, e.index));
         entries
     }
 
-    /// The ranges of `usable` that are nobody's, in order.
+    /// Ranges of `usable` that neither a partition nor the table takes, in ascending order.
     pub fn free(&self) -> Vec<Range<u64>> {
         let mut taken: Vec<Range<u64>> = self.entries.iter().map(|e| e.start..e.end()).chain(self.taken.iter().cloned()).collect();
         taken.sort_by_key(|r| (r.start, r.end));
@@ -180,23 +180,23 @@ impl Table {
         free
     }
 
-    /// The bytes of `entry` as gpart(8) counts them: with what lies before it and belongs to the table, in an EBR.
+    /// The bytes of `entry` as gpart(8) counts them: in an EBR with the range before it that belongs to the table.
     pub fn counted(&self, entry: &Entry) -> Range<u64> {
         let own = self.taken.iter().find(|r| self.lead > 0 && r.end == entry.start);
         own.map_or(entry.start, |r| r.start)..entry.end()
     }
 
-    /// Whether it is the chain of an extended partition before it has a link: no table that could be lost.
+    /// True for the chain of an extended partition before it has a link: no table that could be lost.
     pub fn is_bare_chain(&self) -> bool {
         self.lead > 0 && self.entries.is_empty()
     }
 
-    /// The least index that is free.
+    /// The least index that is free; `None` if the table is full.
     pub fn free_index(&self) -> Option<u32> {
         (1..=self.capacity).find(|i| !self.kept.contains(i) && self.entry(*i).is_none())
     }
 
-    /// Adds a partition; gives its index.
+    /// Adds a partition; returns its index.
     pub fn add(&mut self, scheme: &dyn Scheme, ground: &TableSite<'_>, wanted: Wanted, rules: Rules) -> Result<u32, Refusal> {
         self.whole()?;
         self.follow(rules);
@@ -228,7 +228,7 @@ impl Table {
         Ok(given)
     }
 
-    /// Takes out the partition numbered `index`.
+    /// Removes the partition with number `index`, and returns it.
     pub fn delete(&mut self, index: u32) -> Result<Entry, Refusal> {
         self.whole()?;
         let at = self.position(index)?;
@@ -239,7 +239,7 @@ impl Table {
         Ok(entry)
     }
 
-    /// Gives the partition numbered `index` another type or name.
+    /// Changes the type or the name of the partition with number `index`.
     pub fn modify(&mut self, scheme: &dyn Scheme, index: u32, kind: Option<Kind>, label: Option<String>) -> Result<(), Refusal> {
         self.change(scheme, index, |entry| {
             entry.kind = kind.unwrap_or(entry.kind);
@@ -247,7 +247,7 @@ impl Table {
         })
     }
 
-    /// Gives the partition numbered `index` another size: `size`, or as much as is free behind it.
+    /// Changes the size of the partition with number `index`: to that of `place`, or to all that is free behind it.
     pub fn resize(
         &mut self,
         scheme: &dyn Scheme,
@@ -266,13 +266,15 @@ impl Table {
         Ok(())
     }
 
-    /// Gives the partition numbered `index` another place of the same size: from `to` on, or the nearest on the best grain on which there
-    /// is room. Gives its first byte. What is in the partition stays where it is: that is for [`crate::relocate`] to move.
+    /// Gives the partition with number `index` another place of the same size: from `to` on, or the nearest on the best
+    /// grain on which there is room. Returns its first byte. The contents stay where they are: [`crate::relocate`]
+    /// moves them.
     pub fn relocate(&mut self, scheme: &dyn Scheme, ground: &TableSite<'_>, index: u32, to: Option<u64>) -> Result<u64, Refusal> {
         self.relocate_inside(scheme, ground, index, to, 0)
     }
 
-    /// As [`Table::relocate`], where the byte `inside` the partition is what comes out on the grain: that of a slice or of a data area in it.
+    /// As [`Table::relocate`], for the byte at offset `inside` of the partition, which comes out on the grain: that of
+    /// a slice or of a data area in it.
     pub fn relocate_inside(
         &mut self,
         scheme: &dyn Scheme,
@@ -287,10 +289,10 @@ impl Table {
             let found = format!("a logical partition is a link of a chain: its {} lies before it", self.scheme);
             return Err(Refusal::new(found, "move the extended partition, with all that is in it"));
         }
-        // What others have, too, is not one's own to move.
+        // Bytes that overlap another partition must not be moved.
         self.apart(&entry)?;
         let start = place::relocate(self, ground, &entry, to, inside)?;
-        // Nobody else's bytes, where its own are not in the way.
+        // The new range may overlap only the partition's own old one.
         self.apart(&Entry { start, ..entry.clone() })?;
         self.change(scheme, index, |entry| entry.start = start)?;
         scheme.settle(self);
@@ -300,7 +302,7 @@ impl Table {
         }
     }
 
-    /// Sets or unsets `attribute` on the partition numbered `index`, or on the table.
+    /// Sets or unsets `attribute` on the partition with number `index`, or on the table.
     pub fn mark(&mut self, scheme: &dyn Scheme, index: Option<u32>, attribute: &Attribute, on: bool) -> Result<(), Refusal> {
         self.whole()?;
         let set = |bits: &mut u64| *bits = if on { *bits | scheme.sets(attribute) } else { *bits & !attribute.bit };
@@ -321,14 +323,14 @@ impl Table {
         Ok(())
     }
 
-    /// By gpart's rules, what an MBR writes into fields nobody reads is gpart's too.
+    /// Sets gpart's geometry under gpart's rules, for the CHS fields of an MBR, which no kernel reads.
     fn follow(&mut self, rules: Rules) {
         if rules != Rules::Aligned && matches!(self.scheme, "MBR" | "EBR") {
             self.geometry.get_or_insert(Geometry::of(self.length, self.sector));
         }
     }
 
-    /// Whether it may be edited.
+    /// Refuses edits of a damaged table.
     fn whole(&self) -> Result<(), Refusal> {
         match self.damage.as_slice() {
             [] => Ok(()),
@@ -363,7 +365,7 @@ impl Table {
         self.entries.insert(at, entry);
     }
 
-    /// Whether `entry` lies within the usable range and touches no other.
+    /// Refuses `entry` unless it lies within the usable range and overlaps no other.
     fn apart(&self, entry: &Entry) -> Result<(), Refusal> {
         let (range, sector) = (entry.start..entry.end(), self.sector);
         let usable = scheme::named(self.scheme).map_or_else(|| self.usable.clone(), |scheme| scheme.bounds(self));
@@ -377,7 +379,7 @@ impl Table {
         }
         let others = self.entries.iter().filter(|e| e.index != entry.index).map(|e| (format!("index {}", e.index), e.start..e.end()));
         let own = self.taken.iter().map(|r| ("the table itself".to_string(), r.clone()));
-        // What lies before an entry of its own table is its own.
+        // The bytes before an existing entry that belong to the table are its own.
         let lead = range.start.saturating_sub(if entry.from.is_none() { self.lead } else { 0 });
         match others.chain(own).find(|(_, r)| r.start < range.end && lead < r.end) {
             None => Ok(()),
@@ -390,24 +392,24 @@ impl Table {
     }
 }
 
-/// A table and what it was before each edit.
+/// Table with its states before each edit.
 pub struct Editor {
     table: Table,
     past: Vec<Table>,
 }
 
 impl Editor {
-    /// Edits begin here.
+    /// An editor at the first state of `table`.
     pub fn new(table: Table) -> Editor {
         Editor { table, past: Vec::new() }
     }
 
-    /// The table as it is now.
+    /// The table after all edits.
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// One edit; a refused one leaves everything as it was.
+    /// Applies one edit; a refused one leaves the table unchanged.
     pub fn edit<T>(&mut self, edit: impl FnOnce(&mut Table) -> Result<T, Refusal>) -> Result<T, Refusal> {
         let before = self.table.clone();
         match edit(&mut self.table) {
@@ -422,7 +424,7 @@ impl Editor {
         }
     }
 
-    /// Takes the last edit back; `false` if there is none.
+    /// Undoes the last edit; `false` if there is none.
     pub fn undo(&mut self) -> bool {
         self.past.pop().map(|table| self.table = table).is_some()
     }

@@ -29,10 +29,10 @@ use std::sync::Arc;
 use zerocopy::big_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The class.
+/// The class `apm`, for Apple's maps.
 pub struct Apm;
 
-/// `Block0`, as far as it is read.
+/// On-disk driver descriptor, `Block0`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Descriptor {
@@ -42,7 +42,7 @@ struct Descriptor {
 }
 assert_offsets!(Descriptor, 8, block_size @ 2);
 
-/// `Partition`, as far as it is read.
+/// On-disk entry, `Partition`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Entry {
@@ -56,11 +56,11 @@ struct Entry {
 }
 assert_offsets!(Entry, 80, map_block_count @ 4, physical_start @ 8, block_count @ 12, name @ 16, kind @ 48);
 
-/// Entries that are read; Linux reads no map of more.
+/// Largest number of entries that are read; Linux reads no map of more.
 const MOST: u32 = 256;
 /// Types of entries that are no partitions.
 const NONE: [&str; 3] = ["Apple_partition_map", "Apple_Free", "Apple_Void"];
-/// Types by their text, without regard to case, and what gpart(8) or we call them.
+/// Types by their text, without regard to case: the name of gpart(8) or ours, and the purpose.
 const TYPES: [(&str, &str, Purpose); 22] = [
     ("Apple_APFS", "apple-apfs", Purpose::Data),
     ("Apple_Boot", "apple-boot", Purpose::Data),
@@ -106,7 +106,7 @@ impl Class for Apm {
     }
 }
 
-/// The entry at a byte, if one is there.
+/// The entry at byte `at`; `None` without its signature.
 fn entry(probe: &Probe<'_>, at: u64) -> Option<Entry> {
     probe.read::<Entry>(at).filter(|entry| &entry.signature == b"PM")
 }
@@ -134,7 +134,7 @@ fn slices(probe: &Probe<'_>, block: u64, count: u32) -> Taste {
     Taste::Geom(Arc::new(slices), findings)
 }
 
-/// The type that a text stands for.
+/// The type for the text of an entry; `field` is the text as it is on the disk.
 fn named(field: [u8; 32], kind: &str) -> Tag {
     let known = TYPES.iter().find(|(name, ..)| name.eq_ignore_ascii_case(kind));
     let purpose = known.map_or(Purpose::Data, |(.., purpose)| *purpose);

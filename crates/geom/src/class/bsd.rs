@@ -5,18 +5,19 @@
 //! OpenBSD keeps it at byte 512 whatever the sector. Two magics; the XOR of all its 16-bit words is 0. FreeBSD does not look
 //! at the checksum, OpenBSD and NetBSD do.
 //!
-//! Offsets and sizes are in units of `d_secsize`. What offsets count from is the dialect's:
+//! Offsets and sizes are in units of `d_secsize`. The origin of offsets is the dialect's:
 //! - FreeBSD: entry `c`, whose own offset is the base: 0, or where the slice begins on the disk.
 //! - OpenBSD and NetBSD: the start of the disk. A label may therefore name partitions outside its own slice.
 //!
-//! The dialect is what the table above says; else OpenBSD by its version field, NetBSD by an unused `d` at 0 that holds all others.
-//! Entries that stand for the whole (`c`, NetBSD's `d`) are no partitions, as in GEOM.
+//! The dialect follows from the table above; else OpenBSD from its version field, NetBSD from an unused `d` at 0 that
+//! holds all others. Entries that stand for the whole (`c`, NetBSD's `d`) are no partitions, as in GEOM.
 //!
 //! # Topology
 //! Slices. FreeBSD's `a` may begin at 0 and overlay the label: UFS leaves that room.
 //!
 //! # Limits
-//! 22 partitions: what fits the sector. No label is looked for in a label's partition, since `a` shows the same sector again.
+//! 22 partitions: as many as fit the sector. No label is looked for in a label's partition, since `a` shows the same
+//! sector again.
 //!
 //! # Sources
 //! FreeBSD `sys/sys/disk/bsd.h` (names), `sys/geom/part/g_part_bsd.c`; OpenBSD `sys/sys/disklabel.h`, `kern/subr_disk.c`;
@@ -34,13 +35,13 @@ mod create;
 mod label;
 mod scheme;
 
-/// The class.
+/// The class `bsd`, for 32-bit labels.
 pub struct Bsd;
 
-/// The entries that may stand for the whole slice or disk.
+/// Index of entry `c`, and below of `d`, which may stand for the whole slice or disk.
 const C: usize = 2;
 const D: usize = 3;
-/// `FS_UNUSED`.
+/// Type of an unused entry, `FS_UNUSED`.
 const UNUSED: u8 = 0;
 
 /// GPT types that hold a label: `freebsd`, DragonFly's `label32`, OpenBSD data.
@@ -71,7 +72,7 @@ impl Class for Bsd {
     }
 }
 
-/// The dialect by what the table above says, else by what the label looks like.
+/// The dialect that follows from the table above, else from the label's own fields.
 fn dialect(probe: &Probe<'_>, label: &Label) -> Dialect {
     probe.kind().and_then(said).unwrap_or_else(|| match label.version {
         1 => Dialect::OpenBsd,
@@ -86,7 +87,7 @@ fn holds_all(label: &Label, i: usize) -> bool {
     label.entries.iter().filter(|e| e.length > 0 && e.fstype != UNUSED).all(|e| e.end() <= whole.end())
 }
 
-/// The dialect of labels in a partition of that kind, where the kind says.
+/// The dialect of labels in a partition of that kind; `None` where the kind does not decide it.
 fn said(kind: &Kind) -> Option<Dialect> {
     match kind {
         Kind::Mbr(0xa5) => Some(Dialect::FreeBsd),
@@ -101,7 +102,7 @@ fn said(kind: &Kind) -> Option<Dialect> {
     }
 }
 
-/// Whether entry `i` stands for the whole slice or disk. util-linux writes a `d` for the disk into FreeBSD labels too.
+/// True if entry `i` stands for the whole slice or disk. util-linux writes a `d` for the disk into FreeBSD labels too.
 fn is_raw(label: &Label, dialect: Dialect, i: usize, part: &Part, slice: &Range<u64>) -> bool {
     let covers = part.offset <= slice.start && part.end() >= slice.end;
     let unused = part.fstype == UNUSED;
@@ -111,14 +112,14 @@ fn is_raw(label: &Label, dialect: Dialect, i: usize, part: &Part, slice: &Range<
     }
 }
 
-/// The byte that offsets name and that is byte 0 of this slice.
+/// The offset in the label's terms, in bytes, of byte 0 of this slice.
 fn origin(probe: &Probe<'_>, label: &Label, dialect: Dialect) -> u64 {
     let c = label.entries.get(C).filter(|c| c.length > 0).map_or(0..0, |c| c.offset..c.end());
     if dialect == Dialect::FreeBsd {
         return c.start;
     }
-    // Where the label itself says its slice lies. If that is as long as this slice it is this one: right too in an image of
-    // the slice alone, or on a disk within a disk, where the medium is not the disk that is meant.
+    // The slice's place by the label itself. If that is as long as this slice it is this one. This holds in an image of
+    // the slice alone too, and on a disk within a disk, where the medium is another disk than the label's.
     let bytes = |n: u64| n.saturating_mul(label.sector);
     let own = if dialect == Dialect::OpenBsd { bytes(label.bounds.start)..bytes(label.bounds.end) } else { c };
     if own.end.checked_sub(own.start) == Some(probe.length()) {
@@ -134,21 +135,22 @@ fn origin(probe: &Probe<'_>, label: &Label, dialect: Dialect) -> u64 {
     places.into_iter().flatten().max_by_key(fits).unwrap_or(0)
 }
 
-/// What an entry is to the slice that its label is on.
+/// Relation of an entry to the slice that its label is on.
 enum Place {
-    /// Unused, or the whole.
+    /// Unused entry, or one for the whole.
     Nothing,
-    /// Elsewhere on the disk.
+    /// Partition elsewhere on the disk.
     Foreign,
-    /// It begins in the slice and reaches past it, in a dialect that allows that.
+    /// Partition that begins in the slice and reaches past it, in a dialect that allows that.
     Past,
-    /// Not within the slice; where it would begin there.
+    /// Partition outside the slice, with the byte of the slice at which it would begin; `None` if that is before the
+    /// slice.
     Outside(Option<u64>),
-    /// A partition that begins at this byte of the slice.
+    /// Partition that begins at this byte of the slice.
     At(u64),
 }
 
-/// What entry `i` is to `slice`, in the label's addresses.
+/// The relation of entry `i` to `slice`, which is in the label's addresses.
 fn placed(label: &Label, dialect: Dialect, i: usize, slice: &Range<u64>) -> Place {
     let Some(part) = label.entries.get(i) else { return Place::Nothing };
     let free = dialect == Dialect::FreeBsd;
@@ -210,7 +212,7 @@ fn slices(probe: &Probe<'_>, label: &Label) -> Taste {
     Taste::Geom(Arc::new(Slices { usable: usable(label, dialect, origin, length), entries }), bounded(findings))
 }
 
-/// Whether a label is neither whole nor of this size: what is left of another one.
+/// True if a label is neither whole nor of this size: the remains of another one.
 fn is_remains(label: &Label, dialect: Dialect, slice: &Range<u64>) -> bool {
     let places: Vec<Place> = (0..label.entries.len()).map(|i| placed(label, dialect, i, slice)).collect();
     let here = places.iter().any(|p| matches!(p, Place::At(_)));
@@ -218,7 +220,7 @@ fn is_remains(label: &Label, dialect: Dialect, slice: &Range<u64>) -> bool {
     label.stored != label.computed && meant && !here
 }
 
-/// Where partitions may lie: all of the slice, or what OpenBSD's label says of it.
+/// The range in which partitions may lie, in bytes of the slice: all of it, or the part that OpenBSD's label gives.
 fn usable(label: &Label, dialect: Dialect, origin: u64, length: u64) -> Range<u64> {
     let bound = |n: u64| n.saturating_mul(label.sector).saturating_sub(origin).min(length);
     match dialect {
@@ -229,12 +231,12 @@ fn usable(label: &Label, dialect: Dialect, origin: u64, length: u64) -> Range<u6
     }
 }
 
-/// What is wrong with the label itself.
+/// Findings about the label itself.
 fn damage(label: &Label, dialect: Dialect) -> Vec<Finding> {
     checksum(label).into_iter().chain(geometry(label, dialect)).collect()
 }
 
-/// The label's name, to say which.
+/// The label's name in quotes, to identify it in messages; empty without one.
 fn named(label: &Label) -> String {
     label.name.as_ref().map_or_else(String::new, |n| format!(" {n:?}"))
 }
@@ -254,7 +256,7 @@ fn geometry(label: &Label, dialect: Dialect) -> Option<Finding> {
     refused.then(|| Finding::new(&finding::LABEL, Severity::Warning, label.at, message).fix(REPAIR))
 }
 
-/// A label whose numbers count other sectors than the provider's.
+/// The finding that a label counts other sectors than the provider's.
 fn other_sector(probe: &Probe<'_>, label: &Label) -> Finding {
     let (own, theirs) = (probe.sector(), label.sector);
     let used = label.entries.iter().enumerate().filter(|(i, p)| *i != C && p.length > 0);

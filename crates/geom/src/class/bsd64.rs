@@ -23,10 +23,10 @@ use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The class.
+/// The class `bsd64`, for DragonFly's labels.
 pub struct Bsd64;
 
-/// `struct disklabel64`, without its partitions.
+/// On-disk label, `struct disklabel64`, without its partitions.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Disklabel64 {
@@ -46,7 +46,7 @@ struct Disklabel64 {
 }
 assert_offsets!(Disklabel64, 712, d_magic @ 512, d_stor_uuid @ 528, d_total_size @ 544, d_pbase @ 560, d_pstop @ 568, d_packname @ 584);
 
-/// `struct partition64`.
+/// On-disk partition, `struct partition64`.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Partition64 {
@@ -62,7 +62,7 @@ assert_offsets!(Partition64, 64, p_fstype @ 16, p_type_uuid @ 32);
 const MAGIC: u32 = 0xc446_4c59;
 const MAGIC_AT: usize = 512;
 const HEAD: usize = size_of::<Disklabel64>();
-/// `MAXPARTITIONS64`.
+/// Largest number of partitions, `MAXPARTITIONS64`.
 const MOST: usize = 16;
 
 impl Class for Bsd64 {

@@ -22,13 +22,13 @@ use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The class.
+/// The class `concat`, for GEOM's concatenated sets.
 pub struct Concat;
 
 const MAGIC: &[u8; 16] = b"GEOM::CONCAT\0\0\0\0";
 const VERSION: u32 = 4;
 
-/// `struct g_concat_metadata`.
+/// On-disk metadata, `struct g_concat_metadata`.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Metadata {
@@ -60,7 +60,7 @@ impl Class for Concat {
 }
 
 impl Metadata {
-    /// What it makes of a provider of that length in the last sector of which it stands.
+    /// The membership of a provider of `length` bytes with this in its last sector; `None` if a field is wrong.
     fn member(&self, length: u64, sector: u64) -> Option<Member> {
         let (number, count) = (usize::from(self.md_no.get()), usize::from(self.md_all.get()));
         let valid = self.md_magic == *MAGIC
@@ -81,7 +81,7 @@ impl Metadata {
     }
 }
 
-/// What `gconcat label` writes, member by member.
+/// The labels that `gconcat label` writes, member by member.
 pub fn label(label: &Label<'_>) -> Result<Vec<Labelled>, Refusal> {
     label.sector(2, usize::from(u16::MAX))?;
     if label.smallest() == 0 {
@@ -104,7 +104,7 @@ pub fn label(label: &Label<'_>) -> Result<Vec<Labelled>, Refusal> {
     (0..).zip(label.components).map(one).collect()
 }
 
-/// What `gconcat dump` says of a last sector.
+/// The fields that `gconcat dump` shows of a last sector.
 pub fn dump(sector: &[u8]) -> Result<Vec<Field>, Refusal> {
     let md: Metadata = metadata::read(sector, MAGIC)?;
     Ok(vec![
@@ -118,16 +118,16 @@ pub fn dump(sector: &[u8]) -> Result<Vec<Field>, Refusal> {
     ])
 }
 
-/// A concatenated set.
+/// A set of members one after another.
 pub struct Linear {
     name: String,
-    /// Where each member begins, in order; the first at 0.
+    /// First byte of each member on the set, in order; the first is 0.
     starts: Vec<u64>,
     length: u64,
 }
 
 impl Linear {
-    /// The set of members of these lengths; `None` if it would be empty or too large.
+    /// The set of members of these lengths in bytes; `None` if it would be empty or too large.
     pub fn new(name: String, lengths: impl IntoIterator<Item = u64>) -> Option<Linear> {
         let (mut starts, mut length) = (Vec::new(), 0u64);
         for member in lengths {

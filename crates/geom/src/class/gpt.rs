@@ -4,13 +4,13 @@
 //! Two copies. The primary header is in LBA 1, the backup in the last LBA; each names its own array of entries. Both the
 //! header and the array have a CRC-32. An MBR in LBA 0 protects it with one entry of type EE.
 //!
-//! A copy counts if both its CRCs and its place are right; the primary is used if it does. Linux reads a GPT only behind a
-//! protective entry; an MBR with partitions of its own and no such entry hides the GPT from every kernel, and from this
-//! class. A backup alone, with nothing in front that refers to it, is what an old table leaves behind. A primary that names itself
-//! as the backup has none: Linux, blkid and GPT fdisk read it, FreeBSD and parted do not.
+//! A copy counts if both its CRCs and its place are right; the primary is used if it does. Linux reads a GPT only
+//! behind a protective entry; an MBR with partitions of its own and no such entry hides the GPT from every kernel, and
+//! from this class. A backup alone, with nothing in front that refers to it, is left over from an old table. A primary
+//! that names itself as the backup has none: Linux, blkid and GPT fdisk read it, FreeBSD and parted do not.
 //!
 //! # Topology
-//! Slices.
+//! Slices of the disk.
 //!
 //! # Limits
 //! 4096 entries of 128 to 1024 bytes, as FreeBSD. A table for another sector size is recognised, not read: its numbers are
@@ -33,21 +33,21 @@ pub mod left;
 mod scheme;
 mod write;
 
-/// The class.
+/// The class `gpt`, for GUID partition tables.
 pub struct Gpt;
 
-/// The sector sizes a table may have been written for.
+/// Sector sizes in bytes that a table may have been written for.
 const SECTORS: [u64; 4] = [512, 4096, 1024, 2048];
 /// The type `freebsd`, whose partitions GEOM names as slices (516e7cb4-6ecf-11d6-8ff8-00022d09712b).
 const FREEBSD: Guid = Guid([0xb4, 0x7c, 0x6e, 0x51, 0xcf, 0x6e, 0xd6, 0x11, 0x8f, 0xf8, 0x00, 0x02, 0x2d, 0x09, 0x71, 0x2b]);
 
-/// What LBA 0 says of a GPT.
+/// Relation of LBA 0 to a GPT.
 enum Guard {
-    /// Nothing: no MBR, or one without partitions.
+    /// No MBR, or one without partitions.
     Absent,
-    /// An entry of type EE.
+    /// MBR with an entry of type EE.
     Protective(Box<Record>),
-    /// An MBR with partitions of its own: kernels read that, and no GPT.
+    /// MBR with partitions of its own: kernels read those, and no GPT.
     Mbr,
 }
 
@@ -68,15 +68,16 @@ impl Guard {
         active | found.filter(|(slot, _)| *slot == 1).map_or(0, |_| scheme::LENOVOFIX)
     }
 
-    /// The last sector of the protective entry: where the backup was written.
+    /// The last sector of the protective entry, at which the backup was written.
     fn protected(&self) -> Option<u64> {
         let Guard::Protective(record) = self else { return None };
         record.entries().iter().find(|e| e.is_protective()).map(|e| e.end().saturating_sub(1))
     }
 }
 
-/// The sector size a GPT here was written for: the provider's own if a copy of the table is valid in it, else another.
-/// `None` where there is no GPT, or an MBR hides it. An image whose sector nobody named is best opened with this one.
+/// The sector size in bytes that a GPT here was written for: the provider's own if a copy of the table is valid in it,
+/// else another. `None` where there is no GPT, or an MBR hides it. An image without a named sector is best opened with
+/// this one.
 pub fn sector_of(probe: &Probe<'_>) -> Option<u64> {
     let guard = Guard::read(probe);
     let valid = |unit: u64| {
@@ -132,11 +133,11 @@ fn left_behind(copies: &Copies) -> Taste {
     ])
 }
 
-/// No valid copy in the provider's own sectors: one in another size, a damaged one, or none.
+/// The answer where no copy is valid in the provider's own sectors: a table in another size, a damaged one, or none.
 fn elsewhere(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Taste {
     let own = probe.sector();
     for unit in SECTORS.into_iter().filter(|&unit| unit != own && probe.length() >= 4 * unit) {
-        // Without a protective entry only a primary counts: what stands at the end may be anyone's.
+        // Without a protective entry only a primary counts: a header at the end may belong to another disk.
         let protected = matches!(guard, Guard::Protective(_));
         if !protected && header(probe, unit, 1, "primary").is_err() {
             continue;
@@ -170,7 +171,7 @@ fn elsewhere(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Taste {
     ])
 }
 
-/// The partitions of `copy`, and what is wrong with the rest.
+/// The geom with the partitions of `copy`, and findings about the rest.
 fn table(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Taste {
     let (sector, length) = (probe.sector(), probe.length());
     let mut findings = damage(probe, copies, guard);
@@ -213,7 +214,7 @@ fn table(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Tast
     findings.extend(overlaps(&ranges, sector));
     if let Guard::Protective(record) = guard {
         findings.extend(hybrid(record, &entries, sector));
-        // Of a disk that has another length now, the damage says so.
+        // On a disk that has changed its length, the damage already says so.
         if findings.is_empty() {
             findings.extend(protected_length(record, length / sector));
         }
@@ -222,7 +223,7 @@ fn table(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Tast
     Taste::Geom(Arc::new(Slices { usable, entries }), bounded(findings))
 }
 
-/// What is wrong with the copies themselves.
+/// Findings about the copies themselves.
 fn damage(probe: &Probe<'_>, copies: &Copies, guard: &Guard) -> Vec<Finding> {
     let (sector, mut findings) = (probe.sector(), Vec::new());
     let last = (probe.length() / sector).saturating_sub(1);
@@ -287,14 +288,14 @@ const LENGTHEN: &str = "restore the full length of the disk or image; then, if t
 const MOVE: &str = "move the backup to the end: sgdisk -e, or sfdisk --relocate gpt-bak-std";
 const GUARD: &str = "write a protective MBR: gdisk, x, n, w";
 
-/// What to do about a backup that is neither at the end nor pointed to.
+/// Advice for a backup that is neither at the end nor pointed to.
 fn shorten(length: u64) -> String {
     format!(
         "repair it at its old length of {length} bytes (truncate, or losetup --sizelimit): gdisk, w; then grow it again and sgdisk -e. Not sgdisk -e first: it would write an empty table"
     )
 }
 
-/// The fields in which two copies must agree (FreeBSD's list), and do not.
+/// Fields in which two copies must agree (FreeBSD's list), and do not.
 fn differences(a: &Header, b: &Header) -> Vec<&'static str> {
     let fields = [
         ("disk GUID", a.disk_guid == b.disk_guid),
@@ -309,7 +310,8 @@ fn differences(a: &Header, b: &Header) -> Vec<&'static str> {
     fields.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
 }
 
-/// A protective entry that covers neither the disk of `sectors` nor all that 32 bits can say. A hybrid's covers what its maker chose.
+/// The finding that the protective entry covers neither the disk of `sectors` nor all that 32 bits can hold. A hybrid's
+/// entry covers the range its maker chose.
 fn protected_length(record: &Record, sectors: u64) -> Option<Finding> {
     let entry = record.entries().iter().find(|e| e.is_protective()).filter(|_| record.used().next().is_none())?;
     let (says, wanted) = (entry.size(), sectors.saturating_sub(1).min(u64::from(u32::MAX)));
@@ -321,7 +323,7 @@ fn protected_length(record: &Record, sectors: u64) -> Option<Finding> {
     })
 }
 
-/// A protective MBR with partitions of its own: each should be one of the GPT's.
+/// The finding about a protective MBR with partitions of its own: each should be one of the GPT's.
 fn hybrid(record: &Record, entries: &[Slice], sector: u64) -> Option<Finding> {
     let (mut same, mut other) = (Vec::new(), Vec::new());
     for (number, entry) in record.used() {

@@ -2,15 +2,16 @@
 //!
 //! # On disk
 //! Sector 0: four entries of 16 bytes at byte 446, `55 AA` at 510. Starts and sizes are 32-bit, in the provider's logical
-//! sectors. The same two bytes end every boot sector, so a table is told from one by its entries: flags are 00 or 80, and
-//! a sector that holds a FAT, exFAT or NTFS parameter block is a table only if every entry makes sense. The fake entry of
-//! FreeBSD's boot1 (start 0, size 50000) is no partition. An entry that begins inside and ends past the end is cut, as Linux
-//! does; one that begins past the end is left out. Nothing says which sectors the entries count: an
-//! image is taken to be of 4096-byte sectors where its partitions hold something recognised there, and nothing on sectors of 512. A
-//! provider whose sector is named is read as named, and the contradiction is a finding.
+//! Sector 0: four entries of 16 bytes at byte 446, `55 AA` at 510. Starts and sizes are 32-bit, in the provider's
+//! logical sectors. The same two bytes end every boot sector, so a table is distinguished by its entries: flags are 00
+//! or 80, and a sector that holds a FAT, exFAT or NTFS parameter block is a table only if every entry makes sense. The
+//! fake entry of FreeBSD's boot1 (start 0, size 50000) is no partition. An entry that begins inside and ends past the
+//! end is cut, as Linux does; one that begins past the end is left out. The sector size that entries count in is not
+//! recorded: an image is taken to be of 4096-byte sectors where its partitions hold something recognised there, and
+//! nothing on sectors of 512. A provider whose sector is named is read as named, and the contradiction is a finding.
 //!
 //! # Topology
-//! Slices.
+//! Slices of the disk.
 //!
 //! # Limits
 //! No MBR is looked for in a slice of another: neither FreeBSD nor Linux does. CHS fields are not read, only written.
@@ -35,10 +36,10 @@ mod ebr;
 mod edit;
 mod edit_ebr;
 
-/// The class.
+/// The class `mbr`, for the PC's tables.
 pub struct Mbr;
 
-/// The chain inside an extended partition, as a table of its own: one that is edited, not one that is tasted.
+/// Scheme for the chain inside an extended partition, as a table of its own: it is edited, not tasted.
 pub struct Ebr;
 
 /// One partition record (UEFI 2.10, table 5.2).
@@ -66,38 +67,38 @@ pub(super) struct Record {
 }
 assert_offsets!(Record, 512, unique_mbr_disk_signature @ 440, partition_record @ 446, signature @ 510);
 
-/// The type of the entry that protects a GPT.
+/// Type of the entry that protects a GPT.
 pub(super) const PROTECTIVE: u8 = 0xee;
-/// Sectors in a track where nobody says otherwise: GEOM keeps the first free for boot code.
+/// Sectors in a track by default: GEOM keeps the first track free for boot code.
 const TRACK: u64 = 63;
 
 impl Entry {
-    /// First sector, from whatever this entry counts from.
+    /// First sector, from the origin that this entry counts from.
     pub(super) fn start(&self) -> u64 {
         u64::from(self.starting_lba.get())
     }
 
-    /// Sectors.
+    /// Number of its sectors.
     pub(super) fn size(&self) -> u64 {
         u64::from(self.size_in_lba.get())
     }
 
-    /// The sector after the last.
+    /// Sector after the last one.
     pub(super) fn end(&self) -> u64 {
         self.start() + self.size()
     }
 
-    /// Whether this is the entry that protects a GPT.
+    /// True if this is the entry that protects a GPT.
     pub(super) fn is_protective(&self) -> bool {
         self.os_type == PROTECTIVE
     }
 
-    /// Whether its flag says that it is booted.
+    /// True if its flag marks it as bootable.
     pub(super) fn is_active(&self) -> bool {
         self.boot_indicator == 0x80
     }
 
-    /// Whether it is of that type.
+    /// True if it has the type `os_type`.
     pub(super) fn is_of(&self, os_type: u8) -> bool {
         self.os_type == os_type
     }
@@ -106,7 +107,7 @@ impl Entry {
         Kind::Mbr(self.os_type)
     }
 
-    /// Whether this entry makes a partition.
+    /// True if this entry makes a partition.
     fn is_used(&self) -> bool {
         self.os_type != 0 && !self.is_protective() && self.start() != 0 && self.size() != 0
     }
@@ -122,31 +123,31 @@ impl Record {
         self.signature == [0x55, 0xaa]
     }
 
-    /// All four entries.
+    /// All four entries, used or not.
     pub(super) fn entries(&self) -> &[Entry; 4] {
         &self.partition_record
     }
 
-    /// The entries that make partitions, each with its number from 1.
+    /// Entries that make partitions, each with its number from 1.
     pub(super) fn used(&self) -> impl Iterator<Item = (u32, &Entry)> {
         (1..).zip(&self.partition_record).filter(|(_, e)| e.is_used())
     }
 
-    /// Whether this is a table that kernels read partitions from, on a provider of `sectors` sectors.
+    /// True if this is a table that kernels read partitions from, on a provider of `sectors` sectors.
     pub(super) fn is_table(&self, sectors: u64) -> bool {
         let flags = self.entries().iter().all(|e| matches!(e.boot_indicator, 0 | 0x80));
         let any = self.used().any(|(_, e)| e.start() < sectors);
         flags && any && (!self.is_boot_sector() || self.is_tidy() && self.used().all(|(_, e)| e.end() <= sectors))
     }
 
-    /// Whether unused entries are blank and the used ones apart: boot code or text never looks so.
+    /// True if unused entries are blank and used ones do not overlap: boot code or text never looks so.
     fn is_tidy(&self) -> bool {
         let blank = |e: &Entry| e.boot_indicator == 0 && e.start() == 0 && e.size() == 0;
         let ranges: Vec<_> = self.used().map(|(_, e)| (String::new(), e.start()..e.end())).collect();
         self.entries().iter().all(|e| e.is_used() || e.is_protective() || blank(e)) && overlaps(&ranges, 1).is_empty()
     }
 
-    /// Whether a file system's parameter block stands where an MBR has boot code (FreeBSD's test, and the names).
+    /// True if a file system's parameter block stands where an MBR has boot code (FreeBSD's test, and the names).
     pub(super) fn is_boot_sector(&self) -> bool {
         let b = &self.boot_code;
         let named = matches!(&b[3..11], b"NTFS    " | b"EXFAT   ") || &b[54..57] == b"FAT" || &b[82..85] == b"FAT";
@@ -185,7 +186,7 @@ impl Class for Mbr {
     }
 }
 
-/// The table's partitions, logical ones included.
+/// The geom with the table's partitions, logical ones included.
 fn table(probe: &Probe<'_>, record: &Record) -> Taste {
     let (sector, length) = (probe.sector(), probe.length());
     let (mut entries, mut findings, mut primaries) = (Vec::new(), Vec::new(), Vec::new());
@@ -226,7 +227,7 @@ fn table(probe: &Probe<'_>, record: &Record) -> Taste {
     Taste::Geom(Arc::new(Slices { usable: first..end.max(first), entries }), bounded(findings))
 }
 
-/// What a sector with `55 AA` is that holds no partition: an empty table, a table for a larger disk, or some boot sector.
+/// The answer to a sector with `55 AA` that holds no partition: an empty table, a table for a larger disk, or none.
 fn nothing(probe: &Probe<'_>, record: &Record) -> Taste {
     let (sector, length) = (probe.sector(), probe.length());
     let flags = record.entries().iter().all(|e| matches!(e.boot_indicator, 0 | 0x80));
@@ -244,19 +245,19 @@ fn nothing(probe: &Probe<'_>, record: &Record) -> Taste {
     Taste::Geom(Arc::new(Slices { usable: (TRACK * sector).min(end)..end, entries: Vec::new() }), Vec::new())
 }
 
-/// The sectors that drives show, and that an MBR may have been written for.
+/// Sector sizes in bytes that drives show, and that an MBR may have been written for.
 const SECTORS: [u64; 2] = [512, 4096];
 
-/// The sector size that an MBR was written for, by what its partitions hold: something that fits is recognised where they begin in
-/// that size, and nothing where they begin in the provider's. `None` if that does not say. An image whose sector is not named is best
-/// opened with this one; a device has the sectors it has.
+/// The sector size in bytes that an MBR was written for, by the contents of its partitions: a format that fits is
+/// recognised at their starts in that size, and none at their starts in the provider's. `None` if that does not decide
+/// it. An image without a named sector is best opened with this one; a device has the sectors it has.
 pub fn sector_of(probe: &Probe<'_>) -> Option<u64> {
     let record = Record::read(probe).filter(|record| !record.entries().iter().any(Entry::is_protective))?;
     let (own, length) = (probe.sector(), probe.length());
     let end = record.used().map(|(_, e)| e.end()).max()?;
     let fits = |&unit: &u64| unit != own && end * unit <= length && record.is_table(length / unit);
     let mut others = SECTORS.into_iter().filter(fits).peekable();
-    // What is looked at first is what tasting reads in any case.
+    // The places read first are those that tasting reads in any case.
     let doubtful = others.peek().is_some() && record.is_table(length / own) && !holds(probe, &record, own);
     others.find(|&unit| doubtful && holds(probe, &record, unit))
 }
@@ -291,7 +292,7 @@ fn holds_in(probe: &Probe<'_>, entry: &Entry, unit: u64) -> bool {
         || CLASSES.iter().any(table)
 }
 
-/// A table whose entries lie inside only when they count 512-byte sectors, on larger ones.
+/// The finding of a table whose entries lie inside only when they count 512-byte sectors, on larger ones.
 fn other_sector(probe: &Probe<'_>, record: &Record) -> Option<Finding> {
     let (sector, length) = (probe.sector(), probe.length());
     let end = record.used().map(|(_, e)| e.end()).max()?;
@@ -313,7 +314,7 @@ fn other_sector(probe: &Probe<'_>, record: &Record) -> Option<Finding> {
     )
 }
 
-/// The UUID Linux makes from the disk's signature and the partition's number.
+/// The UUID that Linux makes of the disk's signature and the partition's number; `None` without a signature.
 fn partuuid(record: &Record, number: u32) -> Option<String> {
     let id = record.unique_mbr_disk_signature.get();
     (id != 0).then(|| format!("{id:08x}-{number:02x}"))

@@ -1,7 +1,7 @@
-//! GEOM's metadata: what `label` puts into the last sector of every member of a set, and what `dump` finds there.
+//! Metadata of GEOM's sets: the last sector of every member, as `label` writes it and `dump` shows it.
 //!
-//! Each class encodes its own ([`crate::class::stripe::label`], [`crate::class::mirror::label`], [`crate::class::concat::label`]); what they share
-//! is here.
+//! Each class encodes its own ([`crate::class::stripe::label`], [`crate::class::mirror::label`],
+//! [`crate::class::concat::label`]); the shared parts are here.
 //!
 //! # Limits
 //! Names have 15 bytes at most, as GEOM cuts longer ones off in silence. Sectors of 512 bytes or more.
@@ -16,49 +16,50 @@ use crate::base::topology::lcm;
 use crate::table::Refusal;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// A provider that a set is to be made of.
+/// Provider of which a set is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Component {
-    /// Bytes.
+    /// Length of the provider in bytes.
     pub length: u64,
     /// Logical sector in bytes.
     pub sector: u64,
-    /// GEOM's name of the only provider that the label is to count on; `None`: wherever it is found.
+    /// GEOM's name of the only provider that the label is valid on; `None` for any.
     pub hardcoded: Option<String>,
 }
 
 impl Component {
-    /// Bytes before the metadata.
+    /// Bytes before the metadata, which the set can use.
     pub fn share(&self) -> u64 {
         self.length.saturating_sub(self.sector)
     }
 }
 
-/// What every label says, whatever the class.
+/// Fields of a label that every class has.
 #[derive(Clone, Copy, Debug)]
 pub struct Label<'a> {
-    /// The set's name.
+    /// Name of the set.
     pub name: &'a str,
-    /// What tells this labelling from every other: random, so that halves of two never make one set.
+    /// Random identity of this labelling, so that halves of two never make one set.
     pub id: u32,
-    /// The members, in order.
+    /// Members of the set, in order.
     pub components: &'a [Component],
 }
 
-/// A member as it is labelled.
+/// Member with its label.
 #[derive(Clone, Debug)]
 pub struct Labelled {
-    /// Its last sector.
+    /// Contents of its last sector.
     pub sector: Vec<u8>,
-    /// What its class will make of that.
+    /// Membership that its class reads from that sector.
     pub member: Member,
 }
 
-/// Bytes of a name, after which GEOM wants a zero.
+/// Longest name in bytes; GEOM wants a zero after it.
 const NAME: usize = 15;
 
 impl Label<'_> {
-    /// The sector of the set, if a label can be made: `least` to `most` members, and names that fit.
+    /// The sector of the set, as the least common multiple of its members'. Refused without `least` to `most` members,
+    /// or with names that do not fit.
     pub(super) fn sector(&self, least: usize, most: usize) -> Result<u64, Refusal> {
         let count = self.components.len();
         if !(least..=most).contains(&count) {
@@ -82,13 +83,13 @@ impl Label<'_> {
         sector.ok_or_else(|| Refusal::new("sectors that cannot be joined", "use members of like sectors of 512 bytes or more"))
     }
 
-    /// The least that any member has before its metadata.
+    /// Least number of bytes that any member has before its metadata.
     pub fn smallest(&self) -> u64 {
         self.components.iter().map(Component::share).min().unwrap_or(0)
     }
 }
 
-/// `text` in a field of zeros. It is no longer than [`NAME`].
+/// The text in a field of zeros. It is at most [`NAME`] bytes long.
 pub(super) fn field(text: &str) -> [u8; 16] {
     let mut field = [0; 16];
     for (to, from) in field.iter_mut().zip(text.bytes().take(NAME)) {
@@ -104,41 +105,42 @@ pub(super) fn sector_of(metadata: &(impl IntoBytes + Immutable), size: u64) -> V
     sector
 }
 
-/// What a label that was made must be to its own class: a refusal if it is not, for numbers that no disk has.
+/// The label with the membership that its own class reads from it; a refusal if it reads none, for numbers that no disk
+/// has.
 pub(super) fn labelled(sector: Vec<u8>, member: Option<Member>, length: u64) -> Result<Labelled, Refusal> {
     let refusal = || Refusal::new(format!("a member of {length} bytes"), "use a larger one");
     member.map(|member| Labelled { sector, member }).ok_or_else(refusal)
 }
 
-/// What `dump` says of one field.
+/// One field of a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// FreeBSD's name for it.
+    /// Name that FreeBSD prints.
     pub name: &'static str,
-    /// Its name for programs.
+    /// Name for programs, in JSON.
     pub key: &'static str,
-    /// What it says.
+    /// Value of the field.
     pub value: Value,
 }
 
-/// What a field says.
+/// Value of a field of a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// A number.
+    /// Number of any width.
     Number(u64),
     /// Text, empty where nothing is set.
     Text(String),
-    /// Words for bits, none where no bit is set.
+    /// Names of the bits that are set.
     Flags(Vec<&'static str>),
 }
 
 impl Value {
-    /// A fixed field's text.
+    /// The text in a fixed field, up to the first NUL.
     pub(super) fn text(field: &[u8]) -> Value {
         Value::Text(ondisk::text(field).unwrap_or_default())
     }
 
-    /// As FreeBSD prints it.
+    /// The value as FreeBSD prints it.
     pub fn print(&self) -> String {
         match self {
             Value::Number(n) => n.to_string(),
@@ -149,12 +151,12 @@ impl Value {
     }
 }
 
-/// One of `fields` for [`Field`].
+/// A [`Field`] with a number.
 pub(super) fn number(name: &'static str, key: &'static str, value: impl Into<u64>) -> Field {
     Field { name, key, value: Value::Number(value.into()) }
 }
 
-/// As [`number`], of text in a fixed field.
+/// A [`Field`] with the text in a fixed field.
 pub(super) fn text(name: &'static str, key: &'static str, field: &[u8]) -> Field {
     Field { name, key, value: Value::text(field) }
 }
@@ -174,7 +176,7 @@ fn too_short() -> Refusal {
     Refusal::new("its last sector is too short for metadata", "")
 }
 
-/// The magic of whatever GEOM class has its metadata in this last sector: `GEOM::ELI`.
+/// The magic of the GEOM class whose metadata are in this last sector, such as `GEOM::ELI`; `None` if there are none.
 pub fn magic(sector: &[u8]) -> Option<String> {
     let field = sector.get(..16).filter(|field| field.starts_with(b"GEOM::"))?;
     ondisk::text(field)

@@ -6,7 +6,7 @@
 //! the partition.
 //!
 //! # Topology
-//! Slices.
+//! Slices of the partition.
 //!
 //! # Limits
 //! Where the partition has no place on a medium, as on a stripe, starts are counted from its set. It is not edited.
@@ -20,10 +20,10 @@ use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlap
 use crate::probe::Probe;
 use std::sync::Arc;
 
-/// The class.
+/// The class `minix`, for Minix subpartitions.
 pub struct Minix;
 
-/// The MBR type of Minix's partitions and subpartitions.
+/// MBR type of Minix's partitions and subpartitions.
 const MINIX: u8 = 0x81;
 
 impl Class for Minix {
@@ -56,7 +56,7 @@ fn slices(probe: &Probe<'_>, record: &Record) -> Taste {
         entries.push(Slice { suffix, index, start, length: size, kind: Kind::Mbr(MINIX), label: None, uuid: None });
     }
     if entries.is_empty() {
-        // A boot sector that happens to end like one, unless something is said to lie elsewhere.
+        // No entry is used: a boot sector that happens to end like a table, unless an entry lies elsewhere.
         return if findings.is_empty() { Taste::No } else { Taste::Refused(bounded(findings)) };
     }
     findings.extend(overlaps(&ranges, sector));

@@ -5,7 +5,7 @@
 //! member whose MD5 is wrong, and neither is it taken here.
 //!
 //! # Topology
-//! What is a boundary on all members.
+//! The boundaries that all members share.
 //!
 //! # Limits
 //! Members carry a random id, not a number; they are taken in the order in which they were found. Versions 3 and 4, which are
@@ -28,17 +28,17 @@ use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The class.
+/// The class `mirror`, for GEOM's mirrored sets.
 pub struct Mirror;
 
 const MAGIC: &[u8; 16] = b"GEOM::MIRROR\0\0\0\0";
 const VERSION: u32 = 4;
-/// `G_MIRROR_DEVICE_FLAG_*`.
+/// Flags of the set by bit: `G_MIRROR_DEVICE_FLAG_*`.
 const MFLAGS: [(u64, &str); 2] = [(2, "NOFAILSYNC"), (1, "NOAUTOSYNC")];
-/// `G_MIRROR_DISK_FLAG_*`, as far as `gmirror dump` names them.
+/// Flags of a member by bit: `G_MIRROR_DISK_FLAG_*`, as far as `gmirror dump` names them.
 const DFLAGS: [(u64, &str); 4] = [(1, "DIRTY"), (2, "SYNCHRONIZING"), (4, "FORCE_SYNC"), (8, "INACTIVE")];
 
-/// `struct g_mirror_metadata`.
+/// On-disk metadata, `struct g_mirror_metadata`.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Metadata {
@@ -89,7 +89,8 @@ impl Class for Mirror {
 }
 
 impl Metadata {
-    /// What it makes of a provider of that length in the last sector of which it stands, if its MD5 is right.
+    /// The membership of a provider of `length` bytes with this in its last sector, apart from the MD5; `None` if a
+    /// field is wrong.
     fn member(&self, length: u64, sector: u64) -> Option<Member> {
         let valid = self.md_magic == *MAGIC
             && (3..=VERSION).contains(&self.md_version.get())
@@ -100,7 +101,7 @@ impl Metadata {
         Some(Member {
             set: format!("{name}/{:08x}", self.md_mid.get()),
             provider: format!("mirror/{name}"),
-            // Members are alike: any order will do, and one alone already shows the content.
+            // Members are alike: any order will do, and one alone already has the contents.
             number: None,
             count: usize::from(self.md_all),
             enough: 1,
@@ -109,32 +110,32 @@ impl Metadata {
         })
     }
 
-    /// The MD5 of all before it.
+    /// The MD5 of all fields before it.
     fn sum(&self) -> [u8; 16] {
         let bytes = self.as_bytes();
         md5::compute(&bytes[..bytes.len() - self.md_hash.len()]).0
     }
 }
 
-/// How a mirror chooses the member to read from, in FreeBSD's numbers.
+/// Algorithms by which a mirror chooses the member to read from, in FreeBSD's numbers.
 pub const BALANCES: [&str; 5] = ["none", "round-robin", "load", "split", "prefer"];
 
-/// What is said of a mirror alone.
+/// Options of a label that only a mirror has.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
-    /// One of [`BALANCES`].
+    /// Algorithm, one of [`BALANCES`].
     pub balance: &'a str,
-    /// With `split`, the size in bytes from which a read is split.
+    /// Size in bytes from which `split` splits a read.
     pub slice: u32,
-    /// Whether a stale member waits for somebody to synchronise it.
+    /// True if a stale member waits for a manual synchronisation.
     pub no_autosync: bool,
-    /// Whether members are not synchronised after a crash.
+    /// True if members are not synchronised after a crash.
     pub no_failsync: bool,
-    /// What tells each member from the others: random.
+    /// Random identity of each member.
     pub ids: &'a [u32],
 }
 
-/// What `gmirror label` writes, member by member.
+/// The labels that `gmirror label` writes, member by member.
 pub fn label(label: &Label<'_>, options: &Options<'_>) -> Result<Vec<Labelled>, Refusal> {
     let sector = label.sector(1, usize::from(u8::MAX))?;
     let Some(balance) = BALANCES.iter().zip(0..).find_map(|(name, number)| (*name == options.balance).then_some(number)) else {
@@ -158,7 +159,7 @@ pub fn label(label: &Label<'_>, options: &Options<'_>) -> Result<Vec<Labelled>, 
             md_all: count,
             md_genid: 0.into(),
             md_syncid: 1.into(),
-            // The first is preferred.
+            // The first member is preferred.
             md_priority: number,
             md_slice: options.slice.into(),
             md_balance: balance,
@@ -177,7 +178,7 @@ pub fn label(label: &Label<'_>, options: &Options<'_>) -> Result<Vec<Labelled>, 
     (0..).zip(label.components.iter().zip(options.ids)).map(one).collect()
 }
 
-/// What `gmirror dump` says of a last sector.
+/// The fields that `gmirror dump` shows of a last sector.
 pub fn dump(sector: &[u8]) -> Result<Vec<Field>, Refusal> {
     let md: Metadata = metadata::read(sector, MAGIC)?;
     let (found, sum) = (hex(&md.md_hash), hex(&md.sum()));
@@ -216,14 +217,14 @@ fn hex(bytes: &[u8; 16]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// A mirrored set.
+/// A set whose members are copies of each other (RAID1).
 pub struct Raid1 {
     name: String,
     length: u64,
 }
 
 impl Raid1 {
-    /// Copies of `length` bytes; `None` if that is nothing.
+    /// Copies of `length` bytes; `None` if `length` is 0.
     pub fn new(name: String, length: u64) -> Option<Raid1> {
         (length > 0).then_some(Raid1 { name, length })
     }

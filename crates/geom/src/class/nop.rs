@@ -1,7 +1,7 @@
 //! `nop`: a provider passed through, with another idea of its sectors and boundaries (gnop).
 //!
 //! # Topology
-//! What the user said replaces what the device says for the same purpose; everything else passes. gnop(8) without `-p`
+//! Facts that the user gives replace those of the device for the same purpose; all others pass. gnop(8) without `-p`
 //! hides the lower boundaries; this one does not: a layer must not drop its grain by silence.
 //!
 //! # Limits
@@ -12,7 +12,7 @@ use crate::mapping::geom::{Extent, Geom, Op, Slot};
 
 pub mod fault;
 
-/// A nop over one provider.
+/// A nop over one provider: it passes every byte through.
 pub struct Nop {
     length: u64,
     sector: Option<u64>,
@@ -20,7 +20,8 @@ pub struct Nop {
 }
 
 impl Nop {
-    /// Over a provider of `length` bytes: `sector`, if given, is its logical sector now; `facts` replace those below.
+    /// A nop over a provider of `length` bytes. `sector`, if given, is its logical sector now; `facts` replace those
+    /// below.
     pub fn new(length: u64, sector: Option<u64>, facts: Vec<Fact>) -> Nop {
         Nop { length: round_down(length, sector.unwrap_or(1)), sector, facts }
     }

@@ -28,10 +28,10 @@ use std::sync::Arc;
 use zerocopy::big_endian::U32;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The class.
+/// The class `rdb`, for the Amiga's disks.
 pub struct Rdb;
 
-/// `struct RigidDiskBlock`, as far as it is read.
+/// On-disk `struct RigidDiskBlock`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Disk {
@@ -49,7 +49,7 @@ struct Disk {
 }
 assert_offsets!(Disk, 136, rdb_block_bytes @ 16, rdb_partition_list @ 28, rdb_rdb_blocks_hi @ 132);
 
-/// `struct PartitionBlock` with its `struct DosEnvec`, as far as it is read.
+/// On-disk `struct PartitionBlock` with its `struct DosEnvec`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Part {
@@ -81,12 +81,12 @@ assert_offsets!(Part, 196, pb_next @ 16, pb_drive_name @ 36, de_table_size @ 128
 
 const SECTOR_BYTES: usize = 512;
 const SECTOR: u64 = SECTOR_BYTES as u64;
-/// Sectors in which the block may be, and those that are looked at in a partition: the head of a provider is read anyway.
+/// Number of sectors in which the block may be; below, those that are read in a partition, whose head is read anyway.
 const PLACES: u64 = 16;
 const PLACES_WITHIN: u64 = 8;
-/// The word that Windows writes over.
+/// Offset of the word that Windows overwrites.
 const TRASHED: usize = 220;
-/// Partitions that are read.
+/// Largest number of partitions that are read.
 const MOST: usize = 128;
 const END: u32 = u32::MAX;
 /// File systems by the first three letters of their type, or by all four bytes.
@@ -131,7 +131,7 @@ impl Class for Rdb {
     }
 }
 
-/// Whether the words of the block at a byte add up to zero, the one that Windows writes over left out if need be.
+/// True if the words of the block at byte `at` add up to zero, if need be without the one that Windows overwrites.
 fn is_whole(probe: &Probe<'_>, at: u64) -> bool {
     let words = probe.bytes(at, SECTOR_BYTES).and_then(|bytes| {
         let count = u32::from_be_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
@@ -194,7 +194,8 @@ impl Part {
     }
 }
 
-/// The file system that a type stands for; one that is not known as AmigaOS writes it, letters and a number.
+/// The type for the four bytes of a file system's type; an unknown one is shown as AmigaOS writes it, letters and a
+/// number.
 fn named(kind: [u8; 4]) -> Tag {
     let known = TYPES.iter().find(|(name, ..)| kind.starts_with(name));
     let mut field = [0; 32];
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
     use crate::format::tests::disk;
 
-    /// Bytes of a block here.
+    /// Size of a block here, in bytes.
     const BLOCK: usize = 512;
 
     /// Writes the checksum of every block that has one.

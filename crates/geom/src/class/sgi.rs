@@ -24,10 +24,10 @@ use std::sync::Arc;
 use zerocopy::big_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The class.
+/// The class `sgi`, for volume headers of IRIX.
 pub struct Sgi;
 
-/// `struct partition_table` of `dvh.h`.
+/// On-disk `struct partition_table` of `dvh.h`.
 #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Partition {
@@ -36,7 +36,7 @@ struct Partition {
     pt_type: U32,
 }
 
-/// `struct volume_header`.
+/// On-disk volume header, `struct volume_header`.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Header {
@@ -57,7 +57,7 @@ const BLOCK: u64 = 512;
 const VOLHDR: u32 = 0;
 const RAW: u32 = 3;
 const VOLUME: u32 = 6;
-/// Types by number.
+/// Names of types, by number.
 const TYPES: [(u32, &str); 18] = [
     (VOLHDR, "sgi-volhdr"),
     (1, "sgi-trkrepl"),
@@ -104,13 +104,13 @@ impl Class for Sgi {
     }
 }
 
-/// The sum of all words.
+/// The sum of all 32-bit words, modulo 2^32.
 fn sum(bytes: &[u8]) -> u32 {
     let words = bytes.chunks_exact(4).map(|w| u32::from_be_bytes([w[0], w[1], w[2], w[3]]));
     words.fold(0, u32::wrapping_add)
 }
 
-/// The type that a number stands for, in a partition that is swapped to or not.
+/// The type for a number, in a partition that is swapped to or not.
 fn named(number: u32, swap: bool) -> Tag {
     let purpose = match number {
         VOLHDR => Purpose::Boot,

@@ -24,10 +24,10 @@ use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The class.
+/// The class `solaris`, for VTOCs on x86.
 pub struct Solaris;
 
-/// `struct partition` of `vtoc.h`.
+/// On-disk slice, `struct partition` of `vtoc.h`.
 #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Partition {
@@ -38,7 +38,7 @@ struct Partition {
 }
 assert_offsets!(Partition, 12, p_start @ 4, p_size @ 8);
 
-/// `struct dk_label`'s VTOC on x86, as far as it is read.
+/// On-disk VTOC of `struct dk_label` on x86, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Vtoc {
@@ -55,7 +55,7 @@ assert_offsets!(Vtoc, 264, v_sanity @ 12, v_nparts @ 30, v_part @ 72);
 
 const SANE: u32 = 0x600d_deee;
 const VERSION: u32 = 1;
-/// The slice that is the whole partition.
+/// Tag of the slice that is the whole partition.
 const BACKUP: u16 = 5;
 /// Entries that older systems have and do not count.
 const OLD: usize = 8;
@@ -77,7 +77,7 @@ impl Class for Solaris {
     }
 }
 
-/// Tags of VTOCs, from 0; those of SPARC are the same.
+/// Names of the tags of VTOCs, from 0; those of SPARC are the same.
 const TAGS: [&str; 12] = [
     "solaris-unassigned",
     "solaris-boot",
@@ -93,7 +93,7 @@ const TAGS: [&str; 12] = [
     "solaris-reserved",
 ];
 
-/// The type that a tag of a VTOC stands for, in a table of `class`.
+/// The type for a tag of a VTOC, in a table of `class`.
 pub(super) fn tag(class: &'static str, number: u16) -> Tag {
     let purpose = match number {
         1 => Purpose::Boot,

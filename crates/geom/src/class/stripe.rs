@@ -27,13 +27,13 @@ use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The class.
+/// The class `stripe`, for GEOM's striped sets.
 pub struct Stripe;
 
 const MAGIC: &[u8; 16] = b"GEOM::STRIPE\0\0\0\0";
 const VERSION: u32 = 3;
 
-/// `struct g_stripe_metadata`.
+/// On-disk metadata, `struct g_stripe_metadata`.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Metadata {
@@ -70,7 +70,7 @@ impl Class for Stripe {
 }
 
 impl Metadata {
-    /// What it makes of a provider of that length in the last sector of which it stands.
+    /// The membership of a provider of `length` bytes with this in its last sector; `None` if a field is wrong.
     fn member(&self, length: u64, sector: u64) -> Option<Member> {
         let (chunk, count) = (u64::from(self.md_stripesize.get()), usize::from(self.md_all.get()));
         let number = usize::from(self.md_no.get());
@@ -94,7 +94,7 @@ impl Metadata {
     }
 }
 
-/// What `gstripe label -s CHUNK` writes, member by member.
+/// The labels that `gstripe label -s CHUNK` writes, member by member.
 pub fn label(label: &Label<'_>, chunk: u64) -> Result<Vec<Labelled>, Refusal> {
     let sector = label.sector(2, usize::from(u16::MAX))?;
     let Some(size) = u32::try_from(chunk).ok().filter(|_| chunk.is_power_of_two()) else {
@@ -125,7 +125,7 @@ pub fn label(label: &Label<'_>, chunk: u64) -> Result<Vec<Labelled>, Refusal> {
     (0..).zip(label.components).map(one).collect()
 }
 
-/// What `gstripe dump` says of a last sector.
+/// The fields that `gstripe dump` shows of a last sector.
 pub fn dump(sector: &[u8]) -> Result<Vec<Field>, Refusal> {
     let md: Metadata = metadata::read(sector, MAGIC)?;
     Ok(vec![
@@ -140,7 +140,7 @@ pub fn dump(sector: &[u8]) -> Result<Vec<Field>, Refusal> {
     ])
 }
 
-/// A striped set.
+/// A set whose chunks lie on one member after another (RAID0).
 pub struct Raid0 {
     name: String,
     chunk: u64,
@@ -149,7 +149,8 @@ pub struct Raid0 {
 }
 
 impl Raid0 {
-    /// A set of `members` members of `share` bytes each, a whole number of chunks; `None` if that is nothing.
+    /// A set of `members` members of `share` bytes each, a whole number of chunks; `None` if it would be empty or too
+    /// large.
     pub fn new(name: String, chunk: u64, members: usize, share: u64) -> Option<Raid0> {
         let members = u64::try_from(members).ok()?;
         let length = round_down(share, chunk).checked_mul(members)?;

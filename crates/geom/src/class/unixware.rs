@@ -23,10 +23,10 @@ use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The class.
+/// The class `unixware`, for UnixWare's labels.
 pub struct UnixWare;
 
-/// `struct unixware_slice`.
+/// On-disk slice, `struct unixware_slice`.
 #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Partition {
@@ -37,7 +37,7 @@ struct Partition {
 }
 assert_offsets!(Partition, 12, start_sect @ 4, nr_sects @ 8);
 
-/// `struct unixware_disklabel`, as far as it is read.
+/// On-disk `struct unixware_disklabel`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Disklabel {
@@ -62,7 +62,7 @@ const UNUSED: u16 = 0;
 const WHOLE: u16 = 5;
 const BOOT: u16 = 1;
 const SWAP: u16 = 3;
-/// Tags, from 0.
+/// Names of the tags, from 0.
 const TAGS: [&str; 16] = [
     "unixware-unused",
     "unixware-boot",
@@ -97,7 +97,7 @@ impl Class for UnixWare {
     }
 }
 
-/// The type that a tag stands for.
+/// The type for a tag.
 fn named(tag: u16) -> Tag {
     let purpose = match tag {
         BOOT => Purpose::Boot,

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use zerocopy::big_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The class.
+/// The class `vtoc8`, for labels of SPARC.
 pub struct Vtoc8;
 
 /// A slice's tag and flags, in `struct vtoc8`.
@@ -37,7 +37,7 @@ struct Part {
     flag: U16,
 }
 
-/// A slice's place, in `struct vtoc8`.
+/// Place of a slice, in `struct vtoc8`.
 #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Map {
@@ -45,7 +45,7 @@ struct Map {
     nblks: U32,
 }
 
-/// `struct vtoc8`.
+/// On-disk label, `struct vtoc8`.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Label {
@@ -82,10 +82,10 @@ const SLICES: usize = 8;
 const SECTOR: u64 = 512;
 const MAGIC: u16 = 0xdabe;
 const SANE: u32 = 0x600d_deee;
-/// The slice that is the whole disk where no tag says so, and the tag.
+/// Index of the slice that is the whole disk where no tag says so.
 const RAW: usize = 2;
 const BACKUP: u16 = 5;
-/// Tags that FreeBSD and Linux have besides those of Solaris.
+/// Tags that FreeBSD and Linux have besides those of Solaris, with their names.
 const TAGS: [(u16, &str); 9] = [
     (0x82, "linux-swap"),
     (0x83, "linux-data"),
@@ -105,7 +105,7 @@ impl Class for Vtoc8 {
     }
 
     fn taste(&self, probe: &Probe<'_>) -> Taste {
-        // A slice that begins with cylinder 0 begins with the label that it is in.
+        // A slice that begins with cylinder 0 begins with the label it is described by.
         let nested = matches!(probe.kind(), Some(Kind::Tag(tag)) if tag.class == "vtoc8");
         let magic = !nested && probe.has(508, &MAGIC.to_be_bytes());
         let Some(label) = (if magic { probe.read::<Label>(0) } else { None }) else { return Taste::No };
@@ -127,12 +127,12 @@ fn checksum(bytes: &[u8]) -> [u8; 2] {
 }
 
 impl Label {
-    /// Sectors of a cylinder.
+    /// Number of sectors in a cylinder.
     fn sectors(&self) -> u64 {
         u64::from(self.nheads.get()) * u64::from(self.nsecs.get())
     }
 
-    /// The tag of slice `nth`; `None` where there is no VTOC, or none that counts so far.
+    /// The tag of slice `nth`; `None` without a VTOC, or past the slices that it counts.
     fn tag(&self, nth: usize) -> Option<u16> {
         let count = usize::from(self.nparts.get());
         (self.sanity.get() == SANE && nth < count).then(|| self.part[nth].tag.get())
@@ -155,7 +155,7 @@ impl Label {
     }
 }
 
-/// The type that a tag stands for.
+/// The type for a tag of FreeBSD, Linux or Solaris.
 fn named(tag: u16) -> Tag {
     match TAGS.iter().find(|(code, _)| *code == tag) {
         Some((_, name)) => {

@@ -1,7 +1,7 @@
-//! `zero`: nothing, for as long as wanted.
+//! `zero`: zeros of any length.
 //!
 //! # Topology
-//! Any byte is as good as any other.
+//! Every byte is a boundary.
 //!
 //! # Limits
 //! No consumers and no metadata: it is made by hand (`zero:SIZE`).
@@ -11,7 +11,7 @@ use crate::mapping::geom::{Extent, Geom, Op, Slot};
 
 /// A provider that reads as zeros.
 pub struct Zero {
-    /// Bytes.
+    /// Length of the provider in bytes.
     pub length: u64,
 }
 

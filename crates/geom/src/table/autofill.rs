@@ -1,11 +1,12 @@
-//! Where gpart(8) puts a partition, to the sector, with what is odd about it.
+//! Placement of a partition as gpart(8) does it, to the sector, with its oddities.
 //!
-//! gpart rounds to the provider's stripe size, counted from where the medium's boundaries lie, unless `-a` names another unit;
-//! two releases of it differ. Asked for by name ([`Rules::Gpart`], [`Rules::Gpart9`]), so that a layout published with its
-//! commands comes out again. gpart counts in sectors and ends on the last one; here are bytes, and ends are the byte after. In
-//! the middle of the calculation addresses are moved up by `off`, which makes them multiples of the unit.
+//! gpart rounds to the provider's stripe size, counted from the medium's boundaries, unless `-a` names another unit;
+//! two releases of it differ. Asked for by name ([`Rules::Gpart`], [`Rules::Gpart9`]), so that a layout published with
+//! its commands comes out again. gpart counts in sectors and ends on the last one; here are bytes, and ends are the
+//! byte after. In the middle of the calculation addresses are moved up by `off`, which makes them multiples of the
+//! unit.
 //!
-//! What the kernel then checks is said in its words: `start '34': Invalid argument`.
+//! Refusals of the kernel are worded as it does: `start '34': Invalid argument`.
 //!
 //! # Sources
 //! FreeBSD `lib/geom/part/geom_part.c` (`gpart_autofill`, `gpart_autofill_resize`) of 9.1 and of 12 and later;
@@ -20,18 +21,18 @@ use std::ops::Range;
 /// The range that a new partition takes.
 pub(super) fn place(table: &Table, ground: &TableSite<'_>, request: &Request, rules: Rules) -> Result<Range<u64>, Refusal> {
     let (start, size) = match *request {
-        // Both said and no unit named: as said, aligned or not.
+        // A start and a size without a unit are taken literally, aligned or not.
         Request { start: Some(start), size: Some(size), align: None } => (start, size),
         _ => fill(table, &Unit::new(table, ground, request.align), request, rules).ok_or_else(|| no_space(table))?,
     };
     let (start, size) = on_tracks(table, start, size, rules)?;
     let end = start.checked_add(size).filter(|_| size > 0).ok_or_else(|| invalid(table, "size", size))?;
     kernel_checks(table, &(start..end), None)?;
-    // What lies before an EBR's partition is a track that belongs to it.
+    // The track before an EBR's partition belongs to it.
     Ok(start + ebr_track(table)..end)
 }
 
-/// The new length of `entry`.
+/// The new length of `entry` in bytes.
 pub(super) fn resize(table: &Table, ground: &TableSite<'_>, entry: &Entry, request: &Request, rules: Rules) -> Result<u64, Refusal> {
     let lead = ebr_track(table).min(entry.start);
     let (start, length) = (entry.start - lead, entry.length.saturating_add(lead));
@@ -54,9 +55,9 @@ pub(super) fn resize(table: &Table, ground: &TableSite<'_>, entry: &Entry, reque
     Ok(size - lead)
 }
 
-/// What gpart rounds to.
+/// Unit that gpart rounds to.
 struct Unit {
-    /// Bytes: `-a`, else the stripe size, else a sector.
+    /// Size in bytes: `-a`, else the stripe size, else a sector.
     size: u64,
     /// Bytes from the boundary before the provider to its first byte, less than `size`.
     off: u64,
@@ -65,7 +66,7 @@ struct Unit {
 impl Unit {
     fn new(table: &Table, ground: &TableSite<'_>, align: Option<u64>) -> Unit {
         let (stripe_size, stripe_offset) = match ground.topology.stripe_pair() {
-            // GEOM adds up the offset also where no stripe size reduces it: then it is the place on the medium.
+            // GEOM adds up the offset even where no stripe size reduces it: then it is the place on the medium.
             (0, _) => (0, ground.base),
             pair => pair,
         };
@@ -85,21 +86,21 @@ impl Unit {
     }
 }
 
-/// What has been chosen so far, in moved addresses.
+/// State of the search for a hole, in moved addresses.
 struct Choice {
-    /// Bytes wanted.
+    /// Size that is wanted, in bytes.
     size: Option<u64>,
-    /// Where it is wanted.
+    /// Start that is wanted, in moved bytes.
     start: Option<u64>,
-    /// Start and size of the best hole so far, and what it leaves over.
+    /// Start and size of the best hole so far, and the bytes it leaves over.
     best: Option<(u64, u64, u64)>,
 }
 
 impl Choice {
-    /// A hole from `from` up to `limit`, of which `length` bytes are whole units.
+    /// Considers a hole from `from` up to `limit`, of which `length` bytes are whole units.
     fn offer(&mut self, from: u64, limit: u64, length: u64, unit: u64) {
         let found = match (self.size, self.start) {
-            // The tightest fit, and of equals the first, even where a start was said.
+            // The tightest fit, and of equals the first, even where a start was given.
             (Some(size), _) => {
                 let left = length.checked_sub(size).filter(|left| self.best.is_none_or(|(_, _, least)| *left < least));
                 left.map(|left| (from, size, left))
@@ -126,7 +127,7 @@ fn fill(table: &Table, unit: &Unit, request: &Request, rules: Rules) -> Option<(
     };
     let mut from = unit.up(table.usable.start)?;
     if !old {
-        // Release 9 looks for room in front of the start that was said, too.
+        // Release 9 looks for room in front of the given start, too.
         from = from.max(start);
     }
     let mut at = table.usable.start;
@@ -161,20 +162,21 @@ fn refill(table: &Table, unit: &Unit, now: Range<u64>, size: Option<u64>) -> Opt
     }
 }
 
-/// What is in use, by where it begins.
+/// Ranges in use, in the order of their starts.
 fn taken(table: &Table) -> Vec<Range<u64>> {
     let mut taken: Vec<Range<u64>> = table.entries.iter().map(|e| e.start..e.end()).chain(table.taken.iter().cloned()).collect();
     taken.sort_by_key(|r| (r.start, r.end));
     taken
 }
 
-/// Bytes of a track, where the kernel puts partitions on tracks: always in an EBR, and up to release 9 in an MBR.
+/// Bytes of a track, where the kernel puts partitions on tracks: always in an EBR, and up to release 9 in an MBR;
+/// otherwise `None`.
 fn track(table: &Table, rules: Rules) -> Option<u64> {
     let rounds = table.scheme == "EBR" || (table.scheme == "MBR" && rules == Rules::Gpart9);
     table.geometry.filter(|g| rounds && g.sectors > 0).map(|g| u64::from(g.sectors).saturating_mul(table.sector))
 }
 
-/// The track before an EBR's partition.
+/// Bytes of the track before an EBR's partition; 0 in other tables.
 fn ebr_track(table: &Table) -> u64 {
     if table.scheme == "EBR" { track(table, Rules::Gpart).unwrap_or(0) } else { 0 }
 }
@@ -188,7 +190,7 @@ fn on_tracks(table: &Table, start: u64, size: u64, rules: Rules) -> Result<(u64,
     whole.map(|size| (from, size)).ok_or_else(|| invalid(table, "size", size))
 }
 
-/// What the kernel refuses, but for what the scheme knows; `own` is the entry that is resized.
+/// Checks a range as the kernel does, but for the checks of the scheme; `own` is the entry that is resized.
 fn kernel_checks(table: &Table, range: &Range<u64>, own: Option<u32>) -> Result<(), Refusal> {
     let (start, last) = (range.start, range.end - table.sector.min(range.end));
     if !table.usable.contains(&start) {

@@ -1,32 +1,33 @@
-//! Cylinders, heads and sectors: what old BIOSes asked for and tables still carry along.
+//! Cylinders, heads and sectors: the addressing of old BIOSes, which tables still carry along.
 //!
-//! No kernel reads partitions by it. What counts is that the same numbers stand there that other tools would have written.
+//! No kernel reads partitions by it. The numbers only have to equal those that other tools would have written.
 //!
 //! # Sources
 //! FreeBSD `sys/geom/part/g_part.c` (`g_part_geometry`), `g_part_mbr.c` (`mbr_set_chs`); util-linux `libfdisk/src/dos.c`.
 
-/// Sectors a track and tracks a cylinder.
+/// Geometry of a disk: sectors of a track and tracks of a cylinder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Sectors a track.
+    /// Number of sectors in a track.
     pub sectors: u32,
-    /// Tracks a cylinder: heads.
+    /// Number of tracks in a cylinder, that is, of heads.
     pub heads: u32,
 }
 
-/// What gpart(8) tries.
+/// Numbers of sectors a track that gpart(8) tries.
 const SECTORS: [u32; 5] = [1, 9, 17, 33, 63];
 const HEADS: [u32; 7] = [1, 2, 16, 32, 64, 128, 255];
-/// The last cylinder that 10 bits hold.
+/// Last cylinder number that 10 bits hold.
 const LAST: u64 = 1023;
 
 impl Geometry {
-    /// What ATA drives beyond 8.4 GB say.
+    /// Geometry that ATA drives beyond 8.4 GB report.
     pub const ATA: Geometry = Geometry { sectors: 63, heads: 16 };
-    /// What every BIOS has answered since disks outgrew 1024 cylinders of anything less.
+    /// Geometry that every BIOS reports since disks outgrew 1024 cylinders of anything less.
     pub const LBA: Geometry = Geometry { sectors: 63, heads: 255 };
 
-    /// What gpart(8) makes of a provider of `length` bytes whose firmware names none: the one that leaves out the least.
+    /// The geometry that gpart(8) derives for a provider of `length` bytes without one from firmware: the one that
+    /// covers the most.
     pub fn of(length: u64, sector: u64) -> Geometry {
         let blocks = length / sector.max(1);
         let (mut most, mut best) = (0, Geometry::LBA);
@@ -55,7 +56,7 @@ impl Geometry {
     }
 }
 
-/// The sectors that the best number of heads covers with `sectors` a track, and that number.
+/// Sectors that the best number of heads covers with `sectors` a track, and that number.
 fn heads_for(blocks: u64, sectors: u32) -> (u64, u32) {
     let (mut most, mut best) = (0, 0);
     for heads in HEADS {

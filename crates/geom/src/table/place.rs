@@ -1,6 +1,6 @@
-//! Where a partition goes.
+//! Placement of one partition in a table.
 //!
-//! What is said is obeyed to the letter; what is not said comes out on the best grain there is room for
+//! A given start or size is taken literally. A chosen one comes out on the best grain on which there is room
 //! ([`Topology::places`](crate::base::topology::Topology::places)), in addresses of the medium.
 
 use super::{Entry, Refusal, Table, autofill};
@@ -9,31 +9,31 @@ use crate::mapping::slices::place as at;
 use crate::table::scheme::TableSite;
 use std::ops::Range;
 
-/// Where a partition is wanted, in bytes of the provider. What is `None` is chosen.
+/// Wanted place of a partition, in bytes of the provider. A `None` is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// First byte.
+    /// First byte on the provider.
     pub start: Option<u64>,
-    /// Bytes.
+    /// Length of the partition in bytes.
     pub size: Option<u64>,
-    /// What a chosen start is a multiple of, in addresses of the medium.
+    /// Alignment in bytes of a chosen start, in addresses of the medium.
     pub align: Option<u64>,
 }
 
-/// By whose rules a place is chosen.
+/// Rules by which a place is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rules {
-    /// Ours.
+    /// Rules of this program: the best grain.
     #[default]
     Aligned,
-    /// gpart(8)'s, as of FreeBSD 12 and later.
+    /// Rules of gpart(8) as of FreeBSD 12 and later.
     Gpart,
-    /// gpart(8)'s, as of FreeBSD 9.
+    /// Rules of gpart(8) as of FreeBSD 9.
     Gpart9,
 }
 
 impl Request {
-    /// Whether everything said is in whole sectors.
+    /// Refuses values that are not whole sectors, and those that are 0.
     fn check(&self, sector: u64) -> Result<(), Refusal> {
         for (what, value) in [("start", self.start), ("size", self.size), ("alignment", self.align)] {
             if let Some(value) = value.filter(|&v| !is_whole(v, sector)) {
@@ -68,7 +68,7 @@ fn range(start: u64, size: u64) -> Result<Range<u64>, Refusal> {
     Ok(start..end)
 }
 
-/// From a start that was said to the end of what is free there.
+/// The range from a given start to the end of the free range there.
 fn fill(table: &Table, ground: &TableSite<'_>, start: u64, align: Option<u64>) -> Result<Range<u64>, Refusal> {
     let Some(free) = table.free().into_iter().find(|r| r.contains(&start)) else {
         let found = format!("{} is not free", at(start, table.sector));
@@ -78,7 +78,7 @@ fn fill(table: &Table, ground: &TableSite<'_>, start: u64, align: Option<u64>) -
     Ok(start..end.unwrap_or(free.end))
 }
 
-/// The first hole that holds `size` bytes from a grain on, or the largest from grain to grain.
+/// The first hole that holds `size` bytes from a grain on; without a size, the largest from grain to grain.
 fn hole(table: &Table, grain: Grain, size: Option<u64>) -> Option<Range<u64>> {
     let holes = table.free().into_iter().filter_map(|free| {
         let start = grain.next(free.start.checked_add(table.lead)?)?;
@@ -94,7 +94,7 @@ fn hole(table: &Table, grain: Grain, size: Option<u64>) -> Option<Range<u64>> {
     }
 }
 
-/// The new length of `entry`.
+/// The new length of `entry` in bytes.
 pub(super) fn resize(table: &Table, ground: &TableSite<'_>, entry: &Entry, request: &Request, rules: Rules) -> Result<u64, Refusal> {
     request.check(table.sector)?;
     if rules != Rules::Aligned {
@@ -105,12 +105,13 @@ pub(super) fn resize(table: &Table, ground: &TableSite<'_>, entry: &Entry, reque
     }
     let next = table.entries.iter().map(|e| e.start).chain(table.taken.iter().map(|r| r.start));
     let end = next.filter(|&s| s >= entry.end()).min().unwrap_or(table.usable.end).min(table.usable.end);
-    // Growing never shrinks: where even the grain leaves less than there is, nothing changes.
+    // Growing never shrinks: where the range up to the grain is less than the partition has, nothing changes.
     let best = ground.grains(request.align).into_iter().find_map(|g| g.previous(end).filter(|&e| e > entry.end()));
     Ok(best.unwrap_or(entry.end()) - entry.start)
 }
 
-/// The first byte that `entry` gets: `to`, or the nearest at which its byte `inside` is on the best grain on which there is room.
+/// The new first byte of `entry`: `to`, or the nearest at which its byte `inside` is on the best grain on which there
+/// is room.
 pub(super) fn relocate(table: &Table, ground: &TableSite<'_>, entry: &Entry, to: Option<u64>, inside: u64) -> Result<u64, Refusal> {
     Request { start: to, ..Request::default() }.check(table.sector)?;
     if let Some(to) = to {
@@ -119,7 +120,7 @@ pub(super) fn relocate(table: &Table, ground: &TableSite<'_>, entry: &Entry, to:
     let mut others = table.clone();
     others.entries.retain(|other| other.index != entry.index);
     let found = ground.grains(None).into_iter().find_map(|grain| nearest(&others, grain.shift(inside), entry));
-    // The last grain is a sector, on which it is already.
+    // The last grain is a sector, which every start is on already.
     found.filter(|&start| start != entry.start).ok_or_else(|| {
         let (here, free) = (at(entry.start, table.sector), free_ranges(table));
         let found = format!("there is no better place for {} bytes than {here} ({free})", entry.length);
@@ -127,7 +128,7 @@ pub(super) fn relocate(table: &Table, ground: &TableSite<'_>, entry: &Entry, to:
     })
 }
 
-/// The place of `entry` on `grain` that is nearest to where it is.
+/// The start of `entry` on `grain` that is nearest to its present one, in bytes; `None` without room.
 fn nearest(others: &Table, grain: Grain, entry: &Entry) -> Option<u64> {
     let near = others.free().into_iter().flat_map(|free| {
         let last = free.end.checked_sub(entry.length).filter(|&last| last >= free.start);
@@ -147,10 +148,10 @@ fn no_room(table: &Table, request: &Request) -> Refusal {
     Refusal::new(format!("no room for {wanted}{aligned}{lead}"), free_ranges(table))
 }
 
-/// Free places that are named.
+/// Number of free ranges that a message names.
 const NAMED: usize = 3;
 
-/// The largest free places in words, the largest first.
+/// The largest free ranges in words, the largest first.
 pub(crate) fn free_ranges(table: &Table) -> String {
     let mut free = table.free();
     free.sort_by_key(|r| (std::cmp::Reverse(r.end - r.start), r.start));

@@ -1,7 +1,7 @@
-//! The classes whose tables can be edited, and what each must answer for that.
+//! Schemes: the classes whose tables can be edited, and their answers to an editor.
 //!
-//! A scheme knows its own bytes: it reads a table into a [`Table`], says what may be in one, and renders the difference of two
-//! tables as ordered writes. Everything that is the same for all schemes is in [`crate::table`].
+//! A scheme knows its own bytes: it reads a table into a [`Table`], checks the entries of one, and renders the
+//! difference of two tables as ordered writes. Everything that is the same for all schemes is in [`crate::table`].
 
 use crate::base::ondisk::Guid;
 use crate::base::patch::Patch;
@@ -17,22 +17,22 @@ use std::str::FromStr;
 
 pub use crate::table::geometry::Geometry;
 
-/// A class that can be edited.
+/// Class whose tables can be edited.
 pub trait Scheme: Sync {
-    /// As gpart(8) writes it: `GPT`.
+    /// Name as gpart(8) writes it: `GPT`.
     fn name(&self) -> &'static str;
 
-    /// The table that is there, damaged or not; `None` if there is none of this scheme. [`Table::raw`] holds every byte that
-    /// an edit may write again.
+    /// The table on the provider, damaged or not; `None` if there is none of this scheme. [`Table::raw`] holds every
+    /// byte that an edit may write again.
     fn read(&self, probe: &Probe<'_>) -> Option<Table>;
 
-    /// An empty table for a provider that has none. [`Table::raw`] holds the bytes that are there now.
+    /// An empty table for a provider that has none. [`Table::raw`] holds the bytes that are on it now.
     fn create(&self, probe: &Probe<'_>, ground: &TableSite<'_>, new: &New) -> Result<Table, Refusal>;
 
-    /// What follows the provider's name in that of a partition: `p1`, `s5`, `a`.
+    /// The suffix of a partition's name after that of its provider: `p1`, `s5`, `a`.
     fn suffix(&self, entry: &Entry) -> String;
 
-    /// The type called `name`: an alias of gpart(8), a number `!165`, a GUID `!516e7cb4-…`, or how sfdisk writes it.
+    /// The type called `name`: an alias of gpart(8), a number `!165`, a GUID `!516e7cb4-…`, or a name of sfdisk's.
     fn kind(&self, name: &str) -> Option<Kind>;
 
     /// [`Scheme::kind`] in `table`, where the number of a type depends on the table's flavour.
@@ -41,51 +41,53 @@ pub trait Scheme: Sync {
         self.kind(name)
     }
 
-    /// Whether every partition has a GUID.
+    /// True if every partition has a GUID.
     fn has_guids(&self) -> bool {
         false
     }
 
-    /// Whether the table itself says where partitions may lie.
+    /// True if the table itself records the range in which partitions may lie.
     fn keeps_usable(&self) -> bool {
         false
     }
 
-    /// Whether it leaves the boot sector that it stands in to others: what of another table is there is not its to remove.
+    /// True if it leaves its boot sector to others: then the remains of another table are not its to remove.
     fn is_guest(&self) -> bool {
         false
     }
 
-    /// What can be set and unset, on an entry or on the table.
+    /// Attributes that an entry or the table can have.
     fn attributes(&self) -> &'static [Attribute] {
         &[]
     }
 
-    /// The bits that setting `attribute` sets: its own, and what means nothing without.
+    /// The bits that setting `attribute` sets: its own, and those it needs.
     fn sets(&self, attribute: &Attribute) -> u64 {
         attribute.bit
     }
 
-    /// Whether `table` can hold its entry numbered `index` as it is now: sizes that do not fit a field, labels too long or not
-    /// supported at all, types of another scheme.
+    /// Checks if `table` can hold `entry` as it is now. A refusal names the size that does not fit a field, the label
+    /// that is too long or not supported, or the type of another scheme.
     fn accept(&self, table: &Table, entry: &Entry) -> Result<(), Refusal>;
 
-    /// What turns the one into the other, as ordered writes. Pure; what neither table says anything about stays as it is in
+    /// The ordered writes that turn the one into the other. Pure; bytes that neither table describes stay as in
     /// `before.raw`. At every prefix, and with the last write cut at any sector, tasting finds one table or the other.
     ///
-    /// `before` is what [`Scheme::read`] or [`Scheme::create`] gave: a table that was created has nothing on the disk yet.
+    /// `before` comes from [`Scheme::read`] or [`Scheme::create`]: a table that was created has nothing on the disk
+    /// yet.
     fn render(&self, before: &Table, after: &Table) -> Vec<Patch>;
 
-    /// What removes the table so that nobody finds it again.
+    /// The writes after which no reader finds the table any more.
     fn erase(&self, table: &Table) -> Vec<Patch>;
 
-    /// Gives the entries the numbers they will be read with, and says what of the table's own bytes the edit has moved. Called
-    /// after every change of which entries there are and where; schemes whose entries keep their numbers have nothing to do.
+    /// Gives the entries the numbers they will be read with, and updates the table's own ranges. Called after every
+    /// change of the entries or their places; schemes whose entries keep their numbers have nothing to do.
     fn settle(&self, table: &mut Table) {
         let _ = table;
     }
 
-    /// Where a partition may lie if that very place is asked for: more than `table.usable`, where that keeps to a custom.
+    /// The range in which a partition may lie if that very place is asked for: larger than `table.usable`, where that
+    /// follows a convention.
     fn bounds(&self, table: &Table) -> Range<u64> {
         table.usable.clone()
     }
@@ -97,7 +99,7 @@ pub trait Scheme: Sync {
     }
 }
 
-/// The scheme called `name`, in any case.
+/// The scheme called `name`, in upper or lower case; `None` for an unknown one.
 ///
 /// Linux's tools call an MBR `dos`, parted `msdos`.
 pub fn named(name: &str) -> Option<&'static dyn Scheme> {
@@ -106,8 +108,8 @@ pub fn named(name: &str) -> Option<&'static dyn Scheme> {
     SCHEMES.iter().copied().find(|s| s.name().eq_ignore_ascii_case(name))
 }
 
-/// The type that a person means by `name` in `table`: an alias of the scheme, a raw number or GUID, or a file system, which gets the type
-/// that holds it, and that alias besides.
+/// The type that the user means by `name` in `table`: an alias of the scheme, a raw number or GUID, or a file system. A
+/// file system gets the type that holds it, and that alias besides.
 pub fn typed_kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<(Kind, Option<&'static str>), Refusal> {
     let held = || types::holding(name).iter().find_map(|&holder| Some((scheme.kind_in(table, holder)?, Some(holder))));
     scheme.kind_in(table, name).map(|kind| (kind, None)).or_else(held).ok_or_else(|| unknown(scheme, table, name))
@@ -127,19 +129,19 @@ fn unknown(scheme: &dyn Scheme, table: &Table, name: &str) -> Refusal {
     Refusal::new(format!("type '{name}' is unknown to {}", scheme.name()), advice)
 }
 
-/// What a table lies on.
+/// Provider that a table lies on.
 #[derive(Clone, Copy, Debug)]
 pub struct TableSite<'a> {
-    /// What the provider knows of the boundaries beneath it, in its own addresses.
+    /// Topology of the provider, in its own addresses.
     pub topology: &'a Topology,
-    /// Its byte 0 on the medium.
+    /// Byte of the medium at which the provider begins.
     pub base: u64,
-    /// What the table above says it is.
+    /// Type of the provider in the table above, if it is in one.
     pub kind: Option<Kind>,
 }
 
 impl TableSite<'_> {
-    /// What chosen places are on, the best first: multiples of `align` on the medium, or the best there is.
+    /// Grains for chosen places, the best first: multiples of `align` on the medium, or the best there are.
     pub(crate) fn grains(&self, align: Option<u64>) -> Vec<Grain> {
         match align {
             None => self.topology.places(self.base),
@@ -148,29 +150,29 @@ impl TableSite<'_> {
     }
 }
 
-/// What a new table is to be, beyond empty.
+/// Properties of a new table, beyond its entries.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct New {
-    /// Entries it has room for; `None`: as many as usual.
+    /// Number of entries it has room for; `None` for the usual one.
     pub entries: Option<u32>,
-    /// Its identity; `None`: made of `random`.
+    /// Identity of the table; `None` to make it of `random`.
     pub id: Option<Id>,
-    /// Randomness for what has an identity.
+    /// Random bytes for identities.
     pub random: [u8; 16],
-    /// The flavour of a BSD label; `None`: what the table above says, else FreeBSD's.
+    /// Flavour of a BSD label; `None` for that of the table above, else FreeBSD's.
     pub dialect: Option<Dialect>,
-    /// Sectors a track and tracks a cylinder; `None`: what gpart(8) makes of the size.
+    /// Sectors a track and tracks a cylinder; `None` for those that gpart(8) derives from the size.
     pub geometry: Option<Geometry>,
-    /// Bytes of the medium, which BSD labels name too; `None`: it ends where the provider does.
+    /// Length of the medium in bytes, which BSD labels record too; `None` if it ends with the provider.
     pub medium: Option<u64>,
-    /// By whose rules the usable range is chosen.
+    /// Rules by which the usable range is chosen.
     pub rules: Rules,
-    /// First byte and byte after the last of where partitions may lie, where a layout says so.
+    /// First byte and byte after the last of the range for partitions, where a layout gives it.
     pub usable: Option<(u64, u64)>,
 }
 
 impl New {
-    /// Where partitions may lie: what is said, in whole sectors of `outer`, or as usual.
+    /// The range in which partitions may lie: the given one, if it is whole sectors within `outer`, or the usual one.
     pub(crate) fn usable(&self, usual: Range<u64>, outer: Range<u64>, sector: u64) -> Result<Range<u64>, Refusal> {
         let Some((start, end)) = self.usable else { return Ok(usual) };
         if start < outer.start || end > outer.end || start >= end || !is_whole(start, sector) || !is_whole(end, sector) {
@@ -182,14 +184,14 @@ impl New {
     }
 }
 
-/// What tells one table from another.
+/// Identity of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Id {
-    /// GPT's disk GUID.
+    /// Disk GUID of a GPT.
     Guid(Guid),
-    /// MBR's disk signature.
+    /// Disk signature of an MBR.
     Signature(u32),
-    /// OpenBSD's disklabel UID.
+    /// Disklabel UID of OpenBSD.
     Duid([u8; 8]),
 }
 
@@ -219,15 +221,15 @@ impl fmt::Display for Id {
     }
 }
 
-/// What can be set and unset.
+/// Attribute that can be set and unset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute {
-    /// As typed after `-a`.
+    /// Name as typed after `-a`.
     pub name: &'static str,
     /// Its bit, in [`Entry::attributes`] or [`Table::attributes`].
     pub bit: u64,
-    /// Whether it is the table's, not an entry's.
+    /// True if it belongs to the table, not to an entry.
     pub of_table: bool,
-    /// Whether only one entry has it at a time.
+    /// True if only one entry has it at a time.
     pub exclusive: bool,
 }

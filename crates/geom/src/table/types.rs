@@ -1,4 +1,4 @@
-//! Partition types by name: gpart(8)'s aliases, and what other systems have.
+//! Partition types by name: gpart(8)'s aliases, and those of other systems.
 //!
 //! # Sources
 //! FreeBSD `sys/sys/disk/{gpt,mbr,bsd}.h`, `sys/geom/part/g_part.c`; UEFI discoverable partitions specification; Linux
@@ -8,19 +8,19 @@ use crate::mapping::slices::{Kind, Purpose};
 
 pub mod bsd;
 
-/// One alias and what it stands for in each scheme; `None`: not valid there.
+/// Alias of a type, with its value in each scheme; `None` where it has none.
 pub struct Alias {
-    /// gpart's name, or one made like it.
+    /// Name that gpart uses, or one made like it.
     pub name: &'static str,
-    /// GPT type GUID as text.
+    /// Type GUID of a GPT, as text.
     pub gpt: Option<&'static str>,
-    /// MBR type byte.
+    /// Type byte of an MBR.
     pub mbr: Option<u8>,
-    /// BSD label `fstype`.
+    /// `fstype` of a BSD label.
     pub bsd: Option<u8>,
 }
 
-/// Every alias.
+/// Every alias of a partition type, gpart's first.
 #[rustfmt::skip]
 pub static ALIASES: &[Alias] = &[
     Alias { name: "apple-apfs", gpt: Some("7c3457ef-0000-11aa-aa11-00306543ecac"), mbr: None, bsd: None },
@@ -113,7 +113,7 @@ pub static ALIASES: &[Alias] = &[
     Alias { name: "gpt-protective", gpt: None, mbr: Some(0xee), bsd: None },
 ];
 
-/// What sfdisk's letters and words stand for, where gpart has no alias of that name.
+/// Letters and words of sfdisk, with the aliases they mean, where gpart has no alias of that name.
 const SHORTCUTS: [(&str, &str); 12] = [
     ("L", "linux-data"),
     ("linux", "linux-data"),
@@ -129,14 +129,15 @@ const SHORTCUTS: [(&str, &str); 12] = [
     ("lvm", "linux-lvm"),
 ];
 
-/// The alias called `name`, in any case, or what sfdisk's shortcut `name` stands for.
+/// The alias called `name`, in upper or lower case, or that of sfdisk's shortcut `name`.
 pub fn named(name: &str) -> Option<&'static Alias> {
     let same = |other: &str| other.eq_ignore_ascii_case(name);
     let full = SHORTCUTS.iter().find(|(short, _)| same(short)).map_or(name, |(_, full)| full);
     ALIASES.iter().find(|a| a.name.eq_ignore_ascii_case(full))
 }
 
-/// File systems as people type them where a partition's type is asked for, and the types that hold one, the first that a scheme has.
+/// File systems that users name instead of a partition's type, with the types that hold one; the first that a scheme
+/// has is taken.
 const CONTENTS: &[(&str, &[&str])] = &[
     ("ext2", &["linux-data"]),
     ("ext3", &["linux-data"]),
@@ -159,12 +160,12 @@ const CONTENTS: &[(&str, &[&str])] = &[
     ("ufs", &["freebsd-ufs", "freebsd"]),
 ];
 
-/// The types that hold a file system called `name`, the best first; none for what is no name of one.
+/// Types that hold a file system called `name`, the best first; empty for another name.
 pub fn holding(name: &str) -> &'static [&'static str] {
     CONTENTS.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map_or(&[], |(_, types)| types)
 }
 
-/// What a type is called; unknown ones as gpart shows them: `!165`, `!516e7cb4-...`.
+/// The name of a type; unknown ones as gpart shows them: `!165`, `!516e7cb4-...`.
 pub fn name(kind: Kind) -> String {
     let found = match kind {
         Kind::Gpt(guid) => {
@@ -178,12 +179,12 @@ pub fn name(kind: Kind) -> String {
     found.map_or_else(|byte| format!("!{byte}"), Into::into)
 }
 
-/// Whether a database elsewhere on the disk, and not the partition's place, says where its volumes begin.
+/// True if a database elsewhere on the disk, not the partition's place, records the start of its volumes.
 pub fn is_described_elsewhere(kind: Kind) -> bool {
     matches!(kind, Kind::Mbr(_) | Kind::Gpt(_)) && matches!(name(kind).as_str(), "ms-ldm-data" | "ms-spaces")
 }
 
-/// Whether the type says all there is to say: swap that has no header, in pages from its first byte.
+/// True if the type alone describes the contents: swap without a header, in pages from its first byte.
 pub fn is_bare_swap(kind: Kind) -> bool {
     match kind {
         Kind::Gpt(_) => matches!(name(kind).as_str(), "freebsd-swap" | "netbsd-swap" | "dragonfly-swap" | "solaris-swap"),
@@ -193,10 +194,10 @@ pub fn is_bare_swap(kind: Kind) -> bool {
     }
 }
 
-/// The first alias that is not gpart(8)'s; those after it are not either.
+/// First alias that is not gpart(8)'s; those after it are not either.
 const OURS: &str = "linux-root-x86-64";
 
-/// What gpart(8) calls a type, so that it can read it too; what it has no name for is a number or a GUID.
+/// The name of a type by which gpart(8) can read it back; a number or a GUID where it has no name.
 pub fn gpart_name(kind: Kind) -> String {
     let gparts = || ALIASES.iter().take_while(|a| a.name != OURS);
     let found = match kind {

@@ -1,4 +1,4 @@
-//! A new label: what of it the caller decides, what the table above does, and what its system writes.
+//! Creation of a label: its fields by the caller, by the table above, and by its system.
 
 use super::label::{self, BBSIZE, Blank, Head, MOST, Slot};
 use super::{C, D, UNUSED, said};
@@ -8,13 +8,13 @@ use crate::probe::Probe;
 use crate::table::Refusal;
 use crate::table::scheme::{Geometry, Id, New, TableSite};
 
-/// A label to be made.
+/// Label that is to be made.
 pub(super) struct Plan {
     pub(super) dialect: Dialect,
     pub(super) sector: u64,
     pub(super) length: u64,
     pub(super) origin: u64,
-    /// Bytes of the disk.
+    /// Length of the disk in bytes.
     pub(super) medium: u64,
     pub(super) count: u16,
     pub(super) geometry: Geometry,
@@ -46,7 +46,7 @@ impl Plan {
         Ok(Plan { dialect, sector, length, origin, medium, count, geometry, uid })
     }
 
-    /// OpenBSD's label does not move with the sector.
+    /// Byte of the label: OpenBSD's does not move with the sector.
     pub(super) fn at(&self) -> u64 {
         if self.dialect == Dialect::OpenBsd { 512 } else { self.sector }
     }
@@ -55,7 +55,7 @@ impl Plan {
         let sectors = |bytes: u64| bytes / self.sector;
         let (own, medium) = (sectors(self.length), sectors(self.medium));
         let start = sectors(self.origin);
-        // FreeBSD's kernel cuts what has no room; no more can be said.
+        // FreeBSD's kernel cuts numbers that have no room; the field can hold no more.
         let cut = |n: u64| n.min(u64::from(u32::MAX));
         let whole = |offset, size| Slot::Put { offset, size, fstype: UNUSED, from: None };
         let wide = self.dialect == Dialect::OpenBsd;
@@ -75,7 +75,7 @@ impl Plan {
         let (rpm, interleave, sbsize) = match self.dialect {
             Dialect::OpenBsd => (0, 0, 65536),
             Dialect::NetBsd => (3600, 1, 8192),
-            // What gpart(8) writes.
+            // Values that gpart(8) writes.
             Dialect::FreeBsd | Dialect::DragonFly => (3600, 0, 0),
         };
         let sector = u32::try_from(self.sector).unwrap_or(0);
@@ -100,7 +100,7 @@ fn chosen(ground: &TableSite<'_>, new: &New) -> Result<Dialect, Refusal> {
     }
 }
 
-/// Entries of a new label: by default what gpart(8) makes, and what the other systems' kernels have.
+/// Number of entries of a new label: by default that of gpart(8), or of the other systems' kernels.
 fn entries(dialect: Dialect, new: &New) -> Result<u16, Refusal> {
     let (least, usual, most) = match dialect {
         Dialect::FreeBsd | Dialect::DragonFly => (8, 8, 20),

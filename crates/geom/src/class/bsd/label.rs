@@ -1,4 +1,4 @@
-//! The label's bytes: where they stand, what they say, and how they are changed without touching what is not meant.
+//! Bytes of a label: their places, their meaning, and changes that leave all other bytes alone.
 
 use super::REPAIR;
 use crate::assert_offsets;
@@ -8,7 +8,7 @@ use std::ops::Range;
 use zerocopy::byteorder::{BE, ByteOrder, LE, U16, U32};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// `struct disklabel`, with what OpenBSD's version 1 keeps in fields that were free.
+/// On-disk `struct disklabel`, with the fields of OpenBSD's version 1 in formerly free ones.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Disklabel<O: ByteOrder> {
@@ -43,7 +43,7 @@ struct Disklabel<O: ByteOrder> {
 assert_offsets!(
     Disklabel<LE>, 148, d_secsize @ 40, d_secperunit @ 60, d_bstarth @ 76, d_version @ 114, d_magic2 @ 132, d_checksum @ 136, d_npartitions @ 138);
 
-/// `struct partition`; the high halves are OpenBSD's, elsewhere a fragment size.
+/// On-disk `struct partition`; the high halves are OpenBSD's, elsewhere a fragment size.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Partition<O: ByteOrder> {
@@ -58,34 +58,34 @@ struct Partition<O: ByteOrder> {
 assert_offsets!(Partition<LE>, 16, p_offseth @ 8, p_fstype @ 12);
 
 const MAGIC: u32 = 0x8256_4557;
-/// Bytes before the entries.
+/// Bytes of a label before its entries.
 const HEAD: usize = 148;
-/// The checksum's bytes.
+/// Range of the checksum in bytes.
 const CHECKSUM: Range<usize> = 136..138;
 const ENTRY: usize = 16;
-/// Entries that fit the 512 bytes a label has.
+/// Largest number of entries in the 512 bytes of a label.
 pub(super) const MOST: usize = (512 - HEAD) / ENTRY;
 
-/// A label, in this machine's byte order.
+/// Label, in this machine's byte order.
 pub(super) struct Label {
-    /// Its byte on the provider.
+    /// First byte on the provider.
     pub at: u64,
     pub sector: u64,
     pub tracks: (u32, u32),
     pub version: u16,
-    /// OpenBSD's identity of the disk.
+    /// Identity of the disk, by OpenBSD.
     pub uid: [u8; 8],
-    /// Where OpenBSD says its part of the disk lies, in sectors.
+    /// Part of the disk that is OpenBSD's, in sectors.
     pub bounds: Range<u64>,
     pub name: Option<String>,
     pub stored: u16,
     pub computed: u16,
     pub entries: Vec<Part>,
-    /// Whether it is in big-endian order.
+    /// True if it is in big-endian order.
     big: bool,
 }
 
-/// One entry, in bytes from wherever offsets count.
+/// Entry of a label, in bytes from the origin of its offsets.
 pub(super) struct Part {
     pub offset: u64,
     pub length: u64,
@@ -98,27 +98,27 @@ impl Part {
     }
 }
 
-/// Bytes at which labels stand, in the order in which they are looked for: 512 (LBA 1, and OpenBSD's whatever the sector), LBA 1
-/// of other sectors, and in sector 0 of some ports (alpha, sparc).
+/// First bytes of labels, in the order in which they are looked for: 512 (LBA 1, and OpenBSD's whatever the sector),
+/// LBA 1 of other sectors, and in sector 0 of some ports (alpha, sparc).
 pub(super) fn places(sector: u64) -> [u64; 7] {
     [512, 4096, 1024, 2048, 64, 128, sector]
 }
 
-/// Gives so many bytes from a byte of the provider.
+/// A reader of so many bytes from a byte of the provider; `None` if it cannot read them.
 pub(super) type Get<'a> = dyn Fn(u64, usize) -> Option<Vec<u8>> + 'a;
 
-/// The first label there is; `Err` if it has both magics and the rest is no label.
+/// The first label on the provider; `Err` if it has both magics and the rest is no label.
 pub(super) fn find(get: &Get<'_>, sector: u64) -> Option<Result<Label, Finding>> {
     places(sector).into_iter().find_map(|at| read(get, at))
 }
 
-/// Whether both magics stand at `at`.
+/// True if both magics stand at byte `at`.
 pub(super) fn is_magic(get: &Get<'_>, at: u64) -> bool {
     let magics = [MAGIC.to_le_bytes(), MAGIC.to_be_bytes()];
     get(at, 136).is_some_and(|label| magics.iter().any(|m| label.starts_with(m) && label.ends_with(m)))
 }
 
-/// The label at `at`, if both magics stand there in one byte order; `Err` if the rest is no label.
+/// The label at byte `at`, if both magics stand there in one byte order; `Err` if the rest is no label.
 fn read(get: &Get<'_>, at: u64) -> Option<Result<Label, Finding>> {
     let raw = get(at, 512)?;
     match raw.first_chunk::<4>()? {
@@ -158,46 +158,46 @@ fn decode<O: ByteOrder>(at: u64, raw: &[u8], big: bool) -> Option<Result<Label, 
     Some(Ok(Label { at, sector, tracks, version, uid, bounds, name, stored, computed: sum ^ stored, entries, big }))
 }
 
-/// Bytes of a label of `count` entries.
+/// The size in bytes of a label with `count` entries.
 fn size(count: usize) -> usize {
     HEAD + count * ENTRY
 }
 
-/// What becomes of an entry's bytes. Numbers are sectors, counted from wherever offsets count.
+/// Change of an entry's bytes. Numbers are sectors, from the origin of offsets.
 pub(super) enum Slot {
-    /// They stay.
+    /// Bytes that stay as they are.
     Keep,
-    /// They are no entry any more.
+    /// Bytes of an entry that is removed.
     Clear,
-    /// They are that entry, with what is kept of the entry that was read at place `from`, counted from 0.
+    /// Bytes of that entry, with the other fields of the entry that was read at index `from`, counted from 0.
     Put { offset: u64, size: u64, fstype: u8, from: Option<usize> },
 }
 
-/// What of a label's head is written anew.
+/// Fields of a label's head that are written; a `None` stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Head {
-    /// Sectors a track, and tracks.
+    /// Sectors a track, and tracks a cylinder.
     pub tracks: Option<(u32, u32)>,
-    /// OpenBSD's identity of the disk.
+    /// Identity of the disk, by OpenBSD.
     pub uid: Option<[u8; 8]>,
-    /// OpenBSD's part of the disk, in sectors.
+    /// Part of the disk that is OpenBSD's, in sectors.
     pub bounds: Option<(u64, u64)>,
-    /// Sectors of the whole.
+    /// Sectors of the whole disk or slice.
     pub total: Option<u64>,
 }
 
 impl Label {
-    /// Bytes it takes.
+    /// The size of the label in bytes.
     pub(super) fn size(&self) -> usize {
         size(self.entries.len())
     }
 
-    /// Whether sizes and offsets have 48 bits.
+    /// True if sizes and offsets have 48 bits.
     pub(super) fn is_wide(&self) -> bool {
         self.version == 1
     }
 
-    /// Makes the label's `bytes` say what `head` and `slots` do, with a right checksum.
+    /// Writes `head` and `slots` into the label's `bytes`, with a right checksum.
     pub(super) fn write(&self, bytes: &mut [u8], head: &Head, slots: &[Slot]) {
         if self.big { write::<BE>(bytes, head, slots) } else { write::<LE>(bytes, head, slots) }
     }
@@ -249,17 +249,17 @@ fn put_head<O: ByteOrder>(d: &mut Disklabel<O>, head: &Head) {
     }
 }
 
-/// The low 32 bits; what a field has no room for was refused before.
+/// The low 32 bits of a number; those that do not fit were refused before.
 fn low<O: ByteOrder>(n: u64) -> U32<O> {
     U32::new(u32::try_from(n & u64::from(u32::MAX)).unwrap_or(0))
 }
 
-/// The 16 bits above.
+/// The 16 bits of a number above its low 32.
 fn high<O: ByteOrder>(n: u64) -> U16<O> {
     U16::new(u16::try_from(n >> 32).unwrap_or(u16::MAX))
 }
 
-/// Makes the XOR of all words 0. Which order the bytes of a word are in does not matter to that.
+/// Writes the checksum, which makes the XOR of all words 0. The byte order of words does not matter to it.
 fn seal(bytes: &mut [u8], count: usize) {
     let Some(bytes) = bytes.get_mut(..size(count)) else { return };
     bytes[CHECKSUM].fill(0);
@@ -267,7 +267,7 @@ fn seal(bytes: &mut [u8], count: usize) {
     bytes[CHECKSUM].copy_from_slice(&sum);
 }
 
-/// What every dialect has in a new label of `count` entries.
+/// Fields of a new label of `count` entries, which every dialect has.
 pub(super) struct Blank {
     pub sector: u32,
     pub count: u16,
@@ -277,11 +277,11 @@ pub(super) struct Blank {
     pub sbsize: u32,
 }
 
-/// The boot area, of which the label is a part.
+/// Length in bytes of the boot area, of which the label is a part.
 pub(super) const BBSIZE: u32 = 8192;
 
-/// A new label's 512 bytes, in little-endian order. Its checksum is wrong, so that it differs from the label it becomes once it
-/// is written.
+/// The 512 bytes of a new label, in little-endian order. Its checksum is wrong, so that it differs from the label it
+/// becomes once it is written.
 pub(super) fn blank(new: &Blank, head: &Head, slots: &[Slot]) -> Vec<u8> {
     let mut d: Disklabel<LE> = Disklabel::new_zeroed();
     (d.d_magic, d.d_magic2, d.d_secsize) = (U32::new(MAGIC), U32::new(MAGIC), U32::new(new.sector));

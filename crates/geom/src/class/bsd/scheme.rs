@@ -1,12 +1,13 @@
 //! Editing a label.
 //!
-//! A label is one sector, so an edit is one write. It keeps the place, the byte order and every field that the edit is not about:
-//! boot code beside it, sizes of fragments, entries elsewhere on the disk or of no type.
+//! A label is one sector, so an edit is one write. It keeps the place, the byte order and every field that the edit
+//! does not concern: boot code beside it, sizes of fragments, entries elsewhere on the disk or of no type.
 //!
-//! # Where partitions may begin
-//! FreeBSD's `a` begins at 0 by default, as gpart(8) has it, and so holds the label itself: that is where the slice's own start is
-//! on the grain. What keeps clear of its first blocks may do so: UFS leaves 64 KiB, ZFS and LFS 8 KiB, swap as many pages as the boot
-//! area has, which all three systems skip for this reason. What begins with its own data is refused there.
+//! # Starts of partitions
+//! FreeBSD's `a` begins at 0 by default, as gpart(8) has it, and so holds the label itself: that is where the slice's
+//! own start is on the grain. A type that leaves its first blocks alone may begin there: UFS leaves 64 KiB, ZFS and LFS
+//! 8 KiB, swap as many pages as the boot area has, which all three systems skip for this reason. A type that begins
+//! with its own data is refused there.
 //!
 //! # Sources
 //! Beside the class's own: FreeBSD `sys/vm/swap_pager.c` (`swaponsomething` reserves `howmany(BBSIZE, PAGE_SIZE)` pages), NetBSD
@@ -24,7 +25,7 @@ use crate::table::scheme::{Geometry, Id, New, Scheme, TableSite};
 use crate::table::{Entry, Refusal, Table, types};
 use std::ops::Range;
 
-/// The scheme's name.
+/// Name of the scheme.
 const NAME: &str = "BSD";
 
 impl Scheme for Bsd {
@@ -33,7 +34,7 @@ impl Scheme for Bsd {
     }
 
     fn read(&self, probe: &Probe<'_>) -> Option<Table> {
-        // What is cut off within the label's sector could not be written again.
+        // A label whose sector is cut off could not be written again.
         if matches!(probe.kind(), Some(Kind::Bsd(..))) || probe.length() < probe.sector().saturating_mul(2) {
             return None;
         }
@@ -51,7 +52,7 @@ impl Scheme for Bsd {
         let plan = Plan::new(probe, ground, new)?;
         let raw = held(probe, Some((plan.at(), &plan.bytes()))).ok_or_else(|| Refusal::new("where the label goes cannot be read", ""))?;
         let label = in_table(&raw, plan.sector).ok_or_else(|| Refusal::new("no label can be written here", ""))?;
-        // What tells the dialects apart does not fit every size: a label that reads as another's would not come back.
+        // The marks of a dialect do not fit every size: a label that reads as another's would not come back.
         if dialect(probe, &label) != plan.dialect {
             let found = format!("a label of {} here would be read as one of {}", plan.dialect.name(), dialect(probe, &label).name());
             return Err(Refusal::new(found, "put it into a partition of its type, or use GPT"));
@@ -132,12 +133,13 @@ impl Scheme for Bsd {
 
     fn erase(&self, table: &Table) -> Vec<Patch> {
         let (mut raw, mut patches) = (table.raw.clone(), Vec::<Patch>::new());
-        // The one that is found first goes last: until then the table is there.
+        // The label that is found first goes last: until then the table exists.
         for at in label::places(table.sector).into_iter().rev() {
             if !label::is_magic(&|at, length| Some(bytes(&raw, at, length)), at) {
                 continue;
             }
-            // A sector of its own goes whole, as gpart(8) has it; a boot sector around a label stays.
+            // The whole sector is zeroed if it is the label's own, as gpart(8) does; a boot sector around a label
+            // stays.
             let most = in_table(&raw, table.sector).filter(|l| l.at == at).map_or(512, |l| l.size() as u64);
             let length = if at == table.sector { table.sector } else { most };
             let size = usize::try_from(length).unwrap_or(0);
@@ -177,7 +179,7 @@ fn keeps_clear(dialect: Option<Dialect>, fstype: u8) -> bool {
     dialect.and_then(|d| types::bsd::name(d, fstype)).is_some_and(|name| CLEAR.contains(&name))
 }
 
-/// The type's number, if it is one of the label's own dialect.
+/// The number of the type, if the label's own dialect has it.
 fn accept_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
     let (Kind::Bsd(theirs, fstype), Some(own)) = (entry.kind, table.dialect) else {
         return Err(Refusal::new(format!("{} is no type of a BSD label", types::name(entry.kind)), "use one, such as freebsd-ufs"));
@@ -186,14 +188,14 @@ fn accept_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
         let found = format!("type {} is {}'s; this label is {}'s", types::name(entry.kind), theirs.name(), own.name());
         return Err(Refusal::new(found, "name a type of that system"));
     }
-    // FreeBSD has partitions of no type; nobody else does, and they would be gone.
+    // FreeBSD has partitions of no type; the other systems would drop them.
     if fstype == UNUSED && (own != Dialect::FreeBsd || entry.from.is_none()) {
         return Err(Refusal::new("a partition of type unused is none", "delete it instead"));
     }
     Ok(fstype)
 }
 
-/// The label in what a table holds, if it can be read there.
+/// The label in the bytes of a table; `None` if there is none for that sector.
 fn in_table(raw: &Sparse, sector: u64) -> Option<Label> {
     label::find(&|at, length| Some(bytes(raw, at, length)), sector)?.ok().filter(|l| l.sector == sector)
 }
@@ -202,7 +204,7 @@ fn to_usize(n: u64) -> usize {
     usize::try_from(n).unwrap_or(0)
 }
 
-/// What `raw` holds there; zeros past its end.
+/// The bytes of `raw` at that place; zeros past its end.
 fn bytes(raw: &Sparse, at: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     if raw.read_at(&mut bytes, at).is_err() {
@@ -211,14 +213,14 @@ fn bytes(raw: &Sparse, at: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// The whole sectors that `length` bytes at `at` are in.
+/// The range of whole sectors that contain `length` bytes at `at`.
 fn span(at: u64, length: usize, sector: u64) -> Range<u64> {
     let end = at.saturating_add(length as u64);
     round_down(at, sector)..round_up(end, sector).unwrap_or(end)
 }
 
-/// Every sector in which a label's magics stand. With a new label and its place: that one among them, and the magic of the
-/// others gone.
+/// Every sector that contains a label's magics. With a new label and its place, that sector among them, and the magic
+/// of the others removed.
 fn held(probe: &Probe<'_>, new: Option<(u64, &[u8])>) -> Option<Sparse> {
     let (sector, mut raw) = (probe.sector(), Sparse::new(probe.length()));
     let get = |at, length| probe.bytes(at, length);
@@ -261,11 +263,11 @@ fn table(probe: &Probe<'_>, label: &Label, raw: Sparse) -> Table {
                 let (label, uuid, attributes, from) = (None, None, 0, Some(index));
                 entries.push(Entry { index, start, length: part.length, kind, label, uuid, attributes, from });
             }
-            // What of it lies here is nobody else's.
+            // The part of it that lies here is taken.
             out @ (Place::Past | Place::Outside(_)) => {
                 let inside = |at: u64| at.clamp(slice.start, slice.end) - slice.start;
                 taken.push(inside(part.offset)..inside(part.end()));
-                // OpenBSD and NetBSD reach past their slice where they must.
+                // OpenBSD and NetBSD allow partitions past their slice where an MBR ends.
                 damage.extend(matches!(out, Place::Outside(_)).then(|| beyond(&suffix(index), part, &slice, label.sector)));
             }
         }
@@ -291,19 +293,20 @@ fn suffix(index: u32) -> String {
     ('a'..='z').zip(1..).find(|(_, i)| *i == index).map(|(letter, _)| letter.into()).unwrap_or_default()
 }
 
-/// What is wrong with a partition that does not lie within the slice: its length was another once, or the entry is false.
+/// The damage, in words, of a partition that does not lie within the slice: the slice's length was another once, or the
+/// entry is wrong.
 fn beyond(letter: &str, part: &Part, slice: &Range<u64>, sector: u64) -> String {
     let (from, to) = (place(part.offset, sector), place(part.end(), sector));
     format!("{letter} takes {from} up to {to}, and the label's slice {} up to {}", place(slice.start, sector), place(slice.end, sector))
 }
 
-/// The byte of the slice past which the label's numbers do not reach.
+/// First byte of the slice that the label's numbers do not reach.
 fn reach(label: &Label, origin: u64) -> u64 {
     let most = if label.is_wide() { 1 << 48 } else { u64::from(u32::MAX) };
     label.sector.saturating_mul(most).saturating_sub(origin)
 }
 
-/// The entries that stand for the whole, and those that say something else than a partition here.
+/// Indexes of the entries that stand for the whole, and of those that describe no partition here.
 fn kept(label: &Label, dialect: Dialect, entries: &[Entry]) -> Vec<u32> {
     let whole = |i: usize| i == C || i == D && dialect == Dialect::NetBsd;
     let used = |index: u32| entries.iter().any(|e| e.index == index);
@@ -311,7 +314,7 @@ fn kept(label: &Label, dialect: Dialect, entries: &[Entry]) -> Vec<u32> {
     (1..).zip(0..label.entries.len()).filter(|&(index, i)| kept(i, index)).map(|(index, _)| index).collect()
 }
 
-/// What becomes of every entry's bytes.
+/// The change of every entry's bytes.
 fn slots(before: &Table, after: &Table, count: usize) -> Vec<Slot> {
     let place = |index: u32| usize::try_from(index).ok().and_then(|i| i.checked_sub(1));
     let slot = |index: u32| match (after.entry(index), before.entry(index)) {
@@ -327,14 +330,14 @@ fn slots(before: &Table, after: &Table, count: usize) -> Vec<Slot> {
     (1..).take(count).map(slot).collect()
 }
 
-/// The sectors of `range` as one write, if `new` has other bytes there.
+/// The write of the sectors in `range`, if `new` has other bytes there.
 fn changed(old: &Sparse, new: &Sparse, range: Range<u64>, what: &'static str) -> Vec<Patch> {
     let length = to_usize(range.end.min(new.length()) - range.start);
     let now = bytes(new, range.start, length);
     if now == bytes(old, range.start, length) { Vec::new() } else { vec![Patch::new(range.start, now, what)] }
 }
 
-/// What `raw` holds outside `own`: sectors in which another label was.
+/// The writes of the sectors of `raw` outside `own`, which held another label.
 fn others(raw: &Sparse, own: &Range<u64>, sector: u64) -> Vec<Patch> {
     let starts = raw.runs().flat_map(|(at, run)| {
         let step = to_usize(sector).max(1);
@@ -344,7 +347,7 @@ fn others(raw: &Sparse, own: &Range<u64>, sector: u64) -> Vec<Patch> {
     outside.map(|at| Patch::new(at, bytes(raw, at, to_usize(sector)), "an older label").after_flush()).collect()
 }
 
-/// What makes the head and the entries for the whole fit the provider as it is now.
+/// Head and entries for the whole that fit the provider as it is now.
 fn fitted(table: &Table, label: &Label, dialect: Dialect) -> (Head, Vec<Slot>) {
     let mut slots: Vec<Slot> = label.entries.iter().map(|_| Slot::Keep).collect();
     let (own, start) = (table.length / table.sector, table.origin / table.sector);

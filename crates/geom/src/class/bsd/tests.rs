@@ -1,4 +1,4 @@
-//! What is written comes back, byte for byte where nothing was meant to change.
+//! Written labels are read back, byte for byte where nothing was meant to change.
 
 use super::Bsd;
 use crate::base::patch::{self, Patch};
@@ -80,7 +80,7 @@ impl Slice {
     }
 }
 
-/// What both tables say, as far as it is on the disk.
+/// Asserts that two tables agree in all fields that are on the disk.
 fn same(a: &Table, b: &Table) {
     let entry = |t: &Table| -> Vec<_> { t.entries.iter().map(|e| (e.index, e.start, e.length, e.kind)).collect() };
     assert_eq!(entry(a), entry(b));
@@ -207,7 +207,7 @@ fn what_is_made_comes_back_and_can_be_taken_back() {
     }
 }
 
-/// What the reader says of it.
+/// Asserts that a slice is tasted without findings, as the table has it.
 fn tasted_without_findings(slice: &Slice, table: &Table) {
     let (disk, name) = match slice.kind {
         None => (slice.disk.clone(), ""),

@@ -48,11 +48,11 @@ assert_offsets!(Entry, 128, starting_lba @ 32, ending_lba @ 40, partition_name @
 
 pub(super) const SIGNATURE: &[u8; 8] = b"EFI PART";
 
-/// Why there is no valid copy in a place.
+/// Reason for which a place has no valid copy.
 pub(super) enum Flaw {
-    /// Nothing like a header is there.
+    /// Place without a header's signature.
     Missing(String),
-    /// A header is there, but damaged; where it says the other copy is.
+    /// Damaged header, and the LBA at which it puts the other copy.
     Damaged(String, u64),
 }
 
@@ -63,7 +63,7 @@ impl Flaw {
         }
     }
 
-    /// Where it says the other copy is.
+    /// The LBA at which it puts the other copy, if it has a header.
     pub(super) fn alternate(&self) -> Option<u64> {
         match self {
             Flaw::Missing(_) => None,
@@ -72,7 +72,7 @@ impl Flaw {
     }
 }
 
-/// One valid copy.
+/// Valid copy of a GPT, header and array.
 pub(super) struct Copy {
     pub(super) header: Header,
     pub(super) entries: Vec<u8>,
@@ -103,7 +103,7 @@ impl Copies {
         let last = (probe.length() / unit).saturating_sub(1);
         let primary = copy(probe, unit, 1, "primary");
         let alternate = primary.as_ref().map_or_else(Flaw::alternate, |copy| Some(copy.header.alternate_lba.get()));
-        // A valid primary knows where its backup is. Otherwise it is last, or was before the disk grew.
+        // A valid primary knows the place of its backup. Otherwise it is last, or was before the disk grew.
         let places = match &primary {
             Ok(_) => [alternate, None, None],
             Err(_) => [Some(last), alternate, protected],
@@ -127,7 +127,7 @@ impl Copies {
         self.primary.as_ref().is_ok_and(|copy| copy.header.alternate_lba == copy.header.my_lba)
     }
 
-    /// The copy to use, and its name.
+    /// The copy to use and its name; `None` if neither is valid.
     pub(super) fn best(&self) -> Option<(&Copy, &'static str)> {
         match (&self.primary, &self.backup) {
             (Ok(copy), _) => Some((copy, "primary")),
@@ -136,7 +136,7 @@ impl Copies {
         }
     }
 
-    /// How many partitions it describes and where the first would begin, in words.
+    /// The number of partitions and the start of the first, in words.
     pub(super) fn describe(&self) -> String {
         let starts: Vec<u64> = self.best().map(|(c, _)| c.used().map(|(_, e)| e.starting_lba.get()).collect()).unwrap_or_default();
         let at = |lba: u64| lba.checked_mul(self.unit).map_or_else(|| format!("LBA {lba}"), |byte| place(byte, self.unit));
@@ -148,7 +148,7 @@ impl Copies {
     }
 }
 
-/// Reads and checks the copy whose header is in `lba`; `name` is for messages.
+/// Reads and checks the copy with its header in sector `lba`; `name` is for messages.
 fn copy(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Result<Copy, Flaw> {
     let header = header(probe, unit, lba, name)?;
     let damaged = |text: String| Flaw::Damaged(format!("{name} {text}"), header.alternate_lba.get());
@@ -183,7 +183,7 @@ pub(super) fn header_crc(covered: &[u8]) -> u32 {
     crc.finalize()
 }
 
-/// Reads and checks a header alone.
+/// Reads and checks a header alone, without its array.
 pub(super) fn header(probe: &Probe<'_>, unit: u64, lba: u64, name: &str) -> Result<Header, Flaw> {
     let at = lba.checked_mul(unit);
     let missing = |what: &str| {

@@ -1,5 +1,5 @@
-//! What a destroyed GPT leaves: its headers are gone, its arrays stay, as gpart(8) and others have it. Nothing reads them again, so
-//! they are no contents that a new table would lose.
+//! Remains of a destroyed GPT: its headers are gone, its arrays stay, as gpart(8) and others leave it. No reader looks
+//! at them again, so they are no contents that a new table would destroy.
 
 use crate::base::topology::round_down;
 use crate::probe::Probe;
@@ -26,7 +26,7 @@ pub fn left(probe: &Probe<'_>) -> Vec<Range<u64>> {
     vec![front..front + (first * ENTRY) as u64, last - (second * ENTRY) as u64..last]
 }
 
-/// Whether it is unused, or has a type, a UUID and a place before sector `last`.
+/// True if an entry is unused, or has a type, a UUID and a place before sector `last`.
 fn is_entry(slot: &[u8], last: u64) -> bool {
     let number = |at: usize| slot[at..at + 8].iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
     let has = |range: Range<usize>| slot[range].iter().any(|&byte| byte != 0);

@@ -1,4 +1,4 @@
-//! `GPT` as a table that can be edited: what is read, what may be in it, how it begins and how it becomes whole again.
+//! `GPT` as a table that can be edited: reading, checks of entries, creation and recovery.
 //!
 //! # Attributes
 //! An entry's are its 64 bits as they are on the disk. The table's two are the protective MBR's: [`ACTIVE`] is its entry's
@@ -6,9 +6,9 @@
 //! which some ThinkPads do not.
 //!
 //! # Limits
-//! A table needs `recover` where a copy is bad, where the two differ, where the backup is not in the last sector, and where
-//! the protective MBR is missing: as FreeBSD, which allows nothing else on such a table. An entry that overlaps another or
-//! lies outside the range for partitions can be edited, or nobody could put it right.
+//! A table needs `recover` where a copy is bad, where the two differ, where the backup is not in the last sector, and
+//! where the protective MBR is missing: as FreeBSD, which allows nothing else on such a table. An entry that overlaps
+//! another or lies outside the range for partitions can be edited, since that is the only way to correct it.
 //!
 //! # Sources
 //! UEFI 2.10 §5.3; FreeBSD `sys/geom/part/g_part_gpt.c`, gpart(8); systemd, "Discoverable Partitions" (bits 59 to 63);
@@ -28,12 +28,12 @@ use crate::table::scheme::{Attribute, Id, New, Scheme, TableSite};
 use crate::table::{Entry, Refusal, Rules, Table, types};
 use std::ops::Range;
 
-/// The protective entry's flag is 80.
+/// Table attribute: the protective entry's flag is 80.
 pub(super) const ACTIVE: u64 = 1;
-/// The protective entry is in the second slot.
+/// Table attribute: the protective entry is in the second slot.
 pub(super) const LENOVOFIX: u64 = 2;
 
-/// gpart's first, then UEFI's and those of single types.
+/// Attributes: gpart's first, then UEFI's and those of single types.
 const ATTRIBUTES: &[Attribute] = &[
     of_entry("bootme", BOOTME),
     of_entry("bootonce", BOOTONCE),
@@ -59,16 +59,16 @@ const fn of_table(name: &'static str, bit: u64) -> Attribute {
     Attribute { name, bit, of_table: true, exclusive: false }
 }
 
-/// Entries, if nobody says how many: UEFI's 16 KiB.
+/// Default number of entries: UEFI's 16 KiB.
 const ENTRIES: u32 = 128;
-/// gpart makes no fewer than 128. sfdisk and sgdisk do where room is short, and every kernel reads them; below four a table
-/// holds less than an MBR.
+/// Least number of entries. gpart makes no fewer than 128; sfdisk and sgdisk do where room is short, and every kernel
+/// reads them. Below four a table holds less than an MBR.
 const FEWEST: u32 = 4;
-/// FreeBSD reads no more.
+/// Largest number of entries that FreeBSD reads.
 const MOST: u32 = 4096;
-/// Code units in a name.
+/// Longest name in UTF-16 code units.
 const NAME: usize = 36;
-/// What FreeBSD aligns the usable range to since release 12.
+/// Alignment in bytes of the usable range, by FreeBSD since release 12.
 const PAGE: u64 = 4096;
 
 impl Scheme for Gpt {
@@ -86,14 +86,14 @@ impl Scheme for Gpt {
         let mut table = match (&guard, copies.best()) {
             (Guard::Mbr, _) | (Guard::Absent, None) => return None,
             (_, Some((copy, _))) => read(probe, &copies, copy, &guard),
-            // Nothing can be recovered, but what is left can be destroyed.
+            // Nothing can be recovered, but the remains can be destroyed.
             (Guard::Protective(_), None) => {
                 let flaws = [copies.primary.as_ref().err(), copies.backup.as_ref().err()];
                 let damage = flaws.into_iter().flatten().map(|f| f.text().to_string()).collect();
                 Table { damage, ..empty(probe.length(), sector, 0..0, 0) }
             }
         };
-        // All that a recovery may write too; the last sector of a table may hold more than that.
+        // All bytes that a recovery may write too; the last sector of a table may hold more than the table.
         let room = write::array_sectors(&copies, sector).saturating_add(2).saturating_mul(sector);
         let end = round_down(probe.length(), sector);
         for (at, bytes) in copies.arrays(sector).chain([(0, room), (end.saturating_sub(room), room)]) {
@@ -124,14 +124,15 @@ impl Scheme for Gpt {
         let Some(mut boot) = usize::try_from(sector).ok().and_then(|sector| probe.bytes(0, sector)) else {
             return Err(Refusal::new("sector 0 cannot be read", "nothing was written"));
         };
-        // Boot code may stay; a file system's boot sector would still say that the whole disk is one.
+        // Boot code may stay; a file system's boot sector would still describe the whole disk as one.
         let keep = Record::read(probe).filter(|record| !record.is_boot_sector()).map_or(0, |_| 440);
         boot[keep..440].fill(0);
         // In a larger sector a BSD label follows the boot sector.
         boot.iter_mut().skip(512).for_each(|byte| *byte = 0);
         let mut raw = Sparse::new(length);
         raw.put(0, &boot);
-        // What else lies where the table will is not the table's; but another's label may, and decides what is written first.
+        // Other contents in the table's place do not belong to it; but a label may stand there, and decides the order
+        // of the writes.
         if let Some(other) = probe.bytes(sector, boot.len()).filter(|bytes| !bytes.starts_with(SIGNATURE)) {
             raw.put(sector, &other);
         }
@@ -160,7 +161,7 @@ impl Scheme for Gpt {
         ATTRIBUTES
     }
 
-    /// What is booted once must be bootable.
+    /// Adds `bootme` to `bootonce`: a partition that is booted once must be bootable.
     fn sets(&self, attribute: &Attribute) -> u64 {
         if attribute.bit == 1 << BOOTONCE { attribute.bit | 1 << BOOTME } else { attribute.bit }
     }
@@ -221,7 +222,7 @@ impl Scheme for Gpt {
             return Err(Refusal::new(format!("{found}, and {bounds}"), advice));
         }
         let start = table.usable.start.max(front);
-        // The range of a table that was made on pages stays so.
+        // A range that was made on pages stays on pages.
         let paged = round_down(back, PAGE);
         let on_pages = is_whole(table.usable.end, PAGE) && table.entries.iter().all(|e| e.end() <= paged);
         let end = if on_pages { paged } else { back };
@@ -232,12 +233,12 @@ impl Scheme for Gpt {
     }
 }
 
-/// A table of nothing.
+/// An empty table with that usable range and room for entries.
 fn empty(length: u64, sector: u64, usable: Range<u64>, capacity: u32) -> Table {
     Table { usable, capacity, ..Table::new("GPT", sector, length) }
 }
 
-/// The table that `copy` describes.
+/// The table that `copy` describes, with its damage.
 fn read(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Table {
     let (sector, length) = (probe.sector(), probe.length());
     let header = &copy.header;
@@ -252,7 +253,7 @@ fn read(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Table
         Entry {
             index,
             start: byte(first),
-            // One that ends before it begins is shown as nothing; its bytes stay.
+            // An entry that ends before it begins is shown with no bytes; its bytes on the disk stay.
             length: if first > last { 0 } else { byte(last.saturating_add(1)).saturating_sub(byte(first)) },
             kind: Kind::Gpt(e.partition_type_guid),
             label: ondisk::text_utf16(&e.partition_name),
@@ -270,14 +271,14 @@ fn read(probe: &Probe<'_>, copies: &Copies, copy: &Copy, guard: &Guard) -> Table
     }
 }
 
-/// Where partitions may lie in a new table that leaves `outer`.
+/// The range in which partitions may lie in a new table that leaves `outer`.
 fn usable(new: &New, outer: Range<u64>, sector: u64) -> Result<Range<u64>, Refusal> {
     let paged = round_up(outer.start, PAGE).unwrap_or(u64::MAX)..round_down(outer.end, PAGE);
     let usual = if new.rules == Rules::Gpart && !paged.is_empty() { paged } else { outer.clone() };
     new.usable(usual, outer, sector)
 }
 
-/// What the bytes that a table was read from say, looked at again.
+/// The result of `look` at the bytes that a table was read from.
 fn reread<T>(table: &Table, look: impl FnOnce(&Probe<'_>, &Guard, &Copies) -> T) -> T {
     let route = Route::store(0, table.length);
     let stores: [Box<dyn Store>; 1] = [Box::new(table.raw.clone())];

@@ -1,20 +1,21 @@
-//! What an edit of a GPT comes to on the disk, and in which order.
+//! Writes of an edited GPT, and their order.
 //!
 //! # Order
 //! The copy that a reader relies on is written last: the backup, then the primary; in a recovery from the backup, the
-//! primary, then the backup. One flush lies between. LBA 0 goes with the backup, for then there is a valid primary, which is
-//! found whatever an interrupted write leaves there.
+//! primary, then the backup. One flush lies between. LBA 0 goes with the backup, for then there is a valid primary,
+//! which is found whatever an interrupted write leaves there.
 //!
-//! A table on a disk that had none, or an MBR, comes with LBA 0 last: Linux, blkid and sfdisk look for no GPT without the
-//! protective MBR, and a protective MBR without a GPT is a disk of its own kind to them. Where something stands in LBA 1, a BSD
-//! label perhaps, the backup and then LBA 0 go first: with them the GPT is there, whatever becomes of it. For the same reason
-//! LBA 0 is the first to go where a GPT is removed. Where LBA 0 protects another GPT already, that one is found until the new
-//! backup is whole, and then the backup until the new primary is.
+//! A table on a disk that had none, or an MBR, comes with LBA 0 last: Linux, blkid and sfdisk look for no GPT without
+//! the protective MBR, and treat a protective MBR without a GPT as a disk of its own kind. Where LBA 1 has other
+//! contents, a BSD label perhaps, the backup and then LBA 0 go first: with them the GPT exists, whatever becomes of LBA
+//! 1. For the same reason LBA 0 is the first to go where a GPT is removed. Where LBA 0 protects another GPT already,
+//! that one is found until the new backup is whole, and then the backup until the new primary is.
 //!
-//! # What stays
-//! A header's bytes past its fields, an entry's past the 128, boot code, and every bit that nobody changed. A hybrid MBR is
-//! left as it is byte for byte, also where an entry that it mirrors changes: which of its partitions was meant to follow, and
-//! whether the other system can bear that, is not to be guessed. `check` says where the two disagree.
+//! # Bytes that stay
+//! A header's bytes past its fields, an entry's past the 128, boot code, and every bit that the edit does not concern.
+//! A hybrid MBR is left as it is byte for byte, also where an entry that it mirrors changes: which of its partitions
+//! was meant to follow, and whether the other system can bear that, is not to be guessed. `check` reports where the two
+//! disagree.
 //!
 //! # Sources
 //! UEFI 2.10 §5.2.3, §5.3; FreeBSD `sys/geom/part/g_part_gpt.c` (the protective entry; what destroying removes).
@@ -31,12 +32,12 @@ use crate::table::{Entry, Table};
 use std::ops::Range;
 use zerocopy::FromBytes;
 
-/// Sectors that a table of entries takes: that of the copy to use, or of the usual 128.
+/// Number of sectors that a table of entries takes: that of the copy to use, or of the usual 128 entries.
 pub(super) fn array_sectors(copies: &Copies, sector: u64) -> u64 {
     copies.best().map_or(128 * 128, |(copy, _)| copy.bytes()).div_ceil(sector)
 }
 
-/// Whether each copy can be written without touching the other or a partition.
+/// True if each copy can be written without touching the other or a partition.
 pub(super) fn is_apart(copies: &Copies, sector: u64) -> bool {
     let (Ok(primary), Ok(backup)) = (&copies.primary, &copies.backup) else { return false };
     let (front, back) = (primary.array(sector), backup.array(sector));
@@ -46,12 +47,12 @@ pub(super) fn is_apart(copies: &Copies, sector: u64) -> bool {
 }
 
 impl Copy {
-    /// Bytes of its table of entries.
+    /// Length of its table of entries, in bytes.
     fn bytes(&self) -> u64 {
         self.entries.len() as u64
     }
 
-    /// The sectors of its table.
+    /// Range of the sectors of its table of entries.
     fn array(&self, sector: u64) -> Range<u64> {
         let from = self.header.partition_entry_lba.get();
         from..from.saturating_add(self.bytes().div_ceil(sector))
@@ -59,7 +60,7 @@ impl Copy {
 }
 
 impl Copies {
-    /// The table of each valid copy, as first byte and bytes in whole sectors.
+    /// Table of entries of each valid copy, as (first byte, bytes), in whole sectors.
     pub(super) fn arrays(&self, sector: u64) -> impl Iterator<Item = (u64, u64)> {
         let valid = [self.primary.as_ref().ok(), self.backup.as_ref().ok()];
         valid.into_iter().flatten().map(move |copy| {
@@ -69,7 +70,7 @@ impl Copies {
     }
 }
 
-/// See [`crate::table::scheme::Scheme::render`]; what is looked at is `before.raw`.
+/// Renders an edit, as [`crate::table::scheme::Scheme::render`]; `probe` reads `before.raw`.
 pub(super) fn render(probe: &Probe<'_>, guard: &Guard, copies: &Copies, before: &Table, after: &Table) -> Vec<Patch> {
     let last = (after.length / after.sector).saturating_sub(1);
     let new = Writer { probe, before, after, source: copies.best().map(|(copy, _)| copy) };
@@ -89,9 +90,9 @@ pub(super) fn render(probe: &Probe<'_>, guard: &Guard, copies: &Copies, before: 
     }
 }
 
-/// See [`crate::table::scheme::Scheme::erase`].
+/// Removes the table, as [`crate::table::scheme::Scheme::erase`].
 ///
-/// The tables of entries stay: without a header nobody finds them, but a tool that searches may bring them back. The
+/// The tables of entries stay: no reader finds them without a header, but a tool that searches may bring them back. The
 /// protective MBR is the first to go: without it neither copy counts, and alone it would be found.
 pub(super) fn erase(probe: &Probe<'_>, guard: &Guard, copies: &Copies) -> Vec<Patch> {
     let sector = probe.sector();
@@ -113,7 +114,7 @@ fn blank(at: u64, sector: u64, what: &'static str) -> Patch {
     Patch::new(at, vec![0; usize::try_from(sector).unwrap_or(0)], what)
 }
 
-/// The first of these, a flush, the others.
+/// The patches of `first`, a flush, those of `then`.
 fn ordered(first: Vec<Patch>, mut then: Vec<Patch>) -> Vec<Patch> {
     if let Some(patch) = then.first_mut().filter(|_| !first.is_empty()) {
         patch.after_flush = true;
@@ -121,7 +122,7 @@ fn ordered(first: Vec<Patch>, mut then: Vec<Patch>) -> Vec<Patch> {
     [first, then].concat()
 }
 
-/// Patches by offset; what is adjacent is written at once, under the name of the last.
+/// Patches in order of offset; adjacent ones become one write, under the name of the last.
 fn join(mut patches: Vec<Patch>) -> Vec<Patch> {
     patches.sort_by_key(|p| p.offset);
     let mut joined: Vec<Patch> = Vec::new();
@@ -137,21 +138,22 @@ fn join(mut patches: Vec<Patch>) -> Vec<Patch> {
     joined
 }
 
-/// The new table, and what is kept of the old one.
+/// New table, with the bytes that are kept of the old one.
 struct Writer<'a> {
-    /// What is there.
+    /// Reader of the present contents.
     probe: &'a Probe<'a>,
     before: &'a Table,
     after: &'a Table,
-    /// The copy that was read; `None` for a new table.
+    /// Copy that was read; `None` for a new table.
     source: Option<&'a Copy>,
 }
 
 impl Writer<'_> {
-    /// The copy whose header is to be in `lba` and the other one's in `other`. `own` is what is there, if it is valid.
+    /// The writes of the copy with its header in sector `lba` and the other one's in `other`. `own` is the copy that is
+    /// there now, if it is valid.
     fn copy(&self, own: Option<&Copy>, what: &'static str, lba: u64, other: u64) -> Vec<Patch> {
         let sector = self.after.sector;
-        // A copy that differs from the one that counts is made anew, as if it were damaged.
+        // A copy that differs from the one in use is made anew, as if it were damaged.
         let own = own.filter(|own| self.source.is_some_and(|source| differences(&own.header, &source.header).is_empty()));
         let entries = self.entries();
         let sectors = (entries.len() as u64).div_ceil(sector);
@@ -167,7 +169,7 @@ impl Writer<'_> {
         vec![Patch::new(at(table), array, what), Patch::new(at(lba), header, what)]
     }
 
-    /// A header's whole sector.
+    /// The whole sector of a header.
     fn header(&self, own: Option<&Copy>, entries: &[u8], lba: u64, other: u64, table: u64) -> Vec<u8> {
         let sector = self.after.sector;
         let mut bytes = match (own, self.source) {
@@ -190,7 +192,7 @@ impl Writer<'_> {
             header.size_of_partition_entry = 128.into();
             header.number_of_partition_entries = self.after.capacity.into();
         }
-        // What was cut at the end of the disk, or rounded, is not written back for nothing.
+        // Ranges that were cut at the end of the disk, or rounded, are not written back without need.
         if self.source.is_none() || self.after.usable != self.before.usable {
             header.first_usable_lba = (self.after.usable.start / sector).into();
             header.last_usable_lba = (self.after.usable.end / sector).saturating_sub(1).into();
@@ -208,7 +210,7 @@ impl Writer<'_> {
         bytes
     }
 
-    /// Every entry, used or not.
+    /// The bytes of all entries, used or not.
     fn entries(&self) -> Vec<u8> {
         let (old, stride) = match self.source {
             Some(source) => (source.entries.clone(), index(source.header.size_of_partition_entry.get())),
@@ -233,7 +235,7 @@ impl Writer<'_> {
         new
     }
 
-    /// LBA 0, where anything in it changes.
+    /// The write of LBA 0; `None` where it does not change.
     fn boot(&self, guard: &Guard) -> Option<Patch> {
         let now = self.now(0, 1);
         let mut bytes = now.clone();
@@ -246,7 +248,7 @@ impl Writer<'_> {
         let slot = |n: usize| 446 + 16 * n..446 + 16 * (n + 1);
         let (at, attributes) = match there {
             None => {
-                // A table that lost its protection keeps what else is known of the disk: the MBR's own signature.
+                // A table that lost its protective MBR keeps the rest of LBA 0: the MBR's own signature.
                 bytes[if self.source.is_some() { 446 } else { 440 }..510].fill(0);
                 bytes[slot(0)][..12].copy_from_slice(&[0, 0, 2, 0, mbr::PROTECTIVE, 0xff, 0xff, 0xff, 1, 0, 0, 0]);
                 bytes[slot(0)][12..].copy_from_slice(&sectors);
@@ -257,7 +259,7 @@ impl Writer<'_> {
                 let at = record.entries().iter().position(mbr::Entry::is_protective).unwrap_or(0);
                 if !self.before.damage.is_empty() {
                     bytes[slot(at)][8..12].copy_from_slice(&[1, 0, 0, 0]);
-                    // In a hybrid it covers what its maker chose.
+                    // In a hybrid it covers the range its maker chose.
                     if record.used().next().is_none() {
                         bytes[slot(at)][12..].copy_from_slice(&sectors);
                     }
@@ -278,7 +280,7 @@ impl Writer<'_> {
         (bytes != now || self.source.is_none()).then(|| Patch::new(0, bytes, "protective MBR"))
     }
 
-    /// Sectors as they are.
+    /// The present contents of `sectors` sectors from `lba`; zeros where they cannot be read.
     fn now(&self, lba: u64, sectors: u64) -> Vec<u8> {
         let length = usize::try_from(sectors.saturating_mul(self.after.sector)).unwrap_or(0);
         let read = lba.checked_mul(self.after.sector).and_then(|at| self.probe.bytes(at, length));
@@ -286,7 +288,7 @@ impl Writer<'_> {
     }
 }
 
-/// Puts what differs between `before` and `entry` into the entry's bytes; everything, if it is new.
+/// Writes the fields that differ between `before` and `entry` into the entry's bytes; all fields of a new one.
 fn put(bytes: &mut [u8], before: Option<&Entry>, entry: &Entry, sector: u64) {
     let Ok((raw, _)) = copies::Entry::mut_from_prefix(bytes) else { return };
     let same = |of: fn(&Entry, &Entry) -> bool| before.is_some_and(|before| of(before, entry));

@@ -1,17 +1,17 @@
-//! What an edit makes of a chain of EBRs.
+//! Edits of a chain of EBRs.
 //!
-//! The chain that is there becomes the one that is wanted in two steps, and each step can be cut short anywhere:
+//! The old chain becomes the new one in two steps, and each step can be cut short anywhere:
 //!
-//! 1. What is deleted is skipped: one sector each, the EBR before it. Types, flags and sizes change in the EBR they are in.
-//! 2. What is new is written where no link leads; then the one link that makes it visible.
+//! 1. Deleted partitions are skipped: one sector each, the EBR before. Types, flags and sizes change in their own EBR.
+//! 2. New EBRs are written where no link leads; then the one link that makes them visible.
 //!
 //! So every state on the way is a chain, and no partition that both tables have is ever missing from it.
 //!
-//! A new partition comes before the first one that lies behind it on the disk; what other tools wrote keeps its order. The
-//! first EBR stays where it is, at the start of the extended partition. If its partition goes, it takes over the next EBR's,
-//! as sfdisk and parted do; or, where that EBR holds more than it could take over, is a pure link (a link in its first entry,
-//! which Linux and FreeBSD both follow). If a partition comes before its own, that one moves to an EBR in the sector before
-//! it, which is kept free for this.
+//! A new partition comes before the first one that lies behind it on the disk; partitions of other tools keep their
+//! order. The first EBR stays where it is, at the start of the extended partition. If its partition goes, it takes over
+//! the next EBR's, as sfdisk and parted do. Where that EBR holds more than it could take over, it becomes a pure link
+//! (a link in its first entry, which Linux and FreeBSD both follow). If a partition comes before its own, that one
+//! moves to an EBR in the sector before it, which is kept free for this.
 //!
 //! Any other new EBR lies 1 MiB before its partition, where sfdisk puts it, or else in the sector before it.
 
@@ -24,37 +24,38 @@ use std::ops::Range;
 
 /// The number of the first logical partition.
 pub(super) const FIRST: u32 = 5;
-/// Where sfdisk puts an EBR before its partition.
+/// Bytes from an EBR to its partition, by sfdisk.
 const BEFORE: u64 = 1 << 20;
-/// The type of a link; FreeBSD follows no other.
+/// Type of a link; FreeBSD follows no other.
 const LINK: u8 = 0x05;
 
-/// One EBR of a chain that is being edited.
+/// One EBR of a chain while it is edited.
 #[derive(Clone)]
 pub(super) struct Node {
     pub(super) at: u64,
     pub(super) record: Record,
-    /// Its partitions, each with the entry it is in.
+    /// Its partitions, each with the index of its entry.
     pub(super) data: Vec<(usize, Entry)>,
     next: Option<usize>,
-    /// Whether the place of a partition in it has changed.
+    /// True if the place of a partition in it has changed.
     changed: bool,
-    /// Whether nothing of it is on the disk yet.
+    /// True if nothing of it is on the disk yet.
     pub(super) is_new: bool,
 }
 
-/// The steps of an edit.
+/// Chains after the two steps of an edit.
 pub(super) struct Plan {
-    /// Without what is deleted.
+    /// Chain without the deleted partitions.
     pub(super) middle: Vec<Node>,
-    /// With what is new.
+    /// Chain with the new partitions.
     pub(super) last: Vec<Node>,
-    /// The sector kept free for the EBR of the first partition.
+    /// Sector that is kept free for the EBR of the first partition.
     kept: Option<Range<u64>>,
 }
 
 impl Plan {
-    /// How `links` come to hold the entries of `table`; an entry read from them has their number in [`Entry::from`].
+    /// Plans the steps from `links` to the entries of `table`; an entry read from them has their number in
+    /// [`Entry::from`].
     pub(super) fn new(links: &[Link], table: &Table) -> Result<Plan, Refusal> {
         let chain = Edit { table };
         let middle = chain.survivors(links)?;
@@ -72,8 +73,8 @@ impl Plan {
         Ok(Plan { middle, kept: kept.map(|at| at..at + table.sector), last })
     }
 
-    /// What of the extended partition is not for partitions: every EBR, up to its partition if that is near; but an empty
-    /// first EBR serves whatever comes first, even if that begins right behind it.
+    /// Ranges of the extended partition that partitions cannot take: every EBR, up to its partition if that is near. An
+    /// empty first EBR takes none: it serves whatever comes first, even if that begins right behind it.
     pub(super) fn taken(&self, table: &Table) -> Vec<Range<u64>> {
         let ebr = |node: &Node| {
             let end = node.at.saturating_add(table.sector);
@@ -99,22 +100,23 @@ impl Node {
         self.data.iter().any(|(_, e)| e.index == entry.index && e.start == entry.start)
     }
 
-    /// Where its first partition begins.
+    /// First byte of its first partition; `None` without one.
     fn start(&self) -> Option<u64> {
         self.data.iter().map(|(_, e)| e.start).min()
     }
 
-    /// Where its last partition ends.
+    /// Byte after its last partition; `None` without one.
     fn end(&self) -> Option<u64> {
         self.data.iter().map(|(_, e)| e.end()).max()
     }
 
-    /// An entry nobody uses, the first of `order`.
+    /// Index of an unused entry, the first of `order`.
     fn free(&self, order: [usize; 4]) -> Option<usize> {
         order.into_iter().find(|&slot| self.next != Some(slot) && self.record.partition_record.get(slot) == Some(&BLANK))
     }
 
-    /// Of several links readers follow the first. Where that goes or moves, none that was passed over may take its place.
+    /// Removes the other links. Readers follow the first of several: where that goes or moves, none that was passed
+    /// over may take its place.
     fn forget_links(&mut self) {
         for (slot, entry) in self.record.partition_record.iter_mut().enumerate() {
             if self.next != Some(slot) && entry.kind().is_extended() {
@@ -123,7 +125,7 @@ impl Node {
         }
     }
 
-    /// Whether it holds one partition, a link, and nothing else at all.
+    /// True if it holds one partition, a link, and nothing else at all.
     fn is_plain(&self) -> bool {
         let known = |slot: usize| self.next == Some(slot) || self.data.iter().any(|(s, _)| *s == slot);
         let code = Record { partition_record: self.record.partition_record, ..Record::empty() };
@@ -137,7 +139,7 @@ struct Edit<'a> {
 }
 
 impl Edit<'_> {
-    /// The chain without what is deleted, everything else changed in its place.
+    /// The chain without the deleted partitions, with every other change made in place.
     fn survivors(&self, links: &[Link]) -> Result<Vec<Node>, Refusal> {
         let (mut nodes, mut number): (Vec<Node>, u32) = (Vec::new(), FIRST);
         let mut emptied = false;
@@ -168,7 +170,7 @@ impl Edit<'_> {
         Ok(nodes)
     }
 
-    /// Gives the first EBR, which lost its partition, that of the second one; or makes a pure link of it.
+    /// Gives the first EBR, which lost its partition, that of the second one; or turns it into a pure link.
     fn refill(&self, nodes: &mut Vec<Node>) -> Result<(), Refusal> {
         let plain = nodes[1].is_plain();
         let Some(slot) = nodes[0].free([0, 1, 2, 3]) else { return Ok(()) };
@@ -215,7 +217,7 @@ impl Edit<'_> {
         }
         let first = &mut nodes[0];
         if at <= 1 && first.data.is_empty() {
-            // Not a pure link any more: the partition comes first.
+            // No longer a pure link: the partition comes first.
             if let (Some(link @ 0), Some(to)) = (first.next, first.free([1, 2, 3, 1])) {
                 first.record.partition_record.swap(link, to);
                 first.next = Some(to);
@@ -231,7 +233,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Where the first EBR's partition can have an EBR of its own: in the sector before it.
+    /// The place of an EBR for the first EBR's partition: the sector before it; `None` if that is taken.
     fn moved(&self, first: &Node, nodes: &[Node]) -> Option<u64> {
         let blank = |(slot, e): (usize, &Slot)| first.next == Some(slot) || first.data.iter().any(|(s, _)| *s == slot) || *e == BLANK;
         let one = first.data.len() == 1 && first.record.partition_record.iter().enumerate().all(blank);
@@ -250,12 +252,12 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Where the EBR of `entry` goes.
+    /// The first byte for the EBR of `entry`; refused without a free sector before it.
     fn place(&self, nodes: &[Node], entry: &Entry) -> Result<u64, Refusal> {
         let sector = self.table.sector;
         let kept = self.moved(&nodes[0], nodes);
         let free = |&at: &u64| at >= sector && kept != Some(at) && self.is_free(nodes, at);
-        // FreeBSD wants an EBR a track before its partition.
+        // FreeBSD expects an EBR a track before its partition.
         let track = self.table.geometry.and_then(|g| u64::from(g.sectors).checked_mul(sector)).unwrap_or(BEFORE);
         let places = [track, BEFORE, sector].map(|before| entry.start.checked_sub(before));
         places.into_iter().flatten().find(free).ok_or_else(|| {
@@ -264,7 +266,7 @@ impl Edit<'_> {
         })
     }
 
-    /// Whether the sector at `at` is neither a partition's nor an EBR's.
+    /// True if neither a partition nor an EBR takes the sector at `at`.
     fn is_free(&self, nodes: &[Node], at: u64) -> bool {
         let end = at.saturating_add(self.table.sector);
         let apart = |r: Range<u64>| r.end <= at || end <= r.start;
@@ -274,7 +276,7 @@ impl Edit<'_> {
 
     /// Links every EBR to the next.
     fn link(&self, nodes: &mut [Node]) -> Result<(), Refusal> {
-        // A link that leads nowhere goes only when that is to be mended.
+        // A link that leads nowhere is removed only by a recovery.
         if !self.table.damage.is_empty() {
             return Ok(());
         }
@@ -285,7 +287,8 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Links `node` to the EBR that begins at, with its partitions ends at, and has changed or not.
+    /// Links `node` to the next EBR: its first byte, the end of its partitions, and if it has changed. `None` removes
+    /// the link.
     fn lead(&self, node: &mut Node, next: Option<(u64, u64, bool)>) -> Result<(), Refusal> {
         let Some((at, end, changed)) = next else {
             if let Some(link) = node.next.take() {

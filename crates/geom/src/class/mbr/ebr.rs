@@ -6,7 +6,7 @@
 //! own extent (Linux). Logical partitions are numbered in the order of the chain, from 5.
 //!
 //! # Limits
-//! 128 links. What stands before damage survives it.
+//! 128 links. Partitions before a damaged link are kept.
 //!
 //! # Sources
 //! Linux `block/partitions/msdos.c` (`parse_extended`); FreeBSD `sys/geom/part/g_part_ebr.c`.
@@ -16,44 +16,44 @@ use crate::base::finding::{self, Finding, Severity};
 use crate::mapping::slices::{Slice, place};
 use std::ops::Range;
 
-/// Links followed; no kernel makes more partitions.
+/// Largest number of links that are followed; no kernel makes more partitions.
 pub(super) const LINKS: usize = 128;
 
-/// What the extended partition lies on.
+/// Provider that the extended partition lies on.
 pub(super) struct Medium<'a> {
     pub(super) read: &'a dyn Fn(u64) -> Option<Record>,
     pub(super) sector: u64,
     pub(super) length: u64,
 }
 
-/// One EBR.
+/// One EBR of a chain.
 pub(super) struct Link {
-    /// Where it is, as the extended partition counts from.
+    /// First byte, from the start that the extended partition counts from.
     pub(super) at: u64,
     pub(super) record: Record,
-    /// Which of its entries are partitions, from 0.
+    /// Indices of its entries that are partitions, from 0.
     pub(super) data: Vec<usize>,
-    /// Which of its entries leads on.
+    /// Index of the entry that links to the next EBR; `None` in the last.
     pub(super) next: Option<usize>,
 }
 
-/// What a chain holds.
+/// Contents of a chain.
 #[derive(Default)]
 pub(super) struct Chain {
-    /// Its EBRs, in order.
+    /// EBRs of the chain, in order.
     pub(super) links: Vec<Link>,
-    /// The logical partitions, in order.
+    /// Logical partitions, in order.
     pub(super) logicals: Vec<Slice>,
-    /// What is wrong with it.
+    /// Findings about damaged links and entries.
     pub(super) findings: Vec<Finding>,
-    /// Whether its last link leads nowhere.
+    /// True if its last link leads nowhere.
     pub(super) broken: bool,
     name: String,
     sector: u64,
 }
 
 impl Chain {
-    /// The sectors the EBRs themselves are in: no partition may cover them.
+    /// Ranges of the EBRs' own sectors with their names: no partition may cover them.
     pub(super) fn tables(&self) -> Vec<(String, Range<u64>)> {
         let table = |(n, link): (usize, &Link)| (format!("the EBR {n} of {}", self.name), link.at..link.at.saturating_add(self.sector));
         (1..).zip(&self.links).map(table).collect()
@@ -65,7 +65,8 @@ impl Chain {
         self.findings.push(Finding::new(&finding::EBR, Severity::Error, at, message).fix(fix));
     }
 
-    /// The partitions of the EBR that, with them, takes the bytes `ebr`; which entries they are. The first is `number`.
+    /// Adds the partitions of the EBR that takes, with them, the bytes `ebr`; returns the indices of their entries. The
+    /// first gets `number`.
     fn add(&mut self, length: u64, record: &Record, extended: &Slice, ebr: Range<u64>, number: &mut u32) -> Vec<usize> {
         let (at, sector, end) = (ebr.start, self.sector, extended.start + extended.length);
         let mut data = Vec::new();
@@ -108,7 +109,7 @@ pub(super) fn walk(medium: &Medium<'_>, extended: &Slice, mut number: u32) -> Ch
     let mut chain = Chain { sector, name: extended.suffix.clone(), ..Chain::default() };
     let end = extended.start + extended.length;
     let mut at = extended.start;
-    // What the link said the next EBR and its partition take; the first may take all.
+    // Bytes that the link gives to the next EBR and its partition; the first may take all.
     let mut extent = extended.length;
     loop {
         if chain.links.len() >= LINKS {
@@ -142,7 +143,7 @@ pub(super) fn walk(medium: &Medium<'_>, extended: &Slice, mut number: u32) -> Ch
     chain
 }
 
-/// A data entry that has the table itself as its first sector.
+/// True if the table itself is the first sector of a data entry.
 fn begins_on_its_ebr(entry: &Entry) -> bool {
     entry.os_type != 0 && !entry.kind().is_extended() && entry.start() == 0 && entry.size() > 0
 }

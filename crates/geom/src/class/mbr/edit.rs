@@ -1,14 +1,15 @@
 //! Editing the MBR's own four entries.
 //!
-//! The table is one sector and one write. An entry keeps its slot; slots nobody uses, the bytes at 444 and the boot code keep
-//! theirs. A new extended partition gets an empty EBR first: what lies there by chance would be read as a chain.
+//! The table is one sector and one write. An entry keeps its slot; unused slots, the bytes at 444 and the boot code
+//! keep their contents. A new extended partition gets an empty EBR first: leftovers in its place would be read as a
+//! chain.
 //!
 //! # On disk
 //! CHS fields are for geometry 255/63 as sfdisk writes them, `FE FF FF` past cylinder 1023; of a table that carries gpart's
 //! geometry they are gpart's, `FF FF FF` past it. They change only with the place of their partition.
 //!
-//! A new table keeps the boot code of a boot sector that has no file system in it, as sfdisk and parted do: a system that
-//! boots from there goes on booting. Anything else goes: the start of an old file system would be found again.
+//! A new table keeps the boot code of a boot sector that has no file system in it, as sfdisk and parted do: a system
+//! that boots from there goes on booting. Other contents go: the start of an old file system would be found again.
 //!
 //! # Limits
 //! Starts and sizes are below 2^32 sectors; partitions end there too, as FreeBSD has it. One extended partition.
@@ -30,31 +31,31 @@ use std::ops::Range;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-/// Entries.
+/// Number of entries in a table.
 const ENTRIES: u32 = 4;
-/// What an MBR can set.
+/// Attributes of an MBR's entries.
 pub(super) const ATTRIBUTES: &[Attribute] = &[Attribute { name: "active", bit: 0x80, of_table: false, exclusive: true }];
-/// An entry nobody uses.
+/// Entry that is not used.
 pub(super) const BLANK: Slot =
     Slot { boot_indicator: 0, starting_chs: [0; 3], os_type: 0, ending_chs: [0; 3], starting_lba: U32::ZERO, size_in_lba: U32::ZERO };
 
 impl Record {
-    /// What a table without entries is, but for boot code and signature.
+    /// A record without entries, boot code and disk signature.
     pub(super) fn empty() -> Record {
         Record { signature: [0x55, 0xaa], ..Record::new_zeroed() }
     }
 
-    /// The record at `at` of what was read.
+    /// The record at byte `at` of the bytes that were read.
     pub(super) fn of(raw: &Sparse, at: u64) -> Option<Record> {
         let mut bytes = [0; size_of::<Record>()];
         raw.read_at(&mut bytes, at).ok()?;
         Record::read_from_bytes(&bytes).ok()
     }
 
-    /// The sector at `at` of what was read, with this record in it.
+    /// The sector at byte `at` of the bytes that were read, with this record in it.
     pub(super) fn within(&self, raw: &Sparse, at: u64, sector: u64) -> Vec<u8> {
         let mut bytes = vec![0; usize::try_from(sector).unwrap_or(0).max(size_of::<Record>())];
-        // What was not read is zero.
+        // Bytes that were not read are zero.
         let _ = raw.read_at(&mut bytes, at);
         bytes[..size_of::<Record>()].copy_from_slice(self.as_bytes());
         bytes
@@ -62,7 +63,7 @@ impl Record {
 }
 
 impl Slot {
-    /// Makes this the entry for `entry`, which counts from byte `origin`.
+    /// Turns this into the entry for `entry`, which counts from byte `origin`.
     pub(super) fn set(&mut self, table: &Table, entry: &Entry, origin: u64) -> Result<(), Refusal> {
         let Kind::Mbr(os_type) = entry.kind else { return Err(foreign(table)) };
         let sectors = |bytes: u64, what: &str| {
@@ -91,12 +92,12 @@ impl Slot {
     }
 }
 
-/// A type of another scheme.
+/// The refusal of a type of another scheme.
 fn foreign(table: &Table) -> Refusal {
     Refusal::new(format!("a type that is none of {}'s", table.scheme), "use an alias such as linux-data, or a byte such as 0x83")
 }
 
-/// What can be said of any entry's type, the table's place in the stack aside.
+/// Checks an entry's type, apart from the table's place in the stack.
 pub(super) fn check_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
     match entry.kind {
         Kind::Mbr(0) => Err(Refusal::new("type 0 is that of unused entries", "choose another")),
@@ -107,14 +108,14 @@ pub(super) fn check_kind(table: &Table, entry: &Entry) -> Result<u8, Refusal> {
     }
 }
 
-/// A type as gpart, as sfdisk (a byte in hexadecimal, a letter), or as a raw number.
+/// The type with a name of gpart's or sfdisk's (a byte in hexadecimal, a letter), or a raw number.
 pub(super) fn kind(name: &str) -> Option<Kind> {
     let digits = |digits: &str, radix| digits.bytes().all(|b| b.is_ascii_alphanumeric()).then(|| u8::from_str_radix(digits, radix).ok())?;
     let prefixed = |name: &str| name.strip_prefix("0x").or(name.strip_prefix("0X")).map(|hex| digits(hex, 16));
     let byte = match (name.strip_prefix('!'), name) {
-        // As strtol with base 0.
+        // A raw number is parsed as strtol with base 0 does.
         (Some(raw), _) => prefixed(raw).unwrap_or_else(|| digits(raw, if raw.starts_with('0') { 8 } else { 10 })),
-        // sfdisk's own; `e` is a byte.
+        // These are sfdisk's own; `e` is a byte.
         (None, "E") => Some(0x05),
         (None, "X") => Some(0x85),
         (None, name) if name.eq_ignore_ascii_case("ebr") => Some(0x05),
@@ -126,7 +127,7 @@ pub(super) fn kind(name: &str) -> Option<Kind> {
     byte.filter(|&b| b != 0).map(Kind::Mbr)
 }
 
-/// The entries in use, as they are on the disk.
+/// Entries in use, as they are on the disk.
 fn entries(record: &Record, sector: u64) -> Vec<Entry> {
     let entry = |(index, slot): (u32, &Slot)| Entry {
         index,
@@ -147,7 +148,7 @@ pub(super) fn blank(scheme: &'static str, sector: u64, length: u64) -> Table {
     Table { usable: (TRACK * sector).min(end)..end, capacity: ENTRIES, ..Table::new(scheme, sector, length) }
 }
 
-/// Whether tables can be on such a provider at all.
+/// Refuses providers on which no table can be.
 pub(super) fn check_ground(probe: &Probe<'_>) -> Result<(), Refusal> {
     let (sector, length) = (probe.sector(), probe.length());
     if !sector.is_power_of_two() || !(512..=4096).contains(&sector) {
@@ -208,7 +209,7 @@ impl Scheme for Mbr {
         table.id = Some(Id::Signature(match new.id {
             Some(Id::Signature(id)) => id,
             Some(_) => return Err(Refusal::new("an identity that is none of an MBR's", "use a number of 32 bits")),
-            // Zero is what a disk without a signature has.
+            // Zero is the value of a disk without a signature.
             None => new.random.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).find(|&id| id != 0).unwrap_or(1),
         }));
         let sector = usize::try_from(table.sector).unwrap_or(0);
@@ -266,7 +267,7 @@ impl Scheme for Mbr {
         let mut patches = Vec::new();
         let last = record(&start, after, |_| true);
         for entry in after.entries.iter().filter(is_new) {
-            // An EBR is never written into what the table on the disk calls a partition.
+            // An EBR is never written into the range of a partition of the table on the disk.
             let sectors = entry.start..entry.start.saturating_add(sector);
             if before.entries.iter().any(|e| e.start < sectors.end && sectors.start < e.end()) {
                 let without = record(&start, after, |e| e.from.is_some());
@@ -285,8 +286,7 @@ impl Scheme for Mbr {
         vec![Patch::new(0, vec![0; usize::try_from(table.sector).unwrap_or(0)], "MBR")]
     }
 
-    /// Boot loaders live in the first track, so nothing is put there that was not asked for; as in GEOM, a partition that is
-    /// there opens it.
+    /// Opens the first track only if a partition is in it already, as GEOM does: boot loaders live there.
     fn settle(&self, table: &mut Table) {
         if table.entries.iter().any(|e| e.start < table.usable.start) {
             table.usable.start = table.sector;
@@ -297,7 +297,7 @@ impl Scheme for Mbr {
         table.sector..table.usable.end
     }
 
-    /// An MBR has no second copy: what can be done is to cut what the medium no longer holds.
+    /// Cuts partitions at the end of the medium, which is all that can be done: an MBR has no second copy.
     fn recover(&self, table: &Table, _ground: &TableSite<'_>) -> Result<Table, Refusal> {
         let Some(record) = Record::of(&table.raw, 0).filter(|r| !r.entries().iter().any(Slot::is_protective)) else {
             return Err(Refusal::new("this MBR protects a GPT that is not there", "recover the GPT, or destroy what is left of it"));
@@ -313,7 +313,7 @@ impl Scheme for Mbr {
     }
 }
 
-/// `patch`, after whatever comes before it.
+/// The patch, after a flush of those in `before`.
 pub(super) fn in_order(before: &[Patch], patch: Patch) -> Patch {
     if before.is_empty() { patch } else { patch.after_flush() }
 }
@@ -325,13 +325,13 @@ fn id(table: &Table) -> u32 {
     }
 }
 
-/// What a new table begins from, on what stands in the sector now.
+/// The record from which a new table begins, on the present contents of the sector.
 fn fresh(now: &Record) -> Record {
     let keeps = now.is_signed() && !now.is_boot_sector();
     Record { boot_code: if keeps { now.boot_code } else { [0; 440] }, ..Record::empty() }
 }
 
-/// `start` with the entries of `table` that count.
+/// The record `start` with the entries of `table` that `counts` selects.
 fn record(start: &Record, table: &Table, counts: impl Fn(&Entry) -> bool) -> Record {
     let mut record = Record { unique_mbr_disk_signature: id(table).into(), signature: [0x55, 0xaa], ..start.clone() };
     for (index, slot) in (1..).zip(&mut record.partition_record) {
@@ -339,7 +339,7 @@ fn record(start: &Record, table: &Table, counts: impl Fn(&Entry) -> bool) -> Rec
             Some(entry) => {
                 let was = entry.from.and_then(|from| start.partition_record.get(usize::try_from(from).ok()?.checked_sub(1)?));
                 let mut bytes = was.copied().unwrap_or(BLANK);
-                // What does not fit was refused by `accept`.
+                // An entry that does not fit was refused by `accept`.
                 if bytes.set(table, entry, 0).is_ok() {
                     *slot = bytes;
                 }
@@ -355,14 +355,14 @@ fn extended(table: &Table) -> impl Iterator<Item = &Entry> {
     table.entries.iter().filter(|e| e.kind.is_extended())
 }
 
-/// An extended partition as [`walk`] takes it.
+/// An extended partition in the form that [`walk`] takes.
 fn slice(entry: &Entry, length: u64) -> Slice {
     let (start, suffix) = (entry.start, format!("s{}", entry.index));
     let length = entry.length.min(length.saturating_sub(start));
     Slice { suffix, index: entry.index, start, length, kind: entry.kind, label: None, uuid: None }
 }
 
-/// Name and end of the logical partition in `entry` that ends last.
+/// Name and end in bytes of the logical partition in `entry` that ends last.
 fn last_logical(table: &Table, entry: &Entry) -> Option<(String, u64)> {
     let was = table.entries.iter().find(|e| e.from.is_some() && e.from == entry.from && e.start == entry.start)?;
     let read = |at| Record::of(&table.raw, at);
@@ -371,7 +371,7 @@ fn last_logical(table: &Table, entry: &Entry) -> Option<(String, u64)> {
     logicals.into_iter().map(|l| (l.suffix, l.start + l.length)).max_by_key(|(_, end)| *end)
 }
 
-/// What an edit must not be made upon.
+/// Damage, in words, with which a table must not be edited.
 fn damage(table: &Table, record: &Record) -> Vec<String> {
     let out = |e: &Entry| {
         let found = format!("s{} ends at {}, past the end of {} bytes", e.index, place(e.end(), table.sector), table.length);

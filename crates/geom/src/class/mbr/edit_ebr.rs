@@ -1,7 +1,8 @@
 //! Editing the chain of logical partitions, as a table on the extended partition.
 //!
-//! All places count from the extended partition. Logical partitions have no numbers on the disk: they are numbered along the
-//! chain, from 5, so deleting one renumbers those behind it. How the chain changes is in [`crate::class::mbr::chain`].
+//! All places count from the extended partition. Logical partitions have no numbers on the disk: they are numbered
+//! along the chain, from 5, so deleting one renumbers those behind it. Edits of the chain are in
+//! [`crate::class::mbr::chain`].
 //!
 //! # Limits
 //! 128 EBRs. Of a disk with two extended partitions, each is numbered from 5 here. In a chain that is damaged nothing is
@@ -21,7 +22,7 @@ use crate::probe::Probe;
 use crate::table::scheme::{Attribute, Geometry, New, Scheme, TableSite};
 use crate::table::{Entry, Refusal, Rules, Table};
 
-/// The last number that a logical partition can have: one in each of [`LINKS`] EBRs.
+/// Largest number that a logical partition can have: one in each of [`LINKS`] EBRs.
 const LAST: u32 = 132;
 const _: () = assert!(LINKS == 128 && FIRST == 5);
 
@@ -30,7 +31,7 @@ fn chain(read: &dyn Fn(u64) -> Option<Record>, sector: u64, length: u64) -> Chai
     walk(&Medium { read, sector, length }, &extended, FIRST)
 }
 
-/// The chain a table was read from; of one that is not on the disk yet, nothing.
+/// The chain that a table was read from; empty for one that is not on the disk yet.
 fn chain_of(raw: &Sparse, table: &Table) -> Chain {
     chain(&|at| Record::of(raw, at), table.sector, table.length)
 }
@@ -132,7 +133,7 @@ impl Scheme for Ebr {
     }
 
     fn settle(&self, table: &mut Table) {
-        // What cannot be planned was refused by `accept`, or is damaged and stays as it is.
+        // A change that cannot be planned was refused by `accept`, or the table is damaged and stays as it is.
         let Ok(plan) = plan(&table.raw, table) else { return };
         let along = plan.last.iter().flat_map(|node| node.data.iter().map(|(_, e)| e.clone()));
         table.entries = (FIRST..).zip(along).map(|(index, e)| Entry { index, ..e }).collect();

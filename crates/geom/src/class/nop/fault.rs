@@ -1,31 +1,31 @@
-//! Faults and delays that a nop adds, as gnop(8) and dm-flakey do: which request they befall.
+//! Faults and delays that a nop adds, as gnop(8) and dm-flakey do, and the requests that they hit.
 //!
-//! Decided by the seed and the request's number alone, so that the same requests in the same order meet the same faults; nothing is
-//! done or waited for here.
+//! A fault depends on the seed and the request's number alone, so that the same requests in the same order meet the
+//! same faults. Nothing is done or waited for here.
 
 use crate::base::error::Errno;
 use crate::base::size;
 use crate::base::topology::round_down;
 use std::fmt;
 
-/// What a request does.
+/// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Reads.
+    /// Read of a range of bytes.
     Read,
-    /// Writes, zeros too.
+    /// Write of bytes, also of zeros.
     Write,
-    /// Waits until what was written would survive a loss of power.
+    /// Wait until everything written would survive a loss of power.
     Flush,
-    /// Gives back what is of no interest any more.
+    /// Discard of bytes that are not needed any more.
     Discard,
 }
 
 impl Op {
-    /// All, in the order in which [`Op::place`] counts them.
+    /// All operations, in the order of [`Op::place`].
     pub const ALL: [Op; 4] = [Op::Read, Op::Write, Op::Flush, Op::Discard];
 
-    /// Its place in [`Op::ALL`].
+    /// Index of this operation in [`Op::ALL`].
     pub fn place(self) -> usize {
         match self {
             Op::Read => 0,
@@ -40,63 +40,63 @@ impl Op {
     }
 }
 
-/// A request, and which one it is.
+/// Request, with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// Of its kind, counted from 1.
+    /// Number among requests of its kind, from 1.
     pub number: u64,
-    /// Of all, counted from 1.
+    /// Number among all requests, from 1.
     pub of_all: u64,
-    /// What it does.
+    /// Operation of the request.
     pub op: Op,
-    /// First byte.
+    /// First byte of the range.
     pub offset: u64,
-    /// Bytes.
+    /// Length of the range in bytes.
     pub length: u64,
 }
 
-/// How a request fails.
+/// Way in which a request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Nothing is done.
+    /// Error before anything is done.
     Error(Errno),
-    /// Whole sectors at the beginning are written, then the medium fails.
+    /// Torn write: whole sectors at the beginning are written, then the medium fails.
     Torn,
-    /// A bit of what is read is another one, and nothing is said of it.
+    /// Flipped bit in the bytes that are read, without an error.
     Flip,
 }
 
-/// What befalls which requests.
+/// Rule: a fault or delay, and the requests that it hits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     text: String,
-    /// `None`: every kind.
+    /// Operation that it is for; `None` for every one.
     op: Option<Op>,
     failure: Option<Failure>,
-    /// Whether only what changes the medium fails.
+    /// True if only operations that change the medium fail.
     writes_only: bool,
     delay_ns: u64,
-    /// Of so many.
+    /// Probability of a hit, in units of 1/[`CERTAIN`].
     probability: u64,
     every: u64,
     after: u64,
-    /// First byte, and the one after the last.
+    /// First byte, and byte after the last, of the range it is for; `None` for all.
     range: Option<(u64, u64)>,
 }
 
-/// Certainty, in the unit of a rule's probability.
+/// Probability of a certain hit, in the unit of a rule's probability.
 const CERTAIN: u64 = 1_000_000_000;
 
-/// The longest delay: whoever waits longer has given up.
+/// Longest delay in nanoseconds, one hour: any client has given up by then.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// How a rule is written.
+/// Form of a rule, for messages.
 const FORM: &str = "write OP:WHAT[,WHEN...], OP read, write, flush, discard or *; \
      WHAT error=NAME (eio, enospc, eperm, erofs, einval, enotsup), torn, flip, readonly or delay=10ms; \
      WHEN probability=1%, every=N, after=N or offset=1m..2m";
 
 impl Rule {
-    /// `OP:WHAT[,WHEN...]`.
+    /// Parses `OP:WHAT[,WHEN...]`; an `Err` tells the user the form.
     pub fn parse(text: &str) -> Result<Rule, String> {
         let (op, items) = text.split_once(':').ok_or(FORM)?;
         let op = match op {
@@ -153,7 +153,7 @@ impl Rule {
         }
     }
 
-    /// Whether it can befall requests of a kind.
+    /// True if it can hit requests with the operation `op`.
     pub fn concerns(&self, op: Op) -> bool {
         let can = match self.failure {
             Some(Failure::Torn) => op == Op::Write,
@@ -163,22 +163,22 @@ impl Rule {
         can && self.op.is_none_or(|own| own == op)
     }
 
-    /// The kind of requests it is for; [`None`]: every kind.
+    /// The operation that it is for; `None` for every one.
     pub fn op(&self) -> Option<Op> {
         self.op
     }
 
-    /// Which request it is, of those the rule is for.
+    /// The number of a request among those that the rule is for, from 1.
     pub fn number(&self, asked: &Asked) -> u64 {
         if self.op.is_some() { asked.number } else { asked.of_all }
     }
 
-    /// Whether it delays.
+    /// True if it delays requests.
     pub fn delays(&self) -> bool {
         self.delay_ns > 0
     }
 
-    /// Whether it befalls a request, as rule `place` of a plan.
+    /// True if it hits a request, as rule `place` of a plan.
     fn befalls(&self, asked: &Asked, seed: u64, place: u64) -> bool {
         let number = self.number(asked);
         let inside = self
@@ -195,28 +195,28 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Rules, and what is random in them.
+/// Rules with the seed of their randomness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The first that makes a request fail decides how.
+    /// Rules in order; the first that makes a request fail decides the failure.
     pub rules: Vec<Rule>,
-    /// The same seed: the same faults.
+    /// Seed: the same seed gives the same faults.
     pub seed: u64,
 }
 
-/// What befalls one request.
+/// Faults that hit one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// It is late by so much.
+    /// Delay in nanoseconds, of all rules together.
     pub delay_ns: u64,
-    /// It fails.
+    /// Failure of the request; `None` if it succeeds.
     pub failure: Option<Failure>,
-    /// The rules that say so.
+    /// Indices of the rules that hit it.
     pub rules: Vec<usize>,
 }
 
 impl Plan {
-    /// What befalls a request.
+    /// The faults that hit a request.
     pub fn decide(&self, asked: &Asked) -> Decision {
         let mut decision = Decision::default();
         for (place, rule) in self.rules.iter().enumerate() {
@@ -230,43 +230,44 @@ impl Plan {
         decision
     }
 
-    /// Bytes of a torn write that are written: whole sectors, and at least one fewer than all.
+    /// Bytes of a torn write that reach the medium: whole sectors, and at least one fewer than all.
     pub fn kept(&self, asked: &Asked, sector: u64) -> u64 {
         round_down(below(hash(&[self.seed, u64::MAX, asked.number]), asked.length), sector)
     }
 
-    /// The bit of a read that is flipped, of all its bits.
+    /// Index of the bit of a read that is flipped, among all its bits.
     pub fn flipped(&self, asked: &Asked) -> u64 {
         below(hash(&[self.seed, u64::MAX - 1, asked.number]), asked.length.saturating_mul(8))
     }
 
-    /// Whether requests of a kind have to be looked at: a rule can befall them, or counts them with all others.
+    /// True if requests with that operation have to be examined: a rule can hit them, or counts them with all others.
     pub fn concerns(&self, op: Op) -> bool {
         self.rules.iter().any(|rule| rule.op.is_none() || rule.concerns(op))
     }
 }
 
-/// As errno(3) names it.
+/// The error with a name of errno(3), such as `EIO`; `None` for another name.
 fn errno(name: &str) -> Option<Errno> {
     Some(match name.to_ascii_lowercase().as_str() {
         "eio" => Errno::Io,
         "enospc" => Errno::NoSpace,
         "eperm" | "erofs" => Errno::ReadOnly,
-        // What every way in tells its clients as EINVAL: outside the device is what a store says that has become shorter.
+        // Every front reports this to its clients as EINVAL. A range outside the device, the other candidate, means
+        // that a store has become shorter.
         "einval" => Errno::Unaligned,
         "enotsup" => Errno::Unsupported,
         _ => return None,
     })
 }
 
-/// `10ms`, `1.5s`.
+/// Nanoseconds of a time such as `10ms` or `1.5s`; `None` for other text, 0, or more than an hour.
 fn span(text: &str) -> Option<u64> {
     let units = [("ns", 0), ("us", 3), ("ms", 6), ("s", 9)];
     let (number, places) = units.into_iter().find_map(|(unit, places)| Some((text.strip_suffix(unit)?, places)))?;
     size::decimal(number, places).filter(|&ns| (1..=LONGEST_NS).contains(&ns))
 }
 
-/// `1%`, `0.01`.
+/// A probability such as `1%` or `0.01`, in units of 1/[`CERTAIN`]; `None` for other text or 0.
 fn probability(text: &str) -> Option<u64> {
     let share = match text.strip_suffix('%') {
         Some(percent) => size::decimal(percent, 7),
@@ -285,7 +286,7 @@ fn hash(words: &[u64]) -> u64 {
     })
 }
 
-/// Uniform in `0..below`, of 64 random bits; 0 of none.
+/// A uniform number in `0..below`, from 64 random bits; 0 if `below` is 0.
 fn below(bits: u64, below: u64) -> u64 {
     u64::try_from((u128::from(bits) * u128::from(below)) >> 64).unwrap_or(0)
 }

@@ -37,7 +37,7 @@ fn request(b: Option<u64>, s: Option<u64>, a: Option<u64>) -> Request {
     Request { start: bytes(b), size: bytes(s), align: bytes(a) }
 }
 
-/// Start and size in sectors.
+/// The start and size of a partition, in sectors.
 fn added(table: &Table, (unit, base): (u64, u64), request: Request, rules: Rules) -> Result<(u64, u64), String> {
     let topology = topology(unit, base);
     let ground = TableSite { topology: &topology, base: base * 512, kind: None };

@@ -8,7 +8,7 @@
 use super::ALIASES;
 use crate::mapping::slices::Dialect;
 
-/// 0 to 13.
+/// Names of types 0 to 13, which all systems share.
 const COMMON: [&str; 14] = [
     "unused",
     "swap",
@@ -26,7 +26,7 @@ const COMMON: [&str; 14] = [
     "boot",
 ];
 
-/// FreeBSD's and DragonFly's above; both leave 19 and 25 free.
+/// Names of FreeBSD and DragonFly above those; both leave 19 and 25 free.
 const FREEBSD: &[(u8, &str)] = &[
     (14, "vinum"),
     (15, "RAID"),
@@ -63,7 +63,7 @@ const NETBSD: &[(u8, &str)] = &[
     (27, "NiLFS"),
 ];
 
-/// What a dialect has above [`COMMON`].
+/// Names of a dialect above [`COMMON`], by number.
 fn own(dialect: Dialect) -> &'static [(u8, &'static str)] {
     match dialect {
         Dialect::FreeBsd | Dialect::DragonFly => FREEBSD,
@@ -72,13 +72,13 @@ fn own(dialect: Dialect) -> &'static [(u8, &'static str)] {
     }
 }
 
-/// disklabel(8)'s name of `fstype`.
+/// The name of `fstype` in disklabel(8); `None` for an unknown one.
 pub fn name(dialect: Dialect, fstype: u8) -> Option<&'static str> {
     let common = COMMON.get(usize::from(fstype)).copied();
     common.or_else(|| own(dialect).iter().find(|(n, _)| *n == fstype).map(|(_, name)| *name))
 }
 
-/// gpart(8)'s alias of `fstype`. It accepts DragonFly's types and shows them as numbers.
+/// The alias of `fstype` in gpart(8). It accepts DragonFly's types and shows them as numbers.
 pub fn alias(dialect: Dialect, fstype: u8) -> Option<&'static str> {
     let same = name(dialect, fstype) == name(Dialect::FreeBsd, fstype);
     let shown = |name: &str| name.starts_with("freebsd-");

@@ -1,4 +1,4 @@
-//! What an edit leaves as it is, and what it refuses.
+//! Bytes that an edit leaves alone, and edits that are refused.
 
 use super::{DIALECTS, MIB, Slice, same};
 use crate::base::store::{Sparse, Store};

@@ -4,7 +4,7 @@ fn plan(rules: &[&str]) -> Plan {
     Plan { rules: rules.iter().map(|rule| Rule::parse(rule).unwrap()).collect(), seed: 1 }
 }
 
-/// The `number`th request, all of which are of one kind.
+/// Request `number`, where all requests are of one kind.
 fn asked(op: Op, number: u64) -> Asked {
     Asked { number, of_all: number, op, offset: 1 << 20, length: 4096 }
 }
@@ -27,7 +27,7 @@ fn numbers_decide() {
     assert_eq!(readonly.decide(&Asked { op: Op::Read, ..of_all }).failure, None);
     assert_eq!(readonly.decide(&Asked { op: Op::Flush, ..of_all }).failure, None);
     assert_eq!(readonly.decide(&Asked { of_all: 500, ..of_all }).failure, None);
-    // Reads count although they cannot be befallen; where nothing counts them they need not be looked at.
+    // Reads count although they cannot be hit; where no rule counts them they need not be examined.
     assert!(readonly.concerns(Op::Read) && !plan(&["write:readonly,after=500"]).concerns(Op::Read));
 }
 
@@ -38,7 +38,7 @@ fn chance_is_the_seeds() {
     assert!((900..1100).contains(&found.len()), "{}", found.len());
     assert_eq!(found, failing(&rare, Op::Read, 100_000));
     assert_ne!(found, failing(&Plan { seed: 2, ..rare.clone() }, Op::Read, 100_000));
-    // Two rules of the same chance do not befall the same requests.
+    // Two rules of the same probability do not hit the same requests.
     let both = plan(&["read:delay=1ms,probability=1%", "read:error=eio,probability=1%"]);
     assert_ne!(found, failing(&both, Op::Read, 100_000));
 }
