@@ -19,8 +19,7 @@ pub fn now() -> u64 {
 const EARLY_NS: u64 = 60_000;
 
 /// Returns when [`now`] reaches `until`, to the microsecond if a processor is free; earlier if the thread is
-/// unparked, or spuriously.
-/// Another thread may change `until` meanwhile.
+/// unparked, or spuriously. Another thread may change `until` meanwhile.
 pub fn wait(until: &AtomicU64) {
     punctual();
     let left = until.load(Ordering::Relaxed).saturating_sub(now());

@@ -142,8 +142,7 @@ impl Device {
     }
 
     /// The first byte on its medium: of a partition on its disk, of a loop device in its file. `None` for a device
-    /// over others,
-    /// which has no single place.
+    /// over others, which has no single place.
     pub fn medium_start(&self) -> Option<u64> {
         match &self.kind {
             Kind::Disk if self.slaves.is_empty() => Some(0),
@@ -154,8 +153,7 @@ impl Device {
     }
 
     /// The boundaries of the device by its limits, in its own addresses, and the limits that cannot be true. A
-    /// partition's
-    /// findings are its disk's: a list of both shows them once.
+    /// partition's findings are its disk's: a list of both shows them once.
     pub fn topology(&self) -> (Topology, Vec<Finding>) {
         let (topology, mut findings) = self.of_limits();
         findings.extend(self.findings.iter().cloned());
@@ -163,8 +161,7 @@ impl Device {
     }
 
     /// The possible starts of a partition on its disk, by its own alignment; `None` if that is not listed either.
-    /// Both are multiples of
-    /// the larger of `physical_block_size` and `minimum_io_size`.
+    /// Both are multiples of the larger of `physical_block_size` and `minimum_io_size`.
     pub fn starts(&self) -> Option<Grain> {
         let limits = &self.limits;
         let (disk, own) = (u64::try_from(limits.alignment_offset).ok()?, u64::try_from(self.alignment_offset?).ok()?);

@@ -1,6 +1,5 @@
 //! The engine that moves bytes between open files and memory: io_uring ([`crate::engine::ring`]) or, where that is
-//! not available, one
-//! system call for each request ([`crate::engine::sync`]).
+//! not available, one system call for each request ([`crate::engine::sync`]).
 //!
 //! Every submitted request completes exactly once, with an error if it failed. A partial transfer is continued, or
 //! ends in an error.
@@ -141,8 +140,7 @@ impl<Tag: Copy + Default> Engine<Tag> {
     }
 
     /// Submits a transfer, which starts at the next [`Engine::wait`] at the latest. An error concerns this transfer
-    /// alone, which then has no
-    /// completion; [`Errno::Io`] if the engine is full.
+    /// alone, which then has no completion; [`Errno::Io`] if the engine is full.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and goes from registers into the queue")]
     pub fn push(&mut self, transfer: Transfer<Tag>) -> Result<(), Errno> {
@@ -153,8 +151,7 @@ impl<Tag: Copy + Default> Engine<Tag> {
     }
 
     /// Sends the submitted transfers, and waits until [`Engine::take`] has at least `least` completions, or all there
-    /// will be. An error
-    /// ends the engine.
+    /// will be. An error ends the engine.
     #[inline]
     pub fn wait(&mut self, least: usize) -> Result<(), Errno> {
         match self {

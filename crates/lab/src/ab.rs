@@ -84,8 +84,7 @@ pub fn order(variants: usize, runs: usize) -> impl Iterator<Item = usize> {
 }
 
 /// Measures as planned. `one(variant, n)` makes run `n` of `variant`, from 0, warm-ups included; `n` seeds virtual
-/// drives.
-/// An error of a run, such as an interrupt, ends the measurement; the runs before it are kept.
+/// drives. An error of a run, such as an interrupt, ends the measurement; the runs before it are kept.
 pub fn measure(
     plan: &Plan,
     one: &mut dyn FnMut(usize, usize) -> Result<Run, Error>,

@@ -17,11 +17,9 @@ fn quantiles() -> impl Iterator<Item = f64> {
 }
 
 /// The latency curve of a histogram: at most [`POINTS`] points (quantile, ns), both ascending, from the least latency
-/// to the greatest.
-/// Where many requests took the same time, the first and last points of it are enough. Requests that end in the
-/// host's cache are at
-/// 0 ns; the histogram, which begins at 1 ns, has them there. Empty if nothing was recorded, or all ended in the
-/// cache.
+/// to the greatest. Where many requests took the same time, the first and last points of it are enough. Requests that
+/// end in the host's cache are at 0 ns; the histogram, which begins at 1 ns, has them there. Empty if nothing was
+/// recorded, or all ended in the cache.
 pub fn curve(latency: &Histogram<u64>) -> Vec<(f64, u64)> {
     let mut points: Vec<(f64, u64)> = Vec::with_capacity(POINTS);
     if latency.max() <= UNWAITED {

@@ -99,8 +99,7 @@ impl Run {
 }
 
 /// Finished requests not yet recorded in the histogram, counted by latency in nanoseconds. A lookup of the
-/// histogram's bucket
-/// costs more than all other work on a fast request's completion.
+/// histogram's bucket costs more than all other work on a fast request's completion.
 #[derive(Clone, Debug)]
 pub struct Tally {
     counts: Vec<u64>,

@@ -45,8 +45,7 @@ pub enum Limit {
 const GIVE_UP: u64 = 1000;
 
 /// Runs `count` streams on a rig, each with one request in flight. Failed requests are counted; 1000 consecutive
-/// failures end
-/// the run. A failure of the rig itself ends the run with its error.
+/// failures end the run. A failure of the rig itself ends the run with its error.
 pub fn run(rig: &mut dyn Rig, count: usize, limit: Limit, source: &mut dyn Source) -> Result<Run, Error> {
     let mut run = Run::new();
     let count = count.clamp(1, rig.depth());

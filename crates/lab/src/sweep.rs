@@ -2,10 +2,9 @@
 //! parameters.
 //!
 //! Points are a Latin hypercube (McKay, Beckman and Conover, Technometrics 21(2), 1979). Of n points, every parameter
-//! has one in each
-//! nth part of its range, so 64 points cover each range as finely as 64 values of it alone would; all words have
-//! equally many points.
-//! A parameter's values depend on the seed and its own name, not on the other parameters of the sweep.
+//! has one in each nth part of its range, so 64 points cover each range as finely as 64 values of it alone would; all
+//! words have equally many points. A parameter's values depend on the seed and its own name, not on the other
+//! parameters of the sweep.
 
 use crate::error::Error;
 use crate::statistics::{quantile, rank, real};

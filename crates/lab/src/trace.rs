@@ -1,8 +1,7 @@
 //! Block traces, one format a file: blktrace's records, blkparse's text, fio's logs, and our own.
 //!
 //! A trace is read one request at a time, so it may be of any length; a line may not. An error names its line or
-//! byte.
-//! Records other than reads, writes and flushes (discards, notes) are skipped and counted.
+//! byte. Records other than reads, writes and flushes (discards, notes) are skipped and counted.
 
 use crate::rig::Op;
 use std::collections::VecDeque;

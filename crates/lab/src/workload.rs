@@ -1,6 +1,5 @@
 //! The workloads, in the order in which they are listed. Each is written once, against a rig or a file system, and
-//! does not know
-//! whether time is real.
+//! does not know whether time is real.
 //!
 //! # Adding one
 //! One file, a `mod` line, a line in [`WORKLOADS`].
@@ -90,8 +89,7 @@ pub trait Blocks {
     fn largest(&self) -> u64;
 
     /// The requests of one run on a provider of `length` bytes, for a progress bar and for refusals before the start.
-    /// `None` if only
-    /// time ends the run.
+    /// `None` if only time ends the run.
     fn extent(&self, length: u64) -> Option<u64>;
 
     /// A remark about the workload's requests for the reader, if there is one.
@@ -133,8 +131,7 @@ pub struct Parameters {
     /// True if every write must be on the medium before it is done, as with `O_SYNC`.
     pub sync: bool,
     /// Bytes between the possible starts of random requests; `None`: the request size. A grid of 4096 under requests
-    /// of 16384 is
-    /// what such database pages become on a file system with blocks of 4096.
+    /// of 16384 is what such database pages become on a file system with blocks of 4096.
     pub grid: Option<u64>,
     /// The number of blocks that random requests fall on, from the first; `None`: all blocks.
     pub blocks: Option<u64>,

@@ -1,45 +1,47 @@
-//! Errors of a medium, told to everybody once.
+//! Errors of a medium, reported once to every client.
 //!
-//! What was written and did not reach the medium is lost for whoever wrote it, and the kernel says so once for every open file: to the
-//! flush that comes next, whoever asked for it. Here the open file is one and those who ask are several, so what one of them was told
-//! is kept until each of the others has been told.
+//! Data that were written and did not reach the medium are lost, and the kernel says so once for every open file: to
+//! the next flush, whichever client asked for it. Here many clients share one open file, so an error reported to one
+//! of them is kept until it has been reported to each of the others.
 //!
 //! # Limits
-//! A flush that ended well waits for those that began before it ended: one of them may have been told in its place, and not have said so
-//! yet. A write through the cache (forced unit access) does not wait for them, and what it misses by that is told to the next request.
+//! A successful flush waits for flushes that began before it ended: the kernel may have reported an error to one of
+//! those, which has not returned yet. A write through the cache (forced unit access) does not wait; an error missed
+//! by that is reported to the next request.
 //!
 //! # Sources
-//! Linux `include/linux/errseq.h`, `lib/errseq.c`, and `Documentation/filesystems/vfs.rst`, "Handling errors during writeback". Here is a
-//! counter of 64 bits, which needs no flag that says whether anybody has seen an error: whoever causes one is told of it.
+//! Linux `include/linux/errseq.h`, `lib/errseq.c`, and `Documentation/filesystems/vfs.rst`, "Handling errors during
+//! writeback". Here a counter of 64 bits needs no flag for errors that were seen: the request that meets an error is
+//! told of it.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use trueline_geom::base::error::Errno;
 
-/// The errors of a medium, in the order in which they happened.
+/// The sequence of errors of a medium, in the order in which they happened.
 #[derive(Debug, Default)]
 pub struct ErrorSequence {
     state: Mutex<State>,
-    /// A request has ended.
+    /// Signals that a request has ended.
     ended: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many errors there were, and the last.
+    /// The number of errors, and the last one.
     count: u64,
     last: Option<Errno>,
-    /// Requests that may be told of an error, by numbers in the order in which they began.
+    /// Requests that an error may be reported to, by numbers in the order in which they began.
     running: BTreeSet<u64>,
     next: u64,
 }
 
-/// How many errors somebody knows of: those before he came, and those he was told of.
+/// The number of errors that a client knows of: those before it came, and those reported to it.
 #[derive(Debug, Default)]
 pub struct Since(AtomicU64);
 
-/// A request that may be told of an error, until this goes.
+/// A request that an error may be reported to, until this is dropped.
 struct Running<'a> {
     sequence: &'a ErrorSequence,
     number: u64,
@@ -53,14 +55,14 @@ impl Drop for Running<'_> {
 }
 
 impl State {
-    /// The last error, if there were any that he is not told of; now he is.
+    /// The last error, if any were not reported to this client; they count as reported from now on.
     fn advance(&self, since: &Since) -> Result<(), Errno> {
         let known = since.0.swap(self.count, Ordering::Relaxed);
         self.last.filter(|_| known != self.count).map_or(Ok(()), Err)
     }
 }
 
-/// Whether a failed write through the cache says that something is lost, and not that it was wrong to ask.
+/// True if the error of a write through the cache means a loss of data, rather than an invalid request.
 fn is_of_medium(errno: Errno) -> bool {
     matches!(errno, Errno::Io | Errno::NoDevice | Errno::NoSpace)
 }
@@ -70,7 +72,7 @@ impl ErrorSequence {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For somebody who comes now.
+    /// The state of a new client, which knows of all errors so far.
     pub fn sample(&self) -> Since {
         Since(AtomicU64::new(self.state().count))
     }
@@ -83,7 +85,7 @@ impl ErrorSequence {
         Running { sequence: self, number }
     }
 
-    /// A request has ended, with an error of the medium or without; gives the number of the next.
+    /// Ends a request, with an error of the medium or without. Returns the number of the next request.
     fn end(&self, own: Running<'_>, errno: Option<Errno>) -> u64 {
         let mut state = self.state();
         if errno.is_some() {
@@ -91,12 +93,12 @@ impl ErrorSequence {
         }
         let next = state.next;
         drop(state);
-        // Whoever waits for it is told of its error.
+        // The requests that wait for this one see its error.
         drop(own);
         next
     }
 
-    /// Does `flush`, and says what became of everything that was written since `since` was told last.
+    /// Calls `flush`, and reports its error, or any other since the last report to `since`.
     pub fn flush(&self, since: &Since, flush: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
         let own = self.begin();
         let done = flush();
@@ -108,13 +110,14 @@ impl ErrorSequence {
         done.and(state.advance(since))
     }
 
-    /// Does `write`, which writes through the cache, and says what became of it and of everything else since `since` was told last.
+    /// Calls `write`, which writes through the cache, and reports its error, or any other since the last report to
+    /// `since`.
     pub fn write(&self, since: &Since, write: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
         let own = self.begin();
         let done = write();
         let of_medium = done.err().filter(|&errno| is_of_medium(errno));
         self.end(own, of_medium);
-        // An answer that says something else leaves what is to be told to the next one.
+        // An error of the request itself leaves errors of the medium to the next report.
         if done.is_err() && of_medium.is_none() { done } else { done.and(self.state().advance(since)) }
     }
 }
@@ -136,12 +139,12 @@ mod tests {
         let (one, other) = (sequence.sample(), sequence.sample());
         assert_eq!((flush(&sequence, &one), flush(&sequence, &other)), (Ok(()), Ok(())));
         assert_eq!(sequence.flush(&one, || Err(Errno::NoSpace)), Err(Errno::NoSpace));
-        // Who comes after it has lost nothing by it.
+        // A client that comes after the error has lost nothing by it.
         let late = sequence.sample();
         assert_eq!(flush(&sequence, &one), Ok(()));
         assert_eq!((flush(&sequence, &other), flush(&sequence, &other)), (Err(Errno::NoSpace), Ok(())));
         assert_eq!(flush(&sequence, &late), Ok(()));
-        // Several are one for who did not ask meanwhile, and his own counts too.
+        // Several errors are one to a client that did not ask meanwhile, and its own counts too.
         assert_eq!([1, 2].map(|_| sequence.flush(&one, || FAILED)), [FAILED; 2]);
         assert_eq!((sequence.flush(&other, || FAILED), flush(&sequence, &other)), (FAILED, Ok(())));
         assert_eq!((flush(&sequence, &one), flush(&sequence, &one)), (FAILED, Ok(())));
@@ -159,7 +162,8 @@ mod tests {
         assert_eq!((sequence.write(&other, || Ok(())), sequence.write(&other, || Ok(()))), (FAILED, Ok(())));
     }
 
-    /// The kernel has told the other flush, which has not come back: who ends before it must not say that all is well.
+    /// The kernel has reported the error to the other flush, which has not returned: a flush that ends before it must
+    /// not succeed.
     #[test]
     fn who_was_told_in_our_place_is_waited_for() {
         let sequence = ErrorSequence::default();

@@ -1,4 +1,4 @@
-//! What is served, under a name each, whichever way in it is served through.
+//! Exports: named stores with their properties, whichever front serves them.
 
 use crate::errseq::{ErrorSequence, Since};
 use std::sync::Arc;
@@ -9,34 +9,34 @@ use trueline_geom::base::topology::boundaries::Boundary;
 use trueline_geom::base::topology::{Grain, Topology, Why, is_whole};
 use trueline_host::nbd::wire::MAXIMUM;
 
-/// One export.
+/// One export of a server.
 pub struct Export {
-    /// Its name; the default export's is empty.
+    /// The name; the default export's is empty.
     pub name: String,
-    /// What it is, for people.
+    /// The description for people.
     pub description: String,
-    /// Its bytes.
+    /// The bytes of the export.
     pub store: Arc<dyn Store>,
-    /// Whether nothing may be written.
+    /// True if writes are refused.
     pub read_only: bool,
-    /// Whether seeking takes time.
+    /// True if the medium is rotational: seeks take time.
     pub rotational: bool,
-    /// In what units it is best used.
+    /// The block sizes that NBD clients should use.
     pub sizes: BlockSizes,
-    /// The boundaries beneath it, each kind once.
+    /// The boundaries beneath the export, each kind once.
     pub boundaries: Vec<Boundary>,
-    /// Errors of the medium. Exports that are on the same disks have one: a disk that fails says of no byte whose it was.
+    /// Errors of the medium, shared by exports on the same disks: a failed disk does not say which bytes were lost.
     pub errors: Arc<ErrorSequence>,
-    /// Its part in an overlay, if it has one: what is written is [`Content::Data`](trueline_geom::base::store::Content), what was made zero is
-    /// zero, and the rest a hole.
+    /// The part of the export held by an overlay, if there is one: written ranges are
+    /// [`Content::Data`](trueline_geom::base::store::Content), zeroed ones zero, all others holes.
     pub overlay: Option<Arc<dyn Store>>,
-    /// Logs of the requests that a way in refuses: [`Export::store`] never sees those.
+    /// Logs of the requests that a front refuses: [`Export::store`] never sees those.
     pub refusals: Vec<Arc<dyn RefusalLog>>,
 }
 
-/// A log of requests that were refused before they reached a store: past the end, or writes where nothing may be written.
+/// A log of requests refused before they reach a store: past the end, or writes to a read-only export.
 pub trait RefusalLog: Send + Sync {
-    /// A request of `length` bytes at `offset` of the export was refused.
+    /// Notes a refused request of `length` bytes at `offset` of the export.
     fn refused(&self, deed: IoKind, offset: u64, length: u64);
 }
 
@@ -46,35 +46,35 @@ impl Export {
         self.boundaries.iter().find(|boundary| boundary.why == Why::Physical)?.grain
     }
 
-    /// Tells the logs of a request that is refused.
+    /// Notes a refused request in all logs.
     pub fn refuse(&self, deed: IoKind, offset: u64, length: u64) {
         self.refusals.iter().for_each(|log| log.refused(deed, offset, length));
     }
 
-    /// Brings what was written to the medium, for somebody who knows of errors `since`.
+    /// Flushes the store for a client that knows of errors `since`.
     pub fn flush(&self, since: &Since) -> Result<(), Errno> {
-        // Whoever only reads has nothing to bring anywhere.
+        // A read-only export has nothing to flush.
         if self.read_only { Ok(()) } else { self.errors.flush(since, || self.store.flush()) }
     }
 
-    /// Writes so that it is on the medium then, for somebody who knows of errors `since`.
+    /// Writes to the medium, not only to its cache, for a client that knows of errors `since`.
     pub fn write_through(&self, since: &Since, bytes: &[u8], offset: u64) -> Result<(), Errno> {
         self.errors.write(since, || self.store.write_through(bytes, offset))
     }
 }
 
-/// Bytes of a request, as NBD's `NBD_INFO_BLOCK_SIZE` tells them.
+/// Block sizes of requests in bytes, as in NBD's `NBD_INFO_BLOCK_SIZE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSizes {
-    /// What every offset and length should be a multiple of. Others are taken too.
+    /// The unit of offsets and lengths; other requests are accepted too.
     pub least: u32,
-    /// What they are best a multiple of.
+    /// The preferred unit of offsets and lengths.
     pub preferred: u32,
-    /// The most a request may read or write.
+    /// The most bytes of a read or write.
     pub most: u32,
 }
 
-/// The sizes that NBD allows (doc/proto.md, section "Block size constraints").
+/// The limits of NBD on block sizes in bytes (doc/proto.md, section "Block size constraints").
 const LEAST_PREFERRED: u64 = 512;
 const MOST_PREFERRED: u64 = 32 << 20;
 const MOST_LEAST: u64 = 64 << 10;
@@ -86,9 +86,10 @@ fn unit(topology: &Topology) -> Option<Grain> {
 }
 
 impl BlockSizes {
-    /// Sizes of a provider whose bytes `store` holds. The least is what the store takes, not what a disk beneath calls its sector: clients
-    /// refuse by themselves what is smaller. The protocol has no field for where the first unit begins, so a unit that does not begin with
-    /// the provider is not preferred: a client that kept to it would miss it every time.
+    /// The block sizes of a provider, whose bytes `store` holds. The least is the store's unit, not the sector of a
+    /// disk beneath: clients refuse smaller requests by themselves. The protocol has no field for the start of the
+    /// first unit, so a unit that does not begin with the provider is not preferred: a client that kept to it would
+    /// miss it every time.
     pub fn of(topology: &Topology, store: &dyn Store) -> BlockSizes {
         let least = Some(store.unit()).filter(|&unit| unit.is_power_of_two() && unit <= MOST_LEAST && is_whole(topology.length, unit));
         let least = least.unwrap_or(1);
@@ -103,7 +104,7 @@ impl BlockSizes {
 pub struct Exports(pub Vec<Export>);
 
 impl Exports {
-    /// The export called `name`.
+    /// The index of the export named `name`.
     pub fn find(&self, name: &[u8]) -> Option<usize> {
         self.0.iter().position(|export| export.name.as_bytes() == name)
     }

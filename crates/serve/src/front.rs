@@ -1,4 +1,4 @@
-//! The ways in to exports: a socket, a mounted file, a block device of the kernel.
+//! The fronts of exports: a socket, a mounted file, a block device of the kernel.
 
 pub mod fuse;
 pub mod http;
@@ -19,39 +19,39 @@ use trueline_host::error::Error;
 use trueline_host::nbd::listener::Listener;
 use trueline_host::nbd::tls::Encryption;
 
-/// From now on memory of this thread, and of threads that it makes, is never got by writing to the very device that waits for them
-/// (`PR_SET_IO_FLUSHER`, prctl(2)). Where that is not allowed (no CAP_SYS_RESOURCE) they work as long as memory is there.
+/// Makes allocations of this thread, and of threads it creates, never wait for writes to the device that they serve
+/// (`PR_SET_IO_FLUSHER`, prctl(2)). Without CAP_SYS_RESOURCE it has no effect, and they work while memory is free.
 pub fn as_io_flusher() {
     let _ = rustix::process::configure_io_flusher_behavior(true);
 }
 
-/// One way in.
+/// A way for clients to reach the exports.
 pub trait Front: Send + Sync {
-    /// Where clients find it: an NBD URI, a file, a device.
+    /// The address for clients: an NBD URI, a file, a device.
     fn place(&self) -> String;
 
-    /// What a command that uses it finds its place in: `uri`, `file`, `device`.
+    /// The name of the variable that holds the place for a command: `uri`, `file`, `device`.
     fn variable(&self) -> &'static str;
 
-    /// Serves until `stop` is set, answers what was asked until then, and ends.
+    /// Serves until `stop` is set, answers the requests made by then, and ends.
     fn run(&self, stop: &AtomicBool) -> Result<(), Error>;
 }
 
 /// Exports as network block devices.
 pub struct Nbd {
-    /// Where clients connect.
+    /// The socket that clients connect to.
     pub listener: Listener,
-    /// What they find.
+    /// The exports on offer.
     pub exports: Arc<Exports>,
-    /// Whether through TLS.
+    /// The use of TLS.
     pub encryption: Encryption,
-    /// Where a client on this machine finds the authority's certificate, if there is one.
+    /// The directory of the authority's certificate for clients on this machine, if there is one.
     pub certificates: Option<PathBuf>,
-    /// What a client may keep.
+    /// Limits of time and connections for each client.
     pub limits: Limits,
-    /// What all clients have together, of every socket that it is given to.
+    /// The memory shared by the clients of all sockets that have it.
     pub room: Arc<MemoryBudget>,
-    /// Takes a line about every client that is cut off; of many, some.
+    /// Takes a line about clients that are cut off; of many, only some.
     pub tell: Box<Tell>,
 }
 
@@ -72,7 +72,7 @@ impl Front for Nbd {
     }
 }
 
-/// Exports as files.
+/// Exports as files of a mount.
 impl Front for Mounted {
     fn place(&self) -> String {
         self.file().display().to_string()

@@ -1,34 +1,34 @@
-//! What is replaced now and then, and read by many threads all the time, none of which waits or says that it reads: what was replaced is
-//! kept, so there is room for so many alone.
+//! A value replaced rarely and read constantly. Readers are wait-free and untracked, so old values are never freed;
+//! at most 255 replacements fit.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Values that may come after the first.
+/// The most replacements of the first value.
 const MORE: usize = 255;
 
-/// A value, and those that it took the place of.
+/// A value with all its predecessors.
 pub(crate) struct Generations<T> {
     first: T,
     more: Box<[OnceLock<Box<T>>]>,
-    /// How many of `more` there are.
+    /// The number of values in `more`.
     newest: AtomicUsize,
 }
 
 impl<T> Generations<T> {
-    /// With that one.
+    /// A single generation, `first`.
     pub(crate) fn new(first: T) -> Generations<T> {
         Generations { first, more: (0..MORE).map(|_| OnceLock::new()).collect(), newest: AtomicUsize::new(0) }
     }
 
-    /// The newest.
+    /// The newest of the values.
     #[inline]
     pub(crate) fn get(&self) -> &T {
         let newest = self.newest.load(Ordering::Acquire).checked_sub(1);
         newest.and_then(|nth| self.more.get(nth)?.get()).map_or(&self.first, |value| &**value)
     }
 
-    /// Takes the place of the newest; `false` where there is no room. One thread at a time.
+    /// Replaces the newest value. False if there is no room. One thread at a time may call it.
     pub(crate) fn put(&self, value: T) -> bool {
         let nth = self.newest.load(Ordering::Acquire);
         let put = self.more.get(nth).is_some_and(|slot| slot.set(Box::new(value)).is_ok());
@@ -38,12 +38,12 @@ impl<T> Generations<T> {
         put
     }
 
-    /// How many may still be put.
+    /// The number of replacements still possible.
     pub(crate) fn room(&self) -> usize {
         MORE - self.newest.load(Ordering::Acquire).min(MORE)
     }
 
-    /// All of them, the first first.
+    /// All values, the first one first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.first).chain(self.more.iter().map_while(|slot| slot.get().map(|value| &**value)))
     }

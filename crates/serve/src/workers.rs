@@ -1,37 +1,37 @@
-//! Threads for what must wait: as many as there is something to do for, up to a bound, and a bound on what waits for them. They know
-//! nothing of what they do.
+//! Threads for blocking jobs: as many as there are jobs, up to a bound, with a bound on waiting jobs. They know
+//! nothing of the jobs' nature.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Jobs, and who does them. Threads borrow it, and call [`Workers::work`].
+/// A queue of jobs with their threads, which borrow it and call [`Workers::work`].
 pub(crate) struct Workers<Job> {
     queue: Mutex<Queue<Job>>,
-    /// There is a job, or there will be none.
+    /// Signals that there is a job, or will be none.
     work: Condvar,
-    /// A job is done.
+    /// Signals that a job is done.
     room: Condvar,
     most: Most,
 }
 
-/// The most that there is of everything.
+/// The bounds of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Most {
     pub(crate) threads: usize,
-    /// Jobs that are not done.
+    /// The most jobs that are not done.
     pub(crate) jobs: usize,
-    /// Bytes of them; one job alone may be more.
+    /// The most bytes of these jobs; a single job may have more.
     pub(crate) bytes: usize,
 }
 
 struct Queue<Job> {
-    /// With the bytes of each.
+    /// Waiting jobs, each with its bytes.
     waiting: VecDeque<(Job, usize)>,
-    /// Threads that have nothing to do.
+    /// The number of idle threads.
     idle: usize,
     threads: usize,
-    /// Jobs that are not done, and their bytes.
+    /// The number of jobs that are not done, and their bytes.
     jobs: usize,
     bytes: usize,
     closed: bool,
@@ -47,13 +47,13 @@ impl<Job> Workers<Job> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes of jobs that are not done.
+    /// The bytes of jobs that are not done.
     pub(crate) fn bytes(&self) -> usize {
         self.queue().bytes
     }
 
-    /// Leaves a job that keeps so many bytes to another thread, and waits until there is room for it; gives it back if there is no
-    /// thread. `spawn` starts one; `false` if there is none to be had.
+    /// Adds a job that holds `bytes`, and waits until there is room for it. Returns the job if there is no thread.
+    /// `spawn` starts one, and returns false if that is impossible.
     pub(crate) fn hand_over(&self, job: Job, bytes: usize, spawn: &mut dyn FnMut() -> bool) -> Result<(), Job> {
         let mut queue = self.queue();
         while queue.jobs > 0 && (queue.jobs >= self.most.jobs || queue.bytes + bytes > self.most.bytes) {
@@ -73,14 +73,14 @@ impl<Job> Workers<Job> {
         Ok(())
     }
 
-    /// Does jobs until there will be none. A panic in one of them goes on when there are none: else those that wait, and who waits for room
-    /// for more, would wait for a thread that is gone.
+    /// Does jobs until there will be none. A panic of a job continues after that: otherwise waiting jobs, and callers
+    /// that wait for room, would wait for a thread that is gone.
     pub(crate) fn work(&self, mut done: impl FnMut(Job)) {
         let (mut queue, mut panic) = (self.queue(), None);
         loop {
             if let Some((job, bytes)) = queue.waiting.pop_front() {
                 drop(queue);
-                // What a panic leaves half done is `done`'s to see to.
+                // The caller's `done` restores whatever a panic leaves half done.
                 if let Err(caught) = catch_unwind(AssertUnwindSafe(|| done(job))) {
                     panic = panic.or(Some(caught));
                 }
@@ -102,14 +102,14 @@ impl<Job> Workers<Job> {
         }
     }
 
-    /// When what is returned goes there will be no further job: threads end when they have done those that wait. Whoever waits for them
-    /// waits, after a panic too, until they have.
+    /// Closes the queue when the returned value is dropped: threads end after the waiting jobs. A scope that waits
+    /// for the threads ends, even after a panic.
     pub(crate) fn closing(&self) -> Closing<'_, Job> {
         Closing(self)
     }
 }
 
-/// Jobs are given until this goes.
+/// Closes the queue when dropped.
 pub(crate) struct Closing<'a, Job>(&'a Workers<Job>);
 
 impl<Job> Drop for Closing<'_, Job> {
@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    /// There is room for the next job, a thread for it, and the panic is not lost.
+    /// After a panic there is room for the next job and a thread for it, and the panic is not lost.
     #[test]
     fn a_job_that_panics_is_done() {
         let workers = Workers::new(Most { threads: 1, jobs: 2, bytes: 10 });
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!((done.into_inner(), workers.bytes()), (7, 0));
     }
 
-    /// Else whoever waits for the threads would wait for ever.
+    /// Otherwise the scope that waits for the threads would wait for ever.
     #[test]
     fn threads_end_when_who_gives_the_jobs_panics() {
         let workers = Workers::new(Most { threads: 1, jobs: 1, bytes: 1 });

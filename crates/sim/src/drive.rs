@@ -47,8 +47,7 @@ pub struct Completion {
 /// Time never goes back: the `now` of every call is at least that of the call before.
 pub trait Drive: Send {
     /// Takes a command that arrives at `now`, inside the drive and in whole sectors. It accepts any number: the host
-    /// limits the
-    /// commands in flight ([`Drive::tags`]).
+    /// limits the commands in flight ([`Drive::tags`]).
     fn submit(&mut self, now: Ps, command: Command);
 
     /// The time of its next event if no command comes before; `None` while it is at rest.

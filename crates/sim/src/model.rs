@@ -122,8 +122,7 @@ impl Model {
     }
 
     /// Reads a model with some keys set to other values: `jumper = true`, `disk.rpm = 7200`. A key without its table
-    /// is looked for in
-    /// the table of the drive's kind.
+    /// is looked for in the table of the drive's kind.
     pub fn parse_with(text: &str, set: &[(String, Value)]) -> Result<Model, Refusal> {
         Model::set(text, set).map(|(model, _)| model)
     }
@@ -210,8 +209,7 @@ impl Model {
     }
 
     /// Checks that `[range]` and `[origin]` name keys of the model: a misspelled range would sweep nothing, and the
-    /// interval would be
-    /// too narrow.
+    /// interval would be too narrow.
     fn check_said(&self, text: &str) -> Result<(), Refusal> {
         let table: Table = toml::from_str(text).map_err(|e| refused(text, &e))?;
         let given = |key: &str| {
@@ -289,8 +287,7 @@ impl Model {
 }
 
 /// A TOML error as a refusal with its line and key. A key occurs in up to three tables, so a table of ranges or
-/// origins is named
-/// as well: a replacement of `rpm` throughout the file would have changed its origin too.
+/// origins is named as well: a replacement of `rpm` throughout the file would have changed its origin too.
 fn refused(text: &str, error: &toml::de::Error) -> Refusal {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map(|before| before.matches('\n').count() + 1);

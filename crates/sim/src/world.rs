@@ -1,9 +1,8 @@
 //! Several drives under the classes of `trueline-geom`, and the clock that they share.
 //!
 //! A request goes down a [`Route`] as in every other engine. Its adjacent pieces on one drive are one command, as
-//! gstripe and
-//! dm-stripe send it. The host keeps a queue for each drive, which is given as many commands as it has tags. The
-//! processor is one server: the cost of layers is spent there, one request after another.
+//! gstripe and dm-stripe send it. The host keeps a queue for each drive, which is given as many commands as it has
+//! tags. The processor is one server: the cost of layers is spent there, one request after another.
 
 use crate::counters::Counters;
 use crate::drive::{Command, Completion, Drive, Op};
@@ -113,8 +112,7 @@ impl World {
     }
 
     /// Sends a request down `route`, after `cost` of processor time. [`Errno::Range`] if it is outside the provider
-    /// or not whole
-    /// sectors of a drive; [`Errno::Io`] when virtual time is over, after 106 days.
+    /// or not whole sectors of a drive; [`Errno::Io`] when virtual time is over, after 106 days.
     pub fn submit(&mut self, route: &Route, request: Request, cost: Ps) -> Result<(), Errno> {
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.clear();

@@ -2,11 +2,9 @@
 //!
 //! # Limits
 //! Columns come and go between versions, and numbers are strings before util-linux 2.33. All forms are accepted, and
-//! a missing
-//! column is not reported. Without `START` (before 2.38) a partition is judged by its own alignment alone. So is one
-//! whose `START`
-//! cannot be true, which is a finding. There is nothing about
-//! atomic writes, and nothing about md but its level: the chunk of a striped set is its `MIN-IO`.
+//! a missing column is not reported. Without `START` (before 2.38) a partition is judged by its own alignment alone.
+//! So is one whose `START` cannot be true, which is a finding. There is nothing about atomic writes, and nothing
+//! about md but its level: the chunk of a striped set is its `MIN-IO`.
 //!
 //! # Sources
 //! `lsblk(8)`; util-linux release notes 2.33, 2.38 and `misc-utils/lsblk.c`: `START` counts 512-byte sectors, everything else is bytes with `-b`.

@@ -2,9 +2,8 @@
 //!
 //! # Limits
 //! One document, an array of them, or several one after another, as a loop over drives prints them. Numbers may be
-//! strings;
-//! a missing field is 0, which claims nothing. The LBA formats are under `lbafs`, their data size under `ds` (as
-//! nvme-cli names it) or `lbads` (as the specification does).
+//! strings; a missing field is 0, which claims nothing. The LBA formats are under `lbafs`, their data size under `ds`
+//! (as nvme-cli names it) or `lbads` (as the specification does).
 //!
 //! # Sources
 //! nvme-cli `nvme-print-json.c`; the fields as in [`trueline_geom::audit::limits::nvme`].

@@ -24,8 +24,8 @@ pub fn done(path: &Path) -> Option<Done> {
     parse(&text)
 }
 
-/// Bytes read from storage for this process so far, including those read by the page cache
-/// (`read_bytes` of proc_pid_io(5)); `None` if the kernel does not count them.
+/// Bytes read from storage for this process so far, including those read by the page cache (`read_bytes` of
+/// proc_pid_io(5)); `None` if the kernel does not count them.
 pub fn fetched() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/io").ok()?;
     text.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.parse().ok()

@@ -2,10 +2,8 @@
 //!
 //! # Limits
 //! Needs no root. An attribute that is missing (an older kernel), unreadable or malformed counts as not reported.
-//! Devices
-//! without a medium (an unused loop, an empty card reader) and hidden ones (the paths of a multipath NVMe drive) are
-//! left
-//! out. `size`, `start` and md's `offset` count 512-byte sectors, whatever the logical block size is.
+//! Devices without a medium (an unused loop, an empty card reader) and hidden ones (the paths of a multipath NVMe
+//! drive) are left out. `size`, `start` and md's `offset` count 512-byte sectors, whatever the logical block size is.
 //!
 //! # Sources
 //! Linux `Documentation/ABI/stable/sysfs-block`, `Documentation/ABI/testing/sysfs-block-dm`, `Documentation/admin-guide/md.rst`,
@@ -57,8 +55,7 @@ pub fn named(path: &Path) -> Option<(Vec<Device>, usize)> {
 }
 
 /// The path of the device that covers `length` bytes from byte `start` of the block device at `path`: that device
-/// itself, or one
-/// of its partitions known to the kernel.
+/// itself, or one of its partitions known to the kernel.
 pub fn node(path: &Path, start: u64, length: u64) -> Option<PathBuf> {
     let (devices, at) = named(path)?;
     let own = &devices[at];

@@ -1,8 +1,7 @@
 //! The extents of a file, as reported by its file system.
 //!
 //! Preallocated blocks that were never written are no data. Yet lseek(2) reports data there while their pages are
-//! cached: after one
-//! read, SEEK_DATA sees a file full of data.
+//! cached: after one read, SEEK_DATA sees a file full of data.
 //!
 //! # Limits
 //! Regular files on file systems that report extents: ext4, XFS, Btrfs, F2FS and others; not tmpfs, FUSE and overlays
@@ -60,8 +59,7 @@ struct Map {
 }
 
 /// Bytes among the first `length` of a file that were never written: holes, and preallocated ones. `None` if the file
-/// system does not
-/// report extents.
+/// system does not report extents.
 pub(crate) fn never_written(file: impl AsFd, length: u64) -> Option<u64> {
     let (mut at, mut written) = (0, 0u64);
     for _ in 0..TIMES {

@@ -2,14 +2,11 @@
 //!
 //! # Limits
 //! For reading: read-only, never exclusive, and without a change of the access time if possible. For writing:
-//! exclusive, so that
-//! a device or image that is mounted, in a set, shown by a loop device or used by a virtual machine is never written.
-//! For serving
-//! read-only: locked, so that no program that respects locks writes it meanwhile.
-//! Zeros are punched out of a file, which frees their space, and requested from a device; where neither is possible,
-//! they are written.
-//! Directories, pipes, sockets and character devices are refused before an open, which has side effects on some of
-//! them.
+//! exclusive, so that a device or image that is mounted, in a set, shown by a loop device or used by a virtual
+//! machine is never written. For serving read-only: locked, so that no program that respects locks writes it
+//! meanwhile. Zeros are punched out of a file, which frees their space, and requested from a device; where neither is
+//! possible, they are written. Directories, pipes, sockets and character devices are refused before an open, which
+//! has side effects on some of them.
 //!
 //! # Sources
 //! open(2) (`O_EXCL` on a block device), `locks.rs` (QEMU locks the images it uses), flock(2) (udev waits for it).
@@ -162,15 +159,14 @@ impl Medium {
     }
 
     /// Bytes of a file that were never written: holes, and preallocated ones (fallocate(2)), whether or not they are
-    /// in the page cache.
-    /// Dirty pages are written first. `None` for a device, or if the file system does not report extents.
+    /// in the page cache. Dirty pages are written first. `None` for a device, or if the file system does not report
+    /// extents.
     pub fn never_written(&self) -> Option<u64> {
         self.number.is_none().then(|| extents::never_written(&self.fd, self.length)).flatten()
     }
 
     /// The run that the kernel reports as a hole. Past the end of a file that has shrunk it is data: a client told of
-    /// a hole would
-    /// assume zeros and not read, whereas a read fails.
+    /// a hole would assume zeros and not read, whereas a read fails.
     fn hole(&self, from: u64, to: u64) -> Run {
         let size = rustix::fs::fstat(&self.fd).ok().filter(|_| self.number.is_none()).and_then(|stat| u64::try_from(stat.st_size).ok());
         match size.map_or(to, |size| size.min(to)) {
@@ -348,10 +344,8 @@ impl Store for Medium {
             return Err(Errno::Range);
         }
         // To zero a range of a device keeps its space, and sends zeros if the device has no command for it; to punch
-        // a hole
-        // unmaps, or is refused (Linux block/fops.c, blkdev_fallocate). The limit is read anew each time: the kernel
-        // clears it when a
-        // device refuses the command.
+        // a hole unmaps, or is refused (Linux block/fops.c, blkdev_fallocate). The limit is read anew each time: the
+        // kernel clears it when a device refuses the command.
         if keep && self.number.is_some_and(|(major, minor)| !sysfs::writes_zeroes(Path::new("/sys"), major, minor)) {
             return Err(Errno::Unsupported);
         }

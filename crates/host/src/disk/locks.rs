@@ -1,15 +1,13 @@
 //! Locks of image files in QEMU's scheme: readers and writers of all programs that use it exclude each other.
 //!
 //! A lock belongs to the open file description, not to the process: a classic fcntl(2) lock is lost when the process
-//! closes any
-//! other descriptor of the same file. On a file system without locks nothing is excluded.
+//! closes any other descriptor of the same file. On a file system without locks nothing is excluded.
 //!
 //! # Sources
 //! QEMU, `block/file-posix.c`: a user of permission n of an image holds a shared lock on byte 100 + n; a user that
-//! does not share it
-//! holds one on byte 200 + n. After taking its own locks, each checks for contradicting locks of others. The
-//! permissions are
-//! those of `include/block/block-common.h`. fcntl(2), "Open file description locks (non-POSIX)", Linux 3.15.
+//! does not share it holds one on byte 200 + n. After taking its own locks, each checks for contradicting locks of
+//! others. The permissions are those of `include/block/block-common.h`. fcntl(2), "Open file description locks
+//! (non-POSIX)", Linux 3.15.
 
 #![allow(unsafe_code, reason = "fcntl(2) with F_OFD_SETLK and F_OFD_GETLK, which rustix does not have")]
 
@@ -40,8 +38,7 @@ const WRITE: i64 = 1;
 const RESIZE: i64 = 3;
 
 /// Locks the image for `claim` until it is released or its description is closed. False, with nothing locked, if
-/// another use
-/// contradicts the claim.
+/// another use contradicts the claim.
 pub(crate) fn claim(fd: &OwnedFd, claim: Claim) -> bool {
     let claimed = try_claim(fd, claim);
     if !claimed {
@@ -51,15 +48,13 @@ pub(crate) fn claim(fd: &OwnedFd, claim: Claim) -> bool {
 }
 
 /// Takes an exclusive lock on a file until it is closed; false if another program holds one. That is flock(2), which
-/// only excludes
-/// programs that ask for it too. On a file system without it the result is true.
+/// only excludes programs that ask for it too. On a file system without it the result is true.
 pub fn keep(file: &File) -> bool {
     !matches!(flock(file, FlockOperation::NonBlockingLockExclusive), Err(rustix::io::Errno::WOULDBLOCK))
 }
 
 /// Releases all locks of this descriptor. Closing it is not enough: a child process that another thread creates
-/// meanwhile
-/// has a copy of it until it executes its program, and the lock would stay that long.
+/// meanwhile has a copy of it until it executes its program, and the lock would stay that long.
 pub(crate) fn release(fd: &OwnedFd) {
     // A file without locks has none to release.
     let _ = ask(fd, F_OFD_SETLK, F_UNLCK, 0, TO_THE_END);
@@ -129,7 +124,7 @@ mod tests {
     use crate::disk::file;
     use std::fs::File;
 
-    /// As in a child between fork(2) and execve(2), the description has a second descriptor.
+    /// A second descriptor of the description, as a child has between fork(2) and execve(2).
     #[test]
     fn a_copy_of_the_descriptor_does_not_keep_the_lock() {
         let path = std::env::temp_dir().join(format!("trueline-locks-{}", std::process::id()));

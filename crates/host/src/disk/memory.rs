@@ -1,8 +1,7 @@
 //! A disk in memory: unwritten bytes are zero and take no memory, and discarded or zeroed bytes free theirs.
 //!
 //! Requests do not wait for each other. If two clients write the same bytes at the same moment, each word is one's or
-//! the other's:
-//! no disk promises more for a whole request.
+//! the other's: no disk promises more for a whole request.
 
 use crate::disk::shared::Shared;
 use crate::error::Error;
@@ -231,7 +230,7 @@ mod tests {
         assert!(Memory::new(u64::MAX).is_err());
     }
 
-    /// More than there is: only what is written takes room.
+    /// A disk larger than the machine's memory: only written pages take room.
     #[test]
     fn a_large_one_costs_nothing() {
         let Ok(memory) = Memory::new(1 << 40) else { return println!("skipped: this kernel promises no more memory than it has") };

@@ -1,12 +1,10 @@
 //! Memory that all threads may read and write at any time without waiting: the bytes of a disk, whose users decide
-//! what concurrent
-//! writes to the same place mean.
+//! what concurrent writes to the same place mean.
 //!
 //! The program's own accesses are word by word, each word atomically. The kernel copies from and to the same bytes.
 //!
 //! Long writes bypass the caches. A disk is larger than they are, so a line to be overwritten would first be fetched
-//! from memory, and
-//! would evict the buffer that it is copied from. Measured in docs/decisions/0017.
+//! from memory, and would evict the buffer that it is copied from. Measured in docs/decisions/0017.
 //!
 //! # Sources
 //! Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, section 10.4.6.2 "Caching of Temporal vs. Non-Temporal Data";

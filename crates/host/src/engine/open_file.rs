@@ -3,8 +3,7 @@
 //!
 //! # Sources
 //! open(2) (`O_DIRECT`), statx(2) (`STATX_DIOALIGN`, Linux 6.1). The alignment of a request is checked by these
-//! numbers before it is
-//! sent: a kernel accepts some misaligned ones, so the lack of an EINVAL proves nothing.
+//! numbers before it is sent: a kernel accepts some misaligned ones, so the lack of an EINVAL proves nothing.
 
 use crate::device::sysfs;
 use crate::disk::buffers::Buffers;
@@ -43,8 +42,7 @@ const PAGE: u64 = 4096;
 
 impl OpenFile {
     /// A second handle of an open medium, in the same access mode; `place` is its name in messages. Exclusiveness is
-    /// kept, as the handle is
-    /// of the same file, for as long as `medium` lives.
+    /// kept, as the handle is of the same file, for as long as `medium` lives.
     pub fn new(medium: &Medium, cache: Cache, place: &Path) -> Result<OpenFile, Error> {
         let failed = |e: io::Errno| Error::os("open", place, e);
         let mode = rustix::fs::fcntl_getfl(medium.fd()).map_err(failed)? & OFlags::RWMODE;

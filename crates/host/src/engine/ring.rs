@@ -53,10 +53,8 @@ struct Flight<Tag> {
 pub type Refused = (io::Errno, Vec<OpenFile>, Buffers);
 
 /// The batch of requests for a device: it starts on the first while the others of a round are made. With all of a
-/// round in one call
-/// a disk is idle meanwhile (0.88 of fio's rate at 32 in flight on a virtual disk, rather than 1.01). The page cache
-/// answers within
-/// the call, so there a call less is worth more.
+/// round in one call a disk is idle meanwhile (0.88 of fio's rate at 32 in flight on a virtual disk, rather than
+/// 1.01). The page cache answers within the call, so there a call less is worth more.
 const DIRECT_BATCH: u32 = 4;
 
 /// The most transfers in flight on one ring.

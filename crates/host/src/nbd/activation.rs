@@ -26,8 +26,7 @@ const MOST: RawFd = 1024;
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The sockets passed to this process, in order; empty if there are none. They belong to the caller from then on:
-/// later calls
-/// return none.
+/// later calls return none.
 pub fn sockets() -> Result<Vec<Listener>, Error> {
     let [process, count, names] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"].map(std::env::var_os);
     let passed = passed(process, count, names, std::process::id())?;

@@ -1,15 +1,13 @@
 //! A store behind an NBD server: `nbd://` targets.
 //!
 //! A connection does one request at a time. There are as many connections as concurrent requests, up to
-//! [`CONNECTIONS`], if
-//! the server declares that they see the same bytes. A broken connection is dropped, and the next request makes a new
-//! one.
+//! [`CONNECTIONS`], if the server declares that they see the same bytes. A broken connection is dropped, and the next
+//! request makes a new one.
 //!
 //! # Limits
 //! The server is not trusted: its answers are checked, and it cannot make the client keep more than was asked for.
-//! Every answer has a
-//! deadline ([`Patience`]). If a connection breaks after a write, the next flush fails: unflushed data may
-//! be lost.
+//! Every answer has a deadline ([`Patience`]). If a connection breaks after a write, the next flush fails: unflushed
+//! data may be lost.
 
 use super::tls::Credentials;
 use super::uri::{Server, Uri};
@@ -38,8 +36,7 @@ mod pool;
 pub const CONNECTIONS: usize = 8;
 
 /// The most bytes of one discard or fast zeroing with 64-bit lengths. An answer has a deadline, and a server may be
-/// slower than it
-/// claims.
+/// slower than it claims.
 const REACH: u64 = 16 << 30;
 
 /// The properties of an export as the server reported them.

@@ -20,8 +20,7 @@ pub struct Request {
 
 impl Request {
     /// Reads a request from the first [`Headers::request`] bytes of `bytes`. `None` if they do not begin with the
-    /// magic number: the client is
-    /// out of step, and the rest of its stream means nothing.
+    /// magic number: the client is out of step, and the rest of its stream means nothing.
     pub fn read(bytes: &[u8], headers: Headers) -> Option<Request> {
         let extended = headers == Headers::Extended;
         let mut fields = Fields(bytes);

@@ -82,7 +82,7 @@ mod tests {
         bytes.iter().map(|&byte| AtomicU8::new(byte)).collect()
     }
 
-    /// More than a socket holds, in more places than a call takes, some of them empty.
+    /// More bytes than a socket holds, in more places than a call accepts, some of them empty.
     #[test]
     fn all_places_are_sent_in_order() {
         let own: Vec<Vec<u8>> = (0..3000_usize).map(|i| vec![u8::try_from(i % 251).unwrap(); i * 7 % 600]).collect();

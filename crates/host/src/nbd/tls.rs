@@ -88,8 +88,7 @@ impl Encryption {
 
 impl Certificates {
     /// Loads the files of `directory`: `server-cert.pem` and `server-key.pem`. `verify_clients`: a client needs a
-    /// certificate issued by an
-    /// authority in `ca-cert.pem` and not revoked by `ca-crl.pem`, if that exists.
+    /// certificate issued by an authority in `ca-cert.pem` and not revoked by `ca-crl.pem`, if that exists.
     pub fn load(directory: &Path, verify_clients: bool) -> Result<Certificates, Error> {
         let path = directory.join(CERTIFICATE);
         let chain = certificates(&path)?;

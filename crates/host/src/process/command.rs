@@ -20,8 +20,7 @@ pub struct Ran {
 }
 
 /// The path of the program `name`: in `PATH`, or in the `sbin` beside one of its `bin` directories, which users other
-/// than root often
-/// lack in theirs.
+/// than root often lack in theirs.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let own: Vec<PathBuf> = env::split_paths(&path).filter(|dir| dir.is_absolute()).collect();

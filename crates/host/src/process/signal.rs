@@ -1,10 +1,8 @@
 //! Ctrl-C, kill(1) and a closed terminal as a condition that long work polls, instead of an immediate end.
 //!
 //! The first SIGINT, SIGTERM or SIGHUP is remembered; a SIGHUP that was ignored before, as by nohup(1), still is.
-//! Another one a second
-//! later or more ends the program as it would without a handler. An earlier one counts as the same: timeout(1)
-//! signals its child and then
-//! the process group of the child.
+//! Another one a second later or more ends the program as it would without a handler. An earlier one counts as the
+//! same: timeout(1) signals its child and then the process group of the child.
 
 #![allow(unsafe_code, reason = "a signal handler, which no safe wrapper without further dependencies has")]
 

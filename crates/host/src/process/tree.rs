@@ -1,10 +1,8 @@
 //! A command with all its processes: a shell, the programs that the shell starts, and their children.
 //!
 //! With a terminal, the command stays in this program's process group: Ctrl-C and Ctrl-Z reach both, and the command
-//! may read
-//! from the terminal, as a job in the foreground. Its processes are then its descendants; one whose ancestors have
-//! ended is
-//! not found. Without a terminal it has its own process group, which finds those too.
+//! may read from the terminal, as a job in the foreground. Its processes are then its descendants; one whose
+//! ancestors have ended is not found. Without a terminal it has its own process group, which finds those too.
 //!
 //! # Sources
 //! credentials(7) (process groups, controlling terminal), proc_pid_stat(5), kill(2).

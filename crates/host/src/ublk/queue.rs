@@ -1,8 +1,7 @@
 //! One queue of a disk: it fetches requests, answers them, and sends each answer with the next fetch.
 //!
 //! The thread that fetches also answers requests that need no wait for a device. Other threads answer the rest, but
-//! this one sends their
-//! answers, because the driver accepts them only from the thread that fetched (`ubq_daemon` in
+//! this one sends their answers, because the driver accepts them only from the thread that fetched (`ubq_daemon` in
 //! `drivers/block/ublk_drv.c`).
 
 #![allow(unsafe_code, reason = "commands to the driver carry addresses of memory that it reads and writes")]
@@ -73,9 +72,8 @@ impl Queue {
     }
 
     /// Fetches requests until every fetch is refused because the device is gone. `answer` returns the result of a
-    /// request, or
-    /// [`None`] if another thread will give it with [`Queue::answered`]. `begun` is called when the first fetches are
-    /// waiting.
+    /// request, or [`None`] if another thread will give it with [`Queue::answered`]. `begun` is called when the first
+    /// fetches are waiting.
     pub fn serve(&self, answer: &mut dyn FnMut(u16) -> Option<i32>, begun: &mut dyn FnMut()) -> std::io::Result<()> {
         // The driver completes a fetch in this thread: better when the thread waits than at any time.
         let mut builder = IoUring::builder();
@@ -137,8 +135,7 @@ impl Queue {
 fn push(ring: &mut IoUring, next: &mut Vec<squeue::Entry>) -> std::io::Result<()> {
     for entry in next.drain(..) {
         // SAFETY: the channel and the event are open as long as the queue, which outlives the ring, and its buffers
-        // are never moved
-        // or freed before. There is space: no more are in flight than the ring is long.
+        // are never moved or freed before. There is space: no more are in flight than the ring is long.
         unsafe { ring.submission().push(&entry) }.map_err(|_| std::io::ErrorKind::OutOfMemory)?;
     }
     Ok(())

@@ -1,6 +1,5 @@
 //! A private directory inside an existing one, for one run: made empty, and removed with its content, also when the
-//! run ends
-//! with an error or at Ctrl-C.
+//! run ends with an error or at Ctrl-C.
 
 use crate::error::Error;
 use std::fs::DirBuilder;

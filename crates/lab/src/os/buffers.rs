@@ -1,6 +1,5 @@
 //! A buffer cache as in BSD: buffers by offset on the provider. A dirty one belongs to an owner, and a syncer writes
-//! all dirty
-//! buffers of an owner at the owner's due time.
+//! all dirty buffers of an owner at the owner's due time.
 
 use super::numbered::Numbered;
 use std::collections::hash_map::Entry;

@@ -36,8 +36,7 @@ pub struct Shape {
 
 impl Shape {
     /// The layout that newfs of FreeBSD 8 makes with blocks of 16 KiB, with a file of `file_bytes`. `None`: 4 GiB, or
-    /// as much
-    /// as the whole groups in `room` bytes can hold of one file.
+    /// as much as the whole groups in `room` bytes can hold of one file.
     pub fn newfs(file_bytes: Option<u64>, room: u64) -> Result<Shape, Error> {
         let shape = Shape { file_bytes: 0, block_bytes: 16384, group_blocks: 11761, data_block: 375, maxbpg: 2048 };
         let groups = room / (shape.group_blocks * shape.block_bytes);

@@ -164,8 +164,7 @@ impl<'a> LinuxWriteback<'a> {
     }
 
     /// Allocates block `lbn` of a file and those after it, at most `most`, with the indirect blocks they need before
-    /// them.
-    /// Returns the place of `lbn` and the number of contiguous blocks.
+    /// them. Returns the place of `lbn` and the number of contiguous blocks.
     fn grow(&mut self, id: Id, lbn: u64, most: u64) -> Result<(u64, u64), Error> {
         let inode = self.names.node(id)?;
         if let Some((at, count)) = inode.extents.rest(lbn, 1) {

@@ -1,6 +1,5 @@
 //! Maps whose keys are numbers that a host counts out itself: places, owners, tags. No input chooses them, so they
-//! need no hash
-//! that withstands chosen collisions; several lookups a request make a fast one worthwhile.
+//! need no hash that withstands chosen collisions; several lookups a request make a fast one worthwhile.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};

@@ -44,8 +44,7 @@ mod shape;
 /// One second in nanoseconds.
 const S: u64 = 1_000_000_000;
 /// Seconds until the syncer writes dirty buffers: `syncdelay`, and a third of it for a mounted device
-/// (`reassignbuf`). Buffers
-/// of directories are never left dirty without soft updates.
+/// (`reassignbuf`). Buffers of directories are never left dirty without soft updates.
 const FILE_DELAY: u64 = 30;
 const DEVICE_DELAY: u64 = 10;
 /// The owner of inodes and maps; a file's owner is its inode's number, which is never 0.

@@ -77,10 +77,10 @@ pub struct Judged {
 /// A boundary that a variant's requests do not begin on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Missed {
-    /// The unit it marks; serialised as `check` spells it: `physical`, `chunk`.
+    /// The kind of boundary, serialised as `check` spells it: `physical`, `chunk`.
     #[serde(serialize_with = "by_name")]
     pub why: Why,
-    /// Bytes from one to the next.
+    /// The distance between two such boundaries in bytes.
     pub size: u64,
     /// The distance from the boundary before the request to the request, in bytes.
     pub remainder: u64,

@@ -120,8 +120,7 @@ impl Real {
     }
 
     /// Submits any request. An error of one of its transfers is the request's error: returned at once, or with the
-    /// completion of
-    /// the transfers already submitted.
+    /// completion of the transfers already submitted.
     #[inline(never)]
     fn push_several(&mut self, request: Request) -> Result<(), Errno> {
         let place = self.free.pop().unwrap_or(self.several.len());

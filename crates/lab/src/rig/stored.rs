@@ -1,6 +1,5 @@
 //! A provider over stores as a rig. Every request is done synchronously when submitted, by the route that all
-//! commands take.
-//! Over memory it measures the cost of our own layers.
+//! commands take. Over memory it measures the cost of our own layers.
 
 use super::{Done, Op, Request, Rig};
 use std::time::Duration;

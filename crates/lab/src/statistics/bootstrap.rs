@@ -14,9 +14,8 @@ pub fn reach() -> f64 {
 }
 
 /// The half-width for `count` values. With few of them every bootstrap interval is too narrow, as resamples spread
-/// less than samples do and
-/// the spread is itself a guess; Student's t and n / (n − 1) make up for both (Hesterberg, "What Teachers Should Know About the
-/// Bootstrap", The American Statistician 69(4), 2015, 4.4).
+/// less than samples do and the spread is itself a guess; Student's t and n / (n − 1) make up for both (Hesterberg,
+/// "What Teachers Should Know About the Bootstrap", The American Statistician 69(4), 2015, 4.4).
 pub fn reach_of_few(count: usize) -> f64 {
     if count < 2 {
         return reach();
@@ -25,8 +24,7 @@ pub fn reach_of_few(count: usize) -> f64 {
 }
 
 /// The interval of a statistic of `count` items; its argument is the number of times each was drawn. The same seed
-/// gives the same interval.
-/// `None` if there are no items, or the statistic is not finite.
+/// gives the same interval. `None` if there are no items, or the statistic is not finite.
 pub fn interval(count: usize, reach: f64, seed: u64, statistic: &mut dyn FnMut(&[u32]) -> f64) -> Option<Interval> {
     let mut drawn = vec![1; count];
     let whole = statistic(&drawn);

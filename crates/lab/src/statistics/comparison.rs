@@ -32,8 +32,7 @@ pub enum Verdict {
 }
 
 /// The least number of runs of each series for an interval. Of four and four, all of one lie above all of the other
-/// by chance
-/// once in 35 times; of three and three once in ten, which is far from 95 %.
+/// by chance once in 35 times; of three and three once in ten, which is far from 95 %.
 pub const ENOUGH: usize = 4;
 
 /// The comparison of two series, the last over the first.
@@ -52,8 +51,7 @@ pub struct Comparison {
 
 impl Comparison {
     /// Compares series of times. Runs of the same index were measured side by side and are resampled together, so
-    /// that a
-    /// disturbance of both cancels. The rest of a longer series is ignored.
+    /// that a disturbance of both cancels. The rest of a longer series is ignored.
     ///
     /// # Errors
     /// A series is empty, or a time is not finite and above zero.

@@ -1,6 +1,7 @@
 //! The normal distribution and Student's, as far as intervals need them.
 //!
-//! Quantiles are found by halving, from functions that are exact sums: a few microseconds each, and no fitted coefficients.
+//! Quantiles are found by bisection of functions that are exact sums: a few microseconds each, and no fitted
+//! coefficients.
 
 use super::real;
 use std::f64::consts::{FRAC_PI_2, TAU};
@@ -20,7 +21,7 @@ pub fn normal(x: f64) -> f64 {
     (0.5 + sum * (-x * x / 2.0).exp() / TAU.sqrt()).clamp(0.0, 1.0)
 }
 
-/// Where a standard normal variable has `share` below it; ±8.5 where there is no such place.
+/// The quantile of the standard normal distribution at `share`, within ±8.5.
 pub fn normal_quantile(share: f64) -> f64 {
     halve(-8.5, 8.5, |x| normal(x) < share)
 }
@@ -45,12 +46,12 @@ pub fn student(t: f64, degrees: usize) -> f64 {
     0.5 + within / 2.0
 }
 
-/// Where Student's t of `degrees` (1 at least) has `share` below it; within ±10,000.
+/// The quantile of Student's t with `degrees` of freedom (at least 1) at `share`, within ±10,000.
 pub fn student_quantile(share: f64, degrees: usize) -> f64 {
     halve(-1e4, 1e4, |t| student(t, degrees.max(1)) < share)
 }
 
-/// Where a rising function stops being below.
+/// The place where a rising function stops being below, by bisection.
 fn halve(mut low: f64, mut high: f64, below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..80 {
         let middle = low.midpoint(high);

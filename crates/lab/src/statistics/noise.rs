@@ -12,13 +12,11 @@ const OUTLYING: f64 = 3.5;
 /// alarms.
 const IMPROBABLE: f64 = 0.01;
 /// Deviations between two groups (Ashman's D) above which they are two kinds of run. The best cut through normal
-/// values makes
-/// D near 4, seldom above 6.
+/// values makes D near 4, seldom above 6.
 const APART: f64 = 7.0;
 
 /// The indices of values far from the median, measured by the median absolute deviation or, if that is 0 because more
-/// than half
-/// of the values are equal, by the mean one.
+/// than half of the values are equal, by the mean one.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     let Some(Summary { median, mad, .. }) = Summary::from_values(values) else { return Vec::new() };
     let away: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
@@ -53,8 +51,7 @@ pub fn of_series(name: &str, values: &[f64]) -> Vec<String> {
 }
 
 /// A warning if the machine became slower or faster during the measurement: the first half of every series against
-/// its second,
-/// each over its own median, tested by rank. `None` if no drift is found.
+/// its second, each over its own median, tested by rank. `None` if no drift is found.
 pub fn drift(series: &[&[f64]]) -> Option<String> {
     let (mut early, mut late) = (Vec::new(), Vec::new());
     for values in series {

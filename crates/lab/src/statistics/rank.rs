@@ -18,9 +18,8 @@ pub fn ranks(values: &[f64]) -> Vec<f64> {
 }
 
 /// The probability that ranks differ as much by chance if the two series do not differ: the two-sided rank sum test
-/// of Wilcoxon,
-/// Mann and Whitney, by the normal approximation with ties and continuity corrected. 1 if a series is empty or all
-/// values are equal.
+/// of Wilcoxon, Mann and Whitney, by the normal approximation with ties and continuity corrected. 1 if a series is
+/// empty or all values are equal.
 pub fn same(one: &[f64], other: &[f64]) -> f64 {
     let (m, n) = (real(one.len()), real(other.len()));
     if one.is_empty() || other.is_empty() {

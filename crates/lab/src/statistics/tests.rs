@@ -70,7 +70,8 @@ fn the_median_of_what_was_drawn() {
     assert_eq!(bootstrap::Ascending::new(&[4.0, 2.0, 9.0, 1.0]).median(&[1; 4]), median(&[4.0, 2.0, 9.0, 1.0]));
 }
 
-/// Of 300 pairs of series of known ratio, with the long tail that runs have: how many intervals hold the truth.
+/// The number of intervals that contain the truth, of 300 pairs of series of known ratio, with the long tail that
+/// runs have.
 fn covered(runs: usize, truth: f64) -> usize {
     let mut random = Random::new(11);
     let mut series = |middle: f64| (0..runs).map(|_| middle * tail(&mut random, 0.05)).collect::<Vec<f64>>();

@@ -2,8 +2,7 @@
 //! bounds.
 //!
 //! The work is counted before any starts, for the selected rows and points of a sweep. Requests of rows that only
-//! time ends are
-//! counted as they are made.
+//! time ends are counted as they are made.
 
 use super::file::RowForm;
 use super::ready::Ready;
@@ -56,8 +55,7 @@ impl Asks {
 }
 
 /// Checks that the work of the selected rows is within the bounds of their labs. A row that cannot be laid out, or
-/// exceeds
-/// its own bounds, never starts and counts nothing. Labs of the program are trusted and unbounded.
+/// exceeds its own bounds, never starts and counts nothing. Labs of the program are trusted and unbounded.
 pub(super) fn check(labs: &[Lab], rows: impl Iterator<Item = (Place, Asks)>) -> Result<(), (Place, Refusal)> {
     let mut sums = vec![Asks::default(); labs.len()];
     for ((lab, row), asks) in rows.filter(|((lab, _), _)| !labs[*lab].built_in) {
@@ -107,7 +105,7 @@ mod tests {
         Lab::parse(&format!("{head}{row}\n"), Box::new(Long(" ".repeat(16 << 20).leak()))).unwrap()
     }
 
-    /// Of a run of less than no time others could take the more.
+    /// A run of negative time would leave more for the others.
     #[test]
     fn seconds_that_are_none_are_not_counted() {
         for (said, counted) in [("10.0", 40.0), ("-1e300", 0.0), ("nan", 0.0), ("inf", 0.0), ("2000.0", 0.0)] {

@@ -264,8 +264,7 @@ pub(super) struct VariantForm {
     #[serde(default)]
     pub set: BTreeMap<String, Value>,
     /// Classes that requests cross besides those on the provider's path. A BSD label's `c` is one: it is the whole
-    /// slice, and no
-    /// provider of ours.
+    /// slice, and no provider of ours.
     #[serde(default)]
     pub through: Vec<String>,
 }

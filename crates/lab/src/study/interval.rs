@@ -1,4 +1,4 @@
-//! The interval of a row's ratio: a sweep over the ranges of what is not known of its drives.
+//! The interval of a row's ratio: a sweep over the ranges of its drives' uncertain parameters.
 
 use super::Lab;
 use super::file::RowForm;
@@ -6,8 +6,8 @@ use super::scene::Scene;
 use crate::sweep::{Drawn, Plan, Set};
 
 impl Lab {
-    /// The points at which a row is run besides the default: keys of its models to set after `set`. None where there is no ratio, or the
-    /// drives are of different models.
+    /// The points at which a row is run besides the default: model keys to set after `set`. Empty if the row has no
+    /// ratio, or its drives are of different models.
     pub(super) fn points(&self, form: &RowForm, scenes: &[(&str, Scene)], set: &Set, points: usize) -> Result<Vec<Set>, String> {
         let text = match scenes {
             [(_, first), _, ..] if points > 0 && form.sweep => first.only_model(),

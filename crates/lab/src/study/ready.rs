@@ -1,6 +1,5 @@
 //! Rows split into independent runs: one for every firmware, point of the sweep and variant. The runs are spread over
-//! several
-//! threads, even those of a single long row, and their results are assembled in order.
+//! several threads, even those of a single long row, and their results are assembled in order.
 
 use super::file::{RowForm, VariantForm};
 use super::rows::{Measured, ours};
@@ -16,8 +15,7 @@ use toml::Value;
 use trueline_host::process::signal;
 
 /// The divisor of sweep points for alternative personalities: nothing is held to their intervals, which would
-/// otherwise take
-/// half the time.
+/// otherwise take half the time.
 const OTHERS: usize = 4;
 
 /// A row with its scenes laid out.

@@ -1,10 +1,9 @@
 //! Rows measured on this machine, on an unnamed scratch file that the lab makes: nothing else is ever written, and
-//! nothing is left
-//! of it, however the program ends. Rows of files use a scratch directory instead, which Ctrl-C removes too.
+//! nothing is left of it, however the program ends. Rows of files use a scratch directory instead, which Ctrl-C
+//! removes too.
 //!
 //! A row that this machine cannot run (no direct I/O on this file system, no sectors so small, no room) says so in
-//! its note; the other rows
-//! go on.
+//! its note; the other rows go on.
 
 use super::Lab;
 use super::file::{RowForm, VariantForm};

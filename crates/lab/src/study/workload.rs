@@ -95,8 +95,7 @@ impl Workload {
     }
 
     /// Requests of all its runs on `length` bytes, longer ones counted by the MiB. 0 if only time ends it, or if its
-    /// own bounds
-    /// refuse it.
+    /// own bounds refuse it.
     pub(super) fn requests(&self, length: u64) -> u64 {
         let (extent, largest) = match self.kind.needs {
             Needs::Blocks(make) => make(&self.parameters).map_or((0, 0), |work| (work.extent(length).unwrap_or(0), work.largest())),

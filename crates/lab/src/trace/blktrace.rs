@@ -1,7 +1,6 @@
 //! blktrace's own records, as it writes them in one file for each processor, or joined by `blkparse -d`: `struct
-//! blk_io_trace` of
-//! include/uapi/linux/blktrace_api.h, 48 bytes in the byte order of the traced machine, then `pdu_len` bytes of
-//! payload.
+//! blk_io_trace` of include/uapi/linux/blktrace_api.h, 48 bytes in the byte order of the traced machine, then
+//! `pdu_len` bytes of payload.
 //!
 //! A request is taken at its queue event (`__BLK_TA_QUEUE`), in sectors of 512 bytes.
 

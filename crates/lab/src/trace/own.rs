@@ -1,8 +1,7 @@
 //! Our own format: text, a first line `trueline trace 1`, then a line a request: `NS OP OFFSET LENGTH`, in ns and bytes.
 //!
 //! `OP` is `R`, `W`, `WF` (a write with force unit access) or `F` (a flush, whose offset and length are 0). A line
-//! that begins with `#`
-//! is a comment.
+//! that begins with `#` is a comment.
 
 use super::{Entry, Format, Input, flush, transfer};
 use crate::rig::Op;

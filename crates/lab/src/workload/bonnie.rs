@@ -1,10 +1,9 @@
 //! `bonnie`: the phases of bonnie++ 1.96, with its table and its CSV line.
 //!
 //! A file is written a byte at a time, then in pieces of 8 KiB, then rewritten (read, and written back), read a byte
-//! at a time, read in
-//! pieces, and read at random places, every tenth of which is written back. Then empty files are made, looked up and
-//! removed, in the
-//! order of their names and at random. Single bytes go through a stdio buffer, as with putc(3) and getc(3).
+//! at a time, read in pieces, and read at random places, every tenth of which is written back. Then empty files are
+//! made, looked up and removed, in the order of their names and at random. Single bytes go through a stdio buffer, as
+//! with putc(3) and getc(3).
 //!
 //! # Limits
 //! One process: bonnie++ seeks with three. Percentages of the processor are not measured and are empty in the CSV line. In virtual time

@@ -1,11 +1,10 @@
 //! `mkfs`: the writes of mke2fs of 2009 for an ext2, through the page cache of Linux: an inode table of 2 MiB for
-//! every 128 MiB, one
-//! after another; then, when it closes the device, superblocks, descriptors and both bitmaps of every group; then
-//! fsync.
+//! every 128 MiB, one after another; then, when it closes the device, superblocks, descriptors and both bitmaps of
+//! every group; then fsync.
 //!
 //! The metadata of 1.5 TB are 22 GB of tables and 22,000 bitmaps. With `count`, only as many groups are written, in
-//! eight stretches over the
-//! device. The time is then of these, and the ratio is that of all groups as far as the stretches are typical.
+//! eight stretches over the device. The time is then of these, and the ratio is that of all groups as far as the
+//! stretches are typical.
 
 use super::{Blocks, Kind, Needs, Parameters, Watch, whole};
 use crate::error::Error;

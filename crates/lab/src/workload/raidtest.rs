@@ -1,10 +1,8 @@
 //! `raidtest`: benchmarks/raidtest of FreeBSD's ports, as the stripe test of 2009 used it.
 //!
 //! Requests are made beforehand, or read from a file of its genfile. Each of `n` processes has its own part of them
-//! and does one after
-//! another: process j does q requests from `j · q` on, where q is the whole part of requests / n. As in the original,
-//! the rest is
-//! never done; unlike there, it is not counted either.
+//! and does one after another: process j does q requests from `j · q` on, where q is the whole part of requests / n.
+//! As in the original, the rest is never done; unlike there, it is not counted either.
 
 use super::{Blocks, Kind, Needs, Parameters, Watch, Way, regular, watched, whole};
 use crate::error::Error;

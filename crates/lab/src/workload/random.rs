@@ -49,8 +49,7 @@ impl Numbers {
 
 impl Random {
     /// The number of blocks that requests fall on. One block stays free at the end even at offset 0, so that every
-    /// offset within a block
-    /// makes the same requests but for the offset.
+    /// offset within a block makes the same requests but for the offset.
     fn blocks(&self, length: u64) -> Result<u64, Error> {
         let Random { bs, grid, each: Steady { offset, .. }, .. } = *self;
         let room = length.saturating_sub(offset.max(bs)).saturating_sub(bs.saturating_sub(grid));

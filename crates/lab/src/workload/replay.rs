@@ -1,9 +1,8 @@
 //! `replay`: the requests of a block trace ([`crate::trace`]), as fast as they complete or at their recorded times.
 //!
 //! As fast as they complete, `qd` of them are in flight at a time, in the order of the trace. At their times, each is
-//! submitted
-//! independently of those in flight; if the target cannot keep up, requests wait, and their latency includes the
-//! wait.
+//! submitted independently of those in flight; if the target cannot keep up, requests wait, and their latency
+//! includes the wait.
 
 use super::{Blocks, Kind, MOST_BYTES, Needs, Parameters, Watch, regular, watched};
 use crate::error::Error;
@@ -116,8 +115,7 @@ impl Replay {
     }
 
     /// The requests of the trace, moved and folded. One that is not whole sectors becomes what a host makes of it: a
-    /// read of the
-    /// whole sectors and, for a write, the write of them.
+    /// read of the whole sectors and, for a write, the write of them.
     fn asks(&self, span: u64, sector: u64) -> Result<impl Iterator<Item = Result<(u64, Ask), Error>>, Error> {
         let (path, shift) = (self.path.clone(), self.offset);
         let mut trace = open(&self.path)?;

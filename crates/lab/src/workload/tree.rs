@@ -1,8 +1,7 @@
 //! `tree`: unpacks a tree of files as tar does, copies it as `cp -r`, deletes it as `rm -r`.
 //!
 //! The tree comes from a seed, with lognormal sizes, or from a tarball's headers. Each phase is measured by itself. A
-//! phase does not wait
-//! for dirty data at its end, as the programs do not.
+//! phase does not wait for dirty data at its end, as the programs do not.
 
 use super::{Kind, Needs, OnFiles, Watch};
 use crate::error::Error;

@@ -1,8 +1,8 @@
 //! Exports as files: a mount through which programs, and the loop driver of the kernel, reach a provider.
 //!
 //! # Limits
-//! Nothing is cached by the kernel (`FOPEN_DIRECT_IO`): every read reaches the store, so that what is counted is what was asked, and
-//! two ways in to one provider see each other's writes. A file has the length of its provider for ever: it cannot be truncated.
+//! The kernel caches nothing (`FOPEN_DIRECT_IO`): every read reaches the store, so counters see all requests, and
+//! two fronts of a provider see each other's writes. A file keeps the length of its provider: it cannot be truncated.
 //!
 //! # Sources
 //! Linux `Documentation/filesystems/fuse/`, `include/uapi/linux/fuse.h`, fuse(4), fallocate(2), lseek(2), prctl(2)
@@ -29,28 +29,28 @@ mod tree;
 
 /// The most threads that answer: one for each request that a store works on at a time.
 const THREADS: usize = 64;
-/// How often it is asked whether to end.
+/// The interval between two checks for the end.
 const TICK: Duration = Duration::from_millis(20);
-/// How long who still has a file open at the end may take to close it: a loop device is detached some time after it was asked for.
+/// The time for clients to close their files at the end: a loop device is detached some time after the request.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Exports, mounted.
+/// A mount of exports.
 pub struct Mounted {
     point: PathBuf,
-    /// The file that is the default export.
+    /// The file of the default export.
     file: PathBuf,
     gate: Arc<Gate>,
     unmounter: Mutex<SessionUnmounter>,
     session: Mutex<Option<JoinHandle<io::Result<()>>>>,
 }
 
-/// Mounts `exports` at `point`: on a directory, a file each; on a file, the first of them.
+/// Mounts `exports` at `point`: on a directory, a file for each; on a file, the first of them.
 pub fn mount(point: &Path, exports: &Arc<Exports>) -> Result<Mounted, Error> {
     let directory = is_directory(point)?;
-    // Where it is stays where it is, whatever directory this program goes to.
+    // An absolute path holds even if this program changes its working directory.
     let point = std::path::absolute(point).map_err(|e| Error::os("mount on", point, e))?;
     let (tree, file) = if directory {
-        // The first is the one that was named, whatever NBD clients call it.
+        // The first export is the target that was named, whatever its name for NBD clients.
         let others = exports.0.iter().skip(1).map(|export| export.name.as_str());
         (Tree::directory(std::iter::once("").chain(others)), point.join(tree::DEFAULT))
     } else {
@@ -70,12 +70,12 @@ pub fn mount(point: &Path, exports: &Arc<Exports>) -> Result<Mounted, Error> {
     Ok(Mounted { point, file, gate, unmounter, session: Mutex::new(Some(session)) })
 }
 
-/// Whether it is a directory; an error if it is no place to mount on.
+/// True for a directory, false for a regular file; an error if nothing can be mounted there.
 fn is_directory(point: &Path) -> Result<bool, Error> {
     let not = |found: &str, advice| Err(Error::not("mount on", &point.display().to_string(), found, advice));
-    // Asked afresh: what the kernel remembers of a dead mount is that it was alive.
+    // Fetched from the server: the kernel's cached attributes of a dead mount look alive.
     let stat = match rustix::fs::statx(CWD, point, AtFlags::STATX_FORCE_SYNC, StatxFlags::TYPE | StatxFlags::SIZE) {
-        // The server of an earlier mount has gone without a word.
+        // The server of an earlier mount has ended without unmounting.
         Err(rustix::io::Errno::NOTCONN) => return not("a dead mount is there", "end it with umount or fusermount3 -u"),
         Err(e) => return Err(Error::os("mount on", point, e)),
         Ok(stat) => stat,
@@ -101,7 +101,7 @@ fn config(read_only: bool, threads: usize) -> Config {
     config
 }
 
-/// Why there is no mount.
+/// The error of a failed mount.
 fn refused(point: &Path, e: io::Error) -> Error {
     let place = point.display().to_string();
     if !Path::new("/dev/fuse").exists() {
@@ -112,18 +112,18 @@ fn refused(point: &Path, e: io::Error) -> Error {
         io::ErrorKind::PermissionDenied => {
             Error::not("mount on", &place, "permission denied", "run as root, or install fuse3 and own the place")
         }
-        // What fusermount3 printed, on one line.
+        // The output of fusermount3, on one line.
         _ => Error::not("mount on", &place, e.to_string().trim().replace('\n', ": "), ""),
     }
 }
 
 impl Mounted {
-    /// The file that is the default export.
+    /// The file of the default export.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// Returns when `stop` is set, or the mount was taken away. What was asked until then has been answered.
+    /// Returns when `stop` is set, or the mount is gone. Requests made by then have been answered.
     pub fn run(&self, stop: &AtomicBool) -> Result<(), Error> {
         while !stop.load(Ordering::Relaxed) && !self.has_ended() {
             thread::sleep(TICK);
@@ -135,14 +135,14 @@ impl Mounted {
         self.session.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Takes the mount away, even from who has a file open; from then on he gets errors.
+    /// Ends the mount, even if a file is open; its client gets errors from then on.
     fn end(&self) -> Result<(), Error> {
         let unmounted = match self.unmounter.lock().unwrap_or_else(PoisonError::into_inner).unmount() {
-            // Somebody has a file open: nobody opens another, and this one goes when he closes it.
+            // A file is open: no other can be opened, and the mount ends when this one is closed.
             Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
                 rustix::mount::unmount(&self.point, UnmountFlags::DETACH).map_err(Into::into)
             }
-            // It is no mount point any more: somebody else has detached it.
+            // It is no mount point any more: another program has detached it.
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
             done => done,
         };
@@ -154,7 +154,7 @@ impl Mounted {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         unmounted.map_err(|e| Error::os("unmount", &self.point, e))?;
         match session.take_if(|session| session.is_finished()).map(JoinHandle::join) {
-            // Its threads end with the program, which the kernel tells whoever still has a file open.
+            // The threads end with the program, and the kernel reports errors to clients with open files.
             None | Some(Ok(Ok(()))) => Ok(()),
             Some(Ok(Err(e))) => Err(Error::os("serve", &self.point, e)),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
@@ -165,7 +165,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         if !self.gate.is_closed() {
-            // Something else has failed before anything was served; that is what the user is told.
+            // An earlier error is the one to report.
             let _ = self.end();
         }
     }

@@ -1,8 +1,10 @@
-//! A small HTTP/1.1 server: GET and HEAD, a few clients, each answered once, if it asks for this server and not for another.
+//! A small HTTP/1.1 server: GET and HEAD, a few clients, one request for each connection, for this server's names
+//! alone.
 //!
 //! # Limits
-//! [`CLIENTS`] at one time, of which [`LOOKERS`] may watch events; [`HEAD`] bytes of a request and [`PATIENCE`] to send it; who takes
-//! nothing of the answer for so long is hung up on. Requests with a body are answered as those without.
+//! [`CLIENTS`] connections, of which [`LOOKERS`] may watch events; [`HEAD`] bytes of a request and [`PATIENCE`] to
+//! send it. A client that takes nothing of an answer for so long is disconnected. Requests with a body are answered
+//! as those without.
 //!
 //! # Sources
 //! RFC 9112 (HTTP/1.1); HTML Living Standard, section "Server-sent events".
@@ -22,62 +24,62 @@ use trueline_host::nbd::listener;
 
 mod asked;
 
-/// Clients at one time; further ones are told to come again.
+/// The most clients at a time; further ones are told to come again.
 pub const CLIENTS: usize = 16;
-/// Clients that watch events at one time, so that others are answered too.
+/// The most clients that watch events at a time, so that others are answered too.
 pub const LOOKERS: usize = 12;
-/// Bytes of a request.
+/// The most bytes of a request.
 pub const HEAD: usize = 8 << 10;
-/// How long a client may take to send its request, and to take an answer.
+/// The time for a client to send its request, and to take an answer.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// Time between two events.
+/// The time between two events.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How long a server that is told to stop may take to notice.
+/// The time within which a server notices that it must stop.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What is served.
+/// The content of a server.
 pub trait Site: Send + Sync {
-    /// The answer to a GET of `path`, which has no query; [`None`] where there is nothing.
+    /// The answer to a GET of `path`, without its query; [`None`] if there is nothing.
     fn answer(&self, path: &str) -> Option<Answer>;
 
-    /// The next event of a stream.
+    /// The data of the next event of a stream.
     fn event(&self) -> String;
 
-    /// Called some twenty times a second, whether a page is looked at or not.
+    /// Called some twenty times a second, whether or not a client is connected.
     fn pass(&self) {}
 }
 
-/// An answer.
+/// An answer to a request.
 pub enum Answer {
-    /// All of it.
+    /// A complete document, sent at once.
     Page {
-        /// Its media type.
+        /// The media type of the document.
         kind: &'static str,
-        /// Its `Content-Security-Policy`.
+        /// The `Content-Security-Policy` of the document.
         policy: String,
-        /// Its bytes.
+        /// The bytes of the document.
         body: Vec<u8>,
     },
-    /// [`Site::event`] again and again, until nobody looks.
+    /// A stream of [`Site::event`], until the client closes it.
     Events,
 }
 
-/// A site, at an address.
+/// A server of a site, at an address.
 pub struct Http {
     listener: TcpListener,
-    /// What it was told to listen on.
+    /// The host that it was told to listen on.
     host: String,
     site: Arc<dyn Site>,
-    /// [`PATIENCE`], but in tests.
+    /// The time limit of clients: [`PATIENCE`], except in tests.
     patience: Duration,
 }
 
 impl Http {
-    /// `site` at an address, or the first one that `host` stands for and that there is; port 0 is any that is free. It answers those who
-    /// ask by an address, as `localhost` or by that name.
+    /// A server of `site` at an address, or the first address of `host` that can be bound; port 0 is any free one. It
+    /// answers requests to an address, to `localhost` or to that name.
     pub fn bind(host: &str, port: u16, site: Arc<dyn Site>) -> Result<Http, Error> {
         let listener = listener::tcp(host, port)?;
-        // Whoever waited to be accepted may have gone, and there may be no other for a long time.
+        // A waiting client may leave before it is accepted, and there may be no other for a long time.
         listener.set_nonblocking(true).map_err(|e| Error::os("listen on", Path::new(host), e))?;
         Ok(Http { listener, host: host.into(), site, patience: PATIENCE })
     }
@@ -93,7 +95,7 @@ impl Front for Http {
     }
 
     fn run(&self, stop: &AtomicBool) -> Result<(), Error> {
-        // Who asks for counts waits for nobody who writes, nor the other way round.
+        // Requests for counters must not wait for writes, nor writes for them.
         as_io_flusher();
         let (clients, lookers) = (&AtomicUsize::new(0), &AtomicUsize::new(0));
         std::thread::scope(|scope| {
@@ -103,18 +105,19 @@ impl Front for Http {
                     continue;
                 }
                 let Ok((stream, _)) = self.listener.accept() else {
-                    // He has gone before he was accepted; or there is no descriptor, and asking at once only keeps a processor busy.
+                    // The client left before it was accepted; or there is no descriptor, and an immediate retry would
+                    // only spin.
                     std::thread::sleep(TICK);
                     continue;
                 };
                 if clients.load(Ordering::Relaxed) >= CLIENTS {
-                    // Without waiting for more of what he sends: others want to be accepted.
+                    // Without waiting for the rest of the request: other clients want to be accepted.
                     say(&stream, &asked::BUSY, false);
                     continue;
                 }
                 clients.fetch_add(1, Ordering::Relaxed);
                 let serve = move || {
-                    // What goes wrong is between the client and its network.
+                    // A failed connection concerns only its client.
                     let _ = self.serve(&stream, lookers, stop);
                     clients.fetch_sub(1, Ordering::Relaxed);
                 };
@@ -127,7 +130,7 @@ impl Front for Http {
     }
 }
 
-/// Whether a client waits to be accepted; returns after [`TICK`] at the latest.
+/// True if a client waits to be accepted; returns after [`TICK`] at the latest.
 fn is_ready(listener: &TcpListener) -> bool {
     let tick = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
     let mut poll = [PollFd::new(listener, PollFlags::IN)];
@@ -150,7 +153,7 @@ impl Http {
                 if lookers.fetch_add(1, Ordering::Relaxed) >= LOOKERS {
                     refuse(stream, &asked::BUSY, bare);
                 } else {
-                    // Nobody looks any more: that is how it ends.
+                    // A stream ends when its client has gone.
                     let _ = send_events(stream, &*self.site, bare, stop);
                 }
                 lookers.fetch_sub(1, Ordering::Relaxed);
@@ -159,7 +162,7 @@ impl Http {
         Ok(())
     }
 
-    /// Reads a request.
+    /// Reads the head of a request, within the time limit.
     fn ask(&self, stream: &TcpStream, stop: &AtomicBool) -> io::Result<Asked> {
         let end = Instant::now() + self.patience;
         let (mut bytes, mut got) = (vec![0; HEAD], 0);
@@ -173,7 +176,7 @@ impl Http {
             if left.is_zero() || stop.load(Ordering::Relaxed) {
                 return Ok(asked::LATE.into());
             }
-            // In short steps, so that a server that is told to stop does not wait for who sends nothing.
+            // In short steps, so that a stopping server does not wait for a silent client.
             stream.set_read_timeout(Some(left.min(TICK)))?;
             match (&mut &*stream).read(&mut bytes[got..]) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -185,7 +188,7 @@ impl Http {
     }
 }
 
-/// The head of an answer. `field`: a further header field, with its end of line.
+/// The head of an answer. `field` is a further header field, with its line end.
 fn head(status: &str, kind: &str, policy: &str, field: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{field}Content-Security-Policy: {policy}\r\nX-Content-Type-Options: nosniff\r\n\
@@ -193,7 +196,7 @@ fn head(status: &str, kind: &str, policy: &str, field: &str) -> String {
     )
 }
 
-/// Nothing may be fetched or run.
+/// The policy that allows neither fetches nor scripts.
 pub const NOTHING: &str = "default-src 'none'";
 
 fn refuse(stream: &TcpStream, refusal: &Refusal, bare: bool) {
@@ -201,18 +204,19 @@ fn refuse(stream: &TcpStream, refusal: &Refusal, bare: bool) {
     drain(stream);
 }
 
-/// Answers with a line alone; `bare`: with its head.
+/// Answers with a single line; `bare`: with the head alone.
 fn say(stream: &TcpStream, refusal: &Refusal, bare: bool) {
     let Refusal { status, field, advice } = refusal;
     let body = format!("{status}{advice}\n");
     let field = format!("{field}Content-Length: {}\r\n", body.len());
     let answer = head(status, "text/plain; charset=utf-8", NOTHING, &field) + if bare { "" } else { &body };
-    // As far as it can be told: who has sent more than was read may see the connection reset.
+    // Best effort: a client with unread data may see the connection reset.
     let _ = (&mut &*stream).write_all(answer.as_bytes());
     let _ = stream.shutdown(Shutdown::Write);
 }
 
-/// Takes a little of what is still sent: closing a socket with bytes unread takes back the answer (RFC 9112, section 9.6).
+/// Reads a little of what is still sent: closing a socket with unread bytes revokes the answer (RFC 9112, section
+/// 9.6).
 fn drain(stream: &TcpStream) {
     let _ = stream.set_read_timeout(Some(TICK));
     let mut bytes = [0; 4096];

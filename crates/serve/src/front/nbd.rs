@@ -1,8 +1,9 @@
 //! The NBD server.
 //!
-//! [`negotiate`] is what comes before the first request and [`validate`] what a request may ask: neither does I/O. [`server`],
-//! [`connection`] and `transmit` move the bytes, `answer` asks the store, `reply` sends. [`limits`] says how long and how much a
-//! client may keep of all that, [`memory_budget`] how much all of them together, and [`notices`] who kept more.
+//! [`negotiate`] is the handshake before the first request, and [`validate`] decides which requests are allowed:
+//! neither does I/O. [`server`], [`connection`] and `transmit` move the bytes, `answer` asks the store, `reply`
+//! sends. [`limits`] bounds the time and connections of a client, [`memory_budget`] the memory of all together, and
+//! [`notices`] reports those cut off.
 //!
 //! # Sources
 //! The NBD protocol, `doc/proto.md` of NetworkBlockDevice/nbd; its sections are named where they matter.

@@ -1,10 +1,10 @@
 //! A provider as a block device of this kernel, by its ublk driver: no file system and no socket in between.
 //!
 //! # Limits
-//! The default export alone: the kernel reads its tables itself and makes the partitions. The protocol has no field for where the
-//! first physical block begins (`alignment_offset`): a unit that does not begin with the provider is told as the unit of discards
-//! (`discard_granularity`, `discard_alignment`), which has one. Commands are encoded as Linux 6.4 and later take them. Up to four queues;
-//! requests of 64 times 1 MiB in each take so much memory.
+//! The default export alone: the kernel reads its tables itself and makes the partitions. The protocol has no field
+//! for the start of the first physical block (`alignment_offset`): a unit that does not begin with the provider is
+//! reported as the unit of discards (`discard_granularity`, `discard_alignment`), which has one. Commands are encoded
+//! as Linux 6.4 and later expect. Up to four queues; the requests of each, 64 times 1 MiB, take that much memory.
 //!
 //! # Sources
 //! Linux `Documentation/block/ublk.rst`, `include/uapi/linux/ublk_cmd.h`, `drivers/block/ublk_drv.c`.
@@ -28,21 +28,21 @@ mod request;
 mod service;
 mod shape;
 
-/// The most queues, each with a thread: the kernel gives every processor one of them.
+/// The most queues, each with a thread: the kernel assigns every processor one of them.
 const QUEUES: usize = 4;
-/// How often it is asked whether to end.
+/// The interval between two checks for the end.
 const TICK: Duration = Duration::from_millis(20);
 
-/// A block device.
+/// A block device of the ublk driver.
 pub struct Disk {
     control: Control,
     number: u32,
     served: Mutex<Option<Served>>,
-    /// Taken away: the number may be another's now.
+    /// True once the device is removed: another program may have its number now.
     ended: AtomicBool,
 }
 
-/// What answers, and the thread that it has.
+/// The service of a device, with its thread.
 struct Served {
     service: Arc<Service>,
     thread: JoinHandle<Result<(), Error>>,
@@ -62,7 +62,7 @@ pub fn attach(exports: &Arc<Exports>) -> Result<Disk, Error> {
     let mut info = trueline_host::ublk::wire::info(u16::try_from(queues).unwrap_or(1), DEPTH, LARGEST, own);
     control.carry(command::ADD_DEV, u32::MAX, &mut info, 0).map_err(|e| failed("make a device by", e))?;
     let (number, queues) = (trueline_host::ublk::wire::number(&info), trueline_host::ublk::wire::queues(&info));
-    // From here on whatever fails takes the device away again.
+    // From here on any failure removes the device.
     let disk = Disk { control, number, served: Mutex::new(None), ended: AtomicBool::new(false) };
     disk.control.carry(command::SET_PARAMS, number, &mut shape.parameters(), 0).map_err(|e| failed("describe a device to", e))?;
     let service = Arc::new(Service::open(format!("/dev/ublkc{number}").into(), queues, exports.clone())?);
@@ -71,11 +71,11 @@ pub fn attach(exports: &Arc<Exports>) -> Result<Disk, Error> {
     let thread = thread::Builder::new().name("ublk".into()).spawn(move || serves.run(&begun));
     let thread = thread.map_err(|e| Error::os("serve", Path::new(CONTROL), e))?;
     *disk.served() = Some(Served { service, thread });
-    // A device that is started waits for all of its queues, so none may be missing.
+    // The start of a device waits for all of its queues, so none may be missing.
     if !(0..queues).all(|_| begins.recv() == Ok(true)) {
         return Err(disk.end().err().unwrap_or_else(|| Error::not("serve", &disk.path(), "a queue ended before it began", "")));
     }
-    // Returns when the kernel has looked for partitions.
+    // It returns when the kernel has scanned the device for partitions.
     disk.control.carry(command::START_DEV, number, &mut [], own.into()).map_err(|e| failed("start a device by", e))?;
     Ok(disk)
 }
@@ -89,7 +89,7 @@ fn failed(attempt: &'static str, e: io::Errno) -> Error {
 }
 
 impl Disk {
-    /// The block device.
+    /// The path of the block device.
     pub fn path(&self) -> String {
         format!("/dev/ublkb{}", self.number)
     }
@@ -98,8 +98,8 @@ impl Disk {
         self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns when `stop` is set, or the device was taken away. What was asked until then has been answered; an error if it was still
-    /// in use.
+    /// Returns when `stop` is set, or the device is gone. Requests made by then have been answered. It is an error if
+    /// the device is still in use.
     pub fn run(&self, stop: &AtomicBool) -> Result<(), Error> {
         while !stop.load(Ordering::Relaxed) && self.served().as_ref().is_some_and(|served| !served.service.is_over()) {
             thread::sleep(TICK);
@@ -113,7 +113,7 @@ impl Disk {
         Err(Error::not("take away", &self.path(), found, "unmount it, and next time before the server ends"))
     }
 
-    /// Stops the device, which writes what the kernel has of it in its cache, and takes it away.
+    /// Stops the device, for which the kernel writes its dirty pages, and removes it.
     fn end(&self) -> Result<(), Error> {
         if self.ended.swap(true, Ordering::Relaxed) {
             return Ok(());
@@ -130,7 +130,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Something else has failed before anything was served; that is what the user is told.
+        // An earlier error is the one to report.
         let _ = self.end();
     }
 }

@@ -1,14 +1,15 @@
-//! A store that counts what is done to it, and how it lies on the grains beneath.
+//! A store that counts requests, and their alignment to the grains beneath.
 //!
-//! A request is counted when it is done. To judge it touches more than a dozen lines of memory, which the bytes of requests push out of
-//! the nearest cache; so a thread that has a log to itself only notes it there, and judges many in one go when the log is full. Whoever asks
-//! for the counts has all judged first. The numbers are in shards, one for each log, and only where something was counted.
+//! A request is counted when it is done. Judging it touches more than a dozen cache lines, which the requests' own
+//! bytes evict from the nearest cache; so a thread with a log of its own only notes the request there, and judges
+//! many at once when the log is full. A query of the counts judges all first. The counters are in shards, one for
+//! each log, allocated on first use.
 //!
-//! Nothing waits for a note: an atomic addition would wait until everything before it is in the cache, the bytes of the request among it.
-//! Threads that come when all logs are taken share a shard, judge each request and add atomically.
+//! A note waits for nothing: an atomic addition would wait until all earlier stores are in the cache, including the
+//! request's bytes. Threads without a log share a shard, judge each request at once, and add atomically.
 //!
-//! What is watched may change: requests are then counted in a further generation. A layer that is in both goes on where it was. What was
-//! noted until a flush is judged at the flush, by what was there before it.
+//! The graph under watch may change; requests are then counted in a further generation. A layer in both generations
+//! continues its counters. Requests noted before a flush are judged at the flush, by the graph before it.
 
 mod latency;
 mod log;
@@ -29,77 +30,77 @@ use trueline_geom::base::store::{Run, Store};
 use trueline_geom::graph::Id;
 use trueline_host::clock;
 
-/// Logs, each with its set of numbers, that a thread has to itself.
+/// The number of logs, each with its shard, that a thread can have to itself.
 const OWN: usize = 16;
-/// Those, and one for all other threads.
+/// The number of shards: one for each log, and one for all other threads.
 const SHARDS: usize = OWN + 1;
 
-/// The place of flushes among latencies.
+/// The index of flushes among latencies.
 const FLUSH: usize = IoKind::ALL.len();
 
-/// The numbers of one layer on one disk, of some threads.
+/// The counters of one layer on one disk, from some threads.
 type Shard = OnceLock<Box<[AtomicU64]>>;
 
-/// The numbers of one layer on one disk.
+/// The counters of one layer on one disk, from all threads.
 type Cell = [Shard; SHARDS];
 
-/// What requests are counted by until something else is found there.
+/// The watch of requests for one state of the graph.
 struct Generation {
     watch: IoAudit,
-    /// Of every cell of the watch.
+    /// The cells of the watch, by index.
     cells: Box<[Arc<Cell>]>,
-    /// Cells that are in no generation before.
+    /// Indices of cells that are in no earlier generation.
     own: Vec<usize>,
 }
 
-/// What is counted of one provider.
+/// The counters of one provider.
 pub struct Counters {
     generations: Generations<Generation>,
-    /// What no generation has counted yet.
+    /// The requests that no generation has counted yet.
     logs: [Log; OWN],
-    /// Where a write makes it necessary to look again what is there.
+    /// The trigger that a write may fire, so that the disk is tasted again.
     tasted: Arc<RetasteTrigger>,
-    /// Requests that wait for a device.
+    /// Requests that are waiting for a device.
     waiting: AtomicU64,
     most_waiting: AtomicU64,
-    /// Of requests that waited for a device, in the order of [`IoKind::ALL`], then of flushes.
+    /// Latencies of requests that waited for a device, in the order of [`IoKind::ALL`], then of flushes.
     latencies: [Latency; IoKind::ALL.len() + 1],
     flushes: AtomicU64,
     failed: [AtomicU64; IoKind::ALL.len()],
     failed_flushes: AtomicU64,
 }
 
-/// What was counted until some moment.
+/// The counts up to some moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Layers on disks of which there is anything, those first that were there first.
+    /// Counts of layers on disks, if there are any, in the order of the layers' appearance.
     pub cells: Vec<(Place, Tally)>,
-    /// Requests that waited for a device at one time, at most. What is answered from memory does not wait.
+    /// The most requests that waited for a device at one time. Requests answered from memory do not wait.
     pub most_waiting: u64,
-    /// Flushes.
+    /// The number of flushes.
     pub flushes: u64,
     /// Requests that failed or were refused, in the order of [`IoKind::ALL`]; they are counted nowhere else.
     pub failed: [u64; IoKind::ALL.len()],
-    /// Flushes that failed.
+    /// The number of failed flushes.
     pub failed_flushes: u64,
-    /// Latencies of requests that waited for a device, in the order of [`IoKind::ALL`], then of flushes. What is answered from memory has
-    /// none.
+    /// Latencies of requests that waited for a device, in the order of [`IoKind::ALL`], then of flushes. Requests
+    /// answered from memory have none.
     pub latencies: [Waits; IoKind::ALL.len() + 1],
 }
 
 /// A layer on a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The layer.
+    /// The layer of the graph.
     pub layer: Layer,
-    /// On which of [`Layer::blamed`] the disk is.
+    /// The index of the disk among [`Layer::blamed`].
     pub nth: usize,
-    /// The disk.
+    /// The disk beneath the layer.
     pub medium: Medium,
 }
 
 impl Generation {
-    /// For what `watch` judges, after `before`.
+    /// The generation of `watch`, which continues counters of those `before`.
     fn new<'a>(watch: IoAudit, before: impl Iterator<Item = &'a Generation>) -> Generation {
         let mut known = BTreeMap::new();
         for generation in before {
@@ -115,7 +116,7 @@ impl Generation {
         Generation { cells: cells.into(), ..generation }
     }
 
-    /// Provider and store.
+    /// The provider and the store of a cell, which identify it across generations.
     fn key(&self, cell: usize) -> (Id, usize) {
         let (layer, medium) = self.watch.cell(cell);
         (self.watch.layers()[layer].provider, self.watch.media()[medium].store)
@@ -126,7 +127,7 @@ impl Generation {
         Place { layer: self.watch.layers()[layer].clone(), nth, medium: self.watch.media()[nth].clone() }
     }
 
-    /// What was counted in its own cells.
+    /// The counts of its own cells.
     fn counts(&self) -> impl Iterator<Item = (Place, Tally)> {
         self.own.iter().filter_map(|&cell| {
             let mut counted = self.cells[cell].iter().filter_map(OnceLock::get).peekable();
@@ -141,7 +142,7 @@ impl Generation {
 }
 
 impl Counters {
-    /// For what `watch` judges; `tasted` is told of writes.
+    /// Counters for `watch`; `tasted` is told of writes.
     pub fn new(watch: IoAudit, tasted: Arc<RetasteTrigger>) -> Counters {
         let zero = AtomicU64::default;
         Counters {
@@ -157,23 +158,23 @@ impl Counters {
         }
     }
 
-    /// What judges the requests now.
+    /// The current watch of requests.
     pub fn watch(&self) -> &IoAudit {
         &self.generations.get().watch
     }
 
-    /// Whether something else may judge them from now on.
+    /// True if the watch can still be replaced.
     pub fn has_room(&self) -> bool {
         self.generations.room() > 0
     }
 
-    /// From now on `watch` judges the requests. Its layers are those of the watches before that have their numbers and their disk. `false`,
-    /// and nothing is done, where there have been too many. One thread at a time.
+    /// Makes `watch` judge the requests from now on. Layers with a known provider on a known disk continue their
+    /// counters. False, without an effect, after too many replacements. One thread at a time may call it.
     pub fn follow(&self, watch: IoAudit) -> bool {
         self.generations.put(Generation::new(watch, self.generations.iter()))
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         self.settle_all();
         let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
@@ -202,12 +203,12 @@ impl Counters {
         }
     }
 
-    /// Judges what is in the logs.
+    /// Judges the requests in all logs.
     pub fn settle_all(&self) {
         (0..OWN).for_each(|seat| self.settle(seat));
     }
 
-    /// Judges what is in a log.
+    /// Judges the requests in a log.
     #[inline(never)]
     fn settle(&self, seat: usize) {
         self.logs[seat].take(|deed, offset, length| self.judge(seat, deed, offset, length));
@@ -224,7 +225,7 @@ impl Counters {
             seen.each(|slot, by| {
                 let number = &numbers[slot];
                 if shard < OWN {
-                    // Nobody else adds: what is in a log is taken out by one at a time.
+                    // There is no other writer: one thread at a time empties a log.
                     number.store(number.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
                 } else {
                     number.fetch_add(by, Ordering::Relaxed);
@@ -238,7 +239,7 @@ impl Counters {
         match done {
             Ok(()) => self.count(deed, offset, length),
             Err(_) => {
-                // How much of it was done is not known.
+                // The part of a failed request that was done is unknown.
                 if deed != IoKind::Read {
                     self.tasted.stale();
                 }
@@ -253,10 +254,10 @@ impl Counters {
         self.failed[nth].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Runs what may wait for a device; `kind` as in [`Counts::latencies`].
+    /// Calls `wait`, which may wait for a device, and times it; `kind` as in [`Counts::latencies`].
     fn waits<T>(&self, kind: usize, wait: impl FnOnce() -> T) -> T {
         let now = self.waiting.fetch_add(1, Ordering::Relaxed) + 1;
-        // Most of the time it is not the most, and a read shares what a write would not.
+        // A load leaves the cache line shared; the maximum rarely grows.
         if self.most_waiting.load(Ordering::Relaxed) < now {
             self.most_waiting.fetch_max(now, Ordering::Relaxed);
         }
@@ -274,19 +275,19 @@ impl RefusalLog for Counters {
     }
 }
 
-/// Seats that are taken, a bit each.
+/// The taken logs, one bit each.
 static TAKEN: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     static SEAT: Seat = Seat::take();
 }
 
-/// The log that a thread notes in, its own until it ends; or [`OWN`], the shard for all others.
+/// The index of a thread's log, its own until it ends; or [`OWN`], the shard of all other threads.
 struct Seat(usize);
 
 impl Seat {
     fn take() -> Seat {
-        // Whoever takes a seat sees what the one before him has noted.
+        // Acquire: the thread that takes a log sees the notes of its predecessor.
         let free = |taken: u32| (0..OWN).find(|&seat| taken >> seat & 1 == 0);
         let taken = TAKEN.fetch_update(Ordering::Acquire, Ordering::Relaxed, |taken| free(taken).map(|seat| taken | 1 << seat));
         Seat(taken.ok().and_then(free).unwrap_or(OWN))
@@ -301,22 +302,22 @@ impl Drop for Seat {
     }
 }
 
-/// A store that counts.
+/// A store that counts its requests.
 pub struct Counted {
     below: Arc<dyn Store>,
     counters: Arc<Counters>,
-    /// Writes are done at once.
+    /// True if writes never wait for a device.
     at_once: bool,
-    /// Called after a flush when what was tasted has been written, or is being tasted again.
+    /// Called after a flush if tasted ranges were written, or are being tasted again.
     settled: Box<Settled>,
 }
 
-/// What is called when there may be something else to watch.
+/// A callback for when the graph may have changed.
 pub type Settled = dyn Fn() + Send + Sync;
 
 impl Counted {
-    /// Over `below`, which is what `counters` watch. `settled` is called by whoever flushes after somebody has written where tasting had
-    /// looked, before he is told that it is done: what he does next is counted by what is there then.
+    /// A counting layer over `below`, which `counters` watch. A flush after a write to a tasted range calls `settled`
+    /// before it returns: the client's next requests are judged by the new graph.
     pub fn new(below: Arc<dyn Store>, counters: Arc<Counters>, settled: Box<Settled>) -> Counted {
         Counted { at_once: below.writes_now(), below, counters, settled }
     }

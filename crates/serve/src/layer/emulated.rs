@@ -1,15 +1,16 @@
-//! Drives in virtual time as a store in real time: a request takes as long as the drives of the model take for it.
+//! Drives in virtual time as a store in real time: a request takes as long as the model's drives take for it.
 //!
-//! What is read and written is read and written below, at once; its answer waits until the simulated drives are done. All stores over the
-//! same drives share them and their clock. Virtual time follows the real one, [`Speed`] times as fast: a request that comes while the
-//! drives are busy waits for them, as it would for real ones.
+//! Data are read and written below at once; the answer waits until the simulated drives are done. All stores over the
+//! same drives share them and their clock. Virtual time follows the real one, [`Speed`] times as fast: a request that
+//! comes while the drives are busy waits for them, as it would for real ones.
 //!
-//! There is no thread for the drives: of the threads that wait for requests one, the leader, sleeps until the drives next do something and
-//! moves them on; a request that is alone is so answered by the thread that asked it, without waking another.
+//! The drives have no thread of their own. One of the threads that wait for requests, the leader, sleeps until the
+//! drives' next event and advances them. So a single request is completed by its own thread, without waking another.
 //!
 //! # Limits
-//! Virtual time ends after 106 days ([`World::submit`]); from then on requests fail. What is discarded takes no time. The drive is given
-//! whole sectors: of a part of one, which a host would read first and write whole, both are counted.
+//! Virtual time ends after 106 days ([`World::submit`]); from then on requests fail. Discards take no time. The
+//! drives are given whole sectors: a partial write counts as a read and a write of whole sectors, as a host would
+//! make.
 
 use pace::Pace;
 use std::collections::BTreeMap;
@@ -33,16 +34,16 @@ mod timeline;
 pub use pace::{Kind, MUCH};
 pub use speed::Speed;
 
-/// The real time.
+/// A source of real time.
 pub trait Clock: Send + Sync {
-    /// ns from any beginning.
+    /// The time in nanoseconds since an arbitrary start.
     fn now(&self) -> u64;
 
-    /// Returns when it is `until`, which may change meanwhile, or before: if the thread is unparked, or for no reason.
+    /// Returns at `until`, which may change meanwhile, or earlier: if the thread is unparked, or spuriously.
     fn wait(&self, until: &AtomicU64);
 }
 
-/// This machine's.
+/// The monotonic clock of this machine.
 pub struct Monotonic;
 
 impl Clock for Monotonic {
@@ -55,42 +56,42 @@ impl Clock for Monotonic {
     }
 }
 
-/// The drives that stores share.
+/// The drives that several stores share.
 pub struct Drives {
     clock: Box<dyn Clock>,
     depth: usize,
     speed: Speed,
     state: Mutex<State>,
-    /// When the leader is to move the drives on.
+    /// The time at which the leader has to advance the drives.
     until: AtomicU64,
 }
 
 struct State {
     timeline: Timeline,
     pace: Pace,
-    /// Requests that are not done.
+    /// Requests that are not done, by number.
     open: BTreeMap<u64, Waiter>,
     leader: Option<u64>,
-    /// The next request's number.
+    /// The number of the next request.
     next: u64,
 }
 
-/// Who asked.
+/// The thread of a request.
 struct Waiter {
     thread: Thread,
-    /// Whether he waits for nothing else.
+    /// True if the thread waits for nothing else.
     waits: bool,
 }
 
-/// A request that is to be waited for.
+/// A request to be waited for.
 #[must_use]
 struct Ticket(u64);
 
-/// While drives are at rest there is nothing to wake up for; should a request be lost, its thread looks again after a second.
+/// The sleep of a leader while drives are at rest, in ns; a lost wake-up would be noticed after this second.
 const REST_NS: u64 = 1_000_000_000;
 
 impl Drives {
-    /// Drives of a world that is switched on now. `depth`: requests they take at one time.
+    /// The drives of a world that is switched on now. `depth`: the most requests in flight.
     pub fn new(world: World, depth: usize, speed: Speed, clock: Box<dyn Clock>) -> Drives {
         let timeline = Timeline::new(world, speed, clock.now());
         let pace = Pace::new(speed.ps_per_ns());
@@ -98,19 +99,19 @@ impl Drives {
         Drives { clock, depth, speed, state: Mutex::new(state), until: AtomicU64::new(0) }
     }
 
-    /// Virtual time in real time.
+    /// The ratio of virtual to real time.
     pub fn speed(&self) -> Speed {
         self.speed
     }
 
-    /// What every drive did until now.
+    /// The counters of every drive until now.
     pub fn counters(&self) -> Vec<Counters> {
         let mut state = self.state();
         state.advance(self.clock.now());
         state.timeline.counters()
     }
 
-    /// Drive time and machine time until now, of every kind of request there was.
+    /// Drive time and machine time until now, of every kind of request made.
     pub fn kinds(&self) -> Vec<Kind> {
         let mut state = self.state();
         state.advance(self.clock.now());
@@ -121,7 +122,7 @@ impl Drives {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request arrives.
+    /// Submits a request to the drives now.
     fn enter(&self, route: &Route, request: Request) -> Result<Ticket, Errno> {
         let mut state = self.state();
         let now = self.clock.now();
@@ -139,7 +140,7 @@ impl Drives {
         Ok(Ticket(tag))
     }
 
-    /// Returns when the drives are done with a request.
+    /// Waits until the drives are done with a request.
     fn finish(&self, ticket: Ticket) {
         let Ticket(tag) = ticket;
         loop {
@@ -169,7 +170,7 @@ impl Drives {
 }
 
 impl State {
-    /// Moves the drives on; wakes whose request is done.
+    /// Advances the drives, and wakes the threads whose requests are done.
     fn advance(&mut self, now: u64) {
         let own = thread::current().id();
         for completion in self.timeline.advance(now) {
@@ -186,7 +187,7 @@ impl State {
         }
     }
 
-    /// Somebody else who waits leads.
+    /// Makes another waiting thread the leader.
     fn appoint(&mut self) {
         if let Some((&tag, waiter)) = self.open.iter().find(|(_, waiter)| waiter.waits) {
             self.leader = Some(tag);
@@ -204,12 +205,13 @@ pub struct Emulated {
 }
 
 impl Emulated {
-    /// What `below` holds, on `drives`, to which `route` leads; `sector` is what they take, in the provider's addresses; [`None`]: any byte.
+    /// A store of the bytes `below`, timed by `drives` along `route`. `sector` is their unit in the provider's
+    /// addresses; [`None`]: any byte.
     pub fn new(below: Arc<dyn Store>, route: Route, sector: Option<Grain>, drives: Arc<Drives>) -> Emulated {
         Emulated { below, route, sector, drives }
     }
 
-    /// Does `work` while the drives do `op` on the range; returns when both are done.
+    /// Calls `work` while the drives do `op` on the range. Returns when both are done.
     fn timed(&self, op: Op, range: (u64, u64), fua: bool, work: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
         let (offset, length) = range;
         if length == 0 && op != Op::Flush {
@@ -230,7 +232,7 @@ impl Emulated {
         done
     }
 
-    /// The whole sectors that hold a range.
+    /// The whole sectors that contain a range: (start, end).
     fn sectors(&self, offset: u64, length: u64) -> Result<(u64, u64), Errno> {
         let end = offset.checked_add(length).ok_or(Errno::Range)?;
         let Some(sector) = self.sector.filter(|_| length > 0) else { return Ok((offset, end)) };

@@ -1,4 +1,5 @@
-//! A store whose requests fail or are late as a plan has it ([`trueline_geom::class::nop::fault`]): here it is waited and counted.
+//! A store with requests that fail or are late by a plan ([`trueline_geom::class::nop::fault`]): here are the delays
+//! and the counts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,50 +8,50 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Run, Store};
 use trueline_geom::class::nop::fault::{Asked, Decision, Failure, Op, Plan, Rule};
 
-/// Requests that stores have in common: their numbers go on from one to the other.
+/// Faults shared by several stores: the requests of all are numbered in one sequence.
 pub struct Faults {
     plan: Plan,
     asked: [AtomicU64; Op::ALL.len()],
     of_all: AtomicU64,
-    /// What each rule did.
+    /// The effects of each rule.
     done: Mutex<Vec<Done>>,
 }
 
-/// Numbers of requests that are remembered for every rule.
+/// The most request numbers remembered for a rule.
 const REMEMBERED: usize = 8;
 
-/// What a rule did.
+/// The effects of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// Requests.
+    /// The number of requests it hit.
     pub count: u64,
-    /// The first of them, by their numbers among those that the rule is for.
+    /// The first of these, by their numbers among the requests that the rule is for.
     pub first: Vec<u64>,
 }
 
 impl Faults {
-    /// Nothing is asked yet.
+    /// The faults of a plan, before the first request.
     pub fn new(plan: Plan) -> Faults {
         let done = Mutex::new(vec![Done::default(); plan.rules.len()]);
         Faults { plan, asked: Default::default(), of_all: AtomicU64::new(0), done }
     }
 
-    /// Its rules.
+    /// The plan with its rules.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// What each rule did, in order.
+    /// The effects of each rule, in order.
     pub fn done(&self) -> Vec<Done> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Requests that a rule is for.
+    /// The number of requests that a rule is for.
     pub fn asked(&self, rule: &Rule) -> u64 {
         rule.op().map_or(&self.of_all, |op| &self.asked[op.place()]).load(Ordering::Relaxed)
     }
 
-    /// Decides about a request, and waits as long as that says.
+    /// Numbers a request, decides about it, and waits for its delay.
     fn befall(&self, op: Op, offset: u64, length: u64) -> (Asked, Option<Failure>) {
         if !self.plan.concerns(op) {
             return (Asked { number: 0, of_all: 0, op, offset, length }, None);
@@ -74,21 +75,21 @@ impl Faults {
     }
 }
 
-/// The store.
+/// A store with faults.
 pub struct Faulty {
     below: Arc<dyn Store>,
-    /// Bytes of a sector, of which a torn write writes whole ones.
+    /// The sector size in bytes; a torn write writes whole sectors.
     sector: u64,
     faults: Arc<Faults>,
 }
 
 impl Faulty {
-    /// `below`, in sectors of `sector` bytes, with `faults`.
+    /// The store `below`, in sectors of `sector` bytes, with `faults`.
     pub fn new(below: Arc<dyn Store>, sector: u64, faults: Arc<Faults>) -> Faulty {
         Faulty { below, sector, faults }
     }
 
-    /// Whether requests of a kind need not be looked at.
+    /// True if no rule concerns requests of this kind.
     fn spares(&self, op: Op) -> bool {
         !self.faults.plan.concerns(op)
     }
@@ -196,7 +197,7 @@ impl Store for Faulty {
     }
 }
 
-/// Requests that may be late at one time.
+/// The most requests that may be late at one time.
 const WAITING: usize = 64;
 
 #[cfg(test)]

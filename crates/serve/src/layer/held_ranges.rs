@@ -1,18 +1,18 @@
-//! Ranges that writes hold while they are in flight: a write that reads bytes and writes them back stands against every other on them.
+//! Ranges held by writes in flight: a read-modify-write excludes every other write that overlaps it.
 //!
 //! # Limits
-//! A write waits for those that came before it and overlap, so none waits for ever.
+//! A write waits for earlier ones that overlap it, so none waits for ever.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Writes in flight on one store.
+/// The writes in flight on one store.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
     writes: Mutex<Writes>,
     ended: Condvar,
 }
 
-/// Writes in the order in which they came.
+/// Writes in the order of their arrival.
 #[derive(Debug, Default)]
 struct Writes {
     held: Vec<Held>,
@@ -25,18 +25,18 @@ struct Held {
     number: u64,
     start: u64,
     end: u64,
-    /// Set where bytes around it are read and written back.
+    /// True if bytes around it are read and written back.
     partial: bool,
 }
 
 impl Held {
-    /// Two writes of whole units may overlap as on every disk; one that writes back what it has read may overlap none.
+    /// True if the writes must not overlap. Two of whole units may, as on every disk; a read-modify-write may not.
     fn conflicts(&self, other: &Held) -> bool {
         (self.partial || other.partial) && self.start < other.end && other.start < self.end
     }
 }
 
-/// A held range: dropping it lets the range go.
+/// A held range, released when dropped.
 pub(crate) struct Hold<'a> {
     ranges: &'a Ranges,
     number: u64,
@@ -54,8 +54,8 @@ impl Ranges {
         self.writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no write that came before stands against bytes `start..end`, and holds them. `partial`: bytes around what is written
-    /// are read and written back.
+    /// Waits for earlier conflicting writes of bytes `start..end`, and holds the range. `partial`: bytes around the
+    /// data are read and written back.
     pub(crate) fn hold(&self, start: u64, end: u64, partial: bool) -> Hold<'_> {
         let mut writes = self.writes();
         let number = writes.next;

@@ -1,4 +1,4 @@
-//! A range of a store as a store: what lies before and behind it cannot be reached.
+//! A range of a store as a store: bytes before and behind it are out of reach.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
@@ -19,7 +19,7 @@ impl Offset {
         Some(Offset { below, start, length })
     }
 
-    /// The place of `length` bytes at `offset` below.
+    /// The offset below of `length` bytes at `offset`. [`Errno::Range`] if they are not inside.
     fn at(&self, offset: u64, length: u64) -> Result<u64, Errno> {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.length);
         if inside { Ok(self.start + offset) } else { Err(Errno::Range) }

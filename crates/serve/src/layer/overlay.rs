@@ -1,12 +1,12 @@
-//! An overlay: what is written to a disk goes elsewhere, and the disk itself is only read.
+//! An overlay: writes to a disk go elsewhere, and the disk itself is only read.
 //!
-//! A block of [`BLOCK`] bytes is of the base, written, or zero (`index.rs`). A block of which a part is written for the first time is read
-//! from the base and written whole; a range that is discarded or made zero is zero in whole blocks. What is written stands at its own
-//! place, so that the place of a block never has to be looked up.
+//! Each block of [`BLOCK`] bytes belongs to the base, is written, or is zero (`index.rs`). The first write to part of
+//! a block reads it from the base and writes it whole; a discarded or zeroed range is zero in whole blocks. A written
+//! block is stored at its own offset, so its place never has to be looked up.
 //!
 //! # Limits
-//! The base must not change meanwhile. Memory: the index, 64 MiB for every TiB in which something is written everywhere; in memory, what
-//! is written besides. A disk has 256 TiB at most.
+//! The base must not change meanwhile. Memory: the index, at most 64 MiB for every TiB with writes everywhere; for an
+//! overlay in memory, the written blocks too. A disk has 256 TiB at most.
 
 use crate::layer::held_ranges::Ranges;
 use index::{Index, State};
@@ -22,7 +22,7 @@ use trueline_host::error::Error;
 mod index;
 mod kept;
 
-/// Bytes that are of the base, or written, together.
+/// The size of a block in bytes: the unit of the base or the overlay.
 pub const BLOCK: u64 = 4096;
 
 /// The largest disk, in bytes: its table of pages has 64 MiB.
@@ -30,9 +30,9 @@ const LONGEST: u64 = 256 << 40;
 
 /// A disk that an overlay is put over.
 pub struct Base {
-    /// Its name in messages.
+    /// The name in messages.
     pub name: String,
-    /// Its bytes, which are only read.
+    /// The bytes of the disk, which are only read.
     pub store: Box<dyn Store>,
     /// The time of its last write, in ns since 1970, if it is a file.
     pub changed: Option<u64>,
@@ -54,7 +54,7 @@ struct Over {
     kept: Option<Arc<Kept>>,
 }
 
-/// Overlays in memory over `bases`, in their order: they are gone when the last of them is.
+/// Overlays in memory over `bases`, in their order; their data are lost with the last of them.
 pub fn in_memory(bases: Vec<Base>) -> Result<Vec<Overlay>, Error> {
     bases.iter().try_for_each(fits)?;
     let over = |base: Base| {
@@ -64,8 +64,8 @@ pub fn in_memory(bases: Vec<Base>) -> Result<Vec<Overlay>, Error> {
     bases.into_iter().map(over).collect()
 }
 
-/// Overlays over `bases`, in their order, that the file at `path` keeps. It is made if it is not there or empty; else it must have been
-/// made over the same bases. `writes`: whether anything is to be written.
+/// Overlays over `bases`, in their order, kept in the file at `path`. It is made if it does not exist or is empty;
+/// else it must have been made over the same bases. `writes`: true if anything will be written.
 pub fn in_file(path: &std::path::Path, bases: Vec<Base>, writes: bool) -> Result<Vec<Overlay>, Error> {
     bases.iter().try_for_each(fits)?;
     let (kept, parts) = kept::open(path, &bases, writes)?;
@@ -73,7 +73,7 @@ pub fn in_file(path: &std::path::Path, bases: Vec<Base>, writes: bool) -> Result
     Ok(bases.into_iter().zip(parts).map(over).collect())
 }
 
-/// Refuses a disk that cannot have an overlay.
+/// Refuses a disk that is too long for an overlay, or has units.
 fn fits(base: &Base) -> Result<(), Error> {
     let (length, unit) = (base.store.length(), base.store.unit());
     let not = |found| Err(Error::not("put an overlay over", &base.name, found, "serve it without"));
@@ -84,7 +84,7 @@ fn fits(base: &Base) -> Result<(), Error> {
     }
 }
 
-/// Does something with bytes of one state: where they are in the request, first byte on the disk, state.
+/// A function for a run of one state: its indices in the request, its offset on the disk, its state.
 type Each<'a> = dyn FnMut(Range<usize>, u64, State) -> Result<bool, Errno> + 'a;
 
 impl Overlay {
@@ -92,30 +92,30 @@ impl Overlay {
         Overlay(Arc::new(Over { base, data, place, index, writes: Ranges::default(), kept }))
     }
 
-    /// Bytes of blocks that are written, and of blocks that were made zero or discarded.
+    /// The bytes of written blocks, and of zeroed or discarded blocks.
     pub fn changed(&self) -> (u64, u64) {
         let (written, zero) = self.0.index.counts();
         (written * BLOCK, zero * BLOCK)
     }
 
-    /// The overlay's own part, told as a store tells of its content: [`Content::Data`] is written, [`Content::Zero`] made zero, and a
-    /// [`Content::Hole`] is the base's.
+    /// The overlay's own part as a store: written ranges are [`Content::Data`], zeroed ones [`Content::Zero`], and
+    /// those of the base [`Content::Hole`].
     pub fn written(&self) -> Written {
         Written(self.clone())
     }
 
-    /// The end of a range that must be inside.
+    /// The end of a range. [`Errno::Range`] if it is not inside.
     fn end(&self, offset: u64, length: u64) -> Result<u64, Errno> {
         offset.checked_add(length).filter(|&end| end <= self.0.base.length()).ok_or(Errno::Range)
     }
 
-    /// The run of one state at `offset`, up to `end`, which is more: where it ends.
+    /// The state at `offset`, and the end of its run, at most `end`, which is greater.
     fn state(&self, offset: u64, end: u64) -> (State, u64) {
         let (state, block) = self.0.index.run(offset / BLOCK..end.div_ceil(BLOCK));
         (state, block.saturating_mul(BLOCK).min(end))
     }
 
-    /// Calls `each` with every run of one state, until one returns `false`.
+    /// Calls `each` for every run of one state, until a call returns false.
     fn each(&self, offset: u64, length: usize, each: &mut Each<'_>) -> Result<bool, Errno> {
         let end = self.end(offset, u64::try_from(length).map_err(|_| Errno::Range)?)?;
         let mut at = offset;
@@ -129,7 +129,7 @@ impl Overlay {
         Ok(true)
     }
 
-    /// Puts what is around `start..end` in the blocks at both ends into the overlay, where they are not in it.
+    /// Copies the rest of the first and the last block around `start..end` into the overlay, unless they are in it.
     fn fill_around(&self, start: u64, end: u64) -> Result<(), Errno> {
         let last = round_up(end, BLOCK).ok_or(Errno::Range)?.min(self.0.base.length());
         for (from, to) in [(round_down(start, BLOCK), start), (end, last)] {
@@ -146,20 +146,20 @@ impl Overlay {
         Ok(())
     }
 
-    /// The whole blocks of a range; the last block of the disk may be shorter.
+    /// The whole blocks in a range; the last block of the disk may be shorter.
     fn inside(&self, offset: u64, end: u64) -> Option<(u64, u64)> {
         let start = round_up(offset, BLOCK)?;
         let end = if end == self.0.base.length() { end } else { round_down(end, BLOCK) };
         (start < end).then_some((start, end))
     }
 
-    /// Makes whole blocks zero; gives their room back unless `keep`.
+    /// Zeros whole blocks, and frees their space unless `keep`.
     fn forget(&self, start: u64, end: u64, keep: bool) {
-        // Alone: a write that is done meanwhile must not lose its room.
+        // Exclusively: a concurrent write must not lose its space.
         let _hold = self.0.writes.hold(start, end, true);
         self.0.index.set(start / BLOCK..end.div_ceil(BLOCK), State::Zero);
         if !keep {
-            // They are zero whatever stands there: a file system that cannot give room back keeps it.
+            // The blocks read as zero regardless of their data, so a failure to free them is harmless.
             let _ = self.0.data.discard(self.0.place + start, end - start);
         }
     }
@@ -215,7 +215,7 @@ impl Store for Overlay {
             self.fill_around(offset, end)?;
         }
         over.data.write_at(bytes, over.place + offset)?;
-        // Last: until then the block reads as it was, and so does what is kept of it.
+        // The state changes last: until then the block reads as before, also from the file.
         over.index.set(offset / BLOCK..end.div_ceil(BLOCK), State::Written);
         Ok(())
     }

@@ -1,13 +1,14 @@
-//! A store that writes down what it is asked, as a trace that `replay` takes ([`trueline_lab::trace::own`]).
+//! A store that records its requests, as a trace that `replay` accepts ([`trueline_lab::trace::own`]).
 //!
-//! A line a request, in the order in which they arrive, failed ones too; ns since the recording began. Several stores may be recorded in
-//! one trace, each at its place in the provider that the trace is of. What is discarded, or made zero without zeros being sent, is a
-//! comment: no trace has requests for it. So is a request that was refused before it came to the store, which no drive can replay.
+//! One line for each request, failed ones too, in the order of arrival, in ns since the recording began. Several
+//! stores may be recorded in one trace, each at its place in the provider of the trace. A discard, or a zeroing
+//! without a transfer, is a comment: the format has no such request. So is a request refused before it reached the
+//! store, which no drive can replay.
 //!
 //! # Limits
-//! A request is written down when it comes to the store: one that waits for a thread of its connection comes when it has one. Its line
-//! waits a second at most, if somebody asks whether it has waited long enough ([`Recorder::pass`]). What cannot be written, because the
-//! disk is full, ends the recording, which is told once and stays whole up to there; what is stored goes on.
+//! A request is recorded when it reaches the store: one that waits for a thread of its connection does so late. Its
+//! line is written within a second, if [`Recorder::pass`] is called. A failed write, such as on a full disk, ends the
+//! recording, which is reported once and stays whole up to there; the data of the store are not affected.
 
 use crate::export::RefusalLog;
 use std::fs::File;
@@ -20,33 +21,34 @@ use trueline_host::clock;
 use trueline_lab::rig::Op;
 use trueline_lab::trace::{Entry, own};
 
-/// A trace that is being written.
+/// A trace under recording.
 pub struct Recorder {
     start: u64,
     trace: Mutex<Trace>,
     failed: Box<Failed>,
 }
 
-/// Who is told that a trace ends because it cannot be written.
+/// A callback for a trace that ends because it cannot be written.
 pub type Failed = dyn Fn(&io::Error) + Send + Sync;
 
 struct Trace {
     file: Option<File>,
     /// Lines that are not written yet.
     lines: Vec<u8>,
-    /// Bytes of the file that are whole lines.
+    /// The length of the file in bytes, all whole lines.
     written: u64,
-    /// When they were written, in ns.
+    /// The time of the last write, in ns.
     at: u64,
     requests: u64,
 }
 
-/// Bytes of lines that are written at once, and how long they wait at most.
+/// The buffered bytes at which lines are written, and the longest time that they wait, in ns.
 const LINES: usize = 64 << 10;
 const PATIENCE_NS: u64 = 1_000_000_000;
 
 impl Recorder {
-    /// Into a file, which stays as it is until the recording begins. `about`: lines of what it is of.
+    /// A recorder into `file`, which stays unchanged until the recording begins. `about`: lines that describe the
+    /// trace.
     pub fn new(file: File, about: &str, failed: Box<Failed>) -> Recorder {
         let mut trace = Trace { file: Some(file), lines: Vec::with_capacity(2 * LINES), written: 0, at: 0, requests: 0 };
         trace.lines.extend(own::HEAD.bytes().chain(*b"\n"));
@@ -56,12 +58,12 @@ impl Recorder {
         Recorder { start: clock::now(), trace: Mutex::new(trace), failed }
     }
 
-    /// Takes the place of what is in the file.
+    /// Begins the recording: replaces the content of the file.
     pub fn begin(&self) -> io::Result<()> {
         self.trace().write()
     }
 
-    /// Writes what has waited long enough.
+    /// Writes lines that have waited long enough.
     pub fn pass(&self) {
         let mut trace = self.trace();
         let at_ns = clock::now().saturating_sub(self.start);
@@ -71,12 +73,12 @@ impl Recorder {
         }
     }
 
-    /// Requests that are in it.
+    /// The number of recorded requests.
     pub fn requests(&self) -> u64 {
         self.trace().requests
     }
 
-    /// Writes what is not written yet; whether all of the trace is.
+    /// Writes the remaining lines. True if the trace is complete.
     pub fn finish(&self) -> bool {
         let mut trace = self.trace();
         self.write(&mut trace);
@@ -93,7 +95,8 @@ impl Recorder {
         }
     }
 
-    /// Writes down what `line` makes of the time. The clock is asked while no other line is written: lines are in its order.
+    /// Records the line that `line` makes of the current time. The clock is read under the lock, so lines are in its
+    /// order.
     fn put(&self, line: impl FnOnce(&mut Trace, u64)) {
         let mut trace = self.trace();
         if trace.file.is_none() {
@@ -109,7 +112,7 @@ impl Recorder {
 }
 
 impl Trace {
-    /// Whether, at `at_ns`, lines may have waited long enough.
+    /// True if, at `at_ns`, lines may have waited long enough.
     fn is_due(&self, at_ns: u64) -> bool {
         at_ns.saturating_sub(self.at) >= PATIENCE_NS
     }
@@ -123,13 +126,13 @@ impl Trace {
         self.lines.extend(b"# ".iter().copied().chain(text.bytes().map(|b| if b.is_ascii_control() { b'?' } else { b })).chain(*b"\n"));
     }
 
-    /// Writes its lines; if that fails nothing more will be, and no line is there in part.
+    /// Writes the buffered lines. After an error nothing more is written, and no partial line remains.
     fn write(&mut self) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let empty = if self.written == 0 { file.set_len(0).and_then(|()| file.rewind()) } else { Ok(()) };
         let done = empty.and_then(|()| file.write_all(&self.lines));
         if done.is_err() {
-            // What is left to do if that fails too is said by whoever reads the trace.
+            // If that fails too, a reader of the trace finds the partial line.
             let _ = file.set_len(self.written).and_then(|()| file.seek(SeekFrom::Start(self.written)));
             let lost = self.lines.iter().filter(|&&byte| byte == b'\n').count();
             self.requests = self.requests.saturating_sub(lost as u64);
@@ -141,16 +144,16 @@ impl Trace {
     }
 }
 
-/// A store that is recorded.
+/// A store whose requests are recorded.
 pub struct Recorded {
     below: Arc<dyn Store>,
-    /// Its first byte in the provider that the trace is of.
+    /// The first byte of the store in the provider of the trace.
     place: u64,
     recorder: Arc<Recorder>,
 }
 
 impl Recorded {
-    /// `below`, which begins at byte `place` of what is recorded.
+    /// A recording layer over `below`, which begins at byte `place` of the recorded provider.
     pub fn new(below: Arc<dyn Store>, place: u64, recorder: Arc<Recorder>) -> Recorded {
         Recorded { below, place, recorder }
     }
@@ -169,15 +172,15 @@ impl Recorded {
     }
 }
 
-/// A log of what was refused of an export that is recorded, in the same trace.
+/// A log of refused requests in the trace of a recorded export.
 pub struct RecordedRefusals {
-    /// The export's first byte in the provider that the trace is of.
+    /// The first byte of the export in the provider of the trace.
     place: u64,
     recorder: Arc<Recorder>,
 }
 
 impl RecordedRefusals {
-    /// Of an export that begins at byte `place` of what is recorded.
+    /// The log of an export that begins at byte `place` of the recorded provider.
     pub fn new(place: u64, recorder: Arc<Recorder>) -> RecordedRefusals {
         RecordedRefusals { place, recorder }
     }

@@ -1,12 +1,12 @@
-//! A store seen in other sectors than its own: a disk of 4096-byte sectors as one of 512, and the other way round.
+//! A store with another sector size than its own: a disk of 4096-byte sectors as one of 512, and the reverse.
 //!
-//! What is not in whole units of the store is read, changed and written back. Whoever does that holds the units until they are
-//! written, against every write that overlaps them: else two writes of neighbouring sectors read the same unit, and the second that
-//! is written back undoes the first.
+//! A write that is not whole units of the store is a read-modify-write. It holds its units, against every overlapping
+//! write, until they are written: otherwise two writes of neighbouring sectors could read the same unit, and the one
+//! written back last would undo the other.
 //!
 //! # Limits
-//! A request waits for those that came before it and overlap, so none waits for ever. Reads do not wait: what is read while it is
-//! written may be old or new, as on every disk.
+//! A request waits for earlier ones that overlap it, so none waits for ever. Reads do not wait: a read during an
+//! overlapping write may return old or new data, as on every disk.
 
 use crate::layer::held_ranges::{Hold, Ranges};
 use std::sync::Arc;
@@ -17,45 +17,45 @@ use trueline_geom::base::topology::{is_whole, round_down, round_up};
 /// A store in sectors of another size.
 pub struct Sectored {
     below: Arc<dyn Store>,
-    /// The unit of requests from above.
+    /// The unit of requests from above, in bytes.
     sector: u64,
-    /// The unit of requests to the store.
+    /// The unit of requests to the store, in bytes.
     block: u64,
     /// Writes in flight, in units of the store.
     ranges: Ranges,
 }
 
-/// A request in whole units: what comes before it in the first, the units, what follows it in the last.
+/// A request extended to whole units of the store.
 #[derive(Clone, Copy)]
 struct Units {
     start: u64,
     end: u64,
     /// Bytes of the first unit before the request.
     before: usize,
-    /// Bytes of all units.
+    /// The length of all units in bytes.
     length: usize,
 }
 
-/// Writes whole units: bytes, first byte.
+/// A write of whole units: bytes, offset.
 type Write<'a> = dyn Fn(&[u8], u64) -> Result<(), Errno> + 'a;
-/// Reads whole units, if they are there: buffer, first byte.
+/// A read of whole units, if they are cached: buffer, offset.
 type Read<'a> = dyn Fn(&mut [u8], u64) -> Result<bool, Errno> + 'a;
 
 impl Sectored {
-    /// `below` in sectors of `sector` bytes; what is left over at its end is not part of it. [`None`] if its unit is no multiple of the
-    /// sector, nor the sector of its unit.
+    /// The store `below` in sectors of `sector` bytes; a rest at its end is left out. [`None`] if neither its unit is
+    /// a multiple of the sector, nor the sector of its unit.
     pub fn new(below: Arc<dyn Store>, sector: u64) -> Option<Sectored> {
         let unit = below.unit();
         let fits = sector > 0 && unit > 0 && (is_whole(unit, sector) || is_whole(sector, unit)) && is_whole(below.length(), unit);
         fits.then(|| Sectored { below, sector, block: unit, ranges: Ranges::default() })
     }
 
-    /// Whether a request is in whole units of the store.
+    /// True if a request is whole units of the store.
     fn is_whole(&self, offset: u64, length: u64) -> bool {
         is_whole(offset, self.block) && is_whole(length, self.block)
     }
 
-    /// The units of a request; refused if it is outside, or not in whole sectors of the view.
+    /// The units of a request. It is an error if it is outside, or not whole sectors of the view.
     fn units(&self, offset: u64, length: u64) -> Result<Units, Errno> {
         if !is_whole(offset, self.sector) || !is_whole(length, self.sector) {
             return Err(Errno::Unaligned);
@@ -66,12 +66,12 @@ impl Sectored {
         Ok(Units { start, end, before: index(offset - start)?, length: index(end - start)? })
     }
 
-    /// Waits until no write that came before stands against one of these units, and holds them.
+    /// Waits for earlier conflicting writes of these units, and holds them.
     fn hold(&self, units: Units, partial: bool) -> Hold<'_> {
         self.ranges.hold(units.start, units.end, partial)
     }
 
-    /// What `write` does with whole units in which `bytes` stand where they belong.
+    /// Calls `write` with whole units that contain `bytes` at their place.
     fn write(&self, bytes: &[u8], offset: u64, write: &Write<'_>) -> Result<(), Errno> {
         let length = bytes.len() as u64;
         let units = self.units(offset, length)?;
@@ -79,7 +79,7 @@ impl Sectored {
             return Ok(());
         }
         let whole = self.is_whole(offset, length);
-        // Where sectors are whole units nothing is ever read back, so that no write stands against another.
+        // Where sectors are whole units nothing is read back, so writes cannot conflict.
         let _hold = (self.block > self.sector).then(|| self.hold(units, !whole));
         if whole {
             return write(bytes, offset);
@@ -90,7 +90,7 @@ impl Sectored {
         write(&image, units.start)
     }
 
-    /// Reads the first and the last unit where the request, of `length` bytes, leaves a part of them.
+    /// Reads the first and the last unit, if the request of `length` bytes covers only part of them.
     fn read_ends(&self, image: &mut [u8], units: Units, length: usize) -> Result<(), Errno> {
         let unit = usize::try_from(self.block).map_err(|_| Errno::Range)?;
         let last = units.length - unit;
@@ -103,7 +103,7 @@ impl Sectored {
         Ok(())
     }
 
-    /// What `read` makes of whole units, cut to the request.
+    /// Calls `read` for whole units, and copies the requested part.
     fn read(&self, buffer: &mut [u8], offset: u64, read: &Read<'_>) -> Result<bool, Errno> {
         let length = buffer.len() as u64;
         let units = self.units(offset, length)?;
@@ -116,7 +116,7 @@ impl Sectored {
         Ok(there)
     }
 
-    /// The whole units inside a range: first byte and bytes; [`None`] if there are none.
+    /// The whole units inside a range: (offset, length); [`None`] if there are none.
     fn inside(&self, offset: u64, length: u64) -> Option<(u64, u64)> {
         let start = round_up(offset, self.block)?;
         let end = round_down(offset.checked_add(length)?, self.block);
@@ -165,7 +165,7 @@ impl Store for Sectored {
     fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
         let units = self.units(offset, length)?;
         let Some((start, length)) = self.inside(offset, length) else { return Ok(()) };
-        // A unit that is being read and written back must not go in between.
+        // A read-modify-write of a unit must not overlap.
         let _hold = self.hold(units, false);
         self.below.discard(start, length)
     }
@@ -193,7 +193,7 @@ impl Store for Sectored {
         if whole > 0 {
             return Ok(Run { length: whole, ..run });
         }
-        // The run ends within the first sector, which is of several kinds: who is told that it is a hole does not read it.
+        // The run ends within the first sector, which is mixed: reported as a hole, it would not be read.
         let end = units.start.saturating_add(self.block.max(self.sector)).min(offset + length);
         Ok(Run { content: Content::Data, length: end.saturating_sub(offset) })
     }

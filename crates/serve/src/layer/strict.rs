@@ -1,7 +1,7 @@
-//! A store that refuses what is off its grain: a test of alignment for software that must keep to it.
+//! A store that refuses misaligned requests: a test for software that must keep to the grain.
 //!
-//! A write or zeros that are not whole units fail with [`Errno::Unaligned`] and are not done; reads too, if they are to. What is discarded
-//! costs nothing off the grain and is done.
+//! A write or zeroing that is not whole units fails with [`Errno::Unaligned`], without an effect; reads too, on
+//! request. Misaligned discards cost nothing, and are done.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::{Run, Store};
 use trueline_geom::base::topology::Grain;
 
-/// Requests that stores have refused together.
+/// The refused requests of several stores.
 #[derive(Debug, Default)]
 pub struct Refused {
     count: AtomicU64,
@@ -20,13 +20,13 @@ pub struct Refused {
 /// A request that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// `read`, `write` or `zeros`.
+    /// The operation: `read`, `write` or `zeros`.
     pub what: &'static str,
-    /// The provider that it was of.
+    /// The name of the provider.
     pub provider: String,
-    /// Its first byte.
+    /// The offset of its first byte.
     pub offset: u64,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub length: u64,
     /// The grain that it is off.
     pub grain: Grain,
@@ -40,17 +40,17 @@ impl fmt::Display for Refusal {
 }
 
 impl Refused {
-    /// The number of requests, and the first of them.
+    /// The number of refused requests, and the first of them.
     pub fn told(&self) -> (u64, Option<Refusal>) {
         let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).clone();
         (self.count.load(Ordering::Relaxed), first)
     }
 }
 
-/// A store that refuses requests off its grain.
+/// A store that refuses misaligned requests.
 pub struct Strict {
     below: Arc<dyn Store>,
-    /// The provider, in messages.
+    /// The name of the provider in messages.
     name: String,
     grain: Grain,
     /// The end of the medium, where a request may end off the grain.
@@ -60,7 +60,8 @@ pub struct Strict {
 }
 
 impl Strict {
-    /// `below`, called `name`, whose units are `grain`. `last`: the medium ends with it. `reads`: reads are refused too.
+    /// The store `below` named `name`, with units `grain`. `last`: the medium ends with it. `reads`: reads are
+    /// refused too.
     pub fn new(below: Arc<dyn Store>, name: String, grain: Grain, last: bool, reads: bool, refused: Arc<Refused>) -> Strict {
         let end = last.then(|| below.length());
         Strict { below, name, grain, end, reads, refused }

@@ -1,27 +1,27 @@
-//! Whether what was tasted has been written since.
+//! The trigger of another tasting: writes to ranges that tasting has read.
 
 use crate::generations::Generations;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trueline_geom::probe::read_set::ReadSet;
 
-/// Ranges that are kept in mind at one time: more than any disk needs that nobody made to need many.
+/// The most ranges under watch: more than any disk needs that was not crafted to need many.
 const RANGES: usize = 8192;
 
-/// Where tasting has looked, and whether somebody has written there; of all exports of a graph.
+/// The ranges that tasting has read, and a flag for writes to them, shared by all exports of a graph.
 pub struct RetasteTrigger {
     looked: Generations<ReadSet>,
     written: AtomicBool,
-    /// Somebody looks again.
+    /// True while tasting runs again.
     busy: AtomicBool,
 }
 
 impl RetasteTrigger {
-    /// It has looked there.
+    /// A trigger for writes to `looked`, the ranges just read.
     pub fn new(looked: ReadSet) -> RetasteTrigger {
         RetasteTrigger { looked: Generations::new(looked), written: AtomicBool::new(false), busy: AtomicBool::new(false) }
     }
 
-    /// Something was written there: `length` bytes at byte `offset` of a store.
+    /// Notes a write of `length` bytes at byte `offset` of a store.
     #[inline]
     pub fn wrote(&self, store: usize, offset: u64, length: u64) {
         if self.looked.get().is_at(store, offset, length) {
@@ -29,23 +29,24 @@ impl RetasteTrigger {
         }
     }
 
-    /// It may have been written.
+    /// Marks the ranges as possibly written.
     pub fn stale(&self) {
         self.written.store(true, Ordering::SeqCst);
     }
 
-    /// Whether it is to be tasted again.
+    /// True if the disks must be tasted again.
     pub fn is_stale(&self) -> bool {
         self.written.load(Ordering::SeqCst)
     }
 
-    /// Whether that is done already, or is to be.
+    /// True if they must be tasted again, or are being tasted.
     pub fn is_unsettled(&self) -> bool {
-        // In the order in which they are not both wrong.
+        // Read in this order, the two flags are never both out of date.
         self.written.load(Ordering::SeqCst) || self.busy.load(Ordering::SeqCst)
     }
 
-    /// Runs `taste`, which tastes it again: what is written meanwhile is written since. One thread at a time.
+    /// Calls `taste`, which tastes the disks again; writes meanwhile count as later. One thread at a time may call
+    /// it.
     pub fn again(&self, taste: impl FnOnce()) {
         self.busy.store(true, Ordering::SeqCst);
         self.written.store(false, Ordering::SeqCst);
@@ -53,17 +54,17 @@ impl RetasteTrigger {
         self.busy.store(false, Ordering::SeqCst);
     }
 
-    /// It has looked there now. `false` where there is no room to keep that in mind.
+    /// Adds the ranges read by tasting. False if there is no room for them.
     pub fn looked(&self, looked: &ReadSet) -> bool {
         let known = self.looked.get();
-        // With what was looked at before: what is written in turns at a few places is kept in mind once.
+        // Ranges once read stay in the set: a table that comes and goes takes room once.
         let all = known.and(looked);
         if all == *known {
             return true;
         }
         let put = all.count() <= RANGES && self.looked.put(all);
         if put {
-            // What was written at a new place between the look at it and now was not noticed.
+            // A write to a new range, after it was read and before now, went unnoticed.
             self.stale();
         }
         put
@@ -79,7 +80,7 @@ mod tests {
     use trueline_geom::probe::Limits;
     use trueline_host::disk::memory::Memory;
 
-    /// Between the look at a new place and the moment from which writes there are noticed, somebody may have written.
+    /// Between the read of a new range and the watch of it, a write may go unnoticed.
     #[test]
     fn a_new_place_is_looked_at_twice() {
         let graph = |table: &[u8]| {

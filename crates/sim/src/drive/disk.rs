@@ -1,12 +1,10 @@
 //! `disk`: a hard disk with zones, an arm, caches and a firmware.
 //!
 //! The link and the mechanism are two servers: commands and data move while the arm does. Reads, and writes that
-//! bypass the cache, wait
-//! in the `queue`. Written data wait in the `write_cache` until there is a reason to destage, and the `firmware`
-//! decides which go to
-//! the medium together. A physical sector that is written in part is read, and written when it comes round again. All
-//! places inside
-//! are bytes of the medium: those of the host, moved by `alignment_offset` and the jumper.
+//! bypass the cache, wait in the `queue`. Written data wait in the `write_cache` until there is a reason to destage,
+//! and the `firmware` decides which go to the medium together. A physical sector that is written in part is read, and
+//! written when it comes round again. All places inside are bytes of the medium: those of the host, moved by
+//! `alignment_offset` and the jumper.
 
 use super::{Command, Completion, Drive, Op};
 use crate::counters::Counters;
@@ -90,8 +88,7 @@ pub struct Disk {
     firmware: Box<dyn Firmware>,
     edges: EdgeCache,
     /// The map of the log on the medium, if the firmware has one; its first sector, its length in sectors, and the
-    /// next sector to be
-    /// written. The log starts again when everything in it has been rewritten.
+    /// next sector to be written. The log starts again when everything in it has been rewritten.
     log: WriteCache,
     log_first: u64,
     log_sectors: u64,

@@ -1,20 +1,15 @@
 //! `ssd`: flash behind an indirection unit, as in large SSDs and, with a few open allocation units, in cards.
 //!
 //! A command passes the controller (a server, `controller_ns` each) and, after `command_ns`, the link (a server). A
-//! write enters the
-//! buffer one unit at a time, as there is room, and is then done, unless it is FUA without power-loss protection or
-//! there is no buffer.
-//! A unit that was written whole is programmed at once. One that was written in part waits for the rest for
-//! `merge_ns`, or until half
-//! of the buffer waits, or a FLUSH comes. Then its missing part is read first, unless it is still in memory: a
-//! read-modify-write.
-//! Sequential writes off the unit pay for that only at their ends.
+//! write enters the buffer one unit at a time, as there is room, and is then done, unless it is FUA without
+//! power-loss protection or there is no buffer. A unit that was written whole is programmed at once. One that was
+//! written in part waits for the rest for `merge_ns`, or until half of the buffer waits, or a FLUSH comes. Then its
+//! missing part is read first, unless it is still in memory: a read-modify-write. Sequential writes off the unit pay
+//! for that only at their ends.
 //!
 //! Programs go to the die that is free first, a group of `planes` pages together if so many wait. Reads go to the die
-//! of the page,
-//! striped over the dies. The whole drive counts as written before. A write to an allocation unit that is not open
-//! closes
-//! another (`open`), which is counted as a read-modify-write.
+//! of the page, striped over the dies. The whole drive counts as written before. A write to an allocation unit that
+//! is not open closes another (`open`), which is counted as a read-modify-write.
 //!
 //! # Time
 //! The mechanism is the dies together. `transfer`: at least one reads, programs or copies. `setup`: none does, and a command is in the

@@ -1,8 +1,7 @@
 //! `[disk]`: a hard disk's mechanics, caches and firmware.
 //!
 //! The medium is that of the full drive, `full_size_bytes`. A drive of a smaller `size` is the same drive cut off
-//! after its outer
-//! tracks; one of a larger size has more cylinders.
+//! after its outer tracks; one of a larger size has more cylinders.
 
 use super::{Impossible, Model};
 use crate::drive::disk::measures;
@@ -94,8 +93,7 @@ pub struct Parameters {
     /// Dirty bytes, in percent of the cache, at which destaging ends, if half of the slots are free too.
     pub low_percent: f64,
     /// Idle time of the host in ms before the remaining dirty data are destaged. For the same time after a read,
-    /// destaging that only the
-    /// amount of dirty data calls for is held back, as the next read is often near.
+    /// destaging that only the amount of dirty data calls for is held back, as the next read is often near.
     pub idle_ms: f64,
     /// The order of destaging.
     pub destage_order: Order,
@@ -108,14 +106,12 @@ pub struct Parameters {
     /// `stream`: bytes after which a stream is closed even with a ragged last sector; 0: never.
     pub segment_bytes: u64,
     /// `window`: the reach in bytes of one rewriting from its first ragged byte. A continuation beyond it is cut
-    /// there, between physical
-    /// sectors; the first command is never cut.
+    /// there, between physical sectors; the first command is never cut.
     pub window_bytes: u64,
     /// `log`: adjacent dirty data of fewer bytes go to the log, others home as with `stream`.
     pub log_threshold_bytes: u64,
     /// `log`: the size in bytes of the log, which lies behind the last sector. It is emptied while the host is idle.
-    /// While it is full,
-    /// all data go home.
+    /// While it is full, all data go home.
     pub log_bytes: u64,
     /// Jumper 7-8 of Western Digital's first drives with sectors of 4096 bytes: the drive adds 1 to every LBA.
     pub jumper: bool,

@@ -1,8 +1,8 @@
 //! An entry of the submission queue, as the kernel reads it (`struct io_uring_sqe`, io_uring_enter(2)).
 //!
 //! The builders of the io-uring crate make one kind of request each. Where the kind is only known at run time, their
-//! entries meet in
-//! memory and are copied from there, which stalls the processor; one structure goes from registers into the queue.
+//! entries meet in memory and are copied from there, which stalls the processor; one structure goes from registers
+//! into the queue.
 
 use super::Flight;
 use crate::disk::buffers::Buffers;

@@ -48,14 +48,12 @@ pub(super) fn register(ring: &IoUring, buffers: &mut Buffers) -> bool {
     }
     let all = [IoSliceMut::new(buffers.bytes_mut(0, buffers.len()))];
     // SAFETY: std promises that an IoSliceMut is an iovec. The mapping outlives the ring's use of it: `Ring::drop`
-    // waits for transfers in
-    // flight, and if it cannot wait, it leaks the mapping.
+    // waits for transfers in flight, and if it cannot wait, it leaks the mapping.
     unsafe { ring.submitter().register_buffers(&*std::ptr::from_ref(&all).cast::<[_; 1]>()) }.is_ok()
 }
 
 /// The way to enter the kernel: by the ring's index among the thread's registered rings, which saves a lookup of the
-/// descriptor
-/// in every call (5.18), or else by its descriptor.
+/// descriptor in every call (5.18), or else by its descriptor.
 pub(super) struct Entrance {
     fd: RawFd,
     flags: IoringEnterFlags,
@@ -88,9 +86,8 @@ impl Entrance {
     }
 
     /// Unregisters the ring: a thread has 16 such entries. An entry keeps the ring after its descriptor is closed,
-    /// and with it its
-    /// files and memory, until the thread ends (`io_ringfd_unregister` in Linux `io_uring/tctx.c`). The ring is still
-    /// open.
+    /// and with it its files and memory, until the thread ends (`io_ringfd_unregister` in Linux `io_uring/tctx.c`).
+    /// The ring is still open.
     pub(super) fn give_back(&mut self) {
         let (Some(fd), Ok(place)) = (self.ring.take(), u32::try_from(self.fd)) else { return };
         let mut update = io_uring_rsrc_update::default();
@@ -107,8 +104,7 @@ impl Entrance {
     pub(super) fn enter(&self, count: u32, want: u32) -> io::Result<u32> {
         let events = if want > 0 { IoringEnterFlags::GETEVENTS } else { IoringEnterFlags::empty() };
         // SAFETY: `fd` is this ring's, open as long as the ring, or its index among the registered ones, as the flag
-        // says; the memory that the
-        // requests point to was checked when they were put into the queue.
+        // says; the memory that the requests point to was checked when they were put into the queue.
         unsafe { io_uring_enter(BorrowedFd::borrow_raw(self.fd).as_fd(), count, want, self.flags | events) }
     }
 }

@@ -278,8 +278,7 @@ fn descriptors(headers: Headers, kind: u16, data: &[u8]) -> Option<(u32, Descrip
 }
 
 /// The grain that descriptors of `trueline:grain` and the like, from byte 0 on, describe. `Some(None)` if no unit is
-/// whole; [`None`] if
-/// they are invalid.
+/// whole; [`None`] if they are invalid.
 fn grain(descriptors: &[(u64, u64)]) -> Option<Option<Grain>> {
     let mut at = 0u64;
     for &(length, size) in descriptors {

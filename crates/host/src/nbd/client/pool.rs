@@ -1,8 +1,7 @@
 //! The connections to one server: which are in use, and which carry unflushed writes.
 //!
 //! A flush on one connection covers writes on another only if both are with the same server, and a restarted server
-//! is not the
-//! same. So every connection with writes is flushed itself, and one that broke before has lost its writes.
+//! is not the same. So every connection with writes is flushed itself, and one that broke before has lost its writes.
 
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

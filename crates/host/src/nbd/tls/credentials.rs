@@ -25,8 +25,7 @@ pub struct Credentials {
 
 impl Credentials {
     /// Loads the files of `directory`: `ca-cert.pem`, the authority for the server named `name`; and, if they exist,
-    /// `client-cert.pem` with
-    /// `client-key.pem`, and `ca-crl.pem`. `None`: the authorities that this machine trusts.
+    /// `client-cert.pem` with `client-key.pem`, and `ca-crl.pem`. `None`: the authorities that this machine trusts.
     pub fn load(directory: Option<&Path>, name: &str) -> Result<Credentials, Error> {
         let not_a_name = |_| Error::not("use", name, "a certificate is for no such name", "say tls-hostname=NAME in the URI");
         let server = ServerName::try_from(name.to_owned()).map_err(not_a_name)?;

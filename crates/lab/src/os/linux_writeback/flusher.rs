@@ -31,8 +31,7 @@ pub struct Limits {
     /// Dirty bytes above which the flusher writes (`dirty_background_ratio`, a tenth).
     pub background: u64,
     /// Dirty bytes above which a writing program waits: `dirty_ratio`, a fifth, less the eighth of it that is denied
-    /// to a program
-    /// that dirties everything (`task_dirty_limit`).
+    /// to a program that dirties everything (`task_dirty_limit`).
     pub dirty: u64,
     /// The most bytes of a request (`max_sectors_kb`).
     pub request: u64,
@@ -140,8 +139,7 @@ impl<'a> Flusher<'a> {
     }
 
     /// Sends old pages, and pages above the background limit, until the queue is congested. With `forced`, a waiting
-    /// program
-    /// sends something itself if more than its limit is dirty, not counting what is being written
+    /// program sends something itself if more than its limit is dirty, not counting what is being written
     /// (`balance_dirty_pages`).
     pub(crate) fn pump(&mut self, forced: bool) -> Result<(), Error> {
         self.queue.poll()?;
@@ -204,8 +202,7 @@ impl<'a> Flusher<'a> {
     }
 
     /// Makes a pass over one owner and ends its turn (`write_cache_pages`). Unless it is `patient`, the pass ends
-    /// after the page at
-    /// which the queue becomes congested.
+    /// after the page at which the queue becomes congested.
     fn pass_over(&mut self, owner: Owner, patient: bool) -> Result<(), Error> {
         if self.turns.front() == Some(&owner) {
             self.turns.pop_front();
@@ -255,10 +252,9 @@ impl<'a> Flusher<'a> {
     }
 
     /// Adds pages of a file to a bio, which is submitted when it is full, not contiguous, or at a boundary
-    /// (`__mpage_writepage`). The block
-    /// after the last data block of an indirect block (or of the inode) is the next indirect block: if it is dirty,
-    /// it is written too,
-    /// "so that indirects merge nicely with their data" (`write_boundary_block`).
+    /// (`__mpage_writepage`). The block after the last data block of an indirect block (or of the inode) is the next
+    /// indirect block: if it is dirty, it is written too, "so that indirects merge nicely with their data"
+    /// (`write_boundary_block`).
     fn add(&mut self, bio: &mut Option<(u64, u64)>, (from, to): (u64, u64), boundary: bool) -> Result<(), Error> {
         match bio {
             Some((start, end)) if *end == from && self.requests.room(*end - *start) * PAGE >= to - from => *end = to,

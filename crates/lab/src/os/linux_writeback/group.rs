@@ -33,8 +33,7 @@ impl Group {
     }
 
     /// Allocates the first free block from `preferred` on, else from the beginning, and the free blocks after it, to
-    /// at most `most`.
-    /// Returns the first block and their number.
+    /// at most `most`. Returns the first block and their number.
     pub(super) fn take(&mut self, preferred: u32, most: u32) -> Option<(u32, u32)> {
         if self.free == 0 {
             return None;

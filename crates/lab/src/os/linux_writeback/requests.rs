@@ -50,8 +50,7 @@ impl Requests {
     }
 
     /// Submits a bio. It is merged with the newest request if that ends where it begins and does not become too long,
-    /// and is never split
-    /// (`ll_back_merge_fn`).
+    /// and is never split (`ll_back_merge_fn`).
     pub(super) fn submit(&mut self, queue: &mut Queue<'_>, (from, to): (u64, u64)) -> Result<(), Error> {
         match &mut self.last {
             Some((start, end)) if *end == from && to - *start <= self.largest => *end = to,

@@ -1,6 +1,5 @@
 //! The layout of an ext2 made by mke2fs of 2009: groups of 32768 blocks of 4 KiB, inodes of 256 bytes, one for every
-//! 16 KiB,
-//! `sparse_super` and `resize_inode`.
+//! 16 KiB, `sparse_super` and `resize_inode`.
 
 /// The size of a block in bytes.
 pub(crate) const BLOCK: u64 = 4096;
@@ -30,8 +29,7 @@ impl Shape {
     pub(crate) const INODES: u64 = PER_GROUP * BLOCK / BYTES_PER_INODE;
 
     /// The layout of `length` bytes; `None` if there is no room for a group's tables. A last group shorter than its
-    /// tables
-    /// is left out.
+    /// tables is left out.
     pub(crate) fn new(length: u64) -> Option<Shape> {
         let blocks = length / BLOCK;
         let descriptors = (blocks.div_ceil(PER_GROUP) * DESCRIPTOR).div_ceil(BLOCK);

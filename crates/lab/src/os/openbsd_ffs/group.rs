@@ -1,9 +1,8 @@
 //! A cylinder group: its free fragments and inodes.
 //!
 //! Allocation is that of `ffs_alloc.c`. A whole block is the first free one from the preferred place on, then from
-//! the beginning. A few
-//! fragments come from a block that is already broken, from the shortest run that fits, and only then from a whole
-//! block.
+//! the beginning. A few fragments come from a block that is already broken, from the shortest run that fits, and only
+//! then from a whole block.
 
 use super::shape::Shape;
 use std::collections::BTreeSet;

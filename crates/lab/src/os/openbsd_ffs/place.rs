@@ -1,13 +1,13 @@
-//! Where new inodes and blocks go: `ffs_dirpref`, `ffs1_blkpref`, `ffs_hashalloc`.
+//! The placement of new inodes and blocks: `ffs_dirpref`, `ffs1_blkpref`, `ffs_hashalloc`.
 
 use super::inode::Inode;
 use super::{DEVICE, DEVICE_DELAY, Group, OpenbsdFfs};
 use crate::error::Error;
 use crate::os::names::{Id, ROOT};
 
-/// Blocks of a file that its inode points to (`NDADDR`).
+/// Direct pointers of an inode (`NDADDR`).
 const DIRECT: u64 = 12;
-/// Files that a directory is expected to hold, and their bytes (`avgfpdir`, × `avgfilesize` 16384).
+/// The expected number of files in a directory, and of their bytes (`avgfpdir`, × `avgfilesize` 16384).
 const DIRECTORY_FILES: u64 = 64;
 const DIRECTORY_BYTES: u64 = 16384 * DIRECTORY_FILES;
 
@@ -17,13 +17,14 @@ impl OpenbsdFfs<'_> {
         self.groups[group as usize].get_or_insert_with(|| Box::new(Group::new(shape, group)))
     }
 
-    /// The groups from one on, each once.
+    /// All groups, each once, from `group` on and then from 0.
     fn groups_from(&self, group: u32) -> impl Iterator<Item = u32> + use<> {
         let groups = self.shape.groups;
         (group..groups).chain(0..group)
     }
 
-    /// A number for a new inode: a file's in the group of its directory, a directory's where it has room to grow.
+    /// Allocates an inode: a file's in the group of its directory, a directory's where it has room to grow. Returns
+    /// its number.
     pub(super) fn take_inode(&mut self, parent: Id, directory: bool) -> Result<u64, Error> {
         let above = self.shape.group_of_inode(self.names.node(parent)?.number);
         let preferred = if directory { self.group_for_directory(parent, above) } else { above };
@@ -42,8 +43,9 @@ impl OpenbsdFfs<'_> {
         Err(Error("create: no inode is free on the file system".into()))
     }
 
-    /// One in the root goes to a group at random, or one after it, with the fewest directories; any other near its parent, until a group has
-    /// many directories, or less free than the others by a quarter of a group, or as many new ones as fit with what they are expected to hold.
+    /// The group for a new directory. In the root: the one with the fewest directories, from a random group on.
+    /// Elsewhere: near its parent, until a group has many directories, or is a quarter of a group fuller than the
+    /// average, or has as many new ones as fit with their expected content.
     fn group_for_directory(&mut self, parent: Id, above: u32) -> u32 {
         let groups = u64::from(self.shape.groups);
         let (blocks, inodes, directories) = (self.free_blocks / groups, self.free_inodes / groups, self.directories / groups);
@@ -69,7 +71,7 @@ impl OpenbsdFfs<'_> {
         self.groups_from(above).find(|&group| has_room(self, group)).unwrap_or(above)
     }
 
-    /// Makes block `lbn` of a file `fragments` long: in its place if what follows is free, else elsewhere.
+    /// Extends block `lbn` of a file to `fragments`: in place if the next ones are free, else elsewhere.
     pub(super) fn grow(&mut self, id: Id, lbn: u64, fragments: u32) -> Result<(), Error> {
         let frag = self.shape.frag;
         let old = self.names.node(id)?.extents.block(lbn, frag);
@@ -93,12 +95,13 @@ impl OpenbsdFfs<'_> {
         Ok(())
     }
 
-    /// The indirect block that block `lbn` needs, if it is its first: written at once, so that it never points at rubbish.
+    /// Allocates the indirect block that block `lbn` is the first to need. It is written at once, so that it never
+    /// points at garbage.
     pub(super) fn indirect(&mut self, id: Id, lbn: u64) -> Result<(), Error> {
         let Some(over) = lbn.checked_sub(DIRECT) else { return Ok(()) };
         let pointers = self.shape.pointers();
         if over % pointers == 0 && self.names.node(id)?.indirect.len() as u64 == over / pointers + u64::from(over > pointers) {
-            // The second needs the double indirect block above it too.
+            // The second one needs the double indirect block above it too.
             for _ in 0..(if over == pointers { 2 } else { 1 }) {
                 let preferred = self.preferred(id, lbn)?;
                 let at = self.take(preferred, self.shape.frag)?;
@@ -113,8 +116,8 @@ impl OpenbsdFfs<'_> {
         Ok(())
     }
 
-    /// Where a block had best be: after the one before it; after as many blocks as an indirect block has pointers, in another group
-    /// that has as much free as the average.
+    /// The preferred place of a block: after the one before it; after as many blocks as an indirect block has
+    /// pointers, in the next group with average free space.
     fn preferred(&mut self, id: Id, lbn: u64) -> Result<u64, Error> {
         let (frag, pointers) = (self.shape.frag, self.shape.pointers());
         let inode = self.names.node(id)?;
@@ -136,7 +139,7 @@ impl OpenbsdFfs<'_> {
         }
     }
 
-    /// Takes fragments, preferably at `preferred`.
+    /// Allocates fragments, preferably at `preferred`. Returns the first.
     fn take(&mut self, preferred: u64, fragments: u32) -> Result<u64, Error> {
         let (first, within) = self.split(preferred.min(self.shape.size - 1));
         for group in self.groups_from(first) {
@@ -164,7 +167,7 @@ impl OpenbsdFfs<'_> {
         self.free_blocks += u64::from(whole);
     }
 
-    /// Everything a removed file had is free.
+    /// Frees all blocks of a removed file, and its inode.
     pub(super) fn give_back(&mut self, inode: Inode) -> Result<(), Error> {
         let (frag, bsize) = (self.shape.frag, self.shape.bsize);
         let mut groups = vec![self.shape.group_of_inode(inode.number)];
@@ -198,7 +201,7 @@ impl OpenbsdFfs<'_> {
         Ok(())
     }
 
-    /// The map of a group has changed.
+    /// Marks the map of a group as changed.
     fn note_map(&mut self, group: u32) -> Result<(), Error> {
         let (map, bsize) = (self.shape.map_of(group), self.shape.bsize);
         self.fetch(map, bsize)?;
@@ -206,7 +209,7 @@ impl OpenbsdFfs<'_> {
         Ok(())
     }
 
-    /// The group of a fragment, and its number there.
+    /// The group of a fragment, and its number within the group.
     fn split(&self, at: u64) -> (u32, u32) {
         let per = u64::from(self.shape.per_group);
         let narrow = |x: u64| u32::try_from(x).unwrap_or(u32::MAX);

@@ -1,39 +1,39 @@
-//! Where things are in an FFS1: the cylinder groups that OpenBSD's newfs(8) makes, in fragments.
+//! The layout of an FFS1: the cylinder groups that OpenBSD's newfs(8) makes, in fragments.
 
 use crate::error::Error;
 use trueline_geom::base::topology::{is_whole, round_down, round_up};
 
-/// Bytes of an inode on the medium (`struct ufs1_dinode`).
+/// The size of an inode on the medium in bytes (`struct ufs1_dinode`).
 const INODE: u64 = 128;
-/// Where the first superblock is (`SBLOCK_UFS1`), and the room it takes (`SBSIZE`).
+/// The first superblock's offset (`SBLOCK_UFS1`), equal to its space (`SBSIZE`), in bytes.
 const SUPERBLOCK: u64 = 8192;
-/// Bytes of `struct cg` before its maps.
+/// The size of `struct cg` before its maps in bytes.
 const GROUP_HEADER: u64 = 168;
-/// Bytes that count clusters by their length (`FS_MAXCONTIG` + 1 words).
+/// The size of the counts of clusters by length in bytes (`FS_MAXCONTIG` + 1 words).
 const CLUSTER_SUMMARY: u64 = 17 * 4;
 
-/// The shape of a file system.
+/// The layout of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) fsize: u64,
     pub(super) bsize: u64,
-    /// Fragments of a block: 1 to 8.
+    /// Fragments in a block: 1 to 8.
     pub(super) frag: u32,
     pub(super) groups: u32,
-    /// Fragments of a group; of the last there may be fewer.
+    /// Fragments in a group; the last may have fewer.
     pub(super) per_group: u32,
-    /// Fragments of all groups.
+    /// Fragments in all groups.
     pub(super) size: u64,
-    /// Inodes of a group.
+    /// Inodes in a group.
     pub(super) inodes: u32,
-    /// Where, in fragments from the group's beginning, its map, its inodes and its data begin.
+    /// The first fragments of a group's map, inodes and data, counted from the group's beginning.
     pub(super) map: u32,
     pub(super) inode_table: u32,
     pub(super) data: u32,
 }
 
 impl Shape {
-    /// On a provider of `length` bytes in sectors of `sector`.
+    /// The layout on a provider of `length` bytes in sectors of `sector`.
     pub(super) fn new(length: u64, sector: u64, fsize: u64, bsize: u64) -> Result<Shape, Error> {
         let refused = |what: String| Err(Error(format!("newfs -f {fsize} -b {bsize}: {what}")));
         let frag = match bsize.checked_div(fsize).and_then(|frag| u32::try_from(frag).ok()) {
@@ -44,7 +44,8 @@ impl Shape {
             return refused(format!("fragments of at least {} bytes, blocks of 4096 to 65536, powers of two", sector.max(512)));
         }
         let blocks = |bytes: u64| round_up(bytes, bsize).unwrap_or(0) / fsize;
-        // Boot code and superblock, the backup of the superblock, the map, the inodes (`fs_sblkno`, `fs_cblkno`, `fs_iblkno`).
+        // Boot code and superblock, the superblock's backup, the map, the inodes (`fs_sblkno`, `fs_cblkno`,
+        // `fs_iblkno`).
         let map = blocks(2 * SUPERBLOCK) + blocks(SUPERBLOCK);
         let inode_table = map + blocks(bsize);
         // An inode for every four fragments (`NFPI`), in whole blocks of them.
@@ -68,7 +69,7 @@ impl Shape {
         if size < 2 * data + u64::from(frag) {
             return refused(format!("{length} bytes are too few"));
         }
-        // A last group without room for its own tables and some data is not made.
+        // A last group without room for its own tables and some data is left out.
         let mut groups = size.div_ceil(per_group);
         let last = size - (groups - 1) * per_group;
         let size = if groups > 1 && last < data + u64::from(frag) {
@@ -97,7 +98,7 @@ impl Shape {
         u64::from(group) * u64::from(self.per_group)
     }
 
-    /// Fragments of a group.
+    /// The number of fragments in a group.
     pub(super) fn fragments(&self, group: u32) -> u32 {
         u32::try_from(self.size - self.base(group)).unwrap_or(u32::MAX).min(self.per_group)
     }
@@ -107,12 +108,12 @@ impl Shape {
         fragment * self.fsize
     }
 
-    /// The byte at which the map of a group begins; it is a block.
+    /// The byte at which the map of a group begins, which takes a block.
     pub(super) fn map_of(&self, group: u32) -> u64 {
         self.byte(self.base(group) + u64::from(self.map))
     }
 
-    /// The byte at which the block begins that an inode is in.
+    /// The byte at which an inode's block begins.
     pub(super) fn inode_block(&self, inode: u64) -> u64 {
         let group = u32::try_from(inode / u64::from(self.inodes)).unwrap_or(u32::MAX);
         let within = round_down(inode % u64::from(self.inodes) * INODE, self.bsize);

@@ -1,4 +1,4 @@
-//! Rows of files: every run in a scratch directory of its own, which goes with it.
+//! Rows of files: every run has a scratch directory of its own, removed after it.
 
 use super::{Real, WARMUP, add};
 use crate::ab::{self, Measure, Plan};
@@ -14,7 +14,7 @@ use std::path::Path;
 use trueline_host::process::signal;
 
 impl Lab {
-    /// Measures a row of files where the program runs, or where temporary files are kept.
+    /// Measures a row of files in the working directory, or in the directory for temporary files.
     pub(super) fn in_directory(&self, form: &RowForm, real: &Real, row: &mut Row) -> Result<(), Error> {
         let workload = form.workload.as_ref().ok_or_else(|| Error("a row that is measured has a workload".into()))?;
         let workload = workload.clone().times(real.all_runs() as u64);
@@ -23,7 +23,7 @@ impl Lab {
         let mut one = |_, run: usize| {
             let scratch = Scratch::new(Path::new(".")).or_else(|_| Scratch::new(&std::env::temp_dir()))?;
             let mut files = Directory::new(scratch.path())?;
-            // What was dirty before is not this run's affair.
+            // Earlier dirty pages must not be written during this run.
             files.forget()?;
             let seed = self.form.random.wrapping_add(run as u64);
             let run = workload.on_files(&mut files, seed, &mut |_| !signal::happened())?;

@@ -3,7 +3,7 @@
 use crate::study::{Asked, Lab, Texts, run};
 use std::borrow::Cow;
 
-/// Nothing: the disk comes with the program.
+/// No texts: the disk comes with the program.
 struct Nothing;
 
 impl Texts for Nothing {

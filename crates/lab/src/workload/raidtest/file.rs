@@ -1,6 +1,5 @@
 //! The file of benchmarks/raidtest: records of 16 bytes, offset u64, length u32, type u8 (0 reads, 1 writes), 3 bytes
-//! of uninitialised
-//! padding; little-endian as on the machines it ran on.
+//! of uninitialised padding; little-endian as on the machines it ran on.
 //!
 //! # Limits
 //! The program transfers from a buffer of 128 KiB; no request is longer.
@@ -28,7 +27,7 @@ pub struct Record {
     pub op: Op,
 }
 
-/// Why a file is refused.
+/// The refusal of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The byte of the file at which the record begins.

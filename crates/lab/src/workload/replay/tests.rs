@@ -75,7 +75,7 @@ fn what_cannot_be_replayed_is_refused() {
     assert!(words.ends_with("line 3: a request of 67108865 bytes: 67108864 at most"), "{words}");
 }
 
-/// As an emulated drive counts them: what `--record` wrote of a client that writes any bytes.
+/// The counts of an emulated drive: a trace that `--record` wrote of a client with requests of any length.
 #[test]
 fn odd_bytes_are_their_whole_sectors() {
     let (trace, mut rig) = (Written::new("odd", "5 R 0 512\n6 R 100 512\n7 WF 1023 2\n8 W 1024 512\n9 W 3 3\n"), Recorder::new(4096));

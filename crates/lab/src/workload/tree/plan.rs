@@ -139,8 +139,7 @@ impl Sizes {
     }
 
     /// A directory's path with a final `/`; empty for the root, number 0. Directories are numbered in the order of a
-    /// walk through the
-    /// tree, which is that of tar and cp.
+    /// walk through the tree, which is that of tar and cp.
     fn directory(&self, number: u64) -> String {
         let (mut name, mut left, mut all) = (String::new(), number, self.directories());
         while left > 0 {

@@ -1,6 +1,5 @@
 //! The list of a tarball: names and sizes from the headers of POSIX ustar and pax archives and GNU tar's long names;
-//! contents are
-//! skipped. Compressed archives are refused.
+//! contents are skipped. Compressed archives are refused.
 //!
 //! POSIX.1-2017, pax: "ustar Interchange Format", "pax Header Block". GNU tar manual, "The Standard Format".
 
@@ -12,8 +11,7 @@ use trueline_geom::base::topology::round_up;
 
 const RECORD: usize = 512;
 /// Bounds on memory: entries; bytes of all names (a short archive may imply thousands of directories, each with a
-/// long name);
-/// bytes of one name; bytes of an extended header.
+/// long name); bytes of one name; bytes of an extended header.
 const MOST_ENTRIES: usize = 4 << 20;
 const MOST_NAMES: usize = 256 << 20;
 const LONGEST_NAME: usize = 4096;
@@ -128,8 +126,7 @@ fn text(archive: &mut impl Read, size: u64, at: u64) -> Result<Vec<u8>, Error> {
     if bytes.len() as u64 == size { Ok(bytes) } else { Err(wrong(at, "an extended header that is cut short")) }
 }
 
-/// Reads the pax records `LENGTH KEY=VALUE\
-/// ` of an extended header.
+/// Reads the pax records `LENGTH KEY=VALUE\ ` of an extended header.
 fn extended(bytes: &[u8], said: &mut Said, at: u64) -> Result<(), Error> {
     let mut rest = bytes;
     while !rest.is_empty() {

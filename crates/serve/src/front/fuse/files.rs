@@ -1,4 +1,4 @@
-//! What the kernel asks of the mounted files, answered.
+//! The kernel's requests to the mounted files, and their answers.
 
 use super::range::{self, Sought};
 use super::tree::{Node, Tree};
@@ -18,22 +18,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 use trueline_geom::base::error;
 
-/// How long the kernel may remember what a file is: it never changes.
+/// The time for which the kernel may cache attributes, which never change.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
-/// The most a request writes.
+/// The most bytes of one write.
 const LARGEST: u32 = 1 << 20;
-/// Requests that who does not wait for them (asynchronous I/O, a loop device with direct I/O) may have open.
+/// The most background requests in the kernel (asynchronous I/O, a loop device with direct I/O).
 const BACKGROUND: u16 = 256;
-/// lseek(2): `SEEK_DATA`, `SEEK_HOLE`.
+/// The `whence` of lseek(2) for data and holes.
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
 
-/// Whether stores may still be asked. Whoever asks one holds it open meanwhile.
+/// The gate to the stores, open or closed. A request holds it open while it uses a store.
 #[derive(Debug, Default)]
 pub(super) struct Gate(RwLock<bool>);
 
 impl Gate {
-    /// Waits for what is being done, and lets nothing more begin.
+    /// Waits for requests under way, and lets no further one begin.
     pub(super) fn close(&self) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = true;
     }
@@ -42,17 +42,17 @@ impl Gate {
         *self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does it, if the gate is open.
+    /// Calls `act` if the gate is open; else the error is EIO.
     fn pass<T>(&self, act: impl FnOnce() -> Result<T, error::Errno>) -> Result<T, Errno> {
         let closed = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if *closed { Err(Errno::EIO) } else { act().map_err(errno) }
     }
 }
 
-/// What is wrong, as fuse(4) says it.
+/// The error number for fuse(4).
 fn errno(from: error::Errno) -> Errno {
     match from {
-        // What is outside the file never gets as far as a store: it is the store that is shorter than it was.
+        // A request outside the file never reaches a store, so here the store has become shorter.
         error::Errno::Io | error::Errno::NoDevice | error::Errno::Range => Errno::EIO,
         error::Errno::Unaligned => Errno::EINVAL,
         error::Errno::ReadOnly => Errno::EROFS,
@@ -62,7 +62,7 @@ fn errno(from: error::Errno) -> Errno {
 }
 
 thread_local! {
-    /// What a read fills: each thread answers one at a time.
+    /// The buffer of reads: each thread answers one at a time.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Files {
     opened: Mutex<Opened>,
 }
 
-/// What each open file knows of errors, by its handle: as of any other file, each is told.
+/// The error state of each open file by handle: as with any file, each is told of an error once.
 #[derive(Default)]
 struct Opened {
     files: HashMap<u64, Arc<Since>>,
@@ -93,17 +93,17 @@ impl Files {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What an open file knows of errors.
+    /// The error state of an open file.
     fn known(&self, handle: FileHandle) -> Result<Arc<Since>, Errno> {
         self.opened().files.get(&handle.0).cloned().ok_or(Errno::EBADF)
     }
 
     fn node(&self, ino: INodeNo) -> Option<&Node> {
-        // The root is 1.
+        // The kernel numbers inodes from 1, the root.
         self.tree.node(usize::try_from(ino.0.checked_sub(1)?).ok()?)
     }
 
-    /// The export that is the file.
+    /// The export behind the file.
     fn export(&self, ino: INodeNo) -> Result<&Export, Errno> {
         match self.node(ino).ok_or(Errno::ENOENT)? {
             Node::File(index) => self.exports.0.get(*index).ok_or(Errno::EIO),
@@ -148,9 +148,10 @@ fn inode(index: usize) -> INodeNo {
 
 impl Filesystem for Files {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // What the kernel cannot do it does not do; the mount works without.
+        // The mount works without capabilities that the kernel lacks.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
-        // Shared mappings, from Linux 6.6 on: their pages are written by msync(2), munmap(2) and when memory is short.
+        // Shared mappings, from Linux 6.6 on: their pages are written by msync(2), munmap(2) and under memory
+        // pressure.
         let _ = config.add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP);
         let _ = config.set_max_write(LARGEST);
         let _ = config.set_max_background(BACKGROUND);
@@ -194,7 +195,7 @@ impl Filesystem for Files {
         if mode.is_some() || uid.is_some() || gid.is_some() {
             return reply.error(Errno::EPERM);
         }
-        // Who opens a block device to write it anew (`O_TRUNC`) cuts nothing off, and does not here. Times stay as they are.
+        // `O_TRUNC` on a block device truncates nothing, and does not here. Times stay as they are.
         let length = self.export(ino).map(|export| export.store.length());
         match size {
             Some(size) if size != 0 && Ok(size) != length.map_err(|_| ()) => reply.error(Errno::EINVAL),
@@ -254,7 +255,8 @@ impl Filesystem for Files {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        // Of a write that goes around its cache the kernel leaves O_DSYNC, which is a part of O_SYNC, to who answers (Linux fs/fuse/file.c).
+        // For a direct write the kernel leaves O_DSYNC, which is part of O_SYNC, to the file system (Linux
+        // fs/fuse/file.c).
         let through = u32::try_from(flags.0).is_ok_and(|flags| OFlags::from_bits_retain(flags).contains(OFlags::DSYNC));
         let through = if through { self.known(handle).map(Some) } else { Ok(None) };
         let written = through.and_then(|through| {
@@ -315,7 +317,7 @@ impl Filesystem for Files {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        // The default export is the disk that the others are parts of.
+        // The default export is the disk that contains the others.
         let length = self.exports.0.first().map_or(0, |export| export.store.length());
         reply.statfs(length.div_ceil(512), 0, 0, u64::try_from(self.tree.count()).unwrap_or(u64::MAX), 0, 512, 255, 512);
     }

@@ -1,4 +1,4 @@
-//! What a request of a file means for an export: where it ends, what it does past that, where its holes are.
+//! The meaning of a file's requests for an export: the end of the file, requests past it, and holes.
 
 use crate::errseq::Since;
 use crate::export::Export;
@@ -6,38 +6,38 @@ use trueline_geom::audit::io::IoKind;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Content;
 
-/// fallocate(2): the length stays.
+/// The mode of fallocate(2) that keeps the length.
 const KEEP_SIZE: i32 = 1;
-/// fallocate(2): zeros that take no room.
+/// The mode of fallocate(2) that zeros a range and frees its space.
 const PUNCH_HOLE: i32 = 2;
-/// fallocate(2): zeros.
+/// The mode of fallocate(2) that zeros a range.
 const ZERO_RANGE: i32 = 16;
 
-/// Runs of bytes that one lseek(2) asks for: a stripe of a terabyte has millions of them.
+/// The most runs that one lseek(2) queries: a stripe of a terabyte has millions of them.
 const RUNS: usize = 1 << 16;
 
-/// What lseek(2) looks for.
+/// The target of lseek(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sought {
-    /// `SEEK_DATA`
+    /// The next data, `SEEK_DATA`.
     Data,
-    /// `SEEK_HOLE`
+    /// The next hole, `SEEK_HOLE`.
     Hole,
 }
 
-/// How many of `length` bytes from `offset` there are: a file ends short where it ends.
+/// The number of the `length` bytes from `offset` on that exist: a read ends at the end of the file.
 pub(super) fn inside(export: &Export, offset: u64, length: usize) -> usize {
     let left = export.store.length().saturating_sub(offset);
     usize::try_from(left).map_or(length, |left| left.min(length))
 }
 
-/// Fills `buffer` from `offset`.
+/// Fills `buffer` with the bytes from `offset` on.
 pub(super) fn read(export: &Export, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
     if export.store.read_now(buffer, offset)? { Ok(()) } else { export.store.read_at(buffer, offset) }
 }
 
-/// Writes what there is room for; how many bytes. As on a block device, there is none at the end. `through`: it is on the medium
-/// then, and what happened since is told.
+/// Writes the bytes that fit, and returns their number. As on a block device, there is no space at the end. With
+/// `through`, they are on the medium then, and errors since are reported.
 pub(super) fn write(export: &Export, bytes: &[u8], offset: u64, through: Option<&Since>) -> Result<usize, Errno> {
     let refused = |errno| {
         export.refuse(IoKind::Write, offset, bytes.len() as u64);
@@ -58,7 +58,7 @@ pub(super) fn write(export: &Export, bytes: &[u8], offset: u64, through: Option<
     Ok(count)
 }
 
-/// fallocate(2).
+/// Zeros or discards a range, as fallocate(2).
 pub(super) fn allocate(export: &Export, offset: u64, length: u64, mode: i32) -> Result<(), Errno> {
     let refused = |errno| {
         export.refuse(IoKind::Zero, offset, length);
@@ -72,7 +72,7 @@ pub(super) fn allocate(export: &Export, offset: u64, length: u64, mode: i32) -> 
     if end > export.store.length() && !keep {
         return refused(Errno::NoSpace);
     }
-    // With KEEP_SIZE what is past the end is allowed and is nothing.
+    // With KEEP_SIZE a range past the end is allowed, and ignored.
     let length = end.min(export.store.length()).saturating_sub(offset);
     match kind {
         PUNCH_HOLE | ZERO_RANGE if length == 0 => Ok(()),
@@ -82,7 +82,7 @@ pub(super) fn allocate(export: &Export, offset: u64, length: u64, mode: i32) -> 
     }
 }
 
-/// lseek(2): where the next data, or the next hole, begins; [`None`] past the end, and for data if there is none.
+/// The start of the next data or hole, as lseek(2); [`None`] past the end, or if no more data follow.
 pub(super) fn seek(export: &Export, offset: u64, sought: Sought) -> Result<Option<u64>, Errno> {
     let (mut at, end) = (offset, export.store.length());
     if offset >= end {
@@ -98,7 +98,7 @@ pub(super) fn seek(export: &Export, offset: u64, sought: Sought) -> Result<Optio
             break;
         }
     }
-    // A file ends with a hole. Who looks further than is looked here is told what he may be told of any file: that it is all data.
+    // A file ends with a hole. Past the limit of runs all counts as data, which is a valid answer for any file.
     Ok(if sought == Sought::Hole { Some(end) } else { Some(at).filter(|&at| at < end) })
 }
 

@@ -1,33 +1,33 @@
-//! Which file is which export.
+//! The tree of files and their exports.
 
 use std::collections::HashSet;
 
-/// The file that is the default export, which has no name.
+/// The file name of the default export, whose own name is empty.
 pub(super) const DEFAULT: &str = "disk";
-/// `NAME_MAX`.
+/// The longest file name in bytes, `NAME_MAX`.
 const LONGEST: usize = 255;
 
-/// What is under an inode number.
+/// The node of an inode number.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Node {
-    /// Names and indexes of nodes, in the order of the exports.
+    /// A directory: names and indices of nodes, in the order of the exports.
     Directory(Vec<(String, usize)>),
-    /// The index of an export.
+    /// A file: the index of an export.
     File(usize),
 }
 
-/// Files and directories; the first is the root.
+/// Files and directories by index; the first is the root.
 #[derive(Debug)]
 pub(super) struct Tree(Vec<Node>);
 
 impl Tree {
-    /// One file: the first export.
+    /// A tree of a single file: the first export.
     pub(super) fn file() -> Tree {
         Tree(vec![Node::File(0)])
     }
 
-    /// A directory of exports by their names. A slash in a name is a directory, as in `/dev`; a name that is taken, or that no file
-    /// can have, is changed until it can be one: names come from disks and may hold anything.
+    /// A tree of exports by name. A slash in a name makes a directory, as in `/dev`. A name that is taken, or that no
+    /// file can have, is changed until it is valid: names come from disks and may contain anything.
     pub(super) fn directory<'a>(names: impl Iterator<Item = &'a str>) -> Tree {
         let mut tree = Tree(vec![Node::Directory(Vec::new())]);
         let mut taken = HashSet::new();
@@ -36,7 +36,7 @@ impl Tree {
             let mut path: Vec<String> = name.split('/').map(clean).collect();
             let mut count = 1;
             while !tree.put(&path, export, &mut taken) {
-                // Flat, and then numbered.
+                // First flat, then numbered.
                 count += 1;
                 path =
                     vec![if count == 2 { clean(&name.replace('/', "-")) } else { clean(&format!("{count}-{}", name.replace('/', "-"))) }];
@@ -45,7 +45,7 @@ impl Tree {
         tree
     }
 
-    /// Puts an export at `path`; `false` if there is something, or a file in the way.
+    /// Adds an export at `path`; false if the path is taken, or leads through a file.
     fn put(&mut self, path: &[String], export: usize, taken: &mut HashSet<String>) -> bool {
         let whole = path.join("/");
         let in_the_way = (1..path.len()).any(|depth| matches!(self.walk(&path[..depth]).map(|at| &self.0[at]), Some(Node::File(_))));
@@ -71,7 +71,7 @@ impl Tree {
         path.iter().try_fold(0, |at, name| self.find(at, name))
     }
 
-    /// The entry `name` of the directory `at`.
+    /// The index of the entry `name` in the directory `at`.
     pub(super) fn find(&self, at: usize, name: &str) -> Option<usize> {
         let Node::Directory(entries) = self.0.get(at)? else { return None };
         entries.iter().find(|(own, _)| own == name).map(|&(_, index)| index)
@@ -82,13 +82,13 @@ impl Tree {
         self.0.get(index)
     }
 
-    /// How many there are.
+    /// The number of nodes.
     pub(super) fn count(&self) -> usize {
         self.0.len()
     }
 }
 
-/// A name that a file can have.
+/// A valid file name made of `name`.
 fn clean(name: &str) -> String {
     if matches!(name, "" | "." | "..") {
         return "_".into();
@@ -128,7 +128,8 @@ mod tests {
         assert_eq!(files(&Tree::file()), [(String::new(), 0)]);
     }
 
-    /// Labels on disks are anybody's: each export is some file, each file is one export, and no name leaves the mount.
+    /// Labels on disks are untrusted: each export is some file, each file is one export, and no name leaves the
+    /// mount.
     #[test]
     fn names_that_cannot_be_are_changed() {
         let long = "x".repeat(400);

@@ -1,31 +1,31 @@
-//! What a client asked for, and of whom.
+//! The request of a client, and the host that it names.
 //!
-//! A page of somebody else can let its own name stand for an address of this network ("DNS rebinding"): to a browser what is here is
-//! then that page's, for its scripts to read. But the browser says in `Host` by which name it asked. An address is no name that
-//! anybody could let stand for another, and `localhost` is nobody's (RFC 6761, section 6.3).
+//! A hostile page can make its own name resolve to an address of this network ("DNS rebinding"): to a browser this
+//! server is then part of that page, for its scripts to read. But the browser's `Host` field has the name it used. An
+//! address is no name that can be made to resolve elsewhere, and `localhost` is reserved (RFC 6761, section 6.3).
 //!
 //! # Sources
 //! RFC 9112, section 3.2 (Host); RFC 9110, sections 9.3.2 (HEAD) and 15.5.20 (421); RFC 3986, section 3.2.2 (hosts).
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Header fields of a request.
+/// The most header fields of a request.
 pub(super) const FIELDS: usize = 64;
 
-/// A request.
+/// A request for an answer.
 pub(super) struct Asked {
-    /// What it is for, without a query, or why it is not answered.
+    /// The requested path without its query, or the refusal of the request.
     pub path: Result<String, Refusal>,
-    /// Whether the answer ends with its head.
+    /// True if the answer is its head alone.
     pub bare: bool,
 }
 
-/// Why a request is not answered.
+/// The refusal of a request.
 pub(super) struct Refusal {
     pub status: &'static str,
-    /// A further header field, with its end of line.
+    /// A further header field, with its line end.
     pub field: &'static str,
-    /// What to do; empty if nothing can be said.
+    /// Advice for the user; empty if there is none.
     pub advice: &'static str,
 }
 
@@ -52,7 +52,7 @@ impl From<Refusal> for Asked {
     }
 }
 
-/// What a request asks for of a server whose own name is `name`; [`None`] if there is more to come.
+/// Parses a request to the server named `name`; [`None`] if it is incomplete.
 pub(super) fn parse(bytes: &[u8], name: &str) -> Option<Asked> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut request = httparse::Request::new(&mut fields);
@@ -70,7 +70,7 @@ fn understand(request: &httparse::Request<'_, '_>, name: &str) -> Asked {
     let hosts: Vec<&[u8]> = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case("host")).map(|f| f.value).collect();
     let Some(path) = request.path else { return refused(BAD) };
     match (hosts.as_slice(), request.version) {
-        // Before there was a `Host` there was no script that could ask.
+        // HTTP/1.0 has no `Host`, and no scripts that could misuse it.
         ([], Some(0)) => {}
         ([host], _) if !is_own(host, name) => return refused(MISDIRECTED),
         ([_], _) => {}
@@ -82,7 +82,7 @@ fn understand(request: &httparse::Request<'_, '_>, name: &str) -> Asked {
     Asked { path: Ok(path.split('?').next().unwrap_or_default().to_owned()), bare }
 }
 
-/// Whether a `Host` is an address, `localhost` or `name`, on any port: a port may be forwarded.
+/// True if a `Host` is an address, `localhost` or `name`, on any port: a port may be forwarded.
 fn is_own(host: &[u8], name: &str) -> bool {
     let Ok(host) = str::from_utf8(host) else { return false };
     let is_port = |text: &str| text.is_empty() || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));

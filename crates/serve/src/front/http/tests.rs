@@ -17,7 +17,7 @@ impl Site for Fake {
     }
 }
 
-/// Runs `test` against a server of [`Fake`] that nobody outwaits, and which has to end once it is told to.
+/// Runs `test` against a server of [`Fake`] with a very long time limit, which has to end once it is told to.
 fn with_server(test: impl FnOnce(SocketAddr)) {
     with_patience(Duration::from_secs(600), test);
 }
@@ -39,7 +39,7 @@ fn with_patience(patience: Duration, test: impl FnOnce(SocketAddr)) {
     });
 }
 
-/// Everything that comes back on `request`.
+/// The complete answer to `request`.
 fn ask_for(address: SocketAddr, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request).unwrap();
@@ -90,7 +90,7 @@ fn what_is_no_get_of_a_page_is_refused() {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         assert_eq!(status(&answer), "404");
-        // One that ends in the middle is nobody's.
+        // A request cut in the middle gets no answer.
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(b"GET / HT").unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
@@ -100,7 +100,7 @@ fn what_is_no_get_of_a_page_is_refused() {
     });
 }
 
-/// A page of another site that lets its name stand for this machine's address asks by that name.
+/// A page of another site whose name resolves to this machine's address asks by that name.
 #[test]
 fn who_asks_by_a_stranger_s_name_is_sent_away() {
     with_server(|address| {
@@ -156,8 +156,8 @@ fn who_sends_no_request_is_told_that_his_time_is_over() {
     with_patience(TICK, |address| assert_eq!(status(&ask_for(address, b"GET / HT")), "408"));
 }
 
-/// A connection on which `request` was sent, and the beginning of the answer. Who is told to come again may find the connection reset,
-/// because what he asked was not read; then he asks again.
+/// A connection on which `request` was sent, and the beginning of the answer. A client told to come again may find
+/// the connection reset, because its request was not read; then it asks again.
 fn answered(address: SocketAddr, request: &[u8]) -> (TcpStream, [u8; 12]) {
     loop {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -168,12 +168,13 @@ fn answered(address: SocketAddr, request: &[u8]) -> (TcpStream, [u8; 12]) {
     }
 }
 
-/// The same once there is room: clients that have gone make room one after another.
+/// As [`answered`], once there is room: clients that have gone make room one after another.
 fn once_there_is_room(address: SocketAddr, request: &[u8]) -> (TcpStream, [u8; 12]) {
     std::iter::repeat_with(|| answered(address, request)).find(|(_, said)| said != b"HTTP/1.1 503").unwrap()
 }
 
-/// Who opens connections and sends nothing keeps others out until his time is over, and no longer; who watches does not.
+/// Clients that connect and send nothing keep others out until their time is over, and no longer; watching clients do
+/// not.
 #[test]
 fn further_clients_are_told_to_come_again() {
     with_server(|address| {

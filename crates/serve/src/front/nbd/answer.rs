@@ -1,5 +1,5 @@
-//! What a request comes to: what the store makes of it, as a reply. Whether it is to be answered at all, by which thread, and when the
-//! reply is sent, is [`crate::front::nbd::transmit`]'s to say.
+//! The execution of a request on the store, and its reply. [`crate::front::nbd::transmit`] decides whether it is
+//! executed, by which thread, and when the reply is sent.
 
 use super::{validate, zeros};
 use crate::errseq::Since;
@@ -10,7 +10,7 @@ use trueline_geom::base::error::Errno;
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::wire::{command, flag};
 
-/// Answers one client's requests.
+/// The executor of one client's requests.
 pub(super) struct Answers<'a> {
     export: &'a Export,
     agreed: &'a Agreed,
@@ -19,18 +19,18 @@ pub(super) struct Answers<'a> {
 }
 
 impl<'a> Answers<'a> {
-    /// From `export`, as it was `agreed`.
+    /// Answers from `export`, as it was `agreed`.
     pub(super) fn new(export: &'a Export, agreed: &'a Agreed) -> Answers<'a> {
         Answers { export, agreed, since: export.errors.sample() }
     }
 
-    /// Whether it may be done; else the protocol's error.
+    /// Checks that the request is allowed; else the error is the protocol's.
     #[inline]
     pub(super) fn check(&self, request: &Request) -> Result<(), u32> {
         validate::check(request, self.export, self.agreed)
     }
 
-    /// Answers a request that is not done with the protocol's error.
+    /// Refuses a request with the protocol's error, and notes it in the logs.
     pub(super) fn refuse(&self, request: &Request, errno: u32, replies: &mut Replies<'_>) {
         if let Some(deed) = request.deed() {
             self.export.refuse(deed, request.offset, request.length);
@@ -45,7 +45,8 @@ impl<'a> Answers<'a> {
         true
     }
 
-    /// Answers what need not wait for a device; `false`, and nothing is answered, if it must. `left`: nobody waits for the answer any more.
+    /// Answers without waiting for a device. False, without an answer, if it must. `left` tells if the client has
+    /// gone.
     pub(super) fn now(&self, request: &Request, payload: &[u8], left: &dyn Fn() -> bool, replies: &mut Replies<'_>) -> bool {
         let store = &*self.export.store;
         match request.command {
@@ -59,7 +60,7 @@ impl<'a> Answers<'a> {
         true
     }
 
-    /// Answers, having waited for what it takes; `left` as in [`Answers::now`].
+    /// Answers, with all waits it takes; `left` as in [`Answers::now`].
     pub(super) fn waiting(&self, request: &Request, payload: &[u8], left: &dyn Fn() -> bool, replies: &mut Replies<'_>) {
         let (export, offset) = (self.export, request.offset);
         let (store, since) = (&*export.store, &self.since);

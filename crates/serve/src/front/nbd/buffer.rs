@@ -1,17 +1,17 @@
-//! Memory of a connection that comes and goes.
+//! Temporary memory of a connection.
 
 use std::ops::{Deref, DerefMut};
 use trueline_host::disk::buffers::Buffers;
 
-/// From how many bytes on a buffer is a mapping of its own: all of it is gone when it goes, which is not so of what an allocator
-/// keeps for the next one, and only what is written of it takes room.
+/// The least bytes of a buffer with a mapping of its own. A mapping is freed completely, while an allocator may keep
+/// memory for later, and takes memory only as it is written.
 const LARGE: usize = 512 << 10;
 
-/// Bytes, zeros at first.
+/// A buffer of bytes, zeros at first.
 pub(super) enum Buffer {
-    /// From the allocator.
+    /// Memory of the allocator.
     Heap(Vec<u8>),
-    /// From the kernel; as many of its bytes are used.
+    /// A mapping, and the number of its bytes in use.
     Map(Buffers, usize),
 }
 
@@ -28,7 +28,7 @@ impl Buffer {
         Buffer::Heap(Vec::new())
     }
 
-    /// The first `length` bytes alone, of which there are as many.
+    /// Cuts the buffer to its first `length` bytes.
     pub(super) fn truncate(&mut self, length: usize) {
         match self {
             Buffer::Heap(bytes) => bytes.truncate(length),

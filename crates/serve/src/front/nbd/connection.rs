@@ -1,4 +1,4 @@
-//! One client's connection, from its greeting to its end: the handshake here, requests in `transmission`.
+//! One client's connection, from the greeting to its end: the handshake here, requests in `transmission`.
 
 use super::input::Input;
 use super::limits::Limits;
@@ -13,28 +13,28 @@ use std::time::Instant;
 use trueline_host::nbd::stream::Stream;
 use trueline_host::nbd::tls::{Encrypted, Encryption};
 
-/// What a server offers to every client.
+/// The exports and limits that a server has for every client.
 pub struct Service<'a> {
-    /// What it exports.
+    /// The exports on offer.
     pub exports: &'a Exports,
-    /// Whether through TLS.
+    /// The use of TLS.
     pub encryption: &'a Encryption,
-    /// What a client may keep.
+    /// The limits of time for each client.
     pub limits: Limits,
-    /// What all clients have together.
+    /// The memory that all clients share.
     pub room: &'a MemoryBudget,
-    /// Whether it ends: what was asked is answered, and nothing more.
+    /// True if the server is stopping: requests made by then are answered, and no others.
     pub stop: &'a AtomicBool,
 }
 
-/// Serves one client. An error is of the connection; what is wrong with a request is its answer.
+/// Serves one client. An error concerns the connection; an invalid request is answered with an error.
 pub fn serve(stream: &dyn Stream, service: &Service<'_>, served: &mut dyn FnMut(&Export)) -> io::Result<()> {
     let end = Instant::now() + service.limits.handshake;
     let (mut haggle, mut input) = (Haggle::new(service.encryption.tls()), Input::new());
     stream.send(&negotiate::greeting())?;
     match shake_hands(stream, &mut input, &mut haggle, service, end)? {
         Step::Transmission(agreed) => transmit(stream, &mut input, service, &agreed, served),
-        // What came before the answer is not the client's who proves itself after it.
+        // Bytes before the TLS handshake do not come from the authenticated client.
         Step::StartTls if input.is_empty() => {
             let Some(certificates) = service.encryption.certificates() else { return Ok(()) };
             let stream = Encrypted::accept(stream, certificates, end)?;
@@ -49,7 +49,8 @@ pub fn serve(stream: &dyn Stream, service: &Service<'_>, served: &mut dyn FnMut(
     }
 }
 
-/// Option haggling, to the step that ends it: [`Step::Close`] if the client is done or has broken the protocol.
+/// Negotiates options, up to the step that ends it: [`Step::Close`] if the client is done or has violated the
+/// protocol.
 fn shake_hands(stream: &dyn Stream, input: &mut Input, haggle: &mut Haggle, service: &Service<'_>, end: Instant) -> io::Result<Step> {
     let mut out = Vec::new();
     loop {
@@ -77,7 +78,7 @@ fn shake_hands(stream: &dyn Stream, input: &mut Input, haggle: &mut Haggle, serv
     }
 }
 
-/// A client has done what no client may: said in words.
+/// The error of a client that violated a limit, as a message.
 pub(super) fn cut_off(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }

@@ -1,4 +1,4 @@
-//! What a client sent, as far as it is received and not yet taken.
+//! The received bytes of a client that were not consumed yet.
 
 use super::buffer::Buffer;
 use super::progress::{InTime, Progress};
@@ -8,24 +8,24 @@ use std::time::Instant;
 use trueline_host::nbd::stream::Stream;
 use trueline_host::nbd::wire::REQUEST;
 
-/// Bytes received at once.
+/// The most bytes received at once.
 pub(super) const BATCH: usize = 256 << 10;
 
-/// The least payload of which the rest is received by itself, and not together with what is around it.
+/// The least payload in bytes whose rest is received by itself, not together with what surrounds it.
 pub(super) const LARGE: usize = 32 << 10;
 
-/// Bytes that were received and not yet taken.
+/// A buffer of received bytes that were not consumed yet.
 pub(super) struct Input {
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Bytes that were ever received.
+    /// The bytes received so far.
     received: u64,
-    /// Bytes of a request's head.
+    /// The size of a request's header in bytes.
     head: usize,
-    /// Whether the last payload was longer than fits in here, as the next one may be: no more than its head is received before.
+    /// True if the last payload exceeded this buffer, as the next one may: only its header is received first.
     shy: bool,
-    /// For large payloads.
+    /// The buffer of large payloads.
     large: Buffer,
 }
 
@@ -34,7 +34,7 @@ impl Input {
         Input { buffer: vec![0; BATCH].into(), start: 0, end: 0, received: 0, head: REQUEST, shy: false, large: Buffer::none() }
     }
 
-    /// From now on a request's head has so many bytes.
+    /// Sets the size of a request's header in bytes.
     pub(super) fn expect(&mut self, head: usize) {
         self.head = head;
     }
@@ -43,7 +43,7 @@ impl Input {
         &self.buffer[self.start..self.end]
     }
 
-    /// Bytes that were ever received, whether they were taken or not.
+    /// The bytes received so far, consumed or not.
     pub(super) fn received(&self) -> u64 {
         self.received
     }
@@ -59,7 +59,7 @@ impl Input {
         }
     }
 
-    /// Receives more; `false` if nothing comes any more, or there is no room: no message that is waited for here is that long.
+    /// Receives more. False at the end of the stream, or if the buffer is full: no expected message is that long.
     pub(super) fn fill(&mut self, stream: &dyn Stream) -> io::Result<bool> {
         self.fill_some(stream).map(|got| got > 0)
     }
@@ -79,8 +79,8 @@ impl Input {
         Ok(got)
     }
 
-    /// Takes the next `length` bytes, of which a part is here, `in_time`. What has not come takes no room: a client that only
-    /// announces it holds none.
+    /// Consumes the next `length` bytes, part of which may be here, `in_time`. Missing bytes take no memory before
+    /// they arrive: a client that only announces them holds none.
     pub(super) fn read(&mut self, length: usize, stream: &dyn Stream, in_time: InTime<'_>) -> io::Result<&[u8]> {
         let mut progress = Progress::new(length, Instant::now());
         let mut done = length.min(self.bytes().len());
@@ -95,15 +95,15 @@ impl Input {
             done += got;
             self.received += got as u64;
         }
-        // What does not fit in here would only be copied from here.
+        // A payload longer than this buffer would only be copied from it.
         self.shy = length > BATCH;
         Ok(&self.large[..length])
     }
 
-    /// What [`Input::read`] took, for longer.
+    /// The bytes of the last [`Input::read`], to be kept.
     pub(super) fn keep(&mut self, length: usize) -> Buffer {
         if length < self.large.len() / 2 {
-            // A small payload does not take the room of a large one along.
+            // A small payload must not keep a large buffer alive.
             return Buffer::Heap(self.large[..length].to_vec());
         }
         let mut taken = std::mem::replace(&mut self.large, Buffer::none());
@@ -111,14 +111,14 @@ impl Input {
         taken
     }
 
-    /// Gives a buffer back that is larger than what every client has.
+    /// Frees a buffer larger than every client's own.
     pub(super) fn shrink(&mut self) {
         if self.large.len() > OWN {
             self.large = Buffer::none();
         }
     }
 
-    /// Throws the next `length` bytes away, `in_time`.
+    /// Discards the next `length` bytes, `in_time`.
     pub(super) fn skip(&mut self, mut length: usize, stream: &dyn Stream, in_time: InTime<'_>) -> io::Result<()> {
         let mut progress = Progress::new(length, Instant::now());
         loop {
@@ -133,7 +133,8 @@ impl Input {
     }
 }
 
-/// What came of a message that is not all here: the end is an error, and so is to take too long, but not to be silent for a while.
+/// Notes the bytes received of an incomplete message. The end of the stream is an error, and so is a missed deadline,
+/// but not silence for a while.
 fn received(came: io::Result<usize>, progress: &mut Progress, in_time: InTime<'_>) -> io::Result<usize> {
     let count = match came {
         Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),

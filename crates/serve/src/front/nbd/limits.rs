@@ -1,24 +1,24 @@
-//! How much of a server a client may keep, and for how long.
+//! Limits on a client's use of the server, in time and connections.
 
 use std::time::Duration;
 use trueline_host::nbd::client::patience::carries;
 
-/// What a client may keep. What it may hold in memory is [`crate::front::nbd::memory_budget`]'s, and bounded for each in `transmission`.
+/// The limits of a client. Its memory is bounded by [`crate::front::nbd::memory_budget`] and in `transmission`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Clients of a socket that are served at one time; further ones wait until one has gone.
+    /// The most clients of a socket at a time; further ones wait until one has gone.
     pub connections: usize,
-    /// From the greeting to the first request.
+    /// The time from the greeting to the first request.
     pub handshake: Duration,
-    /// From the first byte of a request to its last, and as long again for every MiB of its payload. Between requests a client may
-    /// be silent for ever.
+    /// The time from the first byte of a request to its last, and as much again for every MiB of its payload. Between
+    /// requests a client may be silent for ever.
     pub request: Duration,
-    /// While others wait for the room that a large payload or reply takes, until its first byte; all of it then has
-    /// [`Limits::request`], and as much of that as has come of its bytes.
+    /// The time to the first byte of a large payload or reply while other clients wait for its memory. All of it then
+    /// has [`Limits::request`], in proportion to the bytes that have passed.
     pub crowded: Duration,
-    /// Without a byte of a reply being taken.
+    /// The time without any progress of a reply.
     pub reply: Duration,
-    /// From being told to end until clients that have not taken what they asked for are cut off.
+    /// The time from the stop of the server until clients that have not taken their replies are cut off.
     pub drain: Duration,
 }
 
@@ -36,7 +36,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// How long a payload of `length` bytes may take.
+    /// The time for a payload of `length` bytes.
     pub(super) fn payload(&self, length: usize) -> Duration {
         carries(self.request, length)
     }

@@ -1,48 +1,50 @@
-//! Memory that the clients of a server have together for large requests. Who finds none waits for his turn.
+//! Memory that the clients of a server share for large requests. A client that finds none waits for its turn.
 //!
-//! Nobody waits for it who holds some that only he can give back, so whoever holds some goes on: it comes back when a device has
-//! answered, when a payload has come or a reply has gone, and both have their time ([`crate::front::nbd::limits`]).
+//! A client never waits while it holds memory that only it can release, so holders always progress. Memory returns
+//! when a device has answered, when a payload has arrived or a reply was sent, and the latter have deadlines
+//! ([`crate::front::nbd::limits`]).
 //!
 //! # Limits
-//! Who goes while he waits is noticed within a quarter of a second where his socket says so: a TCP that was closed, and to which nothing is sent, looks
-//! as one that will only send nothing more, and is noticed when it is its turn.
+//! A client that leaves while it waits is noticed within a quarter of a second if its socket reports it. A closed TCP
+//! connection to which nothing is sent looks like one that only sends no more; it is noticed at its turn.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What every client has for itself: a payload that is received, a reply, and requests that wait for a device, of so many bytes each.
+/// The memory of every client itself in bytes: for a payload, for replies, and for requests that wait for a device,
+/// each.
 pub const OWN: usize = 1 << 20;
-/// How often it is looked whether those who wait are there.
+/// The interval between two checks whether waiting clients are still there.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
 
-/// Memory, as a number of bytes that are held at most.
+/// A budget of memory in bytes.
 pub struct MemoryBudget {
     size: usize,
     state: Mutex<State>,
-    /// Something was given back, or it is another one's turn.
+    /// Signals that memory was returned, or that another client has its turn.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     held: usize,
-    /// The number of the next one who comes.
+    /// The number of the next client that comes.
     next: u64,
-    /// Who waits, the first one first.
+    /// The numbers of the waiting clients, the first one first.
     waiting: VecDeque<u64>,
-    /// Since when somebody does, without a break.
+    /// The time since which some client has been waiting, without a break.
     crowded: Option<Instant>,
 }
 
-/// So many bytes, until this goes.
+/// A reservation of memory, returned when dropped.
 pub struct Reservation<'a> {
     room: &'a MemoryBudget,
     bytes: usize,
 }
 
 impl MemoryBudget {
-    /// For `size` bytes; one request that is larger has all of it, and more.
+    /// A budget of `size` bytes; one request that is larger gets all of it, and more.
     pub fn new(size: usize) -> MemoryBudget {
         MemoryBudget { size, state: Mutex::default(), changed: Condvar::new() }
     }
@@ -55,7 +57,7 @@ impl MemoryBudget {
         state.held == 0 || state.held.checked_add(bytes).is_some_and(|held| held <= self.size)
     }
 
-    /// `bytes`, after those who waited before; [`None`] if who wants them is `gone` before it is his turn.
+    /// Reserves `bytes`, after the clients that waited before; [`None`] if the client is `gone` before its turn.
     pub(super) fn share(&self, bytes: usize, gone: &dyn Fn() -> bool) -> Option<Reservation<'_>> {
         let mut state = self.state();
         let number = state.next;
@@ -74,12 +76,12 @@ impl MemoryBudget {
         if there {
             state.held = state.held.saturating_add(bytes);
         }
-        // There may be enough for the next one as well.
+        // There may be enough for the next client too.
         self.changed.notify_all();
         there.then(|| Reservation { room: self, bytes })
     }
 
-    /// Since when somebody waits, without a break.
+    /// The time since which some client has been waiting, without a break.
     pub(super) fn crowded(&self) -> Option<Instant> {
         self.state().crowded
     }
@@ -99,7 +101,7 @@ mod tests {
 
     const HERE: &dyn Fn() -> bool = &|| false;
 
-    /// What is there at once, and nobody waits for.
+    /// A reservation granted without a wait, if there is one.
     fn at_once(room: &MemoryBudget, bytes: usize) -> Option<Reservation<'_>> {
         let first = AtomicBool::new(true);
         room.share(bytes, &|| first.swap(false, Ordering::Relaxed))
@@ -122,14 +124,15 @@ mod tests {
         assert!(at_once(&room, 61).is_none());
         let again = room.share(60, HERE);
         drop((other, again));
-        // More than there is has all of it, and nobody else has any.
+        // A request above the budget gets all of it, and no other gets any.
         let all = room.share(usize::MAX, HERE).unwrap();
         assert!(at_once(&room, 1).is_none());
         drop(all);
         assert!(room.share(100, HERE).is_some());
     }
 
-    /// Threads that want more together than there is, some of them more than there is at all, and some of which go.
+    /// Threads that want more together than there is, some of them more than the whole budget, and some of which
+    /// leave.
     #[test]
     fn everybody_has_his_turn() {
         let (room, held) = (MemoryBudget::new(100), AtomicUsize::new(0));
@@ -152,7 +155,7 @@ mod tests {
         assert_eq!((state.held, state.waiting.len()), (0, 0));
     }
 
-    /// Who wants little does not pass by who waits for much, and those who hold some can see that somebody waits.
+    /// A small request does not overtake a large one, and holders can see that a client waits.
     #[test]
     fn who_waits_is_the_next() {
         let room = MemoryBudget::new(100);
@@ -173,7 +176,7 @@ mod tests {
         assert!(room.share(100, HERE).is_some());
     }
 
-    /// Who wants much, and goes, keeps nothing from who wants little and came after him.
+    /// A client that wants much, and leaves, keeps nothing from a smaller one behind it.
     #[test]
     fn who_goes_makes_way() {
         let (room, gone) = (MemoryBudget::new(100), AtomicBool::new(false));

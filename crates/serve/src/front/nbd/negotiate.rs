@@ -1,4 +1,4 @@
-//! The server's side of option haggling (section "Option haggling"), as a function of the bytes that came.
+//! The server's side of option haggling (section "Option haggling"), as a function of the received bytes.
 //!
 //! # Limits
 //! An option has at most [`LONGEST`] bytes of data, a session at most [`OPTIONS`] options.
@@ -9,54 +9,54 @@ use trueline_host::nbd::contexts::{CONTEXTS, OVERLAY, OVERLAY_NAME};
 use trueline_host::nbd::tls::Tls;
 use trueline_host::nbd::wire::{self, Fields, Headers, IHAVEOPT, NBDMAGIC, OPTION, handshake, info, option, reply, transmission};
 
-/// The most data an option may have: a name, and queries or kinds of information.
+/// The most bytes of an option's data: a name, and queries or kinds of information.
 pub const LONGEST: usize = 64 << 10;
-/// The most options of a session: who lists and asks about every export needs two for each.
+/// The most options of a session: a client that lists all exports and asks about each needs two for each.
 pub const OPTIONS: usize = 10_000;
 
-/// What was agreed before the first request.
+/// The result of the negotiation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Agreed {
-    /// Which export.
+    /// The index of the export.
     pub export: usize,
-    /// What stands before requests and replies.
+    /// The headers of requests and replies.
     pub headers: Headers,
-    /// Numbers of the contexts that `BLOCK_STATUS` tells.
+    /// The ids of the contexts that `BLOCK_STATUS` reports.
     pub contexts: Vec<u32>,
 }
 
-/// What comes next.
+/// The next step of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// More bytes are needed.
     More,
-    /// An option was answered; there may be another.
+    /// An option was answered; another may follow.
     Answered,
-    /// TLS begins when what was written is sent.
+    /// TLS begins after the pending answer is sent.
     StartTls,
-    /// Requests follow.
+    /// The transmission phase follows.
     Transmission(Agreed),
-    /// The client is done, or has broken the protocol: nothing more is read.
+    /// The client is done, or has violated the protocol: nothing more is read.
     Close,
-    /// The client says more than it may: nothing more is read, and that is why.
+    /// The client has exceeded a limit: nothing more is read; the reason is given.
     CutOff(&'static str),
 }
 
-/// One session up to its first request.
+/// A session up to its first request.
 pub struct Haggle {
     tls: Tls,
     greeted: bool,
-    /// Whether the client knows that options can be refused.
+    /// True if the client knows that options can be refused (fixed newstyle).
     fixed: bool,
     closing: bool,
     no_zeroes: bool,
     options: usize,
     headers: Headers,
-    /// The export that the contexts were asked for, and their numbers.
+    /// The export that contexts were selected for, and their ids.
     contexts: Option<(usize, Vec<u32>)>,
 }
 
-/// What a server says first.
+/// The greeting of a server.
 pub fn greeting() -> [u8; 18] {
     let mut hello = [0; 18];
     hello[..8].copy_from_slice(&NBDMAGIC.to_be_bytes());
@@ -66,22 +66,24 @@ pub fn greeting() -> [u8; 18] {
 }
 
 impl Haggle {
-    /// A session that begins.
+    /// A session at its beginning.
     pub fn new(tls: Tls) -> Haggle {
         Haggle { tls, greeted: false, fixed: false, closing: false, no_zeroes: false, options: 0, headers: Headers::Simple, contexts: None }
     }
 
-    /// The session after the TLS handshake: what was agreed before could have been anybody's.
+    /// The session after the TLS handshake. What was negotiated before may have come from an attacker, and is
+    /// forgotten.
     pub fn encrypted(self) -> Haggle {
         Haggle { tls: Tls::Established, headers: Headers::Simple, contexts: None, ..self }
     }
 
-    /// From now on every option is refused: the server ends.
+    /// Makes the session refuse all further options: the server is stopping.
     pub fn shut_down(&mut self) {
         self.closing = true;
     }
 
-    /// Takes at most one message from the beginning of `input`, and appends the answer to `out`; says how many bytes it took.
+    /// Takes at most one message from the beginning of `input`, and appends the answer to `out`. Returns the number
+    /// of bytes taken.
     pub fn take(&mut self, exports: &Exports, input: &[u8], out: &mut Vec<u8>) -> (usize, Step) {
         if !self.greeted {
             return self.greet(input);
@@ -97,7 +99,7 @@ impl Haggle {
             return (input.len(), Step::CutOff("more than 10000 options, and no request"));
         }
         if length > LONGEST {
-            // It is not waited for: who sends that much has lost the thread. To this one there is no answer but the end.
+            // Too long to wait for: the client is out of step. EXPORT_NAME has no answer but the end.
             if option != option::EXPORT_NAME {
                 wire::option_reply(out, option, reply::ERR_TOO_BIG, &[b"an option of at most 65536 bytes"]);
             }
@@ -127,7 +129,7 @@ impl Haggle {
             Step::Answered
         };
         match option {
-            // Before options could be refused there was this one (section "Newstyle negotiation").
+            // The old newstyle had only this option, and no refusals (section "Newstyle negotiation").
             _ if !self.fixed && option != option::EXPORT_NAME => Step::Close,
             option::ABORT => {
                 wire::option_reply(out, option, reply::ACK, &[]);
@@ -142,10 +144,10 @@ impl Haggle {
                 wire::option_reply(out, option, reply::ACK, &[]);
                 Step::StartTls
             }
-            // The one option to which there is no answer but the end.
+            // The one option that has no answer but the end.
             option::EXPORT_NAME if self.tls == Tls::Required => Step::Close,
             _ if self.tls == Tls::Required => refuse(reply::ERR_TLS_REQD, "TLS first"),
-            // It has no way to say that extended headers are agreed, and a client that agreed to them must not use it.
+            // It cannot express that extended headers are agreed, and a client that agreed to them must not use it.
             option::EXPORT_NAME if self.headers == Headers::Extended => Step::Close,
             option::EXPORT_NAME => self.export_name(exports, data, out),
             option::LIST if !data.is_empty() => refuse(reply::ERR_INVALID, "LIST has no data"),
@@ -164,12 +166,12 @@ impl Haggle {
         }
     }
 
-    /// `STRUCTURED_REPLY` and `EXTENDED_HEADERS`, of which the latter is more.
+    /// Handles `STRUCTURED_REPLY` and `EXTENDED_HEADERS`; the latter includes the former.
     fn agree_on(&mut self, option: u32, data: &[u8], out: &mut Vec<u8>) -> Step {
         let headers = if option == option::EXTENDED_HEADERS { Headers::Extended } else { Headers::Structured };
         let (kind, why) = match headers {
             _ if !data.is_empty() => (reply::ERR_INVALID, "this option has no data"),
-            // As QEMU's server: nothing is left to agree on, and a client that asks has lost the thread.
+            // As in QEMU's server: nothing is left to agree on, and a client that asks is out of step.
             Headers::Extended if self.headers == Headers::Extended => (reply::ERR_INVALID, "extended headers are agreed already"),
             Headers::Structured if self.headers == Headers::Extended => (reply::ERR_EXT_HEADER_REQD, "extended headers are agreed"),
             _ => {
@@ -213,14 +215,14 @@ impl Haggle {
         };
         let agreed = self.agreed(index);
         tell(info::EXPORT, &[&export.store.length().to_be_bytes(), &flags(export, &agreed).to_be_bytes()]);
-        // Once, however often it is asked: an answer is not much longer than the question.
+        // Once, however often it is asked: an answer must not be much longer than the question.
         if asked.contains(&info::NAME) {
             tell(info::NAME, &[export.name.as_bytes()]);
         }
         if asked.contains(&info::DESCRIPTION) {
             tell(info::DESCRIPTION, &[export.description.as_bytes()]);
         }
-        // Told whether asked or not, as it may be: who does not know it passes over it.
+        // Reported even if not asked for, as the protocol allows: a client that does not know it ignores it.
         let sizes = export.sizes;
         tell(info::BLOCK_SIZE, &[&sizes.least.to_be_bytes(), &sizes.preferred.to_be_bytes(), &sizes.most.to_be_bytes()]);
         wire::option_reply(out, option, reply::ACK, &[]);
@@ -249,7 +251,7 @@ impl Haggle {
         let matches = |context: &str| all || queries.iter().any(|query| is_named(context, query, set));
         let chosen: Vec<(u32, &str)> = known.into_iter().filter(|(_, context)| matches(context)).collect();
         for (number, context) in &chosen {
-            // The number means something only where the context is set.
+            // The id means something only where the context is selected.
             let number = if set { *number } else { 0 };
             wire::option_reply(out, option, reply::META_CONTEXT, &[&number.to_be_bytes(), context.as_bytes()]);
         }
@@ -261,10 +263,10 @@ impl Haggle {
     }
 }
 
-/// What an export can do for a client with whom so much is agreed: `NBD_FLAG_*` of the transmission phase.
+/// The capabilities of an export for a client after this negotiation: `NBD_FLAG_*` of the transmission phase.
 fn flags(export: &Export, agreed: &Agreed) -> u16 {
     use transmission as t;
-    // Every connection reads and writes the same store, and a flush is of the whole of it.
+    // Every connection uses the same store, and a flush covers all of it.
     let mut flags = t::HAS_FLAGS | t::SEND_FLUSH | t::CAN_MULTI_CONN | t::SEND_CACHE;
     if export.read_only {
         flags |= t::READ_ONLY;
@@ -274,31 +276,31 @@ fn flags(export: &Export, agreed: &Agreed) -> u16 {
     if agreed.headers.are_chunks() {
         flags |= t::SEND_DF;
     }
-    // Not to be told to who has set no contexts (section "Transmission flags").
+    // Not for a client that has selected no contexts (section "Transmission flags").
     if agreed.headers == Headers::Extended && !agreed.contexts.is_empty() {
         flags |= t::BLOCK_STATUS_PAYLOAD;
     }
     flags | if export.rotational { t::ROTATIONAL } else { 0 }
 }
 
-/// The contexts of an export, each with its number.
+/// The contexts of an export, each with its id.
 fn contexts(export: &Export) -> Vec<(u32, &'static str)> {
     let told = |why: Option<Why>| why.is_none_or(|why| export.boundaries.iter().any(|boundary| boundary.why == why));
     let told = (1..).zip(CONTEXTS).filter(|(_, (_, why))| told(*why)).map(|(number, (name, _))| (number, name));
     told.chain(export.overlay.as_ref().map(|_| (OVERLAY, OVERLAY_NAME))).collect()
 }
 
-/// Whether it has the form of a query (section "Metadata querying"): what it asks for need not be known.
+/// True if it has the form of a query (section "Metadata querying"), whether its context is known or not.
 fn is_query(query: &[u8]) -> bool {
     query.len() <= wire::STRING && query.contains(&b':') && std::str::from_utf8(query).is_ok()
 }
 
-/// Whether a query names a context; where contexts are listed, a namespace (`base:`) names all that are in it.
+/// True if a query names a context. In a list, a namespace (`base:`) names all contexts in it.
 fn is_named(context: &str, query: &[u8], set: bool) -> bool {
     query == context.as_bytes() || !set && query.ends_with(b":") && context.as_bytes().starts_with(query)
 }
 
-/// The name and the kinds of information of `INFO` and `GO`.
+/// The export name and the kinds of information of `INFO` and `GO`; [`None`] if malformed.
 fn info_request(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
     let mut fields = Fields(data);
     let name = fields.string()?;
@@ -307,7 +309,7 @@ fn info_request(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
     fields.0.is_empty().then_some((name, asked))
 }
 
-/// The name and the queries of `LIST_META_CONTEXT` and `SET_META_CONTEXT`.
+/// The export name and the queries of `LIST_META_CONTEXT` and `SET_META_CONTEXT`; [`None`] if malformed.
 fn context_request(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let mut fields = Fields(data);
     let name = fields.string()?;

@@ -1,4 +1,5 @@
-//! What a server says of clients that it cut off: a line for each, at most [`MOST`] a minute, and then how many more there were.
+//! Notices about clients that were cut off: one line for each, at most [`MOST`] a minute, and then the number of the
+//! others.
 
 use super::limits::Limits;
 use std::io;
@@ -6,27 +7,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Takes a line for people.
+/// A consumer of lines for people.
 pub type Tell = dyn Fn(&str) + Send + Sync;
 
-/// Lines a minute: who would fill a disk with them cannot.
+/// The most lines a minute: a hostile client cannot fill a disk with them.
 pub const MOST: u32 = 10;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The lines of one server.
+/// The notices of one server.
 pub(super) struct Notices<'a> {
     tell: &'a Tell,
     minute: Mutex<Minute>,
-    /// Whether it was said that clients wait to be accepted.
+    /// True if it was reported that clients wait to be accepted.
     held_up: AtomicBool,
 }
 
 #[derive(Default)]
 struct Minute {
-    /// When its first line was said.
+    /// The time of its first line.
     begun: Option<Instant>,
     said: u32,
-    /// Lines that were not said.
+    /// Lines that were suppressed.
     more: u64,
 }
 
@@ -39,7 +40,7 @@ impl<'a> Notices<'a> {
         self.minute.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `who` was cut off, and why.
+    /// Reports that the client `who` was cut off for the reason `why`.
     pub(super) fn cut_off(&self, who: &str, why: &str, now: Instant) {
         self.pass(now);
         let mut minute = self.minute();
@@ -52,7 +53,7 @@ impl<'a> Notices<'a> {
         }
     }
 
-    /// Nobody can be accepted. It is said once: it comes and goes with every client.
+    /// Reports that no client can be accepted; only once, as the condition comes and goes with every client.
     pub(super) fn held_up(&self, why: &io::Error) {
         if !self.held_up.swap(true, Ordering::Relaxed) {
             let why = why.to_string();
@@ -61,14 +62,14 @@ impl<'a> Notices<'a> {
         }
     }
 
-    /// Says how many more there were, once the minute is over.
+    /// Reports the number of suppressed lines, once the minute is over.
     pub(super) fn pass(&self, now: Instant) {
         if self.minute().begun.is_some_and(|begun| now.saturating_duration_since(begun) >= MINUTE) {
             self.end();
         }
     }
 
-    /// The minute is over, or the server is.
+    /// Ends the minute, or the server.
     pub(super) fn end(&self) {
         let Minute { more, .. } = std::mem::take(&mut *self.minute());
         if more > 0 {
@@ -77,10 +78,11 @@ impl<'a> Notices<'a> {
     }
 }
 
-/// Why a connection that ended so was cut off; [`None`] if its client has gone. `begun`: whether it had agreed on an export.
+/// The reason for which a connection was cut off; [`None`] if its client has gone. `begun`: true if an export had
+/// been agreed on.
 pub(super) fn why(error: &io::Error, limits: &Limits, begun: bool) -> Option<String> {
     match error.kind() {
-        // What has words of its own: TLS, and what no client may do.
+        // Errors with a message of their own: TLS, and violated limits.
         _ if error.get_ref().is_some() => Some(error.to_string()),
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock if !begun => {
             Some(format!("no request within {} s of connecting", limits.handshake.as_secs_f64()))
@@ -112,7 +114,7 @@ mod tests {
         }
         let lines = taken();
         assert_eq!((lines.len(), lines[0].as_str(), lines[9].as_str()), (10, "client 0 was cut off: slow", "client 9 was cut off: slow"));
-        // Nobody else need come for the rest to be told.
+        // The rest is reported even if no other client comes.
         notices.pass(start + MINUTE);
         assert_eq!(taken(), ["30 more clients were cut off within a minute"]);
         notices.pass(start + 3 * MINUTE);

@@ -1,29 +1,29 @@
-//! How a payload comes, or a large reply goes: whether its client keeps what it takes of a server no longer than it may.
+//! The progress of a payload or large reply, and its deadlines.
 
 use super::limits::Limits;
 use std::io;
 use std::time::Instant;
 
-/// How far it has come.
+/// The progress of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     begun: Instant,
-    /// When the last byte went or came.
+    /// The time of the last byte received or sent.
     last: Instant,
     done: usize,
     length: usize,
 }
 
-/// Whether it may go on, asked whenever it has come on, or has not for a while.
+/// The check of a message's deadlines, called after each progress, or some time without any.
 pub(super) type InTime<'a> = &'a dyn Fn(&Progress) -> io::Result<()>;
 
 impl Progress {
-    /// Of `length` bytes, of which the first is waited for from `now` on.
+    /// The progress of `length` bytes, the first of which is awaited from `now` on.
     pub(super) fn new(length: usize, now: Instant) -> Progress {
         Progress { begun: now, last: now, done: 0, length }
     }
 
-    /// So many more bytes came, or went, by `now`.
+    /// Notes `count` more bytes by `now`.
     pub(super) fn add(&mut self, count: usize, now: Instant) {
         if count > 0 {
             self.last = now;
@@ -31,18 +31,19 @@ impl Progress {
         }
     }
 
-    /// Whether nothing came for as long as a client may be silent in the middle of a request.
+    /// True if the client was silent longer than a request may pause.
     pub(super) fn is_silent(&self, limits: &Limits, now: Instant) -> bool {
         now.saturating_duration_since(self.last) >= limits.request
     }
 
-    /// Whether it has taken longer than a slow line needs.
+    /// True if the message takes longer than a slow line needs.
     pub(super) fn is_late(&self, limits: &Limits, now: Instant) -> bool {
         now.saturating_duration_since(self.begun) > limits.payload(self.length)
     }
 
-    /// Whether it is too slow for one that others wait for, `crowded`: since when. Nobody is to blame for having been slow before, so that
-    /// is from when on its time is counted: some for its first byte, and [`Limits::request`] for all of it.
+    /// True if the message is too slow while other clients wait for its memory, since `crowded`. Earlier slowness
+    /// does not count: the time starts when they began to wait. It has some for its first byte, and
+    /// [`Limits::request`] for all of it.
     pub(super) fn is_in_the_way(&self, limits: &Limits, crowded: Option<Instant>, now: Instant) -> bool {
         const WHOLE: u32 = 1 << 10;
         let done = self.done.saturating_mul(1 << 10) / self.length.max(1);
@@ -89,7 +90,7 @@ mod tests {
         assert_eq!((in_the_way(&progress, 59), in_the_way(&progress, 61)), (false, true));
     }
 
-    /// It is not cut off the moment that somebody comes.
+    /// A slow client is not cut off the moment another begins to wait.
     #[test]
     fn slowness_counts_from_when_somebody_waits() {
         let (start, limits) = (Instant::now(), Limits::default());
@@ -97,7 +98,7 @@ mod tests {
         let crowded = start + seconds(500);
         assert!(!progress.is_in_the_way(&limits, Some(crowded), crowded + seconds(10)));
         assert!(progress.is_in_the_way(&limits, Some(crowded), crowded + seconds(11)));
-        // Who came later than those who wait is not held to their time either.
+        // A message that begins after others began to wait is timed from its own start.
         let late = Progress::new(32 * MIB, crowded);
         assert!(!late.is_in_the_way(&limits, Some(start), crowded + seconds(10)));
     }

@@ -1,4 +1,4 @@
-//! Replies, as they are sent: several at once.
+//! Replies, gathered and sent several at once.
 
 use super::buffer::Buffer;
 use super::progress::{InTime, Progress};
@@ -17,72 +17,73 @@ use trueline_host::nbd::scatter::{self, Place};
 use trueline_host::nbd::stream::Stream;
 use trueline_host::nbd::wire::{self, Headers, chunk, flag};
 
-/// Bytes of replies that are sent at once.
+/// The bytes of replies that are sent at once.
 pub(super) const BATCH: usize = 256 << 10;
-/// The least read whose bytes are sent from where they are: to copy fewer takes less time than to name one more place.
+/// The least read in bytes that is sent from the store's memory: to copy fewer is faster than to name another place.
 pub(super) const LENT: u64 = 2048;
-/// The largest buffer that is kept for the next replies by who reads requests, and by each of those who wait for a device.
+/// The largest buffers kept for further replies, by the thread that reads requests and by each that waits for a
+/// device, in bytes.
 const KEPT: usize = OWN + BATCH;
 const KEPT_WAITING: usize = 16 << 10;
-/// What a socket holds on request, from the first batch on that is a full one: with what it holds otherwise, one side waits for the other
-/// several times in every large reply. Many small ones are better off in the cache.
+/// The socket's send buffer in bytes, set with the first full batch. With the default, each side waits for the other
+/// several times in every large reply. Small replies are faster with the default, in the processor's cache.
 const HELD: usize = 1 << 20;
 /// The most descriptors in an answer to `BLOCK_STATUS`.
 const DESCRIPTORS: usize = 4096;
-/// The most runs that are looked at for it: those of one kind, one after another, are one descriptor.
+/// The most runs that are queried for it: adjacent ones of one kind are one descriptor.
 const RUNS: usize = 1 << 16;
 
-/// Replies that are to be sent together.
+/// Replies to be sent together.
 pub(super) struct Replies<'a> {
-    /// Heads, and what was copied: the first `end` bytes. The buffer stays, so that it need not be made anew for every reply.
+    /// Headers and copied bytes: the first `end` bytes. The buffer is kept, rather than made anew for every reply.
     buffer: Buffer,
     end: usize,
-    /// How large it is at least, and at most when it has nothing in it.
+    /// The least size of the buffer, and the largest that is kept when it is empty.
     least: usize,
     kept: usize,
-    /// The room that it takes, if that is more than every client has.
+    /// The reservation for its memory, if that is more than every client's own.
     share: Option<Reservation<'a>>,
-    /// What is sent from where it is, each after so many bytes of the buffer.
+    /// Borrowed bytes, each with the number of buffered bytes before them.
     lent: Vec<(usize, &'a [AtomicU8])>,
-    /// Bytes of all that.
+    /// The total number of bytes.
     bytes: usize,
     headers: Headers,
-    /// Whether the socket was told to hold more.
+    /// True if the socket's send buffer was enlarged.
     wide: bool,
 }
 
 impl<'a> Replies<'a> {
-    /// Of the thread that reads requests.
+    /// The replies of the thread that reads requests.
     pub(super) fn new(headers: Headers) -> Replies<'a> {
         let buffer = Buffer::none();
         Replies { buffer, end: 0, least: BATCH, kept: KEPT, share: None, lent: Vec::new(), bytes: 0, headers, wide: false }
     }
 
-    /// Of a thread that waits for a device, of which there are several.
+    /// The replies of a thread that waits for a device, of which there are several.
     pub(super) fn of_one_who_waits(headers: Headers) -> Replies<'a> {
         Replies { least: 1024, kept: KEPT_WAITING, ..Replies::new(headers) }
     }
 
-    /// The room that the next reply takes, until it is sent.
+    /// Keeps a reservation until the next reply is sent.
     pub(super) fn hold(&mut self, share: Reservation<'a>) {
         self.share = Some(share);
     }
 
-    /// Gives it away again, if there is any.
+    /// Takes the reservation back, if there is one.
     pub(super) fn release(&mut self) -> Option<Reservation<'a>> {
         self.share.take()
     }
 
-    /// Whether nothing is to be added: they are many, or others may wait for the room that they take.
+    /// True if the replies must be sent: there are many, or other clients may wait for their memory.
     pub(super) fn are_due(&self) -> bool {
         self.bytes >= BATCH || self.share.is_some()
     }
 
-    /// Sends them, what takes room from others `in_time`.
+    /// Sends the replies; those with a reservation must go `in_time`.
     pub(super) fn send(&mut self, stream: &dyn Stream, in_time: InTime<'_>) -> io::Result<()> {
         if self.bytes >= BATCH && !self.wide {
             self.wide = true;
-            // It may hold less: the system has a limit.
+            // The system may grant less.
             let _ = stream.socket().map(|socket| sockopt::set_socket_send_buffer_size(socket, HELD));
         }
         let sent = match stream.socket() {
@@ -100,18 +101,18 @@ impl<'a> Replies<'a> {
         sent
     }
 
-    /// Sends what is in the buffer, a piece at a time.
+    /// Sends the buffer in pieces, `in_time`.
     fn send_in_time(&self, stream: &dyn Stream, in_time: InTime<'_>) -> io::Result<()> {
         let mut progress = Progress::new(self.end, Instant::now());
         self.buffer[..self.end].chunks(BATCH).try_for_each(|piece| {
             stream.send(piece)?;
             progress.add(piece.len(), Instant::now());
-            // Who takes a little of it every now and then would keep it for ever.
+            // A client that takes a little now and then would otherwise keep the memory for ever.
             in_time(&progress)
         })
     }
 
-    /// Where everything is, in the order in which it is sent.
+    /// The places of all bytes, in the order in which they are sent.
     fn places(&self) -> Vec<Place<'_>> {
         let mut places = Vec::with_capacity(2 * self.lent.len() + 1);
         let mut from = 0;
@@ -124,7 +125,7 @@ impl<'a> Replies<'a> {
         places
     }
 
-    /// Room for `length` bytes behind what there is.
+    /// Space for `length` bytes after those in the buffer.
     fn room(&mut self, length: usize) -> &mut [u8] {
         let end = self.end + length;
         if self.buffer.len() < end {
@@ -141,13 +142,13 @@ impl<'a> Replies<'a> {
         self.room(bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Forgets what came after so many bytes of the buffer, of which nothing is lent.
+    /// Drops the bytes from `end` on, none of them borrowed.
     fn truncate(&mut self, end: usize) {
         self.bytes -= self.end - end;
         self.end = end;
     }
 
-    /// The answer to what was `done`.
+    /// Adds the reply to a finished request without data.
     pub(super) fn done(&mut self, request: &Request, done: Result<(), Errno>) {
         match done {
             Err(errno) => self.error(request, wire::errno(errno)),
@@ -156,7 +157,7 @@ impl<'a> Replies<'a> {
         }
     }
 
-    /// The answer that it was not done.
+    /// Adds an error reply.
     pub(super) fn error(&mut self, request: &Request, errno: u32) {
         if self.headers.are_chunks() {
             self.chunk(request, chunk::ERROR, true, 6);
@@ -167,19 +168,20 @@ impl<'a> Replies<'a> {
         }
     }
 
-    /// What stands before the `length` bytes of a chunk. `last`: nothing follows it.
+    /// Adds the header of a chunk of `length` bytes. `last`: no further chunk follows.
     fn chunk(&mut self, request: &Request, kind: u16, last: bool, length: u64) {
         let flags = if last { chunk::DONE } else { 0 };
         if self.headers == Headers::Extended {
             self.push(&wire::extended_chunk(flags, kind, request.cookie, request.offset, length));
         } else {
-            // What is asked for with 32 bits is answered with them: a status has a bounded number of descriptors, a read of bytes.
+            // A 32-bit request has a 32-bit answer: a status has a bounded number of descriptors, and a read of
+            // bytes.
             let length = u32::try_from(length).unwrap_or(u32::MAX);
             self.push(&wire::structured_chunk(flags, kind, request.cookie, length));
         }
     }
 
-    /// What stands before the bytes of a read.
+    /// Adds the header of a read's data.
     fn read_head(&mut self, request: &Request) {
         if self.headers.are_chunks() {
             self.chunk(request, chunk::OFFSET_DATA, true, request.length.saturating_add(8));
@@ -189,7 +191,7 @@ impl<'a> Replies<'a> {
         }
     }
 
-    /// The answer to a read, whose bytes `fill` puts where they are sent from; `false`, and nothing is answered, if it does not.
+    /// Adds the reply to a read, whose bytes `fill` stores in the buffer. False, without a reply, if it does not.
     pub(super) fn read(&mut self, request: &Request, fill: impl FnOnce(&mut [u8]) -> Result<bool, Errno>) -> bool {
         if self.headers.are_chunks() && request.length == 0 {
             // A chunk of data has at least a byte (section "Structured reply types").
@@ -215,7 +217,7 @@ impl<'a> Replies<'a> {
         self.bytes += bytes.len();
     }
 
-    /// The answer to `BLOCK_STATUS`: a chunk for each context.
+    /// Adds the reply to `BLOCK_STATUS`: a chunk for each context.
     pub(super) fn status(&mut self, request: &Request, contexts: &[u32], export: &Export) {
         let start = self.end;
         for (place, &context) in contexts.iter().enumerate() {
@@ -235,7 +237,7 @@ impl<'a> Replies<'a> {
         }
     }
 
-    /// A chunk of the answer to `BLOCK_STATUS`.
+    /// Adds a chunk of the reply to `BLOCK_STATUS`.
     fn descriptors(&mut self, request: &Request, context: u32, last: bool, found: &[(u64, u32)]) {
         let count = found.len() as u64;
         if self.headers == Headers::Extended {
@@ -251,7 +253,7 @@ impl<'a> Replies<'a> {
                 self.push(&length.to_be_bytes());
                 self.push(&u64::from(flags).to_be_bytes());
             } else {
-                // All of them together are no longer than what was asked for.
+                // The sum of the lengths is at most that of the request.
                 self.push(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
                 self.push(&flags.to_be_bytes());
             }
@@ -259,10 +261,10 @@ impl<'a> Replies<'a> {
     }
 }
 
-/// Lengths and flags, one after another.
+/// Descriptors of a status: (length, flags), in order.
 type Descriptors = Vec<(u64, u32)>;
 
-/// `base:allocation` (section "Metadata querying"): 1 is a hole, 2 reads as zeros.
+/// The flags of `base:allocation` (section "Metadata querying"): 1 is a hole, 2 reads as zeros.
 fn allocated(content: Content) -> u32 {
     match content {
         Content::Data => 0,
@@ -271,7 +273,7 @@ fn allocated(content: Content) -> u32 {
     }
 }
 
-/// `trueline:overlay`: 1 is what the overlay holds, 2 what it holds as zeros.
+/// The flags of `trueline:overlay`: 1 is held by the overlay, 2 is zero.
 fn overlaid(content: Content) -> u32 {
     match content {
         Content::Data => 1,
@@ -280,7 +282,7 @@ fn overlaid(content: Content) -> u32 {
     }
 }
 
-/// Runs of a store's content, as `flags` tells them.
+/// The runs of a store's content, with their `flags`.
 fn runs(request: &Request, store: &dyn Store, most: usize, flags: fn(Content) -> u32) -> Result<Descriptors, Errno> {
     let mut found: Descriptors = Vec::new();
     let (mut at, end) = (request.offset, request.offset + request.length);
@@ -302,8 +304,8 @@ fn runs(request: &Request, store: &dyn Store, most: usize, flags: fn(Content) ->
     Ok(found)
 }
 
-/// `trueline:grain` and the like: bytes of the unit where units are whole; 0 where the export has only a part of one, and where members
-/// cannot agree on any.
+/// The descriptors of `trueline:grain` and the like: the unit in bytes where units are whole; 0 where the export has
+/// only part of one, and where members have none in common.
 fn units(request: &Request, export: &Export, why: Why, most: usize) -> Result<Descriptors, Errno> {
     let told = export.boundaries.iter().find(|boundary| boundary.why == why).ok_or(Errno::Unsupported)?;
     let (start, end) = (request.offset, request.offset + request.length);
@@ -311,7 +313,7 @@ fn units(request: &Request, export: &Export, why: Why, most: usize) -> Result<De
     let size = told.grain.map_or(Ok(0), |grain| u32::try_from(grain.size())).map_err(|_| Errno::Unsupported)?;
     let first = told.grain.and_then(|grain| grain.next(0)).unwrap_or(length).min(length);
     let last = told.grain.and_then(|grain| grain.previous(length)).unwrap_or(length).max(first);
-    // A unit that the request cuts is whole all the same.
+    // A unit that the request cuts is a whole one of the export.
     let part = |from: u64, to: u64| to.clamp(start, end) - from.clamp(start, end);
     let parts = [(part(0, first), 0), (part(first, last), size), (part(last, end), 0)];
     Ok(parts.into_iter().filter(|&(length, _)| length > 0).take(most).collect())

@@ -1,4 +1,4 @@
-//! Listens, and serves every client in a thread of its own.
+//! The listener of an NBD socket, with a thread for every client.
 
 use super::connection::{self, Service};
 use super::notices::{self, Notices, Tell};
@@ -15,18 +15,18 @@ use trueline_host::nbd::listener::Listener;
 pub use trueline_host::nbd::socket::Client;
 use trueline_host::nbd::stream::Stream;
 
-/// How long a server that is told to stop may take to notice.
+/// The time within which a server notices that it must stop.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Who is connected.
+/// The connected clients by number.
 #[derive(Default)]
 struct Clients {
     table: Mutex<HashMap<u64, Arc<Client>>>,
-    /// One has gone.
+    /// Signals that a client has gone.
     gone: Condvar,
 }
 
-/// One who is connected, until this goes.
+/// The entry of a connected client, removed when dropped.
 struct Place<'a> {
     clients: &'a Clients,
     number: u64,
@@ -37,7 +37,7 @@ impl Clients {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there are at most `count`, for `within`; says whether there are.
+    /// Waits at most `within` for no more than `count` clients. True if it is so.
     fn wait(&self, count: usize, within: Duration) -> bool {
         let waited = self.gone.wait_timeout_while(self.table(), within, |table| table.len() > count);
         waited.unwrap_or_else(PoisonError::into_inner).0.len() <= count
@@ -56,9 +56,10 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Serves whoever connects to `listener` until it is to stop; then answers what was asked, and ends. `tell`: of whom it cuts off.
+/// Serves the clients of `listener` until it must stop; then answers the requests made, and ends. `tell` reports
+/// clients cut off.
 pub fn run(listener: &Listener, service: &Service<'_>, tell: &Tell) -> Result<(), Error> {
-    // Whoever waited to be accepted may have gone, and there may be no other for a long time.
+    // A waiting client may leave before it is accepted, and there may be no other for a long time.
     rustix::io::ioctl_fionbio(listener.fd(), true).map_err(|e| Error::os("listen on", Path::new(&listener.place()), e))?;
     let (clients, notices) = (&Clients::default(), &Notices::new(tell));
     std::thread::scope(|scope| {
@@ -70,11 +71,11 @@ pub fn run(listener: &Listener, service: &Service<'_>, tell: &Tell) -> Result<()
             }
             let own = match listener.accept() {
                 Ok(own) => Arc::new(own),
-                // He has gone before he was accepted.
+                // The client left before it was accepted.
                 Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted) => continue,
                 Err(e) => {
                     notices.held_up(&e);
-                    // No descriptor, or no memory, until a client goes: asking at once would only keep a processor busy.
+                    // No descriptor, or no memory, until a client goes: an immediate retry would only spin.
                     std::thread::sleep(PATIENCE);
                     continue;
                 }
@@ -90,7 +91,7 @@ pub fn run(listener: &Listener, service: &Service<'_>, tell: &Tell) -> Result<()
                     notices.cut_off(&who, &why, Instant::now());
                 }
             };
-            // Where there are no threads to be had, he is hung up on.
+            // Without a thread for it, the client is disconnected.
             if std::thread::Builder::new().name("nbd client".into()).spawn_scoped(scope, serve).is_err() {
                 notices.cut_off(&named, "there is no thread to be had for it", Instant::now());
             }
@@ -101,7 +102,7 @@ pub fn run(listener: &Listener, service: &Service<'_>, tell: &Tell) -> Result<()
     Ok(())
 }
 
-/// Hears out who is connected, and hangs up on those who take too long to take their answers.
+/// Answers the requests that clients have made, and disconnects those too slow to take their answers.
 fn drain(clients: &Clients, within: Duration, notices: &Notices<'_>) {
     clients.table().values().for_each(|client| client.hear_out());
     clients.wait(0, within);
@@ -112,7 +113,7 @@ fn drain(clients: &Clients, within: Duration, notices: &Notices<'_>) {
     }
 }
 
-/// Whether a client waits to be accepted; returns after [`PATIENCE`] at the latest.
+/// True if a client waits to be accepted; returns after [`PATIENCE`] at the latest.
 fn is_ready(fd: BorrowedFd<'_>) -> bool {
     let patience = Timespec { tv_sec: 0, tv_nsec: i64::from(PATIENCE.subsec_nanos()) };
     let mut poll = [PollFd::new(&fd, PollFlags::IN)];

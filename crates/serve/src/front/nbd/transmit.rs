@@ -1,12 +1,13 @@
-//! The transmission phase of one connection: who reads requests, who answers them, and when replies are sent.
+//! The transmission phase of one connection: the thread that reads requests, those that answer them, and the sending
+//! of replies.
 //!
-//! What can be answered from memory is answered by the thread that reads requests: many requests are read at once and their replies
-//! sent at once. What must wait for a device is done by threads of this connection alone, in any order, so that a client that is
-//! slow, or whose requests are, keeps no other one waiting.
+//! The reading thread answers all that memory can answer: it reads many requests at once and sends their
+//! replies at once. Requests that must wait for a device go to threads of this connection alone, in any order, so a
+//! slow client, or one with slow requests, keeps no other waiting.
 //!
 //! # Limits
-//! [`IN_FLIGHT`] bytes and [`REQUESTS`] requests that wait for a device; of what is more than every client has ([`OWN`]), what there is
-//! in the [`MemoryBudget`] of the server; of time, what [`Limits`] says.
+//! [`IN_FLIGHT`] bytes and [`REQUESTS`] requests that wait for a device; for memory beyond every client's own
+//! ([`OWN`]), the [`MemoryBudget`] of the server; for time, [`Limits`].
 
 use super::buffer::Buffer;
 use super::connection::{Service, cut_off};
@@ -27,34 +28,34 @@ use trueline_host::nbd::request::Request;
 use trueline_host::nbd::stream::Stream;
 use trueline_host::nbd::wire::{self, Headers, command, error};
 
-/// Bytes of requests that wait for a device: two of the largest.
+/// The most bytes of requests that wait for a device: two of the largest.
 const IN_FLIGHT: usize = 2 * wire::MAXIMUM as usize;
-/// Requests that wait for a device.
+/// The most requests that wait for a device.
 const REQUESTS: usize = 256;
 
 /// A request that waits for a device, with its payload.
 struct Job<'a> {
     request: Request,
     payload: Buffer,
-    /// The room for it, where that is more than every client has.
+    /// The reservation for it, if it takes more than every client's own memory.
     share: Option<Reservation<'a>>,
 }
 
 impl Job<'_> {
-    /// Memory it holds until it is answered.
+    /// The bytes of memory it holds until it is answered.
     fn bytes(&self) -> usize {
         if self.request.command == command::READ { usize::try_from(self.request.length).unwrap_or(usize::MAX) } else { self.payload.len() }
     }
 }
 
-/// Where a client is in what it sends.
+/// The position of a client in its stream of requests.
 #[derive(Default)]
 struct Pace {
-    /// When the first byte of a request came of which others are missing.
+    /// The time of the first byte of an incomplete request.
     begun: Option<Instant>,
-    /// How many bytes are received when all are that had come when the server was told to end.
+    /// The number of received bytes up to the stop of the server.
     due: Option<u64>,
-    /// Whether what comes came after that.
+    /// True if the bytes to come were sent after the stop.
     refusing: bool,
 }
 
@@ -67,14 +68,14 @@ struct Session<'a> {
     room: &'a MemoryBudget,
     stop: &'a AtomicBool,
     sending: Mutex<()>,
-    /// The first thing that went wrong with the stream, in whichever thread: what comes after it comes of it.
+    /// The first error of the stream, in any thread; later ones are its consequences.
     failed: OnceLock<io::Error>,
-    /// Whether the client has gone without a goodbye: it waits for nothing.
+    /// True if the client has gone without a goodbye, and waits for no reply.
     left: AtomicBool,
     workers: Workers<Job<'a>>,
 }
 
-/// Serves a client that has agreed on an export.
+/// Serves a client after its negotiation.
 pub(super) fn transmit(
     stream: &dyn Stream,
     input: &mut Input,
@@ -84,7 +85,7 @@ pub(super) fn transmit(
 ) -> io::Result<()> {
     let Some(export) = service.exports.0.get(agreed.export) else { return Ok(()) };
     served(export);
-    // One and the same for silence and for a part of a request: what ran out is seen when it has.
+    // The same timeout for silence and for part of a request: the cause is determined when it expires.
     stream.set_patience(Some(service.limits.request))?;
     let (limits, room, stop) = (service.limits, service.room, service.stop);
     input.expect(agreed.headers.request());
@@ -102,7 +103,7 @@ pub(super) fn transmit(
             session.fail(e);
         }
         drop(closing);
-        // The scope waits until their work is done; their stacks and what else is theirs they have until they are joined.
+        // The scope waits only for the threads' work; joining them also frees their stacks.
         for worker in workers {
             if let Err(panic) = worker.join() {
                 std::panic::resume_unwind(panic);
@@ -112,7 +113,7 @@ pub(super) fn transmit(
     session.failed.into_inner().map_or(Ok(()), Err)
 }
 
-/// Hangs up if its thread panics: an answer is missing, and what is sent of it is a part.
+/// Disconnects the client if its thread panics: a reply is missing or incomplete.
 struct HangUp<'a>(&'a dyn Stream);
 
 impl Drop for HangUp<'_> {
@@ -123,26 +124,27 @@ impl Drop for HangUp<'_> {
     }
 }
 
-/// What became of what a client sent.
+/// The effect of the next bytes of a client.
 enum Next {
     /// A request was taken.
     Request,
-    /// It is not all here.
+    /// The request is incomplete.
     More,
     /// The client is done.
     End,
 }
 
-/// Starts a thread that works on the session; `false` if there is none to be had.
+/// A function that starts a worker thread of the session; false if that is impossible.
 type Spawn<'s, 'a, 'w> = dyn FnMut(&'s Session<'a>) -> bool + 'w;
 
 impl<'a> Session<'a> {
-    /// The first failure stays.
+    /// Notes an error of the stream, if it is the first.
     fn fail(&self, error: io::Error) {
         let _ = self.failed.set(error);
     }
 
-    /// Whether a payload, or a reply, of which so much has come or gone, may go on. `holds`: it takes room that others may wait for.
+    /// Checks the deadlines of a payload or reply under way. `holds`: it has a reservation that other clients may
+    /// wait for.
     fn is_in_time(&self, progress: &Progress, holds: bool) -> io::Result<()> {
         let now = Instant::now();
         if progress.is_late(&self.limits, now) {
@@ -154,7 +156,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// The same of a payload, whose client is not silent either.
+    /// As [`Session::is_in_time`], for a payload, whose client must not be silent either.
     fn comes_in_time(&self, progress: &Progress, holds: bool) -> io::Result<()> {
         if progress.is_silent(&self.limits, Instant::now()) {
             return Err(io::ErrorKind::TimedOut.into());
@@ -167,17 +169,17 @@ impl<'a> Session<'a> {
         replies.send(self.stream, &|progress| self.is_in_time(progress, true)).map_err(|e| {
             let kind = e.kind();
             self.fail(e);
-            // A part of a reply may have gone, and nothing can be said behind it.
+            // Part of a reply may have been sent, and nothing can follow it.
             self.stream.hang_up();
             kind.into()
         })
     }
 
-    /// Receives more; `false` if nothing comes any more. A client may be silent as long as it likes, but not in the middle of a
-    /// request.
+    /// Receives more; false at the end of the stream. A client may be silent as long as it likes, but not in the
+    /// middle of a request.
     fn receive(&self, input: &mut Input, pace: &mut Pace) -> io::Result<bool> {
         if self.stop.load(Ordering::Relaxed) {
-            // What the kernel had when the end was said was asked before it; the rest came later.
+            // Bytes that the kernel had at the stop were sent before it; the others came later.
             let due = pace.due.get_or_insert_with(|| input.received().saturating_add(self.stream.waiting() as u64));
             pace.refusing = input.received() >= *due;
         }
@@ -192,7 +194,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Reads requests until the client ends, answers what can be answered at once and hands over the rest.
+    /// Reads requests until the client ends. Answers those it can at once, and hands over the others.
     fn read<'s>(&'s self, input: &mut Input, spawn: &mut Spawn<'s, 'a, '_>) -> io::Result<()> {
         let mut replies = Replies::new(self.headers);
         let mut pace = Pace::default();
@@ -209,7 +211,7 @@ impl<'a> Session<'a> {
                         pace.begun.get_or_insert_with(Instant::now);
                     }
                     if !self.receive(input, &mut pace)? {
-                        // Or the server ends, and answers what was asked.
+                        // At the stop of the server, requests made before are still answered.
                         self.left.store(!self.stop.load(Ordering::Relaxed), Ordering::Relaxed);
                         return Ok(());
                     }
@@ -218,7 +220,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Takes the next request, if enough of it is here.
+    /// Takes the next request, if enough of it has arrived.
     fn next<'s>(
         &'s self,
         input: &mut Input,
@@ -237,7 +239,7 @@ impl<'a> Session<'a> {
         }
         let payload = request.payload(headers);
         if payload > u64::from(wire::MAXIMUM) {
-            // The payload would have to be read to reach the next request, and is longer than was agreed.
+            // The payload exceeds the agreed maximum, and would have to be read to reach the next request.
             self.answers.refuse(&request, error::EINVAL, replies);
             self.send(replies)?;
             return Err(cut_off(format!("a request with {payload} bytes behind it, where {} are the most", wire::MAXIMUM)));
@@ -252,7 +254,7 @@ impl<'a> Session<'a> {
         let allowed = if pace.refusing { Err(error::ESHUTDOWN) } else { self.answers.check(&request) };
         if let Err(errno) = allowed {
             if !whole {
-                // The client may take its time for what is thrown away, and waits for them.
+                // The client may take its time with a discarded payload, and waits for the replies.
                 self.send(replies)?;
             }
             input.skip(payload, self.stream, &|progress| self.comes_in_time(progress, false))?;
@@ -269,7 +271,7 @@ impl<'a> Session<'a> {
         Ok(Next::Request)
     }
 
-    /// Receives the rest of a payload, and does the request or hands it over.
+    /// Receives the rest of a payload, and executes the request or hands it over.
     fn receive_large<'s>(
         &'s self,
         request: Request,
@@ -277,13 +279,13 @@ impl<'a> Session<'a> {
         replies: &mut Replies<'a>,
         spawn: &mut Spawn<'s, 'a, '_>,
     ) -> io::Result<()> {
-        // The client goes on meanwhile.
+        // The client can continue meanwhile.
         self.send(replies)?;
         let length = usize::try_from(request.payload(self.headers)).unwrap_or(usize::MAX);
         let share = if length > OWN { Some(self.share(length, replies)?) } else { None };
         let holds = share.is_some();
         if holds {
-            // Others may come to wait while nothing comes.
+            // Other clients may begin to wait while nothing arrives.
             self.stream.set_patience(Some(LOOK.min(self.limits.request)))?;
         }
         let payload = input.read(length, self.stream, &|progress| self.comes_in_time(progress, holds))?;
@@ -298,14 +300,15 @@ impl<'a> Session<'a> {
         self.hand_over(Job { request, payload, share }, replies, spawn)
     }
 
-    /// Room for so many bytes. Who waits for it holds none that others wait for, and what has it is sent alone: what is sent from where
-    /// it is has all the time that its client likes.
+    /// Reserves memory. The connection holds no other reservation while it waits, and sends a reply with one alone:
+    /// borrowed bytes may take as long as the client likes.
     fn share(&self, bytes: usize, replies: &mut Replies<'a>) -> io::Result<Reservation<'a>> {
         self.send(replies)?;
         self.room.share(bytes, &|| self.stream.is_gone()).ok_or(io::ErrorKind::ConnectionReset.into())
     }
 
-    /// Answers what need not wait for a device. Room that a read was given and did not need yet is left in `replies`.
+    /// Answers a request that need not wait for a device. A reservation that a read has not used yet stays in
+    /// `replies`.
     fn answer_now(&self, request: &Request, payload: &[u8], replies: &mut Replies<'a>) -> io::Result<bool> {
         if request.command == command::READ {
             if request.length >= LENT && self.stream.socket().is_some() && self.answers.lend(request, replies) {
@@ -320,7 +323,7 @@ impl<'a> Session<'a> {
         Ok(self.answers.now(request, payload, &|| self.is_left(), replies))
     }
 
-    /// Leaves a request to another thread, and waits until there is room for it.
+    /// Leaves a request to another thread, and waits until it has room for it.
     fn hand_over<'s>(&'s self, mut job: Job<'a>, replies: &mut Replies<'a>, spawn: &mut Spawn<'s, 'a, '_>) -> io::Result<()> {
         self.send(replies)?;
         let bytes = job.bytes();
@@ -330,12 +333,12 @@ impl<'a> Session<'a> {
         self.workers.hand_over(job, bytes, &mut || spawn(self)).map_err(|_| io::ErrorKind::OutOfMemory.into())
     }
 
-    /// Whether nobody waits for an answer.
+    /// True if the client has gone and waits for no reply.
     fn is_left(&self) -> bool {
         self.left.load(Ordering::Relaxed) || self.stream.is_gone()
     }
 
-    /// Does requests that wait, until there will be none.
+    /// Executes waiting requests, until there will be no more.
     fn work(&self) {
         let mut replies = Replies::of_one_who_waits(self.headers);
         self.workers.work(|Job { request, payload, share }| {
@@ -345,7 +348,7 @@ impl<'a> Session<'a> {
             }
             self.answers.waiting(&request, &payload, &|| self.is_left(), &mut replies);
             drop(payload);
-            // What is wrong is kept, and who reads notices that it was hung up.
+            // The error is kept, and the reading thread notices the end of the connection.
             let _ = self.send(&mut replies);
         });
     }

@@ -1,4 +1,4 @@
-//! Validation of requests: what a client may ask of an export, and the protocol's error for what it may not.
+//! Validation of requests: the protocol's errors for requests that an export does not allow.
 
 use crate::export::Export;
 use crate::front::nbd::negotiate::Agreed;
@@ -6,22 +6,22 @@ use trueline_geom::base::topology::is_whole;
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::wire::{self, Fields, Headers, command, error, flag};
 
-/// Bytes of a status's payload before the numbers of its contexts.
+/// The bytes of a status's payload before the context ids.
 const FILTER: u64 = 8;
 
-/// Whether it may be done on `export`, as it was `agreed`; else the protocol's error. What the payload of a status asks is looked at by
-/// [`status`].
+/// Checks that a request is allowed on `export`, as it was `agreed`; else the error is the protocol's. [`status`]
+/// checks the payload of a status.
 #[inline]
 pub fn check(request: &Request, export: &Export, agreed: &Agreed) -> Result<(), u32> {
     let carries = if agreed.headers == Headers::Extended { flag::PAYLOAD_LEN } else { 0 };
     let known = match request.command {
-        // Not to be fragmented is a flag of structured replies (section "Transmission flags").
+        // Fragmentation, and the flag against it, exist only with structured replies (section "Transmission flags").
         command::READ if agreed.headers.are_chunks() => flag::FUA | flag::DF,
         command::READ => flag::FUA,
         command::WRITE => flag::FUA | carries,
         command::TRIM => flag::FUA,
         command::WRITE_ZEROES => flag::FUA | flag::NO_HOLE | flag::FAST_ZERO,
-        // A flag that says nothing here and that some clients send with everything.
+        // A flag without meaning here, which some clients send with every command.
         command::FLUSH | command::CACHE => flag::FUA,
         command::BLOCK_STATUS if !agreed.contexts.is_empty() => flag::FUA | flag::REQ_ONE | carries,
         _ => return Err(error::EINVAL),
@@ -37,7 +37,7 @@ pub fn check(request: &Request, export: &Export, agreed: &Agreed) -> Result<(), 
         return if (request.offset, request.length) == (0, 0) { Ok(()) } else { Err(error::EINVAL) };
     }
     if request.command == command::BLOCK_STATUS && request.has(flag::PAYLOAD_LEN) {
-        // No more numbers than there are contexts: none may be said twice.
+        // No more ids than there are contexts: none may be repeated.
         let numbers = request.length.checked_sub(FILTER).filter(|&numbers| is_whole(numbers, 4) && numbers > 0);
         return if numbers.is_some_and(|numbers| numbers / 4 <= agreed.contexts.len() as u64) { Ok(()) } else { Err(error::EINVAL) };
     }
@@ -46,14 +46,15 @@ pub fn check(request: &Request, export: &Export, agreed: &Agreed) -> Result<(), 
         return Err(if writes && request.command != command::TRIM { error::ENOSPC } else { error::EINVAL });
     }
     if request.length > u64::from(wire::MAXIMUM) && matches!(request.command, command::READ | command::WRITE) {
-        // Section "Error values": the one is for a read that may not be fragmented.
+        // Section "Error values": EOVERFLOW is for a read that may not be fragmented.
         return Err(if request.has(flag::DF) { error::EOVERFLOW } else { error::EINVAL });
     }
-    // What a request of no bytes does is not said ("Terminology"): a read of nothing is nothing, a status of nothing has no answer.
+    // The protocol leaves requests of zero bytes open ("Terminology"): an empty read succeeds, an empty status has no
+    // answer.
     if request.length == 0 && request.command == command::BLOCK_STATUS { Err(error::EINVAL) } else { Ok(()) }
 }
 
-/// The status that is asked for: the same without a payload, and of which contexts; else the protocol's error.
+/// The status request without its payload, and the contexts it selects; else the protocol's error.
 pub fn status(request: &Request, payload: &[u8], export: &Export, agreed: &Agreed) -> Result<(Request, Vec<u32>), u32> {
     if !request.has(flag::PAYLOAD_LEN) {
         return Ok((*request, agreed.contexts.clone()));

@@ -1,4 +1,5 @@
-//! `WRITE_ZEROES` and `TRIM`: no payload bounds how long they may be, so they are done in pieces, and end with whoever asked for them.
+//! `WRITE_ZEROES` and `TRIM`: no payload bounds their length, so they are done in pieces, and end when their client
+//! has gone.
 
 use crate::export::Export;
 use trueline_geom::base::error::Errno;
@@ -7,10 +8,10 @@ use trueline_geom::base::topology::Grain;
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::wire::flag;
 
-/// Bytes that a store zeroes or discards at one time: a kernel that has to write the zeros is not to be stopped before it has.
+/// The most bytes of one piece: a kernel that has to write the zeros cannot be interrupted before it has.
 const PIECE: u64 = 1 << 30;
 
-/// Makes what is asked for zero; `gone`: nobody waits for it any more.
+/// Zeros the range of a request; `gone` tells if its client has gone.
 pub(super) fn zero(export: &Export, request: &Request, gone: &dyn Fn() -> bool) -> Result<(), Errno> {
     let store = &*export.store;
     in_pieces(export, request, gone, &mut |offset, length| match store.zero_fast(offset, length, request.has(flag::NO_HOLE)) {
@@ -24,12 +25,12 @@ pub(super) fn zero(export: &Export, request: &Request, gone: &dyn Fn() -> bool) 
     })
 }
 
-/// What is asked for is of no interest any more; `gone` as in [`zero`].
+/// Discards the range of a request; `gone` as in [`zero`].
 pub(super) fn discard(export: &Export, request: &Request, gone: &dyn Fn() -> bool) -> Result<(), Errno> {
     in_pieces(export, request, gone, &mut |offset, length| export.store.discard(offset, length))
 }
 
-/// Does `each` to one piece after another: first byte and bytes.
+/// Calls `each` for every piece of the range, with offset and length.
 fn in_pieces(
     export: &Export,
     request: &Request,
@@ -50,7 +51,7 @@ fn in_pieces(
     }
 }
 
-/// Where a piece from `at` on ends: at a unit's boundary, so that no unit is divided and then written twice.
+/// The end of a piece that starts at `at`: on a unit's boundary, so that no unit is divided and written twice.
 fn cut(at: u64, end: u64, grain: Option<Grain>) -> u64 {
     if end - at <= PIECE {
         return end;

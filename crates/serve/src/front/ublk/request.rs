@@ -1,4 +1,4 @@
-//! What the kernel asks of a disk, answered.
+//! The kernel's requests to a disk, and their answers.
 
 use crate::errseq::Since;
 use crate::export::Export;
@@ -8,18 +8,18 @@ use trueline_geom::base::error::Errno;
 use trueline_geom::base::store;
 use trueline_host::ublk::wire::{DESCRIPTOR, SECTOR};
 
-/// `UBLK_IO_OP_*`.
+/// Operations of requests, `UBLK_IO_OP_*`.
 const READ: u8 = 0;
 const WRITE: u8 = 1;
 const FLUSH: u8 = 2;
 const DISCARD: u8 = 3;
 const WRITE_ZEROES: u8 = 5;
-/// `UBLK_IO_F_FUA`
+/// The flag `UBLK_IO_F_FUA`: force unit access.
 const FUA: u32 = 1 << 13;
-/// `UBLK_IO_F_NOUNMAP`
+/// The flag `UBLK_IO_F_NOUNMAP`: zeros keep their space.
 const NOUNMAP: u32 = 1 << 15;
 
-/// A request.
+/// A request of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     operation: u8,
@@ -29,12 +29,12 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// From `struct ublksrv_io_desc`.
+    /// Reads a request from `struct ublksrv_io_desc`.
     pub(super) fn read(bytes: &[u8; DESCRIPTOR]) -> Request {
         let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let start = u64::from_ne_bytes([8, 9, 10, 11, 12, 13, 14, 15].map(|at| bytes[at]));
         Request {
-            // The low eight bits, wherever this machine keeps them.
+            // The low eight bits, in either byte order.
             operation: word(0).to_le_bytes()[0],
             flags: word(0),
             offset: start.saturating_mul(SECTOR),
@@ -42,7 +42,7 @@ impl Request {
         }
     }
 
-    /// Its answer, if it need not wait for a device.
+    /// The answer, if it need not wait for a device.
     pub(super) fn answer_now(&self, export: &Export, since: &Since, buffer: &mut [u8]) -> Option<i32> {
         match self.operation {
             READ => match self.part(buffer).and_then(|part| export.store.read_now(part, self.offset)) {
@@ -55,7 +55,7 @@ impl Request {
         }
     }
 
-    /// Its answer: bytes, or an error below zero. `since`: errors that the kernel knows of.
+    /// The answer: a number of bytes, or a negative error. `since`: the kernel's error state.
     pub(super) fn answer(&self, export: &Export, since: &Since, buffer: &mut [u8]) -> i32 {
         let store = &*export.store;
         let writes = match self.operation {
@@ -84,7 +84,7 @@ impl Request {
         })
     }
 
-    /// The part of the buffer that it is of.
+    /// The part of the buffer for this request.
     fn part<'a>(&self, buffer: &'a mut [u8]) -> Result<&'a mut [u8], Errno> {
         usize::try_from(self.length).ok().and_then(|length| buffer.get_mut(..length)).ok_or(Errno::Range)
     }

@@ -1,4 +1,4 @@
-//! What answers the requests of a disk: a thread for each queue, and threads that wait for devices in their stead.
+//! The service of a disk's requests: a thread for each queue, and threads that wait for devices in their place.
 
 use super::request::Request;
 use crate::errseq::Since;
@@ -16,23 +16,23 @@ use std::thread::{self, Builder};
 use trueline_host::error::Error;
 use trueline_host::ublk::queue::Queue;
 
-/// How often `/dev/ublkcN` is looked for: udev may have to make it.
+/// The tries to open `/dev/ublkcN`, which udev may still have to make.
 const TRIES: u32 = 250;
 
-/// A disk that is not yet served.
+/// The queues and workers of a disk.
 pub(super) struct Service {
     exports: Arc<Exports>,
-    /// Errors that the kernel knows of.
+    /// The kernel's error state.
     since: Since,
     path: PathBuf,
     queues: Vec<Queue>,
-    /// Requests that wait for a device: queue and tag.
+    /// Requests that wait for a device: (queue, tag).
     workers: Workers<(u16, u16)>,
-    /// Whether a queue is not served any more.
+    /// True if a queue is not served any more.
     over: AtomicBool,
 }
 
-/// Says, when it goes, that a queue is not served any more.
+/// Reports, when dropped, that a queue is not served any more.
 struct Broke<'a> {
     service: &'a Service,
     begun: &'a Sender<bool>,
@@ -44,11 +44,11 @@ impl Drop for Broke<'_> {
     }
 }
 
-/// Starts a thread that does such work; `false` if there is none to be had.
+/// A function that starts a worker thread; false if that is impossible.
 type Spawn<'a> = dyn Fn() -> bool + 'a;
 
 impl Service {
-    /// Of the device whose channel is at `path`.
+    /// A service of the device whose channel is at `path`.
     pub(super) fn open(path: PathBuf, queues: u16, exports: Arc<Exports>) -> Result<Service, Error> {
         let channel = Arc::new(channel(&path).map_err(|e| Error::os("open", &path, e))?);
         let queues = (0..queues).map(|number| Queue::open(number, channel.clone())).collect::<Result<_, _>>();
@@ -61,16 +61,16 @@ impl Service {
     }
 
     fn export(&self) -> &Export {
-        // `attach` found one.
+        // There is an export: `attach` checked.
         &self.exports.0[0]
     }
 
-    /// Whether a queue is not served any more: the device was stopped, or something failed.
+    /// True if a queue is not served any more: the device was stopped, or an error occurred.
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Serves until the device is stopped. Every queue says by `begun` whether it waits for requests.
+    /// Serves until the device is stopped. Every queue reports to `begun` whether it waits for requests.
     pub(super) fn run(&self, begun: &Sender<bool>) -> Result<(), Error> {
         as_io_flusher();
         let served = thread::scope(|scope| {
@@ -94,19 +94,19 @@ impl Service {
     }
 
     fn serve(&self, queue: &Queue, begun: &Sender<bool>, spawn: &Spawn<'_>) -> std::io::Result<()> {
-        // However it ends, the device is of no use without one of its queues.
+        // Without one of its queues the device is useless, so every end counts.
         let _broke = Broke { service: self, begun };
-        // Nobody may want to know any more.
+        // The receiver may be gone.
         queue.serve(&mut |tag| self.take(queue, tag, spawn), &mut || {
             let _ = begun.send(true);
         })
     }
 
-    /// Answers the request that came under `tag`, or leaves it to a thread that may wait.
+    /// Answers the request `tag`, or leaves it to a thread that may wait.
     fn take(&self, queue: &Queue, tag: u16, spawn: &Spawn<'_>) -> Option<i32> {
         let request = Request::read(&queue.asked(tag));
         let answer = request.answer_now(self.export(), &self.since, &mut queue.buffer(tag));
-        // Without other threads everything waits for everything, and is answered.
+        // Without other threads, this one waits for the device itself.
         let alone = || (!self.leave(queue.number, tag, spawn)).then(|| request.answer(self.export(), &self.since, &mut queue.buffer(tag)));
         answer.or_else(alone)
     }
@@ -116,12 +116,12 @@ impl Service {
         let _ = begun.send(false);
     }
 
-    /// Leaves a request to a thread that may wait; `false` if there is none and none can be had.
+    /// Leaves a request to a thread that may wait. False if there is none and none can be started.
     fn leave(&self, queue: u16, tag: u16, spawn: &Spawn<'_>) -> bool {
         self.workers.hand_over((queue, tag), 0, &mut || spawn()).is_ok()
     }
 
-    /// Answers what waits until nothing comes any more.
+    /// Answers waiting requests until there will be no more.
     fn answer_waiting(&self) {
         self.workers.work(|(queue, tag)| {
             let queue = &self.queues[usize::from(queue)];
@@ -131,7 +131,7 @@ impl Service {
     }
 }
 
-/// The way to the requests of a device, which can be opened once.
+/// Opens the channel of a device's requests, which only one process can.
 fn channel(path: &Path) -> io::Result<OwnedFd> {
     let open = || rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
     let mut file = open();

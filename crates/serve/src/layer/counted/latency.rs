@@ -1,16 +1,16 @@
-//! Latencies of requests that waited for a device, as counts in classes of time.
+//! Latencies of requests that waited for a device, counted in classes of time.
 //!
-//! A class is an eighth of a power of two wide, so that a quantile is right to 12 %. Nothing waits to count: a request that has waited
-//! for a device has time for one atomic addition.
+//! A class is an eighth of a power of two wide, so a quantile is accurate to 12 %. A request that has waited
+//! for a device can afford the one atomic addition.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Classes in a power of two.
+/// The number of classes in a power of two.
 const PARTS: usize = 8;
-/// Classes: 8 below 8 ns, then those of the powers of two up to 2^43 ns, two and a half hours.
+/// The number of classes: 8 below 8 ns, then those of the powers of two up to 2^43 ns, two and a half hours.
 const CLASSES: usize = PARTS * 41;
 
-/// Counts that threads add to.
+/// Counts by class, which threads add to.
 #[derive(Debug)]
 pub(super) struct Latency {
     classes: Box<[AtomicU64]>,
@@ -25,11 +25,11 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// Counts one request.
+    /// Counts one request of `ns` nanoseconds.
     pub(super) fn add(&self, ns: u64) {
         self.classes[class(ns)].fetch_add(1, Ordering::Relaxed);
         self.total.fetch_add(ns, Ordering::Relaxed);
-        // Most of the time it is not the most, and a read shares what a write would not.
+        // A load leaves the cache line shared; the maximum rarely grows.
         if self.most.load(Ordering::Relaxed) < ns {
             self.most.fetch_max(ns, Ordering::Relaxed);
         }
@@ -45,7 +45,7 @@ impl Latency {
     }
 }
 
-/// Latencies until some moment.
+/// Latencies up to some moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
     classes: Vec<u64>,
@@ -59,17 +59,18 @@ impl Waits {
         self.classes.iter().sum()
     }
 
-    /// The mean, in ns; 0 of none.
+    /// The mean in ns; 0 without requests.
     pub fn mean(&self) -> u64 {
         self.total.checked_div(self.count()).unwrap_or(0)
     }
 
-    /// The longest, in ns.
+    /// The longest latency in ns.
     pub fn most(&self) -> u64 {
         self.most
     }
 
-    /// The time, in ns, that so many thousandths of the requests took at most: the end of a class, or the longest of all; 0 of none.
+    /// The quantile in ns, in thousandths of the requests: the end of a class, or the longest latency; 0 without
+    /// requests.
     pub fn quantile(&self, thousandths: u64) -> u64 {
         let wanted = (self.count() * thousandths.min(1000)).div_ceil(1000).max(1);
         let mut seen = 0;
@@ -80,7 +81,7 @@ impl Waits {
         class.map_or(0, |class| (start(class + 1) - 1).min(self.most))
     }
 
-    /// Both together.
+    /// Adds the latencies of `other`.
     pub fn merge(&mut self, other: &Waits) {
         self.classes.resize(self.classes.len().max(other.classes.len()), 0);
         self.classes.iter_mut().zip(&other.classes).for_each(|(own, more)| *own += more);
@@ -88,7 +89,7 @@ impl Waits {
         self.most = self.most.max(other.most);
     }
 
-    /// Latencies since `before`; their longest is not known, and is that of all.
+    /// The latencies since `before`, with the longest of all, as their own longest is unknown.
     #[must_use]
     pub fn since(&self, before: &Waits) -> Waits {
         let before_class = |nth: usize| before.classes.get(nth).copied().unwrap_or(0);
@@ -97,7 +98,7 @@ impl Waits {
     }
 }
 
-/// The class of a time.
+/// The class of a latency.
 fn class(ns: u64) -> usize {
     let log = ns.checked_ilog2().unwrap_or(0);
     let Some(shift) = log.checked_sub(PARTS.ilog2()) else { return usize::try_from(ns).unwrap_or(0) };
@@ -105,7 +106,7 @@ fn class(ns: u64) -> usize {
     usize::try_from(shift + 1).map_or(CLASSES - 1, |power| (power * PARTS + part).min(CLASSES - 1))
 }
 
-/// The least time of a class, in ns.
+/// The least latency of a class in ns.
 fn start(class: usize) -> u64 {
     let (power, part) = (class / PARTS, (class % PARTS) as u64);
     match power.checked_sub(1) {

@@ -1,37 +1,38 @@
-//! What a thread has done and nobody has judged yet.
+//! The log of a thread's finished requests that are not judged yet.
 //!
-//! One thread notes, without waiting for anything. Whoever takes the notes out does so alone; the one who notes does it in time.
+//! One thread writes notes, without waiting. Any thread may take them out, one at a time; the writer does so before
+//! the log overflows.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use trueline_geom::audit::io::IoKind;
 
-/// Requests in a log: a power of two, so that numbers may begin again at 0 when they have reached the largest.
+/// The capacity of a log: a power of two, so that counts may wrap around.
 const NOTES: usize = 32;
 
-/// The last requests of a thread, in lines of memory of its own: in pairs, as processors fetch them.
+/// The latest requests of a thread, aligned to pairs of cache lines, which processors fetch together.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Log {
-    /// Requests that were ever noted.
+    /// The number of requests ever noted.
     noted: AtomicUsize,
-    /// The last of them, in turn.
+    /// The notes, as a ring.
     notes: [Note; NOTES],
-    /// How many of them were taken out, at most [`NOTES`] less. Whoever has locked it takes out.
+    /// The number of notes taken out, at most [`NOTES`] less. Its lock allows one thread at a time to take.
     taken: Mutex<usize>,
 }
 
-/// A request.
+/// A finished request, to be judged.
 #[derive(Default)]
 struct Note {
     offset: AtomicU64,
     length: AtomicU64,
-    /// Its place in [`IoKind::ALL`].
+    /// The index in [`IoKind::ALL`].
     deed: AtomicU8,
 }
 
 impl Log {
-    /// Notes a request; `false` if [`Log::take`] must follow, before there is no room. One thread at a time calls it.
+    /// Notes a request. False if [`Log::take`] must follow, before the log overflows. Only one thread may call it.
     #[must_use]
     pub(super) fn note(&self, deed: IoKind, offset: u64, length: u64) -> bool {
         let noted = self.noted.load(Ordering::Relaxed);
@@ -39,20 +40,20 @@ impl Log {
         note.offset.store(offset, Ordering::Relaxed);
         note.length.store(length, Ordering::Relaxed);
         note.deed.store(deed as u8, Ordering::Relaxed);
-        // Whoever sees the number sees the note.
+        // Release: a thread that sees the count sees the note.
         let noted = noted.wrapping_add(1);
         self.noted.store(noted, Ordering::Release);
         !noted.is_multiple_of(NOTES)
     }
 
-    /// Takes out all requests that were noted, in their order. Those who do it wait for each other.
+    /// Takes out all notes, in order, and calls `each` for them. Concurrent calls wait for each other.
     pub(super) fn take(&self, mut each: impl FnMut(IoKind, u64, u64)) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let noted = self.noted.load(Ordering::Acquire);
         while *taken != noted {
             let note = &self.notes[*taken % NOTES];
             let deed = IoKind::ALL[usize::from(note.deed.load(Ordering::Relaxed))];
-            // First, so that nothing is seen twice, should `each` panic.
+            // Counted first, so that no note is taken twice if `each` panics.
             *taken = taken.wrapping_add(1);
             each(deed, note.offset.load(Ordering::Relaxed), note.length.load(Ordering::Relaxed));
         }

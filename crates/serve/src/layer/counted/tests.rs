@@ -114,12 +114,12 @@ fn what_is_found_later_is_counted_from_then_on_and_nothing_is_lost() {
         let of = |(place, tally): &(Place, Tally)| (place.layer.provider, tally.pieces(IoKind::Write), tally.blamed(IoKind::Write));
         counters.counts().cells.iter().map(of).collect::<Vec<_>>()
     };
-    // Nobody has looked there, or it was only read.
+    // Not a tasted range, or only read.
     store.write_at(&[1; 4096], 200 << 10).unwrap();
     store.read_at(&mut [0; 512], 0).unwrap();
     store.flush().unwrap();
     assert!(!tasted.is_stale() && counters.generations.iter().count() == 1);
-    // Looked at again when it is brought to the medium, and not before.
+    // Tasted again at the flush, and not before.
     store.write_at(&table(), 0).unwrap();
     store.write_at(&[0; 4096], 63 * 512).unwrap();
     assert_eq!(count(), [(0, 3, 0)]);
@@ -127,7 +127,7 @@ fn what_is_found_later_is_counted_from_then_on_and_nothing_is_lost() {
     store.write_at(&[0; 4096], 63 * 512).unwrap();
     store.write_at(&[0; 512], 512).unwrap();
     assert_eq!(count(), [(0, 4, 0), (1, 1, 1)]);
-    // It goes, and comes back as it was.
+    // The table goes, and comes back as it was.
     store.write_through(&[0; 512], 0).unwrap();
     store.write_at(&[0; 4096], 63 * 512).unwrap();
     assert_eq!(count(), [(0, 6, 0), (1, 1, 1)]);

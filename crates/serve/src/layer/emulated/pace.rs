@@ -1,75 +1,76 @@
-//! Times at which emulated drives had nothing to do because of the machine they are emulated on.
+//! Idle times of emulated drives that the emulating machine causes.
 //!
-//! A real drive waits for its host, too, and the host's own time is a part of every measurement. Where virtual time goes ten times as
-//! fast, so does the host's part: a stream of writes then misses its next sector for want of the next write, and what it costs is not the
-//! drive's. [`Pace`] adds both up, by what the requests are: a request that finds the drives without work has waited for the machine since
-//! the last one was done.
+//! A real drive waits for its host too, and the host's time is part of every measurement. Where virtual time runs ten
+//! times as fast, the host's part grows tenfold: a stream of writes then misses its next sector for want of the next
+//! write, and that cost is not the drive's. [`Pace`] sums both by kind of request: a request that finds the drives
+//! idle has waited for the machine since the last one was done.
 //!
 //! # Limits
-//! A pause of more than [`PAUSE_NS`] is the client's own. Of requests that the drives work on at one time, the first says of what kind the
-//! time is. A client's own work between two requests is the machine's, where it is shorter than that.
+//! A pause of more than [`PAUSE_NS`] is the client's own. Of concurrent requests, the first determines the kind of
+//! the time. A client's own work between two requests counts as the machine's, if it is shorter than that.
 
 use trueline_lab::rig::{Op, Request};
 use trueline_sim::time::{self, Ps};
 
-/// The longest time, in real ns, between two requests that is taken for the machine's.
+/// The longest pause between two requests that counts as the machine's, in real ns.
 const PAUSE_NS: u64 = 10_000_000;
-/// The machine's share of a kind's time above which what is measured is not the drive's.
+/// The machine's share of a kind's time above which a measurement does not describe the drive.
 pub const MUCH: f64 = 0.1;
 
 /// Drive time and machine time of requests of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kind {
-    /// Whether they write.
+    /// True for writes, false for reads.
     pub write: bool,
-    /// Whether each begins where the one before it of the same operation ended.
+    /// True if each begins where the previous one of the same operation ended.
     pub sequential: bool,
-    /// Requests.
+    /// The number of requests.
     pub requests: u64,
-    /// Virtual time that the drives worked on them.
+    /// Virtual time in which the drives worked on them.
     pub drive: Ps,
-    /// Virtual time that the drives waited for them.
+    /// Virtual time in which the drives waited for them.
     pub machine: Ps,
 }
 
 impl Kind {
-    /// The machine's time over the drives'; [`None`] where the drives took none.
+    /// The machine's time over the drives'; [`None`] if the drives took none.
     pub fn share(&self) -> Option<f64> {
         (self.drive > 0).then(|| time::seconds(self.machine) / time::seconds(self.drive))
     }
 
-    /// Whether what these requests take is the drives' time.
+    /// True if the time of these requests is essentially the drives'.
     pub fn is_the_drives(&self) -> bool {
         self.share().is_none_or(|share| share <= MUCH)
     }
 }
 
-/// Sums of both times.
+/// The sums of drive and machine time.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// Virtual time of [`PAUSE_NS`].
+    /// The pause [`PAUSE_NS`] in virtual time.
     pause: Ps,
     /// Random reads, sequential reads, random writes, sequential writes.
     kinds: [Kind; 4],
-    /// Where the last read, and the last write, ended.
+    /// The ends of the last read and of the last write.
     ends: [Option<u64>; 2],
     /// Requests that the drives work on.
     open: usize,
-    /// When they began, or ended, to have something to do.
+    /// The time at which the drives last became busy or idle.
     since: Ps,
-    /// Which kind they work on: none for a flush.
+    /// The kind they work on; `None` for a flush.
     on: Option<usize>,
 }
 
 impl Pace {
-    /// For drives whose time goes `ps_per_ns` as fast as real time. What comes before the first request is nobody's.
+    /// The sums for drives at `ps_per_ns` picoseconds of virtual time a nanosecond. The time before the first request
+    /// does not count.
     pub(super) fn new(ps_per_ns: u64) -> Pace {
         let kind = |nth| Kind { write: nth >= 2, sequential: nth % 2 == 1, ..Kind::default() };
         let pause = PAUSE_NS.saturating_mul(ps_per_ns);
         Pace { pause, kinds: [0, 1, 2, 3].map(kind), ends: [None; 2], open: 0, since: Ps::MAX, on: None }
     }
 
-    /// A request comes to the drives at `at`; `base` is where its provider begins.
+    /// Notes a request that reaches the drives at `at`; `base` is the start of its provider.
     pub(super) fn enter(&mut self, at: Ps, base: u64, request: &Request) {
         let kind = self.kind(base, request);
         if let Some(kind) = kind {
@@ -85,7 +86,7 @@ impl Pace {
         self.open += 1;
     }
 
-    /// A request is done at `at`.
+    /// Notes a request that is done at `at`.
     pub(super) fn leave(&mut self, at: Ps) {
         self.open = self.open.saturating_sub(1);
         if self.open == 0 {
@@ -96,7 +97,7 @@ impl Pace {
         }
     }
 
-    /// The kinds of which there were requests.
+    /// The kinds with requests.
     pub(super) fn kinds(&self) -> Vec<Kind> {
         self.kinds.iter().copied().filter(|kind| kind.requests > 0).collect()
     }

@@ -1,20 +1,20 @@
-//! How many times as fast as real time virtual time goes.
+//! The ratio of virtual to real time.
 
 use std::fmt;
 use trueline_geom::base::size;
 
-/// A factor: thousandths of a second of virtual time in a second.
+/// A factor in thousandths: ms of virtual time in a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed(u64);
 
-/// The fastest: virtual time lasts three hours of real time.
+/// The highest factor: virtual time lasts three hours of real time then.
 const FASTEST: u64 = 1_000_000;
 
 impl Speed {
-    /// As fast as the drives are.
+    /// The speed of the drives themselves.
     pub const REAL: Speed = Speed(1000);
 
-    /// `10`, `0.5`: to three digits behind the point, up to a thousand; [`None`] if it is no such number, or none at all.
+    /// Parses `10` or `0.5`: up to three decimals, up to a thousand; [`None`] for anything else.
     pub fn parse(text: &str) -> Option<Speed> {
         let speed = size::decimal(text, 3)?;
         (1..=FASTEST).contains(&speed).then_some(Speed(speed))
@@ -26,7 +26,7 @@ impl Speed {
         self.0 as f64 / 1000.0
     }
 
-    /// A speed at most so many times this one, of one digit; the slowest there is where that is slower.
+    /// A speed of one digit, at most `times` this one; the slowest possible if that is slower.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast to an integer saturates, and is clamped")]
     pub fn slowed(self, times: f64) -> Speed {

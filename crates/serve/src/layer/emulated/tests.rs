@@ -113,7 +113,7 @@ fn the_longest_request_comes_to_an_end() {
     }
 }
 
-/// Whoever leads, everybody is answered: threads that ask at once, each of them many times.
+/// Whichever thread leads, all are answered: threads that ask at once, each of them many times.
 #[test]
 fn many_threads_are_all_answered() {
     let (store, _) = emulated("wd10ears", "1");

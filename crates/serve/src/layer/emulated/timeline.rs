@@ -1,4 +1,4 @@
-//! A world whose clock follows another: what happens at which ns of that one. It reads no clock itself.
+//! A world whose clock follows a given one. It reads no clock itself.
 
 use super::Speed;
 use trueline_geom::base::error::Errno;
@@ -9,46 +9,46 @@ use trueline_sim::drive::Completion;
 use trueline_sim::time::Ps;
 use trueline_sim::world::World;
 
-/// The world, and when it began.
+/// The world, and its start.
 pub(super) struct Timeline {
     world: World,
-    /// ns at which the world is 0.
+    /// The time in ns at which the world's time is 0.
     start: u64,
     speed: Speed,
     done: Vec<Completion>,
 }
 
 impl Timeline {
-    /// A world that begins at `start`.
+    /// The timeline of a world that starts at `start`.
     pub(super) fn new(world: World, speed: Speed, start: u64) -> Timeline {
         Timeline { world, start, speed, done: Vec::new() }
     }
 
-    /// The world's time at `now`. Of several processors, clocks read one after another may go back a little; the world's does not.
+    /// The world's time at `now`. Clocks of several processors may step back a little; the world's time does not.
     fn at(&self, now: u64) -> Ps {
         now.saturating_sub(self.start).saturating_mul(self.speed.ps_per_ns()).max(self.world.now())
     }
 
-    /// The world's time at which a request that arrives at `now` is taken.
+    /// Submits a request that arrives at `now`. Returns the world's time of its arrival.
     pub(super) fn enter(&mut self, now: u64, route: &Route, request: Request) -> Result<Ps, Errno> {
         self.world.pass(self.at(now));
         self.world.submit(route, request, 0)?;
         Ok(self.world.now())
     }
 
-    /// Moves the world on to `now`; what is done by then.
+    /// Advances the world to `now`. Returns the completions by then.
     pub(super) fn advance(&mut self, now: u64) -> impl Iterator<Item = Completion> + '_ {
         self.world.pass(self.at(now));
         self.world.wait(0, &mut self.done);
         self.done.drain(..)
     }
 
-    /// The ns at which something next happens by itself; [`None`] at rest.
+    /// The time in ns of the world's next own event; [`None`] at rest.
     pub(super) fn next(&self) -> Option<u64> {
         self.world.next().map(|at| self.start.saturating_add(at.div_ceil(self.speed.ps_per_ns())))
     }
 
-    /// What every drive did.
+    /// The counters of every drive.
     pub(super) fn counters(&self) -> Vec<Counters> {
         self.world.counters()
     }

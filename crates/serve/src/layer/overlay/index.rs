@@ -1,40 +1,42 @@
-//! States of the blocks of one disk: of the base, written, or zero. Two bits a block, in pages that exist where something was written.
+//! The states of the blocks of one disk: base, written, or zero. Two bits for each, in pages that exist where a state
+//! was changed.
 //!
 //! # Limits
-//! 256 KiB a TiB of the disk for the table of pages, and 4 KiB for every 64 MiB in which something was written: 64 MiB a TiB at most.
+//! 256 KiB for a TiB of the disk for the table of pages, and 4 KiB for every 64 MiB with a change: at most 64 MiB for
+//! a TiB.
 
 use super::BLOCK;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The place of a block's bytes.
+/// The state of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// On the base: nothing was written.
+    /// On the base: never written.
     Base = 0,
-    /// In the overlay, at its own place.
+    /// In the overlay, at its own offset.
     Written = 1,
-    /// Nowhere: they are zero.
+    /// Zeros, stored nowhere.
     Zero = 2,
 }
 
-/// Blocks of a word, words of a page, bytes of a page.
+/// Blocks in a word, words in a page, bytes in a page.
 const PER_WORD: u64 = 32;
 const WORDS: usize = 512;
 pub(super) const PAGE: usize = WORDS * 8;
-/// Blocks that a page has states of.
+/// Blocks in a page.
 const PER_PAGE: u64 = PER_WORD * WORDS as u64;
-/// Words that are looked at for one run, at most.
+/// The most words that are searched for the end of a run.
 const LOOK: u64 = 1 << 15;
 
 /// The lower bit of every block of a word.
 const LOW: u64 = 0x5555_5555_5555_5555;
 
-/// One page of states.
+/// A page of states.
 struct Page {
     words: [AtomicU64; WORDS],
-    /// Set when a state changes; cleared when the page is taken to be kept.
+    /// Set when a state changes; cleared when the page is taken to be written to the file.
     dirty: AtomicBool,
 }
 
@@ -44,24 +46,24 @@ impl Page {
     }
 }
 
-/// States of all blocks of a disk.
+/// The states of all blocks of a disk.
 pub(super) struct Index {
     blocks: u64,
     pages: Box<[OnceLock<Box<Page>>]>,
 }
 
-/// Pages of the index of a disk of `length` bytes.
+/// The number of pages for a disk of `length` bytes.
 pub(super) fn pages(length: u64) -> u64 {
     length.div_ceil(BLOCK).div_ceil(PER_PAGE)
 }
 
 impl Index {
-    /// An index of `length` bytes, all of the base.
+    /// The index of a disk of `length` bytes, all of it on the base.
     pub(super) fn new(length: u64) -> Index {
         Index { blocks: length.div_ceil(BLOCK), pages: (0..pages(length)).map(|_| OnceLock::new()).collect() }
     }
 
-    /// Pages that there are at most.
+    /// The number of pages, whether they exist or not.
     pub(super) fn pages(&self) -> u64 {
         self.pages.len() as u64
     }
@@ -77,7 +79,8 @@ impl Index {
         of(word >> (block % PER_WORD * 2))
     }
 
-    /// The state of block `blocks.start`, and where in `blocks`, which is not empty, another begins; of long runs, a part.
+    /// The state of block `blocks.start`, and the end of its run within `blocks`, which is not empty; of a long run,
+    /// part.
     pub(super) fn run(&self, blocks: Range<u64>) -> (State, u64) {
         let state = self.state(blocks.start);
         let mut at = blocks.start;
@@ -122,7 +125,7 @@ impl Index {
         }
     }
 
-    /// At most `most` pages that have changed since they were last taken, and their bytes as they are kept.
+    /// Takes at most `most` pages changed since they were last taken, as (number, bytes in the file's form).
     pub(super) fn take_changed(&self, most: usize) -> Vec<(usize, Box<[u8]>)> {
         let pages = self.pages.iter().enumerate().filter_map(|(number, page)| Some((number, page.get()?)));
         let changed = pages.filter(|(_, page)| page.dirty.swap(false, Ordering::SeqCst));
@@ -130,14 +133,14 @@ impl Index {
         changed.take(most).map(|(number, page)| (number, bytes(page))).collect()
     }
 
-    /// A page that was taken is not kept after all.
+    /// Marks a page changed again, because it could not be written to the file.
     pub(super) fn is_changed(&self, number: usize) {
         if let Some(page) = self.pages.get(number).and_then(OnceLock::get) {
             page.dirty.store(true, Ordering::SeqCst);
         }
     }
 
-    /// Takes a page as it was kept; `false` if no index has such a page.
+    /// Loads a page from the file's form. False if it is not valid.
     pub(super) fn load(&self, number: usize, bytes: &[u8]) -> bool {
         let Some(page) = self.pages.get(number).map(|page| page.get_or_init(Page::new)) else { return false };
         let kept = bytes.chunks_exact(8).map(|word| word.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)));
@@ -145,7 +148,7 @@ impl Index {
         for ((nth, word), kept) in (0..).zip(&page.words).zip(kept) {
             let left = self.blocks.saturating_sub(first.saturating_add(nth * PER_WORD)).min(PER_WORD);
             let outside = if left == PER_WORD { 0 } else { u64::MAX << (left * 2) };
-            // Both bits of a block are no state.
+            // Both bits set are no state.
             if kept & kept >> 1 & LOW != 0 || kept & outside != 0 {
                 return false;
             }
@@ -154,7 +157,7 @@ impl Index {
         true
     }
 
-    /// Blocks that are written, and blocks that are zero.
+    /// The number of written blocks, and of zero blocks.
     pub(super) fn counts(&self) -> (u64, u64) {
         let words = self.pages.iter().filter_map(OnceLock::get).flat_map(|page| &page.words).map(|word| word.load(Ordering::SeqCst));
         words.fold((0, 0), |(written, zero), word| {

@@ -10,14 +10,14 @@
 //! | the next MiB | each disk's blocks at their own offset, each disk from a MiB on. A sparse file |
 //!
 //! # Order
-//! Written bytes go to their place at once, and their state to memory. A flush takes the states that have changed, brings the bytes to
-//! the medium, then writes those states and brings them there: a state never comes before its bytes. A block that was flushed and is
-//! written again is written in place, as on any disk. So whatever is left after a loss of power, each block is as it was at the last flush,
-//! or as something that was written to it since.
+//! Written bytes go to their place at once, and their state to memory. A flush takes the states that have changed,
+//! brings the bytes to the medium, then writes those states and brings them there: a state never comes before its
+//! bytes. A block that was flushed and is written again is written in place, as on any disk. So after a loss of
+//! power, each block is as it was at the last flush, or as a later write left it.
 //!
 //! # Limits
-//! Samples are a MiB at the beginning, 64 KiB at the end and 64 blocks between; they tell other disks apart, and not every change. A file
-//! is told by the time at which it was written.
+//! Samples are a MiB at the beginning, 64 KiB at the end and 64 blocks between; they distinguish other disks, but not
+//! every change. A change of a file shows in its modification time.
 
 use super::index::{self, Index, PAGE};
 use super::{BLOCK, Base};
@@ -32,38 +32,38 @@ use trueline_host::error::Error;
 
 const MAGIC: &[u8; 16] = b"trueline overlay";
 const VERSION: u32 = 1;
-/// Bytes of the header, of its sum at its end, and of what stands before the disks.
+/// The size of the header in bytes, of its checksum at its end, and of the part before the disks.
 const HEADER: usize = 4096;
 const SUM: usize = 16;
 const FIRST: usize = 32;
-/// Bytes of a disk's record.
+/// The size of a disk's record in bytes.
 const RECORD: usize = 32;
-/// The boundary at which blocks of a disk begin.
+/// The alignment of a disk's blocks in bytes.
 const ALIGN: u64 = 1 << 20;
-/// Pages of the index that are written at once.
+/// The most pages of the index written at once.
 const PAGES: usize = 4096;
 
-/// Samples of a disk: bytes at its beginning and its end, blocks between.
+/// Samples of a disk: bytes at its beginning and its end, and blocks between.
 const HEAD: u64 = 1 << 20;
 const TAIL: u64 = 64 << 10;
 const BETWEEN: u64 = 64;
 
-/// The file of an overlay, and its indexes.
+/// The file of an overlay, with its indexes.
 pub(super) struct Kept {
     medium: Arc<Medium>,
-    /// The index of each disk, and where it is kept.
+    /// The index of each disk, and its offset in the file.
     indexes: Vec<(Arc<Index>, u64)>,
     flushing: Mutex<()>,
 }
 
-/// An index, and where the blocks of its disk begin.
+/// An index, and the offset in the file of its disk's blocks.
 type Part = (Arc<Index>, u64);
 
-/// Marks that a disk is known by.
+/// The identity of a disk, to recognise it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Identity {
     length: u64,
-    /// ns since 1970; 0 of what is no file.
+    /// The modification time in ns since 1970; 0 if it is no file.
     changed: u64,
     samples: [u8; 16],
 }
@@ -107,7 +107,7 @@ pub(super) fn open(path: &Path, bases: &[Base], writes: bool) -> Result<(Arc<Kep
     Ok((Arc::new(kept), parts.into_iter().map(|(part, _)| part).collect()))
 }
 
-/// Makes an empty file where there is none, so that it is there after a loss of power.
+/// Makes an empty file if there is none, such that it survives a loss of power.
 fn make(path: &Path) -> Result<(), Error> {
     let failed = |e| Error::os("keep an overlay in", path, e);
     if std::fs::symlink_metadata(path).is_ok() {
@@ -118,7 +118,7 @@ fn make(path: &Path) -> Result<(), Error> {
     std::fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
 }
 
-/// Marks that `base` is known by now.
+/// The identity of `base` at this moment.
 fn identity(base: &Base) -> Result<Identity, Error> {
     let (store, length) = (&base.store, base.store.length());
     let step = (length / (BETWEEN + 1)).next_multiple_of(BLOCK);
@@ -133,7 +133,7 @@ fn identity(base: &Base) -> Result<Identity, Error> {
     Ok(Identity { length, changed: base.changed.unwrap_or(0), samples: sum.finalize().0 })
 }
 
-/// Refuses disks that the overlay was not made over; `Err`: what differs.
+/// Refuses disks that the overlay was not made over; the error says what differs.
 fn same(own: &[Identity], kept: &[Identity], bases: &[Base]) -> Result<(), String> {
     if own.len() != kept.len() {
         return Err(format!("it was made over {} disks, and the target has {}", kept.len(), own.len()));
@@ -183,7 +183,7 @@ fn identities(header: &[u8; HEADER]) -> Option<Vec<Identity>> {
     records.take(count).map(record).collect()
 }
 
-/// Places of the index and the blocks of each disk, and the length of the file; [`None`] if no file is so long.
+/// The offsets of each disk's index and blocks, and the length of the file; [`None`] if no file can be so long.
 fn places(disks: &[Identity]) -> Option<(Vec<(u64, u64)>, u64)> {
     let mut at = HEADER as u64;
     let mut indexes = Vec::new();
@@ -200,14 +200,14 @@ fn places(disks: &[Identity]) -> Option<(Vec<(u64, u64)>, u64)> {
     (at <= i64::MAX.unsigned_abs()).then_some((places, at))
 }
 
-/// Reads what is kept of an index; `false` if no index is so.
+/// Reads an index from the file. False if it is damaged.
 fn load(medium: &Medium, index: &Index, at: u64) -> Result<bool, Errno> {
     let mut bytes = [0; PAGE];
     let (mut number, pages) = (0, index.pages());
     while number < pages {
         let place = at + number * PAGE as u64;
         if place >= medium.length() {
-            // Of a file that was made and never served to be written.
+            // The file was made, and never served for writing.
             break;
         }
         let run = medium.run(place, (pages - number) * PAGE as u64);
@@ -233,7 +233,7 @@ impl Kept {
         self.medium.clone()
     }
 
-    /// Brings everything that was written to the medium, of every disk.
+    /// Flushes all disks: first their blocks, then the changed states.
     pub(super) fn flush(&self) -> Result<(), Errno> {
         let _one = self.flushing.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -252,7 +252,7 @@ impl Kept {
         }
     }
 
-    /// Brings the blocks to the medium, and then these pages.
+    /// Flushes the blocks, and then writes and flushes these pages.
     fn keep(&self, pages: &[(usize, usize, Box<[u8]>)]) -> Result<(), Errno> {
         self.medium.flush()?;
         for (nth, number, bytes) in pages {

@@ -6,7 +6,7 @@ use trueline_host::disk::memory::Memory;
 use trueline_lab::trace;
 
 fn file() -> File {
-    // Nobody else finds it, and it goes away with the test.
+    // No other program finds it, and it goes away with the test.
     let path = std::env::temp_dir().join(format!("trueline-recorded-{}-{:?}", std::process::id(), std::thread::current().id()));
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
@@ -54,7 +54,7 @@ fn what_is_asked_is_in_the_trace_in_order() {
     assert!(entries.is_sorted_by_key(|entry| entry.at_ns));
 }
 
-/// More than is written at once, of several threads: every line is whole, and times do not go back.
+/// More bytes than are written at once, from several threads: every line is whole, and times never decrease.
 #[test]
 fn many_threads_write_one_trace() {
     let file = file();
@@ -76,7 +76,7 @@ fn many_threads_write_one_trace() {
     assert_eq!(read_back(file).len(), 20_000);
 }
 
-/// `/dev/full` takes nothing.
+/// The device `/dev/full` accepts no writes.
 #[test]
 fn a_full_disk_ends_the_recording_and_nothing_else() {
     static TOLD: AtomicUsize = AtomicUsize::new(0);

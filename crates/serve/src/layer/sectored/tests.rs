@@ -10,7 +10,7 @@ struct Strict {
     unit: u64,
     bytes: RwLock<Vec<u8>>,
     reads: AtomicUsize,
-    /// Whether zeros can be had without sending them.
+    /// True if the store can zero ranges without a transfer.
     zeroes: bool,
 }
 
@@ -163,7 +163,8 @@ impl Store for Ragged {
     }
 }
 
-/// A sector in which a hole ends has data in it: who is told it is a hole does not read it. And the next question is of a whole sector.
+/// A sector in which a hole ends counts as data: reported as a hole, it would not be read. And the next query is of a
+/// whole sector.
 #[test]
 fn a_sector_that_is_a_hole_in_part_is_data() {
     let view = Sectored::new(Arc::new(Ragged), 512).unwrap();
@@ -179,8 +180,8 @@ fn units_that_do_not_go_into_each_other_are_refused() {
     assert!(Sectored::new(Strict::new(4096, 4096), 0).is_none());
 }
 
-/// Every sector of a few units has a writer of its own, each of which counts upwards in it; others write whole units of theirs in
-/// between. Nobody may ever find his sector as it was before.
+/// Every sector of a few units has a writer of its own, which counts upwards in it; others write whole units of
+/// theirs in between. No writer may ever find its sector as it was before.
 #[test]
 fn no_update_is_lost() {
     const SECTORS: u64 = 16;

@@ -102,8 +102,7 @@ impl Disk {
     }
 
     /// Gives the free mechanism work: commands first, in turn with destaging that other commands wait for; then
-    /// urgent destaging; then
-    /// idle work.
+    /// urgent destaging; then idle work.
     fn pick(&mut self, now: Ps) {
         let waited_for = !self.stalled.is_empty() || !self.flushes.is_empty();
         if waited_for && (self.destage_turn || self.queue.is_empty()) && self.destage(now, true, false) {

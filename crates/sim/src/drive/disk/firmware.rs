@@ -1,6 +1,5 @@
 //! The firmware's personality: which writes it joins, and which it delays. Measured drives of one family differ by a
-//! factor of 20
-//! here, so it is a named parameter of the model, one personality a file.
+//! factor of 20 here, so it is a named parameter of the model, one personality a file.
 
 use super::geometry::Geometry;
 use super::write_cache::{Extent, Taken, WriteCache};

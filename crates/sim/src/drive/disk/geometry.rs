@@ -1,10 +1,9 @@
 //! The places of physical sectors: zones of tracks, skewed so that a stream loses no revolution between tracks.
 //!
 //! Tracks are numbered from the outside in, first the heads of a cylinder, then the next cylinder. Angles are times
-//! within a revolution,
-//! in picoseconds. The first sector of a track is turned against that of the track before by the time of the switch.
-//! Positions are
-//! exact: an operation that begins at the angle where the last ended waits for nothing.
+//! within a revolution, in picoseconds. The first sector of a track is turned against that of the track before by the
+//! time of the switch. Positions are exact: an operation that begins at the angle where the last ended waits for
+//! nothing.
 
 use crate::time::Ps;
 

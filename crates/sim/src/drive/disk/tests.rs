@@ -50,7 +50,7 @@ impl Bench {
         self.drive.submit(self.now, Command { tag: self.next, op, offset, length, fua });
     }
 
-    /// Until at most `left` commands are open.
+    /// Runs the drive until at most `left` commands are open.
     fn wait(&mut self, left: usize) {
         while self.open > left {
             self.now = self.drive.next().expect("a drive at rest with commands in it");
@@ -79,13 +79,13 @@ impl Bench {
         self.open -= self.done.len() - before;
     }
 
-    /// Everything is on the medium.
+    /// Flushes, and returns the time of completion.
     fn flush(&mut self) -> Ps {
         self.finish(Op::Flush, 0, 0)
     }
 }
 
-/// In revolutions of `rpm`.
+/// The time in revolutions at `rpm`.
 #[allow(clippy::cast_precision_loss, reason = "for people")]
 fn revolutions(span: Ps, rpm: f64) -> f64 {
     span as f64 / (60e12 / rpm)

@@ -147,8 +147,7 @@ impl WriteCache {
     }
 
     /// Adds `start..end` of write `seq`, and returns the dirty bytes it overwrote. If an extent ends at `start` and
-    /// `merge` allows it,
-    /// that one grows.
+    /// `merge` allows it, that one grows.
     pub(super) fn insert(&mut self, start: u64, end: u64, seq: u64, merge: &dyn Fn(&Extent) -> bool, geometry: &Geometry) -> u64 {
         let last = |writes: &WriteCache, end| writes.extents.last_before(end).map(|(own, &extent)| (own, extent));
         // Usually nothing is overwritten, and the last extent before `end` is the one before `start`.
@@ -225,8 +224,7 @@ impl WriteCache {
     }
 
     /// The extent whose first sector comes under the head first. The search goes outwards from the head, and ends
-    /// where the seek alone
-    /// takes longer than the best so far.
+    /// where the seek alone takes longer than the best so far.
     fn nearest(&self, now: Ps, head: u64, mechanism: &Mechanism, accept: &dyn Fn(u64, &Extent) -> bool) -> Option<u64> {
         let (mut best, mut chosen, mut far) = (Ps::MAX, None, u32::MAX);
         let (angle, cylinder) = (mechanism.angle(now), mechanism.cylinder());

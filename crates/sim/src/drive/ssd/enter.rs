@@ -1,10 +1,10 @@
-//! Into the buffer: writes as there is room, flushes past it.
+//! The entry into the buffer: writes as there is room, flushes past it.
 
 use super::{Command, Op, Open, Ssd};
 use trueline_geom::base::topology::round_down;
 
 impl Ssd {
-    /// Lets writes into the buffer, and flushes past it, in order and as there is room.
+    /// Moves waiting writes into the buffer, and flushes past it, in order and as there is room.
     pub(super) fn enter(&mut self) {
         while let Some(&tag) = self.entering.front() {
             let Some(&Open { command, order, entered, .. }) = self.open.get(&tag) else { break };
@@ -27,7 +27,7 @@ impl Ssd {
                 }
             }
         }
-        // What waits for its other part must not keep out what comes.
+        // Partly written units that wait for their rest must not keep new writes out.
         while self.buffer.len() > self.capacity / 2 && self.buffer.len() > 1 {
             let Some((_, oldest)) = self.buffer.oldest() else { break };
             self.destage(oldest);
@@ -35,7 +35,7 @@ impl Ssd {
         self.program(false);
     }
 
-    /// Puts the rest of a write into the buffer; whether there was room for all of it.
+    /// Puts the rest of a write into the buffer. True if there was room for all of it.
     fn enter_write(&mut self, tag: u64, command: Command, order: u64, entered: u64) -> bool {
         let (start, end) = self.shifted(command);
         let stays = self.through || command.fua && !self.protected;
@@ -67,7 +67,7 @@ impl Ssd {
         true
     }
 
-    /// Has a flush wait for all that is not programmed, and hastens it.
+    /// Makes a flush wait for all units that are not programmed, and destages them.
     fn enter_flush(&mut self, tag: u64) {
         if self.protected {
             return;

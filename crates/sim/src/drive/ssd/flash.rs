@@ -1,22 +1,22 @@
-//! The dies, and the channels to them. A die is one server, first come first served. A channel has as much to carry as it was asked for
-//! and carries on at once: nothing is there before its channel could have carried everything asked for before it.
+//! The dies, and their channels. A die is a server, first come first served. A channel has a backlog of bytes asked
+//! for: no transfer ends before the channel could have carried everything asked for before it.
 
 use crate::model::ssd::Parameters;
 use crate::time::{NS, Ps, S, span};
 
-/// Dies and channels: until when each is busy.
+/// Dies and channels, each with the time until which it is busy.
 #[derive(Debug)]
 pub(super) struct Flash {
     dies: Vec<Ps>,
     channels: Vec<Ps>,
     read: Ps,
     program: Ps,
-    /// Picoseconds a byte takes on a channel.
+    /// Picoseconds for a byte on a channel.
     per_byte: f64,
     page: u64,
     /// Pages that a die programs together.
     pub(super) planes: u64,
-    /// Until when any die is busy.
+    /// The time until which any die is busy.
     pub(super) busy: Ps,
 }
 
@@ -36,36 +36,36 @@ impl Flash {
         }
     }
 
-    /// The die that what is `nth` among units of its kind lies on.
+    /// The die of the `nth` unit or page: they are striped over the dies.
     pub(super) fn home(&self, nth: u64) -> usize {
         usize::try_from(nth % self.dies.len() as u64).unwrap_or(0)
     }
 
-    /// The die that is free first, and when.
+    /// The die that is free first, with the time.
     pub(super) fn first_free(&self) -> (usize, Ps) {
         self.dies.iter().copied().enumerate().min_by_key(|&(_, free)| free).unwrap_or((0, 0))
     }
 
-    /// When a die is free.
+    /// The time at which a die is free.
     pub(super) fn free(&self, die: usize) -> Ps {
         self.dies[die]
     }
 
-    /// Reads `bytes` of one page; when they are there.
+    /// Reads `bytes` of one page. Returns the time at which they have arrived.
     pub(super) fn read(&mut self, now: Ps, die: usize, bytes: u64) -> Ps {
         let begin = self.dies[die].max(now) + self.read;
         let end = self.carry(now, die, begin, bytes);
         self.busy_until(die, end)
     }
 
-    /// Programs up to as many pages as there are planes; when they are programmed.
+    /// Programs at most as many pages as there are planes. Returns the time of completion.
     pub(super) fn program(&mut self, now: Ps, die: usize, pages: u64) -> Ps {
         let begin = self.dies[die].max(now);
         let sent = self.carry(now, die, begin, pages * self.page);
         self.busy_until(die, sent + self.program)
     }
 
-    /// Copies pages inside a die; when they are copied.
+    /// Copies pages inside a die. Returns the time of completion.
     pub(super) fn copy(&mut self, now: Ps, die: usize, pages: u64) -> Ps {
         let end = self.dies[die].max(now) + pages.div_ceil(self.planes) * (self.read + self.program);
         self.busy_until(die, end)
@@ -77,7 +77,7 @@ impl Flash {
         end
     }
 
-    /// Carries `bytes` to or from a die, asked for now and begun at `begin` at the earliest; when they are over.
+    /// Carries `bytes` to or from a die, asked for at `now` and started at `begin` or later. Returns the end.
     fn carry(&mut self, now: Ps, die: usize, begin: Ps, bytes: u64) -> Ps {
         #[allow(clippy::cast_precision_loss, reason = "bytes of a few pages")]
         let transfer = span(bytes as f64 * self.per_byte, 1);

@@ -37,8 +37,7 @@ impl OpenUnits {
     }
 
     /// Writes `bytes` at `address`, all in one allocation unit. Returns the allocation unit that had to be closed
-    /// first, and the bytes
-    /// of it that are copied.
+    /// first, and the bytes of it that are copied.
     pub(super) fn write(&mut self, address: u64, bytes: u64) -> Option<(u64, u64)> {
         let start = round_down(address, self.bytes);
         let mut closed = None;

@@ -1,10 +1,10 @@
-//! From the buffer to the dies: what a unit takes to be programmed.
+//! The way from the buffer to the dies: merging, programs and garbage collection.
 
 use super::{Event, Ssd, Unit};
 use trueline_geom::base::topology::round_down;
 
 impl Ssd {
-    /// Takes a unit out of the buffer, to be programmed; where it was written in part, the rest is read first.
+    /// Takes a unit from the buffer to be programmed; if it was written in part, the rest is read first.
     pub(super) fn destage(&mut self, start: u64) {
         let Some(unit) = self.buffer.take(start) else { return };
         self.on_their_way += 1;
@@ -32,7 +32,7 @@ impl Ssd {
         self.set(done, Event::Merged(number));
     }
 
-    /// Gives dies what is ready: in full groups, or, where a die has nothing else to do, in what there is. `now`: one at once.
+    /// Programs ready units: in full groups, or fewer if a die would be idle. `now`: the first group at once.
     pub(super) fn program(&mut self, mut now: bool) {
         let pages = (self.unit / self.page).max(1);
         let group = if self.allocation.is_some() { 1 } else { (self.flash.planes / pages).max(1) };
@@ -63,7 +63,7 @@ impl Ssd {
             if let Some((old, copied)) = closed {
                 let home = self.flash.home(allocation.number(old));
                 let count = copied.div_ceil(self.page);
-                // What is closed is closed before another is opened, wherever it lies.
+                // The old allocation unit is closed before another is opened, on whichever die it lies.
                 end = self.flash.copy(self.now, home, count);
                 self.counters.rmw += 1;
                 self.counters.rmw_reads += 1;
@@ -90,7 +90,7 @@ impl Ssd {
         self.set(end, Event::Programmed(number));
     }
 
-    /// Garbage collection for so many pages that were programmed: it reads and programs others.
+    /// Collects garbage for `pages` programmed: other pages are read and programmed.
     fn collect(&mut self, pages: u64) {
         #[allow(clippy::cast_precision_loss, reason = "pages of one group")]
         let owed = pages as f64 * self.gc;
@@ -108,7 +108,7 @@ impl Ssd {
         }
     }
 
-    /// A group of units is on the medium.
+    /// Handles the end of a group's program.
     pub(super) fn programmed(&mut self, number: u64) {
         let units = self.programs.remove(&number);
         debug_assert!(units.is_some(), "a group is programmed once");
@@ -127,7 +127,7 @@ impl Ssd {
         self.enter();
     }
 
-    /// Keeps a unit that is programmed in the cache, if there is one.
+    /// Caches a programmed unit, if there is a cache.
     fn keep(&mut self, unit: u64) {
         self.cached.push_back(unit);
         while self.cached.len() > self.cache_units {

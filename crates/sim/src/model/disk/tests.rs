@@ -55,7 +55,7 @@ fn every_range_contains_its_value_and_every_end_of_it_is_a_drive() {
     }
 }
 
-/// Gives a drive 200 random commands, four at a time, and has them all done.
+/// True if a drive completes 200 random commands, four at a time.
 fn serves(model: &Model) -> bool {
     let (mut drive, mut random, mut done, mut now) = (model.drive(1), Random::new(1), Vec::new(), 0);
     for tag in 0..200 {

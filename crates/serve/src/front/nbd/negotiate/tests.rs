@@ -46,7 +46,7 @@ fn option(option: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What `INFO` and `GO` carry.
+/// The data of `INFO` and `GO`.
 fn asking(name: &str, kinds: &[u16]) -> Vec<u8> {
     let mut data = string(name.as_bytes());
     data.extend(u16::try_from(kinds.len()).unwrap().to_be_bytes());
@@ -54,7 +54,7 @@ fn asking(name: &str, kinds: &[u16]) -> Vec<u8> {
     data
 }
 
-/// What the options of contexts carry.
+/// The data of the context options.
 fn querying(name: &str, queries: &[&[u8]]) -> Vec<u8> {
     let mut data = string(name.as_bytes());
     data.extend(u32::try_from(queries.len()).unwrap().to_be_bytes());
@@ -75,7 +75,7 @@ fn reply(option: u32, kind: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Says one option; the answer and what comes next.
+/// Sends one option. Returns the answer and the next step.
 fn say(haggle: &mut Haggle, number: u32, data: &[u8]) -> (Vec<u8>, Step) {
     let (message, mut out) = (option(number, data), Vec::new());
     let (taken, step) = haggle.take(&exports(), &message, &mut out);
@@ -102,7 +102,7 @@ const ACK: u32 = reply::ACK;
 #[test]
 fn the_greeting_is_fixed_newstyle() {
     assert_eq!(greeting(), *b"NBDMAGICIHAVEOPT\0\x03");
-    // Flags that nobody knows end it ("Client flags").
+    // Unknown flags end the session ("Client flags").
     for flags in [4, 1 << 31, u32::MAX] {
         let mut out = Vec::new();
         assert_eq!(Haggle::new(Tls::None).take(&exports(), &u32::to_be_bytes(flags), &mut out), (4, Step::Close));
@@ -164,7 +164,7 @@ fn an_export_is_described() {
     let sizes = told(3, &[512u32, 4096, 32 << 20].map(u32::to_be_bytes).concat());
     let done = reply(option::INFO, ACK, &[]);
     assert_eq!(say(&mut session(Tls::None), option::INFO, &asking("p1", &[])).0, [&export[..], &sizes, &done].concat());
-    // Asked for often and for what nobody knows: told once.
+    // Asked repeatedly, and for unknown kinds: each known kind is reported once.
     let (name, description) = (told(1, b"p1"), told(2, b"partition"));
     let (out, step) = say(&mut session(Tls::None), option::INFO, &asking("p1", &[2, 1, 77, 1, 3, 2, 2, 3]));
     assert_eq!((out, step), ([&export[..], &name, &description, &sizes, &done].concat(), Step::Answered));
@@ -260,7 +260,7 @@ fn contexts_are_of_one_export() {
     }
 }
 
-/// What `GO` says an export can do, and what is agreed with it.
+/// The transmission flags that `GO` reports, and what was agreed.
 fn gone(haggle: &mut Haggle) -> (u16, Agreed) {
     let (out, step) = say(haggle, option::GO, &asking("p1", &[]));
     let Step::Transmission(agreed) = step else { panic!("{step:?}") };
@@ -290,7 +290,7 @@ fn extended_headers_are_more_than_structured_replies() {
     assert_eq!(say(&mut haggle, option::EXPORT_NAME, b""), (vec![], Step::Close));
 }
 
-/// That a status may name its contexts is told to who has set some, of that export ("Transmission flags").
+/// Statuses of selected contexts are offered to a client that selected some, of that export ("Transmission flags").
 #[test]
 fn a_status_of_some_contexts_is_offered() {
     let offered = |options: &[(u32, &[u8])]| {
@@ -327,7 +327,7 @@ fn tls_comes_first_where_it_must() {
     assert_eq!(kinds(&say(&mut session(Tls::None), option::STARTTLS, b"").0), [reply::ERR_POLICY]);
 }
 
-/// What somebody else may have said before it is forgotten ("NBD_OPT_STARTTLS").
+/// An attacker may have sent what came before TLS, so it is forgotten ("NBD_OPT_STARTTLS").
 #[test]
 fn tls_forgets_what_came_before() {
     let mut haggle = session(Tls::Offered);

@@ -1,4 +1,4 @@
-//! What only shows from inside: who waits for room, what came before the end was said, and what a panic leaves.
+//! Tests of internal state: waits for memory, requests before the stop, and panics.
 
 use super::*;
 use crate::export::{BlockSizes, Exports};
@@ -11,7 +11,7 @@ use trueline_geom::base::store::Store;
 use trueline_host::nbd::tls::Encryption;
 use trueline_host::nbd::wire::{IHAVEOPT, option};
 
-/// No test waits as long.
+/// The limit of all waits: no test takes as long.
 const LONG: Duration = Duration::from_secs(600);
 /// Bytes that come at once, at most.
 const PIECE: usize = 16 << 10;
@@ -19,7 +19,7 @@ const DISK: usize = 4 << 20;
 
 /// A client that says what it has to, and is then silent until it is hung up on, or goes.
 struct Script {
-    /// Of which no two come at once.
+    /// The messages, no two of which arrive at once.
     messages: Vec<Vec<u8>>,
     stays: bool,
     state: Mutex<State>,
@@ -35,7 +35,7 @@ struct State {
 }
 
 impl Script {
-    /// To the default export, with simple replies, and then `messages`.
+    /// A client that opens the default export, with simple replies, and then sends `messages`.
     fn new(messages: Vec<Vec<u8>>, stays: bool) -> Script {
         let hello = [&3_u32.to_be_bytes()[..], &IHAVEOPT.to_be_bytes(), &option::EXPORT_NAME.to_be_bytes(), &[0; 4]].concat();
         let messages = std::iter::once(hello).chain(messages).collect();
@@ -46,7 +46,7 @@ impl Script {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What came behind the greeting and the export.
+    /// The bytes after the greeting and the export.
     fn got(self) -> Vec<u8> {
         self.state.into_inner().unwrap().got.split_off(18 + 10)
     }
@@ -78,7 +78,7 @@ impl Stream for Script {
         Ok(())
     }
 
-    /// What is left of the message.
+    /// The rest of the message.
     fn waiting(&self) -> usize {
         let state = self.state();
         self.messages.get(state.message).map_or(0, |message| message.len() - state.at)
@@ -90,7 +90,7 @@ impl Stream for Script {
     }
 }
 
-/// A disk that does `read_now` where others only look, and has nothing at hand.
+/// A disk that calls its function in `read_now`, where others only look, and has no bytes cached.
 struct Disk<F, G>(F, G);
 
 impl<F: Fn() + Send + Sync, G: Fn() + Send + Sync> Store for Disk<F, G> {
@@ -141,7 +141,7 @@ fn request(command: u16, cookie: u64, length: usize) -> Vec<u8> {
     Request { flags: 0, command, cookie, offset: 0, length: length as u64 }.compact().unwrap().to_vec()
 }
 
-/// Of a large payload that came before it, the part that is received by itself was there before the end as well.
+/// A large payload that began before the stop: the part that is received by itself was sent before it too.
 #[test]
 fn what_comes_after_the_end_is_refused() {
     let write = [request(command::WRITE, 1, 3 * PIECE), vec![7; 3 * PIECE]].concat();
@@ -156,7 +156,8 @@ fn what_comes_after_the_end_is_refused() {
     assert!(answers.contains(&wire::simple_reply(error::ESHUTDOWN, 2)), "it came after the end");
 }
 
-/// A read that has room, and must wait for a device, does not wait for room again, behind who came meanwhile.
+/// A read with a reservation that must wait for a device does not wait for one again, behind clients that came
+/// meanwhile.
 #[test]
 fn room_is_waited_for_once() {
     let (room, over, gave_up) = (Arc::new(MemoryBudget::new(DISK)), Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
@@ -184,7 +185,8 @@ fn room_is_waited_for_once() {
     assert_eq!(script.got().len(), 16 + DISK);
 }
 
-/// Its answer will not come, so its client is hung up on and does not wait for it; who started the server sees the panic.
+/// The reply will not come, so the client is disconnected and does not wait for it; the caller of the server sees the
+/// panic.
 #[test]
 fn a_store_that_panics_ends_the_connection() {
     let script = Script::new(vec![request(command::READ, 1, 512)], true);

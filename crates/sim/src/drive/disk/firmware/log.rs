@@ -1,7 +1,6 @@
 //! `log`: small writes are appended to a log on the medium, are safe there, and are read from there. They are
-//! rewritten at home, with
-//! read-modify-writes if necessary, while the host is idle. Large writes go home as with `stream`, and all do while
-//! the log is full.
+//! rewritten at home, with read-modify-writes if necessary, while the host is idle. Large writes go home as with
+//! `stream`, and all do while the log is full.
 
 use super::stream::Stream;
 use super::{Extent, Firmware, Geometry, Reason, Taken, Target, WriteCache};

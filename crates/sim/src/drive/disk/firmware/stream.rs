@@ -1,6 +1,5 @@
 //! `stream`: adjacent extents are written together. Cuts are made between physical sectors, and the ragged tail of a
-//! live stream
-//! waits for its other half, so a stream loses a revolution only at its ends.
+//! live stream waits for its other half, so a stream loses a revolution only at its ends.
 
 use super::{Extent, Firmware, Geometry, Reason, Taken, Target, WriteCache};
 use trueline_geom::base::topology::{is_whole, round_down};

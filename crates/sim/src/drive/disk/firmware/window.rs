@@ -1,6 +1,6 @@
 //! `window`: dirty data near a ragged extent are rewritten with it. One pass reads all edges in the window, the next
-//! writes all of
-//! it. A stream is cut into windows between physical sectors, so it loses a revolution only at its ends.
+//! writes all of it. A stream is cut into windows between physical sectors, so it loses a revolution only at its
+//! ends.
 
 use super::{Firmware, Geometry, Reason, Taken, Target, WriteCache};
 use trueline_geom::base::topology::{is_whole, round_down};

@@ -53,7 +53,7 @@ fn seeks_are_the_track_to_track_time_at_least_and_the_average_over_all_pairs_of_
     assert!((mean - 9.5).abs() < 0.02, "{mean} ms");
 }
 
-/// When one write of `length` at `offset` is done, straight to the medium.
+/// The time and the counters of one write of `length` at `offset`, forced to the medium.
 fn through(model: &Model, offset: u64, length: u64) -> (Ps, Counters) {
     let mut bench = Bench::new(model, 7);
     bench.finish(Op::Write, offset, length);

@@ -1,4 +1,4 @@
-//! In what order waiting work is done.
+//! The orders in which waiting work is done.
 
 use super::*;
 

@@ -1,6 +1,5 @@
 //! A sorted map in rows of neighbours: one row for a few dozen entries, some hundred rows for thousands. A binary
-//! search runs over
-//! contiguous keys, and an iteration reads contiguous memory; a tree of nodes offers neither.
+//! search runs over contiguous keys, and an iteration reads contiguous memory; a tree of nodes offers neither.
 
 /// The most entries of a row.
 const ROW: usize = 64;
