@@ -57,14 +57,14 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
         text::write(&document, Style::of_stdout(), &mut stdout)?;
     }
     stdout.flush()?;
-    // What was measured is told whatever happened afterwards.
+    // The results are printed whatever happened after them.
     match measured.stopped {
         None => Ok(ExitCode::SUCCESS),
         Some(error) => Err(Failure::Message(format!("bench {}: {error}: the runs before it are shown", kind.name))),
     }
 }
 
-/// Runs all variants in turn, until every one has its runs or something ends it.
+/// Runs all variants in turn, until every one has its runs or an error or interrupt ends it.
 fn measure(args: &Bench, variants: &mut [Variant]) -> Measurement {
     let is_virtual = is_virtual(variants);
     let plan = Plan {
@@ -80,7 +80,7 @@ fn measure(args: &Bench, variants: &mut [Variant]) -> Measurement {
     let mut one = |nth: usize, run: usize| {
         let Some(variant) = variants.get_mut(nth) else { return Err(Error("a variant that is not there".into())) };
         let done = variant.run(run, run >= plan.warmup, args.seed, &mut |asked| progress.asked(asked));
-        // A run that was cut short may fail for that.
+        // An interrupt may be the reason why this run failed.
         if signal::happened() {
             return Err(Error("interrupted".into()));
         }
@@ -91,7 +91,7 @@ fn measure(args: &Bench, variants: &mut [Variant]) -> Measurement {
     measured
 }
 
-/// Whether the time of all of them is virtual.
+/// True if all variants run in virtual time.
 fn is_virtual(variants: &[Variant]) -> bool {
     variants.iter().all(|variant| variant.ground.borrow().is_virtual())
 }
@@ -141,7 +141,7 @@ fn told(args: &Bench, variant: &Variant, nth: usize, measured: &Measurement) -> 
     Told { name, target, judged, offset: *offset, aligned, missed, depth: *depth, engine: *engine, runs, drives, table }
 }
 
-/// Of several depths: what a layer adds to a request, from the mean of every run.
+/// The time that a layer adds to a request, from the mean of every run, if the variants differ in depth.
 fn slope_of(variants: &[Variant], measured: &Measurement) -> Option<Slope> {
     let runs = variants.iter().zip(&measured.runs);
     #[allow(clippy::cast_precision_loss, reason = "a handful of layers")]

@@ -1,4 +1,4 @@
-//! `check`: what stands on what, whether it is on its grain, what it costs, what to do.
+//! `check`: the providers of a target, their verdicts, the cost of a miss and its cure.
 
 use crate::command::check::args::{Check, List, Output};
 use crate::failure::{Failure, complain};
@@ -22,7 +22,7 @@ use trueline_geom::base::finding::Severity;
 pub(crate) mod args;
 mod walk;
 
-/// From this many targets on, a terminal gets a progress bar.
+/// Least number of targets for a progress bar.
 const MANY: usize = 32;
 
 pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     }
     if !report.targets.is_empty() || report.errors.is_empty() || args.output.is_for_programs() {
         match print_as(&report, &args.output, &args.list) {
-            // A reader that has gone has read what it wanted; whoever waits for the status has not.
+            // The reader has read what it wanted; the caller still waits for the status.
             Ok(()) | Err(Failure::Pipe) => {}
             Err(failure) => return Err(failure),
         }
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
     let unknown = unknown(&report);
     if status == 0 && unknown > 0 && !args.output.is_for_programs() && !args.list.is_wanted() {
         let are = if unknown == 1 { "1 target is unknown".into() } else { format!("{unknown} targets are unknown") };
-        // As above.
+        // As above: a reader that has gone is no error.
         let _ = words::say(&format!("{are}, and the exit status is 0: --strict, as for CI, makes it 3"));
     }
     Ok(ExitCode::from(status))
@@ -83,12 +83,12 @@ fn named_and_found(args: &Check, said: &DiskOverrides) -> (Vec<Target>, Vec<Stri
     (targets, failures)
 }
 
-/// Targets of which something could not be known.
+/// Number of targets with the verdict `unknown`.
 fn unknown(report: &Report) -> usize {
     report.targets.iter().filter(|t| t.verdict == Verdict::Unknown).count()
 }
 
-/// The exit status.
+/// The exit status of `check`, as its help lists it.
 fn status(report: &Report, args: &Check) -> u8 {
     let least = Severity::from(args.fail_on);
     let worst = report.targets.iter().flat_map(|t| &t.findings).map(|f| f.severity).max();
@@ -103,7 +103,8 @@ fn status(report: &Report, args: &Check) -> u8 {
     }
 }
 
-/// Every target, on all processors, in the order asked for; and why some could not be read. `quiet`: without a bar.
+/// Reports on every target, made on all processors, in the order of the command line; and errors of those that could not be read. `quiet`:
+/// without a bar.
 pub(crate) fn survey_all(names: &[OsString], said: &DiskOverrides, quiet: bool) -> (Vec<Target>, Vec<String>) {
     let bar = progress(names.len(), quiet);
     let next = AtomicUsize::new(0);
@@ -137,7 +138,7 @@ pub(crate) fn survey_all(names: &[OsString], said: &DiskOverrides, quiet: bool) 
 }
 
 fn survey_one(name: &OsStr, said: &DiskOverrides) -> Result<Target, String> {
-    // Names go into JSON and other text; one that is no text could not be told from another.
+    // A name that is no text cannot be written as JSON without being taken for another.
     let name = name.to_str().ok_or_else(|| format!("open {}: its name is not UTF-8: give it a link with another name", name.display()))?;
     let said = &said.remembering(name)?;
     let drive = target::split(name).0.into_iter().any(target::simulated::is_simulated);
@@ -159,19 +160,19 @@ fn progress(targets: usize, quiet: bool) -> ProgressBar {
     ProgressBar::new(targets as u64).with_style(style("check {bar:20} {pos}/{len} {left}"))
 }
 
-/// Lines on stderr for profiles that the command line does not name, where what is printed has no place for them.
+/// Writes lines on stderr for profiles that the command line does not name, for forms without a place for them.
 pub(crate) fn announce(report: &Report) {
     remembered::sentences(report.targets.iter().filter_map(|t| Some((t.target.as_str(), t.judged.as_ref()?))))
         .iter()
         .for_each(|sentence| complain(&format!("note: {sentence}")));
 }
 
-/// Prints `report` as asked.
+/// Prints `report` in the form of the options.
 pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
     print_as(report, output, &List::default())
 }
 
-/// As `print`; text as a list if one is wanted.
+/// Prints `report` in the form of the options; a list replaces the text.
 fn print_as(report: &Report, output: &Output, list: &List) -> Result<(), Failure> {
     if let Some(path) = &output.html {
         write_file(path, |file| page::write(report, &Made::now(), file))?;

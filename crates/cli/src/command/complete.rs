@@ -1,7 +1,7 @@
-//! `complete`: what may stand where the cursor is, a line each, with a tab before what it means. The scripts of the shells ask for it.
+//! `complete`: the words that fit at the cursor, one a line, each with a tab and its meaning. The scripts of the shells run it.
 //!
-//! It answers from the definitions of the command line and the lists of the program, so neither goes out of date. Where it knows
-//! nothing it prints nothing, and the shell offers files.
+//! Its answers come from the definitions of the command line and the lists of the program, so neither goes out of date. Without an answer
+//! it prints nothing, and the shell offers files.
 
 use crate::args::Options;
 use crate::command::explain::topics::{self, TOPICS};
@@ -23,10 +23,10 @@ use trueline_lab::study::BUILT_IN;
 use trueline_lab::workload::WORKLOADS;
 use trueline_sim::model::MODELS;
 
-/// What may stand in a place, and what it means.
+/// A word that fits, and its meaning.
 type Candidate = (String, String);
 
-/// Prints what may stand in the place of the last of `words`, which follow the name of the program.
+/// Prints the words that fit in the place of the last of `words`, which follow the name of the program.
 pub(crate) fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut program = Options::command();
@@ -42,17 +42,17 @@ pub(crate) fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where on the command line a word stands.
+/// The place of a word on the command line.
 struct Place<'a> {
     /// The command and verb so far.
     command: &'a Command,
-    /// Their names.
+    /// Names of that command and verb.
     path: Vec<&'a str>,
-    /// The option whose value it is.
+    /// The option that the word is a value of.
     option: Option<&'a Arg>,
-    /// The number of words before it that are no options.
+    /// Number of words before it that are no options.
     position: usize,
-    /// Whether `--` has been typed: no option follows.
+    /// True after `--`: no option follows.
     literal: bool,
 }
 
@@ -82,7 +82,7 @@ fn about(text: Option<&clap::builder::StyledStr>) -> String {
     text.map(ToString::to_string).unwrap_or_default().lines().next().unwrap_or_default().to_owned()
 }
 
-/// Whether more words than one may stand for `arg`.
+/// True if an argument takes more than one word.
 fn is_list(arg: &Arg) -> bool {
     matches!(arg.get_action(), clap::ArgAction::Append)
 }
@@ -119,14 +119,14 @@ fn place<'a>(program: &'a Command, before: &[String]) -> Place<'a> {
     place
 }
 
-/// The options of a command, the long form of each.
+/// The options of a command, each in its long form if it has one.
 fn options(command: &Command) -> Vec<Candidate> {
     let shown = command.get_arguments().filter(|arg| !arg.is_hide_set() && !arg.is_positional());
     let spelt = |arg: &Arg| arg.get_long().map(|name| format!("--{name}")).or_else(|| arg.get_short().map(|letter| format!("-{letter}")));
     shown.filter_map(|arg| Some((spelt(arg)?, about(arg.get_help())))).collect()
 }
 
-/// The values of an argument, as far as they are known; `current` is what is there of one.
+/// The values of an argument, as far as they are known; `current` is the part typed so far.
 fn values(place: &Place<'_>, arg: &Arg, current: &str) -> Vec<Candidate> {
     let named = |names: Vec<(&str, &str)>| -> Vec<Candidate> {
         names.into_iter().map(|(name, about)| (name.to_owned(), about.to_owned())).collect()
@@ -138,7 +138,7 @@ fn values(place: &Place<'_>, arg: &Arg, current: &str) -> Vec<Candidate> {
         }
         (_, "grain") if !current.contains('=') => Why::ALL.iter().map(|why| (format!("{}=", why.name()), String::new())).collect(),
         (["plan"], "wanted") => {
-            // The layers that are typed stay.
+            // The layers typed so far stay.
             let typed = current.rfind('+').map_or("", |at| &current[..=at]);
             USES.iter().map(|kind| (format!("{typed}{}", kind.name), kind.about.to_owned())).collect()
         }
@@ -179,14 +179,14 @@ fn possible(arg: &Arg) -> Vec<Candidate> {
     values.iter().filter(|value| !value.is_hide_set()).map(|value| (value.get_name().to_owned(), about(value.get_help()))).collect()
 }
 
-/// Simulated drives behind `drive:`, and the providers of what is named in front of a `#`.
+/// Models after `drive:`, and the providers of the disks before a `#`.
 fn targets(current: &str) -> Vec<Candidate> {
     if current.starts_with("drive:") {
         return MODELS.iter().map(|(name, _)| (format!("drive:{name}"), "a simulated drive".to_owned())).collect();
     }
     let disks = match current.split_once('#').filter(|_| !Path::new(current).exists()) {
         Some((disks, _)) => disks,
-        // A file that is there, as typed: what is on it comes next.
+        // An existing file, as typed: its providers come next.
         None if Path::new(current).is_file() => current,
         None => return Vec::new(),
     };

@@ -1,7 +1,7 @@
 //! `completions`: a shell's completion script.
 //!
-//! Those of bash, zsh and fish ask the program itself ([`crate::command::complete`]), which knows its lists and what is on an image; others get
-//! what the definition of the command line has.
+//! Those of bash, zsh and fish run the program itself ([`crate::command::complete`]), which knows its lists and the providers of an image.
+//! Others list what the definition of the command line has.
 
 use crate::args::Options;
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ const ZSH: &str = include_str!("completions/_trueline");
 const FISH: &str = include_str!("completions/trueline.fish");
 
 pub(crate) fn run(shell: Shell) -> Result<ExitCode, Failure> {
-    // The generator panics when its writer fails; a closed pipe is no reason to.
+    // The generator panics if its writer fails; a closed pipe is no reason to panic.
     let mut script = Vec::new();
     match shell {
         Shell::Bash => script.extend_from_slice(BASH.as_bytes()),

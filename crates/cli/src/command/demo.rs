@@ -1,5 +1,5 @@
-//! `demo`: the disks of the five seed documents, laid out in memory and checked; one of them laid out again, with what that saves on a
-//! simulated drive; and what the documents measured, beside what simulated drives say.
+//! `demo`: the disks of the five seed documents, laid out in memory and checked; one of them laid out again, with the time that saves on a
+//! simulated drive; and the documents' measurements beside those of simulated drives.
 
 use super::check::print;
 use crate::command::check::args::Output;
@@ -27,11 +27,11 @@ pub(crate) mod story;
 
 /// One disk, or the members of one set, of a seed document.
 struct Seed {
-    /// What the document calls it, and what it shows.
+    /// Name of the document, and of the case it shows.
     name: &'static str,
-    /// The golden disk.
+    /// The golden disk, a hexdump.
     hex: &'static str,
-    /// What the drive is, as `--physical` says it; `None`: nobody said.
+    /// The drive's physical sector and phase in bytes, as `--physical` takes them; `None`: the document gives none.
     physical: Option<(u64, u64)>,
 }
 
@@ -42,7 +42,7 @@ macro_rules! golden {
     };
 }
 
-/// 4096-byte sectors, as an XP jumper shifts them.
+/// Sectors of 4096 bytes, as an XP jumper shifts them.
 const JUMPER: Option<(u64, u64)> = Some((4096, 3584));
 
 const SEEDS: &[Seed] = &[
@@ -87,20 +87,20 @@ pub(crate) fn run(args: &Demo) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A line between two parts of the text.
+/// Writes a line between two parts of the text.
 fn heading(text: &str, out: &mut dyn Write, style: Style) -> io::Result<()> {
     writeln!(out)?;
     wrap("", 0, text, 0, style.width, out)?;
     writeln!(out)
 }
 
-/// Every simulated lab that comes with the program. Nobody asked to measure this machine, which writes files.
+/// Every simulated lab that comes with the program. Labs that measure this machine write files, which a demo must not.
 fn simulated() -> Result<Vec<Lab>, String> {
     let labs = BUILT_IN.iter().map(|lab| lab.lab().map_err(|e| format!("demo: {}: {e}", lab.file)));
     labs.filter(|lab| !lab.as_ref().is_ok_and(Lab::measures_here)).collect()
 }
 
-/// Their rows, without sweeps.
+/// Results of all rows of these labs, without sweeps.
 fn labs(progress: &Progress) -> Result<LabDocument, String> {
     let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
     let ran = run_rows(&simulated()?, &asked, &|step| progress.step(step));

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Explain) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The page of a rule, a profile or a word; `None` for what is none.
+/// The page of a rule, a profile or a word; `None` for any other name.
 pub(super) fn page(name: &str) -> Option<String> {
     rule(name).map(|rule| rule.page.to_owned()).or_else(|| topics::profile(name)).or_else(|| topics::word(name))
 }

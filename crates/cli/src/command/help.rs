@@ -1,4 +1,4 @@
-//! `help`: what a command takes, or a page on what all of them share.
+//! `help`: the options of a command, or a page on a topic of all commands.
 
 use super::explain;
 use crate::args::help;
@@ -16,7 +16,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
         terminal::write(&page, &mut anstream::stdout().lock(), Style::of_stdout())?;
         return Ok(ExitCode::SUCCESS);
     }
-    // What `COMMAND --help` prints.
+    // The same text as `COMMAND --help`.
     let line = ["trueline"].into_iter().chain(words.iter().map(String::as_str)).chain(["--help"]);
     match help::parse(line.map(OsString::from)) {
         Err(answer) if !answer.use_stderr() => {
@@ -24,7 +24,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         _ => {
-            // A rule, a profile or a word has its page there.
+            // Rules, profiles and words have their pages in explain.
             if let [name] = words
                 && explain::page(name).is_some()
             {

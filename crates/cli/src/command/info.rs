@@ -26,15 +26,15 @@ struct Document<'a> {
     drive: Option<&'a Drive>,
 }
 
-/// What the kernel says of I/O on the file or device itself, beyond boundaries. `None`, 0: not said.
+/// Properties of a file or device that the kernel reports, beyond boundaries. `None`, 0: not reported.
 #[derive(Serialize)]
 pub(super) struct Drive {
     model: Option<String>,
     rotational: Option<bool>,
     zoned: Option<String>,
-    /// Preferred bytes of a buffered I/O (`st_blksize`).
+    /// Preferred size of a buffered I/O in bytes (`st_blksize`).
     io_block: u64,
-    /// What memory, and what offset and length of direct I/O are multiples of (`statx`).
+    /// Alignment of memory, and of offset and length, for direct I/O in bytes (`statx`).
     dio_mem_align: Option<u32>,
     dio_offset_align: Option<u32>,
     /// Queue limits of a block device, in bytes.
@@ -45,7 +45,7 @@ pub(super) struct Drive {
 }
 
 impl Drive {
-    /// Of the one file or device that the target is.
+    /// Properties of the single file or device that the target names.
     fn of(target: &str) -> Option<Drive> {
         let opened = file::open(Path::new(target)).ok()?;
         let limits = opened.device.as_ref().map(|d| d.limits.clone()).unwrap_or_default();
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     let said = if args.json { DiskOverrides::of(&args.disk, &args.target)? } else { DiskOverrides::announced(&args.disk, &args.target)? };
     let (graph, only) = open(&args.target, &said)?;
     let target = survey_said(&args.target, Some(&said), &graph, only.as_deref()).map_err(|e| format!("open {}: {e}", args.target))?;
-    // Several disks without a provider named: each of them.
+    // Several disks without a named provider: each of them.
     let asked: Vec<&Provider> = match &only {
         Some(_) => target.providers.iter().take(1).collect(),
         None => target.providers.iter().filter(|p| p.class == "disk").collect(),

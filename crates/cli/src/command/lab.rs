@@ -20,9 +20,9 @@ use std::process::ExitCode;
 use trueline_host::process::signal;
 use trueline_lab::study::{Asked, BUILT_IN, Lab, Texts, run as run_rows};
 
-/// The largest text that is read: a lab, a hexdump, a model.
+/// Longest text that is read (a lab, a hexdump, a model), in bytes.
 const MOST: u64 = 16 << 20;
-/// Rows at one time.
+/// Rows that run at one time.
 const THREADS: usize = 2;
 
 pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
@@ -46,7 +46,7 @@ fn rows(args: &Run) -> Result<ExitCode, Failure> {
     } else {
         args.files.iter().map(|file| open(file)).collect::<Result<_, _>>()?
     };
-    // What is done is told at Ctrl-C too, and what is measured here takes its scratch away first.
+    // An interrupt still prints the results so far, and lets a measurement remove its scratch files.
     signal::remember_first();
     for id in &args.row {
         if !labs.iter().any(|lab| lab.rows().any(|row| row == id)) {
@@ -99,7 +99,7 @@ fn open(file: &Path) -> Result<Lab, String> {
     Lab::parse(&text, Box::new(Beside(directory))).map_err(|e| format!("lab run {place}: {e}"))
 }
 
-/// The texts that stand beside a lab file.
+/// The texts beside a lab file.
 struct Beside(PathBuf);
 
 impl Texts for Beside {
@@ -109,14 +109,14 @@ impl Texts for Beside {
 
     fn beside(&self, name: &Path) -> Result<PathBuf, String> {
         match self.find(name) {
-            // It fails the row that needs it, not the lab.
+            // An absent file fails the row that needs it, not the lab.
             Err(Away::Os(e)) if e.kind() == io::ErrorKind::NotFound => Ok(self.0.join(name)),
             found => found.map_err(|e| e.to_string()),
         }
     }
 }
 
-/// Why a file is not opened for a lab.
+/// Reason for which a file is not opened for a lab.
 enum Away {
     Os(io::Error),
     DiskOverrides(&'static str),
@@ -132,7 +132,8 @@ impl fmt::Display for Away {
 }
 
 impl Beside {
-    /// The regular file of that name: a link may lead anywhere, and whoever opens a pipe or a device waits for it, or does something.
+    /// The regular file of that name beside the lab. A link that leads elsewhere is refused, as are pipes and devices: an open of one may
+    /// block or act.
     fn find(&self, name: &Path) -> Result<PathBuf, Away> {
         let directory = if self.0.as_os_str().is_empty() { Path::new(".") } else { &self.0 };
         let directory = directory.canonicalize().map_err(Away::Os)?;

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The width in which tables of the manual are set.
+/// Width of tables and paragraphs of the manual, in columns.
 const WIDTH: usize = 76;
 
 /// The manual of each command.
@@ -46,12 +46,12 @@ fn pages(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
 }
 
-/// `trueline-check`, once the program has been built.
+/// Name of a command's page, `trueline-check`, once the program has been built.
 fn name(command: &Command) -> &str {
     command.get_display_name().unwrap_or(command.get_name())
 }
 
-/// One page. What stands after the options of `--help` is set as it is typed: the generator would fill its lines.
+/// Writes one page. The text after the options of `--help` is set line by line: the generator would fill its lines.
 fn page(command: &Command, dir: &Path) -> io::Result<()> {
     let man = Man::new(command.clone());
     let mut text = Vec::new();
@@ -83,7 +83,7 @@ fn page(command: &Command, dir: &Path) -> io::Result<()> {
     std::fs::write(dir.join(format!("{}.1", name(command))), text)
 }
 
-/// The manual, a section a heading; its tables and paragraphs are set here, for a page is read in a terminal.
+/// Adds the manual, a section for each heading. Its tables and paragraphs are set here, since a page is read in a terminal.
 fn manual(text: &mut Vec<u8>, manual: &str) -> io::Result<()> {
     let (head, sections) = manual.split_once("\n## ").unwrap_or((manual, ""));
     let head = head.split_once('\n').map_or("", |(_, rest)| rest);
@@ -102,7 +102,7 @@ fn verbatim(text: &mut Vec<u8>, title: &str, body: &str) -> io::Result<()> {
     writeln!(text, ".SH \"{}\"\n.nf\n{}\n.fi", roff(&title.to_uppercase()).replace('"', "\\(dq"), roff(body.trim_end()))
 }
 
-/// Text as roff sets it: nothing in it is a request.
+/// Text for roff, escaped so that no line of it is a request.
 fn roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
     let lines: Vec<String> = text.lines().map(|line| if line.starts_with('.') { format!("\\&{line}") } else { line.to_owned() }).collect();

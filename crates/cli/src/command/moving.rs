@@ -1,4 +1,4 @@
-//! `move`: a partition, with all that is in it, to another place.
+//! `move`: a partition with its contents, to another place.
 
 pub(crate) mod args;
 mod resume;
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     }
 }
 
-/// How the target has to be opened.
+/// The access to open the target with.
 fn access(args: &Options) -> Access {
     WriteOptions { dry_run: args.dry_run, save: None, allow_busy: args.allow_busy }.access()
 }
@@ -83,13 +83,13 @@ fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
     if args.dry_run {
         return show(&seat, on, &plan, target);
     }
-    // What is copied to another place is where it was until the table is changed: there is nothing to note.
+    // A copy to another place leaves the old one whole until the table changes, so it needs no journal.
     let path = plan.overlaps().then(|| args.journal.clone().unwrap_or_else(|| move_journal::beside(target)));
     let words = absolute(target, &p.name);
     let journal = path.as_deref().map(|path| move_journal::create(path, &plan, &words)).transpose()?;
     let store = journal.as_ref().map(|opened| Journal::create(&opened.store, &plan, &words)).transpose();
     let store = store.map_err(|errno| {
-        // Half of one would be in the way of the next attempt; if it cannot be removed, that one says so.
+        // Half a journal would stop the next attempt; if it cannot be removed, that attempt says so.
         let _ = path.as_deref().map(fs::remove_file);
         Failure::Message(format!("write {}: {errno}: nothing was moved", shown(path.as_deref())))
     })?;
@@ -104,7 +104,7 @@ fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
     moving.finish(seat, scheme, done, args.json)
 }
 
-/// A refusal to align what has no room, with the commands that make room and then move it, as `check` prints them.
+/// A refusal to align for want of room, with the commands that make room and then move it, as `check` prints them.
 fn with_room(args: &Options, target: &str, seat: &WriteTarget, refusal: Refusal) -> Refusal {
     let said = DiskOverrides::of(&args.disk, target).ok();
     let commands = Cures::new(target, said.as_ref(), &seat.graph).moves(seat.id);
@@ -114,7 +114,7 @@ fn with_room(args: &Options, target: &str, seat: &WriteTarget, refusal: Refusal)
     }
 }
 
-/// A partition that only carries others is where it should be if they are.
+/// Aligns a partition that only carries others: nothing to do if they are on the grain, else a refusal.
 fn align_container(seat: &WriteTarget, target: &str) -> Result<ExitCode, Failure> {
     let graph = &seat.graph;
     let mut inner = (0..graph.providers.len()).filter(|&id| id != seat.id && within(graph, seat.id, id)).map(|id| &graph.providers[id]);
@@ -130,14 +130,14 @@ fn align_container(seat: &WriteTarget, target: &str) -> Result<ExitCode, Failure
     }
 }
 
-/// `--to`: bytes, or sectors with an `s` behind them.
+/// The offset of `--to` in bytes: bytes, a size with a unit, or sectors with an `s` behind them.
 fn offset(text: &str, sector: u64) -> Result<u64, Failure> {
     let sectors = |text: &str| text.strip_suffix('s')?.parse::<u64>().ok()?.checked_mul(sector);
     let bytes = sectors(text).or_else(|| trueline_geom::base::size::bytes(text));
     bytes.ok_or_else(|| Failure::Message(format!("move --to {text}: not an offset: 1048576, 1MiB, 2048s")))
 }
 
-/// The move of `entry` to `start`, and what is told of things that stay as they are.
+/// The move of `entry` to `start`, and a note for every field that keeps its old start. Errors: a failed read.
 fn decide(seat: &WriteTarget, on: Id, entry: &Entry, start: u64, table: Vec<Patch>) -> Result<(Move, Vec<String>), Errno> {
     let (graph, own) = (&seat.graph, &seat.graph.providers[seat.id]);
     let disk = &graph.providers[on].topology;
@@ -145,7 +145,7 @@ fn decide(seat: &WriteTarget, on: Id, entry: &Entry, start: u64, table: Vec<Patc
         let mut bytes = vec![0; usize::try_from(length).map_err(|_| Errno::Range)?];
         graph.read_at(on, &mut bytes, at).map(|()| bytes)
     };
-    // A scheme makes a chain where an extended partition is new to it; this one brings its own.
+    // A scheme makes a chain for an extended partition that is new to it; this one brings its own.
     let own_chain = |patch: &Patch| entry.kind.is_extended() && (patch.offset, patch.bytes.len() as u64) == (start, disk.sector);
     let table = table.into_iter().filter(|patch| !own_chain(patch)).collect();
     let table = patch::changes(table, &mut |at, out| graph.read_at(on, out, at))?;
@@ -171,7 +171,7 @@ fn decide(seat: &WriteTarget, on: Id, entry: &Entry, start: u64, table: Vec<Patc
     Ok((Move { id, medium, sector, from, to: start, length, sizes: SIZES, front, back, rebased, table, was }, left))
 }
 
-/// What would be done.
+/// Prints the move as `--dry-run` does.
 fn show(seat: &WriteTarget, on: Id, plan: &Move, target: &str) -> Result<ExitCode, Failure> {
     let (mut out, width) = (BufWriter::new(anstream::stdout().lock()), Style::of_stdout().width);
     let (from, to) = (place(plan.from, plan.sector), place(plan.to, plan.sector));
@@ -189,7 +189,7 @@ fn show(seat: &WriteTarget, on: Id, plan: &Move, target: &str) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// The target of who resumes from another directory: the provider with the table.
+/// The provider with the table as a target with absolute paths, which also resumes from another directory.
 fn absolute(target: &str, on: &str) -> String {
     let disks = target::split(target).0.into_iter().map(|disk| {
         let path = target::paths(disk).first().and_then(|path| fs::canonicalize(path).ok());
@@ -203,7 +203,7 @@ fn shown(path: Option<&Path>) -> String {
     path.map(|path| path.display().to_string()).unwrap_or_default()
 }
 
-/// A move that is being carried out.
+/// A move in progress.
 struct Moving<'a> {
     target: &'a str,
     on: Id,
@@ -211,7 +211,7 @@ struct Moving<'a> {
     journal: Option<&'a Path>,
 }
 
-/// What `--json` prints.
+/// The document of `move --json`.
 #[derive(Serialize)]
 struct Report<'a> {
     format: &'static str,
@@ -249,7 +249,7 @@ impl Moving<'_> {
         })
     }
 
-    /// Looks at what came of it, and tells.
+    /// Reads the table back, flushes, removes the journal and reports.
     fn finish(&self, seat: WriteTarget, scheme: &'static dyn Scheme, done: Result<(), Failure>, json: bool) -> Result<ExitCode, Failure> {
         let plan = self.plan;
         if done.is_err() {
@@ -264,7 +264,7 @@ impl Moving<'_> {
             let message = format!("write {}: the table does not read back as it should: check the disk; the journal is kept", self.target);
             return Err(Failure::Message(message));
         }
-        // The journal is the last to go: whatever a run before this one left in a cache is on the medium first.
+        // The journal is removed last: writes of an earlier run that are still in a cache are flushed first.
         Through::new(&seat.graph, self.on).flush().map_err(|errno| {
             let kept = self.journal.map_or(String::new(), |path| format!("; go on with: trueline move --resume {}", path.display()));
             Failure::Message(format!("flush {}: {errno}: all is copied, and may not be on the medium{kept}", self.target))

@@ -1,4 +1,4 @@
-//! `plan`: the parameters of every layer, for a disk that is there or one that is described.
+//! `plan`: the parameters of every layer, for an existing disk or one that is described.
 
 pub(crate) mod args;
 pub(crate) mod text;
@@ -17,9 +17,9 @@ use trueline_geom::base::topology::Topology;
 use trueline_geom::graph::Graph;
 use trueline_geom::plan::{Host, LayerBase, Plan, Use};
 
-/// A disk that nobody has, and of which nobody says how large it is.
+/// Size in bytes of a described disk without `--size`.
 const USUAL: u64 = 1 << 40;
-/// Below this there is no room for a table and a partition on the grain; a bare number was meant to be something else.
+/// Least size in bytes: a smaller disk has no room for a table and a partition on the grain, so the unit was left out.
 const LEAST: u64 = 1 << 20;
 
 pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The uses there are, by group.
+/// Prints the uses, by group.
 fn list(json: bool) -> Result<ExitCode, Failure> {
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if json {
@@ -79,7 +79,7 @@ fn list(json: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is planned on, with what its commands need first.
+/// The base of a plan, with the commands and notes that come before its own.
 struct Asked {
     ground: LayerBase,
     commands: Vec<String>,
@@ -87,14 +87,14 @@ struct Asked {
 }
 
 impl Asked {
-    /// A disk that is not there.
+    /// The base of a described disk.
     fn described(said: &DiskOverrides, length: u64, wanted: &Use) -> Asked {
         let topology = described(said, length);
         let host = wanted.host(&topology, false);
         Asked { ground: LayerBase::disk(topology, Vec::new()).on(host), commands: Vec::new(), notes: Vec::new() }
     }
 
-    /// As many disks as are needed, those that nobody named after the others.
+    /// Adds names until as many disks as needed have one. Errors: too many, or one provider where whole disks are needed.
     fn complete(&mut self, needed: usize) -> Result<(), String> {
         let names = &mut self.ground.names;
         if names.len() > needed {
@@ -115,7 +115,7 @@ impl Asked {
     }
 }
 
-/// The line that says which disk is meant by `$NAME`.
+/// The line that sets `$NAME` to a disk.
 fn placeholder(name: &str, host: Host) -> String {
     let example = if host == Host::FreeBsd { "/dev/ada..." } else { "/dev/disk/by-id/..." };
     format!("{name}={example}  # the disk")
@@ -133,7 +133,7 @@ fn of_target(target: &str, said: &DiskOverrides, wanted: &Use) -> Result<Asked, 
         let numbered = |name: &str| if several { format!("{name}{}", names.len() + 1) } else { name.to_owned() };
         let is_file = Path::new(disk).is_file();
         if is_file && host != Host::Image {
-            // Device nodes are used as they are; a file is put behind one first.
+            // Device nodes are used as they are; a file gets one first.
             let name = numbered(if host == Host::FreeBsd { "MD" } else { "LOOP" });
             let sector = together.sector;
             commands.push(match (host, sector) {
@@ -144,7 +144,7 @@ fn of_target(target: &str, said: &DiskOverrides, wanted: &Use) -> Result<Asked, 
             });
             names.push(if host == Host::FreeBsd { format!("/dev/${{{name}}}") } else { format!("${{{name}}}") });
         } else if is_simulated(disk) {
-            // What is planned on it is typed for the drive that it stands for.
+            // A plan for a simulated drive is typed on the real one.
             let name = numbered("DISK");
             commands.push(placeholder(&name, host));
             names.push(format!("${name}"));
@@ -167,7 +167,7 @@ fn of_target(target: &str, said: &DiskOverrides, wanted: &Use) -> Result<Asked, 
     Ok(Asked { ground: ground.on(host), commands, notes: Vec::new() })
 }
 
-/// The boundaries that all disks have in common.
+/// Topology with the boundaries that all disks have in common.
 fn together(graph: &Graph) -> Topology {
     let disks: Vec<Topology> = graph.providers.iter().filter(|p| p.class == "disk").map(|p| p.topology.clone()).collect();
     match &disks[..] {
@@ -176,7 +176,7 @@ fn together(graph: &Graph) -> Topology {
     }
 }
 
-/// The device node of a provider: `s2` and `p2` are Linux's partition 2; what else there is has none that could be told.
+/// The device node of a provider: `s2` and `p2` are Linux's partition 2; other providers have no known one.
 fn node(disk: &str, provider: &str) -> String {
     let number = provider.strip_prefix(['p', 's']).filter(|n| n.parse::<u32>().is_ok());
     match number {
@@ -186,7 +186,7 @@ fn node(disk: &str, provider: &str) -> String {
     }
 }
 
-/// As a shell takes it for one word.
+/// One word for a shell.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=+,".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }

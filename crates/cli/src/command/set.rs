@@ -108,7 +108,7 @@ impl Kind {
         for disk in args.disks.iter().filter(|_| args.verbose) {
             columns::line(&format!("Metadata value stored on {disk}."), Style::of_stdout().width, &mut stdout)?;
         }
-        // What is read back is what a kernel will see.
+        // The set that is read back is the one a kernel will taste.
         let (graph, _) = target::open(&target, &said)?;
         let set = made.first().map_or("", |m| m.provider.as_str());
         let survey = survey(&target, &graph, Some(set)).map_err(|e| format!("{attempt}: it does not read back as it should: {e}"))?;
@@ -141,7 +141,7 @@ impl Kind {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// As gstripe does, a disk that cannot be told of does not keep the others from it.
+    /// Prints the metadata of each disk. Like gstripe, it goes on after a disk that cannot be read.
     fn print(&self, args: &Dump) -> Result<ExitCode, Failure> {
         let said = said_of(&args.disks, &args.disk)?;
         let mut stdout = BufWriter::new(anstream::stdout().lock());
@@ -172,13 +172,13 @@ impl Kind {
     }
 }
 
-/// What is said of the disks of a set, which are one target.
+/// Overrides of the disks of a set, which are one target.
 fn said_of(disks: &[String], options: &DiskOptions) -> Result<DiskOverrides, String> {
     let typed: Vec<&str> = disks.iter().flat_map(|disk| target::split(disk).0).collect();
     DiskOverrides::announced(options, &typed.join(","))
 }
 
-/// What `dump --json` prints.
+/// The document of `dump --json`.
 #[derive(Serialize)]
 struct Document<'a> {
     format: String,
@@ -206,7 +206,7 @@ impl Serialize for Fields {
     }
 }
 
-/// As gstripe(8) and its like print it.
+/// Prints the metadata of a disk as gstripe(8) and its like do.
 fn text(disk: &str, fields: &[Field], out: &mut dyn Write) -> io::Result<()> {
     let width = fields.iter().map(|f| f.name.len()).max().unwrap_or(0);
     columns::line(&format!("Metadata on {disk}:"), Style::of_stdout().width, out)?;
@@ -216,7 +216,7 @@ fn text(disk: &str, fields: &[Field], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// The providers that a set is of, or is to be of, on one graph of all their disks.
+/// The members of a set, old or new, on one graph of all their disks.
 struct Members {
     /// The disks, as one target.
     target: String,
@@ -230,7 +230,7 @@ impl Members {
         let split: Vec<(Vec<&str>, Option<String>)> = targets.iter().map(|t| target::split(t)).collect();
         let mut places = Vec::new();
         for (names, _) in &split {
-            // A partition and another of the same disk; but memory is new every time.
+            // Partitions of one disk share it; memory is new every time.
             let mut on: Vec<Id> = Vec::new();
             for &name in names {
                 let known = disks.iter().position(|&d| d == name && !target::is_made_up(name));
@@ -254,7 +254,7 @@ impl Members {
         Ok(Members { target, graph, ids })
     }
 
-    /// What a label says of `id`.
+    /// The description of member `id` that goes into a label.
     fn component(&self, id: Id, hardcode: bool) -> Component {
         let p = &self.graph.providers[id];
         // The only disk of a target has no name of its own, and its partitions have only the rest of theirs.
@@ -265,8 +265,8 @@ impl Members {
     }
 }
 
-/// The provider called `name` of the disks `on`, which are the graph's first providers in the order of its target; without a
-/// name, the only disk. Beside others a disk's providers bear its name, which one who names it alone does not know.
+/// The provider called `name` of the disks `on`, which are the graph's first providers in the order of its target; without a name, the only
+/// disk. With several disks a provider's name begins with its disk's, which a user who names that disk alone may leave out.
 fn find(graph: &Graph, on: &[Id], name: Option<&str>) -> Option<Id> {
     let Some(name) = name else { return <[Id; 1]>::try_from(on).ok().map(|[disk]| disk) };
     let mut within = vec![false; graph.providers.len()];
@@ -295,7 +295,7 @@ fn read_last(graph: &Graph, id: Id, disk: &str) -> Result<Vec<u8>, Failure> {
     read.ok_or_else(|| Failure::Message(format!("read {disk}: its last sector cannot be read")))
 }
 
-/// Whether it may be done: the reasons against it that weigh most, in one line, if not.
+/// Refuses if objections weigh too much: the heaviest of them, in one line.
 fn weigh(found: &[Objection], force: bool) -> Result<(), String> {
     let Some(heaviest) = found.first().map(|o| o.weight) else { return Ok(()) };
     if heaviest == Weight::Warning || heaviest == Weight::Doubt && force {
@@ -305,7 +305,7 @@ fn weigh(found: &[Objection], force: bool) -> Result<(), String> {
     let mut reason = found.iter().filter(|o| o.weight == heaviest).map(|o| &o.said).peekable();
     while let Some(said) = reason.next() {
         reasons += &said.found;
-        // What is to be done about several is said once.
+        // Advice that several share is given once.
         match reason.peek() {
             Some(next) if next.advice == said.advice => reasons += "; ",
             Some(_) => reasons += &format!(": {}; ", said.advice),

@@ -21,12 +21,12 @@ const EXAMPLES: &str = "Examples:
   trueline bench replay --trace log.blkparse drive:md
   trueline bench random-write --json drive:md@8g";
 
-/// Not as documentation: rustdoc takes `[@` for a link.
+/// A string and not documentation: rustdoc takes `[@` for a link.
 const TARGETS: &str = "DISK[,DISK...][#PROVIDER]; drive:MODEL[@SIZE]: a simulated drive; md:SIZE[=IMAGE]: memory; of files a directory";
 
 #[derive(Args)]
 pub(crate) struct Bench {
-    /// What to run: a workload, listed below
+    /// Workload to run, one of those listed below
     #[arg(value_name = "WORKLOAD")]
     pub workload: String,
     #[arg(required = true, value_name = "TARGET", help = TARGETS)]
@@ -58,7 +58,7 @@ pub(crate) struct Bench {
     /// With --buffered: leave in the page cache what it has when a run begins, instead of emptying it
     #[arg(long, requires = "buffered")]
     pub cached: bool,
-    /// What asks files and devices [default: io_uring where the kernel has it, else system calls]
+    /// Interface to files and devices [default: io_uring where the kernel has it, else system calls]
     #[arg(long, value_enum)]
     pub engine: Option<Engine>,
     /// On a simulated drive: the host, and its file system [default of tree, copy, bonnie: linux-writeback]
@@ -74,7 +74,7 @@ pub(crate) struct Bench {
     /// system
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub size: Option<u64>,
-    /// tree: what is measured [default: unpack]
+    /// tree: the phase that is measured [default: unpack]
     #[arg(long, value_enum)]
     pub phase: Option<Phase>,
     /// tree: the names and sizes of a tarball that is not compressed
@@ -110,7 +110,7 @@ pub(crate) struct Bench {
     /// Write even if it is mounted or in use: what uses it may then destroy data
     #[arg(long)]
     pub allow_busy: bool,
-    /// Where random numbers and the platters of simulated drives begin
+    /// Seed of random numbers, and of where the platters of simulated drives stand
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
     #[command(flatten)]
@@ -124,7 +124,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// What the workload is told, of a variant that is moved by `offset` bytes.
+    /// Parameters of the workload, for a variant moved by `offset` bytes.
     pub(crate) fn parameters(&self, offset: u64) -> Parameters {
         let op = match (self.read, self.write) {
             (true, _) => Some(Way::Read),
@@ -150,7 +150,7 @@ impl Bench {
     }
 }
 
-/// Which engine.
+/// I/O engine for files and devices.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Engine {
     /// io_uring, or nothing
@@ -168,7 +168,7 @@ impl From<Engine> for Choice {
     }
 }
 
-/// What stands between files and a simulated drive.
+/// Host, with its page cache and file system, between files and a simulated drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Host {
     /// Linux 2.6.31: ext2 with blocks of 4 KiB, through the page cache; 8 GiB of memory
@@ -181,7 +181,7 @@ pub(crate) enum Host {
 }
 
 impl Host {
-    /// As it is spelled.
+    /// Name of the host, as `--host` spells it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Host::LinuxWriteback => "linux-writeback",
@@ -191,7 +191,7 @@ impl Host {
     }
 }
 
-/// What of a tree is measured; what comes before it is done too.
+/// Phase of `tree` that is measured; the phases before it run too.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Phase {
     /// As tar makes it
@@ -212,7 +212,7 @@ impl From<Phase> for tree::Phase {
     }
 }
 
-/// Examples, and every workload.
+/// Examples, and every workload with its title.
 pub(crate) fn help() -> String {
     format!("{EXAMPLES}\n\n{}", listed("Workloads", WORKLOADS.iter().map(|kind| (kind.name, kind.title))))
 }

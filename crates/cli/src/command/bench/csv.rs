@@ -1,4 +1,4 @@
-//! `bench --csv`: a run a line; of bonnie the line that bonnie++ 1.96 writes, which its tools read.
+//! `bench --csv`: a line for each run; for bonnie the line of bonnie++ 1.96, which its tools read.
 
 use crate::words::csv::quoted;
 use std::io::{self, Write};

@@ -1,11 +1,11 @@
-//! That options of one workload are not said of another, which would pass over them.
+//! Refusal of options that the workload would ignore.
 
 use crate::command::bench::args::{Bench, Host};
 use crate::failure::Failure;
 use trueline_lab::workload::{Kind, Needs, mkfs};
 
 pub(super) fn fits(args: &Bench, kind: &Kind) -> Result<(), Failure> {
-    // Who says --read must not find his disk written: the others do one or the other whatever is said.
+    // With --read the disk must not be written: the other workloads read or write whatever the option says.
     let either: &[&str] = &["dd", "raidtest", "latency", "copy"];
     let own: [(&str, &[&str], bool); 12] = [
         ("--read", either, args.read),
@@ -50,7 +50,7 @@ pub(super) fn fits(args: &Bench, kind: &Kind) -> Result<(), Failure> {
     }
 }
 
-/// What only blocks know.
+/// Refuses options of block workloads for a workload on files.
 fn of_files(args: &Bench, kind: &Kind) -> Result<(), Failure> {
     let is_copy = kind.name == "copy";
     let own = [

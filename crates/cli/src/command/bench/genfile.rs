@@ -1,4 +1,4 @@
-//! `bench raidtest --genfile`: requests into a file, as raidtest's own genfile makes and tells them.
+//! `bench raidtest --genfile`: requests in a file, written and reported like raidtest's own genfile does.
 
 use super::ground::{self, Backend};
 use crate::command::bench::args::Bench;
@@ -14,7 +14,7 @@ use trueline_lab::workload::raidtest::{
     file::{self, Record, Shape},
 };
 
-/// Requests of a file of which nothing else is said.
+/// Requests of a file without `--count`.
 const COUNT: u64 = 1000;
 
 pub(super) fn run(args: &Bench, path: &Path) -> Result<(), Failure> {
@@ -29,7 +29,7 @@ pub(super) fn run(args: &Bench, path: &Path) -> Result<(), Failure> {
     };
     let shape = Shape { medium: ground.length(), sector: ground.sector(), fixed: args.bs, op };
     let records = file::generate(args.count.unwrap_or(COUNT), shape, args.seed).map_err(|why| failed(&why))?;
-    // Never over another file, as there without -f.
+    // Never over another file, like genfile without -f.
     let new = File::options().write(true).create_new(true).open(path).map_err(|e| failed(&words::os(&e)))?;
     (&new).write_all(&file::render(&records)).and_then(|()| new.sync_all()).map_err(|e| failed(&words::os(&e)))?;
     let mut out = anstream::stdout();
@@ -38,7 +38,7 @@ pub(super) fn run(args: &Bench, path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the port says of requests.
+/// Prints the sums that the port's genfile prints.
 fn tell(records: &[Record], out: &mut dyn Write) -> std::io::Result<()> {
     let reads = records.iter().filter(|record| record.op == Op::Read).count();
     let bytes: u64 = records.iter().map(|record| u64::from(record.length)).sum();

@@ -1,4 +1,4 @@
-//! What variants run on: drives in virtual time, new for every run, memory, or what is there.
+//! Backends of `bench`: simulated drives, new for every run; files and devices; memory; a directory.
 
 use super::task::Task;
 use crate::command::bench::args::Bench;
@@ -22,7 +22,7 @@ mod memory;
 mod real;
 mod simulated;
 
-/// Where to run.
+/// The backend that runs a variant's jobs.
 pub(super) enum Backend {
     Simulated(Simulated),
     Real(Box<Real>),
@@ -33,34 +33,34 @@ pub(super) enum Backend {
 /// One run of a task.
 pub(super) struct Job<'a, 'b> {
     pub(super) task: &'a Task,
-    /// What is random in it, and where platters stand.
+    /// Seed of its random numbers and of the platters' positions.
     pub(super) seed: u64,
-    /// Byte of the target at which a file system that is simulated begins.
+    /// First byte of a simulated file system on the target.
     pub(super) place: u64,
     pub(super) watch: &'a mut Watch<'b>,
 }
 
-/// A run, and what came of it besides.
+/// A run and its counters.
 pub(super) struct Done {
     pub(super) run: Run,
-    /// What every simulated drive did.
+    /// Counters of every simulated drive.
     pub(super) spent: Vec<Counters>,
-    /// Reads that the page cache added, or real ones of the device.
+    /// Reads that the page cache added in a simulation, or real reads of the device.
     pub(super) host_reads: Option<u64>,
-    /// What moved the bytes, where they were moved.
+    /// Name of the engine, where bytes were really moved.
     pub(super) engine: Option<&'static str>,
-    /// Of bonnie.
+    /// Phases of a bonnie run.
     pub(super) phases: Option<Phases>,
 }
 
 impl Done {
-    /// A run, and nothing besides.
+    /// A run without counters.
     fn of(run: Run) -> Done {
         Done { run, spent: Vec::new(), host_reads: None, engine: None, phases: None }
     }
 }
 
-/// Opens a target, as `said` describes its disks, for a workload. `writes`: what runs on it writes.
+/// Opens a target for a workload, its disks as the overrides describe them. `writes`: the workload writes.
 pub(super) fn open(target: &str, said: &DiskOverrides, args: &Bench, kind: &Kind, writes: bool) -> Result<Backend, Failure> {
     let of_files = matches!(kind.needs, Needs::Files(_));
     let simulated = if of_files && Directory::is(target) { None } else { target::simulated(target, said)? };
@@ -87,18 +87,18 @@ pub(super) fn open(target: &str, said: &DiskOverrides, args: &Bench, kind: &Kind
     }
 }
 
-/// A target of which a provider has to be named.
+/// The refusal of several disks without a provider.
 fn several(target: &str) -> Failure {
     format!("bench {target}: several disks: name the provider after a #: #stripe/data").into()
 }
 
 impl Backend {
-    /// Whether its time is virtual.
+    /// True if its time is virtual.
     pub(super) fn is_virtual(&self) -> bool {
         matches!(self, Backend::Simulated(_))
     }
 
-    /// The provider; a directory is none.
+    /// The provider; `None` for a directory.
     fn provider(&self) -> Option<&Provider> {
         match self {
             Backend::Simulated(drives) => Some(drives.provider()),
@@ -108,23 +108,23 @@ impl Backend {
         }
     }
 
-    /// Bytes; 0 of a directory.
+    /// Length in bytes; 0 for a directory.
     pub(super) fn length(&self) -> u64 {
         self.provider().map_or(0, |provider| provider.topology.length)
     }
 
-    /// Bytes of its sector; 1 of a directory.
+    /// Sector in bytes; 1 for a directory.
     pub(super) fn sector(&self) -> u64 {
         self.provider().map_or(1, |provider| provider.topology.sector)
     }
 
-    /// Layers between it and its disks.
+    /// Number of layers between it and its disks.
     pub(super) fn depth(&self) -> usize {
         self.provider().map_or(0, |provider| provider.depth)
     }
 
-    /// What requests miss that are moved by `offset` bytes and do I/O in `block` bytes: of what the target says of its boundaries,
-    /// nothing that is only assumed. `None` if it says nothing, or its disks cannot agree.
+    /// The boundary missed by requests that are moved by `offset` bytes and do I/O in `block` bytes; assumed boundaries do not count.
+    /// `None` if the target claims none, or its disks have none in common.
     pub(super) fn lies(&self, offset: u64, block: u64) -> Option<Option<Missed>> {
         let topology = &self.provider()?.topology;
         let told = |fact: &Fact| fact.trust > Trust::Assumed;
@@ -140,7 +140,7 @@ impl Backend {
         }
     }
 
-    /// Bytes that it takes whole.
+    /// Unit in bytes that requests must be multiples of.
     pub(super) fn grain(&self) -> u64 {
         match self {
             Backend::Real(media) => media.grain(),
@@ -148,7 +148,7 @@ impl Backend {
         }
     }
 
-    /// What is to be known before what is measured here is believed.
+    /// A warning that the results here need, in words.
     pub(super) fn warning(&self) -> Option<String> {
         match self {
             Backend::Real(media) => media.holes().map(str::to_owned),

@@ -1,4 +1,4 @@
-//! What a run does not show of the medium: what its drive, or the host of its files, keeps in memory.
+//! Warnings about runs that fit a cache: the drive's, or that of the files' host.
 
 use super::ground::Backend;
 use super::variant::Variant;
@@ -7,19 +7,19 @@ use crate::words::{escape, size};
 use trueline_lab::workload::Kind;
 use trueline_sim::counters::Counters;
 
-/// A run has to write so many times what the drive keeps; of less, a warning tells.
+/// Multiple of the drive's cache that a run has to write; below it a warning is due.
 const TIMES: u64 = 10;
 
-/// Workloads that write one block after another, and those whose requests `--count` counts.
+/// Workloads that write one block after another, and those with their requests counted by `--count`.
 const IN_SEQUENCE: [&str; 2] = ["dd", "fill"];
 const COUNTED: [&str; 4] = ["dd", "random-write", "raidtest", "latency"];
 
-/// Of files: the share of what a run asked for that has to be at the drive by its end; of less, a warning tells.
+/// Divisor of a run's bytes that have to be at the drive by its end; below that share a warning is due.
 const SHARE: u64 = 4;
-/// Workloads of files whose bytes are those that are written.
+/// Workloads on files that write as many bytes as they count.
 const WRITTEN: [&str; 2] = ["copy", "tree"];
 
-/// Every warning once, of each target of simulated drives. `done`: requests and bytes of a run of each variant.
+/// The warnings on every target of simulated drives, each once. `done`: requests and bytes of a run of each variant.
 pub(super) fn warnings(args: &Bench, kind: &Kind, variants: &[Variant], done: &[(u64, u64)]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for (variant, &(ops, bytes)) in variants.iter().zip(done) {
@@ -29,7 +29,7 @@ pub(super) fn warnings(args: &Bench, kind: &Kind, variants: &[Variant], done: &[
     all
 }
 
-/// Files that are still in the host's memory when the run has ended, and cost the drive nothing.
+/// The warning that most bytes of the files are still in the host's memory at the end, and cost the drive nothing.
 fn of_host(args: &Bench, kind: &Kind, variant: &Variant, bytes: u64) -> Option<String> {
     let runs = u64::try_from(variant.host_reads.len()).ok().filter(|&runs| runs > 0)?;
     if args.sync || args.read || !WRITTEN.contains(&kind.name) || !variant.ground.borrow().is_virtual() {
@@ -51,7 +51,7 @@ fn of(args: &Bench, kind: &Kind, variant: &Variant, ops: u64) -> Option<String> 
     let ground = variant.ground.borrow();
     let Backend::Simulated(drives) = &*ground else { return None };
     let runs = u64::try_from(variant.host_reads.len()).ok().filter(|&runs| runs > 0)?;
-    // What was written through the cache, or out of it at the end, was waited for.
+    // Writes through the cache, or flushed at the end, were waited for.
     if args.buffered || args.sync || variant.spent.iter().any(|drive| drive.flushes > 0) {
         return None;
     }

@@ -1,14 +1,14 @@
-//! What bonnie's runs are told by besides: a line of each, and the table of the run that took the median time.
+//! Reports of bonnie's runs: a line of each, and the table of the run with the median time.
 
 use super::variant::Variant;
 use crate::command::bench::args::Bench;
 use trueline_lab::result::bench::BenchRun;
 use trueline_lab::workload::bonnie::{Parameters, line};
 
-/// Gives every run its line; the table, if there are phases.
+/// Adds the line of every run. Returns the table, if there are phases.
 pub(super) fn tell(args: &Bench, variant: &Variant, runs: &mut [BenchRun]) -> Option<String> {
     let parameters = Parameters::from_options(&args.parameters(0)).ok()?;
-    // bonnie++ counts from 1970 here; what is random in ours begins with the seed.
+    // bonnie++ writes the time since 1970 here; our random numbers begin with the seed.
     let head = line::Head { machine: &variant.name, time: args.seed, parameters };
     for (run, phases) in runs.iter_mut().zip(&variant.phases) {
         run.bonnie_csv = Some(line::csv(&head, phases));

@@ -1,4 +1,4 @@
-//! A bar on stderr while `bench` runs, if that is a terminal: how much of all runs is done, and the time left.
+//! A bar on stderr while `bench` runs, if that is a terminal: the part of all runs that is done, and the time left.
 
 use super::variant::Variant;
 use crate::progress::style;
@@ -10,31 +10,31 @@ use std::time::{Duration, Instant};
 use trueline_host::process::signal;
 use trueline_lab::ab;
 
-/// The bar. It counts requests; ms where only time ends a run; runs where neither is known.
+/// The bar of all runs. It counts requests; ms if only time ends a run; runs if neither is known.
 pub(super) struct Progress {
     bar: ProgressBar,
-    /// Requests or ms of a run; 0 where runs are counted.
+    /// Requests or ms of a run; 0 if runs are counted.
     run: u64,
-    /// When the run began, where ms are counted.
+    /// Start of the run, if ms are counted.
     timed: Option<Cell<Instant>>,
-    /// What was counted before this run.
+    /// Count at the start of this run.
     before: Cell<u64>,
-    /// Requests between two looks at the bar.
+    /// Requests between two updates of the bar.
     look: u64,
 }
 
-/// Looks at the bar in a run of few requests, and requests between two at most: looking costs more than asking for one in memory.
+/// Updates of the bar in a run of few requests, and most requests between two: an update costs more than a request to memory.
 const LOOKS: u64 = 256;
 const LOOK: u64 = 64;
 
 impl Progress {
-    /// Nothing done yet; `seconds` of a run that time ends.
+    /// A bar at zero; `seconds`: length of a run that time ends.
     pub(super) fn new(variants: &[Variant], seconds: Option<f64>) -> Progress {
         let extents: Option<Vec<u64>> = variants.iter().map(Variant::extent).collect();
         let requests = extents.and_then(|extents| extents.into_iter().max()).unwrap_or(0);
         let ms =
             seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).map(|run| u64::try_from(run.as_millis()).unwrap_or(0));
-        // Of virtual time nothing is known of what it takes here.
+        // The real time that virtual time takes is not known.
         let ms = ms.filter(|&ms| requests == 0 && ms > 0 && !super::is_virtual(variants));
         let template = match (requests, ms) {
             (_, Some(_)) => "{wide_bar} {left}  {msg:.30}",
@@ -49,7 +49,7 @@ impl Progress {
         Progress { bar: ProgressBar::new(0).with_style(style), run, timed, before: Cell::new(0), look: (requests / LOOKS).clamp(1, LOOK) }
     }
 
-    /// A run begins.
+    /// Sets the bar to the start of a run.
     pub(super) fn begin(&self, at: &ab::Progress<'_>) {
         let of = |runs: usize| u64::try_from(runs).unwrap_or(u64::MAX).saturating_mul(self.run.max(1));
         self.bar.set_length(of(at.planned));
@@ -60,10 +60,10 @@ impl Progress {
         self.bar.set_message(format!("{}{warmup}", escape::plain(at.variant)));
     }
 
-    /// So many requests of this run were asked for; whether to go on.
+    /// Sets the bar to so many requests of this run. Returns false if the run is to end.
     pub(super) fn asked(&self, requests: u64) -> bool {
         if signal::happened() {
-            // What is said of its end stands on a line of its own.
+            // The message about the end gets a line of its own.
             self.bar.finish_and_clear();
             return false;
         }
@@ -74,7 +74,7 @@ impl Progress {
         true
     }
 
-    /// Takes the bar away.
+    /// Removes the bar from the terminal.
     pub(super) fn end(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,4 +1,4 @@
-//! What is run: a workload of blocks or of files, with its parameters.
+//! The task of a run: a workload of blocks or of files, with its parameters.
 
 use trueline_lab::error::Error;
 use trueline_lab::files::Files;
@@ -7,16 +7,16 @@ use trueline_lab::run::Run;
 use trueline_lab::workload::bonnie::{self, Phases};
 use trueline_lab::workload::{Blocks, Kind, Needs, OnFiles, Parameters, Watch};
 
-/// A workload.
+/// A workload with its parameters.
 pub(super) enum Task {
     Blocks(Box<dyn Blocks>),
     Files(Box<dyn OnFiles>),
-    /// Of files too; its phases are told apart.
+    /// A workload on files with results for each phase.
     Bonnie(bonnie::Parameters),
 }
 
 impl Task {
-    /// The workload with its parameters.
+    /// The task of a workload with its parameters.
     pub(super) fn new(kind: &Kind, parameters: &Parameters) -> Result<Task, String> {
         let made = match kind.needs {
             Needs::Blocks(make) => make(parameters).map(Task::Blocks),
@@ -26,12 +26,12 @@ impl Task {
         made.map_err(|e| format!("bench {}: {e}", kind.name))
     }
 
-    /// Whether it writes blocks.
+    /// True if it writes blocks.
     pub(super) fn writes(&self) -> bool {
         matches!(self, Task::Blocks(blocks) if blocks.writes())
     }
 
-    /// Requests or operations of one run, on a provider of `length` bytes; `None` if only time ends it.
+    /// Requests or operations of one run on a provider of `length` bytes; `None` if only time ends it.
     pub(super) fn extent(&self, length: u64) -> Option<u64> {
         match self {
             Task::Blocks(blocks) => blocks.extent(length),
@@ -40,7 +40,7 @@ impl Task {
         }
     }
 
-    /// What is to be known of it, in words.
+    /// A warning that its results need, in words.
     pub(super) fn warning(&self) -> Option<String> {
         match self {
             Task::Blocks(blocks) => blocks.warning(),
@@ -48,7 +48,7 @@ impl Task {
         }
     }
 
-    /// One run on blocks.
+    /// One run on blocks. Errors: it needs a file system.
     pub(super) fn on_blocks(&self, rig: &mut dyn Rig, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
         match self {
             Task::Blocks(blocks) => blocks.run(rig, seed, watch),
@@ -56,7 +56,7 @@ impl Task {
         }
     }
 
-    /// One run on files, with its phases if it is told by them.
+    /// One run on files; bonnie's also gives its phases. Errors: it needs blocks.
     pub(super) fn on_files(&self, files: &mut dyn Files, seed: u64, watch: &mut Watch<'_>) -> Result<(Run, Option<Phases>), Error> {
         match self {
             Task::Blocks(_) => Err(Error("it needs blocks".into())),

@@ -1,4 +1,4 @@
-//! `bench` for people: what every variant took, the ratio in words, and where the time of simulated drives went.
+//! `bench` for people: the medians of every variant, the ratio in words, and the time of simulated drives by its causes.
 
 use crate::render::spent;
 use crate::style::Style;
@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use trueline_lab::result::bench::{BenchDocument, BenchRun, Variant};
 use trueline_lab::statistics::{Comparison, Interval, Slope, median};
 
-/// Writes it.
+/// Writes the document as tables and sentences.
 pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let mut rows = vec![["variant", "runs", "rate", "MB/s", "mean", "p50", "p99", "max", "host reads", "engine"].map(Cell::right).to_vec()];
     rows[0][0] = Cell::left("variant");
@@ -28,7 +28,7 @@ pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write)
     }
     for (variant, table) in document.variants.iter().filter_map(|variant| Some((variant, variant.table.as_ref()?))) {
         writeln!(out, "\n{}", escape::plain(&variant.name))?;
-        // Its lines are the program's; the machine's name is the variant's, which is escaped like it.
+        // The machine's name in it is the variant's, so every line is escaped.
         table.lines().try_for_each(|line| writeln!(out, "{}", escape::plain(line)))?;
     }
     for warning in &document.warnings {
@@ -37,11 +37,11 @@ pub(crate) fn write(document: &BenchDocument, style: Style, out: &mut dyn Write)
     spent(document, style, out)
 }
 
-/// One variant: medians of its runs.
+/// A row for one variant: medians of its runs.
 fn row(variant: &Variant) -> Vec<Cell> {
     let of = |value: &dyn Fn(&BenchRun) -> f64| middle(&variant.runs.iter().map(value).collect::<Vec<_>>());
     let per_second = |amount: f64, run: &BenchRun| if run.seconds > 0.0 { amount / run.seconds } else { 0.0 };
-    // Of what is not waited for no request is known to have taken any time.
+    // Requests that nothing waits for have no known latency.
     let waited = |value: &dyn Fn(&BenchRun) -> f64| of(value).filter(|_| variant.runs.iter().any(|run| run.latency_ns.max > 0)).map(time);
     #[allow(clippy::cast_precision_loss, reason = "for people")]
     let cells = [
@@ -60,7 +60,7 @@ fn row(variant: &Variant) -> Vec<Cell> {
     row
 }
 
-/// Where the requests of a variant lie on the boundaries of its target; `None` if nothing is known of them.
+/// The distance of a variant's requests from the boundaries of its target; `None` if nothing is known of them.
 fn place(variant: &Variant) -> Option<String> {
     let lies = match (variant.aligned?, variant.missed) {
         (_, Some(missed)) => {
@@ -74,14 +74,14 @@ fn place(variant: &Variant) -> Option<String> {
     Some(format!("{}: {lies}", escape::plain(&variant.name)))
 }
 
-/// The ratio, and what it can show.
+/// The ratio, and the difference it can show.
 fn in_words(document: &BenchDocument, comparison: &Comparison) -> String {
     let name = |variant: Option<&Variant>| variant.map_or_else(String::new, |v| escape::plain(&v.name));
     let (first, last) = (name(document.variants.first()), name(document.variants.last()));
     format!("{last} against {first}: {comparison}")
 }
 
-/// Where the time of simulated drives went.
+/// Writes the time of simulated drives by its causes.
 fn spent(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let rows: Vec<_> = document.variants.iter().filter_map(|v| Some((v.name.as_str(), v.drives.as_ref()?))).collect();
     if rows.is_empty() {
@@ -91,12 +91,12 @@ fn spent(document: &BenchDocument, style: Style, out: &mut dyn Write) -> io::Res
     spent::write(&rows, style, out)
 }
 
-/// The median of the runs; `None` of none.
+/// The median of the runs; `None` without runs.
 fn middle(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| median(values))
 }
 
-/// Three digits that count: `1234`, `56.7`, `0.089`.
+/// A number with three significant digits: `1234`, `56.7`, `0.089`.
 fn three(value: f64) -> String {
     match value {
         v if v >= 100.0 => format!("{v:.0}"),
@@ -105,7 +105,7 @@ fn three(value: f64) -> String {
     }
 }
 
-/// ns in the unit that reads best.
+/// A time in ns, in the unit that reads best.
 fn time(ns: f64) -> String {
     match ns {
         n if n >= 1e9 => format!("{} s", three(n / 1e9)),

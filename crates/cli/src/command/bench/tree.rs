@@ -1,4 +1,4 @@
-//! The list of a real tarball.
+//! The list of files in a real tarball.
 
 use crate::words;
 use std::fs::File;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use trueline_lab::workload::tree::plan::Entry;
 use trueline_lab::workload::tree::tar;
 
-/// Its names and sizes; what is in its files is passed over.
+/// Names and sizes of the tarball's entries; contents are skipped. Errors: no plain file, no tarball, an empty one.
 pub(super) fn list(path: &Path) -> Result<Arc<Vec<Entry>>, String> {
     let failed = |why: String| format!("read {}: {why}", path.display());
-    // A pipe would be waited for, and cannot be passed over.
+    // An open of a pipe would block, and a pipe cannot seek.
     match std::fs::metadata(path) {
         Ok(found) if !found.is_file() => return Err(failed("it is no file: a list is read from a tarball".into())),
         Ok(_) => {}

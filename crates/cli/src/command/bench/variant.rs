@@ -1,4 +1,4 @@
-//! What is compared: a workload on a target, moved by an offset.
+//! Variants to compare: a workload on a target, moved by an offset.
 
 use super::ground::{self, Backend, Job};
 use super::task::Task;
@@ -20,29 +20,29 @@ use trueline_sim::random::Random;
 pub(super) struct Variant {
     pub(super) name: String,
     pub(super) target: String,
-    /// The profile that the target's boundaries are of, and who said so.
+    /// The profile that gives the target's boundaries, and its source.
     pub(super) judged: Option<Remembered>,
-    /// Bytes.
+    /// Distance in bytes that its requests or file system are moved by.
     pub(super) offset: u64,
     pub(super) depth: usize,
-    /// Byte at which a simulated file system begins.
+    /// First byte of a simulated file system.
     place: u64,
     task: Task,
-    /// Variants of one target share it.
+    /// The backend; variants of one target share it.
     pub(super) ground: Rc<RefCell<Backend>>,
-    /// Reads that the page cache added, of every run that counts.
+    /// Reads that the page cache added, for every run that counts.
     pub(super) host_reads: Vec<Option<u64>>,
-    /// Of bonnie's runs that count.
+    /// Phases of bonnie's runs that count.
     pub(super) phases: Vec<Phases>,
     pub(super) engine: Option<&'static str>,
-    /// What each drive did in all of them.
+    /// Counters of each drive, summed over all runs that count.
     pub(super) spent: Vec<Counters>,
 }
 
-/// Every target at every offset. `own`: parameters without an offset.
+/// A variant for every target at every offset. `own`: parameters without an offset.
 pub(super) fn all(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Variant>, Failure> {
     let several = args.targets.len() > 1;
-    // Where a simulated file system begins moves, not its requests in it.
+    // An offset moves a simulated file system, not the requests in it.
     let of_a_file_system = matches!(kind.needs, Needs::Files(_)) || kind.name == mkfs::KIND.name || args.host == Some(Host::FreebsdUfs);
     let writes = Task::new(kind, own)?.writes();
     let mut variants = Vec::new();
@@ -88,17 +88,17 @@ impl Variant {
         self.task.extent(self.ground.borrow().length().saturating_sub(self.place))
     }
 
-    /// What is to be known of what is run.
+    /// A warning that the results of its task need.
     pub(super) fn warning(&self) -> Option<String> {
         self.task.warning()
     }
 
-    /// The run of that number. In a run every variant has the same requests, on drives whose platters stand alike. `counts`: it is not
-    /// there to warm up.
+    /// Run number `run`. All variants have the same requests in it, on drives with equal positions of their platters. `counts`: it is no
+    /// warm-up.
     pub(super) fn run(&mut self, run: usize, counts: bool, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
         let seed = Random::new(seed.wrapping_add(run as u64)).bits();
         let done = self.ground.borrow_mut().run(&mut Job { task: &self.task, seed, place: self.place, watch })?;
-        // A time in which requests failed is no time of the workload.
+        // A time with failed requests is no time of the workload.
         if let Some(first) = &done.run.first_error {
             return Err(Error(format!("{} of {} requests failed, the first: {first}", done.run.errors, done.run.ops + done.run.errors)));
         }

@@ -55,7 +55,7 @@ pub(crate) struct Check {
     pub output: Output,
 }
 
-/// How to print a report.
+/// Form in which a report is printed.
 #[derive(Args, Default)]
 pub(crate) struct Output {
     /// One JSON document
@@ -76,7 +76,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Whether a program reads it, which wants a document whatever happened.
+    /// True if a program reads the output: it gets a document whatever happened.
     pub(crate) fn is_for_programs(&self) -> bool {
         self.json || self.jsonl || self.sarif || self.prometheus
     }
@@ -97,12 +97,12 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// Whether a list is wanted.
+    /// True if a list is asked for.
     pub(crate) fn is_wanted(&self) -> bool {
         !self.columns.is_empty() || self.no_header || self.bytes
     }
 
-    /// Its columns.
+    /// The columns of the list.
     pub(crate) fn columns(&self) -> Vec<Column> {
         if self.columns.is_empty() { list::usual() } else { self.columns.clone() }
     }

@@ -8,13 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use trueline_geom::base::finding::Severity;
 
-/// Endings of names that say "image", whatever is in it.
+/// Extensions of file names that say "image", whatever the file holds.
 const ENDINGS: [&str; 11] = ["img", "raw", "iso", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "dd", "wic", "bin"];
-/// The smallest file that can hold a sector.
+/// Bytes of the smallest file that can hold a sector.
 const SECTOR: u64 = 512;
 
-/// The files beneath `directory` that can hold something, in order of their names, and what could not be read. Links are not followed;
-/// what begins with a dot is passed over.
+/// The files beneath `directory` with at least a sector or an image's name, in order of their names, and errors for what could not be read.
+/// Links are not followed; names that begin with a dot are left out.
 pub(super) fn files(directory: &Path) -> (Vec<OsString>, Vec<String>) {
     let (mut found, mut failures) = (Vec::new(), Vec::new());
     let mut todo = vec![directory.to_path_buf()];
@@ -28,10 +28,10 @@ pub(super) fn files(directory: &Path) -> (Vec<OsString>, Vec<String>) {
         };
         for entry in entries.flatten().filter(|entry| !entry.file_name().as_bytes().starts_with(b".")) {
             let path = entry.path();
-            // Of the entry itself, so a link is neither.
+            // Metadata of the entry itself, so a link is neither.
             match entry.metadata() {
                 Ok(kind) if kind.is_dir() => todo.push(path),
-                // An image that was cut short to nothing is a finding, not a file to pass over.
+                // An image that was cut short to nothing is a finding, not a file to leave out.
                 Ok(kind) if kind.is_file() && (kind.len() >= SECTOR || is_named(&path)) => found.push(path),
                 Ok(_) => {}
                 Err(e) => failures.push(format!("read {}: {}", path.display(), words::os(&e))),
@@ -42,14 +42,14 @@ pub(super) fn files(directory: &Path) -> (Vec<OsString>, Vec<String>) {
     (found.into_iter().map(PathBuf::into_os_string).collect(), failures)
 }
 
-/// Whether a file of a tree is an image: something was recognised on it or was wrong with it, or its name says so.
+/// True if a file of a tree is an image: it has recognised contents, or findings, or an image's name.
 pub(super) fn is_image(target: &Target) -> bool {
     let recognised = |p: &Provider| p.sign.is_some() || !p.signs.is_empty() || p.table.is_some() || !p.members.is_empty();
     let is_more = target.providers.len() > 1 || target.findings.iter().any(|f| f.severity != Severity::Note);
     is_more || target.providers.iter().any(recognised) || is_named(Path::new(&target.target))
 }
 
-/// An ending of the name that says "image".
+/// True if the extension of the name says "image".
 fn is_named(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending))

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub(crate) struct Demo {
-    /// Where to write the page
+    /// File to write the page to
     #[arg(long, value_name = "FILE", default_value = "trueline-demo.html")]
     pub html: PathBuf,
     /// Without the labs of the documents

@@ -11,21 +11,21 @@ use crate::words::escape;
 use std::io::{self, Write};
 use trueline_lab::result::{LabDocument, Row};
 
-/// What is on the page.
+/// The contents of the page.
 pub(crate) struct Page<'a> {
-    /// One disk.
+    /// One disk before and after.
     pub story: &'a Story,
-    /// How it was laid out again.
+    /// Text of the layout that it was laid out again with.
     pub layout: &'a str,
     /// The disks of all documents.
     pub report: &'a Report,
-    /// What the documents measured.
+    /// The documents' measurements, made again.
     pub labs: Option<&'a LabDocument>,
-    /// When and how it was made.
+    /// Time and command line of the page.
     pub made: Made,
 }
 
-/// Writes the page.
+/// Writes the page of a demo.
 pub(crate) fn write(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
     report_page::open("Trueline: check, cost, layout, cost again", &[canvas::STYLE, lab_page::STYLE], out)?;
     let name = escape::xml(&page.story.found.target);
@@ -52,7 +52,7 @@ pub(crate) fn write(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</body>\n</html>")
 }
 
-/// Where on the page is what.
+/// Writes links to the parts of the page.
 fn write_contents(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
     let parts = [("check", "1. Check"), ("cost", "2. Cost"), ("layout", "3. Layout"), ("again", "4. Cost again"), ("disks", "The disks")];
     let labs = page.labs.map(|_| ("labs", "What the documents measured"));
@@ -88,7 +88,7 @@ fn rows(story: &Story) -> impl Iterator<Item = &Row> {
     story.cost.labs.iter().flat_map(|lab| &lab.rows)
 }
 
-/// What a row took, before or after.
+/// Writes a card with the value of a row, before or after.
 fn write_card(row: &Row, again: bool, out: &mut dyn Write) -> io::Result<()> {
     let Some(ours) = &row.ours else { return Ok(()) };
     let (shown, class) = if again { (ours.aligned, "al") } else { (ours.unaligned, "un") };

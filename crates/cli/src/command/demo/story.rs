@@ -15,21 +15,21 @@ use trueline_geom::table::scheme::TableSite;
 use trueline_lab::result::LabDocument;
 use trueline_lab::study::{Asked, Lab, Texts, run};
 
-/// How it is laid out again.
+/// Layout file of the second time.
 pub(crate) const LAYOUT: &str = include_str!("layout.toml");
 const LAB: &str = include_str!("lab.toml");
 
-/// What happened.
+/// The disk before and after, and the cost of the difference.
 pub(crate) struct Story {
-    /// The disk as it is.
+    /// The disk as the document has it.
     pub found: Target,
     /// The disk laid out again.
     pub again: Target,
-    /// The same work on both.
+    /// Results of the same work on both.
     pub cost: LabDocument,
 }
 
-/// Tells it of a seed.
+/// The story of a seed: checked, laid out again, and measured before and after.
 pub(super) fn tell(seed: &Seed, progress: &Progress) -> Result<Story, String> {
     let failed = |what: String| format!("demo: {}: {what}", seed.name);
     let said = DiskOverrides::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
@@ -53,7 +53,7 @@ fn lay_out(length: u64, said: &DiskOverrides) -> Result<Sparse, String> {
     let graph = taste_stores(vec![(String::new(), Box::new(disk.clone()))], said);
     let provider = &graph.providers[0];
     let ground = TableSite { topology: &provider.topology, base: provider.base(), kind: provider.kind };
-    // The same bytes every time.
+    // Fixed bytes, so that every run makes the same disk.
     let mut random = || [0x54; 16];
     let planned = plan(&layout::parse(LAYOUT)?.layout, &graph.probe(0), &ground, length, May::default(), &mut random)
         .map_err(|refused| refused.why.to_string())?;
@@ -63,7 +63,7 @@ fn lay_out(length: u64, said: &DiskOverrides) -> Result<Sparse, String> {
     Ok(disk)
 }
 
-/// A disk as the text that a lab names.
+/// A disk as the hexdump that a lab names.
 fn dump(disk: &Sparse, length: u64) -> Result<String, std::io::Error> {
     let mut text = Vec::new();
     for (offset, bytes) in disk.runs() {
@@ -72,7 +72,7 @@ fn dump(disk: &Sparse, length: u64) -> Result<String, std::io::Error> {
     Ok(format!("{}{length:08x}\n", String::from_utf8_lossy(&text)))
 }
 
-/// The two disks, by the names that the lab has for them.
+/// The two disks, by their names in the lab.
 struct Disks {
     found: &'static str,
     again: String,

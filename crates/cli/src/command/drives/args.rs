@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use toml::Value;
 use trueline_sim::model::MODELS;
 
-/// Under `drives --help`.
+/// Examples of `drives --help`.
 pub(crate) const EXAMPLES: &str = "Examples:
   trueline drives
   trueline drives qlc-16k
@@ -32,7 +32,7 @@ pub(crate) struct Drives {
     pub json: bool,
 }
 
-/// A name that is completed, or a file.
+/// A model's name, which is completed, or a file.
 #[derive(Clone)]
 pub(crate) struct ModelName;
 

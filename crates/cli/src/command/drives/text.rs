@@ -8,7 +8,7 @@ use std::io;
 use toml::Value;
 use trueline_sim::model::{Model, Parameter, Range};
 
-/// `trueline/drives/1`.
+/// The document of `drives --json`, `trueline/drives/1`.
 #[derive(Serialize)]
 pub(crate) struct Document {
     format: &'static str,
@@ -21,26 +21,26 @@ impl Document {
     }
 }
 
-/// A model.
+/// A model and its parameters.
 #[derive(Serialize)]
 pub(crate) struct Entry {
     name: String,
     title: String,
-    /// `disk`, `ssd`, `memory`.
+    /// Kind of drive: `disk`, `ssd`, `memory`.
     kind: &'static str,
     size: u64,
     logical_block_size: u64,
     physical_block_size: u64,
     alignment_offset: u64,
-    /// What it says its physical block is, where that is not the truth.
+    /// The physical block size it reports in bytes, where that is not the true one.
     reported_physical_block_size: Option<u64>,
     optimal_io_size: u64,
     parameters: Vec<Row>,
-    /// The whole file, where it was asked for.
+    /// The whole file, with `--template`.
     pub(crate) template: Option<String>,
 }
 
-/// A parameter.
+/// A parameter of a model.
 #[derive(Serialize)]
 struct Row {
     key: String,
@@ -67,7 +67,7 @@ impl Entry {
         }
     }
 
-    /// What of it changes the drive as a whole, where it has that: the jumper, the firmware's personality.
+    /// Settings that change the drive as a whole, if it has them: the jumper, the firmware's personality.
     fn switches(&self) -> String {
         let switch = |row: &Row| match (row.key.as_str(), &row.value) {
             ("personality", Value::String(name)) => Some(format!("personality={}", escape::plain(name))),
@@ -83,7 +83,7 @@ impl Entry {
     }
 }
 
-/// Every model on a line.
+/// Writes every model on a line.
 pub(crate) fn list(entries: &[Entry], out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let heading = |text: &str| Cell::left(text);
     let number = |text: &str| Cell::right(text);
@@ -112,7 +112,7 @@ pub(crate) fn list(entries: &[Entry], out: &mut dyn io::Write, style: Style) -> 
     columns::write(&rows, &Spare(&[5, 6, 7], "--json"), style.width, out)
 }
 
-/// One model and its parameters, a line each.
+/// Writes one model and its parameters, a line each.
 pub(crate) fn parameters(entry: &Entry, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     columns::wrap("", 0, &format!("{}: {}", escape::plain(&entry.name), escape::plain(&entry.title)), 2, style.width, out)?;
     writeln!(out)?;
@@ -128,7 +128,7 @@ pub(crate) fn parameters(entry: &Entry, out: &mut dyn io::Write, style: Style) -
     columns::write(&rows, &Spare::NONE, style.width, out)
 }
 
-/// What a sweep varies a value between.
+/// The range of a sweep, in words.
 fn between(range: &Range) -> String {
     match range {
         Range::Numbers([least, most]) => format!("{least} .. {most}"),

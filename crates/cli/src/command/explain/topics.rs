@@ -1,4 +1,4 @@
-//! Pages that no single command owns: what a target is, what a grain is, the profiles, and the words that all of them use.
+//! Pages that no single command owns: targets, grain, profiles, and the words that all commands use.
 
 use std::fmt::Write as _;
 use trueline_geom::audit::profile::{self, PROFILES, Profile};
@@ -6,13 +6,13 @@ use trueline_geom::base::topology::Fact;
 
 /// A page of `trueline help`.
 pub(crate) struct Topic {
-    /// The word behind `help`.
+    /// The word after `help`.
     pub(crate) name: &'static str,
-    /// What it is about, in a few words.
+    /// Title of the page in a few words.
     pub(crate) about: &'static str,
 }
 
-/// The pages, in the order in which they are listed.
+/// The pages, in the order of the list.
 pub(crate) const TOPICS: [Topic; 3] = [
     Topic { name: "targets", about: "how a disk, an image, a partition or a set is named" },
     Topic { name: "grain", about: "what a boundary is, and how to say that a disk has one" },
@@ -24,7 +24,7 @@ const GRAIN: &str = include_str!("../../../../../docs/topics/grain.md");
 const PROFILES_HEAD: &str = include_str!("../../../../../docs/topics/profiles.md");
 const WORDS: &str = include_str!("../../../../../docs/topics/words.md");
 
-/// The page of a topic, Markdown; `None` for what is none.
+/// The page of a topic as Markdown; `None` for any other name.
 pub(crate) fn page(name: &str) -> Option<String> {
     match name {
         "targets" => Some(TARGETS.into()),
@@ -34,7 +34,7 @@ pub(crate) fn page(name: &str) -> Option<String> {
     }
 }
 
-/// Every profile, with its sector and its boundaries.
+/// A table of every profile, with its sector and its boundaries, as Markdown.
 fn profiles() -> String {
     let mut page = format!("{PROFILES_HEAD}| profile | is | logical sector | boundaries |\n|---|---|---|---|\n");
     for Profile { name, about, .. } in PROFILES {
@@ -45,7 +45,7 @@ fn profiles() -> String {
             \"As found\" is 512, or what the image's GPT was written for.\n"
 }
 
-/// The page of one profile; `None` for what is none.
+/// The page of one profile as Markdown; `None` for any other name.
 pub(crate) fn profile(name: &str) -> Option<String> {
     let (sector, facts) = profile::named(name)?;
     let about = PROFILES.iter().find(|p| p.name.eq_ignore_ascii_case(name)).map_or("a set with parity", |p| p.about);
@@ -69,8 +69,8 @@ pub(crate) fn words() -> impl Iterator<Item = &'static str> {
     WORDS.lines().filter_map(|line| line.strip_prefix("## "))
 }
 
-/// The meaning of a word, Markdown; `full-stripe` and `full stripe` are the same, and `physical` is the physical unit. `None` for one
-/// that is not known.
+/// The meaning of a word as Markdown; `None` for an unknown word. `full-stripe` and `full stripe` are the same, and `physical` is the
+/// physical unit.
 pub(crate) fn word(word: &str) -> Option<String> {
     let (lower, wanted) = (|text: &str| text.replace('-', " ").to_lowercase(), word.replace('-', " ").to_lowercase());
     let begins = |title: &&str| lower(title).strip_prefix(wanted.as_str()).is_some_and(|rest| rest.starts_with(' '));
@@ -98,7 +98,7 @@ mod tests {
         assert!(all.len() > 15 && all.iter().map(|word| word.to_lowercase()).is_sorted(), "{all:?}");
         assert!(all.iter().all(|name| word(name).unwrap().lines().count() > 2));
         assert!(word("Full-Stripe").unwrap().starts_with("# full stripe\n"));
-        // Whatever is printed as a purpose, a trust or a verdict.
+        // Every purpose, trust and verdict that is printed.
         let trusts = ["assumed", "claimed", "trusted", "untrusted"];
         let others = ["aligned", "misaligned", "partial", "unknown", "record", "unit", "grain", "phase", "stripe"];
         for printed in Why::ALL.iter().map(|why| why.name()).chain(trusts).chain(others) {

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Under `lab --help`.
+/// Examples of `lab --help`.
 pub(crate) const EXAMPLES: &str = "Examples:
   trueline lab list
   trueline lab run --all --html labs.html
@@ -37,7 +37,7 @@ pub(crate) struct Run {
     /// Only these rows
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub row: Vec<String>,
-    /// How many points of the ranges of the drives' parameters the interval of a ratio is from, a quarter as many under other firmware;
+    /// Points in the ranges of the drives' parameters from which the interval of a ratio is made, a quarter as many under other firmware;
     /// 0: no interval
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(0..=4096))]
     pub sweep: u16,

@@ -1,4 +1,4 @@
-//! `lab --csv`: a line a row, and a line for each of its other personalities. RFC 4180, but that lines end in LF.
+//! `lab --csv`: a line for each row, and one for each of its other personalities. RFC 4180, except that lines end in LF.
 
 use crate::words::csv::quoted;
 use std::io;
@@ -7,7 +7,7 @@ use trueline_lab::result::{LabDocument, Ours, Row};
 const HEADING: &str = "lab,seed,row,unit,published_aligned,published_unaligned,published_ratio,\
     aligned,unaligned,ratio,low,high,error,bound,predicted,personality,note";
 
-/// The whole document.
+/// Writes the whole document.
 pub(crate) fn write(document: &LabDocument, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "{HEADING}")?;
     for lab in &document.labs {

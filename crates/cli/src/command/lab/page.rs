@@ -1,15 +1,15 @@
-//! `lab run --html`: what was published beside what we find, as one self-contained page of charts, without a script.
+//! `lab run --html`: published values beside ours, as one self-contained page of charts, without a script.
 //!
 //! | file | what |
 //! |---|---|
 //! | `accuracy.rs` | ours against the published, all rows in one chart |
 //! | `row.rs` | one row, with the charts below |
 //! | `bars.rs` | its values and their ratio |
-//! | `spent.rs` | where each second went |
-//! | `latency.rs` | how long requests took |
+//! | `spent.rs` | each second by its cause |
+//! | `latency.rs` | latencies of requests |
 //! | `medium.rs` | the layout on the medium |
-//! | `standing.rs` | what a row costs, and how far it is from what was published |
-//! | `lanes.rs`, `track.rs`, `axis.rs`, `quantity.rs` | what charts are made of: strips, positions, numbers for people |
+//! | `standing.rs` | the cost of a row, and its distance from the published value |
+//! | `lanes.rs`, `track.rs`, `axis.rs`, `quantity.rs` | parts of charts: strips, positions, numbers for people |
 
 mod accuracy;
 mod axis;
@@ -35,17 +35,17 @@ use standing::{Tally, dearest, farthest, tally, tally_all};
 use std::io::{self, Write};
 use trueline_lab::result::{LabDocument, LabResult, Row};
 
-/// How the charts look, with the colours of `page::STYLE`.
+/// Styles of the charts, with the colours of `page::STYLE`.
 pub(crate) const STYLE: &str = include_str!("page/lab.css");
 
-/// The hatching that says again what the colour of the unaligned says.
+/// The hatching that marks unaligned values besides their colour.
 pub(crate) const HATCH: &str = "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
                      patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect width=\"2\" height=\"6\" class=\"hatching\"/></pattern></defs></svg>";
 
-/// Beyond so many rows in all, those of a lab are folded: a page of fifty is as long as sixty screens.
+/// Most rows in all that are not folded by lab: a page of fifty is as long as sixty screens.
 const OPEN: usize = 4;
 
-/// Writes the page.
+/// Writes the page of a document.
 pub(crate) fn write(document: &LabDocument, made: &Made, out: &mut dyn Write) -> io::Result<()> {
     page::open("Trueline lab: what misalignment costs", &[STYLE], out)?;
     writeln!(out, "<header>\n<h1>What misalignment costs</h1>\n{}\n{}</header>", made.html(), said(document))?;
@@ -65,7 +65,7 @@ pub(crate) fn write_labs(document: &LabDocument, out: &mut dyn Write) -> io::Res
     document.labs.iter().try_for_each(|lab| write_lab(lab, fold, out))
 }
 
-/// Every lab and row, to go to; what a link leads into is unfolded by the browser.
+/// Writes a list of links to every lab and row; the browser unfolds the target of a link.
 fn write_contents(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<nav aria-label=\"contents\"><details class=\"contents\"><summary>Contents</summary>\n<ul>")?;
     for lab in &document.labs {
@@ -82,7 +82,7 @@ pub(crate) fn write_rows(document: &LabDocument, out: &mut dyn Write) -> io::Res
     rows.try_for_each(|(lab, row)| row::write(lab, row, out))
 }
 
-/// A document in a sentence.
+/// A summary of the document in a sentence.
 pub(crate) fn said(document: &LabDocument) -> String {
     let all = tally_all(document);
     let mut text = format!("<p>{} of {}", words::count(all.rows, "row"), words::count(document.labs.len(), "lab"));
@@ -98,7 +98,7 @@ pub(crate) fn said(document: &LabDocument) -> String {
     text + ".</p>\n"
 }
 
-/// A card a lab; the labs that make no document's values again under a heading of their own.
+/// Writes a card for each lab; labs that repeat no document's values have a heading of their own.
 fn write_cards(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
     let (published, own): (Vec<&LabResult>, Vec<&LabResult>) = document.labs.iter().partition(|lab| lab.is_published());
     let both = !published.is_empty() && !own.is_empty();
@@ -116,7 +116,7 @@ fn write_cards(document: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A lab in one figure: what misalignment costs where it costs the most; without ratios, how far its values are off.
+/// Writes a lab in one figure: the highest cost of misalignment; without ratios, the largest error of its values.
 fn write_card(lab: &LabResult, out: &mut dyn Write) -> io::Result<()> {
     let (anchor, name, tally) = (anchor(&lab.lab, ""), text_of(&lab.lab), tally(lab));
     writeln!(out, "<li><a href=\"#{anchor}\" title=\"{}\"><span class=\"name\">{name}</span>", text_of(&lab.title))?;
@@ -136,7 +136,7 @@ fn write_card(lab: &LabResult, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<span class=\"below\">{}</span></a></li>", below.join("<br>"))
 }
 
-/// The figure of a card, with two bars that are as long as the same work takes.
+/// Writes the figure of a card, with two bars as long as the same work takes.
 fn write_cost(row: &Row, cost: f64, ours: bool, out: &mut dyn Write) -> io::Result<()> {
     let interval = row.ours.and_then(|o| o.low.zip(o.high)).filter(|_| ours);
     let none = interval.is_some_and(|(low, high)| low <= 1.0 && high >= 1.0);
@@ -154,7 +154,7 @@ fn write_cost(row: &Row, cost: f64, ours: bool, out: &mut dyn Write) -> io::Resu
     writeln!(out, "<span class=\"what\">{verb} <b>{}</b>{whose}</span>", text_of(&row.row))
 }
 
-/// How many rows keep their bounds.
+/// Number of rows that keep their bounds, in words.
 fn bounds(tally: &Tally) -> String {
     let mut said = Vec::new();
     if tally.bounded > 0 {
@@ -190,7 +190,7 @@ fn anchor(lab: &str, row: &str) -> String {
     if row.is_empty() { format!("lab-{}", clean(lab)) } else { format!("row-{}-{}", clean(lab), clean(row)) }
 }
 
-/// The colour of a variant.
+/// Style class of a variant.
 fn class_of(variant: &str) -> &'static str {
     if variant == "aligned" { "al" } else { "un" }
 }
@@ -257,13 +257,13 @@ mod tests {
         assert!(
             page.contains("nothing can be predicted from that") && page.contains("<b>4 of 4</b> predictions that promise a bound keep it")
         );
-        // Folded, with contents that lead to every row, and a line of when and how it was made.
+        // Folded, with contents that lead to every row, and a line with time and command line.
         assert_eq!(page.matches("<details class=\"rows\">").count(), document.labs.len());
         for row in document.labs.iter().flat_map(|lab| &lab.rows) {
             assert!(page.matches(&format!("-{}\">{}</a>", row.row, text_of(&row.row))).count() >= 1, "{}", row.row);
         }
         assert!(page.contains("2024-02-29 12:34 UTC · trueline ") && page.contains("<code>trueline check"), "{page}");
-        // Its place in the chart of predictions says what it is; none of its dots is there.
+        // Its line in the chart of predictions says what it is; none of its dots is there.
         assert!(page.contains("calibrated to the document</text>") && !page.contains("the same through an MBR slice: +1.7"));
         assert_eq!(empty.matches("<article").count(), 0);
     }

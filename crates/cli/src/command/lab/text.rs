@@ -1,4 +1,4 @@
-//! `lab`: published values beside ours, a table a lab.
+//! `lab`: published values beside ours, a table for each lab.
 
 use crate::style::Style;
 use crate::words::columns::{Cell, Spare, wrap, write as write_rows};
@@ -8,14 +8,14 @@ use std::io;
 use trueline_lab::result::{LabDocument, LabResult, Row};
 use trueline_lab::study::Lab;
 
-/// The width of notes where nobody says how wide a line is: they are paragraphs, not lines for a program.
+/// Width of notes where no terminal gives one: they are paragraphs, not lines for a program.
 const LINE: usize = 120;
 
 const BOLD: Colour = Colour::new().bold();
 const DIM: Colour = Colour::new().dimmed();
 const RED: Colour = AnsiColor::Red.on_default();
 
-/// The tables, what is to be known of their rows, and how many rows are within their bounds.
+/// Writes the tables, the notes on their rows, and the number of rows within their bounds.
 pub(crate) fn write(document: &LabDocument, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     for lab in &document.labs {
         table(lab, out, style)?;
@@ -23,7 +23,7 @@ pub(crate) fn write(document: &LabDocument, out: &mut dyn io::Write, style: Styl
     summary(document, out, style)
 }
 
-/// The labs that there are.
+/// Writes the list of labs, with their rows.
 pub(crate) fn list(labs: &[Lab], out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     for lab in labs {
         let head = format!("{BOLD}{}{BOLD:#}  ", escape::plain(lab.name()));
@@ -44,7 +44,7 @@ fn table(lab: &LabResult, out: &mut dyn io::Write, style: Style) -> io::Result<(
     for row in &lab.rows {
         rows.extend(cells(row, style));
     }
-    // The interval first; the value of the unaligned follows from the ratio.
+    // The interval goes first; the value of the unaligned follows from the ratio.
     write_rows(&rows, &Spare(&[8, 6, 3, 11, 1], "--json"), style.width, out)?;
     for (names, note) in notes(&lab.rows) {
         wrap(
@@ -59,7 +59,7 @@ fn table(lab: &LabResult, out: &mut dyn io::Write, style: Style) -> io::Result<(
     writeln!(out)
 }
 
-/// What is to be known, each text once, with the rows it is about.
+/// The notes, each text once, with the names of its rows.
 fn notes(rows: &[Row]) -> Vec<(String, &str)> {
     let mut notes: Vec<(String, &str)> = Vec::new();
     for row in rows.iter().filter(|row| !row.note.is_empty()) {
@@ -91,7 +91,7 @@ fn heading() -> Vec<Cell> {
     ]
 }
 
-/// A row, and the same under its other personalities.
+/// The cells of a row, and of the same row under its other personalities.
 fn cells(row: &Row, style: Style) -> Vec<Vec<Cell>> {
     let amount = |value: Option<f64>| Cell::right(value.map_or(String::new(), |v| number(v, &row.unit)));
     let published = row.published;
@@ -122,7 +122,7 @@ fn cells(row: &Row, style: Style) -> Vec<Vec<Cell>> {
     rows
 }
 
-/// Whether a row keeps its bound, with the bound.
+/// The bound of a row, with a mark if it keeps it.
 fn within(row: &Row, style: Style) -> Cell {
     let Some(bound) = row.bound else { return Cell::default() };
     let bound = format!("{:.0} %", bound * 100.0);
@@ -133,7 +133,7 @@ fn within(row: &Row, style: Style) -> Cell {
     }
 }
 
-/// How many rows are predicted, and how well.
+/// Writes the number of rows that are predicted, and of those that keep their bounds.
 fn summary(document: &LabDocument, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let rows = || document.labs.iter().flat_map(|lab| &lab.rows);
     let bounded = rows().filter(|row| row.predicted && row.keeps_bound().is_some()).count();
@@ -165,7 +165,7 @@ fn summary(document: &LabDocument, out: &mut dyn io::Write, style: Style) -> io:
     wrap("", 0, &said.join("; "), 2, style.width, out)
 }
 
-/// A value in its row's unit, to a handful of digits.
+/// A value in its row's unit, with four digits or so.
 fn number(value: f64, unit: &str) -> String {
     let value = if unit == "bytes/s" { value / 1e6 } else { value };
     match value.abs() {

@@ -1,4 +1,4 @@
-//! `move`: a partition, with what is in it, to another place.
+//! The options of `move`.
 
 use crate::disk_options::DiskOptions;
 use clap::{ArgGroup, Args};
@@ -29,7 +29,7 @@ pub(crate) struct Move {
     #[arg(long, value_name = "JOURNAL", num_args = 0..=1)]
     #[allow(clippy::option_option, reason = "clap's form of an option whose value may be left out")]
     pub resume: Option<Option<PathBuf>>,
-    /// Where the journal is kept; without it beside an image, or for a device in the current directory
+    /// File for the journal; without it beside an image, or for a device in the current directory
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pub journal: Option<PathBuf>,
     /// Print what would be done, and the exact writes to tables; change nothing

@@ -1,4 +1,4 @@
-//! `move --resume`: the journal is found, the disk it belongs to is looked at, and the move goes on or is refused.
+//! `move --resume`: finds the journal, compares the disk with it, and goes on with the move or refuses.
 
 use super::{Moving, access, show};
 use crate::command::moving::args::Move as Options;
@@ -15,16 +15,16 @@ use trueline_geom::mapping::slices::place;
 use trueline_geom::relocate::{Interrupted, Journal, Mismatch, Move, Standing, Unreadable, VERSION};
 use trueline_host::disk::file;
 
-/// A journal and the disk of it that the user names.
+/// The journal, and the disk that the user names.
 struct Named {
     journal: PathBuf,
-    /// The disk and, if it is said, its provider; `None`: as the journal says.
+    /// The disk and, if it is named, its provider; `None`: as the journal says.
     target: Option<String>,
-    /// Whether only the disk was named, and the journal is where journals are.
+    /// True if only the disk was named, and the journal is at its default place.
     is_sought: bool,
 }
 
-/// The journal and the disk of `--resume [JOURNAL] [TARGET]`: a JOURNAL alone that is no journal is the TARGET.
+/// The journal and the disk of `--resume [JOURNAL] [TARGET]`. A single word that is no journal is the TARGET.
 fn named(journal: Option<&Path>, target: Option<&str>) -> Result<Named, Failure> {
     if let (Some(journal), Some(target)) = (journal, target) {
         return Ok(Named { journal: journal.into(), target: Some(target.into()), is_sought: false });
@@ -49,7 +49,7 @@ fn named(journal: Option<&Path>, target: Option<&str>) -> Result<Named, Failure>
     }
 }
 
-/// Whether a disk is meant: something is there, or a provider or a server is named.
+/// True if the text names a disk: an existing file, a provider or a server.
 fn is_disk(text: &str) -> bool {
     Path::new(text).exists() || target::split(text).1.is_some() || target::is_remote(text)
 }
@@ -60,14 +60,14 @@ pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Fa
     let opened = file::open_for(&path, access(args)).map_err(|e| Failure::Message(e.to_string()))?;
     let (journal, plan, words) = Journal::open(&opened.store).map_err(|why| failed(&unreadable(why)))?;
     let target = match target {
-        // The table may be on a slice or a set: the journal knows which.
+        // The table may be on a slice or a set, which the journal names.
         Some(disk) if is_sought => {
             let on = target::split(&words).1.map(|provider| format!("#{provider}"));
             target::split(&disk).0.join(",") + &on.unwrap_or_default()
         }
         target => target.unwrap_or(words),
     };
-    // An image does not say what its sectors are.
+    // An image does not say how long its sectors are.
     let disk = DiskOptions {
         logical: args.disk.logical.or(Some(plan.sector).filter(|_| target::paths(&target).iter().all(|p| p.is_file()))),
         ..args.disk.clone()
@@ -96,10 +96,10 @@ pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Fa
         return show(&seat, on, &plan, &target);
     }
     let moving = Moving { target: &target, on, plan: &plan, journal: Some(&path) };
-    // What was done may have been used since: nothing of it is written once more.
+    // The disk may have been used since the steps that are done: none of them is written again.
     let done = start.map_or(Ok(()), |start| moving.carry(&seat, Some(&journal), start));
     let Some((scheme, _)) = seat.table() else {
-        // What went wrong first is what there is to know.
+        // The first error is the one to report.
         done?;
         return Err(Failure::Message(format!(
             "write {target}: its table does not read back as it should: check the disk; the journal is kept"
@@ -108,7 +108,7 @@ pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Fa
     moving.finish(seat, scheme, done, args.json)
 }
 
-/// Why a file is not resumed from, and what to do.
+/// The reason why a file cannot be resumed from, with advice.
 fn unreadable(why: Unreadable) -> String {
     match why {
         Unreadable::Other => "it is no whole journal of a move: name the file that was named when the move began".into(),
@@ -120,7 +120,7 @@ fn unreadable(why: Unreadable) -> String {
     }
 }
 
-/// Why a disk is not gone on with, and what to do.
+/// The reason why the move cannot go on with a disk, with advice.
 fn mismatch(target: &str, plan: &Move, why: Mismatch) -> String {
     let not = format!("{target} is not as the move left it");
     let steps = plan.steps();

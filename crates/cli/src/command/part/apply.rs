@@ -1,4 +1,4 @@
-//! `part apply`: the tables of a disk as a file says they are.
+//! `part apply`: makes the tables of a disk what a file describes.
 
 use crate::command::part::args::apply::Apply;
 use crate::command::part::layout::{self, Document};
@@ -19,7 +19,7 @@ use trueline_geom::layout::{Layout, May, Planned, Step, in_order, plan};
 use trueline_geom::table::{Refusal, types};
 use trueline_host::random;
 
-/// What `--json` prints.
+/// The document of `part apply --json`.
 #[derive(Serialize)]
 struct Report<'a> {
     format: &'static str,
@@ -49,17 +49,17 @@ struct PartitionNow<'a> {
     uuid: Option<String>,
 }
 
-/// The most that a layout has; a file of more is something else.
+/// Longest layout, in bytes; a longer file is something else.
 const LONGEST: u64 = 16 << 20;
 
-/// What the user wrote, read.
+/// The user's layout, parsed.
 enum Wanted {
     Toml(Document),
     Sfdisk(Script),
 }
 
 impl Wanted {
-    /// The sector of the disk it is for, if it says so.
+    /// Sector in bytes of the disk it is for, if it names one.
     fn sector(&self) -> Option<u64> {
         match self {
             Wanted::Toml(document) => document.sector,
@@ -67,7 +67,7 @@ impl Wanted {
         }
     }
 
-    /// As a layout for the disk that is there.
+    /// The layout for a disk with this sector and length, both in bytes. Errors: a layout for other sectors.
     fn layout(self, sector: u64, length: u64) -> Result<Layout, Refusal> {
         match self {
             Wanted::Toml(Document { sector: Some(said), .. }) if said != sector => {
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
     let attempt = format!("apply {} to", args.layout.display());
     let wanted = read(args)?;
     let mut disk = args.disk.clone();
-    // A device has the sectors that it has; an image those of the disk that it is for.
+    // A device has its own sector; an image has that of the disk it is for.
     if is_image(&args.target) {
         disk.logical = disk.logical.or(wanted.sector());
     }
@@ -130,13 +130,13 @@ fn read(args: &Apply) -> Result<Wanted, Failure> {
     }
 }
 
-/// Whether the target is no device and no simulated one, so that nobody but the layout knows its sector.
+/// True if the target is a plain file and no simulated drive: then the layout alone knows its sector.
 fn is_image(target: &str) -> bool {
     let simulated = target::split(target).0.into_iter().any(target::simulated::is_simulated);
     !simulated && target::paths(target).iter().all(|path| fs::metadata(path).is_ok_and(|m| m.is_file()))
 }
 
-/// States between the old tables and the new ones, as comments before the writes: where there are none, nothing is said.
+/// Prints the states that an interrupt can leave, as comments before the writes; nothing if there are none.
 fn interrupted(planned: &Planned) -> io::Result<()> {
     let (mut out, width) = (BufWriter::new(anstream::stdout().lock()), Style::of_stdout().width);
     let between: Vec<&str> = planned.stages.iter().filter_map(|stage| stage.leaves.as_deref()).collect();
@@ -150,7 +150,7 @@ fn interrupted(planned: &Planned) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes the stages in order: a table inside a new partition before the partition is shown.
+/// Writes the stages in order: a table inside a new partition is complete before the partition appears.
 fn write(seat: WriteTarget, args: &Apply, planned: &Planned) -> Result<(), Failure> {
     match planned.steps.first() {
         Some(step) => seat.write(step.scheme, in_order(&planned.stages), Some(&step.table), &args.write),
@@ -158,7 +158,7 @@ fn write(seat: WriteTarget, args: &Apply, planned: &Planned) -> Result<(), Failu
     }
 }
 
-/// What was done, and what is there now.
+/// Reports the edits, and with `--json` the tables as they are now.
 fn report(args: &Apply, (called, judged): (&Called, Option<&Remembered>), steps: &[Step]) -> io::Result<()> {
     let changed = steps.iter().any(|step| !step.edits.is_empty());
     if args.json {

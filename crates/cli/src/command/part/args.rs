@@ -59,7 +59,7 @@ pub(crate) enum Verb {
     Undo(Undo),
 }
 
-/// What all verbs share.
+/// Options that all verbs share.
 #[derive(Args, Clone)]
 pub(crate) struct Common {
     #[command(flatten)]
@@ -76,13 +76,13 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Whether providers are called as GEOM calls them, `ada0s1`, and not as they are typed.
+    /// True if messages name providers as GEOM does, `ada0s1`, and not as they were typed.
     pub(crate) fn speaks_geom(&self) -> bool {
         self.gpart_rules || self.compat.is_some()
     }
 }
 
-/// What every verb that changes one table has.
+/// Options of every verb that changes one table.
 #[derive(Args)]
 pub(crate) struct On {
     #[command(flatten)]
@@ -93,7 +93,7 @@ pub(crate) struct On {
     pub target: String,
 }
 
-/// A release whose ways differ.
+/// A release with rules and formats of its own.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Compat {
     /// FreeBSD 9
@@ -102,7 +102,7 @@ pub(crate) enum Compat {
 }
 
 impl Common {
-    /// By whose rules places are chosen.
+    /// Rules by which places are chosen.
     pub(crate) fn rules(&self) -> Rules {
         match (self.gpart_rules, self.compat) {
             (false, _) => Rules::Aligned,
@@ -189,7 +189,7 @@ pub(crate) struct Destroy {
     pub on: On,
 }
 
-/// Examples, and every type by name: gpart(8)'s manual is not to be had everywhere.
+/// Examples, and every type by name: gpart(8)'s manual is not at hand everywhere.
 fn add_help() -> String {
     let mut help = String::from(
         "Examples:
@@ -212,10 +212,10 @@ Types:",
     help + "\n  in a BSD label also disklabel's: 4.2BSD swap MSDOS ...; sfdisk's L U S H R V; any other as a number or GUID: !131"
 }
 
-/// Columns of a list of names.
+/// Width of a list of names, in columns.
 const WIDTH: usize = 96;
 
-/// A length as typed; how many bytes it is depends on the sector.
+/// A length as typed; its bytes depend on the sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
     Bytes(u64),
@@ -223,7 +223,7 @@ pub(crate) enum Length {
 }
 
 impl Length {
-    /// gpart's way: a plain number counts sectors, one with a unit bytes.
+    /// Parses a length in gpart's way: a plain number counts sectors, one with a unit bytes.
     pub(crate) fn parse(text: &str) -> Result<Length, String> {
         let bad = || format!("'{text}' is not a size: 2048 (sectors), 512b, 4k, 1MiB, 90g");
         let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |hex| (hex, 16));
@@ -235,7 +235,7 @@ impl Length {
         size::bytes(bytes).map(Length::Bytes).ok_or_else(bad)
     }
 
-    /// In bytes, on sectors of `sector` bytes; `None` past 2^64.
+    /// The length in bytes, with sectors of `sector` bytes; `None` past 2^64.
     pub(crate) fn bytes(self, sector: u64) -> Option<u64> {
         match self {
             Length::Bytes(n) => Some(n),
@@ -250,10 +250,10 @@ pub(crate) struct Add {
     /// Its type: an alias of gpart(8), a number or GUID after a !
     #[arg(short = 't', value_name = "TYPE")]
     pub kind: String,
-    /// What its start is a multiple of, on the medium; else 1 MiB and every grain below
+    /// Align its start to this multiple, on the medium; else to 1 MiB and every grain below
     #[arg(short = 'a', value_name = "ALIGN", value_parser = Length::parse)]
     pub align: Option<Length>,
-    /// Where it begins
+    /// Its start, counted from that of the table's provider
     #[arg(short = 'b', value_name = "START", value_parser = Length::parse)]
     pub start: Option<Length>,
     /// Its size
@@ -301,7 +301,7 @@ pub(crate) struct Resize {
     /// Its index
     #[arg(short = 'i', value_name = "INDEX")]
     pub index: u32,
-    /// What its end is a multiple of, on the medium
+    /// Align its end to this multiple, on the medium
     #[arg(short = 'a', value_name = "ALIGN", value_parser = Length::parse)]
     pub align: Option<Length>,
     /// Its new size; else as much as is free behind it
@@ -360,7 +360,7 @@ pub(crate) struct Restore {
 
 #[derive(Args)]
 pub(crate) struct Undo {
-    /// What --save wrote
+    /// File that --save wrote
     pub file: PathBuf,
     #[command(flatten)]
     pub on: On,

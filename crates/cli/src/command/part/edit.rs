@@ -1,4 +1,4 @@
-//! The verbs that change a table.
+//! The verbs of `part` that change a table.
 
 use crate::command::part::args::{Add, Common, Create, Delete, Destroy, Length, Mark, Modify, Recover, Resize};
 use crate::command::part::json::Document;
@@ -21,11 +21,11 @@ use trueline_geom::table::scheme::{self, Attribute, Geometry, New, Scheme};
 use trueline_geom::table::{Entry, Refusal, Request, Rules, Table, Wanted};
 use trueline_host::random;
 
-/// What an edit came to.
+/// The result of an edit.
 struct Outcome {
-    /// What was done, in a line.
+    /// The line that reports the edit.
     said: String,
-    /// What is wrong with it, though it was obeyed.
+    /// A warning about the edit, which was made all the same.
     warning: Option<String>,
 }
 
@@ -35,12 +35,12 @@ impl Outcome {
     }
 }
 
-/// The target of a verb, called as its options say.
+/// Opens the target of a verb; its options choose the names in messages.
 fn seat_of(target: &str, common: &Common, options: &WriteOptions) -> Result<WriteTarget, Failure> {
     Ok(WriteTarget { speaks_geom: common.speaks_geom(), ..WriteTarget::open(target, &common.disk, options.access())? })
 }
 
-/// One edit of the table on `target`: read, change, render, write.
+/// Makes one edit of the table on `target`: read, change, render, write.
 fn edit(
     (attempt, target): (&str, &str),
     common: &Common,
@@ -59,11 +59,11 @@ fn edit(
     report.print(options)
 }
 
-/// What is printed once it is done.
+/// The output of an edit once it is made.
 enum Report {
-    /// What was done, in a line.
+    /// The line that reports the edit.
     Line(String),
-    /// The table as it is now.
+    /// The table after the edit.
     Table(Document),
 }
 
@@ -79,7 +79,7 @@ impl Report {
         }
     }
 
-    /// Nothing, where it was not really done.
+    /// Prints the report; nothing with `--dry-run`.
     fn print(&self, options: &WriteOptions) -> Result<ExitCode, Failure> {
         let mut out = BufWriter::new(anstream::stdout().lock());
         match self {
@@ -167,14 +167,14 @@ pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
     report.print(&args.on.write)
 }
 
-/// What was done to one partition of `table`.
+/// The outcome of a change to one partition of `table`, or to the table itself.
 fn outcome(seat: &WriteTarget, scheme: &dyn Scheme, table: &Table, entry: Option<&Entry>, done: Done<'_>) -> Outcome {
     let called = seat.called();
     let name = entry.map_or_else(|| called.text().to_owned(), |e| Shown { name: &called, table, scheme }.partition(e));
     Outcome::new(said(done, &name))
 }
 
-/// A partition that was added or resized: where it is, and whether that is good.
+/// The outcome of a partition added or resized: its place, and a warning if that is off the grain.
 fn placed(seat: &WriteTarget, scheme: &dyn Scheme, table: &Table, index: u32, done: Done<'_>, rules: Rules) -> Outcome {
     let called = seat.called();
     let (shown, ground) = (Shown { name: &called, table, scheme }, seat.ground());
@@ -192,7 +192,7 @@ fn placed(seat: &WriteTarget, scheme: &dyn Scheme, table: &Table, index: u32, do
     }
 }
 
-/// Lengths as typed, in bytes.
+/// The request of lengths as typed, in bytes. Errors: a number past 2^64 bytes.
 fn request(table: &Table, start: Option<Length>, size: Option<Length>, align: Option<Length>) -> Result<Request, Refusal> {
     let bytes = |length: Option<Length>| {
         let past = || Refusal::new("a number that ends past 2^64 bytes", "use a smaller one");
@@ -232,7 +232,7 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
         let rules = args.on.common.rules();
         let index = table.add(scheme, &seat.ground(), wanted, rules)?;
         let outcome = placed(seat, scheme, table, index, Done::Added, rules);
-        // Nobody asked for a place or a size, and all that is left is a scrap in front of the first boundary.
+        // Neither place nor size was asked for, and only a scrap in front of the first boundary is free.
         let asked = args.start.or(args.size).or(args.align).is_some();
         let is_scrap = |entry: &&Entry| {
             !asked && rules == Rules::Aligned && !seat.ground().topology.shift(entry.start, entry.length).missed(1).is_empty()
@@ -246,7 +246,7 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
     })
 }
 
-/// A refusal where `index` is that of a logical partition, which the table of an extended one holds; it names the target.
+/// Refuses the index of a logical partition, which the table of an extended one holds, and names that target.
 fn own(seat: &WriteTarget, scheme: &dyn Scheme, table: &Table, index: u32) -> Result<(), Refusal> {
     if scheme.name() != "MBR" || table.entry(index).is_some() {
         return Ok(());
@@ -290,7 +290,7 @@ pub(super) fn resize(args: &Resize) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Whether what is in `entry` says that it is longer than it.
+/// A warning if the file system in `entry` is longer than the partition.
 fn cut_off(seat: &WriteTarget, scheme: &dyn Scheme, table: &Table, entry: &Entry) -> Option<String> {
     let start = seat.ground().base.checked_add(entry.start)?;
     let mut inside = seat.graph.children(seat.id).map(|id| &seat.graph.providers[id]).filter(|p| p.base() == start);

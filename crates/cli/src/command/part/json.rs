@@ -9,7 +9,7 @@ use trueline_geom::base::topology::{Topology, largest_grain};
 use trueline_geom::table::scheme::TableSite;
 use trueline_geom::table::{Entry, Table, types};
 
-/// The whole document.
+/// The document of `part show --json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Document {
     format: &'static str,
@@ -17,43 +17,43 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// The document on these tables, each with the ground it is on and the profile that is judged by.
+    /// The document on these tables, each with its site and the profile that its disk is judged by.
     pub(crate) fn new(tables: &[(Shown<'_>, TableSite<'_>, Option<&Remembered>)]) -> Document {
         let tables = tables.iter().map(|(shown, ground, judged)| TableJson::new(*shown, ground, judged.cloned()));
         Document { format: "trueline/part/1", tables: tables.collect() }
     }
 }
 
-/// One table; all places are bytes of the provider it lies on.
+/// One table; all places are bytes of its provider.
 #[derive(Debug, Serialize)]
 struct TableJson {
     provider: String,
-    /// The profile that its disk is judged by; `null` where nothing names one.
+    /// The profile that its disk is judged by; `null` if none is named.
     #[serde(rename = "for")]
     judged: Option<Remembered>,
     scheme: &'static str,
-    /// Byte 0 of the provider on the medium or its set.
+    /// First byte of the provider, on the medium or its set.
     base: u64,
     length: u64,
     sector_size: u64,
     stripe_size: u64,
     stripe_offset: u64,
     usable: Range,
-    /// The greatest index.
+    /// The greatest index of a partition.
     capacity: u32,
-    /// What tells it from others: GPT's disk GUID, MBR's signature, OpenBSD's label UID.
+    /// Identity of the table: GPT's disk GUID, MBR's signature, OpenBSD's label UID.
     id: Option<String>,
     /// The flavour of a BSD label.
     dialect: Option<&'static str>,
     /// Attributes of the table itself.
     attributes: Vec<&'static str>,
-    /// What is wrong with it; `[]`: nothing.
+    /// Damage found in it, in words; `[]`: none.
     damage: Vec<String>,
     entries: Vec<EntryJson>,
     free: Vec<Range>,
 }
 
-/// One partition.
+/// A partition of the table.
 #[derive(Debug, Serialize)]
 struct EntryJson {
     index: u32,
@@ -66,9 +66,9 @@ struct EntryJson {
     label: Option<String>,
     uuid: Option<String>,
     attributes: Vec<&'static str>,
-    /// The largest power of two that divides where it begins on the medium; `null` for byte 0.
+    /// The largest power of two that divides its start on the medium; `null` for byte 0.
     largest_grain: Option<u64>,
-    /// Whether it begins on every boundary that counts; `null` where none is known.
+    /// True if its start is on every boundary that counts; `null` if none is known.
     aligned: Option<bool>,
     /// The boundaries that it misses, the costliest first.
     misses: Vec<Missed>,

@@ -1,4 +1,4 @@
-//! Layouts as people write them, in TOML: `docs/manual/apply.md` says what the words mean.
+//! Layouts as people write them, in TOML: `docs/manual/apply.md` describes the keys.
 
 use crate::input_text;
 use serde::Deserialize;
@@ -12,12 +12,12 @@ use trueline_geom::mapping::slices::Dialect;
 use trueline_geom::registry::SCHEMES;
 use trueline_geom::table::scheme::{self, Id, Scheme};
 
-/// A table.
+/// A table of the layout.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
     scheme: Word<SchemeName>,
-    /// Of the outermost table only.
+    /// Sector in bytes, of the outermost table only.
     sector: Option<Bytes>,
     id: Option<Word<Id>>,
     entries: Option<u32>,
@@ -28,7 +28,7 @@ struct Table {
     partitions: Vec<Partition>,
 }
 
-/// A partition.
+/// A partition of the layout.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Partition {
@@ -50,7 +50,7 @@ pub(crate) struct Document {
     pub(crate) sector: Option<u64>,
 }
 
-/// Reads a layout; what is wrong is said in one line, with its place.
+/// Parses a layout. An error is one line: position, then message.
 pub(crate) fn parse(text: &str) -> Result<Document, String> {
     let table: Table = input_text::toml(text)?;
     let sector = table.sector.as_ref().map(|s| s.0);
@@ -103,7 +103,7 @@ impl Partition {
     }
 }
 
-/// A value that is written as a word; a mistake in it is reported where it stands.
+/// A value that is written as a word; a mistake in it is reported at its position.
 struct Word<T>(T);
 
 impl<'de, T: FromStr<Err = String>> Deserialize<'de> for Word<T> {
@@ -150,7 +150,7 @@ impl FromStr for Flavour {
 /// A number of bytes, or a size such as "512MiB".
 struct Bytes(u64);
 
-/// A size, a share of the table's range, or what is left.
+/// A size, a share of the table's range, or the rest.
 struct Share(Size);
 
 impl<'de> Deserialize<'de> for Bytes {
@@ -174,7 +174,7 @@ impl<'de> Deserialize<'de> for Share {
     }
 }
 
-/// Hundredths in a number of percent with at most two decimals.
+/// Hundredths of a percent in a percentage with at most two decimals.
 fn percent(text: &str) -> Option<u32> {
     let (whole, part) = text.trim_end().split_once('.').unwrap_or((text.trim_end(), "0"));
     if part.is_empty() || part.len() > 2 || !part.bytes().chain(whole.bytes()).all(|b| b.is_ascii_digit()) {
@@ -185,7 +185,7 @@ fn percent(text: &str) -> Option<u32> {
     (1..=100 * layout::PERCENT).contains(&hundredths).then_some(hundredths)
 }
 
-/// What a number in TOML, or a word for one, comes to.
+/// A visitor for a number in TOML, or a word for one, that makes a value of it.
 struct Number<F>(F);
 
 impl<'de, T, F: Fn(&str) -> Result<T, String>> Visitor<'de> for Number<F> {

@@ -1,7 +1,7 @@
 //! `part show --picture`: a table as a line of the terminal, to scale, and every start against the units beneath it.
 //!
-//! At the scale of a disk no unit is visible. So what begins off one, and the first few that begin on one, are magnified: the
-//! same bytes on a line above a ruler of units. Every partition is named, with room for its name on the bar or without.
+//! At the scale of a disk no unit is visible. Starts off a unit, and the first few on one, are therefore magnified: the same bytes on a
+//! line above a ruler of units. Every partition is named, whether or not its name fits the bar.
 
 use crate::command::part::text::PAGE;
 use crate::render::draw::picture;
@@ -19,15 +19,15 @@ use trueline_geom::table::{Entry, types};
 
 mod ruler;
 
-/// The width where there is no terminal, and the least that a ruler can be drawn in.
+/// Width in columns without a terminal, and the least width of a ruler.
 const WIDTH: usize = 100;
 const NARROW: usize = 60;
 
-/// Columns a partition is given on the bar at least, and what it may have beyond its share so that its name fits.
+/// Least columns of a partition on the bar, and most columns beyond its share so that its name fits.
 const LEAST: usize = 3;
 const ROOM: usize = 10;
 
-/// Rulers drawn for starts that miss and for starts that do not; the others have a line each, up to a number.
+/// Most rulers for starts that miss and for those that do not, and most further starts with a line each.
 const MISSES: usize = 4;
 const HITS: usize = 2;
 const LISTED: usize = 32;
@@ -35,13 +35,13 @@ const LISTED: usize = 32;
 /// Rows of the bar: partitions overlap in damaged tables only.
 const ROWS: usize = 4;
 
-/// Where a partition begins, against the boundary that it misses at the highest cost, else the largest that counts.
+/// The start of a partition, against the boundary that it misses at the highest cost, else the largest that counts.
 struct Start<'a> {
     entry: &'a Entry,
     /// Its name without the provider's.
     name: String,
     fact: Option<Fact>,
-    /// Bytes past a boundary.
+    /// Distance past a boundary in bytes.
     remainder: u64,
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn write(shown: Shown<'_>, ground: &TableSite<'_>, out: &mut dyn io::
     Ok(())
 }
 
-/// What it is a picture of, and what it is measured against.
+/// Writes the name of the table, and the units it is measured against.
 fn write_head(shown: Shown<'_>, ground: &TableSite<'_>, width: usize, out: &mut dyn io::Write) -> io::Result<()> {
     let bold = Colour::new().bold();
     let mut units: Vec<String> = ground.topology.counting().map(name_of).collect();
@@ -144,7 +144,7 @@ fn name_of(fact: &Fact) -> String {
     format!("{} of {}{assumed}", words::unit(fact.why), size::human(fact.grain.size()))
 }
 
-/// The table to scale: partitions, what is free between them, and what is the table's own; below, where each begins.
+/// Writes the table to scale: partitions, free space between them, and the table's own sectors; below them each start.
 fn write_bar(shown: Shown<'_>, starts: &[Start<'_>], width: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let (table, free) = (shown.table, shown.table.free());
     let room = (width / 2 / starts.len().max(1)).clamp(LEAST, ROOM);
@@ -154,7 +154,7 @@ fn write_bar(shown: Shown<'_>, starts: &[Start<'_>], width: usize, out: &mut dyn
     ranges.extend(free.iter().map(|r| range(r.start, r.end, 1)));
     ranges.push(range(table.usable.start, table.usable.end, 1));
     let scale = Scale::new(table.length.max(1), &ranges, width);
-    // Where there are more pieces than columns, the columns are shared out, and some pieces get none.
+    // With more pieces than columns, the columns are shared out, and some pieces get none.
     let column = |byte: u64| scale.cell(clip(byte)) * width / scale.width().max(width);
 
     let mut rows: Vec<Vec<&Start<'_>>> = Vec::new();
@@ -195,7 +195,7 @@ fn write_bar(shown: Shown<'_>, starts: &[Start<'_>], width: usize, out: &mut dyn
     write!(out, "{dim:#}")
 }
 
-/// A row of partitions over what is there without them.
+/// Writes a row of partitions over the cells beneath them.
 fn write_row(row: &[&Start<'_>], base: &[&str], column: &impl Fn(u64) -> usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let mut at = 0;
     for start in row {
@@ -211,13 +211,13 @@ fn write_row(row: &[&Start<'_>], base: &[&str], column: &impl Fn(u64) -> usize, 
     writeln!(out, "{}", base[at..].concat().trim_end())
 }
 
-/// Its type as gpart(8) calls it, or as others do.
+/// Name of its type, gpart(8)'s if it has one.
 fn type_name(entry: &Entry) -> String {
     let name = types::gpart_name(entry.kind);
     if name.starts_with('!') { types::name(entry.kind) } else { name }
 }
 
-/// The byte at which each partition begins, under its edge, where there is room.
+/// Writes the first byte of each partition under its edge, where there is room.
 fn write_starts(
     starts: &[Start<'_>],
     column: &impl Fn(u64) -> usize,
@@ -227,7 +227,7 @@ fn write_starts(
 ) -> io::Result<()> {
     let label = |start: &Start<'_>| (column(start.entry.start), format!("{}{}", start.mark(style), start.entry.start));
     let mut shown: Vec<(usize, String)> = Vec::new();
-    // What misses first: it is what one looks for.
+    // Misses go first: they are what a reader looks for.
     let (off, on): (Vec<_>, Vec<_>) = starts.iter().partition(|s| s.remainder > 0);
     for (at, text) in off.into_iter().chain(on).map(label) {
         let end = at + text.chars().count();

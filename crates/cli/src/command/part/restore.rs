@@ -1,4 +1,4 @@
-//! `part restore`: a table made as gpart(8)'s backup text says, to the sector.
+//! `part restore`: makes a table from gpart(8)'s backup text, to the sector.
 
 use crate::command::part::args::Restore;
 use crate::command::part::text::{Done, said};
@@ -16,7 +16,7 @@ use trueline_geom::table::scheme::{self, New, Scheme};
 use trueline_geom::table::{Refusal, Request, Rules, Table, Wanted};
 use trueline_host::random;
 
-/// No table's text is longer.
+/// Longest text of a table, in bytes.
 const MOST: u64 = 1 << 20;
 const ATTEMPT: &str = "restore the table of";
 
@@ -56,7 +56,7 @@ fn restore(args: &Restore, target: &str, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The writes that make the table, and remove what there is of another one around it.
+/// The writes that make the table and remove remains of another one around it, and the table.
 fn patches(
     args: &Restore,
     seat: &WriteTarget,
@@ -78,7 +78,7 @@ fn patches(
         }
         let wanted = Wanted {
             kind: scheme.kind_in(&table, &line.kind).ok_or_else(unknown)?,
-            // To the sector, wherever that is: it is a copy of what was.
+            // A copy keeps its sectors, whether or not they are on the grain.
             place: Request { start: Some(line.start), size: Some(line.size), align: None },
             index: Some(line.index),
             label: line.label.clone().filter(|_| args.labels),

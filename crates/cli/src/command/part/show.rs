@@ -77,7 +77,7 @@ pub(super) fn backup(args: &Backup) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// As sfdisk writes it: logical partitions beside the others.
+/// The table as sfdisk dumps it, with logical partitions beside the others.
 fn script(seat: &WriteTarget, table: &Table) -> Result<String, Failure> {
     let graph = &seat.graph;
     let extended = graph.children(seat.id).find(|&id| graph.providers[id].is_extended());

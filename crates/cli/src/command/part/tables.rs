@@ -1,4 +1,4 @@
-//! Tables made by hand, for the tests of what `part` shows and says.
+//! Tables made by hand, for tests of the output of `part`.
 
 use crate::render::gpart::{Called, Shown};
 use trueline_geom::base::patch::Patch;
@@ -64,7 +64,7 @@ impl Scheme for Named {
     }
 }
 
-/// A provider with its table: what a command of `part` works on.
+/// A provider with its table, as a command of `part` has it.
 pub(crate) struct Bench {
     pub name: Called,
     pub topology: Topology,
@@ -74,7 +74,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// A disk of so many sectors, in units of `unit` bytes, with a table from LBA `first` to `last`.
+    /// A disk of `sectors` sectors with units of `unit` bytes, and a table from LBA `first` to `last`.
     pub(crate) fn disk(name: &str, sectors: u64, unit: u64, (first, last): (u64, u64)) -> Bench {
         let grain = Grain::new(unit, 0).unwrap();
         let fact = Fact { grain, why: Why::Physical, source: Source::User, trust: Trust::Trusted };
@@ -107,7 +107,7 @@ impl Bench {
         TableSite { topology: &self.topology, base: self.base, kind: None }
     }
 
-    /// Adds a partition; gives its index.
+    /// Adds a partition; returns its index.
     pub(crate) fn add(&mut self, kind: &str, place: Request, rules: Rules) -> u32 {
         let kind = self.scheme.kind(kind).unwrap();
         let wanted = Wanted { kind, place, index: None, label: None, uuid: None, attributes: 0 };

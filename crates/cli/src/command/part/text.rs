@@ -1,4 +1,4 @@
-//! What `part` says it has done, in gpart(8)'s words, and what is wrong with a start that was asked for.
+//! Reports of `part`, in gpart(8)'s words, and the warning about a start that was asked for.
 
 use crate::render::gpart::Shown;
 use crate::words;
@@ -8,10 +8,10 @@ use trueline_geom::plan::card;
 use trueline_geom::table::scheme::TableSite;
 use trueline_geom::table::{Entry, Rules};
 
-/// What a write is taken to be where nobody says: a page, as in the audit.
+/// Size of a write where none is known, in bytes: a page, as in the audit.
 pub(super) const PAGE: u64 = 4096;
 
-/// What was done to a table or to one partition.
+/// A change to a table or to one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Done<'a> {
     Created,
@@ -24,11 +24,11 @@ pub(crate) enum Done<'a> {
     Unset(&'a str),
     Recovered,
     Restored,
-    /// Nothing was wrong with it.
+    /// No change, as nothing was damaged.
     Whole,
 }
 
-/// The line that says so of `name`.
+/// The line that reports the change to `name`.
 pub(crate) fn said(done: Done<'_>, name: &str) -> String {
     let name = words::name(name);
     match done {
@@ -46,7 +46,7 @@ pub(crate) fn said(done: Done<'_>, name: &str) -> String {
     }
 }
 
-/// The line that says that `entry` was added; under gpart's rules with its warning.
+/// The line that reports a new `entry`; under gpart's rules with its warning.
 pub(crate) fn added(shown: Shown<'_>, ground: &TableSite<'_>, entry: &Entry, rules: Rules) -> String {
     let (name, (stripe, _)) = (shown.partition(entry), ground.topology.stripe_pair());
     let (_, offset) = ground.topology.shift(entry.start, entry.length).stripe_pair();
@@ -57,8 +57,8 @@ pub(crate) fn added(shown: Shown<'_>, ground: &TableSite<'_>, entry: &Entry, rul
     }
 }
 
-/// Where byte `at` of the provider is, as `check` counts: on its disk or set. In a table that itself begins further in, also where it is
-/// there, as `-b` counts.
+/// The place of byte `at` of the provider as `check` counts it, on its disk or set. In a table that begins further in, also the place as
+/// `-b` counts it.
 pub(crate) fn spot(shown: Shown<'_>, ground: &TableSite<'_>, at: u64) -> String {
     let sector = shown.table.sector;
     let inner = place(at, sector);
@@ -68,8 +68,8 @@ pub(crate) fn spot(shown: Shown<'_>, ground: &TableSite<'_>, at: u64) -> String 
     }
 }
 
-/// True if something may do I/O from the start of `entry`, and that is off a boundary. Of an extended partition its links alone are
-/// written, when a table is. On an SD card a partition for a FAT12 or FAT16 begins where the clusters come out on a boundary.
+/// True if I/O may begin at the start of `entry` and that is off a boundary. An extended partition has I/O to its links alone, when a table
+/// is written. On an SD card a partition for a FAT12 or FAT16 begins where the clusters come out on a boundary.
 pub(crate) fn is_off_grain(ground: &TableSite<'_>, entry: &Entry) -> bool {
     let inside = ground.topology.shift(entry.start, entry.length);
     let is_fat = matches!(entry.kind, Kind::Mbr(0x01 | 0x04 | 0x06 | 0x0e));
@@ -77,8 +77,8 @@ pub(crate) fn is_off_grain(ground: &TableSite<'_>, entry: &Entry) -> bool {
     !is_right && !inside.missed(PAGE).is_empty()
 }
 
-/// What is wrong with where `entry` begins, if anything is: how far it is past which unit, what that costs a layer that
-/// writes pages, and where it would be right.
+/// A warning about a start of `entry` off the grain: its distance past which unit, the cost for a layer that writes pages, and better
+/// starts.
 pub(crate) fn off_grain(shown: Shown<'_>, ground: &TableSite<'_>, entry: &Entry) -> Option<String> {
     let (table, sector) = (shown.table, shown.table.sector);
     let missed = ground.topology.shift(entry.start, entry.length).missed(PAGE);
@@ -119,13 +119,13 @@ mod tests {
                     the device operations; on it: -b 568 (byte 290816) or -b 576 (byte 294912)";
         assert_eq!(said(&disk).as_deref(), Some(want));
         assert_eq!(added(disk.shown(), &disk.ground(), entry, Rules::Aligned), "ada1s1 added");
-        // What another takes is not offered, nor what lies outside.
+        // Starts in another partition or outside the usable range are not offered.
         let mut beside = entry.clone();
         (beside.index, beside.start, beside.length) = (2, 290_816, 3072);
         disk.table.entries.push(beside);
         disk.table.usable.start = 290_816;
         assert!(said(&disk).unwrap().ends_with("; on it: -b 576 (byte 294912)"));
-        // On the grain there is nothing to say.
+        // On the grain there is no warning.
         let mut good = entry.clone();
         good.start = 294_912;
         assert_eq!(off_grain(disk.shown(), &disk.ground(), &good), None);

@@ -16,7 +16,7 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     let failed = |what: String| Failure::Message(format!("undo with {}: {what}", args.file.display()));
     let text = File::open(&args.file).map_err(|e| words::os(&e)).and_then(|file| input_text::read(file, MOST_SAVED)).map_err(failed)?;
     let saved = parse(&text).map_err(failed)?;
-    // Every write says which provider it was to: of several disks, none needs to be named.
+    // Every saved write names its provider, so of several disks none needs to be named.
     let said = DiskOverrides::announced(&args.on.common.disk, &args.on.target)?;
     let (graph, _) = target::open_for(&args.on.target, &said, args.on.write.access())?;
     let mut jobs: Vec<Job> = Vec::new();
@@ -39,10 +39,10 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The writes in a saved file, each with its provider. See `writing::list` for what it looks like.
+/// The writes in a saved file, each with its provider, in the format of `writing::list`.
 fn parse(text: &str) -> Result<Vec<(String, Patch)>, String> {
     let (mut saved, mut flush): (Vec<(String, Patch)>, bool) = (Vec::new(), false);
-    // A `*` stands for any number of bytes: all writes together have the room of the file itself.
+    // A `*` stands for any number of bytes: all writes together are limited to the longest file.
     let mut left = MOST_SAVED;
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
@@ -53,7 +53,7 @@ fn parse(text: &str) -> Result<Vec<(String, Patch)>, String> {
             flush = true;
             continue;
         }
-        // From behind: what stands before the numbers is a name, in which anything may be.
+        // Split from the end: the name before the numbers may hold anything.
         let named = line.strip_prefix("# ").and_then(|l| l.rsplit_once(" bytes at ")).and_then(|(before, _)| before.rsplit_once(": "));
         let provider = named.and_then(|(name, _)| name.rsplit_once('#')).map(|(_, p)| p.to_string());
         let provider = provider.ok_or_else(|| format!("'{line}' is not how a saved write begins"))?;

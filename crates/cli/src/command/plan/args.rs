@@ -18,7 +18,7 @@ const EXAMPLES: &str = "Examples:
 pub(crate) struct Plan {
     /// DISK[,DISK...][#PROVIDER]; none: a disk as the options say it is
     pub target: Option<String>,
-    /// What it is for: uses, listed below, from the bottom up
+    /// Layers from the bottom up, each a use listed below
     #[arg(long = "use", value_name = "LAYER[+LAYER...]", required_unless_present = "list")]
     pub wanted: Option<String>,
     /// List the uses with their other forms, and nothing else
@@ -26,7 +26,7 @@ pub(crate) struct Plan {
     pub list: bool,
     #[command(flatten)]
     pub disk: DiskOptions,
-    /// How large a disk is that is not there, 1 TiB if nobody says; or how much of one that is
+    /// Size of a disk that is only described [default: 1 TiB], or of the part of TARGET to use
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub size: Option<u64>,
     /// One JSON document

@@ -1,4 +1,4 @@
-//! `plan`: what was chosen, layer by layer, as a table for people and as one document.
+//! `plan`: the choices, layer by layer, as a table for people and as one document.
 
 use crate::remembered::Remembered;
 use crate::report::Grain;
@@ -12,7 +12,7 @@ use std::io;
 use trueline_geom::base::topology::{Fact, Source, Trust};
 use trueline_geom::plan::{Alternative, Choice, Group, Kind, Plan, Price, USES, Value};
 
-/// The whole answer; its serialised form is the contract of `plan --json`.
+/// The document of a plan; its serialised form is the contract of `plan --json`.
 #[derive(Serialize)]
 pub(crate) struct Document {
     format: &'static str,
@@ -26,7 +26,7 @@ pub(crate) struct Document {
     notes: Vec<String>,
 }
 
-/// The uses there are: the contract of `plan --list --json`.
+/// All uses; the contract of `plan --list --json`.
 #[derive(Serialize)]
 pub(crate) struct Uses {
     format: &'static str,
@@ -50,7 +50,7 @@ impl Uses {
     }
 }
 
-/// The uses there are as a table, a heading a group.
+/// Writes all uses as a table, with a heading for each group.
 pub(crate) fn uses(out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     for (nth, group) in Group::ALL.into_iter().enumerate() {
         if nth > 0 {
@@ -63,7 +63,7 @@ pub(crate) fn uses(out: &mut dyn io::Write, style: Style) -> io::Result<()> {
             let indent = width + 4;
             wrap(&format!("  {:width$}  ", kind.name), indent, kind.about, indent, style.width, out)?;
             if !kind.also.is_empty() {
-                // Other forms stand in lines of their own.
+                // Other forms stand on lines of their own.
                 let also = format!("also {}", kind.also.join(" "));
                 wrap(&" ".repeat(indent), indent, &also, indent, style.width, out)?;
             }
@@ -110,7 +110,7 @@ struct Space {
     what: String,
 }
 
-/// A value and what it counts.
+/// A value, and the unit it counts.
 fn setting(value: &Value) -> (Setting, &'static str) {
     match value {
         Value::Bytes(bytes) => (Setting::Number(*bytes), "bytes"),
@@ -151,7 +151,7 @@ impl Row {
 }
 
 impl Document {
-    /// Of a plan for `wanted` on a disk with those boundaries, which may be those of a profile.
+    /// The document of a plan for `wanted` on a disk with those boundaries, its own or a profile's.
     pub(crate) fn new(target: Option<&str>, judged: Option<&Remembered>, wanted: &str, grains: &[Fact], plan: &Plan) -> Document {
         Document {
             format: "trueline/plan/1",
@@ -169,7 +169,7 @@ impl Document {
 const BOLD: Colour = Colour::new().bold();
 const DIM: Colour = Colour::new().dimmed();
 
-/// Writes it for people.
+/// Writes the document for people.
 pub(crate) fn write(document: &Document, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let target = document.target.as_deref().map_or(String::new(), |t| format!("{}: ", escape::plain(t)));
     writeln!(out, "{BOLD}{target}{}{BOLD:#}", escape::plain(&document.r#use))?;
@@ -178,7 +178,7 @@ pub(crate) fn write(document: &Document, out: &mut dyn io::Write, style: Style) 
     }
     for g in &document.grains {
         let phase = if g.phase > 0 { format!("+{}", g.phase) } else { String::new() };
-        // What is assumed has no other source.
+        // The source "assumed" implies the trust.
         let trust = if g.source == Source::Assumed && g.trust == Trust::Assumed { String::new() } else { format!(", {}", g.trust) };
         writeln!(out, "  {} {}{phase} ({}{trust})", g.why, g.size, g.source)?;
     }
@@ -186,7 +186,7 @@ pub(crate) fn write(document: &Document, out: &mut dyn io::Write, style: Style) 
         writeln!(out, "\n{BOLD}{}{BOLD:#}", rows.first().map_or("", |row| row.layer.as_str()))?;
         let mut table = vec![["  parameter", "value", "set with", "written", "lost", ""].map(|head| Cell::left(head).colour(DIM)).to_vec()];
         table.extend(rows.iter().flat_map(cells));
-        // The reader can do without what is typed: it is in the commands too.
+        // The command of a value is left out first: it is among the commands too.
         write_rows(&table, &Spare(&[2, 5], "--json"), style.width, out)?;
         for row in rows {
             let head = format!("  {}: ", row.parameter);

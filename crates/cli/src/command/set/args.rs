@@ -65,7 +65,7 @@ pub(crate) enum MirrorVerb {
 
 #[derive(Args)]
 pub(crate) struct MirrorLabel {
-    /// Which member is read: load, prefer, round-robin, split
+    /// Balance of reads among members: load, prefer, round-robin, split
     #[arg(short = 'b', value_name = "BALANCE", default_value = "load")]
     pub balance: String,
     /// With split, the size from which a read is split

@@ -1,4 +1,4 @@
-//! A directory of this machine: what is made in it is in a directory of its own, which goes with the run.
+//! A directory of this machine. A run works in a scratch directory in it, which is removed with the run.
 
 use super::{Done, Job};
 use crate::failure::{Failure, complain};
@@ -9,13 +9,13 @@ use trueline_lab::error::Error;
 use trueline_lab::files::directory::Directory as Root;
 use trueline_lab::files::{Files, scratch::Scratch};
 
-/// A directory.
+/// A directory of a mounted file system.
 pub(in super::super) struct Directory {
     path: PathBuf,
 }
 
 impl Directory {
-    /// One that is there.
+    /// Opens an existing directory.
     pub(super) fn open(target: &str) -> Result<Directory, Failure> {
         match std::fs::metadata(target) {
             Ok(found) if found.is_dir() => Ok(Directory { path: target.into() }),
@@ -24,12 +24,12 @@ impl Directory {
         }
     }
 
-    /// Whether a target is one.
+    /// True if the target is a directory.
     pub(super) fn is(target: &str) -> bool {
         Path::new(target).is_dir()
     }
 
-    /// Runs a job once, when what was dirty before has been written.
+    /// Runs a job once, after older dirty data has been written.
     pub(super) fn run(&self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
         let scratch = Scratch::new(&self.path)?;
         let mut files = Root::new(scratch.path())?;

@@ -1,4 +1,4 @@
-//! Memory and zeroes: what is measured there is our own layers.
+//! Memory and zeroes: they measure our own layers.
 
 use super::{Done, Job};
 use crate::command::bench::args::Bench;
@@ -15,7 +15,7 @@ pub(in super::super) struct Memory {
 }
 
 impl Memory {
-    /// Takes the memory; `None` if the target is of another kind.
+    /// Allocates the memory; `None` if the target is of another kind.
     pub(super) fn open(target: &str, said: &target::DiskOverrides, args: &Bench) -> Result<Option<Memory>, Failure> {
         let Some((graph, provider)) = target::memory(target, said)? else { return Ok(None) };
         if args.buffered {
@@ -33,7 +33,7 @@ impl Memory {
         &self.graph.providers[self.id]
     }
 
-    /// Runs a job once, on what the run before has left there.
+    /// Runs a job once, on the bytes that the run before left.
     pub(super) fn run(&self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
         let mut rig = Stored::new(self.graph.stores(), self.provider().route().clone(), self.provider().topology.sector);
         let run = job.task.on_blocks(&mut rig, job.seed, job.watch)?;

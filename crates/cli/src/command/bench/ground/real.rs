@@ -1,4 +1,4 @@
-//! Files and devices that are there.
+//! Files and devices of this machine.
 
 use super::{Done, Job};
 use crate::command::bench::args::Bench;
@@ -22,20 +22,20 @@ use trueline_lab::rig;
 pub(in super::super) struct Real {
     seat: WriteTarget,
     paths: Vec<PathBuf>,
-    /// In the order of the graph's stores. They hold what is written exclusively.
+    /// Files and devices in the order of the graph's stores; open for writing they are exclusive.
     media: Vec<Medium>,
     cache: Cache,
-    /// Whether what the page cache has of them when a run begins stays there.
+    /// True if the page cache keeps its contents between runs.
     cached: bool,
     engine: Choice,
-    /// Bytes that it takes whole.
+    /// Unit in bytes that requests must be multiples of.
     grain: u64,
-    /// That there are holes in it, in words.
+    /// A warning about holes in its files, in words.
     holes: Option<String>,
 }
 
 impl Real {
-    /// Opens a target, to write only what may be written.
+    /// Opens a target. Errors: a write without `--destructive` that would destroy contents.
     pub(super) fn open(target: &str, said: &DiskOverrides, args: &Bench, writes: bool) -> Result<Real, Failure> {
         let seat = WriteTarget::on(target, said, Access::Read)?;
         let lost = || found(&seat).or_else(|| shared(&seat)).or_else(|| written(&seat));
@@ -54,7 +54,7 @@ impl Real {
         let cache = if args.buffered { Cache::Through } else { Cache::Around };
         let engine = args.engine.map_or(Choice::Best, Choice::from);
         let media = media.map_err(|e| e.to_string())?;
-        // What cannot be opened so is told when it is run.
+        // A file or device that cannot be opened this way fails when it is run.
         let lanes = media.iter().zip(&paths).filter_map(|(medium, path)| OpenFile::new(medium, cache, path).ok());
         let sector = seat.graph.providers[seat.id].topology.sector;
         let grain = lanes.map(|lane| lane.grain()).try_fold(sector, lcm).unwrap_or(sector);
@@ -74,7 +74,7 @@ impl Real {
         self.holes.as_deref()
     }
 
-    /// Runs a job once, on what no run before has left in the page cache unless that is wanted.
+    /// Runs a job once. The page cache is emptied before, unless it is to be kept.
     pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
         let Task::Blocks(workload) = job.task else { return Err(Error("it needs a file system".into())) };
         let lanes = self.media.iter().zip(&self.paths).map(|(medium, path)| OpenFile::new(medium, self.cache, path));
@@ -93,7 +93,7 @@ impl Real {
         Ok(Done { host_reads, engine, ..Done::of(run) })
     }
 
-    /// Reads that the devices did so far; `None` of files, and past the page cache, where they are those that were asked for.
+    /// Reads of the devices so far; `None` for files, and past the page cache, where reads are the requests themselves.
     fn reads(&self) -> Option<u64> {
         if self.cache == Cache::Around {
             return None;
@@ -102,10 +102,10 @@ impl Real {
     }
 }
 
-/// Runs of a file that are asked for: a file in more pieces has its first ones counted.
+/// Most extents of a file that are asked for; of a file in more pieces the first ones count.
 const RUNS: usize = 1 << 16;
 
-/// The warning of a file whose bytes were not all written: a read there asks no medium, and a first write must find or convert its room.
+/// The warning about a file with unwritten bytes: a read of them asks no medium, and a first write must find or convert its room.
 fn holes(path: &Path, medium: &Medium) -> Option<String> {
     let length = medium.length();
     let missing = medium.never_written().or_else(|| sought(medium))?;
@@ -115,7 +115,7 @@ fn holes(path: &Path, medium: &Medium) -> Option<String> {
     })
 }
 
-/// Bytes in holes, as lseek(2) finds them. What was preallocated and never written is one while nothing of it is in the page cache.
+/// Bytes in holes, as lseek(2) finds them. A preallocated extent is a hole until the page cache holds some of it.
 fn sought(medium: &Medium) -> Option<u64> {
     let (mut at, mut missing) = (0, 0);
     for _ in 0..RUNS {
@@ -127,11 +127,11 @@ fn sought(medium: &Medium) -> Option<u64> {
     Some(missing)
 }
 
-/// Places that are looked at, and bytes of each.
+/// Places that are inspected, and bytes of each.
 const PLACES: u64 = 256;
 const PLACE: u64 = 4096;
 
-/// What nobody recognises is still somebody's: whether there is anything but zeros at the ends of the provider and at places between.
+/// Unrecognised contents may be of value: the first byte that is not zero, at the ends of the provider and at places between, in words.
 fn written(seat: &WriteTarget) -> Option<String> {
     let length = seat.graph.providers[seat.id].topology.length;
     let last = round_down(length.saturating_sub(PLACE), PLACE);

@@ -1,4 +1,4 @@
-//! Drives in virtual time.
+//! Simulated drives, in virtual time.
 
 use super::{Done, Job};
 use crate::command::bench::args::{Bench, Host};
@@ -27,17 +27,17 @@ pub(in super::super) struct Simulated {
     id: Id,
     buffered: bool,
     host: Host,
-    /// Bytes of the one file of a host that has one.
+    /// Size in bytes of the single file that the host `freebsd-ufs` has.
     file: Option<u64>,
     /// Processor time of a request at each layer.
     layer: Ps,
 }
 
-/// Memory of the host's page cache.
+/// Size of the host's page cache in bytes.
 const MEMORY: u64 = 1 << 30;
 
 impl Simulated {
-    /// The provider that was named, or the only one there is without a name.
+    /// The provider named after the `#`, or the only disk.
     pub(super) fn new(target: &str, drives: target::Simulated, args: &Bench) -> Result<Simulated, Failure> {
         let id = match &drives.provider {
             Some(name) => drives.graph.find(name).ok_or_else(|| write_target::no_provider(target, name, &drives.graph))?,
@@ -52,12 +52,12 @@ impl Simulated {
         &self.drives.graph.providers[self.id]
     }
 
-    /// Of every drive, in order.
+    /// The model of every drive, in order.
     pub(in super::super) fn models(&self) -> &[Model] {
         &self.drives.models
     }
 
-    /// Runs a job once, on drives that were switched on as its seed has it.
+    /// Runs a job once, on drives whose platters begin as its seed says.
     pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
         let mut seeds = Random::new(job.seed);
         let drives = self.drives.models.iter().map(|model| (model.drive(seeds.bits()), model.logical_block_size));
@@ -100,7 +100,7 @@ impl Simulated {
         Ok(done)
     }
 
-    /// What lies from `place` on.
+    /// The route of the provider from byte `place` on.
     fn route(&self, place: u64) -> Result<Route, Error> {
         let own = self.provider().route();
         match own.length().checked_sub(place).filter(|&room| room > 0) {

@@ -1,4 +1,4 @@
-//! Ours against the published, of every prediction that can be compared: the one chart that shows how far we may be believed.
+//! Ours against the published, for every prediction that can be compared: the one chart that shows the trust we deserve.
 
 use super::axis::Axis;
 use super::bars::whisker;
@@ -9,9 +9,9 @@ use super::track::{Anchor, Track};
 use std::io::{self, Write};
 use trueline_lab::result::{LabDocument, Row};
 
-/// Values named along the top, at most.
+/// Most values that are named along the top.
 const TICKS: usize = 8;
-/// Beyond these a dot is an arrow: a wild row must not press all others into a point.
+/// Factors beyond which a dot becomes an arrow: a wild row must not press all others into a point.
 const WILD: (f64, f64) = (0.25, 4.0);
 const RULES: &str = "<svg class=\"rules\" aria-hidden=\"true\"><use href=\"#rules\"/></svg>";
 
@@ -94,7 +94,7 @@ fn write_row(row: &Row, anchor: &str, found: &Compared, axis: &Axis, out: &mut d
     )
 }
 
-/// A row of which nothing is predicted: it is there, and grey.
+/// Writes a row without a prediction, in grey.
 fn write_without(row: &Row, anchor: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut track = Track::new(24);
     let why = match &row.ours {
@@ -123,7 +123,7 @@ fn ticks(axis: &Axis) -> String {
     track.finish()
 }
 
-/// The lines down the table, defined once and used in every cell, however high; that of 1 is the one that counts.
+/// The lines down the table, defined once and used in cells of any height; the line of 1 is marked.
 fn grid(axis: &Axis) -> String {
     let line = |at: f64| {
         let class = if (at - 1.0).abs() < 1e-9 { "one" } else { "grid" };

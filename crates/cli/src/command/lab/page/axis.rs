@@ -1,6 +1,6 @@
-//! Values on a line: where each falls, in percent of the line, and which values are named on it.
+//! Positions of values on a line, in percent of the line, and the values that are named on it.
 //!
-//! Values come from lab files and may be anything a float can be: a position is always a number from 0 to 100.
+//! Values come from lab files and may be any float; a position is always a number from 0 to 100.
 
 /// A line with values on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -10,7 +10,7 @@ pub(super) struct Axis {
     log: bool,
 }
 
-/// Within one power of ten, ever denser.
+/// Values to name within one power of ten, from few to many.
 const SERIES: [&[f64]; 5] = [
     &[1.0],
     &[1.0, 3.0],
@@ -20,32 +20,32 @@ const SERIES: [&[f64]; 5] = [
 ];
 
 impl Axis {
-    /// From 0 to the greatest of `values`.
+    /// A line from 0 to the greatest of `values`.
     pub(super) fn from_zero(values: impl IntoIterator<Item = f64>) -> Axis {
         let high = values.into_iter().filter(|v| v.is_finite()).fold(0.0, f64::max);
         Axis { low: 0.0, high: if high > 0.0 { high } else { 1.0 }, log: false }
     }
 
-    /// All of `values` that are above 0, in powers of ten, with some room at both ends; `None` if there are none.
+    /// A line of powers of ten that holds all `values` above 0, with some room at both ends; `None` if there are none.
     pub(super) fn log(values: impl IntoIterator<Item = f64>) -> Option<Axis> {
         let ends = values.into_iter().filter(|v| v.is_finite() && *v > 0.0).map(f64::log10);
         let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
         if low > high {
             return None;
         }
-        // Some room at both ends, and never so near that a per cent fills the line.
+        // The least room keeps one per cent from filling the line.
         let room = ((high - low) * 0.06).max((0.2 - (high - low)) / 2.0).max(0.02);
         Some(Axis { low: low - room, high: high + room, log: true })
     }
 
-    /// Where a value falls, in percent from the left; what is past an end falls on it.
+    /// Position of a value in percent from the left; values past an end fall on it.
     pub(super) fn at(&self, value: f64) -> f64 {
         let value = if self.log { value.log10() } else { value };
         let share = (value - self.low) / (self.high - self.low) * 100.0;
         if share.is_nan() { 0.0 } else { share.clamp(0.0, 100.0) }
     }
 
-    /// The values to name, `most` at most, ascending.
+    /// The values to name, at most `most`, ascending.
     pub(super) fn ticks(&self, most: usize) -> Vec<f64> {
         if !self.log {
             let step = nice((self.high - self.low) / many(most.max(1)));
@@ -114,7 +114,7 @@ mod tests {
         let axis = Axis::log([0.72, 1.0, 1.08]).unwrap();
         let ticks = axis.ticks(8);
         assert!((3..=8).contains(&ticks.len()) && ticks.iter().any(|t| near(*t, 1.0)), "{ticks:?}");
-        // All the same value: the line is still as wide as a factor and a half.
+        // Equal values only: the line is still as wide as a factor and a half.
         let axis = Axis::log([1.0]).unwrap();
         assert!(near(axis.at(1.0), 50.0) && axis.at(1.01) < 55.0, "{}", axis.at(1.01));
     }

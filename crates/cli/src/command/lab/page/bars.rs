@@ -10,7 +10,7 @@ use trueline_lab::result::{Ours, Row};
 const BAR: u32 = 18;
 const MARK: u32 = 24;
 
-/// The bars of a row.
+/// The chart of a row's values and ratios.
 pub(super) fn bars(row: &Row) -> String {
     let (published, ours) = (row.published.as_ref(), row.ours.as_ref());
     let groups = [
@@ -40,7 +40,7 @@ pub(super) fn bars(row: &Row) -> String {
     lanes.finish()
 }
 
-/// What our value is called: what is not predicted was measured, or comes from drives whose model was chosen by it.
+/// Name of our value: a value that is no prediction was measured, or comes from drives that it calibrated.
 fn called(row: &Row) -> &'static str {
     match row.variants.iter().any(|variant| variant.drives.is_some()) {
         _ if row.predicted => "ours",
@@ -49,7 +49,7 @@ fn called(row: &Row) -> &'static str {
     }
 }
 
-/// The ratio as published, as ours, and as it is under every other personality.
+/// Adds the ratio as published, as ours, and under every other personality.
 fn ratios(row: &Row, lanes: &mut Lanes) {
     let theirs = row.published.and_then(|p| p.ratio);
     let own = row.ours.and_then(|o| o.ratio);
@@ -101,7 +101,7 @@ fn ratio(axis: &Axis, name: &str, row: &Row, ours: &Ours, lanes: &mut Lanes, cla
     lanes.lane(name, track, &format!("{}{error}", times(ratio)), &format!("ratio, {name}{range}"));
 }
 
-/// An interval on a strip of [`MARK`] pixels.
+/// Draws an interval on a strip of [`MARK`] pixels.
 pub(super) fn whisker(track: &mut Track, axis: &Axis, (low, high): (f64, f64), class: &str) {
     let (low, high) = (axis.at(low), axis.at(high));
     track.level((low, high), 12.0, &format!("whisker{class}"));

@@ -4,32 +4,32 @@ use super::track::Track;
 use crate::words::escape;
 use std::fmt::Write as _;
 
-/// A chart that is being put together.
+/// A chart that is being built.
 pub(super) struct Lanes {
     body: String,
     said: String,
 }
 
 impl Lanes {
-    /// A chart of nothing; what it is about, for who cannot see it.
+    /// An empty chart; `about` is its title for readers without sight.
     pub(super) fn new(about: &str) -> Lanes {
         Lanes { body: String::new(), said: about.to_owned() }
     }
 
-    /// A heading of the strips that follow; with a key of its colour if it has a class.
+    /// Adds a heading for the strips that follow, with a key of its colour if it has a class.
     pub(super) fn head(&mut self, text: &str, class: &str) {
         let key = if class.is_empty() { String::new() } else { key(class) };
         self.put(format_args!("<div class=\"lh\">{key}{}</div>", text_of(text)));
     }
 
-    /// A strip; `says` is what its value is of, for who cannot see it.
+    /// Adds a strip; `says` names its value for readers without sight.
     pub(super) fn lane(&mut self, name: &str, track: Track, value: &str, says: &str) {
         let shown = escape::grouped(&text_of(value), "<i>", "</i>");
         self.put(format_args!("<div class=\"ll\">{}</div>{}<div class=\"lv\">{shown}</div>", text_of(name), track.finish()));
         let _ = write!(self.said, "; {says}: {value}");
     }
 
-    /// The strip of the axis, which has no value.
+    /// Adds the strip of the axis, which has no value.
     pub(super) fn axis(&mut self, track: Track) {
         self.put(format_args!("<div class=\"ll\"></div>{}<div class=\"lv\"></div>", track.finish()));
     }
@@ -45,7 +45,7 @@ impl Lanes {
     }
 }
 
-/// A key of a colour, hatched as what it stands for.
+/// A key of a colour, hatched like the colour's bars.
 pub(super) fn key(class: &str) -> String {
     let hatch = if class.split(' ').any(|c| matches!(c, "un" | "idle")) { " hatch" } else { "" };
     let mut track = Track::new(12);
@@ -53,7 +53,7 @@ pub(super) fn key(class: &str) -> String {
     format!("<span class=\"key\">{}</span>", track.finish())
 }
 
-/// Text of people and files, safe in a page.
+/// Text from people and files, escaped for a page.
 pub(super) fn text_of(text: &str) -> String {
     escape::xml(&escape::plain(text))
 }

@@ -1,4 +1,4 @@
-//! How long requests took: the share that was done within a time, aligned and unaligned over one another.
+//! Latencies of requests: the share that was done within a time, aligned and unaligned over one another.
 
 use super::axis::Axis;
 use super::lanes::{key, text_of};
@@ -7,14 +7,14 @@ use super::track::{Anchor, Track};
 use trueline_lab::result::{Row, VariantResult};
 
 const HEIGHT: u32 = 170;
-/// Points of a curve, at most: more cannot be told apart.
+/// Most points of a curve: more cannot be told apart.
 const POINTS: usize = 400;
-/// Where more of the requests than this end in a cache, a curve is a line along the top: the table has the longest.
+/// Share of requests that end in a cache above which no curve is drawn: it would be a line along the top, and the table has the longest.
 const CACHED: f64 = 0.98;
-/// What is marked on a curve.
+/// Quantiles that are marked on a curve.
 const QUANTILES: [(f64, &str); 2] = [(0.5, "p50"), (0.99, "p99")];
 
-/// The curves of a row; `None` where no variant has any.
+/// The curves of a row; `None` if no variant has any.
 pub(super) fn curves(row: &Row) -> Option<String> {
     let drawn: Vec<&VariantResult> = row.variants.iter().filter(|v| unwaited(&v.latency) < CACHED && v.latency.len() > 1).collect();
     let axis = Axis::log(drawn.iter().flat_map(|v| &v.latency).filter(|(_, ns)| *ns > 0).map(|(_, ns)| ns_of(*ns)))?;
@@ -53,7 +53,7 @@ pub(super) fn curves(row: &Row) -> Option<String> {
     Some(format!("<div role=\"img\" aria-label=\"{}\">{chart}</div>\n<ul class=\"legend\">{legend}</ul>\n", text_of(&said)))
 }
 
-/// From the top, in percent: a little room above all requests.
+/// Distance from the top in percent, with a little room above all requests.
 fn down(share: f64) -> f64 {
     98.0 - if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) } * 92.0
 }
@@ -68,7 +68,7 @@ fn path(latency: &[(f64, u64)], axis: &Axis) -> Vec<(f64, f64)> {
             points.push((axis.at(ns_of(*ns)), down(*share)));
         }
     }
-    // From nothing done, or what is done without waiting, to all done.
+    // The curve begins at nothing done, or at the share done without waiting, and ends at all done.
     if let (Some(first), Some(end)) = (points.first().copied(), points.last().copied()) {
         points.insert(0, (first.0, down(unwaited(latency))));
         points.push((end.0, down(1.0)));

@@ -1,4 +1,4 @@
-//! A layout drawn on the medium: its blocks as a ruler, every layer where it begins in one, and the first requests over them.
+//! A layout drawn on the medium: its blocks as a ruler, the start of every layer in one, and the first requests over them.
 
 use super::lanes::Lanes;
 use super::track::Track;
@@ -6,7 +6,7 @@ use crate::words::size;
 use trueline_geom::base::topology::Grain;
 use trueline_lab::result::{Layout, Row, VariantResult};
 
-/// Blocks drawn, layers and requests listed, at most.
+/// Most blocks that are drawn, and most layers and requests that are listed.
 const BLOCKS: u64 = 8;
 const LAYERS: usize = 8;
 const REQUESTS: usize = 4;
@@ -15,9 +15,9 @@ const RULER: u32 = 18;
 const LAYER: u32 = 22;
 const REQUEST: u32 = 20;
 
-/// The layouts of a row's variants; `None` where there are none.
+/// The layouts of a row's variants; `None` if there are none.
 pub(super) fn layouts(row: &Row) -> Option<String> {
-    // All of a row to one scale.
+    // All layouts of a row have one scale.
     let blocks = row.variants.iter().filter_map(|v| v.layout.as_ref()).filter_map(Window::blocks).max()?;
     let drawn: Vec<String> = row.variants.iter().filter_map(|v| layout(v, blocks)).collect();
     (!drawn.is_empty()).then(|| drawn.concat())
@@ -34,7 +34,7 @@ fn layout(variant: &VariantResult, blocks: u64) -> Option<String> {
         let past = grain.remainder(*first);
         let mut track = Track::new(LAYER);
         let title = format!("{name} begins at byte {first}, {}", past_of(past));
-        // What begins the medium cannot begin elsewhere: a jumper moves every boundary off it.
+        // A layer at byte 0 cannot begin elsewhere: a jumper moves every boundary off it.
         let off = if past == 0 || *first == 0 { "" } else { " off" };
         track.rect((window.at(past), 100.0), (3, LAYER - 6), &format!("layer{off}"), &title);
         track.rect((window.at(past), window.at(past) + 1.0), (3, LAYER - 6), &format!("begin{off}"), &title);
@@ -65,26 +65,26 @@ fn past_of(past: u64) -> String {
     if past == 0 { "on a boundary".into() } else { format!("{past} bytes past a boundary") }
 }
 
-/// The stretch of blocks that is drawn.
+/// The range of blocks that is drawn.
 struct Window {
     grain: Grain,
     blocks: u64,
 }
 
 impl Window {
-    /// As many blocks as the longest request needs, within reason.
+    /// Number of blocks that the longest request needs, from 2 to [`BLOCKS`].
     fn blocks(layout: &Layout) -> Option<u64> {
         let grain = Grain::new(layout.unit, layout.phase)?;
         let touched = layout.requests.iter().take(REQUESTS).map(|&(first, length)| grain.touched(first, length)).max();
         Some(touched.unwrap_or(2).clamp(2, BLOCKS))
     }
 
-    /// The blocks that so many bytes cannot do without.
+    /// The fewest blocks that hold so many bytes.
     fn least(&self, length: u64) -> u64 {
         self.grain.touched(self.grain.phase(), length)
     }
 
-    /// Where a byte falls, counted from the first boundary drawn, in percent.
+    /// Position of a byte in percent, counted from the first boundary drawn.
     #[allow(clippy::cast_precision_loss, reason = "for a drawing")]
     fn at(&self, byte: u64) -> f64 {
         (byte as f64 / self.grain.size() as f64 / self.blocks as f64 * 100.0).min(100.0)
@@ -95,7 +95,7 @@ impl Window {
         nth as f64 / self.blocks as f64 * 100.0
     }
 
-    /// The boundaries, down a strip.
+    /// Draws the boundaries down a strip.
     fn edges(&self, track: &mut Track) {
         for nth in 0..=self.blocks {
             track.upright(self.boundary(nth), "edge");

@@ -1,4 +1,4 @@
-//! Measured values for people: three digits that count, and the unit they read best in.
+//! Measured values for people: three significant digits, in the unit that reads best.
 
 /// A value in a row's unit: `104 MB/s`, `7.41 ms`, `133 req/s`.
 pub(crate) fn value(value: f64, unit: &str) -> String {
@@ -10,7 +10,7 @@ pub(crate) fn value(value: f64, unit: &str) -> String {
     }
 }
 
-/// Seconds, or what is shorter.
+/// A time in seconds, in the unit that reads best.
 pub(super) fn seconds(value: f64) -> String {
     if value == 0.0 {
         return "0 s".into();
@@ -18,19 +18,19 @@ pub(super) fn seconds(value: f64) -> String {
     scaled(value, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")])
 }
 
-/// A length of time in ns, as a tick: `10 ms`.
+/// A time in ns as a tick: `10 ms`.
 pub(super) fn tick(ns: f64) -> String {
     let (by, unit) =
         [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")].into_iter().find(|(by, _)| ns >= *by * 0.999).unwrap_or((1.0, "ns"));
     format!("{} {unit}", plain(ns / by))
 }
 
-/// How many times: `×2.61`.
+/// A factor as text: `×2.61`.
 pub(crate) fn times(ratio: f64) -> String {
     format!("×{}", digits(ratio))
 }
 
-/// A share that is missed, with its sign: `+2 %`, `−28 %`, `±0 %`; small ones to a tenth.
+/// A relative error with its sign: `+2 %`, `−28 %`, `±0 %`; small ones to a tenth.
 pub(super) fn percent(error: f64) -> String {
     let hundredths = error * 100.0;
     if !hundredths.is_finite() {
@@ -47,7 +47,7 @@ pub(super) fn percent(error: f64) -> String {
     format!("{sign}{} %", text.trim_end_matches(".0"))
 }
 
-/// Three digits that count; more where the number is greater.
+/// A number with three significant digits; more if it is greater.
 pub(super) fn digits(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {
@@ -65,7 +65,7 @@ pub(super) fn digits(value: f64) -> String {
     }
 }
 
-/// A tick's number: no more digits than it has.
+/// A tick's number, without trailing zeros.
 pub(super) fn plain(value: f64) -> String {
     let text = digits(value);
     if text.contains('.') && !text.contains('e') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }

@@ -1,4 +1,4 @@
-//! One row of a lab: its values, where its seconds went, how long its requests took, its layout, and what is to be known of it.
+//! One row of a lab: its values, its seconds by cause, its latencies, its layout, and its note.
 
 use super::lanes::text_of;
 use super::quantity::{digits, percent, seconds, value};
@@ -8,7 +8,7 @@ use crate::words::size;
 use std::io::{self, Write};
 use trueline_lab::result::{LabResult, Row};
 
-/// Writes the row.
+/// Writes a row of a lab.
 pub(super) fn write(lab: &LabResult, row: &Row, out: &mut dyn Write) -> io::Result<()> {
     let id = anchor(&lab.lab, &row.row);
     let dead = if row.ours.is_none() { " dead" } else { "" };
@@ -19,7 +19,7 @@ pub(super) fn write(lab: &LabResult, row: &Row, out: &mut dyn Write) -> io::Resu
     let right = [chart("Where each second went", spent::seconds_of(row)), chart("The layout on the medium", medium::layouts(row))].concat();
     let left = chart(if row.published.is_some() { "Published and ours" } else { "Aligned and unaligned" }, Some(bars::bars(row)))
         + &chart("Share of requests done within a time", latency::curves(row));
-    // What is said stands beside the bars where there is nothing else.
+    // The note stands beside the bars if nothing else does.
     let said = said(row);
     if right.is_empty() {
         writeln!(out, "<div class=\"charts\"><div>{left}</div><div>{said}</div></div>")?;
@@ -30,7 +30,7 @@ pub(super) fn write(lab: &LabResult, row: &Row, out: &mut dyn Write) -> io::Resu
     writeln!(out, "</article>")
 }
 
-/// What is to be known of a row.
+/// The note of a row, as a paragraph.
 fn said(row: &Row) -> String {
     match (&row.ours, row.note.as_str()) {
         (None, "") => "<p class=\"say\"><b>Not predicted.</b></p>\n".into(),
@@ -44,7 +44,7 @@ fn chart(title: &str, chart: Option<String>) -> String {
     chart.map_or(String::new(), |chart| format!("<figure class=\"chart\"><figcaption>{title}</figcaption>\n{chart}</figure>\n"))
 }
 
-/// How far ours is from what was published, in a word.
+/// The distance of our value from the published one, in a few words.
 fn pill(row: &Row) -> String {
     let Some(found) = compared(row.published.as_ref(), row.ours.as_ref()) else {
         let word = match (&row.ours, row.predicted) {
@@ -67,7 +67,7 @@ fn pill(row: &Row) -> String {
     }
 }
 
-/// How far our values are from the published ones, where the ratio alone is held to a bound.
+/// The distance of our values from the published ones, if the ratio alone has a bound.
 fn level(row: &Row) -> Option<String> {
     let (published, ours) = (row.published?, row.ours?);
     let off = |name: &str, ours: Option<f64>, published: Option<f64>| {
@@ -79,7 +79,7 @@ fn level(row: &Row) -> Option<String> {
     (!said.is_empty()).then(|| format!("level: {}", said.join(", ")))
 }
 
-/// All of it as tables, for who wants the numbers or cannot see the charts.
+/// Writes all values as tables, for readers who want the numbers or cannot see the charts.
 fn write_numbers(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<details><summary>The numbers</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"numbers\">")?;
     writeln!(

@@ -1,4 +1,4 @@
-//! Where the seconds of simulated drives went, as bars of one scale, with what explains them.
+//! The seconds of simulated drives by cause, as bars of one scale, with the counters that explain them.
 
 use super::axis::Axis;
 use super::lanes::{Lanes, key, text_of};
@@ -10,7 +10,7 @@ use trueline_lab::result::{Row, Spent};
 
 const BAR: u32 = 26;
 
-/// What a drive can spend a second on.
+/// A cause that a drive can spend a second on.
 struct Part {
     name: &'static str,
     what: &'static str,
@@ -26,7 +26,7 @@ const PARTS: [Part; 5] = [
     Part { name: "idle", what: "nothing to do", of: |s| s.idle },
 ];
 
-/// What is counted, and how it is written.
+/// A counter, and its text.
 struct Count {
     name: &'static str,
     what: &'static str,
@@ -49,7 +49,7 @@ fn count(n: u64) -> String {
     escape::grouped(&n.to_string(), "<i>", "</i>")
 }
 
-/// The bars of a row; `None` where nothing is known of its drives.
+/// The bars of a row; `None` if nothing is known of its drives.
 pub(super) fn seconds_of(row: &Row) -> Option<String> {
     let known: Vec<(&str, &Spent)> = row.variants.iter().filter_map(|v| Some((v.name.as_str(), v.drives.as_ref()?))).collect();
     let length = |s: &Spent| PARTS.iter().map(|p| clean((p.of)(s))).sum::<f64>();
@@ -90,14 +90,14 @@ pub(super) fn seconds_of(row: &Row) -> Option<String> {
     Some(text)
 }
 
-/// Seconds that can be drawn.
+/// Seconds that can be drawn: finite and not negative.
 fn clean(value: f64) -> f64 {
     if value.is_finite() { value.max(0.0) } else { 0.0 }
 }
 
-/// What was counted, one column a variant.
+/// Adds the counters as a table, one column for each variant.
 fn write_counts(known: &[(&str, &Spent)], drives: usize, text: &mut String) {
-    // What never happened is not worth a line.
+    // A counter at zero everywhere gets no line.
     let counts: Vec<&Count> = COUNTS.iter().filter(|c| !known.iter().all(|(_, s)| matches!((c.of)(s).as_str(), "0" | "–"))).collect();
     if !counts.is_empty() {
         write_table(known, &counts, text);

@@ -1,19 +1,19 @@
-//! How a row stands: what it costs, how ours compares with what was published, and whether that is within its bound.
+//! The standing of a row: its cost, our value against the published one, and whether it keeps its bound.
 
 use trueline_lab::result::{LabDocument, LabResult, Ours, Published, Row};
 
-/// Ours over published.
+/// Our value over the published one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Compared {
-    /// Of the ratios; of the values where a document has but one layout.
+    /// The factor between ratios; between values if a document has one layout only.
     pub factor: f64,
     /// The ends of our interval, over the same.
     pub interval: Option<(f64, f64)>,
-    /// Whether it is of ratios.
+    /// True if the factor is between ratios.
     pub of_ratios: bool,
 }
 
-/// Compares ours with what was published, as far as both are there and make sense.
+/// Compares ours with the published, as far as both exist and are positive numbers.
 pub(super) fn compared(published: Option<&Published>, ours: Option<&Ours>) -> Option<Compared> {
     let (published, ours) = (published?, ours?);
     if let Some(factor) = over(ours.ratio, published.ratio) {
@@ -29,16 +29,16 @@ fn over(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     Some(a.filter(positive)? / b.filter(positive)?).filter(positive)
 }
 
-/// How many times the work costs where it is not aligned, of a ratio in the row's unit.
+/// The factor by which unaligned work takes longer, from a ratio in the row's unit.
 pub(super) fn cost(row: &Row, ratio: f64) -> f64 {
     if row.more_is_better { 1.0 / ratio } else { ratio }
 }
 
-/// The row of a lab that misalignment costs the most, and how many times: by ours, else by what was published.
+/// The row of a lab with the highest cost of misalignment, and that cost: by ours, else by the published values. True if it is ours.
 pub(super) fn dearest(lab: &LabResult) -> Option<(&Row, f64, bool)> {
     let most = |of: &dyn Fn(&Row) -> Option<f64>| -> Option<(&Row, f64)> {
         let all = lab.rows.iter().filter_map(|row| Some((row, cost(row, of(row)?)))).filter(|(_, c)| c.is_finite() && *c > 0.0);
-        // The first of the dearest: `max_by` would give the last.
+        // The first of the dearest: `max_by` alone would give the last.
         all.rev().max_by(|(_, a), (_, b)| a.total_cmp(b))
     };
     // A row without a published value is no headline of a lab that has some.
@@ -49,7 +49,7 @@ pub(super) fn dearest(lab: &LabResult) -> Option<(&Row, f64, bool)> {
     ours(true).or_else(|| most(&|row| row.published?.ratio).map(|(row, cost)| (row, cost, false))).or_else(|| ours(false))
 }
 
-/// The deviation of a lab's prediction that is the farthest off.
+/// The deviation of a lab's worst prediction.
 pub(super) fn farthest(lab: &LabResult) -> Option<f64> {
     lab.rows
         .iter()
@@ -59,17 +59,17 @@ pub(super) fn farthest(lab: &LabResult) -> Option<f64> {
         .max_by(|a, b| a.abs().total_cmp(&b.abs()))
 }
 
-/// Rows counted by how they stand.
+/// Rows counted by their standing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Tally {
-    /// Rows.
+    /// Number of all rows.
     pub rows: usize,
     /// Predictions that can be compared and have a bound, and those of them that keep it.
     pub bounded: usize,
     pub kept: usize,
-    /// Those whose drives were chosen by them.
+    /// Rows that calibrated their drives' models.
     pub calibrated: usize,
-    /// Those of which nothing is predicted.
+    /// Rows without a prediction.
     pub without: usize,
 }
 
@@ -123,7 +123,7 @@ mod tests {
         let (row, cost, ours) = dearest(drive).unwrap();
         assert_eq!((row.row.as_str(), ours), ("random-write", true));
         assert!((cost - 20.6 / 6.29).abs() < 1e-9, "{cost}");
-        // A row that no document has is the dearest of all, and no headline.
+        // The dearest row of all is in no document, so it is no headline.
         let mut unpublished = drive.clone();
         let direct = unpublished.rows.iter_mut().find(|row| row.published.is_none()).unwrap();
         direct.ours = direct.ours.map(|ours| Ours { ratio: Some(100.0), ..ours });

@@ -1,5 +1,5 @@
-//! A strip of a chart as wide as its place: along it everything is in percent, across it in pixels, so that text keeps its size on
-//! every screen.
+//! A strip of a chart as wide as its place. Along it positions are in percent, across it in pixels, so that text keeps its size on every
+//! screen.
 
 use crate::words::escape;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ pub(super) struct Track {
     height: u32,
 }
 
-/// Where text stands on its place.
+/// The end of a text that stands at its position.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -18,12 +18,12 @@ pub(super) enum Anchor {
 }
 
 impl Track {
-    /// Nothing yet, `height` pixels high.
+    /// An empty strip of `height` pixels.
     pub(super) fn new(height: u32) -> Track {
         Track { body: String::new(), height }
     }
 
-    /// A box with a tooltip, from `left` to `right`. Classes with `hatch` among them are hatched.
+    /// Draws a box with a tooltip, from `left` to `right`. A class `hatch` hatches it.
     pub(super) fn rect(&mut self, (left, right): (f64, f64), (y, height): (u32, u32), class: &str, title: &str) {
         let (wide, title) = ((right - left).max(0.0), escape::xml(&escape::plain(title)));
         let place = format!(r#"x="{left:.2}%" y="{y}" width="{wide:.2}%" height="{height}""#);
@@ -33,30 +33,30 @@ impl Track {
         }
     }
 
-    /// A line down the strip.
+    /// Draws a line across the strip.
     pub(super) fn upright(&mut self, x: f64, class: &str) {
         let height = self.height;
         self.put(format_args!(r#"<line x1="{x:.2}%" x2="{x:.2}%" y1="0" y2="{height}" class="{class}"/>"#));
     }
 
-    /// A line along it.
+    /// Draws a line along the strip.
     pub(super) fn level(&mut self, (left, right): (f64, f64), y: f64, class: &str) {
         self.put(format_args!(r#"<line x1="{left:.2}%" x2="{right:.2}%" y1="{y:.1}" y2="{y:.1}" class="{class}"/>"#));
     }
 
-    /// A short upright at the end of a whisker.
+    /// Draws a short upright at the end of a whisker.
     pub(super) fn cap(&mut self, x: f64, y: f64, class: &str) {
         let (top, bottom) = (y - 4.0, y + 4.0);
         self.put(format_args!(r#"<line x1="{x:.2}%" x2="{x:.2}%" y1="{top:.1}" y2="{bottom:.1}" class="{class}"/>"#));
     }
 
-    /// A dot with a tooltip.
+    /// Draws a dot with a tooltip.
     pub(super) fn dot(&mut self, x: f64, y: f64, radius: f64, class: &str, title: &str) {
         let title = escape::xml(&escape::plain(title));
         self.put(format_args!(r#"<circle cx="{x:.2}%" cy="{y:.1}" r="{radius}" class="{class}"><title>{title}</title></circle>"#));
     }
 
-    /// Text.
+    /// Draws a text at a position.
     pub(super) fn text(&mut self, x: f64, y: f64, class: &str, anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
@@ -66,7 +66,7 @@ impl Track {
         self.put(format_args!(r#"<text x="{x:.2}%" y="{y:.1}" class="{class}" text-anchor="{anchor}">{text}</text>"#));
     }
 
-    /// Text in a box from `left` to `right`, cut off where the box ends.
+    /// Draws a text in a box from `left` to `right`, cut off where the box ends.
     pub(super) fn inside(&mut self, (left, right): (f64, f64), height: u32, class: &str, text: &str) {
         let (wide, middle, text) = ((right - left).max(0.0), height / 2 + 4, escape::xml(&escape::plain(text)));
         self.put(format_args!(
@@ -74,7 +74,7 @@ impl Track {
         ));
     }
 
-    /// A curve in the upper `height` pixels: points in percent of them, from the left and from the top.
+    /// Draws a curve in the upper `height` pixels: points in percent of them, from the left and from the top.
     pub(super) fn curve_in(&mut self, height: u32, points: &[(f64, f64)], class: &str) {
         let mut path = String::new();
         for (nth, (x, y)) in points.iter().enumerate() {
@@ -86,7 +86,7 @@ impl Track {
         ));
     }
 
-    /// The strip as an element; what it shows is said by the chart around it.
+    /// The strip as an element; the chart around it describes it in words.
     pub(super) fn finish(self) -> String {
         format!(r#"<svg class="track" width="100%" height="{}" aria-hidden="true">{}</svg>"#, self.height, self.body)
     }

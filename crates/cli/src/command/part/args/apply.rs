@@ -1,4 +1,4 @@
-//! `part apply`.
+//! The options of `part apply`.
 
 use crate::disk_options::DiskOptions;
 use crate::writing::WriteOptions;

@@ -1,4 +1,4 @@
-//! One start, magnified: what lies there, above the units that lie beneath it.
+//! One start, magnified: the bytes around it, above the units beneath them.
 
 use super::Start;
 use crate::render::gpart::Shown;
@@ -10,21 +10,21 @@ use std::io;
 use std::ops::Range;
 use trueline_geom::base::topology::{Fact, is_whole};
 
-/// Columns for what the rows are called.
+/// Columns for the names of rows.
 const NAMES: usize = 18;
 
-/// Units shown: the one before the boundary, and some after.
+/// Most units shown: one before the boundary, the others after it.
 const UNITS: usize = 4;
 
-/// A window of a few units: bytes as columns, every unit of one width.
+/// A window of a few units of equal width, from bytes to columns.
 pub(super) struct Ruler {
-    /// The byte at the left edge; before byte 0 of the provider it is negative.
+    /// The byte at the left edge; negative if it is before byte 0 of the provider.
     from: i128,
     unit: u64,
     /// Columns of a unit.
     columns: usize,
     units: usize,
-    /// The start, and bytes and columns to it from the boundary.
+    /// The start, and its distance from the boundary in bytes and columns.
     at: u64,
     past: (u64, usize),
 }
@@ -39,7 +39,7 @@ impl Ruler {
         let columns = room / units;
         let past = match start.remainder {
             0 => 0,
-            // Off a boundary is never drawn on one.
+            // A start off a boundary is never drawn on one.
             bytes => scaled(i128::from(bytes), columns, unit).clamp(1, columns - 1),
         };
         let from = i128::from(start.entry.start) - i128::from(start.remainder) - i128::from(unit);
@@ -50,12 +50,12 @@ impl Ruler {
         self.columns * self.units
     }
 
-    /// Where the start is drawn.
+    /// Column of the start.
     fn start(&self) -> usize {
         self.columns + self.past.1
     }
 
-    /// Where a byte is drawn: what lies before the start before it, what lies after behind it.
+    /// Column of a byte. Bytes before the start stay before it, bytes after it behind it.
     fn column(&self, byte: u64) -> usize {
         let column = match i128::from(byte) - self.from {
             before if before <= 0 => 0,
@@ -74,7 +74,7 @@ impl Ruler {
         (0..=self.units).map(move |nth| (nth * self.columns, address(nth).and_then(|a| u64::try_from(a).ok())))
     }
 
-    /// Writes what lies there, the units, the miss and the addresses.
+    /// Writes the bytes around the start, the units, the miss and the addresses.
     pub(super) fn write(&self, shown: Shown<'_>, start: &Start<'_>, fact: &Fact, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let red = AnsiColor::Red.on_default();
         writeln!(out, "{:NAMES$}{}", "  what is there", self.there(shown, start, style).trim_end())?;
@@ -93,7 +93,7 @@ impl Ruler {
         writeln!(out, "{:NAMES$}{}", "  (LBA)", self.labels(|byte| is_whole(byte, sector).then(|| format!("({})", byte / sector))))
     }
 
-    /// The partition and what is around it.
+    /// The line of the partition and its surroundings.
     fn there(&self, shown: Shown<'_>, start: &Start<'_>, style: Style) -> String {
         let table = shown.table;
         let mut cells = vec![' '; self.width()];
@@ -120,7 +120,7 @@ impl Ruler {
         cells.into_iter().collect()
     }
 
-    /// The units, a mark at each boundary.
+    /// The line of units, with a mark at each boundary.
     fn units(&self, style: Style) -> String {
         let last = self.width();
         let glyph = |column: usize| match column {
@@ -132,7 +132,7 @@ impl Ruler {
         (0..=last).map(glyph).collect()
     }
 
-    /// The bytes from the boundary to the start.
+    /// The line of the bytes from the boundary to the start.
     fn miss(&self, style: Style) -> String {
         let (open, close) = (style.glyph("└", "`"), style.glyph("┘", "'"));
         let (indent, inner) = (" ".repeat(self.columns), self.past.1.saturating_sub(1));
@@ -146,7 +146,7 @@ impl Ruler {
         }
     }
 
-    /// What `says` makes of the address of each boundary, beneath it, as far as there is room.
+    /// The line of labels that `says` gives for the addresses of boundaries, as far as there is room.
     fn labels(&self, says: impl Fn(u64) -> Option<String>) -> String {
         let mut line = String::new();
         for (column, address) in self.boundaries() {
@@ -159,13 +159,13 @@ impl Ruler {
     }
 }
 
-/// The column of so many bytes, where a unit has `columns`.
+/// The column of `bytes`, if a unit has `columns`.
 fn scaled(bytes: i128, columns: usize, unit: u64) -> usize {
     let columns = i128::try_from(columns).unwrap_or(1);
     usize::try_from(bytes.saturating_mul(columns) / i128::from(unit.max(1))).unwrap_or(usize::MAX)
 }
 
-/// Whether a boundary is drawn at `column`.
+/// True if a boundary is drawn at `column`.
 fn is_column(column: usize, columns: usize) -> bool {
     let wide = |n: usize| u64::try_from(n).unwrap_or(0);
     is_whole(wide(column), wide(columns))

@@ -21,7 +21,7 @@ fn seed() -> (Bench, Bench) {
     (disk, label)
 }
 
-/// A disk on which all is well, but for one partition too near another.
+/// A disk with one partition off the grain, because its neighbour ends off it.
 fn mixed() -> Bench {
     let mut disk = Bench::disk("nvd0", 1 << 27, 16384, (40, (1 << 27) - 41));
     disk.add("efi", at(2048, 1 << 20), Rules::Gpart);
