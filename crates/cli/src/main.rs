@@ -92,10 +92,10 @@ fn refuse(answer: &clap::Error) -> ExitCode {
         return ExitCode::from(2);
     }
     let text = answer.to_string();
-    let said =
+    let paragraphs =
         text.trim_start_matches("error: ").split("\n\n").filter(|p| !p.starts_with("Usage:") && !p.starts_with("For more information"));
-    let said: Vec<String> = said.map(|p| p.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let paragraphs: Vec<String> = paragraphs.map(|p| p.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let path = if path.is_empty() { path } else { path + " " };
-    complain(&format!("{}; see trueline {path}--help", said.join("; ")));
+    complain(&format!("{}; see trueline {path}--help", paragraphs.join("; ")));
     ExitCode::from(2)
 }

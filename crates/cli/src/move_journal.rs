@@ -22,14 +22,14 @@ pub(crate) fn beside(target: &str) -> PathBuf {
 
 /// The command that resumes the interrupted move of provider `id`; it names the journal if [`found`] has one.
 pub(crate) fn resume_command(target: &str, graph: &Graph, id: Id) -> String {
-    match found(target, graph, id) {
+    match find(target, graph, id) {
         Some(path) => format!("trueline move --resume {}", shell(&path.to_string_lossy())),
         None => "trueline move --resume JOURNAL".into(),
     }
 }
 
 /// Path of the journal of the interrupted move of provider `id`, if it is at its default place and has the same id as the mark.
-pub(crate) fn found(target: &str, graph: &Graph, id: Id) -> Option<PathBuf> {
+pub(crate) fn find(target: &str, graph: &Graph, id: Id) -> Option<PathBuf> {
     let mut bytes = [0; Mark::LENGTH];
     graph.read_at(id, &mut bytes, 0).ok()?;
     let mark = Mark::read(&bytes)?;

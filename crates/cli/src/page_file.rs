@@ -19,16 +19,16 @@ pub(crate) fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::
     let refused = |why: &str| Failure::Message(format!("write {}: {why}: name a new file", path.display()));
     // Through a link to what it leads to, so that the link stays.
     let to = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let Ok(there) = fs::metadata(&to) else { return replace(&to, write).map_err(failed) };
-    let kind = there.file_type();
+    let Ok(found) = fs::metadata(&to) else { return replace(&to, write).map_err(failed) };
+    let kind = found.file_type();
     if kind.is_block_device() {
         Err(refused("it is a block device"))
     } else if kind.is_dir() {
         Err(refused("it is a directory"))
     } else if !kind.is_file() {
         // A terminal, a pipe, /dev/null.
-        File::create(&to).and_then(|file| all(file, write)).map_err(failed)
-    } else if there.len() > 0 && !is_page(&to).map_err(failed)? {
+        File::create(&to).and_then(|file| write_all(file, write)).map_err(failed)
+    } else if found.len() > 0 && !is_page(&to).map_err(failed)? {
         Err(refused("there is a file that is no page or drawing"))
     } else {
         replace(&to, write).map_err(failed)
@@ -46,7 +46,7 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside: PathBuf = path.with_file_name(format!(".{name}.{}", std::process::id()));
     let file = File::options().write(true).create_new(true).open(&beside)?;
-    let done = all(file, write).and_then(|()| fs::rename(&beside, path));
+    let done = write_all(file, write).and_then(|()| fs::rename(&beside, path));
     if done.is_err() {
         // Half a page is of no use. If it cannot be removed either, the first error is the one to report.
         let _ = fs::remove_file(&beside);
@@ -54,7 +54,7 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     done
 }
 
-fn all(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+fn write_all(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut file = BufWriter::new(file);
     write(&mut file)?;
     file.flush()

@@ -51,7 +51,7 @@ impl Placed {
     }
 
     /// Site of the table: topology, base and type of the provider that holds it.
-    pub(crate) fn ground<'a>(&self, graph: &'a Graph) -> TableSite<'a> {
+    pub(crate) fn site<'a>(&self, graph: &'a Graph) -> TableSite<'a> {
         let p = &graph.providers[self.on];
         TableSite { topology: &p.topology, base: p.base(), kind: p.kind }
     }

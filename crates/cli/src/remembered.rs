@@ -103,26 +103,26 @@ pub(crate) fn profile(typed: Option<&str>, target: &str) -> Result<Option<Rememb
     if images.is_empty() {
         return Ok(None);
     }
-    if let Some(said) = environment()? {
-        return Ok(Some(said));
+    if let Some(found) = environment()? {
+        return Ok(Some(found));
     }
     let mut first: Option<(&Path, Remembered)> = None;
     for image in images {
         match (beside(image)?, &first) {
-            (Some(said), None) => first = Some((image, said)),
-            (Some(said), Some((other, one))) if said.profile != one.profile => {
+            (Some(found), None) => first = Some((image, found)),
+            (Some(found), Some((other, known))) if found.profile != known.profile => {
                 let (other, image) = (other.display(), image.display());
-                let apart = format!("{other} is for {}, and {image} for {}, as {} says", one.profile, said.profile, said.from);
+                let apart = format!("{other} is for {}, and {image} for {}, as {} says", known.profile, found.profile, found.from);
                 return Err(format!("open {target}: {apart}: say {OPTION} for all of them"));
             }
             _ => {}
         }
     }
-    Ok(first.map(|(_, said)| said))
+    Ok(first.map(|(_, found)| found))
 }
 
 /// The profile of a disk that is described and does not exist: no file stands beside it.
-pub(crate) fn of_no_image(typed: Option<&str>) -> Result<Option<Remembered>, String> {
+pub(crate) fn for_described(typed: Option<&str>) -> Result<Option<Remembered>, String> {
     typed.map_or_else(environment, |name| Ok(Some(Remembered::new(name, OPTION))))
 }
 

@@ -16,17 +16,17 @@ use trueline_geom::table::types;
 ///
 /// Errors: there is no such provider; the message names those there are.
 pub(crate) fn survey(target: &str, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
-    survey_said(target, None, graph, only)
+    survey_with(target, None, graph, only)
 }
 
 /// As [`survey`], with the options that describe the disk: the commands of its cures repeat them.
-pub(crate) fn survey_said(target: &str, said: Option<&DiskOverrides>, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
+pub(crate) fn survey_with(target: &str, overrides: Option<&DiskOverrides>, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
     let audit = audit::audit(graph);
     let kept = kept(target, graph, only)?;
     let providers: Vec<Provider> = kept.iter().map(|&id| provider(graph, &audit, id)).collect();
     let vacant = audit::vacant(graph, &audit, &kept);
     let found = audit.findings.iter().filter(|(id, _)| kept.contains(id)).chain(&vacant);
-    let cures = Cures::new(target, said, graph);
+    let cures = Cures::new(target, overrides, graph);
     let findings = found.map(|(id, f)| finding(graph, &cures, *id, f)).collect();
     let judged = kept.iter().map(|&id| audit.verdicts[id].into()).max();
     let verdict = judged.filter(|_| vacant.is_none()).unwrap_or(Verdict::Unknown);
@@ -107,7 +107,7 @@ pub(crate) fn grain(fact: &Fact) -> Grain {
 
 fn finding(graph: &Graph, cures: &Cures<'_>, id: Id, f: &trueline_geom::base::finding::Finding) -> Finding {
     let p = &graph.providers[id];
-    let cure = cures.of(id, f);
+    let cure = cures.cure(id, f);
     Finding {
         rule: f.rule.id,
         severity: f.severity,

@@ -67,9 +67,9 @@ impl DiskOverrides {
         let (mut sector, mut facts) = profile.and_then(profile::named).unwrap_or_default();
         sector = options.logical.or(sector);
         let physical = options.physical.map(|(size, phase)| WhyGrain { why: Why::Physical, size, phase });
-        for said in physical.into_iter().chain(options.grain.iter().copied()) {
-            facts.retain(|f| f.why != said.why);
-            facts.extend(said.fact());
+        for grain in physical.into_iter().chain(options.grain.iter().copied()) {
+            facts.retain(|f| f.why != grain.why);
+            facts.extend(grain.fact());
         }
         let (set, options) = (options.set.clone(), options.clone());
         Ok(DiskOverrides { sector, facts, set, options, judged: None, described: false, direct: false })
@@ -81,15 +81,15 @@ impl DiskOverrides {
     }
 
     /// As [`DiskOverrides::of`], for a disk that is described and does not exist.
-    pub(crate) fn of_no_image(options: &DiskOptions) -> Result<DiskOverrides, String> {
-        DiskOverrides::new(options)?.judged_by(remembered::of_no_image(options.profile.as_deref())?)
+    pub(crate) fn for_described(options: &DiskOptions) -> Result<DiskOverrides, String> {
+        DiskOverrides::new(options)?.judged_by(remembered::for_described(options.profile.as_deref())?)
     }
 
     /// As [`DiskOverrides::of`], with a line on stderr if the profile comes from elsewhere than the command line.
     pub(crate) fn announced(options: &DiskOptions, target: &str) -> Result<DiskOverrides, String> {
-        let said = DiskOverrides::of(options, target)?;
-        said.judged.iter().for_each(|judged| judged.announce(target));
-        Ok(said)
+        let overrides = DiskOverrides::of(options, target)?;
+        overrides.judged.iter().for_each(|judged| judged.announce(target));
+        Ok(overrides)
     }
 
     /// The options that were typed, as words of a command line.
@@ -118,12 +118,12 @@ impl DiskOverrides {
     }
 
     /// The same, with files and devices opened past the page cache if `direct`.
-    pub(crate) fn around(self, direct: bool) -> DiskOverrides {
+    pub(crate) fn bypass_cache(self, direct: bool) -> DiskOverrides {
         DiskOverrides { direct, ..self }
     }
 
     /// Refuses keys of a model for a disk that is no simulated drive; `what` names the attempt.
-    pub(crate) fn of_no_drive(&self, what: &str) -> Result<(), String> {
+    pub(crate) fn refuse_model_keys(&self, what: &str) -> Result<(), String> {
         match self.set.first() {
             None => Ok(()),
             Some((key, _)) => {
@@ -147,8 +147,8 @@ impl DiskOverrides {
 }
 
 /// Opens and tastes a target, for reading. Also returns the provider named after `#`.
-pub(crate) fn open(target: &str, said: &DiskOverrides) -> Result<(Graph, Option<String>), String> {
-    open_for(target, said, Access::Read)
+pub(crate) fn open(target: &str, overrides: &DiskOverrides) -> Result<(Graph, Option<String>), String> {
+    open_for(target, overrides, Access::Read)
 }
 
 /// True if a disk of the target is an NBD export.
@@ -162,30 +162,30 @@ pub(crate) fn paths(target: &str) -> Vec<&Path> {
 }
 
 /// As [`open`], for reading or writing.
-pub(crate) fn open_for(target: &str, said: &DiskOverrides, access: Access) -> Result<(Graph, Option<String>), String> {
+pub(crate) fn open_for(target: &str, overrides: &DiskOverrides, access: Access) -> Result<(Graph, Option<String>), String> {
     let (disks, provider) = split(target);
     if disks.contains(&"") {
         return Err(format!("open '{target}': the name of a disk is missing: write DISK[,DISK...][#PROVIDER]"));
     }
     distinct(&disks)?;
     if !disks.iter().any(|disk| simulated::is_simulated(disk)) {
-        said.of_no_drive(&format!("open {target}"))?;
+        overrides.refuse_model_keys(&format!("open {target}"))?;
     }
     let opened: Vec<Disk> =
-        disks.iter().zip(names(&disks)).map(|(disk, name)| open_disk(disk, name, said, access)).collect::<Result<_, _>>()?;
+        disks.iter().zip(names(&disks)).map(|(disk, name)| open_disk(disk, name, overrides, access)).collect::<Result<_, _>>()?;
     Ok((Graph::taste(opened, Limits::default()), provider))
 }
 
 /// As [`open`], for a target of simulated drives; includes the model of each, in the order of the graph's stores. `None` if no disk of it
 /// is simulated. Errors: only some are.
-pub(crate) fn simulated(target: &str, said: &DiskOverrides) -> Result<Option<Simulated>, String> {
+pub(crate) fn simulated(target: &str, overrides: &DiskOverrides) -> Result<Option<Simulated>, String> {
     let (disks, provider) = split(target);
     if !disks.iter().any(|disk| simulated::is_simulated(disk)) {
         return Ok(None);
     }
     let (mut opened, mut models) = (Vec::new(), Vec::new());
     for (disk, name) in disks.iter().zip(names(&disks)) {
-        let (disk, model) = simulated::open_disk(disk, &name, said, Access::Read)?.ok_or_else(|| {
+        let (disk, model) = simulated::open_disk(disk, &name, overrides, Access::Read)?.ok_or_else(|| {
             format!("open {target}: {disk} is no simulated drive and others are: write drive:MODEL={disk} to put what is on it on one")
         })?;
         laid_out(target, &model)?;
@@ -299,23 +299,23 @@ fn names(disks: &[&str]) -> Vec<String> {
 }
 
 /// Tastes stores that are already open; a single one needs no name.
-pub(crate) fn taste_stores(stores: Vec<(String, Box<dyn Store>)>, said: &DiskOverrides) -> Graph {
+pub(crate) fn taste_stores(stores: Vec<(String, Box<dyn Store>)>, overrides: &DiskOverrides) -> Graph {
     let several = stores.len() > 1;
-    let disks = stores.into_iter().map(|(name, store)| image(if several { name } else { String::new() }, store, said));
+    let disks = stores.into_iter().map(|(name, store)| image(if several { name } else { String::new() }, store, overrides));
     Graph::taste(disks.collect(), Limits::default())
 }
 
 /// As [`open`], for a target of memory and zeroes alone; allocates the memory. `None` if no disk of it is. Errors: only some are.
-pub(crate) fn memory(target: &str, said: &DiskOverrides) -> Result<Option<(Graph, Option<String>)>, String> {
+pub(crate) fn memory(target: &str, overrides: &DiskOverrides) -> Result<Option<(Graph, Option<String>)>, String> {
     let (disks, provider) = split(target);
     if !disks.iter().any(|disk| is_memory(disk)) {
         return Ok(None);
     }
-    said.of_no_drive(&format!("open {target}"))?;
+    overrides.refuse_model_keys(&format!("open {target}"))?;
     let mut opened = Vec::new();
     for (disk, name) in disks.iter().zip(names(&disks)) {
-        opened.push(match (memory::open(disk)?, zeroes(disk, &name, said)?) {
-            (Some(store), _) => image(name, store, said),
+        opened.push(match (memory::open(disk)?, zeroes(disk, &name, overrides)?) {
+            (Some(store), _) => image(name, store, overrides),
             (None, Some(zeroes)) => zeroes,
             (None, None) => {
                 return Err(format!("open {target}: {disk} is not memory and others are: write md:SIZE={disk} to take it there"));
@@ -326,29 +326,29 @@ pub(crate) fn memory(target: &str, said: &DiskOverrides) -> Result<Option<(Graph
 }
 
 /// The disk `zero:SIZE`; `None` if it is another kind of disk.
-fn zeroes(disk: &str, name: &str, said: &DiskOverrides) -> Result<Option<Disk>, String> {
+fn zeroes(disk: &str, name: &str, overrides: &DiskOverrides) -> Result<Option<Disk>, String> {
     let Some(length) = size_after(disk, ZERO)? else { return Ok(None) };
-    let topology = topology(512, length, said);
+    let topology = topology(512, length, overrides);
     let bytes = Bytes::Geom(Arc::new(Zero { length }));
-    Ok(Some(Disk { name: name.into(), bytes, topology, start: Some(0), nop: Some(said.nop(length)), findings: Vec::new() }))
+    Ok(Some(Disk { name: name.into(), bytes, topology, start: Some(0), nop: Some(overrides.nop(length)), findings: Vec::new() }))
 }
 
-fn open_disk(disk: &str, name: String, said: &DiskOverrides, access: Access) -> Result<Disk, String> {
-    if let Some(zeroes) = zeroes(disk, &name, said)? {
+fn open_disk(disk: &str, name: String, overrides: &DiskOverrides, access: Access) -> Result<Disk, String> {
+    if let Some(zeroes) = zeroes(disk, &name, overrides)? {
         return Ok(zeroes);
     }
     // A read needs no memory: such a disk may be larger than memory.
     if let Some(length) = memory::size(disk)? {
-        return Ok(image(name, Box::new(Sparse::new(length)), said));
+        return Ok(image(name, Box::new(Sparse::new(length)), overrides));
     }
     if let Some(store) = memory::open(disk)? {
-        return Ok(image(name, store, said));
+        return Ok(image(name, store, overrides));
     }
-    if let Some((disk, _)) = simulated::open_disk(disk, &name, said, Access::Read)? {
+    if let Some((disk, _)) = simulated::open_disk(disk, &name, overrides, Access::Read)? {
         return Ok(disk);
     }
     if remote::is_meant(disk) {
-        return remote::open(disk, name, said, access);
+        return remote::open(disk, name, overrides, access);
     }
     if disk.contains("://") && !Path::new(disk).exists() {
         let kinds = format!("image files and block devices, md:SIZE, {ZERO}SIZE, drive:MODEL, nbd:// and nbd+unix://");
@@ -359,20 +359,20 @@ fn open_disk(disk: &str, name: String, said: &DiskOverrides, access: Access) -> 
         false => e.to_string(),
     })?;
     if !opened.block {
-        return Ok(image(name, medium(opened.store, disk, said)?, said));
+        return Ok(image(name, medium(opened.store, disk, overrides)?, overrides));
     }
     let start = opened.device.as_ref().map_or(Some(0), Device::medium_start);
     let (topology, findings) = match &opened.device {
         Some(device) => device.topology(),
-        None => (asked(&opened), Vec::new()),
+        None => (ioctl_topology(&opened), Vec::new()),
     };
-    let nop = Some(said.nop(topology.length));
-    Ok(Disk { name, bytes: Bytes::Store(medium(opened.store, disk, said)?), topology, start, nop, findings })
+    let nop = Some(overrides.nop(topology.length));
+    Ok(Disk { name, bytes: Bytes::Store(medium(opened.store, disk, overrides)?), topology, start, nop, findings })
 }
 
 /// An open file or device, past the page cache if the overrides want that.
-fn medium(medium: Medium, disk: &str, said: &DiskOverrides) -> Result<Box<dyn Store>, String> {
-    if !said.direct {
+fn medium(medium: Medium, disk: &str, overrides: &DiskOverrides) -> Result<Box<dyn Store>, String> {
+    if !overrides.direct {
         return Ok(Box::new(medium));
     }
     let direct = Direct::new(medium, Path::new(disk)).map_err(|e| e.to_string())?;
@@ -392,7 +392,7 @@ fn any_bytes(store: impl Store + 'static, disk: &str) -> Result<Box<dyn Store>, 
 }
 
 /// Topology that a block device reports by ioctl, for devices that sysfs does not have.
-fn asked(opened: &Opened) -> Topology {
+fn ioctl_topology(opened: &Opened) -> Topology {
     let sector = opened.sector.unwrap_or(512);
     let mut topology = Topology::new(sector, opened.store.length());
     for (size, why) in [(Some(sector), Why::Logical), (opened.physical, Why::Physical)] {
@@ -403,9 +403,9 @@ fn asked(opened: &Opened) -> Topology {
 }
 
 /// Topology of a disk of `length` bytes that does not exist, as the options describe it; the rest is assumed as for an image.
-pub(crate) fn described(said: &DiskOverrides, length: u64) -> Topology {
-    let nop = said.nop(length);
-    nop.topology(0, &[topology(said.sector.unwrap_or(512), length, said)])
+pub(crate) fn described(overrides: &DiskOverrides, length: u64) -> Topology {
+    let nop = overrides.nop(length);
+    nop.topology(0, &[topology(overrides.sector.unwrap_or(512), length, overrides)])
 }
 
 /// The size in `KIND:SIZE`, in bytes; `None` if it is another kind of disk.
@@ -415,24 +415,24 @@ fn size_after(disk: &str, kind: &str) -> Result<Option<u64>, String> {
 }
 
 /// A disk with nothing known but its bytes. The sector is the one that its GPT or MBR fits, else 512.
-fn image(name: String, store: Box<dyn Store>, said: &DiskOverrides) -> Disk {
+fn image(name: String, store: Box<dyn Store>, overrides: &DiskOverrides) -> Disk {
     let length = store.length();
     let stores = [store];
-    let sector = said.sector.unwrap_or_else(|| {
+    let sector = overrides.sector.unwrap_or_else(|| {
         let (route, budget) = (Route::store(0, length), Budget::new(Limits::default()));
         let probe = Probe::new(&route, &stores, &budget, 512, Some(0), None);
         gpt::sector_of(&probe).or_else(|| mbr::sector_of(&probe)).unwrap_or(512)
     });
-    let topology = topology(sector, length, said);
+    let topology = topology(sector, length, overrides);
     let [store] = stores;
-    Disk { name, bytes: Bytes::Store(store), topology, start: Some(0), nop: Some(said.nop(length)), findings: Vec::new() }
+    Disk { name, bytes: Bytes::Store(store), topology, start: Some(0), nop: Some(overrides.nop(length)), findings: Vec::new() }
 }
 
 /// Topology assumed for a disk that does not describe itself.
-fn topology(sector: u64, length: u64, said: &DiskOverrides) -> Topology {
+fn topology(sector: u64, length: u64, overrides: &DiskOverrides) -> Topology {
     let mut topology = Topology::new(sector, length);
     topology.facts = profile::assumed();
-    if !said.facts.is_empty() {
+    if !overrides.facts.is_empty() {
         // The drive is named, so what tools do for unknown drives does not matter.
         topology.facts.retain(|f| f.why != Why::Convention);
     }

@@ -1,7 +1,7 @@
 //! Devices of this host, or of another one as `lsblk` or `nvme` listed them: each a target.
 
 use crate::report::{Provider, Target};
-use crate::survey::{survey, survey_said};
+use crate::survey::{survey, survey_with};
 use crate::target::DiskOverrides;
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,24 +19,24 @@ use trueline_host::disk::file;
 const LISTED: u64 = 64 << 20;
 
 /// Every block device of this host: its contents if they can be read, else what sysfs and udev report.
-pub(crate) fn this_host(said: &DiskOverrides) -> Result<Vec<Target>, String> {
+pub(crate) fn this_host(overrides: &DiskOverrides) -> Result<Vec<Target>, String> {
     let devices = sysfs::host().map_err(|e| e.to_string())?;
-    targets(&devices, said, true)
+    targets(&devices, overrides, true)
 }
 
 /// A whole device of this host that the user named, with what sysfs reports of it; `None` if it is not one.
-pub(crate) fn named(name: &str, said: &DiskOverrides) -> Option<Result<Target, String>> {
+pub(crate) fn named(name: &str, overrides: &DiskOverrides) -> Option<Result<Target, String>> {
     let (devices, at) = sysfs::named(Path::new(name))?;
     let device = devices.get(at).filter(|d| !matches!(d.kind, Kind::Partition { .. }))?;
-    let target = target(device, &devices, said, true);
+    let target = target(device, &devices, overrides, true);
     Some(target.map(|target| Target { target: name.into(), ..target }))
 }
 
 /// The targets that files of `lsblk -OJb` or `nvme id-ns -o json` list, and an error for each file that cannot be read.
-pub(crate) fn from_files(files: &[PathBuf], said: &DiskOverrides) -> (Vec<Target>, Vec<String>) {
+pub(crate) fn from_files(files: &[PathBuf], overrides: &DiskOverrides) -> (Vec<Target>, Vec<String>) {
     let (mut all, mut failures) = (Vec::new(), Vec::new());
     for path in files {
-        match from_file(path, said) {
+        match from_file(path, overrides) {
             Ok(targets) => all.extend(targets),
             Err(failure) => failures.push(failure),
         }
@@ -44,12 +44,12 @@ pub(crate) fn from_files(files: &[PathBuf], said: &DiskOverrides) -> (Vec<Target
     (all, failures)
 }
 
-fn from_file(path: &Path, said: &DiskOverrides) -> Result<Vec<Target>, String> {
+fn from_file(path: &Path, overrides: &DiskOverrides) -> Result<Vec<Target>, String> {
     let (place, text) = read(path)?;
     if text.contains("\"blockdevices\"") {
-        targets(&lsblk::parse(&text, &place).map_err(|e| e.to_string())?, said, false)
+        targets(&lsblk::parse(&text, &place).map_err(|e| e.to_string())?, overrides, false)
     } else {
-        namespaces(&text, &place, said)
+        namespaces(&text, &place, overrides)
     }
 }
 
@@ -68,7 +68,7 @@ fn read(path: &Path) -> Result<(String, String), String> {
 }
 
 /// Adds a drive's own description, from files of `nvme id-ns -o json`, to the overrides for images that are for that drive.
-pub(crate) fn adopt_files(files: &[PathBuf], said: &mut DiskOverrides) -> Result<(), String> {
+pub(crate) fn adopt_files(files: &[PathBuf], overrides: &mut DiskOverrides) -> Result<(), String> {
     for path in files {
         let (place, text) = read(path)?;
         if text.contains("\"blockdevices\"") {
@@ -78,19 +78,19 @@ pub(crate) fn adopt_files(files: &[PathBuf], said: &mut DiskOverrides) -> Result
             return Err(format!("read {place}: several namespaces: which one the targets are for is not known"));
         };
         if let Some((topology, _)) = namespace.topology() {
-            said.adopt(&topology);
+            overrides.adopt(&topology);
         }
     }
     Ok(())
 }
 
-fn namespaces(text: &str, place: &str, said: &DiskOverrides) -> Result<Vec<Target>, String> {
+fn namespaces(text: &str, place: &str, overrides: &DiskOverrides) -> Result<Vec<Target>, String> {
     let found = nvme::parse(text, place).map_err(|e| e.to_string())?;
     let several = found.len() > 1;
     let disks = found.iter().enumerate().filter_map(|(i, namespace)| {
         let (topology, findings) = namespace.topology()?;
         let name = if several { format!("{place}[{i}]") } else { place.to_string() };
-        let nop = Some(said.nop(topology.length));
+        let nop = Some(overrides.nop(topology.length));
         let bytes = Bytes::Reported(Reported::default());
         Some((name, Disk { name: String::new(), bytes, topology, start: Some(0), nop, findings }))
     });
@@ -98,13 +98,13 @@ fn namespaces(text: &str, place: &str, said: &DiskOverrides) -> Result<Vec<Targe
 }
 
 /// A target for every device except partitions whose disk is listed. `read`: the devices are this host's, so their contents are read.
-fn targets(devices: &[Device], said: &DiskOverrides, read: bool) -> Result<Vec<Target>, String> {
+fn targets(devices: &[Device], overrides: &DiskOverrides, read: bool) -> Result<Vec<Target>, String> {
     let listed = |name: &String| devices.iter().any(|d| d.name == *name);
     let whole = devices.iter().filter(|d| !matches!(&d.kind, Kind::Partition { parent, .. } if listed(parent)));
-    whole.map(|device| target(device, devices, said, read)).collect()
+    whole.map(|device| target(device, devices, overrides, read)).collect()
 }
 
-fn target(device: &Device, all: &[Device], said: &DiskOverrides, read: bool) -> Result<Target, String> {
+fn target(device: &Device, all: &[Device], overrides: &DiskOverrides, read: bool) -> Result<Target, String> {
     let parts: Vec<&Device> = all.iter().filter(|d| matches!(&d.kind, Kind::Partition { parent, .. } if *parent == device.name)).collect();
     let (topology, mut findings) = device.topology();
     let opened = read.then(|| file::open(Path::new(&device.path)));
@@ -114,18 +114,18 @@ fn target(device: &Device, all: &[Device], said: &DiskOverrides, read: bool) -> 
         Some(Err(why)) => {
             let message = format!("not read, so judged by what sysfs and udev tell: {why}");
             findings.push(Finding::new(&finding::UNREAD, Severity::Note, 0, message));
-            Bytes::Reported(told(device, &parts, all))
+            Bytes::Reported(reported(device, &parts, all))
         }
-        None => Bytes::Reported(told(device, &parts, all)),
+        None => Bytes::Reported(reported(device, &parts, all)),
     };
-    let nop = Some(said.nop(topology.length));
+    let nop = Some(overrides.nop(topology.length));
     let disk = Disk { name: String::new(), bytes, topology, start: device.medium_start(), nop, findings };
     let mut graph = Graph::taste(vec![disk], Limits::default());
     if tasted {
         let differs = kernel_differs(&graph, &parts);
         graph.providers[0].findings.extend(differs);
     }
-    let mut target = survey_said(&device.path, Some(said), &graph, None)?;
+    let mut target = survey_with(&device.path, Some(overrides), &graph, None)?;
     for provider in &mut target.providers {
         annotate(provider, device, &parts);
     }
@@ -133,7 +133,7 @@ fn target(device: &Device, all: &[Device], said: &DiskOverrides, read: bool) -> 
 }
 
 /// Contents of the device as the kernel and udev report them.
-fn told(device: &Device, parts: &[&Device], all: &[Device]) -> Reported {
+fn reported(device: &Device, parts: &[&Device], all: &[Device]) -> Reported {
     let signs = |d: &Device| sign_of(d, all).into_iter().collect::<Vec<_>>();
     let extended = parts.iter().any(|part| is_extended(part, parts));
     let (scheme, letter) = match device.signs.pttype.as_deref() {
@@ -296,8 +296,8 @@ mod tests {
     }
 
     fn judged(devices: &[Device], physical: Option<(u64, u64)>) -> Target {
-        let said = DiskOverrides::new(&DiskOptions { physical, ..DiskOptions::default() }).unwrap();
-        targets(devices, &said, false).unwrap().remove(0)
+        let overrides = DiskOverrides::new(&DiskOptions { physical, ..DiskOptions::default() }).unwrap();
+        targets(devices, &overrides, false).unwrap().remove(0)
     }
 
     #[test]
@@ -314,12 +314,12 @@ mod tests {
         let signs = Signs { fstype: Some("ext4".into()), block: Some(4096), ..Signs::default() };
         let mut devices = drive(Device { signs, ..Device::default() });
         devices[0].path = "/nonexistent/sda".into();
-        let said = DiskOverrides::new(&DiskOptions::default()).unwrap();
-        let found = targets(&devices, &said, true).unwrap().remove(0);
+        let overrides = DiskOverrides::new(&DiskOptions::default()).unwrap();
+        let found = targets(&devices, &overrides, true).unwrap().remove(0);
         assert_eq!(found.verdict, Verdict::Unknown);
         assert_eq!(found.findings.iter().filter(|f| f.rule == "TL0029").count(), 1, "{:?}", found.findings);
         // The list of another host is never read from this one's devices.
-        assert_eq!(targets(&devices, &said, false).unwrap().remove(0).verdict, Verdict::Aligned);
+        assert_eq!(targets(&devices, &overrides, false).unwrap().remove(0).verdict, Verdict::Aligned);
     }
 
     #[test]

@@ -31,8 +31,8 @@ pub(crate) fn os(error: &io::Error) -> String {
 }
 
 /// The system's own text of an error, without the number at its end: `File name too long (os error 36)`.
-fn without_number(said: &str) -> String {
-    said.rsplit_once(" (os error ").map_or(said, |(words, _)| words).into()
+fn without_number(text: &str) -> String {
+    text.rsplit_once(" (os error ").map_or(text, |(words, _)| words).into()
 }
 
 /// A provider's name, escaped; the only disk of a target has none and is called `disk`.
@@ -199,8 +199,8 @@ pub(crate) fn errors(target: &Target) -> Option<String> {
 pub(crate) fn severities(findings: &[Finding]) -> String {
     let of = |s| findings.iter().filter(|f| f.severity == s).count();
     let counts = [Severity::Error, Severity::Warning, Severity::Note].map(|s| (of(s), s.name()));
-    let said: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, s)| count(*n, s)).collect();
-    said.join(", ")
+    let parts: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, s)| count(*n, s)).collect();
+    parts.join(", ")
 }
 
 /// The number of providers that do I/O for each verdict, without zeros: `2 misaligned, 1 aligned`.
@@ -208,9 +208,9 @@ pub(crate) fn verdicts(target: &Target) -> String {
     let bearing = || target.providers.iter().filter(|p| p.data_bearing);
     let of = |v| bearing().filter(|p| p.verdict == v).count();
     let counts = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned].map(|v| (of(v), verdict(v)));
-    let said: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, v)| format!("{n} {v}")).collect();
+    let parts: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, v)| format!("{n} {v}")).collect();
     match target.verdict {
-        _ if !said.is_empty() => said.join(", "),
+        _ if !parts.is_empty() => parts.join(", "),
         // Unread contents may do I/O.
         Verdict::Unknown => "nothing is known to do I/O".into(),
         _ => "nothing does I/O".into(),
@@ -226,8 +226,8 @@ pub(crate) fn unjudged(target: &Target) -> Option<String> {
         (&finding::OPAQUE, "contents not understood inside"),
     ];
     let is_here = |rule: &Rule| target.findings.iter().any(|f| f.rule == rule.id);
-    let said: Vec<&str> = reasons.iter().filter(|(rule, _)| is_here(rule)).map(|(_, said)| *said).collect();
-    (target.verdict == Verdict::Unknown && !said.is_empty()).then(|| said.join(", "))
+    let parts: Vec<&str> = reasons.iter().filter(|(rule, _)| is_here(rule)).map(|(_, words)| *words).collect();
+    (target.verdict == Verdict::Unknown && !parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Writes a line for people on standard output, escaped, and broken to fit the terminal.

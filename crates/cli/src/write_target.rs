@@ -21,7 +21,7 @@ use trueline_host::disk::reread::{self, Reread};
 /// The one provider that a command reads or writes.
 pub(crate) struct WriteTarget {
     /// The target, as typed.
-    pub(crate) target: String,
+    pub(crate) typed: String,
     /// The profile it is judged by, and its source.
     pub(crate) judged: Option<Remembered>,
     pub(crate) graph: Graph,
@@ -34,36 +34,36 @@ pub(crate) struct WriteTarget {
 
 impl WriteTarget {
     /// Opens the target and finds its provider. A note on stderr names a remembered profile.
-    pub(crate) fn open(target: &str, disk: &DiskOptions, access: Access) -> Result<WriteTarget, Failure> {
-        WriteTarget::on(target, &DiskOverrides::announced(disk, target)?, access)
+    pub(crate) fn open(typed: &str, disk: &DiskOptions, access: Access) -> Result<WriteTarget, Failure> {
+        WriteTarget::open_with(typed, &DiskOverrides::announced(disk, typed)?, access)
     }
 
     /// As [`WriteTarget::open`], with the given overrides of its disks.
-    pub(crate) fn on(target: &str, said: &DiskOverrides, access: Access) -> Result<WriteTarget, Failure> {
-        let (graph, provider) = target::open_for(target, said, access)?;
-        let paths = target::paths(target);
+    pub(crate) fn open_with(typed: &str, overrides: &DiskOverrides, access: Access) -> Result<WriteTarget, Failure> {
+        let (graph, provider) = target::open_for(typed, overrides, access)?;
+        let paths = target::paths(typed);
         let id = match &provider {
-            Some(name) => graph.find(name).ok_or_else(|| no_provider(target, name, &graph))?,
+            Some(name) => graph.find(name).ok_or_else(|| no_provider(typed, name, &graph))?,
             None if paths.len() < 2 => 0,
-            None => return Err(Failure::Message(format!("open {target}: several disks: name the provider after a #: #stripe/data"))),
+            None => return Err(Failure::Message(format!("open {typed}: several disks: name the provider after a #: #stripe/data"))),
         };
         let own = &graph.providers[id].name;
         let named = paths.len() > 1 || graph.providers[graph.root(id)].is_set;
         let disk = paths.first().and_then(|p| p.file_stem()).filter(|_| !named);
         let name = disk.map_or_else(String::new, |n| n.to_string_lossy().into_owned()) + own;
-        Ok(WriteTarget { target: target.into(), judged: said.judged().cloned(), graph, id, name, speaks_geom: false })
+        Ok(WriteTarget { typed: typed.into(), judged: overrides.judged().cloned(), graph, id, name, speaks_geom: false })
     }
 
     /// The name to print: as a command line takes it, or that in GEOM.
     pub(crate) fn called(&self) -> Called {
-        match target::disks_of(&self.target).filter(|_| !self.speaks_geom) {
+        match target::disks_of(&self.typed).filter(|_| !self.speaks_geom) {
             Some(disks) => Called::typed(disks, &self.graph.providers[self.id].name),
             None => Called::geom(&self.name),
         }
     }
 
     /// Site of a table on it: topology, base and type of the provider.
-    pub(crate) fn ground(&self) -> TableSite<'_> {
+    pub(crate) fn site(&self) -> TableSite<'_> {
         let p = &self.graph.providers[self.id];
         TableSite { topology: &p.topology, base: p.base(), kind: p.kind }
     }
@@ -86,9 +86,9 @@ impl WriteTarget {
     /// The table to edit. Errors: an interrupted move, no table, or one that cannot be edited; `attempt` begins the message.
     pub(crate) fn edited(&self, attempt: &str) -> Result<(&'static dyn Scheme, Table), Failure> {
         if let Some(half) = self.graph.children(self.id).find(|&id| self.graph.providers[id].is_moving()) {
-            let advice = format!("go on with that first: {}", move_journal::resume_command(&self.target, &self.graph, half));
+            let advice = format!("go on with that first: {}", move_journal::resume_command(&self.typed, &self.graph, half));
             let name = &self.graph.providers[half].name;
-            return Err(Failure::Message(format!("{attempt} {}: the move of {name} was interrupted: {advice}", self.target)));
+            return Err(Failure::Message(format!("{attempt} {}: the move of {name} was interrupted: {advice}", self.typed)));
         }
         let tasted = self.graph.providers[self.id].tasted();
         self.table().ok_or_else(|| {
@@ -98,7 +98,7 @@ impl WriteTarget {
                 (None, None, Some(what)) => format!("its table cannot be read: {what}"),
                 (None, None, None) => "there is no partition table: make one first: part create -s gpt".into(),
             };
-            Failure::Message(format!("{attempt} {}: {found}", self.target))
+            Failure::Message(format!("{attempt} {}: {found}", self.typed))
         })
     }
 
@@ -130,11 +130,11 @@ impl WriteTarget {
     }
 
     /// The occupant that a new table would replace.
-    pub(crate) fn there(&self) -> Occupant {
+    pub(crate) fn occupant(&self) -> Occupant {
         match self.graph.providers[self.id].tasted().there(&self.graph.probe(self.id)) {
             // Noise is no remains of anything.
-            there @ (Occupant::Nothing | Occupant::Remains(_)) => self.holds().map_or(there, |what| Occupant::Data(what, Vec::new())),
-            there => there,
+            found @ (Occupant::Nothing | Occupant::Remains(_)) => self.holds().map_or(found, |what| Occupant::Data(what, Vec::new())),
+            found => found,
         }
     }
 
@@ -146,38 +146,38 @@ impl WriteTarget {
         after: Option<&Table>,
         options: &WriteOptions,
     ) -> Result<(), Failure> {
-        let written = carry_out(&self.target, &self.graph, vec![Job { id: self.id, patches }], options)?;
+        let written = carry_out(&self.typed, &self.graph, vec![Job { id: self.id, patches }], options)?;
         if options.dry_run || written == 0 {
             return Ok(());
         }
         let read = scheme.read(&self.graph.probe(self.id));
         let places = |t: &Table| t.entries.iter().map(|e| (e.index, e.start, e.length, e.kind)).collect::<Vec<_>>();
         if after.map(places) != read.as_ref().map(places) && after.is_some() {
-            let message = format!("write {}: what was written does not read back as it should: check the disk", self.target);
+            let message = format!("write {}: what was written does not read back as it should: check the disk", self.typed);
             return Err(Failure::Message(message));
         }
-        let (target, on_disk) = (self.target.clone(), self.graph.providers[self.id].parents.is_empty());
+        let (typed, on_disk) = (self.typed.clone(), self.graph.providers[self.id].parents.is_empty());
         // The kernel reads a table again only once the disk is no longer open for exclusive writing.
         drop(self);
         if on_disk {
-            tell_kernel(&target);
+            tell_kernel(&typed);
         }
         Ok(())
     }
 }
 
 /// Contents of the provider, in words, that an overwrite would destroy, a table included.
-pub(crate) fn found(seat: &WriteTarget) -> Option<String> {
-    let table = seat.table().filter(|(_, table)| !table.is_bare_chain());
+pub(crate) fn contents(target: &WriteTarget) -> Option<String> {
+    let table = target.table().filter(|(_, table)| !table.is_bare_chain());
     table
         .map(|(scheme, table)| format!("there is {} with {}", named(scheme.name()), partitions(table.entries.len())))
-        .or_else(|| seat.holds())
-        .or_else(|| seat.remains())
+        .or_else(|| target.holds())
+        .or_else(|| target.remains())
 }
 
 /// The table around it, in words, if the provider's first sectors hold it: a write there destroys that table.
-pub(crate) fn shared(seat: &WriteTarget) -> Option<String> {
-    let (scheme, parent, _) = seat.table_within()?;
+pub(crate) fn shared(target: &WriteTarget) -> Option<String> {
+    let (scheme, parent, _) = target.table_within()?;
     let on = if parent.is_empty() { "the disk".into() } else { escape::plain(&parent) };
     Some(format!("its first sectors hold {}, that of {on}", named(scheme.name())))
 }

@@ -100,10 +100,10 @@ fn read_back(target: &str, graph: &Graph, jobs: &[Job]) -> Result<(), Failure> {
     for Job { id, patches } in jobs {
         let all: Vec<Patch> = jobs.iter().filter(|job| job.id == *id).flat_map(|job| job.patches.iter().cloned()).collect();
         for patch in patches {
-            let (mut wanted, mut there) = (patch.bytes.clone(), vec![0; patch.bytes.len()]);
+            let (mut wanted, mut found) = (patch.bytes.clone(), vec![0; patch.bytes.len()]);
             patch::lay_over(&all, patch.offset, &mut wanted);
-            graph.read_at(*id, &mut there, patch.offset).map_err(|e| cannot(target, "read back", e))?;
-            if there != wanted {
+            graph.read_at(*id, &mut found, patch.offset).map_err(|e| cannot(target, "read back", e))?;
+            if found != wanted {
                 let message = format!("write {target}: the {} does not read back as it should: check the disk", patch.what);
                 return Err(Failure::Message(message));
             }

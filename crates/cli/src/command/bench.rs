@@ -16,10 +16,10 @@ use trueline_lab::workload::{self, Kind, Needs, Parameters, WORKLOADS, latency};
 use variant::Variant;
 
 pub(crate) mod args;
+mod backend;
 pub(crate) mod csv;
 mod fits;
 mod genfile;
-mod ground;
 mod hidden;
 mod phases;
 mod progress;
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let own = Parameters { entries: args.tar.as_deref().map(tree::list).transpose()?, ..args.parameters(0) };
-    let mut variants = variant::all(args, kind, &own)?;
+    let mut variants = variant::list(args, kind, &own)?;
     signal::remember_first();
     let measured = measure(args, &mut variants);
     if measured.runs.iter().all(Vec::is_empty) {
@@ -93,20 +93,20 @@ fn measure(args: &Bench, variants: &mut [Variant]) -> Measurement {
 
 /// True if all variants run in virtual time.
 fn is_virtual(variants: &[Variant]) -> bool {
-    variants.iter().all(|variant| variant.ground.borrow().is_virtual())
+    variants.iter().all(|variant| variant.backend.borrow().is_virtual())
 }
 
 fn document(args: &Bench, kind: &Kind, variants: &[Variant], measured: &Measurement) -> BenchDocument {
     let comparison = measured.comparison.as_ref().ok().copied();
     let of_files = (matches!(kind.needs, Needs::Files(_)) || args.host.is_some()) && is_virtual(variants);
     let mut warnings = measured.warnings.clone();
-    if kind.name == latency::KIND.name && args.layer_ns == 0 && variants.iter().any(|v| v.depth > 0 && v.ground.borrow().is_virtual()) {
+    if kind.name == latency::KIND.name && args.layer_ns == 0 && variants.iter().any(|v| v.depth > 0 && v.backend.borrow().is_virtual()) {
         warnings.push("layers cost nothing on simulated drives unless --layer-ns says what; md:SIZE=IMAGE measures ours".into());
     }
     let done: Vec<(u64, u64)> = measured.runs.iter().map(|runs| runs.first().map_or((0, 0), |run| (run.ops, run.bytes))).collect();
     warnings.extend(variants.first().and_then(Variant::warning));
     warnings.extend(hidden::warnings(args, kind, variants, &done));
-    for warning in variants.iter().filter_map(|variant| variant.ground.borrow().warning()) {
+    for warning in variants.iter().filter_map(|variant| variant.backend.borrow().warning()) {
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }
@@ -117,7 +117,7 @@ fn document(args: &Bench, kind: &Kind, variants: &[Variant], measured: &Measurem
         time: if is_virtual(variants) { "virtual" } else { "real" },
         buffered: args.buffered,
         host: of_files.then(|| args.host.unwrap_or_default().name()),
-        variants: variants.iter().enumerate().map(|(nth, variant)| told(args, variant, nth, measured)).collect(),
+        variants: variants.iter().enumerate().map(|(nth, variant)| result_of(args, variant, nth, measured)).collect(),
         ratio: comparison.map(|comparison| comparison.ratio),
         comparison,
         slope: slope_of(variants, measured),
@@ -126,14 +126,14 @@ fn document(args: &Bench, kind: &Kind, variants: &[Variant], measured: &Measurem
     }
 }
 
-fn told(args: &Bench, variant: &Variant, nth: usize, measured: &Measurement) -> Told {
+fn result_of(args: &Bench, variant: &Variant, nth: usize, measured: &Measurement) -> Told {
     let reads = variant.host_reads.iter().copied();
     let mut runs: Vec<BenchRun> = measured.runs[nth].iter().zip(reads).map(|(run, reads)| BenchRun::from_run(run, reads)).collect();
     let table = phases::tell(args, variant, &mut runs);
     let host_reads = runs.iter().filter_map(|run| run.host_reads).sum();
     let drives = (!variant.spent.is_empty()).then(|| Spent::sum(&variant.spent, host_reads));
     let block = measured.runs[nth].iter().find_map(|run| run.bytes.checked_div(run.ops)).unwrap_or(0);
-    let lies = variant.ground.borrow().lies(variant.offset, block);
+    let lies = variant.backend.borrow().lies(variant.offset, block);
     let Variant { name, target, judged, offset, depth, engine, .. } = variant;
     let judged = judged.as_ref().map(|judged| Judged { profile: judged.profile.clone(), from: judged.from.clone() });
     let (name, target) = (name.clone(), target.clone());

@@ -8,7 +8,7 @@ use crate::render::made::Made;
 use crate::render::report::{json, list, page, prometheus, sarif, text};
 use crate::report::{Report, Target, Verdict};
 use crate::style::Style;
-use crate::survey::survey_said;
+use crate::survey::survey_with;
 use crate::target::{self, DiskOverrides, open};
 use crate::{remembered, this_host, words};
 use indicatif::ProgressBar;
@@ -26,20 +26,20 @@ mod walk;
 const MANY: usize = 32;
 
 pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
-    let mut said = DiskOverrides::new(&args.disk)?;
+    let mut overrides = DiskOverrides::new(&args.disk)?;
     let is_host = args.targets.is_empty() && args.recursive.is_empty();
     if is_host {
-        said.of_no_drive("check")?;
+        overrides.refuse_model_keys("check")?;
     }
     if !is_host {
-        this_host::adopt_files(&args.from, &mut said)?;
+        this_host::adopt_files(&args.from, &mut overrides)?;
     }
     let (targets, failures) = if is_host && !args.from.is_empty() {
-        this_host::from_files(&args.from, &said)
+        this_host::from_files(&args.from, &overrides)
     } else if is_host {
-        this_host::this_host(&said).map(|t| (t, Vec::new()))?
+        this_host::this_host(&overrides).map(|t| (t, Vec::new()))?
     } else {
-        named_and_found(args, &said)
+        named_and_found(args, &overrides)
     };
     failures.iter().for_each(|failure| complain(failure));
     let report = Report::new("trueline/check/1", targets, failures);
@@ -64,11 +64,11 @@ pub(crate) fn run(args: &Check) -> Result<ExitCode, Failure> {
 }
 
 /// The targets that were named, and the images in the directories that were.
-fn named_and_found(args: &Check, said: &DiskOverrides) -> (Vec<Target>, Vec<String>) {
-    let (mut targets, mut failures) = survey_all(&args.targets, said, args.quiet);
+fn named_and_found(args: &Check, overrides: &DiskOverrides) -> (Vec<Target>, Vec<String>) {
+    let (mut targets, mut failures) = survey_all(&args.targets, overrides, args.quiet);
     for directory in &args.recursive {
         let (names, unread) = walk::files(directory);
-        let (found, wrong) = survey_all(&names, said, args.quiet);
+        let (found, wrong) = survey_all(&names, overrides, args.quiet);
         failures.extend(unread.into_iter().chain(wrong));
         let (images, others): (Vec<Target>, Vec<Target>) = found.into_iter().partition(walk::is_image);
         if images.is_empty() && failures.is_empty() {
@@ -105,13 +105,13 @@ fn status(report: &Report, args: &Check) -> u8 {
 
 /// Reports on every target, made on all processors, in the order of the command line; and errors of those that could not be read. `quiet`:
 /// without a bar.
-pub(crate) fn survey_all(names: &[OsString], said: &DiskOverrides, quiet: bool) -> (Vec<Target>, Vec<String>) {
+pub(crate) fn survey_all(names: &[OsString], overrides: &DiskOverrides, quiet: bool) -> (Vec<Target>, Vec<String>) {
     let bar = progress(names.len(), quiet);
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         while let Some((i, name)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, names.get(i)?))) {
-            done.push((i, survey_one(name, said)));
+            done.push((i, survey_one(name, overrides)));
             bar.inc(1);
         }
         done
@@ -137,19 +137,19 @@ pub(crate) fn survey_all(names: &[OsString], said: &DiskOverrides, quiet: bool) 
     (targets, failures)
 }
 
-fn survey_one(name: &OsStr, said: &DiskOverrides) -> Result<Target, String> {
+fn survey_one(name: &OsStr, overrides: &DiskOverrides) -> Result<Target, String> {
     // A name that is no text cannot be written as JSON without being taken for another.
     let name = name.to_str().ok_or_else(|| format!("open {}: its name is not UTF-8: give it a link with another name", name.display()))?;
-    let said = &said.remembering(name)?;
+    let overrides = &overrides.remembering(name)?;
     let drive = target::split(name).0.into_iter().any(target::simulated::is_simulated);
     if !drive {
-        said.of_no_drive(&format!("open {name}"))?;
+        overrides.refuse_model_keys(&format!("open {name}"))?;
     }
     let opened = || {
-        open(name, said)
-            .and_then(|(graph, only)| survey_said(name, Some(said), &graph, only.as_deref()).map_err(|e| format!("open {name}: {e}")))
+        open(name, overrides)
+            .and_then(|(graph, only)| survey_with(name, Some(overrides), &graph, only.as_deref()).map_err(|e| format!("open {name}: {e}")))
     };
-    this_host::named(name, said).unwrap_or_else(opened).map(|target| Target { judged: said.judged().cloned(), ..target })
+    this_host::named(name, overrides).unwrap_or_else(opened).map(|target| Target { judged: overrides.judged().cloned(), ..target })
 }
 
 fn progress(targets: usize, quiet: bool) -> ProgressBar {

@@ -190,8 +190,8 @@ fn targets(current: &str) -> Vec<Candidate> {
         None if Path::new(current).is_file() => current,
         None => return Vec::new(),
     };
-    let Ok(said) = DiskOverrides::of(&Default::default(), disks) else { return Vec::new() };
-    let Ok((graph, _)) = target::open(disks, &said) else { return Vec::new() };
+    let Ok(overrides) = DiskOverrides::of(&Default::default(), disks) else { return Vec::new() };
+    let Ok((graph, _)) = target::open(disks, &overrides) else { return Vec::new() };
     let whole = Some((disks.to_owned(), "the whole disk".to_owned())).filter(|_| disks == current);
     let named = graph.providers.iter().filter(|p| !p.name.is_empty());
     let content = |p: &Provider| p.in_use().map(|sign| sign.kind).collect::<Vec<_>>().join("+");
@@ -202,7 +202,7 @@ fn targets(current: &str) -> Vec<Candidate> {
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> Vec<String> {
+    fn offered(line: &str) -> Vec<String> {
         let mut program = Options::command();
         program.build();
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
@@ -211,7 +211,7 @@ mod tests {
 
     #[track_caller]
     fn offers(line: &str, wanted: &[&str]) {
-        let found = of(line);
+        let found = offered(line);
         assert!(wanted.iter().all(|word| found.iter().any(|f| f == word)), "{line}: {found:?}");
     }
 
@@ -235,8 +235,8 @@ mod tests {
         offers("check disk.img --js", &["--json", "--jsonl"]);
         offers("help ", &["targets", "grain", "profiles", "check"]);
         offers("mkfs ex", &["ext4", "exfat"]);
-        assert_eq!(of("check -- --js"), Vec::<String>::new());
-        assert_eq!(of("nonsense --js"), Vec::<String>::new());
-        assert!(of("").iter().all(|word| word != "complete"));
+        assert_eq!(offered("check -- --js"), Vec::<String>::new());
+        assert_eq!(offered("nonsense --js"), Vec::<String>::new());
+        assert!(offered("").iter().all(|word| word != "complete"));
     }
 }

@@ -112,10 +112,10 @@ fn labs(progress: &Progress) -> Result<LabDocument, String> {
 }
 
 fn check(seed: &Seed) -> Result<Target, String> {
-    let said = DiskOverrides::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
+    let overrides = DiskOverrides::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
     let dumps = Sparse::from_hexdumps(seed.hex).map_err(|e| format!("{}: {e}", seed.name))?;
     let disks = dumps.into_iter().map(|(name, disk)| (name, Box::new(disk) as Box<dyn Store>)).collect();
-    let graph = taste_stores(disks, &said);
+    let graph = taste_stores(disks, &overrides);
     survey(seed.name, &graph, None)
 }
 

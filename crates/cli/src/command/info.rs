@@ -4,7 +4,7 @@ use crate::command::info::args::Info;
 use crate::failure::Failure;
 use crate::remembered::Remembered;
 use crate::report::Provider;
-use crate::survey::survey_said;
+use crate::survey::survey_with;
 use crate::target::{DiskOverrides, open};
 use crate::words::{escape, size};
 use serde::Serialize;
@@ -65,9 +65,10 @@ impl Drive {
 }
 
 pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
-    let said = if args.json { DiskOverrides::of(&args.disk, &args.target)? } else { DiskOverrides::announced(&args.disk, &args.target)? };
-    let (graph, only) = open(&args.target, &said)?;
-    let target = survey_said(&args.target, Some(&said), &graph, only.as_deref()).map_err(|e| format!("open {}: {e}", args.target))?;
+    let overrides =
+        if args.json { DiskOverrides::of(&args.disk, &args.target)? } else { DiskOverrides::announced(&args.disk, &args.target)? };
+    let (graph, only) = open(&args.target, &overrides)?;
+    let target = survey_with(&args.target, Some(&overrides), &graph, only.as_deref()).map_err(|e| format!("open {}: {e}", args.target))?;
     // Several disks without a named provider: each of them.
     let asked: Vec<&Provider> = match &only {
         Some(_) => target.providers.iter().take(1).collect(),
@@ -82,7 +83,7 @@ pub(crate) fn run(args: &Info) -> Result<ExitCode, Failure> {
     let drive = Drive::of(&args.target);
     for provider in asked {
         if args.json {
-            let (judged, drive) = (said.judged(), drive.as_ref());
+            let (judged, drive) = (overrides.judged(), drive.as_ref());
             let document = Document { format: "trueline/info/1", target: &args.target, judged, provider, drive };
             serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
             writeln!(stdout)?;

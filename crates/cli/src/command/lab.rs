@@ -119,14 +119,14 @@ impl Texts for Beside {
 /// Reason for which a file is not opened for a lab.
 enum Away {
     Os(io::Error),
-    DiskOverrides(&'static str),
+    Refused(&'static str),
 }
 
 impl fmt::Display for Away {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Away::Os(e) => f.write_str(&words::os(e)),
-            Away::DiskOverrides(what) => f.write_str(what),
+            Away::Refused(what) => f.write_str(what),
         }
     }
 }
@@ -139,9 +139,9 @@ impl Beside {
         let directory = directory.canonicalize().map_err(Away::Os)?;
         let found = directory.join(name).canonicalize().map_err(Away::Os)?;
         if !found.starts_with(&directory) {
-            return Err(Away::DiskOverrides("a link leads away from beside the lab: put the file itself there"));
+            return Err(Away::Refused("a link leads away from beside the lab: put the file itself there"));
         }
-        if found.metadata().map_err(Away::Os)?.is_file() { Ok(found) } else { Err(Away::DiskOverrides("it is no file")) }
+        if found.metadata().map_err(Away::Os)?.is_file() { Ok(found) } else { Err(Away::Refused("it is no file")) }
     }
 }
 

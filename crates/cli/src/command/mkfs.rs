@@ -3,7 +3,7 @@
 use crate::command::mkfs::args::{Kind, Mkfs};
 use crate::failure::{Failure, complain};
 use crate::typed;
-use crate::write_target::{WriteTarget, found, shared};
+use crate::write_target::{WriteTarget, contents, shared};
 
 use std::process::ExitCode;
 use trueline_geom::base::patch::Patch;
@@ -27,9 +27,9 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
     // UFS leaves the first sectors alone; others write or clear them.
     let around =
         || shared(&seat).filter(|_| args.kind != Kind::Ufs).map(|found| found + ": begin it behind that, as with part add -b 16, or ");
-    let found = found(&seat).map(|found| found + ": ").or_else(around);
+    let found = contents(&seat).map(|found| found + ": ").or_else(around);
     if let Some(found) = found.filter(|_| !args.overwrite && !only_print) {
-        let (what, again) = (args.kind.name(), typed::with("--overwrite"));
+        let (what, again) = (args.kind.name(), typed::with_option("--overwrite"));
         let message = format!("make {what} on {}: {found}say --overwrite to lose it: {again}: nothing was written", args.target);
         return Err(Failure::Message(message));
     }
@@ -47,7 +47,7 @@ fn off_grain(seat: &WriteTarget) {
     let p = &seat.graph.providers[seat.id];
     if let Some((fact, _)) = p.topology.missed(4096).first() {
         let (size, past) = (fact.grain.size(), fact.grain.remainder(0));
-        let (target, why) = (&seat.target, fact.why.name());
+        let (target, why) = (&seat.typed, fact.why.name());
         complain(&format!(
             "warning: {target} starts {past} bytes past a {size}-byte {why} unit, and so will every block: trueline check says what that costs"
         ));

@@ -46,46 +46,46 @@ fn access(args: &Options) -> Access {
     WriteOptions { dry_run: args.dry_run, save: None, allow_busy: args.allow_busy }.access()
 }
 
-fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
-    let refused = |refusal: Refusal| refuse("move", target, &refusal);
-    let seat = WriteTarget::open(target, &args.disk, access(args))?;
-    if let Some(half) = half_moved(&seat.graph, seat.id) {
-        let found = format!("{} is being moved already, and that was interrupted", seat.graph.providers[half].name);
-        let command = move_journal::resume_command(target, &seat.graph, half);
+fn begin(args: &Options, typed: &str) -> Result<ExitCode, Failure> {
+    let refused = |refusal: Refusal| refuse("move", typed, &refusal);
+    let target = WriteTarget::open(typed, &args.disk, access(args))?;
+    if let Some(half) = half_moved(&target.graph, target.id) {
+        let found = format!("{} is being moved already, and that was interrupted", target.graph.providers[half].name);
+        let command = move_journal::resume_command(typed, &target.graph, half);
         return Err(refused(Refusal::new(found, format!("go on with that: {command}"))));
     }
-    let placed = Placed::find(&seat.graph, seat.id).map_err(refused)?;
-    let ground = placed.ground(&seat.graph);
+    let placed = Placed::find(&target.graph, target.id).map_err(refused)?;
+    let site = placed.site(&target.graph);
     let Placed { on, scheme, table, entry } = placed;
-    let p = &seat.graph.providers[on];
-    if args.align && (entry.kind.is_extended() || seat.table().is_some()) {
-        return align_container(&seat, target);
+    let p = &target.graph.providers[on];
+    if args.align && (entry.kind.is_extended() || target.table().is_some()) {
+        return align_container(&target, typed);
     }
     let is_aligned = p.topology.common().is_some_and(|grain| grain.contains(entry.start));
     if args.align && is_aligned {
         let at = place(entry.start, table.sector);
-        say(&format!("{target}: begins on the grain, at {at}; nothing was moved"))?;
+        say(&format!("{typed}: begins on the grain, at {at}; nothing was moved"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let to = args.to.as_deref().map(|text| offset(text, table.sector)).transpose()?;
     let mut after = table.clone();
-    let start = after.relocate(scheme, &ground, entry.index, to);
-    let start = start.map_err(|refusal| refused(if to.is_none() { with_room(args, target, &seat, refusal) } else { refusal }))?;
+    let start = after.relocate(scheme, &site, entry.index, to);
+    let start = start.map_err(|refusal| refused(if to.is_none() { with_room(args, typed, &target, refusal) } else { refusal }))?;
     if start == entry.start {
         return Err(refused(Refusal::new(format!("it begins at {} already", place(start, table.sector)), "")));
     }
-    let (plan, left) = decide(&seat, on, &entry, start, scheme.render(&table, &after))
-        .map_err(|errno| Failure::Message(format!("read {target}: {errno}: nothing was written")))?;
+    let (plan, left) = decide(&target, on, &entry, start, scheme.render(&table, &after))
+        .map_err(|errno| Failure::Message(format!("read {typed}: {errno}: nothing was written")))?;
     plan.check().map_err(refused)?;
     for line in left {
         complain(&format!("note: {line}"));
     }
     if args.dry_run {
-        return show(&seat, on, &plan, target);
+        return show(&target, on, &plan, typed);
     }
     // A copy to another place leaves the old one whole until the table changes, so it needs no journal.
-    let path = plan.overlaps().then(|| args.journal.clone().unwrap_or_else(|| move_journal::beside(target)));
-    let words = absolute(target, &p.name);
+    let path = plan.overlaps().then(|| args.journal.clone().unwrap_or_else(|| move_journal::beside(typed)));
+    let words = absolute(typed, &p.name);
     let journal = path.as_deref().map(|path| move_journal::create(path, &plan, &words)).transpose()?;
     let store = journal.as_ref().map(|opened| Journal::create(&opened.store, &plan, &words)).transpose();
     let store = store.map_err(|errno| {
@@ -99,15 +99,15 @@ fn begin(args: &Options, target: &str) -> Result<ExitCode, Failure> {
     if p.topology.common().is_some_and(|grain| !grain.contains(start)) {
         complain(&format!("warning: {} is off the grain: trueline check says what that costs", place(start, table.sector)));
     }
-    let moving = Moving { target, on, plan: &plan, journal: path.as_deref() };
-    let done = moving.carry(&seat, store.as_ref(), Start::default());
-    moving.finish(seat, scheme, done, args.json)
+    let moving = Moving { typed, on, plan: &plan, journal: path.as_deref() };
+    let done = moving.carry(&target, store.as_ref(), Start::default());
+    moving.finish(target, scheme, done, args.json)
 }
 
 /// A refusal to align for want of room, with the commands that make room and then move it, as `check` prints them.
-fn with_room(args: &Options, target: &str, seat: &WriteTarget, refusal: Refusal) -> Refusal {
-    let said = DiskOverrides::of(&args.disk, target).ok();
-    let commands = Cures::new(target, said.as_ref(), &seat.graph).moves(seat.id);
+fn with_room(args: &Options, typed: &str, target: &WriteTarget, refusal: Refusal) -> Refusal {
+    let overrides = DiskOverrides::of(&args.disk, typed).ok();
+    let commands = Cures::new(typed, overrides.as_ref(), &target.graph).moves(target.id);
     match commands.is_empty() {
         true => refusal,
         false => Refusal::new(refusal.found, format!("these commands make room and move it: {}", commands.join(" && "))),
@@ -115,17 +115,17 @@ fn with_room(args: &Options, target: &str, seat: &WriteTarget, refusal: Refusal)
 }
 
 /// Aligns a partition that only carries others: nothing to do if they are on the grain, else a refusal.
-fn align_container(seat: &WriteTarget, target: &str) -> Result<ExitCode, Failure> {
-    let graph = &seat.graph;
-    let mut inner = (0..graph.providers.len()).filter(|&id| id != seat.id && within(graph, seat.id, id)).map(|id| &graph.providers[id]);
+fn align_container(target: &WriteTarget, typed: &str) -> Result<ExitCode, Failure> {
+    let graph = &target.graph;
+    let mut inner = (0..graph.providers.len()).filter(|&id| id != target.id && within(graph, target.id, id)).map(|id| &graph.providers[id]);
     match inner.find(|p| !p.is_extended() && p.slices().is_none() && !p.topology.missed(1).is_empty()) {
         None => {
-            say(&format!("{target}: what it carries begins on the grain; nothing was moved"))?;
+            say(&format!("{typed}: what it carries begins on the grain; nothing was moved"))?;
             Ok(ExitCode::SUCCESS)
         }
         Some(p) => {
             let found = format!("it carries partitions, and {} is off the grain", p.name);
-            Err(refuse("move", target, &Refusal::new(found, "say with --to where it is to begin, so that they come out on it")))
+            Err(refuse("move", typed, &Refusal::new(found, "say with --to where it is to begin, so that they come out on it")))
         }
     }
 }
@@ -138,8 +138,8 @@ fn offset(text: &str, sector: u64) -> Result<u64, Failure> {
 }
 
 /// The move of `entry` to `start`, and a note for every field that keeps its old start. Errors: a failed read.
-fn decide(seat: &WriteTarget, on: Id, entry: &Entry, start: u64, table: Vec<Patch>) -> Result<(Move, Vec<String>), Errno> {
-    let (graph, own) = (&seat.graph, &seat.graph.providers[seat.id]);
+fn decide(target: &WriteTarget, on: Id, entry: &Entry, start: u64, table: Vec<Patch>) -> Result<(Move, Vec<String>), Errno> {
+    let (graph, own) = (&target.graph, &target.graph.providers[target.id]);
     let disk = &graph.providers[on].topology;
     let bytes = |at: u64, length: u64| {
         let mut bytes = vec![0; usize::try_from(length).map_err(|_| Errno::Range)?];
@@ -154,7 +154,7 @@ fn decide(seat: &WriteTarget, on: Id, entry: &Entry, start: u64, table: Vec<Patc
     let (front, back) = ends(entry.length, SIZES.end);
     let (front, back) = (bytes(entry.start, front)?, bytes(entry.start + entry.length - back, back)?);
     let (mut rebased, mut left) = (Vec::new(), Vec::new());
-    for (id, p) in graph.providers.iter().enumerate().filter(|(id, _)| within(graph, seat.id, *id)) {
+    for (id, p) in graph.providers.iter().enumerate().filter(|(id, _)| within(graph, target.id, *id)) {
         let Some(from) = p.start.filter(|_| own.start.is_some()) else { continue };
         let to = (from - entry.start).saturating_add(start);
         for sign in p.in_use() {
@@ -172,10 +172,10 @@ fn decide(seat: &WriteTarget, on: Id, entry: &Entry, start: u64, table: Vec<Patc
 }
 
 /// Prints the move as `--dry-run` does.
-fn show(seat: &WriteTarget, on: Id, plan: &Move, target: &str) -> Result<ExitCode, Failure> {
+fn show(target: &WriteTarget, on: Id, plan: &Move, typed: &str) -> Result<ExitCode, Failure> {
     let (mut out, width) = (BufWriter::new(anstream::stdout().lock()), Style::of_stdout().width);
     let (from, to) = (place(plan.from, plan.sector), place(plan.to, plan.sector));
-    columns::comment(&format!("{}: {} bytes from {from} to {to}", escape::plain(target), plan.length), width, &mut out)?;
+    columns::comment(&format!("{}: {} bytes from {from} to {to}", escape::plain(typed), plan.length), width, &mut out)?;
     let how = match (plan.overlaps(), plan.saves()) {
         (false, _) => "copied; the old place is left as it is",
         (true, false) => "copied piece by piece, with a journal",
@@ -185,13 +185,13 @@ fn show(seat: &WriteTarget, on: Id, plan: &Move, target: &str) -> Result<ExitCod
     out.flush()?;
     drop(out);
     let jobs = vec![Job { id: on, patches: plan.table.clone() }];
-    carry_out(&target::split(target).0.join(","), &seat.graph, jobs, &WriteOptions { dry_run: true, ..WriteOptions::default() })?;
+    carry_out(&target::split(typed).0.join(","), &target.graph, jobs, &WriteOptions { dry_run: true, ..WriteOptions::default() })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The provider with the table as a target with absolute paths, which also resumes from another directory.
-fn absolute(target: &str, on: &str) -> String {
-    let disks = target::split(target).0.into_iter().map(|disk| {
+fn absolute(typed: &str, on: &str) -> String {
+    let disks = target::split(typed).0.into_iter().map(|disk| {
         let path = target::paths(disk).first().and_then(|path| fs::canonicalize(path).ok());
         path.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or_else(|| disk.to_string())
     });
@@ -205,7 +205,7 @@ fn shown(path: Option<&Path>) -> String {
 
 /// A move in progress.
 struct Moving<'a> {
-    target: &'a str,
+    typed: &'a str,
     on: Id,
     plan: &'a Move,
     journal: Option<&'a Path>,
@@ -224,10 +224,10 @@ struct Report<'a> {
 }
 
 impl Moving<'_> {
-    fn carry(&self, seat: &WriteTarget, journal: Option<&Journal<'_>>, start: Start) -> Result<(), Failure> {
+    fn carry(&self, target: &WriteTarget, journal: Option<&Journal<'_>>, start: Start) -> Result<(), Failure> {
         let bar = of_bytes("move", self.plan.length);
         signal::remember_first();
-        let disk = Through::new(&seat.graph, self.on);
+        let disk = Through::new(&target.graph, self.on);
         let mut copied = 0;
         let done = carry(self.plan, &disk, journal, start, &mut |bytes| {
             copied = bytes;
@@ -245,44 +245,44 @@ impl Moving<'_> {
                 Some(path) => format!("go on with: trueline move --resume {}", path.display()),
                 None => "nothing has changed: begin again".into(),
             };
-            Failure::Message(format!("move {}: {found}: {copied} of {} bytes are copied: {next}", self.target, self.plan.length))
+            Failure::Message(format!("move {}: {found}: {copied} of {} bytes are copied: {next}", self.typed, self.plan.length))
         })
     }
 
     /// Reads the table back, flushes, removes the journal and reports.
-    fn finish(&self, seat: WriteTarget, scheme: &'static dyn Scheme, done: Result<(), Failure>, json: bool) -> Result<ExitCode, Failure> {
+    fn finish(&self, target: WriteTarget, scheme: &'static dyn Scheme, done: Result<(), Failure>, json: bool) -> Result<ExitCode, Failure> {
         let plan = self.plan;
         if done.is_err() {
-            drop(seat);
+            drop(target);
             // The table may be the new one already.
-            tell_kernel(self.target);
+            tell_kernel(self.typed);
             return done.map(|()| ExitCode::SUCCESS);
         }
-        let read = scheme.read(&seat.graph.probe(self.on)).filter(|table| table.damage.is_empty());
+        let read = scheme.read(&target.graph.probe(self.on)).filter(|table| table.damage.is_empty());
         let is_there = read.is_some_and(|table| table.entries.iter().any(|entry| (entry.start, entry.length) == (plan.to, plan.length)));
         if !is_there {
-            let message = format!("write {}: the table does not read back as it should: check the disk; the journal is kept", self.target);
+            let message = format!("write {}: the table does not read back as it should: check the disk; the journal is kept", self.typed);
             return Err(Failure::Message(message));
         }
         // The journal is removed last: writes of an earlier run that are still in a cache are flushed first.
-        Through::new(&seat.graph, self.on).flush().map_err(|errno| {
+        Through::new(&target.graph, self.on).flush().map_err(|errno| {
             let kept = self.journal.map_or(String::new(), |path| format!("; go on with: trueline move --resume {}", path.display()));
-            Failure::Message(format!("flush {}: {errno}: all is copied, and may not be on the medium{kept}", self.target))
+            Failure::Message(format!("flush {}: {errno}: all is copied, and may not be on the medium{kept}", self.typed))
         })?;
-        let judged = seat.judged.clone();
-        drop(seat);
+        let judged = target.judged.clone();
+        drop(target);
         self.journal.map_or(Ok(()), move_journal::remove)?;
-        tell_kernel(self.target);
+        tell_kernel(self.typed);
         if json {
             let (from, to, length) = (plan.from, plan.to, plan.length);
-            let report = Report { format: "trueline/move/1", target: self.target, judged, from, to, length };
+            let report = Report { format: "trueline/move/1", target: self.typed, judged, from, to, length };
             let mut out = BufWriter::new(anstream::stdout().lock());
             serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
             writeln!(out)?;
             out.flush()?;
         } else {
             let (from, to) = (place(plan.from, plan.sector), place(plan.to, plan.sector));
-            say(&format!("{}: {} moved from {from} to {to}", self.target, size::human(plan.length)))?;
+            say(&format!("{}: {} moved from {from} to {to}", self.typed, size::human(plan.length)))?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -27,34 +27,34 @@ pub(crate) fn run(args: &Options) -> Result<ExitCode, Failure> {
         return list(args.json);
     }
     let text = args.wanted.as_deref().unwrap_or_default();
-    let said = match &args.target {
+    let overrides = match &args.target {
         Some(target) => DiskOverrides::of(&args.disk, target)?,
-        None => DiskOverrides::of_no_image(&args.disk)?,
+        None => DiskOverrides::for_described(&args.disk)?,
     };
     let wanted = Use::parse(text).map_err(|e| format!("plan --use {text}: {e}"))?;
     if let Some(small) = args.size.filter(|&size| size < LEAST) {
         return Err(Failure::Message(format!("plan --size {small}: no layout fits into {small} bytes: say it with a unit, 64g, 1TiB")));
     }
     let mut asked = match &args.target {
-        Some(target) => of_target(target, &said, &wanted)?,
+        Some(target) => of_target(target, &overrides, &wanted)?,
         None => {
-            said.of_no_drive("plan")?;
-            Asked::described(&said, args.size.unwrap_or(USUAL), &wanted)
+            overrides.refuse_model_keys("plan")?;
+            Asked::described(&overrides, args.size.unwrap_or(USUAL), &wanted)
         }
     };
     if args.target.is_none() && args.size.is_none() {
         asked.notes.push(format!("a disk of {} is taken: --size says how large it is", size::human(USUAL)));
     }
-    if let Some(size) = args.size.filter(|&size| args.target.is_some() && size < asked.ground.topology.length) {
-        asked.ground.topology.length = size;
+    if let Some(size) = args.size.filter(|&size| args.target.is_some() && size < asked.base.topology.length) {
+        asked.base.topology.length = size;
     }
     let needed = usize::try_from(wanted.disks()).unwrap_or(usize::MAX);
     asked.complete(needed)?;
-    let grains = asked.ground.topology.facts.clone();
-    let mut plan = Plan::of(&wanted, asked.ground);
+    let grains = asked.base.topology.facts.clone();
+    let mut plan = Plan::of(&wanted, asked.base);
     plan.notes.splice(0..0, asked.notes);
     plan.commands.splice(0..0, asked.commands);
-    let document = Document::new(args.target.as_deref(), said.judged(), text, &grains, &plan);
+    let document = Document::new(args.target.as_deref(), overrides.judged(), text, &grains, &plan);
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     if args.json {
         serde_json::to_writer_pretty(&mut stdout, &document).map_err(io::Error::from)?;
@@ -81,26 +81,26 @@ fn list(json: bool) -> Result<ExitCode, Failure> {
 
 /// The base of a plan, with the commands and notes that come before its own.
 struct Asked {
-    ground: LayerBase,
+    base: LayerBase,
     commands: Vec<String>,
     notes: Vec<String>,
 }
 
 impl Asked {
     /// The base of a described disk.
-    fn described(said: &DiskOverrides, length: u64, wanted: &Use) -> Asked {
-        let topology = described(said, length);
+    fn described(overrides: &DiskOverrides, length: u64, wanted: &Use) -> Asked {
+        let topology = described(overrides, length);
         let host = wanted.host(&topology, false);
-        Asked { ground: LayerBase::disk(topology, Vec::new()).on(host), commands: Vec::new(), notes: Vec::new() }
+        Asked { base: LayerBase::disk(topology, Vec::new()).on(host), commands: Vec::new(), notes: Vec::new() }
     }
 
     /// Adds names until as many disks as needed have one. Errors: too many, or one provider where whole disks are needed.
     fn complete(&mut self, needed: usize) -> Result<(), String> {
-        let names = &mut self.ground.names;
+        let names = &mut self.base.names;
         if names.len() > needed {
             return Err(format!("plan: {} disks are named, and {needed} needed: name as many as the use has", names.len()));
         }
-        if names.len() < needed && !self.ground.whole {
+        if names.len() < needed && !self.base.whole {
             return Err(format!("plan: one provider is named, and {needed} disks are needed: name whole disks"));
         }
         if !names.is_empty() && names.len() < needed {
@@ -108,7 +108,7 @@ impl Asked {
         }
         for number in names.len() + 1..=needed {
             let name = if needed == 1 { "DISK".to_owned() } else { format!("DISK{number}") };
-            self.commands.push(placeholder(&name, self.ground.host));
+            self.commands.push(placeholder(&name, self.base.host));
             names.push(format!("${name}"));
         }
         Ok(())
@@ -121,8 +121,8 @@ fn placeholder(name: &str, host: Host) -> String {
     format!("{name}={example}  # the disk")
 }
 
-fn of_target(target: &str, said: &DiskOverrides, wanted: &Use) -> Result<Asked, String> {
-    let (graph, only) = open(target, said)?;
+fn of_target(target: &str, overrides: &DiskOverrides, wanted: &Use) -> Result<Asked, String> {
+    let (graph, only) = open(target, overrides)?;
     let disks = target.strip_suffix(&only.as_ref().map_or(String::new(), |p| format!("#{p}"))).unwrap_or(target);
     let several = graph.providers.iter().filter(|p| p.class == "disk").count() > 1;
     let disks: Vec<&str> = if several { disks.split(',').collect() } else { vec![disks] };
@@ -152,7 +152,7 @@ fn of_target(target: &str, said: &DiskOverrides, wanted: &Use) -> Result<Asked, 
             names.push(quoted(disk));
         }
     }
-    let ground = match only.as_deref() {
+    let base = match only.as_deref() {
         None => LayerBase::disk(together, names),
         Some(name) => {
             let id = graph
@@ -164,7 +164,7 @@ fn of_target(target: &str, said: &DiskOverrides, wanted: &Use) -> Result<Asked, 
             LayerBase { whole, ..LayerBase::disk(graph.providers[id].topology.clone(), names) }
         }
     };
-    Ok(Asked { ground: ground.on(host), commands, notes: Vec::new() })
+    Ok(Asked { base: base.on(host), commands, notes: Vec::new() })
 }
 
 /// Topology with the boundaries that all disks have in common.

@@ -56,9 +56,9 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     if args.exit_with_parent {
         tree::end_with_parent().map_err(|e| format!("serve --exit-with-parent: {e}"))?;
     }
-    let Opened { graph, said, id, models, overlays } = open(args)?;
+    let Opened { graph, overrides, id, models, overlays } = open(args)?;
     let notices = Arc::new(Notices::default());
-    let layers = Layers::new((&graph, &said), id, &models, args, &notices)?;
+    let layers = Layers::new((&graph, &overrides), id, &models, args, &notices)?;
     let exports = Arc::new(exports::of(&graph, id, &layers, overlays.as_ref(), args)?);
     let placed = args.network.nbd.is_some() || args.fuse.is_some() || args.ublk;
     let own = Socket::new(!placed && args.run.is_some())?;
@@ -106,7 +106,7 @@ fn sum_up(served: &Served, args: &Serve) -> Result<(), Failure> {
 struct Opened {
     graph: Graph,
     /// The description of its disks.
-    said: DiskOverrides,
+    overrides: DiskOverrides,
     /// The default export.
     id: Id,
     /// Of every store of the graph, if all of them are simulated drives.
@@ -129,9 +129,10 @@ fn access(args: &Serve) -> Access {
 fn open(args: &Serve) -> Result<Opened, Failure> {
     emulate::check(args)?;
     // A simulated drive says itself what it is.
-    let said = if args.drive.is_some() { DiskOverrides::new(&args.disk)? } else { DiskOverrides::announced(&args.disk, &args.target)? };
-    let said = said.around(args.direct);
-    let Serving { disks, provider, models } = serving::open(&args.target, args.drive.as_deref(), &said, access(args))?;
+    let overrides =
+        if args.drive.is_some() { DiskOverrides::new(&args.disk)? } else { DiskOverrides::announced(&args.disk, &args.target)? };
+    let overrides = overrides.bypass_cache(args.direct);
+    let Serving { disks, provider, models } = serving::open(&args.target, args.drive.as_deref(), &overrides, access(args))?;
     let (disks, overlays) = overlay::put(args, disks)?;
     let graph = Graph::taste(disks, Limits::default());
     let several = target::split(&args.target).0.len() > 1;
@@ -142,7 +143,7 @@ fn open(args: &Serve) -> Result<Opened, Failure> {
         }
         None => 0,
     };
-    Ok(Opened { graph, said, id, models, overlays })
+    Ok(Opened { graph, overrides, id, models, overlays })
 }
 
 /// Serves until the command ends, or a signal comes.

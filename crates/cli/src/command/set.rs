@@ -75,8 +75,8 @@ impl Kind {
         encode: impl FnOnce(&metadata::Label<'_>) -> Result<Vec<Labelled>, Refusal>,
     ) -> Result<ExitCode, Failure> {
         let attempt = format!("{} label {}", self.class.name(), args.name);
-        let said = said_of(&args.disks, &args.disk)?;
-        let members = Members::open(&args.disks, &said, args.write.access())?;
+        let overrides = overrides_of(&args.disks, &args.disk)?;
+        let members = Members::open(&args.disks, &overrides, args.write.access())?;
         let graph = &members.graph;
         let components: Vec<Component> = members.ids.iter().map(|&id| members.component(id, args.hardcode)).collect();
         let label = metadata::Label { name: &args.name, id: random_id()?, components: &components };
@@ -89,9 +89,9 @@ impl Kind {
             complain(&format!("warning: {attempt}: {said}"));
         }
         for (disk, component) in args.disks.iter().zip(&components) {
-            let (used, there) = (made.iter().map(|m| m.length).min().unwrap_or(0), component.share());
-            if used < there && self.class.name() != "concat" {
-                complain(&format!("warning: {disk}: only {used} bytes from {there} bytes used."));
+            let (used, has) = (made.iter().map(|m| m.length).min().unwrap_or(0), component.share());
+            if used < has && self.class.name() != "concat" {
+                complain(&format!("warning: {disk}: only {used} bytes from {has} bytes used."));
             }
         }
         let sector = |(id, label): (&Id, Labelled)| (*id, label.sector);
@@ -109,7 +109,7 @@ impl Kind {
             columns::line(&format!("Metadata value stored on {disk}."), Style::of_stdout().width, &mut stdout)?;
         }
         // The set that is read back is the one a kernel will taste.
-        let (graph, _) = target::open(&target, &said)?;
+        let (graph, _) = target::open(&target, &overrides)?;
         let set = made.first().map_or("", |m| m.provider.as_str());
         let survey = survey(&target, &graph, Some(set)).map_err(|e| format!("{attempt}: it does not read back as it should: {e}"))?;
         if let Some(provider) = survey.providers.first() {
@@ -120,7 +120,7 @@ impl Kind {
     }
 
     fn clear(&self, args: &Clear) -> Result<ExitCode, Failure> {
-        let members = Members::open(&args.disks, &said_of(&args.disks, &args.disk)?, args.write.access())?;
+        let members = Members::open(&args.disks, &overrides_of(&args.disks, &args.disk)?, args.write.access())?;
         for (disk, &id) in args.disks.iter().zip(&members.ids) {
             let found = match metadata::magic(&read_last(&members.graph, id, disk)?) {
                 Some(magic) if magic == self.magic => continue,
@@ -143,12 +143,12 @@ impl Kind {
 
     /// Prints the metadata of each disk. Like gstripe, it goes on after a disk that cannot be read.
     fn print(&self, args: &Dump) -> Result<ExitCode, Failure> {
-        let said = said_of(&args.disks, &args.disk)?;
+        let overrides = overrides_of(&args.disks, &args.disk)?;
         let mut stdout = BufWriter::new(anstream::stdout().lock());
         let (mut code, mut dumped) = (ExitCode::SUCCESS, Vec::new());
         for disk in &args.disks {
             let read = || -> Result<Vec<Field>, Failure> {
-                let members = Members::open(std::slice::from_ref(disk), &said, Access::Read)?;
+                let members = Members::open(std::slice::from_ref(disk), &overrides, Access::Read)?;
                 let sector = read_last(&members.graph, members.ids[0], disk)?;
                 (self.dump)(&sector).map_err(|refusal| format!("{} dump {disk}: {refusal}", self.class.name()).into())
             };
@@ -173,7 +173,7 @@ impl Kind {
 }
 
 /// Overrides of the disks of a set, which are one target.
-fn said_of(disks: &[String], options: &DiskOptions) -> Result<DiskOverrides, String> {
+fn overrides_of(disks: &[String], options: &DiskOptions) -> Result<DiskOverrides, String> {
     let typed: Vec<&str> = disks.iter().flat_map(|disk| target::split(disk).0).collect();
     DiskOverrides::announced(options, &typed.join(","))
 }
@@ -225,7 +225,7 @@ struct Members {
 }
 
 impl Members {
-    fn open(targets: &[String], said: &DiskOverrides, access: Access) -> Result<Members, Failure> {
+    fn open(targets: &[String], overrides: &DiskOverrides, access: Access) -> Result<Members, Failure> {
         let mut disks: Vec<&str> = Vec::new();
         let split: Vec<(Vec<&str>, Option<String>)> = targets.iter().map(|t| target::split(t)).collect();
         let mut places = Vec::new();
@@ -240,7 +240,7 @@ impl Members {
             places.push(on);
         }
         let target = disks.join(",");
-        let (graph, _) = target::open_for(&target, said, access)?;
+        let (graph, _) = target::open_for(&target, overrides, access)?;
         let found = targets.iter().zip(&split).zip(&places).map(|((typed, (_, provider)), on)| {
             find(&graph, on, provider.as_deref()).ok_or_else(|| {
                 let wanted = match provider {
@@ -303,13 +303,13 @@ fn weigh(found: &[Objection], force: bool) -> Result<(), String> {
     }
     let mut reasons = String::new();
     let mut reason = found.iter().filter(|o| o.weight == heaviest).map(|o| &o.said).peekable();
-    while let Some(said) = reason.next() {
-        reasons += &said.found;
+    while let Some(refusal) = reason.next() {
+        reasons += &refusal.found;
         // Advice that several share is given once.
         match reason.peek() {
-            Some(next) if next.advice == said.advice => reasons += "; ",
-            Some(_) => reasons += &format!(": {}; ", said.advice),
-            None => reasons += &format!(": {}", said.advice),
+            Some(next) if next.advice == refusal.advice => reasons += "; ",
+            Some(_) => reasons += &format!(": {}; ", refusal.advice),
+            None => reasons += &format!(": {}", refusal.advice),
         }
     }
     Err(reasons + if heaviest == Weight::Doubt { "; or insist with --force" } else { "" })

@@ -15,8 +15,8 @@ use std::process::ExitCode;
 pub(crate) mod args;
 
 pub(crate) fn run(args: &Show) -> Result<ExitCode, Failure> {
-    let said = DiskOverrides::new(&args.disk)?;
-    let (targets, failures) = survey_all(&args.targets, &said, args.quiet);
+    let overrides = DiskOverrides::new(&args.disk)?;
+    let (targets, failures) = survey_all(&args.targets, &overrides, args.quiet);
     failures.iter().filter(|_| !args.quiet).for_each(|failure| complain(failure));
     let done = if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) };
     if targets.is_empty() {

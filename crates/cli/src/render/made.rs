@@ -21,11 +21,11 @@ pub(crate) struct Made {
 impl Made {
     /// The making of a page by this run: the present time, or `SOURCE_DATE_EPOCH`.
     pub(crate) fn now() -> Made {
-        let said = env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse().ok());
+        let set = env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse().ok());
         let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let words = env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
         let command = std::iter::once("trueline".to_owned()).chain(words).collect::<Vec<_>>().join(" ");
-        Made { at: said.unwrap_or_else(clock), command }
+        Made { at: set.unwrap_or_else(clock), command }
     }
 
     /// A line of HTML for the head of a page.

@@ -38,15 +38,15 @@ pub(crate) struct Cure {
 
 impl<'a> Cures<'a> {
     /// Cures for findings on `graph`, the graph of `target`, as the overrides describe it.
-    pub(crate) fn new(target: &'a str, said: Option<&DiskOverrides>, graph: &'a Graph) -> Cures<'a> {
-        let said = said.map_or_else(Vec::new, DiskOverrides::words);
+    pub(crate) fn new(target: &'a str, overrides: Option<&DiskOverrides>, graph: &'a Graph) -> Cures<'a> {
+        let typed = overrides.map_or_else(Vec::new, DiskOverrides::words);
         let (disks, models) = (target::disks_of(target).and_then(|disks| images(disks, graph)), modelled(graph));
-        let options = said.iter().chain(models.iter().flatten()).map(|word| format!(" {}", shell(word))).collect();
+        let options = typed.iter().chain(models.iter().flatten()).map(|word| format!(" {}", shell(word))).collect();
         Cures { graph, disks: disks.filter(|_| models.is_some()), options }
     }
 
     /// The cures of `finding`, which is on provider `id`.
-    pub(crate) fn of(&self, id: Id, finding: &Finding) -> Cure {
+    pub(crate) fn cure(&self, id: Id, finding: &Finding) -> Cure {
         let mut cure = Cure::default();
         for fix in &finding.fix {
             match fix {
@@ -67,7 +67,7 @@ impl<'a> Cures<'a> {
                 }
                 Fix::Lengthen(by) => cure.commands.extend(self.lengthen(id, *by)),
                 Fix::Recover => cure.commands.extend(self.recover(id)),
-                Fix::Resume => match self.disks.as_deref().filter(|disks| move_journal::found(disks, self.graph, id).is_some()) {
+                Fix::Resume => match self.disks.as_deref().filter(|disks| move_journal::find(disks, self.graph, id).is_some()) {
                     Some(disks) => {
                         cure.commands.push(move_journal::resume_command(disks, self.graph, id));
                         cure.fix.push("write nothing to it before".into());
@@ -117,7 +117,7 @@ impl<'a> Cures<'a> {
                     return commands;
                 }
             }
-            carrier = around(self.graph, at);
+            carrier = partition_around(self.graph, at);
         }
         Vec::new()
     }
@@ -147,9 +147,9 @@ impl<'a> Cures<'a> {
     fn lengthen(&self, id: Id, by: u64) -> Option<String> {
         let Placed { on, scheme, mut table, entry } = Placed::find(self.graph, id).ok()?;
         let p = &self.graph.providers[on];
-        let ground = TableSite { topology: &p.topology, base: p.base(), kind: p.kind };
+        let site = TableSite { topology: &p.topology, base: p.base(), kind: p.kind };
         let size = entry.length.checked_add(by)?;
-        table.resize(scheme, &ground, entry.index, &Request { size: Some(size), ..Request::default() }, Rules::Aligned).ok()?;
+        table.resize(scheme, &site, entry.index, &Request { size: Some(size), ..Request::default() }, Rules::Aligned).ok()?;
         let sectors = size / table.sector.max(1);
         Some(format!("trueline part resize -i {} -s {sectors}{} {}", entry.index, self.options, self.target(on)?))
     }
@@ -158,8 +158,8 @@ impl<'a> Cures<'a> {
     fn recover(&self, id: Id) -> Option<String> {
         let (scheme, table) = table_on(self.graph, id)?;
         let p = &self.graph.providers[id];
-        let ground = TableSite { topology: &p.topology, base: p.base(), kind: p.kind };
-        scheme.recover(&table, &ground).ok().filter(|_| !table.damage.is_empty())?;
+        let site = TableSite { topology: &p.topology, base: p.base(), kind: p.kind };
+        scheme.recover(&table, &site).ok().filter(|_| !table.damage.is_empty())?;
         Some(format!("trueline part recover{} {}", self.options, self.target(id)?))
     }
 
@@ -210,7 +210,7 @@ fn option(fact: &Fact) -> [String; 2] {
 }
 
 /// The partition around `id`: the one it is cut from, or the extended one whose chain it is in.
-fn around(graph: &Graph, id: Id) -> Option<Id> {
+fn partition_around(graph: &Graph, id: Id) -> Option<Id> {
     let p = &graph.providers[id];
     if let Some(extended) = extended(graph, id) {
         return Some(extended);

@@ -20,21 +20,21 @@ pub(super) fn is_meant(disk: &str) -> bool {
 }
 
 /// Connects, and returns the export as a disk called `name`.
-pub(super) fn open(disk: &str, name: String, said: &DiskOverrides, access: Access) -> Result<Disk, String> {
+pub(super) fn open(disk: &str, name: String, overrides: &DiskOverrides, access: Access) -> Result<Disk, String> {
     let remote = Remote::open(disk, !access.writes()).map_err(|e| e.to_string())?;
     let length = remote.length();
-    let topology = told(remote.told(), remote.boundaries(), said);
+    let topology = topology_of(remote.told(), remote.boundaries(), overrides);
     let findings = topology.clashes.iter().filter(|clash| clash.why.costs()).map(clash).collect();
-    let nop = Some(said.nop(length));
+    let nop = Some(overrides.nop(length));
     Ok(Disk { name, bytes: Bytes::Store(any_bytes(remote, disk)?), topology, start: Some(0), nop, findings })
 }
 
 /// Topology that a server announces for its export; the rest is assumed as for an image.
-fn told(told: Told, boundaries: &[Boundary], said: &DiskOverrides) -> Topology {
+fn topology_of(told: Told, boundaries: &[Boundary], overrides: &DiskOverrides) -> Topology {
     let least = told.sizes.map_or(512, |[least, ..]| u64::from(least).max(512));
     let sector = boundaries.iter().find(|boundary| boundary.why == Why::Logical).and_then(|boundary| boundary.grain);
     let sector = sector.map_or(least, |grain| grain.size().max(least));
-    let mut topology = topology(sector, told.length, said);
+    let mut topology = topology(sector, told.length, overrides);
     let claimed = |why, grain| Fact { grain, why, source: Source::Nbd, trust: Trust::Claimed };
     if boundaries.is_empty() {
         let preferred = told.sizes.and_then(|[_, preferred, _]| Grain::new(u64::from(preferred), 0)).filter(|grain| grain.size() > sector);

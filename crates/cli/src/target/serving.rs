@@ -17,7 +17,7 @@ pub(crate) struct Serving {
 }
 
 /// Opens the disks of a target. `drive`, `MODEL[@SIZE]`, is put under each of them, whatever they are.
-pub(crate) fn open(target: &str, drive: Option<&str>, said: &DiskOverrides, access: Access) -> Result<Serving, String> {
+pub(crate) fn open(target: &str, drive: Option<&str>, overrides: &DiskOverrides, access: Access) -> Result<Serving, String> {
     let (typed, provider) = split(target);
     if typed.contains(&"") {
         return Err(format!("open '{target}': the name of a disk is missing: write DISK[,DISK...][#PROVIDER]"));
@@ -29,16 +29,16 @@ pub(crate) fn open(target: &str, drive: Option<&str>, said: &DiskOverrides, acce
     }
     let some_simulated = typed.iter().any(|disk| simulated::is_simulated(disk));
     if drive.is_none() && !some_simulated {
-        said.of_no_drive(&format!("open {target}"))?;
+        overrides.refuse_model_keys(&format!("open {target}"))?;
     }
     let (mut disks, mut models) = (Vec::new(), Vec::new());
     for (disk, name) in typed.iter().zip(names(&typed)) {
         let (disk, model) = match drive {
-            Some(drive) => put_on(drive, disk, name, said, access).map(|(disk, model)| (disk, Some(model)))?,
-            None if some_simulated => simulated::open_disk(disk, &name, said, access)?.map(|(disk, model)| (disk, Some(model))).ok_or_else(|| {
+            Some(drive) => put_on(drive, disk, name, overrides, access).map(|(disk, model)| (disk, Some(model)))?,
+            None if some_simulated => simulated::open_disk(disk, &name, overrides, access)?.map(|(disk, model)| (disk, Some(model))).ok_or_else(|| {
                 format!("open {target}: {disk} is no simulated drive and others are: --drive MODEL puts all disks on one, or write drive:MODEL={disk}")
             })?,
-            None => (open_one(disk, name, said, access)?, None),
+            None => (open_one(disk, name, overrides, access)?, None),
         };
         if let Some(model) = &model {
             laid_out(target, model)?;
@@ -50,22 +50,22 @@ pub(crate) fn open(target: &str, drive: Option<&str>, said: &DiskOverrides, acce
 }
 
 /// Opens a disk. Memory that is to be written is allocated now.
-fn open_one(disk: &str, name: String, said: &DiskOverrides, access: Access) -> Result<Disk, String> {
+fn open_one(disk: &str, name: String, overrides: &DiskOverrides, access: Access) -> Result<Disk, String> {
     let taken = if access.writes() && is_memory(disk) { memory::open(disk)? } else { None };
     match taken {
-        Some(store) => Ok(image(name, store, said)),
-        None => open_disk(disk, name, said, access),
+        Some(store) => Ok(image(name, store, overrides)),
+        None => open_disk(disk, name, overrides, access),
     }
 }
 
 /// The bytes of a disk on a simulated drive: its boundaries are the drive's.
-fn put_on(drive: &str, typed: &str, name: String, said: &DiskOverrides, access: Access) -> Result<(Disk, Model), String> {
-    let (model, size) = simulated::model_and_size(drive, &said.set)?;
-    let disk = open_one(typed, name, said, access)?;
+fn put_on(drive: &str, typed: &str, name: String, overrides: &DiskOverrides, access: Access) -> Result<(Disk, Model), String> {
+    let (model, size) = simulated::model_and_size(drive, &overrides.set)?;
+    let disk = open_one(typed, name, overrides, access)?;
     let advice = |has: u64| format!("say --drive {}@{has}", model.name);
     let store = Image::new(store(disk.bytes)?, typed, &model, size.is_some(), &advice).map_err(|why| format!("open {typed}: {why}"))?;
     let length = store.length();
-    let (bytes, topology, nop) = (Bytes::Store(Box::new(store)), model.topology(length), Some(said.nop(length)));
+    let (bytes, topology, nop) = (Bytes::Store(Box::new(store)), model.topology(length), Some(overrides.nop(length)));
     Ok((Disk { name: disk.name, bytes, topology, start: Some(0), nop, findings: Vec::new() }, model))
 }
 

@@ -151,11 +151,11 @@ fn open(disk: &str, set: &[(String, Value)], access: Access) -> Result<Option<Op
 }
 
 /// A simulated drive as a disk called `name`; `None` if it is another kind of disk.
-pub(super) fn open_disk(disk: &str, name: &str, said: &DiskOverrides, access: Access) -> Result<Option<(Disk, Model)>, String> {
-    let Some(Opened { model, store }) = open(disk, &said.set, access)? else { return Ok(None) };
+pub(super) fn open_disk(disk: &str, name: &str, overrides: &DiskOverrides, access: Access) -> Result<Option<(Disk, Model)>, String> {
+    let Some(Opened { model, store }) = open(disk, &overrides.set, access)? else { return Ok(None) };
     let length = store.length();
     let topology = model.topology(length);
     let bytes = Bytes::Store(store);
-    let disk = Disk { name: name.into(), bytes, topology, start: Some(0), nop: Some(said.nop(length)), findings: Vec::new() };
+    let disk = Disk { name: name.into(), bytes, topology, start: Some(0), nop: Some(overrides.nop(length)), findings: Vec::new() };
     Ok(Some((disk, model)))
 }

@@ -124,8 +124,8 @@ mod tests {
     fn a_long_message_keeps_its_front_and_its_end() {
         let long = |n: usize| format!("add: type '{}' is unknown", "\u{1f4be}".repeat(n));
         assert_eq!(short(&long(3900)), long(3900));
-        let said = short(&long(1_000_000)).into_owned();
-        assert!(said.starts_with("add: type '") && said.ends_with("' is unknown") && said.len() < 20_000, "{}", said.len());
+        let cut = short(&long(1_000_000)).into_owned();
+        assert!(cut.starts_with("add: type '") && cut.ends_with("' is unknown") && cut.len() < 20_000, "{}", cut.len());
     }
 
     #[test]

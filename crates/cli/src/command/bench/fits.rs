@@ -25,7 +25,7 @@ pub(super) fn fits(args: &Bench, kind: &Kind) -> Result<(), Failure> {
         return Err(format!("bench {}: --bs is for workloads that choose the size of their requests", kind.name).into());
     }
     let in_a_file = args.host == Some(Host::FreebsdUfs);
-    let other = own.iter().find(|(option, of, said)| *said && !of.contains(&kind.name) && !(in_a_file && *option == "--size"));
+    let other = own.iter().find(|(option, of, given)| *given && !of.contains(&kind.name) && !(in_a_file && *option == "--size"));
     if let Some((option, of, _)) = other {
         return Err(format!("bench {}: {option} is for {}", kind.name, of.join(", ")).into());
     }
@@ -61,7 +61,7 @@ fn of_files(args: &Bench, kind: &Kind) -> Result<(), Failure> {
         ("--engine", args.engine.is_some()),
         ("--bs", args.bs.is_some() && !is_copy),
     ];
-    match own.iter().find(|(_, said)| *said) {
+    match own.iter().find(|(_, given)| *given) {
         Some((option, _)) => Err(format!("bench {}: {option} is for workloads of blocks: it runs on files", kind.name).into()),
         None => Ok(()),
     }

@@ -1,6 +1,6 @@
 //! `bench raidtest --genfile`: requests in a file, written and reported like raidtest's own genfile does.
 
-use super::ground::{self, Backend};
+use super::backend::{self, Backend};
 use crate::command::bench::args::Bench;
 use crate::failure::Failure;
 use crate::target::DiskOverrides;
@@ -20,14 +20,14 @@ const COUNT: u64 = 1000;
 pub(super) fn run(args: &Bench, path: &Path) -> Result<(), Failure> {
     let failed = |why: &dyn std::fmt::Display| Failure::Message(format!("write {}: {why}", path.display()));
     let Some(target) = args.targets.first() else { return Err(failed(&"for which target?")) };
-    let said = DiskOverrides::announced(&args.disk, target)?;
-    let ground: Backend = ground::open(target, &said, args, &raidtest::KIND, false)?;
+    let overrides = DiskOverrides::announced(&args.disk, target)?;
+    let backend: Backend = backend::open(target, &overrides, args, &raidtest::KIND, false)?;
     let op = match (args.read, args.write) {
         (true, _) => Some(Op::Read),
         (_, true) => Some(Op::Write),
         (false, false) => None,
     };
-    let shape = Shape { medium: ground.length(), sector: ground.sector(), fixed: args.bs, op };
+    let shape = Shape { medium: backend.length(), sector: backend.sector(), fixed: args.bs, op };
     let records = file::generate(args.count.unwrap_or(COUNT), shape, args.seed).map_err(|why| failed(&why))?;
     // Never over another file, like genfile without -f.
     let new = File::options().write(true).create_new(true).open(path).map_err(|e| failed(&words::os(&e)))?;

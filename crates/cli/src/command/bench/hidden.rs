@@ -1,6 +1,6 @@
 //! Warnings about runs that fit a cache: the drive's, or that of the files' host.
 
-use super::ground::Backend;
+use super::backend::Backend;
 use super::variant::Variant;
 use crate::command::bench::args::Bench;
 use crate::words::{escape, size};
@@ -23,7 +23,7 @@ const WRITTEN: [&str; 2] = ["copy", "tree"];
 pub(super) fn warnings(args: &Bench, kind: &Kind, variants: &[Variant], done: &[(u64, u64)]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for (variant, &(ops, bytes)) in variants.iter().zip(done) {
-        let one = of_host(args, kind, variant, bytes).or_else(|| of(args, kind, variant, ops));
+        let one = of_host(args, kind, variant, bytes).or_else(|| of_drive(args, kind, variant, ops));
         all.extend(one.filter(|warning| !all.contains(warning)));
     }
     all
@@ -32,7 +32,7 @@ pub(super) fn warnings(args: &Bench, kind: &Kind, variants: &[Variant], done: &[
 /// The warning that most bytes of the files are still in the host's memory at the end, and cost the drive nothing.
 fn of_host(args: &Bench, kind: &Kind, variant: &Variant, bytes: u64) -> Option<String> {
     let runs = u64::try_from(variant.host_reads.len()).ok().filter(|&runs| runs > 0)?;
-    if args.sync || args.read || !WRITTEN.contains(&kind.name) || !variant.ground.borrow().is_virtual() {
+    if args.sync || args.read || !WRITTEN.contains(&kind.name) || !variant.backend.borrow().is_virtual() {
         return None;
     }
     let written = variant.spent.iter().map(|drive| drive.bytes_written).fold(0, u64::saturating_add) / runs;
@@ -47,9 +47,9 @@ fn of_host(args: &Bench, kind: &Kind, variant: &Variant, bytes: u64) -> Option<S
     ))
 }
 
-fn of(args: &Bench, kind: &Kind, variant: &Variant, ops: u64) -> Option<String> {
-    let ground = variant.ground.borrow();
-    let Backend::Simulated(drives) = &*ground else { return None };
+fn of_drive(args: &Bench, kind: &Kind, variant: &Variant, ops: u64) -> Option<String> {
+    let backend = variant.backend.borrow();
+    let Backend::Simulated(drives) = &*backend else { return None };
     let runs = u64::try_from(variant.host_reads.len()).ok().filter(|&runs| runs > 0)?;
     // Writes through the cache, or flushed at the end, were waited for.
     if args.buffered || args.sync || variant.spent.iter().any(|drive| drive.flushes > 0) {

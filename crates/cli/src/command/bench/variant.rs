@@ -1,6 +1,6 @@
 //! Variants to compare: a workload on a target, moved by an offset.
 
-use super::ground::{self, Backend, Job};
+use super::backend::{self, Backend, Job};
 use super::task::Task;
 use crate::command::bench::args::{Bench, Host};
 use crate::failure::Failure;
@@ -29,7 +29,7 @@ pub(super) struct Variant {
     place: u64,
     task: Task,
     /// The backend; variants of one target share it.
-    pub(super) ground: Rc<RefCell<Backend>>,
+    pub(super) backend: Rc<RefCell<Backend>>,
     /// Reads that the page cache added, for every run that counts.
     pub(super) host_reads: Vec<Option<u64>>,
     /// Phases of bonnie's runs that count.
@@ -40,24 +40,24 @@ pub(super) struct Variant {
 }
 
 /// A variant for every target at every offset. `own`: parameters without an offset.
-pub(super) fn all(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Variant>, Failure> {
+pub(super) fn list(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Variant>, Failure> {
     let several = args.targets.len() > 1;
     // An offset moves a simulated file system, not the requests in it.
     let of_a_file_system = matches!(kind.needs, Needs::Files(_)) || kind.name == mkfs::KIND.name || args.host == Some(Host::FreebsdUfs);
     let writes = Task::new(kind, own)?.writes();
     let mut variants = Vec::new();
     for target in &args.targets {
-        let said = DiskOverrides::announced(&args.disk, target)?;
-        let ground = Rc::new(RefCell::new(ground::open(target, &said, args, kind, writes)?));
-        let (sector, depth) = (ground.borrow().sector(), ground.borrow().depth());
-        let moves = !matches!(*ground.borrow(), Backend::Directory(_));
-        let by_place = of_a_file_system && ground.borrow().is_virtual();
-        let grain = ground.borrow().grain();
+        let overrides = DiskOverrides::announced(&args.disk, target)?;
+        let backend = Rc::new(RefCell::new(backend::open(target, &overrides, args, kind, writes)?));
+        let (sector, depth) = (backend.borrow().sector(), backend.borrow().depth());
+        let moves = !matches!(*backend.borrow(), Backend::Directory(_));
+        let by_place = of_a_file_system && backend.borrow().is_virtual();
+        let grain = backend.borrow().grain();
         let least = [0, grain.checked_div(sector).filter(|_| is_whole(grain, sector)).unwrap_or(1)];
         let offsets = match args.offset.as_slice() {
             [] if several || !moves => &[0][..],
             [] => &least,
-            said => said,
+            given => given,
         };
         for &offset in offsets {
             let name = match (several, offsets.len()) {
@@ -74,9 +74,9 @@ pub(super) fn all(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Var
             }
             let (place, within) = if by_place { (bytes, 0) } else { (0, bytes) };
             let task = Task::new(kind, &Parameters { offset: within, ..own.clone() })?;
-            let (target, judged, ground) = (target.clone(), said.judged().cloned(), Rc::clone(&ground));
+            let (target, judged, backend) = (target.clone(), overrides.judged().cloned(), Rc::clone(&backend));
             let (host_reads, phases, spent, engine) = (Vec::new(), Vec::new(), Vec::new(), None);
-            variants.push(Variant { name, target, judged, offset: bytes, depth, place, task, ground, host_reads, phases, engine, spent });
+            variants.push(Variant { name, target, judged, offset: bytes, depth, place, task, backend, host_reads, phases, engine, spent });
         }
     }
     Ok(variants)
@@ -85,7 +85,7 @@ pub(super) fn all(args: &Bench, kind: &Kind, own: &Parameters) -> Result<Vec<Var
 impl Variant {
     /// Requests of a run; `None` if only time ends it.
     pub(super) fn extent(&self) -> Option<u64> {
-        self.task.extent(self.ground.borrow().length().saturating_sub(self.place))
+        self.task.extent(self.backend.borrow().length().saturating_sub(self.place))
     }
 
     /// A warning that the results of its task need.
@@ -97,7 +97,7 @@ impl Variant {
     /// warm-up.
     pub(super) fn run(&mut self, run: usize, counts: bool, seed: u64, watch: &mut Watch<'_>) -> Result<Run, Error> {
         let seed = Random::new(seed.wrapping_add(run as u64)).bits();
-        let done = self.ground.borrow_mut().run(&mut Job { task: &self.task, seed, place: self.place, watch })?;
+        let done = self.backend.borrow_mut().run(&mut Job { task: &self.task, seed, place: self.place, watch })?;
         // A time with failed requests is no time of the workload.
         if let Some(first) = &done.run.first_error {
             return Err(Error(format!("{} of {} requests failed, the first: {first}", done.run.errors, done.run.ops + done.run.errors)));

@@ -40,7 +40,7 @@ pub(crate) fn write(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</section>")?;
     if let Some(labs) = page.labs {
         writeln!(out, "<section aria-labelledby=\"labs\">\n<h2 id=\"labs\">What the documents measured, and what we find</h2>")?;
-        writeln!(out, "{}", lab_page::said(labs))?;
+        writeln!(out, "{}", lab_page::summary(labs))?;
         lab_page::write_labs(labs, out)?;
         writeln!(out, "</section>")?;
     }

@@ -32,11 +32,11 @@ pub(crate) struct Story {
 /// The story of a seed: checked, laid out again, and measured before and after.
 pub(super) fn tell(seed: &Seed, progress: &Progress) -> Result<Story, String> {
     let failed = |what: String| format!("demo: {}: {what}", seed.name);
-    let said = DiskOverrides::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
+    let overrides = DiskOverrides::new(&DiskOptions { physical: seed.physical, ..DiskOptions::default() })?;
     let length = Sparse::from_hexdump(seed.hex).map_err(failed)?.length();
-    let disk = lay_out(length, &said).map_err(failed)?;
+    let disk = lay_out(length, &overrides).map_err(failed)?;
     let text = dump(&disk, length).map_err(|e| failed(e.to_string()))?;
-    let graph = taste_stores(vec![(String::new(), Box::new(disk))], &said);
+    let graph = taste_stores(vec![(String::new(), Box::new(disk))], &overrides);
     let again = survey::survey("the same disk, laid out again", &graph, None)?;
     let lab = Lab::parse(LAB, Box::new(Disks { found: seed.hex, again: text })).map_err(|e| failed(e.to_string()))?;
     let asked = Asked { rows: Vec::new(), sweep: 0, threads: 2 };
@@ -48,14 +48,14 @@ pub(super) fn tell(seed: &Seed, progress: &Progress) -> Result<Story, String> {
 }
 
 /// An empty disk of `length` bytes with [`LAYOUT`] on it, as `part apply` makes it.
-fn lay_out(length: u64, said: &DiskOverrides) -> Result<Sparse, String> {
+fn lay_out(length: u64, overrides: &DiskOverrides) -> Result<Sparse, String> {
     let mut disk = Sparse::new(length);
-    let graph = taste_stores(vec![(String::new(), Box::new(disk.clone()))], said);
+    let graph = taste_stores(vec![(String::new(), Box::new(disk.clone()))], overrides);
     let provider = &graph.providers[0];
-    let ground = TableSite { topology: &provider.topology, base: provider.base(), kind: provider.kind };
+    let site = TableSite { topology: &provider.topology, base: provider.base(), kind: provider.kind };
     // Fixed bytes, so that every run makes the same disk.
     let mut random = || [0x54; 16];
-    let planned = plan(&layout::parse(LAYOUT)?.layout, &graph.probe(0), &ground, length, May::default(), &mut random)
+    let planned = plan(&layout::parse(LAYOUT)?.layout, &graph.probe(0), &site, length, May::default(), &mut random)
         .map_err(|refused| refused.why.to_string())?;
     for patch in in_order(&planned.stages) {
         disk.put(patch.offset, &patch.bytes);

@@ -48,7 +48,7 @@ const OPEN: usize = 4;
 /// Writes the page of a document.
 pub(crate) fn write(document: &LabDocument, made: &Made, out: &mut dyn Write) -> io::Result<()> {
     page::open("Trueline lab: what misalignment costs", &[STYLE], out)?;
-    writeln!(out, "<header>\n<h1>What misalignment costs</h1>\n{}\n{}</header>", made.html(), said(document))?;
+    writeln!(out, "<header>\n<h1>What misalignment costs</h1>\n{}\n{}</header>", made.html(), summary(document))?;
     writeln!(out, "{HATCH}\n<main>")?;
     write_labs(document, out)?;
     writeln!(out, "</main>\n</body>\n</html>")
@@ -83,7 +83,7 @@ pub(crate) fn write_rows(document: &LabDocument, out: &mut dyn Write) -> io::Res
 }
 
 /// A summary of the document in a sentence.
-pub(crate) fn said(document: &LabDocument) -> String {
+pub(crate) fn summary(document: &LabDocument) -> String {
     let all = tally_all(document);
     let mut text = format!("<p>{} of {}", words::count(all.rows, "row"), words::count(document.labs.len(), "lab"));
     if all.bounded > 0 {
@@ -156,18 +156,18 @@ fn write_cost(row: &Row, cost: f64, ours: bool, out: &mut dyn Write) -> io::Resu
 
 /// Number of rows that keep their bounds, in words.
 fn bounds(tally: &Tally) -> String {
-    let mut said = Vec::new();
+    let mut parts = Vec::new();
     if tally.bounded > 0 {
         let mark = if tally.kept == tally.bounded { "<span class=\"good\">✓</span>" } else { "<span class=\"error\">✗</span>" };
-        said.push(format!("{mark} {} of {} within bounds", tally.kept, tally.bounded));
+        parts.push(format!("{mark} {} of {} within bounds", tally.kept, tally.bounded));
     }
     if tally.calibrated > 0 {
-        said.push(format!("{} calibrated", tally.calibrated));
+        parts.push(format!("{} calibrated", tally.calibrated));
     }
     if tally.without > 0 {
-        said.push(format!("{} not predicted", tally.without));
+        parts.push(format!("{} not predicted", tally.without));
     }
-    if said.is_empty() { words::count(tally.rows, "row") } else { said.join(" · ") }
+    if parts.is_empty() { words::count(tally.rows, "row") } else { parts.join(" · ") }
 }
 
 fn write_lab(lab: &LabResult, fold: bool, out: &mut dyn Write) -> io::Result<()> {

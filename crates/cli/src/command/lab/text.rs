@@ -143,26 +143,26 @@ fn summary(document: &LabDocument, out: &mut dyn io::Write, style: Style) -> io:
     let none = rows().filter(|row| row.ours.is_none() && !row.predicted && !row.skipped).count();
     let skipped = rows().filter(|row| row.skipped).count();
     let failed = rows().filter(|row| row.ours.is_none() && row.predicted).count();
-    let mut said = Vec::new();
+    let mut parts = Vec::new();
     if bounded > 0 {
-        said.push(format!("{kept} of {} within their bounds", words::count(bounded, "prediction")));
+        parts.push(format!("{kept} of {} within their bounds", words::count(bounded, "prediction")));
     }
     if calibrated > 0 {
-        said.push(format!("{calibrated} calibrated to the document"));
+        parts.push(format!("{calibrated} calibrated to the document"));
     }
     if free > 0 {
-        said.push(format!("{free} without a published value or a bound"));
+        parts.push(format!("{free} without a published value or a bound"));
     }
     if none > 0 {
-        said.push(format!("{none} that cannot honestly be predicted"));
+        parts.push(format!("{none} that cannot honestly be predicted"));
     }
     if skipped > 0 {
-        said.push(format!("{skipped} skipped on this machine"));
+        parts.push(format!("{skipped} skipped on this machine"));
     }
     if failed > 0 {
-        said.push(format!("{failed} not run"));
+        parts.push(format!("{failed} not run"));
     }
-    wrap("", 0, &said.join("; "), 2, style.width, out)
+    wrap("", 0, &parts.join("; "), 2, style.width, out)
 }
 
 /// A value in its row's unit, with four digits or so.
@@ -228,14 +228,14 @@ mod tests {
         let mut document = sample::document();
         let rows = document.labs.iter_mut().flat_map(|lab| &mut lab.rows);
         rows.filter(|row| row.ours.is_none()).for_each(|row| row.skipped = true);
-        let said = samples::text(|out| summary(&document, out, Style::default()));
-        assert!(said.ends_with("; 1 skipped on this machine\n") && !said.contains("honestly"), "{said}");
+        let text = samples::text(|out| summary(&document, out, Style::default()));
+        assert!(text.ends_with("; 1 skipped on this machine\n") && !text.contains("honestly"), "{text}");
     }
 
     #[test]
     fn what_is_calibrated_is_no_prediction_that_is_kept() {
-        let said = samples::text(|out| summary(&sample::document(), out, Style::default()));
+        let text = samples::text(|out| summary(&sample::document(), out, Style::default()));
         let rest = "2 without a published value or a bound; 1 that cannot honestly be predicted";
-        assert_eq!(said, format!("4 of 4 predictions within their bounds; 4 calibrated to the document; {rest}\n"));
+        assert_eq!(text, format!("4 of 4 predictions within their bounds; 4 calibrated to the document; {rest}\n"));
     }
 }

@@ -76,7 +76,7 @@ fn typed(args: &Mkfs, seat: &WriteTarget, tool: &Tool, node: Option<&Path>, (our
     let p = &seat.graph.providers[seat.id];
     let whole = p.parents.is_empty();
     let is_file = |path: &Path| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == p.topology.length);
-    let file = target::paths(&seat.target).first().copied().filter(|path| whole && node.is_none() && is_file(path));
+    let file = target::paths(&seat.typed).first().copied().filter(|path| whole && node.is_none() && is_file(path));
     let Some(path) = node.or(file) else { return ourselves(args, p.topology.sector, [ours, own].concat()) };
     let force = if file.is_some() { tool.file } else { tool.device };
     let force = force.iter().filter(|_| file.is_some() || whole || args.overwrite).map(|&word| word.to_owned());
@@ -93,7 +93,7 @@ fn through_file(call: &Call<'_>, seat: &WriteTarget) -> Result<(), Failure> {
         let why = format!("mkfs.exfat takes the sector from the device, and there is none here with sectors of {sector} bytes");
         return Err(unwritten(format!("{why}: attach the image with losetup --sector-size {sector}")));
     }
-    let beside = target::paths(&seat.target).first().and_then(|path| path.parent()).filter(|dir| !dir.starts_with("/dev"));
+    let beside = target::paths(&seat.typed).first().and_then(|path| path.parent()).filter(|dir| !dir.starts_with("/dev"));
     let file = Unnamed::new(beside.unwrap_or(&std::env::temp_dir()), length).map_err(|e| unwritten(e.to_string()))?;
     call.run(call.tool.file, &file.path(), Some(&file))?;
     let made = file.length().map_err(unread)?;
@@ -143,7 +143,7 @@ fn off_unit(file: &Unnamed, seat: &WriteTarget) -> Result<(), Failure> {
     let found = audit::audit(&made).findings;
     let off = found.iter().find(|(id, f)| made.providers[*id].is_data_area() && f.severity >= Severity::Warning);
     if let Some((_, finding)) = off {
-        complain(&format!("warning: {}: {}", seat.target, finding.message));
+        complain(&format!("warning: {}: {}", seat.typed, finding.message));
     }
     Ok(())
 }
@@ -151,7 +151,7 @@ fn off_unit(file: &Unnamed, seat: &WriteTarget) -> Result<(), Failure> {
 /// The device that is the provider, as the kernel has it.
 fn node(seat: &WriteTarget) -> Option<PathBuf> {
     let p = &seat.graph.providers[seat.id];
-    let paths = target::paths(&seat.target);
+    let paths = target::paths(&seat.typed);
     let [path] = paths.as_slice() else { return None };
     p.route().medium().and_then(|_| sysfs::node(path, p.route().base(), p.topology.length))
 }
@@ -182,7 +182,7 @@ fn copy(file: &Unnamed, seat: &WriteTarget) -> Result<(), Failure> {
     let (graph, id) = (&seat.graph, seat.id);
     let (sector, length) = (graph.providers[id].topology.sector, graph.providers[id].topology.length);
     let head = HEAD.min(length);
-    let failed = |attempt: &str, errno: Errno| Failure::Message(format!("{attempt} {}: {errno}", seat.target));
+    let failed = |attempt: &str, errno: Errno| Failure::Message(format!("{attempt} {}: {errno}", seat.typed));
     let flush = || graph.flush().map_err(|e| failed("flush", e));
     for patch in wipe(seat) {
         graph.write_at(id, &patch.bytes, patch.offset).map_err(|e| failed("wipe the old magic of", e))?;

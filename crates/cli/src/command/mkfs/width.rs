@@ -47,12 +47,12 @@ pub(super) fn warning(seat: &WriteTarget, bits: u64, options: &[String]) -> Opti
         // A logical partition: its number is the last of its name, its table that of the extended one.
         Err(_) => (extended(&seat.graph, seat.id)?, p.name.rsplit('s').next()?.parse().ok()?),
     };
-    let (disks, on) = (target::disks_of(&seat.target)?, &seat.graph.providers[on].name);
+    let (disks, on) = (target::disks_of(&seat.typed)?, &seat.graph.providers[on].name);
     let table = if on.is_empty() { disks.to_owned() } else { format!("{disks}#{on}") };
     let options: String = options.iter().map(|word| format!(" {}", shell(word))).collect();
     let mend = format!("trueline part modify -i {index} -t {name}{options} {}", shell(&table));
     Some(format!(
         "{}: the partition's type is {kind:02x}, for FAT{says}, and this is a FAT{bits}: Windows and cameras go by the type: {mend}",
-        seat.target
+        seat.typed
     ))
 }

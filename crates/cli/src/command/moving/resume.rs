@@ -19,18 +19,18 @@ use trueline_host::disk::file;
 struct Named {
     journal: PathBuf,
     /// The disk and, if it is named, its provider; `None`: as the journal says.
-    target: Option<String>,
+    typed: Option<String>,
     /// True if only the disk was named, and the journal is at its default place.
     is_sought: bool,
 }
 
 /// The journal and the disk of `--resume [JOURNAL] [TARGET]`. A single word that is no journal is the TARGET.
-fn named(journal: Option<&Path>, target: Option<&str>) -> Result<Named, Failure> {
-    if let (Some(journal), Some(target)) = (journal, target) {
-        return Ok(Named { journal: journal.into(), target: Some(target.into()), is_sought: false });
+fn named(journal: Option<&Path>, typed: Option<&str>) -> Result<Named, Failure> {
+    if let (Some(journal), Some(typed)) = (journal, typed) {
+        return Ok(Named { journal: journal.into(), typed: Some(typed.into()), is_sought: false });
     }
     let alone = journal.and_then(Path::to_str).filter(|text| !is_journal(Path::new(text)) && is_disk(text));
-    match (target.or(alone), journal) {
+    match (typed.or(alone), journal) {
         (Some(disk), _) => {
             let journal = beside(disk);
             if !journal.exists() {
@@ -40,9 +40,9 @@ fn named(journal: Option<&Path>, target: Option<&str>) -> Result<Named, Failure>
                     journal.display()
                 )));
             }
-            Ok(Named { journal, target: Some(disk.into()), is_sought: true })
+            Ok(Named { journal, typed: Some(disk.into()), is_sought: true })
         }
-        (None, Some(journal)) => Ok(Named { journal: journal.into(), target: None, is_sought: false }),
+        (None, Some(journal)) => Ok(Named { journal: journal.into(), typed: None, is_sought: false }),
         (None, None) => {
             Err(Failure::Message("resume: name the disk or the journal: trueline move --resume disk.img: nothing was moved".into()))
         }
@@ -55,33 +55,33 @@ fn is_disk(text: &str) -> bool {
 }
 
 pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Failure> {
-    let Named { journal: path, target, is_sought } = named(journal, args.target.as_deref())?;
+    let Named { journal: path, typed, is_sought } = named(journal, args.target.as_deref())?;
     let failed = |found: &str| Failure::Message(format!("resume {}: {found}: nothing was moved", path.display()));
     let opened = file::open_for(&path, access(args)).map_err(|e| Failure::Message(e.to_string()))?;
     let (journal, plan, words) = Journal::open(&opened.store).map_err(|why| failed(&unreadable(why)))?;
-    let target = match target {
+    let typed = match typed {
         // The table may be on a slice or a set, which the journal names.
         Some(disk) if is_sought => {
             let on = target::split(&words).1.map(|provider| format!("#{provider}"));
             target::split(&disk).0.join(",") + &on.unwrap_or_default()
         }
-        target => target.unwrap_or(words),
+        typed => typed.unwrap_or(words),
     };
     // An image does not say how long its sectors are.
     let disk = DiskOptions {
-        logical: args.disk.logical.or(Some(plan.sector).filter(|_| target::paths(&target).iter().all(|p| p.is_file()))),
+        logical: args.disk.logical.or(Some(plan.sector).filter(|_| target::paths(&typed).iter().all(|p| p.is_file()))),
         ..args.disk.clone()
     };
-    let seat = WriteTarget::open(&target, &disk, access(args))?;
-    let on = seat.id;
-    let Topology { length, sector, .. } = seat.graph.providers[on].topology;
+    let target = WriteTarget::open(&typed, &disk, access(args))?;
+    let on = target.id;
+    let Topology { length, sector, .. } = target.graph.providers[on].topology;
     if (length, sector) != (plan.medium, plan.sector) {
         let wanted = format!("the table of the move is on {} in sectors of {}: name that disk", plan.medium, plan.sector);
-        return Err(failed(&format!("{target} has {length} bytes in sectors of {sector}, {wanted}")));
+        return Err(failed(&format!("{typed} has {length} bytes in sectors of {sector}, {wanted}")));
     }
-    let standing = plan.standing(&journal, &Through::new(&seat.graph, on)).map_err(|why| {
+    let standing = plan.standing(&journal, &Through::new(&target.graph, on)).map_err(|why| {
         failed(&match why {
-            Interrupted::Disk(at, errno) => format!("{target}: {errno} at {}", place(at, plan.sector)),
+            Interrupted::Disk(at, errno) => format!("{typed}: {errno} at {}", place(at, plan.sector)),
             Interrupted::Journal(errno) => errno.to_string(),
             Interrupted::Asked => "it was interrupted".into(),
         })
@@ -89,23 +89,23 @@ pub(super) fn run(args: &Options, journal: Option<&Path>) -> Result<ExitCode, Fa
     let start = match standing {
         Standing::Half(start) => Some(start),
         Standing::Done => None,
-        Standing::Untouched => return Err(failed(&format!("{target} was not changed yet: remove the journal and begin again"))),
-        Standing::Other(why) => return Err(failed(&mismatch(&target, &plan, why))),
+        Standing::Untouched => return Err(failed(&format!("{typed} was not changed yet: remove the journal and begin again"))),
+        Standing::Other(why) => return Err(failed(&mismatch(&typed, &plan, why))),
     };
     if args.dry_run {
-        return show(&seat, on, &plan, &target);
+        return show(&target, on, &plan, &typed);
     }
-    let moving = Moving { target: &target, on, plan: &plan, journal: Some(&path) };
+    let moving = Moving { typed: &typed, on, plan: &plan, journal: Some(&path) };
     // The disk may have been used since the steps that are done: none of them is written again.
-    let done = start.map_or(Ok(()), |start| moving.carry(&seat, Some(&journal), start));
-    let Some((scheme, _)) = seat.table() else {
+    let done = start.map_or(Ok(()), |start| moving.carry(&target, Some(&journal), start));
+    let Some((scheme, _)) = target.table() else {
         // The first error is the one to report.
         done?;
         return Err(Failure::Message(format!(
-            "write {target}: its table does not read back as it should: check the disk; the journal is kept"
+            "write {typed}: its table does not read back as it should: check the disk; the journal is kept"
         )));
     };
-    moving.finish(seat, scheme, done, args.json)
+    moving.finish(target, scheme, done, args.json)
 }
 
 /// The reason why a file cannot be resumed from, with advice.
@@ -121,8 +121,8 @@ fn unreadable(why: Unreadable) -> String {
 }
 
 /// The reason why the move cannot go on with a disk, with advice.
-fn mismatch(target: &str, plan: &Move, why: Mismatch) -> String {
-    let not = format!("{target} is not as the move left it");
+fn mismatch(typed: &str, plan: &Move, why: Mismatch) -> String {
+    let not = format!("{typed} is not as the move left it");
     let steps = plan.steps();
     match why {
         Mismatch::Unmarked => format!(
@@ -138,7 +138,7 @@ fn mismatch(target: &str, plan: &Move, why: Mismatch) -> String {
         Mismatch::Table => format!("{not}: its table is not that of this step of the move: put back the table, or the disk as it was left"),
         Mismatch::Apart { disk, journal } => {
             let at = journal.map_or("before its first step".into(), |step| format!("at step {step}"));
-            let older = if journal.is_some_and(|journal| journal > disk) { target } else { "the journal" };
+            let older = if journal.is_some_and(|journal| journal > disk) { typed } else { "the journal" };
             format!(
                 "{not}: it is at step {disk} of {steps} and the journal {at}: {older} is an older copy: bring back the disk and the \
                  journal as the interruption left them, both of one moment"

@@ -70,8 +70,8 @@ impl Wanted {
     /// The layout for a disk with this sector and length, both in bytes. Errors: a layout for other sectors.
     fn layout(self, sector: u64, length: u64) -> Result<Layout, Refusal> {
         match self {
-            Wanted::Toml(Document { sector: Some(said), .. }) if said != sector => {
-                let found = format!("the layout is for sectors of {said} bytes, the disk has {sector}");
+            Wanted::Toml(Document { sector: Some(own), .. }) if own != sector => {
+                let found = format!("the layout is for sectors of {own} bytes, the disk has {sector}");
                 Err(Refusal::new(found, "correct its line sector"))
             }
             Wanted::Toml(document) => Ok(document.layout),
@@ -88,8 +88,8 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
     if is_image(&args.target) {
         disk.logical = disk.logical.or(wanted.sector());
     }
-    let seat = WriteTarget::open(&args.target, &disk, args.write.access())?;
-    let topology = &seat.graph.providers[seat.id].topology;
+    let target = WriteTarget::open(&args.target, &disk, args.write.access())?;
+    let topology = &target.graph.providers[target.id].topology;
     let layout = wanted.layout(topology.sector, topology.length).map_err(|r| refuse(&attempt, &args.target, &r))?;
     let may = May { delete: args.delete_others, replace: args.replace };
     let mut failed = None;
@@ -99,18 +99,18 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
             [0; 16]
         })
     };
-    let planned = plan(&layout, &seat.graph.probe(seat.id), &seat.ground(), seat.medium(), may, &mut random).map_err(|refused| {
+    let planned = plan(&layout, &target.graph.probe(target.id), &target.site(), target.medium(), may, &mut random).map_err(|refused| {
         let at = if refused.provider.is_empty() { args.target.clone() } else { format!("{}: {}", args.target, refused.provider) };
         refuse(&attempt, &at, &refused.why)
     })?;
     if let Some(failed) = failed {
         return Err(Failure::Message(failed));
     }
-    let (called, judged) = (seat.called(), seat.judged.clone());
+    let (called, judged) = (target.called(), target.judged.clone());
     if args.write.dry_run {
         interrupted(&planned)?;
     }
-    write(seat, args, &planned)?;
+    write(target, args, &planned)?;
     if !args.write.dry_run {
         report(args, (&called, judged.as_ref()), &planned.steps)?;
     }
@@ -151,9 +151,9 @@ fn interrupted(planned: &Planned) -> io::Result<()> {
 }
 
 /// Writes the stages in order: a table inside a new partition is complete before the partition appears.
-fn write(seat: WriteTarget, args: &Apply, planned: &Planned) -> Result<(), Failure> {
+fn write(target: WriteTarget, args: &Apply, planned: &Planned) -> Result<(), Failure> {
     match planned.steps.first() {
-        Some(step) => seat.write(step.scheme, in_order(&planned.stages), Some(&step.table), &args.write),
+        Some(step) => target.write(step.scheme, in_order(&planned.stages), Some(&step.table), &args.write),
         None => Ok(()),
     }
 }

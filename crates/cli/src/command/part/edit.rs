@@ -2,7 +2,7 @@
 
 use crate::command::part::args::{Add, Common, Create, Delete, Destroy, Length, Mark, Modify, Recover, Resize};
 use crate::command::part::json::Document;
-use crate::command::part::text::{self, Done, off_grain, said};
+use crate::command::part::text::{self, Done, off_grain, report_line};
 use crate::failure::{Failure, complain};
 use crate::render::gpart::{Called, Shown};
 use crate::style::Style;
@@ -24,35 +24,35 @@ use trueline_host::random;
 /// The result of an edit.
 struct Outcome {
     /// The line that reports the edit.
-    said: String,
+    line: String,
     /// A warning about the edit, which was made all the same.
     warning: Option<String>,
 }
 
 impl Outcome {
-    fn new(said: String) -> Outcome {
-        Outcome { said, warning: None }
+    fn new(line: String) -> Outcome {
+        Outcome { line, warning: None }
     }
 }
 
 /// Opens the target of a verb; its options choose the names in messages.
-fn seat_of(target: &str, common: &Common, options: &WriteOptions) -> Result<WriteTarget, Failure> {
-    Ok(WriteTarget { speaks_geom: common.speaks_geom(), ..WriteTarget::open(target, &common.disk, options.access())? })
+fn open_target(typed: &str, common: &Common, options: &WriteOptions) -> Result<WriteTarget, Failure> {
+    Ok(WriteTarget { speaks_geom: common.speaks_geom(), ..WriteTarget::open(typed, &common.disk, options.access())? })
 }
 
 /// Makes one edit of the table on `target`: read, change, render, write.
 fn edit(
-    (attempt, target): (&str, &str),
+    (attempt, typed): (&str, &str),
     common: &Common,
     options: &WriteOptions,
     change: impl FnOnce(&WriteTarget, &'static dyn Scheme, &mut Table) -> Result<Outcome, Refusal>,
 ) -> Result<ExitCode, Failure> {
-    let seat = seat_of(target, common, options)?;
-    let (scheme, before) = seat.edited(attempt)?;
+    let target = open_target(typed, common, options)?;
+    let (scheme, before) = target.edited(attempt)?;
     let mut after = before.clone();
-    let outcome = change(&seat, scheme, &mut after).map_err(|r| refuse(attempt, target, &r))?;
-    let report = Report::new(&seat, scheme, &after, common, outcome.said);
-    seat.write(scheme, scheme.render(&before, &after), Some(&after), options)?;
+    let outcome = change(&target, scheme, &mut after).map_err(|r| refuse(attempt, typed, &r))?;
+    let report = Report::new(&target, scheme, &after, common, outcome.line);
+    target.write(scheme, scheme.render(&before, &after), Some(&after), options)?;
     if let Some(warning) = &outcome.warning {
         complain(&format!("warning: {warning}"));
     }
@@ -68,14 +68,14 @@ enum Report {
 }
 
 impl Report {
-    fn new(seat: &WriteTarget, scheme: &dyn Scheme, table: &Table, common: &Common, said: String) -> Report {
+    fn new(target: &WriteTarget, scheme: &dyn Scheme, table: &Table, common: &Common, line: String) -> Report {
         match common.json {
             true => Report::Table(Document::new(&[(
-                Shown { name: &Called::geom(&seat.name), table, scheme },
-                seat.ground(),
-                seat.judged.as_ref(),
+                Shown { name: &Called::geom(&target.name), table, scheme },
+                target.site(),
+                target.judged.as_ref(),
             )])),
-            false => Report::Line(said),
+            false => Report::Line(line),
         }
     }
 
@@ -84,7 +84,7 @@ impl Report {
         let mut out = BufWriter::new(anstream::stdout().lock());
         match self {
             _ if options.dry_run => {}
-            Report::Line(said) => columns::line(&escape::plain(said), Style::of_stdout().width, &mut out)?,
+            Report::Line(line) => columns::line(&escape::plain(line), Style::of_stdout().width, &mut out)?,
             Report::Table(document) => {
                 serde_json::to_writer_pretty(&mut out, document).map_err(io::Error::from)?;
                 writeln!(out)?;
@@ -101,7 +101,7 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
         let names: Vec<String> = SCHEMES.iter().map(|s| s.name().to_lowercase()).collect();
         format!("{attempt} {}: no such scheme: use {}: nothing was written", args.on.target, names.join(", "))
     })?;
-    let seat = seat_of(&args.on.target, &args.on.common, &args.on.write)?;
+    let target = open_target(&args.on.target, &args.on.common, &args.on.write)?;
     let refused = |found: String, advice: &str| refuse(&attempt, &args.on.target, &Refusal::new(found, advice));
     if args.dialect.is_some() && scheme.name() != "BSD" {
         return Err(refused(format!("{} has no dialects", named(scheme.name())), "leave out --dialect"));
@@ -109,16 +109,16 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
     if args.geometry.is_some() && scheme.has_guids() {
         return Err(refused(format!("{} has no geometry", named(scheme.name())), "leave out --geometry"));
     }
-    let there = seat.there();
-    match &there {
-        Occupant::Table(there, table) if !args.overwrite => {
+    let occupant = target.occupant();
+    match &occupant {
+        Occupant::Table(old, table) if !args.overwrite => {
             let damaged = !table.damage.is_empty();
-            let what = if damaged { format!("a damaged {}", there.name()) } else { named(there.name()) };
+            let what = if damaged { format!("a damaged {}", old.name()) } else { named(old.name()) };
             let found = format!("there is {what} with {}", partitions(table.entries.len()));
             return Err(refused(found, "part destroy removes it, --overwrite puts the new one in its place"));
         }
         Occupant::Data(holds, _) | Occupant::Remains(holds) if !args.overwrite => {
-            return Err(refused(holds.clone(), &format!("say --overwrite to lose it: {}", typed::with("--overwrite"))));
+            return Err(refused(holds.clone(), &format!("say --overwrite to lose it: {}", typed::with_option("--overwrite"))));
         }
         _ => {}
     }
@@ -128,15 +128,15 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
         random: random::bytes().map_err(|e| e.to_string())?,
         dialect: args.dialect.map(Into::into),
         geometry: args.geometry.as_deref().map(geometry).transpose().map_err(|r| refuse(&attempt, &args.on.target, &r))?,
-        medium: Some(seat.medium()),
+        medium: Some(target.medium()),
         rules: args.on.common.rules(),
         usable: None,
     };
     let table =
-        there.create(&seat.graph.probe(seat.id), &seat.ground(), scheme, &new).map_err(|r| refuse(&attempt, &args.on.target, &r))?;
-    let report = Report::new(&seat, scheme, &table, &args.on.common, said(Done::Created, seat.called().text()));
-    let patches = there.replaced(&seat.graph.probe(seat.id), scheme.render(&table, &table));
-    seat.write(scheme, patches, Some(&table), &args.on.write)?;
+        occupant.create(&target.graph.probe(target.id), &target.site(), scheme, &new).map_err(|r| refuse(&attempt, &args.on.target, &r))?;
+    let report = Report::new(&target, scheme, &table, &args.on.common, report_line(Done::Created, target.called().text()));
+    let patches = occupant.replaced(&target.graph.probe(target.id), scheme.render(&table, &table));
+    target.write(scheme, patches, Some(&table), &args.on.write)?;
     report.print(&args.on.write)
 }
 
@@ -149,8 +149,8 @@ fn geometry(text: &str) -> Result<Geometry, Refusal> {
 
 pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
     let attempt = "destroy the table on";
-    let seat = seat_of(&args.on.target, &args.on.common, &args.on.write)?;
-    let (scheme, table) = seat.edited(attempt)?;
+    let target = open_target(&args.on.target, &args.on.common, &args.on.write)?;
+    let (scheme, table) = target.edited(attempt)?;
     let refused = |found: String, advice| Err(refuse(attempt, &args.on.target, &Refusal::new(found, advice)));
     if !table.damage.is_empty() && !args.force {
         return refused(format!("the {} is damaged: {}", scheme.name(), table.damage.join("; ")), "part recover, or say -F to lose it");
@@ -161,34 +161,34 @@ pub(super) fn destroy(args: &Destroy) -> Result<ExitCode, Failure> {
     let patches = scheme.erase(&table);
     let report = match args.on.common.json {
         true => Report::Table(Document::new(&[])),
-        false => Report::Line(said(Done::Destroyed, seat.called().text())),
+        false => Report::Line(report_line(Done::Destroyed, target.called().text())),
     };
-    seat.write(scheme, patches, None, &args.on.write)?;
+    target.write(scheme, patches, None, &args.on.write)?;
     report.print(&args.on.write)
 }
 
 /// The outcome of a change to one partition of `table`, or to the table itself.
-fn outcome(seat: &WriteTarget, scheme: &dyn Scheme, table: &Table, entry: Option<&Entry>, done: Done<'_>) -> Outcome {
-    let called = seat.called();
+fn outcome(target: &WriteTarget, scheme: &dyn Scheme, table: &Table, entry: Option<&Entry>, done: Done<'_>) -> Outcome {
+    let called = target.called();
     let name = entry.map_or_else(|| called.text().to_owned(), |e| Shown { name: &called, table, scheme }.partition(e));
-    Outcome::new(said(done, &name))
+    Outcome::new(report_line(done, &name))
 }
 
 /// The outcome of a partition added or resized: its place, and a warning if that is off the grain.
-fn placed(seat: &WriteTarget, scheme: &dyn Scheme, table: &Table, index: u32, done: Done<'_>, rules: Rules) -> Outcome {
-    let called = seat.called();
-    let (shown, ground) = (Shown { name: &called, table, scheme }, seat.ground());
+fn placed(target: &WriteTarget, scheme: &dyn Scheme, table: &Table, index: u32, done: Done<'_>, rules: Rules) -> Outcome {
+    let called = target.called();
+    let (shown, site) = (Shown { name: &called, table, scheme }, target.site());
     let Some(entry) = table.entry(index) else { return Outcome::new(String::new()) };
     let added = matches!(done, Done::Added);
     match rules {
         Rules::Aligned => {
-            let line = said(done, &shown.partition(entry));
-            let line = format!("{line}: {} at {}", size::human(entry.length), text::spot(shown, &ground, entry.start));
-            Outcome { said: line, warning: off_grain(shown, &ground, entry).filter(|_| added) }
+            let line = report_line(done, &shown.partition(entry));
+            let line = format!("{line}: {} at {}", size::human(entry.length), text::spot(shown, &site, entry.start));
+            Outcome { line, warning: off_grain(shown, &site, entry).filter(|_| added) }
         }
         // gpart has its warning in the line itself.
-        _ if added => Outcome::new(text::added(shown, &ground, entry, rules)),
-        _ => Outcome::new(said(done, &shown.partition(entry))),
+        _ if added => Outcome::new(text::added(shown, &site, entry, rules)),
+        _ => Outcome::new(report_line(done, &shown.partition(entry))),
     }
 }
 
@@ -212,7 +212,7 @@ fn kind(scheme: &dyn Scheme, table: &Table, name: &str) -> Result<Kind, Refusal>
 pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
     let random = random::bytes().map_err(|e| e.to_string())?;
     let attempt = ("add a partition to", args.on.target.as_str());
-    edit(attempt, &args.on.common, &args.on.write, |seat, scheme, table| {
+    edit(attempt, &args.on.common, &args.on.write, |target, scheme, table| {
         let uuid = match args.uuid.as_deref().map(str::parse::<Guid>) {
             None => scheme.has_guids().then(|| Guid::random(random)),
             Some(_) if !scheme.has_guids() => {
@@ -230,12 +230,12 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
             attributes: 0,
         };
         let rules = args.on.common.rules();
-        let index = table.add(scheme, &seat.ground(), wanted, rules)?;
-        let outcome = placed(seat, scheme, table, index, Done::Added, rules);
+        let index = table.add(scheme, &target.site(), wanted, rules)?;
+        let outcome = placed(target, scheme, table, index, Done::Added, rules);
         // Neither place nor size was asked for, and only a scrap in front of the first boundary is free.
         let asked = args.start.or(args.size).or(args.align).is_some();
         let is_scrap = |entry: &&Entry| {
-            !asked && rules == Rules::Aligned && !seat.ground().topology.shift(entry.start, entry.length).missed(1).is_empty()
+            !asked && rules == Rules::Aligned && !target.site().topology.shift(entry.start, entry.length).missed(1).is_empty()
         };
         if let Some(entry) = table.entry(index).filter(is_scrap) {
             let found =
@@ -247,66 +247,66 @@ pub(super) fn add(args: &Add) -> Result<ExitCode, Failure> {
 }
 
 /// Refuses the index of a logical partition, which the table of an extended one holds, and names that target.
-fn own(seat: &WriteTarget, scheme: &dyn Scheme, table: &Table, index: u32) -> Result<(), Refusal> {
+fn own(target: &WriteTarget, scheme: &dyn Scheme, table: &Table, index: u32) -> Result<(), Refusal> {
     if scheme.name() != "MBR" || table.entry(index).is_some() {
         return Ok(());
     }
-    let holds = |id: &Id| seat.table_on(*id).is_some_and(|(inner, table)| inner.name() == "EBR" && table.entry(index).is_some());
-    let Some(extended) = seat.graph.children(seat.id).find(holds) else { return Ok(()) };
-    let disks = target::split(&seat.target).0.join(",");
+    let holds = |id: &Id| target.table_on(*id).is_some_and(|(inner, table)| inner.name() == "EBR" && table.entry(index).is_some());
+    let Some(extended) = target.graph.children(target.id).find(holds) else { return Ok(()) };
+    let disks = target::split(&target.typed).0.join(",");
     let found = format!("index {index} is a logical partition, in the extended one");
-    Err(Refusal::new(found, format!("name that: {disks}#{}", seat.graph.providers[extended].name)))
+    Err(Refusal::new(found, format!("name that: {disks}#{}", target.graph.providers[extended].name)))
 }
 
 pub(super) fn delete(args: &Delete) -> Result<ExitCode, Failure> {
-    edit(("delete a partition of", &args.on.target), &args.on.common, &args.on.write, |seat, scheme, table| {
-        own(seat, scheme, table, args.index)?;
+    edit(("delete a partition of", &args.on.target), &args.on.common, &args.on.write, |target, scheme, table| {
+        own(target, scheme, table, args.index)?;
         let entry = table.delete(args.index)?;
-        Ok(outcome(seat, scheme, table, Some(&entry), Done::Deleted))
+        Ok(outcome(target, scheme, table, Some(&entry), Done::Deleted))
     })
 }
 
 pub(super) fn modify(args: &Modify) -> Result<ExitCode, Failure> {
-    edit(("modify a partition of", &args.on.target), &args.on.common, &args.on.write, |seat, scheme, table| {
+    edit(("modify a partition of", &args.on.target), &args.on.common, &args.on.write, |target, scheme, table| {
         if args.kind.is_none() && args.label.is_none() {
             return Err(Refusal::new("nothing to change", "say a type with -t or a label with -l"));
         }
-        own(seat, scheme, table, args.index)?;
+        own(target, scheme, table, args.index)?;
         let kind = args.kind.as_deref().map(|name| kind(scheme, table, name)).transpose()?;
         table.modify(scheme, args.index, kind, args.label.clone())?;
-        Ok(outcome(seat, scheme, table, table.entry(args.index), Done::Modified))
+        Ok(outcome(target, scheme, table, table.entry(args.index), Done::Modified))
     })
 }
 
 pub(super) fn resize(args: &Resize) -> Result<ExitCode, Failure> {
-    edit(("resize a partition of", &args.on.target), &args.on.common, &args.on.write, |seat, scheme, table| {
-        own(seat, scheme, table, args.index)?;
+    edit(("resize a partition of", &args.on.target), &args.on.common, &args.on.write, |target, scheme, table| {
+        own(target, scheme, table, args.index)?;
         let place = request(table, None, args.size, args.align)?;
         let rules = args.on.common.rules();
-        table.resize(scheme, &seat.ground(), args.index, &place, rules)?;
-        let mut outcome = placed(seat, scheme, table, args.index, Done::Resized, rules);
-        outcome.warning = outcome.warning.or_else(|| table.entry(args.index).and_then(|entry| cut_off(seat, scheme, table, entry)));
+        table.resize(scheme, &target.site(), args.index, &place, rules)?;
+        let mut outcome = placed(target, scheme, table, args.index, Done::Resized, rules);
+        outcome.warning = outcome.warning.or_else(|| table.entry(args.index).and_then(|entry| cut_off(target, scheme, table, entry)));
         Ok(outcome)
     })
 }
 
 /// A warning if the file system in `entry` is longer than the partition.
-fn cut_off(seat: &WriteTarget, scheme: &dyn Scheme, table: &Table, entry: &Entry) -> Option<String> {
-    let start = seat.ground().base.checked_add(entry.start)?;
-    let mut inside = seat.graph.children(seat.id).map(|id| &seat.graph.providers[id]).filter(|p| p.base() == start);
+fn cut_off(target: &WriteTarget, scheme: &dyn Scheme, table: &Table, entry: &Entry) -> Option<String> {
+    let start = target.site().base.checked_add(entry.start)?;
+    let mut inside = target.graph.children(target.id).map(|id| &target.graph.providers[id]).filter(|p| p.base() == start);
     let (kind, size) = inside.find_map(|p| p.in_use().find_map(|s| Some((s.kind, s.size.filter(|&size| size > entry.length)?))))?;
-    let name = Shown { name: &seat.called(), table, scheme }.partition(entry);
+    let name = Shown { name: &target.called(), table, scheme }.partition(entry);
     let length = entry.length;
     Some(format!("{kind} on {name} covers {size} bytes, of which {length} are left: make it larger again before anything writes to it"))
 }
 
 pub(super) fn mark(args: &Mark, on: bool) -> Result<ExitCode, Failure> {
-    edit(("mark", &args.on.target), &args.on.common, &args.on.write, |seat, scheme, table| {
-        args.index.map_or(Ok(()), |index| own(seat, scheme, table, index))?;
+    edit(("mark", &args.on.target), &args.on.common, &args.on.write, |target, scheme, table| {
+        args.index.map_or(Ok(()), |index| own(target, scheme, table, index))?;
         let attribute = attribute(scheme, &args.attribute)?;
         table.mark(scheme, args.index, attribute, on)?;
         let done = if on { Done::Set(attribute.name) } else { Done::Unset(attribute.name) };
-        Ok(outcome(seat, scheme, table, args.index.and_then(|i| table.entry(i)), done))
+        Ok(outcome(target, scheme, table, args.index.and_then(|i| table.entry(i)), done))
     })
 }
 
@@ -320,15 +320,15 @@ fn attribute(scheme: &dyn Scheme, name: &str) -> Result<&'static Attribute, Refu
 
 pub(super) fn recover(args: &Recover) -> Result<ExitCode, Failure> {
     let attempt = "recover the table on";
-    let seat = seat_of(&args.on.target, &args.on.common, &args.on.write)?;
-    let (scheme, before) = seat.edited(attempt)?;
+    let target = open_target(&args.on.target, &args.on.common, &args.on.write)?;
+    let (scheme, before) = target.edited(attempt)?;
     if before.damage.is_empty() {
-        let report = Report::new(&seat, scheme, &before, &args.on.common, said(Done::Whole, seat.called().text()));
-        seat.write(scheme, Vec::new(), Some(&before), &args.on.write)?;
+        let report = Report::new(&target, scheme, &before, &args.on.common, report_line(Done::Whole, target.called().text()));
+        target.write(scheme, Vec::new(), Some(&before), &args.on.write)?;
         return report.print(&args.on.write);
     }
-    let after = scheme.recover(&before, &seat.ground()).map_err(|r| refuse(attempt, &args.on.target, &r))?;
-    let report = Report::new(&seat, scheme, &after, &args.on.common, said(Done::Recovered, seat.called().text()));
-    seat.write(scheme, scheme.render(&before, &after), Some(&after), &args.on.write)?;
+    let after = scheme.recover(&before, &target.site()).map_err(|r| refuse(attempt, &args.on.target, &r))?;
+    let report = Report::new(&target, scheme, &after, &args.on.common, report_line(Done::Recovered, target.called().text()));
+    target.write(scheme, scheme.render(&before, &after), Some(&after), &args.on.write)?;
     report.print(&args.on.write)
 }

@@ -19,7 +19,7 @@ pub(crate) struct Document {
 impl Document {
     /// The document on these tables, each with its site and the profile that its disk is judged by.
     pub(crate) fn new(tables: &[(Shown<'_>, TableSite<'_>, Option<&Remembered>)]) -> Document {
-        let tables = tables.iter().map(|(shown, ground, judged)| TableJson::new(*shown, ground, judged.cloned()));
+        let tables = tables.iter().map(|(shown, site, judged)| TableJson::new(*shown, site, judged.cloned()));
         Document { format: "trueline/part/1", tables: tables.collect() }
     }
 }
@@ -84,15 +84,15 @@ struct Missed {
 }
 
 impl TableJson {
-    fn new(shown: Shown<'_>, ground: &TableSite<'_>, judged: Option<Remembered>) -> TableJson {
+    fn new(shown: Shown<'_>, site: &TableSite<'_>, judged: Option<Remembered>) -> TableJson {
         let table = shown.table;
-        let (stripe_size, stripe_offset) = ground.topology.stripe_pair();
+        let (stripe_size, stripe_offset) = site.topology.stripe_pair();
         let attributes = shown.scheme.attributes().iter().filter(|a| a.of_table && table.attributes & a.bit == a.bit);
         TableJson {
             provider: shown.name.text().into(),
             judged,
             scheme: shown.scheme.name(),
-            base: ground.base,
+            base: site.base,
             length: table.length,
             sector_size: table.sector,
             stripe_size,
@@ -103,7 +103,7 @@ impl TableJson {
             capacity: table.capacity,
             attributes: attributes.map(|a| a.name).collect(),
             damage: table.damage.clone(),
-            entries: entries(shown, table, ground),
+            entries: entries(shown, table, site),
             free: table.free().iter().map(range).collect(),
         }
     }
@@ -113,9 +113,9 @@ fn range(range: &std::ops::Range<u64>) -> Range {
     Range { start: range.start, length: range.end.saturating_sub(range.start) }
 }
 
-fn entries(shown: Shown<'_>, table: &Table, ground: &TableSite<'_>) -> Vec<EntryJson> {
+fn entries(shown: Shown<'_>, table: &Table, site: &TableSite<'_>) -> Vec<EntryJson> {
     let entry = |e: &Entry| {
-        let topology = ground.topology.shift(e.start, e.length);
+        let topology = site.topology.shift(e.start, e.length);
         EntryJson {
             index: e.index,
             name: shown.partition(e),
@@ -126,7 +126,7 @@ fn entries(shown: Shown<'_>, table: &Table, ground: &TableSite<'_>) -> Vec<Entry
             label: e.label.clone(),
             uuid: e.uuid.map(|uuid| uuid.to_string()),
             attributes: e.marks(shown.scheme),
-            largest_grain: largest_grain(ground.base.saturating_add(e.start)),
+            largest_grain: largest_grain(site.base.saturating_add(e.start)),
             aligned: aligned(&topology),
             misses: misses(&topology),
         }
@@ -164,7 +164,7 @@ mod tests {
         disk.add("freebsd-boot", at(40, 1024), Rules::Gpart);
         disk.add("freebsd", at(2047, 1_000_000), Rules::Gpart);
         disk.table.entries[0].attributes = 1 << 59;
-        let json = serde_json::to_value(Document::new(&[(disk.shown(), disk.ground(), None)])).unwrap();
+        let json = serde_json::to_value(Document::new(&[(disk.shown(), disk.site(), None)])).unwrap();
         assert_eq!(json["format"], "trueline/part/1");
         let table = &json["tables"][0];
         assert_eq!((&table["provider"], &table["scheme"]), (&"ada0".into(), &"GPT".into()));

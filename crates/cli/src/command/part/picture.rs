@@ -46,8 +46,8 @@ struct Start<'a> {
 }
 
 impl<'a> Start<'a> {
-    fn new(shown: Shown<'_>, ground: &TableSite<'_>, entry: &'a Entry) -> Start<'a> {
-        let topology = ground.topology.shift(entry.start, entry.length);
+    fn new(shown: Shown<'_>, site: &TableSite<'_>, entry: &'a Entry) -> Start<'a> {
+        let topology = site.topology.shift(entry.start, entry.length);
         let missed = topology.missed(PAGE).first().map(|(fact, _)| *fact);
         let fact = missed.or_else(|| topology.counting().max_by_key(|f| f.grain.size()).copied());
         let remainder = fact.map_or(0, |f| f.grain.remainder(0));
@@ -71,10 +71,10 @@ impl<'a> Start<'a> {
     }
 
     /// `s1 begins at byte 293888 (LBA 574), 3072 bytes past a boundary of 4 KiB`.
-    fn says(&self, shown: Shown<'_>, ground: &TableSite<'_>) -> String {
+    fn says(&self, shown: Shown<'_>, site: &TableSite<'_>) -> String {
         let (name, at) = (&self.name, place(self.entry.start, shown.table.sector));
-        let medium = ground.base.saturating_add(self.entry.start);
-        let on = if ground.base > 0 { format!(", byte {medium} of the disk") } else { String::new() };
+        let medium = site.base.saturating_add(self.entry.start);
+        let on = if site.base > 0 { format!(", byte {medium} of the disk") } else { String::new() };
         let against = match self.fact {
             None => "; no unit beneath it is known".into(),
             Some(fact) if self.remainder > 0 => {
@@ -91,10 +91,10 @@ impl<'a> Start<'a> {
 }
 
 /// Writes a picture of the table.
-pub(crate) fn write(shown: Shown<'_>, ground: &TableSite<'_>, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+pub(crate) fn write(shown: Shown<'_>, site: &TableSite<'_>, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let width = style.width.unwrap_or(WIDTH).max(NARROW);
-    let starts: Vec<Start<'_>> = shown.table.by_start().into_iter().map(|e| Start::new(shown, ground, e)).collect();
-    write_head(shown, ground, width, out)?;
+    let starts: Vec<Start<'_>> = shown.table.by_start().into_iter().map(|e| Start::new(shown, site, e)).collect();
+    write_head(shown, site, width, out)?;
     write_bar(shown, &starts, width, out, style)?;
     let (mut misses, mut hits, mut listed, mut left) = (0, 0, 0, 0);
     let mut apart = true;
@@ -112,7 +112,7 @@ pub(crate) fn write(shown: Shown<'_>, ground: &TableSite<'_>, out: &mut dyn io::
         *(if apart { drawn } else { &mut listed }) += 1;
         let colour = start.colour();
         write!(out, "{colour}")?;
-        columns::wrap(&format!("{} ", start.mark(style)), 2, &start.says(shown, ground), 2, Some(width), out)?;
+        columns::wrap(&format!("{} ", start.mark(style)), 2, &start.says(shown, site), 2, Some(width), out)?;
         write!(out, "{colour:#}")?;
         if let Some(fact) = fact {
             Ruler::new(start, &fact, width).write(shown, start, &fact, out, style)?;
@@ -125,9 +125,9 @@ pub(crate) fn write(shown: Shown<'_>, ground: &TableSite<'_>, out: &mut dyn io::
 }
 
 /// Writes the name of the table, and the units it is measured against.
-fn write_head(shown: Shown<'_>, ground: &TableSite<'_>, width: usize, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_head(shown: Shown<'_>, site: &TableSite<'_>, width: usize, out: &mut dyn io::Write) -> io::Result<()> {
     let bold = Colour::new().bold();
-    let mut units: Vec<String> = ground.topology.counting().map(name_of).collect();
+    let mut units: Vec<String> = site.topology.counting().map(name_of).collect();
     units.dedup();
     let units = if units.is_empty() { "no unit known beneath it".into() } else { units.join(", ") };
     let damaged = if shown.table.damage.is_empty() { "" } else { ", damaged" };

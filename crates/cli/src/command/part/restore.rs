@@ -1,7 +1,7 @@
 //! `part restore`: makes a table from gpart(8)'s backup text, to the sector.
 
 use crate::command::part::args::Restore;
-use crate::command::part::text::{Done, said};
+use crate::command::part::text::{Done, report_line};
 use crate::failure::Failure;
 use crate::input_text;
 use crate::words::{escape, say};
@@ -22,24 +22,25 @@ const ATTEMPT: &str = "restore the table of";
 
 pub(super) fn run(args: &Restore) -> Result<ExitCode, Failure> {
     let text = input_text::read(io::stdin().lock(), MOST).map_err(|e| format!("restore from stdin: {e}: nothing was written"))?;
-    for target in &args.targets {
-        restore(args, target, &text)?;
+    for typed in &args.targets {
+        restore(args, typed, &text)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn restore(args: &Restore, target: &str, text: &str) -> Result<(), Failure> {
-    let seat = WriteTarget { speaks_geom: args.common.speaks_geom(), ..WriteTarget::open(target, &args.common.disk, args.write.access())? };
-    let sector = seat.graph.providers[seat.id].topology.sector;
+fn restore(args: &Restore, typed: &str, text: &str) -> Result<(), Failure> {
+    let target =
+        WriteTarget { speaks_geom: args.common.speaks_geom(), ..WriteTarget::open(typed, &args.common.disk, args.write.access())? };
+    let sector = target.graph.providers[target.id].topology.sector;
     let backup = backup::parse(text, sector).map_err(|mistake| format!("restore from stdin: {mistake}: nothing was written"))?;
-    let refused = |r: Refusal| refuse(ATTEMPT, target, &r);
+    let refused = |r: Refusal| refuse(ATTEMPT, typed, &r);
     let scheme = scheme::named(&backup.scheme).ok_or_else(|| {
         refused(Refusal::new(format!("'{}' is no scheme here", escape::plain(&backup.scheme)), "use GPT, MBR, EBR or BSD"))
     })?;
-    let there = seat.there();
-    match &there {
-        Occupant::Table(there, table) if !args.force => {
-            let found = format!("there is {} with {}", named(there.name()), partitions(table.entries.len()));
+    let occupant = target.occupant();
+    match &occupant {
+        Occupant::Table(old, table) if !args.force => {
+            let found = format!("there is {} with {}", named(old.name()), partitions(table.entries.len()));
             return Err(refused(Refusal::new(found, "say -F to replace it")));
         }
         Occupant::Data(holds, _) | Occupant::Remains(holds) if !args.force => {
@@ -47,11 +48,11 @@ fn restore(args: &Restore, target: &str, text: &str) -> Result<(), Failure> {
         }
         _ => {}
     }
-    let (patches, after) = patches(args, &seat, scheme, &backup, &there).map_err(refused)?;
-    let called = seat.called();
-    seat.write(scheme, patches, Some(&after), &args.write)?;
+    let (patches, after) = patches(args, &target, scheme, &backup, &occupant).map_err(refused)?;
+    let called = target.called();
+    target.write(scheme, patches, Some(&after), &args.write)?;
     if !args.write.dry_run {
-        say(&said(Done::Restored, called.text()))?;
+        say(&report_line(Done::Restored, called.text()))?;
     }
     Ok(())
 }
@@ -59,14 +60,15 @@ fn restore(args: &Restore, target: &str, text: &str) -> Result<(), Failure> {
 /// The writes that make the table and remove remains of another one around it, and the table.
 fn patches(
     args: &Restore,
-    seat: &WriteTarget,
+    target: &WriteTarget,
     scheme: &'static dyn Scheme,
     backup: &Backup,
-    there: &Occupant,
+    occupant: &Occupant,
 ) -> Result<(Vec<Patch>, Table), Refusal> {
     let random = || random::bytes().map_err(|e| Refusal::new(e.to_string(), ""));
-    let new = New { entries: backup.entries, random: random()?, medium: Some(seat.medium()), rules: args.common.rules(), ..New::default() };
-    let empty = there.create(&seat.graph.probe(seat.id), &seat.ground(), scheme, &new)?;
+    let new =
+        New { entries: backup.entries, random: random()?, medium: Some(target.medium()), rules: args.common.rules(), ..New::default() };
+    let empty = occupant.create(&target.graph.probe(target.id), &target.site(), scheme, &new)?;
     let mut table = empty.clone();
     for line in &backup.partitions {
         let of_line = |r: Refusal| Refusal { found: format!("line {}: {}", line.number, r.found), ..r };
@@ -85,7 +87,7 @@ fn patches(
             uuid: if scheme.has_guids() { Some(Guid::random(random()?)) } else { None },
             attributes,
         };
-        table.add(scheme, &seat.ground(), wanted, Rules::Aligned).map_err(of_line)?;
+        table.add(scheme, &target.site(), wanted, Rules::Aligned).map_err(of_line)?;
     }
-    Ok((there.replaced(&seat.graph.probe(seat.id), scheme.render(&empty, &table)), table))
+    Ok((occupant.replaced(&target.graph.probe(target.id), scheme.render(&empty, &table)), table))
 }

@@ -20,13 +20,13 @@ use trueline_host::disk::file::Access;
 pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
     let mut found: Vec<(WriteTarget, &'static dyn Scheme, Table)> = Vec::new();
     let mut done = ExitCode::SUCCESS;
-    for target in &args.targets {
-        let seat = WriteTarget {
+    for typed in &args.targets {
+        let target = WriteTarget {
             speaks_geom: args.common.speaks_geom() || args.common.json,
-            ..WriteTarget::open(target, &args.common.disk, Access::Read)?
+            ..WriteTarget::open(typed, &args.common.disk, Access::Read)?
         };
-        match seat.edited("show the table on") {
-            Ok((scheme, table)) => found.push((seat, scheme, table)),
+        match target.edited("show the table on") {
+            Ok((scheme, table)) => found.push((target, scheme, table)),
             Err(Failure::Message(message)) => {
                 complain(&message);
                 done = ExitCode::from(2);
@@ -34,22 +34,22 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
             Err(failure) => return Err(failure),
         }
     }
-    let called: Vec<Called> = found.iter().map(|(seat, _, _)| seat.called()).collect();
+    let called: Vec<Called> = found.iter().map(|(target, _, _)| target.called()).collect();
     let shown = found
         .iter()
         .zip(&called)
-        .map(|((seat, scheme, table), name)| (Shown { name, table, scheme: *scheme }, seat.ground(), seat.judged.as_ref()));
+        .map(|((target, scheme, table), name)| (Shown { name, table, scheme: *scheme }, target.site(), target.judged.as_ref()));
     let shown: Vec<(Shown<'_>, TableSite<'_>, Option<&Remembered>)> = shown.collect();
     let mut out = BufWriter::new(anstream::stdout().lock());
     if args.common.json {
         serde_json::to_writer_pretty(&mut out, &Document::new(&shown)).map_err(io::Error::from)?;
         writeln!(out)?;
     } else if args.picture {
-        for (nth, (shown, ground, _)) in shown.iter().enumerate() {
+        for (nth, (shown, site, _)) in shown.iter().enumerate() {
             if nth > 0 {
                 writeln!(out)?;
             }
-            picture::write(*shown, ground, &mut out, Style::of_stdout())?;
+            picture::write(*shown, site, &mut out, Style::of_stdout())?;
         }
     } else {
         let what = match (args.labels, args.raw) {
@@ -67,10 +67,10 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
 }
 
 pub(super) fn backup(args: &Backup) -> Result<ExitCode, Failure> {
-    let seat = WriteTarget::open(&args.target, &args.disk, Access::Read)?;
-    let (scheme, table) = seat.edited("back up the table on")?;
+    let target = WriteTarget::open(&args.target, &args.disk, Access::Read)?;
+    let (scheme, table) = target.edited("back up the table on")?;
     let text = match args.sfdisk {
-        true => script(&seat, &table)?,
+        true => script(&target, &table)?,
         false => backup::write(&table, scheme),
     };
     write!(anstream::stdout().lock(), "{text}")?;
@@ -78,15 +78,15 @@ pub(super) fn backup(args: &Backup) -> Result<ExitCode, Failure> {
 }
 
 /// The table as sfdisk dumps it, with logical partitions beside the others.
-fn script(seat: &WriteTarget, table: &Table) -> Result<String, Failure> {
-    let graph = &seat.graph;
-    let extended = graph.children(seat.id).find(|&id| graph.providers[id].is_extended());
+fn script(target: &WriteTarget, table: &Table) -> Result<String, Failure> {
+    let graph = &target.graph;
+    let extended = graph.children(target.id).find(|&id| graph.providers[id].is_extended());
     let logicals = extended.and_then(|id| {
-        let start = graph.providers[id].base().checked_sub(graph.providers[seat.id].base())?;
+        let start = graph.providers[id].base().checked_sub(graph.providers[target.id].base())?;
         Some((Ebr.read(&graph.probe(id))?, start))
     });
-    let device = target::paths(&seat.target).first().map_or_else(|| seat.target.clone(), |p| p.display().to_string());
+    let device = target::paths(&target.typed).first().map_or_else(|| target.typed.clone(), |p| p.display().to_string());
     sfdisk::dump(table, logicals.as_ref().map(|(table, start)| (table, *start)), &device).ok_or_else(|| {
-        Failure::Message(format!("back up the table on {}: sfdisk has no script of a {}: leave out --sfdisk", seat.target, table.scheme))
+        Failure::Message(format!("back up the table on {}: sfdisk has no script of a {}: leave out --sfdisk", target.typed, table.scheme))
     })
 }

@@ -103,7 +103,7 @@ impl Bench {
         Shown { name: &self.name, table: &self.table, scheme: self.scheme }
     }
 
-    pub(crate) fn ground(&self) -> TableSite<'_> {
+    pub(crate) fn site(&self) -> TableSite<'_> {
         TableSite { topology: &self.topology, base: self.base, kind: None }
     }
 
@@ -111,7 +111,7 @@ impl Bench {
     pub(crate) fn add(&mut self, kind: &str, place: Request, rules: Rules) -> u32 {
         let kind = self.scheme.kind(kind).unwrap();
         let wanted = Wanted { kind, place, index: None, label: None, uuid: None, attributes: 0 };
-        let ground = TableSite { topology: &self.topology, base: self.base, kind: None };
-        self.table.add(self.scheme, &ground, wanted, rules).unwrap()
+        let site = TableSite { topology: &self.topology, base: self.base, kind: None };
+        self.table.add(self.scheme, &site, wanted, rules).unwrap()
     }
 }

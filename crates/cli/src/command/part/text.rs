@@ -29,7 +29,7 @@ pub(crate) enum Done<'a> {
 }
 
 /// The line that reports the change to `name`.
-pub(crate) fn said(done: Done<'_>, name: &str) -> String {
+pub(crate) fn report_line(done: Done<'_>, name: &str) -> String {
     let name = words::name(name);
     match done {
         Done::Created => format!("{name} created"),
@@ -47,22 +47,22 @@ pub(crate) fn said(done: Done<'_>, name: &str) -> String {
 }
 
 /// The line that reports a new `entry`; under gpart's rules with its warning.
-pub(crate) fn added(shown: Shown<'_>, ground: &TableSite<'_>, entry: &Entry, rules: Rules) -> String {
-    let (name, (stripe, _)) = (shown.partition(entry), ground.topology.stripe_pair());
-    let (_, offset) = ground.topology.shift(entry.start, entry.length).stripe_pair();
+pub(crate) fn added(shown: Shown<'_>, site: &TableSite<'_>, entry: &Entry, rules: Rules) -> String {
+    let (name, (stripe, _)) = (shown.partition(entry), site.topology.stripe_pair());
+    let (_, offset) = site.topology.shift(entry.start, entry.length).stripe_pair();
     if rules != Rules::Aligned && stripe > 0 && offset != 0 {
         format!("{name} added, but partition is not aligned on {stripe} bytes")
     } else {
-        said(Done::Added, &name)
+        report_line(Done::Added, &name)
     }
 }
 
 /// The place of byte `at` of the provider as `check` counts it, on its disk or set. In a table that begins further in, also the place as
 /// `-b` counts it.
-pub(crate) fn spot(shown: Shown<'_>, ground: &TableSite<'_>, at: u64) -> String {
+pub(crate) fn spot(shown: Shown<'_>, site: &TableSite<'_>, at: u64) -> String {
     let sector = shown.table.sector;
     let inner = place(at, sector);
-    match ground.base {
+    match site.base {
         0 => inner,
         base => format!("{} of the disk, {inner} of {}", place(base.saturating_add(at), sector), words::name(shown.name.text())),
     }
@@ -70,30 +70,30 @@ pub(crate) fn spot(shown: Shown<'_>, ground: &TableSite<'_>, at: u64) -> String 
 
 /// True if I/O may begin at the start of `entry` and that is off a boundary. An extended partition has I/O to its links alone, when a table
 /// is written. On an SD card a partition for a FAT12 or FAT16 begins where the clusters come out on a boundary.
-pub(crate) fn is_off_grain(ground: &TableSite<'_>, entry: &Entry) -> bool {
-    let inside = ground.topology.shift(entry.start, entry.length);
+pub(crate) fn is_off_grain(site: &TableSite<'_>, entry: &Entry) -> bool {
+    let inside = site.topology.shift(entry.start, entry.length);
     let is_fat = matches!(entry.kind, Kind::Mbr(0x01 | 0x04 | 0x06 | 0x0e));
-    let is_right = entry.kind.is_extended() || is_fat && card::is_start(ground.topology, entry.start);
+    let is_right = entry.kind.is_extended() || is_fat && card::is_start(site.topology, entry.start);
     !is_right && !inside.missed(PAGE).is_empty()
 }
 
 /// A warning about a start of `entry` off the grain: its distance past which unit, the cost for a layer that writes pages, and better
 /// starts.
-pub(crate) fn off_grain(shown: Shown<'_>, ground: &TableSite<'_>, entry: &Entry) -> Option<String> {
+pub(crate) fn off_grain(shown: Shown<'_>, site: &TableSite<'_>, entry: &Entry) -> Option<String> {
     let (table, sector) = (shown.table, shown.table.sector);
-    let missed = ground.topology.shift(entry.start, entry.length).missed(PAGE);
-    let (fact, cost) = missed.first().filter(|_| is_off_grain(ground, entry))?;
+    let missed = site.topology.shift(entry.start, entry.length).missed(PAGE);
+    let (fact, cost) = missed.first().filter(|_| is_off_grain(site, entry))?;
     let past = words::bytes(fact.grain.remainder(0));
     let cost = cost
         .filter(|c| c.rmw_factor > 1.0)
         .map_or(String::new(), |c| format!(": writes of {PAGE} bytes take {} the device operations", words::factor(c.rmw_factor)));
     let taken = |x: u64| table.entries.iter().any(|e| e.index != entry.index && (e.start..e.end()).contains(&x));
-    let (below, above) = ground.topology.nearest(entry.start);
+    let (below, above) = site.topology.nearest(entry.start);
     let good = [below, above].into_iter().flatten().filter(|x| table.usable.contains(x) && !taken(*x));
-    let of = if ground.base == 0 { "" } else { " of the disk" };
-    let good: Vec<String> = good.map(|x| format!("-b {} (byte {}{of})", x / sector.max(1), ground.base.saturating_add(x))).collect();
+    let of = if site.base == 0 { "" } else { " of the disk" };
+    let good: Vec<String> = good.map(|x| format!("-b {} (byte {}{of})", x / sector.max(1), site.base.saturating_add(x))).collect();
     let good = if good.is_empty() { "no free start near it is on every boundary".into() } else { format!("on it: {}", good.join(" or ")) };
-    Some(format!("{} starts at {}, {past} past a {}{cost}; {good}", shown.partition(entry), spot(shown, ground, entry.start), unit(fact)))
+    Some(format!("{} starts at {}, {past} past a {}{cost}; {good}", shown.partition(entry), spot(shown, site, entry.start), unit(fact)))
 }
 
 /// `4096-byte physical unit (assumed)`.
@@ -114,20 +114,20 @@ mod tests {
         let off = Request { align: Some(574 * SECTOR), ..Request::default() };
         let index = disk.add("freebsd", off, Rules::Gpart);
         let entry = &disk.table.entry(index).unwrap().clone();
-        let said = |disk: &Bench| off_grain(disk.shown(), &disk.ground(), entry);
+        let warning = |disk: &Bench| off_grain(disk.shown(), &disk.site(), entry);
         let want = "ada1s1 starts at byte 293888 (LBA 574), 3072 bytes past a 4096-byte physical unit: writes of 4096 bytes take 4.0 x \
                     the device operations; on it: -b 568 (byte 290816) or -b 576 (byte 294912)";
-        assert_eq!(said(&disk).as_deref(), Some(want));
-        assert_eq!(added(disk.shown(), &disk.ground(), entry, Rules::Aligned), "ada1s1 added");
+        assert_eq!(warning(&disk).as_deref(), Some(want));
+        assert_eq!(added(disk.shown(), &disk.site(), entry, Rules::Aligned), "ada1s1 added");
         // Starts in another partition or outside the usable range are not offered.
         let mut beside = entry.clone();
         (beside.index, beside.start, beside.length) = (2, 290_816, 3072);
         disk.table.entries.push(beside);
         disk.table.usable.start = 290_816;
-        assert!(said(&disk).unwrap().ends_with("; on it: -b 576 (byte 294912)"));
+        assert!(warning(&disk).unwrap().ends_with("; on it: -b 576 (byte 294912)"));
         // On the grain there is no warning.
         let mut good = entry.clone();
         good.start = 294_912;
-        assert_eq!(off_grain(disk.shown(), &disk.ground(), &good), None);
+        assert_eq!(off_grain(disk.shown(), &disk.site(), &good), None);
     }
 }

@@ -17,8 +17,8 @@ pub(super) fn run(args: &Undo) -> Result<ExitCode, Failure> {
     let text = File::open(&args.file).map_err(|e| words::os(&e)).and_then(|file| input_text::read(file, MOST_SAVED)).map_err(failed)?;
     let saved = parse(&text).map_err(failed)?;
     // Every saved write names its provider, so of several disks none needs to be named.
-    let said = DiskOverrides::announced(&args.on.common.disk, &args.on.target)?;
-    let (graph, _) = target::open_for(&args.on.target, &said, args.on.write.access())?;
+    let overrides = DiskOverrides::announced(&args.on.common.disk, &args.on.target)?;
+    let (graph, _) = target::open_for(&args.on.target, &overrides, args.on.write.access())?;
     let mut jobs: Vec<Job> = Vec::new();
     for (provider, patch) in saved {
         let id = graph.find(&provider).ok_or_else(|| failed(format!("{} has no provider '{provider}'", args.on.target)))?;

@@ -74,13 +74,13 @@ pub(super) fn hit(target: &Target) -> Option<Miss<'_>> {
 }
 
 /// For each boundary of `--grain` that no finding shows yet: the first start that misses it, else the first on it.
-pub(super) fn asked<'a>(target: &'a Target, shown: &[Miss<'_>]) -> Vec<Miss<'a>> {
+pub(super) fn requested<'a>(target: &'a Target, shown: &[Miss<'_>]) -> Vec<Miss<'a>> {
     let mut all: Vec<Miss<'a>> = Vec::new();
     let bears = |p: &&Provider| p.data_bearing && p.placed && p.base > 0;
     for p in target.providers.iter().filter(bears) {
-        let said =
+        let requested =
             |g: &&report::Grain| g.source == Source::User && !matches!(g.why, Why::Logical | Why::Physical) && (2..SANE).contains(&g.size);
-        for g in p.grains.iter().filter(said) {
+        for g in p.grains.iter().filter(requested) {
             let Some(remainder) = Grain::new(g.size, g.phase).map(|grain| grain.remainder(0)) else { continue };
             if shown.iter().any(|miss| miss.unit == g.size) {
                 continue;

@@ -258,8 +258,8 @@ fn draw_zooms(c: &mut Canvas, target: &Target) {
     let misses = miss::misses(target);
     let set = |p: &Provider| target.providers.iter().find(|set| !set.members.is_empty() && set.provider == p.root);
     let hit: Vec<miss::Miss<'_>> = miss::hit(target).into_iter().collect();
-    let asked = miss::asked(target, if misses.is_empty() { &hit } else { &misses });
-    for miss in misses.iter().take(ZOOMS).chain(&hit).chain(asked.iter().take(ZOOMS)) {
+    let requested = miss::requested(target, if misses.is_empty() { &hit } else { &misses });
+    for miss in misses.iter().take(ZOOMS).chain(&hit).chain(requested.iter().take(ZOOMS)) {
         zoom::draw(c, miss, set(miss.provider));
     }
     let more: usize = misses.iter().skip(ZOOMS).map(|m| m.all.len()).sum();
@@ -289,11 +289,11 @@ mod tests {
     #[test]
     fn the_picture_of_the_readme() {
         let command = "trueline show --physical 512 --svg docs/stack.svg ada0,ada1";
-        let said = DiskOverrides::new(&DiskOptions { physical: Some((512, 0)), ..DiskOptions::default() }).unwrap();
+        let overrides = DiskOverrides::new(&DiskOptions { physical: Some((512, 0)), ..DiskOptions::default() }).unwrap();
         let dumps = Sparse::from_hexdumps(include_str!("../../../../../tests/disks/seed-003-default.hex")).unwrap();
         let disks = ["ada0", "ada1"].into_iter().zip(dumps);
         let disks = disks.map(|(name, (_, disk))| (name.to_owned(), Box::new(disk) as Box<dyn Store>)).collect();
-        let target = survey("ada0,ada1", &taste_stores(disks, &said), None).unwrap();
+        let target = survey("ada0,ada1", &taste_stores(disks, &overrides), None).unwrap();
         let text = samples::text(|out| write(&target, out));
         // A comment may not hold the hyphens of an option.
         let made = format!("?>\n<?made-by {command} (the disks are tests/disks/seed-003-default.hex)?>\n");

@@ -73,13 +73,13 @@ fn write_summary(report: &Report, made: &Made, out: &mut dyn io::Write) -> io::R
     writeln!(out, "{}", made.html())?;
     let of = |v| report.targets.iter().filter(|t| t.verdict == v).count();
     let all = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned].map(|v| (of(v), v));
-    let said: Vec<String> = all
+    let parts: Vec<String> = all
         .iter()
         .filter(|(n, _)| *n > 0)
         .map(|(n, v)| format!("<span class=\"{1}\">{0} {n} {1}</span>", words::mark(*v, Style::default()), words::verdict(*v)))
         .collect();
-    if !said.is_empty() {
-        writeln!(out, "<p>{}</p>", said.join(" · "))?;
+    if !parts.is_empty() {
+        writeln!(out, "<p>{}</p>", parts.join(" · "))?;
     }
     if !report.errors.is_empty() {
         writeln!(out, "<p class=\"error\"><b>{} could not be read:</b></p>\n<ul class=\"error\">", report.errors.len())?;
@@ -153,8 +153,8 @@ fn others(t: &Target, f: &Finding) -> Option<String> {
     let more = (alike > 0).then(|| format!("and {alike} more like it"));
     let lesser = kind.iter().filter(|o| !like(o)).all(|o| o.rmw_factor < f.rmw_factor);
     let rank = (alike + 1 < kind.len()).then(|| format!("{} of {}", if lesser { "the worst" } else { "one" }, kind.len()));
-    let said: Vec<String> = more.into_iter().chain(rank).collect();
-    (!said.is_empty()).then(|| said.join(", "))
+    let parts: Vec<String> = more.into_iter().chain(rank).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Writes a finding in one glance: name, distance, cost, fix.

@@ -52,10 +52,10 @@ fn lead(rule: &Rule) -> String {
 
 fn result(target: &Target, f: &Finding) -> Value {
     let provider = target.providers.iter().find(|p| p.provider == f.provider);
-    let said = [format!("{}: {}", words::name(&f.provider), f.message)];
+    let finding = [format!("{}: {}", words::name(&f.provider), f.message)];
     let cost = words::cost(f).map(|cost| format!("Costs: {cost}"));
     let fixes = f.fix.iter().map(|fix| format!("Fix: {fix}"));
-    let sentences = said.into_iter().chain(cost).chain(fixes).map(|s| s.trim_end_matches('.').to_owned() + ".");
+    let sentences = finding.into_iter().chain(cost).chain(fixes).map(|s| s.trim_end_matches('.').to_owned() + ".");
     let message = sentences.collect::<Vec<_>>().join(" ");
     let mut result = json!({
         "ruleId": f.rule,

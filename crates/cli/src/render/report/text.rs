@@ -281,9 +281,9 @@ fn write_summary(target: &Target, padded: bool, out: &mut dyn io::Write, style: 
 fn write_total(report: &Report, unsaid: usize, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let of = |v| report.targets.iter().filter(|t| t.verdict == v).count();
     let all = [Verdict::Misaligned, Verdict::Unknown, Verdict::Aligned].map(|v| (of(v), words::verdict(v)));
-    let said: Vec<String> = all.iter().filter(|(n, _)| *n > 0).map(|(n, v)| format!("{n} {v}")).collect();
+    let parts: Vec<String> = all.iter().filter(|(n, _)| *n > 0).map(|(n, v)| format!("{n} {v}")).collect();
     let unread = if report.errors.is_empty() { String::new() } else { format!("; {} could not be read", report.errors.len()) };
-    let total = format!("{}: {}{unread}", words::count(report.targets.len(), "target"), said.join(", "));
+    let total = format!("{}: {}{unread}", words::count(report.targets.len(), "target"), parts.join(", "));
     columns::line(&total, style.width, out)?;
     if unsaid > 0 {
         let are = if unsaid == 1 { "is" } else { "are" };

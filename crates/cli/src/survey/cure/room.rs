@@ -38,7 +38,7 @@ impl<'a> Room<'a> {
         let damaged = (!placed.table.damage.is_empty()).then_some(placed.on);
         let recover = damaged.and_then(|on| cures.recover(on));
         if recover.is_some() {
-            let whole = placed.scheme.recover(&placed.table, &placed.ground(cures.graph)).ok()?;
+            let whole = placed.scheme.recover(&placed.table, &placed.site(cures.graph)).ok()?;
             let written = placed.scheme.render(&placed.table, &whole);
             placed.table = placed.scheme.read(&cures.graph.probe(placed.on).after(&written))?;
             placed.entry = placed.table.entry(placed.entry.index)?.clone();
@@ -54,8 +54,8 @@ impl<'a> Room<'a> {
         here.or_else(|| self.in_image()).or_else(|| self.shrunk().map(recovered))
     }
 
-    fn ground(&self) -> TableSite<'_> {
-        self.placed.ground(self.cures.graph)
+    fn site(&self) -> TableSite<'_> {
+        self.placed.site(self.cures.graph)
     }
 
     /// The moves that do it on `table`: its own, or those of its neighbours first.
@@ -82,7 +82,7 @@ impl<'a> Room<'a> {
                 return None;
             }
             Placed::find(self.cures.graph, id).ok()?;
-            let to = table.relocate(self.placed.scheme, &self.ground(), other.index, None).ok()?;
+            let to = table.relocate(self.placed.scheme, &self.site(), other.index, None).ok()?;
             self.is_apart(&table, other, to).then_some(())?;
             commands.push(self.align(id)?);
         }
@@ -94,7 +94,7 @@ impl<'a> Room<'a> {
     fn own(&self, table: &Table) -> Option<(String, u64)> {
         let mut after = table.clone();
         let entry = &self.placed.entry;
-        let to = after.relocate_inside(self.placed.scheme, &self.ground(), entry.index, None, self.inside).ok()?;
+        let to = after.relocate_inside(self.placed.scheme, &self.site(), entry.index, None, self.inside).ok()?;
         self.is_apart(&after, entry, to).then_some(())?;
         let carried = self.inside > 0 || entry.kind.is_extended() || self.cures.graph.providers[self.id].slices().is_some();
         let command = if carried { self.mends_all(to).then(|| self.to(to))?? } else { self.align(self.id)? };
@@ -152,7 +152,7 @@ impl<'a> Room<'a> {
     }
 
     fn is_on_grain(&self, start: u64) -> bool {
-        self.ground().topology.common().is_some_and(|grain| grain.contains(start))
+        self.site().topology.common().is_some_and(|grain| grain.contains(start))
     }
 
     fn align(&self, id: Id) -> Option<String> {
@@ -199,9 +199,9 @@ impl<'a> Room<'a> {
         let mut others = placed.table.clone();
         others.entries.retain(|other| other.index != entry.index);
         let end = others.free().into_iter().find(|free| free.contains(&entry.start))?.end;
-        let common = self.ground().topology.common()?;
+        let common = self.site().topology.common()?;
         let sector = placed.table.sector.max(1);
-        let (to, length) = self.ground().topology.places(self.ground().base).into_iter().find_map(|grain| {
+        let (to, length) = self.site().topology.places(self.site().base).into_iter().find_map(|grain| {
             let to = grain.next(entry.start).filter(|to| common.contains(*to))?;
             let length = round_down(end.checked_sub(to)?, PAGE.max(sector));
             // Half its length hardly holds its contents.
@@ -209,7 +209,7 @@ impl<'a> Room<'a> {
         })?;
         let mut shorter = placed.table.clone();
         shorter.entries.iter_mut().filter(|e| e.index == entry.index).for_each(|e| e.length = length);
-        shorter.relocate(placed.scheme, &self.ground(), entry.index, Some(to)).ok()?;
+        shorter.relocate(placed.scheme, &self.site(), entry.index, Some(to)).ok()?;
         let (target, table) = (self.cures.target(self.id)?, self.cures.target(placed.on)?);
         let options = &self.cures.options;
         let kib = length >> 10;

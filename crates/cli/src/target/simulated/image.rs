@@ -38,22 +38,22 @@ impl Image {
     }
 
     /// Number of bytes that the image has of the `length` at `offset`. Errors: a range past the end of the drive.
-    fn there(&self, offset: u64, length: u64) -> Result<u64, Errno> {
+    fn held(&self, offset: u64, length: u64) -> Result<u64, Errno> {
         let end = offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
         Ok(end.min(self.medium.length()).saturating_sub(offset))
     }
 
     /// Refuses a range that the image does not have whole.
-    fn all(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        if self.there(offset, length)? == length { Ok(()) } else { Err(Errno::NoSpace) }
+    fn require_held(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        if self.held(offset, length)? == length { Ok(()) } else { Err(Errno::NoSpace) }
     }
 
     /// The part of `buffer` that the image has; the rest is filled with zeros.
     fn part<'a>(&self, buffer: &'a mut [u8], offset: u64) -> Result<&'a mut [u8], Errno> {
-        let there = self.there(offset, buffer.len() as u64)?;
-        let (there, zeros) = buffer.split_at_mut(usize::try_from(there).map_err(|_| Errno::Range)?);
+        let held = self.held(offset, buffer.len() as u64)?;
+        let (held, zeros) = buffer.split_at_mut(usize::try_from(held).map_err(|_| Errno::Range)?);
         zeros.fill(0);
-        Ok(there)
+        Ok(held)
     }
 }
 
@@ -63,20 +63,20 @@ impl Store for Image {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        let there = self.part(buffer, offset)?;
-        if there.is_empty() { Ok(()) } else { self.medium.read_at(there, offset) }
+        let held = self.part(buffer, offset)?;
+        if held.is_empty() { Ok(()) } else { self.medium.read_at(held, offset) }
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.all(offset, bytes.len() as u64)?;
+        self.require_held(offset, bytes.len() as u64)?;
         self.medium.write_at(bytes, offset)
     }
 
     fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
         // Bytes behind the image are zero already.
-        match self.there(offset, length)? {
+        match self.held(offset, length)? {
             0 => Ok(()),
-            there => self.medium.zero(offset, there),
+            held => self.medium.zero(offset, held),
         }
     }
 
@@ -93,8 +93,8 @@ impl Store for Image {
     }
 
     fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
-        let there = self.part(buffer, offset)?;
-        if there.is_empty() { Ok(true) } else { self.medium.read_now(there, offset) }
+        let held = self.part(buffer, offset)?;
+        if held.is_empty() { Ok(true) } else { self.medium.read_now(held, offset) }
     }
 
     fn writes_now(&self) -> bool {
@@ -102,28 +102,28 @@ impl Store for Image {
     }
 
     fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.all(offset, bytes.len() as u64)?;
+        self.require_held(offset, bytes.len() as u64)?;
         self.medium.write_through(bytes, offset)
     }
 
     fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        match self.there(offset, length)? {
+        match self.held(offset, length)? {
             0 => Ok(()),
-            there => self.medium.discard(offset, there),
+            held => self.medium.discard(offset, held),
         }
     }
 
     fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        match self.there(offset, length)? {
+        match self.held(offset, length)? {
             0 => Ok(()),
-            there => self.medium.zero_fast(offset, there, keep),
+            held => self.medium.zero_fast(offset, held, keep),
         }
     }
 
     fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-        match self.there(offset, length)? {
+        match self.held(offset, length)? {
             0 => Ok(Run { content: Content::Hole, length }),
-            there => self.medium.run(offset, there),
+            held => self.medium.run(offset, held),
         }
     }
 

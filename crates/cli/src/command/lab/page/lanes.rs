@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 /// A chart that is being built.
 pub(super) struct Lanes {
     body: String,
-    said: String,
+    label: String,
 }
 
 impl Lanes {
     /// An empty chart; `about` is its title for readers without sight.
     pub(super) fn new(about: &str) -> Lanes {
-        Lanes { body: String::new(), said: about.to_owned() }
+        Lanes { body: String::new(), label: about.to_owned() }
     }
 
     /// Adds a heading for the strips that follow, with a key of its colour if it has a class.
@@ -26,7 +26,7 @@ impl Lanes {
     pub(super) fn lane(&mut self, name: &str, track: Track, value: &str, says: &str) {
         let shown = escape::grouped(&text_of(value), "<i>", "</i>");
         self.put(format_args!("<div class=\"ll\">{}</div>{}<div class=\"lv\">{shown}</div>", text_of(name), track.finish()));
-        let _ = write!(self.said, "; {says}: {value}");
+        let _ = write!(self.label, "; {says}: {value}");
     }
 
     /// Adds the strip of the axis, which has no value.
@@ -36,7 +36,7 @@ impl Lanes {
 
     /// The chart as an element.
     pub(super) fn finish(self) -> String {
-        format!("<div class=\"lanes\" role=\"img\" aria-label=\"{}\">\n{}</div>\n", text_of(&self.said), self.body)
+        format!("<div class=\"lanes\" role=\"img\" aria-label=\"{}\">\n{}</div>\n", text_of(&self.label), self.body)
     }
 
     fn put(&mut self, element: std::fmt::Arguments<'_>) {

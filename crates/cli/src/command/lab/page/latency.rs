@@ -29,28 +29,28 @@ pub(super) fn curves(row: &Row) -> Option<String> {
     for (share, name) in QUANTILES {
         track.text(0.3, down(share) / 100.0 * f64::from(HEIGHT) + 12.0, "tick", Anchor::Start, name);
     }
-    let (mut legend, mut said) = (String::new(), format!("Share of requests done within a time, {}", row.title));
+    let (mut legend, mut label) = (String::new(), format!("Share of requests done within a time, {}", row.title));
     for variant in &drawn {
         let class = super::class_of(&variant.name);
         track.curve_in(HEIGHT, &path(&variant.latency, &axis), &format!("curve {class}"));
-        let mut told = Vec::new();
+        let mut marks = Vec::new();
         let cached = unwaited(&variant.latency);
         if cached > 0.0 {
-            told.push(format!("{:.0} % not waited for", cached * 100.0));
+            marks.push(format!("{:.0} % not waited for", cached * 100.0));
         }
         for (share, name) in QUANTILES {
             let Some(ns) = quantile(&variant.latency, share).filter(|ns| *ns > 0) else { continue };
             let text = format!("{name} {}", seconds(ns_of(ns) / 1e9));
             let y = down(share) / 100.0 * f64::from(HEIGHT);
             track.dot(axis.at(ns_of(ns)), y, 4.5, &format!("point {class}"), &format!("{}: {text}", variant.name));
-            told.push(text);
+            marks.push(text);
         }
-        let told = told.join(" · ");
-        legend.push_str(&format!("<li>{}<b>{}</b> {told}</li>", key(class), text_of(&variant.name)));
-        said.push_str(&format!("; {}: {told}", variant.name));
+        let marks = marks.join(" · ");
+        legend.push_str(&format!("<li>{}<b>{}</b> {marks}</li>", key(class), text_of(&variant.name)));
+        label.push_str(&format!("; {}: {marks}", variant.name));
     }
     let chart = track.finish();
-    Some(format!("<div role=\"img\" aria-label=\"{}\">{chart}</div>\n<ul class=\"legend\">{legend}</ul>\n", text_of(&said)))
+    Some(format!("<div role=\"img\" aria-label=\"{}\">{chart}</div>\n<ul class=\"legend\">{legend}</ul>\n", text_of(&label)))
 }
 
 /// Distance from the top in percent, with a little room above all requests.

@@ -20,18 +20,18 @@ pub(super) fn write(lab: &LabResult, row: &Row, out: &mut dyn Write) -> io::Resu
     let left = chart(if row.published.is_some() { "Published and ours" } else { "Aligned and unaligned" }, Some(bars::bars(row)))
         + &chart("Share of requests done within a time", latency::curves(row));
     // The note stands beside the bars if nothing else does.
-    let said = said(row);
+    let note = note(row);
     if right.is_empty() {
-        writeln!(out, "<div class=\"charts\"><div>{left}</div><div>{said}</div></div>")?;
+        writeln!(out, "<div class=\"charts\"><div>{left}</div><div>{note}</div></div>")?;
     } else {
-        writeln!(out, "{said}<div class=\"charts\"><div>{left}</div><div>{right}</div></div>")?;
+        writeln!(out, "{note}<div class=\"charts\"><div>{left}</div><div>{right}</div></div>")?;
     }
     write_numbers(row, out)?;
     writeln!(out, "</article>")
 }
 
 /// The note of a row, as a paragraph.
-fn said(row: &Row) -> String {
+fn note(row: &Row) -> String {
     match (&row.ours, row.note.as_str()) {
         (None, "") => "<p class=\"say\"><b>Not predicted.</b></p>\n".into(),
         (None, note) => format!("<p class=\"say\"><b>Not predicted:</b> {}</p>\n", text_of(note)),
@@ -55,7 +55,7 @@ fn pill(row: &Row) -> String {
         return format!("<span class=\"pill\">{word}</span>");
     };
     let error = format!("{} {}", if found.of_ratios { "ratio" } else { "level" }, percent(found.factor - 1.0));
-    let level = level(row).filter(|_| found.of_ratios).map_or(String::new(), |said| format!(" <span class=\"pill\">{said}</span>"));
+    let level = level(row).filter(|_| found.of_ratios).map_or(String::new(), |level| format!(" <span class=\"pill\">{level}</span>"));
     if row.is_calibrated() {
         return format!("<span class=\"pill\">calibrated, {error}</span>{level}");
     }
@@ -75,8 +75,8 @@ fn level(row: &Row) -> Option<String> {
         error.is_finite().then(|| format!("{name} {}", percent(error)))
     };
     let both = [off("aligned", ours.aligned, published.aligned), off("unaligned", ours.unaligned, published.unaligned)];
-    let said: Vec<String> = both.into_iter().flatten().collect();
-    (!said.is_empty()).then(|| format!("level: {}", said.join(", ")))
+    let parts: Vec<String> = both.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("level: {}", parts.join(", ")))
 }
 
 /// Writes all values as tables, for readers who want the numbers or cannot see the charts.
@@ -137,8 +137,8 @@ mod tests {
         let mut row = sample::document().labs.remove(0).rows.remove(0);
         let ours = row.ours.as_mut().unwrap();
         (ours.aligned, ours.unaligned) = (ours.aligned.map(|v| v / 2.7), ours.unaligned.map(|v| v / 2.7));
-        let said = pill(&row);
-        assert!(said.contains("✓ ratio +1.8 %, within 5 %") && said.contains("level: aligned −62 %, unaligned −61 %"), "{said}");
+        let both = pill(&row);
+        assert!(both.contains("✓ ratio +1.8 %, within 5 %") && both.contains("level: aligned −62 %, unaligned −61 %"), "{both}");
         (row.published, row.error) = (row.published.map(|p| Published { unaligned: None, ratio: None, ..p }), None);
         assert!(pill(&row).contains("level −62 %") && !pill(&row).contains("ratio"), "{}", pill(&row));
     }

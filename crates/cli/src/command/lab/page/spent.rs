@@ -60,7 +60,7 @@ pub(super) fn seconds_of(row: &Row) -> Option<String> {
     let drives = known.iter().map(|(_, s)| s.drives).max().unwrap_or(1);
     let mut lanes = Lanes::new(&format!("Where each second went, {}", row.title));
     for (name, spent) in &known {
-        let (mut track, mut from, mut said) = (Track::new(BAR), 0.0, Vec::new());
+        let (mut track, mut from, mut parts) = (Track::new(BAR), 0.0, Vec::new());
         for Part { name: part, what, of } in &PARTS {
             let part_seconds = clean(of(spent));
             if part_seconds <= 0.0 {
@@ -73,10 +73,10 @@ pub(super) fn seconds_of(row: &Row) -> Option<String> {
             if ends.1 - ends.0 > 17.0 {
                 track.inside(ends, BAR, &format!("in-{part}"), part);
             }
-            said.push(format!("{part} {text}"));
+            parts.push(format!("{part} {text}"));
             from += part_seconds;
         }
-        lanes.lane(name, track, &seconds(length(spent)), &format!("{name} ({})", said.join(", ")));
+        lanes.lane(name, track, &seconds(length(spent)), &format!("{name} ({})", parts.join(", ")));
     }
     let mut text = lanes.finish();
     text.push_str("<ul class=\"legend\">");

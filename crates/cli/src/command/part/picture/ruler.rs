@@ -77,7 +77,7 @@ impl Ruler {
     /// Writes the bytes around the start, the units, the miss and the addresses.
     pub(super) fn write(&self, shown: Shown<'_>, start: &Start<'_>, fact: &Fact, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let red = AnsiColor::Red.on_default();
-        writeln!(out, "{:NAMES$}{}", "  what is there", self.there(shown, start, style).trim_end())?;
+        writeln!(out, "{:NAMES$}{}", "  what is there", self.surroundings(shown, start, style).trim_end())?;
         let unit = format!("  {}", size::human(self.unit));
         writeln!(out, "{unit:NAMES$}{}", self.units(style))?;
         if self.past.0 > 0 {
@@ -94,7 +94,7 @@ impl Ruler {
     }
 
     /// The line of the partition and its surroundings.
-    fn there(&self, shown: Shown<'_>, start: &Start<'_>, style: Style) -> String {
+    fn surroundings(&self, shown: Shown<'_>, start: &Start<'_>, style: Style) -> String {
         let table = shown.table;
         let mut cells = vec![' '; self.width()];
         let glyph = |unicode: char, ascii: char| if style.ascii { ascii } else { unicode };

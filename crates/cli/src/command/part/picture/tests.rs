@@ -8,7 +8,7 @@ fn at(start: u64, size: u64) -> Request {
 }
 
 fn drawn(bench: &Bench, width: usize, ascii: bool) -> String {
-    text(|out| write(bench.shown(), &bench.ground(), out, Style { width: Some(width), ascii }))
+    text(|out| write(bench.shown(), &bench.site(), out, Style { width: Some(width), ascii }))
 }
 
 /// Seed 004's disk, its label off the grain and the file system back on it.

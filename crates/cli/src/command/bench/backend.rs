@@ -61,14 +61,14 @@ impl Done {
 }
 
 /// Opens a target for a workload, its disks as the overrides describe them. `writes`: the workload writes.
-pub(super) fn open(target: &str, said: &DiskOverrides, args: &Bench, kind: &Kind, writes: bool) -> Result<Backend, Failure> {
+pub(super) fn open(target: &str, overrides: &DiskOverrides, args: &Bench, kind: &Kind, writes: bool) -> Result<Backend, Failure> {
     let of_files = matches!(kind.needs, Needs::Files(_));
-    let simulated = if of_files && Directory::is(target) { None } else { target::simulated(target, said)? };
+    let simulated = if of_files && Directory::is(target) { None } else { target::simulated(target, overrides)? };
     if let Some(drives) = simulated {
         return Ok(Backend::Simulated(Simulated::new(target, drives, args)?));
     }
     let options = [("--set", !args.disk.set.is_empty()), ("--layer-ns", args.layer_ns > 0), ("--host", args.host.is_some())];
-    if let Some((option, _)) = options.iter().find(|(_, said)| *said) {
+    if let Some((option, _)) = options.iter().find(|(_, given)| *given) {
         return Err(format!("bench {target}: {option} is for simulated drives").into());
     }
     if of_files {
@@ -81,9 +81,9 @@ pub(super) fn open(target: &str, said: &DiskOverrides, args: &Bench, kind: &Kind
         let mend = "serve it with --fuse and name the file, or run fio with --ioengine=nbd";
         return Err(format!("bench {target}: workloads do not run on what a server has: {mend}").into());
     }
-    match Memory::open(target, said, args)? {
+    match Memory::open(target, overrides, args)? {
         Some(memory) => Ok(Backend::Memory(memory)),
-        None => Ok(Backend::Real(Box::new(Real::open(target, said, args, writes)?))),
+        None => Ok(Backend::Real(Box::new(Real::open(target, overrides, args, writes)?))),
     }
 }
 
@@ -127,12 +127,12 @@ impl Backend {
     /// `None` if the target claims none, or its disks have none in common.
     pub(super) fn lies(&self, offset: u64, block: u64) -> Option<Option<Missed>> {
         let topology = &self.provider()?.topology;
-        let told = |fact: &Fact| fact.trust > Trust::Assumed;
-        if !topology.counting().any(told) {
+        let is_known = |fact: &Fact| fact.trust > Trust::Assumed;
+        if !topology.counting().any(is_known) {
             return None;
         }
         let moved = topology.shift(offset, topology.length.saturating_sub(offset));
-        let missed = moved.missed(block).into_iter().find(|(fact, _)| told(fact));
+        let missed = moved.missed(block).into_iter().find(|(fact, _)| is_known(fact));
         match missed {
             None if !topology.clashes.is_empty() => None,
             None => Some(None),

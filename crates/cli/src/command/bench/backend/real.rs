@@ -6,7 +6,7 @@ use crate::command::bench::task::Task;
 use crate::failure::Failure;
 use crate::target::{self, DiskOverrides};
 use crate::words::size;
-use crate::write_target::{WriteTarget, found, shared};
+use crate::write_target::{WriteTarget, contents, shared};
 use std::path::{Path, PathBuf};
 use trueline_geom::base::store::{Content, Store};
 use trueline_geom::base::topology::{lcm, round_down};
@@ -20,7 +20,7 @@ use trueline_lab::rig;
 
 /// A provider on files and devices.
 pub(in super::super) struct Real {
-    seat: WriteTarget,
+    target: WriteTarget,
     paths: Vec<PathBuf>,
     /// Files and devices in the order of the graph's stores; open for writing they are exclusive.
     media: Vec<Medium>,
@@ -36,14 +36,14 @@ pub(in super::super) struct Real {
 
 impl Real {
     /// Opens a target. Errors: a write without `--destructive` that would destroy contents.
-    pub(super) fn open(target: &str, said: &DiskOverrides, args: &Bench, writes: bool) -> Result<Real, Failure> {
-        let seat = WriteTarget::on(target, said, Access::Read)?;
-        let lost = || found(&seat).or_else(|| shared(&seat)).or_else(|| written(&seat));
+    pub(super) fn open(typed: &str, overrides: &DiskOverrides, args: &Bench, writes: bool) -> Result<Real, Failure> {
+        let target = WriteTarget::open_with(typed, overrides, Access::Read)?;
+        let lost = || contents(&target).or_else(|| shared(&target)).or_else(|| written(&target));
         if let Some(found) = (writes && !args.destructive).then(lost).flatten() {
-            let message = format!("bench {} on {target}: {found}: say --destructive to lose it: nothing was written", args.workload);
+            let message = format!("bench {} on {typed}: {found}: say --destructive to lose it: nothing was written", args.workload);
             return Err(Failure::Message(message));
         }
-        let disks = target::split(target).0;
+        let disks = target::split(typed).0;
         let access = match (writes, args.allow_busy) {
             (false, _) => Access::Read,
             (true, false) => Access::Write,
@@ -55,15 +55,15 @@ impl Real {
         let engine = args.engine.map_or(Choice::Best, Choice::from);
         let media = media.map_err(|e| e.to_string())?;
         // A file or device that cannot be opened this way fails when it is run.
-        let lanes = media.iter().zip(&paths).filter_map(|(medium, path)| OpenFile::new(medium, cache, path).ok());
-        let sector = seat.graph.providers[seat.id].topology.sector;
-        let grain = lanes.map(|lane| lane.grain()).try_fold(sector, lcm).unwrap_or(sector);
+        let files = media.iter().zip(&paths).filter_map(|(medium, path)| OpenFile::new(medium, cache, path).ok());
+        let sector = target.graph.providers[target.id].topology.sector;
+        let grain = files.map(|file| file.grain()).try_fold(sector, lcm).unwrap_or(sector);
         let holes = paths.iter().zip(&media).find_map(|(path, medium)| holes(path, medium));
-        Ok(Real { seat, paths, media, cache, cached: args.cached, engine, grain, holes })
+        Ok(Real { target, paths, media, cache, cached: args.cached, engine, grain, holes })
     }
 
     pub(super) fn provider(&self) -> &Provider {
-        &self.seat.graph.providers[self.seat.id]
+        &self.target.graph.providers[self.target.id]
     }
 
     pub(super) fn grain(&self) -> u64 {
@@ -77,12 +77,12 @@ impl Real {
     /// Runs a job once. The page cache is emptied before, unless it is to be kept.
     pub(super) fn run(&mut self, job: &mut Job<'_, '_>) -> Result<Done, Error> {
         let Task::Blocks(workload) = job.task else { return Err(Error("it needs a file system".into())) };
-        let lanes = self.media.iter().zip(&self.paths).map(|(medium, path)| OpenFile::new(medium, self.cache, path));
-        let lanes = lanes.collect::<Result<Vec<OpenFile>, _>>().map_err(|e| Error(e.to_string()))?;
+        let files = self.media.iter().zip(&self.paths).map(|(medium, path)| OpenFile::new(medium, self.cache, path));
+        let files = files.collect::<Result<Vec<OpenFile>, _>>().map_err(|e| Error(e.to_string()))?;
         let depth = u32::try_from(workload.depth()).unwrap_or(u32::MAX);
         let shape = rig::real::Shape { depth, largest: workload.largest(), engine: self.engine };
         let sector = self.provider().topology.sector;
-        let mut rig = rig::real::Real::new(self.provider().route().clone(), sector, lanes, shape)?;
+        let mut rig = rig::real::Real::new(self.provider().route().clone(), sector, files, shape)?;
         for medium in self.media.iter().filter(|_| self.cache == Cache::Through && !self.cached) {
             medium.hasten(0, 0);
         }
@@ -132,15 +132,15 @@ const PLACES: u64 = 256;
 const PLACE: u64 = 4096;
 
 /// Unrecognised contents may be of value: the first byte that is not zero, at the ends of the provider and at places between, in words.
-fn written(seat: &WriteTarget) -> Option<String> {
-    let length = seat.graph.providers[seat.id].topology.length;
+fn written(target: &WriteTarget) -> Option<String> {
+    let length = target.graph.providers[target.id].topology.length;
     let last = round_down(length.saturating_sub(PLACE), PLACE);
     let places =
         (0..=PLACES).map(|n| round_down(u64::try_from(u128::from(last) * u128::from(n) / u128::from(PLACES)).unwrap_or(last), PLACE));
     for at in places {
         let Ok(size) = usize::try_from(PLACE.min(length.saturating_sub(at))) else { continue };
         let mut bytes = vec![0; size];
-        if seat.graph.read_at(seat.id, &mut bytes, at).is_err() || bytes.iter().any(|&byte| byte != 0) {
+        if target.graph.read_at(target.id, &mut bytes, at).is_err() || bytes.iter().any(|&byte| byte != 0) {
             return Some(format!("there is something at byte {at} that is not zero"));
         }
     }

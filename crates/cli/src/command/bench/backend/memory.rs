@@ -16,8 +16,8 @@ pub(in super::super) struct Memory {
 
 impl Memory {
     /// Allocates the memory; `None` if the target is of another kind.
-    pub(super) fn open(target: &str, said: &target::DiskOverrides, args: &Bench) -> Result<Option<Memory>, Failure> {
-        let Some((graph, provider)) = target::memory(target, said)? else { return Ok(None) };
+    pub(super) fn open(target: &str, overrides: &target::DiskOverrides, args: &Bench) -> Result<Option<Memory>, Failure> {
+        let Some((graph, provider)) = target::memory(target, overrides)? else { return Ok(None) };
         if args.buffered {
             return Err(format!("bench {target}: memory has no page cache before it: leave --buffered away").into());
         }
