@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
         (false, false) => Access::Write,
     };
     let seat = WriteTarget::open(&args.target, &args.disk, access)?;
-    // UFS leaves the first sectors alone; others write or clear them.
+    // UFS leaves the first sectors alone; the others write or clear them.
     let around =
         || shared(&seat).filter(|_| args.kind != Kind::Ufs).map(|found| found + ": begin it behind that, as with part add -b 16, or ");
     let found = contents(&seat).map(|found| found + ": ").or_else(around);
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// No option of a file system mends a start that is off the grain.
+/// Warns of a start off the grain: no option of a file system mends it.
 fn off_grain(seat: &WriteTarget) {
     let p = &seat.graph.providers[seat.id];
     if let Some((fact, _)) = p.topology.missed(4096).first() {
@@ -54,7 +54,7 @@ fn off_grain(seat: &WriteTarget) {
     }
 }
 
-/// Writes that leave nothing of what was recognised before, formats and a table: they would be found again beside the new one.
+/// The writes that remove magic numbers and tables of earlier contents, which would be found beside the new file system.
 fn wipe(seat: &WriteTarget) -> Vec<Patch> {
     let p = &seat.graph.providers[seat.id];
     let (sector, length) = (p.topology.sector, p.topology.length);

@@ -49,21 +49,21 @@ pub(crate) mod summary;
 pub(crate) mod text;
 mod top;
 
-/// How often it is asked whether to end.
+/// Time between two checks whether to end.
 const TICK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     if args.exit_with_parent {
         tree::end_with_parent().map_err(|e| format!("serve --exit-with-parent: {e}"))?;
     }
-    let Opened { graph, overrides, id, models, overlays } = open(args)?;
+    let Opened { graph, said, id, models, overlays } = open(args)?;
     let notices = Arc::new(Notices::default());
-    let layers = Layers::new((&graph, &overrides), id, &models, args, &notices)?;
+    let layers = Layers::new((&graph, &said), id, &models, args, &notices)?;
     let exports = Arc::new(exports::of(&graph, id, &layers, overlays.as_ref(), args)?);
     let placed = args.network.nbd.is_some() || args.fuse.is_some() || args.ublk;
     let own = Socket::new(!placed && args.run.is_some())?;
     let counting = layers.counting().cloned();
-    // Before there is a way in: whoever finds it may end the server at once, and a mount would stay behind.
+    // Before there is a way in: a client may end the server at once, and a mount would stay behind.
     signal::remember_first();
     let fronts = fronts::of(args, &exports, counting.as_ref(), own.as_ref(), &notices)?;
     let top = counting.as_ref().filter(|_| args.top);
@@ -84,11 +84,11 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     let status = served?;
     flushed?;
     ended?;
-    // A command that did not notice is no reason to call it aligned.
+    // A command that did not notice the refusals does not make them aligned.
     Ok(if refused && status == ExitCode::SUCCESS { ExitCode::from(1) } else { status })
 }
 
-/// What was counted: for people on stderr, for programs on stdout.
+/// Writes the counters: for people on stderr, for programs on stdout.
 fn sum_up(served: &Served, args: &Serve) -> Result<(), Failure> {
     if args.json {
         let mut stdout = BufWriter::new(anstream::stdout().lock());
@@ -96,26 +96,26 @@ fn sum_up(served: &Served, args: &Serve) -> Result<(), Failure> {
         writeln!(stdout)?;
         stdout.flush()?;
     } else if text::is_worth_saying(served) {
-        // Where nobody reads it, the work is done all the same.
+        // Without a reader of the summary, the work is done all the same.
         let _ = text::write(served, Style::of_stderr(), &mut BufWriter::new(anstream::stderr().lock()));
     }
     Ok(())
 }
 
-/// What is served.
+/// The opened target and its parts.
 struct Opened {
     graph: Graph,
     /// The description of its disks.
-    overrides: DiskOverrides,
-    /// The default export.
+    said: DiskOverrides,
+    /// Id of the default export's provider.
     id: Id,
-    /// Of every store of the graph, if all of them are simulated drives.
+    /// The model of every store of the graph, if all of them are simulated drives.
     models: Vec<Model>,
     /// Overlays of the target's disks.
     overlays: Option<Overlays>,
 }
 
-/// The access to the disks: one that stands under an overlay is only read.
+/// The access to the disks; beneath an overlay they are only read.
 fn access(args: &Serve) -> Access {
     match (args.read_only || args.overlay.is_some(), args.allow_busy) {
         (true, false) => Access::ReadLocked,
@@ -125,14 +125,13 @@ fn access(args: &Serve) -> Access {
     }
 }
 
-/// The disks, tasted, and the provider that is the default export.
+/// Opens and tastes the disks, and finds the provider that is the default export.
 fn open(args: &Serve) -> Result<Opened, Failure> {
     emulate::check(args)?;
-    // A simulated drive says itself what it is.
-    let overrides =
-        if args.drive.is_some() { DiskOverrides::new(&args.disk)? } else { DiskOverrides::announced(&args.disk, &args.target)? };
-    let overrides = overrides.bypass_cache(args.direct);
-    let Serving { disks, provider, models } = serving::open(&args.target, args.drive.as_deref(), &overrides, access(args))?;
+    // A simulated drive describes itself.
+    let said = if args.drive.is_some() { DiskOverrides::new(&args.disk)? } else { DiskOverrides::announced(&args.disk, &args.target)? };
+    let said = said.bypass_cache(args.direct);
+    let Serving { disks, provider, models } = serving::open(&args.target, args.drive.as_deref(), &said, access(args))?;
     let (disks, overlays) = overlay::put(args, disks)?;
     let graph = Graph::taste(disks, Limits::default());
     let several = target::split(&args.target).0.len() > 1;
@@ -143,7 +142,7 @@ fn open(args: &Serve) -> Result<Opened, Failure> {
         }
         None => 0,
     };
-    Ok(Opened { graph, overrides, id, models, overlays })
+    Ok(Opened { graph, said, id, models, overlays })
 }
 
 /// Serves until the command ends, or a signal comes.
@@ -175,7 +174,7 @@ fn serve(
     })
 }
 
-/// Until the command ends, a signal comes, or a front does. The terminal is given back when it returns.
+/// Waits until the command ends, a signal comes, or a front ends. The terminal is given back on return.
 fn wait(
     fronts: &[Box<dyn Front>],
     args: &Serve,

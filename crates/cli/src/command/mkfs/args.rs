@@ -12,7 +12,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 #[derive(Args)]
 pub(crate) struct Mkfs {
-    /// What to make
+    /// Type of the file system
     #[arg(value_enum, value_name = "TYPE")]
     pub kind: Kind,
     /// DISK[,DISK...][#PROVIDER]
@@ -36,7 +36,7 @@ pub(crate) struct Mkfs {
     pub own: Vec<String>,
 }
 
-/// A file system that can be made.
+/// A file system that `mkfs` makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     /// ext4: mkfs.ext4's options
@@ -58,7 +58,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// As typed.
+    /// Name of the type, as typed.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Ext4 => "ext4",

@@ -1,25 +1,25 @@
-//! What a system's mkfs is told: what the grains come to, and the user's own words, which win.
+//! Arguments of a system's mkfs: those that follow from the grains, and the user's own, which win.
 
 use crate::command::mkfs::args::{Kind, Mkfs};
 use trueline_geom::graph::Provider;
 use trueline_geom::plan::{btrfs, exfat, ext4, fat, ntfs, swap, xfs};
 
-/// A mkfs of this system.
+/// A mkfs program of this system.
 pub(super) struct Tool {
-    /// Its name.
+    /// Name of the program.
     pub(super) program: &'static str,
     /// The Debian package it is in.
     pub(super) package: &'static str,
-    /// The FreeBSD package, if it is in one there.
+    /// The FreeBSD package it is in, if any.
     pub(super) freebsd: Option<&'static str>,
-    /// Without which it refuses a file.
+    /// Options without which it refuses a file.
     pub(super) file: &'static [&'static str],
-    /// Without which it refuses a device that is whole or was in use before; both were judged here.
+    /// Options without which it refuses a device that is whole or was in use before; both were judged here.
     pub(super) device: &'static [&'static str],
 }
 
 impl Tool {
-    /// What makes `kind`; `None` for what is built in.
+    /// The program that makes `kind`; `None` for a built-in one.
     pub(super) fn of(kind: Kind) -> Option<Tool> {
         let tool = |program, package, freebsd, file, device| Some(Tool { program, package, freebsd, file, device });
         match kind {
@@ -35,12 +35,11 @@ impl Tool {
     }
 }
 
-/// The heads and sectors of a track that BIOSes and Windows agree on.
+/// Heads, and sectors of a track, that BIOSes and Windows agree on.
 const HEADS: &str = "255";
 const TRACK: &str = "63";
 
-/// Options for `kind` on `p`, each with its value, but for what `own` settles otherwise; then `own`, with what has to be said
-/// together joined.
+/// Options for `kind` on `p`, each with its value, without those that `own` overrides; then `own`, with values that belong together joined.
 pub(super) fn merged(kind: Kind, p: &Provider, own: &[String]) -> (Vec<String>, Vec<String>) {
     let said = said(own);
     let (mut ours, mut own) = (Vec::new(), own.to_vec());
@@ -48,7 +47,7 @@ pub(super) fn merged(kind: Kind, p: &Provider, own: &[String]) -> (Vec<String>, 
         if gives_way(kind, &flag, &said) {
             continue;
         }
-        // mke2fs takes only the last -E, and of it the last of a name.
+        // mke2fs takes only the last -E, and in it the last value of a name.
         let theirs = said.iter().rfind(|(_, letter, _)| flag == "-E" && *letter == 'E');
         match theirs.and_then(|(at, _, theirs)| own.get_mut(*at).zip(Some(theirs))) {
             Some((word, theirs)) => {
@@ -59,13 +58,13 @@ pub(super) fn merged(kind: Kind, p: &Provider, own: &[String]) -> (Vec<String>, 
         }
     }
     if kind == Kind::Ntfs && !own.iter().any(|word| word == "-Q") {
-        // Otherwise it fills the volume with zeros first, and looks for bad sectors.
+        // Without it mkntfs fills the volume with zeros first, and looks for bad sectors.
         ours.insert(0, "-Q".to_owned());
     }
     (ours, own)
 }
 
-/// The options that the grains come to.
+/// The options that follow from the grains of `p`.
 fn derived(kind: Kind, p: &Provider) -> Vec<(String, Option<String>)> {
     let t = &p.topology;
     let words = match kind {
@@ -85,7 +84,7 @@ fn derived(kind: Kind, p: &Provider) -> Vec<(String, Option<String>)> {
             None => pairs.push((word, None)),
         }
     }
-    // A boot sector says how many sectors come before it, in 32 bits.
+    // A boot sector has the number of sectors before it, in 32 bits.
     let before = p.start.map(|start| start / t.sector).filter(|&n| u32::try_from(n).is_ok());
     let more = match kind {
         Kind::Vfat => before.map(|n| vec![("-h", n.to_string())]),
@@ -96,7 +95,7 @@ fn derived(kind: Kind, p: &Provider) -> Vec<(String, Option<String>)> {
     pairs
 }
 
-/// The letters in `own` with their values, each with where its value stands.
+/// The letters in `own` with their values, each with the index of the word that holds its value.
 fn said(own: &[String]) -> Vec<(usize, char, String)> {
     let letters = own.iter().enumerate().filter(|(_, word)| !word.starts_with("--"));
     let letter = letters.filter_map(|(at, word)| {
@@ -111,13 +110,13 @@ fn said(own: &[String]) -> Vec<(usize, char, String)> {
     letter.collect()
 }
 
-/// The bits of a FAT's entries that mkfs.fat is told, the user's word before ours; `None` if it chooses itself.
+/// The bits of a FAT's entries that mkfs.fat gets, from the user's word before ours; `None` if it chooses itself.
 pub(super) fn fat_bits(ours: &[String], own: &[String]) -> Option<u64> {
     let told = |words: &[String]| said(words).into_iter().rfind(|(_, letter, _)| *letter == 'F').map(|(_, _, bits)| bits);
     told(own).or_else(|| told(ours))?.parse().ok()
 }
 
-/// Whether what the user says leaves no room for our option.
+/// True if the user's options override our option `flag`.
 fn gives_way(kind: Kind, flag: &str, said: &[(usize, char, String)]) -> bool {
     let letter = |letters: &str| said.iter().any(|(_, letter, _)| letters.contains(*letter));
     let named = |of: char, names: &[&str]| {
@@ -129,16 +128,16 @@ fn gives_way(kind: Kind, flag: &str, said: &[(usize, char, String)]) -> bool {
         (Kind::Ext4, "-E") => letter("b"),
         (Kind::Xfs, "-d") => named('d', &["su", "sw", "sunit", "swidth", "noalign"]),
         (Kind::Xfs, "-l") => named('l', &["su", "sunit"]),
-        // They were reserved for tables of just that length.
+        // The reserved sectors fit tables of exactly that length.
         (Kind::Vfat, "-R" | "-a") => letter("RFSsfra"),
         _ => flag.strip_prefix('-').is_some_and(letter),
     }
 }
 
-/// The command that makes it here, whatever holds the provider, with `options` for the tool.
+/// The command line that makes it with this program, with `options` for the tool.
 pub(super) fn ourselves(args: &Mkfs, sector: u64, options: Vec<String>) -> String {
     let mut words = vec!["trueline".to_owned(), "mkfs".to_owned(), args.kind.name().to_owned()];
-    // Of an image nothing else says it.
+    // An image does not say how long its sectors are.
     if sector != 512 {
         words.extend(["--logical".to_owned(), sector.to_string()]);
     }
@@ -147,7 +146,7 @@ pub(super) fn ourselves(args: &Mkfs, sector: u64, options: Vec<String>) -> Strin
     words.into_iter().chain(options).map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
 }
 
-/// A word as a shell takes it.
+/// One word for a shell.
 pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-+=/.,:@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }

@@ -1,8 +1,8 @@
-//! `mkfs ext4` and the like: the system's own mkfs, told what the grains come to.
+//! `mkfs ext4` and the like: the system's own mkfs, with options that follow from the grains.
 //!
-//! Where the kernel has the provider as a device the tool runs on that. Otherwise (a partition of an image) it runs on a sparse
-//! file of the provider's length, and what it wrote there is put into the provider, whatever lies between: no root, no loop
-//! device, and nothing is written at all if the tool fails.
+//! If the kernel has the provider as a device, the tool runs on that. Otherwise (a partition of an image) it runs on a sparse file of the
+//! provider's length, and the file's contents are copied into the provider: no root, no loop device, and nothing is written at all if the
+//! tool fails.
 
 use super::arguments::{Tool, fat_bits, merged, ourselves, quoted};
 use super::{width, wipe};
@@ -31,12 +31,12 @@ use trueline_host::device::sysfs;
 use trueline_host::process::command::{self, Ran};
 use trueline_host::process::tmpfile::Unnamed;
 
-/// What makes a file system be recognised is before this byte, in all that are made here: it is written last.
+/// Bytes from the start that hold every magic number of these file systems: they are written last.
 const HEAD: u64 = 128 << 10;
-/// Bytes read at once, and made zero at once where there is a bar to show.
+/// Bytes of one read, and bytes that are zeroed at once where a bar shows progress.
 const PIECE: u64 = 1 << 20;
 const SPAN: u64 = 1 << 30;
-/// What is zero is not written in pieces of this size.
+/// Pieces of this size that are all zero are not written.
 const BLOCK: usize = 4096;
 
 pub(super) fn run(args: &Mkfs, seat: WriteTarget) -> Result<ExitCode, Failure> {
@@ -57,21 +57,21 @@ pub(super) fn run(args: &Mkfs, seat: WriteTarget) -> Result<ExitCode, Failure> {
     let call = Call { args, tool, ours, own };
     match node.filter(|_| !args.dry_run) {
         Some(node) => {
-            // It opens the device for itself alone, as was done here to see that nobody uses it.
+            // The tool opens the device exclusively, as was done here to see that it is not in use.
             drop(seat);
             call.run(call.tool.device, &node, None)?;
         }
         None => through_file(&call, &seat)?,
     }
     if !args.dry_run {
-        // The options are what this is about.
+        // The options are the point of the command.
         writeln!(anstream::stdout(), "{told}")?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command that does the same in a shell: the tool itself where it can have the provider as a device or a file, else this one,
-/// told everything.
+/// The command that does the same in a shell: the tool itself if it can have the provider as a device or a file, else this program with all
+/// options.
 fn typed(args: &Mkfs, seat: &WriteTarget, tool: &Tool, node: Option<&Path>, (ours, own): (&[String], &[String])) -> String {
     let p = &seat.graph.providers[seat.id];
     let whole = p.parents.is_empty();
@@ -84,7 +84,7 @@ fn typed(args: &Mkfs, seat: &WriteTarget, tool: &Tool, node: Option<&Path>, (our
     words.chain([path.display().to_string()]).chain(own.iter().cloned()).map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
 }
 
-/// Runs the tool on a file, and copies what it made.
+/// Runs the tool on a file, and copies or shows what it made.
 fn through_file(call: &Call<'_>, seat: &WriteTarget) -> Result<(), Failure> {
     let topology = &seat.graph.providers[seat.id].topology;
     let (sector, length) = (topology.sector, topology.length);
@@ -106,7 +106,7 @@ fn through_file(call: &Call<'_>, seat: &WriteTarget) -> Result<(), Failure> {
     if call.args.dry_run { show(&file, seat) } else { copy(&file, seat) }
 }
 
-/// A tool and what it is told.
+/// A tool with its options.
 struct Call<'a> {
     args: &'a Mkfs,
     tool: Tool,
@@ -119,7 +119,7 @@ impl Call<'_> {
         Failure::Message(format!("make {} on {}: {what}", self.args.kind.name(), self.args.target))
     }
 
-    /// Runs it on `device`, which is `file` if there is one.
+    /// Runs the tool on `device`, which is the path of `file` if there is one.
     fn run(&self, force: &[&str], device: &Path, file: Option<&Unnamed>) -> Result<(), Failure> {
         let end = if file.is_some() { ": nothing was written" } else { "" };
         let program = command::find(self.tool.program).ok_or_else(|| self.failed(&missing(&self.tool)))?;
@@ -131,12 +131,12 @@ impl Call<'_> {
     }
 }
 
-/// Whether it begins its clusters where its tables end, and not at a multiple of them from the start.
+/// True if its clusters begin where its tables end, and not at a multiple of them from the start.
 pub(super) fn clusters_follow(kind: Kind) -> bool {
     matches!(kind, Kind::Vfat | Kind::Exfat)
 }
 
-/// Says so if the clusters came out off a boundary.
+/// Warns if the clusters came out off a boundary.
 fn off_unit(file: &Unnamed, seat: &WriteTarget) -> Result<(), Failure> {
     let topology = seat.graph.providers[seat.id].topology.clone();
     let made = Graph::taste(vec![Disk::new("", Box::new(file.store().map_err(unread)?), topology)], Limits::default());
@@ -148,7 +148,7 @@ fn off_unit(file: &Unnamed, seat: &WriteTarget) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The device that is the provider, as the kernel has it.
+/// The device node of the provider, if the kernel has one.
 fn node(seat: &WriteTarget) -> Option<PathBuf> {
     let p = &seat.graph.providers[seat.id];
     let paths = target::paths(&seat.typed);
@@ -161,14 +161,14 @@ fn missing(tool: &Tool) -> String {
     format!("{} is not on this system: install {}{freebsd}: nothing was written", tool.program, tool.package)
 }
 
-/// How lines begin in which the tools name themselves.
+/// First words of the lines in which the tools name themselves.
 const BANNERS: [&str; 5] = ["mke2fs 1", "mkfs.fat 4", "exfatprogs version", "btrfs-progs v", "See http"];
 
-/// Lines of a tool that are passed on. It says its errors first.
+/// Most lines of a tool that are passed on. Tools print their errors first.
 const TOLD: usize = 3;
 
-/// How the tool ended, and what it said of it but for its name, its progress and the list of its options; `device`, as it knows it, is
-/// `target` to the user.
+/// The end of the tool in words: its status, and its messages without its name, its progress and its list of options. The path `device`
+/// becomes `target`, as the user typed it.
 fn ended(tool: &Tool, ran: &Ran, device: &str, target: &str) -> String {
     let told = |line: &&str| !line.is_empty() && !line.contains('\u{8}') && !BANNERS.iter().any(|banner| line.starts_with(banner));
     let usage = |line: &&str| !line.to_lowercase().starts_with("usage:");
@@ -177,7 +177,7 @@ fn ended(tool: &Tool, ran: &Ran, device: &str, target: &str) -> String {
     if lines.is_empty() { how } else { format!("{how}: {}", lines.join("; ").replace(device, target)) }
 }
 
-/// Puts what is in `file` into the provider. What makes it a file system comes last: broken off, there is none.
+/// Copies the contents of `file` into the provider. The magic numbers come last: an interrupted copy is no file system.
 fn copy(file: &Unnamed, seat: &WriteTarget) -> Result<(), Failure> {
     let (graph, id) = (&seat.graph, seat.id);
     let (sector, length) = (graph.providers[id].topology.sector, graph.providers[id].topology.length);
@@ -208,7 +208,7 @@ fn copy(file: &Unnamed, seat: &WriteTarget) -> Result<(), Failure> {
     flush()
 }
 
-/// Bytes that may have to be copied.
+/// Bytes of the file that may have to be copied.
 fn allocated(file: &Unnamed, length: u64) -> Result<u64, Failure> {
     let (mut sum, mut at) = (0, 0);
     while let Some(data) = file.data(at).map_err(unread)?.filter(|_| at < length) {
@@ -218,7 +218,7 @@ fn allocated(file: &Unnamed, length: u64) -> Result<u64, Failure> {
     Ok(sum)
 }
 
-/// What [`copy`] would write, in its order.
+/// Prints the writes of [`copy`], in its order.
 fn show(file: &Unnamed, seat: &WriteTarget) -> Result<(), Failure> {
     let topology = &seat.graph.providers[seat.id].topology;
     let (sector, length) = (topology.sector, topology.length);
@@ -238,7 +238,7 @@ fn unread(error: Error) -> Failure {
     Failure::Message(error.to_string())
 }
 
-/// Hands over what is not zero in `range` of `file`.
+/// Passes the runs in `range` of `file` that are not zero to `put`.
 fn runs(file: &Unnamed, range: Range<u64>, put: &mut Put<'_, Failure>) -> Result<(), Failure> {
     let (mut buffer, mut at) = (Vec::new(), range.start);
     while let Some(data) = file.data(at).map_err(unread)?.filter(|data| data.start < range.end) {

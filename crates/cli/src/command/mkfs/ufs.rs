@@ -22,7 +22,7 @@ use trueline_host::random;
 
 /// Bytes before the superblock.
 const BOOT: usize = 65536;
-/// Bytes after which the device may begin to write.
+/// Bytes after which writeback to the device is started.
 const HASTE: u64 = 512 << 10;
 const _: () = assert!(BOOT as u64 == SUPERBLOCK);
 
@@ -52,12 +52,12 @@ pub(super) fn run(args: &Mkfs, seat: WriteTarget) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether newfs is asked for its lines alone.
+/// True if the options ask newfs for its lines alone (-N).
 pub(super) fn only_prints(own: &[String]) -> bool {
     Options::parse(own, 512).is_ok_and(|options| options.only_print)
 }
 
-/// The same command with the sizes that are chosen.
+/// The same command line, with the sizes that were chosen.
 fn command(args: &Mkfs, newfs: &Newfs, sector: u64) -> String {
     let (block, fragment) = (newfs.geometry().bsize.to_string(), newfs.geometry().fsize.to_string());
     let sizes = [("-b", block), ("-f", fragment)];
@@ -65,7 +65,7 @@ fn command(args: &Mkfs, newfs: &Newfs, sector: u64) -> String {
     ourselves(args, sector, unsaid.flat_map(|(flag, size)| [flag.to_owned(), size]).chain(args.own.iter().cloned()).collect())
 }
 
-/// Writes it, or shows what would be written.
+/// Writes the file system, or prints the writes with `--dry-run`.
 fn write_all(newfs: &Newfs, seat: &WriteTarget, dry_run: bool) -> Result<(), Stop> {
     let (graph, id) = (&seat.graph, seat.id);
     let sector = graph.providers[id].topology.sector;
@@ -76,7 +76,7 @@ fn write_all(newfs: &Newfs, seat: &WriteTarget, dry_run: bool) -> Result<(), Sto
     let wiped = wipe(seat);
     let mut old = vec![0; usize::try_from(newfs.geometry().sbsize).unwrap_or_default()];
     read(&mut old, SUPERBLOCK)?;
-    // Where nothing was recognised there is nothing to be gone before anything else changes.
+    // Without recognised contents nothing has to be removed before the first change.
     let fresh = wiped.is_empty() && old.iter().all(|&b| b == 0);
     wiped.iter().try_for_each(|patch| writer.write(patch.offset, &patch.bytes))?;
     if let Some(range) = newfs.erase() {
@@ -95,7 +95,7 @@ fn write_all(newfs: &Newfs, seat: &WriteTarget, dry_run: bool) -> Result<(), Sto
     let bar = if dry_run { ProgressBar::hidden() } else { of_bytes("write", newfs.bytes_to_write()) };
     let (mut superblocks, mut count, mut hastened, mut end) = (0, 0, 0, 0);
     newfs.write(time, &mut || random.next(), &boot, &mut |offset, bytes| -> Result<(), Stop> {
-        // Nothing is there from the first superblock on until the last, whatever interrupts it.
+        // An interrupt between the first superblock and the last leaves no file system.
         superblocks += usize::from(offset == SUPERBLOCK);
         let (first, last) = (offset == SUPERBLOCK && superblocks == 1, offset == SUPERBLOCK && superblocks == 2);
         if last && !dry_run {
@@ -106,7 +106,7 @@ fn write_all(newfs: &Newfs, seat: &WriteTarget, dry_run: bool) -> Result<(), Sto
             flush()?;
         }
         bar.inc(bytes.len() as u64);
-        // The device works while the next groups are made; with all of it left to the flush it takes half as long again.
+        // The device works while the next groups are made; left to the flush, all of it takes half as long again.
         (count, end) = (count + bytes.len() as u64, end.max(offset + bytes.len() as u64));
         if count >= HASTE && !dry_run {
             graph.hasten(id, hastened, end - hastened).map_err(|e| (at("write at", offset), e))?;
@@ -118,12 +118,12 @@ fn write_all(newfs: &Newfs, seat: &WriteTarget, dry_run: bool) -> Result<(), Sto
     writer.finish()
 }
 
-/// Where the bytes go: to the provider or, as text, to the user.
+/// The destination of the bytes: the provider or, as text, the user.
 struct Writer<'a, W: Write> {
     out: Option<W>,
     graph: &'a Graph,
     id: Id,
-    /// Where an attempt was made, in words.
+    /// Names an attempt with its place, in words.
     at: &'a dyn Fn(&str, u64) -> String,
 }
 
@@ -156,11 +156,11 @@ impl<W: Write> Writer<'_, W> {
     }
 }
 
-/// Why it ended early.
+/// Reason for which the writing ended early.
 enum Stop {
-    /// What was attempted failed.
+    /// The attempt in words, and its error.
     At(String, Errno),
-    /// What would be written could not be printed.
+    /// The writes could not be printed.
     Print(std::io::Error),
 }
 
@@ -170,7 +170,7 @@ impl From<(String, Errno)> for Stop {
     }
 }
 
-/// Random numbers, fetched some at a time: one is wanted for every inode.
+/// Random numbers, fetched some at a time: every inode takes one.
 #[derive(Default)]
 struct Random {
     left: Vec<u8>,

@@ -9,10 +9,10 @@ use crate::words::escape::shell;
 use crate::write_target::WriteTarget;
 use trueline_geom::mapping::slices::Kind;
 
-/// Sectors from which a FAT16 is of type 06 and no more of 04.
+/// Sectors from which a FAT16 has type 06 and no longer 04.
 const LARGE: u64 = 65536;
 
-/// The bits that a type says; `None` for one that is no FAT's.
+/// The bits of a FAT's entries that a type stands for; `None` if it is no FAT's.
 fn bits_of(kind: u8) -> Option<u64> {
     match kind {
         0x01 => Some(12),
@@ -22,7 +22,7 @@ fn bits_of(kind: u8) -> Option<u64> {
     }
 }
 
-/// The name of the type for a FAT of `bits`, by LBA where the partition's type was so.
+/// Name of the type for a FAT of `bits`, by LBA if the partition's type was.
 fn name_of(bits: u64, by_lba: bool, sectors: u64) -> Option<&'static str> {
     match bits {
         12 => Some("fat12"),
@@ -35,8 +35,8 @@ fn name_of(bits: u64, by_lba: bool, sectors: u64) -> Option<&'static str> {
     }
 }
 
-/// The warning that a FAT of `bits` is made in a partition whose type says another width, with the command that mends the type;
-/// `options` are those that the command line says of the disk.
+/// The warning that a FAT of `bits` is made in a partition whose type stands for another width, with the command that mends the type;
+/// `options` are those that describe the disk.
 pub(super) fn warning(seat: &WriteTarget, bits: u64, options: &[String]) -> Option<String> {
     let p = &seat.graph.providers[seat.id];
     let Some(Kind::Mbr(kind)) = p.kind else { return None };
@@ -44,7 +44,7 @@ pub(super) fn warning(seat: &WriteTarget, bits: u64, options: &[String]) -> Opti
     let name = name_of(bits, matches!(kind, 0x0c | 0x0e), p.topology.length / p.topology.sector.max(1))?;
     let (on, index) = match Placed::find(&seat.graph, seat.id) {
         Ok(placed) => (placed.on, placed.entry.index),
-        // A logical partition: its number is the last of its name, its table that of the extended one.
+        // A logical partition: its number ends its name, and its table is that of the extended one.
         Err(_) => (extended(&seat.graph, seat.id)?, p.name.rsplit('s').next()?.parse().ok()?),
     };
     let (disks, on) = (target::disks_of(&seat.typed)?, &seat.graph.providers[on].name);

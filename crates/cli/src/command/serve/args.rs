@@ -26,20 +26,20 @@ pub(crate) const EXAMPLES: &str = "Examples:
   trueline serve disk.img --nbd unix:s --top
   trueline serve disk.img --nbd unix:s --metrics 9100";
 
-/// Arguments of `serve`.
+/// Options and target of `serve`.
 #[derive(Args)]
 pub(crate) struct Serve {
     /// DISK[,DISK...][#PROVIDER]
     pub target: String,
     #[command(flatten)]
     pub network: Network,
-    /// Serve files: on a directory one a provider and `disk`, the one that was named; on a file that one
+    /// Mount exports as files. On a directory: one per provider, `disk` for TARGET. On a file: TARGET alone
     #[arg(long, value_name = "MOUNTPOINT")]
     pub fuse: Option<PathBuf>,
     /// Serve a block device of this kernel, by its ublk driver
     #[arg(long)]
     pub ublk: bool,
-    /// Let nobody write
+    /// Let no client write
     #[arg(long, short)]
     pub read_only: bool,
     /// Leave the target as it is: what is written goes to a sparse file, which keeps it for the next time, or to memory (mem) until the end
@@ -72,7 +72,7 @@ pub(crate) struct Serve {
     /// The simulated drive that --emulate puts every disk on: a model, as trueline drives lists them
     #[arg(long, value_name = "MODEL[@SIZE]", requires = "emulate")]
     pub drive: Option<String>,
-    /// How many times as fast emulated drives are: 10, 0.5
+    /// Speed of emulated drives, as a factor: 10, 0.5
     #[arg(long, value_name = "N", value_parser = speed, requires = "emulate", default_value = "1")]
     pub speed: Speed,
     /// Write the requests there as a trace that bench replay takes
@@ -81,7 +81,7 @@ pub(crate) struct Serve {
     /// Let requests fail or be late: OP:WHAT[,WHEN...], as in write:error=enospc,after=1000
     #[arg(long, value_name = "SPEC", value_parser = Rule::parse)]
     pub fault: Vec<Rule>,
-    /// What is random in faults, and where the platters of emulated drives stand
+    /// Seed of faults, and of where the platters of emulated drives stand
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Show what is done and what of it misses the grain, once a second, on a terminal
@@ -103,9 +103,9 @@ pub(crate) struct Serve {
 /// Requests that `--strict` refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strict {
-    /// Writes and zeros
+    /// Writes and requests for zeros
     Writes,
-    /// Those, and reads
+    /// Reads too, besides writes and zeros
     All,
 }
 
@@ -113,11 +113,11 @@ fn speed(text: &str) -> Result<Speed, String> {
     Speed::parse(text).ok_or_else(|| format!("'{text}' is no speed: write 10, or 0.5, from 0.001 to 1000"))
 }
 
-/// Where a page is served: an address or a name, and a port.
+/// Parses the address of the page: PORT, ADDRESS:PORT or NAME:PORT.
 fn metrics(text: &str) -> Result<(String, u16), String> {
     let (host, port) = nbd::address_and_port(text);
     let port = port.and_then(|port| port.parse().ok()).filter(|_| !host.is_empty() && !host.contains(['[', ']', '/']));
-    // As with a port alone, it is the one address that every browser tries.
+    // `localhost` is, like a port alone, the one address that every browser tries.
     let host = if host == "localhost" { "127.0.0.1" } else { host };
     let wrong = || format!("'{text}' is neither PORT nor ADDRESS:PORT: 9100, 127.0.0.1:9100, [::]:9100, disks.example.org:9100");
     port.map(|port| (host.to_owned(), port)).ok_or_else(wrong)

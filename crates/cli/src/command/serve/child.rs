@@ -1,4 +1,4 @@
-//! The command of `--run`, and the socket that it has to itself.
+//! The command of `--run`, and a socket for it alone.
 
 use crate::failure::Failure;
 use std::ffi::OsString;
@@ -15,25 +15,25 @@ use trueline_host::process::tree::Running;
 use trueline_host::random;
 use trueline_serve::front::Front;
 
-/// How long a command may take to end once it is asked to.
+/// Time that a command has to end after it is asked to.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A running command.
+/// The running command of `--run`.
 pub(super) struct Child {
     running: Running,
 }
 
 impl Child {
-    /// Starts `command` in a shell, which finds what is served at `$uri`, by the first way in, and at the variable of each.
+    /// Starts `command` in a shell. It finds the exports at `$uri`, the first way in, and at the variable of each way in.
     ///
-    /// `aside`: what it prints goes to stderr, because stdout is for a document.
+    /// `aside`: its output goes to stderr, because stdout is for a document.
     pub(super) fn start(command: &str, fronts: &[Box<dyn Front>], aside: bool) -> Result<Child, Failure> {
         let uri = fronts.first().map_or_else(String::new, |front| front.place());
         let socket = uri.split_once("?socket=").map_or("", |(_, socket)| socket);
         let socket = socket.split_once('&').map_or(socket, |(socket, _)| socket);
         let mut shell = Command::new("sh");
         shell.args(["-c", command]).env("uri", &uri).env("unixsocket", OsString::from_vec(unescaped(socket).unwrap_or_default()));
-        // The first of a kind comes last, and stays.
+        // The first of a kind is set last, and stays.
         for front in fronts.iter().rev() {
             shell.env(front.variable(), front.place());
         }
@@ -47,34 +47,34 @@ impl Child {
         Ok(Child { running: Running::start(&mut shell).map_err(|e| format!("run {command}: {e}"))? })
     }
 
-    /// Its exit status, if it has ended.
+    /// Its exit status; `None` while it runs.
     pub(super) fn status(&mut self) -> Result<Option<ExitCode>, Failure> {
         let ended = self.running.status().map_err(|e| format!("wait for the command: {e}"))?;
         Ok(ended.map(code))
     }
 
-    /// Ends it and what it started, because what they use goes away: they are asked, and have [`GRACE`] to put things in order.
+    /// Ends the command and its children, because their disks go away: they are asked first, and have [`GRACE`] to finish.
     pub(super) fn end(self) -> Result<ExitCode, Failure> {
         Ok(code(self.running.end(GRACE).map_err(|e| format!("wait for the command: {e}"))?))
     }
 }
 
-/// As a shell tells it: 128 and more is a signal.
+/// Exit code as a shell gives it: 128 plus the number of a signal.
 fn code(status: ExitStatus) -> ExitCode {
     use std::os::unix::process::ExitStatusExt;
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
 }
 
-/// What a socket is called in a directory of its own.
+/// Name of a socket in its own directory.
 const NAME: &str = "socket";
 
-/// A directory for one socket, which goes away with it.
+/// A directory for one socket; it is removed when the value is dropped.
 pub(super) struct Socket(PathBuf);
 
 impl Socket {
-    /// A new one that nobody else can look into, if it is `wanted`: where temporary files are kept, unless that place is too deep for
-    /// the path of a socket.
+    /// A new directory with mode 0700 for temporary files, if it is `wanted`; in /tmp if the usual place is too deep for the path of a
+    /// socket.
     pub(super) fn new(wanted: bool) -> Result<Option<Socket>, Failure> {
         if !wanted {
             return Ok(None);
@@ -87,7 +87,7 @@ impl Socket {
         Ok(Some(Socket(directory)))
     }
 
-    /// Where the socket is.
+    /// Path of the socket in it.
     pub(super) fn path(&self) -> PathBuf {
         self.0.join(NAME)
     }
@@ -95,7 +95,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // A directory of one's own in a temporary place: what cannot be removed is cleaned up there.
+        // The directory is in a temporary place, which is cleaned up if it cannot be removed here.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct Stack {
 pub(crate) struct Counting {
     target: String,
     /// The description of its disks: a cure says it again.
-    overrides: DiskOverrides,
+    said: DiskOverrides,
     began: Instant,
     /// Where a write makes it necessary to look again.
     tasted: Arc<RetasteTrigger>,
@@ -90,14 +90,14 @@ struct Asked {
 
 impl Counting {
     /// For the providers of `graph`; says in `notices` what it cannot follow.
-    pub(super) fn new(target: &str, overrides: &DiskOverrides, graph: &Graph, notices: Arc<Notices>) -> Result<Counting, String> {
-        let report = survey_with(target, Some(overrides), graph, None)?;
+    pub(super) fn new(target: &str, said: &DiskOverrides, graph: &Graph, notices: Arc<Notices>) -> Result<Counting, String> {
+        let report = survey_with(target, Some(said), graph, None)?;
         let mut known = ProviderRegistry::default();
         let numbers = known.number(graph, &report).unwrap_or_default();
         let now = Instant::now();
         Ok(Counting {
             target: target.into(),
-            overrides: overrides.clone(),
+            said: said.clone(),
             began: now,
             tasted: Arc::new(RetasteTrigger::new(graph.looked())),
             exports: Mutex::default(),
@@ -154,7 +154,7 @@ impl Counting {
             layers.extend(own);
         }
         let duration_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let (target, judged, generation) = (self.target.clone(), self.overrides.judged().cloned(), found.stack.generation);
+        let (target, judged, generation) = (self.target.clone(), self.said.judged().cloned(), found.stack.generation);
         Served { format: "trueline/serve/1", target, judged, duration_ns, generation, layers, exports: all, emulation: None }
     }
 
@@ -252,7 +252,7 @@ impl Counting {
     /// Counts by what `graph` has found from now on; `false`, and by what was found before, if that is too much.
     fn follow(&self, graph: &Graph) -> bool {
         // It was tasted before, and names no provider that might be missing.
-        let Ok(report) = survey_with(&self.target, Some(&self.overrides), graph, None) else { return false };
+        let Ok(report) = survey_with(&self.target, Some(&self.said), graph, None) else { return false };
         let exports = lock(&self.exports).clone();
         let mut found = lock(&self.found);
         if !exports.values().all(|counters| counters.has_room()) || !self.tasted.looked(&graph.looked()) {

@@ -1,4 +1,4 @@
-//! `--emulate`: which drives, and what they did.
+//! `--emulate`: the simulated drives, and the report on them.
 
 use crate::command::serve::args::Serve;
 use crate::command::serve::emulated_text;
@@ -15,7 +15,7 @@ use trueline_sim::random::Random;
 use trueline_sim::time::NS;
 use trueline_sim::world::{Schedule, World};
 
-/// Refuses drives that are said twice, or not at all.
+/// Refuses drives that are named twice, or not at all.
 pub(super) fn check(args: &Serve) -> Result<(), Failure> {
     let simulated = target::split(&args.target).0.into_iter().any(target::simulated::is_simulated);
     let refused = |why: &str| Err(Failure::Message(format!("serve {}: {why}", args.target)));
@@ -40,7 +40,7 @@ pub(super) fn drives(models: &[Model], args: &Serve) -> Option<Arc<Drives>> {
     })
 }
 
-/// Lines on stderr at the end: what the drives did, and what of their time was the machine's.
+/// Writes lines on stderr at the end: the time of the drives by its causes, and the machine's share of it.
 pub(super) fn tell(drives: &Drives, models: &[Model]) -> Result<(), Failure> {
     let spends: Vec<_> = drives.counters().iter().map(|drive| Spent::sum(std::slice::from_ref(drive), 0)).collect();
     let rows: Vec<_> = models.iter().map(|model| model.name.as_str()).zip(&spends).collect();

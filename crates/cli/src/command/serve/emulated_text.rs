@@ -1,11 +1,11 @@
-//! Whose time the times of emulated drives are.
+//! The machine's share of the times of emulated drives, in words.
 
 use crate::command::serve::summary::{EmulatedKind, Emulation};
 use crate::style::Style;
 use crate::words::columns;
 use std::io;
 
-/// Writes what of the drives' time the machine took, and for which requests that is too much; nothing where there were none.
+/// Writes the machine's share of the drives' time, and the requests for which it is too much; nothing without requests.
 pub(crate) fn write(emulation: &Emulation, style: Style, out: &mut dyn io::Write) -> io::Result<()> {
     if emulation.kinds.is_empty() {
         return Ok(());
@@ -28,7 +28,7 @@ fn name(kind: &EmulatedKind) -> String {
     format!("{} {}s", kind.pattern, kind.op)
 }
 
-/// In percent; of drives that took no time everything is too much.
+/// A share in percent; of drives that took no time, any share is too much.
 #[allow(clippy::cast_precision_loss, reason = "a share for people")]
 fn share(machine: u64, drive: u64) -> String {
     match (machine, drive) {

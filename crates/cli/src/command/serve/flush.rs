@@ -1,13 +1,13 @@
-//! The end: what was written is brought to the medium.
+//! Flushes at the end of serving.
 
 use crate::target;
 use trueline_geom::graph::Graph;
 
-/// Flushes the disks themselves, and all of them: no layer's fault or delay, nor another disk's, keeps from the medium what was written.
-/// `Err` names the first that fails, as it was typed in `target`.
+/// Flushes every disk itself: no layer's fault or delay, nor another disk's error, holds back written data. Errors: the first disk that
+/// fails, named as typed in `target`.
 pub(super) fn disks(graph: &Graph, target: &str) -> Result<(), String> {
     let typed = target::split(target).0;
-    // The disks come first, in the order in which they were typed; one that is made up has no store.
+    // The disks come first, in the order in which they were typed; memory and zeroes have no store.
     let name = |store: usize| {
         let disk = graph.providers.iter().zip(&typed).find(|(disk, _)| disk.route().medium() == Some(store));
         disk.map_or(target, |(_, typed)| typed)

@@ -43,13 +43,13 @@ impl Layers {
     /// For the exports of `graph`, of which `id` is the default one. `models`: of its disks, if they are simulated drives. `notices`: takes
     /// what is to be said of them meanwhile.
     pub(super) fn new(
-        (graph, overrides): (&Graph, &DiskOverrides),
+        (graph, said): (&Graph, &DiskOverrides),
         id: Id,
         models: &[Model],
         args: &Serve,
         notices: &Arc<Notices>,
     ) -> Result<Layers, Failure> {
-        let counting = || Counting::new(&args.target, overrides, graph, notices.clone()).map(Arc::new);
+        let counting = || Counting::new(&args.target, said, graph, notices.clone()).map(Arc::new);
         let counting = if args.no_counters { None } else { Some(counting()?) };
         let unit = graph.providers[id].topology.unit().is_some();
         if args.strict.is_some() && !unit {

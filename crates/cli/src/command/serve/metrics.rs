@@ -1,4 +1,4 @@
-//! What `serve` counted, in the Prometheus text format.
+//! The counters of `serve` in the Prometheus text format.
 
 use crate::command::serve::summary::{Deeds, Export, Layer, Requests, Served, Verdicts};
 use crate::words::metric::{Labels, Metric};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-/// Writes every metric.
+/// Writes every metric of the server.
 pub(crate) fn write(served: &Served, out: &mut dyn io::Write) -> io::Result<()> {
     let seconds = Duration::from_nanos(served.duration_ns).as_secs_f64().to_string();
     let duration = vec![(vec![("target", served.target.as_str())], seconds)];
@@ -104,7 +104,7 @@ fn client_requests(served: &Served, out: &mut dyn io::Write) -> io::Result<()> {
     counter("trueline_serve_client_requests_total", "Requests, by the worst verdict of their pieces.", series).write(out)
 }
 
-/// Numbers by verdict; none where there was nothing to judge.
+/// Numbers by verdict; none if nothing was judged.
 fn by_verdict(verdicts: Verdicts) -> impl Iterator<Item = (&'static str, u64)> {
     let Verdicts { aligned, misaligned, partial, unknown } = verdicts;
     let all = [("aligned", aligned), ("misaligned", misaligned), ("partial", partial), ("unknown", unknown)];
@@ -112,7 +112,7 @@ fn by_verdict(verdicts: Verdicts) -> impl Iterator<Item = (&'static str, u64)> {
 }
 
 fn by_size(served: &Served, out: &mut dyn io::Write) -> io::Result<()> {
-    // Numbers as label values have to outlive the metric.
+    // Label values borrow the numbers as text until the metric is written.
     let buckets: Vec<_> =
         served.layers.iter().flat_map(|l| l.histogram.iter().map(move |b| (l, b, [b.size, b.alignment].map(|n| n.to_string())))).collect();
     let series = buckets.iter().map(|(l, b, [size, alignment])| {
@@ -147,7 +147,7 @@ mod tests {
     fn series_are_unique_escaped_and_typed() {
         let (mut served, _) = samples::served();
         served.layers[1].provider = "a\"b\\c\nd".into();
-        // A hostile disk has two providers of one name, and one that was made anew has the name of the old one.
+        // A hostile disk has two providers of one name, and a new provider may have the name of an old one.
         let twin = served.layers[1].clone();
         served.layers.push(twin);
         let text = samples::text(|out| write(&served, out));
@@ -161,7 +161,7 @@ mod tests {
         assert!(
             text.contains("\n# TYPE trueline_serve_requests_total counter\n") && text.contains("# TYPE trueline_serve_waiting_max gauge\n")
         );
-        // Of what was never asked for there is no series.
+        // An operation that no client asked for has no series.
         assert!(!text.contains("op=\"trim\",verdict"), "{text}");
         assert!(text.contains("\ntrueline_serve_duration_seconds{target=\"openbsd.img\"} 2\n"), "{text}");
     }

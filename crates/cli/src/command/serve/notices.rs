@@ -1,14 +1,14 @@
-//! Lines for people that come up while something is served.
+//! Lines for people about events while the server runs.
 
 use crate::failure::complain;
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Lines that are kept while a table has the terminal; of more, the last.
+/// Most lines that are kept while a table has the terminal; of more, the last ones.
 const KEPT: usize = 100;
 
-/// On stderr at once; while `--top` has the terminal, in its table, and on stderr when it gives it back.
+/// Writer of notices: to stderr at once, or, while `--top` has the terminal, into its table, and to stderr when the terminal is given back.
 #[derive(Default)]
 pub(super) struct Notices {
     kept: Mutex<Option<VecDeque<String>>>,
@@ -19,7 +19,7 @@ impl Notices {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says a line.
+    /// Writes or keeps a line.
     pub(super) fn say(&self, line: &str) {
         match &mut *self.kept() {
             Some(kept) => {
@@ -32,7 +32,7 @@ impl Notices {
         }
     }
 
-    /// A table takes the terminal. Where stderr goes elsewhere nothing is kept back.
+    /// Keeps lines from now on, because a table takes the terminal. If stderr is no terminal, nothing is kept.
     pub(super) fn keep(&self) {
         if io::stderr().is_terminal() {
             self.kept().get_or_insert_default();
@@ -44,7 +44,7 @@ impl Notices {
         self.kept().as_ref()?.back().cloned()
     }
 
-    /// The terminal is given back.
+    /// Writes the kept lines, because the terminal is given back.
     pub(super) fn release(&self) {
         let kept = self.kept().take();
         kept.iter().flatten().for_each(|line| complain(line));

@@ -1,7 +1,7 @@
 //! The live page of `serve`: the stack as it was tasted, and, once a second, where I/O misses the grain.
 //!
-//! One self-contained page. What comes from disks is text: escaped here, and set as text by the script. The script and the style
-//! have a nonce, and nothing else may be run or fetched but the events.
+//! One self-contained page. Strings from disks are text: escaped here, and set as text by the script. The script and the style have a
+//! nonce, and nothing else may run or be fetched, except the events.
 
 use crate::command::serve::summary::Event;
 use crate::render::draw::scale::{Range, Scale};
@@ -15,14 +15,14 @@ mod cures;
 const SCRIPT: &str = include_str!("page/live.js");
 const STYLE: &str = include_str!("page/live.css");
 
-/// Of the drawing, in thousandths of whatever width there is: what stands in it keeps its size.
+/// Width of the drawing, in thousandths of the width there is: its contents keep their size.
 const WIDTH: usize = 1000;
-/// Pixels from one layer to the next, and of a layer.
+/// Pixels from one layer to the next, and height of a layer.
 const ROW: usize = 76;
 const HEIGHT: usize = 70;
-/// A layer is drawn so wide where there is room, that its name and rate may be read.
+/// Least width of a layer, where there is room, so that its name and rate can be read.
 const LEAST: usize = 150;
-/// Disks and sets that are drawn.
+/// Most disks and sets that are drawn.
 const DRAWN: usize = 64;
 
 /// The `Content-Security-Policy` of the page.
@@ -33,8 +33,8 @@ pub(crate) fn policy(nonce: &str) -> String {
     )
 }
 
-/// Writes the page for what stands on the disks of `stack`, with what was counted so far: it shows something before the first event,
-/// and where events do not come through. The numbers are those of the providers, in what is counted.
+/// Writes the page for the providers on the disks of `stack`, with the counts so far, so that it shows something before the first event, or
+/// without any. `numbers` are those of the providers in the counts.
 pub(crate) fn write((stack, numbers): (&Target, &[usize]), now: &Event<'_>, nonce: &str, out: &mut dyn io::Write) -> io::Result<()> {
     // Nothing in it may end the element (HTML Living Standard, "Restrictions for contents of script elements").
     let told = |json: serde_json::Result<String>| json.map_err(io::Error::from).map(|json| json.replace('<', "\\u003c"));
@@ -55,7 +55,7 @@ pub(crate) fn write((stack, numbers): (&Target, &[usize]), now: &Event<'_>, nonc
 
 const WHAT_TO_DO: &str = "<section id=\"todo\" hidden><h2>What to do</h2><dl id=\"cures-shown\"></dl></section>\n";
 
-/// A chart each of what was done, of how much, and of what was waited for: the script draws them.
+/// A chart each of requests, bytes and latencies; the script draws them.
 const HISTORY: &str = "<section id=\"history\" aria-label=\"History\"><figure data-chart=\"requests\"><figcaption>Requests a second \
     <output></output></figcaption><svg preserveAspectRatio=\"none\" viewBox=\"0 0 600 100\" role=\"img\" aria-label=\"Requests a second, by \
     verdict\"></svg><p class=\"axis\"></p></figure><figure data-chart=\"bytes\"><figcaption>MB a second <output></output></figcaption>\
@@ -78,7 +78,7 @@ const TABLES: &str = "<section><h2>Layers</h2><div class=\"scroll\"><table id=\"
 const FOOTER: &str = "A layer counts the I/O that begins in it and in nothing that stands on it. <a href=\"metrics\">/metrics</a> has the same \
     for Prometheus.";
 
-/// Draws every disk and set, what stands on it above it.
+/// Draws every disk and set, with its providers above it.
 fn draw(target: &Target, numbers: &[usize], out: &mut dyn io::Write) -> io::Result<()> {
     let stack = Stack::new(target);
     let roots = stack.top_down();
@@ -95,7 +95,7 @@ fn draw_root(target: &Target, stack: &Stack<'_>, (root, numbers): (usize, &[usiz
     let whole = &target.providers[root];
     let pieces = stack.pieces(root);
     let leaves = pieces.iter().filter(|p| p.leaf).count().max(1);
-    // Half the width is to scale, whatever stands there.
+    // Half the width is to scale, whatever the layers need.
     let room = (WIDTH / 2 / leaves).clamp(4, LEAST);
     let ranges: Vec<Range> = pieces.iter().map(|p| Range { start: p.start, end: p.end, least: if p.leaf { room } else { 2 } }).collect();
     let scale = Scale::new(whole.length.max(1), &ranges, WIDTH);
@@ -104,7 +104,7 @@ fn draw_root(target: &Target, stack: &Stack<'_>, (root, numbers): (usize, &[usiz
     writeln!(out, "<svg class=\"stack\" height=\"{height}\" role=\"img\" aria-label=\"{}\">", name(target, root))?;
     for piece in &pieces {
         if let Some(row) = piece.row {
-            // Where there are more pieces than thousandths they share them.
+            // With more pieces than thousandths, they share them.
             let x = |byte| scale.cell(byte) * WIDTH / scale.width().max(1);
             let (left, right) = (x(piece.start), x(piece.end));
             let number = numbers.get(piece.provider).copied().unwrap_or(piece.provider);
@@ -118,7 +118,7 @@ fn name(target: &Target, id: usize) -> String {
     escape::xml(&words::name(&target.providers[id].provider))
 }
 
-/// One layer, with its number: its name, what it is, a line for what happens there, and a bar of verdicts.
+/// Draws one layer, with its number: its name, its content, a line for its rates, and a bar of verdicts.
 fn draw_piece(
     target: &Target,
     (piece, number): (&Piece, usize),
@@ -142,7 +142,7 @@ fn draw_piece(
     )
 }
 
-/// Thousandths of the width.
+/// A width in percent, from thousandths.
 fn percent(thousandths: usize) -> String {
     format!("{}.{}%", thousandths / 10, thousandths % 10)
 }

@@ -1,18 +1,18 @@
-//! `--pidfile`: the number of the process, where scripts find it while something is served.
+//! `--pidfile`: the process's number, for scripts, while the server runs.
 
 use crate::failure::Failure;
 use crate::words;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// The file: dropping it removes it.
+/// The file; it is removed when the value is dropped.
 pub(super) struct Pidfile(PathBuf);
 
-/// The most bytes that a number and the end of its line have.
+/// Most bytes of a number and its line end.
 const LONGEST: u64 = 21;
 
 impl Pidfile {
-    /// Writes it, in one step, so that no reader finds a part. What is there and is no such file is left as it is.
+    /// Writes the file in one step, so that no reader finds a part of it. Errors: another kind of file is there, or a write fails.
     pub(super) fn write(path: &Path) -> Result<Pidfile, Failure> {
         let failed = |why: String| Failure::Message(format!("write {}: {why}", path.display()));
         if !may_be_replaced(path).map_err(|e| failed(words::os(&e)))? {
@@ -23,7 +23,7 @@ impl Pidfile {
         name.push(format!(".{number}"));
         let new = path.with_file_name(name);
         fs::write(&new, format!("{number}\n")).and_then(|()| fs::rename(&new, path)).map_err(|e| {
-            // What is left of the attempt is of no use; if it cannot be removed either, the reason is the same.
+            // The rest of the attempt is of no use; if it cannot be removed either, the reason is the same.
             let _ = fs::remove_file(&new);
             failed(words::os(&e))
         })?;
@@ -31,7 +31,7 @@ impl Pidfile {
     }
 }
 
-/// Permission to replace a path: nothing is there, or the number of a process.
+/// True if nothing is at the path, or a file with a process's number.
 fn may_be_replaced(path: &Path) -> io::Result<bool> {
     match fs::metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(true),

@@ -1,11 +1,11 @@
-//! What `serve` counted, as one value: the summary, `--top`, `--json`, the metrics and the live page are written from it.
+//! The counters of `serve` as one value: the summary, `--top`, `--json`, the metrics and the live page are written from it.
 //!
 //! Its serialised form is the contract of `trueline serve --json`; keys may be added, never changed.
 
 use crate::remembered::Remembered;
 use serde::Serialize;
 
-/// What a page is told: what was counted, and some of the samples before.
+/// An event of the page: the counters, and some earlier samples.
 #[derive(Serialize)]
 pub(crate) struct Event<'a> {
     #[serde(flatten)]
@@ -13,101 +13,101 @@ pub(crate) struct Event<'a> {
     pub history: &'a [Sample],
 }
 
-/// Everything that was counted until some moment.
+/// All counters at some moment.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Served {
-    /// `trueline/serve/1`.
+    /// Name of the format, `trueline/serve/1`.
     pub format: &'static str,
-    /// As the user named it.
+    /// The target, as the user named it.
     pub target: String,
-    /// The profile that its disks are judged by; none where nothing names one.
+    /// The profile that its disks are judged by; `None` if none is named.
     #[serde(rename = "for")]
     pub judged: Option<Remembered>,
-    /// Since serving began.
+    /// Time in ns since serving began.
     pub duration_ns: u64,
-    /// How often something else than before was found on the disks since then.
+    /// Number of times since then that tasting found other providers than before.
     pub generation: u64,
-    /// Of each export: the providers in which something was done, on each disk that it reached.
+    /// Layers of each export: the providers with requests, on each disk that these reached.
     pub layers: Vec<Layer>,
-    /// What is counted of a provider as it is exported.
+    /// Counters of each export as a whole.
     pub exports: Vec<Export>,
-    /// Whose time the times of emulated drives are; `null` without any, and before the end.
+    /// The machine's share of the times of emulated drives; `null` without any, and before the end.
     pub emulation: Option<Emulation>,
 }
 
 /// Times of emulated drives, and of the machine that emulates them.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Emulation {
-    /// Virtual time in real time.
+    /// Factor of virtual time to real time.
     pub speed: f64,
-    /// Virtual time that the drives worked.
+    /// Virtual time in which the drives worked, in ns.
     pub drive_ns: u64,
-    /// Virtual time that the drives had no work between two requests.
+    /// Virtual time in which the drives had no work between two requests, in ns.
     pub machine_ns: u64,
     /// The same by kind of request.
     pub kinds: Vec<EmulatedKind>,
-    /// The speed at which the machine distorts no kind much; `null` where it does not.
+    /// The speed at which the machine distorts no kind much; `null` if it distorts none now.
     pub true_speed: Option<f64>,
 }
 
 /// Requests to emulated drives, of one kind.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct EmulatedKind {
-    /// `read` or `write`.
+    /// Kind of request: `read` or `write`.
     pub op: &'static str,
-    /// `sequential`, where each begins where the one before it ended, or `random`.
+    /// Pattern: `sequential` if each begins where the one before it ended, else `random`.
     pub pattern: &'static str,
     pub requests: u64,
     pub drive_ns: u64,
     pub machine_ns: u64,
-    /// Whether ratios of such requests are the drive's: the machine takes a tenth of the drives' time or less.
+    /// True if ratios of such requests are the drive's: the machine takes a tenth of the drives' time or less.
     pub is_the_drives: bool,
 }
 
 /// Requests to one export that began in one provider, as pieces on one disk.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Layer {
-    /// The deepest provider that was there, as far as it was tasted, where the requests begin.
+    /// The deepest provider known where the requests begin.
     pub provider: String,
-    /// Its place in the order of `check` when serving began; what was found later has further numbers.
+    /// Its index in the order of `check` when serving began; providers found later have further numbers.
     pub id: usize,
-    /// Whether it is not there any more.
+    /// True if it is no longer on the disks.
     pub gone: bool,
-    /// What was last seen on it, for people.
+    /// Its content when it was last tasted, in words.
     #[serde(skip)]
     pub content: String,
     /// The provider that is exported.
     pub export: String,
-    /// The disk that the pieces are on, by which they are judged.
+    /// The disk that the pieces are on; it judges them.
     pub disk: String,
-    /// Numbers, as `id`, of what the layer is on beneath the uppermost set on the way to the disk: the member first, the disk last.
+    /// Numbers, like `id`, of the providers beneath the uppermost set on the way to the disk: the member first, the disk last.
     pub members: Vec<usize>,
-    /// The boundary they are judged by, in bytes; 0 where none is known.
+    /// The boundary that judges them, in bytes; 0 if none is known.
     pub unit: u64,
-    /// The first such boundary of the disk.
+    /// The first such boundary on the disk, in bytes.
     pub phase: u64,
-    /// What it is for.
+    /// Purpose of the boundary: `physical`, `chunk`, …
     pub why: Option<&'static str>,
-    /// Requests the first piece of which is on this disk, by the worst verdict of their pieces.
+    /// Requests with their first piece on this disk, by the worst verdict of their pieces.
     pub requests: Requests,
-    /// Bytes of these requests; of a mirror's copies each byte once.
+    /// Bytes of these requests; a byte that a mirror copies counts once.
     pub request_bytes: Deeds,
-    /// The number of misaligned requests that are the blamed layer's doing; the others are the client's.
+    /// Misaligned requests that the blamed layer causes; the client causes the others.
     pub blamed_requests: Deeds,
-    /// Pieces, by verdict.
+    /// Pieces of requests, by verdict.
     pub reads: Verdicts,
     pub writes: Verdicts,
     pub trims: Verdicts,
     pub zeroes: Verdicts,
     pub bytes: Deeds,
-    /// Which layer leaves the grain; `null` where none does.
+    /// The layer that leaves the grain; `null` if none does.
     pub blame: Option<Blame>,
-    /// How many of the misaligned are its doing; the others are the client's.
+    /// Misaligned pieces that it causes; the client causes the others.
     pub blamed: Deeds,
     pub device_operations: Operations,
-    /// Operations of writes relative to what they need; 1 where nothing is written.
+    /// Operations for writes relative to those needed; 1 without writes.
     pub rmw_factor: f64,
-    /// Reads and writes by size and alignment, those there are.
+    /// Reads and writes by size and alignment; sizes without requests are left out.
     pub histogram: Vec<Bucket>,
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct Requests {
     pub zeroes: Verdicts,
 }
 
-/// Pieces, by how they lie on the unit.
+/// Pieces, by their place on the unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Verdicts {
     pub aligned: u64,
@@ -141,22 +141,22 @@ pub(crate) struct Deeds {
 /// The layer at which a stack leaves the grain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Blame {
-    /// It.
+    /// Name of the provider.
     pub provider: String,
-    /// How far past a boundary it begins, in bytes.
+    /// Distance of its start past a boundary, in bytes.
     pub remainder: u64,
-    /// Bytes of its chunks, where it begins on a boundary and its chunks are no whole units; else `null`.
+    /// Size of its chunks in bytes, if it begins on a boundary and its chunks are no whole units; else `null`.
     pub chunk: Option<u64>,
-    /// What `trueline explain` has on it.
+    /// Id of the rule for `trueline explain`.
     pub rule: &'static str,
 }
 
-/// What reads and writes come to on a device that reads and writes whole units.
+/// Operations for reads and writes on a device that reads and writes whole units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Operations {
     pub reads: u64,
     pub writes: u64,
-    /// What the same bytes come to on the grain.
+    /// Operations for the same bytes on the grain.
     pub reads_needed: u64,
     pub writes_needed: u64,
 }
@@ -164,38 +164,38 @@ pub(crate) struct Operations {
 /// Pieces of about one size and alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Bucket {
-    /// `read` or `write`.
+    /// Kind of request: `read` or `write`.
     pub op: &'static str,
-    /// How they lie on the unit.
+    /// Verdict on their place on the unit.
     pub verdict: &'static str,
-    /// From this size up to below the next power of two; 0: below 512; 1 MiB: that and above.
+    /// Least size of the class, which ends below the next power of two; 0: below 512; 1 MiB: that and above.
     pub size: u64,
     /// The largest power of two that divides the first byte on the disk; 0: below 512; 1 MiB: that and above.
     pub alignment: u64,
     pub count: u64,
 }
 
-/// What is counted of an export as a whole.
+/// Counters of an export as a whole.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Export {
     pub provider: String,
-    /// Requests that were done, as clients made them.
+    /// Completed requests, as clients made them.
     pub requests: Deeds,
     /// The pieces that the stack made of them, on all disks.
     pub pieces: Deeds,
     /// Bytes of the requests.
     pub bytes: Deeds,
     pub flushes: u64,
-    /// Requests that waited for a device at one time, at most.
+    /// Most requests that waited for a device at one time.
     pub most_waiting: u64,
-    /// Requests that failed or were refused, which are counted nowhere else.
+    /// Requests that failed or were refused; no other counter has them.
     pub errors: Deeds,
     pub flush_errors: u64,
     /// Latencies of requests that waited for a device.
     pub latency_ns: Latencies,
 }
 
-/// Latencies by kind of request; `null` where none waited for a device. What is answered from memory has none.
+/// Latencies by kind of request; `null` if none waited for a device. A request answered from memory has none.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Latencies {
     pub reads: Option<Latency>,
@@ -215,27 +215,27 @@ pub(crate) struct Latency {
     pub max: u64,
 }
 
-/// What was done until some moment, as the page's charts need it, and what was waited for since the moment before.
+/// Counts at some moment, for the page's charts, and latencies since the moment before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Sample {
-    /// Since serving began.
+    /// Time in ns since serving began.
     pub duration_ns: u64,
     /// Requests of all kinds, by verdict.
     pub verdicts: Verdicts,
-    /// Bytes of requests.
+    /// Bytes of requests, by kind.
     pub bytes: Deeds,
-    /// Latency of reads and writes since the sample before; 0 where none waited for a device.
+    /// Latencies in ns of reads and writes since the sample before; 0 if none waited for a device.
     pub p50_ns: u64,
     pub p99_ns: u64,
 }
 
 impl Verdicts {
-    /// All of them.
+    /// The sum over all verdicts.
     pub(crate) fn sum(self) -> u64 {
         self.aligned + self.misaligned + self.partial + self.unknown
     }
 
-    /// Both together.
+    /// The sums of both, for each verdict.
     pub(crate) fn and(self, other: Verdicts) -> Verdicts {
         Verdicts {
             aligned: self.aligned + other.aligned,
@@ -247,12 +247,12 @@ impl Verdicts {
 }
 
 impl Deeds {
-    /// All of them.
+    /// The sum over all kinds.
     pub(crate) fn sum(self) -> u64 {
         self.reads + self.writes + self.trims + self.zeroes
     }
 
-    /// Both together.
+    /// The sums of both, for each kind.
     pub(crate) fn and(self, other: Deeds) -> Deeds {
         Deeds {
             reads: self.reads + other.reads,
@@ -269,7 +269,7 @@ impl Requests {
         self.reads.and(self.writes).and(self.trims).and(self.zeroes)
     }
 
-    /// Both together.
+    /// The sums of both, for each kind and verdict.
     pub(crate) fn and(self, other: Requests) -> Requests {
         Requests {
             reads: self.reads.and(other.reads),
@@ -286,7 +286,7 @@ impl Requests {
 }
 
 impl Operations {
-    /// Both together.
+    /// The sums of both, for each field.
     pub(crate) fn and(self, other: Operations) -> Operations {
         Operations {
             reads: self.reads + other.reads,
@@ -296,7 +296,7 @@ impl Operations {
         }
     }
 
-    /// Operations of writes relative to what they need; 1 where nothing is written.
+    /// Operations for writes relative to those needed; 1 without writes.
     #[allow(clippy::cast_precision_loss, reason = "a factor for people, not an address")]
     pub(crate) fn rmw_factor(self) -> f64 {
         if self.writes_needed == 0 { 1.0 } else { self.writes as f64 / self.writes_needed as f64 }
@@ -314,7 +314,7 @@ impl Layer {
         Deeds { reads: self.reads.sum(), writes: self.writes.sum(), trims: self.trims.sum(), zeroes: self.zeroes.sum() }
     }
 
-    /// Adds what was done through another export, or to another provider, on the same disk; but for the histogram.
+    /// Adds the counts through another export, or of another provider, on the same disk; the histogram stays.
     pub(crate) fn merge(&mut self, other: &Layer) {
         self.requests = self.requests.and(other.requests);
         self.request_bytes = self.request_bytes.and(other.request_bytes);
@@ -329,7 +329,7 @@ impl Layer {
         self.rmw_factor = self.device_operations.rmw_factor();
     }
 
-    /// Pieces that miss a unit, then operations above those needed: more is worse.
+    /// The order of harm: pieces that miss a unit, then operations above those needed.
     fn harm(&self) -> (u64, u64) {
         let Operations { reads, writes, reads_needed, writes_needed } = self.device_operations;
         (self.verdicts().misaligned, (reads + writes).saturating_sub(reads_needed + writes_needed))
@@ -347,7 +347,7 @@ impl Layer {
 /// A layer on all of its disks.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// The sums over the disks; what is one disk's alone is that of one of them.
+    /// The sums over the disks; fields that cannot be summed are those of one disk.
     pub all: Layer,
     /// The layer on each disk, the one that misses most first.
     pub disks: Vec<Layer>,
@@ -362,7 +362,7 @@ impl Row {
         }
     }
 
-    /// The disk that misses most; [`None`] where there is but one.
+    /// The disk that misses most; [`None`] if there is only one.
     pub(crate) fn worst(&self) -> Option<&Layer> {
         self.disks.first().filter(|_| self.disks.len() > 1)
     }
@@ -384,7 +384,7 @@ impl Served {
         rows
     }
 
-    /// Layers that have the same names together: of an export, what was once called so and what is now.
+    /// Layers with equal names together: in an export, a provider and its successors of that name.
     pub(crate) fn by_name(&self) -> Vec<Layer> {
         let mut merged: Vec<Layer> = Vec::new();
         for layer in &self.layers {

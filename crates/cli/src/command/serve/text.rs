@@ -1,4 +1,4 @@
-//! What `serve` counted: its summary, and the table of `--top`.
+//! The summary of `serve`, and the table of `--top`.
 
 use crate::command::serve::summary::{Blame, Export, Layer, Row, Served};
 use crate::style::Style;
@@ -8,10 +8,10 @@ use anstyle::{AnsiColor, Style as Colour};
 use std::io;
 use std::time::Duration;
 
-/// Layers that have a line of their own; those with most to say come first.
+/// Most layers with a line of their own; those that miss most come first.
 const LISTED: usize = 24;
 
-/// Writes what was counted, and, where something missed a unit, why and what it costs.
+/// Writes the counters, and the reason and cost of every miss.
 pub(crate) fn write(served: &Served, style: Style, out: &mut dyn io::Write) -> io::Result<()> {
     let rows = served.merged();
     columns::line(&head(served), style.width, out)?;
@@ -29,40 +29,40 @@ pub(crate) fn write(served: &Served, style: Style, out: &mut dyn io::Write) -> i
     Ok(())
 }
 
-/// Whether there is anything to say.
+/// True if there is anything to report.
 pub(crate) fn is_worth_saying(served: &Served) -> bool {
     !served.layers.is_empty() || served.exports.iter().any(|e| e.errors.sum() + e.flush_errors > 0)
 }
 
-/// What there is to show at some moment.
+/// The contents of the table at some moment.
 pub(crate) struct Moment<'a> {
     pub served: &'a Served,
-    /// The moment before.
+    /// The counters at the moment before.
     pub before: &'a Served,
-    /// Lines above the table: where it is served, what was noted.
+    /// Lines above the table: the ways in, and the last notice.
     pub said: &'a [String],
 }
 
-/// Writes the table of a moment: rates since the one before, and the verdicts of all that was counted. At most `lines` lines, but for
-/// what is said above it.
+/// Writes the table of a moment: rates since the one before, and verdicts since the start. The table has at most `lines` lines, less those
+/// above it.
 pub(crate) fn write_top(moment: &Moment<'_>, style: Style, lines: usize, out: &mut dyn io::Write) -> io::Result<()> {
     let (rows, old) = (moment.served.merged(), moment.before.merged());
     let since = moment.served.duration_ns.saturating_sub(moment.before.duration_ns);
     let since = Duration::from_nanos(since).as_secs_f64().max(0.001);
     let above: Vec<String> = std::iter::once(head(moment.served)).chain(moment.said.iter().cloned()).collect();
-    // A terminal breaks what is too long for it.
+    // A terminal breaks lines that are too long for it.
     let taken: usize = above.iter().map(|line| style.width.map_or(1, |width| line.chars().count().div_ceil(width.max(1)).max(1))).sum();
-    // The line that names columns which are left out may go on in a second.
+    // The line that names columns left out may continue on a second line.
     let gone = style.width.map_or(0, |_| 2);
     let mut shown = worst_first(&rows);
     shown.truncate(lines.saturating_sub(taken + 2 + gone));
-    // In one place from one second to the next.
+    // A layer keeps its place from one second to the next.
     shown.sort_by_key(|row| row.all.id);
     above.iter().try_for_each(|line| writeln!(out, "{line}"))?;
     write_table(&shown, Some((&old, since)), style.width, out)
 }
 
-/// Layers with most requests that missed a unit first.
+/// Layers in the order of their misaligned requests, most first.
 fn worst_first(rows: &[Row]) -> Vec<&Row> {
     let mut sorted: Vec<&Row> = rows.iter().collect();
     sorted.sort_by_key(|row| (std::cmp::Reverse(row.all.requests.verdicts().misaligned), row.all.id));
@@ -70,7 +70,7 @@ fn worst_first(rows: &[Row]) -> Vec<&Row> {
     sorted
 }
 
-/// One line: how long, how much.
+/// The line of totals: time, requests, bytes.
 fn head(served: &Served) -> String {
     let sum = |of: fn(&Export) -> u64| served.exports.iter().map(of).sum::<u64>();
     let seconds = Duration::from_nanos(served.duration_ns).as_secs_f64();
@@ -81,7 +81,7 @@ fn head(served: &Served) -> String {
         format!("{} ({})", count(sum(|e| e.requests.writes), "write", "s"), size::human(sum(|e| e.bytes.writes))),
         count(sum(|e| e.flushes), "flush", "es"),
     ];
-    // Where nothing is cut or copied, a piece is a request.
+    // Without cuts or copies, a piece is a request.
     let pieces = sum(|e| e.pieces.sum());
     parts.extend((pieces != sum(|e| e.requests.sum())).then(|| count(pieces, "piece", "s") + " on the disks"));
     let most = served.exports.iter().map(|e| e.most_waiting).max().unwrap_or(0);
@@ -94,7 +94,7 @@ fn count(n: u64, noun: &str, plural: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { plural })
 }
 
-/// Before what, and seconds since.
+/// The rows before, and the seconds since.
 type Before<'a> = Option<(&'a [Row], f64)>;
 
 fn write_table(shown: &[&Row], before: Before<'_>, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
@@ -103,7 +103,7 @@ fn write_table(shown: &[&Row], before: Before<'_>, width: Option<usize>, out: &m
     let heading = heads.iter().enumerate().map(|(nth, head)| if nth < 3 { Cell::left(*head) } else { Cell::right(*head) });
     let mut rows = vec![heading.collect()];
     rows.extend(shown.iter().map(|row| cells(row, before)));
-    // Alone, a disk needs no name.
+    // A single disk needs no name.
     if rows.len() > 1 {
         columns::write(&rows, &Spare(&[6, 1, 2, 10], "--json"), width, out)?;
     }
@@ -137,7 +137,7 @@ fn cells(row: &Row, before: Before<'_>) -> Vec<Cell> {
     ]
 }
 
-/// The disk; of several their number, behind the name of the one that misses most, if any does.
+/// The disk; of several their number, after the name of the one that misses most, if any does.
 fn disks(row: &Row) -> String {
     match row.worst() {
         None => escape::plain(&row.all.disk),
@@ -155,18 +155,18 @@ fn units(row: &Row) -> String {
     shown.join(",")
 }
 
-/// Another of its name may have come since.
+/// The name of a layer; `(gone)` tells it from a later provider of that name.
 fn name(layer: &Layer) -> String {
     format!("{}{}", words::name(&layer.provider), if layer.gone { " (gone)" } else { "" })
 }
 
-/// So many a second, in whole numbers.
+/// The rate in whole numbers a second.
 #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
 fn rate(count: u64, seconds: f64) -> String {
     format!("{:.0}", count as f64 / seconds)
 }
 
-/// Lines on what missed a unit: because of what, and what it costs.
+/// Lines on misses of a unit: their reason and their cost.
 fn says(row: &Row) -> Vec<(Colour, String)> {
     let layer = &row.all;
     let all = layer.requests.verdicts();
@@ -204,7 +204,7 @@ fn says(row: &Row) -> Vec<(Colour, String)> {
     lines
 }
 
-/// The sizes of the units in bytes, each once.
+/// The sizes of the units in bytes, each once, in words.
 fn units_in_words(row: &Row) -> String {
     let mut sizes: Vec<u64> = row.disks.iter().map(|disk| disk.unit).collect();
     sizes.sort_unstable();
@@ -259,10 +259,10 @@ mod tests {
             |text: &str, name: &str| text.lines().find(|l| l.starts_with(name)).map(|l| l.split_whitespace().map(str::to_owned).collect());
         let (all, row): (String, Option<Vec<String>>) = (of(10), line(&of(10), "s4b"));
         assert_eq!(row.unwrap()[2..5], ["4K", "0", "20"], "{all}");
-        // Of more than fit, those that miss most.
+        // Of more layers than fit, those that miss most.
         let one = of(5);
         assert!(one.lines().count() <= 4 && one.contains("s4b") && !one.contains("\ndisk"), "{one}");
-        // Where it is served is said, and takes the lines that the terminal makes of it.
+        // The ways in are named, and take the lines that the terminal makes of them.
         assert_eq!(one.lines().nth(1), Some(said[0].as_str()));
         assert_eq!([wide(Some(40), 24), wide(Some(40), 7)].map(|text| text.lines().filter(|l| l.starts_with("disk")).count()), [1, 0]);
     }

@@ -1,6 +1,6 @@
-//! `--top`: what is served, on the terminal, once a second.
+//! `--top`: the counters on the terminal, once a second.
 //!
-//! It is drawn on the terminal's other screen (xterm's private mode 1049), so that what was there before comes back.
+//! It is drawn on the terminal's other screen (xterm's private mode 1049), so that its earlier contents come back.
 
 use super::counting::Counting;
 use super::notices::Notices;
@@ -24,16 +24,16 @@ const FIRST_SCREEN: &str = "\x1b[?25h\x1b[?1049l";
 pub(super) struct Top {
     counting: Arc<Counting>,
     notices: Arc<Notices>,
-    /// Where clients find what is served.
+    /// The ways in for clients, in words.
     places: String,
     before: Served,
     next: Instant,
-    /// Whether the terminal is taken.
+    /// True once the table has the terminal.
     taken: bool,
 }
 
 impl Top {
-    /// Refused where standard output is no terminal.
+    /// A table that has not taken the terminal yet. Errors: standard output is no terminal.
     pub(super) fn new(counting: Arc<Counting>, notices: Arc<Notices>, fronts: &[Box<dyn Front>]) -> Result<Top, Failure> {
         if !io::stdout().is_terminal() {
             return Err(Failure::Message("serve --top: standard output is not a terminal: use --json or --metrics".into()));
@@ -43,7 +43,7 @@ impl Top {
         Ok(Top { before: counting.served(), counting, notices, places, next: Instant::now(), taken: false })
     }
 
-    /// Draws it again, once a second; the first time, it takes the terminal.
+    /// Draws the table again, once a second; the first time, it takes the terminal.
     pub(super) fn tick(&mut self) -> Result<(), Failure> {
         if Instant::now() < self.next {
             return Ok(());
@@ -73,19 +73,19 @@ impl Top {
 impl Drop for Top {
     fn drop(&mut self) {
         if self.taken {
-            // Whoever has no terminal any more needs none back.
+            // A terminal that is gone needs nothing back.
             let _ = show(FIRST_SCREEN);
             self.notices.release();
         }
     }
 }
 
-/// From the upper left corner; what stood there is cleared only where nothing takes its place, so that nothing flickers.
+/// The table from the upper left corner; old text is cleared only where nothing replaces it, so that nothing flickers.
 fn redraw(table: &str) -> String {
     format!("\x1b[H{}\x1b[J", table.replace('\n', "\x1b[K\r\n"))
 }
 
-/// Past what strips colours where none are wanted, which would strip this too.
+/// Writes past the stream that strips colours, which would strip these sequences too.
 fn show(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;

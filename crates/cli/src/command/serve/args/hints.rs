@@ -1,9 +1,9 @@
 //! Options of other NBD servers, and their names here.
 
-/// An option of nbdkit or qemu-nbd, and what does that here.
+/// Options of nbdkit or qemu-nbd, and the advice for them.
 type Hint = (&'static [&'static str], &'static str);
 
-/// The common options of nbdkit (1.32) and qemu-nbd (7.2), but for those that are the same.
+/// The common options of nbdkit (1.32) and qemu-nbd (7.2), without those that are the same here.
 const HINTS: [Hint; 32] = [
     (&["-p", "--port"], "say --nbd tcp:PORT, or tcp:ADDRESS:PORT"),
     (&["-b", "--bind", "-i", "--ip-addr", "--ipaddr"], "say --nbd tcp:ADDRESS:PORT"),

@@ -1,4 +1,4 @@
-//! The options of `serve` that are about network block devices.
+//! The options of `serve` for network block devices.
 
 use crate::disk_options::parse_size;
 use clap::{Args, ValueEnum};
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use trueline_host::nbd::listener::PORT;
 use trueline_serve::front::nbd::limits::Limits;
 
-/// Where clients connect, and how.
+/// Options for connections of clients.
 #[derive(Args)]
 pub(crate) struct Network {
     /// Serve network block devices there: unix:PATH, tcp:PORT (this machine alone) or tcp:HOST:PORT (10809 without PORT)
@@ -15,13 +15,13 @@ pub(crate) struct Network {
     /// Call the target's export NAME, instead of giving it none
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, value_parser = export)]
     pub export: String,
-    /// Whether clients may or must use TLS; with --tls-certificates they must if nothing is said
+    /// Use of TLS [default: require with --tls-certificates, else off]
     #[arg(long, value_name = "WHEN", value_enum)]
     pub tls: Option<Tls>,
-    /// Where server-cert.pem and server-key.pem are
+    /// Directory of server-cert.pem and server-key.pem
     #[arg(long, value_name = "DIR")]
     pub tls_certificates: Option<PathBuf>,
-    /// Serve nobody who has no certificate that ca-cert.pem in the same directory vouches for
+    /// Require a client certificate that ca-cert.pem in the same directory vouches for
     #[arg(long, requires = "tls_certificates")]
     pub tls_verify_peer: bool,
     /// Serve at most so many clients of a socket at one time; further ones wait
@@ -32,10 +32,10 @@ pub(crate) struct Network {
     pub memory: u64,
 }
 
-/// When TLS is used.
+/// Use of TLS by the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Tls {
-    /// Never
+    /// TLS is not offered
     Off,
     /// If the client asks for it
     On,
@@ -43,7 +43,7 @@ pub(crate) enum Tls {
     Require,
 }
 
-/// Where clients connect.
+/// The address that clients connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Where {
     Unix(PathBuf),
@@ -65,7 +65,7 @@ impl Where {
     }
 }
 
-/// A port alone is of this machine alone; an address with colons in it stands in brackets where a port follows.
+/// Splits an address and its port. A port alone stands for this machine alone; an address with colons is in brackets if a port follows.
 pub(super) fn address_and_port(text: &str) -> (&str, Option<&str>) {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return ("127.0.0.1", Some(text));
@@ -84,7 +84,7 @@ pub(super) fn address_and_port(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A name that NBD can say: 4096 bytes at most (doc/proto.md, "String").
+/// Parses an export's name: 4096 bytes at most (doc/proto.md, "String").
 fn export(text: &str) -> Result<String, String> {
     let good = text.len() <= 4096 && !text.contains(char::is_control);
     if good { Ok(text.to_owned()) } else { Err("a name has at most 4096 bytes, and no control characters".into()) }

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 pub(crate) enum Place {
     /// Memory, until the server ends.
     Memory,
-    /// A file, which keeps it.
+    /// A file, which keeps them for the next time.
     File(PathBuf),
 }
 
 impl Place {
-    /// `mem`, or a file; one that is called `mem` is `./mem`.
+    /// Parses `mem` or a file; a file of that name is `./mem`.
     pub(super) fn parse(text: &str) -> Result<Place, String> {
         match text {
             "" => Err("write FILE or mem".into()),

@@ -2,17 +2,17 @@
 
 use crate::disk_options::parse_size;
 
-/// Bytes of the target that are served.
+/// Range of the target that is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
-    /// The first of them.
+    /// First byte of the range.
     pub(crate) start: u64,
-    /// Their number; [`None`]: to the end.
+    /// Length in bytes; [`None`]: to the end.
     pub(crate) length: Option<u64>,
 }
 
 impl Range {
-    /// `N` or `N+LEN`, each a size in bytes.
+    /// Parses `N` or `N+LEN`, both in bytes.
     pub(super) fn parse(text: &str) -> Result<Range, String> {
         let (start, length) = text.split_once('+').map_or((text, None), |(start, length)| (start, Some(length)));
         let zero = start == "0";
@@ -20,7 +20,7 @@ impl Range {
         Ok(Range { start, length: length.map(parse_size).transpose()? })
     }
 
-    /// The bytes that it has of a target of `length` bytes; `Err` if there are none, or it goes past them.
+    /// Length in bytes of the range on a target of `length` bytes. Errors: an empty range, or one that ends past the target.
     pub(crate) fn of(self, length: u64) -> Result<u64, String> {
         let room = length.checked_sub(self.start).filter(|&room| room > 0);
         let room = room.ok_or_else(|| format!("--offset {}: the target has {length} bytes", self.start))?;

@@ -1,4 +1,4 @@
-//! Cures of the layers that miss, as the page shows them: the check's own, of which the first may be commands for this very disk.
+//! Cures of the layers that miss, as the page shows them: those of `check`; the first may be commands for this very disk.
 
 use crate::report::Target;
 use serde::Serialize;
@@ -6,9 +6,9 @@ use serde::Serialize;
 /// Fixes of one provider, the best first; one that begins with `trueline` is for a shell.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Cure<'a> {
-    /// The provider's name.
+    /// Name of the provider.
     provider: &'a str,
-    /// The rule that they are for.
+    /// The rule that they mend.
     rule: &'static str,
     fix: &'a [String],
 }
