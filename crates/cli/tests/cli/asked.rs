@@ -1,4 +1,4 @@
-//! What users of lsblk, sfdisk and a shell expect of the command line: topics, lists, trees of images, names of types.
+//! Habits of lsblk, sfdisk and a shell that the command line meets: topics, lists, trees of images, names of types.
 
 use crate::{golden, list, run, run_with, scratch};
 use std::fs;
@@ -124,7 +124,7 @@ fn shell_offers(shell: &str, script: &str, line: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr))
 }
 
-/// What stands on a line, and what has to be offered.
+/// Lines to complete, and a word that has to be offered.
 const OFFERS: [(&str, &str); 9] = [
     ("trueline che", "check"),
     ("trueline explain TL000", "TL0003"),

@@ -102,7 +102,7 @@ fn every_variant_says_which_boundary_it_is_off() {
     let (on, off) = ((Some(true), None), |remainder| (Some(false), Some((remainder, 4096))));
     assert_eq!(of("drive:wd10ears"), [on, off(512), off(3584)]);
     assert_eq!(of("drive:wd10ears --set jumper=true"), [off(512), off(1024), on]);
-    // Nobody says what an image, or memory, stands for.
+    // An image, or memory, does not say what drive it stands for.
     assert_eq!(of("md:1m"), [(None, None); 3]);
     let ran = run(scratch().path(), "bench random-read drive:wd10ears --set jumper=true --runs 4 --count 10 --offset 0,7");
     assert!(ran.ended(0).stdout.contains("\noffset 0: 512 bytes past a physical unit of 4096; offset 7: aligned\n"), "{}", ran.stdout);
@@ -147,7 +147,7 @@ fn holes_in_a_file_are_told() {
     }
 }
 
-/// Whether files there are in memory alone (tmpfs), which tells of no extents.
+/// True if files there are in memory alone (tmpfs), which reports no extents.
 fn on_memory(directory: &std::path::Path) -> bool {
     let ran = std::process::Command::new("stat").args(["-f", "-c", "%T"]).arg(directory).output().expect("stat(1) runs");
     String::from_utf8_lossy(&ran.stdout).trim() == "tmpfs"
@@ -195,7 +195,7 @@ fn a_file_is_measured_for_real_and_written_only_if_nothing_is_on_it() {
 }
 
 #[test]
-fn what_nobody_recognises_is_not_written_over_either() {
+fn unrecognised_contents_are_not_written_over_either() {
     let scratch = scratch();
     let text = "a thesis, and no copy of it\n".repeat(4096);
     std::fs::write(scratch.path().join("thesis.odt"), &text).expect("a file can be written");

@@ -1,4 +1,4 @@
-//! What `bench` does not write over, and what it takes to make it.
+//! Targets that `bench` does not write over, and the options that make it.
 
 use crate::skip::skip;
 use crate::{program, run, scratch, wait_while_runs, zeroes};
@@ -129,7 +129,7 @@ fn of_a_device_that_shrinks_the_finished_runs_are_shown() {
     // The device counts on from what it showed before.
     let before = reads(device);
     let mut running = program(scratch.path()).args(work).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
-    // Many runs of both variants: who looks for a table reads less.
+    // Many runs of both variants: a search for a table reads less.
     wait_while_runs(&mut running, || reads(device) >= before + 20_000);
     let shrunk = sh(scratch.path(), &format!("truncate -s 0 disk && losetup --set-capacity {device}"));
     let ended = running.wait_with_output().expect("it ends");

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a test waits for comes long before, on any machine: time decides nothing.
+/// Longest wait of a test: far more than any machine needs, so that time decides nothing.
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 
 /// One page in a browser of its own, which ends with the test.
@@ -20,9 +20,9 @@ pub(crate) struct Browser {
     to: ChildStdin,
     from: BufReader<ChildStdout>,
     messages: u64,
-    /// Of the page.
+    /// Session of the attached page.
     session: Option<String>,
-    /// What the page, or the browser about it, has complained of.
+    /// Complaints of the page and of the browser about it.
     complaints: Vec<Value>,
 }
 
@@ -94,7 +94,7 @@ impl Browser {
         self.call("Emulation.setDeviceMetricsOverride", &size);
     }
 
-    /// What an expression is in the page.
+    /// The value of an expression in the page.
     #[track_caller]
     pub(crate) fn is(&mut self, expression: &str) -> Value {
         self.evaluate(expression).unwrap_or_else(|error| panic!("{expression}: {error}"))
@@ -119,7 +119,7 @@ impl Browser {
         }
     }
 
-    /// What was complained of since it was last asked.
+    /// Complaints since the last call.
     pub(crate) fn complaints(&mut self) -> Vec<Value> {
         // Whatever came before the answer has come.
         self.is("1");

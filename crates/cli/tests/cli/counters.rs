@@ -1,4 +1,4 @@
-//! What `serve` counts, through its own server and clients that nobody here wrote; and its page in a browser.
+//! Counters of `serve`, through its own server and foreign clients; and its page in a browser.
 //!
 //! Where a client is not installed its tests are skipped, and that is said; with `TRUELINE_ORACLE=all` it is a failure.
 
@@ -12,12 +12,12 @@ use std::process::Command;
 
 const MEG: u64 = 1 << 20;
 
-/// Where tools are looked for: the system's Python, which has the module that nbdsh needs, before any other.
+/// Search path of tools: the system's Python, which has the module that nbdsh needs, before any other.
 pub(crate) fn path() -> String {
     format!("/usr/bin:/bin:{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
 }
 
-/// Whether all of these tools are here; says so if not.
+/// True if all these tools are here; prints the one that is missing.
 pub(crate) fn here(tools: &[&str]) -> bool {
     let found = |name: &&&str| {
         let asked = match **name {
@@ -50,7 +50,7 @@ pub(crate) fn at_63(directory: &Path) {
     file.write_all_at(&entry, 446).expect("a write");
 }
 
-/// What `serve` with these options says while `script` is what it runs.
+/// Result of `serve` with these options and `--run script`.
 pub(crate) fn serve(directory: &Path, options: &str, script: &str) -> Ran {
     let mut command = program(directory);
     command.arg("serve").args(options.split_whitespace()).args(["--run", script]).env("PATH", path());
@@ -258,7 +258,7 @@ fn nothing_is_counted_where_nothing_is_to_be() {
     let script = r#"nbdsh -u "$uri" -c 'h.pread(512, 0)'"#;
     serve(scratch().path(), "md:1m --no-counters", script).ended(0);
     assert!(serve(scratch().path(), "md:1m", script).stderr.starts_with("served md:1m: "));
-    // Nobody did anything: nothing to sum up.
+    // Without any request there is nothing to sum up.
     serve(scratch().path(), "md:1m", "true").ended(0);
     for (options, says) in [
         ("md:1m --top --no-counters", "cannot be used with"),
@@ -366,6 +366,6 @@ fn the_terminal_is_given_back() {
     let (table, after) = shown.split_once("\x1b[?25h\x1b[?1049l").unwrap_or_else(|| panic!("not given back: {shown:?}"));
     assert!(table.contains("\x1b[?1049h") && table.contains("MISALIGNED") && !after.contains("\x1b[?1049h"), "{shown:?}");
     assert!(after.contains("served md:1m: "), "{shown:?}");
-    // Where it is served is said in the table, where whoever looks at it can see it.
+    // The table names the ways in, above the counters.
     assert!(table.contains("\nat nbd+unix:///?socket=/"), "{shown:?}");
 }

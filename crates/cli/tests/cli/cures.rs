@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 /// Disks whose partitions a test can move in little time.
 const LARGEST: u64 = 1 << 30;
 
-/// A shell that finds the program as `trueline`, as a user who pastes a line does.
+/// A shell that finds the program as `trueline`, for a line pasted by a user.
 fn paste(directory: &Path, line: &str) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_trueline")).parent().expect("a program is in a directory").display().to_string();
     let path = std::env::var("PATH").unwrap_or_default();
@@ -29,7 +29,7 @@ fn check(directory: &Path, options: &str, target: &str) -> Value {
     run(directory, &format!("check --json {options} {target}")).json()
 }
 
-/// Whether `rule` is broken by a provider called as in `finding`, at that severity or a worse one.
+/// True if `rule` is broken by a provider of the name in `finding`, at that severity or a worse one.
 fn still(report: &Value, finding: &Value) -> bool {
     let weight = |f: &Value| ["note", "warning", "error"].iter().position(|s| f["severity"] == **s);
     let same = |f: &&Value| f["rule"] == finding["rule"] && f["provider"] == finding["provider"] && weight(f) >= weight(finding);

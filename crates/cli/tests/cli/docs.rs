@@ -67,10 +67,10 @@ impl Step {
     }
 }
 
-/// A fenced block.
+/// A fenced block of commands.
 #[derive(Debug)]
 struct Block {
-    /// Of its fence, from 1.
+    /// Line of its fence, from 1.
     line: usize,
     /// Golden disks, each with its files' names.
     disks: Vec<(Vec<String>, String)>,
@@ -164,7 +164,7 @@ fn shell(directory: &Path, line: &str, status: i32) -> (String, i32) {
     (text.concat(), output.status.code().unwrap_or(-1))
 }
 
-/// Whether `lines` are what `pattern` says, in which `...` stands for any.
+/// True if `lines` match `pattern`, in which `...` stands for any lines.
 fn fits(pattern: &[String], lines: &[String]) -> bool {
     match pattern.split_first() {
         None => lines.is_empty(),

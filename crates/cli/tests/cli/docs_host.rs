@@ -1,9 +1,9 @@
 //! The commands of `README.md` and `docs/manual/` that need a host: blocks of `sh host`, run line by line where there is what they need.
 //!
 //! Each block has a directory of its own with the images that it names. A line that serves until Ctrl-C is interrupted once it serves and
-//! what follows it, up to the next server, has run; it then has to end well. Any other line has to succeed. Places outside that directory,
-//! and ports that somebody else may have, are replaced ([`Place`]). Where a tool, or leave to mount, is missing, a line is skipped, and that is
-//! said; with `TRUELINE_ORACLE=all` it is a failure.
+//! the lines after it, up to the next server, have run; it then has to end well. Any other line has to succeed. Places outside that
+//! directory, and ports that may be taken, are replaced ([`Place`]). Where a tool, or leave to mount, is missing, a line is skipped with a
+//! message; with `TRUELINE_ORACLE=all` it is a failure.
 
 use crate::counters::path;
 use crate::docs::manuals;
@@ -47,7 +47,7 @@ fn blocks() -> Vec<Block> {
 /// A directory for a block, in which what it names is.
 struct Place {
     scratch: Scratch,
-    /// What stands in the manual, and what is meant here.
+    /// Places in the manual, and their stand-ins here.
     here: [(&'static str, &'static str); 5],
 }
 
@@ -92,7 +92,7 @@ impl Place {
         if status.success() { Ok(()) } else { Err(format!("{line}: {status}: {}", fs::read_to_string(said).unwrap_or_default())) }
     }
 
-    /// Why a line cannot be run here.
+    /// The reason why a line cannot run here.
     fn lacks(&self, line: &str) -> Option<String> {
         let has = |test: &str| self.shell(test, &self.directory().join("has")).status().is_ok_and(|status| status.success());
         let tools = ["nbdinfo", "nbdcopy", "openssl", "fio", "mcopy", "mtype"].into_iter().filter(|tool| line.contains(tool));
@@ -107,10 +107,10 @@ impl Place {
     }
 }
 
-/// What no line takes, on any machine: whoever has not ended by then never will, and is killed.
+/// Longest run of a line on any machine: a child that has not ended by then never ends, and is killed.
 const LONG: Duration = Duration::from_secs(600);
 
-/// How a line has ended.
+/// Exit status of a line's child.
 fn ended(child: &mut Child, line: &str) -> ExitStatus {
     let end = Instant::now() + LONG;
     loop {
@@ -153,7 +153,7 @@ impl Server {
         fs::read_to_string(&self.said).unwrap_or_default()
     }
 
-    /// Where it listens for NBD, as it says: `... at nbd://ADDRESS:PORT/`.
+    /// The port it listens at for NBD, from its output: `... at nbd://ADDRESS:PORT/`.
     fn port(&self) -> Option<String> {
         let said = self.said();
         let uri = said
@@ -165,7 +165,7 @@ impl Server {
         Some(port.to_owned())
     }
 
-    /// Ctrl-C.
+    /// Interrupts it with Ctrl-C, and expects a good end.
     fn end(mut self) {
         assert!(kill("-INT", self.child.id()), "{}: {}", self.line, self.said());
         let status = ended(&mut self.child, &self.line);
@@ -179,7 +179,7 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if self.line.contains("--fuse") && std::thread::panicking() {
-            // Who is killed leaves its mount, on which the directory could not be removed.
+            // A killed server leaves its mount, on which the directory could not be removed.
             let point = self.said.with_file_name("mnt");
             let _ = Command::new("umount").arg("-l").arg(point).env("PATH", path()).stderr(Stdio::null()).status();
         }

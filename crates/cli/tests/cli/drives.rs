@@ -163,7 +163,7 @@ fn keys_are_set_and_what_cannot_be_is_refused() {
     }
 }
 
-/// Whoever takes a simulated drive takes keys of its model.
+/// A command that takes a simulated drive takes keys of its model.
 #[test]
 fn every_command_that_looks_at_a_drive_takes_keys_of_its_model() {
     let scratch = scratch();

@@ -3,7 +3,7 @@
 use crate::{run, scratch, zeroes};
 use std::path::Path;
 
-/// What is said on stderr where a FAT is made in a partition of type `kind` and that many MiB.
+/// Messages on stderr about a FAT in a partition of type `kind` and that many MiB.
 fn made(directory: &Path, kind: &str, mib: u64, options: &str) -> String {
     zeroes(directory, "disk", 512 << 20);
     run(directory, "part create -s mbr disk").ended(0);
@@ -11,7 +11,7 @@ fn made(directory: &Path, kind: &str, mib: u64, options: &str) -> String {
     printed(directory, &format!("disk#s1 {options}"))
 }
 
-/// What `mkfs vfat` says on stderr where it only prints its command.
+/// Messages on stderr of `mkfs vfat --print`.
 fn printed(directory: &Path, target: &str) -> String {
     let ran = run(directory, &format!("mkfs vfat --print {target}"));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);

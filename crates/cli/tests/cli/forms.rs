@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// What `check FORM` prints of an aligned disk, a misaligned set, a blank disk, and a file with a hostile name.
+/// Output of `check FORM` for an aligned disk, a misaligned set, a blank disk, and a file with a hostile name; and its number of findings.
 fn printed(form: &str) -> (Ran, usize) {
     let scratch = golden("seed-003-default");
     let hostile = "a \"b\" \\ <c> & é %20\n#.img";

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 
-/// Whether this is a root that may mount, which in a container it often is not, and there is `/dev/fuse`.
+/// True if this is a root that may mount, which in a container it often is not, and there is `/dev/fuse`.
 pub(crate) fn mounts() -> bool {
     let probe = "[ $(id -u) = 0 ]; : </dev/fuse; mkdir probe; mount -t tmpfs none probe; umount probe";
     shell(scratch().path(), probe).status.success()
 }
 
-/// Whether files can be mounted here, and `tools` are at hand; says what is missing.
+/// True if files can be mounted here, and `tools` are installed; prints the reason if not.
 fn can(tools: &[&str]) -> bool {
     if !mounts() {
         skip("mounting needs root, leave to mount, and /dev/fuse");
@@ -31,7 +31,7 @@ fn can(tools: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// Whether loop devices can be had besides.
+/// True if loop devices work here as well.
 fn can_loop(tools: &[&str]) -> bool {
     let loops = can(&[&["losetup"], tools].concat());
     let probe = "truncate -s 1M disk; losetup --detach $(losetup --find --show disk)";
@@ -130,7 +130,7 @@ fn a_set_is_where_it_is_under_dev() {
 }
 
 #[test]
-fn what_is_read_only_nobody_writes() {
+fn what_is_read_only_cannot_be_written() {
     if !can(&[]) {
         return;
     }
@@ -215,7 +215,7 @@ impl Server {
         server
     }
 
-    /// How it ends; [`None`] if it does not.
+    /// Its exit status; [`None`] if it does not end.
     fn ended(&mut self) -> Option<std::process::ExitStatus> {
         let end = Instant::now() + Duration::from_secs(600);
         while Instant::now() < end {
@@ -252,7 +252,7 @@ fn it_ends_when_it_is_told_and_when_the_mount_is_taken_away() {
         assert_eq!(server.ended().map(ExitStatusExt::into_raw), Some(0), "{how}");
         assert!(shell(here, "[ -z \"$(ls mnt)\" ]").status.success(), "{how}");
     }
-    // Who has a file open does not keep it from ending, and gets an error.
+    // A client with an open file does not keep it from ending, and gets an error.
     let mut server = Server::start(here, &["disk.img", "--fuse", "mnt"]);
     let script =
         format!("exec 3<mnt/disk; kill -TERM {}; while kill -0 {0} && [ ! -e ended ]; do sleep 0.1; done; ! cat <&3", server.0.id());

@@ -101,7 +101,7 @@ fn every_rule_is_explained() {
 }
 
 #[test]
-fn colour_is_for_terminals_and_for_those_who_ask() {
+fn colour_is_for_terminals_and_on_request() {
     let scratch = golden("seed-001-sdd-63");
     let colours = |arguments: &str, no_color: Option<&str>| {
         let mut command = program(scratch.path());
@@ -136,7 +136,7 @@ fn colour_is_for_terminals_and_for_those_who_ask() {
     assert_eq!(stripped, plain);
 }
 
-/// What was meant is named: a command, a page, a use, a profile, a simulated drive.
+/// Messages that name the word that was meant: a command, a page, a use, a profile, a simulated drive.
 #[test]
 fn what_is_mistyped_names_what_was_meant() {
     let scratch = scratch();

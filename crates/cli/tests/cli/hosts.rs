@@ -64,7 +64,7 @@ fn partitions_of_another_host_have_the_numbers_in_their_names() {
     let names: Vec<Vec<&str>> = list(&document, "targets").iter().map(|t| texts(list(t, "providers"), "provider")).collect();
     assert_eq!(names, [vec!["", "p1", "p12"], vec!["", "p3"], vec!["", "p2"]]);
     assert_eq!(document["targets"][0]["findings"][0]["provider"], "p12");
-    // Nobody said what the table calls them.
+    // The list has no types of the table.
     assert!(document["targets"][0]["providers"][1]["type"].is_null());
 }
 
@@ -97,7 +97,7 @@ fn lists_come_from_files_and_from_stdin() {
     assert_ne!(said["targets"][0], piped.json()["targets"][0]);
 }
 
-/// What a drive says of itself judges the images that are for it.
+/// A drive's own description judges the images that are for it.
 #[test]
 fn images_are_judged_by_a_drive_that_is_not_here() {
     let scratch = golden("seed-004-aligned");

@@ -3,7 +3,7 @@
 use crate::{golden, lay_golden, list, run, run_with, scratch, texts, zeroes};
 use serde_json::Value;
 
-/// What a value may be.
+/// The type of a value.
 #[derive(Clone, Copy, Debug)]
 enum Type {
     Int,

@@ -166,7 +166,7 @@ fn nothing_is_wider_than_a_telephone() {
     assert!(wide.contains("scrolls") && wide.contains("P.:wide"), "{wide}");
 }
 
-/// What stands in the only `pre`, if anything.
+/// The text of the only `pre`, if there is any.
 fn text_of_pre(dom: &[u8]) -> Option<String> {
     let dom = text(dom);
     let said = dom.split_once("<pre id=\"said\">")?.1.split_once("</pre>")?.0.to_owned();

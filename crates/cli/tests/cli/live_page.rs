@@ -1,4 +1,4 @@
-//! The live page of `serve` in a browser: it follows what clients do, says when nobody answers any more, and is no wider than a telephone.
+//! The live page of `serve` in a browser: it follows clients, says when the server is gone, and is no wider than a telephone.
 //!
 //! Where there is no Chromium these tests are skipped, and that is said; with `TRUELINE_ORACLE=all` it is a failure.
 
@@ -62,7 +62,7 @@ fn cell(layer: &str, heading: &str) -> String {
 }
 
 #[test]
-fn the_page_follows_what_clients_do_and_says_when_nobody_answers() {
+fn the_page_follows_what_clients_do_and_says_when_the_server_is_gone() {
     let scratch = scratch();
     at_63(scratch.path());
     if !here(&["nbdsh"]) {
@@ -117,7 +117,7 @@ fn the_page_follows_what_clients_do_and_says_when_nobody_answers() {
     drop(server);
     browser.wait("document.getElementById('state').textContent.startsWith('the server does not answer')");
     assert_eq!((browser.is("document.getElementById('state').className"), browser.is(&of(15))), ("gone".into(), true.into()));
-    // That nobody answers is the browser's complaint, and no script's.
+    // The lack of an answer is the browser's complaint, and no script's.
     let complaints = browser.complaints();
     assert!(complaints.iter().all(|complaint| complaint["entry"]["source"] == "network"), "{complaints:?}");
 }
@@ -174,7 +174,7 @@ fn the_page_colours_members_of_a_set() {
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
-/// What reaches past the right edge, and what is written past its box; a description for each.
+/// Elements past the right edge, and texts wider than their box; a description for each.
 const TOO_WIDE: &str = "[...document.body.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > innerWidth + 1)\
     .concat([...document.querySelectorAll('.piece text')].filter(t => t.getComputedTextLength() > \
         t.closest('.piece').querySelector('.box').getBoundingClientRect().width))\

@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::wire::{SIMPLE_REPLY, command};
 
-/// Where the partition begins in the image: at sector 63.
+/// First byte of the partition in the image: sector 63.
 const START: usize = 63 * 512;
 const IMAGE: u64 = 40 << 20;
-/// What a client process is told.
+/// Environment variable with the order of a client process.
 const ORDER: &str = "TRUELINE_LOAD_ORDER";
 
 /// A server and its clients, in a directory of their own. They do not outlive the test.
@@ -88,7 +88,7 @@ impl Load {
         (0..CLIENTS).map(|client| Ledger::requests_in(&self.path(&format!("ledger{client}")))).sum()
     }
 
-    /// Whether a client goes on; one that failed fails the test.
+    /// True if a client goes on; one that failed fails the test.
     fn goes_on(&mut self, client: usize) -> bool {
         let Some(child) = &mut self.clients[client] else { return false };
         let Some(ended) = child.try_wait().expect("a child") else { return true };
@@ -151,7 +151,7 @@ impl Load {
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
     }
 
-    /// What the export holds, by a client.
+    /// Contents of the export, read by a client.
     fn export(&self) -> Vec<u8> {
         let mut stream = client::connect(&self.path("s")).expect("a connection");
         let mut all = vec![0; LENGTH];
@@ -167,7 +167,7 @@ impl Load {
         all
     }
 
-    /// What the image holds.
+    /// Contents of the partition in the image.
     fn image(&self) -> Vec<u8> {
         fs::read(self.path("disk")).expect("the image").split_off(START)
     }
@@ -202,7 +202,7 @@ impl Drop for Load {
     }
 }
 
-/// How many requests are asked.
+/// Number of requests of a run.
 fn requests() -> u64 {
     std::env::var("TRUELINE_LOAD").map_or(100_000, |text| text.parse().expect("TRUELINE_LOAD is a number"))
 }
@@ -243,9 +243,9 @@ fn clients_are_killed_and_the_others_go_on() {
     kill_clients("md:40m", requests(), 1).terminate();
 }
 
-/// Where each block is in sectors that others write at the same time, and every write reads them first.
+/// Sectors that hold blocks of several clients: others write them at the same time, and every write reads them first.
 #[test]
-fn clients_are_killed_who_share_sectors() {
+fn clients_that_share_sectors_are_killed() {
     let mut load = kill_clients("disk#s1 --direct", requests() / 10, 2);
     load.terminate();
     load.check(&load.image(), |block| block.answered);
@@ -280,7 +280,7 @@ fn a_server_that_is_told_to_end_loses_nothing_it_answered() {
     }
 }
 
-/// What all of this stands on: a block that is lost, old, torn or another's is found out.
+/// The check that all other tests rely on: a block that is lost, old, torn or another's is found.
 #[test]
 fn a_block_that_is_wrong_is_seen() {
     let (old, new) = (ledger::content(5, 6), ledger::content(5, 7));

@@ -8,6 +8,7 @@ mod bench_safety;
 mod browser;
 mod counters;
 mod cures;
+mod disk_options;
 mod docs;
 mod docs_host;
 mod drives;
@@ -31,7 +32,6 @@ mod plan;
 #[allow(dead_code, reason = "only the tests of golden disks make disks afresh")]
 mod recipe;
 mod remembered;
-mod said;
 mod serve_again;
 mod serve_bytes;
 mod serve_chain;
@@ -61,7 +61,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a run of the program printed, and how it ended.
+/// Output and exit status of a run of the program.
 struct Ran {
     code: Option<i32>,
     stdout: String,
@@ -137,7 +137,7 @@ fn kill(signal: &str, id: u32) -> bool {
     Command::new("sh").args(["-c", &format!("kill {signal} {id}")]).status().expect("a shell").success()
 }
 
-/// What comes long before, on any machine, or never.
+/// Longest wait for something that comes far sooner, on any machine, or never.
 const LONG: Duration = Duration::from_secs(600);
 
 /// Waits until `is` holds, while `child` runs; else the test fails, and does not wait for ever.

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// What makes it, and what finds faults with it; a checker gets a copy of the partition as its last word.
+/// Formats, the program that makes each, and its checkers; a checker gets a copy of the partition as its last word.
 const KINDS: [(&str, &str, &[&[&str]]); 8] = [
     ("ext4", "mkfs.ext4", &[&["e2fsck", "-fn"]]),
     ("xfs", "mkfs.xfs", &[&["xfs_repair", "-n", "-f"]]),
@@ -34,7 +34,7 @@ fn tool(words: &[&str]) -> Option<Output> {
     }
 }
 
-/// Whether all of these tools are here; says so if not.
+/// True if all these tools are here; prints the one that is missing.
 fn here(tools: &[&str]) -> bool {
     let missing = tools.iter().find(|name| !tool(&["sh", "-c", &format!("command -v {name}")]).is_some_and(|ran| ran.status.success()));
     if let Some(missing) = missing {
@@ -66,7 +66,7 @@ fn partitioned(directory: &Path, scheme: &str, options: &str) -> (&'static str, 
     (name, start)
 }
 
-/// What is around the partition.
+/// Bytes of the disk outside the partition.
 fn around(directory: &Path, start: u64) -> Vec<u8> {
     let file = File::open(directory.join("disk")).expect("the disk");
     let read = |at: u64, length: u64| {
@@ -131,7 +131,7 @@ fn made_and_judged(kind: &str, checks: &[&[&str]], scheme: &str, options: &str) 
     }
 }
 
-/// What the tools read back of chunks of 64 KiB on three disks, in blocks of 4096.
+/// Asserts that the tools read back chunks of 64 KiB on three disks, in blocks of 4096.
 fn knows_the_stripe(kind: &str, part: &str, which: &str) {
     let (words, wanted): (&[&str], &[&str]) = match kind {
         "ext4" => (&["dumpe2fs", "-h", part], &["RAID stride:              16", "RAID stripe width:        48"]),

@@ -15,7 +15,7 @@ fn done(directory: &Path, command: &str) -> String {
     ran.stdout
 }
 
-/// What `command` is refused with.
+/// Message with which `command` is refused; the disk stays as it is.
 fn refused(directory: &Path, command: &str) -> String {
     let before = fs::read(directory.join("disk.img")).expect("an image");
     let ran = run(directory, command);
@@ -69,7 +69,7 @@ fn there_and_back_again() {
     assert!(has(directory, 50 * MIB, &bytes[..30 * MIB]) && has(directory, 8 * MIB, &bytes[..30 * MIB]));
 }
 
-/// When it is killed is left to chance; whenever that is, nothing may be lost.
+/// Kills at random moments; none may lose anything.
 #[test]
 fn killed_at_any_moment_it_goes_on() {
     let scratch = scratch();
@@ -150,7 +150,7 @@ fn a_disk_that_fails_is_gone_on_with_and_no_other_is() {
     let ran = run_with(directory, &["serve", "disk.img", "--no-counters", "--fault", "write:error=eio,after=12", "--run", &command]);
     let said = fs::read_to_string(directory.join("said")).expect("what it said");
     assert!(ran.code == Some(2) && said.contains("input/output error at byte") && said.contains("move --resume j"), "{said}{}", ran.stderr);
-    // Nobody takes it for anything else meanwhile.
+    // In between, no other kind of contents is recognised.
     assert!(done(directory, "show disk.img").contains("trueline_move"));
     let check = run(directory, "check disk.img");
     assert!(check.code == Some(1) && check.stdout.contains("error TL0026 s1"), "{}", check.stdout);
@@ -168,7 +168,7 @@ fn a_disk_that_fails_is_gone_on_with_and_no_other_is() {
     zeroes(directory, "short.img", 1 << 20);
     assert!(refused(directory, "move --resume j short.img").contains("has 1048576 bytes"));
     assert!(refused(directory, "move --resume j --logical 4096 disk.img").contains("in sectors of 4096"));
-    // Who stops before anything is written has a disk that others use: what they write is not written over.
+    // A move that stops before it writes leaves a disk to others: their writes are not written over.
     let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(directory.join("j")).expect("a journal").permissions());
     assert_eq!(mode & 0o777, 0o600);
     assert!(done(directory, "move --resume j --dry-run disk.img").contains("saved in the journal first"));
@@ -233,7 +233,7 @@ fn a_journal_is_found_and_named_and_only_that_of_this_moment_is_gone_on_with() {
     assert!(has(directory, MIB, &bytes) && !directory.join("disk.img.journal").exists());
 }
 
-/// What was written may be in a cache: a journal goes when a flush says that it is not.
+/// Written data may be in a cache: the journal is removed only after a flush that reports success.
 #[test]
 fn a_journal_is_removed_only_after_a_flush_of_the_disk() {
     let scratch = scratch();
@@ -270,7 +270,7 @@ fn a_label_that_counts_from_elsewhere_is_not_moved() {
     }
 }
 
-/// What says where it begins says so anew; what checks a file system finds nothing wrong.
+/// Fields that hold the start have the new one, and checkers of file systems find no fault.
 #[test]
 fn file_systems_are_whole_where_they_are_now() {
     let checks: [(&str, &str, &[&str]); 4] = [

@@ -129,7 +129,7 @@ fn a_provider_off_the_grain_is_told() {
     assert!(said.contains("begins 3584 bytes past a boundary") && !said.contains("sfdisk"), "{said}");
 }
 
-/// What a program printed; `None`, told on the terminal, where it is not installed.
+/// Output of a program; `None`, with a message, if it is not installed.
 fn tool(name: &str, arguments: &[String]) -> Option<String> {
     match Command::new(name).args(arguments).env("MKE2FS_CONFIG", "/dev/null").output() {
         Ok(output) => {

@@ -1,4 +1,4 @@
-//! What clients make while a disk is served: counters name it from then on, and keep what was counted before.
+//! Providers that clients make while a disk is served: counters name them from then on, and keep earlier counts.
 
 use crate::counters::{here, serve};
 use crate::{list, scratch, zeroes};
@@ -75,9 +75,9 @@ h.flush()
     assert_eq!((layers(&served), &served["generation"]), (want.into(), &2.into()), "{served:#}");
 }
 
-/// Nothing that a client writes makes more of what is counted than there is room for, and all that he wrote is counted.
+/// A client's writes cannot make more counters than there is room for, and all its writes are counted.
 #[test]
-fn who_writes_tables_in_a_loop_is_left_alone_after_a_while() {
+fn a_client_that_writes_tables_in_a_loop_is_not_followed_for_ever() {
     let does = "
 for i in range(1000):
     h.pwrite(table((64 + i, 64), (4096 + i, 64)), 0)

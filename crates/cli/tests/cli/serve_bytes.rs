@@ -51,7 +51,7 @@ X
     assert_eq!(&fs::read(scratch.path().join("disk.img")).expect("the image")[1000..1005], b"\0odd\0", "{}", ran.stderr);
 }
 
-/// Tables of 4096-byte sectors are found by who asks a server, as where they are.
+/// Tables for 4096-byte sectors are found through a server as they are on the disk.
 #[test]
 fn sectors_of_another_size_go_through() {
     let scratch = scratch();

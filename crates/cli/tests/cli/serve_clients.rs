@@ -1,4 +1,4 @@
-//! `serve` to NBD clients that nobody here wrote: libnbd's, QEMU's and fio's. What they write is looked for in the image.
+//! `serve` to foreign NBD clients: libnbd's, QEMU's and fio's. Their writes are looked for in the image.
 //!
 //! Where one is not installed its test is skipped, and that is said; with `TRUELINE_ORACLE=all` it is a failure. `TRUELINE_NBDSH` names an
 //! nbdsh of a newer libnbd for what the installed one does not speak.
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 const MEG: usize = 1 << 20;
-/// Where the partition of the disk begins, and ends.
+/// Range of the disk's partition, in bytes.
 const S1: std::ops::Range<usize> = 63 * 512..63 * 512 + 16 * MEG;
 
 /// Serves while `script` runs, which has to succeed; what it printed.
@@ -343,7 +343,7 @@ fn the_kernel_is_asked_to_bring_it_to_the_medium() {
     assert_eq!(syncs("h.pwrite(bytes(4096), 512, nbd.CMD_FLAG_FUA); h.zero(512, 0, nbd.CMD_FLAG_FUA)"), least + 2);
 }
 
-/// Whoever waits for the socket and then ends the server ends it in order.
+/// A client that waits for the socket and then ends the server ends it in order.
 #[test]
 fn a_signal_is_heeded_before_there_is_a_way_in() {
     if !here(&["strace"]) {

@@ -1,4 +1,4 @@
-//! What `serve` tells of boundaries, and what a client makes of it.
+//! Boundaries that `serve` announces, and their use by a client.
 
 use crate::skip::skip;
 use crate::{lay_golden, list, run_with, scratch, zeroes};
@@ -75,7 +75,7 @@ fn a_clash_is_told_to_clients() {
     assert!(served.stdout.contains("TL0006") && served.stdout.contains(want), "{}{}", served.stdout, served.stderr);
 }
 
-/// The contexts, as a client that nobody here wrote lists and shows them.
+/// The contexts, as a foreign client lists and shows them.
 #[test]
 fn nbdinfo_shows_every_boundary() {
     if Command::new("nbdinfo").arg("--version").stdout(Stdio::null()).status().is_err() {

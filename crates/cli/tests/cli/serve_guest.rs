@@ -42,8 +42,8 @@ fn disk() -> Option<Scratch> {
     Some(scratch)
 }
 
-/// What a guest does with two block devices: makes file systems, writes a file on each, and reads it back by a mount of its own. The
-/// numbers are the file: whoever knows them finds it.
+/// Commands of a guest for two block devices: it makes file systems, writes a file on each, and reads it back by a mount of its own. The
+/// file holds numbers, so that it can be found in the image.
 fn used(ext4: &str, xfs: &str) -> Vec<String> {
     let mut commands = vec!["mkdir -p /mnt /tmp".to_owned(), "seq 1 200000 >/numbers".into()];
     for (kind, device, check) in [("ext4", ext4, "e2fsck -fn"), ("xfs", xfs, "xfs_repair -n")] {
@@ -92,7 +92,7 @@ fn boot(scratch: &Scratch, place: &str, options: &str, commands: &[String], disk
     }
 }
 
-/// Whether the whole of a file lies in an image, in one piece, as a file system that was empty lays it.
+/// True if a whole file lies in an image in one piece, as an empty file system lays it.
 fn holds(image: &Path, file: &Path) -> bool {
     let (image, file) = (fs::read(image).expect("an image"), fs::read(file).expect("a file"));
     image.chunks(512).enumerate().any(|(sector, bytes)| file.starts_with(&bytes[..8]) && image[sector * 512..].starts_with(&file))

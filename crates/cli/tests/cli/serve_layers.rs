@@ -24,7 +24,7 @@ fn served(directory: &Path, arguments: &str, commands: &[&str]) -> Option<Ran> {
     Some(run_with(directory, &["serve"].into_iter().chain(arguments).collect::<Vec<_>>()))
 }
 
-/// What stands in the column of a heading, of the first row beneath it; nothing if no row has anything there.
+/// The cell beneath a heading, in the first row; empty if no row has one.
 fn cell<'a>(table: &'a str, heading: &str) -> &'a str {
     let mut lines = table.lines().skip_while(|line| !line.starts_with("where time went"));
     let (head, row) = (lines.next().expect("a heading"), lines.next().expect("a row"));
@@ -134,7 +134,7 @@ fn a_signal_ends_a_recording_in_order() {
     let scratch = scratch();
     let arguments = ["serve", "md:64m", "--record", "t.trace", "--nbd", "unix:s"];
     let mut server = program(scratch.path()).args(arguments).stderr(Stdio::piped()).spawn().expect("the program can be run");
-    // From then on there is somebody at the socket, and a signal is heeded.
+    // From then on the socket has a listener, and a signal is heeded.
     let mut said = String::new();
     let mut stderr = BufReader::new(server.stderr.take().expect("a pipe"));
     stderr.read_line(&mut said).expect("a line");

@@ -1,4 +1,4 @@
-//! How much memory `serve` takes of clients that announce more than there is.
+//! Memory that `serve` takes for clients that announce more than there is.
 
 use crate::{LONG, Scratch, program, scratch, wait_while_runs};
 use std::fs;
@@ -12,7 +12,7 @@ use trueline_host::nbd::wire::{IHAVEOPT, command, option};
 
 const MIB: u64 = 1 << 20;
 const CLIENTS: usize = 40;
-/// What each of them announces.
+/// Bytes that each of them announces.
 const LENGTH: usize = 8 << 20;
 
 /// A server, which does not outlive the test.

@@ -1,4 +1,4 @@
-//! `serve` as clients that nobody here wrote meet it: TLS, sockets that were passed, images that are in use.
+//! `serve` and foreign clients: TLS, sockets that were passed, images that are in use.
 
 use crate::skip::skip;
 use crate::{Scratch, kill, program, run, run_with, scratch, wait_while_runs, zeroes};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Whether a program is installed; if not, it is said that the test is skipped.
+/// True if a program is installed; prints that the test is skipped if not.
 fn has(name: &str) -> bool {
     let found = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success());
     if !found {
@@ -28,7 +28,7 @@ fn shell(directory: &Path, lines: &str) -> String {
 /// A new key, as openssl has it said.
 const NEW: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
 
-/// An authority, a server and a client that it vouches for in `all`, and the authority alone in `nobody`; [`None`] without openssl.
+/// An authority, a server and a client with its certificates in `all`, and the authority alone in `nobody`; [`None`] without openssl.
 fn certificates() -> Option<Scratch> {
     if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
         skip("no openssl here");
@@ -64,7 +64,7 @@ fn clients_come_through_tls() {
     assert_eq!(serve(&[], "nbdcopy \"$uri\" copy").code, Some(0));
     assert_eq!(serve(&["--tls-verify-peer"], "nbdcopy -C 4 \"$uri\" again && nbdcopy again \"$uri\"").code, Some(0));
     shell(scratch.path(), "cmp disk copy; cmp disk again");
-    // Who does not prove himself, and who comes without TLS, is not served.
+    // A client without a certificate, or without TLS, is not served.
     let nobody = "nbdinfo \"$(echo \"$uri\" | sed s,/all,/nobody,)\"";
     assert_eq!(serve(&["--tls-verify-peer"], nobody).code, Some(1));
     assert_eq!(serve(&[], nobody).code, Some(0), "only a client that must prove himself needs a certificate");
@@ -77,9 +77,9 @@ fn clients_come_through_tls() {
     assert!(serve(&["--tls", "on"], "nbdinfo \"nbds+unix:///?socket=$unixsocket&tls-certificates=all\"").stdout.contains("with TLS"));
 }
 
-/// One line on stderr of a client that does not prove himself, with where he came from; none of those who do.
+/// One line on stderr for a client without a valid certificate, with its address; none for the others.
 #[test]
-fn who_fails_to_prove_himself_is_named() {
+fn a_client_without_a_valid_certificate_is_named() {
     let Some(scratch) = certificates() else { return };
     if !has("nbdinfo") {
         return;
@@ -93,7 +93,7 @@ fn who_fails_to_prove_himself_is_named() {
     assert!(port.parse::<u16>().is_ok() && said.starts_with("was cut off: TLS: ") && said.contains("certificate"), "{}", ran.stderr);
 }
 
-/// What is printed, and given to the command, is a target as it stands.
+/// The printed address, and that in the command's environment, is a target as it stands.
 #[test]
 fn the_own_client_comes_through_tls() {
     let Some(scratch) = certificates() else { return };
@@ -115,7 +115,7 @@ fn the_own_client_comes_through_tls() {
         nobody.stdout,
         nobody.stderr
     );
-    // Where no directory is named, whom the machine trusts vouches for the server, and nobody if it trusts nobody.
+    // Without a directory, an authority that the machine trusts vouches for the server; if it trusts none, none does.
     let machine = "nbds+unix:///?socket=$unixsocket";
     let trusted = serve(&[], &format!("SSL_CERT_FILE=all/ca-cert.pem {}", own(&format!("check \"{machine}\""))));
     assert!(trusted.stdout.contains("gpt"), "{}{}", trusted.stdout, trusted.stderr);
@@ -181,8 +181,8 @@ fn activated(directory: &Path, socket: OwnedFd, environment: &str, arguments: &s
     crate::Ran::of(&command.output().expect("a shell"))
 }
 
-/// Who sees the socket has a server that ends in order, and its socket goes with it. It is held up before it serves: it has a note to
-/// print, and nobody reads what it prints.
+/// A visible socket has a server that ends in order, and the socket goes with it. The server is held up before it serves: it has a note to
+/// print, and its output is not read.
 #[test]
 fn it_ends_in_order_as_soon_as_it_can_be_seen() {
     let scratch = scratch();
@@ -223,7 +223,7 @@ fn sockets_are_taken_over() {
     }
     let both = activated(scratch.path(), listener(), "LISTEN_PID=$$ LISTEN_FDS=1", "serve md:1m --nbd unix:other");
     assert!(both.refused().contains("leave out --nbd"), "{}", both.stderr);
-    // They are somebody else's.
+    // The sockets belong to another process.
     let other = activated(scratch.path(), listener(), "LISTEN_PID=1 LISTEN_FDS=1", "serve md:1m");
     assert!(other.refused().starts_with("trueline: serve: where?"), "{}", other.stderr);
     let file = OwnedFd::from(std::fs::File::open("/dev/null").expect("a file"));
@@ -237,7 +237,7 @@ fn sockets_are_taken_over() {
 }
 
 #[test]
-fn systemd_starts_it_when_somebody_comes() {
+fn systemd_starts_it_when_a_client_comes() {
     if !has("systemd-socket-activate") || !has("nbdinfo") {
         return;
     }
@@ -247,7 +247,7 @@ fn systemd_starts_it_when_somebody_comes() {
     let mut manager = Command::new("systemd-socket-activate");
     manager.arg("-l").arg(&socket).arg(trueline).args(["serve", "md:1m"]).stderr(Stdio::null()).stdin(Stdio::null());
     let mut manager = manager.spawn().expect("it is installed");
-    // It is there before anybody listens at it: __SO_ACCEPTCON in Flags of proc_net_unix(5).
+    // The socket exists before it has a listener: __SO_ACCEPTCON in Flags of proc_net_unix(5).
     let listens = |line: &str| line.ends_with(&socket.display().to_string()) && line.split_whitespace().nth(3) == Some("00010000");
     wait_while_runs(&mut manager, || std::fs::read_to_string("/proc/net/unix").expect("its sockets").lines().any(listens));
     let size = shell(scratch.path(), "nbdinfo --size \"nbd+unix:///?socket=$PWD/s\"");
@@ -278,7 +278,7 @@ fn an_image_has_one_writer_or_readers() {
 }
 
 #[test]
-fn what_a_server_lets_nobody_write_is_served_to_be_read() {
+fn an_export_that_is_read_only_is_served_to_be_read() {
     let scratch = scratch();
     let nested = |inner: &str| {
         let program = program(scratch.path()).get_program().to_string_lossy().into_owned();
@@ -306,9 +306,9 @@ fn temporary_files_may_be_kept_anywhere() {
     }
 }
 
-/// Whoever finds no descriptor left waits until another client has gone, and is not hung up on.
+/// A client that finds no descriptor left waits until another client has gone, and is not disconnected.
 #[test]
-fn who_finds_no_descriptor_waits_for_one() {
+fn a_client_without_a_descriptor_waits_for_one() {
     let scratch = scratch();
     let trueline = program(scratch.path()).get_program().to_owned();
     let mut shell = Command::new("sh");
@@ -348,7 +348,7 @@ fn places_that_there_are_not() {
         refused(&format!("tcp:{port}")),
         format!("trueline: listen on 127.0.0.1:{port}: another program listens there: end it, or name another port")
     );
-    // Whoever can be reached without TLS is told.
+    // A server that can be reached without TLS says so.
     let open = run_with(scratch.path(), &["serve", "md:1m", "--nbd", "tcp:0.0.0.0:0", "--run", "true"]);
     assert!(open.code == Some(0) && open.stderr.contains("whoever reaches this address reads and writes without TLS"), "{}", open.stderr);
     run_with(scratch.path(), &["serve", "md:1m", "--nbd", "tcp:127.0.0.1:0", "--run", "true"]).ended(0);

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What comes long before, on any machine.
+/// Longest wait for something that comes far sooner on any machine.
 const LONG: Duration = Duration::from_secs(600);
 
-/// What stands in the trace.
+/// Text of the trace.
 fn trace(directory: &Path) -> String {
     fs::read_to_string(directory.join("t.trace")).unwrap_or_default()
 }
@@ -23,7 +23,7 @@ fn server(directory: &Path, before: &str) -> Child {
     let mut shell = Command::new("sh");
     shell.args(["-c", &line]).arg(trueline).current_dir(directory).stdin(Stdio::null()).stderr(Stdio::piped());
     let mut server = shell.spawn().expect("a shell");
-    // From then on there is somebody at the socket, and a signal is heeded.
+    // From then on the socket has a listener, and a signal is heeded.
     let (mut said, mut stderr) = (String::new(), BufReader::new(server.stderr.take().expect("a pipe")));
     stderr.read_line(&mut said).expect("a line");
     assert!(said.starts_with("trueline: serving "), "{said}");
@@ -85,7 +85,7 @@ fn two_servers_do_not_write_one_trace() {
 
 /// Of a server that is killed long after the last request, nothing is missing.
 #[test]
-fn what_was_asked_is_written_while_nobody_asks_for_more() {
+fn recorded_requests_are_written_while_no_more_come() {
     let scratch = scratch();
     let mut server = server(scratch.path(), "");
     let _client = flush(scratch.path());
@@ -96,7 +96,7 @@ fn what_was_asked_is_written_while_nobody_asks_for_more() {
 
 /// The terminal has gone, or a service manager says so: the server ends as at any other signal, unless it was started not to heed it.
 #[test]
-fn who_hangs_up_ends_a_server_in_order() {
+fn hanging_up_ends_a_server_in_order() {
     let scratch = scratch();
     let mut hung = server(scratch.path(), "");
     signal(&hung, "-HUP");
@@ -111,9 +111,9 @@ fn who_hangs_up_ends_a_server_in_order() {
     assert_eq!(ignored & 1, 1, "SIGHUP is heeded again");
 }
 
-/// Nobody reads what is said at the end, for the terminal has gone: the trace is whole all the same.
+/// The summary at the end has no reader, for the terminal has gone: the trace is whole all the same.
 #[test]
-fn what_nobody_reads_does_not_end_the_trace() {
+fn an_unread_summary_does_not_end_the_trace() {
     let scratch = scratch();
     let own = format!("'{}' check \"$uri\" >/dev/null 2>&1; true", env!("CARGO_BIN_EXE_trueline"));
     let mut serve = program(scratch.path());

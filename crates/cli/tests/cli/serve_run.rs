@@ -1,4 +1,4 @@
-//! The command of `serve --run` and what it starts: who is told to end, and who has the terminal.
+//! The command of `serve --run` and its children: which are told to end, and which has the terminal.
 //!
 //! Where `setsid` or `script` is not installed these tests are skipped, and that is said; with `TRUELINE_ORACLE=all` it is a failure.
 
@@ -10,14 +10,14 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// What comes long before, on any machine, or never. Who is to be ended by the server lives longer.
+/// Longest wait for something that comes far sooner, on any machine, or never. Processes that the server is to end live longer.
 const LONG: Duration = Duration::from_secs(600);
 
 /// A script whose shell, whose shell's child and whose orphan write their numbers down; the child does not listen to SIGTERM.
 const FAMILY: &str = r#"( sleep 1200 & echo $! >orphan ) ; sh -c 'trap "" TERM; echo $$ >deaf; n=0; while [ $n -lt 12000 ]; do n=$((n + 1)); sleep 0.1; done' &
 sleep 1200 & echo $! >child; echo $$ >shell; wait"#;
 
-/// Until `is` holds.
+/// Waits until `is` holds.
 #[track_caller]
 fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
     let end = Instant::now() + LONG;
@@ -32,7 +32,7 @@ fn number(directory: &Path, file: &str) -> Option<u32> {
     fs::read_to_string(directory.join(file)).ok()?.trim().parse().ok()
 }
 
-/// Whether a process has not ended; one that has and is not waited for has.
+/// True if a process has not ended; one that has and is not waited for has.
 fn lives(id: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
@@ -68,7 +68,7 @@ fn ended(Started(child): &mut Started) -> ExitStatus {
 }
 
 #[test]
-fn a_server_that_is_told_to_end_leaves_nobody_behind() {
+fn a_server_that_is_told_to_end_leaves_no_process_behind() {
     if !here(&["setsid"]) {
         return;
     }
@@ -91,7 +91,7 @@ fn on_a_terminal_the_command_is_in_the_foreground() {
         return;
     }
     let scratch = scratch();
-    // The terminal stays when the server has ended: hanging up would end who is left.
+    // The terminal stays when the server has ended: hanging up would end the processes that are left.
     let run = |script: &str| {
         fs::write(scratch.path().join("run"), script).expect("a file can be written");
         for file in ["child", "over", "seen"] {
@@ -127,7 +127,7 @@ fn on_a_terminal_the_command_is_in_the_foreground() {
     typed(&mut terminal, b"\x03");
     over(terminal, &["first", "child"]);
     assert!(scratch.path().join("told").exists());
-    // And who ends the server alone ends the command, and what it started.
+    // An end of the server alone ends the command and its children as well.
     let terminal = run("echo $$ >first; sleep 1200 & echo $! >child; wait");
     ready();
     assert!(kill("-TERM", number(scratch.path(), "server").expect("a number")));

@@ -130,7 +130,7 @@ fn members_are_targets() {
     assert!(run(here, "stripe label data b.img b.img").refused().contains("named twice"));
 }
 
-/// What is said, and that nothing is written.
+/// Refusals that say why; nothing is written.
 #[test]
 fn what_would_cost_or_be_lost_is_refused() {
     let scratch = disks(&[8 * MIB, 8 * MIB]);
@@ -185,7 +185,7 @@ fn a_file_system_or_a_backup_gpt_is_not_written_over() {
 fn what_is_written_is_shown_first_and_undone_after() {
     let scratch = disks(&[8 * MIB, 8 * MIB]);
     let here = scratch.path();
-    // Bytes of somebody's in a last sector: cleared on all before one is labelled.
+    // Foreign bytes in a last sector: cleared on all before one is labelled.
     for name in ["a.img", "b.img"] {
         let mut image = bytes(here, name);
         image[8 * 1024 * 1024 - 512..].fill(0x5a);
@@ -233,7 +233,7 @@ fn seed_003_by_our_command() {
     }
 }
 
-/// Which members are missing is said, and how all of them are named, wherever the set is asked for.
+/// A message that names the missing members, and how to name all of them, wherever the set is asked for.
 #[test]
 fn a_set_without_a_member_says_which() {
     let scratch = disks(&[8 * MIB, 8 * MIB, 8 * MIB]);

@@ -1,4 +1,4 @@
-//! How `check` ends: 0, 1, 2, 3, and what it says on stderr.
+//! The end of `check`: exit statuses 0, 1, 2, 3, and messages on stderr.
 
 use crate::{golden, list, program, run, run_with, scratch, texts, zeroes};
 use std::fs::{self, File};
@@ -126,7 +126,7 @@ fn a_reader_that_has_gone_is_not_worth_a_word() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let ran = program(scratch.path()).args(arguments.split(' ')).stdout(writer).stderr(Stdio::piped()).output().unwrap();
-        // Whoever waits for check's status still gets it.
+        // A caller of check still gets its status.
         let status = i32::from(arguments.starts_with("check ") && !arguments.contains("--help"));
         assert_eq!((ran.status.code(), String::from_utf8_lossy(&ran.stderr).as_ref()), (Some(status), ""), "{arguments}");
     }
@@ -193,7 +193,7 @@ fn pages_never_overwrite_disks() {
     assert!(left.iter().all(|name| !name.to_string_lossy().starts_with('.')), "{left:?}");
 }
 
-/// What nobody can judge does not pass where `--strict` is said, and where it is not, the last line says that it did.
+/// Contents that cannot be judged fail with `--strict`; without it the last line says that they passed.
 #[test]
 fn what_is_unknown_passes_only_with_a_word() {
     let here = scratch();

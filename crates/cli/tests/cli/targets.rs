@@ -1,4 +1,4 @@
-//! `TARGET := DISK[,DISK...][#PROVIDER]`.
+//! Targets as the command line spells them: `TARGET := DISK[,DISK...][#PROVIDER]`.
 
 use crate::{golden, list, run, run_with, scratch, texts, zeroes};
 use serde_json::Value;

@@ -16,7 +16,7 @@ const ROWS: u16 = 50;
 
 /// A run in a terminal.
 pub(crate) struct Shown {
-    /// The exit status.
+    /// The exit status of the program.
     pub(crate) code: Option<i32>,
     /// The lines of stdout and stderr in their order, without colours; what a carriage return overwrites is a line too.
     pub(crate) lines: Vec<String>,
@@ -28,7 +28,7 @@ impl Shown {
         self.lines.iter().map(|line| line.trim_end()).filter(|line| line.chars().count() > width.into()).collect()
     }
 
-    /// All lines.
+    /// All lines as one text.
     pub(crate) fn text(&self) -> String {
         self.lines.join("\n")
     }

@@ -53,12 +53,12 @@ fn a_guest_uses_the_device() {
         "mount -t ext4 -o ro /dev/vda /mnt && cmp /outside /mnt/inside && umount /mnt".into(),
         "trueline serve --read-only /dev/vda --ublk --run 'e2fsck -fn $device; ! dd if=/dev/zero of=$device count=1; [ $(cat /sys/block/${device#/dev/}/ro) = 1 ]'"
             .into(),
-        // Who still has it mounted at the end is told so, and finds what was written.
+        // A user with a mount at the end gets an error, and finds the written data later.
         "trueline serve /dev/vda --ublk 2>/said & server=$!; seen; mount -t ext4 /dev/ublkb0 /mnt; echo more >/mnt/more; kill -TERM $server
          status=0; wait $server || status=$?; [ $status = 2 ]; grep 'take away /dev/ublkb0: /dev/ublkb0 is mounted at /mnt: ' /said; umount /mnt"
             .into(),
         "mount -t ext4 /dev/vda /mnt && [ $(cat /mnt/more) = more ] && umount /mnt".into(),
-        // Who was killed leaves no disk, and the next one takes the rest away.
+        // A killed server leaves no disk, and the next one removes the rest.
         "trueline serve md:16m --ublk --fault read:delay=1000s,offset=8m..9m & server=$!; seen; sh /late /dev/ublkb0; kill -KILL $server
          wait $server || :; while [ -e /dev/ublkb0 ]; do usleep 10000; done; [ -e /dev/ublkc0 ]"
             .into(),

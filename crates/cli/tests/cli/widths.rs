@@ -191,7 +191,7 @@ fn wider(shown: &Shown, width: u16, copied: bool) -> Vec<&str> {
     wide
 }
 
-/// What is wrong with a run.
+/// The fault of a run, if it has one.
 fn wrong(shown: &Shown, width: u16, copied: bool) -> Option<String> {
     let wide = wider(shown, width, copied);
     // 101 is the status of a panic.

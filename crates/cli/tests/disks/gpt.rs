@@ -48,14 +48,14 @@ fn guid(n: u8) -> Guid {
 fn ours(sector: u64, size: u64, guids: &[Guid], parts: &[Wanted], usable: Option<(u64, u64)>) -> Sparse {
     let mut disk = Sparse::new(size);
     let topology = Topology::new(sector, size);
-    let ground = TableSite { topology: &topology, base: 0, kind: None };
+    let site = TableSite { topology: &topology, base: 0, kind: None };
     let (route, stores) = (Route::store(0, size), [Box::new(disk.clone()) as Box<dyn Store>]);
     let budget = Budget::new(Limits::default());
     let new = New { id: Some(Id::Guid(guids[0])), usable, ..New::default() };
-    let before = Gpt.create(&Probe::new(&route, &stores, &budget, sector, Some(0), None), &ground, &new).expect("as the test laid it");
+    let before = Gpt.create(&Probe::new(&route, &stores, &budget, sector, Some(0), None), &site, &new).expect("as the test laid it");
     let mut after = before.clone();
     for (part, uuid) in parts.iter().zip(&guids[1..]) {
-        after.add(&Gpt, &ground, Wanted { uuid: Some(*uuid), ..part.clone() }, Rules::Aligned).expect("as the test laid it");
+        after.add(&Gpt, &site, Wanted { uuid: Some(*uuid), ..part.clone() }, Rules::Aligned).expect("as the test laid it");
     }
     Gpt.render(&before, &after).iter().for_each(|p| disk.put(p.offset, &p.bytes));
     disk
@@ -109,7 +109,7 @@ impl Image {
         Image { path, device, scratch }
     }
 
-    /// What tools are given.
+    /// The name that tools get.
     pub(crate) fn name(&self) -> String {
         self.device.clone().unwrap_or_else(|| self.path.to_string_lossy().into_owned())
     }
@@ -123,7 +123,7 @@ impl Image {
         bytes
     }
 
-    /// Where it differs from `disk`, within a MiB of either end: the offsets, one for each run.
+    /// Ranges that differ from `disk`, within a MiB of either end, one for each run.
     fn differences(&self, disk: &Sparse) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         for from in [0, disk.length() - MIB] {
@@ -150,7 +150,7 @@ impl Drop for Image {
     }
 }
 
-/// What the program prints; `Err` says what went wrong.
+/// Output of the program. Errors: it is missing or fails.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let ran = tool(program, arguments, Path::new("/")).map_err(|e| format!("{program}: {e}"))?;
     let text = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
@@ -288,7 +288,7 @@ fn parted_writes_the_same_bytes() {
 }
 
 #[test]
-fn nobody_finds_fault() {
+fn no_tool_finds_fault() {
     for (sector, size) in disks(&["sgdisk", "sfdisk", "parted", "blkid"]) {
         let image = Image::new("ours", sector, &ours(sector, size, &guids(), &plain(), None));
         let name = image.name();

@@ -151,7 +151,7 @@ fn the_kernel_agrees() {
     for (what, device, file, options) in &disks {
         let (theirs, granularity) = kernel(&lines, device);
         let (ours, extended) = ours(file, options, granularity);
-        // Of an extended partition Linux shows only the first sectors, lest someone write over the chain.
+        // Linux shows only the first sectors of an extended partition, so that its chain is not written over.
         let stub = |row: &Row| theirs.iter().find(|t| t.0 == row.0 && extended.contains(row)).copied().unwrap_or(*row);
         let ours: BTreeSet<Row> = ours.iter().map(stub).collect();
         if ours != theirs {

@@ -200,7 +200,7 @@ fn blkid_has_the_same_names_and_nothing_is_written_over() {
     assert!(wrong.is_empty(), "{}\n{} are wrong", wrong.join("\n"), wrong.len());
 }
 
-/// What is wrong with what we say of `disk`, which holds `name`.
+/// The fault in our report on `disk`, which holds `name`, if any.
 fn compare(name: &str, directory: &Path) -> Option<String> {
     let (code, said) = trueline("check --strict --json disk", directory);
     let sign = format!("\"sign\": \"{name}\"");

@@ -40,10 +40,10 @@ fn lsblk_lists_the_same_partitions() {
                 wrong.push(format!("{} {name}: lsblk has {other:?}, we have {ours:?}", recipe.name));
             }
             fs::write(scratch.path().join("list.json"), &listed).unwrap();
-            let mut told = partitions(&check(scratch.path(), &["--from", "list.json"]));
-            told.retain(|&(_, size)| size > STUB);
-            if told != theirs {
-                wrong.push(format!("{} {name}: --from gives {told:?}, lsblk has {theirs:?}", recipe.name));
+            let mut reported = partitions(&check(scratch.path(), &["--from", "list.json"]));
+            reported.retain(|&(_, size)| size > STUB);
+            if reported != theirs {
+                wrong.push(format!("{} {name}: --from gives {reported:?}, lsblk has {theirs:?}", recipe.name));
             }
         }
     }
@@ -60,7 +60,7 @@ impl Attached {
         let arguments = ["--find", "--show", "--read-only", "--sector-size", sector, file];
         let made = tool("losetup", &arguments, directory).ok().filter(|ran| ran.status.success())?;
         let device = Attached(String::from_utf8_lossy(&made.stdout).trim().to_string());
-        // A loop device keeps partitions that somebody added to it for another file.
+        // A loop device keeps partitions that were added to it for another file.
         let _ = tool("partx", &["--delete", &device.0], directory);
         // It fails where there is no table, and where one entry cannot be added: then the rest are there.
         let _ = tool("partx", &["--add", "--sector-size", sector, &device.0], directory);
@@ -102,5 +102,5 @@ fn listed_partitions(list: &Value) -> BTreeSet<(u64, u64)> {
     parts.filter(|&(_, size)| size > STUB).collect()
 }
 
-/// What Linux shows of an extended partition; no golden disk has a partition as small that `--from` should know from it.
+/// Bytes that Linux shows of an extended partition; no golden disk has a partition as small that `--from` should tell from it.
 const STUB: u64 = 1024;

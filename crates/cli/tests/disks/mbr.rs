@@ -29,7 +29,7 @@ const PRIMARY: [(&str, u64, u64); 2] = [("c", 1, 4), ("83", 6, 2)];
 /// The same of logical ones, from the extended partition.
 const LOGICAL: [(&str, u64, u64); 4] = [("83", 1, 10), ("82", 12, 5), ("fd", 40, 3), ("7", 44, 100)];
 
-/// Where sfdisk differs when it deletes: it leaves the CHS fields of the link to the deleted EBR in the one that skips it; and
+/// Bytes in which sfdisk differs when it deletes: it leaves the CHS fields of the link to the deleted EBR in the one that skips it; and
 /// into the rest of a sector of 4096 bytes, of an EBR that is left empty, version 2.38 writes what its memory held.
 const DELETED: [Range<usize>; 3] = [463..466, 467..470, 512..4096];
 
@@ -49,19 +49,19 @@ impl Ours {
     fn new(sector: u64, size: u64, at: u64) -> Ours {
         let mut ours = Ours { disk: Sparse::new(size), sector, at };
         let new = New { id: Some(Id::Signature(0x1234_5678)), ..New::default() };
-        let before = ours.see(None, |probe, ground| Mbr.create(probe, ground, &new).expect("as the test laid it"));
+        let before = ours.see(None, |probe, site| Mbr.create(probe, site, &new).expect("as the test laid it"));
         let mut after = before.clone();
         let topology = Topology::new(sector, size);
-        let ground = TableSite { topology: &topology, base: 0, kind: None };
+        let site = TableSite { topology: &topology, base: 0, kind: None };
         let primary = PRIMARY.map(|(kind, start, size)| wanted(kind, start * MIB, size * MIB));
         for wanted in primary.into_iter().chain([wanted("5", at, EXTENDED)]) {
-            after.add(&Mbr, &ground, wanted, Rules::Aligned).expect("as the test laid it");
+            after.add(&Mbr, &site, wanted, Rules::Aligned).expect("as the test laid it");
         }
         after.mark(&Mbr, Some(1), &Mbr.attributes()[0], true).expect("as the test laid it");
         ours.write(0, &Mbr.render(&before, &after));
-        ours.logical(|table, ground| {
+        ours.logical(|table, site| {
             for (kind, start, size) in LOGICAL {
-                table.add(&Ebr, ground, wanted(kind, start * MIB, size * MIB), Rules::Aligned).expect("as the test laid it");
+                table.add(&Ebr, site, wanted(kind, start * MIB, size * MIB), Rules::Aligned).expect("as the test laid it");
             }
         });
         ours
@@ -81,23 +81,23 @@ impl Ours {
         }
         let (route, stores) = (Route::store(0, length), [Box::new(view) as Box<dyn Store>]);
         let topology = Topology::new(self.sector, length);
-        let ground = TableSite { topology: &topology, base: from, kind };
+        let site = TableSite { topology: &topology, base: from, kind };
         let budget = Budget::new(Limits::default());
-        look(&Probe::new(&route, &stores, &budget, self.sector, Some(from), kind.as_ref()), &ground)
+        look(&Probe::new(&route, &stores, &budget, self.sector, Some(from), kind.as_ref()), &site)
     }
 
-    /// Edits the chain.
+    /// Edits the chain of logical partitions.
     fn logical(&mut self, edit: impl FnOnce(&mut Table, &TableSite<'_>)) {
-        let patches = self.see(Some(self.at), |probe, ground| {
+        let patches = self.see(Some(self.at), |probe, site| {
             let before = Ebr.read(probe).expect("as the test laid it");
             let mut after = before.clone();
-            edit(&mut after, ground);
+            edit(&mut after, site);
             Ebr.render(&before, &after)
         });
         self.write(self.at, &patches);
     }
 
-    /// Whether `image` has the same bytes wherever we wrote any, but for those at `but` in every sector.
+    /// Asserts that `image` has the same bytes wherever we wrote any, except those at `but` in every sector.
     fn is_like(&self, image: &Image, what: &str, but: &[Range<usize>]) {
         for (at, run) in self.disk.runs() {
             let theirs = image.bytes(at, run.len() as u64);
@@ -164,7 +164,7 @@ fn lines(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn nobody_finds_fault() {
+fn no_tool_finds_fault() {
     for sector in sectors(&["sfdisk", "parted", "blkid", "partx"]) {
         for (size, at) in DISKS {
             let image = Image::new("our-mbr", sector, &Ours::new(sector, size, at).disk);
@@ -211,10 +211,10 @@ fn a_chain_that_parted_wrote_is_edited_in_its_place() {
     disk.put(0, &image.bytes(0, 512));
     disk.put(at, &image.bytes(at, EXTENDED));
     let mut ours = Ours { disk, sector, at };
-    ours.logical(|table, ground| {
+    ours.logical(|table, site| {
         assert!(table.delete(7).is_ok() && table.delete(5).is_ok());
-        table.add(&Ebr, ground, wanted("82", 30 * MIB, 4 * MIB), Rules::Aligned).expect("as the test laid it");
-        table.add(&Ebr, ground, wanted("83", 2 * MIB, MIB), Rules::Aligned).expect("as the test laid it");
+        table.add(&Ebr, site, wanted("82", 30 * MIB, 4 * MIB), Rules::Aligned).expect("as the test laid it");
+        table.add(&Ebr, site, wanted("83", 2 * MIB, MIB), Rules::Aligned).expect("as the test laid it");
     });
     let edited = Image::new("parted-edited", sector, &ours.disk);
     let said = run("partx", &["--show", "--noheadings", "--output", "NR,START,SECTORS", &edited.name()]).expect("as the test laid it");

@@ -15,8 +15,8 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// Where we and the oracle differ, on purpose: recipe, what differs, why. What differs is `sfdisk` for the list of partitions,
-/// else the provider's name and the tag that blkid prints (`s1 TYPE`; the disk has no name, so ` TYPE`).
+/// Differences from the oracle that are on purpose: recipe, what differs, why. What differs is `sfdisk` for the list of partitions, else
+/// the provider's name and the tag that blkid prints (`s1 TYPE`; the disk has no name, so ` TYPE`).
 const DIFFERS: &[(&str, &str, &str)] = &[
     ("gpt-shrunk", "sfdisk", "it finds no GPT where the disk ends too early; we show what is left of it"),
     ("image-qcow2", " TYPE", CONTAINER),
@@ -101,7 +101,7 @@ pub(crate) fn missing_of<'a>(needs: impl IntoIterator<Item = &'a str>) -> Option
     needs.into_iter().find(is_missing).map(str::to_string)
 }
 
-/// Whether loop devices can be had: that the driver is there does not say that this user may use it.
+/// True if loop devices work here: a driver does not imply that this user may use it.
 static LOOPS: OnceLock<bool> = OnceLock::new();
 
 fn loops() -> bool {
@@ -122,7 +122,7 @@ pub(crate) fn tool(program: &str, arguments: &[&str], directory: &Path) -> std::
     Command::new("sh").args(words).current_dir(directory).env("PATH", path).env("LC_ALL", "C").output()
 }
 
-/// What differs, and how.
+/// Differences from the oracle, each with its name.
 fn compare(recipe: &Recipe) -> Vec<(String, String)> {
     let scratch = Scratch::new(&format!("oracle-{}", recipe.name));
     let names = match recipe.make(scratch.path()) {
@@ -186,7 +186,7 @@ impl<'a> Seen<'a> {
         self.device.as_deref().unwrap_or(self.file)
     }
 
-    /// Our providers.
+    /// Our providers of the disk.
     fn check(&self) -> Result<Vec<Value>, String> {
         let sector = self.sector.to_string();
         let ran = Command::new(env!("CARGO_BIN_EXE_trueline"))
@@ -289,8 +289,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// What begins where `provider` does and is a slice of it, if anything does: what is recognised there is shown as the
-/// innermost slice's.
+/// The innermost slice that begins where `provider` does, or the provider: contents recognised there are shown as the innermost slice's.
 fn innermost<'a>(provider: &'a Value, all: &'a [Value]) -> &'a Value {
     let inside = |p: &&Value| p["parent"] == provider["provider"] && p["start"] == provider["start"] && p["class"] == "bsd";
     all.iter().find(inside).filter(|_| provider["sign"].is_null()).unwrap_or(provider)

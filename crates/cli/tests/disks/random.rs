@@ -172,13 +172,13 @@ fn differs(made: &Made, units: &[Unit], target: &Value) -> Option<String> {
     if provider["verdict"] != verdict {
         return Some(format!("verdict {}, the model's is {verdict}", provider["verdict"]));
     }
-    let mut told: Vec<(String, f64)> = of("TL0004", name)
+    let mut reported: Vec<(String, f64)> = of("TL0004", name)
         .iter()
         .map(|f| (f["severity"].as_str().expect("a key of the document").into(), f["rmw_factor"].as_f64().expect("a key of the document")))
         .collect();
-    told.sort_by(|a, b| a.0.cmp(&b.0));
-    if told != small {
-        return Some(format!("TL0004 is {told:?}, the model's {small:?}"));
+    reported.sort_by(|a, b| a.0.cmp(&b.0));
+    if reported != small {
+        return Some(format!("TL0004 is {reported:?}, the model's {small:?}"));
     }
     let starts = of(rule, &place);
     if starts.len() != usize::from(!charged.is_empty()) + usize::from(!excused.is_empty()) {

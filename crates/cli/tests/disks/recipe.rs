@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
-/// One golden file.
+/// A golden file and its parts.
 pub(crate) struct Recipe {
     /// The file's name without `.hex`.
     pub(crate) name: String,
-    /// The file.
+    /// Path of the golden file.
     pub(crate) path: PathBuf,
     /// The comment lines above the first dump.
     pub(crate) head: String,
@@ -31,7 +31,7 @@ pub(crate) fn all() -> Vec<Recipe> {
 }
 
 impl Recipe {
-    /// One golden file.
+    /// Reads one golden file.
     pub(crate) fn read(path: PathBuf) -> io::Result<Recipe> {
         let text = fs::read_to_string(&path)?;
         let (mut head, mut dumps) = (String::new(), Vec::<(String, String)>::new());
@@ -47,7 +47,7 @@ impl Recipe {
         Ok(Recipe { name, path, head, dumps })
     }
 
-    /// What the head says under `key`, a line each.
+    /// The values under `key` in the head, a line each.
     pub(crate) fn field(&self, key: &str) -> impl Iterator<Item = &str> {
         let script = self.head.find("\n# $").unwrap_or(self.head.len());
         let prefix = format!("# {key}:");
@@ -95,7 +95,7 @@ impl Scratch {
         unreachable!("there are fewer directories")
     }
 
-    /// Where it is.
+    /// Path of the directory.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! What other tools wrote is described alike, and a table described by `part backup` is made again by `part restore`.
+//! Tables written by other tools are described alike, and a table described by `part backup` is made again by `part restore`.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer")]
 
@@ -31,7 +31,7 @@ fn table(directory: &Path, disk: &str) -> Option<Value> {
     shown["tables"].get(0).cloned()
 }
 
-/// What a backup says of a partition.
+/// The rows that a backup has for partitions.
 fn rows(table: &Value) -> Vec<Vec<Value>> {
     let keys = ["index", "start", "length", "raw_type", "label", "attributes"];
     table["entries"].as_array().unwrap().iter().map(|e| keys.map(|key| e[key].clone()).to_vec()).collect()

@@ -109,7 +109,7 @@ fn draw_operations(c: &mut Canvas, view: &View, miss: &Miss<'_>, y: u64) -> bool
 
 /// Draws the units as a ruler with the addresses of their boundaries; starts that a fix names are green.
 fn draw_units(c: &mut Canvas, view: &View, miss: &Miss<'_>, y: u64, set: Option<&Provider>) {
-    let (first, second) = if miss.assumed { (16, "(assumed: nobody says)") } else { (23, "") };
+    let (first, second) = if miss.assumed { (16, "(assumed)") } else { (23, "") };
     c.text(MARGIN, y + first, "tl-dim", "start", NAMES - 12, &format!("{} of {}", miss.what, size::human(view.unit)));
     c.text(MARGIN, y + 31, "tl-num", "start", NAMES - 12, second);
     c.text(

@@ -25,14 +25,14 @@ impl Random {
     }
 }
 
-/// What a client is to do.
+/// The task of a client.
 pub(super) struct Order {
-    /// Which of the clients it is.
+    /// Number of the client.
     pub(super) client: usize,
     pub(super) seed: u64,
     /// One request in so many is a flush, one write in so many has FUA.
     pub(super) sync: usize,
-    /// Whether the server may end first.
+    /// True if the server may end first.
     pub(super) outlives: bool,
 }
 
@@ -57,7 +57,7 @@ struct Client {
     random: Random,
     asked: Vec<Option<Asked>>,
     busy: Vec<bool>,
-    /// What was answered since the last flush was sent.
+    /// Writes answered since the last flush was sent.
     unflushed: Vec<(usize, u32)>,
 }
 

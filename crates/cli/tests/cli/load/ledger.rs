@@ -1,4 +1,4 @@
-//! What a client knows of its blocks, in a file, so that it outlives the client: which writes it sent, and which were answered.
+//! A client's knowledge of its blocks, in a file that outlives it: the writes that it sent, and those that were answered.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,7 +13,7 @@ pub(super) const BLOCK: usize = 1000;
 /// Bytes of the export that are written.
 pub(super) const LENGTH: usize = CLIENTS * BLOCKS * BLOCK;
 
-/// Bytes of an entry, and of the head: none is on two pages, so that whoever is killed has written a whole one or none.
+/// Bytes of an entry, and of the head: none crosses a page, so a killed client has written a whole one or none.
 const ENTRY: usize = 16;
 
 /// The generations of a block: the first is the zeros it begins with.
@@ -28,7 +28,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Whether one was sent that was never answered: it may have been written or not, and may be yet.
+    /// True if a write was sent and never answered: it may or may not be on the disk, and may still arrive.
     pub(super) fn in_doubt(self) -> bool {
         self.sent != self.answered
     }
@@ -76,17 +76,17 @@ impl Ledger {
     }
 }
 
-/// Which block of the export a client's is.
+/// Block number on the export of a client's block.
 pub(super) fn number(client: usize, nth: usize) -> usize {
     nth * CLIENTS + client
 }
 
-/// Whether a generation is zeros, and is asked for by `WRITE_ZEROES`.
+/// True if a generation is zeros, requested by `WRITE_ZEROES`.
 pub(super) fn is_zeros(generation: u32) -> bool {
     generation.is_multiple_of(16)
 }
 
-/// What a generation of a block is: its number, its generation and their sum, again and again.
+/// Bytes of a generation of a block: its number, its generation and their sum, again and again.
 pub(super) fn content(number: usize, generation: u32) -> Vec<u8> {
     if is_zeros(generation) {
         return vec![0; BLOCK];
@@ -98,7 +98,7 @@ pub(super) fn content(number: usize, generation: u32) -> Vec<u8> {
     bytes
 }
 
-/// Whether a block holds one generation, or, where more than one may be there, nothing but bytes of those.
+/// True if a block holds one generation or, if several are possible, nothing but bytes of those.
 pub(super) fn holds(bytes: &[u8], number: usize, oldest: u32, newest: u32) -> bool {
     let wants: Vec<Vec<u8>> = (oldest..=newest).map(|generation| content(number, generation)).collect();
     match wants.as_slice() {

@@ -1,4 +1,4 @@
-//! Live devices, and images that somebody else uses.
+//! Live devices, and images that are in use.
 //!
 //! Loop devices and mounts need root; what is skipped is printed, and with `TRUELINE_ORACLE=all` a failure.
 
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Whether this machine can do what a test needs; says so if not.
+/// True if this machine can do what a test needs; prints the reason if not.
 fn can(what: &str, needs: &str) -> bool {
     let able = sh(crate::scratch().path(), needs).is_some();
     if !able {
@@ -23,7 +23,7 @@ fn can(what: &str, needs: &str) -> bool {
 const LOOPS: &str = "command -v partx && truncate -s 1M disk && d=$(losetup --find --show disk) && losetup --set-capacity $d; s=$?; losetup --detach $d; exit $s";
 const MOUNTS: &str = "command -v partx && mkfs.ext4 -q -F disk 4M && mkdir mnt && mount -o loop disk mnt && umount mnt";
 
-/// What a shell command prints, if it works.
+/// Output of a shell command, if it succeeds.
 fn sh(directory: impl AsRef<Path>, command: &str) -> Option<String> {
     let command = format!("PATH=$PATH:/usr/sbin:/sbin\n{command}");
     let ran = Command::new("sh").args(["-c", &command]).current_dir(directory).stdin(Stdio::null()).stderr(Stdio::null()).output();
@@ -71,7 +71,7 @@ impl Drop for Loop {
     }
 }
 
-/// Whether this kernel was built to read the tables of disks: some are not.
+/// True if this kernel was built to read the tables of disks: some are not.
 fn kernel_reads() -> bool {
     let disk = Image::new(16 * MIB, "");
     let table = "printf 'label: gpt\n,1M\n' | sfdisk -q --no-tell-kernel disk";

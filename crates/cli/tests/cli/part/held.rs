@@ -1,10 +1,11 @@
-//! What is not to be written over without a word: tables that others hold, that nobody edits here, and what only a key shows.
+//! Contents that are not written over without an option: tables of others, tables that cannot be edited here, and contents that only a key
+//! shows.
 
 use super::image::{Image, MIB};
 use crate::{golden, run};
 use std::fs;
 
-/// A mirror of `disk` and `other` with a GPT in it: to whoever looks at one disk alone, a GPT whose backup is missing.
+/// A mirror of `disk` and `other` with a GPT in it: one disk alone looks like a GPT with a missing backup.
 fn mirrored() -> Image {
     let disk = Image::new(16 * MIB, "");
     crate::zeroes(disk.scratch.path(), "other", 16 * MIB);

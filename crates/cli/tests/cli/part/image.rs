@@ -18,14 +18,14 @@ pub(super) struct Write {
     /// Byte of the provider.
     pub(super) offset: u64,
     pub(super) bytes: Vec<u8>,
-    /// Whether what comes before must be on the medium first.
+    /// True if earlier writes must be on the medium first.
     pub(super) after_flush: bool,
 }
 
 /// An image in a directory of its own.
 pub(super) struct Image {
     pub(super) scratch: Scratch,
-    /// What is said of the disk with every command: `--logical 4096`.
+    /// Options that describe the disk, for every command: `--logical 4096`.
     pub(super) options: String,
     saved: Cell<u32>,
 }
@@ -99,7 +99,7 @@ impl Image {
         ran
     }
 
-    /// What `--dry-run` lists.
+    /// The writes that `--dry-run` lists.
     #[track_caller]
     pub(super) fn writes(&self, words: &str) -> Vec<Write> {
         let ran = self.part(&format!("{words} --dry-run"));

@@ -243,7 +243,7 @@ fn what_nothing_recognises_is_written_over_only_if_told() {
     disk.part("create -s gpt disk").ended(0);
 }
 
-/// What wipefs leaves of a format is not zero; the refusal says where, and the command that goes on is whole.
+/// Remains of a format after wipefs are not zero; the refusal names their place, and a whole command that goes on.
 #[test]
 fn a_refusal_names_the_command_that_goes_on() {
     let disk = Image::new(16 * MIB, "");

@@ -10,8 +10,8 @@ use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
-/// What `part show` shows on the copy `name` of the disk, and every provider that `check` finds at any depth: a table that only an
-/// editor would look for is shown, and found by no other.
+/// The table that `part show` shows on the copy `name` of the disk, and every provider that `check` finds at any depth: a table that only
+/// an editor would find is in the first and not in the second.
 fn state(disk: &Image, name: &str, provider: &str) -> [Vec<Value>; 2] {
     let shown = disk.part(&format!("show --json {name}{provider}"));
     let check: Ran =
@@ -31,7 +31,7 @@ fn state(disk: &Image, name: &str, provider: &str) -> [Vec<Value>; 2] {
     [own.into_iter().chain(entries.flat_map(|e| keys.map(|key| e[key].clone()))).collect(), found]
 }
 
-/// What sfdisk and blkid find on the copy `name`; `None`, said on the terminal, where one of them is not installed.
+/// Output of sfdisk and blkid on the copy `name`; `None`, with a message, if one of them is not installed.
 fn judged(disk: &Image, name: &str) -> Option<String> {
     let ask = |program: &str, arguments: &[&str]| {
         let ran = Command::new(program).args(arguments).arg(disk.path(name)).env("PATH", PATH).output();
@@ -46,7 +46,7 @@ fn judged(disk: &Image, name: &str) -> Option<String> {
     Some(ask("sfdisk", &["--dump"])? + &tables)
 }
 
-/// Where an ordinary user's PATH does not lead, too.
+/// Search path with the system programs, which an ordinary user's PATH may lack.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Cuts `words` short in every way; gives how many states there were.
@@ -87,14 +87,14 @@ fn cut_writes(disk: &Image, words: &str, writes: &[Write], provider: &str) -> us
                 others.iter().for_each(|w| disk.write("cut", w, w.bytes.len()));
                 disk.write("cut", last, length);
                 let now = state(disk, "cut", provider);
-                let told = (0..2).all(|view| now[view] == before[view] || now[view] == after[view]);
-                assert!(told, "{words}: {torn:?} of a write at {}: neither: {now:?}", last.offset);
+                let is_either = (0..2).all(|view| now[view] == before[view] || now[view] == after[view]);
+                assert!(is_either, "{words}: {torn:?} of a write at {}: neither: {now:?}", last.offset);
                 states += 1;
                 // A sample, two processes a state: every prefix, and now and then a torn write.
                 if provider.is_empty() && (torn.is_none() && (mask + 1).is_power_of_two() || states % 16 == 0) {
                     let now = judged(disk, "cut");
-                    let told = now == before_others || now == after_others;
-                    assert!(told, "{words}: {torn:?} of a write at {}: others find neither: {now:?}", last.offset);
+                    let is_either = now == before_others || now == after_others;
+                    assert!(is_either, "{words}: {torn:?} of a write at {}: others find neither: {now:?}", last.offset);
                 }
             }
         }

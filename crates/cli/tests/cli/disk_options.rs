@@ -1,4 +1,4 @@
-//! What the user says a disk is: `--for`, `--logical`, `--physical`, `--grain`, and sizes.
+//! Options that describe a disk: `--for`, `--logical`, `--physical`, `--grain`, and sizes.
 
 use crate::{golden, list, run, scratch, zeroes};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::path::Path;
 use trueline_geom::audit::profile::PROFILES;
 
 /// The disk's logical sector, and its boundaries as `WHY=SIZE+PHASE SOURCE`.
-fn said(directory: &Path, options: &str) -> (u64, Vec<String>) {
+fn described(directory: &Path, options: &str) -> (u64, Vec<String>) {
     let document = run(directory, &format!("info --json {options} disk")).ended(0).json();
     let word = |g: &Value, key: &str| g[key].as_str().expect("a string").to_owned();
     let grain = |g: &Value| format!("{}={}+{} {}", word(g, "why"), g["size"], g["phase"], word(g, "source"));
@@ -33,7 +33,7 @@ fn profiles_say_what_they_promise() {
         ("raid1MiBx10", 512, &["physical=4096+0 user", "chunk=1048576+0 user", "full-stripe=10485760+0 user"]),
     ];
     for &(name, sector, grains) in table {
-        assert_eq!(said(scratch.path(), &format!("--for {name}")), (sector, grains.iter().map(|g| g.to_string()).collect()), "{name}");
+        assert_eq!(described(scratch.path(), &format!("--for {name}")), (sector, grains.iter().map(|g| g.to_string()).collect()), "{name}");
     }
     assert!(PROFILES.iter().all(|p| table.iter().any(|(name, ..)| *name == p.name)), "a profile without a row here");
     let help = run(scratch.path(), "check --help");
@@ -49,10 +49,10 @@ fn profiles_say_what_they_promise() {
 #[test]
 fn the_image_says_its_sector_where_the_profile_does_not() {
     let scratch = golden("gpt-4096");
-    assert_eq!(said(scratch.path(), "").0, 4096);
-    assert_eq!(said(scratch.path(), "--for ssd-16k").0, 4096);
-    assert_eq!(said(scratch.path(), "--for 512e").0, 512);
-    assert_eq!(said(scratch.path(), "--for 512e --logical 4096").0, 4096, "an option of its own comes before the profile");
+    assert_eq!(described(scratch.path(), "").0, 4096);
+    assert_eq!(described(scratch.path(), "--for ssd-16k").0, 4096);
+    assert_eq!(described(scratch.path(), "--for 512e").0, 512);
+    assert_eq!(described(scratch.path(), "--for 512e --logical 4096").0, 4096, "an option of its own comes before the profile");
 }
 
 #[test]
@@ -64,19 +64,19 @@ fn the_jumper_puts_63_right_and_64_wrong() {
         assert_eq!(verdict("--physical 4k+7s"), jumper, "7 sectors of 512 bytes");
         assert_eq!(verdict("--for 4kn --logical 512 --physical 4KiB+3584"), jumper);
     }
-    assert_eq!(said(at_63.path(), "--physical 4096+3584").1, ["physical=4096+3584 user"]);
+    assert_eq!(described(at_63.path(), "--physical 4096+3584").1, ["physical=4096+3584 user"]);
 }
 
 #[test]
 fn grains_are_said_by_their_purpose() {
     let scratch = golden("gpt-sfdisk");
-    let (_, grains) = said(scratch.path(), "--grain chunk=64k --grain erase=4MiB --grain physical=8192+512");
+    let (_, grains) = described(scratch.path(), "--grain chunk=64k --grain erase=4MiB --grain physical=8192+512");
     for grain in ["chunk=65536+0 user", "erase=4194304+0 user", "physical=8192+512 user"] {
         assert!(grains.iter().any(|g| g == grain), "{grains:?}");
     }
     assert_eq!(grains.iter().filter(|g| g.starts_with("physical=")).count(), 1, "{grains:?}");
     // The last word counts.
-    let (_, grains) = said(scratch.path(), "--grain chunk=64k --grain chunk=128k");
+    let (_, grains) = described(scratch.path(), "--grain chunk=64k --grain chunk=128k");
     assert_eq!(grains.iter().filter(|g| g.starts_with("chunk=")).collect::<Vec<_>>(), ["chunk=131072+0 user"]);
     run(scratch.path(), "check --grain chunk=64k disk").ended(0);
     run(scratch.path(), "check --grain chunk=3MiB disk").ended(1);
@@ -125,10 +125,10 @@ fn sizes_are_spelt_in_many_ways() {
     for (spelt, size) in
         [("4096", 4096), ("4k", 4096), ("4K", 4096), ("4KiB", 4096), ("4kB", 4000), ("1m", 1 << 20), ("2MB", 2_000_000), ("8s", 4096)]
     {
-        assert_eq!(said(scratch.path(), &format!("--grain chunk={spelt}")).1.last().unwrap(), &format!("chunk={size}+0 user"));
+        assert_eq!(described(scratch.path(), &format!("--grain chunk={spelt}")).1.last().unwrap(), &format!("chunk={size}+0 user"));
     }
     for logical in [512, 1024, 2048, 4096, 8192, 65536] {
-        assert_eq!(said(scratch.path(), &format!("--logical {logical}")).0, logical);
+        assert_eq!(described(scratch.path(), &format!("--logical {logical}")).0, logical);
     }
 }
 
