@@ -41,6 +41,18 @@ impl Store for Watched {
         self.touched.lock().map_err(|_| Errno::Io)?.extend(offset / SECTOR..end.div_ceil(SECTOR));
         self.file.read_exact_at(buffer, offset).map_err(|_| Errno::Io)
     }
+
+    fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
+        Err(Errno::ReadOnly)
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
+        Ok(())
+    }
 }
 
 fn main() -> ExitCode {

@@ -381,10 +381,10 @@ fn medium(medium: Medium, disk: &str, overrides: &DiskOverrides) -> Result<Box<d
 
 /// A store that takes reads and writes of single bytes, whatever its unit.
 fn any_bytes(store: impl Store + 'static, disk: &str) -> Result<Box<dyn Store>, String> {
-    if store.unit() == 1 {
+    if store.properties().unit == 1 {
         return Ok(Box::new(store));
     }
-    let (unit, length) = (store.unit(), store.length());
+    let (unit, length) = (store.properties().unit, store.length());
     let view = Sectored::new(Arc::new(store), 1);
     Ok(Box::new(
         view.ok_or_else(|| format!("open {disk}: it takes units of {unit} bytes and has {length} bytes, which is not whole units"))?,

@@ -60,6 +60,14 @@ impl Store for Memory {
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
         self.with(offset, bytes.len(), |old| old.copy_from_slice(bytes))
     }
+
+    fn flush(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
+        Ok(())
+    }
 }
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {

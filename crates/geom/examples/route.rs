@@ -28,6 +28,18 @@ impl Store for Memory {
         buffer.copy_from_slice(self.0.get(at..end).ok_or(Errno::Range)?);
         Ok(())
     }
+
+    fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
+        Err(Errno::ReadOnly)
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
+        Ok(())
+    }
 }
 
 fn main() -> ExitCode {

@@ -163,8 +163,8 @@ impl Graph {
     }
 
     /// Starts the write-back of `length` bytes at byte `offset` of `id` to the media, without waiting for it.
-    pub fn hasten(&self, id: Id, offset: u64, length: u64) -> Result<(), Errno> {
-        self.providers[id].route.hasten(&self.stores, offset, length)
+    pub fn start_writeback(&self, id: Id, offset: u64, length: u64) -> Result<(), Errno> {
+        self.providers[id].route.start_writeback(&self.stores, offset, length)
     }
 
     /// Returns once everything written would survive a loss of power.

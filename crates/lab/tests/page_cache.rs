@@ -62,7 +62,7 @@ fn seen(device: &LoopDevice, offset: u64, cache: Cache) -> Done {
     let lane = OpenFile::new(&medium, cache, &device.path).expect("it is open");
     let shape = Shape { depth: 1, largest: 4096, engine: Choice::Best };
     let mut rig = Real::new(Route::store(0, medium.length()), 512, vec![lane], shape).expect("a rig");
-    medium.hasten(0, 0);
+    medium.start_writeback(0, 0);
     let before = stat::done(&device.path).expect("sysfs has it");
     writes(&mut rig, offset);
     let after = stat::done(&device.path).expect("sysfs has it");

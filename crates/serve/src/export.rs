@@ -91,7 +91,8 @@ impl BlockSizes {
     /// first unit, so a unit that does not begin with the provider is not preferred: a client that kept to it would
     /// miss it every time.
     pub fn of(topology: &Topology, store: &dyn Store) -> BlockSizes {
-        let least = Some(store.unit()).filter(|&unit| unit.is_power_of_two() && unit <= MOST_LEAST && is_whole(topology.length, unit));
+        let least =
+            Some(store.properties().unit).filter(|&unit| unit.is_power_of_two() && unit <= MOST_LEAST && is_whole(topology.length, unit));
         let least = least.unwrap_or(1);
         let unit = unit(topology).filter(|unit| unit.contains(0) && unit.size().is_power_of_two());
         let preferred = unit.map_or(LEAST_PREFERRED, |unit| unit.size()).clamp(LEAST_PREFERRED.max(least), MOST_PREFERRED);
@@ -113,6 +114,7 @@ impl Exports {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trueline_geom::base::store::Properties;
     use trueline_geom::base::topology::{Fact, Source, Trust};
 
     fn fact(why: Why, size: u64, phase: u64, trust: Trust) -> Fact {
@@ -131,8 +133,20 @@ mod tests {
             Ok(())
         }
 
-        fn unit(&self) -> u64 {
-            self.0
+        fn properties(&self) -> Properties {
+            Properties { unit: self.0, ..Properties::default() }
+        }
+
+        fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
+            Err(Errno::ReadOnly)
+        }
+
+        fn flush(&self) -> Result<(), Errno> {
+            Ok(())
+        }
+
+        fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
+            Ok(())
         }
     }
 

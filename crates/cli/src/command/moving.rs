@@ -93,7 +93,7 @@ fn begin(args: &Options, typed: &str) -> Result<ExitCode, Failure> {
         let _ = path.as_deref().map(fs::remove_file);
         Failure::Message(format!("write {}: {errno}: nothing was moved", shown(path.as_deref())))
     })?;
-    if journal.as_ref().is_some_and(|opened| opened.store.never_waits()) {
+    if journal.as_ref().is_some_and(|opened| opened.store.properties().non_blocking) {
         complain(&format!("warning: {} is in memory, and so the journal does not survive a loss of power", shown(path.as_deref())));
     }
     if p.topology.common().is_some_and(|grain| !grain.contains(start)) {

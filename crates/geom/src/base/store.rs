@@ -4,61 +4,32 @@ use crate::base::error::Errno;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU8;
 
+pub mod filter;
+
 /// A run of bytes that can be read at any offset, and perhaps written.
+///
+/// Five methods must be written. What carries bytes and is left out is made of these five of the same store: slower, and never past it. What
+/// is a hint and is left out is not taken. A layer that sees requests at the addresses of the store beneath is a
+/// [`Filter`](filter::Filter) instead.
 pub trait Store: Send + Sync {
-    /// Bytes.
+    /// The length in bytes.
     fn length(&self) -> u64;
 
     /// Fills `buffer` from `offset`. All of it or an error: a short read at the end is [`Errno::Range`].
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno>;
 
     /// Writes all of `bytes` at `offset`; [`Errno::ReadOnly`] where nothing can be written.
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        let _ = (bytes, offset);
-        Err(Errno::ReadOnly)
-    }
-
-    /// Makes `length` bytes from `offset` zero, without writing them where that can be had.
-    fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        write_zeros(length, &mut |done, zeros| self.write_at(zeros, offset.checked_add(done).ok_or(Errno::Range)?))
-    }
-
-    /// Begins to bring what was written in the `length` bytes from `offset` to the medium, so that a flush has less to wait for.
-    fn hasten(&self, offset: u64, length: u64) {
-        let _ = (offset, length);
-    }
-
-    /// Begins to bring the `length` bytes from `offset` into memory, where there is one, because they will be read. A hint.
-    fn prefetch(&self, offset: u64, length: u64) {
-        let _ = (offset, length);
-    }
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno>;
 
     /// Returns when everything written so far would survive a loss of power.
-    fn flush(&self) -> Result<(), Errno> {
-        Ok(())
-    }
+    fn flush(&self) -> Result<(), Errno>;
 
-    /// As [`Store::read_at`] if that need not wait for a device; `false` if it must, and what is in `buffer` then means nothing.
-    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
-        let _ = (buffer, offset);
-        Ok(false)
-    }
+    /// Gives up `length` bytes from `offset`: what they read as from now on is not said. A hint: a store that cannot says it has.
+    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno>;
 
-    /// Whether a write goes to memory and is done: who serves it does so at once and keeps no thread for it.
-    fn writes_now(&self) -> bool {
-        false
-    }
-
-    /// Whether nothing that is asked of it ever waits for a device: who serves it does everything at once.
-    fn never_waits(&self) -> bool {
-        false
-    }
-
-    /// The `length` bytes from `offset` themselves, where they are memory, in one piece; others may write them meanwhile. Who is lent them
-    /// reads all of them.
-    fn lend(&self, offset: u64, length: u64) -> Option<&[AtomicU8]> {
-        let _ = (offset, length);
-        None
+    /// Properties, which stay the same for as long as the store is there.
+    fn properties(&self) -> Properties {
+        Properties::default()
     }
 
     /// Writes all of `bytes` at `offset` and returns when they would survive a loss of power (forced unit access).
@@ -67,49 +38,85 @@ pub trait Store: Send + Sync {
         self.flush()
     }
 
-    /// `length` bytes from `offset` are of no interest any more: what they read as from now on is not said. A hint.
-    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        let _ = (offset, length);
-        Ok(())
+    /// Makes `length` bytes from `offset` zero, without writing them where that can be had.
+    fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        match self.try_zero(offset, length, false) {
+            Err(Errno::Unsupported) => {
+                write_zeros(length, &mut |done, zeros| self.write_at(zeros, offset.checked_add(done).ok_or(Errno::Range)?))
+            }
+            done => done,
+        }
     }
 
     /// Makes `length` bytes from `offset` zero without sending them, or does nothing and says [`Errno::Unsupported`]. `keep`: their room
     /// stays theirs.
-    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+    fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
         let _ = (offset, length, keep);
         Err(Errno::Unsupported)
     }
 
-    /// What is at `offset`, and for how many of the next `length` bytes at least; `length` is not 0.
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+    /// Reads as [`Store::read_at`] if that need not wait for a device; `false` if it must, and what is in `buffer` then means nothing.
+    fn try_read(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+        let _ = (buffer, offset);
+        Ok(false)
+    }
+
+    /// Borrows the `length` bytes from `offset` themselves, where they are memory, in one piece; others may write them meanwhile. A borrower
+    /// reads all of them. [`None`]: they are to be read.
+    fn borrow(&self, offset: u64, length: u64) -> Result<Option<&[AtomicU8]>, Errno> {
+        let _ = (offset, length);
+        Ok(None)
+    }
+
+    /// Content at `offset`, and for how many of the next `length` bytes at least; `length` is not 0.
+    fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         let _ = offset;
         Ok(Run { content: Content::Data, length })
     }
 
-    /// The unit in which it must be read and written, in bytes: 1 where any byte will do.
-    fn unit(&self) -> u64 {
-        1
+    /// Starts to bring the `length` bytes from `offset` into memory, where there is one, because they will be read. A hint.
+    fn prefetch(&self, offset: u64, length: u64) {
+        let _ = (offset, length);
     }
 
-    /// Requests that it works on at one time: who serves it keeps so many threads waiting for it at most.
-    fn depth(&self) -> usize {
-        16
+    /// Starts to bring what was written in the `length` bytes from `offset` to the medium, so that a flush has less to wait for. A hint.
+    fn start_writeback(&self, offset: u64, length: u64) {
+        let _ = (offset, length);
+    }
+}
+
+/// Properties of a store. By default those of one that takes any byte and may always wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Properties {
+    /// The unit of reads and writes in bytes: 1 where any byte will do.
+    pub unit: u64,
+    /// Requests that it works on at one time: a server keeps so many threads waiting for it at most.
+    pub depth: usize,
+    /// A write goes to memory and is done: a server does it at once and keeps no thread for it.
+    pub write_back: bool,
+    /// No request ever waits for a device: a server does everything at once.
+    pub non_blocking: bool,
+}
+
+impl Default for Properties {
+    fn default() -> Properties {
+        Properties { unit: 1, depth: 16, write_back: false, non_blocking: false }
     }
 }
 
 /// Bytes of one kind, one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// What they are.
+    /// The kind of all of them.
     pub content: Content,
-    /// How many.
+    /// Their number.
     pub length: u64,
 }
 
-/// What bytes are, as far as it is known without reading them.
+/// Content of bytes, as far as it is known without reading them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Anything.
+    /// Bytes of any value.
     Data,
     /// Zeros that take room.
     Zero,
@@ -117,7 +124,7 @@ pub enum Content {
     Hole,
 }
 
-/// Who writes: how many bytes came before, bytes.
+/// A writer of pieces: how many bytes came before, bytes.
 pub type Put<'a> = dyn FnMut(u64, &[u8]) -> Result<(), Errno> + 'a;
 
 /// Zeros that are written at once.
@@ -267,6 +274,18 @@ impl Store for Sparse {
             let count = to_index(to - from);
             buffer[into..into + count].copy_from_slice(&run[out..out + count]);
         }
+        Ok(())
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
+        Err(Errno::ReadOnly)
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
         Ok(())
     }
 }

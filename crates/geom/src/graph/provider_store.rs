@@ -1,7 +1,7 @@
 //! A provider's bytes as a store: code that serves a disk serves every provider.
 
 use crate::base::error::Errno;
-use crate::base::store::{Content, Run, Store};
+use crate::base::store::{Content, Properties, Run, Store};
 use crate::base::topology::lcm;
 use crate::graph::{Graph, Id};
 use crate::mapping::geom::Op;
@@ -16,10 +16,7 @@ pub struct Through {
     route: Route,
     /// Indices of the stores that its bytes can be on, each once.
     used: Arc<[usize]>,
-    unit: u64,
-    depth: usize,
-    writes_now: bool,
-    never_waits: bool,
+    properties: Properties,
 }
 
 /// Operation on one piece: its disk, first byte there, and bytes.
@@ -35,13 +32,15 @@ impl Through {
     pub fn over(stores: Arc<[Box<dyn Store>]>, route: Route) -> Through {
         let mut used = Vec::new();
         route.stores(&mut used);
-        let own = || used.iter().filter_map(|&index| stores.get(index));
-        let unit = own().try_fold(1, |unit, store| lcm(unit, store.unit())).unwrap_or(u64::MAX);
-        // Any of them may serve a request, so the deepest queue counts.
-        let depth = own().map(|store| store.depth()).max().unwrap_or(1);
-        let writes_now = own().all(|store| store.writes_now());
-        let never_waits = own().all(|store| store.never_waits());
-        Through { used: used.into(), unit, depth, writes_now, never_waits, stores, route }
+        let own = || used.iter().filter_map(|&index| stores.get(index)).map(|store| store.properties());
+        let properties = Properties {
+            unit: own().try_fold(1, |unit, store| lcm(unit, store.unit)).unwrap_or(u64::MAX),
+            // Any of them may serve a request, so the deepest queue counts.
+            depth: own().map(|store| store.depth).max().unwrap_or(1),
+            write_back: own().all(|store| store.write_back),
+            non_blocking: own().all(|store| store.non_blocking),
+        };
+        Through { used: used.into(), properties, stores, route }
     }
 
     fn store(&self, index: usize) -> Result<&dyn Store, Errno> {
@@ -82,9 +81,9 @@ impl Store for Through {
         self.route.zero(&self.stores, offset, length)
     }
 
-    fn hasten(&self, offset: u64, length: u64) {
-        // A hint: outside the provider there is nothing to hasten.
-        let _ = self.route.hasten(&self.stores, offset, length);
+    fn start_writeback(&self, offset: u64, length: u64) {
+        // A hint: outside the provider there is nothing to write.
+        let _ = self.route.start_writeback(&self.stores, offset, length);
     }
 
     fn prefetch(&self, offset: u64, length: u64) {
@@ -101,12 +100,12 @@ impl Store for Through {
         self.used.iter().map(|&index| self.store(index)?.flush()).fold(Ok(()), Result::and)
     }
 
-    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+    fn try_read(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
         let mut all = true;
         self.route.extents(offset, buffer.len() as u64, Op::Read, &mut |from, piece| {
             let part = buffer.get_mut(piece.within(from)?).ok_or(Errno::Range)?;
             match piece {
-                Piece::Store { store, offset, .. } => all = all && self.store(store)?.read_now(part, offset)?,
+                Piece::Store { store, offset, .. } => all = all && self.store(store)?.try_read(part, offset)?,
                 Piece::Zero { .. } => part.fill(0),
             }
             Ok(())
@@ -114,17 +113,12 @@ impl Store for Through {
         Ok(all)
     }
 
-    fn writes_now(&self) -> bool {
-        self.writes_now
+    fn properties(&self) -> Properties {
+        self.properties
     }
 
-    fn never_waits(&self) -> bool {
-        self.never_waits
-    }
-
-    fn lend(&self, offset: u64, length: u64) -> Option<&[AtomicU8]> {
-        let (store, at) = self.plain(offset, length)?;
-        store.lend(at, length)
+    fn borrow(&self, offset: u64, length: u64) -> Result<Option<&[AtomicU8]>, Errno> {
+        self.plain(offset, length).map_or(Ok(None), |(store, at)| store.borrow(at, length))
     }
 
     fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
@@ -141,29 +135,21 @@ impl Store for Through {
         self.each(offset, length, &mut |store, offset, length| store.discard(offset, length))
     }
 
-    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        self.each(offset, length, &mut |store, offset, length| store.zero_fast(offset, length, keep))
+    fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+        self.each(offset, length, &mut |store, offset, length| store.try_zero(offset, length, keep))
     }
 
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+    fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         // The first piece is enough: the next query begins after it, so the rest of the range is not walked.
         let mut first = None;
         let walked = self.route.extents(offset, length, Op::Read, &mut |_, piece| {
             first = Some(match piece {
-                Piece::Store { store, offset, length } => self.store(store)?.run(offset, length)?,
+                Piece::Store { store, offset, length } => self.store(store)?.extent(offset, length)?,
                 Piece::Zero { length } => Run { content: Content::Hole, length },
             });
             Err(Errno::Io)
         });
         first.ok_or(walked.err().unwrap_or(Errno::Range))
-    }
-
-    fn unit(&self) -> u64 {
-        self.unit
-    }
-
-    fn depth(&self) -> usize {
-        self.depth
     }
 }
 
@@ -176,7 +162,7 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::Ordering;
 
-    /// Memory that can be lent.
+    /// Memory that can be borrowed.
     struct Cells(Vec<AtomicU8>);
 
     /// A disk that counts its flushes, and fails them if it is given an error.
@@ -201,8 +187,16 @@ mod tests {
             self.fails.map_or(Ok(()), Err)
         }
 
-        fn depth(&self) -> usize {
-            10 * (self.number + 1)
+        fn properties(&self) -> Properties {
+            Properties { depth: 10 * (self.number + 1), ..Properties::default() }
+        }
+
+        fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
+            Err(Errno::ReadOnly)
+        }
+
+        fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
+            Ok(())
         }
     }
 
@@ -212,18 +206,31 @@ mod tests {
         }
 
         fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-            let lent = self.lend(offset, buffer.len() as u64).ok_or(Errno::Range)?;
+            let lent = self.borrow(offset, buffer.len() as u64)?.ok_or(Errno::Range)?;
             buffer.iter_mut().zip(lent).for_each(|(byte, cell)| *byte = cell.load(Ordering::Relaxed));
             Ok(())
         }
 
-        fn never_waits(&self) -> bool {
-            true
+        fn properties(&self) -> Properties {
+            Properties { non_blocking: true, ..Properties::default() }
         }
 
-        fn lend(&self, offset: u64, length: u64) -> Option<&[AtomicU8]> {
-            let (from, length) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
-            self.0.get(from..from.checked_add(length)?)
+        fn borrow(&self, offset: u64, length: u64) -> Result<Option<&[AtomicU8]>, Errno> {
+            let index = |n: u64| usize::try_from(n).map_err(|_| Errno::Range);
+            let end = offset.checked_add(length).ok_or(Errno::Range)?;
+            self.0.get(index(offset)?..index(end)?).map(Some).ok_or(Errno::Range)
+        }
+
+        fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
+            Err(Errno::ReadOnly)
+        }
+
+        fn flush(&self) -> Result<(), Errno> {
+            Ok(())
+        }
+
+        fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
+            Ok(())
         }
     }
 
@@ -265,7 +272,7 @@ mod tests {
         let set = Through::new(&graph, graph.providers.iter().position(|provider| provider.is_set).unwrap());
         assert_eq!(set.flush(), Err(Errno::NoSpace));
         assert_eq!(*flushes.lock().unwrap(), [0, 1]);
-        assert_eq!((set.depth(), Through::new(&graph, 0).depth()), (20, 10));
+        assert_eq!((set.properties().depth, Through::new(&graph, 0).properties().depth), (20, 10));
     }
 
     /// A set's bytes are in several pieces, and a mirror's are in several places.
@@ -273,23 +280,23 @@ mod tests {
     fn a_set_lends_nothing() {
         let graph = Graph::taste(vec![member(0), member(1)], Limits::default());
         let set = Through::new(&graph, graph.providers.iter().position(|provider| provider.is_set).unwrap());
-        assert!(set.never_waits() && set.read_at(&mut [0; 70], 0).is_ok());
-        assert!(set.lend(0, 70).is_none());
+        assert!(set.properties().non_blocking && set.read_at(&mut [0; 70], 0).is_ok());
+        assert!(matches!(set.borrow(0, 70), Ok(None)));
     }
 
-    fn seen(cells: Option<&[AtomicU8]>) -> Vec<u8> {
-        cells.unwrap().iter().map(|cell| cell.load(Ordering::Relaxed)).collect()
+    fn seen(cells: Result<Option<&[AtomicU8]>, Errno>) -> Vec<u8> {
+        cells.unwrap().unwrap().iter().map(|cell| cell.load(Ordering::Relaxed)).collect()
     }
 
     #[test]
     fn a_partition_of_memory_lends_its_own_bytes_and_no_others() {
         let graph = Graph::taste(vec![disk()], Limits::default());
         let (whole, part) = (Through::new(&graph, 0), Through::new(&graph, graph.find("s1").unwrap()));
-        assert!(part.never_waits());
-        assert_eq!(seen(part.lend(1000, 70)), seen(whole.lend(9192, 70)));
-        assert_eq!(part.lend(65_536, 0).map(<[AtomicU8]>::len), Some(0));
+        assert!(part.properties().non_blocking);
+        assert_eq!(seen(part.borrow(1000, 70)), seen(whole.borrow(9192, 70)));
+        assert!(seen(part.borrow(65_536, 0)).is_empty());
         for (offset, length) in [(65_533, 4), (65_536, 1), (u64::MAX, 1), (1, u64::MAX)] {
-            assert!(part.lend(offset, length).is_none(), "{length} bytes at {offset}");
+            assert!(matches!(part.borrow(offset, length), Ok(None)), "{length} bytes at {offset}");
         }
     }
 }

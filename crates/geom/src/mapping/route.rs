@@ -185,10 +185,10 @@ impl Route {
     }
 
     /// Starts the write-back of `length` bytes from `offset` to the media, without waiting for it.
-    pub fn hasten(&self, stores: &[Box<dyn Store>], offset: u64, length: u64) -> Result<(), Errno> {
+    pub fn start_writeback(&self, stores: &[Box<dyn Store>], offset: u64, length: u64) -> Result<(), Errno> {
         self.extents(offset, length, Op::Write, &mut |_, piece| {
             if let Piece::Store { store, offset, length } = piece {
-                stores.get(store).ok_or(Errno::NoDevice)?.hasten(offset, length);
+                stores.get(store).ok_or(Errno::NoDevice)?.start_writeback(offset, length);
             }
             Ok(())
         })

@@ -60,7 +60,7 @@ pub fn carry(
                 // A piece that is at the new place already needs only the mark.
                 if let Some(Loaded { bytes, .. }) = bytes {
                     put(disk, &bytes, piece.to)?;
-                    disk.hasten(piece.to, piece.length);
+                    disk.start_writeback(piece.to, piece.length);
                     run.spare = bytes;
                 }
                 copied += piece.length;

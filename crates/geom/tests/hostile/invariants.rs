@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use trueline_geom::audit::{self, profile};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::finding::{Finding, Fix};
+use trueline_geom::base::store::filter::{Filter, Request};
 use trueline_geom::base::store::{Sparse, Store};
 use trueline_geom::base::topology::{Fact, Grain, Source, Topology, Trust, Why};
 use trueline_geom::class::{Class, Member, Taste};
@@ -70,15 +71,15 @@ struct Metered {
     meter: Arc<Meter>,
 }
 
-impl Store for Metered {
-    fn length(&self) -> u64 {
-        self.disk.length()
+impl Filter for Metered {
+    fn inner(&self) -> &dyn Store {
+        &self.disk
     }
 
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        self.meter.bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+    fn pass(&self, request: &Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        self.meter.bytes.fetch_add(request.length, Ordering::Relaxed);
         self.meter.reads.fetch_add(1, Ordering::Relaxed);
-        self.disk.read_at(buffer, offset)
+        run()
     }
 }
 
@@ -102,19 +103,23 @@ pub fn graph_holds(subjects: &[Subject], limits: Limits) {
     audit_holds(&graph);
 }
 
-/// A disk that has something else wherever nobody has looked.
+/// A disk that has something else wherever tasting has not looked.
 struct Elsewhere {
     disk: Sparse,
     number: usize,
     looked: ReadSet,
 }
 
-impl Store for Elsewhere {
-    fn length(&self) -> u64 {
-        self.disk.length()
+impl Filter for Elsewhere {
+    fn inner(&self) -> &dyn Store {
+        &self.disk
     }
 
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+    fn pass(&self, _: &Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        run()
+    }
+
+    fn pass_read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
         self.disk.read_at(buffer, offset)?;
         for (byte, at) in buffer.iter_mut().zip(offset..) {
             if !self.looked.is_at(self.number, at, 1) {

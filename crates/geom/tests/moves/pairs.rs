@@ -56,6 +56,10 @@ impl Store for Watched<'_> {
         self.keep();
         Ok(())
     }
+
+    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        self.own().discard(offset, length)
+    }
 }
 
 /// What a disk and its journal look like at every moment of a move, what a loss of power then leaves, too.

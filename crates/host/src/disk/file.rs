@@ -23,7 +23,7 @@ use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::store::{self, Content, Run, Store};
+use trueline_geom::base::store::{self, Content, Properties, Run, Store};
 
 /// The result of [`open`].
 pub struct Opened {
@@ -304,7 +304,7 @@ impl Store for Medium {
         store::write_zeros(length, &mut |done, zeros| self.write_at(zeros, offset + done))
     }
 
-    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+    fn try_read(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
         if self.in_memory {
             // tmpfs refuses RWF_NOWAIT, and never waits.
             return self.read_at(buffer, offset).map(|()| true);
@@ -317,29 +317,20 @@ impl Store for Medium {
         Ok(io::preadv2(&self.fd, &mut [IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT).is_ok_and(|count| count == length))
     }
 
-    fn writes_now(&self) -> bool {
-        // Into the page cache.
-        true
-    }
-
-    fn never_waits(&self) -> bool {
-        self.in_memory
-    }
-
-    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.write_at(bytes, offset)?;
-        self.flush()
+    fn properties(&self) -> Properties {
+        // Writes go into the page cache.
+        Properties { write_back: true, non_blocking: self.in_memory, ..Properties::default() }
     }
 
     fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        match self.zero_fast(offset, length, false) {
+        match self.try_zero(offset, length, false) {
             // It is a hint, and who cannot take it need not.
             Err(Errno::Unsupported) => Ok(()),
             done => done,
         }
     }
 
-    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+    fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
         if offset.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(Errno::Range);
         }
@@ -357,7 +348,7 @@ impl Store for Medium {
         }
     }
 
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+    fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         let end = offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
         // ENXIO: only a hole from here on. A block device is all data.
         let data = match rustix::fs::seek(&self.fd, SeekFrom::Data(offset)) {
@@ -379,7 +370,7 @@ impl Store for Medium {
         }
     }
 
-    fn hasten(&self, offset: u64, length: u64) {
+    fn start_writeback(&self, offset: u64, length: u64) {
         // Linux starts writing what is dirty before it drops what is not; no more than a hint, so nothing can be wrong.
         let _ = rustix::fs::fadvise(&self.fd, offset, NonZeroU64::new(length), Advice::DontNeed);
     }
@@ -401,11 +392,11 @@ mod tests {
         let medium = open(&path).unwrap().store;
         file.set_len(1 << 19).unwrap();
         std::fs::remove_file(&path).unwrap();
-        assert!(medium.run(0, 1 << 20).unwrap().length <= 1 << 19);
-        assert_eq!(medium.run(1 << 19, 1 << 19), Ok(Run { content: Content::Data, length: 1 << 19 }));
+        assert!(medium.extent(0, 1 << 20).unwrap().length <= 1 << 19);
+        assert_eq!(medium.extent(1 << 19, 1 << 19), Ok(Run { content: Content::Data, length: 1 << 19 }));
         assert_eq!(medium.read_at(&mut [0; 512], 1 << 19), Err(Errno::Range));
         file.set_len(1 << 20).unwrap();
-        assert_eq!(medium.run(1 << 19, 1 << 19).unwrap().length, 1 << 19);
+        assert_eq!(medium.extent(1 << 19, 1 << 19).unwrap().length, 1 << 19);
     }
 
     #[test]

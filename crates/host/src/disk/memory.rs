@@ -8,7 +8,7 @@ use crate::error::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::store::{Content, Run, Store};
+use trueline_geom::base::store::{Content, Properties, Run, Store};
 use trueline_geom::base::topology::{round_down, round_up};
 
 /// A disk in memory.
@@ -92,39 +92,35 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.zero_fast(offset, length, false)
+    fn flush(&self) -> Result<(), Errno> {
+        Ok(())
     }
 
     fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.zero_fast(offset, length, false)
+        self.try_zero(offset, length, false)
     }
 
-    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+    fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
         let end = offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
         if keep { self.write_zeros(offset, end) } else { self.give_back(offset, end) }
     }
 
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+    fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         let end = offset.checked_add(length).filter(|&end| end <= self.length).ok_or(Errno::Range)?;
         Ok(self.written.run(offset, end))
     }
 
-    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+    fn try_read(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
         self.read_at(buffer, offset).map(|()| true)
     }
 
-    fn writes_now(&self) -> bool {
-        true
+    fn properties(&self) -> Properties {
+        Properties { write_back: true, non_blocking: true, ..Properties::default() }
     }
 
-    fn never_waits(&self) -> bool {
-        true
-    }
-
-    fn lend(&self, offset: u64, length: u64) -> Option<&[AtomicU8]> {
-        let length = usize::try_from(length).ok()?;
-        Some(self.bytes.bytes(self.place(offset, length).ok()?, length))
+    fn borrow(&self, offset: u64, length: u64) -> Result<Option<&[AtomicU8]>, Errno> {
+        let length = index(length)?;
+        Ok(Some(self.bytes.bytes(self.place(offset, length)?, length)))
     }
 }
 
@@ -202,7 +198,7 @@ mod tests {
     fn runs(memory: &Memory) -> Vec<(u64, bool)> {
         let (mut at, mut found) = (0, Vec::new());
         while at < memory.length() {
-            let run = memory.run(at, memory.length() - at).unwrap();
+            let run = memory.extent(at, memory.length() - at).unwrap();
             found.push((at, run.content == Content::Data));
             at += run.length;
         }
@@ -222,9 +218,9 @@ mod tests {
         for offset in [9_998, 10_000, u64::MAX] {
             assert_eq!(memory.write_at(&[0; 3], offset), Err(Errno::Range));
             assert_eq!(memory.read_at(&mut end, offset), Err(Errno::Range));
-            assert_eq!(memory.zero_fast(offset, 3, false), Err(Errno::Range));
+            assert_eq!(memory.try_zero(offset, 3, false), Err(Errno::Range));
             assert_eq!(memory.discard(offset, 3), Err(Errno::Range));
-            assert!(memory.run(offset, 3).is_err() && memory.lend(offset, 3).is_none());
+            assert!(memory.extent(offset, 3).is_err() && memory.borrow(offset, 3).is_err());
         }
         assert_eq!(memory.read_at(&mut [], 10_000), Ok(()));
         assert!(Memory::new(u64::MAX).is_err());
@@ -253,7 +249,7 @@ mod tests {
                 for (keep, page) in [(false, 4096), (true, 4096), (false, 16384), (false, 65536)] {
                     let memory = Memory::with_pages(length, page).unwrap();
                     memory.write_at(&vec![7; usize::try_from(length).unwrap()], 0).unwrap();
-                    memory.zero_fast(from, to - from, keep).unwrap();
+                    memory.try_zero(from, to - from, keep).unwrap();
                     let zero = |at: usize| (from..to).contains(&(at as u64));
                     assert!(all(&memory).iter().enumerate().all(|(at, &byte)| byte == if zero(at) { 0 } else { 7 }), "{from} to {to}");
                     for (at, data) in runs(&memory) {
@@ -272,7 +268,7 @@ mod tests {
         memory.write_at(&[1; 2], 5 * PIECE - 1).unwrap();
         memory.write_at(&[], 8 * PIECE).unwrap();
         assert_eq!(runs(&memory), [(0, false), (PIECE, true), (2 * PIECE, false), (4 * PIECE, true), (6 * PIECE, false)]);
-        assert_eq!(memory.run(PIECE + 5, 10), Ok(Run { content: Content::Data, length: 10 }));
+        assert_eq!(memory.extent(PIECE + 5, 10), Ok(Run { content: Content::Data, length: 10 }));
         // A piece of which a part stays is data.
         memory.discard(PIECE + 1, 4 * PIECE).unwrap();
         assert_eq!(runs(&memory), [(0, false), (PIECE, true), (2 * PIECE, false), (5 * PIECE, true), (6 * PIECE, false)]);

@@ -12,7 +12,7 @@ use crate::error::Error;
 use rustix::io;
 use std::path::Path;
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::store::{Run, Store};
+use trueline_geom::base::store::{Properties, Run, Store};
 use trueline_geom::base::topology::is_whole;
 
 /// An open file or device without the page cache.
@@ -89,15 +89,15 @@ impl Store for Direct {
         self.medium.discard(offset, length)
     }
 
-    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        self.medium.zero_fast(offset, length, keep)
+    fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+        self.medium.try_zero(offset, length, keep)
     }
 
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-        self.medium.run(offset, length)
+    fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        self.medium.extent(offset, length)
     }
 
-    fn unit(&self) -> u64 {
-        self.lane.grain()
+    fn properties(&self) -> Properties {
+        Properties { unit: self.lane.grain(), ..Properties::default() }
     }
 }

@@ -24,7 +24,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::store::{Content, Run, Store};
+use trueline_geom::base::store::{Content, Properties, Run, Store};
 use trueline_geom::base::topology::boundaries::Boundary;
 use trueline_geom::base::topology::{is_whole, round_down};
 
@@ -208,6 +208,12 @@ impl Remote {
         })
     }
 
+    /// The unit in bytes that the server asks for, where the export is whole units.
+    fn unit(&self) -> u64 {
+        let least = self.told.sizes.map_or(1, |[least, ..]| u64::from(least));
+        if is_whole(self.told.length, least) { least } else { 1 }
+    }
+
     /// Flushes every connection on which something was written, all at once; the first error.
     fn flush_all(&self) -> Result<(), Errno> {
         let mut flush = self.pool.flush();
@@ -282,7 +288,7 @@ impl Store for Remote {
         })
     }
 
-    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+    fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
         if !self.has(transmission::SEND_WRITE_ZEROES) || self.is_read_only() {
             return Err(Errno::Unsupported);
         }
@@ -295,19 +301,14 @@ impl Store for Remote {
         })
     }
 
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+    fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         let length = if self.told.extended { length } else { length.min(self.most()) };
         let status = self.with(|session| session.allocation(offset, length))?;
         // A server without allocation status has data everywhere.
         Ok(status.map_or(Run { content: Content::Data, length }, |run| Run { length: run.length.clamp(1, length), ..run }))
     }
 
-    fn depth(&self) -> usize {
-        self.pool.most()
-    }
-
-    fn unit(&self) -> u64 {
-        let least = self.told.sizes.map_or(1, |[least, ..]| u64::from(least));
-        if is_whole(self.told.length, least) { least } else { 1 }
+    fn properties(&self) -> Properties {
+        Properties { unit: self.unit(), depth: self.pool.most(), ..Properties::default() }
     }
 }

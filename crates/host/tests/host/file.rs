@@ -89,15 +89,15 @@ fn what_is_in_memory_is_read_at_once() {
         let store = file::open(place).unwrap().store;
         let mut read = [0; 100];
         store.read_at(&mut read, 5000).unwrap();
-        let now = store.read_now(&mut read, 5000).unwrap();
+        let now = store.try_read(&mut read, 5000).unwrap();
         // A file system may be one that cannot tell.
-        assert!(now || !store.never_waits(), "{}", place.display());
+        assert!(now || !store.properties().non_blocking, "{}", place.display());
         assert!(!now || read == bytes[5000..5100]);
-        assert_eq!(store.read_now(&mut read, 8100), Err(Errno::Range));
+        assert_eq!(store.try_read(&mut read, 8100), Err(Errno::Range));
     }
     let tmpfs = Command::new("stat").args(["-f", "-c", "%T"]).arg(&memory).output();
     let tmpfs = tmpfs.is_ok_and(|ran| ran.stdout.starts_with(b"tmpfs"));
-    assert!(!tmpfs || file::open(&memory).unwrap().store.never_waits());
+    assert!(!tmpfs || file::open(&memory).unwrap().store.properties().non_blocking);
     let _ = std::fs::remove_file(&memory);
 }
 
@@ -120,10 +120,10 @@ fn what_is_of_no_interest_to_a_device_is_punched_out() {
         return println!("skipped: no holes in files here: {} of {full} bytes", room());
     }
     // Zeros whose room is kept take what they took.
-    assert!(matches!(store.zero_fast(2 << 20, 1 << 20, true), Ok(()) | Err(Errno::Unsupported)));
+    assert!(matches!(store.try_zero(2 << 20, 1 << 20, true), Ok(()) | Err(Errno::Unsupported)));
     assert_eq!(given_back(), Some(1 << 20));
     // Over a file that cannot keep its room (on tmpfs), Linux offers no zeros of either kind from then on.
-    let given = store.zero_fast(3 << 20, 1 << 20, false);
+    let given = store.try_zero(3 << 20, 1 << 20, false);
     assert!(matches!(given, Ok(()) | Err(Errno::Unsupported)), "{given:?}");
     assert_eq!(given_back(), Some(if given.is_ok() { 2 << 20 } else { 1 << 20 }));
     assert_eq!(store.discard(4 << 20, 1), Err(Errno::Range));

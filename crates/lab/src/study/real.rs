@@ -267,7 +267,7 @@ impl Scratch {
         let sector = self.graph.providers[place.provider].topology.sector;
         let mut rig = rig::real::Real::new(route, sector, vec![lane], shape)?;
         medium.flush().map_err(|errno| Error::io("flush the scratch file", 0, errno))?;
-        medium.hasten(0, 0);
+        medium.start_writeback(0, 0);
         let run = place.work.run(&mut rig, seed, &mut |_| !signal::happened())?;
         match &run.first_error {
             Some(first) => Err(Error(format!("{} requests failed, the first: {first}", run.errors))),

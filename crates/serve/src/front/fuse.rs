@@ -58,7 +58,7 @@ pub fn mount(point: &Path, exports: &Arc<Exports>) -> Result<Mounted, Error> {
     };
     let gate = Arc::new(Gate::default());
     let read_only = exports.0.iter().all(|export| export.read_only);
-    let threads = exports.0.iter().map(|export| export.store.depth()).max().unwrap_or(1).clamp(1, THREADS);
+    let threads = exports.0.iter().map(|export| export.store.properties().depth).max().unwrap_or(1).clamp(1, THREADS);
     let files = Files::new(exports.clone(), tree, gate.clone());
     let mut session = Session::new(files, &point, &config(read_only, threads)).map_err(|e| refused(&point, e))?;
     let unmounter = Mutex::new(session.unmount_callable());

@@ -22,11 +22,12 @@ use crate::retaste::trigger::RetasteTrigger;
 use latency::Latency;
 use log::Log;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use trueline_geom::audit::io::{IoAudit, IoKind, Layer, Medium, SLOTS, Tally};
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::store::{Run, Store};
+use trueline_geom::base::store::filter::{Action, Filter, Request};
+use trueline_geom::base::store::{Properties, Store};
 use trueline_geom::graph::Id;
 use trueline_host::clock;
 
@@ -193,8 +194,7 @@ impl Counters {
         self.latencies[deed as usize].waits()
     }
 
-    fn count(&self, deed: IoKind, offset: u64, length: usize) {
-        let length = u64::try_from(length).unwrap_or(u64::MAX);
+    fn count(&self, deed: IoKind, offset: u64, length: u64) {
         let seat = SEAT.try_with(|seat| seat.0).unwrap_or(OWN);
         match self.logs.get(seat) {
             Some(log) if log.note(deed, offset, length) => {}
@@ -235,7 +235,7 @@ impl Counters {
     }
 
     /// Counts a request that is done, or has failed.
-    fn done(&self, deed: IoKind, offset: u64, length: usize, done: Result<(), Errno>) -> Result<(), Errno> {
+    fn done(&self, deed: IoKind, offset: u64, length: u64, done: Result<(), Errno>) -> Result<(), Errno> {
         match done {
             Ok(()) => self.count(deed, offset, length),
             Err(_) => {
@@ -319,7 +319,7 @@ impl Counted {
     /// A counting layer over `below`, which `counters` watch. A flush after a write to a tasted range calls `settled`
     /// before it returns: the client's next requests are judged by the new graph.
     pub fn new(below: Arc<dyn Store>, counters: Arc<Counters>, settled: Box<Settled>) -> Counted {
-        Counted { at_once: below.writes_now(), below, counters, settled }
+        Counted { at_once: below.properties().write_back, below, counters, settled }
     }
 
     fn settle(&self) {
@@ -329,103 +329,68 @@ impl Counted {
         }
     }
 
-    /// A request of which a range of `length` bytes is known.
-    fn ranged(&self, deed: IoKind, offset: u64, length: u64, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
-        let done = self.counters.waits(deed as usize, run);
-        self.counters.done(deed, offset, usize::try_from(length).unwrap_or(usize::MAX), done)
+    /// Counts the way of a request that may wait.
+    fn waits(&self, kind: IoKind, request: &Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        let done = self.counters.waits(kind as usize, run);
+        self.counters.done(kind, request.offset, request.length, done)
     }
 }
 
-impl Store for Counted {
-    fn length(&self) -> u64 {
-        self.below.length()
+/// The kind of a request in what is counted; a flush has none.
+fn kind_of(action: Action) -> Option<IoKind> {
+    match action {
+        Action::Read => Some(IoKind::Read),
+        Action::Write => Some(IoKind::Write),
+        Action::Zero => Some(IoKind::Zero),
+        Action::Discard => Some(IoKind::Trim),
+        Action::Flush => None,
+    }
+}
+
+impl Filter for Counted {
+    fn inner(&self) -> &dyn Store {
+        &*self.below
     }
 
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        let done = self.counters.waits(IoKind::Read as usize, || self.below.read_at(buffer, offset));
-        self.counters.done(IoKind::Read, offset, buffer.len(), done)
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        let write = || self.below.write_at(bytes, offset);
-        let done = if self.at_once { write() } else { self.counters.waits(IoKind::Write as usize, write) };
-        self.counters.done(IoKind::Write, offset, bytes.len(), done)
-    }
-
-    fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.ranged(IoKind::Zero, offset, length, || self.below.zero(offset, length))
-    }
-
-    fn hasten(&self, offset: u64, length: u64) {
-        self.below.hasten(offset, length);
-    }
-
-    fn prefetch(&self, offset: u64, length: u64) {
-        self.below.prefetch(offset, length);
-    }
-
-    fn flush(&self) -> Result<(), Errno> {
-        let done = self.counters.waits(FLUSH, || self.below.flush());
-        let counter = if done.is_ok() { &self.counters.flushes } else { &self.counters.failed_flushes };
-        counter.fetch_add(1, Ordering::Relaxed);
-        self.settle();
-        done
-    }
-
-    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
-        let done = self.below.read_now(buffer, offset);
-        match done {
-            // Whoever must wait asks again, and is counted then.
-            Ok(false) => {}
-            Ok(true) => self.counters.count(IoKind::Read, offset, buffer.len()),
-            Err(errno) => self.counters.done(IoKind::Read, offset, buffer.len(), Err(errno))?,
-        }
-        done
-    }
-
-    fn writes_now(&self) -> bool {
-        self.at_once
-    }
-
-    fn never_waits(&self) -> bool {
-        self.below.never_waits()
-    }
-
-    fn lend(&self, offset: u64, length: u64) -> Option<&[AtomicU8]> {
-        let lent = self.below.lend(offset, length)?;
-        self.counters.count(IoKind::Read, offset, lent.len());
-        Some(lent)
-    }
-
-    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        let done = self.counters.waits(IoKind::Write as usize, || self.below.write_through(bytes, offset));
-        let done = self.counters.done(IoKind::Write, offset, bytes.len(), done);
-        self.settle();
-        done
-    }
-
-    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.ranged(IoKind::Trim, offset, length, || self.below.discard(offset, length))
-    }
-
-    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        match self.counters.waits(IoKind::Zero as usize, || self.below.zero_fast(offset, length, keep)) {
-            // Not a failure: whoever asks writes zeros instead, or is told at once.
-            Err(Errno::Unsupported) => Err(Errno::Unsupported),
-            done => self.counters.done(IoKind::Zero, offset, usize::try_from(length).unwrap_or(usize::MAX), done),
+    #[inline]
+    fn pass(&self, request: &Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        match kind_of(request.action) {
+            Some(kind) if kind == IoKind::Write && !request.durable && self.at_once => {
+                self.counters.done(kind, request.offset, request.length, run())
+            }
+            Some(kind) => {
+                let done = self.waits(kind, request, run);
+                if request.durable {
+                    self.settle();
+                }
+                done
+            }
+            None => {
+                let done = self.counters.waits(FLUSH, run);
+                let counter = if done.is_ok() { &self.counters.flushes } else { &self.counters.failed_flushes };
+                counter.fetch_add(1, Ordering::Relaxed);
+                self.settle();
+                done
+            }
         }
     }
 
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-        self.below.run(offset, length)
+    #[inline]
+    fn attempt<T>(&self, request: &Request, run: impl FnOnce() -> Result<Option<T>, Errno>) -> Result<Option<T>, Errno> {
+        let Some(kind) = kind_of(request.action) else { return run() };
+        // A file system may work on zeros for a while; nothing else that may be declined waits.
+        let tried = if kind == IoKind::Zero { self.counters.waits(kind as usize, run) } else { run() };
+        match tried {
+            // It comes again, and is counted then.
+            Ok(None) => {}
+            Ok(Some(_)) => self.counters.count(kind, request.offset, request.length),
+            Err(errno) => self.counters.done(kind, request.offset, request.length, Err(errno))?,
+        }
+        tried
     }
 
-    fn unit(&self) -> u64 {
-        self.below.unit()
-    }
-
-    fn depth(&self) -> usize {
-        self.below.depth()
+    fn offered(&self) -> Properties {
+        self.below.properties()
     }
 }
 

@@ -19,7 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use timeline::Timeline;
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::store::{Run, Store};
+use trueline_geom::base::store::filter::{self, Action, Filter};
+use trueline_geom::base::store::{Properties, Store};
 use trueline_geom::base::topology::Grain;
 use trueline_geom::mapping::route::Route;
 use trueline_host::clock;
@@ -242,41 +243,25 @@ impl Emulated {
     }
 }
 
-impl Store for Emulated {
-    fn length(&self) -> u64 {
-        self.below.length()
+impl Filter for Emulated {
+    fn inner(&self) -> &dyn Store {
+        &*self.below
     }
 
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        self.timed(Op::Read, (offset, buffer.len() as u64), false, || self.below.read_at(buffer, offset))
+    fn pass(&self, request: &filter::Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        let op = match request.action {
+            Action::Read => Op::Read,
+            Action::Write | Action::Zero => Op::Write,
+            Action::Flush => Op::Flush,
+            // The drives have no command for it.
+            Action::Discard => return run(),
+        };
+        self.timed(op, (request.offset, request.length), request.durable, run)
     }
 
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.timed(Op::Write, (offset, bytes.len() as u64), false, || self.below.write_at(bytes, offset))
-    }
-
-    fn flush(&self) -> Result<(), Errno> {
-        self.timed(Op::Flush, (0, 0), false, || self.below.flush())
-    }
-
-    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.timed(Op::Write, (offset, bytes.len() as u64), true, || self.below.write_through(bytes, offset))
-    }
-
-    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.below.discard(offset, length)
-    }
-
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-        self.below.run(offset, length)
-    }
-
-    fn unit(&self) -> u64 {
-        self.below.unit()
-    }
-
-    fn depth(&self) -> usize {
-        self.drives.depth.max(self.below.depth())
+    fn offered(&self) -> Properties {
+        let below = self.below.properties();
+        Properties { depth: self.drives.depth.max(below.depth), write_back: false, non_blocking: false, ..below }
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::store::{Run, Store};
+use trueline_geom::base::store::filter::{Action, Filter, Request};
+use trueline_geom::base::store::{Properties, Store};
 use trueline_geom::class::nop::fault::{Asked, Decision, Failure, Op, Plan, Rule};
 
 /// Faults shared by several stores: the requests of all are numbered in one sequence.
@@ -93,41 +94,38 @@ impl Faulty {
     fn spares(&self, op: Op) -> bool {
         !self.faults.plan.concerns(op)
     }
+}
 
-    /// Does `work`, unless the request fails.
-    fn unless(&self, op: Op, offset: u64, length: u64, work: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
-        match self.faults.befall(op, offset, length).1 {
+/// The kind of a request in a plan of faults: zeros are writes, which may be torn.
+fn op_of(action: Action) -> Op {
+    match action {
+        Action::Read => Op::Read,
+        Action::Write | Action::Zero => Op::Write,
+        Action::Discard => Op::Discard,
+        Action::Flush => Op::Flush,
+    }
+}
+
+impl Filter for Faulty {
+    fn inner(&self) -> &dyn Store {
+        &*self.below
+    }
+
+    fn pass(&self, request: &Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        match self.faults.befall(op_of(request.action), request.offset, request.length).1 {
             // What is flipped is a read: see there.
-            None | Some(Failure::Flip) => work(),
+            None | Some(Failure::Flip) => run(),
             Some(Failure::Error(errno)) => Err(errno),
             Some(Failure::Torn) => Err(Errno::Io),
         }
     }
 
-    /// Writes, or a part, or nothing.
-    fn put(&self, bytes: &[u8], offset: u64, write: impl Fn(&[u8]) -> Result<(), Errno>) -> Result<(), Errno> {
-        let (asked, failure) = self.faults.befall(Op::Write, offset, bytes.len() as u64);
-        match failure {
-            None | Some(Failure::Flip) => write(bytes),
-            Some(Failure::Error(errno)) => Err(errno),
-            Some(Failure::Torn) => {
-                let kept = usize::try_from(self.faults.plan.kept(&asked, self.sector)).unwrap_or(0);
-                let kept = bytes.get(..kept).unwrap_or_default();
-                if !kept.is_empty() {
-                    write(kept)?;
-                }
-                Err(Errno::Io)
-            }
-        }
-    }
-}
-
-impl Store for Faulty {
-    fn length(&self) -> u64 {
-        self.below.length()
+    fn attempt<T>(&self, request: &Request, run: impl FnOnce() -> Result<Option<T>, Errno>) -> Result<Option<T>, Errno> {
+        // A request is counted once: by the one that waits.
+        if self.spares(op_of(request.action)) { run() } else { Ok(None) }
     }
 
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
+    fn pass_read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
         let (asked, failure) = self.faults.befall(Op::Read, offset, buffer.len() as u64);
         match failure {
             Some(Failure::Error(errno)) => Err(errno),
@@ -144,56 +142,33 @@ impl Store for Faulty {
         }
     }
 
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.put(bytes, offset, |bytes| self.below.write_at(bytes, offset))
+    fn pass_write(&self, bytes: &[u8], offset: u64, durable: bool) -> Result<(), Errno> {
+        let write = |bytes: &[u8]| if durable { self.below.write_through(bytes, offset) } else { self.below.write_at(bytes, offset) };
+        let (asked, failure) = self.faults.befall(Op::Write, offset, bytes.len() as u64);
+        match failure {
+            None | Some(Failure::Flip) => write(bytes),
+            Some(Failure::Error(errno)) => Err(errno),
+            Some(Failure::Torn) => {
+                let kept = usize::try_from(self.faults.plan.kept(&asked, self.sector)).unwrap_or(0);
+                let kept = bytes.get(..kept).unwrap_or_default();
+                if !kept.is_empty() {
+                    write(kept)?;
+                }
+                Err(Errno::Io)
+            }
+        }
     }
 
-    fn hasten(&self, offset: u64, length: u64) {
-        self.below.hasten(offset, length);
-    }
-
-    fn prefetch(&self, offset: u64, length: u64) {
-        self.below.prefetch(offset, length);
-    }
-
-    fn flush(&self) -> Result<(), Errno> {
-        self.unless(Op::Flush, 0, 0, || self.below.flush())
-    }
-
-    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
-        // A request is counted once: by the read that waits.
-        if self.spares(Op::Read) { self.below.read_now(buffer, offset) } else { Ok(false) }
-    }
-
-    fn writes_now(&self) -> bool {
-        self.spares(Op::Write) && self.below.writes_now()
-    }
-
-    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.put(bytes, offset, |bytes| self.below.write_through(bytes, offset))
-    }
-
-    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.unless(Op::Discard, offset, length, || self.below.discard(offset, length))
-    }
-
-    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        // Zeros that could be torn are written.
-        if self.spares(Op::Write) { self.below.zero_fast(offset, length, keep) } else { Err(Errno::Unsupported) }
-    }
-
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-        self.below.run(offset, length)
-    }
-
-    fn unit(&self) -> u64 {
-        self.below.unit()
-    }
-
-    fn depth(&self) -> usize {
-        // Who waits for a delay does not work.
-        let waits = self.faults.plan.rules.iter().any(Rule::delays);
-        if waits { self.below.depth().max(WAITING) } else { self.below.depth() }
+    fn offered(&self) -> Properties {
+        let below = self.below.properties();
+        // A request that waits for a delay does not work.
+        let delays = self.faults.plan.rules.iter().any(Rule::delays);
+        Properties {
+            depth: if delays { below.depth.max(WAITING) } else { below.depth },
+            write_back: below.write_back && self.spares(Op::Write),
+            non_blocking: below.non_blocking && Op::ALL.into_iter().all(|op| self.spares(op)),
+            ..below
+        }
     }
 }
 
@@ -275,16 +250,16 @@ mod tests {
     #[test]
     fn what_no_rule_concerns_goes_by() {
         let store = faulty(&["write:delay=1ns"]);
-        assert_eq!(store.read_now(&mut [0; 512], 0), Ok(true));
-        assert!(!store.writes_now());
-        assert_eq!(store.zero_fast(0, 512, false), Err(Errno::Unsupported));
+        assert_eq!(store.try_read(&mut [0; 512], 0), Ok(true));
+        assert!(!store.properties().write_back);
+        assert_eq!(store.try_zero(0, 512, false), Err(Errno::Unsupported));
         let store = faulty(&["read:error=eio"]);
-        assert!(store.writes_now());
+        assert!(store.properties().write_back);
         // `*` counts what it cannot befall.
         let all = faulty(&["*:readonly,after=2"]);
-        assert_eq!(all.read_now(&mut [0; 512], 0), Ok(false));
+        assert_eq!(all.try_read(&mut [0; 512], 0), Ok(false));
         assert_eq!((all.read_at(&mut [0; 512], 0), all.flush(), all.write_at(&[0; 512], 0)), (Ok(()), Ok(()), Err(Errno::ReadOnly)));
         assert_eq!(all.faults.done(), [Done { count: 1, first: vec![3] }]);
-        assert_eq!(store.read_now(&mut [0; 512], 0), Ok(false));
+        assert_eq!(store.try_read(&mut [0; 512], 0), Ok(false));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::store::{Run, Store};
+use trueline_geom::base::store::{Properties, Run, Store};
 
 /// The `length` bytes of a store from byte `start` on.
 pub struct Offset {
@@ -47,9 +47,9 @@ impl Store for Offset {
         self.below.zero(self.at(offset, length)?, length)
     }
 
-    fn hasten(&self, offset: u64, length: u64) {
-        // A hint: of what is outside nothing is to be hastened.
-        let _ = self.at(offset, length).map(|at| self.below.hasten(at, length));
+    fn start_writeback(&self, offset: u64, length: u64) {
+        // A hint: what is outside is not to be written.
+        let _ = self.at(offset, length).map(|at| self.below.start_writeback(at, length));
     }
 
     fn prefetch(&self, offset: u64, length: u64) {
@@ -60,20 +60,16 @@ impl Store for Offset {
         self.below.flush()
     }
 
-    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
-        self.below.read_now(buffer, self.of(offset, buffer.len())?)
+    fn try_read(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+        self.below.try_read(buffer, self.of(offset, buffer.len())?)
     }
 
-    fn writes_now(&self) -> bool {
-        self.below.writes_now()
+    fn properties(&self) -> Properties {
+        self.below.properties()
     }
 
-    fn never_waits(&self) -> bool {
-        self.below.never_waits()
-    }
-
-    fn lend(&self, offset: u64, length: u64) -> Option<&[AtomicU8]> {
-        self.below.lend(self.at(offset, length).ok()?, length)
+    fn borrow(&self, offset: u64, length: u64) -> Result<Option<&[AtomicU8]>, Errno> {
+        self.below.borrow(self.at(offset, length)?, length)
     }
 
     fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
@@ -84,20 +80,12 @@ impl Store for Offset {
         self.below.discard(self.at(offset, length)?, length)
     }
 
-    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        self.below.zero_fast(self.at(offset, length)?, length, keep)
+    fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+        self.below.try_zero(self.at(offset, length)?, length, keep)
     }
 
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-        self.below.run(self.at(offset, length)?, length)
-    }
-
-    fn unit(&self) -> u64 {
-        self.below.unit()
-    }
-
-    fn depth(&self) -> usize {
-        self.below.depth()
+    fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        self.below.extent(self.at(offset, length)?, length)
     }
 }
 
@@ -115,16 +103,16 @@ mod tests {
         range.read_at(&mut read, 0).unwrap();
         assert!(range.length() == 4096 && read == [7; 4096]);
         range.write_at(&[1; 10], 4086).unwrap();
-        range.zero_fast(0, 4086, false).unwrap();
+        range.try_zero(0, 4086, false).unwrap();
         let mut around = [9; 4098];
         below.read_at(&mut around, 999).unwrap();
         assert!(around[..4087] == [0; 4087] && around[4087..4097] == [1; 10] && around[4097] == 0);
         for (offset, length) in [(4087, 10), (4096, 1), (u64::MAX, 1), (0, 4097)] {
             let bytes = vec![5; length];
             assert_eq!(range.write_at(&bytes, offset), Err(Errno::Range));
-            assert_eq!(range.read_now(&mut bytes.clone(), offset), Err(Errno::Range));
-            assert_eq!(range.zero_fast(offset, length as u64, false), Err(Errno::Range));
-            assert!(range.lend(offset, length as u64).is_none());
+            assert_eq!(range.try_read(&mut bytes.clone(), offset), Err(Errno::Range));
+            assert_eq!(range.try_zero(offset, length as u64, false), Err(Errno::Range));
+            assert!(range.borrow(offset, length as u64).is_err());
         }
         assert!(Offset::new(below.clone(), 1 << 20, 1).is_none() && Offset::new(below, u64::MAX, 2).is_none());
     }

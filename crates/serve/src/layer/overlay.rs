@@ -14,7 +14,7 @@ use kept::Kept;
 use std::ops::Range;
 use std::sync::Arc;
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::store::{Content, Run, Store, write_zeros};
+use trueline_geom::base::store::{Content, Properties, Run, Store, write_zeros};
 use trueline_geom::base::topology::{is_whole, round_down, round_up};
 use trueline_host::disk::memory::Memory;
 use trueline_host::error::Error;
@@ -75,7 +75,7 @@ pub fn in_file(path: &std::path::Path, bases: Vec<Base>, writes: bool) -> Result
 
 /// Refuses a disk that is too long for an overlay, or has units.
 fn fits(base: &Base) -> Result<(), Error> {
-    let (length, unit) = (base.store.length(), base.store.unit());
+    let (length, unit) = (base.store.length(), base.store.properties().unit);
     let not = |found| Err(Error::not("put an overlay over", &base.name, found, "serve it without"));
     match () {
         () if length > LONGEST => not(format!("it has {length} bytes and an overlay {LONGEST} at most")),
@@ -188,13 +188,13 @@ impl Store for Overlay {
         .map(|_| ())
     }
 
-    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+    fn try_read(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
         let over = &self.0;
         self.each(offset, buffer.len(), &mut |range, at, state| {
             let part = buffer.get_mut(range).ok_or(Errno::Range)?;
             match state {
-                State::Base => over.base.read_now(part, at),
-                State::Written => over.data.read_now(part, over.place + at),
+                State::Base => over.base.try_read(part, at),
+                State::Written => over.data.try_read(part, over.place + at),
                 State::Zero => {
                     part.fill(0);
                     Ok(true)
@@ -220,11 +220,7 @@ impl Store for Overlay {
         Ok(())
     }
 
-    fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.zero_fast(offset, length, false)
-    }
-
-    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+    fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
         let end = self.end(offset, length)?;
         let inside = self.inside(offset, end);
         if let Some((start, last)) = inside {
@@ -245,8 +241,8 @@ impl Store for Overlay {
         Ok(())
     }
 
-    fn hasten(&self, offset: u64, length: u64) {
-        self.0.data.hasten(self.0.place.saturating_add(offset), length);
+    fn start_writeback(&self, offset: u64, length: u64) {
+        self.0.data.start_writeback(self.0.place.saturating_add(offset), length);
     }
 
     fn prefetch(&self, offset: u64, length: u64) {
@@ -257,18 +253,19 @@ impl Store for Overlay {
         self.0.kept.as_ref().map_or(Ok(()), |kept| kept.flush())
     }
 
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+    fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         let end = self.end(offset, length)?;
         let (state, next) = self.state(offset, end);
         match state {
-            State::Base => self.0.base.run(offset, next - offset),
+            State::Base => self.0.base.extent(offset, next - offset),
             State::Written => Ok(Run { content: Content::Data, length: next - offset }),
             State::Zero => Ok(Run { content: Content::Hole, length: next - offset }),
         }
     }
 
-    fn depth(&self) -> usize {
-        self.0.base.depth()
+    fn properties(&self) -> Properties {
+        // A write may wait for another that holds its blocks.
+        Properties { depth: self.0.base.properties().depth, ..Properties::default() }
     }
 }
 
@@ -284,7 +281,19 @@ impl Store for Written {
         Err(Errno::Unsupported)
     }
 
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+    fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
+        Err(Errno::ReadOnly)
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         let (state, next) = self.0.state(offset, self.0.end(offset, length)?);
         let content = match state {
             State::Base => Content::Hole,

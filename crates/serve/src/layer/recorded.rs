@@ -16,7 +16,8 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use trueline_geom::audit::io::IoKind;
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::store::{Run, Store};
+use trueline_geom::base::store::filter::{Action, Filter, Request};
+use trueline_geom::base::store::{Properties, Store};
 use trueline_host::clock;
 use trueline_lab::rig::Op;
 use trueline_lab::trace::{Entry, own};
@@ -158,11 +159,22 @@ impl Recorded {
         Recorded { below, place, recorder }
     }
 
-    fn request(&self, op: Op, offset: u64, length: usize, fua: bool) {
-        let Some(offset) = self.place.checked_add(offset) else { return };
+    /// Writes a request down.
+    fn note(&self, request: &Request) {
+        let op = match request.action {
+            Action::Read => Op::Read,
+            Action::Write => Op::Write,
+            Action::Flush => Op::Flush,
+            Action::Discard => return self.comment("discard", request.offset, request.length),
+            Action::Zero => return self.comment("zero", request.offset, request.length),
+        };
+        // A flush is of all of what is below, wherever the store begins.
+        let place = if op == Op::Flush { 0 } else { self.place };
+        let Some(offset) = place.checked_add(request.offset) else { return };
+        let Request { length, durable: fua, .. } = *request;
         // What asks for nothing is no request of a trace.
         if length > 0 || op == Op::Flush {
-            self.recorder.put(|trace, at_ns| trace.request(&Entry { at_ns, op, offset, length: length as u64, fua }));
+            self.recorder.put(|trace, at_ns| trace.request(&Entry { at_ns, op, offset, length, fua }));
         }
     }
 
@@ -199,77 +211,27 @@ impl RefusalLog for RecordedRefusals {
     }
 }
 
-impl Store for Recorded {
-    fn length(&self) -> u64 {
-        self.below.length()
+impl Filter for Recorded {
+    fn inner(&self) -> &dyn Store {
+        &*self.below
     }
 
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        self.request(Op::Read, offset, buffer.len(), false);
-        self.below.read_at(buffer, offset)
+    fn pass(&self, request: &Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        self.note(request);
+        run()
     }
 
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.request(Op::Write, offset, bytes.len(), false);
-        self.below.write_at(bytes, offset)
-    }
-
-    fn hasten(&self, offset: u64, length: u64) {
-        self.below.hasten(offset, length);
-    }
-
-    fn prefetch(&self, offset: u64, length: u64) {
-        self.below.prefetch(offset, length);
-    }
-
-    fn flush(&self) -> Result<(), Errno> {
-        // A flush is of all of what is below, wherever the store begins.
-        self.recorder.put(|trace, at_ns| trace.request(&Entry { at_ns, op: Op::Flush, offset: 0, length: 0, fua: false }));
-        self.below.flush()
-    }
-
-    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
-        let done = self.below.read_now(buffer, offset);
-        // What cannot be read now is asked again.
-        if done != Ok(false) {
-            self.request(Op::Read, offset, buffer.len(), false);
+    fn attempt<T>(&self, request: &Request, run: impl FnOnce() -> Result<Option<T>, Errno>) -> Result<Option<T>, Errno> {
+        let tried = run();
+        // What is declined comes again.
+        if !matches!(tried, Ok(None)) {
+            self.note(request);
         }
-        done
+        tried
     }
 
-    fn writes_now(&self) -> bool {
-        self.below.writes_now()
-    }
-
-    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.request(Op::Write, offset, bytes.len(), true);
-        self.below.write_through(bytes, offset)
-    }
-
-    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.comment("discard", offset, length);
-        self.below.discard(offset, length)
-    }
-
-    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        let done = self.below.zero_fast(offset, length, keep);
-        // Otherwise zeros come as a write.
-        if done != Err(Errno::Unsupported) {
-            self.comment("zero", offset, length);
-        }
-        done
-    }
-
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-        self.below.run(offset, length)
-    }
-
-    fn unit(&self) -> u64 {
-        self.below.unit()
-    }
-
-    fn depth(&self) -> usize {
-        self.below.depth()
+    fn offered(&self) -> Properties {
+        self.below.properties()
     }
 }
 

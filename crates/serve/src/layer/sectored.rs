@@ -10,8 +10,9 @@
 
 use crate::layer::held_ranges::{Hold, Ranges};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::store::{Content, Run, Store, write_zeros};
+use trueline_geom::base::store::{Content, Properties, Run, Store, write_zeros};
 use trueline_geom::base::topology::{is_whole, round_down, round_up};
 
 /// A store in sectors of another size.
@@ -45,7 +46,7 @@ impl Sectored {
     /// The store `below` in sectors of `sector` bytes; a rest at its end is left out. [`None`] if neither its unit is
     /// a multiple of the sector, nor the sector of its unit.
     pub fn new(below: Arc<dyn Store>, sector: u64) -> Option<Sectored> {
-        let unit = below.unit();
+        let unit = below.properties().unit;
         let fits = sector > 0 && unit > 0 && (is_whole(unit, sector) || is_whole(sector, unit)) && is_whole(below.length(), unit);
         fits.then(|| Sectored { below, sector, block: unit, ranges: Ranges::default() })
     }
@@ -141,8 +142,8 @@ impl Store for Sectored {
         self.write(bytes, offset, &|bytes, offset| self.below.write_through(bytes, offset))
     }
 
-    fn hasten(&self, offset: u64, length: u64) {
-        self.below.hasten(offset, length);
+    fn start_writeback(&self, offset: u64, length: u64) {
+        self.below.start_writeback(offset, length);
     }
 
     fn prefetch(&self, offset: u64, length: u64) {
@@ -153,13 +154,21 @@ impl Store for Sectored {
         self.below.flush()
     }
 
-    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
-        self.read(buffer, offset, &|buffer, offset| self.below.read_now(buffer, offset))
+    fn try_read(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+        self.read(buffer, offset, &|buffer, offset| self.below.try_read(buffer, offset))
     }
 
-    fn writes_now(&self) -> bool {
+    fn borrow(&self, offset: u64, length: u64) -> Result<Option<&[AtomicU8]>, Errno> {
+        self.units(offset, length)?;
+        if self.is_whole(offset, length) { self.below.borrow(offset, length) } else { Ok(None) }
+    }
+
+    fn properties(&self) -> Properties {
+        let below = self.below.properties();
         // Where units are held a write may wait for others.
-        self.block <= self.sector && self.below.writes_now()
+        let holds = self.block > self.sector;
+        let (write_back, non_blocking) = (!holds && below.write_back, !holds && below.non_blocking);
+        Properties { unit: self.sector, write_back, non_blocking, ..below }
     }
 
     fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
@@ -170,12 +179,12 @@ impl Store for Sectored {
         self.below.discard(start, length)
     }
 
-    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+    fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
         let units = self.units(offset, length)?;
         let inside = self.inside(offset, length);
         if let Some((start, length)) = inside {
             let _hold = self.hold(units, false);
-            self.below.zero_fast(start, length, keep)?;
+            self.below.try_zero(start, length, keep)?;
         }
         let end = offset + length;
         let (start, last) = inside.map_or((end, end), |(start, length)| (start, start + length));
@@ -185,9 +194,9 @@ impl Store for Sectored {
         Ok(())
     }
 
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+    fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         let units = self.units(offset, length)?;
-        let run = self.below.run(units.start, units.end - units.start)?;
+        let run = self.below.extent(units.start, units.end - units.start)?;
         let end = units.start.saturating_add(run.length).min(offset + length);
         let whole = round_down(end.saturating_sub(offset), self.sector);
         if whole > 0 {
@@ -196,14 +205,6 @@ impl Store for Sectored {
         // The run ends within the first sector, which is mixed: reported as a hole, it would not be read.
         let end = units.start.saturating_add(self.block.max(self.sector)).min(offset + length);
         Ok(Run { content: Content::Data, length: end.saturating_sub(offset) })
-    }
-
-    fn unit(&self) -> u64 {
-        self.sector
-    }
-
-    fn depth(&self) -> usize {
-        self.below.depth()
     }
 }
 

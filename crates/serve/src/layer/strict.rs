@@ -4,10 +4,11 @@
 //! request. Misaligned discards cost nothing, and are done.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::store::{Run, Store};
+use trueline_geom::base::store::filter::{Action, Filter, Request};
+use trueline_geom::base::store::{Properties, Store};
 use trueline_geom::base::topology::Grain;
 
 /// The refused requests of several stores.
@@ -68,7 +69,14 @@ impl Strict {
     }
 
     /// Refuses a request that is not whole units.
-    fn check(&self, what: &'static str, offset: u64, length: u64) -> Result<(), Errno> {
+    fn check(&self, request: &Request) -> Result<(), Errno> {
+        let what = match request.action {
+            Action::Read if self.reads => "read",
+            Action::Write => "write",
+            Action::Zero => "zeros",
+            Action::Read | Action::Discard | Action::Flush => return Ok(()),
+        };
+        let Request { offset, length, .. } = *request;
         let end = offset.checked_add(length).ok_or(Errno::Range)?;
         if length == 0 || self.grain.contains(offset) && (self.grain.contains(end) || self.end == Some(end)) {
             return Ok(());
@@ -78,85 +86,25 @@ impl Strict {
         first.get_or_insert_with(|| Refusal { what, provider: self.name.clone(), offset, length, grain: self.grain });
         Err(Errno::Unaligned)
     }
-
-    fn check_read(&self, offset: u64, length: usize) -> Result<(), Errno> {
-        if self.reads { self.check("read", offset, length as u64) } else { Ok(()) }
-    }
 }
 
-impl Store for Strict {
-    fn length(&self) -> u64 {
-        self.below.length()
+impl Filter for Strict {
+    fn inner(&self) -> &dyn Store {
+        &*self.below
     }
 
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        self.check_read(offset, buffer.len())?;
-        self.below.read_at(buffer, offset)
+    fn pass(&self, request: &Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        self.check(request)?;
+        run()
     }
 
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.check("write", offset, bytes.len() as u64)?;
-        self.below.write_at(bytes, offset)
+    fn attempt<T>(&self, request: &Request, run: impl FnOnce() -> Result<Option<T>, Errno>) -> Result<Option<T>, Errno> {
+        self.check(request)?;
+        run()
     }
 
-    fn zero(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.check("zeros", offset, length)?;
-        self.below.zero(offset, length)
-    }
-
-    fn hasten(&self, offset: u64, length: u64) {
-        self.below.hasten(offset, length);
-    }
-
-    fn prefetch(&self, offset: u64, length: u64) {
-        self.below.prefetch(offset, length);
-    }
-
-    fn flush(&self) -> Result<(), Errno> {
-        self.below.flush()
-    }
-
-    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
-        self.check_read(offset, buffer.len())?;
-        self.below.read_now(buffer, offset)
-    }
-
-    fn writes_now(&self) -> bool {
-        self.below.writes_now()
-    }
-
-    fn never_waits(&self) -> bool {
-        self.below.never_waits()
-    }
-
-    fn lend(&self, offset: u64, length: u64) -> Option<&[AtomicU8]> {
-        if self.reads { None } else { self.below.lend(offset, length) }
-    }
-
-    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.check("write", offset, bytes.len() as u64)?;
-        self.below.write_through(bytes, offset)
-    }
-
-    fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        self.below.discard(offset, length)
-    }
-
-    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        self.check("zeros", offset, length)?;
-        self.below.zero_fast(offset, length, keep)
-    }
-
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
-        self.below.run(offset, length)
-    }
-
-    fn unit(&self) -> u64 {
-        self.below.unit()
-    }
-
-    fn depth(&self) -> usize {
-        self.below.depth()
+    fn offered(&self) -> Properties {
+        self.below.properties()
     }
 }
 
@@ -176,13 +124,13 @@ mod tests {
             let bytes = vec![1; length];
             assert_eq!(inner.write_at(&bytes, offset), want);
             assert_eq!(inner.write_through(&bytes, offset), want);
-            assert_eq!(inner.zero_fast(offset, length as u64, false), want);
+            assert_eq!(inner.try_zero(offset, length as u64, false), want);
             assert_eq!(inner.read_at(&mut bytes.clone(), offset), Ok(()));
         }
         assert_eq!((inner.discard(0, 10), inner.write_at(&[], 3)), (Ok(()), Ok(())));
         // Nothing follows the end of a disk.
         assert_eq!(disk.write_at(&vec![1; 5392], 4608), Ok(()));
-        assert_eq!((disk.read_at(&mut [0; 512], 0), disk.read_now(&mut [0; 4096], 512)), (Err(Errno::Unaligned), Ok(true)));
+        assert_eq!((disk.read_at(&mut [0; 512], 0), disk.try_read(&mut [0; 4096], 512)), (Err(Errno::Unaligned), Ok(true)));
         let (count, first) = refused.told();
         assert_eq!(count, 10);
         assert_eq!(first.unwrap().to_string(), "write of 4096 bytes at 0 of p1, whose 4096-byte units begin at byte 512");

@@ -10,6 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trueline_geom::base::error;
+use trueline_geom::base::store::filter::{self, Action, Filter};
 use trueline_geom::base::store::{Content, Run, Store};
 use trueline_host::disk::file::{self, Access};
 use trueline_host::disk::memory::Memory;
@@ -133,12 +134,16 @@ impl Store for Broken {
         Err(self.0)
     }
 
-    fn zero_fast(&self, _: u64, _: u64, _: bool) -> Result<(), error::Errno> {
+    fn try_zero(&self, _: u64, _: u64, _: bool) -> Result<(), error::Errno> {
         Err(self.0)
     }
 
-    fn run(&self, _: u64, length: u64) -> Result<Run, error::Errno> {
+    fn extent(&self, _: u64, length: u64) -> Result<Run, error::Errno> {
         Ok(Run { content: Content::Data, length })
+    }
+
+    fn discard(&self, _: u64, _: u64) -> Result<(), error::Errno> {
+        Ok(())
     }
 }
 
@@ -182,6 +187,18 @@ fn requests_are_answered_side_by_side() {
             self.0.wait();
             Ok(())
         }
+
+        fn write_at(&self, _: &[u8], _: u64) -> Result<(), error::Errno> {
+            Err(error::Errno::ReadOnly)
+        }
+
+        fn flush(&self) -> Result<(), error::Errno> {
+            Ok(())
+        }
+
+        fn discard(&self, _: u64, _: u64) -> Result<(), error::Errno> {
+            Ok(())
+        }
     }
     with(Arc::new(Together(std::sync::Barrier::new(8))), true, |_, fd| {
         std::thread::scope(|scope| {
@@ -195,22 +212,14 @@ fn requests_are_answered_side_by_side() {
 /// Counts the writes that are to be on the medium before they return.
 struct Durable(Memory, AtomicU64);
 
-impl Store for Durable {
-    fn length(&self) -> u64 {
-        self.0.length()
+impl Filter for Durable {
+    fn inner(&self) -> &dyn Store {
+        &self.0
     }
 
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), error::Errno> {
-        self.0.read_at(buffer, offset)
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), error::Errno> {
-        self.0.write_at(bytes, offset)
-    }
-
-    fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), error::Errno> {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        self.0.write_at(bytes, offset)
+    fn pass(&self, request: &filter::Request, run: impl FnOnce() -> Result<(), error::Errno>) -> Result<(), error::Errno> {
+        self.1.fetch_add(u64::from(request.durable), Ordering::Relaxed);
+        run()
     }
 }
 
@@ -232,21 +241,14 @@ fn who_wants_a_write_on_the_medium_has_it_there() {
 /// Memory of which one flush says that what was written is lost.
 struct Lossy(Memory, AtomicBool);
 
-impl Store for Lossy {
-    fn length(&self) -> u64 {
-        self.0.length()
+impl Filter for Lossy {
+    fn inner(&self) -> &dyn Store {
+        &self.0
     }
 
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), error::Errno> {
-        self.0.read_at(buffer, offset)
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), error::Errno> {
-        self.0.write_at(bytes, offset)
-    }
-
-    fn flush(&self) -> Result<(), error::Errno> {
-        if self.1.swap(false, Ordering::SeqCst) { Err(error::Errno::Io) } else { Ok(()) }
+    fn pass(&self, request: &filter::Request, run: impl FnOnce() -> Result<(), error::Errno>) -> Result<(), error::Errno> {
+        let flushes = request.durable || request.action == Action::Flush;
+        if flushes && self.1.swap(false, Ordering::SeqCst) { Err(error::Errno::Io) } else { run() }
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod example;
 mod fuse;
+mod layers;
 mod nbd;
 mod nbd_batches;
 #[path = "../../../../tests/scratch.rs"]

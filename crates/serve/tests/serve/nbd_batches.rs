@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::filter::{self, Filter};
 use trueline_geom::base::store::{Content, Store};
 use trueline_host::disk::memory::Memory;
 use trueline_host::nbd::request::Request;
@@ -92,17 +93,13 @@ fn serve(stream: &dyn Stream, exports: &Exports) -> io::Result<()> {
 /// A disk of which everything must be waited for: its requests are done by other threads.
 struct Slow(Memory);
 
-impl Store for Slow {
-    fn length(&self) -> u64 {
-        self.0.length()
+impl Filter for Slow {
+    fn inner(&self) -> &dyn Store {
+        &self.0
     }
 
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        self.0.read_at(buffer, offset)
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.0.write_at(bytes, offset)
+    fn pass(&self, _: &filter::Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        run()
     }
 }
 
@@ -310,5 +307,5 @@ fn a_write_that_breaks_off_writes_nothing() {
     let mut all = vec![9; 500_000];
     store.read_at(&mut all, 100_000).unwrap();
     assert!(all.iter().all(|&byte| byte == 0));
-    assert_eq!(store.run(100_000, 1).unwrap().content, Content::Hole);
+    assert_eq!(store.extent(100_000, 1).unwrap().content, Content::Hole);
 }

@@ -109,7 +109,7 @@ fn write_all(newfs: &Newfs, seat: &WriteTarget, dry_run: bool) -> Result<(), Sto
         // The device works while the next groups are made; left to the flush, all of it takes half as long again.
         (count, end) = (count + bytes.len() as u64, end.max(offset + bytes.len() as u64));
         if count >= HASTE && !dry_run {
-            graph.hasten(id, hastened, end - hastened).map_err(|e| (at("write at", offset), e))?;
+            graph.start_writeback(id, hastened, end - hastened).map_err(|e| (at("write at", offset), e))?;
             (count, hastened) = (0, end);
         }
         Ok(())

@@ -44,6 +44,14 @@ mod tests {
             self.1.fetch_add(1, Ordering::Relaxed);
             self.0
         }
+
+        fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
+            Err(Errno::ReadOnly)
+        }
+
+        fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
+            Ok(())
+        }
     }
 
     #[test]

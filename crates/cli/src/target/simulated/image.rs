@@ -5,7 +5,7 @@
 //! grown behind its owner's back, nor is anything kept that would be lost at the end.
 
 use trueline_geom::base::error::Errno;
-use trueline_geom::base::store::{Content, Run, Store};
+use trueline_geom::base::store::{Content, Properties, Run, Store};
 use trueline_geom::base::topology::is_whole;
 use trueline_sim::model::Model;
 
@@ -80,8 +80,8 @@ impl Store for Image {
         }
     }
 
-    fn hasten(&self, offset: u64, length: u64) {
-        self.medium.hasten(offset, length);
+    fn start_writeback(&self, offset: u64, length: u64) {
+        self.medium.start_writeback(offset, length);
     }
 
     fn prefetch(&self, offset: u64, length: u64) {
@@ -92,13 +92,13 @@ impl Store for Image {
         self.medium.flush()
     }
 
-    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
+    fn try_read(&self, buffer: &mut [u8], offset: u64) -> Result<bool, Errno> {
         let held = self.part(buffer, offset)?;
-        if held.is_empty() { Ok(true) } else { self.medium.read_now(held, offset) }
+        if held.is_empty() { Ok(true) } else { self.medium.try_read(held, offset) }
     }
 
-    fn writes_now(&self) -> bool {
-        self.medium.writes_now()
+    fn properties(&self) -> Properties {
+        self.medium.properties()
     }
 
     fn write_through(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
@@ -113,21 +113,17 @@ impl Store for Image {
         }
     }
 
-    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+    fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
         match self.held(offset, length)? {
             0 => Ok(()),
-            held => self.medium.zero_fast(offset, held, keep),
+            held => self.medium.try_zero(offset, held, keep),
         }
     }
 
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+    fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         match self.held(offset, length)? {
             0 => Ok(Run { content: Content::Hole, length }),
-            held => self.medium.run(offset, held),
+            held => self.medium.extent(offset, held),
         }
-    }
-
-    fn unit(&self) -> u64 {
-        self.medium.unit()
     }
 }

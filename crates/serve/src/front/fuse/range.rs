@@ -33,7 +33,7 @@ pub(super) fn inside(export: &Export, offset: u64, length: usize) -> usize {
 
 /// Fills `buffer` with the bytes from `offset` on.
 pub(super) fn read(export: &Export, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-    if export.store.read_now(buffer, offset)? { Ok(()) } else { export.store.read_at(buffer, offset) }
+    if export.store.try_read(buffer, offset)? { Ok(()) } else { export.store.read_at(buffer, offset) }
 }
 
 /// Writes the bytes that fit, and returns their number. As on a block device, there is no space at the end. With
@@ -76,8 +76,8 @@ pub(super) fn allocate(export: &Export, offset: u64, length: u64, mode: i32) -> 
     let length = end.min(export.store.length()).saturating_sub(offset);
     match kind {
         PUNCH_HOLE | ZERO_RANGE if length == 0 => Ok(()),
-        PUNCH_HOLE => export.store.zero_fast(offset, length, false),
-        ZERO_RANGE => export.store.zero_fast(offset, length, true),
+        PUNCH_HOLE => export.store.try_zero(offset, length, false),
+        ZERO_RANGE => export.store.try_zero(offset, length, true),
         _ => Err(Errno::Unsupported),
     }
 }
@@ -89,7 +89,7 @@ pub(super) fn seek(export: &Export, offset: u64, sought: Sought) -> Result<Optio
         return Ok(None);
     }
     for _ in 0..RUNS {
-        let run = export.store.run(at, end - at)?;
+        let run = export.store.extent(at, end - at)?;
         if (run.content == Content::Data) == (sought == Sought::Data) {
             return Ok(Some(at));
         }
@@ -122,15 +122,27 @@ mod tests {
             Err(Errno::Io)
         }
 
-        fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
+        fn try_zero(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
             self.0.lock().unwrap().push((offset, length, keep));
             Ok(())
         }
 
-        fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+        fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
             let content = if (offset / 100).is_multiple_of(2) { Content::Data } else { Content::Hole };
             // Less than it could say: a run may be followed by one of its kind.
             Ok(Run { content, length: length.min(30).min(100 - offset % 100) })
+        }
+
+        fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
+            Err(Errno::ReadOnly)
+        }
+
+        fn flush(&self) -> Result<(), Errno> {
+            Ok(())
+        }
+
+        fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
+            Ok(())
         }
     }
 

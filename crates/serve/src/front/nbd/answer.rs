@@ -7,13 +7,16 @@ use crate::export::Export;
 use crate::front::nbd::negotiate::Agreed;
 use crate::front::nbd::reply::Replies;
 use trueline_geom::base::error::Errno;
+use trueline_geom::base::store::Properties;
 use trueline_host::nbd::request::Request;
-use trueline_host::nbd::wire::{command, flag};
+use trueline_host::nbd::wire::{self, command, flag};
 
 /// The executor of one client's requests.
 pub(super) struct Answers<'a> {
     export: &'a Export,
     agreed: &'a Agreed,
+    /// Properties of its store.
+    properties: Properties,
     /// Errors that the client knows of.
     since: Since,
 }
@@ -21,7 +24,7 @@ pub(super) struct Answers<'a> {
 impl<'a> Answers<'a> {
     /// Answers from `export`, as it was `agreed`.
     pub(super) fn new(export: &'a Export, agreed: &'a Agreed) -> Answers<'a> {
-        Answers { export, agreed, since: export.errors.sample() }
+        Answers { export, agreed, properties: export.store.properties(), since: export.errors.sample() }
     }
 
     /// Checks that the request is allowed; else the error is the protocol's.
@@ -38,10 +41,13 @@ impl<'a> Answers<'a> {
         replies.error(request, errno);
     }
 
-    /// Answers a read with the bytes where they are; `false`, and nothing is answered, if the store does not lend them.
-    pub(super) fn lend(&self, request: &Request, replies: &mut Replies<'a>) -> bool {
-        let Some(bytes) = self.export.store.lend(request.offset, request.length) else { return false };
-        replies.lend(request, bytes);
+    /// Answers a read with the bytes where they are; `false`, and nothing is answered, if they cannot be borrowed from the store.
+    pub(super) fn borrow(&self, request: &Request, replies: &mut Replies<'a>) -> bool {
+        match self.export.store.borrow(request.offset, request.length) {
+            Ok(None) => return false,
+            Ok(Some(bytes)) => replies.borrowed(request, bytes),
+            Err(errno) => replies.error(request, wire::errno(errno)),
+        }
         true
     }
 
@@ -50,11 +56,11 @@ impl<'a> Answers<'a> {
     pub(super) fn now(&self, request: &Request, payload: &[u8], left: &dyn Fn() -> bool, replies: &mut Replies<'_>) -> bool {
         let store = &*self.export.store;
         match request.command {
-            command::READ => return replies.read(request, |buffer| store.read_now(buffer, request.offset)),
-            command::WRITE if store.writes_now() && !request.has(flag::FUA) => {
+            command::READ => return replies.read(request, |buffer| store.try_read(buffer, request.offset)),
+            command::WRITE if self.properties.write_back && !request.has(flag::FUA) => {
                 replies.done(request, store.write_at(payload, request.offset));
             }
-            _ if store.never_waits() => self.waiting(request, payload, left, replies),
+            _ if self.properties.non_blocking => self.waiting(request, payload, left, replies),
             _ => return false,
         }
         true

@@ -211,7 +211,7 @@ impl<'a> Replies<'a> {
     }
 
     /// The answer to a read of `bytes`, which are sent from where they are.
-    pub(super) fn lend(&mut self, request: &Request, bytes: &'a [AtomicU8]) {
+    pub(super) fn borrowed(&mut self, request: &Request, bytes: &'a [AtomicU8]) {
         self.read_head(request);
         self.lent.push((self.end, bytes));
         self.bytes += bytes.len();
@@ -290,7 +290,7 @@ fn runs(request: &Request, store: &dyn Store, most: usize, flags: fn(Content) ->
         if at == end {
             break;
         }
-        let run = store.run(at, end - at)?;
+        let run = store.extent(at, end - at)?;
         let length = run.length.clamp(1, end - at);
         let flags = flags(run.content);
         let full = found.len() == most;

@@ -89,7 +89,7 @@ pub(super) fn transmit(
     stream.set_patience(Some(service.limits.request))?;
     let (limits, room, stop) = (service.limits, service.room, service.stop);
     input.expect(agreed.headers.request());
-    let most = Most { threads: export.store.depth().min(REQUESTS), jobs: REQUESTS, bytes: IN_FLIGHT };
+    let most = Most { threads: export.store.properties().depth.min(REQUESTS), jobs: REQUESTS, bytes: IN_FLIGHT };
     let (answers, headers, workers) = (Answers::new(export, agreed), agreed.headers, Workers::new(most));
     let (sending, failed, left) = (Mutex::new(()), OnceLock::new(), AtomicBool::new(false));
     let session = Session { stream, answers, headers, limits, room, stop, sending, failed, left, workers };
@@ -311,7 +311,7 @@ impl<'a> Session<'a> {
     /// `replies`.
     fn answer_now(&self, request: &Request, payload: &[u8], replies: &mut Replies<'a>) -> io::Result<bool> {
         if request.command == command::READ {
-            if request.length >= LENT && self.stream.socket().is_some() && self.answers.lend(request, replies) {
+            if request.length >= LENT && self.stream.socket().is_some() && self.answers.borrow(request, replies) {
                 return Ok(true);
             }
             let length = usize::try_from(request.length).unwrap_or(usize::MAX);

@@ -14,7 +14,7 @@ const PIECE: u64 = 1 << 30;
 /// Zeros the range of a request; `gone` tells if its client has gone.
 pub(super) fn zero(export: &Export, request: &Request, gone: &dyn Fn() -> bool) -> Result<(), Errno> {
     let store = &*export.store;
-    in_pieces(export, request, gone, &mut |offset, length| match store.zero_fast(offset, length, request.has(flag::NO_HOLE)) {
+    in_pieces(export, request, gone, &mut |offset, length| match store.try_zero(offset, length, request.has(flag::NO_HOLE)) {
         Err(Errno::Unsupported) if !request.has(flag::FAST_ZERO) => store::write_zeros(length, &mut |done, zeros| {
             if done > 0 && gone() {
                 return Err(Errno::NoDevice);

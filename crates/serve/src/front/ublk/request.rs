@@ -45,12 +45,12 @@ impl Request {
     /// The answer, if it need not wait for a device.
     pub(super) fn answer_now(&self, export: &Export, since: &Since, buffer: &mut [u8]) -> Option<i32> {
         match self.operation {
-            READ => match self.part(buffer).and_then(|part| export.store.read_now(part, self.offset)) {
+            READ => match self.part(buffer).and_then(|part| export.store.try_read(part, self.offset)) {
                 Ok(false) => None,
                 done => Some(self.result(done.map(drop))),
             },
-            WRITE if export.store.writes_now() && self.flags & FUA == 0 => Some(self.answer(export, since, buffer)),
-            _ if export.store.never_waits() => Some(self.answer(export, since, buffer)),
+            WRITE if export.store.properties().write_back && self.flags & FUA == 0 => Some(self.answer(export, since, buffer)),
+            _ if export.store.properties().non_blocking => Some(self.answer(export, since, buffer)),
             _ => None,
         }
     }
@@ -74,7 +74,7 @@ impl Request {
             WRITE => self.part(buffer).and_then(|part| store.write_at(part, self.offset)),
             FLUSH => export.flush(since),
             DISCARD => store.discard(self.offset, self.length),
-            WRITE_ZEROES => match store.zero_fast(self.offset, self.length, self.flags & NOUNMAP != 0) {
+            WRITE_ZEROES => match store.try_zero(self.offset, self.length, self.flags & NOUNMAP != 0) {
                 Err(Errno::Unsupported) => store::write_zeros(self.length, &mut |done, zeros| {
                     store.write_at(zeros, self.offset.checked_add(done).ok_or(Errno::Range)?)
                 }),

@@ -25,16 +25,16 @@ fn every_way_to_ask_is_counted_once() {
     let (store, counters) = counted();
     assert_eq!(counters.counts(), Counts::default());
     let mut buffer = [0; 4096];
-    assert_eq!(store.read_now(&mut buffer, 0), Ok(true));
+    assert_eq!(store.try_read(&mut buffer, 0), Ok(true));
     store.read_at(&mut buffer, 512).unwrap();
     store.write_at(&buffer, 8192).unwrap();
     store.write_through(&buffer[..512], 0).unwrap();
     store.zero(4096, 4096).unwrap();
     store.discard(0, LENGTH).unwrap();
     store.flush().unwrap();
-    store.zero_fast(0, 4096, false).unwrap();
-    assert_eq!(store.lend(4096, 4096).map(<[AtomicU8]>::len), Some(4096));
-    assert!(store.lend(LENGTH, 1).is_none());
+    store.try_zero(0, 4096, false).unwrap();
+    assert_eq!(store.borrow(4096, 4096).map(|lent| lent.map(<[_]>::len)), Ok(Some(4096)));
+    assert!(matches!(store.borrow(LENGTH, 1), Ok(None)));
     let counts = counters.counts();
     let [(Place { nth: 0, .. }, tally)] = &counts.cells[..] else { panic!("{counts:?}") };
     let all = IoKind::ALL.map(|deed| Placement::ALL.map(|fit| tally.count(deed, fit)));
@@ -56,7 +56,7 @@ fn what_is_refused_is_an_error() {
 #[test]
 fn what_fails_is_an_error_and_nothing_else() {
     let (store, counters) = counted();
-    assert!(store.read_at(&mut [0; 512], LENGTH).is_err() && store.read_now(&mut [0; 512], LENGTH).is_err());
+    assert!(store.read_at(&mut [0; 512], LENGTH).is_err() && store.try_read(&mut [0; 512], LENGTH).is_err());
     assert!(store.write_at(&[0; 512], LENGTH - 1).is_err() && store.discard(LENGTH, 512).is_err());
     let counts = counters.counts();
     assert_eq!((counts.failed, counts.cells.len()), ([2, 1, 1, 0], 0));

@@ -85,11 +85,11 @@ fn what_is_served_is_what_is_below() {
     store.read_at(&mut read, 1020).unwrap();
     assert_eq!(&read, b"twelve bytes");
     store.write_through(&[7; 512], SIZE - 512).unwrap();
-    assert!(!store.writes_now() && store.read_now(&mut read, 1000) == Ok(false));
+    assert!(!store.properties().write_back && store.try_read(&mut read, 1000) == Ok(false));
     let before = clock.now();
     assert_eq!(store.read_at(&mut [0; 512], SIZE - 511), Err(Errno::Unaligned));
     assert_eq!(store.write_at(&[0; 512], SIZE), Err(Errno::Unaligned));
-    assert_eq!((store.read_at(&mut [], 1), store.run(0, 10).unwrap().length), (Ok(()), 10));
+    assert_eq!((store.read_at(&mut [], 1), store.extent(0, 10).unwrap().length), (Ok(()), 10));
     assert_eq!(clock.now(), before, "what is refused or nothing takes no time");
 }
 

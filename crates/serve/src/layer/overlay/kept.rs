@@ -210,7 +210,7 @@ fn load(medium: &Medium, index: &Index, at: u64) -> Result<bool, Errno> {
             // The file was made, and never served for writing.
             break;
         }
-        let run = medium.run(place, (pages - number) * PAGE as u64);
+        let run = medium.extent(place, (pages - number) * PAGE as u64);
         if let Ok(run) = run
             && run.content == Content::Hole
             && run.length >= PAGE as u64

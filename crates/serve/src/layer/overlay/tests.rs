@@ -18,11 +18,23 @@ impl Store for Bytes {
         Ok(())
     }
 
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+    fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         // Every other 64 KiB says that it is a hole, though it is none: what is written must not be taken for one.
         let next = (offset / 65536 + 1) * 65536;
         let content = if (offset / 65536).is_multiple_of(2) { Content::Data } else { Content::Hole };
         Ok(Run { content, length: length.min(next - offset) })
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
+        Err(Errno::ReadOnly)
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
+        Ok(())
     }
 }
 
@@ -109,7 +121,7 @@ impl Model {
         let (offset, length) = (from as u64, (to - from) as u64);
         match numbers.below(8) {
             0 => {
-                overlay.zero_fast(offset, length, numbers.below(2) == 0).unwrap();
+                overlay.try_zero(offset, length, numbers.below(2) == 0).unwrap();
                 self.put(from, to, 0);
             }
             1 => {
@@ -154,8 +166,8 @@ impl Model {
         // What is told to be a hole of the overlay's reads as zeros, and runs reach the end.
         let (mut at, own) = (0, overlay.written());
         while at < LENGTH {
-            let run = overlay.run(at as u64, (LENGTH - at) as u64).unwrap();
-            let whose = own.run(at as u64, run.length).unwrap();
+            let run = overlay.extent(at as u64, (LENGTH - at) as u64).unwrap();
+            let whose = own.extent(at as u64, run.length).unwrap();
             assert!(whose.length == run.length && run.length > 0);
             let end = at + usize::try_from(run.length).unwrap();
             if whose.content == Content::Zero {
@@ -303,6 +315,18 @@ fn what_is_too_long_is_refused() {
             LONGEST + 1
         }
         fn read_at(&self, _: &mut [u8], _: u64) -> Result<(), Errno> {
+            Ok(())
+        }
+
+        fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
+            Err(Errno::ReadOnly)
+        }
+
+        fn flush(&self) -> Result<(), Errno> {
+            Ok(())
+        }
+
+        fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
             Ok(())
         }
     }

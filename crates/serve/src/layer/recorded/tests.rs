@@ -30,7 +30,7 @@ fn what_is_asked_is_in_the_trace_in_order() {
     let store = recorded(file.try_clone().unwrap(), 1 << 30);
     let mut buffer = [0; 512];
     store.write_at(&[1; 4096], 8192).unwrap();
-    assert_eq!(store.read_now(&mut buffer, 512), Ok(true));
+    assert_eq!(store.try_read(&mut buffer, 512), Ok(true));
     store.read_at(&mut buffer, 1024).unwrap();
     store.write_through(&[1; 512], 0).unwrap();
     store.discard(0, 4096).unwrap();

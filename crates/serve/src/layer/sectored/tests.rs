@@ -52,32 +52,36 @@ impl Store for Strict {
         Ok(())
     }
 
-    fn zero_fast(&self, offset: u64, length: u64, _keep: bool) -> Result<(), Errno> {
+    fn try_zero(&self, offset: u64, length: u64, _keep: bool) -> Result<(), Errno> {
         if !self.zeroes {
             return Err(Errno::Unsupported);
         }
         self.write_at(&vec![0; usize::try_from(length).unwrap()], offset)
     }
 
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+    fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         self.range(offset, usize::try_from(length).unwrap())?;
         // Every second unit is a hole.
         let content = if is_whole(offset, 2 * self.unit) { Content::Data } else { Content::Hole };
         Ok(Run { content, length: self.unit.min(length) })
     }
 
-    fn unit(&self) -> u64 {
-        self.unit
+    fn properties(&self) -> Properties {
+        Properties { unit: self.unit, depth: 77, ..Properties::default() }
     }
 
-    fn depth(&self) -> usize {
-        77
+    fn flush(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
+        Ok(())
     }
 }
 
 #[test]
 fn it_is_as_deep_as_what_is_below() {
-    assert_eq!(Sectored::new(Strict::new(8, 64), 2).unwrap().depth(), 77);
+    assert_eq!(Sectored::new(Strict::new(8, 64), 2).unwrap().properties().depth, 77);
 }
 
 /// Every request of up to three units in a disk of four, against the same on a plain array.
@@ -96,7 +100,7 @@ fn it_is_the_disk_that_it_looks_like() {
                 view.write_at(&vec![255; count], offset as u64).unwrap();
                 model[offset..offset + count].fill(255);
                 assert_eq!(*below.bytes.read().unwrap(), model, "unit {unit} sector {sector}: {count} at {offset}");
-                view.zero_fast(offset as u64, count as u64, false).unwrap();
+                view.try_zero(offset as u64, count as u64, false).unwrap();
                 model[offset..offset + count].fill(0);
                 assert_eq!(*below.bytes.read().unwrap(), model, "unit {unit} sector {sector}: zeros, {count} at {offset}");
             }
@@ -121,7 +125,7 @@ fn what_is_whole_is_not_read_first() {
 #[test]
 fn the_reverse_view_takes_whole_sectors_of_its_own() {
     let view = Sectored::new(Strict::new(512, 9 * 512), 4096).unwrap();
-    assert_eq!((view.length(), view.unit()), (4096, 4096));
+    assert_eq!((view.length(), view.properties().unit), (4096, 4096));
     assert_eq!(view.write_at(&[0; 512], 0), Err(Errno::Unaligned));
     assert_eq!(view.read_at(&mut [0; 4096], 512), Err(Errno::Unaligned));
     assert_eq!(view.read_at(&mut [0; 4096], 4096), Err(Errno::Range));
@@ -133,16 +137,16 @@ fn nothing_is_zeroed_where_it_cannot_be() {
     let below = Arc::new(Strict { zeroes: false, ..Arc::into_inner(Strict::new(4096, 3 * 4096)).unwrap() });
     let before = below.bytes.read().unwrap().clone();
     let view = Sectored::new(below.clone(), 512).unwrap();
-    assert_eq!(view.zero_fast(512, 2 * 4096, false), Err(Errno::Unsupported));
+    assert_eq!(view.try_zero(512, 2 * 4096, false), Err(Errno::Unsupported));
     assert_eq!(*below.bytes.read().unwrap(), before);
 }
 
 #[test]
 fn runs_are_told_to_the_sector() {
     let view = Sectored::new(Strict::new(4096, 4 * 4096), 512).unwrap();
-    assert_eq!(view.run(512, 4 * 4096 - 512), Ok(Run { content: Content::Data, length: 3584 }));
-    assert_eq!(view.run(4096, 512), Ok(Run { content: Content::Hole, length: 512 }));
-    assert_eq!(view.run(7680, 1024), Ok(Run { content: Content::Hole, length: 512 }));
+    assert_eq!(view.extent(512, 4 * 4096 - 512), Ok(Run { content: Content::Data, length: 3584 }));
+    assert_eq!(view.extent(4096, 512), Ok(Run { content: Content::Hole, length: 512 }));
+    assert_eq!(view.extent(7680, 1024), Ok(Run { content: Content::Hole, length: 512 }));
 }
 
 /// 1000 bytes of hole, then data, and so on; any bytes will do.
@@ -157,9 +161,21 @@ impl Store for Ragged {
         Err(Errno::Io)
     }
 
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+    fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         let content = if (offset / 1000).is_multiple_of(2) { Content::Hole } else { Content::Data };
         Ok(Run { content, length: length.min(1000 - offset % 1000) })
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
+        Err(Errno::ReadOnly)
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
+        Ok(())
     }
 }
 
@@ -168,10 +184,10 @@ impl Store for Ragged {
 #[test]
 fn a_sector_that_is_a_hole_in_part_is_data() {
     let view = Sectored::new(Arc::new(Ragged), 512).unwrap();
-    assert_eq!(view.run(0, 8192), Ok(Run { content: Content::Hole, length: 512 }));
-    assert_eq!(view.run(512, 7680), Ok(Run { content: Content::Data, length: 512 }));
+    assert_eq!(view.extent(0, 8192), Ok(Run { content: Content::Hole, length: 512 }));
+    assert_eq!(view.extent(512, 7680), Ok(Run { content: Content::Data, length: 512 }));
     let large = Sectored::new(Arc::new(Ragged), 4096).unwrap();
-    assert_eq!(large.run(0, 8192), Ok(Run { content: Content::Data, length: 4096 }));
+    assert_eq!(large.extent(0, 8192), Ok(Run { content: Content::Data, length: 4096 }));
 }
 
 #[test]
@@ -241,7 +257,7 @@ fn any_bytes_of_a_file_go_around_the_page_cache() {
         std::fs::remove_file(&path).unwrap();
         return println!("skipped: no direct I/O in target");
     };
-    let unit = direct.unit();
+    let unit = direct.properties().unit;
     assert_eq!(direct.write_at(&[0; 1], 0), Err(Errno::Unaligned));
     let view = Sectored::new(Arc::new(direct), 1).unwrap();
     view.write_at(&[1, 2, 3], unit - 1).unwrap();

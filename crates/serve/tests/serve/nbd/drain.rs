@@ -42,6 +42,18 @@ impl Store for Gate {
         buffer.fill(0);
         Ok(())
     }
+
+    fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
+        Err(Errno::ReadOnly)
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
+        Ok(())
+    }
 }
 
 #[test]

@@ -6,31 +6,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
+use trueline_geom::base::store::filter::{self, Action, Filter};
 use trueline_host::disk::memory::Memory;
 use trueline_host::nbd::wire::{command, error, flag};
 
 /// Memory that says of what was written that it is lost: to one flush, as the kernel does.
 struct Lossy(Memory, AtomicBool);
 
-impl Store for Lossy {
-    fn length(&self) -> u64 {
-        self.0.length()
+impl Filter for Lossy {
+    fn inner(&self) -> &dyn Store {
+        &self.0
     }
 
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        self.0.read_at(buffer, offset)
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.0.write_at(bytes, offset)
-    }
-
-    fn zero_fast(&self, offset: u64, length: u64, keep: bool) -> Result<(), Errno> {
-        self.0.zero_fast(offset, length, keep)
-    }
-
-    fn flush(&self) -> Result<(), Errno> {
-        if self.1.swap(false, Ordering::SeqCst) { Err(Errno::Io) } else { Ok(()) }
+    fn pass(&self, request: &filter::Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        let flushes = request.durable || request.action == Action::Flush;
+        if flushes && self.1.swap(false, Ordering::SeqCst) { Err(Errno::Io) } else { run() }
     }
 }
 

@@ -29,13 +29,21 @@ impl Store for Vast {
         Ok(())
     }
 
-    fn zero_fast(&self, _: u64, _: u64, keep: bool) -> Result<(), Errno> {
+    fn try_zero(&self, _: u64, _: u64, keep: bool) -> Result<(), Errno> {
         if keep { Err(Errno::NoSpace) } else { Ok(()) }
     }
 
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+    fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         let (content, end) = if offset < 3 * TIB { (Content::Hole, 3 * TIB) } else { (Content::Data, 5 * TIB) };
         Ok(Run { content, length: length.min(end - offset) })
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
+        Ok(())
     }
 }
 
@@ -235,8 +243,20 @@ fn an_answer_has_a_bounded_number_of_descriptors() {
             self.0.read_at(buffer, offset)
         }
 
-        fn run(&self, offset: u64, _: u64) -> Result<Run, Errno> {
+        fn extent(&self, offset: u64, _: u64) -> Result<Run, Errno> {
             Ok(Run { content: if offset.is_multiple_of(2) { Content::Data } else { Content::Hole }, length: 1 })
+        }
+
+        fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
+            Err(Errno::ReadOnly)
+        }
+
+        fn flush(&self) -> Result<(), Errno> {
+            Ok(())
+        }
+
+        fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
+            Ok(())
         }
     }
 

@@ -43,9 +43,13 @@ impl Store for Noted {
         self.note("discard", offset, length)
     }
 
-    fn run(&self, offset: u64, length: u64) -> Result<Run, Errno> {
+    fn extent(&self, offset: u64, length: u64) -> Result<Run, Errno> {
         self.note("run", offset, length)?;
-        Vast.run(offset, length)
+        Vast.extent(offset, length)
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        Ok(())
     }
 }
 
@@ -56,7 +60,7 @@ fn a_disk_of_terabytes_is_asked_for_in_few_requests() {
     let remote = Remote::open(&format!("nbd+unix:///?socket={}", server.path().display()), false).unwrap();
     assert!(remote.told().extended);
     assert_eq!(remote.boundaries(), [Boundary { why: Why::Physical, grain: Grain::new(4096, 512) }]);
-    assert_eq!(remote.run(5, 5 * TIB - 5), Ok(Run { content: Content::Hole, length: 3 * TIB - 5 }));
+    assert_eq!(remote.extent(5, 5 * TIB - 5), Ok(Run { content: Content::Hole, length: 3 * TIB - 5 }));
     // Of one context, and one descriptor of it: the server has looked no further than the data.
     assert_eq!(*store.0.lock().unwrap(), [("run", 5, 5 * TIB - 5), ("run", 3 * TIB, 2 * TIB)]);
     store.0.lock().unwrap().clear();
@@ -67,7 +71,7 @@ fn a_disk_of_terabytes_is_asked_for_in_few_requests() {
     remote.read_at(&mut back, 4 * TIB).unwrap();
     remote.write_at(&[1; 11], 5 * TIB - 11).unwrap();
     assert_eq!((back, &store.0.lock().unwrap()[..]), ([7; 9], &[("read", 4 * TIB, 9), ("write", 5 * TIB - 11, 11)][..]));
-    assert_eq!(remote.zero_fast(0, 5 * TIB, false), Err(Errno::Unsupported));
+    assert_eq!(remote.try_zero(0, 5 * TIB, false), Err(Errno::Unsupported));
 }
 
 /// Takes a client's options, until it has gone to the export: extended headers, and `base:allocation` by the number 9.
@@ -159,7 +163,7 @@ fn a_payload_is_announced_and_answers_are_understood() {
 #[test]
 fn a_status_may_have_descriptors_of_either_size() {
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
-    let run = |remote: &Remote| remote.run(512, LENGTH - 512).map(|run| (run.content, run.length));
+    let run = |remote: &Remote| remote.extent(512, LENGTH - 512).map(|run| (run.content, run.length));
     let status = |kind: u16, data: Vec<u8>| {
         answered(run, |request, payload| {
             assert_eq!(

@@ -115,12 +115,20 @@ impl Store for Slow {
         self.0.write_at(bytes, offset)
     }
 
-    fn run(&self, _: u64, _: u64) -> Result<Run, trueline_geom::base::error::Errno> {
+    fn extent(&self, _: u64, _: u64) -> Result<Run, trueline_geom::base::error::Errno> {
         Ok(Run { content: Content::Data, length: 1 })
     }
 
     fn prefetch(&self, offset: u64, length: u64) {
         self.1.lock().unwrap().push((offset, length));
+    }
+
+    fn flush(&self) -> Result<(), trueline_geom::base::error::Errno> {
+        Ok(())
+    }
+
+    fn discard(&self, _: u64, _: u64) -> Result<(), trueline_geom::base::error::Errno> {
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::store::Store;
+use trueline_geom::base::store::filter::{self, Filter};
 use trueline_host::disk::memory::Memory;
 use trueline_host::nbd::request::Request;
 use trueline_host::nbd::tls::Encryption;
@@ -23,17 +24,13 @@ const LARGE: u64 = 4 << 20;
 /// A disk of which everything must be waited for, and whose bytes are copied.
 struct Slow(Memory);
 
-impl Store for Slow {
-    fn length(&self) -> u64 {
-        self.0.length()
+impl Filter for Slow {
+    fn inner(&self) -> &dyn Store {
+        &self.0
     }
 
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        self.0.read_at(buffer, offset)
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.0.write_at(bytes, offset)
+    fn pass(&self, _: &filter::Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        run()
     }
 }
 

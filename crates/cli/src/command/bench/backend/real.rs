@@ -84,7 +84,7 @@ impl Real {
         let sector = self.provider().topology.sector;
         let mut rig = rig::real::Real::new(self.provider().route().clone(), sector, files, shape)?;
         for medium in self.media.iter().filter(|_| self.cache == Cache::Through && !self.cached) {
-            medium.hasten(0, 0);
+            medium.start_writeback(0, 0);
         }
         let engine = Some(rig.engine());
         let before = self.reads();
@@ -120,7 +120,7 @@ fn sought(medium: &Medium) -> Option<u64> {
     let (mut at, mut missing) = (0, 0);
     for _ in 0..RUNS {
         let Some(left) = medium.length().checked_sub(at).filter(|&left| left > 0) else { break };
-        let run = medium.run(at, left).ok().filter(|run| run.length > 0)?;
+        let run = medium.extent(at, left).ok().filter(|run| run.length > 0)?;
         missing += if run.content == Content::Hole { run.length } else { 0 };
         at += run.length;
     }

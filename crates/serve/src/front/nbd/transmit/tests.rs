@@ -98,7 +98,7 @@ impl<F: Fn() + Send + Sync, G: Fn() + Send + Sync> Store for Disk<F, G> {
         DISK as u64
     }
 
-    fn read_now(&self, _: &mut [u8], _: u64) -> Result<bool, Errno> {
+    fn try_read(&self, _: &mut [u8], _: u64) -> Result<bool, Errno> {
         (self.0)();
         Ok(false)
     }
@@ -109,6 +109,14 @@ impl<F: Fn() + Send + Sync, G: Fn() + Send + Sync> Store for Disk<F, G> {
     }
 
     fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn discard(&self, _: u64, _: u64) -> Result<(), Errno> {
         Ok(())
     }
 }
