@@ -35,7 +35,7 @@ pub struct Transfer<Tag> {
     /// The operation of the transfer.
     pub op: Op,
     /// The index of the file among the engine's.
-    pub lane: usize,
+    pub file: usize,
     /// The offset of the first byte in the file.
     pub offset: u64,
     /// The length in bytes, at most that of a place.
@@ -79,28 +79,28 @@ pub enum Engine<Tag> {
 
 impl<Tag: Copy + Default> Engine<Tag> {
     /// An engine over `files`, with as many transfers in flight as `buffers` has places.
-    pub fn new(choice: Choice, lanes: Vec<OpenFile>, buffers: Buffers) -> io::Result<Engine<Tag>> {
-        Engine::with(choice, lanes, buffers, Ring::new)
+    pub fn new(choice: Choice, files: Vec<OpenFile>, buffers: Buffers) -> io::Result<Engine<Tag>> {
+        Engine::with_ring(choice, files, buffers, Ring::new)
     }
 
     /// As [`Engine::new`], with the constructor of the ring: a test simulates a kernel that has none.
-    pub fn with(
+    pub fn with_ring(
         choice: Choice,
-        lanes: Vec<OpenFile>,
+        files: Vec<OpenFile>,
         buffers: Buffers,
         make: impl FnOnce(Vec<OpenFile>, Buffers) -> Result<Ring<Tag>, Refused>,
     ) -> io::Result<Engine<Tag>> {
-        if !lanes.iter().all(|lane| lane.takes(&buffers)) {
+        if !files.iter().all(|file| file.takes(&buffers)) {
             return Err(io::Errno::INVAL);
         }
         if choice == Choice::Sync {
-            return Ok(Engine::Sync(Sync::new(lanes, buffers)));
+            return Ok(Engine::Sync(Sync::new(files, buffers)));
         }
-        match make(lanes, buffers) {
+        match make(files, buffers) {
             Ok(ring) => Ok(Engine::Ring(ring)),
             // ENOSYS: a kernel without; EPERM: sysctl kernel.io_uring_disabled or a seccomp filter; ENOMEM: no memory may be locked.
-            Err((io::Errno::NOSYS | io::Errno::PERM | io::Errno::ACCESS | io::Errno::NOMEM, lanes, buffers)) if choice == Choice::Best => {
-                Ok(Engine::Sync(Sync::new(lanes, buffers)))
+            Err((io::Errno::NOSYS | io::Errno::PERM | io::Errno::ACCESS | io::Errno::NOMEM, files, buffers)) if choice == Choice::Best => {
+                Ok(Engine::Sync(Sync::new(files, buffers)))
             }
             Err((errno, ..)) => Err(errno),
         }
@@ -123,10 +123,10 @@ impl<Tag: Copy + Default> Engine<Tag> {
     }
 
     /// The files of the engine.
-    pub fn lanes(&self) -> &[OpenFile] {
+    pub fn files(&self) -> &[OpenFile] {
         match self {
-            Engine::Ring(ring) => ring.lanes(),
-            Engine::Sync(sync) => sync.lanes(),
+            Engine::Ring(ring) => ring.files(),
+            Engine::Sync(sync) => sync.files(),
         }
     }
 
@@ -183,26 +183,26 @@ impl<Tag: Copy + Default> Engine<Tag> {
 
 /// Checks that `transfer` may be sent.
 #[inline]
-pub(crate) fn check<Tag>(transfer: &Transfer<Tag>, lanes: &[OpenFile], buffers: &Buffers) -> Result<(), Errno> {
-    let &Transfer { op, lane, offset, length, .. } = transfer;
-    let lane = lanes.get(lane).ok_or(Errno::NoDevice)?;
+pub(crate) fn check<Tag>(transfer: &Transfer<Tag>, files: &[OpenFile], buffers: &Buffers) -> Result<(), Errno> {
+    let &Transfer { op, file, offset, length, .. } = transfer;
+    let file = files.get(file).ok_or(Errno::NoDevice)?;
     match op {
         Op::Flush => Ok(()),
         _ if usize::try_from(length).is_ok_and(|length| length <= buffers.place()) => {
-            lane.check(offset, u64::from(length), op == Op::Write)
+            file.check(offset, u64::from(length), op == Op::Write)
         }
         _ => Err(Errno::Range),
     }
 }
 
 /// True if `transfer` must be continued: `moved` bytes are done, `last` of them by the last call. An error is final.
-pub(crate) fn goes_on<Tag>(transfer: &Transfer<Tag>, lane: &OpenFile, moved: u32, last: u32) -> Result<bool, Errno> {
+pub(crate) fn goes_on<Tag>(transfer: &Transfer<Tag>, file: &OpenFile, moved: u32, last: u32) -> Result<bool, Errno> {
     let &Transfer { op, offset, length, .. } = transfer;
     if op == Op::Flush || moved >= length {
         return Ok(false);
     }
     // Nothing, or a length that direct I/O cannot continue from: the file has become shorter.
-    if last == 0 || !lane.is_aligned(offset + u64::from(moved)) {
+    if last == 0 || !file.is_aligned(offset + u64::from(moved)) {
         return Err(if op == Op::Read { Errno::Range } else { Errno::NoSpace });
     }
     Ok(true)
@@ -218,14 +218,14 @@ mod tests {
     #[test]
     fn what_is_short_is_gone_on_with_or_an_error() {
         let path = Path::new("/proc/self/exe");
-        let lane = OpenFile::new(&file::open(path).unwrap().store, Cache::Through, path).unwrap();
-        let read = Transfer { tag: 1, op: Op::Read, lane: 0, offset: 8192, length: 4096, fua: false };
-        assert_eq!(goes_on(&read, &lane, 4096, 4096), Ok(false));
-        assert_eq!(goes_on(&read, &lane, 1000, 1000), Ok(true));
-        assert_eq!(goes_on(&read, &lane, 4096, 3096), Ok(false));
-        assert_eq!(goes_on(&read, &lane, 0, 0), Err(Errno::Range));
-        assert_eq!(goes_on(&read, &lane, 1000, 0), Err(Errno::Range));
-        assert_eq!(goes_on(&Transfer { op: Op::Write, ..read }, &lane, 0, 0), Err(Errno::NoSpace));
-        assert_eq!(goes_on(&Transfer { op: Op::Flush, length: 0, ..read }, &lane, 0, 0), Ok(false));
+        let file = OpenFile::new(&file::open(path).unwrap().store, Cache::Through, path).unwrap();
+        let read = Transfer { tag: 1, op: Op::Read, file: 0, offset: 8192, length: 4096, fua: false };
+        assert_eq!(goes_on(&read, &file, 4096, 4096), Ok(false));
+        assert_eq!(goes_on(&read, &file, 1000, 1000), Ok(true));
+        assert_eq!(goes_on(&read, &file, 4096, 3096), Ok(false));
+        assert_eq!(goes_on(&read, &file, 0, 0), Err(Errno::Range));
+        assert_eq!(goes_on(&read, &file, 1000, 0), Err(Errno::Range));
+        assert_eq!(goes_on(&Transfer { op: Op::Write, ..read }, &file, 0, 0), Err(Errno::NoSpace));
+        assert_eq!(goes_on(&Transfer { op: Op::Flush, length: 0, ..read }, &file, 0, 0), Ok(false));
     }
 }

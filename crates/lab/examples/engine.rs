@@ -37,10 +37,10 @@ fn measure(arguments: &[String]) -> Result<String, Error> {
     let path = Path::new(path);
     let opened = file::open(path).map_err(|e| Error(e.to_string()))?;
     let cache = if said("direct") { Cache::Around } else { Cache::Through };
-    let lane = OpenFile::new(&opened.store, cache, path).map_err(|e| Error(e.to_string()))?;
+    let file = OpenFile::new(&opened.store, cache, path).map_err(|e| Error(e.to_string()))?;
     let length = opened.store.length();
     let engine = if said("sync") { Choice::Sync } else { Choice::Ring };
-    let mut rig = Real::new(Route::store(0, length), 512, vec![lane], Shape { depth, largest: BLOCK, engine })?;
+    let mut rig = Real::new(Route::store(0, length), 512, vec![file], Shape { depth, largest: BLOCK, engine })?;
     let mut random = Random::new(1);
     let blocks = length / BLOCK;
     let mut source = |_| Some(Ask { op: Op::Read, offset: random.below(blocks) * BLOCK, length: BLOCK, fua: false });

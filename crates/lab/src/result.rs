@@ -22,7 +22,7 @@ pub struct LabResult {
     pub lab: String,
     /// The title, one line for people.
     pub title: String,
-    /// The document that the published values come from. `None`: the lab measures this machine.
+    /// The document that the published values come from. `None`: it reproduces no document.
     pub source: Option<String>,
     /// The rows in the order of the lab file.
     pub rows: Vec<Row>,

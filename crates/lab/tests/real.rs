@@ -63,11 +63,11 @@ fn opened(path: &Path) -> Medium {
 
 /// A rig over `media`; past the page cache where the files here can be read so by the sector, which on tmpfs and Btrfs they cannot.
 fn rig(route: &Route, media: &[Medium], largest: u64, engine: Choice) -> Real {
-    let lane = |medium: &Medium| {
+    let handle = |medium: &Medium| {
         let named = |cache| OpenFile::new(medium, cache, Path::new("image"));
-        named(Cache::Around).ok().filter(|lane| lane.grain() <= SECTOR).unwrap_or_else(|| named(Cache::Through).unwrap())
+        named(Cache::Around).ok().filter(|handle| handle.grain() <= SECTOR).unwrap_or_else(|| named(Cache::Through).unwrap())
     };
-    Real::new(route.clone(), SECTOR, media.iter().map(lane).collect(), Shape { depth: 32, largest, engine }).unwrap()
+    Real::new(route.clone(), SECTOR, media.iter().map(handle).collect(), Shape { depth: 32, largest, engine }).unwrap()
 }
 
 /// The end of a provider, from a byte of it, and whether it says that it is.
@@ -156,8 +156,8 @@ fn requests_longer_than_all_memory_are_answered_once() {
     let route = partition_of_a_set();
     for engine in [Choice::Best, Choice::Sync] {
         let media = [opened(&files.zeros("a")), opened(&files.zeros("b"))];
-        let lanes = media.iter().map(|medium| OpenFile::new(medium, Cache::Through, Path::new("image")).unwrap()).collect();
-        let mut rig = Real::new(route.clone(), SECTOR, lanes, Shape { depth: 1, largest: 4096, engine }).unwrap();
+        let handles = media.iter().map(|medium| OpenFile::new(medium, Cache::Through, Path::new("image")).unwrap()).collect();
+        let mut rig = Real::new(route.clone(), SECTOR, handles, Shape { depth: 1, largest: 4096, engine }).unwrap();
         assert_eq!(rig.depth(), 1);
         let (mut want, mut done) = (BTreeSet::new(), Vec::new());
         for tag in 0..4 {
@@ -309,21 +309,21 @@ fn a_device_that_goes_away_in_a_run_is_counted_and_the_run_ends() {
     losetup(&["--detach"], &device).unwrap();
 }
 
-/// A lock of this program on an image stays while lanes come and go.
+/// A lock of this program on an image stays while handles come and go.
 #[test]
 fn an_image_stays_locked_while_it_is_measured() {
     let files = Files::new();
     let path = files.zeros("a");
     let medium = opened(&path);
     drop(OpenFile::new(&medium, Cache::Through, &path).unwrap());
-    let lane = OpenFile::new(&medium, Cache::Through, &path).unwrap();
+    let handle = OpenFile::new(&medium, Cache::Through, &path).unwrap();
     // A lock of one's own does not hold oneself off: another process has to ask.
     let locked = || {
         let inode = std::os::unix::fs::MetadataExt::ino(&fs::metadata(&path).unwrap());
         fs::read_to_string("/proc/locks").unwrap().lines().any(|line| line.contains("OFDLCK") && line.contains(&format!(":{inode} ")))
     };
     assert!(locked());
-    drop(lane);
+    drop(handle);
 }
 
 #[test]

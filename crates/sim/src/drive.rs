@@ -59,6 +59,6 @@ pub trait Drive: Send {
     /// The most commands in flight: 32 with NCQ, 1 without.
     fn tags(&self) -> usize;
 
-    /// The counters up to `now`, which must not be past the last [`Drive::advance`].
+    /// The counters up to `now`. [`Drive::advance`] must have simulated all events by then.
     fn counters(&self, now: Ps) -> Counters;
 }

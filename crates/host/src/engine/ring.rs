@@ -27,7 +27,7 @@ mod setup;
 pub struct Ring<Tag> {
     ring: IoUring,
     entrance: Entrance,
-    lanes: Vec<OpenFile>,
+    files: Vec<OpenFile>,
     buffers: Buffers,
     /// True if the memory is registered: mapped and pinned once, not for every request.
     registered: bool,
@@ -62,24 +62,24 @@ pub const DEEPEST: u32 = 4096;
 
 impl<Tag: Copy + Default> Ring<Tag> {
     /// A ring over `files`, with as many transfers in flight as `buffers` has places, at most [`DEEPEST`].
-    pub fn new(lanes: Vec<OpenFile>, mut buffers: Buffers) -> Result<Ring<Tag>, Refused> {
+    pub fn new(files: Vec<OpenFile>, mut buffers: Buffers) -> Result<Ring<Tag>, Refused> {
         let depth = u32::try_from(buffers.count()).unwrap_or(DEEPEST).min(DEEPEST);
-        let files: Vec<i32> = lanes.iter().map(|lane| lane.as_fd().as_raw_fd()).collect();
+        let descriptors: Vec<i32> = files.iter().map(|file| file.as_fd().as_raw_fd()).collect();
         // The kernel rounds up to a power of two, and has space for twice as many completions, so none can be lost.
-        let made = setup::set_up(depth).and_then(|ring| match ring.submitter().register_files(&files) {
+        let made = setup::set_up(depth).and_then(|ring| match ring.submitter().register_files(&descriptors) {
             Ok(()) => Ok(ring),
             Err(e) => Err(io::Errno::from_io_error(&e).unwrap_or(io::Errno::IO)),
         });
         let ring = match made {
             Ok(ring) => ring,
-            Err(errno) => return Err((errno, lanes, buffers)),
+            Err(errno) => return Err((errno, files, buffers)),
         };
         Ok(Ring {
             entrance: Entrance::new(&ring),
-            batch: if lanes.iter().any(|lane| lane.cache() == Cache::Around) { DIRECT_BATCH } else { DEEPEST },
+            batch: if files.iter().any(|file| file.cache() == Cache::Around) { DIRECT_BATCH } else { DEEPEST },
             registered: setup::register(&ring, &mut buffers),
             ring,
-            lanes,
+            files,
             buffers,
             slots: vec![Flight::default(); depth as usize],
             free: (0..depth).rev().collect(),
@@ -92,8 +92,8 @@ impl<Tag: Copy + Default> Ring<Tag> {
         self.slots.len()
     }
 
-    pub(crate) fn lanes(&self) -> &[OpenFile] {
-        &self.lanes
+    pub(crate) fn files(&self) -> &[OpenFile] {
+        &self.files
     }
 
     #[inline]
@@ -109,7 +109,7 @@ impl<Tag: Copy + Default> Ring<Tag> {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a transfer is built by who pushes it, and goes from registers into the queue")]
     pub(crate) fn push(&mut self, transfer: Transfer<Tag>) -> Result<(), Errno> {
-        check(&transfer, &self.lanes, &self.buffers)?;
+        check(&transfer, &self.files, &self.buffers)?;
         let slot = *self.free.last().ok_or(Errno::Io)?;
         let flight = Flight { transfer, moved: 0 };
         self.queue(slot, &flight)?;
@@ -133,7 +133,7 @@ impl<Tag: Copy + Default> Ring<Tag> {
                 debug_assert!(false, "the kernel answers what it was not asked");
                 continue;
             };
-            let error = match outcome(entry.result(), flight, &self.lanes) {
+            let error = match outcome(entry.result(), flight, &self.files) {
                 Ok(false) => None,
                 Ok(true) => {
                     again.push(slot);
@@ -172,7 +172,7 @@ impl<Tag> Ring<Tag> {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "as `push`")]
     fn queue(&mut self, slot: u32, flight: &Flight<Tag>) -> Result<(), Errno> {
-        let entry = entry::of(flight, slot, self.registered, &self.buffers);
+        let entry = entry::entry(flight, slot, self.registered, &self.buffers);
         // SAFETY: file and memory are registered or owned by `self` until the request is answered; `check` found the transfer no longer
         // than a place, and no other request uses the place of this slot.
         unsafe { self.ring.submission().push(&entry) }.map_err(|_| Errno::Io)?;
@@ -209,12 +209,12 @@ impl<Tag> Ring<Tag> {
 
 /// The effect of the kernel's result on a transfer: true if it must be continued, or an error.
 #[inline]
-fn outcome<Tag>(result: i32, flight: &mut Flight<Tag>, lanes: &[OpenFile]) -> Result<bool, Errno> {
+fn outcome<Tag>(result: i32, flight: &mut Flight<Tag>, files: &[OpenFile]) -> Result<bool, Errno> {
     match u32::try_from(result) {
         Ok(bytes) if bytes == flight.transfer.length - flight.moved => Ok(false),
         Ok(bytes) => {
             flight.moved = flight.moved.saturating_add(bytes);
-            goes_on(&flight.transfer, lanes.get(flight.transfer.lane).ok_or(Errno::NoDevice)?, flight.moved, bytes)
+            goes_on(&flight.transfer, files.get(flight.transfer.file).ok_or(Errno::NoDevice)?, flight.moved, bytes)
         }
         Err(_) => match io::Errno::from_raw_os_error(result.wrapping_neg()) {
             io::Errno::INTR | io::Errno::AGAIN => Ok(true),

@@ -10,7 +10,7 @@ use trueline_geom::base::error::Errno;
 
 /// Files and memory, of which one place is used.
 pub struct Sync<Tag> {
-    lanes: Vec<OpenFile>,
+    files: Vec<OpenFile>,
     buffers: Buffers,
     /// The submitted transfer that is not done.
     asked: Option<Transfer<Tag>>,
@@ -20,12 +20,12 @@ pub struct Sync<Tag> {
 
 impl<Tag: Copy> Sync<Tag> {
     /// An engine over `files`.
-    pub fn new(lanes: Vec<OpenFile>, buffers: Buffers) -> Sync<Tag> {
-        Sync { lanes, buffers, asked: None, done: None }
+    pub fn new(files: Vec<OpenFile>, buffers: Buffers) -> Sync<Tag> {
+        Sync { files, buffers, asked: None, done: None }
     }
 
-    pub(crate) fn lanes(&self) -> &[OpenFile] {
-        &self.lanes
+    pub(crate) fn files(&self) -> &[OpenFile] {
+        &self.files
     }
 
     #[inline]
@@ -36,7 +36,7 @@ impl<Tag: Copy> Sync<Tag> {
     /// Submits a transfer, which the next [`Sync::wait`] performs.
     #[inline]
     pub(crate) fn push(&mut self, transfer: Transfer<Tag>) -> Result<(), Errno> {
-        check(&transfer, &self.lanes, &self.buffers)?;
+        check(&transfer, &self.files, &self.buffers)?;
         if self.is_full() {
             return Err(Errno::Io);
         }
@@ -63,13 +63,13 @@ impl<Tag: Copy> Sync<Tag> {
     }
 
     fn whole(&mut self, transfer: &Transfer<Tag>) -> Result<(), Errno> {
-        let lane = self.lanes.get(transfer.lane).ok_or(Errno::NoDevice)?;
+        let file = self.files.get(transfer.file).ok_or(Errno::NoDevice)?;
         let mut moved = 0;
         loop {
-            let bytes = io::retry_on_intr(|| once(transfer, moved, lane, &mut self.buffers)).map_err(errno::from_kernel)?;
+            let bytes = io::retry_on_intr(|| once(transfer, moved, file, &mut self.buffers)).map_err(errno::from_kernel)?;
             let bytes = u32::try_from(bytes).unwrap_or(transfer.length);
             moved = moved.saturating_add(bytes);
-            if !goes_on(transfer, lane, moved, bytes)? {
+            if !goes_on(transfer, file, moved, bytes)? {
                 return Ok(());
             }
         }
@@ -77,14 +77,14 @@ impl<Tag: Copy> Sync<Tag> {
 }
 
 /// One system call for the bytes after those `moved`.
-fn once<Tag>(transfer: &Transfer<Tag>, moved: u32, lane: &OpenFile, buffers: &mut Buffers) -> io::Result<usize> {
+fn once<Tag>(transfer: &Transfer<Tag>, moved: u32, file: &OpenFile, buffers: &mut Buffers) -> io::Result<usize> {
     let &Transfer { op, offset, length, fua, .. } = transfer;
     let offset = offset + u64::from(moved);
     let (at, length) = (moved as usize, (length - moved) as usize);
     match op {
-        Op::Read => io::pread(lane, buffers.bytes_mut(at, length), offset),
-        Op::Write if fua => io::pwritev2(lane, &[IoSlice::new(buffers.bytes(at, length))], offset, ReadWriteFlags::DSYNC),
-        Op::Write => io::pwrite(lane, buffers.bytes(at, length), offset),
-        Op::Flush => rustix::fs::fdatasync(lane).map(|()| 0),
+        Op::Read => io::pread(file, buffers.bytes_mut(at, length), offset),
+        Op::Write if fua => io::pwritev2(file, &[IoSlice::new(buffers.bytes(at, length))], offset, ReadWriteFlags::DSYNC),
+        Op::Write => io::pwrite(file, buffers.bytes(at, length), offset),
+        Op::Flush => rustix::fs::fdatasync(file).map(|()| 0),
     }
 }

@@ -21,8 +21,8 @@ const BLOCKS: usize = 256;
 /// An engine over one file, opened exclusively to be written.
 fn engine(path: &Path, access: Access, cache: Cache, choice: Choice) -> Engine<u64> {
     let opened = file::open_for(path, access).unwrap();
-    let lane = OpenFile::new(&opened.store, cache, path).unwrap();
-    Engine::new(choice, vec![lane], Buffers::new(DEPTH, BLOCK as u64).unwrap()).unwrap()
+    let file = OpenFile::new(&opened.store, cache, path).unwrap();
+    Engine::new(choice, vec![file], Buffers::new(DEPTH, BLOCK as u64).unwrap()).unwrap()
 }
 
 /// Every way to move bytes that can be had for files in the scratch directory.
@@ -30,11 +30,11 @@ fn ways(path: &Path) -> Vec<(Cache, Choice)> {
     let all = [Cache::Around, Cache::Through].into_iter().flat_map(|cache| [Choice::Ring, Choice::Sync].map(|choice| (cache, choice)));
     all.filter(|&(cache, choice)| {
         let opened = file::open(path).unwrap();
-        let Ok(lane) = OpenFile::new(&opened.store, cache, path) else {
+        let Ok(file) = OpenFile::new(&opened.store, cache, path) else {
             skip("no direct I/O on the files here");
             return false;
         };
-        let made = Engine::<u64>::new(choice, vec![lane], Buffers::new(1, 1).unwrap());
+        let made = Engine::<u64>::new(choice, vec![file], Buffers::new(1, 1).unwrap());
         if made.is_err() {
             skip("no io_uring here");
         }
@@ -45,7 +45,7 @@ fn ways(path: &Path) -> Vec<(Cache, Choice)> {
 
 fn read(tag: u64, offset: usize, length: usize) -> Transfer<u64> {
     let (offset, length) = (offset as u64, u32::try_from(length).unwrap());
-    Transfer { tag, op: Op::Read, lane: 0, offset, length, fua: false }
+    Transfer { tag, op: Op::Read, file: 0, offset, length, fua: false }
 }
 
 fn write(tag: u64, offset: usize, length: usize) -> Transfer<u64> {
@@ -168,7 +168,7 @@ fn what_lies_wrong_is_refused_before_it_is_sent() {
         assert_eq!(engine.push(read(4, BLOCKS * BLOCK, BLOCK)), Err(Errno::Range));
         assert_eq!(engine.push(Transfer { offset: u64::MAX - 511, ..read(4, 0, BLOCK) }), Err(Errno::Range));
         assert_eq!(engine.push(read(5, 0, 2 * BLOCK)), Err(Errno::Range));
-        assert_eq!(engine.push(Transfer { lane: 1, ..read(6, 0, BLOCK) }), Err(Errno::NoDevice));
+        assert_eq!(engine.push(Transfer { file: 1, ..read(6, 0, BLOCK) }), Err(Errno::NoDevice));
         assert_eq!(engine.push(write(7, 0, BLOCK)), Err(Errno::ReadOnly));
         assert_eq!(answers(&mut engine), []);
     }
@@ -217,18 +217,18 @@ fn without_io_uring_it_is_system_calls() {
         (vec![OpenFile::new(&opened.store, Cache::Through, &path).unwrap()], Buffers::new(1, BLOCK as u64).unwrap())
     };
     for errno in [io::Errno::NOSYS, io::Errno::PERM, io::Errno::ACCESS, io::Errno::NOMEM] {
-        let refuse = |lanes, buffers| Err::<Ring<u64>, _>((errno, lanes, buffers));
-        let (lanes, buffers) = parts();
-        let mut engine = Engine::with(Choice::Best, lanes, buffers, refuse).unwrap();
+        let refuse = |files, buffers| Err::<Ring<u64>, _>((errno, files, buffers));
+        let (files, buffers) = parts();
+        let mut engine = Engine::with_ring(Choice::Best, files, buffers, refuse).unwrap();
         assert_eq!((engine.name(), engine.depth()), ("sync", 1));
         assert_eq!(told(&all(&mut engine, [read(1, BLOCK, BLOCK)])), [(1, None)]);
         assert_eq!(engine.memory(0).unwrap(), [5; BLOCK]);
-        let (lanes, buffers) = parts();
-        assert_eq!(Engine::with(Choice::Ring, lanes, buffers, refuse).err(), Some(errno));
+        let (files, buffers) = parts();
+        assert_eq!(Engine::with_ring(Choice::Ring, files, buffers, refuse).err(), Some(errno));
     }
     // Anything else is not for want of io_uring, and is not passed over.
-    let (lanes, buffers) = parts();
-    let broken = Engine::<u64>::with(Choice::Best, lanes, buffers, |lanes, buffers| Err((io::Errno::IO, lanes, buffers)));
+    let (files, buffers) = parts();
+    let broken = Engine::<u64>::with_ring(Choice::Best, files, buffers, |files, buffers| Err((io::Errno::IO, files, buffers)));
     assert_eq!(broken.err(), Some(io::Errno::IO));
 }
 
@@ -242,7 +242,7 @@ fn a_4kn_disk_takes_whole_sectors() {
         let path = dir.put(&format!("image-{choice:?}"), vec![0; BLOCKS * BLOCK]);
         let Some(device) = Loop::new(&path, &["--sector-size", "4096", "--direct-io=on"]) else { return };
         let mut engine = engine(device.path(), Access::Write, Cache::Around, choice);
-        assert_eq!(engine.lanes()[0].grain(), 4096);
+        assert_eq!(engine.files()[0].grain(), 4096);
         assert_eq!(engine.push(read(1, 512, BLOCK)), Err(Errno::Unaligned));
         assert_eq!(engine.push(read(2, 0, 512)), Err(Errno::Unaligned));
         assert_eq!(told(&all(&mut engine, [read(3, BLOCK, BLOCK)])), [(3, None)]);
@@ -284,6 +284,6 @@ fn what_is_in_use_is_not_written() {
     // A second writer.
     let first = file::open_for(device.path(), Access::Write).unwrap();
     assert!(refused(device.path()).contains("in use"), "{}", refused(device.path()));
-    // A lane of what is held is a second handle, not a second holder.
+    // A file of what is held is a second handle, not a second holder.
     assert!(OpenFile::new(&first.store, Cache::Around, device.path()).is_ok());
 }

@@ -70,17 +70,17 @@ pub struct Real {
 impl Real {
     /// The provider that `route` leads from, in sectors of `sector` bytes. `files` has one open file for every store
     /// of the route.
-    pub fn new(route: Route, sector: u64, lanes: Vec<OpenFile>, shape: Shape) -> Result<Real, Error> {
+    pub fn new(route: Route, sector: u64, files: Vec<OpenFile>, shape: Shape) -> Result<Real, Error> {
         let failed = |what: &str, why: &dyn std::fmt::Display| Error(format!("{what}: {why}"));
-        let sector = lanes.iter().try_fold(sector.max(1), |all, lane| lcm(all, lane.grain()));
+        let sector = files.iter().try_fold(sector.max(1), |all, file| lcm(all, file.grain()));
         let sector = sector.ok_or_else(|| failed("open the media", &"their sectors have no common multiple"))?;
         let depth = shape.depth.clamp(1, DEEPEST) as usize;
         let longest = shape.largest.clamp(sector, LONGEST.max(sector));
         // Every medium may have a part of every request in flight.
-        let transfers = depth.saturating_mul(lanes.len()).min(DEEPEST as usize);
+        let transfers = depth.saturating_mul(files.len()).min(DEEPEST as usize);
         let buffers = Buffers::new(transfers, longest).map_err(|e| failed("reserve memory for requests", &e))?;
         let longest = buffers.place() as u64;
-        let engine = Engine::new(shape.engine, lanes, buffers).map_err(|e| failed("set up io_uring", &e))?;
+        let engine = Engine::new(shape.engine, files, buffers).map_err(|e| failed("set up io_uring", &e))?;
         Ok(Real {
             plain: route.medium().map(|medium| (medium, route.base())),
             depth: engine.depth().min(depth),
@@ -104,7 +104,7 @@ impl Real {
     /// Submits a request that is one transfer, at `base` bytes further on the medium `file`. Almost every request
     /// goes this way, at the cost of one addition.
     #[inline]
-    fn push_one(&mut self, (lane, base): (usize, u64), request: Request) -> Result<(), Errno> {
+    fn push_one(&mut self, (file, base): (usize, u64), request: Request) -> Result<(), Errno> {
         let Request { tag, op, offset, length, fua } = request;
         if offset.checked_add(length).is_none_or(|end| end > self.route.length()) {
             return Err(Errno::Range);
@@ -114,7 +114,7 @@ impl Real {
         if self.engine.is_full() {
             self.make_room()?;
         }
-        self.engine.push(Transfer { tag: Of { tag, part: None }, op, lane, offset: base + offset, length, fua })?;
+        self.engine.push(Transfer { tag: Of { tag, part: None }, op, file, offset: base + offset, length, fua })?;
         self.in_flight += 1;
         Ok(())
     }
@@ -151,8 +151,8 @@ impl Real {
             Op::Read => (geom::Op::Read, engine::Op::Read),
             Op::Write => (geom::Op::Write, engine::Op::Write),
             Op::Flush => {
-                let flush = |lane| Transfer { tag, op: engine::Op::Flush, lane, offset: 0, length: 0, fua };
-                pieces.extend((0..self.engine.lanes().len()).map(flush));
+                let flush = |file| Transfer { tag, op: engine::Op::Flush, file, offset: 0, length: 0, fua };
+                pieces.extend((0..self.engine.files().len()).map(flush));
                 return Ok(());
             }
         };
@@ -163,7 +163,7 @@ impl Real {
             while length > 0 {
                 let part = length.min(longest);
                 let bytes = u32::try_from(part).map_err(|_| Errno::Range)?;
-                pieces.push(Transfer { tag, op, lane: store, offset, length: bytes, fua });
+                pieces.push(Transfer { tag, op, file: store, offset, length: bytes, fua });
                 (offset, length) = (offset + part, length - part);
             }
             Ok(())

@@ -3,7 +3,7 @@
 use super::{Lab, Refusal, Texts};
 use std::borrow::Cow;
 
-/// The built-in labs in the order of `lab --list`.
+/// The built-in labs in the order in which they are listed.
 pub const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { file: "labs/2002-geom.toml", text: include_str!("../../../../labs/2002-geom.toml") },
     BuiltIn { file: "labs/2009-gstripe.toml", text: include_str!("../../../../labs/2009-gstripe.toml") },

@@ -261,11 +261,11 @@ impl Scratch {
     /// Makes one run on a new rig, so that no state is left to the next run.
     fn run(&self, place: &Place, seed: u64) -> Result<Run, Error> {
         let (medium, route, path) = self.ground(place);
-        let lane = OpenFile::new(medium, self.cache, path).map_err(|e| Error(e.to_string()))?;
+        let file = OpenFile::new(medium, self.cache, path).map_err(|e| Error(e.to_string()))?;
         let depth = u32::try_from(place.work.depth()).unwrap_or(u32::MAX);
         let shape = rig::real::Shape { depth, largest: place.work.largest(), engine: Choice::Best };
         let sector = self.graph.providers[place.provider].topology.sector;
-        let mut rig = rig::real::Real::new(route, sector, vec![lane], shape)?;
+        let mut rig = rig::real::Real::new(route, sector, vec![file], shape)?;
         medium.flush().map_err(|errno| Error::io("flush the scratch file", 0, errno))?;
         medium.start_writeback(0, 0);
         let run = place.work.run(&mut rig, seed, &mut |_| !signal::happened())?;

@@ -104,7 +104,7 @@ impl Sectored {
         Ok(())
     }
 
-    /// Calls `read` for whole units, and copies the requested part.
+    /// Calls `read` for whole units, and copies the requested part. True if the bytes were there.
     fn read(&self, buffer: &mut [u8], offset: u64, read: &Read<'_>) -> Result<bool, Errno> {
         let length = buffer.len() as u64;
         let units = self.units(offset, length)?;

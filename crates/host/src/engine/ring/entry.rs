@@ -33,8 +33,8 @@ struct Entry {
 /// The entry for the rest of the transfer in `slot`, for a ring with registered memory or not.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "64 bytes that are built where they are copied into the queue")]
-pub(super) fn of<Tag>(flight: &Flight<Tag>, slot: u32, registered: bool, buffers: &Buffers) -> squeue::Entry {
-    let &Flight { transfer: Transfer { op, lane, offset, length, fua, .. }, moved } = flight;
+pub(super) fn entry<Tag>(flight: &Flight<Tag>, slot: u32, registered: bool, buffers: &Buffers) -> squeue::Entry {
+    let &Flight { transfer: Transfer { op, file, offset, length, fua, .. }, moved } = flight;
     let code = match (op, registered) {
         (Op::Read, true) => opcode::ReadFixed::CODE,
         (Op::Read, false) => opcode::Read::CODE,
@@ -52,12 +52,13 @@ pub(super) fn of<Tag>(flight: &Flight<Tag>, slot: u32, registered: bool, buffers
         Op::Flush => (0, 0, 0),
         _ => (offset + u64::from(moved), buffers.address(slot as usize, moved) as u64, length - moved),
     };
-    #[allow(clippy::cast_possible_truncation, reason = "`check` found the lane, and a ring has far fewer than that many")]
-    let file = lane as u32;
+    #[allow(clippy::cast_possible_truncation, reason = "`check` found the file, and a ring has far fewer than that many")]
+    let index = file as u32;
     let flags = squeue::Flags::FIXED_FILE.bits();
     let tag = u64::from(slot);
     let unused = [0; 5];
-    let entry = Entry { code, flags, priority: 0, file, offset, address, length, request_flags, tag, memory: 0, personality: 0, unused };
+    let entry =
+        Entry { code, flags, priority: 0, file: index, offset, address, length, request_flags, tag, memory: 0, personality: 0, unused };
     // SAFETY: `squeue::Entry` is `struct io_uring_sqe` (`repr(C)`), 64 bytes of integers, as is `Entry`, which has no padding; the sizes
     // are compared by the compiler, and the fields by the test below.
     unsafe { std::mem::transmute::<Entry, squeue::Entry>(entry) }
@@ -77,8 +78,8 @@ mod tests {
     #[test]
     fn they_are_those_of_the_library() {
         let buffers = Buffers::new(4, 8192).unwrap();
-        let (lane, offset, length, slot, moved) = (3, 0x1234_5678_9abc_d000, 8192, 2, 512);
-        let (file, memory, rest) = (Fixed(3), buffers.address(2, 512), length - moved);
+        let (file, offset, length, slot, moved) = (3, 0x1234_5678_9abc_d000, 8192, 2, 512);
+        let (fixed, memory, rest) = (Fixed(3), buffers.address(2, 512), length - moved);
         let dsync = i32::try_from(ReadWriteFlags::DSYNC.bits()).unwrap();
         for (op, registered, fua) in [Op::Read, Op::Write, Op::Flush]
             .into_iter()
@@ -86,14 +87,14 @@ mod tests {
         {
             let flags = if fua { dsync } else { 0 };
             let library = match (op, registered) {
-                (Op::Read, true) => opcode::ReadFixed::new(file, memory, rest, 0).offset(offset + 512).build(),
-                (Op::Read, false) => opcode::Read::new(file, memory, rest).offset(offset + 512).build(),
-                (Op::Write, true) => opcode::WriteFixed::new(file, memory, rest, 0).offset(offset + 512).rw_flags(flags).build(),
-                (Op::Write, false) => opcode::Write::new(file, memory, rest).offset(offset + 512).rw_flags(flags).build(),
-                (Op::Flush, _) => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
+                (Op::Read, true) => opcode::ReadFixed::new(fixed, memory, rest, 0).offset(offset + 512).build(),
+                (Op::Read, false) => opcode::Read::new(fixed, memory, rest).offset(offset + 512).build(),
+                (Op::Write, true) => opcode::WriteFixed::new(fixed, memory, rest, 0).offset(offset + 512).rw_flags(flags).build(),
+                (Op::Write, false) => opcode::Write::new(fixed, memory, rest).offset(offset + 512).rw_flags(flags).build(),
+                (Op::Flush, _) => opcode::Fsync::new(fixed).flags(FsyncFlags::DATASYNC).build(),
             };
-            let transfer = Transfer { tag: 5, op, lane, offset, length, fua };
-            let own = of(&Flight { transfer, moved }, slot, registered, &buffers);
+            let transfer = Transfer { tag: 5, op, file, offset, length, fua };
+            let own = entry(&Flight { transfer, moved }, slot, registered, &buffers);
             assert_eq!(bytes(own), bytes(library.user_data(u64::from(slot))), "{op:?}, registered {registered}, {fua}");
         }
     }

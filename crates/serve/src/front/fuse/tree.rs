@@ -117,14 +117,14 @@ mod tests {
         found
     }
 
-    fn of(names: &[&str]) -> Vec<(String, usize)> {
+    fn files_of(names: &[&str]) -> Vec<(String, usize)> {
         files(&Tree::directory(names.iter().copied()))
     }
 
     #[test]
     fn a_file_each() {
         let want = [("/disk", 0), ("/p1", 1), ("/stripe/data", 2), ("/stripe/more", 3)];
-        assert_eq!(of(&["", "p1", "stripe/data", "stripe/more"]), want.map(|(name, export)| (name.to_owned(), export)));
+        assert_eq!(files_of(&["", "p1", "stripe/data", "stripe/more"]), want.map(|(name, export)| (name.to_owned(), export)));
         assert_eq!(files(&Tree::file()), [(String::new(), 0)]);
     }
 
@@ -134,7 +134,7 @@ mod tests {
     fn names_that_cannot_be_are_changed() {
         let long = "x".repeat(400);
         let names = ["", "disk", "a", "a/b", "a/b", "a-b", "../etc", "/", ".", "\0\n", &long, &format!("{long}y"), "é"];
-        let found = of(&names);
+        let found = files_of(&names);
         let mut exports: Vec<usize> = found.iter().map(|&(_, export)| export).collect();
         exports.sort_unstable();
         assert_eq!(exports, (0..names.len()).collect::<Vec<_>>());

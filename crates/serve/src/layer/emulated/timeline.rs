@@ -25,20 +25,20 @@ impl Timeline {
     }
 
     /// The world's time at `now`. Clocks of several processors may step back a little; the world's time does not.
-    fn at(&self, now: u64) -> Ps {
+    fn world_time(&self, now: u64) -> Ps {
         now.saturating_sub(self.start).saturating_mul(self.speed.ps_per_ns()).max(self.world.now())
     }
 
     /// Submits a request that arrives at `now`. Returns the world's time of its arrival.
     pub(super) fn enter(&mut self, now: u64, route: &Route, request: Request) -> Result<Ps, Errno> {
-        self.world.pass(self.at(now));
+        self.world.pass(self.world_time(now));
         self.world.submit(route, request, 0)?;
         Ok(self.world.now())
     }
 
     /// Advances the world to `now`. Returns the completions by then.
     pub(super) fn advance(&mut self, now: u64) -> impl Iterator<Item = Completion> + '_ {
-        self.world.pass(self.at(now));
+        self.world.pass(self.world_time(now));
         self.world.wait(0, &mut self.done);
         self.done.drain(..)
     }

@@ -76,7 +76,7 @@ impl Index {
     /// The state of a block.
     pub(super) fn state(&self, block: u64) -> State {
         let word = self.word(block).map_or(0, |word| word.load(Ordering::SeqCst));
-        of(word >> (block % PER_WORD * 2))
+        state_of(word >> (block % PER_WORD * 2))
     }
 
     /// The state of block `blocks.start`, and the end of its run within `blocks`, which is not empty; of a long run,
@@ -168,7 +168,7 @@ impl Index {
 }
 
 /// The state in the lowest two bits.
-fn of(bits: u64) -> State {
+fn state_of(bits: u64) -> State {
     match bits & 3 {
         0 => State::Base,
         1 => State::Written,

@@ -115,7 +115,7 @@ impl Model {
         self.since.iter_mut().for_each(Vec::clear);
     }
 
-    /// One random operation on both.
+    /// Does one random operation on both. True if it flushed.
     fn step(&mut self, overlay: &Overlay, numbers: &mut Numbers) -> bool {
         let (from, to) = numbers.range();
         let (offset, length) = (from as u64, (to - from) as u64);
