@@ -17,7 +17,7 @@ pub(super) enum State {
     Base = 0,
     /// In the overlay, at its own offset.
     Written = 1,
-    /// Zeros, stored nowhere.
+    /// Zeros, which are stored nowhere.
     Zero = 2,
 }
 
