@@ -1,8 +1,8 @@
-//! From a graph to verdicts and findings.
+//! Verdicts and findings about a graph.
 //!
-//! A verdict is about I/O. A start counts where something does I/O from it: a file system, swap, a member of a set, the
-//! payload of an encrypted volume, contents nobody knows, a bare partition. A slice that only carries another table, or a
-//! format whose data begin further in, is judged by what it carries.
+//! A verdict is about I/O. A start counts where it is the origin of I/O: a file system, swap, a member of a set, the
+//! payload of an encrypted volume, unknown contents, a bare partition. A slice that only carries another table, or a
+//! format whose data begin further in, is judged by the providers on it.
 
 use crate::base::finding::{self, Finding, Fix, Severity};
 use crate::base::topology::{Clash, Cost, Fact, Trust, Why, cost};
@@ -20,19 +20,19 @@ mod vacant;
 
 pub use vacant::vacant;
 
-/// A verdict about I/O; the worse is the greater.
+/// Verdict about I/O, in ascending order of severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// Everything that does I/O does it on the grain.
+    /// All I/O is on the grain.
     Aligned,
-    /// Something could not be known.
+    /// Part of the provider could not be known.
     Unknown,
-    /// Something does I/O off the grain.
+    /// Some I/O is off the grain.
     Misaligned,
 }
 
 impl Verdict {
-    /// The name used in JSON.
+    /// Name used in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Aligned => "aligned",
@@ -42,35 +42,35 @@ impl Verdict {
     }
 }
 
-/// The answer for a graph; every list goes by provider.
+/// Verdicts, roles and findings of a graph; every list goes by provider.
 pub struct Audit {
-    /// Of the provider, or of the worst that stands on it where it only carries others.
+    /// Verdict of each provider, or the worst among the providers on it where it only carries others.
     pub verdicts: Vec<Verdict>,
-    /// What the provider is to I/O.
+    /// Role of each provider in I/O.
     pub roles: Vec<Role>,
-    /// Every finding and where it was found, the most severe first.
+    /// Every finding with its provider, the most severe first.
     pub findings: Vec<(Id, Finding)>,
 }
 
-/// What a provider is to I/O.
+/// Role of a provider in I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Something does I/O from its start.
+    /// Origin of I/O: a file system, swap, a member of a set, a bare partition.
     Data,
-    /// It only carries a table or a data area.
+    /// Carrier of a table or a data area, without I/O of its own.
     Carrier,
-    /// It holds boot code or is reserved: nothing writes it while the system runs.
+    /// Boot code or reserved space, which a running system does not write.
     Idle,
-    /// A disk or set on which nothing was recognised.
+    /// Disk or set on which nothing was recognised.
     Blank,
 }
 
-/// What a write is taken to be where nobody says: a page.
+/// Size in bytes of a write where no format gives it: a page.
 const PAGE: u64 = 4096;
-/// From this factor on, misalignment is an error rather than a warning.
+/// Cost factor from which on misalignment is an error rather than a warning.
 const DEAR: f64 = 1.5;
 
-/// GPT types (as stored, mixed-endian) and MBR types of partitions that hold boot code or nothing.
+/// GPT types (as text) of partitions that hold boot code or nothing; below, the MBR type.
 const IDLE_GPT: &[&str] = &[
     "21686148-6449-6e6f-744e-656564454649", // BIOS boot (GRUB)
     "83bd6b9d-7f41-11dc-be0b-001560b84f0f", // freebsd-boot
@@ -78,13 +78,13 @@ const IDLE_GPT: &[&str] = &[
     "9e1a2d38-c612-4316-aa26-8b49521e5a8b", // PReP boot
 ];
 const IDLE_MBR: u8 = 0x41; // PReP boot
-/// The EFI system partition: a file system, but one that is hardly ever written.
+/// GPT type of the EFI system partition, below its MBR type: a file system, but one that is hardly ever written.
 const EFI_GPT: &str = "c12a7328-f81f-11d2-ba4b-00a0c93ec93b";
 const EFI_MBR: u8 = 0xef;
-/// Below this factor a start off a boundary costs I/O in the layer's own blocks nothing to speak of.
+/// Cost factor below which a start off a boundary costs next to nothing in the layer's own blocks.
 const LITTLE: f64 = 1.05;
 
-/// Judges every provider of `graph`.
+/// Judges every provider of `graph`, from the disks up.
 pub fn audit(graph: &Graph) -> Audit {
     let roles: Vec<Role> = (0..graph.providers.len()).map(|id| role(graph, id)).collect();
     let mut findings = Vec::new();
@@ -100,7 +100,7 @@ pub fn audit(graph: &Graph) -> Audit {
         found.extend(clashes(graph, id));
         findings.extend(found.into_iter().map(|f| (id, f)));
     }
-    // A provider comes after what it stands on, so one pass from the end carries every verdict down.
+    // A provider comes after those it stands on, so one pass from the end carries every verdict down.
     for id in (0..verdicts.len()).rev() {
         for &parent in &graph.providers[id].parents {
             if roles[parent] == Role::Carrier {
@@ -112,7 +112,7 @@ pub fn audit(graph: &Graph) -> Audit {
     Audit { verdicts, roles, findings }
 }
 
-/// Whether it is the front of a member of a firmware RAID, whose chunks and whose start nothing tells.
+/// True if it is the front of a member of a firmware RAID, whose chunks and start are unknown.
 fn shows_a_set(graph: &Graph, id: Id) -> bool {
     let p = &graph.providers[id];
     let outer = p.parents.first().filter(|_| p.is_data_area()).map(|&parent| &graph.providers[parent].signs);
@@ -144,7 +144,7 @@ fn role(graph: &Graph, id: Id) -> Role {
     }
 }
 
-/// The verdict of one provider by itself, and what was found in reaching it.
+/// The verdict of one provider by itself; adds the findings of the way there.
 fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict {
     let p = &graph.providers[id];
     let blocked = p.findings.iter().any(hides);
@@ -153,7 +153,7 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
     contents::signatures(p, found);
     match role {
         Role::Carrier | Role::Idle => {
-            // A disk is not anybody's to move.
+            // A disk cannot be moved.
             let movable = missed.first().filter(|_| !p.parents.is_empty());
             found.extend(movable.map(|(fact, _)| carrier(p, role, fact)));
             verdict = verdict.max(contents::judge(graph, id, role, found));
@@ -166,7 +166,7 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
             verdict = verdict.max(contents::judge(graph, id, role, found));
         }
         Role::Data => {
-            // What is not written costs nothing on a unit that only writes must fill; every boundary is excused by itself.
+            // A unit that writes must fill costs nothing where nothing is written; every boundary is excused by itself.
             let (excused, charged): (Vec<_>, Vec<_>) =
                 missed.iter().copied().partition(|(fact, _)| unwritten(graph, id, fact.why).is_some());
             if !charged.is_empty() {
@@ -189,8 +189,9 @@ fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict
     verdict
 }
 
-/// Whether part of the provider was not seen, so that nothing there may be called aligned: a table nobody could read or
-/// could read only in part, a set with members missing, a read that failed, a device nobody may read. One bad copy of two hides nothing.
+/// True if a finding means that part of the provider was not seen, so that nothing there may be called aligned: a table
+/// that cannot be read, or only in part, a set with missing members, a failed read, a device without read permission.
+/// One bad copy of two hides nothing.
 fn hides(finding: &Finding) -> bool {
     let rule = finding.rule;
     let tables = [&finding::GPT, &finding::SECTOR, &finding::EBR, &finding::LABEL, &finding::RANGE];
@@ -199,7 +200,7 @@ fn hides(finding: &Finding) -> bool {
     damaged || unseen || *rule == finding::INCOMPLETE
 }
 
-/// What a fact is called in a message: `4096-byte physical unit (assumed)`.
+/// The name of a fact in a message: `4096-byte physical unit (assumed)`.
 fn name_of(fact: &Fact) -> String {
     let source = if fact.trust == Trust::Assumed { " (assumed)" } else { "" };
     let what = match fact.why {
@@ -215,17 +216,17 @@ fn name_of(fact: &Fact) -> String {
     format!("{}-byte {what}{source}", fact.grain.size())
 }
 
-/// The piece of data that is written by itself though it is less than a block, in bytes.
+/// The smallest piece of data in bytes that is written by itself though it is less than a block; `None` without one.
 fn fragment(p: &Provider) -> Option<u64> {
     p.signs.iter().filter_map(|s| s.piece).filter(Piece::is_data).map(|piece| piece.size).min()
 }
 
-/// Device operations relative to the same on the grain; 0 where that is not known.
+/// Device operations relative to the same I/O on the grain; 0 if not known.
 fn factor(cost: Option<Cost>) -> f64 {
     cost.map_or(0.0, |c| c.rmw_factor)
 }
 
-/// Severity follows cost.
+/// The severity of a cost: an error from [`DEAR`] on, else a warning.
 fn severity(cost: Option<Cost>) -> Severity {
     match cost {
         Some(c) if c.rmw_factor >= DEAR => Severity::Error,
@@ -233,7 +234,7 @@ fn severity(cost: Option<Cost>) -> Severity {
     }
 }
 
-/// The layer's own unit of I/O; of a data area, that of the format it belongs to.
+/// The layer's own unit of I/O in bytes; of a data area, that of its format.
 fn block(graph: &Graph, id: Id) -> u64 {
     let p = &graph.providers[id];
     let own = p.signs.iter().filter_map(|s| s.block).min();
@@ -250,7 +251,7 @@ fn off_start(graph: &Graph, id: Id, missed: &[(Fact, Option<Cost>)], harmless: O
     let (rule, what) = if data_area { (&finding::DATA, format!("{} data area", p.class)) } else { (&finding::START, subject(p)) };
     let past = |f: &Fact| format!("{} bytes past a {}", f.grain.remainder(0), name_of(f));
     let mut message = format!("{what} {} {}", starts(p), past(&fact));
-    // A boundary whose class lies inside the one already missed is missed with it.
+    // A boundary whose class lies inside that of the missed one is missed with it.
     let implied = |f: &Fact| f.grain.intersect(fact.grain).is_some_and(|both| both == f.grain);
     for (other, _) in also.iter().filter(|(f, _)| !implied(f)) {
         message.push_str(&format!("; also {}", past(other)));
@@ -261,7 +262,7 @@ fn off_start(graph: &Graph, id: Id, missed: &[(Fact, Option<Cost>)], harmless: O
     if cost.is_none_or(|c| c.rmw_factor < LITTLE) {
         message.push_str("; small I/O hardly notices, I/O as large as that always touches one more");
     }
-    // The factor is that of whole blocks; a file's end may be written in less, and pay more.
+    // The factor is that of whole blocks; the end of a file may be written in smaller pieces, and cost more.
     let dearer = fragment(p).map(|size| (size, fact.cost(size))).filter(|(_, of_it)| factor(*of_it) > factor(cost));
     if let Some((size, of_it)) = dearer {
         message.push_str(&format!("; a fragment of {size} bytes costs {:.2} x", factor(of_it)));
@@ -275,9 +276,9 @@ fn off_start(graph: &Graph, id: Id, missed: &[(Fact, Option<Cost>)], harmless: O
     finding
 }
 
-/// Why a start off a boundary for `why` costs nothing, if so: only writes must fill such a unit, and nothing writes the provider
-/// while the system runs. It, or what it lies on, is of a format that is never written in place; or it is the inside of an EFI
-/// system partition that itself begins on such a boundary.
+/// The reason for which a start off a boundary for `why` costs nothing, in words; `None` if it does cost. Only writes
+/// must fill such a unit, and a running system does not write the provider: it, or one beneath it, has a format that is
+/// never written in place; or it is the inside of an EFI system partition that itself begins on such a boundary.
 fn unwritten(graph: &Graph, id: Id, why: Why) -> Option<&'static str> {
     let p = &graph.providers[id];
     let parent = p.parents.first().filter(|_| !p.is_set && why.is_rmw());
@@ -294,7 +295,7 @@ fn unwritten(graph: &Graph, id: Id, why: Why) -> Option<&'static str> {
     unwritten(graph, *parent?, why)
 }
 
-/// Whether it is an EFI system partition.
+/// True if it is an EFI system partition.
 fn boots(p: &Provider) -> bool {
     match p.kind {
         Some(Kind::Gpt(guid)) => guid.to_string() == EFI_GPT,
@@ -303,7 +304,7 @@ fn boots(p: &Provider) -> bool {
     }
 }
 
-/// What a provider is, for the beginning of a sentence.
+/// The noun for a provider, for the beginning of a sentence.
 fn subject(p: &Provider) -> String {
     match p.signs.as_slice() {
         [one] => one.kind.to_string(),
@@ -315,12 +316,12 @@ fn subject(p: &Provider) -> String {
     }
 }
 
-/// Where it starts, as far as that is told, for a message that goes on with what it is past.
+/// The start of a provider, if it is known, for a message that goes on with the distance past a boundary.
 fn starts(p: &Provider) -> String {
     if p.placed { format!("starts at {},", place(p.base(), p.topology.sector)) } else { "starts, at a place that is not told,".into() }
 }
 
-/// Where it could start instead, in the coordinates of the disk or set at its root.
+/// Other starts, in the addresses of the disk or set at its root, or advice where there is none to give.
 fn start_fixes(graph: &Graph, id: Id) -> Vec<Fix> {
     let (p, root) = (&graph.providers[id], &graph.providers[graph.root(id)]);
     if !p.placed {
@@ -340,15 +341,15 @@ fn start_fixes(graph: &Graph, id: Id) -> Vec<Fix> {
     let at = own.saturating_sub(root.base());
     let (below, above) = root.topology.nearest(at);
     let mut near: Vec<u64> = [below, above].into_iter().flatten().map(|x| root.base() + x).filter(allowed).collect();
-    // Where tools would put it comes first, unless one of these is such a place.
+    // The conventional place comes first, unless one of these is such a place.
     let usual = root.topology.usual().filter(|g| !near.iter().any(|x| g.contains(x - root.base())));
     let usual = usual.and_then(|g| g.next(at)).filter(|&x| x < root.topology.length);
     near.splice(0..0, usual.map(|x| root.base() + x).filter(allowed));
     vec![Fix::StartAt(near)]
 }
 
-/// The first byte, and the one after the last, of what else the table on `parent` has, but for the slice at `own`; in the
-/// coordinates of its disk or set.
+/// First byte, and byte after the last, of the other partitions of the table on `parent`, without the slice at `own`;
+/// in the addresses of its disk or set.
 fn neighbours(parent: &Provider, own: u64) -> impl Iterator<Item = (u64, u64)> {
     let entries = parent.slices().map(|t| t.entries.as_slice()).unwrap_or_default();
     let ranges = entries.iter().filter(|s| !s.kind.is_extended()).map(|s| {
@@ -358,20 +359,20 @@ fn neighbours(parent: &Provider, own: u64) -> impl Iterator<Item = (u64, u64)> {
     ranges.filter(move |&(start, _)| start != own)
 }
 
-/// A note on a start off the grain from which nothing does I/O.
+/// The note about a start off the grain from which there is no I/O.
 fn carrier(p: &Provider, role: Role, fact: &Fact) -> Finding {
     let why = match role {
         Role::Idle => "it holds boot code or is reserved: nothing writes it while the system runs",
         _ if p.table.is_some() || p.is_extended() => "it only carries a table; what counts is where the partitions in it start",
         _ => "what counts is where its data begin",
     };
-    // What it carries moves with it, and may be where it should be.
+    // The providers on it move with it, and may be aligned already.
     let fix = if role == Role::Idle { "nothing to do" } else { "nothing to do here: what it carries is judged by itself" };
     let message = format!("{} {} bytes past a {}: {why}", starts(p), fact.grain.remainder(0), name_of(fact));
     Finding::new(&finding::CARRIER, Severity::Note, 0, message).against_fact(fact, None).fix(fix)
 }
 
-/// A note on a disk or set off its own boundary on which there is nothing yet.
+/// The note about an empty disk or set off its own boundary.
 fn blank(p: &Provider, fact: &Fact) -> Finding {
     let message =
         format!("its byte 0 is {} bytes past a {}: what uses it whole would be off the boundary", fact.grain.remainder(0), name_of(fact));
@@ -382,7 +383,7 @@ fn blank(p: &Provider, fact: &Fact) -> Finding {
     }
 }
 
-/// A note on a slice that has only part of its last physical unit. One that ends where its table does has no choice.
+/// The note about a slice that has only part of its last physical unit; `None` for one that ends there with its table.
 fn off_end(graph: &Graph, p: &Provider) -> Option<Finding> {
     p.kind.filter(|k| !k.is_extended())?;
     let parent = &graph.providers[*p.parents.first()?];
@@ -403,10 +404,10 @@ fn off_end(graph: &Graph, p: &Provider) -> Option<Finding> {
     Some(lacks.into_iter().chain([words.into()]).fold(finding, Finding::fix))
 }
 
-/// A note on a start that is on every boundary that counts, but not on one that is only a hint: the 1 MiB that tools use for
-/// drives nobody named, or an optimal I/O size that only the device claims.
+/// The note about a start that is on every boundary that counts, but not on one that is only a hint: the 1 MiB
+/// convention for an unnamed drive, or an optimal I/O size that only the device claims.
 fn off_hint(p: &Provider) -> Option<Finding> {
-    // Where tools put partitions says nothing of a data area; the unit that a drive may have does.
+    // The convention for partitions says nothing of a data area; the unit that a drive may have does.
     let partition = p.kind.is_some();
     let unit = |f: &Fact| f.why == Why::Convention && f.grain.size() <= PAGE;
     let place_of = |f: &Fact| f.why == Why::Convention || (f.why == Why::Optimal && f.trust == Trust::Claimed);
@@ -430,17 +431,17 @@ fn off_hint(p: &Provider) -> Option<Finding> {
     Some(Finding::new(&finding::HINT, Severity::Note, 0, message).against_fact(fact, None).fix(fix))
 }
 
-/// The clashes that come into being on `id`, where members meet.
+/// Findings about clashes that arise on `id`, where members meet.
 fn clashes(graph: &Graph, id: Id) -> Vec<Finding> {
     let p = &graph.providers[id];
     let inherited = |c| p.parents.iter().any(|&parent| graph.providers[parent].topology.clashes.contains(c));
-    // On a disk it was told, with its finding.
+    // A clash on a disk was reported by the kernel, and has its finding.
     let fresh = p.topology.clashes.iter().filter(|c| p.is_set && c.why.costs() && !inherited(c));
     let name = |&member: &Id| graph.providers[member].name.as_str();
     fresh.map(|c| clash(c, p.class, p.parents.get(c.member).map_or("?", name))).collect()
 }
 
-/// A clash of a set of `class`, in which the member that does not agree is called `member`.
+/// The finding about a clash of a set of `class`, in which the member that disagrees is called `member`.
 fn clash(clash: &Clash, class: &str, member: &str) -> Finding {
     let cost = cost(PAGE, clash.unit, clash.remainder, clash.why.is_rmw());
     let why = clash.why.name();
@@ -459,7 +460,7 @@ fn clash(clash: &Clash, class: &str, member: &str) -> Finding {
     finding.against(clash.unit, clash.remainder, cost).fix(fix)
 }
 
-/// Shared by the rules about a sign: "ext4 on s1".
+/// The subject of a message about a sign: "ext4 on s1".
 fn on(p: &Provider, sign: &Sign) -> String {
     if p.name.is_empty() { sign.kind.to_string() } else { format!("{} on {}", sign.kind, p.name) }
 }

@@ -1,4 +1,4 @@
-//! Rules about what was recognised on a provider: its blocks, its stripes, its size, its rivals.
+//! Rules about the formats on a provider: their blocks, their stripes, their size, their rivals.
 
 use super::{PAGE, Role, Verdict, boots, hides, name_of, on, severity, unwritten};
 use crate::base::finding::{self, Finding, Fix, Severity};
@@ -8,7 +8,7 @@ use crate::graph::{Graph, Id, Provider};
 use crate::mapping::slices::place;
 use crate::table::types;
 
-/// The verdict that what was recognised on a provider calls for, beyond where it starts.
+/// The verdict about the formats on a provider, apart from its start; adds the findings.
 pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>) -> Verdict {
     let p = &graph.providers[id];
     let unwritten = boots(p) || unwritten(graph, id, Why::Physical).is_some();
@@ -43,28 +43,29 @@ pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>)
     }
     if let Some(finding) = elsewhere(p).or_else(|| nameless(p, role)) {
         verdict = verdict.max(Verdict::Unknown);
-        // A table that could not be read has been told of: it was recognised.
+        // A table that could not be read was recognised, and has its finding.
         found.extend(Some(finding).filter(|_| role == Role::Data || !p.findings.iter().any(hides)));
     }
     verdict
 }
 
-/// A partition whose volumes a database elsewhere on the disk describes, not its own first bytes.
+/// The note about a partition whose volumes are described by a database elsewhere on the disk, not by its own first
+/// bytes.
 fn elsewhere(p: &Provider) -> Option<Finding> {
     let name = types::name(p.kind.filter(|&kind| types::is_described_elsewhere(kind))?);
     let message = format!("its type is {name}: a database of Windows, not this table, says where its volumes begin");
     Some(Finding::new(&finding::OPAQUE, Severity::Note, 0, message))
 }
 
-/// Why nothing can be said of a provider on which nothing was recognised: it was not read, it is empty, or it holds something that
-/// nothing here knows. An empty partition is judged by its start.
+/// The note about a provider on which nothing was recognised: it was not read, it is empty, or its contents are unknown
+/// here. `None` for an empty partition, which is judged by its start.
 fn nameless(p: &Provider, role: Role) -> Option<Finding> {
     let note = |rule, message: String| Some(Finding::new(rule, Severity::Note, 0, message));
     let blank = role == Role::Blank && p.member.is_none();
     let bare = role == Role::Data && p.signs.is_empty() && p.member.is_none();
     match (p.seen, p.unknown) {
         (false, _) if blank => note(&finding::UNREAD, "it was not read, and nobody told what is on it".into()),
-        // What stands on a data area is its set's or its volume's, and judged there.
+        // The format on a data area belongs to its set or volume, and is judged there.
         (false, _) if bare && !p.is_data_area() => {
             note(&finding::UNREAD, "its contents were not read, and nobody told what they are".into())
         }
@@ -78,7 +79,7 @@ fn nameless(p: &Provider, role: Role) -> Option<Finding> {
     }
 }
 
-/// Several signatures on one provider: all named, none chosen.
+/// Adds findings about several signatures on one provider: all are named, none is chosen.
 pub(super) fn signatures(p: &Provider, found: &mut Vec<Finding>) {
     let signs = rivals(p);
     let at = |s: &Sign| format!("{} (magic at byte {})", s.kind, s.magic);
@@ -104,7 +105,8 @@ fn rivals(p: &Provider) -> Vec<&Sign> {
     p.signs.iter().filter(|s| !(bridge && s.kind == "iso9660")).collect()
 }
 
-/// What the data area `p` lies on, if the format in it fills all of that: as if the format around it were not there.
+/// The provider beneath the data area `p`, if the format in it fills all of that, as if the format around it were not
+/// there.
 fn outgrown<'a>(graph: &'a Graph, p: &Provider, sign: &Sign) -> Option<&'a Provider> {
     let outer = &graph.providers[*p.parents.first().filter(|_| p.is_data_area())?];
     let fills = sign.size.is_some_and(|size| p.topology.length < size && size <= outer.topology.length);
@@ -129,7 +131,7 @@ fn wipe(sign: &Sign) -> String {
     format!("if {} is the stale one: wipefs --offset {} --backup", sign.kind, sign.magic)
 }
 
-/// A format larger than what it stands on, or written for a sector the device cannot address.
+/// Findings about a format larger than its provider, or written for a sector that the device cannot address.
 fn sizes(p: &Provider, sign: &Sign) -> Vec<Finding> {
     let mut found = Vec::new();
     let length = p.topology.length;
@@ -148,13 +150,14 @@ fn sizes(p: &Provider, sign: &Sign) -> Vec<Finding> {
     found
 }
 
-/// The units that a drive reads before it writes part of one: physical ones first, then those it prefers.
+/// Units that a drive reads before it writes part of one: physical ones first, then preferred ones.
 fn units(p: &Provider) -> impl Iterator<Item = &Fact> {
     let of = |why| p.topology.counting().filter(move |f| f.why == why);
     of(Why::Physical).chain(of(Why::Preferred))
 }
 
-/// The sizes it writes that are no whole number of a drive's unit, each with the first such unit.
+/// Findings about sizes that the format writes and that are no whole number of a drive's unit, each with the first such
+/// unit.
 fn small(p: &Provider, sign: &Sign) -> Vec<Finding> {
     let understood = sign.pieces().filter(|_| sign.inside == Inside::Understood);
     understood.filter_map(|piece| units(p).find_map(|fact| small_piece(p, sign, piece, fact))).collect()
@@ -216,7 +219,7 @@ fn made_here(kind: &str, unit: u64, length: u64) -> Option<&'static str> {
 /// The smallest provider on which mkfs.vfat puts the clusters where it is told.
 const SMALLEST_FAT: u64 = 8 << 20;
 
-/// The chunk and the row of the set beneath.
+/// Chunk and row in bytes of the set beneath; `None` where they are not known.
 fn set_shape(p: &Provider) -> (Option<u64>, Option<u64>) {
     let of = |why| p.topology.facts.iter().find(move |f| f.why == why && f.trust > Trust::Untrusted).map(|f| f.grain.size());
     (of(Why::Chunk), of(Why::FullStripe).or_else(|| of(Why::Row)))

@@ -50,7 +50,8 @@ struct Metadata {
 }
 assert_offsets!(Metadata, 12, version @ 10);
 
-/// Whether the boot sector of a FAT or NTFS volume is BitLocker's: the file system is then the helper's, not the volume's.
+/// True if the boot sector of a FAT or NTFS volume is BitLocker's: the file system is then its helper's, not the
+/// volume's.
 pub(super) fn is_bitlocker(probe: &Probe<'_>) -> bool {
     recognise(probe).is_some()
 }

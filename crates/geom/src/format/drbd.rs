@@ -23,8 +23,8 @@ pub const FORMAT: Format = Format { name: "drbd", recognise };
 const DRBD_MAGIC: u32 = 0x8374_0267;
 const SIZE: u64 = 4096;
 
-/// What `struct md_on_disk_08` and `struct meta_data_on_disk_9` have in common. The identity is the fifth number before
-/// version 9, then the sixth.
+/// On-disk fields that `struct md_on_disk_08` and `struct meta_data_on_disk_9` have in common. The identity is the
+/// fifth number before version 9, then the sixth.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Metadata {

@@ -2,9 +2,9 @@
 //!
 //! # On disk
 //! The BIOS parameter block is in sector 0: reserved sectors, then the FATs, then (FAT12, FAT16) the root directory, then
-//! the clusters. Nothing rounds the sum, so the first cluster is aligned only if who made the file system arranged it:
-//! `mkfs.fat` does so to the cluster's size, no further. An MBR, NTFS or exFAT has the same last two bytes and sometimes the
-//! same jump, so every field of the block is checked.
+//! the clusters. Nothing rounds the sum, so the first cluster is aligned only if the tool that made the file system
+//! arranged it: `mkfs.fat` does so to the cluster's size, no further. An MBR, NTFS or exFAT has the same last two bytes
+//! and sometimes the same jump, so every field of the block is checked.
 //!
 //! # Limits
 //! The label is looked for in the first 16 KiB of the root directory, and on FAT32 in its first cluster; the one in the
@@ -48,7 +48,7 @@ struct BootSector {
 }
 assert_offsets!(BootSector, 512, byts_per_sec @ 11, num_fats @ 16, media @ 21, tot_sec32 @ 32, fat_sz32 @ 36, root_clus @ 44, signature @ 510);
 
-/// A directory entry.
+/// On-disk entry of a directory.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Entry {

@@ -38,7 +38,7 @@ struct VolumeHeader {
 }
 assert_offsets!(VolumeHeader, 296, version @ 2, block_size @ 40, identifier @ 104, catalog_file_first_extent @ 288);
 
-/// `HFSPlusExtentDescriptor`.
+/// On-disk extent of a file, `HFSPlusExtentDescriptor`.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Extent {

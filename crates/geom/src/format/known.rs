@@ -42,11 +42,11 @@ enum At {
 struct Known {
     /// blkid's TYPE, or PTTYPE of a table.
     kind: &'static str,
-    /// What it is, and why its inside is not judged, in words.
+    /// Name in words, and the reason for which its inside is not judged.
     what: &'static str,
     /// Places and magics, of which one is enough.
     magics: &'static [(At, &'static [u8])],
-    /// What else must hold, given the place of the magic.
+    /// Further check, given the byte at which the magic stands.
     check: fn(&Probe<'_>, u64) -> bool,
 }
 

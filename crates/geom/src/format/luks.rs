@@ -39,7 +39,7 @@ const SECOND: [u64; 9] = [0x4000, 0x8000, 0x1_0000, 0x2_0000, 0x4_0000, 0x8_0000
 /// Where it is looked for when the first is gone: behind a header of the usual size. Every provider pays for this read.
 const USUAL: u64 = SECOND[0];
 
-/// `struct luks_phdr`, LUKS1.
+/// On-disk header of LUKS1, `struct luks_phdr`.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Header1 {

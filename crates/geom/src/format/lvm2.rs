@@ -26,7 +26,7 @@ use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 pub const FORMAT: Format = Format { name: "lvm2", recognise };
 
 const SECTOR: u64 = 512;
-/// What LVM starts its CRC-32 from, instead of all ones.
+/// Initial value of LVM's CRC-32, instead of all ones.
 const INITIAL_CRC: u32 = 0xf597_a6cf;
 const FMTT_MAGIC: &[u8; 16] = b" LVM2 x[5A%r0N*>";
 /// Enough for the head of the text, where the extent size stands.
@@ -46,7 +46,7 @@ struct Label {
 }
 assert_offsets!(Label, 72, sector_xl @ 8, crc_xl @ 16, offset_xl @ 20, r#type @ 24, pv_uuid @ 32, device_size_xl @ 64);
 
-/// `struct disk_locn`.
+/// On-disk location of an area, `struct disk_locn`.
 #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Location {

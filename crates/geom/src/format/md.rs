@@ -37,7 +37,8 @@ const MD_FEATURE_RECOVERY_OFFSET: u32 = 2;
 /// Roles from here on are none: faulty (0xfffe), spare (0xffff), journal (0xfffd).
 const ROLE_NONE: u16 = 0xfffd;
 
-/// `mdp_super_t`. The fields are named as little-endian; [`Mdp0::big`] says when they are not.
+/// On-disk superblock of version 0.90, `mdp_super_t`. The fields are declared little-endian, and swapped where the
+/// magic is big-endian.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Mdp0 {
@@ -66,7 +67,7 @@ struct Mdp0 {
 }
 assert_offsets!(Mdp0, 4096, set_uuid0 @ 20, level @ 28, raid_disks @ 40, set_uuid1 @ 52, layout @ 256, chunk_size @ 260, this_disk @ 3968);
 
-/// `struct mdp_superblock_1`.
+/// On-disk superblock of version 1, `struct mdp_superblock_1`.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Mdp1 {
@@ -176,24 +177,24 @@ fn version_1(probe: &Probe<'_>, at: u64, version: &str) -> Option<Sign> {
     Some(sign)
 }
 
-/// What both versions say of the set.
+/// Properties of the set that both versions record.
 struct Set {
     level: i32,
     layout: u32,
     disks: u32,
-    /// Bytes; 0 where there are no chunks.
+    /// Chunk in bytes; 0 where there are no chunks.
     chunk: u64,
-    /// Whether this member is in use, not a spare.
+    /// True if this member is in use; false for a spare.
     in_sync: bool,
 }
 
 impl Set {
-    /// Copies of each chunk that stand side by side (RAID10): the low byte of the layout.
+    /// Number of copies of each chunk that lie side by side (RAID10): the low byte of the layout.
     fn near_copies(&self) -> u32 {
         self.layout & 0xff
     }
 
-    /// Whether this member shows the set's content from first byte to last.
+    /// True if this member has the set's contents from first byte to last.
     fn is_plain(&self) -> bool {
         let copy = match self.level {
             1 => true,
@@ -204,7 +205,7 @@ impl Set {
         copy && self.in_sync
     }
 
-    /// Disks that hold data in one row, as the kernel counts them for `optimal_io_size`.
+    /// Number of disks that hold data in one row, as the kernel counts them for `optimal_io_size`.
     fn data_disks(&self) -> Option<u32> {
         match self.level {
             0 => Some(self.disks),

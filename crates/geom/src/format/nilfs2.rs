@@ -45,7 +45,7 @@ assert_offsets!(Super, 248, s_magic @ 6, s_sum @ 16, s_log_block_size @ 20, s_de
 
 const AT: u64 = 1024;
 const MAGIC: u16 = 0x3434;
-/// Where `s_sum` lies.
+/// Range of `s_sum` in bytes.
 const SUM: std::ops::Range<usize> = 16..20;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
@@ -65,7 +65,8 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     Some(sign)
 }
 
-/// Whether `s_sum` is the CRC of the superblock with itself taken as 0: the plain register, from the seed, not inverted.
+/// True if `s_sum` is the CRC of the superblock with itself taken as 0: the plain register, from the seed, not
+/// inverted.
 fn sum_is_right(probe: &Probe<'_>, sb: &Super) -> bool {
     let length = usize::from(sb.s_bytes.get());
     let Some(mut bytes) = probe.bytes(AT, length.min(1024)).filter(|_| (248..=1024).contains(&length)) else { return false };

@@ -77,7 +77,7 @@ const VOLUME_RECORD: u64 = 3;
 const ATTR_NAME: u32 = 0x60;
 /// Windows allows 32 characters.
 const MAX_NAME: usize = 256;
-/// What is read of the volume's file record; none is smaller.
+/// Bytes that are read of the volume's file record; none is smaller.
 const RECORD: usize = 1024;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {

@@ -33,9 +33,9 @@ assert_offsets!(Header, 180, sws_uuid @ 12, sws_volume @ 28, padding @ 44);
 
 const AT: u64 = 1024;
 const PAGES: [u64; 5] = [4096, 8192, 16384, 32768, 65536];
-/// What is nearest to the end of the page.
+/// Bytes of the mark at the end of the page.
 const MARK: usize = 10;
-/// TuxOnIce leaves the swap mark and puts its own at byte 0.
+/// TuxOnIce's own mark at byte 0; it leaves the swap mark in place.
 const TUXONICE: &[u8; 8] = b"\xed\xc3\x02\xe9\x98\x56\xe5\x0c";
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {

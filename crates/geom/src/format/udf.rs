@@ -143,7 +143,7 @@ fn recognition(probe: &Probe<'_>) -> Option<u64> {
     })
 }
 
-/// What descriptor stands in that block; `None` if its tag is not whole.
+/// The identifier of the descriptor in block `number`; `None` if the checksum of its tag is wrong.
 fn tag(probe: &Probe<'_>, block: u64, number: u32) -> Option<u16> {
     let at = u64::from(number) * block;
     let tag: Tag = probe.read(at)?;

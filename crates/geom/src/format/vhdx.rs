@@ -69,11 +69,11 @@ struct Item {
 }
 assert_offsets!(Item, 32, offset @ 16, length @ 20);
 
-/// 8B7CA206-4790-4B9A-B8FE-575F050F886E, the metadata region.
+/// Region of the metadata: 8B7CA206-4790-4B9A-B8FE-575F050F886E.
 const METADATA: Guid = guid(0x8b7c_a206, 0x4790, 0x4b9a, 0xb8fe_575f_050f_886e);
-/// CAA16737-FA36-4D43-B3B6-33F0AA44E76B, File Parameters.
+/// Item "File Parameters": CAA16737-FA36-4D43-B3B6-33F0AA44E76B.
 const FILE_PARAMETERS: Guid = guid(0xcaa1_6737, 0xfa36, 0x4d43, 0xb3b6_33f0_aa44_e76b);
-/// 2FA54224-CD1B-4876-B211-5DBED83BF4B8, Virtual Disk Size.
+/// Item "Virtual Disk Size": 2FA54224-CD1B-4876-B211-5DBED83BF4B8.
 const VIRTUAL_DISK_SIZE: Guid = guid(0x2fa5_4224, 0xcd1b, 0x4876, 0xb211_5dbe_d83b_f4b8);
 /// 8141BF1D-A96F-4709-BA47-F233A8FAAB5F, Logical Sector Size.
 const LOGICAL_SECTOR_SIZE: Guid = guid(0x8141_bf1d, 0xa96f, 0x4709, 0xba47_f233_a8fa_ab5f);

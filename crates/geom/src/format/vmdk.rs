@@ -24,7 +24,7 @@ const SECTOR: u64 = 512;
 const DESCRIPTOR: &[u8] = b"# Disk DescriptorFile";
 const TEXT: u64 = 4096;
 
-/// `SparseExtentHeader`, its head.
+/// On-disk head of a sparse extent, `SparseExtentHeader`.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Sparse {
@@ -36,7 +36,7 @@ struct Sparse {
 }
 assert_offsets!(Sparse, 28, capacity @ 12, grain_size @ 20);
 
-/// `COWDisk_Header`, its head.
+/// On-disk head of a copy-on-write disk, `COWDisk_Header`.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Cowd {

@@ -26,9 +26,9 @@ pub const FORMAT: Format = Format { name: "zfs", recognise };
 
 const LABEL: u64 = 256 << 10;
 const NVLIST: u64 = 16 << 10;
-/// How much of the 112 KiB of configuration is read: the numbers wanted come before the list of children.
+/// Bytes of the 112 KiB of configuration that are read: the numbers wanted come before the list of children.
 const READ: usize = 16 << 10;
-/// Two labels and the boot region.
+/// Bytes before the data: two labels and the boot region.
 const DATA: u64 = 4 << 20;
 const TYPE_UINT64: u32 = 8;
 const TYPE_STRING: u32 = 9;

@@ -1,10 +1,10 @@
-//! What else must hold where a magic is short, or is text that stands in other places too.
+//! Further checks where a magic is short, or is text that stands in other places too.
 
 use super::SECTOR;
 use crate::probe::Probe;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned, little_endian as le};
 
-/// The `N` bytes at `at`, or zeroes past the end: no check holds for those.
+/// The `N` bytes at `at`, or zeroes past the end, for which no check holds.
 fn bytes<const N: usize>(probe: &Probe<'_>, at: u64) -> [u8; N] {
     probe.bytes(at, N).and_then(|found| found.try_into().ok()).unwrap_or([0; N])
 }
@@ -17,7 +17,7 @@ fn be32(probe: &Probe<'_>, at: u64) -> u32 {
     u32::from_be_bytes(bytes(probe, at))
 }
 
-/// Whether it is a whole disk or a set, not a partition.
+/// True for a whole disk or a set; false for a partition.
 pub(super) fn whole(probe: &Probe<'_>, _: u64) -> bool {
     probe.kind().is_none()
 }
@@ -25,7 +25,7 @@ pub(super) fn whole(probe: &Probe<'_>, _: u64) -> bool {
 /// Types of Atari's partitions that are in use; any three letters would do for libblkid, and for noise.
 const ATARI: [&[u8; 3]; 8] = [b"GEM", b"BGM", b"XGM", b"LNX", b"SWP", b"RAW", b"MIX", b"UNX"];
 
-/// Atari: an entry in use, of a known type and within the disk; `at` is that of the entry's flags.
+/// Atari: an entry in use, of a known type and within the disk; `at` is the byte of the entry's flags.
 pub(super) fn atari(probe: &Probe<'_>, at: u64) -> bool {
     let sectors = probe.length() / SECTOR;
     let entry: [u8; 4] = bytes(probe, at);
@@ -104,7 +104,7 @@ pub(super) fn gfs2(probe: &Probe<'_>, at: u64) -> bool {
     (1801..=1899).contains(&be32(probe, at + 24)) && be32(probe, at + 28) == 1900
 }
 
-/// GFS: the same, of the first.
+/// GFS: the formats of the first file system and of its locking.
 pub(super) fn gfs(probe: &Probe<'_>, at: u64) -> bool {
     be32(probe, at + 24) == 1309 && be32(probe, at + 28) == 1401
 }
@@ -148,7 +148,7 @@ pub(super) fn adaptec(probe: &Probe<'_>, at: u64) -> bool {
     probe.has(at + 256, b"DPTM")
 }
 
-/// JMicron's metadata.
+/// On-disk metadata of JMicron's RAID.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct JMicron {

@@ -1,22 +1,22 @@
-//! The first sector of a partition while it is moved.
+//! Mark in the first sector of a partition while it is moved.
 //!
 //! # On disk
-//! One sector: the magic, version 2, the move's identity, from where to where and how many bytes, the step that is being done and the seal of
-//! its note, a CRC-32C of what comes before it; then, for a reader of a hexdump, what it means, in words. Version 1 has no
-//! step and no seal. All numbers are little-endian.
+//! One sector: the magic, version 2, the move's identity, the two places and the number of bytes, the step that is
+//! being done and the seal of its note, a CRC-32C of all that; then, for a reader of a hexdump, the meaning in words.
+//! Version 1 has no step and no seal. All numbers are little-endian.
 
 use crate::assert_offsets;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// CRC-32C, of marks and of journals.
+/// CRC-32C of marks and of journals.
 pub(crate) const CRC: crc::Crc<u32, crc::Table<16>> = crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
-/// The first bytes of a mark.
+/// First bytes of a mark.
 pub const MAGIC: &[u8; 16] = b"TRUELINE-MOVING\0";
 const WORDS: &[u8] = b"\nThis partition is being moved by trueline, and was interrupted. Do not write to it and do not repair it: \
 run 'trueline move --resume JOURNAL', where JOURNAL is the file that was named when the move began.\n";
 
-/// The numbers that both versions begin with.
+/// On-disk numbers with which both versions begin.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Head {
@@ -29,7 +29,7 @@ struct Head {
 }
 assert_offsets!(Head, 60, version @ 16, id @ 20, from @ 36, to @ 44, length @ 52);
 
-/// The numbers of version 2.
+/// On-disk numbers of version 2.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Sector {
@@ -40,22 +40,22 @@ struct Sector {
 }
 assert_offsets!(Sector, 76, step @ 60, seal @ 68, crc @ 72);
 
-/// The move that a mark is of, and how far it is.
+/// Mark of a move, with its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The identity of the move.
+    /// Identity of the move.
     pub id: [u8; 16],
-    /// The old place, in bytes of the provider with the table.
+    /// First byte of the old place, on the provider with the table.
     pub from: u64,
-    /// The new place.
+    /// First byte of the new place, on the provider with the table.
     pub to: u64,
-    /// Bytes that are moved.
+    /// Number of bytes that are moved.
     pub length: u64,
     /// The step that is being done; `None` in a mark of version 1.
     pub sealed: Option<Sealed>,
 }
 
-/// A step of a move as a disk knows it.
+/// Step of a move, as the mark on a disk records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sealed {
     /// Number of the step: all before it are on the medium.
@@ -65,10 +65,10 @@ pub struct Sealed {
 }
 
 impl Mark {
-    /// Bytes that [`Mark::read`] looks at.
+    /// Number of bytes that [`Mark::read`] needs.
     pub const LENGTH: usize = size_of::<Sector>();
 
-    /// The sector, of `size` bytes.
+    /// The mark as a sector of `size` bytes.
     pub fn sector(&self, size: u64) -> Vec<u8> {
         let Mark { id, from, to, length, sealed } = *self;
         let head = Head { magic: *MAGIC, version: 2.into(), id, from: from.into(), to: to.into(), length: length.into() };
@@ -80,7 +80,7 @@ impl Mark {
         bytes
     }
 
-    /// The mark that `bytes` begin with, of either version.
+    /// The mark at the beginning of `bytes`, of either version; `None` if the magic or the CRC is wrong.
     pub fn read(bytes: &[u8]) -> Option<Mark> {
         let (head, rest) = Head::read_from_prefix(bytes).ok().filter(|(head, _)| head.magic == *MAGIC)?;
         let (covered, sealed) = match head.version.get() {
@@ -96,7 +96,8 @@ impl Mark {
         (*crc == CRC.checksum(&bytes[..covered]).to_le_bytes()).then_some(mark)
     }
 
-    /// Whether `sector` is what is left of a mark: its magic or its words, of which one flipped bit cannot take both.
+    /// True if `sector` has the remains of a mark: its magic or its words, of which one flipped bit cannot destroy
+    /// both.
     pub(crate) fn is_trace(sector: &[u8]) -> bool {
         sector.starts_with(MAGIC) || sector.get(Mark::LENGTH..).is_some_and(|rest| rest.starts_with(WORDS))
     }

@@ -1,27 +1,27 @@
-//! `struct fs`, the superblock of UFS1 and UFS2, of either byte order: one declaration for who reads and who writes it.
+//! `struct fs`, the superblock of UFS1 and UFS2, of either byte order: one declaration for readers and writers of it.
 //!
 //! # Sources
-//! FreeBSD `sys/ufs/ffs/fs.h`. Fields are unsigned here, whatever their sign there: what is written is never negative but for
-//! masks, and what is read is checked for its size anyway.
+//! FreeBSD `sys/ufs/ffs/fs.h`. Fields are unsigned here, whatever their sign there: written numbers are never negative
+//! but for masks, and the size of read ones is checked anyway.
 
 use crate::assert_offsets;
 use zerocopy::{ByteOrder, FromBytes, Immutable, IntoBytes, KnownLayout, LE, U32, U64, Unaligned};
 
-/// Where UFS2 has its superblock; what lies before is for boot code.
+/// First byte of UFS2's superblock; the bytes before it are for boot code.
 pub(crate) const SBLOCK_UFS2: u64 = 65536;
-/// Where UFS1 has its own.
+/// First byte of UFS1's superblock.
 pub(crate) const SBLOCK_UFS1: u64 = 8192;
-/// Room for a superblock.
+/// Largest size of a superblock, in bytes.
 pub(crate) const SBLOCKSIZE: u64 = 8192;
-/// Where `fs_magic` is in a superblock: its last field.
+/// Offset in bytes of `fs_magic` in a superblock: its last field.
 pub(crate) const FS_MAGIC_AT: u64 = 1372;
-/// `fs_magic` of UFS1.
+/// Value of `fs_magic` in UFS1.
 pub(crate) const FS_UFS1_MAGIC: u32 = 0x0001_1954;
-/// `fs_magic` of UFS2.
+/// Value of `fs_magic` in UFS2.
 pub(crate) const FS_UFS2_MAGIC: u32 = 0x1954_0119;
-/// `MINBSIZE` and `MAXBSIZE`.
+/// Block sizes in bytes, from `MINBSIZE` to `MAXBSIZE`.
 pub(crate) const BLOCK: std::ops::RangeInclusive<u64> = 4096..=65536;
-/// Fragments in a block at most.
+/// Largest number of fragments in a block.
 pub(crate) const MAXFRAG: u64 = 8;
 
 /// `struct csum`: what is in one cylinder group.
@@ -108,7 +108,7 @@ pub(crate) struct Fs<O: ByteOrder> {
     fs_swuid: U64<O>,
     fs_pad: U32<O>,
     fs_cgrotor: U32<O>,
-    /// Pointers, in memory.
+    /// Pointers that only memory uses.
     fs_ocsp: [u8; 128],
     fs_old_cpc: U32<O>,
     pub(crate) fs_maxbsize: U32<O>,
