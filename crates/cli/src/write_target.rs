@@ -131,7 +131,7 @@ impl WriteTarget {
 
     /// The occupant that a new table would replace.
     pub(crate) fn occupant(&self) -> Occupant {
-        match self.graph.providers[self.id].tasted().there(&self.graph.probe(self.id)) {
+        match self.graph.providers[self.id].tasted().occupant(&self.graph.probe(self.id)) {
             // Noise is no remains of anything.
             found @ (Occupant::Nothing | Occupant::Remains(_)) => self.holds().map_or(found, |what| Occupant::Data(what, Vec::new())),
             found => found,

@@ -174,7 +174,7 @@ impl Graph {
 
     fn add_disk(&mut self, disk: Disk, stores: &mut Vec<Box<dyn Store>>) {
         let mut topology = disk.topology;
-        let mut told = None;
+        let mut reported = None;
         let mut route = match disk.bytes {
             Bytes::Store(store) => {
                 let route = Route::store(stores.len(), store.length());
@@ -183,7 +183,7 @@ impl Graph {
             }
             Bytes::Geom(geom) => Route::new(&geom, 0, topology.length, &[]),
             Bytes::Reported(t) => {
-                told = Some(t);
+                reported = Some(t);
                 let nothing: Arc<dyn Geom> = Arc::new(Zero { length: topology.length });
                 Route::new(&nothing, 0, topology.length, &[])
             }
@@ -193,21 +193,21 @@ impl Graph {
             let geom: Arc<dyn Geom> = Arc::new(nop);
             route = Route::new(&geom, 0, topology.length, &[route]);
         }
-        let (start, findings, seen) = (disk.start, disk.findings, told.is_none());
+        let (start, findings, seen) = (disk.start, disk.findings, reported.is_none());
         self.providers.push(Provider { start, findings, seen, ..Provider::new(disk.name, "disk", topology, route) });
-        if let Some(told) = told {
-            self.add_told(told);
+        if let Some(reported) = reported {
+            self.add_reported(reported);
         }
     }
 
     /// Adds the table, signs and partitions that another program reported of the disk just added.
-    fn add_told(&mut self, told: Reported) {
+    fn add_reported(&mut self, reported: Reported) {
         let id = self.providers.len() - 1;
-        self.providers[id].signs = told.signs;
-        if let Some((scheme, mut slices)) = told.table {
+        self.providers[id].signs = reported.signs;
+        if let Some((scheme, mut slices)) = reported.table {
             let (length, sector) = (self.providers[id].topology.length, self.providers[id].topology.sector);
-            let told = slices.entries.into_iter().zip(told.entries.into_iter().chain(std::iter::repeat_with(Vec::new)));
-            let (inside, outside): (Vec<_>, Vec<_>) = told.partition(|(slice, _)| slice.is_within(length));
+            let reported = slices.entries.into_iter().zip(reported.entries.into_iter().chain(std::iter::repeat_with(Vec::new)));
+            let (inside, outside): (Vec<_>, Vec<_>) = reported.partition(|(slice, _)| slice.is_within(length));
             let left_out = outside.iter().map(|(slice, _)| out_of_range(&slice.suffix, slice.start, length, sector, "left out"));
             self.providers[id].findings.extend(bounded(left_out.collect()));
             let signs: Vec<Vec<Sign>>;
@@ -219,7 +219,7 @@ impl Graph {
                 provider.signs = signs;
             }
         }
-        self.add_unplaced(id, told.unplaced);
+        self.add_unplaced(id, reported.unplaced);
         for id in id..self.providers.len() {
             self.add_data(id);
         }
@@ -234,7 +234,7 @@ impl Graph {
         }
         let probe =
             Probe::new(&provider.route, &self.stores, &self.budget, provider.topology.sector, provider.start, provider.kind.as_ref());
-        let mut found = Found::by(&probe);
+        let mut found = Found::ask(&probe);
         let unknown = if found.is_nothing() { probe.written(self.table_above(id)) } else { None };
         if !provider.is_set && provider.parents.first().is_some_and(|&parent| self.is_whole(id, parent)) {
             // The parent's own table, seen again.

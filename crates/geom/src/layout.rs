@@ -16,7 +16,7 @@ use crate::base::ondisk::Guid;
 use crate::base::patch::Patch;
 use crate::base::topology::{Grain, round_up};
 use crate::graph::Found;
-use crate::graph::occupant::{Contents, Occupant, seen};
+use crate::graph::occupant::{Contents, Occupant, require_readable};
 use crate::mapping::slices::{Dialect, Kind, place};
 use crate::probe::Probe;
 use crate::table::scheme::{self, Id, New, Scheme, TableSite};
@@ -136,13 +136,13 @@ pub struct Refused {
 pub fn plan(
     layout: &Layout,
     probe: &Probe<'_>,
-    ground: &TableSite<'_>,
+    site: &TableSite<'_>,
     medium: u64,
     may: May,
     random: &mut dyn FnMut() -> [u8; 16],
 ) -> Result<Planned, Refused> {
     let mut planning = Planning { medium, may, random, steps: Vec::new() };
-    let mut stages = planning.table(layout, probe, ground, "", 0, 0)?;
+    let mut stages = planning.table(layout, probe, site, "", 0, 0)?;
     if let Some(last) = stages.last_mut() {
         last.leaves = None;
     }
@@ -163,14 +163,14 @@ impl Planning<'_> {
         &mut self,
         layout: &Layout,
         probe: &Probe<'_>,
-        ground: &TableSite<'_>,
+        site: &TableSite<'_>,
         name: &str,
         offset: u64,
         above: u64,
     ) -> Result<Vec<Stage>, Refused> {
         let refused = |why| Refused { provider: name.into(), why };
         let layout = &if layout.from_above { counted_from(layout, offset - above).map_err(refused)? } else { layout.clone() };
-        let change = self.one(layout, probe, ground).map_err(refused)?;
+        let change = self.one(layout, probe, site).map_err(refused)?;
         let numbers = numbers(layout, &change.after).map_err(refused)?;
         let whole = change.writes(probe, &change.after).map_err(refused)?;
         self.steps.push(change.step(name, offset));
@@ -186,9 +186,9 @@ impl Planning<'_> {
                 let name = called(layout.scheme, name, entry);
                 let route = written.route_within(entry.start, entry.length);
                 let inner = written.within(&route, entry.start, &entry.kind);
-                let topology = ground.topology.shift(entry.start, entry.length);
-                let ground = TableSite { topology: &topology, base: ground.base.saturating_add(entry.start), kind: Some(entry.kind) };
-                stages.extend(self.table(table, &inner, &ground, &name, offset.saturating_add(entry.start), offset)?);
+                let topology = site.topology.shift(entry.start, entry.length);
+                let site = TableSite { topology: &topology, base: site.base.saturating_add(entry.start), kind: Some(entry.kind) };
+                stages.extend(self.table(table, &inner, &site, &name, offset.saturating_add(entry.start), offset)?);
             }
             inside.add(index, change.when(entry, &stages, offset, &whole), stages);
         }
@@ -196,12 +196,12 @@ impl Planning<'_> {
     }
 
     /// The change of the table on one provider, of those inside it none.
-    fn one(&mut self, layout: &Layout, probe: &Probe<'_>, ground: &TableSite<'_>) -> Result<Change, Refusal> {
-        let there = there(probe);
-        seen(probe)?;
+    fn one(&mut self, layout: &Layout, probe: &Probe<'_>, site: &TableSite<'_>) -> Result<Change, Refusal> {
+        let there = occupant(probe);
+        require_readable(probe)?;
         let (before, after, edits) = match &there {
-            Occupant::Table(scheme, table) if scheme.name() == layout.scheme.name() => match self.edited(layout, table, ground) {
-                Err(_) if self.may.replace => return self.replaced(layout, there, probe, ground),
+            Occupant::Table(scheme, table) if scheme.name() == layout.scheme.name() => match self.edited(layout, table, site) {
+                Err(_) if self.may.replace => return self.replaced(layout, there, probe, site),
                 edited => edited.map(|(after, edits)| (Table::clone(table), after, edits))?,
             },
             Occupant::Table(scheme, table) if !self.may.replace => {
@@ -211,13 +211,13 @@ impl Planning<'_> {
             Occupant::Data(what, _) | Occupant::Remains(what) if !self.may.replace => {
                 return Err(Refusal::new(what.clone(), "--replace writes the layout over it, and what is in it is lost"));
             }
-            _ => return self.replaced(layout, there, probe, ground),
+            _ => return self.replaced(layout, there, probe, site),
         };
         Ok(Change { scheme: layout.scheme, before, over: None, after, edits })
     }
 
     /// A table made anew, in the place of `there`.
-    fn replaced(&mut self, layout: &Layout, there: Occupant, probe: &Probe<'_>, ground: &TableSite<'_>) -> Result<Change, Refusal> {
+    fn replaced(&mut self, layout: &Layout, there: Occupant, probe: &Probe<'_>, site: &TableSite<'_>) -> Result<Change, Refusal> {
         let new = New {
             entries: layout.entries,
             id: layout.id,
@@ -227,22 +227,22 @@ impl Planning<'_> {
             medium: Some(self.medium),
             ..New::default()
         };
-        let empty = there.create(probe, ground, layout.scheme, &new)?;
+        let empty = there.create(probe, site, layout.scheme, &new)?;
         let mut edits = Vec::new();
         if let Occupant::Table(scheme, table) = &there {
             edits.push(format!("destroy {} of {} partitions", scheme.name(), table.entries.len()));
         }
         edits.push(format!("create {}", layout.scheme.name()));
         let mut after = empty.clone();
-        self.fill(layout, &mut after, ground, &mut edits)?;
+        self.fill(layout, &mut after, site, &mut edits)?;
         Ok(Change { scheme: layout.scheme, before: empty, over: Some(there), after, edits })
     }
 
     /// The table on the disk, edited to agree with the layout, and the edits in words.
-    fn edited(&mut self, layout: &Layout, table: &Table, ground: &TableSite<'_>) -> Result<(Table, Vec<String>), Refusal> {
+    fn edited(&mut self, layout: &Layout, table: &Table, site: &TableSite<'_>) -> Result<(Table, Vec<String>), Refusal> {
         let (mut after, mut edits) = (table.clone(), Vec::new());
         if !after.damage.is_empty() {
-            after = layout.scheme.recover(table, ground)?;
+            after = layout.scheme.recover(table, site)?;
             edits.push(format!("recover: {}", table.damage.join("; ")));
             after.damage.clear();
         }
@@ -263,12 +263,12 @@ impl Planning<'_> {
             after.id = Some(id);
             edits.push("change the table's id".into());
         }
-        self.fill(layout, &mut after, ground, &mut edits)?;
+        self.fill(layout, &mut after, site, &mut edits)?;
         Ok((after, edits))
     }
 
     /// Makes the partitions of `table` agree with the layout; adds the edits in words.
-    fn fill(&mut self, layout: &Layout, table: &mut Table, ground: &TableSite<'_>, edits: &mut Vec<String>) -> Result<(), Refusal> {
+    fn fill(&mut self, layout: &Layout, table: &mut Table, site: &TableSite<'_>, edits: &mut Vec<String>) -> Result<(), Refusal> {
         let numbers = numbers(layout, table)?;
         let others: Vec<u32> = table.entries.iter().map(|e| e.index).filter(|i| !numbers.contains(i)).collect();
         if !others.is_empty() && !self.may.delete {
@@ -283,7 +283,7 @@ impl Planning<'_> {
         if layout.align == Some(0) {
             return Err(Refusal::new("an alignment of 0", "leave it out for the best there is"));
         }
-        let grains = ground.grains(layout.align);
+        let grains = site.grains(layout.align);
         for (part, &index) in layout.parts.iter().zip(&numbers) {
             agree(layout, table, part, index, &grains, edits)?;
         }
@@ -298,7 +298,7 @@ impl Planning<'_> {
             let attributes = part.attributes.unwrap_or(0);
             let wanted = Wanted { kind, place: place_there, index: Some(index), label: part.label.clone(), uuid, attributes };
             let of_part = |why: Refusal| Refusal::new(format!("partition {index}: {}", why.found), why.advice);
-            table.add(layout.scheme, ground, wanted, Rules::Aligned).map_err(of_part)?;
+            table.add(layout.scheme, site, wanted, Rules::Aligned).map_err(of_part)?;
             edits.push(format!(
                 "add {index}: {}, {} bytes at {}",
                 types::name(kind),
@@ -311,17 +311,17 @@ impl Planning<'_> {
 }
 
 /// Contents of the provider, from tasting it.
-fn there(probe: &Probe<'_>) -> Occupant {
+fn occupant(probe: &Probe<'_>) -> Occupant {
     let nothing = Contents { table: None, member: None, signs: &[], findings: &[] };
     if probe.kind().is_some_and(|kind| kind.is_extended()) {
         // An extended partition is read by the EBR alone, and is an empty chain until it has one.
         return nothing.table(probe).map_or(Occupant::Nothing, |(scheme, table)| Occupant::Table(scheme, Box::new(table)));
     }
-    let mut found = Found::by(probe);
+    let mut found = Found::ask(probe);
     found.settle();
     let table = found.tables.first().map(|(class, _)| *class);
     let member = found.member.as_ref().map(|(class, member)| (class.name(), member));
-    Contents { table, member, signs: &found.signs, findings: &found.findings }.there(probe)
+    Contents { table, member, signs: &found.signs, findings: &found.findings }.occupant(probe)
 }
 
 /// The name of the partition `entry` on the provider `name`.
@@ -352,11 +352,11 @@ fn counted_from(layout: &Layout, distance: u64) -> Result<Layout, Refusal> {
 
 /// Numbers of the layout's partitions, in its order.
 fn numbers(layout: &Layout, table: &Table) -> Result<Vec<u32>, Refusal> {
-    let said: Vec<u32> = layout.parts.iter().filter_map(|p| p.index).collect();
-    if let Some(twice) = said.iter().enumerate().find_map(|(i, index)| said[..i].contains(index).then_some(index)) {
+    let given: Vec<u32> = layout.parts.iter().filter_map(|p| p.index).collect();
+    if let Some(twice) = given.iter().enumerate().find_map(|(i, index)| given[..i].contains(index).then_some(index)) {
         return Err(Refusal::new(format!("the layout has two partitions of index {twice}"), "number them differently"));
     }
-    let mut free = (1..=table.capacity).filter(|i| !said.contains(i) && !table.kept.contains(i));
+    let mut free = (1..=table.capacity).filter(|i| !given.contains(i) && !table.kept.contains(i));
     let full = || Refusal::new(format!("the layout has {} partitions, more than the {} takes", layout.parts.len(), table.scheme), "");
     layout.parts.iter().map(|p| p.index.or_else(|| free.next()).ok_or_else(full)).collect()
 }
@@ -379,8 +379,8 @@ fn agree(layout: &Layout, table: &mut Table, part: &Part, index: u32, grains: &[
     // A share includes the bytes that the table needs before the partition.
     let is_size = |&size: &u64| size == entry.length || (table.lead > 0 && matches!(part.size, Size::Percent(_)) && size > entry.length);
     if !sizes.iter().any(is_size) {
-        let said = sizes.first().copied().unwrap_or(u64::MAX);
-        return Err(Refusal::new(format!("partition {index} has {} bytes, the layout says {said}", entry.length), advice()));
+        let wanted = sizes.first().copied().unwrap_or(u64::MAX);
+        return Err(Refusal::new(format!("partition {index} has {} bytes, the layout says {wanted}", entry.length), advice()));
     }
     let mut changed = Vec::new();
     let kind = kind(layout, table, &part.kind)?;

@@ -52,7 +52,7 @@ pub struct Newfs {
     options: Options,
     geometry: Geometry,
     /// Lines that newfs prints before its summary.
-    said: Vec<String>,
+    printed: Vec<String>,
     /// Lines that newfs prints to standard error, and faults that it would not notice.
     warnings: Vec<String>,
 }
@@ -62,11 +62,11 @@ impl Newfs {
     /// read-modify-write unit of `unit` bytes. Where the options leave it open, no fragment is below that unit. The
     /// error is newfs's own, where it has one.
     pub fn new(length: u64, sector: u64, unit: Option<u64>, options: &Options) -> Result<Newfs, Error> {
-        let (mut said, mut warnings) = (Vec::new(), Vec::new());
+        let (mut printed, mut warnings) = (Vec::new(), Vec::new());
         let mut options = options.clone();
         options.settle(&mut warnings);
-        let geometry = shape::decide(length, sector, unit, &options, &mut said, &mut warnings)?;
-        Ok(Newfs { options, geometry, said, warnings })
+        let geometry = shape::decide(length, sector, unit, &options, &mut printed, &mut warnings)?;
+        Ok(Newfs { options, geometry, printed, warnings })
     }
 
     /// Places and sizes of its structures.

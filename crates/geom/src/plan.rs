@@ -308,7 +308,7 @@ pub struct Above {
 /// One layer of a stack.
 pub trait Layer {
     /// Adds its choices for the base it stands on to the plan; returns the base that it offers.
-    fn lay(&self, ground: &LayerBase, above: Above, plan: &mut Plan) -> LayerBase;
+    fn lay(&self, base: &LayerBase, above: Above, plan: &mut Plan) -> LayerBase;
 
     /// Number of disks that it is made of.
     fn disks(&self) -> u64 {
@@ -379,7 +379,7 @@ fn written(topology: &Topology, write: u64, grid: u64) -> f64 {
 }
 
 /// A fact in words: `4096-byte physical unit (user)`.
-fn said(fact: &Fact) -> String {
+fn describe(fact: &Fact) -> String {
     let phase = match fact.grain.phase() {
         0 => String::new(),
         phase => format!(" at {phase}"),
@@ -388,14 +388,14 @@ fn said(fact: &Fact) -> String {
 }
 
 /// The [`unit()`] in words, or the sector where no unit is known.
-fn said_unit(topology: &Topology) -> String {
-    unit(topology).map_or_else(|| format!("{}-byte sectors; no larger unit is known", topology.sector), said)
+fn describe_unit(topology: &Topology) -> String {
+    unit(topology).map_or_else(|| format!("{}-byte sectors; no larger unit is known", topology.sector), describe)
 }
 
 /// Every boundary that counts, in words.
-fn said_all(topology: &Topology) -> String {
-    let all: Vec<String> = topology.counting().map(said).collect();
-    if all.is_empty() { said_unit(topology) } else { all.join(", the ") }
+fn describe_all(topology: &Topology) -> String {
+    let all: Vec<String> = topology.counting().map(describe).collect();
+    if all.is_empty() { describe_unit(topology) } else { all.join(", the ") }
 }
 
 /// `value` rounded up to whole `step`s; `value` itself past 2^64 or for `step` 0.

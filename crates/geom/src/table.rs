@@ -197,8 +197,8 @@ impl Table {
     }
 
     /// Adds a partition; returns its index.
-    pub fn add(&mut self, scheme: &dyn Scheme, ground: &TableSite<'_>, wanted: Wanted, rules: Rules) -> Result<u32, Refusal> {
-        self.whole()?;
+    pub fn add(&mut self, scheme: &dyn Scheme, site: &TableSite<'_>, wanted: Wanted, rules: Rules) -> Result<u32, Refusal> {
+        self.require_whole()?;
         self.follow(rules);
         let index = match wanted.index {
             None => self.free_index().ok_or_else(|| self.full())?,
@@ -210,11 +210,11 @@ impl Table {
             }
             Some(index) => index,
         };
-        let range = place::place(self, ground, &wanted.place, rules)?;
+        let range = place::place(self, site, &wanted.place, rules)?;
         let (label, uuid, attributes) = (wanted.label, wanted.uuid, wanted.attributes);
         let (start, length) = (range.start, range.end - range.start);
         let entry = Entry { index, start, length, kind: wanted.kind, label, uuid, attributes, from: None };
-        self.apart(&entry)?;
+        self.require_apart(&entry)?;
         scheme.accept(self, &entry)?;
         let mut next = self.clone();
         next.put(entry);
@@ -230,7 +230,7 @@ impl Table {
 
     /// Removes the partition with number `index`, and returns it.
     pub fn delete(&mut self, index: u32) -> Result<Entry, Refusal> {
-        self.whole()?;
+        self.require_whole()?;
         let at = self.position(index)?;
         let entry = self.entries.remove(at);
         if let Some(scheme) = scheme::named(self.scheme) {
@@ -248,19 +248,12 @@ impl Table {
     }
 
     /// Changes the size of the partition with number `index`: to that of `place`, or to all that is free behind it.
-    pub fn resize(
-        &mut self,
-        scheme: &dyn Scheme,
-        ground: &TableSite<'_>,
-        index: u32,
-        place: &Request,
-        rules: Rules,
-    ) -> Result<(), Refusal> {
-        self.whole()?;
+    pub fn resize(&mut self, scheme: &dyn Scheme, site: &TableSite<'_>, index: u32, place: &Request, rules: Rules) -> Result<(), Refusal> {
+        self.require_whole()?;
         self.follow(rules);
         let entry = self.entries[self.position(index)?].clone();
-        let length = place::resize(self, ground, &entry, place, rules)?;
-        self.apart(&Entry { length, ..entry })?;
+        let length = place::resize(self, site, &entry, place, rules)?;
+        self.require_apart(&Entry { length, ..entry })?;
         self.change(scheme, index, |entry| entry.length = length)?;
         scheme.settle(self);
         Ok(())
@@ -269,8 +262,8 @@ impl Table {
     /// Gives the partition with number `index` another place of the same size: from `to` on, or the nearest on the best
     /// grain on which there is room. Returns its first byte. The contents stay where they are: [`crate::relocate`]
     /// moves them.
-    pub fn relocate(&mut self, scheme: &dyn Scheme, ground: &TableSite<'_>, index: u32, to: Option<u64>) -> Result<u64, Refusal> {
-        self.relocate_inside(scheme, ground, index, to, 0)
+    pub fn relocate(&mut self, scheme: &dyn Scheme, site: &TableSite<'_>, index: u32, to: Option<u64>) -> Result<u64, Refusal> {
+        self.relocate_inside(scheme, site, index, to, 0)
     }
 
     /// As [`Table::relocate`], for the byte at offset `inside` of the partition, which comes out on the grain: that of
@@ -278,22 +271,22 @@ impl Table {
     pub fn relocate_inside(
         &mut self,
         scheme: &dyn Scheme,
-        ground: &TableSite<'_>,
+        site: &TableSite<'_>,
         index: u32,
         to: Option<u64>,
         inside: u64,
     ) -> Result<u64, Refusal> {
-        self.whole()?;
+        self.require_whole()?;
         let entry = self.entries[self.position(index)?].clone();
         if self.lead > 0 {
             let found = format!("a logical partition is a link of a chain: its {} lies before it", self.scheme);
             return Err(Refusal::new(found, "move the extended partition, with all that is in it"));
         }
         // Bytes that overlap another partition must not be moved.
-        self.apart(&entry)?;
-        let start = place::relocate(self, ground, &entry, to, inside)?;
+        self.require_apart(&entry)?;
+        let start = place::relocate(self, site, &entry, to, inside)?;
         // The new range may overlap only the partition's own old one.
-        self.apart(&Entry { start, ..entry.clone() })?;
+        self.require_apart(&Entry { start, ..entry.clone() })?;
         self.change(scheme, index, |entry| entry.start = start)?;
         scheme.settle(self);
         match self.entry(index).is_some_and(|moved| moved.start == start) {
@@ -304,7 +297,7 @@ impl Table {
 
     /// Sets or unsets `attribute` on the partition with number `index`, or on the table.
     pub fn mark(&mut self, scheme: &dyn Scheme, index: Option<u32>, attribute: &Attribute, on: bool) -> Result<(), Refusal> {
-        self.whole()?;
+        self.require_whole()?;
         let set = |bits: &mut u64| *bits = if on { *bits | scheme.sets(attribute) } else { *bits & !attribute.bit };
         match index {
             None if attribute.of_table => set(&mut self.attributes),
@@ -331,7 +324,7 @@ impl Table {
     }
 
     /// Refuses edits of a damaged table.
-    fn whole(&self) -> Result<(), Refusal> {
+    fn require_whole(&self) -> Result<(), Refusal> {
         match self.damage.as_slice() {
             [] => Ok(()),
             damage => Err(Refusal::new(format!("the {} is damaged: {}", self.scheme, damage.join("; ")), "recover it first: part recover")),
@@ -351,7 +344,7 @@ impl Table {
     }
 
     fn change(&mut self, scheme: &dyn Scheme, index: u32, change: impl FnOnce(&mut Entry)) -> Result<(), Refusal> {
-        self.whole()?;
+        self.require_whole()?;
         let at = self.position(index)?;
         let mut entry = self.entries[at].clone();
         change(&mut entry);
@@ -366,7 +359,7 @@ impl Table {
     }
 
     /// Refuses `entry` unless it lies within the usable range and overlaps no other.
-    fn apart(&self, entry: &Entry) -> Result<(), Refusal> {
+    fn require_apart(&self, entry: &Entry) -> Result<(), Refusal> {
         let (range, sector) = (entry.start..entry.end(), self.sector);
         let usable = scheme::named(self.scheme).map_or_else(|| self.usable.clone(), |scheme| scheme.bounds(self));
         let bounds = || format!("partitions lie from {} up to {}", place(usable.start, sector), place(usable.end, sector));

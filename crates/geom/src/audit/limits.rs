@@ -103,23 +103,23 @@ impl Limits {
         // The kernel takes block sizes that are powers of two, from 512 bytes; 64 KiB is beyond any device in use.
         let sane = logical == 0 || (logical.is_power_of_two() && (SECTOR..=64 << 10).contains(&logical));
         let sector = if sane && logical > 0 { logical } else { SECTOR };
-        let mut told = Told::new(Source::Sysfs, sector, length);
+        let mut gathered = Gathered::new(Source::Sysfs, sector, length);
         let doubt = (!sane).then(|| "a block is a power of two from 512 to 65536 bytes".to_owned());
-        told.add(Claim { name: "logical_block_size", why: Why::Logical, size: logical, phase: Some(0) }, doubt);
-        self.add_physical(&mut told);
-        self.add_sizes(&mut told);
-        self.add_atomic(&mut told);
+        gathered.add(Claim { name: "logical_block_size", why: Why::Logical, size: logical, phase: Some(0) }, doubt);
+        self.add_physical(&mut gathered);
+        self.add_sizes(&mut gathered);
+        self.add_atomic(&mut gathered);
         if self.discard_max_bytes != Some(0) {
             let (size, phase) = (self.discard_granularity, Some(self.discard_alignment));
             // Drives of 4096-byte blocks take discards of 512 bytes; only a part of a logical block is impossible.
             let doubt = (!is_whole(size, sector)).then(|| format!("not a whole number of logical blocks of {sector} bytes"));
-            told.add(Claim { name: "discard_granularity", why: Why::Discard, size, phase }, doubt.or_else(|| told.too_large(size)));
+            gathered.add(Claim { name: "discard_granularity", why: Why::Discard, size, phase }, doubt.or_else(|| gathered.too_large(size)));
         }
-        told.done()
+        gathered.done()
     }
 
-    fn add_physical(&self, told: &mut Told) {
-        let (size, sector) = (self.physical_block_size, told.sector());
+    fn add_physical(&self, gathered: &mut Gathered) {
+        let (size, sector) = (self.physical_block_size, gathered.sector());
         let doubt = if size == 0 || size == sector {
             None
         } else if size < sector {
@@ -127,17 +127,17 @@ impl Limits {
         } else if !size.is_power_of_two() {
             Some("not a power of two".to_owned())
         } else {
-            told.too_large(size)
+            gathered.too_large(size)
         };
-        told.physical = if doubt.is_none() && size > 0 { size } else { sector };
-        told.phase = self.phase(told);
+        gathered.physical = if doubt.is_none() && size > 0 { size } else { sector };
+        gathered.phase = self.phase(gathered);
         if self.shape == Shape::Drive && size > 0 && size == sector && sector < PAGE {
             // Drives with 4096-byte sectors have claimed 512 (the first WD10EARS did).
             let grain = Grain::new(PAGE, 0);
             let hint = |grain| Fact { grain, why: Why::Convention, source: Source::Assumed, trust: Trust::Assumed };
-            told.topology.facts.extend(grain.map(hint));
+            gathered.topology.facts.extend(grain.map(hint));
         }
-        told.add(Claim { name: "physical_block_size", why: Why::Physical, size, phase: told.phase }, doubt);
+        gathered.add(Claim { name: "physical_block_size", why: Why::Physical, size, phase: gathered.phase }, doubt);
     }
 
     /// The unit in bytes modulo which `alignment_offset` is known.
@@ -146,65 +146,65 @@ impl Limits {
     }
 
     /// The first physical boundary in bytes; `None` if it is not known.
-    fn phase(&self, told: &mut Told) -> Option<u64> {
-        let (granularity, offset) = (self.granularity(told.physical), self.alignment_offset);
+    fn phase(&self, gathered: &mut Gathered) -> Option<u64> {
+        let (granularity, offset) = (self.granularity(gathered.physical), self.alignment_offset);
         let Ok(phase) = u64::try_from(offset) else {
             let message = format!("alignment_offset is {offset}: what this stands on has no {granularity}-byte boundary in common");
             let fix = "lay every member out from a multiple of the largest physical block among them";
-            told.findings.push(Finding::new(&finding::CLASH, Severity::Warning, 0, message).against(granularity, 0, None).fix(fix));
+            gathered.findings.push(Finding::new(&finding::CLASH, Severity::Warning, 0, message).against(granularity, 0, None).fix(fix));
             // The kernel does not report which member is off, nor by how much.
-            told.topology.clashes.push(Clash { why: Why::Physical, unit: granularity, member: 0, remainder: 0 });
+            gathered.topology.clashes.push(Clash { why: Why::Physical, unit: granularity, member: 0, remainder: 0 });
             return None;
         };
         let doubt = if phase >= granularity && phase > 0 {
             format!("not below the {granularity} bytes it is counted in")
-        } else if !is_whole(phase, told.sector()) {
-            format!("not a whole number of logical blocks of {} bytes", told.sector())
+        } else if !is_whole(phase, gathered.sector()) {
+            format!("not a whole number of logical blocks of {} bytes", gathered.sector())
         } else {
             return Some(phase);
         };
-        told.find(Severity::Warning, granularity, format!("alignment_offset is {phase}, which cannot be: {doubt}"));
+        gathered.find(Severity::Warning, granularity, format!("alignment_offset is {phase}, which cannot be: {doubt}"));
         None
     }
 
     /// Adds preferred and optimal sizes, chunk and row.
-    fn add_sizes(&self, told: &mut Told) {
-        let (min, opt, phase) = (self.minimum_io_size, self.optimal_io_size, told.phase);
+    fn add_sizes(&self, gathered: &mut Gathered) {
+        let (min, opt, phase) = (self.minimum_io_size, self.optimal_io_size, gathered.phase);
         let (chunk, row, why) = match self.shape {
             Shape::Striped { chunk, row, parity } => (chunk, row, if parity { Why::FullStripe } else { Why::Row }),
             Shape::Drive | Shape::Stacked => (0, 0, Why::Row),
         };
-        told.add_whole(Claim { name: "the chunk", why: Why::Chunk, size: chunk, phase: Some(0) });
-        told.add_whole(Claim { name: "the row", why, size: row, phase: Some(0) });
-        if min > told.physical && min != chunk {
-            told.add_whole(Claim { name: "minimum_io_size", why: Why::Preferred, size: min, phase });
+        gathered.add_whole(Claim { name: "the chunk", why: Why::Chunk, size: chunk, phase: Some(0) });
+        gathered.add_whole(Claim { name: "the row", why, size: row, phase: Some(0) });
+        if min > gathered.physical && min != chunk {
+            gathered.add_whole(Claim { name: "minimum_io_size", why: Why::Preferred, size: min, phase });
         }
         if opt > 0 && opt != row {
-            self.add_optimal(told, row);
+            self.add_optimal(gathered, row);
         }
         // On a zoned device this is the zone. Above other devices it is theirs, from an unknown phase.
         if self.shape == Shape::Drive && self.zoned.as_deref().is_none_or(|z| z == "none") {
             let size = self.chunk_sectors.saturating_mul(512);
-            told.add_whole(Claim { name: "chunk_sectors × 512", why: Why::Chunk, size, phase: Some(0) });
+            gathered.add_whole(Claim { name: "chunk_sectors × 512", why: Why::Chunk, size, phase: Some(0) });
         }
     }
 
-    fn add_optimal(&self, told: &mut Told, row: u64) {
+    fn add_optimal(&self, gathered: &mut Gathered, row: u64) {
         let (min, opt) = (self.minimum_io_size, self.optimal_io_size);
-        let claim = Claim { name: "optimal_io_size", why: Why::Optimal, size: opt, phase: told.phase };
+        let claim = Claim { name: "optimal_io_size", why: Why::Optimal, size: opt, phase: gathered.phase };
         let multiple_of = |unit: u64, what: &str| (unit > 0 && !is_whole(opt, unit)).then(|| format!("not a multiple of {what} {unit}"));
-        let doubt = told.doubt(opt).or_else(|| multiple_of(min, "minimum_io_size")).or_else(|| multiple_of(row, "the row of"));
-        let phase_known = self.shape != Shape::Stacked || is_whole(self.granularity(told.physical), opt);
+        let doubt = gathered.doubt(opt).or_else(|| multiple_of(min, "minimum_io_size")).or_else(|| multiple_of(row, "the row of"));
+        let phase_known = self.shape != Shape::Stacked || is_whole(self.granularity(gathered.physical), opt);
         if doubt.is_some() || phase_known {
-            told.add(claim, doubt);
+            gathered.add(claim, doubt);
         } else {
             let message = format!("optimal_io_size is {opt}: taken from what this stands on, and where it begins here is not known");
-            told.findings.push(Finding::new(&finding::BLIND, Severity::Note, 0, message).against(opt, 0, None));
-            told.add_fact(Claim { phase: None, ..claim }, Trust::Untrusted);
+            gathered.findings.push(Finding::new(&finding::BLIND, Severity::Note, 0, message).against(opt, 0, None));
+            gathered.add_fact(Claim { phase: None, ..claim }, Trust::Untrusted);
         }
     }
 
-    fn add_atomic(&self, told: &mut Told) {
+    fn add_atomic(&self, gathered: &mut Gathered) {
         let (min, max, boundary) = (self.atomic_write_unit_min_bytes, self.atomic_write_unit_max_bytes, self.atomic_write_boundary_bytes);
         let doubt = if max < min {
             Some(format!("smaller than atomic_write_unit_min_bytes {min}"))
@@ -213,9 +213,9 @@ impl Limits {
         } else if boundary > 0 && !is_whole(boundary, max) {
             Some(format!("does not divide atomic_write_boundary_bytes {boundary}"))
         } else {
-            (!is_whole(max, told.sector())).then(|| format!("not a whole number of logical blocks of {} bytes", told.sector()))
+            (!is_whole(max, gathered.sector())).then(|| format!("not a whole number of logical blocks of {} bytes", gathered.sector()))
         };
-        told.add(Claim { name: "atomic_write_unit_max_bytes", why: Why::Atomic, size: max, phase: Some(0) }, doubt);
+        gathered.add(Claim { name: "atomic_write_unit_max_bytes", why: Why::Atomic, size: max, phase: Some(0) }, doubt);
     }
 }
 
@@ -230,7 +230,7 @@ struct Claim {
 }
 
 /// Topology and findings of one device while they are gathered.
-struct Told {
+struct Gathered {
     source: Source,
     topology: Topology,
     physical: u64,
@@ -238,9 +238,9 @@ struct Told {
     findings: Vec<Finding>,
 }
 
-impl Told {
-    fn new(source: Source, sector: u64, length: u64) -> Told {
-        Told { source, topology: Topology::new(sector, length), physical: sector, phase: Some(0), findings: Vec::new() }
+impl Gathered {
+    fn new(source: Source, sector: u64, length: u64) -> Gathered {
+        Gathered { source, topology: Topology::new(sector, length), physical: sector, phase: Some(0), findings: Vec::new() }
     }
 
     fn sector(&self) -> u64 {
@@ -262,7 +262,7 @@ impl Told {
         self.add_trusting(claim, doubt, Trust::Claimed);
     }
 
-    /// Adds a claim as [`Told::add`] does, with that trust if there is no doubt.
+    /// Adds a claim as [`Gathered::add`] does, with that trust if there is no doubt.
     fn add_trusting(&mut self, claim: Claim, doubt: Option<String>, trust: Trust) {
         if claim.size == 0 {
             return;

@@ -74,7 +74,7 @@ impl Class for Bsd {
 
 /// The dialect that follows from the table above, else from the label's own fields.
 fn dialect(probe: &Probe<'_>, label: &Label) -> Dialect {
-    probe.kind().and_then(said).unwrap_or_else(|| match label.version {
+    probe.kind().and_then(dialect_of).unwrap_or_else(|| match label.version {
         1 => Dialect::OpenBsd,
         _ if holds_all(label, D) => Dialect::NetBsd,
         _ => Dialect::FreeBsd,
@@ -88,7 +88,7 @@ fn holds_all(label: &Label, i: usize) -> bool {
 }
 
 /// The dialect of labels in a partition of that kind; `None` where the kind does not decide it.
-fn said(kind: &Kind) -> Option<Dialect> {
+fn dialect_of(kind: &Kind) -> Option<Dialect> {
     match kind {
         Kind::Mbr(0xa5) => Some(Dialect::FreeBsd),
         Kind::Mbr(0xa6) => Some(Dialect::OpenBsd),

@@ -344,7 +344,7 @@ mod tests {
         assert!(recognised(&FORMAT, disk(1 << 20, &[(0xf0000, &sb)])).is_some());
     }
 
-    /// What stands in the first chunk of a stripe is not the member's own.
+    /// The first chunk of a stripe is not the member's own: only a copy is tasted.
     #[test]
     fn only_a_copy_is_tasted() {
         for (level, signs) in [(0, 0), (5, 0), (1, 1)] {

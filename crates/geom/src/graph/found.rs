@@ -18,7 +18,7 @@ pub(crate) struct Found {
 
 impl Found {
     /// Asks every format and class; where none answers, the list of known magic ([`known`]).
-    pub(crate) fn by(probe: &Probe<'_>) -> Found {
+    pub(crate) fn ask(probe: &Probe<'_>) -> Found {
         let signs = FORMATS.iter().filter_map(|f| (f.recognise)(probe)).collect();
         let mut found = Found { tables: Vec::new(), member: None, signs, findings: Vec::new() };
         for class in CLASSES {

@@ -80,7 +80,7 @@ impl Contents<'_> {
     }
 
     /// Contents that a new table would replace.
-    pub fn there(&self, probe: &Probe<'_>) -> Occupant {
+    pub fn occupant(&self, probe: &Probe<'_>) -> Occupant {
         match self.table(probe).filter(|(_, table)| !table.is_bare_chain()) {
             Some((scheme, table)) => Occupant::Table(scheme, Box::new(table)),
             None => match self.holds() {
@@ -129,13 +129,13 @@ impl Occupant {
     /// An empty table. No byte of the contents given up stays in the sectors that the table shares with them: else they
     /// would be recognised by it. Another table is handled by the scheme itself, which must know of it to order its
     /// writes.
-    pub fn create(&self, probe: &Probe<'_>, ground: &TableSite<'_>, scheme: &dyn Scheme, new: &New) -> Result<Table, Refusal> {
+    pub fn create(&self, probe: &Probe<'_>, site: &TableSite<'_>, scheme: &dyn Scheme, new: &New) -> Result<Table, Refusal> {
         let bare = match self {
             Occupant::Table(old, _) if !scheme.is_guest() || old.name() == scheme.name() => probe.after(&[]),
             _ => probe.after(&self.gone(probe)),
         };
-        let table = scheme.create(&bare, ground, new)?;
-        seen(&bare)?;
+        let table = scheme.create(&bare, site, new)?;
+        require_readable(&bare)?;
         Ok(table)
     }
 
@@ -146,7 +146,7 @@ impl Occupant {
 }
 
 /// Refusal to write where something could not be read.
-pub fn seen(probe: &Probe<'_>) -> Result<(), Refusal> {
+pub fn require_readable(probe: &Probe<'_>) -> Result<(), Refusal> {
     match probe.blind() {
         None => Ok(()),
         Some(Blind::Budget) => Err(Refusal::new("there is more to read than any table has", "destroy what is there first")),

@@ -47,21 +47,21 @@ pub(super) fn percent(whole: u64, share: u32, grain: Grain) -> u64 {
 pub(super) fn lay(floor: &Floor, items: &[Item], grain: Grain) -> Result<Vec<Option<Range<u64>>>, usize> {
     let mut laying = Laying { floor, grain, free: floor.free.clone(), laid: vec![None; items.len()] };
     // A given start is kept free: no other run crosses it.
-    let said: Vec<u64> = items.iter().filter_map(|item| if let Item::New { start, .. } = item { *start } else { None }).collect();
-    for start in &said {
+    let fixed: Vec<u64> = items.iter().filter_map(|item| if let Item::New { start, .. } = item { *start } else { None }).collect();
+    for start in &fixed {
         laying.cut(start.saturating_sub(floor.lead));
     }
     let mut runs = vec![Run { from: floor.usable.start, ..Run::default() }];
     for (i, item) in items.iter().enumerate() {
         match *item {
             Item::Occupant(end) => runs.push(Run { from: end, ..Run::default() }),
-            Item::New { start: Some(start), size } => runs.push(Run { from: start, said: true, wanted: vec![(i, size)] }),
+            Item::New { start: Some(start), size } => runs.push(Run { from: start, fixed: true, wanted: vec![(i, size)] }),
             Item::New { start: None, size } => runs.last_mut().into_iter().for_each(|run| run.wanted.push((i, size))),
         }
     }
     let mut homeless = Vec::new();
     // Runs with a given start come first.
-    let (first, rest): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| run.said);
+    let (first, rest): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| run.fixed);
     for run in first.into_iter().chain(rest) {
         homeless.extend(laying.run(run)?);
     }
@@ -77,7 +77,7 @@ pub(super) fn lay(floor: &Floor, items: &[Item], grain: Grain) -> Result<Vec<Opt
 struct Run {
     from: u64,
     /// True if the first begins at `from` and nowhere else.
-    said: bool,
+    fixed: bool,
     /// Indices of its partitions in the layout, and their sizes.
     wanted: Vec<(usize, Size)>,
 }
@@ -93,25 +93,25 @@ impl Laying<'_> {
     /// Places as much of a run as fits; returns the rest.
     fn run(&mut self, mut run: Run) -> Result<Vec<(usize, Size)>, usize> {
         let mut left = Vec::new();
-        if let (true, Some(&(i, Size::Bytes(size)))) = (run.said, run.wanted.first()) {
+        if let (true, Some(&(i, Size::Bytes(size)))) = (run.fixed, run.wanted.first()) {
             // A given start and size are taken literally: the table checks if a partition may lie there.
             let range = run.from..run.from.checked_add(size).ok_or(i)?;
-            run = Run { from: range.end, said: false, wanted: run.wanted.split_off(1) };
+            run = Run { from: range.end, fixed: false, wanted: run.wanted.split_off(1) };
             self.take(i, range);
         }
         let hole = self.free.iter().find(|hole| hole.end > run.from).cloned();
         let Some(hole) = hole else {
-            return if run.said { run.wanted.first().map_or(Ok(left), |&(i, _)| Err(i)) } else { Ok(run.wanted) };
+            return if run.fixed { run.wanted.first().map_or(Ok(left), |&(i, _)| Err(i)) } else { Ok(run.wanted) };
         };
         while !run.wanted.is_empty() {
-            let from = if run.said { run.from } else { run.from.max(hole.start) };
-            if let Some(ranges) = self.fit(from, &hole, run.said, &run.wanted) {
+            let from = if run.fixed { run.from } else { run.from.max(hole.start) };
+            if let Some(ranges) = self.fit(from, &hole, run.fixed, &run.wanted) {
                 let numbers: Vec<usize> = run.wanted.iter().map(|&(i, _)| i).collect();
                 numbers.into_iter().zip(ranges).for_each(|(i, range)| self.take(i, range));
                 break;
             }
             match run.wanted.pop() {
-                Some((i, _)) if run.said && run.wanted.is_empty() => return Err(i),
+                Some((i, _)) if run.fixed && run.wanted.is_empty() => return Err(i),
                 last => left.extend(last),
             }
         }
@@ -119,10 +119,10 @@ impl Laying<'_> {
     }
 
     /// Ranges of partitions that follow each other from `from` within `hole`; `None` if they do not fit.
-    fn fit(&self, from: u64, hole: &Range<u64>, said: bool, wanted: &[(usize, Size)]) -> Option<Vec<Range<u64>>> {
+    fn fit(&self, from: u64, hole: &Range<u64>, fixed: bool, wanted: &[(usize, Size)]) -> Option<Vec<Range<u64>>> {
         let grain = self.grain.size();
         let rests = wanted.iter().filter(|(_, size)| matches!(size, Size::Rest)).count() as u64;
-        let bare = self.follow(from, said, wanted, 0, 0)?;
+        let bare = self.follow(from, fixed, wanted, 0, 0)?;
         let slack = hole.end.checked_sub(bare.last()?.end)?;
         let slack = match wanted.last() {
             // The last partition ends on the grain, wherever it begins.
@@ -130,22 +130,22 @@ impl Laying<'_> {
             _ => round_down(slack, grain),
         };
         let share = slack.checked_div(rests).map_or(0, |share| if rests == 1 { share } else { round_down(share, grain) });
-        let ranges = self.follow(from, said, wanted, share, slack.saturating_sub(share.saturating_mul(rests)))?;
+        let ranges = self.follow(from, fixed, wanted, share, slack.saturating_sub(share.saturating_mul(rests)))?;
         ranges.iter().all(|r| r.start < r.end && r.end <= hole.end).then_some(ranges)
     }
 
     /// Ranges of partitions one after another. Each that takes the rest gets `share` bytes, the last of them `more` as
     /// well.
-    fn follow(&self, from: u64, said: bool, wanted: &[(usize, Size)], share: u64, more: u64) -> Option<Vec<Range<u64>>> {
+    fn follow(&self, from: u64, fixed: bool, wanted: &[(usize, Size)], share: u64, more: u64) -> Option<Vec<Range<u64>>> {
         let last = wanted.iter().rposition(|(_, size)| matches!(size, Size::Rest));
         let (mut at, mut ranges) = (from, Vec::with_capacity(wanted.len()));
         for (n, (_, size)) in wanted.iter().enumerate() {
-            let start = if said && n == 0 { from } else { self.grain.next(at.checked_add(self.floor.lead)?)? };
+            let start = if fixed && n == 0 { from } else { self.grain.next(at.checked_add(self.floor.lead)?)? };
             at = match size {
                 Size::Bytes(size) => start.checked_add(*size)?,
                 // The bytes that the table needs before a partition are part of its share.
                 Size::Percent(p) => {
-                    let from = if said && n == 0 { start } else { self.grain.next(at)? };
+                    let from = if fixed && n == 0 { start } else { self.grain.next(at)? };
                     from.checked_add(percent(whole(&self.floor.usable, self.grain), *p, self.grain))?
                 }
                 Size::Rest => start.checked_add(share)?.checked_add(if last == Some(n) { more } else { 0 })?,

@@ -38,13 +38,13 @@ impl Disk {
         let stores: [Box<dyn Store>; 1] = [Box::new(self.bytes.clone())];
         let (route, budget) = (Route::store(0, 64 * M), Budget::new(Limits::default()));
         let probe = Probe::new(&route, &stores, &budget, self.topology.sector, Some(0), None);
-        let ground = TableSite { topology: &self.topology, base: 0, kind: None };
+        let site = TableSite { topology: &self.topology, base: 0, kind: None };
         let mut seed = 0;
         let mut random = || {
             seed += 1;
             [seed; 16]
         };
-        plan(layout, &probe, &ground, 64 * M, may, &mut random)
+        plan(layout, &probe, &site, 64 * M, may, &mut random)
     }
 
     fn write<'a>(&mut self, patches: impl IntoIterator<Item = &'a Patch>) {

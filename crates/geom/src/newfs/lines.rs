@@ -22,7 +22,7 @@ fn megabytes(fragments: u64, fsize: u64) -> f64 {
 impl fmt::Display for Lines<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (g, options) = (&self.newfs.geometry, &self.newfs.options);
-        for line in &self.newfs.said {
+        for line in &self.newfs.printed {
             writeln!(f, "{line}")?;
         }
         let sectors = g.fsbtodb(g.size);

@@ -23,14 +23,14 @@ pub(super) const MAXCONTIG: u64 = 256;
 /// Number of inodes that 32-bit inode numbers can address.
 const INODES: u64 = 1 << 32;
 
-/// Decides upon the geometry. Lines that newfs prints before its summary go to `said`, those for standard error to
+/// Decides upon the geometry. Lines that newfs prints before its summary go to `printed`, those for standard error to
 /// `warnings`.
 pub(super) fn decide(
     length: u64,
     sector: u64,
     unit: Option<u64>,
     options: &Options,
-    said: &mut Vec<String>,
+    printed: &mut Vec<String>,
     warnings: &mut Vec<String>,
 ) -> Result<Geometry, Error> {
     options.check()?;
@@ -46,13 +46,13 @@ pub(super) fn decide(
     let (mut bsize, mut fsize) = chosen(sector, unit, options);
     let mut density = options.density;
     let shape = loop {
-        let shape = Shape::new(bsize, fsize, bytes, sector, options, said)?;
-        match shape.density(&mut density, said, warnings) {
-            Some(fpi) => break shape.groups(fpi, options, said)?,
+        let shape = Shape::new(bsize, fsize, bytes, sector, options, printed)?;
+        match shape.density(&mut density, printed, warnings) {
+            Some(fpi) => break shape.groups(fpi, options, printed)?,
             None if bsize >= *BLOCK.end() => return Err(Error::TooLarge(bytes)),
             None => (bsize, fsize) = (bsize * 2, fsize * 2),
         }
-        said.push(format!("Block size too small for a file system of this size. Increasing blocksize to {bsize}"));
+        printed.push(format!("Block size too small for a file system of this size. Increasing blocksize to {bsize}"));
     };
     let geometry = shape.geometry(length, sector, options)?;
     // newfs compares the bytes with fragments, so it never notices a file system that cannot hold a snapshot of itself.
@@ -117,14 +117,14 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(bsize: u64, fsize: u64, bytes: u64, sector: u64, options: &Options, said: &mut Vec<String>) -> Result<Shape, Error> {
-        let (bsize, fsize) = legal(bsize, fsize, sector, said)?;
+    fn new(bsize: u64, fsize: u64, bytes: u64, sector: u64, options: &Options, printed: &mut Vec<String>) -> Result<Shape, Error> {
+        let (bsize, fsize) = legal(bsize, fsize, sector, printed)?;
         let frag = bsize / fsize;
-        let maxbsize = extent_size(bsize, options, said);
+        let maxbsize = extent_size(bsize, options, printed);
         let mut maxcontig = options.maxcontig.unwrap_or((options.maxphys / bsize).clamp(1, MAXCONTIG));
         if maxcontig < maxbsize / bsize {
             maxcontig = maxbsize / bsize;
-            said.push(format!("Maxcontig raised to {maxbsize}"));
+            printed.push(format!("Maxcontig raised to {maxbsize}"));
         }
         let sblkno = up((SBLOCK_UFS2 + SBLOCKSIZE).div_ceil(fsize), frag);
         let cblkno = sblkno + up(SBLOCKSIZE.div_ceil(fsize), frag);
@@ -180,7 +180,7 @@ impl Shape {
 
     /// Fragments per inode for `density` bytes, reduced until the maps of a group fit a block; `None` if no number does
     /// in this block.
-    fn density(&self, density: &mut Option<u64>, said: &mut Vec<String>, warnings: &mut Vec<String>) -> Option<u64> {
+    fn density(&self, density: &mut Option<u64>, printed: &mut Vec<String>, warnings: &mut Vec<String>) -> Option<u64> {
         let least = self.minfpi * self.fsize;
         let wanted = density.unwrap_or(NFPI.max(self.minfpi) * self.fsize);
         let mut now = wanted.max(least);
@@ -197,7 +197,7 @@ impl Shape {
             }
             if self.cg_bytes(fpg, ipg) < self.bsize {
                 if now != before {
-                    said.push(format!("density reduced from {before} to {now}"));
+                    printed.push(format!("density reduced from {before} to {now}"));
                 }
                 return Some(fpi);
             }
@@ -207,7 +207,7 @@ impl Shape {
 
     /// Chooses groups with one inode for `fpi` fragments: as large as a block for their maps allows, not too few, the
     /// last not too short.
-    fn groups(mut self, mut fpi: u64, options: &Options, said: &mut Vec<String>) -> Result<Shape, Error> {
+    fn groups(mut self, mut fpi: u64, options: &Options, printed: &mut Vec<String>) -> Result<Shape, Error> {
         loop {
             self.grow(fpi, options.max_blocks_per_group);
             let best = self.fpg;
@@ -216,11 +216,11 @@ impl Shape {
             let inodes = self.size.div_ceil(self.fpg).saturating_mul(self.ipg);
             if inodes <= INODES - self.inopb() {
                 if best != self.fpg {
-                    said.push(format!("Reduced frags per cylinder group from {best} to {} to enlarge last cyl group", self.fpg));
+                    printed.push(format!("Reduced frags per cylinder group from {best} to {} to enlarge last cyl group", self.fpg));
                 }
                 return Ok(self);
             }
-            said.push(format!("density increased from {} to {}", fpi * self.fsize, (fpi + 1) * self.fsize));
+            printed.push(format!("density increased from {} to {}", fpi * self.fsize, (fpi + 1) * self.fsize));
             fpi += 1;
             let (fpg, ipg) = self.smallest(fpi);
             if self.cg_bytes(fpg, ipg) >= self.bsize {
@@ -307,7 +307,7 @@ impl Shape {
 }
 
 /// Corrects a block and a fragment that do not go together, as newfs does, with a line for each.
-fn legal(mut bsize: u64, mut fsize: u64, sector: u64, said: &mut Vec<String>) -> Result<(u64, u64), Error> {
+fn legal(mut bsize: u64, mut fsize: u64, sector: u64, printed: &mut Vec<String>) -> Result<(u64, u64), Error> {
     let (least, most) = (*BLOCK.start(), *BLOCK.end());
     if !bsize.is_power_of_two() {
         return Err(Error::Block(bsize));
@@ -317,42 +317,42 @@ fn legal(mut bsize: u64, mut fsize: u64, sector: u64, said: &mut Vec<String>) ->
     }
     // newfs compares with 512 whatever the sector, which may leave fragments that no drive can read.
     if fsize < sector {
-        said.push(format!("increasing fragment size from {fsize} to sector size ({sector})"));
+        printed.push(format!("increasing fragment size from {fsize} to sector size ({sector})"));
         fsize = sector;
     }
     if bsize > most {
-        said.push(format!("decreasing block size from {bsize} to maximum ({most})"));
+        printed.push(format!("decreasing block size from {bsize} to maximum ({most})"));
         bsize = most;
     }
     if bsize < least {
-        said.push(format!("increasing block size from {bsize} to minimum ({least})"));
+        printed.push(format!("increasing block size from {bsize} to minimum ({least})"));
         bsize = least;
     }
     if fsize > most {
-        said.push(format!("decreasing fragment size from {fsize} to maximum ({most})"));
+        printed.push(format!("decreasing fragment size from {fsize} to maximum ({most})"));
         fsize = most;
     }
     if bsize < fsize {
-        said.push(format!("increasing block size from {bsize} to fragment size ({fsize})"));
+        printed.push(format!("increasing block size from {bsize} to fragment size ({fsize})"));
         bsize = fsize;
     }
     if fsize * MAXFRAG < bsize {
         let raised = bsize / MAXFRAG;
-        said.push(format!("increasing fragment size from {fsize} to block size / {MAXFRAG} ({raised})"));
+        printed.push(format!("increasing fragment size from {fsize} to block size / {MAXFRAG} ({raised})"));
         fsize = raised;
     }
     Ok((bsize, fsize))
 }
 
 /// Bytes of the largest extent (`-d`).
-fn extent_size(bsize: u64, options: &Options, said: &mut Vec<String>) -> u64 {
+fn extent_size(bsize: u64, options: &Options, printed: &mut Vec<String>) -> u64 {
     match options.max_extent.unwrap_or(bsize) {
         asked if asked < bsize || !asked.is_power_of_two() => {
-            said.push(format!("Extent size set to {bsize}"));
+            printed.push(format!("Extent size set to {bsize}"));
             bsize
         }
         asked if asked > FS_MAXCONTIG * bsize => {
-            said.push(format!("Extent size reduced to {}", FS_MAXCONTIG * bsize));
+            printed.push(format!("Extent size reduced to {}", FS_MAXCONTIG * bsize));
             FS_MAXCONTIG * bsize
         }
         asked => asked,

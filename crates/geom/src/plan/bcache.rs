@@ -6,7 +6,7 @@
 //! make-bcache(8): `-w` (block), `-b` (bucket), `-o` (data offset in sectors, 16 by default, not less); Linux
 //! `Documentation/admin-guide/bcache.rst`: the bucket should be the erase unit; `--data-offset` for RAID.
 
-use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, fact, said_all, unit_size, up, written};
+use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, describe_all, fact, unit_size, up, written};
 use crate::base::topology::{Topology, Trust, Why};
 
 /// Where data begin by default.
@@ -17,10 +17,10 @@ const BUCKET: u64 = 512 << 10;
 pub(super) struct Bcache;
 
 impl Layer for Bcache {
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
-        let t = &ground.topology;
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+        let t = &base.topology;
         let start = super::partition::grain(t).0.and_then(|g| g.next(START)).filter(|&s| s < t.length).unwrap_or(START);
-        let why = format!("the data of the backing device begin behind the superblock on the {}", said_all(t));
+        let why = format!("the data of the backing device begin behind the superblock on the {}", describe_all(t));
         let mut choice = Choice::new("bcache", "data offset", Value::Bytes(start), why).typed(format!("--data-offset {}", start / 512));
         choice = choice.costing(Price::of(1.0).losing(start, "superblock"));
         if start != START {
@@ -40,7 +40,7 @@ impl Layer for Bcache {
             );
         }
         plan.run("CACHE=/dev/disk/by-id/...  # the cache, a partition on the grain of its own drive");
-        let (device, sectors) = (ground.arguments(), start / 512);
+        let (device, sectors) = (base.arguments(), start / 512);
         plan.run(format!("make-bcache --block {block} --bucket {BUCKET} --data-offset {sectors} -B {device} -C $CACHE"));
         let offered: Topology = t.shift(start, t.length.saturating_sub(up(start, t.sector)));
         LayerBase::device(offered, "/dev/bcache0")

@@ -3,7 +3,7 @@
 //! # Sources
 //! mkfs.btrfs(8): `-s` (the page, or the kernel may not mount it), `-n` (a power of two, 64 KiB at most, 16 KiB by default).
 
-use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
+use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, powers, unit_size, written};
 use crate::base::topology::Topology;
 
 /// Parameters of mkfs.btrfs, for one device.
@@ -37,25 +37,29 @@ impl Layer for Btrfs {
         true
     }
 
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
-        let p = Parameters::for_topology(&ground.topology);
-        choices(p, ground, plan);
-        ground.make("btrfs", "mkfs.btrfs", &p.options(), plan);
-        ground.mount(plan);
-        ground.with_files("/mnt", Files { system: "btrfs", grid: p.sector, whole_blocks: false })
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+        let p = Parameters::for_topology(&base.topology);
+        choices(p, base, plan);
+        base.make("btrfs", "mkfs.btrfs", &p.options(), plan);
+        base.mount(plan);
+        base.with_files("/mnt", Files { system: "btrfs", grid: p.sector, whole_blocks: false })
     }
 }
 
 /// Adds the choices that every profile has.
-pub(super) fn choices(p: Parameters, ground: &LayerBase, plan: &mut Plan) {
-    let t = &ground.topology;
-    let sector =
-        Choice::new("btrfs", "sector", Value::Bytes(p.sector), format!("the page: other kernels may not mount another; {}", said_unit(t)))
-            .typed(format!("-s {}", p.sector))
-            .costing(Price::of(written(t, p.sector, p.sector)).tail(p.sector));
+pub(super) fn choices(p: Parameters, base: &LayerBase, plan: &mut Plan) {
+    let t = &base.topology;
+    let sector = Choice::new(
+        "btrfs",
+        "sector",
+        Value::Bytes(p.sector),
+        format!("the page: other kernels may not mount another; {}", describe_unit(t)),
+    )
+    .typed(format!("-s {}", p.sector))
+    .costing(Price::of(written(t, p.sector, p.sector)).tail(p.sector));
     plan.choose(sector);
     let price = |node: u64| Price::of(written(t, node, node)).losing(node / 4, "an average node, three quarters full");
-    let why = format!("trees are written in whole nodes, on the {}", said_unit(t));
+    let why = format!("trees are written in whole nodes, on the {}", describe_unit(t));
     let mut node = Choice::new("btrfs", "node", Value::Bytes(p.node), why).typed(format!("-n {}", p.node)).costing(price(p.node));
     for other in powers(p.sector, 65536).filter(|&other| other != p.node) {
         node = node.or(

@@ -7,7 +7,7 @@
 //! raid6). Stripes of 64 KiB: `BTRFS_STRIPE_LEN`.
 
 use super::btrfs::Parameters;
-use super::{Above, Choice, Files, Layer, LayerBase, Plan, Price, Value, said_unit, written};
+use super::{Above, Choice, Files, Layer, LayerBase, Plan, Price, Value, describe_unit, written};
 
 /// Stripe on one disk, in bytes.
 const STRIPE: u64 = 64 << 10;
@@ -52,8 +52,8 @@ impl Layer for Raid {
         self.disks
     }
 
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
-        let (t, p) = (&ground.topology, Parameters::for_topology(&ground.topology));
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+        let (t, p) = (&base.topology, Parameters::for_topology(&base.topology));
         let ratio =
             |a: u64, b: u64| f64::from(u32::try_from(a).unwrap_or(u32::MAX)) / f64::from(u32::try_from(b.max(1)).unwrap_or(u32::MAX));
         let times = match self.profile.parity {
@@ -65,7 +65,7 @@ impl Layer for Raid {
             0 => all / self.profile.copies * (self.profile.copies - 1),
             parity => t.length.saturating_mul(parity),
         };
-        let why = format!("stripes of {STRIPE} bytes on each disk, on whole MiB of it; {}", said_unit(t));
+        let why = format!("stripes of {STRIPE} bytes on each disk, on whole MiB of it; {}", describe_unit(t));
         let choice = Choice::new("btrfs", "data profile", Value::word(self.profile.name), why).typed(format!("-d {}", self.profile.name));
         plan.choose(
             choice.costing(Price::of(times * written(t, STRIPE, STRIPE)).losing(lost, if lost > 0 { "copies or parity" } else { "" })),
@@ -83,9 +83,9 @@ impl Layer for Raid {
             );
         }
         let options = format!("{} -d {} -m {meta}", p.options().join(" "), self.profile.name);
-        plan.run(format!("mkfs.btrfs {options} {}", ground.arguments()));
-        super::btrfs::choices(p, ground, plan);
-        ground.mount(plan);
-        ground.with_files("/mnt", Files { system: "btrfs", grid: p.sector, whole_blocks: false })
+        plan.run(format!("mkfs.btrfs {options} {}", base.arguments()));
+        super::btrfs::choices(p, base, plan);
+        base.mount(plan);
+        base.with_files("/mnt", Files { system: "btrfs", grid: p.sector, whole_blocks: false })
     }
 }

@@ -90,18 +90,18 @@ impl Layer for Card {
         (start < disk.length).then_some(Own { scheme: "mbr", kind, start, why, note })
     }
 
-    fn lay(&self, ground: &LayerBase, above: Above, plan: &mut Plan) -> LayerBase {
-        let (t, length) = (&ground.topology, ground.topology.length);
+    fn lay(&self, base: &LayerBase, above: Above, plan: &mut Plan) -> LayerBase {
+        let (t, length) = (&base.topology, base.topology.length);
         if length > SDHC {
-            return Exfat.lay(ground, above, plan);
+            return Exfat.lay(base, above, plan);
         }
         let erase = fact(t, Why::Erase).map(|f| f.grain);
         // Just below a step of the capacity the partition alone has the size of a smaller card.
         let clusters = erase.into_iter().flat_map(|unit| [card(length).0, card(length.saturating_add(unit.size().saturating_mul(2))).0]);
         let mut volumes = clusters.filter_map(|cluster| Parameters::of_volume(length, cluster, erase?));
         match volumes.next().filter(|_| length <= SDSC) {
-            Some(p) => super::fat::lay_with(p, ground, plan),
-            None => Fat.lay(ground, above, plan),
+            Some(p) => super::fat::lay_with(p, base, plan),
+            None => Fat.lay(base, above, plan),
         }
     }
 

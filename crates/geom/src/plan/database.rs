@@ -17,7 +17,7 @@
 //! (4 KiB by default), `internal_page_max` (4 KiB) and `leaf_page_max` (32 KiB), multiples of it; MongoDB's
 //! `storage.wiredTiger.collectionConfig.configString` and `indexConfig.configString`. RocksDB wiki, "IO" (files are written once, from end to end).
 
-use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, fact, power, powers, said, said_unit, unit_size, written};
+use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, describe, describe_unit, fact, power, powers, unit_size, written};
 use crate::base::topology::{Topology, Why};
 
 /// Default page of InnoDB, in bytes.
@@ -34,38 +34,35 @@ pub(super) enum Database {
 }
 
 impl Layer for Database {
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
         match self {
-            Database::Mysql => mysql(ground, plan),
-            Database::Postgres => postgres(ground, plan),
-            Database::Mongodb => mongodb(ground, plan),
-            Database::Rocksdb => rocksdb(ground, plan),
+            Database::Mysql => mysql(base, plan),
+            Database::Postgres => postgres(base, plan),
+            Database::Mongodb => mongodb(base, plan),
+            Database::Rocksdb => rocksdb(base, plan),
         }
-        ground.clone()
+        base.clone()
     }
 }
 
 /// Granularity in bytes at which pages of that size begin.
-pub(super) fn grid(ground: &LayerBase, page: u64) -> u64 {
-    ground.files.as_ref().map_or(page, |f| f.grid).min(page)
+pub(super) fn grid(base: &LayerBase, page: u64) -> u64 {
+    base.files.as_ref().map_or(page, |f| f.grid).min(page)
 }
 
 /// The price of writing one page of `page` bytes.
-pub(super) fn price(ground: &LayerBase, page: u64) -> Price {
-    Price::of(written(&ground.topology, page, grid(ground, page)))
+pub(super) fn price(base: &LayerBase, page: u64) -> Price {
+    Price::of(written(&base.topology, page, grid(base, page)))
 }
 
 /// The choice of a page, with every other size from the least to the most; `sizes` is (size, least, most) in bytes.
-fn page(layer: &'static str, parameter: &'static str, typed: &str, sizes: (u64, u64, u64), ground: &LayerBase, why: &str) -> Choice {
+fn page(layer: &'static str, parameter: &'static str, typed: &str, sizes: (u64, u64, u64), base: &LayerBase, why: &str) -> Choice {
     let (size, least, most) = sizes;
-    let why = format!("{why}; pages begin on any {} bytes; {}", grid(ground, size), said_unit(&ground.topology));
-    let mut choice = Choice::new(layer, parameter, Value::Bytes(size), why).typed(format!("{typed}{size}")).costing(price(ground, size));
+    let why = format!("{why}; pages begin on any {} bytes; {}", grid(base, size), describe_unit(&base.topology));
+    let mut choice = Choice::new(layer, parameter, Value::Bytes(size), why).typed(format!("{typed}{size}")).costing(price(base, size));
     for other in powers(least, most).filter(|&other| other != size) {
-        choice = choice.or(
-            Value::Bytes(other),
-            price(ground, other),
-            if other < size { "small rows, read singly" } else { "large rows, scans" },
-        );
+        choice =
+            choice.or(Value::Bytes(other), price(base, other), if other < size { "small rows, read singly" } else { "large rows, scans" });
     }
     choice
 }
@@ -80,29 +77,29 @@ enum Torn {
     No(String),
 }
 
-fn torn(ground: &LayerBase, page: u64) -> Torn {
-    let files = ground.files.as_ref();
+fn torn(base: &LayerBase, page: u64) -> Torn {
+    let files = base.files.as_ref();
     if let Some(f) = files.filter(|f| f.whole_blocks && f.grid >= page) {
         return Torn::No(format!("{} never overwrites a record of {}", f.system, f.grid));
     }
-    let atomic = fact(&ground.topology, Why::Atomic).filter(|f| f.grain.size() >= page && f.grain.contains(0));
+    let atomic = fact(&base.topology, Why::Atomic).filter(|f| f.grain.size() >= page && f.grain.contains(0));
     match atomic {
-        Some(f) if files.is_none_or(|files| files.grid >= page) => Torn::No(format!("written as one: {}", said(f))),
-        Some(f) => Torn::Placed(format!("the device writes it as one ({}), but it does not lie on its own size", said(f))),
+        Some(f) if files.is_none_or(|files| files.grid >= page) => Torn::No(format!("written as one: {}", describe(f))),
+        Some(f) => Torn::Placed(format!("the device writes it as one ({}), but it does not lie on its own size", describe(f))),
         None => Torn::Yes,
     }
 }
 
 /// Adds the choice of protection against torn pages: `on` writes each page `times` over; `sizes` is (page in bytes,
 /// times).
-fn guard(layer: &'static str, parameter: &'static str, set: &str, sizes: (u64, f64), ground: &LayerBase, plan: &mut Plan) {
+fn guard(layer: &'static str, parameter: &'static str, set: &str, sizes: (u64, f64), base: &LayerBase, plan: &mut Plan) {
     let (page, times) = sizes;
-    let one = price(ground, page);
+    let one = price(base, page);
     let twice = Price { amplification: one.amplification * times, ..one.clone() };
     let choice = |value: &str, why: String, price: Price| {
         Choice::new(layer, parameter, Value::word(value), why).typed(format!("{set}{value}")).costing(price)
     };
-    plan.choose(match torn(ground, page) {
+    plan.choose(match torn(base, page) {
         Torn::No(why) => {
             choice("off", format!("half a page cannot be left: {why}"), one).or(Value::word("on"), twice, "if that is not to be relied on")
         }
@@ -120,12 +117,12 @@ fn guard(layer: &'static str, parameter: &'static str, set: &str, sizes: (u64, f
 }
 
 /// Adds a note with the option that makes a file system put pages on multiples of their own size.
-pub(super) fn placement(ground: &LayerBase, page: u64, plan: &mut Plan) {
-    let Some(files) = ground.files.as_ref().filter(|f| f.grid < page) else { return };
-    let (now, then) = (written(&ground.topology, page, files.grid), written(&ground.topology, page, page));
+pub(super) fn placement(base: &LayerBase, page: u64, plan: &mut Plan) {
+    let Some(files) = base.files.as_ref().filter(|f| f.grid < page) else { return };
+    let (now, then) = (written(&base.topology, page, files.grid), written(&base.topology, page, page));
     if then < now {
         let how = match files.system {
-            "xfs" => format!("xfs_io -c 'extsize {page}' {} before the files are made", ground.arguments()),
+            "xfs" => format!("xfs_io -c 'extsize {page}' {} before the files are made", base.arguments()),
             "ext4" => format!("-O bigalloc -C {page}"),
             _ => format!("blocks of {page}"),
         };
@@ -145,23 +142,23 @@ fn parity(layer: &str, t: &Topology, page: u64, plan: &mut Plan) {
     }
 }
 
-fn mysql(ground: &LayerBase, plan: &mut Plan) {
+fn mysql(base: &LayerBase, plan: &mut Plan) {
     plan.choose(page(
         "mysql",
         "page",
         "innodb_page_size=",
         (INNODB, 4096, 65536),
-        ground,
+        base,
         "InnoDB's own; it can only be set for a new server",
     ));
-    guard("mysql", "doublewrite", "innodb_doublewrite=", (INNODB, 2.0), ground, plan);
-    let log = unit_size(&ground.topology).clamp(4096, INNODB);
-    let why = format!("log writes fill whole units, so none is read first: {}", said_unit(&ground.topology));
+    guard("mysql", "doublewrite", "innodb_doublewrite=", (INNODB, 2.0), base, plan);
+    let log = unit_size(&base.topology).clamp(4096, INNODB);
+    let why = format!("log writes fill whole units, so none is read first: {}", describe_unit(&base.topology));
     let ahead = Choice::new("mysql", "log write ahead", Value::Bytes(log), why).typed(format!("innodb_log_write_ahead_size={log}"));
-    plan.choose(ahead.costing(price(ground, log)).or(Value::Bytes(512), price(ground, 512), "smaller log, each write part of a unit"));
-    placement(ground, INNODB, plan);
-    parity("mysql", &ground.topology, INNODB, plan);
-    let directory = format!("{}/mysql", ground.arguments());
+    plan.choose(ahead.costing(price(base, log)).or(Value::Bytes(512), price(base, 512), "smaller log, each write part of a unit"));
+    placement(base, INNODB, plan);
+    parity("mysql", &base.topology, INNODB, plan);
+    let directory = format!("{}/mysql", base.arguments());
     let settings = settings("mysql", plan);
     plan.run(format!("printf '%s\\n' '[mysqld]' datadir={directory} {settings} > {directory}.cnf"));
     plan.run(format!("install -d -o mysql {directory}"));
@@ -175,41 +172,41 @@ fn settings(layer: &str, plan: &Plan) -> String {
     settings.filter(|command| !command.starts_with("--")).collect::<Vec<_>>().join(" ")
 }
 
-fn postgres(ground: &LayerBase, plan: &mut Plan) {
+fn postgres(base: &LayerBase, plan: &mut Plan) {
     let why = "BLCKSZ as built by everybody; another needs a build of its own";
-    let choice = page("postgres", "page", "--with-blocksize=", (POSTGRES, 4096, 32768), ground, why);
+    let choice = page("postgres", "page", "--with-blocksize=", (POSTGRES, 4096, 32768), base, why);
     // The option counts in KiB.
     plan.choose(choice.typed(format!("--with-blocksize={}", POSTGRES / 1024)));
-    guard("postgres", "full_page_writes", "full_page_writes=", (POSTGRES, 2.0), ground, plan);
+    guard("postgres", "full_page_writes", "full_page_writes=", (POSTGRES, 2.0), base, plan);
     let wal = Choice::new(
         "postgres",
         "wal block",
         Value::Bytes(POSTGRES),
-        format!("as built; a commit writes whole ones; {}", said_unit(&ground.topology)),
+        format!("as built; a commit writes whole ones; {}", describe_unit(&base.topology)),
     );
-    plan.choose(wal.typed("--with-wal-blocksize=8").costing(price(ground, POSTGRES)));
+    plan.choose(wal.typed("--with-wal-blocksize=8").costing(price(base, POSTGRES)));
     let segment =
         Choice::new("postgres", "wal segment", Value::Bytes(16 << 20), "initdb's own; whole units of everything").typed("--wal-segsize=16");
     plan.choose(segment.or(Value::Bytes(64 << 20), Price::of(1.0), "fewer files under heavy writing"));
-    if ground.files.as_ref().is_some_and(|f| f.whole_blocks) {
+    if base.files.as_ref().is_some_and(|f| f.whole_blocks) {
         let why = "a used segment written again saves nothing where blocks are never overwritten";
         plan.choose(Choice::new("postgres", "wal_recycle", Value::word("off"), why).typed("wal_recycle=off"));
         plan.choose(Choice::new("postgres", "wal_init_zero", Value::word("off"), why).typed("wal_init_zero=off"));
     }
-    placement(ground, POSTGRES, plan);
-    parity("postgres", &ground.topology, POSTGRES, plan);
-    let directory = format!("{}/postgres", ground.arguments());
+    placement(base, POSTGRES, plan);
+    parity("postgres", &base.topology, POSTGRES, plan);
+    let directory = format!("{}/postgres", base.arguments());
     let settings = settings("postgres", plan);
     plan.run(format!("install -d -m 700 -o postgres {directory}"));
     plan.run(format!("su postgres -c 'initdb -D {directory} --wal-segsize=16 --data-checksums'"));
     plan.run(format!("printf '%s\\n' {settings} >> {directory}/postgresql.conf"));
 }
 
-fn mongodb(ground: &LayerBase, plan: &mut Plan) {
+fn mongodb(base: &LayerBase, plan: &mut Plan) {
     // A leaf page of 32 KiB is whole allocations.
-    let size = power(unit_size(&ground.topology), 32768).max(WIREDTIGER);
+    let size = power(unit_size(&base.topology), 32768).max(WIREDTIGER);
     let why = "WiredTiger writes whole ones, of the unit; every page is whole allocations";
-    let choice = page("mongodb", "allocation size", "allocation_size=", (size, 4096, 32768), ground, why);
+    let choice = page("mongodb", "allocation size", "allocation_size=", (size, 4096, 32768), base, why);
     // A page of any kind is whole allocations. MongoDB's own are 4 KiB inside collections, 16 KiB in indexes, 32 KiB at
     // the leaves.
     let pages =
@@ -217,18 +214,18 @@ fn mongodb(ground: &LayerBase, plan: &mut Plan) {
     let collection = format!("--wiredTigerCollectionConfigString {}", pages(4096, 32768));
     let index = format!("--wiredTigerIndexConfigString {}", pages(16384, 16384));
     plan.choose(choice.typed(format!("{collection} {index}")));
-    placement(ground, size, plan);
-    let directory = format!("{}/mongodb", ground.arguments());
+    placement(base, size, plan);
+    let directory = format!("{}/mongodb", base.arguments());
     plan.run(format!("install -d -o mongodb {directory}"));
     plan.run(format!("su -s /bin/sh mongodb -c 'mongod --dbpath {directory} {collection} {index}'"));
 }
 
-fn rocksdb(ground: &LayerBase, plan: &mut Plan) {
-    let buffer = unit_size(&ground.topology).max(1 << 20);
-    let why = format!("tables are written once, from end to end, in buffers of it: whole units; {}", said_unit(&ground.topology));
+fn rocksdb(base: &LayerBase, plan: &mut Plan) {
+    let buffer = unit_size(&base.topology).max(1 << 20);
+    let why = format!("tables are written once, from end to end, in buffers of it: whole units; {}", describe_unit(&base.topology));
     let choice = Choice::new("rocksdb", "write buffer of a file", Value::Bytes(buffer), why);
     plan.choose(choice.typed(format!("writable_file_max_buffer_size={buffer}")).costing(Price::of(written(
-        &ground.topology,
+        &base.topology,
         buffer,
         buffer,
     ))));
@@ -237,7 +234,7 @@ fn rocksdb(ground: &LayerBase, plan: &mut Plan) {
     let why = "blocks are only read; compressed they end anywhere, so none is aligned unless block_align is set and compression is not";
     let block = Choice::new("rocksdb", "block", Value::Bytes(16384), why).typed("block_size=16384");
     plan.choose(block.or(Value::Bytes(4096), Price::of(1.0), "RocksDB's own: more index in memory"));
-    let log = unit_size(&ground.topology).max(512);
+    let log = unit_size(&base.topology).max(512);
     if log > 4096 {
         plan.note(format!(
             "rocksdb: a synced log write below {log} bytes is part of a unit: group commits, or keep wal_dir on a device of smaller units"

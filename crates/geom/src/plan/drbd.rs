@@ -4,7 +4,7 @@
 //! drbd.conf(5): `meta-disk internal`; DRBD 9 user's guide, "DRBD internals": internal metadata lie in the last part of the device, a bit for
 //! 4 KiB and peer, an activity log of 4 KiB transactions; drbdadm(8).
 
-use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, said_unit, up, written};
+use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, up, written};
 use crate::base::topology::round_down;
 
 /// Bytes of data that one byte of bitmap covers: a bit for 4 KiB.
@@ -15,8 +15,8 @@ const FIXED: u64 = 72 << 10;
 pub(super) struct Drbd;
 
 impl Layer for Drbd {
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
-        let t = &ground.topology;
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+        let t = &base.topology;
         let meta = up((t.length / MAPPED).saturating_add(FIXED), PAGE);
         let why = "at the end: data begin with the device below, so whatever is on the grain there is on it here";
         let choice = Choice::new("drbd", "metadata", Value::word("internal"), why).typed("meta-disk internal");
@@ -28,12 +28,12 @@ impl Layer for Drbd {
         ));
         let why = format!(
             "extents of 4 MiB that may be written without a note in the log: more are fewer writes of {PAGE} bytes; {}",
-            said_unit(t)
+            describe_unit(t)
         );
         let extents = Choice::new("drbd", "activity log", Value::Count(6433, "extents"), why).typed("al-extents 6433");
         plan.choose(extents.or(Value::Count(1237, "extents"), Price::of(1.0), "drbd's own: less to copy after a crash"));
         // In double quotes: the device may be a shell variable.
-        let device = ground.arguments();
+        let device = base.arguments();
         plan.run("mkdir -p /etc/drbd.d");
         plan.run(format!(
             "printf '%s\\n' 'resource data {{' \"device /dev/drbd0; disk {device}; meta-disk internal;\" 'disk {{ al-extents 6433; }}' 'on HOST1 {{ address 192.0.2.1:7789; }}' 'on HOST2 {{ address 192.0.2.2:7789; }}' '}}' > /etc/drbd.d/data.res"

@@ -4,7 +4,7 @@
 //! mkfs.exfat(8) (exfatprogs 1.2): `-c`, `-b`, and its table of the SD Card Association's clusters and boundary units by capacity.
 
 use super::card::card;
-use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, fact, powers, said, said_unit, unit_size, written};
+use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, describe, describe_unit, fact, powers, unit_size, written};
 use crate::base::topology::{Topology, Why};
 
 /// Largest cluster of the format, in bytes.
@@ -53,14 +53,14 @@ impl Layer for Exfat {
         disk.sector == 512
     }
 
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
-        let t = &ground.topology;
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+        let t = &base.topology;
         let p = Parameters::for_topology(t);
         let price = |cluster| Price::of(written(t, cluster, cluster)).tail(cluster);
         let erase = fact(t, Why::Erase);
         let why = match erase {
-            Some(_) => format!("what the SD Card Association has for this capacity; at least the {}", said_unit(t)),
-            None => format!("mkfs.exfat's for this size; at least the {}", said_unit(t)),
+            Some(_) => format!("what the SD Card Association has for this capacity; at least the {}", describe_unit(t)),
+            None => format!("mkfs.exfat's for this size; at least the {}", describe_unit(t)),
         };
         let mut cluster =
             Choice::new("exfat", "cluster", Value::Bytes(p.cluster), why).typed(format!("-c {}", p.cluster)).costing(price(p.cluster));
@@ -73,7 +73,7 @@ impl Layer for Exfat {
         }
         plan.choose(cluster);
         let why = match erase.filter(|f| f.grain.size() == p.boundary) {
-            Some(f) => format!("the table and the clusters begin on the {}", said(f)),
+            Some(f) => format!("the table and the clusters begin on the {}", describe(f)),
             None => "the table and the clusters begin on it".to_owned(),
         };
         let space = Price::of(1.0).losing(2 * p.boundary, "before and behind the table");
@@ -86,13 +86,13 @@ impl Layer for Exfat {
         }
         plan.choose(boundary);
         if let Some(f) = erase.filter(|f| f.grain.size() > p.boundary) {
-            plan.note(format!("exfat: on a volume this small the clusters do not begin on the {}", said(f)));
+            plan.note(format!("exfat: on a volume this small the clusters do not begin on the {}", describe(f)));
         }
         if super::unit(t).is_some_and(|f| f.grain.phase() != 0) {
             plan.note("exfat: mkfs.exfat counts its boundary from byte 0 of the disk, so it cannot follow a phase: check the result");
         }
-        ground.make("exfat", "mkfs.exfat", &p.options(), plan);
-        ground.mount(plan);
-        ground.with_files("/mnt", Files { system: "exfat", grid: p.cluster, whole_blocks: false })
+        base.make("exfat", "mkfs.exfat", &p.options(), plan);
+        base.mount(plan);
+        base.with_files("/mnt", Files { system: "exfat", grid: p.cluster, whole_blocks: false })
     }
 }

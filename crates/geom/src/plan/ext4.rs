@@ -4,7 +4,7 @@
 //! mke2fs(8): `-b` (powers of two from 1024; the kernel mounts no more than its page), `-E stride=`, `stripe_width=` in blocks,
 //! `-C` (bigalloc).
 
-use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, powers, said_unit, stripe, unit_size, written};
+use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, powers, stripe, unit_size, written};
 use crate::base::topology::{Topology, is_whole};
 
 /// Parameters of mke2fs for ext4, as `-b`, `-E` and `-C` take them.
@@ -51,13 +51,13 @@ impl Layer for Ext4 {
         true
     }
 
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
-        let t = &ground.topology;
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+        let t = &base.topology;
         let p = Parameters::for_topology(t);
         // Writes are of blocks, whatever size is allocated; a cluster only costs space.
         let price = |cluster| Price::of(written(t, p.block, p.block)).tail(cluster);
         let mut block =
-            Choice::new("ext4", "block", Value::Bytes(p.block), format!("the largest that every kernel mounts; {}", said_unit(t)))
+            Choice::new("ext4", "block", Value::Bytes(p.block), format!("the largest that every kernel mounts; {}", describe_unit(t)))
                 .typed(format!("-b {}", p.block))
                 .costing(price(p.block));
         for cluster in powers(p.block * 2, unit_size(t).min(1 << 20)) {
@@ -80,9 +80,9 @@ impl Layer for Ext4 {
             plan.choose(Choice::new("ext4", "stripe width", Value::Count(width, "blocks"), why).typed(format!("-E stripe_width={width}")));
         }
         untold(t, p.stride.is_some(), "ext4", p.block, plan);
-        ground.make("ext4", "mkfs.ext4", &p.options(), plan);
-        ground.mount(plan);
-        ground.with_files("/mnt", Files { system: "ext4", grid: p.block, whole_blocks: false })
+        base.make("ext4", "mkfs.ext4", &p.options(), plan);
+        base.mount(plan);
+        base.with_files("/mnt", Files { system: "ext4", grid: p.block, whole_blocks: false })
     }
 }
 

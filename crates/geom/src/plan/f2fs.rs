@@ -6,7 +6,7 @@
 //! mkfs.f2fs(8): `-s` (segments in a section), `-w` (sector); `f2fs_format.c`, `f2fs_prepare_super_block`: segments begin on zones counted
 //! from the beginning of the disk, so that a partition's start is made up for.
 
-use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, fact, said, said_unit, unit_size, written};
+use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, describe, describe_unit, fact, unit_size, written};
 use crate::base::topology::{Topology, Why, is_whole};
 
 /// Segment in bytes: 512 blocks.
@@ -39,22 +39,22 @@ impl Parameters {
 pub(super) struct F2fs;
 
 impl Layer for F2fs {
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
-        let t = &ground.topology;
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+        let t = &base.topology;
         let p = Parameters::for_topology(t);
         let price = Price::of(written(t, PAGE, PAGE)).tail(PAGE);
         let block = Choice::new(
             "f2fs",
             "block",
             Value::Bytes(PAGE),
-            format!("the page, fixed; appended to segments, so that neighbours are written together; {}", said_unit(t)),
+            format!("the page, fixed; appended to segments, so that neighbours are written together; {}", describe_unit(t)),
         );
         plan.choose(block.costing(price));
         let why = match fact(t, Why::Erase) {
             Some(f) if is_whole(p.section * SEGMENT, f.grain.size()) => {
-                format!("a section is whole units of the {}: cleaned and erased as one", said(f))
+                format!("a section is whole units of the {}: cleaned and erased as one", describe(f))
             }
-            Some(f) => format!("mkfs.f2fs's own; the {} is no whole number of segments, or too large for the volume", said(f)),
+            Some(f) => format!("mkfs.f2fs's own; the {} is no whole number of segments, or too large for the volume", describe(f)),
             None => "mkfs.f2fs's own; no erase unit is known".to_owned(),
         };
         let section = Choice::new("f2fs", "section", Value::Count(p.section, "segments of 2 MiB"), why).typed(format!("-s {}", p.section));
@@ -62,8 +62,8 @@ impl Layer for F2fs {
         if t.sector > PAGE || unit_size(t) > SEGMENT {
             plan.note(format!("f2fs: blocks of {PAGE} bytes on sectors of {}, a unit of {}: not reached", t.sector, unit_size(t)));
         }
-        ground.make("f2fs", "mkfs.f2fs", &p.options(), plan);
-        ground.mount(plan);
-        ground.with_files("/mnt", Files { system: "f2fs", grid: PAGE, whole_blocks: false })
+        base.make("f2fs", "mkfs.f2fs", &p.options(), plan);
+        base.mount(plan);
+        base.with_files("/mnt", Files { system: "f2fs", grid: PAGE, whole_blocks: false })
     }
 }

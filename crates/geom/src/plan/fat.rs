@@ -12,7 +12,9 @@
 //! section 3.3; SD Physical Layer, part 2 (clusters of 32 KiB on SDHC). The tables' length was read off mkfs.fat 4.2 and is tested
 //! against it.
 
-use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, fact, powers, said, said_unit, unit_size, up, written};
+use super::{
+    Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, describe, describe_unit, fact, powers, unit_size, up, written,
+};
 use crate::base::topology::{Grain, Topology, Why, is_whole, round_down};
 
 /// Largest cluster of 512-byte sectors, in bytes.
@@ -182,19 +184,19 @@ impl Layer for Fat {
         true
     }
 
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
-        lay_with(Parameters::for_topology(&ground.topology), ground, plan)
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+        lay_with(Parameters::for_topology(&base.topology), base, plan)
     }
 }
 
 /// Adds the choices of a FAT with the parameters `p`.
-pub(super) fn lay_with(p: Parameters, ground: &LayerBase, plan: &mut Plan) -> LayerBase {
-    let t = &ground.topology;
+pub(super) fn lay_with(p: Parameters, base: &LayerBase, plan: &mut Plan) -> LayerBase {
+    let t = &base.topology;
     plan.choose(Choice::new("vfat", "sector", Value::Bytes(p.sector), "the device's logical sector").typed(format!("-S {}", p.sector)));
     // The clusters lie behind the tables, on a boundary wherever the volume itself begins.
     let clusters = t.shift(p.data, t.length.saturating_sub(p.data));
     let price = |cluster| Price::of(written(&clusters, cluster, cluster)).tail(cluster);
-    let why = format!("at least the {}; what cameras and firmware expect of a volume of this size", said_unit(t));
+    let why = format!("at least the {}; what cameras and firmware expect of a volume of this size", describe_unit(t));
     let sectors = p.cluster / p.sector;
     let mut cluster = Choice::new("vfat", "cluster", Value::Bytes(p.cluster), why).typed(format!("-s {sectors}")).costing(price(p.cluster));
     for other in powers(PAGE, MOST).filter(|&other| other != p.cluster) {
@@ -208,13 +210,16 @@ pub(super) fn lay_with(p: Parameters, ground: &LayerBase, plan: &mut Plan) -> La
     let erase = fact(t, Why::Erase);
     let far = FAR.iter().filter_map(|&why| fact(t, why)).find(|f| f.grain.size() == p.align && f.grain.phase() == p.phase);
     let why = match far {
-        Some(f) => format!("the data area, behind two tables, begins at {} on the {}", p.data, said(f)),
+        Some(f) => format!("the data area, behind two tables, begins at {} on the {}", p.data, describe(f)),
         None => format!("the data area, behind two tables, begins at {} on a whole cluster", p.data),
     };
     let reserved = Choice::new("vfat", "reserved", Value::Count(p.reserved, "sectors"), why).typed(format!("-R {}", p.reserved));
     plan.choose(reserved.costing(Price::of(1.0).losing(p.reserved * p.sector, "reserved sectors")));
     if let Some(f) = erase.filter(|f| f.grain.size() != p.align) {
-        plan.note(format!("vfat: the data area is not on the {}: 16 bits of reserved sectors, or the volume, do not reach it", said(f)));
+        plan.note(format!(
+            "vfat: the data area is not on the {}: 16 bits of reserved sectors, or the volume, do not reach it",
+            describe(f)
+        ));
     }
     if t.length / p.sector > u64::from(u32::MAX) {
         plan.note(format!("vfat: it counts sectors in 32 bits: a volume of {} bytes is too large", t.length));
@@ -222,7 +227,7 @@ pub(super) fn lay_with(p: Parameters, ground: &LayerBase, plan: &mut Plan) -> La
     if unit_size(t) > MOST {
         plan.note(format!("vfat: a cluster is at most {MOST} bytes: the unit of {} is not reached", unit_size(t)));
     }
-    ground.make("vfat", "mkfs.vfat", &p.options(), plan);
-    ground.mount(plan);
-    ground.with_files("/mnt", Files { system: "vfat", grid: p.cluster, whole_blocks: false })
+    base.make("vfat", "mkfs.vfat", &p.options(), plan);
+    base.mount(plan);
+    base.with_files("/mnt", Files { system: "vfat", grid: p.cluster, whole_blocks: false })
 }

@@ -6,7 +6,7 @@
 //! # Sources
 //! gstripe(8): `label -s` (64 KiB by default, a power of two); gmirror(8): `label -b` (load, or round-robin). The seeds' striped UFS2.
 
-use super::{Above, Choice, Host, Layer, LayerBase, Plan, Price, Value, powers, said_unit, unit, unit_size};
+use super::{Above, Choice, Host, Layer, LayerBase, Plan, Price, Value, describe_unit, powers, unit, unit_size};
 use crate::base::size;
 use crate::base::topology::{Source, Topology, is_whole, round_down};
 
@@ -49,14 +49,14 @@ impl Layer for Set {
         Host::FreeBsd
     }
 
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
-        let t = &ground.topology;
-        let names = ground.arguments();
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+        let t = &base.topology;
+        let names = base.arguments();
         // The last sector of each holds the metadata.
         let member = t.shift(0, t.length.saturating_sub(t.sector));
         let (topology, name) = match self.chunk {
             Some(chunk) => {
-                let why = format!("gstripe's own, or as named; {}", said_unit(t));
+                let why = format!("gstripe's own, or as named; {}", describe_unit(t));
                 let mut choice = Choice::new("gstripe", "chunk", Value::Bytes(chunk), why).typed(format!("-s {chunk}"));
                 for other in powers(16 << 10, 128 << 10).filter(|&c| c != chunk && is_whole(c, unit_size(t))) {
                     choice = choice.or(Value::Bytes(other), Price::of(1.0), format!("rows of {} bytes", other.saturating_mul(self.disks)));
@@ -65,7 +65,7 @@ impl Layer for Set {
                 if unit(t).is_some_and(|f| !is_whole(chunk, f.grain.size())) {
                     plan.note(format!(
                         "gstripe: a chunk of {chunk} bytes is not whole units: the members' {} is cut at its edges",
-                        said_unit(t)
+                        describe_unit(t)
                     ));
                 }
                 plan.run(format!("gstripe label -s {chunk} data {names}"));
@@ -82,6 +82,6 @@ impl Layer for Set {
                 (Topology::mirror(std::slice::from_ref(&member), member.length), "/dev/mirror/data")
             }
         };
-        LayerBase { topology, names: vec![name.into()], whole: false, ..ground.clone() }
+        LayerBase { topology, names: vec![name.into()], whole: false, ..base.clone() }
     }
 }

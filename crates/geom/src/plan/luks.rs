@@ -5,7 +5,7 @@
 //! (deprecated; LUKS2 rounds it in its own way). The header of LUKS2 is 16 MiB, that of LUKS1 with a 512-bit key ends before 2 MiB, by
 //! default (cryptsetup 2.6).
 
-use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, said_all, said_unit, unit_size, written};
+use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, describe_all, describe_unit, unit_size, written};
 use crate::base::topology::{Grain, Why, is_whole};
 
 /// Unit in bytes that `--offset` counts in; it takes multiples of eight.
@@ -27,8 +27,8 @@ pub(super) fn parse(word: &str) -> Option<Box<dyn Layer>> {
 }
 
 impl Layer for Luks {
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
-        let t = &ground.topology;
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+        let t = &base.topology;
         let header = if self.version == 2 { 16 << 20 } else { 2 << 20 };
         // The offset is in whole pages, so that a boundary between pages cannot be expressed.
         let grain = super::partition::grain(t).0.and_then(|g| g.intersect(Grain::new(STEP, 0)?));
@@ -40,7 +40,7 @@ impl Layer for Luks {
         let offset = grain.and_then(|g| g.next(header)).filter(|&o| o < t.length).unwrap_or(header);
         let sector = if self.version == 2 { unit_size(t).clamp(512, 4096) } else { 512 };
         let price = |sector: u64| Price::of(written(t, sector, sector));
-        let mut choice = Choice::new("luks", "sector", Value::Bytes(sector), format!("no write below the {}", said_unit(t)));
+        let mut choice = Choice::new("luks", "sector", Value::Bytes(sector), format!("no write below the {}", describe_unit(t)));
         if self.version == 2 {
             choice = choice.typed(format!("--sector-size {sector}"));
             if sector > 512 && t.sector == 512 {
@@ -58,7 +58,7 @@ impl Layer for Luks {
         } else {
             "behind the header, on every boundary beneath".to_owned()
         };
-        let mut data = Choice::new("luks", "data offset", Value::Bytes(offset), format!("{whose}: {}", said_all(t)))
+        let mut data = Choice::new("luks", "data offset", Value::Bytes(offset), format!("{whose}: {}", describe_all(t)))
             .typed(format!("--offset {}", offset / SECTOR))
             .costing(Price::of(1.0).losing(offset, "header"));
         if offset != header {
@@ -72,7 +72,7 @@ impl Layer for Luks {
         plan.choose(data);
         let kind = self.version;
         let size = if kind == 2 { format!(" --sector-size {sector}") } else { String::new() };
-        let device = ground.arguments();
+        let device = base.arguments();
         plan.run(format!("cryptsetup luksFormat --type luks{kind}{size} --offset {} {device}", offset / SECTOR));
         plan.run(format!("cryptsetup open {device} crypt"));
         let mut top = t.shift(offset, t.length.saturating_sub(offset));

@@ -7,7 +7,7 @@
 //! pvcreate(8): `--dataalignment`, `--dataalignmentoffset`; 1 MiB by default. vgcreate(8): `-s`, a power of two, or else a multiple of
 //! 128 KiB; 4 MiB by default.
 
-use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, said, said_all, written};
+use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, describe, describe_all, written};
 use crate::base::topology::{Grain, Topology, is_whole, lcm};
 
 /// Default start of the extents of pvcreate, in bytes.
@@ -21,12 +21,12 @@ const MOST: u64 = 1 << 30;
 
 pub(super) struct Lvm;
 
-/// Adds a group over the whole of `ground`; returns the topology from its first extent on, and the extent in bytes.
-pub(super) fn group(ground: &LayerBase, plan: &mut Plan) -> (Topology, u64) {
-    let t = &ground.topology;
+/// Adds a group over the whole of `base`; returns the topology from its first extent on, and the extent in bytes.
+pub(super) fn group(base: &LayerBase, plan: &mut Plan) -> (Topology, u64) {
+    let t = &base.topology;
     let grain = super::partition::grain(t).0;
     let start = grain.and_then(|g| g.next(START)).filter(|&s| s < t.length).unwrap_or(START);
-    let device = ground.arguments();
+    let device = base.arguments();
     plan.run(format!("pvcreate --dataalignment {}b{} {device}", align(start), shift(start)));
     plan.choose(start_choice(t, start));
     let below = t.shift(start, t.length.saturating_sub(start));
@@ -37,8 +37,8 @@ pub(super) fn group(ground: &LayerBase, plan: &mut Plan) -> (Topology, u64) {
 }
 
 impl Layer for Lvm {
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
-        let (below, extent) = group(ground, plan);
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+        let (below, extent) = group(base, plan);
         plan.run("lvcreate -l 100%FREE -n data vg");
         LayerBase::device(volume(&below, extent, plan), "/dev/vg/data")
     }
@@ -56,7 +56,7 @@ fn shift(start: u64) -> String {
 
 fn start_choice(t: &Topology, start: u64) -> Choice {
     let why = if start == START { "pvcreate's own, already on" } else { "the first place behind the metadata on" };
-    let mut choice = Choice::new("lvm", "data alignment", Value::Bytes(start), format!("{why} the {}", said_all(t)))
+    let mut choice = Choice::new("lvm", "data alignment", Value::Bytes(start), format!("{why} the {}", describe_all(t)))
         .typed(format!("--dataalignment {}b{}", align(start), shift(start)))
         .costing(Price::of(1.0).losing(start, "label and metadata"));
     if start != START {
@@ -78,7 +78,7 @@ fn extent(below: &Topology) -> u64 {
 fn extent_choice(below: &Topology, extent: u64) -> Choice {
     let why = if extent == EXTENT { "vgcreate's own, whole units of" } else { "whole units of" };
     let mut choice =
-        Choice::new("lvm", "extent", Value::Bytes(extent), format!("{why} the {}: every volume begins on them", said_all(below)))
+        Choice::new("lvm", "extent", Value::Bytes(extent), format!("{why} the {}: every volume begins on them", describe_all(below)))
             .typed(format!("-s {}k", extent / 1024))
             .costing(Price::of(1.0).losing(extent / 2, "the last extent of an average volume"));
     if extent != EXTENT {
@@ -92,7 +92,10 @@ fn extent_choice(below: &Topology, extent: u64) -> Choice {
 fn volume(below: &Topology, extent: u64, plan: &mut Plan) -> Topology {
     let (kept, lost): (Vec<_>, Vec<_>) = below.facts.iter().partition(|f| is_whole(extent, f.grain.size()) || !f.why.costs());
     for fact in lost {
-        plan.note(format!("lvm: extents of {extent} bytes are not whole units of the {}: only the first volume begins on it", said(&fact)));
+        plan.note(format!(
+            "lvm: extents of {extent} bytes are not whole units of the {}: only the first volume begins on it",
+            describe(&fact)
+        ));
     }
     Topology { facts: kept, ..below.clone() }
 }

@@ -10,7 +10,7 @@
 //! that a reshape needs no backup file. The kernel's RAID5 writes pieces of a page: it reads the old data and parity, or the
 //! rest of the row, unless the row is written whole (Documentation/driver-api/md/raid5-cache, drivers/md/raid5.c).
 
-use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, powers, said_unit, short, unit, unit_size, up};
+use super::{Above, Choice, Layer, LayerBase, Plan, Price, Value, describe_unit, powers, short, unit, unit_size, up};
 use crate::base::size;
 use crate::base::topology::{Source, Topology, Why, is_whole, round_down};
 
@@ -97,8 +97,8 @@ impl Layer for Md {
         self.disks
     }
 
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
-        let t = &ground.topology;
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+        let t = &base.topology;
         let offset = data_offset(t);
         if is_whole(offset, 1024) {
             plan.choose(offset_choice(t, offset));
@@ -114,7 +114,7 @@ impl Layer for Md {
         if unit(t).is_some_and(|f| !is_whole(chunk, f.grain.size())) {
             plan.note(format!(
                 "md: a chunk of {chunk} bytes is not whole units: the members' {} is cut at its edges; take a multiple of {}",
-                said_unit(t),
+                describe_unit(t),
                 unit_size(t)
             ));
         }
@@ -141,7 +141,7 @@ impl Layer for Md {
             plan.choose(bitmap.or(Value::Bytes(BITMAP / 8), bits(BITMAP / 8), "less to copy after a crash, more writes to the bitmap"));
             command += &format!(" --bitmap=internal --bitmap-chunk={}", short(BITMAP));
         }
-        plan.run(format!("{command} {}", ground.arguments()));
+        plan.run(format!("{command} {}", base.arguments()));
         LayerBase::device(self.topology(&member, chunk), "/dev/md0")
     }
 }
@@ -152,7 +152,7 @@ impl Md {
         let parity = self.parity() > 0;
         let why = match self.chunk {
             Some(_) => "as named".to_owned(),
-            None => format!("mdadm's own, and whole units: {}", said_unit(t)),
+            None => format!("mdadm's own, and whole units: {}", describe_unit(t)),
         };
         let why = if parity {
             format!(
@@ -198,7 +198,7 @@ fn data_offset(t: &Topology) -> u64 {
 }
 
 fn offset_choice(t: &Topology, offset: u64) -> Choice {
-    let why = format!("the data of each member begin on the {}; the room before them is for reshaping", said_unit(t));
+    let why = format!("the data of each member begin on the {}; the room before them is for reshaping", describe_unit(t));
     let choice = Choice::new("md", "data offset", Value::Bytes(offset), why).typed(format!("--data-offset={}K", offset / 1024));
     choice.costing(Price::of(1.0).losing(offset, "on each member"))
 }

@@ -4,7 +4,7 @@
 //! mkntfs(8): `-s` (256 to 4096), `-c` (powers of two up to 2 MiB; above 4096 nothing is compressed), `-p`. Clusters above 64 KiB need
 //! Windows 10 1709 or later.
 
-use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
+use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, powers, unit_size, written};
 use crate::base::topology::Topology;
 
 /// Largest cluster in bytes that every Windows reads.
@@ -40,8 +40,8 @@ impl Layer for Ntfs {
         true
     }
 
-    fn lay(&self, ground: &LayerBase, above: Above, plan: &mut Plan) -> LayerBase {
-        let t = &ground.topology;
+    fn lay(&self, base: &LayerBase, above: Above, plan: &mut Plan) -> LayerBase {
+        let t = &base.topology;
         let p = Parameters::for_topology(t);
         let p = Parameters { cluster: above.extent.map_or(p.cluster, |extent| p.cluster.max(extent)), ..p };
         plan.choose(Choice::new("ntfs", "sector", Value::Bytes(p.sector), "the device's logical sector").typed(format!("-s {}", p.sector)));
@@ -51,8 +51,8 @@ impl Layer for Ntfs {
             "cluster",
             Value::Bytes(p.cluster),
             match above.extent.zip(above.name) {
-                Some((extent, name)) => format!("{name} hands out {extent} bytes at a time; at least the {}", said_unit(t)),
-                None => format!("at least the {}; counted from byte 0 of the partition", said_unit(t)),
+                Some((extent, name)) => format!("{name} hands out {extent} bytes at a time; at least the {}", describe_unit(t)),
+                None => format!("at least the {}; counted from byte 0 of the partition", describe_unit(t)),
             },
         )
         .typed(format!("-c {}", p.cluster))
@@ -71,8 +71,8 @@ impl Layer for Ntfs {
                 unit_size(t)
             ));
         }
-        ground.make("ntfs", "mkntfs -Q", &p.options(), plan);
-        ground.mount(plan);
-        ground.with_files("/mnt", Files { system: "ntfs", grid: p.cluster, whole_blocks: false })
+        base.make("ntfs", "mkntfs -Q", &p.options(), plan);
+        base.mount(plan);
+        base.with_files("/mnt", Files { system: "ntfs", grid: p.cluster, whole_blocks: false })
     }
 }

@@ -3,7 +3,7 @@
 //! A start is on every boundary that counts and, where possible, on a whole MiB, as today's tools make them. Boundaries
 //! with a phase (a drive with the XP jumper: 4096 at 3584) put the start there, off the MiB.
 
-use super::{Choice, Host, LayerBase, Plan, Price, Value, said, unit_size};
+use super::{Choice, Host, LayerBase, Plan, Price, Value, describe, unit_size};
 use crate::base::topology::{Fact, Grain, Topology, Trust, Why, amplification, gcd, is_whole, round_down};
 
 /// Usual step of starts, in bytes.
@@ -47,9 +47,9 @@ pub struct Own {
     pub note: Option<String>,
 }
 
-/// Adds the partition that `own` describes, over the rest of every disk of `ground`; returns the base it offers.
-pub(super) fn lay_own(ground: &LayerBase, own: &Own, plan: &mut Plan) -> LayerBase {
-    let t = &ground.topology;
+/// Adds the partition that `own` describes, over the rest of every disk of `base`; returns the base it offers.
+pub(super) fn lay_own(base: &LayerBase, own: &Own, plan: &mut Plan) -> LayerBase {
+    let t = &base.topology;
     let table = Choice::new("partition", "table", Value::word("MBR"), "the SD specification's: cameras read nothing else");
     plan.choose(table.typed(format!("-s {}", own.scheme)).or(Value::word("GPT"), Price::of(1.0), "computers read it, cameras do not"));
     let choice = Choice::new("partition", "start", Value::Bytes(own.start), own.why.clone()).typed(format!("-b {}", own.start / t.sector));
@@ -61,37 +61,37 @@ pub(super) fn lay_own(ground: &LayerBase, own: &Own, plan: &mut Plan) -> LayerBa
     plan.notes.extend(own.note.clone());
     let end = round_down(t.length, t.sector).min(u64::from(u32::MAX) * t.sector);
     let length = end.saturating_sub(own.start);
-    make(ground, own.scheme, own.kind, (own.start, length), plan)
+    make(base, own.scheme, own.kind, (own.start, length), plan)
 }
 
 /// Adds the commands for a partition at `place` (first byte, bytes) of every disk; returns the base it offers.
-fn make(ground: &LayerBase, scheme: &str, kind: &str, place: (u64, u64), plan: &mut Plan) -> LayerBase {
-    let (t, (start, length)) = (&ground.topology, place);
-    let sector = ground.sector();
-    for disk in ground.names.iter().filter(|_| ground.host == Host::FreeBsd) {
+fn make(base: &LayerBase, scheme: &str, kind: &str, place: (u64, u64), plan: &mut Plan) -> LayerBase {
+    let (t, (start, length)) = (&base.topology, place);
+    let sector = base.sector();
+    for disk in base.names.iter().filter(|_| base.host == Host::FreeBsd) {
         plan.run(format!("gpart create -s {scheme} {disk}"));
         plan.run(format!("gpart add -t {kind} -b {} -s {} {disk}", start / t.sector, length / t.sector));
     }
-    for disk in ground.names.iter().filter(|_| ground.host != Host::FreeBsd) {
+    for disk in base.names.iter().filter(|_| base.host != Host::FreeBsd) {
         plan.run(format!("trueline part create -s {scheme} {sector}{disk}"));
         plan.run(format!("trueline part add -t {kind} -b {} -s {} {sector}{disk}", start / t.sector, length / t.sector));
     }
     let suffix = if scheme == "mbr" { "s1" } else { "p1" };
-    let names = ground.names.iter().map(|disk| partition_of(disk, ground.host, suffix)).collect();
-    if ground.names.iter().any(|disk| disk.starts_with("$DISK")) && ground.host == Host::Linux {
+    let names = base.names.iter().map(|disk| partition_of(disk, base.host, suffix)).collect();
+    if base.names.iter().any(|disk| disk.starts_with("$DISK")) && base.host == Host::Linux {
         // Links below /dev/disk are made by udev, which may not have finished.
         plan.run("udevadm settle");
     }
-    LayerBase { topology: t.shift(start, length), names, whole: false, ..ground.clone() }
+    LayerBase { topology: t.shift(start, length), names, whole: false, ..base.clone() }
 }
 
-/// Adds one partition over the rest of every disk of `ground`; returns the base it offers.
-pub(super) fn lay(ground: &LayerBase, kind: &str, plan: &mut Plan) -> LayerBase {
-    let t = &ground.topology;
+/// Adds one partition over the rest of every disk of `base`; returns the base it offers.
+pub(super) fn lay(base: &LayerBase, kind: &str, plan: &mut Plan) -> LayerBase {
+    let t = &base.topology;
     let (grain, left) = grain(t);
-    let Some(grain) = grain else { return ground.clone() };
+    let Some(grain) = grain else { return base.clone() };
     for fact in &left {
-        plan.note(format!("no start is on the {} as well as on the others: it is left out", said(fact)));
+        plan.note(format!("no start is on the {} as well as on the others: it is left out", describe(fact)));
     }
     for clash in &t.clashes {
         let (why, unit) = (clash.why.name(), clash.unit);
@@ -115,7 +115,7 @@ pub(super) fn lay(ground: &LayerBase, kind: &str, plan: &mut Plan) -> LayerBase 
     if end == 0 {
         plan.note(format!("{} bytes have no room for a partition at {start}", t.length));
     }
-    let why: Vec<String> = t.counting().filter(|f| !left.contains(f)).map(said).collect();
+    let why: Vec<String> = t.counting().filter(|f| !left.contains(f)).map(describe).collect();
     let round = if grain.phase() == 0 { " and a whole MiB" } else { "; a whole MiB would be off it" };
     let why = if why.is_empty() { "a whole MiB: no boundary is known".into() } else { format!("on the {}{round}", why.join(", the ")) };
     let unit = unit_size(t);
@@ -135,7 +135,7 @@ pub(super) fn lay(ground: &LayerBase, kind: &str, plan: &mut Plan) -> LayerBase 
     let step = grain.size();
     let why = "so that the next partition begins on the same boundaries";
     plan.choose(Choice::new("partition", "size step", Value::Bytes(step), why));
-    make(ground, "gpt", kind, (start, end), plan)
+    make(base, "gpt", kind, (start, end), plan)
 }
 
 /// The name of the first partition of a disk. `$DISK` stands for a link below `/dev/disk`, `${LOOP}` for a loop device,
@@ -161,19 +161,19 @@ fn partition_of(disk: &str, host: Host, suffix: &str) -> String {
 /// full-stripe unit (label)`.
 pub(super) fn missing(topology: &Topology, at: u64) -> String {
     let off = topology.counting().map(|f| (f.grain.remainder(at), f)).filter(|(off, _)| *off > 0);
-    off.map(|(off, f)| format!("; {off} past the {}", said(f))).collect()
+    off.map(|(off, f)| format!("; {off} past the {}", describe(f))).collect()
 }
 
 /// Adds notes about the boundaries that byte 0 of a given device misses.
-pub(super) fn given(ground: &LayerBase, plan: &mut Plan) {
-    let t = &ground.topology;
+pub(super) fn given(base: &LayerBase, plan: &mut Plan) {
+    let t = &base.topology;
     for (fact, cost) in t.missed(unit_size(t)) {
         let g = gcd(fact.grain.size(), fact.grain.remainder(0));
         let (off, factor) = (fact.grain.remainder(0), cost.map_or(1.0, |c| c.rmw_factor));
         plan.note(format!(
             "{} begins {off} bytes past a boundary of the {} (it is on {g}): {factor:.2} operations for one; make it again on the boundary",
-            ground.arguments(),
-            said(&fact)
+            base.arguments(),
+            describe(&fact)
         ));
     }
 }

@@ -148,17 +148,17 @@ pub fn edits(a: &str, b: &str) -> usize {
 
 /// Adds the layout of `wanted` on `disk` to the plan, a partition over every whole disk first.
 pub(super) fn lay(wanted: &Use, disk: LayerBase, plan: &mut Plan) {
-    let mut ground = disk;
+    let mut base = disk;
     for (beneath, above) in &wanted.implied {
         plan.note(format!("nothing is named beneath {above}: {beneath} is taken; name another as {beneath}+{above}"));
     }
-    let presumed: Vec<_> = wanted.layers.iter().filter_map(|(_, layer)| layer.presumes(&ground.topology)).collect();
+    let presumed: Vec<_> = wanted.layers.iter().filter_map(|(_, layer)| layer.presumes(&base.topology)).collect();
     for fact in presumed {
         plan.note(format!("{} units of {} bytes are presumed; --grain says it better", fact.why.name(), fact.grain.size()));
-        ground.topology.facts.push(fact);
+        base.topology.facts.push(fact);
     }
-    if !ground.whole {
-        partition::given(&ground, plan);
+    if !base.whole {
+        partition::given(&base, plan);
     }
     for (at, (kind, layer)) in wanted.layers.iter().enumerate() {
         let above = wanted.layers.get(at + 1).map_or(Above::default(), |(above, _)| Above {
@@ -167,15 +167,15 @@ pub(super) fn lay(wanted: &Use, disk: LayerBase, plan: &mut Plan) {
             page: above.page,
             extent: above.extent,
         });
-        if ground.whole && at > 0 {
+        if base.whole && at > 0 {
             plan.run("# in the guest");
         }
-        if ground.whole {
-            ground = match layer.table(&ground.topology) {
-                Some(own) => partition::lay_own(&ground, &own, plan),
-                None => partition::lay(&ground, kind.partition, plan),
+        if base.whole {
+            base = match layer.table(&base.topology) {
+                Some(own) => partition::lay_own(&base, &own, plan),
+                None => partition::lay(&base, kind.partition, plan),
             };
         }
-        ground = layer.lay(&ground, above, plan);
+        base = layer.lay(&base, above, plan);
     }
 }

@@ -3,7 +3,7 @@
 //! # Sources
 //! mkswap(8): `-p`, needed only where the page is not that of the running kernel.
 
-use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, said_unit, written};
+use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, written};
 use crate::base::topology::Topology;
 
 /// Parameters of mkswap, as `-p` takes them.
@@ -32,24 +32,24 @@ impl Layer for Swap {
         true
     }
 
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
-        let t = &ground.topology;
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+        let t = &base.topology;
         let p = Parameters::for_topology(t);
         let price = |size| Price::of(written(t, size, size));
         let page = Choice::new(
             "swap",
             "page",
             Value::Bytes(p.page),
-            format!("the kernel's; {}; neighbours are written together where they can be", said_unit(t)),
+            format!("the kernel's; {}; neighbours are written together where they can be", describe_unit(t)),
         )
         .typed(format!("-p {}", p.page))
         .costing(price(p.page))
         .or(Value::Bytes(16384), price(16384), "only with a kernel of 16 KiB pages (arm64)")
         .or(Value::Bytes(65536), price(65536), "only with a kernel of 64 KiB pages (arm64, ppc64)");
         plan.choose(page);
-        ground.make("swap", "mkswap", &p.options(), plan);
-        if !ground.is_image() {
-            plan.run(format!("swapon {}", ground.arguments()));
+        base.make("swap", "mkswap", &p.options(), plan);
+        if !base.is_image() {
+            plan.run(format!("swapon {}", base.arguments()));
         }
         LayerBase::device(t.clone(), "swap")
     }

@@ -380,8 +380,8 @@ fn chunks_and_offsets_of_volumes_are_on_the_unit() {
 fn freebsds_stacks_are_typed_on_freebsd() {
     let wanted = Use::parse("gstripe2:16k+geli+ufs").unwrap();
     let topology = disk(512, &[(Why::Physical, 4096, 0)]);
-    let ground = LayerBase::disk(topology.clone(), ["$DISK1", "$DISK2"].map(str::to_owned).into()).on(wanted.host(&topology, true));
-    let p = Plan::of(&wanted, ground);
+    let base = LayerBase::disk(topology.clone(), ["$DISK1", "$DISK2"].map(str::to_owned).into()).on(wanted.host(&topology, true));
+    let p = Plan::of(&wanted, base);
     assert_eq!(
         p.commands[4..],
         [

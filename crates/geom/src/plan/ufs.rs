@@ -5,7 +5,7 @@
 //! # Sources
 //! FreeBSD newfs(8): `-b` (4096 to 65536, 32768 by default), `-f` (a block is 1 to 8 fragments, 4096 by default), `-U`.
 
-use super::{Above, Choice, Files, Host, Layer, LayerBase, PAGE, Plan, Price, Value, powers, said_unit, unit_size, written};
+use super::{Above, Choice, Files, Host, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, powers, unit_size, written};
 use crate::base::topology::Topology;
 
 /// Largest block of the format, in bytes.
@@ -41,15 +41,15 @@ impl Layer for Ufs {
         true
     }
 
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
-        let t = &ground.topology;
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+        let t = &base.topology;
         let p = Parameters::for_topology(t);
         let price = |size| Price::of(written(t, size, size));
         let block =
             Choice::new("ufs", "block", Value::Bytes(p.block), "eight fragments, as far as 64 KiB allows").typed(format!("-b {}", p.block));
         plan.choose(block.costing(price(p.block)));
         let mut fragment =
-            Choice::new("ufs", "fragment", Value::Bytes(p.fragment), format!("the smallest write is never below the {}", said_unit(t)))
+            Choice::new("ufs", "fragment", Value::Bytes(p.fragment), format!("the smallest write is never below the {}", describe_unit(t)))
                 .typed(format!("-f {}", p.fragment))
                 .costing(price(p.fragment).tail(p.fragment));
         for other in powers(2048, unit_size(t).clamp(8192, MOST)).filter(|&other| other != p.fragment) {
@@ -60,13 +60,13 @@ impl Layer for Ufs {
         if unit_size(t) > MOST {
             plan.note(format!("ufs: a fragment is at most {MOST} bytes: the unit of {} is not reached", unit_size(t)));
         }
-        if ground.host == Host::FreeBsd {
-            ground.make("ufs", "newfs", &p.options(), plan);
-            ground.mount(plan);
+        if base.host == Host::FreeBsd {
+            base.make("ufs", "newfs", &p.options(), plan);
+            base.mount(plan);
         } else {
-            plan.run(format!("trueline mkfs ufs {}{} -- {}", ground.sector(), ground.arguments(), p.options().join(" ")));
+            plan.run(format!("trueline mkfs ufs {}{} -- {}", base.sector(), base.arguments(), p.options().join(" ")));
             plan.note(format!("ufs: made by trueline here; on FreeBSD the same comes of newfs {}", p.options().join(" ")));
         }
-        ground.with_files("/mnt", Files { system: "ufs", grid: p.fragment, whole_blocks: false })
+        base.with_files("/mnt", Files { system: "ufs", grid: p.fragment, whole_blocks: false })
     }
 }

@@ -6,7 +6,7 @@
 //! into 32 subclusters and takes 16 KiB or more; `docs/qcow2-cache.txt`. virtio-blk's `logical_block_size`, `physical_block_size`
 //! (512 bytes to 2 MiB), `min_io_size`, `opt_io_size`, `discard_granularity`: `qemu-system-x86_64 -device virtio-blk-pci,help`.
 
-use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, fact, power, said_unit, short, unit_size};
+use super::{Above, Choice, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, fact, power, short, unit_size};
 use crate::base::topology::{Fact, Grain, Source, Topology, Trust, Why, round_down};
 
 /// Default cluster of qemu-img, in bytes.
@@ -17,14 +17,14 @@ const SUBCLUSTERS: u64 = 32;
 pub(super) struct Images;
 
 impl Layer for Images {
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
-        let t = &ground.topology;
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+        let t = &base.topology;
         let physical = power(unit_size(t), MOST).max(PAGE);
         let length = round_down(t.length / 2, 1 << 30).max(1 << 30);
-        let cluster = match &ground.files {
+        let cluster = match &base.files {
             Some(_) => {
                 let cluster = clusters(t, physical, length, plan);
-                let directory = ground.arguments();
+                let directory = base.arguments();
                 plan.run(format!(
                     "qemu-img create -f qcow2 -o cluster_size={},extended_l2=on,preallocation=metadata {directory}/guest.qcow2 {length}",
                     short(cluster)
@@ -37,11 +37,11 @@ impl Layer for Images {
                 None
             }
         };
-        if ground.files.as_ref().is_some_and(|f| f.system == "btrfs") {
-            plan.run(format!("chattr +C {}", ground.arguments()));
+        if base.files.as_ref().is_some_and(|f| f.system == "btrfs") {
+            plan.run(format!("chattr +C {}", base.arguments()));
             plan.note("vm-images: chattr +C keeps Btrfs from copying every block written (and from checksumming it); only for files made after it");
         }
-        guest(t, physical, cluster, length, ground, plan)
+        guest(t, physical, cluster, length, base, plan)
     }
 }
 
@@ -52,8 +52,11 @@ fn clusters(t: &Topology, physical: u64, length: u64, plan: &mut Plan) -> u64 {
     let tables = |cluster: u64, entry: u64, piece: u64| {
         Price::of(first(piece)).losing((length / cluster).saturating_mul(entry), "tables that map the whole image")
     };
-    let why =
-        format!("32 subclusters of {}: the first 4096-byte write over a backing file copies one; {}", cluster / SUBCLUSTERS, said_unit(t));
+    let why = format!(
+        "32 subclusters of {}: the first 4096-byte write over a backing file copies one; {}",
+        cluster / SUBCLUSTERS,
+        describe_unit(t)
+    );
     let choice = Choice::new("vm-images", "cluster", Value::Bytes(cluster), why)
         .typed(format!("cluster_size={},extended_l2=on", short(cluster)))
         .costing(tables(cluster, 16, cluster / SUBCLUSTERS))
@@ -75,9 +78,9 @@ fn clusters(t: &Topology, physical: u64, length: u64, plan: &mut Plan) -> u64 {
 }
 
 /// Adds the choices of the limits that the guest's disk reports; returns that disk as a base.
-fn guest(t: &Topology, physical: u64, cluster: Option<u64>, length: u64, ground: &LayerBase, plan: &mut Plan) -> LayerBase {
+fn guest(t: &Topology, physical: u64, cluster: Option<u64>, length: u64, base: &LayerBase, plan: &mut Plan) -> LayerBase {
     let sector = t.sector.min(physical);
-    let why = format!("the guest aligns to what its disk says: the {}", said_unit(t));
+    let why = format!("the guest aligns to what its disk says: the {}", describe_unit(t));
     let choice =
         Choice::new("vm-images", "guest physical block", Value::Bytes(physical), why).typed(format!("physical_block_size={physical}"));
     // A guest that sees 512-byte sectors may write them.
@@ -87,7 +90,7 @@ fn guest(t: &Topology, physical: u64, cluster: Option<u64>, length: u64, ground:
     plan.choose(Choice::new("vm-images", "guest logical block", Value::Bytes(sector), why).typed(format!("logical_block_size={sector}")));
     let mut device = format!("virtio-blk-pci,drive=guest,logical_block_size={sector},physical_block_size={physical}");
     let row = fact(t, Why::FullStripe).or_else(|| fact(t, Why::Row)).map(|f| f.grain.size()).filter(|&row| u32::try_from(row).is_ok());
-    if let Some((chunk, row)) = fact(t, Why::Chunk).map(|f| f.grain.size()).zip(row).filter(|_| ground.files.is_none()) {
+    if let Some((chunk, row)) = fact(t, Why::Chunk).map(|f| f.grain.size()).zip(row).filter(|_| base.files.is_none()) {
         device += &format!(",min_io_size={chunk},opt_io_size={row}");
     }
     if let Some(cluster) = cluster {
@@ -100,9 +103,9 @@ fn guest(t: &Topology, physical: u64, cluster: Option<u64>, length: u64, ground:
         let why = "in the guest, on whole clusters of the image";
         plan.choose(Choice::new("vm-images", "guest start", Value::Bytes(start), why).typed(format!("start={}", start / sector)));
     }
-    let (file, format) = match &ground.files {
-        Some(_) => (format!("{}/guest.qcow2", ground.arguments()), "qcow2"),
-        None => (ground.arguments(), "raw"),
+    let (file, format) = match &base.files {
+        Some(_) => (format!("{}/guest.qcow2", base.arguments()), "qcow2"),
+        None => (base.arguments(), "raw"),
     };
     plan.run(format!("qemu-system-x86_64 -drive if=none,id=guest,file={file},format={format},cache=none,discard=unmap -device {device}"));
     LayerBase::disk(top, vec!["/dev/vda".into()])

@@ -5,7 +5,7 @@
 //! is at most 256 KiB; for a larger stripe unit mkfs itself takes 32 KiB (mkfs.xfs 6.1: "log stripe unit adjusted to 32KiB").
 
 use super::ext4::untold;
-use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, powers, said_unit, stripe, unit_size, written};
+use super::{Above, Choice, Files, Layer, LayerBase, PAGE, Plan, Price, Value, describe_unit, powers, stripe, unit_size, written};
 use crate::base::topology::{Topology, is_whole};
 
 /// Largest stripe unit of the log, in bytes.
@@ -68,11 +68,11 @@ impl Layer for Xfs {
         true
     }
 
-    fn lay(&self, ground: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
-        let t = &ground.topology;
+    fn lay(&self, base: &LayerBase, _above: Above, plan: &mut Plan) -> LayerBase {
+        let t = &base.topology;
         let p = Parameters::for_topology(t);
         let price = |block| Price::of(written(t, block, block)).tail(block);
-        let mut block = Choice::new("xfs", "block", Value::Bytes(p.block), format!("the page of every kernel; {}", said_unit(t)))
+        let mut block = Choice::new("xfs", "block", Value::Bytes(p.block), format!("the page of every kernel; {}", describe_unit(t)))
             .typed(format!("-b size={}", p.block))
             .costing(price(p.block));
         for larger in powers(p.block * 2, unit_size(t).min(65536)) {
@@ -80,7 +80,7 @@ impl Layer for Xfs {
         }
         plan.choose(block);
         let mut sector =
-            Choice::new("xfs", "sector", Value::Bytes(p.sector), format!("no log or superblock write below the {}", said_unit(t)))
+            Choice::new("xfs", "sector", Value::Bytes(p.sector), format!("no log or superblock write below the {}", describe_unit(t)))
                 .typed(format!("-s size={}", p.sector))
                 .costing(Price::of(written(t, p.sector, p.sector)));
         if p.sector > 512 && t.sector == 512 {
@@ -90,9 +90,9 @@ impl Layer for Xfs {
         plan.choose(sector);
         set(&p, t, plan);
         untold(t, p.su.is_some(), "xfs", p.block, plan);
-        ground.make("xfs", "mkfs.xfs", &p.options(), plan);
-        ground.mount(plan);
-        ground.with_files("/mnt", Files { system: "xfs", grid: p.block, whole_blocks: false })
+        base.make("xfs", "mkfs.xfs", &p.options(), plan);
+        base.mount(plan);
+        base.with_files("/mnt", Files { system: "xfs", grid: p.block, whole_blocks: false })
     }
 }
 
@@ -110,7 +110,7 @@ fn set(p: &Parameters, t: &Topology, plan: &mut Plan) {
             format!("the log's is at most {LOG_MOST}, so that of {su} cannot be had; a small log write is filled up to it")
         }
         Some(_) => "the log in whole chunks; a small log write is filled up to it".to_owned(),
-        None => format!("whole log writes on the {}; a small one is filled up to it", said_unit(t)),
+        None => format!("whole log writes on the {}; a small one is filled up to it", describe_unit(t)),
     };
     let price = |su: u64| Price::of(written(t, su, su)).losing(su / 2, "an average log write, filled up");
     let mut choice = Choice::new("xfs", "log su", Value::Bytes(log), why).typed(format!("-l su={log}")).costing(price(log));

@@ -12,7 +12,7 @@
 //! (128K by default), `volblocksize` (16K since 2.2). OpenZFS takes no more than ashift 14 by itself (`zfs_vdev_max_auto_ashift`, commit
 //! 44cec45f7: 64 KiB sectors and RAID-Z lose too much space).
 
-use super::{Above, Choice, Files, Layer, LayerBase, Plan, Price, Value, power, powers, said_unit, short, unit_size, up, written};
+use super::{Above, Choice, Files, Layer, LayerBase, Plan, Price, Value, describe_unit, power, powers, short, unit_size, up, written};
 use crate::base::topology::{Fact, Grain, Source, Topology, Trust, Why, round_down};
 
 /// Least ashift of new pools: a drive of 4096-byte sectors may come to replace one of 512.
@@ -117,7 +117,7 @@ impl Zfs {
             ));
         }
         let size = record;
-        let why = format!("sectors of {}, on the {}; it can never be changed", 1_u64 << ashift, said_unit(t));
+        let why = format!("sectors of {}, on the {}; it can never be changed", 1_u64 << ashift, describe_unit(t));
         let price = |ashift| {
             let p = self.price(t, size, ashift);
             Price { what: if self.parity > 0 || self.mirror { format!("{} of {size} bytes", p.what) } else { p.what }, ..p }
@@ -143,13 +143,13 @@ impl Layer for Zfs {
         self.disks * self.vdevs
     }
 
-    fn lay(&self, ground: &LayerBase, above: Above, plan: &mut Plan) -> LayerBase {
-        let t = &ground.topology;
+    fn lay(&self, base: &LayerBase, above: Above, plan: &mut Plan) -> LayerBase {
+        let t = &base.topology;
         // A record is never smaller than a sector, and a volume is written in its blocks.
         let usual = if above.device { VOLUME } else { above.page.unwrap_or(RECORD) };
         let ashift = self.ashift(t, usual, plan);
         let sector = 1 << ashift;
-        plan.run(format!("zpool create -o ashift={ashift} tank {}", self.arguments(&ground.names)));
+        plan.run(format!("zpool create -o ashift={ashift} tank {}", self.arguments(&base.names)));
         let data = t.length.saturating_mul(self.data()).saturating_mul(self.vdevs);
         if above.device {
             let size = VOLUME.max(sector);
@@ -206,7 +206,7 @@ impl Layer for Zfs {
             names: vec!["/tank/data".into()],
             whole: false,
             files: Some(files),
-            ..ground.clone()
+            ..base.clone()
         }
     }
 }

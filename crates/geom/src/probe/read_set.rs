@@ -41,7 +41,7 @@ impl ReadSet {
 
     /// Union of both sets, over the stores of either.
     #[must_use]
-    pub fn and(&self, other: &ReadSet) -> ReadSet {
+    pub fn union(&self, other: &ReadSet) -> ReadSet {
         let none = Places::new(Vec::new());
         let of = |looked: &ReadSet, store: usize| looked.0.get(store).unwrap_or(&none).ranges.clone();
         let stores = self.0.len().max(other.0.len());
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn both_together_are_at_the_places_of_either() {
         let (one, two) = (ReadSet::at(1, &[(0, 0, 1)]), ReadSet::at(2, &[(0, BLOCK, 1), (1, 9 * BLOCK, 1)]));
-        let both = one.and(&two);
-        assert_eq!((both.count(), both.and(&one) == both, two.and(&one) == both), (2, true, true));
+        let both = one.union(&two);
+        assert_eq!((both.count(), both.union(&one) == both, two.union(&one) == both), (2, true, true));
         assert!(both.is_at(0, BLOCK, 1) && both.is_at(1, 9 * BLOCK, 1) && !both.is_at(0, 2 * BLOCK, 1));
     }
 }

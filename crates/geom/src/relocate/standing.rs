@@ -84,7 +84,7 @@ pub enum Held {
 
 /// State of the table on the disk, compared with the old one and the new one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Says {
+struct TableState {
     /// True if every sector is of the old table.
     old: bool,
     /// True if every sector is of the new table.
@@ -105,19 +105,19 @@ impl Move {
             Err(Some(errno)) => return Err(Interrupted::Journal(errno)),
         };
         let failed = |at: u64| move |errno: Errno| Interrupted::Disk(at, errno);
-        let says = self.says(disk).map_err(failed(0))?;
-        if !self.overlaps() || !says.either {
+        let state = self.state(disk).map_err(failed(0))?;
+        if !self.overlaps() || !state.either {
             return Ok(Standing::Other(Mismatch::Table));
         }
         let mut first = [0; ATOM];
         disk.read_at(&mut first, self.shown()).map_err(failed(self.shown()))?;
         let mark = Mark::read(&first).filter(|mark| self.is_mine(mark));
         let Some(sealed) = mark.and_then(|mark| mark.sealed) else {
-            return Ok(if Mark::is_trace(&first) { Standing::Other(Mismatch::Trace) } else { self.unmarked(note, says) });
+            return Ok(if Mark::is_trace(&first) { Standing::Other(Mismatch::Trace) } else { self.unmarked(note, state) });
         };
         let apart = Standing::Other(Mismatch::Apart { disk: sealed.step, journal: note.map(|note| note.step) });
         match note.filter(|note| note.step < self.steps()) {
-            Some(note) if note.step == sealed.step || note.step == sealed.step + 1 => self.half(journal, disk, (note, sealed, says)),
+            Some(note) if note.step == sealed.step || note.step == sealed.step + 1 => self.half(journal, disk, (note, sealed, state)),
             _ => Ok(apart),
         }
     }
@@ -127,18 +127,23 @@ impl Move {
     }
 
     /// The state of a disk without the mark, which is the first to be written and the last to go.
-    fn unmarked(&self, note: Option<Note>, says: Says) -> Standing {
+    fn unmarked(&self, note: Option<Note>, state: TableState) -> Standing {
         let phase = note.map(|note| self.phase(note.step).map(|(phase, _)| phase));
         match phase {
-            None | Some(Some(Phase::Mark)) if says.old => Standing::Untouched,
-            Some(None | Some(Phase::Clean)) if says.new => Standing::Done,
-            Some(Some(Phase::Ends)) if says.new && self.to < self.from => Standing::Done,
+            None | Some(Some(Phase::Mark)) if state.old => Standing::Untouched,
+            Some(None | Some(Phase::Clean)) if state.new => Standing::Done,
+            Some(Some(Phase::Ends)) if state.new && self.to < self.from => Standing::Done,
             _ => Standing::Other(Mismatch::Unmarked),
         }
     }
 
     /// The state of a disk with the mark of the step of `note` or of the one before it.
-    fn half(&self, journal: &Journal<'_>, disk: &dyn Store, (note, sealed, says): (Note, Sealed, Says)) -> Result<Standing, Interrupted> {
+    fn half(
+        &self,
+        journal: &Journal<'_>,
+        disk: &dyn Store,
+        (note, sealed, state): (Note, Sealed, TableState),
+    ) -> Result<Standing, Interrupted> {
         let other = |why: Mismatch| Ok(Standing::Other(why));
         let lags = sealed.step < note.step;
         if sealed.seal != if lags { note.before } else { note.seal() } {
@@ -146,7 +151,7 @@ impl Move {
         }
         // The table is flushed before the note of the step behind it.
         let table = self.number(Phase::Table);
-        if note.step < table && !says.old || note.step > table && !says.new {
+        if note.step < table && !state.old || note.step > table && !state.new {
             return other(Mismatch::Table);
         }
         let mut blank = false;
@@ -160,7 +165,7 @@ impl Move {
                 }
                 // A new table may have been in use since. Then the ends were on the medium before it, and have changed
                 // by now.
-                Some((Phase::Ends, _)) if says.old => {
+                Some((Phase::Ends, _)) if state.old => {
                     if let Some(at) = self.unlike_ends(disk)? {
                         return other(Mismatch::Bytes(at));
                     }
@@ -203,8 +208,8 @@ impl Move {
 
     /// Compares the table on the disk with the old one and the new one, sector by sector. A write may have been cut
     /// short at any sector; a sector that is written twice may have either contents.
-    fn says(&self, disk: &dyn Store) -> Result<Says, Errno> {
-        let mut says = Says { old: true, new: true, either: true };
+    fn state(&self, disk: &dyn Store) -> Result<TableState, Errno> {
+        let mut state = TableState { old: true, new: true, either: true };
         for patch in &self.table {
             let mut there = vec![0; patch.bytes.len()];
             disk.read_at(&mut there, patch.offset)?;
@@ -212,11 +217,11 @@ impl Move {
                 let is = |patch: &Patch| patch.part(at, bytes.len()) == Some(bytes);
                 let covers = |patch: &&Patch| patch.part(at, bytes.len()).is_some();
                 let (was, becomes) = (self.was.iter().any(is), self.table.iter().any(is));
-                says.old &= was;
-                says.new &= self.table.iter().rev().find(covers).is_some_and(is);
-                says.either &= was || becomes;
+                state.old &= was;
+                state.new &= self.table.iter().rev().find(covers).is_some_and(is);
+                state.either &= was || becomes;
             }
         }
-        Ok(says)
+        Ok(state)
     }
 }

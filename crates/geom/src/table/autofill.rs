@@ -19,11 +19,11 @@ use crate::table::scheme::TableSite;
 use std::ops::Range;
 
 /// The range that a new partition takes.
-pub(super) fn place(table: &Table, ground: &TableSite<'_>, request: &Request, rules: Rules) -> Result<Range<u64>, Refusal> {
+pub(super) fn place(table: &Table, site: &TableSite<'_>, request: &Request, rules: Rules) -> Result<Range<u64>, Refusal> {
     let (start, size) = match *request {
         // A start and a size without a unit are taken literally, aligned or not.
         Request { start: Some(start), size: Some(size), align: None } => (start, size),
-        _ => fill(table, &Unit::new(table, ground, request.align), request, rules).ok_or_else(|| no_space(table))?,
+        _ => fill(table, &Unit::new(table, site, request.align), request, rules).ok_or_else(|| no_space(table))?,
     };
     let (start, size) = on_tracks(table, start, size, rules)?;
     let end = start.checked_add(size).filter(|_| size > 0).ok_or_else(|| invalid(table, "size", size))?;
@@ -33,13 +33,13 @@ pub(super) fn place(table: &Table, ground: &TableSite<'_>, request: &Request, ru
 }
 
 /// The new length of `entry` in bytes.
-pub(super) fn resize(table: &Table, ground: &TableSite<'_>, entry: &Entry, request: &Request, rules: Rules) -> Result<u64, Refusal> {
+pub(super) fn resize(table: &Table, site: &TableSite<'_>, entry: &Entry, request: &Request, rules: Rules) -> Result<u64, Refusal> {
     let lead = ebr_track(table).min(entry.start);
     let (start, length) = (entry.start - lead, entry.length.saturating_add(lead));
     let size = match *request {
         Request { size: Some(size), align: None, .. } => size,
         _ => {
-            let unit = Unit::new(table, ground, request.align);
+            let unit = Unit::new(table, site, request.align);
             refill(table, &unit, start..entry.end(), request.size).ok_or_else(|| no_space(table))?
         }
     };
@@ -64,10 +64,10 @@ struct Unit {
 }
 
 impl Unit {
-    fn new(table: &Table, ground: &TableSite<'_>, align: Option<u64>) -> Unit {
-        let (stripe_size, stripe_offset) = match ground.topology.stripe_pair() {
+    fn new(table: &Table, site: &TableSite<'_>, align: Option<u64>) -> Unit {
+        let (stripe_size, stripe_offset) = match site.topology.stripe_pair() {
             // GEOM adds up the offset even where no stripe size reduces it: then it is the place on the medium.
-            (0, _) => (0, ground.base),
+            (0, _) => (0, site.base),
             pair => pair,
         };
         let size = align.unwrap_or(round_down(stripe_size, table.sector)).max(table.sector);

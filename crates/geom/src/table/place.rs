@@ -49,17 +49,17 @@ impl Request {
 }
 
 /// The range that a new partition takes.
-pub(super) fn place(table: &Table, ground: &TableSite<'_>, request: &Request, rules: Rules) -> Result<Range<u64>, Refusal> {
+pub(super) fn place(table: &Table, site: &TableSite<'_>, request: &Request, rules: Rules) -> Result<Range<u64>, Refusal> {
     request.check(table.sector)?;
     if rules != Rules::Aligned {
-        return autofill::place(table, ground, request, rules);
+        return autofill::place(table, site, request, rules);
     }
     let start = match (request.start, request.size) {
         (Some(start), Some(size)) => return range(start, size),
-        (Some(start), None) => return fill(table, ground, start, request.align),
+        (Some(start), None) => return fill(table, site, start, request.align),
         (None, _) => request.size,
     };
-    let found = ground.grains(request.align).into_iter().find_map(|grain| hole(table, grain, start));
+    let found = site.grains(request.align).into_iter().find_map(|grain| hole(table, grain, start));
     found.ok_or_else(|| no_room(table, request))
 }
 
@@ -69,12 +69,12 @@ fn range(start: u64, size: u64) -> Result<Range<u64>, Refusal> {
 }
 
 /// The range from a given start to the end of the free range there.
-fn fill(table: &Table, ground: &TableSite<'_>, start: u64, align: Option<u64>) -> Result<Range<u64>, Refusal> {
+fn fill(table: &Table, site: &TableSite<'_>, start: u64, align: Option<u64>) -> Result<Range<u64>, Refusal> {
     let Some(free) = table.free().into_iter().find(|r| r.contains(&start)) else {
         let found = format!("{} is not free", at(start, table.sector));
         return Err(Refusal::new(found, free_ranges(table)));
     };
-    let end = ground.grains(align).into_iter().find_map(|g| g.previous(free.end).filter(|&end| end > start));
+    let end = site.grains(align).into_iter().find_map(|g| g.previous(free.end).filter(|&end| end > start));
     Ok(start..end.unwrap_or(free.end))
 }
 
@@ -95,10 +95,10 @@ fn hole(table: &Table, grain: Grain, size: Option<u64>) -> Option<Range<u64>> {
 }
 
 /// The new length of `entry` in bytes.
-pub(super) fn resize(table: &Table, ground: &TableSite<'_>, entry: &Entry, request: &Request, rules: Rules) -> Result<u64, Refusal> {
+pub(super) fn resize(table: &Table, site: &TableSite<'_>, entry: &Entry, request: &Request, rules: Rules) -> Result<u64, Refusal> {
     request.check(table.sector)?;
     if rules != Rules::Aligned {
-        return autofill::resize(table, ground, entry, request, rules);
+        return autofill::resize(table, site, entry, request, rules);
     }
     if let Some(size) = request.size {
         return Ok(size);
@@ -106,20 +106,20 @@ pub(super) fn resize(table: &Table, ground: &TableSite<'_>, entry: &Entry, reque
     let next = table.entries.iter().map(|e| e.start).chain(table.taken.iter().map(|r| r.start));
     let end = next.filter(|&s| s >= entry.end()).min().unwrap_or(table.usable.end).min(table.usable.end);
     // Growing never shrinks: where the range up to the grain is less than the partition has, nothing changes.
-    let best = ground.grains(request.align).into_iter().find_map(|g| g.previous(end).filter(|&e| e > entry.end()));
+    let best = site.grains(request.align).into_iter().find_map(|g| g.previous(end).filter(|&e| e > entry.end()));
     Ok(best.unwrap_or(entry.end()) - entry.start)
 }
 
 /// The new first byte of `entry`: `to`, or the nearest at which its byte `inside` is on the best grain on which there
 /// is room.
-pub(super) fn relocate(table: &Table, ground: &TableSite<'_>, entry: &Entry, to: Option<u64>, inside: u64) -> Result<u64, Refusal> {
+pub(super) fn relocate(table: &Table, site: &TableSite<'_>, entry: &Entry, to: Option<u64>, inside: u64) -> Result<u64, Refusal> {
     Request { start: to, ..Request::default() }.check(table.sector)?;
     if let Some(to) = to {
         return range(to, entry.length).map(|range| range.start);
     }
     let mut others = table.clone();
     others.entries.retain(|other| other.index != entry.index);
-    let found = ground.grains(None).into_iter().find_map(|grain| nearest(&others, grain.shift(inside), entry));
+    let found = site.grains(None).into_iter().find_map(|grain| nearest(&others, grain.shift(inside), entry));
     // The last grain is a sector, which every start is on already.
     found.filter(|&start| start != entry.start).ok_or_else(|| {
         let (here, free) = (at(entry.start, table.sector), free_ranges(table));

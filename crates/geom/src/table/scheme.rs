@@ -27,7 +27,7 @@ pub trait Scheme: Sync {
     fn read(&self, probe: &Probe<'_>) -> Option<Table>;
 
     /// An empty table for a provider that has none. [`Table::raw`] holds the bytes that are on it now.
-    fn create(&self, probe: &Probe<'_>, ground: &TableSite<'_>, new: &New) -> Result<Table, Refusal>;
+    fn create(&self, probe: &Probe<'_>, site: &TableSite<'_>, new: &New) -> Result<Table, Refusal>;
 
     /// The suffix of a partition's name after that of its provider: `p1`, `s5`, `a`.
     fn suffix(&self, entry: &Entry) -> String;
@@ -93,8 +93,8 @@ pub trait Scheme: Sync {
     }
 
     /// The table as it should be written to be whole again and to fit the provider as it is now.
-    fn recover(&self, table: &Table, ground: &TableSite<'_>) -> Result<Table, Refusal> {
-        let _ = ground;
+    fn recover(&self, table: &Table, site: &TableSite<'_>) -> Result<Table, Refusal> {
+        let _ = site;
         Ok(table.clone())
     }
 }

@@ -58,7 +58,7 @@ impl RetasteTrigger {
     pub fn looked(&self, looked: &ReadSet) -> bool {
         let known = self.looked.get();
         // Ranges once read stay in the set: a table that comes and goes takes room once.
-        let all = known.and(looked);
+        let all = known.union(looked);
         if all == *known {
             return true;
         }

@@ -19,7 +19,7 @@
 //! alignment for performance), and 1.1 for the second bit of OPTPERF (only the first makes NPDG valid); NVMe 1.4 sections
 //! 6.4 (atomic operations) and 8.25 (as 5.8.2).
 
-use super::{Claim, Told};
+use super::{Claim, Gathered};
 use crate::base::finding::Finding;
 use crate::base::topology::{Source, Topology, Trust, Why, is_whole};
 
@@ -80,40 +80,40 @@ impl Namespace {
         let bytes = |blocks: u64| blocks * block;
         let zeros_based = |field: u16| bytes(u64::from(field) + 1);
         let above_one = |size: u64| if size > block { size } else { 0 };
-        let mut told = Told::new(Source::Nvme, block, length);
+        let mut gathered = Gathered::new(Source::Nvme, block, length);
         let claim = |name, why, size, phase| Claim { name, why, size, phase: Some(phase) };
-        told.add(claim("the LBA data size", Why::Logical, block, 0), None);
+        gathered.add(claim("the LBA data size", Why::Logical, block, 0), None);
         let optperf = self.nsfeat >> 4 & 3;
         if optperf != 0 {
             let (npwg, npwa, nows) = (zeros_based(self.npwg), zeros_based(self.npwa), zeros_based(self.nows));
-            let doubt = pair_doubt("NPWA", npwg, npwa).or_else(|| told.doubt(npwa));
-            told.add(claim("NPWA", Why::Preferred, above_one(npwa), 0), doubt);
+            let doubt = pair_doubt("NPWA", npwg, npwa).or_else(|| gathered.doubt(npwa));
+            gathered.add(claim("NPWA", Why::Preferred, above_one(npwa), 0), doubt);
             if npwg > npwa {
-                let doubt = pair_doubt("NPWA", npwg, npwa).or_else(|| told.doubt(npwg));
-                told.add_trusting(claim("NPWG", Why::Preferred, npwg, 0), doubt, Trust::Assumed);
+                let doubt = pair_doubt("NPWA", npwg, npwa).or_else(|| gathered.doubt(npwg));
+                gathered.add_trusting(claim("NPWG", Why::Preferred, npwg, 0), doubt, Trust::Assumed);
             }
-            let doubt = (!is_whole(nows, npwg)).then(|| format!("not a multiple of NPWG, {npwg} bytes")).or_else(|| told.doubt(nows));
-            told.add(claim("NOWS", Why::Optimal, above_one(nows), 0), doubt);
+            let doubt = (!is_whole(nows, npwg)).then(|| format!("not a multiple of NPWG, {npwg} bytes")).or_else(|| gathered.doubt(nows));
+            gathered.add(claim("NOWS", Why::Optimal, above_one(nows), 0), doubt);
         }
         if optperf & 1 != 0 {
             let (npdg, npda) = (zeros_based(self.npdg), zeros_based(self.npda));
-            let doubt = pair_doubt("NPDA", npdg, npda).or_else(|| told.doubt(npdg.max(npda)));
-            told.add(claim("NPDG", Why::Discard, above_one(npdg.max(npda)), 0), doubt);
+            let doubt = pair_doubt("NPDA", npdg, npda).or_else(|| gathered.doubt(npdg.max(npda)));
+            gathered.add(claim("NPDG", Why::Discard, above_one(npdg.max(npda)), 0), doubt);
         }
         let boundary = bytes(u64::from(self.noiob));
         let odd = (boundary > 0 && !boundary.is_power_of_two()).then(|| "not a power of two: Linux ignores it".to_owned());
-        let doubt = odd.or_else(|| told.doubt(boundary));
-        told.add(claim("NOIOB", Why::Chunk, boundary, 0), doubt);
+        let doubt = odd.or_else(|| gathered.doubt(boundary));
+        gathered.add(claim("NOIOB", Why::Chunk, boundary, 0), doubt);
         let atomic = if self.nabspf > 0 {
             let doubt = (self.nabo > self.nabspf).then(|| format!("NABO, {} blocks, is past it", self.nabo));
             (claim("NABSPF", Why::Atomic, zeros_based(self.nabspf), bytes(u64::from(self.nabo))), doubt)
         } else if self.nsfeat & 2 != 0 {
             (claim("NAWUPF", Why::Atomic, above_one(zeros_based(self.nawupf)), 0), None)
         } else {
-            return Some(told.done());
+            return Some(gathered.done());
         };
-        told.add(atomic.0, atomic.1);
-        Some(told.done())
+        gathered.add(atomic.0, atomic.1);
+        Some(gathered.done())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Creation of a label: its fields by the caller, by the table above, and by its system.
 
 use super::label::{self, BBSIZE, Blank, Head, MOST, Slot};
-use super::{C, D, UNUSED, said};
+use super::{C, D, UNUSED, dialect_of};
 use crate::base::topology::is_whole;
 use crate::mapping::slices::{Dialect, Kind};
 use crate::probe::Probe;
@@ -22,14 +22,14 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(probe: &Probe<'_>, ground: &TableSite<'_>, new: &New) -> Result<Plan, Refusal> {
+    pub(super) fn new(probe: &Probe<'_>, site: &TableSite<'_>, new: &New) -> Result<Plan, Refusal> {
         let (sector, length) = (probe.sector(), probe.length());
-        let dialect = chosen(ground, new)?;
+        let dialect = chosen(site, new)?;
         if !(512..=u64::from(BBSIZE)).contains(&sector) || !is_whole(u64::from(BBSIZE), sector) || length < u64::from(BBSIZE) {
             let found = format!("a BSD label needs {BBSIZE} bytes in sectors of 512 or more; here are {length} in sectors of {sector}");
             return Err(Refusal::new(found, ""));
         }
-        let origin = if dialect == Dialect::FreeBsd { 0 } else { ground.base };
+        let origin = if dialect == Dialect::FreeBsd { 0 } else { site.base };
         if !is_whole(origin, sector) {
             return Err(Refusal::new(
                 format!("byte {origin} of the disk is no whole sector of {sector} bytes"),
@@ -41,7 +41,7 @@ impl Plan {
             let found = format!("{} sectors a track and {} tracks", geometry.sectors, geometry.heads);
             return Err(Refusal::new(found, "FreeBSD refuses a label beyond 1 to 255"));
         }
-        let medium = new.medium.unwrap_or(0).max(ground.base.saturating_add(length));
+        let medium = new.medium.unwrap_or(0).max(site.base.saturating_add(length));
         let (count, uid) = (entries(dialect, new)?, identity(dialect, new)?);
         Ok(Plan { dialect, sector, length, origin, medium, count, geometry, uid })
     }
@@ -84,19 +84,19 @@ impl Plan {
 }
 
 /// The flavour of a new label.
-fn chosen(ground: &TableSite<'_>, new: &New) -> Result<Dialect, Refusal> {
-    let by_table = ground.kind.as_ref().and_then(said);
-    if matches!(ground.kind, Some(Kind::Bsd(..))) {
+fn chosen(site: &TableSite<'_>, new: &New) -> Result<Dialect, Refusal> {
+    let by_table = site.kind.as_ref().and_then(dialect_of);
+    if matches!(site.kind, Some(Kind::Bsd(..))) {
         return Err(Refusal::new("this is a partition of a BSD label, which holds no other", "label the slice it is in"));
     }
     match (new.dialect, by_table) {
         (Some(Dialect::DragonFly), _) => Err(Refusal::new("DragonFly's 64-bit label is another scheme", "use FreeBSD's")),
-        (Some(asked), Some(said)) if asked != said => {
+        (Some(asked), Some(above)) if asked != above => {
             let found =
-                format!("the table above says that this is {}'s, so its label would not be read as {}'s", said.name(), asked.name());
+                format!("the table above says that this is {}'s, so its label would not be read as {}'s", above.name(), asked.name());
             Err(Refusal::new(found, "give the slice another type first"))
         }
-        (asked, said) => Ok(asked.or(said).unwrap_or(Dialect::FreeBsd)),
+        (asked, above) => Ok(asked.or(above).unwrap_or(Dialect::FreeBsd)),
     }
 }
 

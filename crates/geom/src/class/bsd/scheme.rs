@@ -48,8 +48,8 @@ impl Scheme for Bsd {
         Some(table(probe, &label, raw))
     }
 
-    fn create(&self, probe: &Probe<'_>, ground: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
-        let plan = Plan::new(probe, ground, new)?;
+    fn create(&self, probe: &Probe<'_>, site: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
+        let plan = Plan::new(probe, site, new)?;
         let raw = held(probe, Some((plan.at(), &plan.bytes()))).ok_or_else(|| Refusal::new("where the label goes cannot be read", ""))?;
         let label = in_table(&raw, plan.sector).ok_or_else(|| Refusal::new("no label can be written here", ""))?;
         // The marks of a dialect do not fit every size: a label that reads as another's would not come back.
@@ -151,8 +151,8 @@ impl Scheme for Bsd {
         patches
     }
 
-    fn recover(&self, table: &Table, ground: &TableSite<'_>) -> Result<Table, Refusal> {
-        let _ = ground;
+    fn recover(&self, table: &Table, site: &TableSite<'_>) -> Result<Table, Refusal> {
+        let _ = site;
         let Some((label, dialect)) = in_table(&table.raw, table.sector).zip(table.dialect) else {
             return Err(Refusal::new(format!("the label cannot be made whole: {}", table.damage.join("; ")), REPAIR));
         };

@@ -42,12 +42,12 @@ impl Slice {
         self.probe(|p| Bsd.read(p))
     }
 
-    fn ground<T>(&self, on: impl FnOnce(&TableSite<'_>) -> T) -> T {
+    fn site<T>(&self, on: impl FnOnce(&TableSite<'_>) -> T) -> T {
         on(&TableSite { topology: &self.topology(), base: self.base, kind: self.kind })
     }
 
     fn create(&self, new: &New) -> Table {
-        self.ground(|ground| self.probe(|p| Bsd.create(p, ground, new))).unwrap()
+        self.site(|site| self.probe(|p| Bsd.create(p, site, new))).unwrap()
     }
 
     /// The patches that change anything, written; and what undoes them.
@@ -76,7 +76,7 @@ impl Slice {
         let place = Request { start, size, align: None };
         let kind = Bsd.kind_in(table, kind).unwrap();
         let wanted = Wanted { kind, place, index: None, label: None, uuid: None, attributes: 0 };
-        self.ground(|ground| table.add(&Bsd, ground, wanted, Rules::Aligned))
+        self.site(|site| table.add(&Bsd, site, wanted, Rules::Aligned))
     }
 }
 

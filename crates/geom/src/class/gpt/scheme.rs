@@ -103,7 +103,7 @@ impl Scheme for Gpt {
         Some(table)
     }
 
-    fn create(&self, probe: &Probe<'_>, _ground: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
+    fn create(&self, probe: &Probe<'_>, _site: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
         let (sector, length) = (probe.sector(), probe.length());
         let entries = new.entries.unwrap_or(ENTRIES);
         if !(FEWEST..=MOST).contains(&entries) {
@@ -202,7 +202,7 @@ impl Scheme for Gpt {
         reread(table, write::erase)
     }
 
-    fn recover(&self, table: &Table, _ground: &TableSite<'_>) -> Result<Table, Refusal> {
+    fn recover(&self, table: &Table, _site: &TableSite<'_>) -> Result<Table, Refusal> {
         if table.damage.is_empty() {
             return Ok(table.clone());
         }

@@ -149,7 +149,7 @@ pub(super) fn blank(scheme: &'static str, sector: u64, length: u64) -> Table {
 }
 
 /// Refuses providers on which no table can be.
-pub(super) fn check_ground(probe: &Probe<'_>) -> Result<(), Refusal> {
+pub(super) fn check_site(probe: &Probe<'_>) -> Result<(), Refusal> {
     let (sector, length) = (probe.sector(), probe.length());
     if !sector.is_power_of_two() || !(512..=4096).contains(&sector) {
         return Err(Refusal::new(format!("sectors of {sector} bytes"), "an MBR needs 512 to 4096"));
@@ -191,9 +191,9 @@ impl Scheme for Mbr {
         Some(table)
     }
 
-    fn create(&self, probe: &Probe<'_>, ground: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
-        check_ground(probe)?;
-        if let Some(Kind::Mbr(_)) = ground.kind {
+    fn create(&self, probe: &Probe<'_>, site: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
+        check_site(probe)?;
+        if let Some(Kind::Mbr(_)) = site.kind {
             return Err(Refusal::new("an MBR inside a partition of an MBR is read by no system", "use an extended partition, or GPT"));
         }
         if let Some(entries) = new.entries.filter(|&n| n != ENTRIES) {
@@ -204,7 +204,7 @@ impl Scheme for Mbr {
         table.geometry = match (new.geometry, new.rules) {
             (None, Rules::Aligned) => None,
             (None, Rules::Gpart | Rules::Gpart9) => Some(Geometry::of(table.length, table.sector)),
-            (said, _) => said,
+            (given, _) => given,
         };
         table.id = Some(Id::Signature(match new.id {
             Some(Id::Signature(id)) => id,
@@ -298,7 +298,7 @@ impl Scheme for Mbr {
     }
 
     /// Cuts partitions at the end of the medium, which is all that can be done: an MBR has no second copy.
-    fn recover(&self, table: &Table, _ground: &TableSite<'_>) -> Result<Table, Refusal> {
+    fn recover(&self, table: &Table, _site: &TableSite<'_>) -> Result<Table, Refusal> {
         let Some(record) = Record::of(&table.raw, 0).filter(|r| !r.entries().iter().any(Slot::is_protective)) else {
             return Err(Refusal::new("this MBR protects a GPT that is not there", "recover the GPT, or destroy what is left of it"));
         };

@@ -13,7 +13,7 @@
 
 use super::chain::{FIRST, Node, Plan};
 use super::ebr::{Chain, LINKS, Medium, walk};
-use super::edit::{ATTRIBUTES, blank, check_ground, check_kind, in_order, kind};
+use super::edit::{ATTRIBUTES, blank, check_kind, check_site, in_order, kind};
 use super::{Ebr, Record};
 use crate::base::patch::Patch;
 use crate::base::store::Sparse;
@@ -53,7 +53,7 @@ impl Scheme for Ebr {
     fn read(&self, probe: &Probe<'_>) -> Option<Table> {
         let (sector, length) = (probe.sector(), probe.length());
         probe.kind().filter(|kind| kind.is_extended())?;
-        check_ground(probe).ok()?;
+        check_site(probe).ok()?;
         let chain = chain(&|at| probe.read(at), sector, length);
         chain.links.first()?;
         let mut table = empty(sector, length, probe.start().unwrap_or(0));
@@ -77,9 +77,9 @@ impl Scheme for Ebr {
         Some(table)
     }
 
-    fn create(&self, probe: &Probe<'_>, ground: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
-        check_ground(probe)?;
-        if !ground.kind.is_some_and(Kind::is_extended) {
+    fn create(&self, probe: &Probe<'_>, site: &TableSite<'_>, new: &New) -> Result<Table, Refusal> {
+        check_site(probe)?;
+        if !site.kind.is_some_and(Kind::is_extended) {
             return Err(Refusal::new("this is no extended partition", "add one to an MBR: part add -t ebr"));
         }
         if new.entries.is_some() {
@@ -88,7 +88,7 @@ impl Scheme for Ebr {
         if new.id.is_some() {
             return Err(Refusal::new("an identity", "only the MBR has one"));
         }
-        let mut table = empty(probe.sector(), probe.length(), ground.base);
+        let mut table = empty(probe.sector(), probe.length(), site.base);
         let first = probe.bytes(0, usize::try_from(table.sector).unwrap_or(0));
         table.raw.put(0, &first.ok_or_else(|| Refusal::new("the first sector cannot be read", ""))?);
         if chain_of(&table.raw, &table).links.iter().any(|link| !link.data.is_empty() || link.next.is_some()) {
@@ -98,7 +98,7 @@ impl Scheme for Ebr {
         table.geometry = match (new.geometry, new.rules) {
             (None, Rules::Aligned) => None,
             (None, Rules::Gpart | Rules::Gpart9) => Some(Geometry::of(table.length, table.sector)),
-            (said, _) => said,
+            (given, _) => given,
         };
         Ok(table)
     }
@@ -172,7 +172,7 @@ impl Scheme for Ebr {
         vec![Patch::new(0, vec![0; usize::try_from(table.sector).unwrap_or(0)], "first EBR")]
     }
 
-    fn recover(&self, table: &Table, _ground: &TableSite<'_>) -> Result<Table, Refusal> {
+    fn recover(&self, table: &Table, _site: &TableSite<'_>) -> Result<Table, Refusal> {
         let chain = chain_of(&table.raw, table);
         if chain.findings.len() > usize::from(chain.broken) {
             let found = table.damage.join("; ");

@@ -179,7 +179,7 @@ impl Rule {
     }
 
     /// True if it hits a request, as rule `place` of a plan.
-    fn befalls(&self, asked: &Asked, seed: u64, place: u64) -> bool {
+    fn hits(&self, asked: &Asked, seed: u64, place: u64) -> bool {
         let number = self.number(asked);
         let inside = self
             .range
@@ -220,7 +220,7 @@ impl Plan {
     pub fn decide(&self, asked: &Asked) -> Decision {
         let mut decision = Decision::default();
         for (place, rule) in self.rules.iter().enumerate() {
-            if !rule.befalls(asked, self.seed, place as u64) || rule.delay_ns == 0 && decision.failure.is_some() {
+            if !rule.hits(asked, self.seed, place as u64) || rule.delay_ns == 0 && decision.failure.is_some() {
                 continue;
             }
             decision.delay_ns = decision.delay_ns.saturating_add(rule.delay_ns);

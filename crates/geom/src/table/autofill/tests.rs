@@ -40,8 +40,8 @@ fn request(b: Option<u64>, s: Option<u64>, a: Option<u64>) -> Request {
 /// The start and size of a partition, in sectors.
 fn added(table: &Table, (unit, base): (u64, u64), request: Request, rules: Rules) -> Result<(u64, u64), String> {
     let topology = topology(unit, base);
-    let ground = TableSite { topology: &topology, base: base * 512, kind: None };
-    let range = place(table, &ground, &request, rules).map_err(|r| r.found)?;
+    let site = TableSite { topology: &topology, base: base * 512, kind: None };
+    let range = place(table, &site, &request, rules).map_err(|r| r.found)?;
     Ok((range.start / 512, (range.end - range.start) / 512))
 }
 
@@ -135,8 +135,8 @@ fn resizing() {
     let t = table("GPT", 40, 100_003, &[(41, 100), (1001, 1000)]);
     let resized = |index: u32, s: Option<u64>, a: Option<u64>| {
         let topology = topology(4096, 0);
-        let ground = TableSite { topology: &topology, base: 0, kind: None };
-        let size = resize(&t, &ground, t.entry(index).unwrap(), &request(NONE, s, a), NEW);
+        let site = TableSite { topology: &topology, base: 0, kind: None };
+        let size = resize(&t, &site, t.entry(index).unwrap(), &request(NONE, s, a), NEW);
         size.map(|size| size / 512).map_err(|r| r.found)
     };
     assert_eq!(resized(1, Some(99), NONE), Ok(99));

@@ -195,11 +195,11 @@ fn what_cannot_be_said_is_refused() {
                 uuid: None,
                 attributes: 0,
             };
-            assert!(slice.ground(|g| table.clone().add(&Bsd, g, wanted, Rules::Aligned)).is_err(), "{dialect:?} {index}");
+            assert!(slice.site(|g| table.clone().add(&Bsd, g, wanted, Rules::Aligned)).is_err(), "{dialect:?} {index}");
         }
     }
     let slice = Slice::new(1 << 40, 512, MIB, None);
-    let create = |slice: &Slice, new: &New| slice.ground(|g| slice.probe(|p| Bsd.create(p, g, new))).map(|_| ()).map_err(|r| r.to_string());
+    let create = |slice: &Slice, new: &New| slice.site(|g| slice.probe(|p| Bsd.create(p, g, new))).map(|_| ()).map_err(|r| r.to_string());
     for (dialect, few, many) in [(Dialect::FreeBsd, 7, 21), (Dialect::OpenBsd, 7, 23), (Dialect::NetBsd, 7, 17)] {
         for entries in [few, few + 1, many - 1, many, 0, u32::MAX] {
             let good = create(&slice, &New { dialect: Some(dialect), entries: Some(entries), ..New::default() }).is_ok();
@@ -239,14 +239,14 @@ fn a_damaged_label_is_recovered_or_removed_and_nothing_else() {
         assert_eq!(bad.damage.len(), usize::from(dialect != Dialect::FreeBsd), "{dialect:?}");
         let free = bad.clone().delete(1).is_ok();
         assert_eq!(free, dialect == Dialect::FreeBsd);
-        let good = slice.ground(|g| Bsd.recover(&bad, g)).unwrap();
+        let good = slice.site(|g| Bsd.recover(&bad, g)).unwrap();
         slice.apply(Bsd.render(&bad, &good));
         assert_eq!(slice.head(), whole, "{dialect:?}");
 
         // A geometry that FreeBSD refuses.
         slice.disk.put(512 + 44, &[0; 4]);
         let bad = slice.read().unwrap();
-        let good = slice.ground(|g| Bsd.recover(&bad, g)).unwrap();
+        let good = slice.site(|g| Bsd.recover(&bad, g)).unwrap();
         slice.apply(Bsd.render(&bad, &good));
         if dialect == Dialect::FreeBsd {
             assert_eq!((bad.damage.len(), slice.head() == whole), (1, true));
@@ -256,7 +256,7 @@ fn a_damaged_label_is_recovered_or_removed_and_nothing_else() {
         slice.disk.put(512 + 40, &[1; 4]);
         let bad = slice.read().unwrap();
         assert_eq!((bad.damage.len(), bad.entries.len(), Bsd.render(&bad, &bad)), (1, 0, vec![]));
-        assert!(slice.ground(|g| Bsd.recover(&bad, g)).is_err());
+        assert!(slice.site(|g| Bsd.recover(&bad, g)).is_err());
         let back = slice.apply(Bsd.erase(&bad));
         assert!(slice.read().is_none());
         slice.apply(back);
@@ -286,7 +286,7 @@ fn a_label_grows_with_its_slice_when_asked() {
         let mut larger = Slice { disk: Sparse::new(150 * MIB), ..slice.clone() };
         larger.disk.put(0, &slice.head());
         let before = larger.read().unwrap();
-        let grown = larger.ground(|g| Bsd.recover(&before, g)).unwrap();
+        let grown = larger.site(|g| Bsd.recover(&before, g)).unwrap();
         assert_eq!(larger.apply(Bsd.render(&before, &grown)).len(), 1);
         let after = larger.read().unwrap();
         assert_eq!((after.dialect, &after.usable), (Some(dialect), &(0..150 * MIB)), "{dialect:?}");
