@@ -271,12 +271,12 @@ pub(crate) fn disks_of(target: &str) -> Option<&str> {
     target.get(..end).filter(|_| found)
 }
 
-/// True for memory, zeroes and simulated drives: each use makes a new one.
+/// True if `disk` is memory, zeroes or a simulated drive: each use makes a new one.
 pub(crate) fn is_made_up(disk: &str) -> bool {
     simulated::is_there(disk) || is_memory(disk)
 }
 
-/// True for memory (`md:`) and zeroes (`zero:`).
+/// True if `disk` is memory (`md:`) or zeroes (`zero:`).
 pub(crate) fn is_memory(disk: &str) -> bool {
     memory::is_there(disk) || disk.strip_prefix(ZERO).is_some_and(|size| size::bytes(size).is_some())
 }

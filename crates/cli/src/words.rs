@@ -179,7 +179,7 @@ pub(crate) fn bytes(n: u64) -> String {
     }
 }
 
-/// False for the sentence that there is nothing to do, which stands without a heading.
+/// True if `fix` is a fix, and not the sentence that there is nothing to do, which stands without a heading.
 pub(crate) fn is_a_fix(fix: &str) -> bool {
     !fix.starts_with("nothing to do")
 }

@@ -52,7 +52,7 @@ struct Place<'a> {
     option: Option<&'a Arg>,
     /// Number of words before it that are no options.
     position: usize,
-    /// True after `--`: no option follows.
+    /// True if `--` was typed: no option follows.
     literal: bool,
 }
 

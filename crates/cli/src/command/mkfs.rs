@@ -23,44 +23,44 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
         (false, true) => Access::WriteInUse,
         (false, false) => Access::Write,
     };
-    let seat = WriteTarget::open(&args.target, &args.disk, access)?;
+    let target = WriteTarget::open(&args.target, &args.disk, access)?;
     // UFS leaves the first sectors alone; the others write or clear them.
     let around =
-        || shared(&seat).filter(|_| args.kind != Kind::Ufs).map(|found| found + ": begin it behind that, as with part add -b 16, or ");
-    let found = contents(&seat).map(|found| found + ": ").or_else(around);
+        || shared(&target).filter(|_| args.kind != Kind::Ufs).map(|found| found + ": begin it behind that, as with part add -b 16, or ");
+    let found = contents(&target).map(|found| found + ": ").or_else(around);
     if let Some(found) = found.filter(|_| !args.overwrite && !only_print) {
         let (what, again) = (args.kind.name(), typed::with_option("--overwrite"));
         let message = format!("make {what} on {}: {found}say --overwrite to lose it: {again}: nothing was written", args.target);
         return Err(Failure::Message(message));
     }
     if !system::clusters_follow(args.kind) {
-        off_grain(&seat);
+        off_grain(&target);
     }
     match args.kind {
-        Kind::Ufs => ufs::run(args, seat),
-        _ => system::run(args, seat),
+        Kind::Ufs => ufs::run(args, target),
+        _ => system::run(args, target),
     }
 }
 
 /// Warns of a start off the grain: no option of a file system mends it.
-fn off_grain(seat: &WriteTarget) {
-    let p = &seat.graph.providers[seat.id];
+fn off_grain(target: &WriteTarget) {
+    let p = &target.graph.providers[target.id];
     if let Some((fact, _)) = p.topology.missed(4096).first() {
         let (size, past) = (fact.grain.size(), fact.grain.remainder(0));
-        let (target, why) = (&seat.typed, fact.why.name());
+        let (typed, why) = (&target.typed, fact.why.name());
         complain(&format!(
-            "warning: {target} starts {past} bytes past a {size}-byte {why} unit, and so will every block: trueline check says what that costs"
+            "warning: {typed} starts {past} bytes past a {size}-byte {why} unit, and so will every block: trueline check says what that costs"
         ));
     }
 }
 
 /// The writes that remove magic numbers and tables of earlier contents, which would be found beside the new file system.
-fn wipe(seat: &WriteTarget) -> Vec<Patch> {
-    let p = &seat.graph.providers[seat.id];
+fn wipe(target: &WriteTarget) -> Vec<Patch> {
+    let p = &target.graph.providers[target.id];
     let (sector, length) = (p.topology.sector, p.topology.length);
     let size = usize::try_from(sector).unwrap_or(512);
     let of_sign = |magic: u64| Patch::new(round_down(magic, sector), vec![0; size], "old magic");
-    let table = seat.table().filter(|(_, table)| !table.is_bare_chain()).map(|(scheme, table)| scheme.erase(&table)).unwrap_or_default();
+    let table = target.table().filter(|(_, table)| !table.is_bare_chain()).map(|(scheme, table)| scheme.erase(&table)).unwrap_or_default();
     let signs = p.signs.iter().map(|s| of_sign(s.magic));
     let mut patches: Vec<Patch> = signs.chain(table).filter(|patch| patch.end() <= length).collect();
     patches.dedup_by_key(|patch| patch.offset);

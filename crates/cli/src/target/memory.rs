@@ -31,7 +31,7 @@ impl Spelling<'_> {
     }
 }
 
-/// True for memory with a valid size whose image, if any, exists.
+/// True if `disk` is memory with a valid size, and its image, if any, exists.
 pub(super) fn is_there(disk: &str) -> bool {
     Spelling::of(disk).is_some_and(|s| size::bytes(s.size).is_some() && s.image.is_none_or(|image| Path::new(image).exists()))
 }

@@ -14,7 +14,7 @@ use trueline_host::disk::file::Access;
 use trueline_host::nbd::client::{Remote, Told};
 use trueline_host::nbd::uri::Uri;
 
-/// True for a URI of NBD that no file has as its name. A `#` or `,` ends a target's disk, so a URI with one is none.
+/// True if `disk` is a URI of NBD and no file has it as its name. A `#` or `,` ends a target's disk, so a URI with one is none.
 pub(super) fn is_meant(disk: &str) -> bool {
     Uri::is_meant(disk) && !disk.contains(['#', ',']) && !Path::new(disk).exists()
 }

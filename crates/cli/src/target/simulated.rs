@@ -55,17 +55,17 @@ impl Spelling<'_> {
     }
 }
 
-/// True for a simulated drive, whether or not what it names exists.
+/// True if `disk` is a simulated drive, whether or not its model and image exist.
 pub(crate) fn is_simulated(disk: &str) -> bool {
     Spelling::of(disk).is_some()
 }
 
-/// True for the name of a built-in model, without the `drive:` that belongs before it.
+/// True if `disk` is the name of a built-in model, without the `drive:` that belongs before it.
 pub(super) fn is_model(disk: &str) -> bool {
     Model::named(disk).is_some()
 }
 
-/// True for a simulated drive whose model and image exist.
+/// True if `disk` is a simulated drive whose model and image exist.
 pub(super) fn is_there(disk: &str) -> bool {
     Spelling::of(disk).is_some_and(|spelling| spelling.is_whole())
 }

@@ -94,7 +94,7 @@ pub(crate) fn uri(text: &str) -> String {
     out + &encode(text, b"/@,;+=&")
 }
 
-/// True for a scheme of a target on the command line.
+/// True if a target on the command line may have this scheme.
 fn known_scheme(scheme: &str) -> bool {
     matches!(scheme, "md" | "zero" | "drive" | "nbd" | "nbd+unix" | "nbds" | "nbds+unix" | "s3" | "gs" | "az" | "http" | "https" | "file")
 }
@@ -111,7 +111,7 @@ fn encode(text: &str, keep: &[u8]) -> String {
     out
 }
 
-/// True for a character that reorders or hides the text around it.
+/// True if a character reorders or hides the text around it.
 fn turns(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

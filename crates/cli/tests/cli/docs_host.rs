@@ -76,20 +76,20 @@ impl Place {
         self.here.iter().fold(line.to_owned(), |line, (there, here)| line.replace(there, here))
     }
 
-    fn shell(&self, line: &str, said: &Path) -> Command {
+    fn shell(&self, line: &str, output: &Path) -> Command {
         let own = program(self.directory());
         let home = Path::new(own.get_program()).parent().expect("the program is in a directory").display().to_string();
-        let said = fs::File::create(said).expect("a file can be made");
+        let output = fs::File::create(output).expect("a file can be made");
         let mut shell = Command::new("sh");
         shell.args(["-ec", line]).current_dir(self.directory()).env("PATH", format!("{home}:{}", path()));
-        shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+        shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
         shell
     }
 
     /// Runs a line to its end; what it complained of if it failed.
-    fn run(&self, line: &str, said: &Path) -> Result<(), String> {
-        let status = ended(&mut self.shell(line, said).spawn().expect("a shell"), line);
-        if status.success() { Ok(()) } else { Err(format!("{line}: {status}: {}", fs::read_to_string(said).unwrap_or_default())) }
+    fn run(&self, line: &str, output: &Path) -> Result<(), String> {
+        let status = ended(&mut self.shell(line, output).spawn().expect("a shell"), line);
+        if status.success() { Ok(()) } else { Err(format!("{line}: {status}: {}", fs::read_to_string(output).unwrap_or_default())) }
     }
 
     /// The reason why a line cannot run here.
@@ -130,33 +130,33 @@ fn ended(child: &mut Child, line: &str) -> ExitStatus {
 struct Server {
     child: Child,
     line: String,
-    said: std::path::PathBuf,
+    output: std::path::PathBuf,
 }
 
 impl Server {
     /// Waits until it serves by every way in.
     fn start(place: &Place, line: &str) -> Server {
-        let said = place.directory().join("said");
-        let child = place.shell(&format!("exec {line}"), &said).spawn().expect("a shell");
-        let mut server = Server { child, line: line.to_owned(), said };
+        let output = place.directory().join("said");
+        let child = place.shell(&format!("exec {line}"), &output).spawn().expect("a shell");
+        let mut server = Server { child, line: line.to_owned(), output };
         let ways = ["--nbd", "--fuse", "--metrics"].into_iter().filter(|way| line.contains(way)).count();
         let end = Instant::now() + LONG;
-        while server.said().matches("trueline: serving ").count() < ways {
+        while server.output().matches("trueline: serving ").count() < ways {
             let ended = server.child.try_wait().expect("a child can be waited for");
-            assert!(ended.is_none() && Instant::now() < end, "{line}: {ended:?}: {}", server.said());
+            assert!(ended.is_none() && Instant::now() < end, "{line}: {ended:?}: {}", server.output());
             std::thread::sleep(Duration::from_millis(10));
         }
         server
     }
 
-    fn said(&self) -> String {
-        fs::read_to_string(&self.said).unwrap_or_default()
+    fn output(&self) -> String {
+        fs::read_to_string(&self.output).unwrap_or_default()
     }
 
     /// The port it listens at for NBD, from its output: `... at nbd://ADDRESS:PORT/`.
     fn port(&self) -> Option<String> {
-        let said = self.said();
-        let uri = said
+        let output = self.output();
+        let uri = output
             .lines()
             .filter_map(|line| line.split_once(" at "))
             .find(|(_, uri)| uri.starts_with("nbd://") || uri.starts_with("nbds://"))?
@@ -167,9 +167,9 @@ impl Server {
 
     /// Interrupts it with Ctrl-C, and expects a good end.
     fn end(mut self) {
-        assert!(kill("-INT", self.child.id()), "{}: {}", self.line, self.said());
+        assert!(kill("-INT", self.child.id()), "{}: {}", self.line, self.output());
         let status = ended(&mut self.child, &self.line);
-        assert!(status.success(), "{}: {status}: {}", self.line, self.said());
+        assert!(status.success(), "{}: {status}: {}", self.line, self.output());
     }
 }
 
@@ -180,7 +180,7 @@ impl Drop for Server {
         let _ = self.child.wait();
         if self.line.contains("--fuse") && std::thread::panicking() {
             // A killed server leaves its mount, on which the directory could not be removed.
-            let point = self.said.with_file_name("mnt");
+            let point = self.output.with_file_name("mnt");
             let _ = Command::new("umount").arg("-l").arg(point).env("PATH", path()).stderr(Stdio::null()).status();
         }
     }

@@ -67,7 +67,7 @@ fn partitioned(directory: &Path, scheme: &str, options: &str) -> (&'static str, 
 }
 
 /// Bytes of the disk outside the partition.
-fn around(directory: &Path, start: u64) -> Vec<u8> {
+fn outside(directory: &Path, start: u64) -> Vec<u8> {
     let file = File::open(directory.join("disk")).expect("the disk");
     let read = |at: u64, length: u64| {
         let mut bytes = vec![0; usize::try_from(length).expect("some")];
@@ -97,7 +97,7 @@ fn made_and_judged(kind: &str, checks: &[&[&str]], scheme: &str, options: &str) 
     let directory = scratch.path();
     let which = format!("{kind} on {scheme} {options}");
     let (name, start) = partitioned(directory, scheme, options);
-    let before = around(directory, start);
+    let before = outside(directory, start);
     // mkfs.xfs makes so many groups of a striped set that its least log does not fit into one of so small a volume.
     let own = if kind == "xfs" && options.contains("raid") { "-- -d agcount=4" } else { "" };
     let ran = run(directory, &format!("mkfs {kind} --overwrite {options} disk#{name} {own}"));
@@ -111,7 +111,7 @@ fn made_and_judged(kind: &str, checks: &[&[&str]], scheme: &str, options: &str) 
         return;
     }
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{which}");
-    assert!(around(directory, start) == before, "{which}: something outside of the partition changed");
+    assert!(outside(directory, start) == before, "{which}: something outside of the partition changed");
     let checked = run(directory, &format!("check {options} disk"));
     assert_eq!((checked.code, checked.stderr.as_str()), (Some(0), ""), "{which}: {}", checked.stdout);
     let verdict = run(directory, &format!("check {options} --json disk")).json();

@@ -147,7 +147,7 @@ fn tool(name: &str, arguments: &[String]) -> Option<String> {
 }
 
 /// A topology of `length` bytes of a drive that `--for` knows.
-fn of(drive: &str, length: u64) -> Topology {
+fn topology_of(drive: &str, length: u64) -> Topology {
     let (sector, facts) = profile::named(drive).expect("a drive");
     Topology { facts, ..Topology::new(sector.unwrap_or(512), length) }
 }
@@ -172,7 +172,7 @@ fn number(image: &Path, at: u64, width: usize) -> u64 {
 fn mkfs_does_what_ext4_and_xfs_parameters_say() {
     let scratch = scratch();
     for drive in DRIVES {
-        let t = of(drive, 1 << 30);
+        let t = topology_of(drive, 1 << 30);
         let p = ext4::Parameters::for_topology(&t);
         if let Some(image) = made(scratch.path(), "mkfs.ext4", &["-q", "-F"], p.options(), &t) {
             // The superblock begins at 1024: s_log_block_size, s_raid_stride, s_raid_stripe_width.
@@ -204,7 +204,7 @@ fn mkfs_does_what_ext4_and_xfs_parameters_say() {
 fn mkfs_does_what_the_other_parameters_say() {
     let scratch = scratch();
     for drive in DRIVES {
-        let t = of(drive, 1 << 30);
+        let t = topology_of(drive, 1 << 30);
         let p = btrfs::Parameters::for_topology(&t);
         if let Some(image) = made(scratch.path(), "mkfs.btrfs", &["-q", "-f"], p.options(), &t) {
             assert_eq!((number(&image, 65536 + 0x90, 4), number(&image, 65536 + 0x94, 4)), (p.sector, p.node), "{drive}");
@@ -238,7 +238,7 @@ fn fat_data_begin_where_it_is_said() {
         for length in lengths.into_iter().chain([3 * g + 12288, 8 * g, 9_876_541_440, 20 * g, 40 * g]) {
             // As of a partition that begins on the boundaries, or at one of these bytes.
             for start in [0, 63 * 512, m, 3 * 4096] {
-                let disk = of(drive, length + start);
+                let disk = topology_of(drive, length + start);
                 fat_is_as_said(scratch.path(), &disk.shift(start, length), &format!("{drive} {length} at {start}"));
             }
         }

@@ -24,8 +24,8 @@ impl Random {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) % n
     }
 
-    fn one<T: Copy>(&mut self, of: &[T]) -> T {
-        of[usize::try_from(self.below(of.len() as u64)).expect("an index")]
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[usize::try_from(self.below(from.len() as u64)).expect("an index")]
     }
 }
 
@@ -85,20 +85,20 @@ fn make(random: &mut Random, start: u64, length: u64, here: &Path) -> Option<Mad
     let made = |block: u64, pieces: Vec<(u64, bool)>| Made { start, block, pieces, data: None, written: true };
     match random.below(6) {
         0 | 1 => {
-            let (block, clusters) = (random.one(&[1024, 2048, 4096]), random.one(&[1, 1, 4, 16]));
+            let (block, clusters) = (random.pick(&[1024, 2048, 4096]), random.pick(&[1, 1, 4, 16]));
             let bigalloc = if clusters > 1 { format!("-O bigalloc -C {}", block * clusters) } else { String::new() };
             run(&format!("mke2fs -q -F -t ext4 -b {block} {bigalloc} fs")).then(|| made(block, vec![(block, false)]))
         }
         2 => {
-            let block = random.one(&[4096, 8192, 16384, 32768, 65536]);
-            let fragment = (block / random.one(&[1, 2, 4, 8])).max(512);
+            let block = random.pick(&[4096, 8192, 16384, 32768, 65536]);
+            let fragment = (block / random.pick(&[1, 2, 4, 8])).max(512);
             let length = length / 65536 * 65536;
             let ran = run(&format!("rm fs; mkdir -p tree; makefs -t ffs -s {length} -o version=2,bsize={block},fsize={fragment} fs tree"));
             ran.then(|| made(block, if fragment < block { vec![(block, false), (fragment, false)] } else { vec![(block, false)] }))
         }
         3 => {
-            let (sector, per) = (random.one(&[512, 512, 1024, 4096]), random.one(&[1, 2, 4, 8]));
-            let packed = random.one(&["", "-a"]);
+            let (sector, per) = (random.pick(&[512, 512, 1024, 4096]), random.pick(&[1, 2, 4, 8]));
+            let packed = random.pick(&["", "-a"]);
             run(&format!("mkfs.fat {packed} -F 16 -S {sector} -s {per} fs")).then_some(())?;
             let boot = fs::read(&fs).ok()?;
             let number = |at: usize, length: usize| boot[at..at + length].iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
@@ -113,15 +113,15 @@ fn make(random: &mut Random, start: u64, length: u64, here: &Path) -> Option<Mad
 
 /// A disk of some partitions, and what is in them.
 fn disk(random: &mut Random, here: &Path) -> Option<Vec<Made>> {
-    let (mut at, mut parts) = (random.one(&[34, 40, 63, 64, 2048, 2049, 2056]), Vec::new());
+    let (mut at, mut parts) = (random.pick(&[34, 40, 63, 64, 2048, 2049, 2056]), Vec::new());
     for _ in 0..1 + random.below(4) {
-        let size = (20 + random.below(20)) * 2048 + random.one(&[0, 8, 63]);
+        let size = (20 + random.below(20)) * 2048 + random.pick(&[0, 8, 63]);
         parts.push((at, size));
-        at = (at + size + random.below(100)).next_multiple_of(random.one(&[1, 1, 8, 128, 512, 2048, 8192]));
+        at = (at + size + random.below(100)).next_multiple_of(random.pick(&[1, 1, 8, 128, 512, 2048, 8192]));
     }
     let image = File::create(here.join("disk")).expect("a scratch file");
     image.set_len((at + 4096) * 512).expect("a scratch file");
-    let scheme = random.one(&["label: gpt\\nfirst-lba: 34", "label: dos"]);
+    let scheme = random.pick(&["label: gpt\\nfirst-lba: 34", "label: dos"]);
     let lines: String = parts.iter().map(|(start, size)| format!("\\nstart={start}, size={size}")).collect();
     tool("sh", &["-c", &format!("printf '{scheme}{lines}\\n' | sfdisk -q disk")], here)
         .expect("a tool that can be run")
@@ -209,7 +209,7 @@ fn random_disks_are_judged_as_by_a_model_that_counts() {
     for nth in 0..number("TRUELINE_RANDOM").unwrap_or(8) {
         let Some(all) = disk(&mut random, scratch.path()) else { continue };
         for _ in 0..4 {
-            let (arguments, units) = random.one(DRIVES);
+            let (arguments, units) = random.pick(DRIVES);
             let ran = tool(env!("CARGO_BIN_EXE_trueline"), &[&["check", "--json", "disk"], arguments].concat(), scratch.path())
                 .expect("a tool that can be run");
             let document: Value = serde_json::from_slice(&ran.stdout).expect("a scratch file");

@@ -60,7 +60,7 @@ impl Progress {
         self.bar.set_message(format!("{}{warmup}", escape::plain(at.variant)));
     }
 
-    /// Sets the bar to so many requests of this run. Returns false if the run is to end.
+    /// Sets the bar to so many requests of this run. True if the run is to go on.
     pub(super) fn asked(&self, requests: u64) -> bool {
         if signal::happened() {
             // The message about the end gets a line of its own.

@@ -41,14 +41,14 @@ const TRACK: &str = "63";
 
 /// Options for `kind` on `p`, each with its value, without those that `own` overrides; then `own`, with values that belong together joined.
 pub(super) fn merged(kind: Kind, p: &Provider, own: &[String]) -> (Vec<String>, Vec<String>) {
-    let said = said(own);
+    let typed = lettered(own);
     let (mut ours, mut own) = (Vec::new(), own.to_vec());
     for (flag, value) in derived(kind, p) {
-        if gives_way(kind, &flag, &said) {
+        if gives_way(kind, &flag, &typed) {
             continue;
         }
         // mke2fs takes only the last -E, and in it the last value of a name.
-        let theirs = said.iter().rfind(|(_, letter, _)| flag == "-E" && *letter == 'E');
+        let theirs = typed.iter().rfind(|(_, letter, _)| flag == "-E" && *letter == 'E');
         match theirs.and_then(|(at, _, theirs)| own.get_mut(*at).zip(Some(theirs))) {
             Some((word, theirs)) => {
                 let dash = if word == theirs { "" } else { "-E" };
@@ -96,7 +96,7 @@ fn derived(kind: Kind, p: &Provider) -> Vec<(String, Option<String>)> {
 }
 
 /// The letters in `own` with their values, each with the index of the word that holds its value.
-fn said(own: &[String]) -> Vec<(usize, char, String)> {
+fn lettered(own: &[String]) -> Vec<(usize, char, String)> {
     let letters = own.iter().enumerate().filter(|(_, word)| !word.starts_with("--"));
     let letter = letters.filter_map(|(at, word)| {
         let mut rest = word.strip_prefix('-')?.chars();
@@ -112,15 +112,15 @@ fn said(own: &[String]) -> Vec<(usize, char, String)> {
 
 /// The bits of a FAT's entries that mkfs.fat gets, from the user's word before ours; `None` if it chooses itself.
 pub(super) fn fat_bits(ours: &[String], own: &[String]) -> Option<u64> {
-    let told = |words: &[String]| said(words).into_iter().rfind(|(_, letter, _)| *letter == 'F').map(|(_, _, bits)| bits);
-    told(own).or_else(|| told(ours))?.parse().ok()
+    let bits = |words: &[String]| lettered(words).into_iter().rfind(|(_, letter, _)| *letter == 'F').map(|(_, _, value)| value);
+    bits(own).or_else(|| bits(ours))?.parse().ok()
 }
 
 /// True if the user's options override our option `flag`.
-fn gives_way(kind: Kind, flag: &str, said: &[(usize, char, String)]) -> bool {
-    let letter = |letters: &str| said.iter().any(|(_, letter, _)| letters.contains(*letter));
+fn gives_way(kind: Kind, flag: &str, typed: &[(usize, char, String)]) -> bool {
+    let letter = |letters: &str| typed.iter().any(|(_, letter, _)| letters.contains(*letter));
     let named = |of: char, names: &[&str]| {
-        let values = said.iter().filter(|(_, letter, _)| *letter == of).flat_map(|(_, _, value)| value.split(','));
+        let values = typed.iter().filter(|(_, letter, _)| *letter == of).flat_map(|(_, _, value)| value.split(','));
         values.map(|value| value.split('=').next().unwrap_or(value)).any(|name| names.contains(&name))
     };
     match (kind, flag) {

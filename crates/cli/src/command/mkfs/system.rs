@@ -39,44 +39,44 @@ const SPAN: u64 = 1 << 30;
 /// Pieces of this size that are all zero are not written.
 const BLOCK: usize = 4096;
 
-pub(super) fn run(args: &Mkfs, seat: WriteTarget) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Mkfs, target: WriteTarget) -> Result<ExitCode, Failure> {
     let Some(tool) = Tool::of(args.kind) else { return Err(Failure::Message(format!("make {}: it is built in", args.kind.name()))) };
-    let (ours, own) = merged(args.kind, &seat.graph.providers[seat.id], &args.own);
+    let (ours, own) = merged(args.kind, &target.graph.providers[target.id], &args.own);
     let bits = fat_bits(&ours, &own).filter(|_| args.kind == Kind::Vfat);
-    if let Some(warning) = bits.and_then(|bits| width::warning(&seat, bits, &args.disk.words())) {
+    if let Some(warning) = bits.and_then(|bits| width::warning(&target, bits, &args.disk.words())) {
         complain(&format!("warning: {warning}"));
     }
-    let node = node(&seat);
+    let node = node(&target);
     if args.print {
-        writeln!(anstream::stdout(), "{}", typed(args, &seat, &tool, node.as_deref(), (&ours, &own)))?;
+        writeln!(anstream::stdout(), "{}", typed(args, &target, &tool, node.as_deref(), (&ours, &own)))?;
         return Ok(ExitCode::SUCCESS);
     }
     let device = node.as_deref().map_or_else(|| args.target.clone(), |path| path.display().to_string());
     let words = [tool.program.to_owned()].into_iter().chain(ours.clone()).chain([device]).chain(own.clone());
-    let told = words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ");
+    let shown = words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ");
     let call = Call { args, tool, ours, own };
     match node.filter(|_| !args.dry_run) {
         Some(node) => {
             // The tool opens the device exclusively, as was done here to see that it is not in use.
-            drop(seat);
+            drop(target);
             call.run(call.tool.device, &node, None)?;
         }
-        None => through_file(&call, &seat)?,
+        None => through_file(&call, &target)?,
     }
     if !args.dry_run {
         // The options are the point of the command.
-        writeln!(anstream::stdout(), "{told}")?;
+        writeln!(anstream::stdout(), "{shown}")?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The command that does the same in a shell: the tool itself if it can have the provider as a device or a file, else this program with all
 /// options.
-fn typed(args: &Mkfs, seat: &WriteTarget, tool: &Tool, node: Option<&Path>, (ours, own): (&[String], &[String])) -> String {
-    let p = &seat.graph.providers[seat.id];
+fn typed(args: &Mkfs, target: &WriteTarget, tool: &Tool, node: Option<&Path>, (ours, own): (&[String], &[String])) -> String {
+    let p = &target.graph.providers[target.id];
     let whole = p.parents.is_empty();
     let is_file = |path: &Path| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == p.topology.length);
-    let file = target::paths(&seat.typed).first().copied().filter(|path| whole && node.is_none() && is_file(path));
+    let file = target::paths(&target.typed).first().copied().filter(|path| whole && node.is_none() && is_file(path));
     let Some(path) = node.or(file) else { return ourselves(args, p.topology.sector, [ours, own].concat()) };
     let force = if file.is_some() { tool.file } else { tool.device };
     let force = force.iter().filter(|_| file.is_some() || whole || args.overwrite).map(|&word| word.to_owned());
@@ -85,15 +85,15 @@ fn typed(args: &Mkfs, seat: &WriteTarget, tool: &Tool, node: Option<&Path>, (our
 }
 
 /// Runs the tool on a file, and copies or shows what it made.
-fn through_file(call: &Call<'_>, seat: &WriteTarget) -> Result<(), Failure> {
-    let topology = &seat.graph.providers[seat.id].topology;
+fn through_file(call: &Call<'_>, target: &WriteTarget) -> Result<(), Failure> {
+    let topology = &target.graph.providers[target.id].topology;
     let (sector, length) = (topology.sector, topology.length);
     let unwritten = |what: String| call.failed(&format!("{what}: nothing was written"));
     if call.args.kind == Kind::Exfat && sector != 512 {
         let why = format!("mkfs.exfat takes the sector from the device, and there is none here with sectors of {sector} bytes");
         return Err(unwritten(format!("{why}: attach the image with losetup --sector-size {sector}")));
     }
-    let beside = target::paths(&seat.typed).first().and_then(|path| path.parent()).filter(|dir| !dir.starts_with("/dev"));
+    let beside = target::paths(&target.typed).first().and_then(|path| path.parent()).filter(|dir| !dir.starts_with("/dev"));
     let file = Unnamed::new(beside.unwrap_or(&std::env::temp_dir()), length).map_err(|e| unwritten(e.to_string()))?;
     call.run(call.tool.file, &file.path(), Some(&file))?;
     let made = file.length().map_err(unread)?;
@@ -101,9 +101,9 @@ fn through_file(call: &Call<'_>, seat: &WriteTarget) -> Result<(), Failure> {
         return Err(unwritten(format!("what {} made takes {made} bytes, and there are {length}", call.tool.program)));
     }
     if clusters_follow(call.args.kind) {
-        off_unit(&file, seat)?;
+        off_unit(&file, target)?;
     }
-    if call.args.dry_run { show(&file, seat) } else { copy(&file, seat) }
+    if call.args.dry_run { show(&file, target) } else { copy(&file, target) }
 }
 
 /// A tool with its options.
@@ -137,21 +137,21 @@ pub(super) fn clusters_follow(kind: Kind) -> bool {
 }
 
 /// Warns if the clusters came out off a boundary.
-fn off_unit(file: &Unnamed, seat: &WriteTarget) -> Result<(), Failure> {
-    let topology = seat.graph.providers[seat.id].topology.clone();
+fn off_unit(file: &Unnamed, target: &WriteTarget) -> Result<(), Failure> {
+    let topology = target.graph.providers[target.id].topology.clone();
     let made = Graph::taste(vec![Disk::new("", Box::new(file.store().map_err(unread)?), topology)], Limits::default());
     let found = audit::audit(&made).findings;
     let off = found.iter().find(|(id, f)| made.providers[*id].is_data_area() && f.severity >= Severity::Warning);
     if let Some((_, finding)) = off {
-        complain(&format!("warning: {}: {}", seat.typed, finding.message));
+        complain(&format!("warning: {}: {}", target.typed, finding.message));
     }
     Ok(())
 }
 
 /// The device node of the provider, if the kernel has one.
-fn node(seat: &WriteTarget) -> Option<PathBuf> {
-    let p = &seat.graph.providers[seat.id];
-    let paths = target::paths(&seat.typed);
+fn node(target: &WriteTarget) -> Option<PathBuf> {
+    let p = &target.graph.providers[target.id];
+    let paths = target::paths(&target.typed);
     let [path] = paths.as_slice() else { return None };
     p.route().medium().and_then(|_| sysfs::node(path, p.route().base(), p.topology.length))
 }
@@ -165,26 +165,26 @@ fn missing(tool: &Tool) -> String {
 const BANNERS: [&str; 5] = ["mke2fs 1", "mkfs.fat 4", "exfatprogs version", "btrfs-progs v", "See http"];
 
 /// Most lines of a tool that are passed on. Tools print their errors first.
-const TOLD: usize = 3;
+const MESSAGES: usize = 3;
 
 /// The end of the tool in words: its status, and its messages without its name, its progress and its list of options. The path `device`
 /// becomes `target`, as the user typed it.
 fn ended(tool: &Tool, ran: &Ran, device: &str, target: &str) -> String {
-    let told = |line: &&str| !line.is_empty() && !line.contains('\u{8}') && !BANNERS.iter().any(|banner| line.starts_with(banner));
+    let is_message = |line: &&str| !line.is_empty() && !line.contains('\u{8}') && !BANNERS.iter().any(|banner| line.starts_with(banner));
     let usage = |line: &&str| !line.to_lowercase().starts_with("usage:");
-    let lines: Vec<&str> = ran.said.lines().map(str::trim).filter(told).take_while(usage).take(TOLD).collect();
+    let lines: Vec<&str> = ran.said.lines().map(str::trim).filter(is_message).take_while(usage).take(MESSAGES).collect();
     let how = format!("{} failed ({})", tool.program, ran.status);
     if lines.is_empty() { how } else { format!("{how}: {}", lines.join("; ").replace(device, target)) }
 }
 
 /// Copies the contents of `file` into the provider. The magic numbers come last: an interrupted copy is no file system.
-fn copy(file: &Unnamed, seat: &WriteTarget) -> Result<(), Failure> {
-    let (graph, id) = (&seat.graph, seat.id);
+fn copy(file: &Unnamed, target: &WriteTarget) -> Result<(), Failure> {
+    let (graph, id) = (&target.graph, target.id);
     let (sector, length) = (graph.providers[id].topology.sector, graph.providers[id].topology.length);
     let head = HEAD.min(length);
-    let failed = |attempt: &str, errno: Errno| Failure::Message(format!("{attempt} {}: {errno}", seat.typed));
+    let failed = |attempt: &str, errno: Errno| Failure::Message(format!("{attempt} {}: {errno}", target.typed));
     let flush = || graph.flush().map_err(|e| failed("flush", e));
-    for patch in wipe(seat) {
+    for patch in wipe(target) {
         graph.write_at(id, &patch.bytes, patch.offset).map_err(|e| failed("wipe the old magic of", e))?;
     }
     graph.zero(id, 0, head).map_err(|e| failed("wipe the beginning of", e))?;
@@ -219,8 +219,8 @@ fn allocated(file: &Unnamed, length: u64) -> Result<u64, Failure> {
 }
 
 /// Prints the writes of [`copy`], in its order.
-fn show(file: &Unnamed, seat: &WriteTarget) -> Result<(), Failure> {
-    let topology = &seat.graph.providers[seat.id].topology;
+fn show(file: &Unnamed, target: &WriteTarget) -> Result<(), Failure> {
+    let topology = &target.graph.providers[target.id].topology;
     let (sector, length) = (topology.sector, topology.length);
     let head = HEAD.min(length);
     let (mut out, width) = (BufWriter::new(anstream::stdout().lock()), Style::of_stdout().width);

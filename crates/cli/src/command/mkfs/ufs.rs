@@ -26,8 +26,8 @@ const BOOT: usize = 65536;
 const HASTE: u64 = 512 << 10;
 const _: () = assert!(BOOT as u64 == SUPERBLOCK);
 
-pub(super) fn run(args: &Mkfs, seat: WriteTarget) -> Result<ExitCode, Failure> {
-    let p = &seat.graph.providers[seat.id];
+pub(super) fn run(args: &Mkfs, target: WriteTarget) -> Result<ExitCode, Failure> {
+    let p = &target.graph.providers[target.id];
     let failed = |what: String| Failure::Message(format!("make ufs on {}: {what}", args.target));
     let sector = p.topology.sector;
     let options = Options::parse(&args.own, sector).map_err(&failed)?;
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Mkfs, seat: WriteTarget) -> Result<ExitCode, Failure> {
         write!(BufWriter::new(anstream::stdout().lock()), "{}", newfs.lines(&args.target, columns))?;
     }
     if !only_print {
-        write_all(&newfs, &seat, args.dry_run).map_err(|stop| match stop {
+        write_all(&newfs, &target, args.dry_run).map_err(|stop| match stop {
             Stop::At(attempt, errno) => failed(format!("{attempt}: {errno}")),
             Stop::Print(error) => error.into(),
         })?;
@@ -66,14 +66,14 @@ fn command(args: &Mkfs, newfs: &Newfs, sector: u64) -> String {
 }
 
 /// Writes the file system, or prints the writes with `--dry-run`.
-fn write_all(newfs: &Newfs, seat: &WriteTarget, dry_run: bool) -> Result<(), Stop> {
-    let (graph, id) = (&seat.graph, seat.id);
+fn write_all(newfs: &Newfs, target: &WriteTarget, dry_run: bool) -> Result<(), Stop> {
+    let (graph, id) = (&target.graph, target.id);
     let sector = graph.providers[id].topology.sector;
     let at = |attempt: &str, offset: u64| format!("{attempt} {}", place(offset, sector));
     let flush = || graph.flush().map_err(|e| ("flush".to_string(), e));
     let mut writer = Writer { out: dry_run.then(|| BufWriter::new(anstream::stdout().lock())), graph, id, at: &at };
     let read = |bytes: &mut [u8], offset| graph.read_at(id, bytes, offset).map_err(|e| (at("read from", offset), e));
-    let wiped = wipe(seat);
+    let wiped = wipe(target);
     let mut old = vec![0; usize::try_from(newfs.geometry().sbsize).unwrap_or_default()];
     read(&mut old, SUPERBLOCK)?;
     // Without recognised contents nothing has to be removed before the first change.

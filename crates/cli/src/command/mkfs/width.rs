@@ -37,22 +37,22 @@ fn name_of(bits: u64, by_lba: bool, sectors: u64) -> Option<&'static str> {
 
 /// The warning that a FAT of `bits` is made in a partition whose type stands for another width, with the command that mends the type;
 /// `options` are those that describe the disk.
-pub(super) fn warning(seat: &WriteTarget, bits: u64, options: &[String]) -> Option<String> {
-    let p = &seat.graph.providers[seat.id];
+pub(super) fn warning(target: &WriteTarget, bits: u64, options: &[String]) -> Option<String> {
+    let p = &target.graph.providers[target.id];
     let Some(Kind::Mbr(kind)) = p.kind else { return None };
     let says = bits_of(kind).filter(|&says| says != bits)?;
     let name = name_of(bits, matches!(kind, 0x0c | 0x0e), p.topology.length / p.topology.sector.max(1))?;
-    let (on, index) = match Placed::find(&seat.graph, seat.id) {
+    let (on, index) = match Placed::find(&target.graph, target.id) {
         Ok(placed) => (placed.on, placed.entry.index),
         // A logical partition: its number ends its name, and its table is that of the extended one.
-        Err(_) => (extended(&seat.graph, seat.id)?, p.name.rsplit('s').next()?.parse().ok()?),
+        Err(_) => (extended(&target.graph, target.id)?, p.name.rsplit('s').next()?.parse().ok()?),
     };
-    let (disks, on) = (target::disks_of(&seat.typed)?, &seat.graph.providers[on].name);
+    let (disks, on) = (target::disks_of(&target.typed)?, &target.graph.providers[on].name);
     let table = if on.is_empty() { disks.to_owned() } else { format!("{disks}#{on}") };
     let options: String = options.iter().map(|word| format!(" {}", shell(word))).collect();
     let mend = format!("trueline part modify -i {index} -t {name}{options} {}", shell(&table));
     Some(format!(
         "{}: the partition's type is {kind:02x}, for FAT{says}, and this is a FAT{bits}: Windows and cameras go by the type: {mend}",
-        seat.typed
+        target.typed
     ))
 }

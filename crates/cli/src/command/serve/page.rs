@@ -37,8 +37,8 @@ pub(crate) fn policy(nonce: &str) -> String {
 /// without any. `numbers` are those of the providers in the counts.
 pub(crate) fn write((stack, numbers): (&Target, &[usize]), now: &Event<'_>, nonce: &str, out: &mut dyn io::Write) -> io::Result<()> {
     // Nothing in it may end the element (HTML Living Standard, "Restrictions for contents of script elements").
-    let told = |json: serde_json::Result<String>| json.map_err(io::Error::from).map(|json| json.replace('<', "\\u003c"));
-    let (now, cures) = (told(serde_json::to_string(now))?, told(serde_json::to_string(&cures::of(stack)))?);
+    let element = |json: serde_json::Result<String>| json.map_err(io::Error::from).map(|json| json.replace('<', "\\u003c"));
+    let (now, cures) = (element(serde_json::to_string(now))?, element(serde_json::to_string(&cures::list(stack)))?);
     let target = escape::xml(&escape::plain(&stack.target));
     writeln!(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
     writeln!(out, "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">")?;

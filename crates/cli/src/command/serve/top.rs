@@ -28,7 +28,7 @@ pub(super) struct Top {
     places: String,
     before: Served,
     next: Instant,
-    /// True once the table has the terminal.
+    /// True if the table has the terminal.
     taken: bool,
 }
 

@@ -80,8 +80,8 @@ fn draw_blocks(c: &mut Canvas, view: &View, miss: &Miss<'_>, y: u64) {
     }
 }
 
-/// Draws the device operations for a write of the first block across a boundary: every unit written in part is read first. Returns false,
-/// and draws nothing, if no unit is read first or too many are touched to tell apart.
+/// Draws the device operations for a write of the first block across a boundary: every unit written in part is read first. True if they are
+/// drawn: not without such a unit, nor if too many units are touched to tell apart.
 fn draw_operations(c: &mut Canvas, view: &View, miss: &Miss<'_>, y: u64) -> bool {
     let crosses = |block: &(u64, u64)| view.touches(*block).0 > view.touches(*block).1 && block.1 <= view.shown;
     let Some(block) = view.blocks(BLOCKS).into_iter().find(crosses).filter(|_| miss.rmw && miss.block >= miss.unit) else { return false };

@@ -14,7 +14,7 @@ pub(super) struct Cure<'a> {
 }
 
 /// Cures for every provider of `stack` that has any.
-pub(super) fn of(stack: &Target) -> Vec<Cure<'_>> {
+pub(super) fn list(stack: &Target) -> Vec<Cure<'_>> {
     let cures = stack.findings.iter().filter(|found| !found.fix.is_empty());
     cures.map(|found| Cure { provider: &found.provider, rule: found.rule, fix: &found.fix }).collect()
 }
