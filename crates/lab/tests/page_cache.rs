@@ -59,9 +59,9 @@ fn writes(rig: &mut dyn Rig, offset: u64) {
 fn seen(device: &LoopDevice, offset: u64, cache: Cache) -> Done {
     let opened = file::open_for(&device.path, Access::Write).expect("a loop device of our own");
     let medium = opened.store;
-    let lane = OpenFile::new(&medium, cache, &device.path).expect("it is open");
+    let file = OpenFile::new(&medium, cache, &device.path).expect("it is open");
     let shape = Shape { depth: 1, largest: 4096, engine: Choice::Best };
-    let mut rig = Real::new(Route::store(0, medium.length()), 512, vec![lane], shape).expect("a rig");
+    let mut rig = Real::new(Route::store(0, medium.length()), 512, vec![file], shape).expect("a rig");
     medium.start_writeback(0, 0);
     let before = stat::done(&device.path).expect("sysfs has it");
     writes(&mut rig, offset);

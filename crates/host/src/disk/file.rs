@@ -324,7 +324,7 @@ impl Store for Medium {
 
     fn discard(&self, offset: u64, length: u64) -> Result<(), Errno> {
         match self.try_zero(offset, length, false) {
-            // It is a hint, and who cannot take it need not.
+            // A discard is a hint, which a device may ignore.
             Err(Errno::Unsupported) => Ok(()),
             done => done,
         }
@@ -371,7 +371,7 @@ impl Store for Medium {
     }
 
     fn start_writeback(&self, offset: u64, length: u64) {
-        // Linux starts writing what is dirty before it drops what is not; no more than a hint, so nothing can be wrong.
+        // Linux starts to write dirty pages before it drops clean ones. It is a hint, so errors are ignored.
         let _ = rustix::fs::fadvise(&self.fd, offset, NonZeroU64::new(length), Advice::DontNeed);
     }
 

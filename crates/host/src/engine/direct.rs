@@ -18,7 +18,7 @@ use trueline_geom::base::topology::is_whole;
 /// An open file or device without the page cache.
 #[derive(Debug)]
 pub struct Direct {
-    lane: OpenFile,
+    file: OpenFile,
     /// The original handle: it holds the locks, and does everything but transfers.
     medium: Medium,
 }
@@ -29,8 +29,8 @@ const PAGE: usize = 4096;
 impl Direct {
     /// A second, direct handle of `medium`; `place` is its name in messages.
     pub fn new(medium: Medium, place: &Path) -> Result<Direct, Error> {
-        let lane = OpenFile::new(&medium, Cache::Around, place)?;
-        Ok(Direct { lane, medium })
+        let file = OpenFile::new(&medium, Cache::Around, place)?;
+        Ok(Direct { file, medium })
     }
 }
 
@@ -49,13 +49,13 @@ impl Store for Direct {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Errno> {
-        self.lane.check(offset, buffer.len() as u64, false)?;
+        self.file.check(offset, buffer.len() as u64, false)?;
         with_pages(buffer.len(), |pages| {
             let mut done = 0;
             while done < pages.len() {
-                match io::retry_on_intr(|| io::pread(&self.lane, &mut pages[done..], offset + done as u64)) {
+                match io::retry_on_intr(|| io::pread(&self.file, &mut pages[done..], offset + done as u64)) {
                     // The file has become shorter, or direct I/O cannot continue from here.
-                    Ok(count) if count == 0 || !is_whole(count as u64, self.lane.grain()) => return Err(Errno::Range),
+                    Ok(count) if count == 0 || !is_whole(count as u64, self.file.grain()) => return Err(Errno::Range),
                     Ok(count) => done += count,
                     Err(e) => return Err(errno::from_kernel(e)),
                 }
@@ -66,13 +66,13 @@ impl Store for Direct {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        self.lane.check(offset, bytes.len() as u64, true)?;
+        self.file.check(offset, bytes.len() as u64, true)?;
         with_pages(bytes.len(), |pages| {
             pages.copy_from_slice(bytes);
             let mut done = 0;
             while done < pages.len() {
-                match io::retry_on_intr(|| io::pwrite(&self.lane, &pages[done..], offset + done as u64)) {
-                    Ok(count) if count == 0 || !is_whole(count as u64, self.lane.grain()) => return Err(Errno::NoSpace),
+                match io::retry_on_intr(|| io::pwrite(&self.file, &pages[done..], offset + done as u64)) {
+                    Ok(count) if count == 0 || !is_whole(count as u64, self.file.grain()) => return Err(Errno::NoSpace),
                     Ok(count) => done += count,
                     Err(e) => return Err(errno::from_kernel(e)),
                 }
@@ -98,6 +98,6 @@ impl Store for Direct {
     }
 
     fn properties(&self) -> Properties {
-        Properties { unit: self.lane.grain(), ..Properties::default() }
+        Properties { unit: self.file.grain(), ..Properties::default() }
     }
 }

@@ -214,7 +214,7 @@ impl Remote {
         if is_whole(self.told.length, least) { least } else { 1 }
     }
 
-    /// Flushes every connection on which something was written, all at once; the first error.
+    /// Flushes all connections with unflushed writes, concurrently. Returns the first error.
     fn flush_all(&self) -> Result<(), Errno> {
         let mut flush = self.pool.flush();
         let mut done = Ok(());

@@ -234,7 +234,7 @@ impl Counters {
         });
     }
 
-    /// Counts a request that is done, or has failed.
+    /// Counts a request that is done or has failed.
     fn done(&self, deed: IoKind, offset: u64, length: u64, done: Result<(), Errno>) -> Result<(), Errno> {
         match done {
             Ok(()) => self.count(deed, offset, length),

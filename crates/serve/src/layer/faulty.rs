@@ -113,7 +113,7 @@ impl Filter for Faulty {
 
     fn pass(&self, request: &Request, run: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
         match self.faults.befall(op_of(request.action), request.offset, request.length).1 {
-            // What is flipped is a read: see there.
+            // Only reads are flipped, in `read_at`.
             None | Some(Failure::Flip) => run(),
             Some(Failure::Error(errno)) => Err(errno),
             Some(Failure::Torn) => Err(Errno::Io),

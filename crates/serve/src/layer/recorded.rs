@@ -168,11 +168,11 @@ impl Recorded {
             Action::Discard => return self.comment("discard", request.offset, request.length),
             Action::Zero => return self.comment("zero", request.offset, request.length),
         };
-        // A flush is of all of what is below, wherever the store begins.
+        // A flush covers everything below, wherever the store begins.
         let place = if op == Op::Flush { 0 } else { self.place };
         let Some(offset) = place.checked_add(request.offset) else { return };
         let Request { length, durable: fua, .. } = *request;
-        // What asks for nothing is no request of a trace.
+        // An empty request is none of a trace.
         if length > 0 || op == Op::Flush {
             self.recorder.put(|trace, at_ns| trace.request(&Entry { at_ns, op, offset, length, fua }));
         }

@@ -165,7 +165,7 @@ impl Store for Sectored {
 
     fn properties(&self) -> Properties {
         let below = self.below.properties();
-        // Where units are held a write may wait for others.
+        // Where units are held, a write may wait for others.
         let holds = self.block > self.sector;
         let (write_back, non_blocking) = (!holds && below.write_back, !holds && below.non_blocking);
         Properties { unit: self.sector, write_back, non_blocking, ..below }

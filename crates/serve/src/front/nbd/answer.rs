@@ -17,7 +17,7 @@ pub(super) struct Answers<'a> {
     agreed: &'a Agreed,
     /// Properties of its store.
     properties: Properties,
-    /// Errors that the client knows of.
+    /// The error state of the client.
     since: Since,
 }
 

@@ -210,7 +210,7 @@ impl<'a> Replies<'a> {
         filled != Ok(false)
     }
 
-    /// The answer to a read of `bytes`, which are sent from where they are.
+    /// Adds the reply to a read with borrowed bytes.
     pub(super) fn borrowed(&mut self, request: &Request, bytes: &'a [AtomicU8]) {
         self.read_head(request);
         self.lent.push((self.end, bytes));

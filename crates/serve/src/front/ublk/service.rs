@@ -54,7 +54,7 @@ impl Service {
         let queues = (0..queues).map(|number| Queue::open(number, channel.clone())).collect::<Result<_, _>>();
         let queues = queues.map_err(|e| Error::os("serve", &path, e))?;
         let since = exports.0.first().map_or_else(Since::default, |export| export.errors.sample());
-        // The kernel asks for no more than it has tags.
+        // The kernel sends no more requests than there are tags.
         let depth = exports.0.first().map_or(1, |export| export.store.properties().depth);
         let workers = Workers::new(Most { threads: depth, jobs: usize::MAX, bytes: usize::MAX });
         Ok(Service { exports, since, path, queues, workers, over: AtomicBool::new(false) })
