@@ -8,10 +8,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use trueline_geom::base::finding::{self, Finding, Severity};
 use trueline_geom::base::topology::round_down;
-use trueline_geom::format::{self, Data, Inside, Sign};
+use trueline_geom::format::{Data, Inside, Sign};
 use trueline_geom::graph::{Bytes, Disk, Graph, Reported, Unplaced};
 use trueline_geom::mapping::slices::{self, Slice, Slices};
 use trueline_geom::probe::Limits;
+use trueline_geom::registry::reported_sign;
 use trueline_host::device::{Device, Kind, Signs, lsblk, nvme, sysfs};
 use trueline_host::disk::file;
 
@@ -202,7 +203,7 @@ fn sign_of(device: &Device, all: &[Device]) -> Option<Sign> {
         Kind::Dm { uuid: Some(uuid), .. } if uuid.starts_with("LVM-") => Some("LVM2_member"),
         _ => None,
     });
-    let mut sign = format::told(device.signs.fstype.as_deref().or(held)?, device.signs.block);
+    let mut sign = reported_sign(device.signs.fstype.as_deref().or(held)?, device.signs.block);
     sign.label.clone_from(&device.signs.label);
     sign.uuid.clone_from(&device.signs.uuid);
     if let Some(Kind::Md { members, .. }) = holder.map(|d| &d.kind)

@@ -114,9 +114,7 @@ pub fn audit(graph: &Graph) -> Audit {
 
 /// True if it is the front of a member of a firmware RAID, whose chunks and start are unknown.
 fn shows_a_set(graph: &Graph, id: Id) -> bool {
-    let p = &graph.providers[id];
-    let outer = p.parents.first().filter(|_| p.is_data_area()).map(|&parent| &graph.providers[parent].signs);
-    outer.is_some_and(|signs| signs.iter().any(|s| s.kind == p.class && s.data.is_some() && matches!(s.inside, Inside::Unknown(_))))
+    graph.outer_sign(id).is_some_and(|sign| sign.data.is_some() && matches!(sign.inside, Inside::Unknown(_)))
 }
 
 fn role(graph: &Graph, id: Id) -> Role {
@@ -238,9 +236,7 @@ fn severity(cost: Option<Cost>) -> Severity {
 fn block(graph: &Graph, id: Id) -> u64 {
     let p = &graph.providers[id];
     let own = p.signs.iter().filter_map(|s| s.block).min();
-    let outer = p.parents.first().filter(|_| p.is_data_area()).map(|&parent| &graph.providers[parent].signs);
-    let of_outer = || outer?.iter().find(|s| s.kind == p.class)?.block;
-    own.or_else(of_outer).unwrap_or(PAGE)
+    own.or_else(|| graph.outer_sign(id)?.block).unwrap_or(PAGE)
 }
 
 /// The finding for a start, or the start of a data area, off the boundaries `missed`, the costliest first.
@@ -270,7 +266,7 @@ fn off_start(graph: &Graph, id: Id, missed: &[(Fact, Option<Cost>)], harmless: O
     let worst = severity(cost).max(dearer.map_or(Severity::Note, |(_, of_it)| severity(of_it)));
     let mut finding = Finding::new(rule, worst, 0, message).against_fact(&fact, cost);
     finding.fix = match p.parents.first() {
-        Some(&parent) if data_area => contents::data_fixes(p, &graph.providers[parent]),
+        Some(&parent) if data_area => contents::data_fixes(graph, id, &graph.providers[parent]),
         _ => start_fixes(graph, id),
     };
     finding

@@ -1,16 +1,21 @@
 //! What stands on a provider and does I/O from it: file systems, members of other systems' sets, encrypted volumes, swap.
 //!
 //! A recognised format is one file in `format/`, a `mod` line, a line in [`crate::registry::FORMATS`], and a golden disk in `tests/disks/`.
-//! A format answers with a [`Sign`]: its name, and what decides alignment inside it.
+//! A format answers with a [`Sign`]: its kind, and what decides alignment inside it. Whatever else is known of it is asked of the
+//! [`Format`] behind the kind; no other file compares kinds by their names.
 
+use crate::base::error::Errno;
+use crate::base::patch::Read;
 use crate::class::Taste;
 use crate::probe::Probe;
 use crate::registry::CLASSES;
+use std::fmt;
 
 pub mod apfs;
 pub mod bcache;
 pub mod bcachefs;
 pub mod bitlocker;
+mod boot_fields;
 pub mod btrfs;
 pub mod drbd;
 pub mod erofs;
@@ -42,19 +47,147 @@ pub mod vmdk;
 pub mod xfs;
 pub mod zfs;
 
-/// A recogniser.
-pub struct Format {
-    /// The file it is in, for people: a format may answer with several kinds (`ext2`, `ext3`, `ext4`).
-    pub name: &'static str,
+pub use boot_fields::{Moved, Rebased};
+
+/// A file system, a member of a set or a container: how it is recognised, and what is known of it.
+pub trait Format: Sync {
+    /// Every kind that it answers with: `ext2`, `ext3`, `ext4`, `jbd`.
+    fn kinds(&self) -> Vec<Kind>;
+
     /// What it makes of a provider. Reads within the probe's budget, never trusts a number it read.
-    pub recognise: fn(&Probe<'_>) -> Option<Sign>,
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign>;
+
+    /// Its inside as far as a name tells, and the size of its blocks in bytes, which a kernel, udev or lsblk reports; `None`: such a name
+    /// is not passed on.
+    fn by_name(&self, kind: Kind, block: Option<u64>) -> Option<Inside> {
+        let _ = (kind, block);
+        None
+    }
+
+    /// True if a medium that holds it holds `other` as well, by design.
+    fn includes(&self, other: Kind) -> bool {
+        let _ = other;
+        false
+    }
+
+    /// True if whole pages of a file are written however small its clusters are: those only part files from each other.
+    fn keeps_pages_whole(&self) -> bool {
+        false
+    }
+
+    /// True if Trueline makes it, on `length` bytes, so that nothing in it is smaller than a page and its data begin where they should.
+    fn is_made_here(&self, kind: Kind, length: u64) -> bool {
+        let _ = (kind, length);
+        false
+    }
+
+    /// True if what makes it can put its data on a boundary that the format itself does not begin on.
+    fn reaches_any_boundary(&self) -> bool {
+        false
+    }
+
+    /// The fix for `piece`, which is smaller than a device's unit of `unit` bytes.
+    fn enlarge(&self, sign: &Sign, piece: Piece, unit: u64) -> Option<String> {
+        let _ = (sign, piece, unit);
+        None
+    }
+
+    /// The fix that lays it out for a set of this chunk and full stripe, in bytes; `None` for a kind that takes no notice of sets.
+    fn fit_set(&self, sign: &Sign, chunk: u64, stripe: u64) -> Option<String> {
+        let _ = (sign, chunk, stripe);
+        None
+    }
+
+    /// The fix for a data area that begins off a boundary.
+    fn shift_data(&self, area: &StrayData<'_>) -> String {
+        format!("make the {} anew with its data area {} bytes further in", area.kind, area.lacking)
+    }
+
+    /// The shell commands that make it `length` bytes long, in the file that `file` names; `None` for what cannot get shorter.
+    fn shorten(&self, kind: Kind, file: &str, length: u64) -> Option<String> {
+        let _ = (kind, file, length);
+        None
+    }
+
+    /// The writes that make it true again what it says of where it begins, once it was moved.
+    fn rebase(&self, moved: Moved, read: &mut Read<'_>) -> Result<Rebased, Errno> {
+        let _ = (moved, read);
+        Ok(Rebased::default())
+    }
 }
 
-/// What was recognised on a provider.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sign {
+/// A data area that begins off a boundary beneath it.
+#[derive(Clone, Copy, Debug)]
+pub struct StrayData<'a> {
+    /// The kind of the format that it belongs to.
+    pub kind: Kind,
+    /// That format, as far as it was recognised.
+    pub sign: Option<&'a Sign>,
+    /// The logical sector beneath it, in bytes.
+    pub sector: u64,
+    /// The size of the boundary, in bytes.
+    pub unit: u64,
+    /// Bytes from where it begins to the next boundary.
+    pub lacking: u64,
+}
+
+/// A kind of contents, and the format that knows it. No two kinds have one name.
+#[derive(Clone, Copy)]
+pub struct Kind {
     /// blkid's TYPE: `ext4`, `xfs`, `LVM2_member`, `linux_raid_member`, `crypto_LUKS`, `vfat`, ...
-    pub kind: &'static str,
+    pub name: &'static str,
+    /// The format that answers with it.
+    pub format: &'static dyn Format,
+}
+
+impl Kind {
+    /// The kind that `format` calls `name`.
+    pub const fn new(name: &'static str, format: &'static dyn Format) -> Kind {
+        Kind { name, format }
+    }
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Kind) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Kind {}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.name, f)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name)
+    }
+}
+
+/// Formats of which only a name was reported.
+struct NameOnly;
+
+impl Format for NameOnly {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![OTHER]
+    }
+
+    fn recognise(&self, _probe: &Probe<'_>) -> Option<Sign> {
+        None
+    }
+}
+
+/// The kind of a format that nothing here knows.
+const OTHER: Kind = Kind::new("other", &NameOnly);
+
+/// What was recognised on a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sign {
+    /// Its kind, and with it the format.
+    pub kind: Kind,
     /// The byte of the provider at which the magic stands.
     pub magic: u64,
     /// How much of the inside is understood.
@@ -130,12 +263,44 @@ impl Inside {
     /// An image file of a disk: where its tables and data lie in the file is the container's business.
     pub const CONTAINER: Inside =
         Inside::Unknown("a container: convert it with qemu-img convert -O raw, or serve it with qemu-nbd, and check that");
+
+    /// By its name alone, a format whose data begin behind something else.
+    const FURTHER_IN: Inside = Inside::Unknown("where its data begin is not known without reading it");
+
+    /// By its name alone, a format that does I/O from byte 0, in blocks of so many bytes as far as that is known.
+    fn from_zero(block: Option<u64>) -> Inside {
+        match block {
+            Some(_) => Inside::Understood,
+            None => Inside::Unknown("its start is judged; the size of its blocks is not known without reading it"),
+        }
+    }
 }
 
 impl Sign {
     /// A format recognised by the magic at that byte.
-    pub fn new(kind: &'static str, magic: u64) -> Sign {
-        Sign { kind, magic, ..Sign::default() }
+    pub fn new(kind: Kind, magic: u64) -> Sign {
+        Sign {
+            kind,
+            magic,
+            inside: Inside::default(),
+            version: None,
+            label: None,
+            uuid: None,
+            size: None,
+            sector: None,
+            block: None,
+            piece: None,
+            cluster: None,
+            data: None,
+            chunk: None,
+            stripe: None,
+            details: Vec::new(),
+        }
+    }
+
+    /// A format that is known by a name alone, which no kind here has.
+    pub(crate) fn other(block: Option<u64>) -> Sign {
+        Sign { inside: Inside::Unknown("a format that is known by name only"), block, ..Sign::new(OTHER, 0) }
     }
 
     /// Every size it writes, its block first.
@@ -168,43 +333,6 @@ fn in_slice(probe: &Probe<'_>, from: u64, to: u64) -> bool {
     CLASSES.iter().any(|class| covers(class.taste(probe)))
 }
 
-/// blkid TYPE names of formats that do I/O from byte 0 of their provider.
-const FROM_ZERO: &[&str] = &["ext2", "ext3", "ext4", "xfs", "btrfs", "swap", "ntfs", "ufs", "reiserfs", "jfs", "nilfs2", "erofs"];
-/// Others whose name may be told; where their data begin is not known without looking.
-const FURTHER_IN: &[&str] = &[
-    "vfat",
-    "exfat",
-    "f2fs",
-    "LVM2_member",
-    "linux_raid_member",
-    "crypto_LUKS",
-    "zfs_member",
-    "bcache",
-    "bcachefs",
-    "BitLocker",
-    "apfs",
-    "hfsplus",
-    "udf",
-];
-const READ_ONLY: &[&str] = &["iso9660", "squashfs"];
-
-/// The sign that somebody else (udev, lsblk, a mount table) gives the name `kind`, and whose blocks somebody says are of
-/// `block` bytes. With that, a format that does I/O from byte 0 is understood.
-pub fn told(kind: &str, block: Option<u64>) -> Sign {
-    let known = |list: &[&'static str]| list.iter().find(|k| **k == kind).copied();
-    let (kind, inside) = match (known(FROM_ZERO), known(FURTHER_IN), known(READ_ONLY)) {
-        (Some(kind), ..) if block.is_some() => (kind, Inside::Understood),
-        (Some(kind), ..) => (kind, Inside::Unknown("its start is judged; the size of its blocks is not known without reading it")),
-        (_, Some(kind), _) => (kind, Inside::Unknown("where its data begin is not known without reading it")),
-        (.., Some(kind)) => (kind, Inside::ReadOnly),
-        _ => match known::told(kind) {
-            Some(sign) => (sign.kind, sign.inside),
-            None => ("other", Inside::Unknown("a format that is known by name only")),
-        },
-    };
-    Sign { inside, block, ..Sign::new(kind, 0) }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -219,14 +347,7 @@ pub(crate) mod tests {
 
     /// What every format together makes of a disk of `length` bytes with `parts` on it.
     pub(crate) fn everything(length: u64, parts: &[(u64, &[u8])]) -> Vec<Sign> {
-        FORMATS.iter().filter_map(|format| recognised(format, disk(length, parts))).collect()
-    }
-
-    #[test]
-    fn a_name_alone_is_not_understood() {
-        let unknown = |kind, block| matches!(told(kind, block).inside, Inside::Unknown(_));
-        assert!(unknown("ext4", None) && unknown("vfat", Some(4096)) && unknown("whatever", Some(4096)));
-        assert_eq!((told("ext4", Some(1024)).inside, told("squashfs", None).inside), (Inside::Understood, Inside::ReadOnly));
+        FORMATS.iter().filter_map(|format| recognised(*format, disk(length, parts))).collect()
     }
 
     /// Numbers as large and as small as they can be behind every magic: nothing may overflow, shift too far or read on.
@@ -277,11 +398,11 @@ pub(crate) mod tests {
     }
 
     /// What `format` makes of a disk.
-    pub(crate) fn recognised(format: &Format, disk: Sparse) -> Option<Sign> {
+    pub(crate) fn recognised(format: &dyn Format, disk: Sparse) -> Option<Sign> {
         let route = Route::store(0, disk.length());
         let stores: Vec<Box<dyn Store>> = vec![Box::new(disk)];
         let budget = Budget::new(Limits::default());
-        (format.recognise)(&Probe::new(&route, &stores, &budget, 512, Some(0), None))
+        format.recognise(&Probe::new(&route, &stores, &budget, 512, Some(0), None))
     }
 
     /// An exFAT volume whose cluster heap its boot sector puts into sector `heap`.
@@ -310,7 +431,7 @@ pub(crate) mod tests {
             let mut topology = Topology::new(512, store.length());
             topology.facts = profile::assumed();
             let graph = Graph::taste(vec![Disk::new("", Box::new(store), topology)], Limits::default());
-            assert_eq!(graph.providers[0].signs[0].kind, "exfat");
+            assert_eq!(graph.providers[0].signs[0].kind, exfat::KIND);
             assert_eq!(audit::audit(&graph).verdicts[0], verdict, "{heap}");
         }
     }

@@ -6,7 +6,7 @@ use crate::base::store::Store;
 use crate::base::topology::Topology;
 use crate::class::zero::Zero;
 use crate::class::{Class, Member};
-use crate::format::Sign;
+use crate::format::{Kind, Sign};
 use crate::mapping::geom::Geom;
 use crate::mapping::route::Route;
 use crate::mapping::slices::{Slices, bounded, out_of_range};
@@ -142,9 +142,16 @@ impl Graph {
     /// The format whose data area `id` is, if the area shows noise: an encrypted or striped one. `None` for every other
     /// provider.
     pub fn veil(&self, id: Id) -> Option<&'static str> {
+        let kind = self.providers[id].area_of?;
+        let plain = self.outer_sign(id).is_some_and(|sign| sign.data.is_some_and(|data| data.plain));
+        (!plain).then_some(kind.name)
+    }
+
+    /// The format whose data area `id` is, as it was recognised.
+    pub fn outer_sign(&self, id: Id) -> Option<&Sign> {
         let p = &self.providers[id];
-        let plain = |s: &Sign| s.kind == p.class && s.data.is_some_and(|d| d.plain);
-        (p.is_data_area() && !self.providers[p.parents[0]].signs.iter().any(plain)).then_some(p.class)
+        let (kind, parent) = (p.area_of?, *p.parents.first()?);
+        self.providers[parent].signs.iter().find(|sign| sign.kind == kind)
     }
 
     /// Fills `buffer` from byte `offset` of `id`.
@@ -320,7 +327,8 @@ impl Graph {
             let name = format!("{}.data{number}", parent.name);
             let topology = parent.topology.shift(data.offset, length);
             let route = Route::new(&geom, 0, length, std::slice::from_ref(&parent.route));
-            self.providers.push(Provider::within((id, parent), name, kind, data.offset, topology, route));
+            let area = Provider::within((id, parent), name, kind.name, data.offset, topology, route);
+            self.providers.push(Provider { area_of: Some(kind), ..area });
         }
     }
 
@@ -384,7 +392,7 @@ impl Graph {
     /// provider.
     fn settle_signs(&mut self) {
         for id in 0..self.providers.len() {
-            let inner: Vec<(&'static str, u64)> = self
+            let inner: Vec<(Kind, u64)> = self
                 .children(id)
                 .filter(|&c| self.providers[c].route.base() == self.providers[id].route.base() && !self.providers[c].is_set)
                 .flat_map(|c| self.providers[c].signs.iter().map(|s| (s.kind, s.magic)))

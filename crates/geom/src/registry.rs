@@ -3,7 +3,7 @@
 //! A new one is a file in `class/` or `format/`, and its line here.
 
 use crate::class::{self, Class};
-use crate::format::{self, Format};
+use crate::format::{self, Format, Kind, Sign};
 use crate::table::scheme::Scheme;
 
 /// Classes that taste, in the order in which they are asked.
@@ -32,46 +32,91 @@ pub static CLASSES: &[&dyn Class] = &[
 ];
 
 /// Every format, in the order of blkid's own list where it matters: wrappers of others come first. Where no format and
-/// no class answers, [`format::known`] is asked.
-pub static FORMATS: &[Format] = &[
+/// no class answers, [`LAST`] is asked.
+pub static FORMATS: &[&dyn Format] = &[
     // Interrupted moves, then containers, members of sets and other wrappers of a file system.
-    format::moving::FORMAT,
-    format::qcow2::FORMAT,
-    format::vmdk::FORMAT,
-    format::vhd::FORMAT,
-    format::vhdx::FORMAT,
-    format::vdi::FORMAT,
-    format::md::FORMAT,
-    format::lvm2::FORMAT,
-    format::luks::FORMAT,
-    format::bitlocker::FORMAT,
-    format::bcache::FORMAT,
-    format::bcachefs::FORMAT,
-    format::drbd::FORMAT,
-    format::vdo::FORMAT,
-    format::zfs::FORMAT,
-    format::known::FIRMWARE,
+    &format::moving::Moving,
+    &format::qcow2::Qcow2,
+    &format::vmdk::Vmdk,
+    &format::vhd::Vhd,
+    &format::vhdx::Vhdx,
+    &format::vdi::Vdi,
+    &format::md::Md,
+    &format::lvm2::Lvm2,
+    &format::luks::Luks,
+    &format::bitlocker::BitLocker,
+    &format::bcache::Bcache,
+    &format::bcachefs::Bcachefs,
+    &format::drbd::Drbd,
+    &format::vdo::Vdo,
+    &format::zfs::Zfs,
+    &format::known::Firmware,
     // File systems.
-    format::fat::FORMAT,
-    format::swap::FORMAT,
-    format::xfs::FORMAT,
-    format::ext::FORMAT,
-    format::reiserfs::FORMAT,
-    format::jfs::FORMAT,
-    format::udf::FORMAT,
-    format::iso9660::FORMAT,
-    format::hfsplus::FORMAT,
-    format::ufs::FORMAT,
-    format::ntfs::FORMAT,
-    format::squashfs::FORMAT,
-    format::btrfs::FORMAT,
-    format::nilfs2::FORMAT,
-    format::exfat::FORMAT,
-    format::f2fs::FORMAT,
-    format::apfs::FORMAT,
-    format::erofs::FORMAT,
+    &format::fat::Fat,
+    &format::swap::Swap,
+    &format::xfs::Xfs,
+    &format::ext::Ext,
+    &format::reiserfs::ReiserFs,
+    &format::jfs::Jfs,
+    &format::udf::Udf,
+    &format::iso9660::Iso9660,
+    &format::hfsplus::HfsPlus,
+    &format::ufs::Ufs,
+    &format::ntfs::Ntfs,
+    &format::squashfs::SquashFs,
+    &format::btrfs::Btrfs,
+    &format::nilfs2::Nilfs2,
+    &format::exfat::Exfat,
+    &format::f2fs::F2fs,
+    &format::apfs::Apfs,
+    &format::erofs::Erofs,
 ];
+
+/// Kinds that are known by their magic alone, for a provider on which nothing else was recognised.
+pub static LAST: &dyn Format = &format::known::ByMagic;
 
 /// Schemes that are edited, in the order in which they are asked. An extended partition is read by the EBR alone, so
 /// that comes first; the others are ordered as in [`CLASSES`].
 pub static SCHEMES: &[&dyn Scheme] = &[&class::mbr::Ebr, &class::gpt::Gpt, &class::mbr::Mbr, &class::bsd::Bsd];
+
+/// The sign of a format that is not read: a kernel, udev, lsblk or a mount table calls it `name`, and may report that its blocks are
+/// of `block` bytes.
+pub fn reported_sign(name: &str, block: Option<u64>) -> Sign {
+    let inside = |format: &&dyn Format| {
+        let kind = format.kinds().into_iter().find(|kind: &Kind| kind.name == name)?;
+        Some(Sign { inside: format.by_name(kind, block)?, block, ..Sign::new(kind, 0) })
+    };
+    FORMATS.iter().chain([&LAST]).find_map(inside).unwrap_or_else(|| Sign::other(block))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Inside;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_name_alone_is_not_understood() {
+        let unknown = |name, block| matches!(reported_sign(name, block).inside, Inside::Unknown(_));
+        assert!(unknown("ext4", None) && unknown("vfat", Some(4096)) && unknown("whatever", Some(4096)) && unknown("jbd", Some(1024)));
+        assert_eq!(
+            (reported_sign("ext4", Some(1024)).inside, reported_sign("cramfs", None).inside),
+            (Inside::Understood, Inside::ReadOnly)
+        );
+        assert_eq!((reported_sign("ext4", None).kind.name, reported_sign("drbd", None).kind.name), ("ext4", "other"));
+    }
+
+    /// Kinds are compared by name, so a name must lead to one format.
+    #[test]
+    fn every_kind_leads_to_the_format_that_has_it() {
+        let mut owners = BTreeMap::new();
+        for (nth, format) in FORMATS.iter().chain([&LAST]).enumerate() {
+            for kind in format.kinds() {
+                assert!(kind.format.kinds().contains(&kind), "{kind}");
+                // A log of XFS is found by its record, or by a magic further in.
+                assert!(owners.insert(kind.name, nth).is_none() || kind == format::xfs::EXTERNAL_LOG, "{kind}");
+            }
+        }
+        assert!(owners.len() > 90, "{}", owners.len());
+    }
+}

@@ -31,14 +31,12 @@ use crate::base::topology::{is_whole, round_down};
 use crate::mapping::slices::place;
 use crate::table::Refusal;
 
-pub(crate) mod boot_fields;
 mod carry;
 mod journal;
 mod note;
 mod standing;
 
 pub use crate::format::moving::mark::{MAGIC, Mark, Sealed};
-pub use crate::relocate::boot_fields::{Rebased, rebase};
 pub use carry::{Interrupted, Progress, carry};
 pub use journal::{Journal, LONGEST, Unreadable, VERSION};
 pub use note::Note;

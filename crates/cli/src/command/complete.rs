@@ -194,7 +194,7 @@ fn targets(current: &str) -> Vec<Candidate> {
     let Ok((graph, _)) = target::open(disks, &overrides) else { return Vec::new() };
     let whole = Some((disks.to_owned(), "the whole disk".to_owned())).filter(|_| disks == current);
     let named = graph.providers.iter().filter(|p| !p.name.is_empty());
-    let content = |p: &Provider| p.in_use().map(|sign| sign.kind).collect::<Vec<_>>().join("+");
+    let content = |p: &Provider| p.in_use().map(|sign| sign.kind.name).collect::<Vec<_>>().join("+");
     whole.into_iter().chain(named.map(|p| (format!("{disks}#{}", p.name), content(p)))).collect()
 }
 

@@ -24,10 +24,11 @@ use std::process::ExitCode;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::patch::{self, Patch};
 use trueline_geom::base::store::Store;
+use trueline_geom::format::Moved;
 use trueline_geom::graph::Id;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::mapping::slices::place;
-use trueline_geom::relocate::{Interrupted, Journal, Move, SIZES, Start, carry, ends, rebase};
+use trueline_geom::relocate::{Interrupted, Journal, Move, SIZES, Start, carry, ends};
 use trueline_geom::table::scheme::Scheme;
 use trueline_geom::table::{Entry, Refusal};
 use trueline_host::disk::file::Access;
@@ -158,7 +159,8 @@ fn decide(target: &WriteTarget, on: Id, entry: &Entry, start: u64, table: Vec<Pa
         let Some(from) = p.start.filter(|_| own.start.is_some()) else { continue };
         let to = (from - entry.start).saturating_add(start);
         for sign in p.in_use() {
-            let found = rebase(sign.kind, (from, to), p.topology.length, &mut |at, out| graph.read_at(id, out, at))?;
+            let moved = Moved { from, to, length: p.topology.length };
+            let found = sign.kind.format.rebase(moved, &mut |at, out| graph.read_at(id, out, at))?;
             let at = p.base().saturating_sub(own.base());
             rebased.extend(found.patches.into_iter().map(|patch| Patch { offset: patch.offset + at, ..patch }));
             if let Some(says) = found.left {

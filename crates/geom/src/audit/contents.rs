@@ -2,8 +2,8 @@
 
 use super::{PAGE, Role, Verdict, boots, hides, name_of, on, severity, unwritten};
 use crate::base::finding::{self, Finding, Fix, Severity};
-use crate::base::topology::{Fact, Grain, Source, Trust, Why, in_place_cost, is_whole};
-use crate::format::{Inside, Piece, Sign};
+use crate::base::topology::{Fact, Grain, Source, Trust, Why, in_place_cost};
+use crate::format::{Inside, Kind, Piece, Sign, StrayData};
 use crate::graph::{Graph, Id, Provider};
 use crate::mapping::slices::place;
 use crate::table::types;
@@ -99,10 +99,10 @@ pub(super) fn signatures(p: &Provider, found: &mut Vec<Finding>) {
     }
 }
 
-/// The signatures that contradict each other: all of them, but that of a UDF bridge disc, which is ISO 9660 as well.
+/// The signatures that contradict each other: all of them, but those that another of them includes.
 fn rivals(p: &Provider) -> Vec<&Sign> {
-    let bridge = p.signs.iter().any(|s| s.kind == "udf");
-    p.signs.iter().filter(|s| !(bridge && s.kind == "iso9660")).collect()
+    let included = |sign: &Sign| p.signs.iter().any(|other| other.kind.format.includes(sign.kind));
+    p.signs.iter().filter(|sign| !included(sign)).collect()
 }
 
 /// The provider beneath the data area `p`, if the format in it fills all of that, as if the format around it were not
@@ -122,7 +122,7 @@ fn one_is_stale(outer: &Provider, p: &Provider, sign: &Sign) -> Finding {
         p.topology.length
     );
     let mut finding = Finding::new(&finding::AMBIVALENT, Severity::Warning, 0, message);
-    let both = outer.signs.iter().filter(|s| s.kind == p.class).chain([sign]);
+    let both = outer.signs.iter().filter(|s| p.area_of == Some(s.kind)).chain([sign]);
     finding.fix = both.map(|s| wipe(s).into()).collect();
     finding
 }
@@ -174,8 +174,7 @@ fn small_piece(p: &Provider, sign: &Sign, piece: Piece, fact: &Fact) -> Option<F
     let cost = in_place_cost(size, fact.grain.size())?;
     let hearsay = fact.why == Why::Preferred && fact.source == Source::Sysfs;
     let severity = match (piece.is_data(), fact.trust) {
-        // Small clusters only part files from each other; the pages of a file are still written whole.
-        (true, _) if size < PAGE && (sign.kind == "vfat" || hearsay) => Severity::Warning,
+        (true, _) if size < PAGE && (sign.kind.format.keeps_pages_whole() || hearsay) => Severity::Warning,
         (true, _) if size < PAGE => severity(Some(cost)),
         (true, _) | (false, Trust::Assumed) => Severity::Note,
         (false, _) => Severity::Warning,
@@ -184,40 +183,16 @@ fn small_piece(p: &Provider, sign: &Sign, piece: Piece, fact: &Fact) -> Option<F
     let message =
         format!("{} writes a {name} of {size} bytes on a {}: the device reads before it writes, even in place", on(p, sign), name_of(fact));
     let finding = Finding::new(&finding::SMALL, severity, 0, message).against(unit, 0, Some(cost));
-    let made_here = made_here(sign.kind, unit, p.topology.length).map(Fix::Recreate);
-    Some(made_here.into_iter().chain([small_fix(sign, piece, unit).into()]).fold(finding, Finding::fix))
+    let recreate = recreate(sign.kind, unit, p.topology.length);
+    let enlarge =
+        sign.kind.format.enlarge(sign, piece, unit).unwrap_or_else(|| format!("make it anew with units of at least {unit} bytes"));
+    Some(recreate.into_iter().chain([enlarge.into()]).fold(finding, Finding::fix))
 }
 
-fn small_fix(sign: &Sign, piece: Piece, unit: u64) -> String {
-    match sign.kind {
-        "ufs" => format!("make it with fragments of at least the unit: newfs -f {unit}"),
-        // Few systems mount ext4 blocks larger than a page.
-        "ext4" if unit > 4096 && piece.size >= PAGE && sign.cluster.is_some_and(|cluster| cluster >= unit) => {
-            format!("its clusters are large enough; what writes to it should write in whole multiples of {unit} bytes")
-        }
-        "ext2" | "ext3" | "ext4" if unit > 4096 => format!("make it with clusters: mke2fs -t ext4 -b 4096 -O bigalloc -C {unit}"),
-        "ext2" | "ext3" | "ext4" => format!("make it with larger blocks: mke2fs -b {unit}"),
-        "xfs" if unit > 4096 && !piece.is_data() => "make it with larger sectors: mkfs.xfs -s size=4096".into(),
-        "xfs" if unit > 4096 => format!("make it with larger blocks, for Linux 6.12 or later: mkfs.xfs -b size={unit}"),
-        "xfs" => format!("make it with larger blocks and sectors: mkfs.xfs -b size={unit} -s size={unit}"),
-        "vfat" => format!("make it with larger clusters: mkfs.fat -s {} (512-byte sectors a cluster)", unit / 512),
-        "exfat" => format!("make it with larger clusters: mkfs.exfat -c {unit}"),
-        "ntfs" => format!("make it with larger clusters: mkntfs -c {unit}"),
-        "crypto_LUKS" => format!("reencrypt it with larger sectors: cryptsetup reencrypt --sector-size {}", unit.min(4096)),
-        _ => format!("make it anew with units of at least {unit} bytes"),
-    }
+/// The fix that makes the format anew, if Trueline makes it so that nothing in it is smaller than `unit`, or its data begin on it.
+fn recreate(kind: Kind, unit: u64, length: u64) -> Option<Fix> {
+    (unit <= PAGE && kind.format.is_made_here(kind, length)).then_some(Fix::Recreate(kind.name))
 }
-
-/// The format `kind`, if Trueline makes it so that nothing in it is smaller than `unit`, or its data begin on it.
-fn made_here(kind: &str, unit: u64, length: u64) -> Option<&'static str> {
-    const MADE: [&str; 5] = ["ext4", "xfs", "vfat", "exfat", "ufs"];
-    // A FAT on a floppy has no room for as many reserved sectors as a unit takes.
-    let has_room = kind != "vfat" || length >= SMALLEST_FAT;
-    MADE.into_iter().find(|&made| made == kind && unit <= PAGE && has_room)
-}
-
-/// The smallest provider on which mkfs.vfat puts the clusters where it is told.
-const SMALLEST_FAT: u64 = 8 << 20;
 
 /// Chunk and row in bytes of the set beneath; `None` where they are not known.
 fn set_shape(p: &Provider) -> (Option<u64>, Option<u64>) {
@@ -227,21 +202,21 @@ fn set_shape(p: &Provider) -> (Option<u64>, Option<u64>) {
 
 /// Stripe parameters that are not those of the set beneath.
 fn stripes(p: &Provider, sign: &Sign) -> Vec<Finding> {
-    let knows = lays_out(sign);
     let (chunk, row) = set_shape(p);
+    let Some(fix) = sign.kind.format.fit_set(sign, chunk.unwrap_or_default(), row.unwrap_or_default()) else { return Vec::new() };
     let pairs = [(chunk, "chunk", sign.chunk), (row, "full stripe", sign.stripe)];
     let mut found = Vec::new();
     for (set, name, said) in pairs {
-        let (Some(set), true) = (set, knows) else { continue };
+        let Some(set) = set else { continue };
         match said {
             Some(said) if said != set => {
                 let message = format!("{} is laid out for a {name} of {said} bytes, the set beneath has {set}", on(p, sign));
-                found.push(Finding::new(&finding::STRIPE, Severity::Warning, 0, message).against(set, 0, None).fix(stripe_fix(p, sign)));
+                found.push(Finding::new(&finding::STRIPE, Severity::Warning, 0, message).against(set, 0, None).fix(fix.clone()));
             }
             None if name == "chunk" => {
                 let message =
                     format!("{} does not know the {set}-byte {name} of the set beneath: its allocations are not spread by it", on(p, sign));
-                found.push(Finding::new(&finding::STRIPE, Severity::Note, 0, message).against(set, 0, None).fix(stripe_fix(p, sign)));
+                found.push(Finding::new(&finding::STRIPE, Severity::Note, 0, message).against(set, 0, None).fix(fix.clone()));
             }
             _ => {}
         }
@@ -253,7 +228,7 @@ fn stripes(p: &Provider, sign: &Sign) -> Vec<Finding> {
 ///
 /// It counts chunks from its own byte 0: off a chunk's boundary, what it places on one member lies across two.
 fn recorded_chunk(p: &Provider, sign: &Sign) -> Option<Finding> {
-    let chunk = sign.chunk.filter(|_| lays_out(sign) && set_shape(p).0.is_none())?;
+    let chunk = sign.chunk.filter(|&chunk| set_shape(p).0.is_none() && sign.kind.format.fit_set(sign, chunk, chunk).is_some())?;
     let (grain, start) = (Grain::new(chunk, 0)?, p.base());
     let past = grain.remainder(start);
     let at = |x: u64| place(x, p.topology.sector);
@@ -267,97 +242,26 @@ fn recorded_chunk(p: &Provider, sign: &Sign) -> Option<Finding> {
     (past > 0).then(|| Finding::new(&finding::STRIPE, Severity::Note, 0, message).against(chunk, past, None).fix(fix))
 }
 
-/// True of formats that are told of the set beneath them, and lay themselves out for it.
-fn lays_out(sign: &Sign) -> bool {
-    matches!(sign.kind, "ext2" | "ext3" | "ext4" | "xfs")
-}
-
-fn stripe_fix(p: &Provider, sign: &Sign) -> String {
-    let block = sign.block.unwrap_or(4096).max(1);
-    let (chunk, row) = set_shape(p);
-    let (chunk, row) = (chunk.unwrap_or_default(), row.unwrap_or_default());
-    match sign.kind {
-        // Mount options only change what mkfs recorded.
-        "xfs" if sign.chunk.is_none() => format!("make it anew with mkfs.xfs -d su={chunk},sw={}", row / chunk.max(1)),
-        "xfs" => format!(
-            "mount with -o sunit={},swidth={} (512-byte units), or make it with mkfs.xfs -d su={chunk},sw={}",
-            chunk / 512,
-            row / 512,
-            row / chunk.max(1)
-        ),
-        _ => format!("tune2fs -E stride={},stripe_width={}", chunk / block, row / block),
-    }
-}
-
-/// How to put the data area `p` of a format on `parent` on every boundary, by what it is.
-pub(super) fn data_fixes(p: &Provider, parent: &Provider) -> Vec<Fix> {
-    let (Some(all), Some(lacking)) = (p.topology.common(), p.topology.nearest(0).1) else {
+/// Fixes that put the data area `id` of a format on `parent` on every boundary, those that keep its contents first.
+pub(super) fn data_fixes(graph: &Graph, id: Id, parent: &Provider) -> Vec<Fix> {
+    let p = &graph.providers[id];
+    let (Some(kind), Some(all), Some(lacking)) = (p.area_of, p.topology.common(), p.topology.nearest(0).1) else {
         return vec!["no place near it satisfies every boundary beneath it".into()];
     };
     let unit = all.size();
     // Where the format begins off the boundary itself, no offset inside it that tools can be given puts that right.
     let inside = parent.topology.common().is_some_and(|g| g.contains(0));
-    // What keeps the contents comes first.
     let mut fixes = Vec::new();
     if parent.kind.is_some() {
         fixes.push(Fix::StartLater(lacking));
     }
-    fixes.extend(made_here(p.class, unit, parent.topology.length).filter(|&kind| inside || kind == "vfat").map(Fix::Recreate));
-    match p.class {
-        "vfat" => {
-            let large =
-                format!("make it anew on a partition that begins on the unit, with clusters of at least {unit} bytes and without -a");
-            let reserved = reserved(parent, lacking);
-            let fix = match (unit <= LARGEST_CLUSTER, reserved) {
-                (true, Ok(reserved)) => format!("{large}: mkfs.fat -s; or {reserved}"),
-                (true, Err(why)) => format!("{large}: mkfs.fat -s; {why}"),
-                (false, Ok(reserved)) => format!("make it anew {reserved}"),
-                (false, Err(why)) => why,
-            };
-            fixes.push(fix.into());
-        }
-        _ if !inside => {}
-        "exfat" => {
-            fixes.push(format!("make it anew with its boundary on the unit: mkfs.exfat --boundary-align={}", unit.max(1 << 20)).into())
-        }
-        "LVM2_member" => {
-            fixes.push(format!("empty it (pvmove, vgreduce, pvremove), then pvcreate --dataalignment {unit}b and vgextend").into());
-        }
-        "linux_raid_member" => {
-            fixes.push(format!("make the set anew with mdadm --create --data-offset on a multiple of {unit} bytes (given in KiB)").into());
-        }
-        "crypto_LUKS" => fixes.push(
-            format!("make it anew with cryptsetup luksFormat --offset on a multiple of {} sectors of 512 bytes", unit.max(4096) / 512)
-                .into(),
-        ),
-        other => fixes.push(format!("make the {other} anew with its data area {lacking} bytes further in").into()),
+    if inside || kind.format.reaches_any_boundary() {
+        fixes.extend(recreate(kind, unit, parent.topology.length));
+        let area = StrayData { kind, sign: graph.outer_sign(id), sector: parent.topology.sector, unit, lacking };
+        fixes.push(kind.format.shift_data(&area).into());
     }
     if parent.kind.is_none() && !inside {
         fixes.push("put it on a partition that begins on the boundary".into());
     }
     fixes
 }
-
-/// The reserved sectors that put the clusters of the FAT on `parent` `lacking` bytes further in, counted in the FAT's own sectors; an
-/// error says why no number of them can.
-fn reserved(parent: &Provider, lacking: u64) -> Result<String, String> {
-    let fat = parent.signs.iter().find(|s| s.kind == "vfat");
-    let sector = fat.and_then(|s| s.sector).unwrap_or(parent.topology.sector).max(1);
-    let more = lacking / sector;
-    if !is_whole(lacking, sector) {
-        return Err(format!(
-            "no number of reserved sectors brings its clusters there: they are {sector} bytes each, and {lacking} are lacking"
-        ));
-    }
-    if more > MOST_RESERVED {
-        return Err(format!(
-            "no number of reserved sectors brings its clusters there: {more} are lacking, and a FAT has {MOST_RESERVED} at most"
-        ));
-    }
-    Ok(format!("with {more} reserved sectors more: mkfs.fat -a -R"))
-}
-
-/// Reserved sectors of a FAT: a number of 16 bits.
-const MOST_RESERVED: u64 = 65535;
-/// The largest cluster that every system reads on a FAT.
-const LARGEST_CLUSTER: u64 = 32 << 10;

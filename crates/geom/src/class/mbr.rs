@@ -288,7 +288,7 @@ fn holds_in(probe: &Probe<'_>, entry: &Entry, unit: u64) -> bool {
     let inside = probe.within(&route, start, &kind);
     let table = |class: &&dyn Class| matches!(class.taste(&inside), Taste::Geom(..) | Taste::Member(_));
     kind.is_extended() && inside.has(510, &[0x55, 0xaa])
-        || FORMATS.iter().any(|format| (format.recognise)(&inside).is_some_and(|sign| sign.size.is_none_or(|size| size <= length)))
+        || FORMATS.iter().any(|format| format.recognise(&inside).is_some_and(|sign| sign.size.is_none_or(|size| size <= length)))
         || CLASSES.iter().any(table)
 }
 

@@ -11,15 +11,32 @@
 //! # Sources
 //! Apple "Apple File System Reference" (2020-06-22), "Objects", "Container" (`nx_superblock_t`).
 
-use super::{Format, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "apfs", recognise };
+/// The format, for the registry.
+pub struct Apfs;
+
+/// The kind that blkid calls `apfs`.
+pub const KIND: Kind = Kind::new("apfs", &Apfs);
+
+impl Format for Apfs {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        Some(Inside::FURTHER_IN)
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 /// `nx_superblock_t` behind its `obj_phys_t`, as far as they are read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -52,7 +69,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     if !valid {
         return None;
     }
-    let mut sign = Sign::new("apfs", 32);
+    let mut sign = Sign::new(KIND, 32);
     sign.uuid = ondisk::uuid(&sb.nx_uuid);
     sign.size = sb.nx_block_count.get().checked_mul(block);
     sign.block = Some(block);

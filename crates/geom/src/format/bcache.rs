@@ -14,15 +14,32 @@
 //! # Sources
 //! Linux `drivers/md/bcache/bcache_ondisk.h`, `struct cache_sb_disk`; `Documentation/admin-guide/bcache.rst`.
 
-use super::{Format, Inside, Piece, Sign};
+use super::{Format, Inside, Kind, Piece, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "bcache", recognise };
+/// The format, for the registry.
+pub struct Bcache;
+
+/// The kind that blkid calls `bcache`.
+pub const KIND: Kind = Kind::new("bcache", &Bcache);
+
+impl Format for Bcache {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        Some(Inside::FURTHER_IN)
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 const AT: u64 = 4096;
 const SECTOR: u64 = 512;
@@ -59,7 +76,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     if sb.magic != *MAGIC || sb.offset.get().checked_mul(SECTOR) != Some(AT) {
         return None;
     }
-    let mut sign = Sign::new("bcache", AT + 24);
+    let mut sign = Sign::new(KIND, AT + 24);
     sign.uuid = ondisk::uuid(&sb.uuid);
     sign.label = ondisk::text(&sb.label);
     let block = u64::from(sb.block_size.get()) * SECTOR;

@@ -10,15 +10,32 @@
 //! # Sources
 //! bcachefs "Principles of Operation", On disk format, Superblock; Linux `fs/bcachefs/bcachefs_format.h`, `struct bch_sb`.
 
-use super::{Format, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "bcachefs", recognise };
+/// The format, for the registry.
+pub struct Bcachefs;
+
+/// The kind that blkid calls `bcachefs`.
+pub const KIND: Kind = Kind::new("bcachefs", &Bcachefs);
+
+impl Format for Bcachefs {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        Some(Inside::FURTHER_IN)
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 const AT: u64 = 4096;
 const SECTOR: u64 = 512;
@@ -54,7 +71,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     if !magic || !here || block == 0 || sb.dev_idx >= sb.nr_devices {
         return None;
     }
-    let mut sign = Sign::new("bcachefs", AT + 24);
+    let mut sign = Sign::new(KIND, AT + 24);
     sign.version = Some(sb.version.get().to_string());
     sign.label = ondisk::text(&sb.label);
     sign.uuid = ondisk::uuid(&sb.user_uuid);

@@ -14,14 +14,31 @@
 //! # Sources
 //! libyal `libbde`, "BitLocker Drive Encryption (BDE) format", Volume header.
 
-use super::{Format, Inside, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "bitlocker", recognise };
+/// The format, for the registry.
+pub struct BitLocker;
+
+/// The kind that blkid calls `BitLocker`.
+pub const KIND: Kind = Kind::new("BitLocker", &BitLocker);
+
+impl Format for BitLocker {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        Some(Inside::FURTHER_IN)
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 /// The volume header, both kinds of it.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -64,7 +81,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
         ([0xeb, 0x58, 0x90], b"MSWIN4.1") => (Some(header.togo_metadata_offset.get()), true),
         _ => return None,
     };
-    let mut sign = Sign::new("BitLocker", 0);
+    let mut sign = Sign::new(KIND, 0);
     if let Some(at) = metadata {
         let metadata: Metadata = probe.read(at).filter(|m: &Metadata| at != 0 && m.signature == *b"-FVE-FS-")?;
         sign.version = Some(metadata.version.get().to_string());

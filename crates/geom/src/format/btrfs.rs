@@ -12,15 +12,32 @@
 //! btrfs documentation, "On-disk Format", sections "Superblock" and "DEV_ITEM"; Linux
 //! `include/uapi/linux/btrfs_tree.h` (`struct btrfs_super_block`).
 
-use super::{Format, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "btrfs", recognise };
+/// The format, for the registry.
+pub struct Btrfs;
+
+/// The kind that blkid calls `btrfs`.
+pub const KIND: Kind = Kind::new("btrfs", &Btrfs);
+
+impl Format for Btrfs {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, block: Option<u64>) -> Option<Inside> {
+        Some(Inside::from_zero(block))
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 /// `struct btrfs_super_block` and in it `struct btrfs_dev_item`, as far as they are read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -58,7 +75,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     if sb.magic != *b"_BHRfS_M" || sb.bytenr.get() != AT || !sane(sector) || !sane(node) {
         return None;
     }
-    let mut sign = Sign::new("btrfs", MAGIC_AT);
+    let mut sign = Sign::new(KIND, MAGIC_AT);
     sign.label = ondisk::text(&sb.label);
     sign.uuid = ondisk::uuid(&sb.fsid);
     sign.size = Some(sb.dev_item_total_bytes.get());

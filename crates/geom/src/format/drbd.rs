@@ -11,14 +11,27 @@
 //! DRBD `drbd-headers/drbd_meta_data.h`; drbd-utils `user/shared/drbdmeta.c` (`struct md_on_disk_08`, `struct
 //! meta_data_on_disk_9`).
 
-use super::{Format, Sign, in_slice};
+use super::{Format, Kind, Sign, in_slice};
 use crate::assert_offsets;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "drbd", recognise };
+/// The format, for the registry.
+pub struct Drbd;
+
+/// The kind that blkid calls `drbd`.
+pub const KIND: Kind = Kind::new("drbd", &Drbd);
+
+impl Format for Drbd {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 const DRBD_MAGIC: u32 = 0x8374_0267;
 const SIZE: u64 = 4096;
@@ -54,7 +67,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     if in_slice(probe, start, end) {
         return None;
     }
-    let mut sign = Sign::new("drbd", at + 60);
+    let mut sign = Sign::new(KIND, at + 60);
     sign.version = Some(version.to_string());
     sign.uuid = (uuid != 0).then(|| format!("{uuid:x}"));
     // The size both sides agreed on; before they ever met, all that is left of the metadata.

@@ -9,15 +9,32 @@
 //! # Sources
 //! Linux `fs/erofs/erofs_fs.h` (`struct erofs_super_block`).
 
-use super::{Format, Inside, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "erofs", recognise };
+/// The format, for the registry.
+pub struct Erofs;
+
+/// The kind that blkid calls `erofs`.
+pub const KIND: Kind = Kind::new("erofs", &Erofs);
+
+impl Format for Erofs {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, block: Option<u64>) -> Option<Inside> {
+        Some(Inside::from_zero(block))
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 /// `struct erofs_super_block`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -46,7 +63,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
         return None;
     }
     let block = 1u64 << sb.blkszbits;
-    let mut sign = Sign::new("erofs", AT);
+    let mut sign = Sign::new(KIND, AT);
     sign.inside = Inside::ReadOnly;
     sign.label = ondisk::text(&sb.volume_name);
     sign.uuid = ondisk::uuid(&sb.uuid);

@@ -11,15 +11,58 @@
 //! Microsoft "exFAT file system specification", sections 3.1 "Main and Backup Boot Sector Sub-regions" and 7.3 "Volume Label
 //! Directory Entry" (its names in snake case).
 
-use super::{Format, Sign};
+use super::boot_fields::{Field, rebase};
+use super::{Format, Inside, Kind, Moved, Piece, Rebased, Sign, StrayData};
 use crate::assert_offsets;
+use crate::base::error::Errno;
 use crate::base::ondisk;
+use crate::base::patch::Read;
 use crate::probe::Probe;
+use std::ops::Range;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "exfat", recognise };
+/// The format, for the registry.
+pub struct Exfat;
+
+/// The kind that blkid calls `exfat`.
+pub const KIND: Kind = Kind::new("exfat", &Exfat);
+
+impl Format for Exfat {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        Some(Inside::FURTHER_IN)
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+
+    fn is_made_here(&self, _kind: Kind, _length: u64) -> bool {
+        true
+    }
+
+    fn enlarge(&self, _sign: &Sign, _piece: Piece, unit: u64) -> Option<String> {
+        Some(format!("make it with larger clusters: mkfs.exfat -c {unit}"))
+    }
+
+    fn shift_data(&self, area: &StrayData<'_>) -> String {
+        format!("make it anew with its boundary on the unit: mkfs.exfat --boundary-align={}", area.unit.max(1 << 20))
+    }
+
+    fn rebase(&self, moved: Moved, read: &mut Read<'_>) -> Result<Rebased, Errno> {
+        rebase(moved, read, |boot| Field {
+            sector: 1_u64.checked_shl(boot[108].into()).unwrap_or(0),
+            place: PARTITION_OFFSET,
+            copies: vec![0, REGION as u64],
+            sectors: REGION as u64,
+            seal,
+        })
+    }
+}
 
 /// The main boot sector.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -57,6 +100,10 @@ struct VolumeLabel {
 }
 assert_offsets!(VolumeLabel, 32, volume_label @ 2);
 
+/// The place of `PartitionOffset` in a boot sector.
+const PARTITION_OFFSET: Range<usize> = 64..72;
+/// Sectors of a boot region, of which the last holds the sum of the others.
+const REGION: usize = 12;
 const LABEL_ENTRY: u8 = 0x83;
 const ENTRY: u64 = 32;
 /// The most of a root directory that is read for a label.
@@ -82,7 +129,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let (serial, [minor, major]) = (boot.volume_serial_number.get(), boot.file_system_revision);
     // Cluster numbers begin at 2.
     let root = u64::from(boot.first_cluster_of_root_directory.get()).checked_sub(2).filter(|&n| n < clusters);
-    let mut sign = Sign::new("exfat", 3);
+    let mut sign = Sign::new(KIND, 3);
     sign.version = Some(format!("{major}.{minor}"));
     sign.label = root.and_then(|n| label(probe, heap + n * cluster, cluster.min(DIRECTORY)));
     sign.uuid = (serial != 0).then(|| format!("{:04X}-{:04X}", serial >> 16, serial & 0xffff));
@@ -95,6 +142,19 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
         sign.details.push(("partition offset", boot.partition_offset.get().to_string()));
     }
     Some(sign)
+}
+
+/// Writes the sum of a boot region into its last sector.
+fn seal(region: &mut [u8]) {
+    let (summed, sums) = region.split_at_mut(region.len() / REGION * (REGION - 1));
+    let sum = checksum(summed).to_le_bytes();
+    sums.chunks_exact_mut(4).for_each(|word| word.copy_from_slice(&sum));
+}
+
+/// exFAT's sum of its boot region: `VolumeFlags` and `PercentInUse`, which change in use, are left out.
+fn checksum(bytes: &[u8]) -> u32 {
+    let counted = bytes.iter().enumerate().filter(|(at, _)| !matches!(at, 106 | 107 | 112));
+    counted.fold(0, |sum: u32, (_, &byte)| sum.rotate_right(1).wrapping_add(byte.into()))
 }
 
 /// The label in the directory at `at`; entry type 0 ends it.

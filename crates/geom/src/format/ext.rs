@@ -12,15 +12,66 @@
 //! # Sources
 //! Linux `Documentation/filesystems/ext4/super.rst`; e2fsprogs `lib/ext2fs/ext2_fs.h`.
 
-use super::{Format, Sign};
+use super::{Format, Inside, Kind, Piece, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "ext", recognise };
+/// The format, for the registry.
+pub struct Ext;
+
+/// The kind that blkid calls `ext2`.
+pub const EXT2: Kind = Kind::new("ext2", &Ext);
+/// The kind that blkid calls `ext3`.
+pub const EXT3: Kind = Kind::new("ext3", &Ext);
+/// The kind that blkid calls `ext4`.
+pub const EXT4: Kind = Kind::new("ext4", &Ext);
+/// The kind that blkid calls `jbd`.
+pub const JBD: Kind = Kind::new("jbd", &Ext);
+
+impl Format for Ext {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![EXT2, EXT3, EXT4, JBD]
+    }
+
+    fn by_name(&self, kind: Kind, block: Option<u64>) -> Option<Inside> {
+        (kind != JBD).then(|| Inside::from_zero(block))
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+
+    fn is_made_here(&self, kind: Kind, _length: u64) -> bool {
+        kind == EXT4
+    }
+
+    fn enlarge(&self, sign: &Sign, piece: Piece, unit: u64) -> Option<String> {
+        let is_clustered = || piece.size >= PAGE && sign.cluster.is_some_and(|cluster| cluster >= unit);
+        if sign.kind == JBD {
+            return None;
+        }
+        // Few systems mount ext4 blocks larger than a page.
+        Some(match unit > PAGE {
+            true if sign.kind == EXT4 && is_clustered() => {
+                format!("its clusters are large enough; what writes to it should write in whole multiples of {unit} bytes")
+            }
+            true => format!("make it with clusters: mke2fs -t ext4 -b 4096 -O bigalloc -C {unit}"),
+            false => format!("make it with larger blocks: mke2fs -b {unit}"),
+        })
+    }
+
+    fn fit_set(&self, sign: &Sign, chunk: u64, stripe: u64) -> Option<String> {
+        let block = sign.block.unwrap_or(PAGE).max(1);
+        (sign.kind != JBD).then(|| format!("tune2fs -E stride={},stripe_width={}", chunk / block, stripe / block))
+    }
+
+    fn shorten(&self, kind: Kind, file: &str, length: u64) -> Option<String> {
+        (kind != JBD).then(|| format!("e2fsck -fp {file}; resize2fs {file} {}K", length >> 10))
+    }
+}
 
 /// `struct ext4_super_block`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -56,6 +107,8 @@ struct Super {
 }
 assert_offsets!(Super, 372, s_first_data_block @ 20, s_magic @ 56, s_minor_rev_level @ 62, s_rev_level @ 76, s_feature_compat @ 92, s_uuid @ 104, s_volume_name @ 120, s_journal_uuid @ 208, s_blocks_count_hi @ 336, s_raid_stride @ 356, s_raid_stripe_width @ 368);
 
+/// The largest block that most systems mount, in bytes.
+const PAGE: u64 = 4096;
 const AT: u64 = 1024;
 const MAGIC_AT: u64 = AT + 56;
 const COMPAT_HAS_JOURNAL: u32 = 0x4;
@@ -76,13 +129,13 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     }
     let (compat, incompat, ro_compat) = (sb.s_feature_compat.get(), sb.s_feature_incompat.get(), sb.s_feature_ro_compat.get());
     let kind = if incompat & INCOMPAT_JOURNAL_DEV != 0 {
-        "jbd"
+        JBD
     } else if incompat & !INCOMPAT_EXT3 != 0 || ro_compat & !RO_COMPAT_EXT3 != 0 {
-        "ext4"
+        EXT4
     } else if compat & COMPAT_HAS_JOURNAL != 0 {
-        "ext3"
+        EXT3
     } else {
-        "ext2"
+        EXT2
     };
     let block = 1024u64 << sb.s_log_block_size.get();
     let high = if incompat & INCOMPAT_64BIT != 0 { u64::from(sb.s_blocks_count_hi.get()) << 32 } else { 0 };

@@ -11,15 +11,32 @@
 //! # Sources
 //! Linux `Documentation/filesystems/f2fs.rst`, "On-disk Layout"; `include/linux/f2fs_fs.h` (`struct f2fs_super_block`).
 
-use super::{Format, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "f2fs", recognise };
+/// The format, for the registry.
+pub struct F2fs;
+
+/// The kind that blkid calls `f2fs`.
+pub const KIND: Kind = Kind::new("f2fs", &F2fs);
+
+impl Format for F2fs {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        Some(Inside::FURTHER_IN)
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 /// `struct f2fs_super_block`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -66,7 +83,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let block = 1u64 << block_shift;
     let segment = block << segment_shift;
     let main = u64::from(sb.main_blkaddr.get()) * block;
-    let mut sign = Sign::new("f2fs", AT);
+    let mut sign = Sign::new(KIND, AT);
     sign.version = Some(format!("{}.{}", sb.major_ver.get(), sb.minor_ver.get()));
     sign.label = ondisk::text_utf16(&sb.volume_name);
     sign.uuid = ondisk::uuid(&sb.uuid);

@@ -14,15 +14,72 @@
 //! Microsoft "FAT: General Overview of On-Disk Format" 1.03, "Boot Sector and BPB", "FAT Type Determination", "FAT
 //! Directory Structure" (its names in snake case, without the prefix); libblkid `superblocks/vfat.c`.
 
-use super::{Format, Sign, bitlocker};
+use super::boot_fields::{Field, HIDDEN, rebase, word};
+use super::{Format, Inside, Kind, Moved, Piece, Rebased, Sign, StrayData, bitlocker};
 use crate::assert_offsets;
+use crate::base::error::Errno;
 use crate::base::ondisk;
+use crate::base::patch::Read;
+use crate::base::topology::is_whole;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "fat", recognise };
+/// The format, for the registry.
+pub struct Fat;
+
+/// The kind that blkid calls `vfat`.
+pub const KIND: Kind = Kind::new("vfat", &Fat);
+
+impl Format for Fat {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        Some(Inside::FURTHER_IN)
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+
+    fn keeps_pages_whole(&self) -> bool {
+        true
+    }
+
+    /// A FAT on a floppy has no room for as many reserved sectors as a unit takes.
+    fn is_made_here(&self, _kind: Kind, length: u64) -> bool {
+        length >= SMALLEST
+    }
+
+    fn reaches_any_boundary(&self) -> bool {
+        true
+    }
+
+    fn enlarge(&self, _sign: &Sign, _piece: Piece, unit: u64) -> Option<String> {
+        Some(format!("make it with larger clusters: mkfs.fat -s {} (512-byte sectors a cluster)", unit / 512))
+    }
+
+    fn shift_data(&self, area: &StrayData<'_>) -> String {
+        let unit = area.unit;
+        let large = format!("make it anew on a partition that begins on the unit, with clusters of at least {unit} bytes and without -a");
+        match (unit <= LARGEST_CLUSTER, reserved(area)) {
+            (true, Ok(reserved)) => format!("{large}: mkfs.fat -s; or {reserved}"),
+            (true, Err(why)) => format!("{large}: mkfs.fat -s; {why}"),
+            (false, Ok(reserved)) => format!("make it anew {reserved}"),
+            (false, Err(why)) => why,
+        }
+    }
+
+    fn rebase(&self, moved: Moved, read: &mut Read<'_>) -> Result<Rebased, Errno> {
+        rebase(moved, read, |boot| {
+            // FAT32 alone has no size of a FAT at byte 22, and says where the copy is.
+            let copies = if word(boot, 22) == 0 { vec![0, word(boot, 50)] } else { vec![0] };
+            Field { sector: word(boot, 11), place: HIDDEN, copies, sectors: 1, seal: |_| {} }
+        })
+    }
+}
 
 /// The boot sector as FAT32 has it; FAT12 and FAT16 differ from byte 36.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -73,6 +130,12 @@ const DIRECTORY: u64 = 16384;
 const FAT12_MAX: u64 = 0xff4;
 const FAT16_MAX: u64 = 0xfff4;
 const FAT32_MAX: u64 = 0x0fff_fff6;
+/// The smallest provider on which mkfs.vfat puts the clusters where it is told.
+const SMALLEST: u64 = 8 << 20;
+/// Reserved sectors of a FAT: a number of 16 bits.
+const MOST_RESERVED: u64 = 65535;
+/// The largest cluster that every system reads on a FAT.
+const LARGEST_CLUSTER: u64 = 32 << 10;
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let boot: BootSector = probe.read(0)?;
@@ -107,7 +170,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     } else {
         Some((root * sector, data - root * sector))
     };
-    let mut sign = Sign::new("vfat", magic);
+    let mut sign = Sign::new(KIND, magic);
     sign.version = Some(version.into());
     sign.label = directory.and_then(|(at, length)| label(probe, at, length.min(DIRECTORY)));
     sign.uuid = probe.read::<U32>(serial).map(U32::get).filter(|&n| n != 0).map(|n| format!("{:04X}-{:04X}", n >> 16, n & 0xffff));
@@ -150,6 +213,24 @@ fn label(probe: &Probe<'_>, at: u64, length: u64) -> Option<String> {
     None
 }
 
+/// The reserved sectors that put the clusters on the boundary, counted in the FAT's own sectors; an error says why no number of them
+/// can.
+fn reserved(area: &StrayData<'_>) -> Result<String, String> {
+    let (lacking, sector) = (area.lacking, area.sign.and_then(|sign| sign.sector).unwrap_or(area.sector).max(1));
+    let more = lacking / sector;
+    if !is_whole(lacking, sector) {
+        return Err(format!(
+            "no number of reserved sectors brings its clusters there: they are {sector} bytes each, and {lacking} are lacking"
+        ));
+    }
+    if more > MOST_RESERVED {
+        return Err(format!(
+            "no number of reserved sectors brings its clusters there: {more} are lacking, and a FAT has {MOST_RESERVED} at most"
+        ));
+    }
+    Ok(format!("with {more} reserved sectors more: mkfs.fat -a -R"))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::format::tests::everything;
@@ -167,7 +248,7 @@ mod tests {
     #[test]
     fn the_first_cluster_follows_the_root_directory() {
         let sign = everything(32 << 20, &[(0, &fat16())]).remove(0);
-        assert_eq!((sign.kind, sign.magic, sign.version.as_deref()), ("vfat", 510, Some("FAT16")));
+        assert_eq!((sign.kind.name, sign.magic, sign.version.as_deref()), ("vfat", 510, Some("FAT16")));
         assert_eq!((sign.data.unwrap().offset, sign.block), (289 * 512, Some(2048)));
     }
 

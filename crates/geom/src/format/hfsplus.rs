@@ -11,15 +11,32 @@
 //! # Sources
 //! Apple Technical Note TN1150 "HFS Plus Volume Format", sections "Volume Header", "B-Trees", "Catalog File", "HFS Wrapper".
 
-use super::{Data, Format, Sign};
+use super::{Data, Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "hfsplus", recognise };
+/// The format, for the registry.
+pub struct HfsPlus;
+
+/// The kind that blkid calls `hfsplus`.
+pub const KIND: Kind = Kind::new("hfsplus", &HfsPlus);
+
+impl Format for HfsPlus {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        Some(Inside::FURTHER_IN)
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 /// `HFSPlusVolumeHeader`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -106,7 +123,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
         return None;
     }
     let length = u64::from(header.total_blocks.get()) * block;
-    let mut sign = Sign::new("hfsplus", start + HEADER);
+    let mut sign = Sign::new(KIND, start + HEADER);
     sign.label = name(probe, start, block, &header.catalog_file_first_extent);
     sign.size = Some(start + length);
     sign.block = Some(block);

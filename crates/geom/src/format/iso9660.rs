@@ -11,15 +11,32 @@
 //! ECMA-119, 8.4 "Primary Volume Descriptor", 8.5 "Supplementary Volume Descriptor"; libblkid `superblocks/iso9660.c` for the
 //! date that serves as UUID and for which of two names is the label.
 
-use super::{Format, Inside, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "iso9660", recognise };
+/// The format, for the registry.
+pub struct Iso9660;
+
+/// The kind that blkid calls `iso9660`.
+pub const KIND: Kind = Kind::new("iso9660", &Iso9660);
+
+impl Format for Iso9660 {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        Some(Inside::ReadOnly)
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 /// A primary or supplementary volume descriptor. Numbers are there in both byte orders, little-endian first.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -59,7 +76,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
         return None;
     }
     let joliet = joliet(probe);
-    let mut sign = Sign::new("iso9660", AT + 1);
+    let mut sign = Sign::new(KIND, AT + 1);
     sign.inside = Inside::ReadOnly;
     sign.version = joliet.is_some().then(|| "Joliet Extension".into());
     sign.label = match &joliet {

@@ -6,15 +6,32 @@
 //! # Sources
 //! Linux `fs/jfs/jfs_superblock.h` (`struct jfs_superblock`).
 
-use super::{Format, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "jfs", recognise };
+/// The format, for the registry.
+pub struct Jfs;
+
+/// The kind that blkid calls `jfs`.
+pub const KIND: Kind = Kind::new("jfs", &Jfs);
+
+impl Format for Jfs {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, block: Option<u64>) -> Option<Inside> {
+        Some(Inside::from_zero(block))
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 /// `struct jfs_superblock`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -52,7 +69,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     if !valid {
         return None;
     }
-    let mut sign = Sign::new("jfs", AT);
+    let mut sign = Sign::new(KIND, AT);
     sign.label = ondisk::text(&sb.s_label);
     sign.uuid = ondisk::uuid(&sb.s_uuid);
     sign.size = sb.s_size.get().checked_mul(sector);

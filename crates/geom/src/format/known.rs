@@ -2,7 +2,7 @@
 //!
 //! Nothing here is understood inside: a name keeps a disk from being written over without a word, and says what to look for. One row
 //! of `KNOWN` is one name. Rows are asked only where no class and no other format answers; those of firmware RAIDs, whose
-//! metadata is at the end of a whole disk and whose front is the set's, are a format of their own ([`FIRMWARE`]).
+//! metadata is at the end of a whole disk and whose front is the set's, are a format of their own ([`Firmware`]).
 //!
 //! # On disk
 //! The places and magics are in the table. A magic of two bytes, or one that text or another boot sector has too, has a second
@@ -16,13 +16,55 @@
 //! libblkid (util-linux 2.38 to 2.41) `superblocks/*.c`, `partitions/*.c` for names, places and checks; each format's own headers:
 //! Linux `fs/*`, `block/partitions/*`, `include/uapi/linux/*`; SNIA DDF 2.0; dmraid's `format/ataraid`.
 
-use super::{Data, Format, Inside, Sign};
+use super::{Data, Format, Inside, Kind, Sign, xfs};
 use crate::probe::Probe;
 
 mod check;
 
-/// The recogniser of members of firmware RAIDs.
-pub const FIRMWARE: Format = Format { name: "firmware RAID", recognise: firmware };
+/// Everything but members of firmware RAIDs; asked where nothing else was recognised.
+pub struct ByMagic;
+
+/// Members of firmware RAIDs, for the registry.
+pub struct Firmware;
+
+impl Format for ByMagic {
+    fn kinds(&self) -> Vec<Kind> {
+        KNOWN.iter().map(|known| known.kind).collect()
+    }
+
+    fn by_name(&self, kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        KNOWN.iter().find(|known| known.kind == kind).map(Known::inside)
+    }
+
+    /// The first row whose magic is there.
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        KNOWN.iter().find_map(|known| known.at(probe).map(|at| known.sign(at)))
+    }
+}
+
+impl Format for Firmware {
+    fn kinds(&self) -> Vec<Kind> {
+        RAIDS.iter().map(|raid| raid.kind).collect()
+    }
+
+    fn by_name(&self, kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        RAIDS.iter().find(|raid| raid.kind == kind).map(Known::inside)
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        firmware(probe)
+    }
+}
+
+/// The kind of a row of `KNOWN`.
+const fn by_magic(name: &'static str) -> Kind {
+    Kind::new(name, &ByMagic)
+}
+
+/// The kind of a row of `RAIDS`.
+const fn member(name: &'static str) -> Kind {
+    Kind::new(name, &Firmware)
+}
 
 /// Bytes of the sectors in which places are counted; libblkid's, whatever the device's are.
 const SECTOR: u64 = 512;
@@ -41,7 +83,7 @@ enum At {
 /// One kind of contents, by magic.
 struct Known {
     /// blkid's TYPE, or PTTYPE of a table.
-    kind: &'static str,
+    kind: Kind,
     /// Name in words, and the reason for which its inside is not judged.
     what: &'static str,
     /// Places and magics, of which one is enough.
@@ -61,7 +103,7 @@ const MEMBER: &str = "a member of a set that is known by its magic alone: where 
 const VOLUME: &str = "a volume that is known by its magic alone: where its data begin is not known";
 const RAID: &str = "a member of a firmware RAID: what is on it is the set's, and its chunks and their start are not known";
 /// Read-only formats: nothing is written in place.
-const READ_ONLY: &[&str] = &["cramfs", "romfs", "squashfs3"];
+const READ_ONLY: [&str; 3] = ["cramfs", "romfs", "squashfs3"];
 
 use At::{Byte, End};
 
@@ -69,67 +111,67 @@ use At::{Byte, End};
 #[rustfmt::skip]
 static KNOWN: &[Known] = &[
     // Tables.
-    Known { kind: "aix", what: TABLE, magics: &[(Byte(0), b"\xc9\xc2\xd4\xc1")], check: alone },
-    Known { kind: "ultrix", what: TABLE, magics: &[(Byte(16312), b"\x57\x29\x03\0\x01\0\0\0")], check: alone },
-    Known { kind: "dasd", what: TABLE, magics: &[
+    Known { kind: by_magic("aix"), what: TABLE, magics: &[(Byte(0), b"\xc9\xc2\xd4\xc1")], check: alone },
+    Known { kind: by_magic("ultrix"), what: TABLE, magics: &[(Byte(16312), b"\x57\x29\x03\0\x01\0\0\0")], check: alone },
+    Known { kind: by_magic("dasd"), what: TABLE, magics: &[
         (Byte(1028), b"\xe5\xd6\xd3\xf1"), (Byte(2052), b"\xe5\xd6\xd3\xf1"), (Byte(4100), b"\xe5\xd6\xd3\xf1"), (Byte(8196), b"\xe5\xd6\xd3\xf1"),
         (Byte(1024), b"\xd3\xd5\xe7\xf1"), (Byte(2048), b"\xd3\xd5\xe7\xf1"), (Byte(4096), b"\xd3\xd5\xe7\xf1"), (Byte(8192), b"\xd3\xd5\xe7\xf1"),
         (Byte(1024), b"\xc3\xd4\xe2\xf1"), (Byte(2048), b"\xc3\xd4\xe2\xf1"), (Byte(4096), b"\xc3\xd4\xe2\xf1"), (Byte(8192), b"\xc3\xd4\xe2\xf1"),
     ], check: check::whole },
-    Known { kind: "atari", what: TABLE, magics: &[(Byte(454), b""), (Byte(466), b""), (Byte(478), b""), (Byte(490), b"")], check: check::atari },
-    Known { kind: "ldm", what: "a dynamic disk of Windows: its database, at the end, says where its volumes begin", magics: &[(Byte(3072), b"PRIVHEAD")], check: alone },
+    Known { kind: by_magic("atari"), what: TABLE, magics: &[(Byte(454), b""), (Byte(466), b""), (Byte(478), b""), (Byte(490), b"")], check: check::atari },
+    Known { kind: by_magic("ldm"), what: "a dynamic disk of Windows: its database, at the end, says where its volumes begin", magics: &[(Byte(3072), b"PRIVHEAD")], check: alone },
     // Members of sets, volumes, encrypted volumes.
-    Known { kind: "ceph_bluestore", what: VOLUME, magics: &[(Byte(0), b"bluestore block device")], check: alone },
-    Known { kind: "drbdmanage_control_volume", what: VOLUME, magics: &[(Byte(0), b"$DRBDmgr=q")], check: alone },
-    Known { kind: "drbdproxy_datalog", what: VOLUME, magics: &[(Byte(0), b"DRBDdlh*")], check: alone },
-    Known { kind: "LVM1_member", what: MEMBER, magics: &[(Byte(0), b"HM\x01\0"), (Byte(0), b"HM\x02\0")], check: alone },
-    Known { kind: "DM_snapshot_cow", what: VOLUME, magics: &[(Byte(0), b"SnAp")], check: alone },
-    Known { kind: "DM_verity_hash", what: VOLUME, magics: &[(Byte(0), b"verity\0\0\x01\0\0\0")], check: alone },
-    Known { kind: "DM_integrity", what: VOLUME, magics: &[(Byte(0), b"integrt\0")], check: alone },
-    Known { kind: "VMFS_volume_member", what: MEMBER, magics: &[(Byte(1 << 20), b"\x0d\xd0\x01\xc0")], check: alone },
-    Known { kind: "ubi", what: MEMBER, magics: &[(Byte(0), b"UBI#")], check: alone },
-    Known { kind: "stratis", what: MEMBER, magics: &[(Byte(516), STRATIS), (Byte(4612), STRATIS)], check: alone },
-    Known { kind: "cs_fvault2", what: VOLUME, magics: &[(Byte(88), b"CS\x01\0\0\0")], check: check::core_storage },
-    Known { kind: "mpool", what: MEMBER, magics: &[(Byte(0), b"mpoolDev")], check: alone },
-    Known { kind: "geli", what: "an encrypted volume of FreeBSD: its sectors are known to its key alone", magics: &[(End(1, 0), b"GEOM::ELI"), (End(8, 0), b"GEOM::ELI")], check: alone },
-    Known { kind: "graid3", what: MEMBER, magics: &[(End(1, 0), b"GEOM::RAID3"), (End(8, 0), b"GEOM::RAID3")], check: alone },
-    Known { kind: "gjournal", what: MEMBER, magics: &[(End(1, 0), b"GEOM::JOURNAL"), (End(8, 0), b"GEOM::JOURNAL")], check: alone },
-    Known { kind: "gvirstor", what: MEMBER, magics: &[(End(1, 0), b"GEOM::VIRSTOR"), (End(8, 0), b"GEOM::VIRSTOR")], check: alone },
-    Known { kind: "gshsec", what: MEMBER, magics: &[(End(1, 0), b"GEOM::SHSEC"), (End(8, 0), b"GEOM::SHSEC")], check: alone },
-    Known { kind: "oracleasm", what: MEMBER, magics: &[(Byte(32), b"ORCLDISK")], check: alone },
+    Known { kind: by_magic("ceph_bluestore"), what: VOLUME, magics: &[(Byte(0), b"bluestore block device")], check: alone },
+    Known { kind: by_magic("drbdmanage_control_volume"), what: VOLUME, magics: &[(Byte(0), b"$DRBDmgr=q")], check: alone },
+    Known { kind: by_magic("drbdproxy_datalog"), what: VOLUME, magics: &[(Byte(0), b"DRBDdlh*")], check: alone },
+    Known { kind: by_magic("LVM1_member"), what: MEMBER, magics: &[(Byte(0), b"HM\x01\0"), (Byte(0), b"HM\x02\0")], check: alone },
+    Known { kind: by_magic("DM_snapshot_cow"), what: VOLUME, magics: &[(Byte(0), b"SnAp")], check: alone },
+    Known { kind: by_magic("DM_verity_hash"), what: VOLUME, magics: &[(Byte(0), b"verity\0\0\x01\0\0\0")], check: alone },
+    Known { kind: by_magic("DM_integrity"), what: VOLUME, magics: &[(Byte(0), b"integrt\0")], check: alone },
+    Known { kind: by_magic("VMFS_volume_member"), what: MEMBER, magics: &[(Byte(1 << 20), b"\x0d\xd0\x01\xc0")], check: alone },
+    Known { kind: by_magic("ubi"), what: MEMBER, magics: &[(Byte(0), b"UBI#")], check: alone },
+    Known { kind: by_magic("stratis"), what: MEMBER, magics: &[(Byte(516), STRATIS), (Byte(4612), STRATIS)], check: alone },
+    Known { kind: by_magic("cs_fvault2"), what: VOLUME, magics: &[(Byte(88), b"CS\x01\0\0\0")], check: check::core_storage },
+    Known { kind: by_magic("mpool"), what: MEMBER, magics: &[(Byte(0), b"mpoolDev")], check: alone },
+    Known { kind: by_magic("geli"), what: "an encrypted volume of FreeBSD: its sectors are known to its key alone", magics: &[(End(1, 0), b"GEOM::ELI"), (End(8, 0), b"GEOM::ELI")], check: alone },
+    Known { kind: by_magic("graid3"), what: MEMBER, magics: &[(End(1, 0), b"GEOM::RAID3"), (End(8, 0), b"GEOM::RAID3")], check: alone },
+    Known { kind: by_magic("gjournal"), what: MEMBER, magics: &[(End(1, 0), b"GEOM::JOURNAL"), (End(8, 0), b"GEOM::JOURNAL")], check: alone },
+    Known { kind: by_magic("gvirstor"), what: MEMBER, magics: &[(End(1, 0), b"GEOM::VIRSTOR"), (End(8, 0), b"GEOM::VIRSTOR")], check: alone },
+    Known { kind: by_magic("gshsec"), what: MEMBER, magics: &[(End(1, 0), b"GEOM::SHSEC"), (End(8, 0), b"GEOM::SHSEC")], check: alone },
+    Known { kind: by_magic("oracleasm"), what: MEMBER, magics: &[(Byte(32), b"ORCLDISK")], check: alone },
     // File systems.
-    Known { kind: "xfs_external_log", what: "a log of XFS on a device of its own: where its blocks lie is not known", magics: &[
+    Known { kind: xfs::EXTERNAL_LOG, what: xfs::LOG, magics: &[
         (Byte(0), XLOG), (Byte(512), XLOG), (Byte(1024), XLOG), (Byte(1536), XLOG), (Byte(2048), XLOG), (Byte(2560), XLOG), (Byte(3072), XLOG), (Byte(3584), XLOG),
     ], check: check::xfs_log },
-    Known { kind: "exfs", what: FILES, magics: &[(Byte(0), b"EXFS")], check: check::exfs },
-    Known { kind: "reiser4", what: FILES, magics: &[(Byte(65536), b"ReIsEr4")], check: alone },
-    Known { kind: "hfs", what: FILES, magics: &[(Byte(1024), b"BD")], check: check::hfs },
-    Known { kind: "hpfs", what: FILES, magics: &[(Byte(8192), b"\x49\xe8\x95\xf9")], check: check::hpfs },
-    Known { kind: "sysv", what: FILES, magics: &[
+    Known { kind: by_magic("exfs"), what: FILES, magics: &[(Byte(0), b"EXFS")], check: check::exfs },
+    Known { kind: by_magic("reiser4"), what: FILES, magics: &[(Byte(65536), b"ReIsEr4")], check: alone },
+    Known { kind: by_magic("hfs"), what: FILES, magics: &[(Byte(1024), b"BD")], check: check::hfs },
+    Known { kind: by_magic("hpfs"), what: FILES, magics: &[(Byte(8192), b"\x49\xe8\x95\xf9")], check: check::hpfs },
+    Known { kind: by_magic("sysv"), what: FILES, magics: &[
         (Byte(1016), b"\x20\x7e\x18\xfd"), (Byte(10232), b"\x20\x7e\x18\xfd"), (Byte(16376), b"\x20\x7e\x18\xfd"), (Byte(19448), b"\x20\x7e\x18\xfd"),
         (Byte(1016), b"\xfd\x18\x7e\x20"), (Byte(10232), b"\xfd\x18\x7e\x20"), (Byte(16376), b"\xfd\x18\x7e\x20"), (Byte(19448), b"\xfd\x18\x7e\x20"),
     ], check: alone },
-    Known { kind: "xenix", what: FILES, magics: &[(Byte(2040), b"\x44\x55\x2b\0"), (Byte(2040), b"\0\x2b\x55\x44"), (Byte(2048), b"\x2b\x55\x44"), (Byte(2048), b"\x44\x55\x2b")], check: alone },
-    Known { kind: "ReFS", what: FILES, magics: &[(Byte(0), b"\0\0\0ReFS\0")], check: alone },
-    Known { kind: "cramfs", what: FILES, magics: &[(Byte(0), b"\x45\x3d\xcd\x28"), (Byte(0), b"\x28\xcd\x3d\x45")], check: alone },
-    Known { kind: "romfs", what: FILES, magics: &[(Byte(0), b"-rom1fs-")], check: alone },
-    Known { kind: "squashfs3", what: FILES, magics: &[(Byte(0), b"sqsh"), (Byte(0), b"hsqs")], check: check::squashfs3 },
-    Known { kind: "minix", what: FILES, magics: &[
+    Known { kind: by_magic("xenix"), what: FILES, magics: &[(Byte(2040), b"\x44\x55\x2b\0"), (Byte(2040), b"\0\x2b\x55\x44"), (Byte(2048), b"\x2b\x55\x44"), (Byte(2048), b"\x44\x55\x2b")], check: alone },
+    Known { kind: by_magic("ReFS"), what: FILES, magics: &[(Byte(0), b"\0\0\0ReFS\0")], check: alone },
+    Known { kind: by_magic("cramfs"), what: FILES, magics: &[(Byte(0), b"\x45\x3d\xcd\x28"), (Byte(0), b"\x28\xcd\x3d\x45")], check: alone },
+    Known { kind: by_magic("romfs"), what: FILES, magics: &[(Byte(0), b"-rom1fs-")], check: alone },
+    Known { kind: by_magic("squashfs3"), what: FILES, magics: &[(Byte(0), b"sqsh"), (Byte(0), b"hsqs")], check: check::squashfs3 },
+    Known { kind: by_magic("minix"), what: FILES, magics: &[
         (Byte(1040), b"\x7f\x13"), (Byte(1040), b"\x8f\x13"), (Byte(1040), b"\x13\x7f"), (Byte(1040), b"\x13\x8f"),
         (Byte(1040), b"\x68\x24"), (Byte(1040), b"\x78\x24"), (Byte(1040), b"\x24\x68"), (Byte(1040), b"\x24\x78"),
         (Byte(1048), b"\x5a\x4d"), (Byte(1048), b"\x4d\x5a"),
     ], check: check::minix },
-    Known { kind: "gfs2", what: FILES, magics: &[(Byte(65536), GFS)], check: check::gfs2 },
-    Known { kind: "gfs", what: FILES, magics: &[(Byte(65536), GFS)], check: check::gfs },
-    Known { kind: "ocfs", what: FILES, magics: &[(Byte(8), b"OracleCFS"), (Byte(8192), b"OracleCFS")], check: alone },
-    Known { kind: "ocfs2", what: FILES, magics: &[(Byte(1024), b"OCFSV2"), (Byte(2048), b"OCFSV2"), (Byte(4096), b"OCFSV2"), (Byte(8192), b"OCFSV2")], check: alone },
-    Known { kind: "vxfs", what: FILES, magics: &[(Byte(1024), b"\xf5\xfc\x01\xa5"), (Byte(8192), b"\xa5\x01\xfc\xf5")], check: alone },
-    Known { kind: "nss", what: FILES, magics: &[(Byte(4096), b"SPB5")], check: alone },
-    Known { kind: "ubifs", what: FILES, magics: &[(Byte(0), b"\x31\x18\x10\x06")], check: alone },
-    Known { kind: "bfs", what: FILES, magics: &[(Byte(0), b"\xce\xfa\xad\x1b")], check: alone },
-    Known { kind: "VMFS", what: FILES, magics: &[(Byte(2 << 20), b"\x5e\xf1\xab\x2f")], check: alone },
-    Known { kind: "befs", what: FILES, magics: &[(Byte(32), b"BFS1"), (Byte(32), b"1SFB"), (Byte(544), b"BFS1"), (Byte(544), b"1SFB")], check: check::befs },
-    Known { kind: "zonefs", what: FILES, magics: &[(Byte(0), b"SFOZ")], check: alone },
+    Known { kind: by_magic("gfs2"), what: FILES, magics: &[(Byte(65536), GFS)], check: check::gfs2 },
+    Known { kind: by_magic("gfs"), what: FILES, magics: &[(Byte(65536), GFS)], check: check::gfs },
+    Known { kind: by_magic("ocfs"), what: FILES, magics: &[(Byte(8), b"OracleCFS"), (Byte(8192), b"OracleCFS")], check: alone },
+    Known { kind: by_magic("ocfs2"), what: FILES, magics: &[(Byte(1024), b"OCFSV2"), (Byte(2048), b"OCFSV2"), (Byte(4096), b"OCFSV2"), (Byte(8192), b"OCFSV2")], check: alone },
+    Known { kind: by_magic("vxfs"), what: FILES, magics: &[(Byte(1024), b"\xf5\xfc\x01\xa5"), (Byte(8192), b"\xa5\x01\xfc\xf5")], check: alone },
+    Known { kind: by_magic("nss"), what: FILES, magics: &[(Byte(4096), b"SPB5")], check: alone },
+    Known { kind: by_magic("ubifs"), what: FILES, magics: &[(Byte(0), b"\x31\x18\x10\x06")], check: alone },
+    Known { kind: by_magic("bfs"), what: FILES, magics: &[(Byte(0), b"\xce\xfa\xad\x1b")], check: alone },
+    Known { kind: by_magic("VMFS"), what: FILES, magics: &[(Byte(2 << 20), b"\x5e\xf1\xab\x2f")], check: alone },
+    Known { kind: by_magic("befs"), what: FILES, magics: &[(Byte(32), b"BFS1"), (Byte(32), b"1SFB"), (Byte(544), b"BFS1"), (Byte(544), b"1SFB")], check: check::befs },
+    Known { kind: by_magic("zonefs"), what: FILES, magics: &[(Byte(0), b"SFOZ")], check: alone },
 ];
 
 const DDF: &[u8] = b"\xde\x11\xde\x11";
@@ -142,21 +184,21 @@ const PROMISE: &[u8] = b"Promise Technology, Inc.";
 /// Members of firmware RAIDs: whole disks of at least 64 KiB.
 #[rustfmt::skip]
 static RAIDS: &[Known] = &[
-    Known { kind: "ddf_raid_member", what: RAID, magics: &[(End(1, 0), DDF), (End(257, 0), DDF), (End(1, 0), DDF_LE), (End(257, 0), DDF_LE)], check: check::ddf },
-    Known { kind: "isw_raid_member", what: RAID, magics: &[(End(2, 0), b"Intel Raid ISM Cfg Sig. ")], check: alone },
-    Known { kind: "lsi_mega_raid_member", what: RAID, magics: &[(End(1, 0), b"$XIDE$")], check: alone },
-    Known { kind: "via_raid_member", what: RAID, magics: &[(End(1, 0), b"\x55\xaa")], check: check::via },
-    Known { kind: "silicon_medley_raid_member", what: RAID, magics: &[(End(1, 0x60), b"\0\0\0\x2f")], check: check::silicon },
-    Known { kind: "nvidia_raid_member", what: RAID, magics: &[(End(2, 0), b"NVIDIA")], check: alone },
-    Known { kind: "promise_fasttrack_raid_member", what: RAID, magics: &[
+    Known { kind: member("ddf_raid_member"), what: RAID, magics: &[(End(1, 0), DDF), (End(257, 0), DDF), (End(1, 0), DDF_LE), (End(257, 0), DDF_LE)], check: check::ddf },
+    Known { kind: member("isw_raid_member"), what: RAID, magics: &[(End(2, 0), b"Intel Raid ISM Cfg Sig. ")], check: alone },
+    Known { kind: member("lsi_mega_raid_member"), what: RAID, magics: &[(End(1, 0), b"$XIDE$")], check: alone },
+    Known { kind: member("via_raid_member"), what: RAID, magics: &[(End(1, 0), b"\x55\xaa")], check: check::via },
+    Known { kind: member("silicon_medley_raid_member"), what: RAID, magics: &[(End(1, 0x60), b"\0\0\0\x2f")], check: check::silicon },
+    Known { kind: member("nvidia_raid_member"), what: RAID, magics: &[(End(2, 0), b"NVIDIA")], check: alone },
+    Known { kind: member("promise_fasttrack_raid_member"), what: RAID, magics: &[
         (End(63, 0), PROMISE), (End(255, 0), PROMISE), (End(256, 0), PROMISE), (End(16, 0), PROMISE), (End(399, 0), PROMISE), (End(591, 0), PROMISE),
         (End(675, 0), PROMISE), (End(735, 0), PROMISE), (End(911, 0), PROMISE), (End(974, 0), PROMISE), (End(991, 0), PROMISE), (End(951, 0), PROMISE),
         (End(3087, 0), PROMISE),
     ], check: alone },
-    Known { kind: "hpt45x_raid_member", what: RAID, magics: &[(End(11, 0), b"\xf3\x16\x78\x5a"), (End(11, 0), b"\xfd\x16\x78\x5a")], check: alone },
-    Known { kind: "hpt37x_raid_member", what: RAID, magics: &[(Byte(4640), b"\xf0\x16\x78\x5a"), (Byte(4640), b"\xfd\x16\x78\x5a")], check: alone },
-    Known { kind: "adaptec_raid_member", what: RAID, magics: &[(End(1, 0), b"\x37\xfc\x4d\x1e")], check: check::adaptec },
-    Known { kind: "jmicron_raid_member", what: RAID, magics: &[(End(1, 0), b"JM")], check: check::jmicron },
+    Known { kind: member("hpt45x_raid_member"), what: RAID, magics: &[(End(11, 0), b"\xf3\x16\x78\x5a"), (End(11, 0), b"\xfd\x16\x78\x5a")], check: alone },
+    Known { kind: member("hpt37x_raid_member"), what: RAID, magics: &[(Byte(4640), b"\xf0\x16\x78\x5a"), (Byte(4640), b"\xfd\x16\x78\x5a")], check: alone },
+    Known { kind: member("adaptec_raid_member"), what: RAID, magics: &[(End(1, 0), b"\x37\xfc\x4d\x1e")], check: check::adaptec },
+    Known { kind: member("jmicron_raid_member"), what: RAID, magics: &[(End(1, 0), b"JM")], check: check::jmicron },
 ];
 
 impl At {
@@ -176,15 +218,13 @@ impl Known {
         places.find(|&at| (self.check)(probe, at))
     }
 
-    fn sign(&self, at: u64) -> Sign {
-        let inside = if READ_ONLY.contains(&self.kind) { Inside::ReadOnly } else { Inside::Unknown(self.what) };
-        Sign { inside, ..Sign::new(self.kind, at) }
+    fn inside(&self) -> Inside {
+        if READ_ONLY.contains(&self.kind.name) { Inside::ReadOnly } else { Inside::Unknown(self.what) }
     }
-}
 
-/// The first row whose magic is there; for a provider on which nothing else was recognised.
-pub fn by_magic(probe: &Probe<'_>) -> Option<Sign> {
-    KNOWN.iter().find_map(|known| known.at(probe).map(|at| known.sign(at)))
+    fn sign(&self, at: u64) -> Sign {
+        Sign { inside: self.inside(), ..Sign::new(self.kind, at) }
+    }
 }
 
 /// A whole disk that is a member of a firmware RAID: its front, up to the metadata, is the set's.
@@ -196,11 +236,6 @@ fn firmware(probe: &Probe<'_>) -> Option<Sign> {
     // Metadata near the front leaves what lies behind it to the set.
     let data = Data { offset: 0, length: Some(at).filter(|&at| at >= SMALLEST), plain: false };
     Some(Sign { data: Some(data), ..raid.sign(at) })
-}
-
-/// The sign of a row called `kind`, and why its inside is unknown, for who has only the name.
-pub(super) fn told(kind: &str) -> Option<Sign> {
-    KNOWN.iter().chain(RAIDS).find(|known| known.kind == kind).map(|known| known.sign(0))
 }
 
 #[cfg(test)]

@@ -17,17 +17,44 @@
 //! cryptsetup: "LUKS On-Disk Format Specification" 1.2.3, section 2; "LUKS2 On-Disk Format Specification" 1.1, sections 2
 //! and 3.
 
-use super::{Format, Inside, Sign};
+use super::{Format, Inside, Kind, Piece, Sign, StrayData};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "luks", recognise };
+/// The format, for the registry.
+pub struct Luks;
 
-const KIND: &str = "crypto_LUKS";
+/// The kind that blkid calls `crypto_LUKS`.
+pub const KIND: Kind = Kind::new("crypto_LUKS", &Luks);
+
+impl Format for Luks {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        Some(Inside::FURTHER_IN)
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+
+    fn enlarge(&self, _sign: &Sign, _piece: Piece, unit: u64) -> Option<String> {
+        Some(format!("reencrypt it with larger sectors: cryptsetup reencrypt --sector-size {}", unit.min(LARGEST_SECTOR)))
+    }
+
+    fn shift_data(&self, area: &StrayData<'_>) -> String {
+        let sectors = area.unit.max(LARGEST_SECTOR) / 512;
+        format!("make it anew with cryptsetup luksFormat --offset on a multiple of {sectors} sectors of 512 bytes")
+    }
+}
+
+/// The largest sector that is encrypted at once, in bytes.
+const LARGEST_SECTOR: u64 = 4096;
 const MAGIC: &[u8; 6] = b"LUKS\xba\xbe";
 const MAGIC_2ND: &[u8; 6] = b"SKUL\xba\xbe";
 /// The binary header; the JSON follows.
@@ -243,13 +270,13 @@ mod tests {
         let (first, second) = (header(0, MAGIC), header(0x4000, MAGIC_2ND));
         for at in [0x1000, 0x5000] {
             let disk = disk(64 << 20, &[(0, &first), (0x4000, &second), (at, JSON_TEXT.as_bytes())]);
-            let sign = recognised(&FORMAT, disk).unwrap();
+            let sign = recognised(&Luks, disk).unwrap();
             assert_eq!((sign.data.unwrap().offset, sign.magic), (16 << 20, 0));
             assert!(sign.details.contains(&("encryption sector", "4096".to_string())));
         }
         let only_second = disk(64 << 20, &[(0x4000, &second), (0x5000, JSON_TEXT.as_bytes())]);
-        assert_eq!(recognised(&FORMAT, only_second).unwrap().magic, 0x4000);
-        let none = recognised(&FORMAT, disk(64 << 20, &[(0, &first)])).unwrap();
+        assert_eq!(recognised(&Luks, only_second).unwrap().magic, 0x4000);
+        let none = recognised(&Luks, disk(64 << 20, &[(0, &first)])).unwrap();
         assert!(matches!(none.inside, Inside::Unknown(_)));
     }
 
@@ -258,13 +285,13 @@ mod tests {
         for (open, close) in [("{\"a\":", ""), ("[", ""), ("\"\\", "\\"), ("{\"segments\":{\"0\":", "}")] {
             let json = format!("{{\"a\":{}{}", open.repeat(3000), close.repeat(3000));
             let disk = disk(1 << 20, &[(0, &header(0, MAGIC)), (0x1000, json.as_bytes())]);
-            assert_eq!(recognised(&FORMAT, disk).unwrap().data, None);
+            assert_eq!(recognised(&Luks, disk).unwrap().data, None);
         }
     }
 
     #[test]
     fn headers_without_a_payload_behind_them() {
-        let why = |disk| match recognised(&FORMAT, disk).unwrap() {
+        let why = |disk| match recognised(&Luks, disk).unwrap() {
             Sign { data: None, inside: Inside::Unknown(why), .. } => why,
             sign => panic!("{sign:?}"),
         };
@@ -274,7 +301,7 @@ mod tests {
         let json = JSON_TEXT.replace("16777216", "0");
         assert!(why(disk(64 << 20, &[(0, &header(0, MAGIC)), (0x1000, json.as_bytes())])).contains("detached"));
         // A header that says it is elsewhere is a copy of another; a second one is looked for only where it may be.
-        assert_eq!(recognised(&FORMAT, disk(64 << 20, &[(0, &header(0x4000, MAGIC))])), None);
+        assert_eq!(recognised(&Luks, disk(64 << 20, &[(0, &header(0x4000, MAGIC))])), None);
         let mut odd = header(0, MAGIC);
         odd[8..16].copy_from_slice(&0x5000u64.to_be_bytes());
         assert!(why(disk(64 << 20, &[(0, &odd), (0x6000, JSON_TEXT.as_bytes())])).contains("JSON area is damaged"));

@@ -15,15 +15,36 @@
 //! # Sources
 //! LVM2 `lib/label/label.h`, `lib/format_text/layout.h`, `lib/misc/crc.c`.
 
-use super::{Format, Inside, Sign};
+use super::{Format, Inside, Kind, Sign, StrayData};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "lvm2", recognise };
+/// The format, for the registry.
+pub struct Lvm2;
+
+/// The kind that blkid calls `LVM2_member`.
+pub const KIND: Kind = Kind::new("LVM2_member", &Lvm2);
+
+impl Format for Lvm2 {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        Some(Inside::FURTHER_IN)
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+
+    fn shift_data(&self, area: &StrayData<'_>) -> String {
+        format!("empty it (pvmove, vgreduce, pvremove), then pvcreate --dataalignment {}b and vgextend", area.unit)
+    }
+}
 
 const SECTOR: u64 = 512;
 /// Initial value of LVM's CRC-32, instead of all ones.
@@ -84,7 +105,7 @@ fn label(probe: &Probe<'_>, sector: u64) -> Option<Sign> {
     }
     let (data, lists) = locations(lists);
     let (metadata, _) = locations(lists);
-    let mut sign = Sign::new("LVM2_member", at + 24);
+    let mut sign = Sign::new(KIND, at + 24);
     sign.version = Some("LVM2 001".to_string());
     sign.uuid = grouped(&label.pv_uuid);
     sign.size = Some(label.device_size_xl.get()).filter(|&size| size > 0);
@@ -161,13 +182,13 @@ mod tests {
         label[24..32].copy_from_slice(b"LVM2 001");
         let sum = crc(&label[20..]);
         label[16..20].copy_from_slice(&sum.to_le_bytes());
-        let sign = recognised(&FORMAT, disk(1 << 20, &[(1536, &label)])).unwrap();
+        let sign = recognised(&Lvm2, disk(1 << 20, &[(1536, &label)])).unwrap();
         assert_eq!((sign.uuid, sign.data), (None, None));
         assert!(matches!(sign.inside, Inside::Unknown(_)));
         // In another sector than it says, or with another sum, it is no label.
-        assert_eq!(recognised(&FORMAT, disk(1 << 20, &[(1024, &label)])), None);
+        assert_eq!(recognised(&Lvm2, disk(1 << 20, &[(1024, &label)])), None);
         label[500] = 0;
-        assert_eq!(recognised(&FORMAT, disk(1 << 20, &[(1536, &label)])), None);
+        assert_eq!(recognised(&Lvm2, disk(1 << 20, &[(1536, &label)])), None);
     }
 
     /// A physical volume whose metadata area of `size` bytes, at 4096, says it begins at `start` and has text at its byte 512.
@@ -197,7 +218,7 @@ mod tests {
 
     #[test]
     fn the_text_is_read_where_its_area_is_and_no_further() {
-        let details = |disk_bytes: &[u8]| recognised(&FORMAT, disk(8 << 20, &[(0, disk_bytes)])).map(|sign| sign.details);
+        let details = |disk_bytes: &[u8]| recognised(&Lvm2, disk(8 << 20, &[(0, disk_bytes)])).map(|sign| sign.details);
         let (group, extent) = (("volume group", "data".to_string()), ("extent size", "4194304".to_string()));
         assert_eq!(details(&volume(32, 4096, 1024)), Some(vec![group.clone(), extent]));
         // The area ends behind the name.

@@ -17,7 +17,7 @@
 //! # Sources
 //! Linux `include/uapi/linux/raid/md_p.h`; `drivers/md/raid*.c` (`io_opt`); mdadm `super0.c`, `super1.c`.
 
-use super::{Format, Sign, in_slice};
+use super::{Format, Inside, Kind, Sign, StrayData, in_slice};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::base::topology::round_down;
@@ -25,10 +25,30 @@ use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "md", recognise };
+/// The format, for the registry.
+pub struct Md;
 
-const KIND: &str = "linux_raid_member";
+/// The kind that blkid calls `linux_raid_member`.
+pub const KIND: Kind = Kind::new("linux_raid_member", &Md);
+
+impl Format for Md {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        Some(Inside::FURTHER_IN)
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+
+    fn shift_data(&self, area: &StrayData<'_>) -> String {
+        format!("make the set anew with mdadm --create --data-offset on a multiple of {} bytes (given in KiB)", area.unit)
+    }
+}
+
 const MD_SB_MAGIC: u32 = 0xa92b_4efc;
 const MD_RESERVED_BYTES: u64 = 64 << 10;
 const MD_DISK_SYNC: u32 = 1 << 2;
@@ -263,7 +283,7 @@ mod tests {
     #[test]
     fn either_byte_order_is_read() {
         for big in [false, true] {
-            let sign = recognised(&FORMAT, disk(1 << 20, &[(0xf0000, &superblock(960, big))])).unwrap();
+            let sign = recognised(&Md, disk(1 << 20, &[(0xf0000, &superblock(960, big))])).unwrap();
             assert_eq!(sign.uuid.as_deref(), Some("00000001-0000-0002-0000-000300000004"));
             assert_eq!(sign.version.as_deref(), Some("0.90.0"));
             let data = sign.data.unwrap();
@@ -283,7 +303,7 @@ mod tests {
             for (level, disks) in [0u8, 1, 4, 5, 6, 10, 11].into_iter().flat_map(|level| [0u8, 1, 2].map(|disks| (level, disks))) {
                 sb[72..76].copy_from_slice(&[level, 0, 0, 0]);
                 sb[92..96].copy_from_slice(&[disks, 0, 0, 0]);
-                let sign = recognised(&FORMAT, disk(1 << 20, &[(4096, &sb)])).unwrap();
+                let sign = recognised(&Md, disk(1 << 20, &[(4096, &sb)])).unwrap();
                 assert_eq!(sign.data, None);
                 assert!(matches!(sign.inside, Inside::Unknown(_)));
             }
@@ -306,7 +326,7 @@ mod tests {
     #[test]
     fn a_row_is_a_chunk_of_every_data_disk() {
         let stripe = |level, layout, disks| {
-            let sign = recognised(&FORMAT, disk(8 << 20, &[(4096, &version_1_2(level, layout, disks, 0))])).unwrap();
+            let sign = recognised(&Md, disk(8 << 20, &[(4096, &version_1_2(level, layout, disks, 0))])).unwrap();
             assert_eq!(sign.data.unwrap().offset, 1 << 20);
             sign.stripe.map(|row| row >> 16)
         };
@@ -318,17 +338,17 @@ mod tests {
     #[test]
     fn only_a_member_in_use_shows_the_content() {
         for (role, plain) in [(0, true), (1, true), (0xfffd, false), (0xfffe, false), (0xffff, false)] {
-            let sign = recognised(&FORMAT, disk(8 << 20, &[(4096, &version_1_2(1, 0, 2, role))])).unwrap();
+            let sign = recognised(&Md, disk(8 << 20, &[(4096, &version_1_2(1, 0, 2, role))])).unwrap();
             assert_eq!(sign.data.unwrap().plain, plain, "{role:x}");
             // No less than the superblock itself, though it leaves the data nothing.
             assert_eq!(sign.size, Some(1 << 20));
         }
         let mut rebuilt = version_1_2(1, 0, 2, 0);
         rebuilt[8] = 2;
-        assert!(!recognised(&FORMAT, disk(8 << 20, &[(4096, &rebuilt)])).unwrap().data.unwrap().plain);
+        assert!(!recognised(&Md, disk(8 << 20, &[(4096, &rebuilt)])).unwrap().data.unwrap().plain);
         let mut late = version_1_2(1, 0, 2, 0);
         late[128..132].copy_from_slice(&[1, 0, 0, 0]);
-        assert_eq!(recognised(&FORMAT, disk(8 << 20, &[(4096, &late)])).unwrap().size, Some(8192));
+        assert_eq!(recognised(&Md, disk(8 << 20, &[(4096, &late)])).unwrap().size, Some(8192));
     }
 
     #[test]
@@ -340,8 +360,8 @@ mod tests {
         table[6 + 8..6 + 16].copy_from_slice(&[128, 0, 0, 0, 128, 7, 0, 0]);
         table[70..].copy_from_slice(&[0x55, 0xaa]);
         let sb = superblock(832, false);
-        assert_eq!(recognised(&FORMAT, disk(1 << 20, &[(440, &table), (0xf0000, &sb)])), None);
-        assert!(recognised(&FORMAT, disk(1 << 20, &[(0xf0000, &sb)])).is_some());
+        assert_eq!(recognised(&Md, disk(1 << 20, &[(440, &table), (0xf0000, &sb)])), None);
+        assert!(recognised(&Md, disk(1 << 20, &[(0xf0000, &sb)])).is_some());
     }
 
     /// The first chunk of a stripe is not the member's own: only a copy is tasted.

@@ -6,15 +6,28 @@
 pub mod mark;
 
 use self::mark::{MAGIC, Mark};
-use super::{Format, Inside, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::probe::Probe;
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "moving", recognise };
+/// The format, for the registry.
+pub struct Moving;
+
+/// The kind of what a move left.
+pub const KIND: Kind = Kind::new("trueline_move", &Moving);
+
+impl Format for Moving {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let mark = Mark::read(&probe.bytes(0, Mark::LENGTH).filter(|bytes| bytes.starts_with(MAGIC))?)?;
     let Mark { from, to, length, .. } = mark;
     let details = vec![("from", from.to_string()), ("to", to.to_string())];
-    Some(Sign { inside: Inside::Moving, size: Some(length), details, ..Sign::new("trueline_move", 0) })
+    Some(Sign { inside: Inside::Moving, size: Some(length), details, ..Sign::new(KIND, 0) })
 }

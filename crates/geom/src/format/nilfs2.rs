@@ -11,15 +11,32 @@
 //! Linux `include/uapi/linux/nilfs2_ondisk.h` (`struct nilfs_super_block`), `fs/nilfs2/the_nilfs.c`
 //! (`nilfs_valid_sb`).
 
-use super::{Format, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "nilfs2", recognise };
+/// The format, for the registry.
+pub struct Nilfs2;
+
+/// The kind that blkid calls `nilfs2`.
+pub const KIND: Kind = Kind::new("nilfs2", &Nilfs2);
+
+impl Format for Nilfs2 {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, block: Option<u64>) -> Option<Inside> {
+        Some(Inside::from_zero(block))
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 /// `struct nilfs_super_block`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -55,7 +72,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
         return None;
     }
     let block = 1024u64 << sb.s_log_block_size.get();
-    let mut sign = Sign::new("nilfs2", AT + 6);
+    let mut sign = Sign::new(KIND, AT + 6);
     sign.version = Some(sb.s_rev_level.get().to_string());
     sign.label = ondisk::text(&sb.s_volume_name);
     sign.uuid = ondisk::uuid(&sb.s_uuid);

@@ -10,15 +10,47 @@
 //! # Sources
 //! Linux `fs/ntfs3/ntfs.h` (`struct NTFS_BOOT`, `MFT_REC`, `ATTRIB`); libblkid `superblocks/ntfs.c` for the refusals.
 
-use super::{Format, Sign};
+use super::boot_fields::{Field, HIDDEN, rebase, word};
+use super::{Format, Inside, Kind, Moved, Piece, Rebased, Sign};
 use crate::assert_offsets;
+use crate::base::error::Errno;
 use crate::base::ondisk;
+use crate::base::patch::Read;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "ntfs", recognise };
+/// The format, for the registry.
+pub struct Ntfs;
+
+/// The kind that blkid calls `ntfs`.
+pub const KIND: Kind = Kind::new("ntfs", &Ntfs);
+
+impl Format for Ntfs {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, block: Option<u64>) -> Option<Inside> {
+        Some(Inside::from_zero(block))
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+
+    fn enlarge(&self, _sign: &Sign, _piece: Piece, unit: u64) -> Option<String> {
+        Some(format!("make it with larger clusters: mkntfs -c {unit}"))
+    }
+
+    fn rebase(&self, moved: Moved, read: &mut Read<'_>) -> Result<Rebased, Errno> {
+        rebase(moved, read, |boot| {
+            // `sectors_per_volume` leaves the copy out, which is in the last sector.
+            let last = u64::from_le_bytes(*boot[40..].first_chunk().unwrap_or(&[0; 8]));
+            Field { sector: word(boot, 11), place: HIDDEN, copies: vec![0, last], sectors: 1, seal: |_| {} }
+        })
+    }
+}
 
 /// `struct NTFS_BOOT`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -108,7 +140,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
         _ => return None,
     };
     let serial = boot.serial_num.get();
-    let mut sign = Sign::new("ntfs", 3);
+    let mut sign = Sign::new(KIND, 3);
     sign.label = boot.mft_clst.get().checked_mul(cluster).and_then(|mft| name(probe, mft, record));
     sign.uuid = (serial != 0).then(|| format!("{serial:016X}"));
     sign.size = boot.sectors_per_volume.get().checked_mul(sector);

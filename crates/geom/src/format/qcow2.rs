@@ -6,14 +6,29 @@
 //! # Sources
 //! QEMU `docs/interop/qcow2.rst`, Header; `block/qcow.c` (`QCowHeader`).
 
-use super::{Format, Inside, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "qcow2", recognise };
+/// The format, for the registry.
+pub struct Qcow2;
+
+/// The kind that blkid calls `qcow`.
+pub const QCOW: Kind = Kind::new("qcow", &Qcow2);
+/// The kind that blkid calls `qcow2`.
+pub const QCOW2: Kind = Kind::new("qcow2", &Qcow2);
+
+impl Format for Qcow2 {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![QCOW, QCOW2]
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 /// `QCowHeader`, as far as versions 1 to 3 agree and are read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -35,8 +50,8 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let header: Header = probe.read(0)?;
     let version = header.version.get();
     let (kind, bits) = match version {
-        1 => ("qcow", u32::from(header.crypt_method[0])),
-        2 | 3 => ("qcow2", header.cluster_bits.get()),
+        1 => (QCOW, u32::from(header.crypt_method[0])),
+        2 | 3 => (QCOW2, header.cluster_bits.get()),
         _ => return None,
     };
     // 2 MiB is the largest cluster.

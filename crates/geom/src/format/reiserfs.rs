@@ -8,15 +8,32 @@
 //! Linux (before 6.13) `fs/reiserfs/reiserfs.h` (`struct reiserfs_super_block`); libblkid `superblocks/reiserfs.c` for the
 //! versions.
 
-use super::{Format, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "reiserfs", recognise };
+/// The format, for the registry.
+pub struct ReiserFs;
+
+/// The kind that blkid calls `reiserfs`.
+pub const KIND: Kind = Kind::new("reiserfs", &ReiserFs);
+
+impl Format for ReiserFs {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, block: Option<u64>) -> Option<Inside> {
+        Some(Inside::from_zero(block))
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 /// `struct reiserfs_super_block`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -56,7 +73,7 @@ fn superblock(probe: &Probe<'_>, at: u64) -> Option<Sign> {
     if !block.is_power_of_two() || block < 512 || at / block > u64::from(sb.jp_journal_1st_block.get()) {
         return None;
     }
-    let mut sign = Sign::new("reiserfs", at + MAGIC_AT);
+    let mut sign = Sign::new(KIND, at + MAGIC_AT);
     sign.version = Some(version.into());
     if version != "3.5" {
         sign.label = ondisk::text(&sb.s_label);

@@ -9,14 +9,31 @@
 //! # Sources
 //! Linux `fs/squashfs/squashfs_fs.h` (`struct squashfs_super_block`).
 
-use super::{Format, Inside, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "squashfs", recognise };
+/// The format, for the registry.
+pub struct SquashFs;
+
+/// The kind that blkid calls `squashfs`.
+pub const KIND: Kind = Kind::new("squashfs", &SquashFs);
+
+impl Format for SquashFs {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        Some(Inside::ReadOnly)
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 /// `struct squashfs_super_block`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -45,7 +62,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     if sb.s_magic != *b"hsqs" || sb.s_major.get() != 4 || !block.is_power_of_two() || !(12..=20).contains(&block.trailing_zeros()) {
         return None;
     }
-    let mut sign = Sign::new("squashfs", 0);
+    let mut sign = Sign::new(KIND, 0);
     sign.inside = Inside::ReadOnly;
     sign.version = Some(format!("{}.{}", sb.s_major.get(), sb.s_minor.get()));
     sign.size = Some(sb.bytes_used.get());

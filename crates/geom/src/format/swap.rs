@@ -8,15 +8,34 @@
 //! Linux `include/linux/swap.h` (`union swap_header`); libblkid `superblocks/swap.c` for the signatures of suspended systems
 //! and when a label counts.
 
-use super::{Format, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "swap", recognise };
+/// The format, for the registry.
+pub struct Swap;
+
+/// The kind that blkid calls `swap`.
+pub const SWAP: Kind = Kind::new("swap", &Swap);
+/// The kind that blkid calls `swsuspend`.
+pub const SWSUSPEND: Kind = Kind::new("swsuspend", &Swap);
+
+impl Format for Swap {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![SWAP, SWSUSPEND]
+    }
+
+    fn by_name(&self, kind: Kind, block: Option<u64>) -> Option<Inside> {
+        (kind == SWAP).then(|| Inside::from_zero(block))
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 /// `union swap_header` from byte 1024, with the first words of its padding.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -60,17 +79,17 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
 }
 
 /// What the first page of this size says it is.
-fn version(probe: &Probe<'_>, page: u64) -> Option<(&'static str, &'static str)> {
+fn version(probe: &Probe<'_>, page: u64) -> Option<(Kind, &'static str)> {
     let mark = probe.bytes(page - MARK as u64, MARK)?;
     let tuxonice = probe.has(0, TUXONICE);
     match mark.as_slice() {
-        b"SWAPSPACE2" | b"SWAP-SPACE" if tuxonice => Some(("swsuspend", "tuxonice")),
-        b"SWAPSPACE2" => Some(("swap", "1")),
-        b"SWAP-SPACE" => Some(("swap", "0")),
-        b"LINHIB0001" => Some(("swsuspend", "linhib0001")),
-        _ if mark.starts_with(b"S1SUSPEND") => Some(("swsuspend", "s1suspend")),
-        _ if mark.starts_with(b"S2SUSPEND") => Some(("swsuspend", "s2suspend")),
-        _ if mark.starts_with(b"ULSUSPEND") => Some(("swsuspend", "ulsuspend")),
+        b"SWAPSPACE2" | b"SWAP-SPACE" if tuxonice => Some((SWSUSPEND, "tuxonice")),
+        b"SWAPSPACE2" => Some((SWAP, "1")),
+        b"SWAP-SPACE" => Some((SWAP, "0")),
+        b"LINHIB0001" => Some((SWSUSPEND, "linhib0001")),
+        _ if mark.starts_with(b"S1SUSPEND") => Some((SWSUSPEND, "s1suspend")),
+        _ if mark.starts_with(b"S2SUSPEND") => Some((SWSUSPEND, "s2suspend")),
+        _ if mark.starts_with(b"ULSUSPEND") => Some((SWSUSPEND, "ulsuspend")),
         _ => None,
     }
 }

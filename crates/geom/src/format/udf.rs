@@ -12,15 +12,37 @@
 //! # Sources
 //! ECMA-167, 2/9 and 3/10; OSTA UDF 2.60, 2.2; libblkid `superblocks/udf.c` for what serves as UUID and version.
 
-use super::{Format, Inside, Sign};
+use super::{Format, Inside, Kind, Sign, iso9660};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "udf", recognise };
+/// The format, for the registry.
+pub struct Udf;
+
+/// The kind that blkid calls `udf`.
+pub const KIND: Kind = Kind::new("udf", &Udf);
+
+impl Format for Udf {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        Some(Inside::FURTHER_IN)
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+
+    /// A bridge disc is ISO 9660 as well.
+    fn includes(&self, other: Kind) -> bool {
+        other == iso9660::KIND
+    }
+}
 
 /// ECMA-167 3/7.2, `tag`.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -98,7 +120,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
         let found = tag(probe, block, ANCHOR_BLOCK)? == TAG_ANCHOR;
         probe.read::<Extent>(at + 16).filter(|_| found).map(|extent| (block, extent))
     })?;
-    let mut sign = Sign::new("udf", magic);
+    let mut sign = Sign::new(KIND, magic);
     sign.block = Some(block);
     sign.inside = Inside::Unknown("no partition descriptor was found");
     let mut revision = 0;

@@ -12,15 +12,40 @@
 //! FreeBSD `sys/ufs/ffs/fs.h` (`struct fs`, `SBLOCKSEARCH`), `sys/ufs/ffs/ffs_subr.c` (`validate_sblock`).
 
 use self::fs::{BLOCK, FS_MAGIC_AT, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Fs, MAXFRAG, SBLOCK_UFS1, SBLOCK_UFS2};
-use super::{Format, Piece, Sign};
+use super::{Format, Inside, Kind, Piece, Sign};
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::{BE, ByteOrder, LE, U32};
 
 pub(crate) mod fs;
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "ufs", recognise };
+/// The format, for the registry.
+pub struct Ufs;
+
+/// The kind that blkid calls `ufs`.
+pub const KIND: Kind = Kind::new("ufs", &Ufs);
+
+impl Format for Ufs {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, block: Option<u64>) -> Option<Inside> {
+        Some(Inside::from_zero(block))
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+
+    fn is_made_here(&self, _kind: Kind, _length: u64) -> bool {
+        true
+    }
+
+    fn enlarge(&self, _sign: &Sign, _piece: Piece, unit: u64) -> Option<String> {
+        Some(format!("make it with fragments of at least the unit: newfs -f {unit}"))
+    }
+}
 
 const SBLOCKSEARCH: [u64; 4] = [SBLOCK_UFS2, SBLOCK_UFS1, 0, 262_144];
 
@@ -51,7 +76,7 @@ fn superblock<O: ByteOrder>(probe: &Probe<'_>, at: u64) -> Option<Sign> {
     }
     let fragments = if magic == FS_UFS1_MAGIC { u64::from(fs.fs_old_size.get()) } else { fs.fs_size.get() };
     let [time, random] = [fs.fs_id[0].get(), fs.fs_id[1].get()];
-    let mut sign = Sign::new("ufs", at + FS_MAGIC_AT);
+    let mut sign = Sign::new(KIND, at + FS_MAGIC_AT);
     sign.version = Some(if magic == FS_UFS1_MAGIC { "1" } else { "2" }.into());
     sign.label = if magic == FS_UFS2_MAGIC { ondisk::text(&fs.fs_volname) } else { None };
     sign.uuid = (time != 0 || random != 0).then(|| format!("{time:08x}{random:08x}"));

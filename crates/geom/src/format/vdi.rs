@@ -6,14 +6,27 @@
 //! # Sources
 //! VirtualBox `src/VBox/Storage/VDICore.h` (`VDIPREHEADER`, `VDIHEADER1`); QEMU `block/vdi.c`.
 
-use super::{Format, Inside, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "vdi", recognise };
+/// The format, for the registry.
+pub struct Vdi;
+
+/// The kind that blkid calls `vdi`.
+pub const KIND: Kind = Kind::new("vdi", &Vdi);
+
+impl Format for Vdi {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 const AT: u64 = 64;
 
@@ -45,7 +58,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
         return None;
     }
     let header: Header = probe.read(AT)?;
-    let mut sign = Sign::new("vdi", AT);
+    let mut sign = Sign::new(KIND, AT);
     sign.version = Some(format!("{}.{}", header.version.get() >> 16, header.version.get() & 0xffff));
     sign.inside = Inside::CONTAINER;
     sign.details.push(("virtual size", header.disk_size.get().to_string()));

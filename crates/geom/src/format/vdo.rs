@@ -6,12 +6,25 @@
 //! # Sources
 //! Linux `drivers/md/dm-vdo/encodings.c` (`struct volume_geometry`), `constants.h` (`VDO_BLOCK_SIZE`).
 
-use super::{Format, Sign};
+use super::{Format, Kind, Sign};
 use crate::base::ondisk;
 use crate::probe::Probe;
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "vdo", recognise };
+/// The format, for the registry.
+pub struct Vdo;
+
+/// The kind that blkid calls `vdo`.
+pub const KIND: Kind = Kind::new("vdo", &Vdo);
+
+impl Format for Vdo {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 /// Magic, header, release number and nonce come before the UUID.
 const UUID_AT: u64 = 40;
@@ -20,7 +33,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     if !probe.has(0, b"dmvdo001") {
         return None;
     }
-    let mut sign = Sign::new("vdo", 0);
+    let mut sign = Sign::new(KIND, 0);
     sign.uuid = probe.read::<[u8; 16]>(UUID_AT).and_then(|uuid| ondisk::uuid(&uuid));
     sign.block = Some(4096);
     Some(sign)

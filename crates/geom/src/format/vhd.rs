@@ -11,15 +11,28 @@
 //! # Sources
 //! Microsoft "Virtual Hard Disk Image Format Specification" 1.0, Hard Disk Footer Format, Dynamic Disk Header Format.
 
-use super::{Format, Inside, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "vhd", recognise };
+/// The format, for the registry.
+pub struct Vhd;
+
+/// The kind that blkid calls `vhd`.
+pub const KIND: Kind = Kind::new("vhd", &Vhd);
+
+impl Format for Vhd {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 const FOOTER: u64 = 512;
 const FIXED: u32 = 2;
@@ -75,7 +88,7 @@ fn footer(probe: &Probe<'_>, at: u64) -> Option<Sign> {
     if footer.checksum.get() != !(sum - own) {
         return None;
     }
-    let mut sign = Sign::new("vhd", at);
+    let mut sign = Sign::new(KIND, at);
     let version = footer.file_format_version.get();
     sign.version = Some(format!("{}.{}", version >> 16, version & 0xffff));
     sign.uuid = ondisk::uuid(&footer.unique_id);

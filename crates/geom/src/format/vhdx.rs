@@ -10,15 +10,28 @@
 //! # Sources
 //! [MS-VHDX] 2.2.1 File Type Identifier, 2.2.3 Region Table, 2.6 Metadata Region.
 
-use super::{Format, Inside, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk::Guid;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "vhdx", recognise };
+/// The format, for the registry.
+pub struct Vhdx;
+
+/// The kind that blkid calls `vhdx`.
+pub const KIND: Kind = Kind::new("vhdx", &Vhdx);
+
+impl Format for Vhdx {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 const REGION_TABLES: [u64; 2] = [192 << 10, 256 << 10];
 /// Entries looked at in either table; images have 2 regions and 5 or 6 items.
@@ -90,7 +103,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     if !probe.has(0, b"vhdxfile") {
         return None;
     }
-    let mut sign = Sign::new("vhdx", 0);
+    let mut sign = Sign::new(KIND, 0);
     sign.inside = Inside::CONTAINER;
     if let Some(region) = REGION_TABLES.iter().find_map(|&at| metadata_region(probe, at)) {
         let number = |id| item(probe, region, id).and_then(|at| probe.read::<U32>(at)).map(|n| n.get().to_string());

@@ -10,15 +10,28 @@
 //! # Sources
 //! VMware "Virtual Disk Format 5.0", The Descriptor File, Hosted Sparse Extent Header, ESX Server Sparse Extent Header.
 
-use super::{Format, Inside, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "vmdk", recognise };
+/// The format, for the registry.
+pub struct Vmdk;
+
+/// The kind that blkid calls `vmdk`.
+pub const KIND: Kind = Kind::new("vmdk", &Vmdk);
+
+impl Format for Vmdk {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 const SECTOR: u64 = 512;
 const DESCRIPTOR: &[u8] = b"# Disk DescriptorFile";
@@ -51,7 +64,7 @@ assert_offsets!(Cowd, 20, num_sectors @ 12, grain_size @ 16);
 fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     let hosted = probe.read(0).filter(|h: &Sparse| h.magic_number == *b"KDMV");
     let esx = probe.read(0).filter(|h: &Cowd| h.magic_number == *b"COWD");
-    let mut sign = Sign::new("vmdk", 0);
+    let mut sign = Sign::new(KIND, 0);
     sign.inside = Inside::CONTAINER;
     if let Some(header) = hosted {
         describe(&mut sign, header.version.get(), header.capacity.get(), header.grain_size.get());

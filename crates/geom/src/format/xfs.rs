@@ -15,15 +15,59 @@
 //! Linux `fs/xfs/libxfs/xfs_format.h` (`struct xfs_dsb`), `fs/xfs/xfs_log.c` (how log writes are rounded); libblkid
 //! `superblocks/xfs.c` for the refusals.
 
-use super::{Format, Inside, Piece, Sign};
+use super::{Format, Inside, Kind, Piece, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
 use crate::probe::Probe;
 use zerocopy::big_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "xfs", recognise };
+/// The format, for the registry.
+pub struct Xfs;
+
+/// The kind that blkid calls `xfs`.
+pub const XFS: Kind = Kind::new("xfs", &Xfs);
+/// The kind that blkid calls `xfs_external_log`.
+pub const EXTERNAL_LOG: Kind = Kind::new("xfs_external_log", &Xfs);
+
+impl Format for Xfs {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![XFS, EXTERNAL_LOG]
+    }
+
+    fn by_name(&self, kind: Kind, block: Option<u64>) -> Option<Inside> {
+        Some(if kind == XFS { Inside::from_zero(block) } else { Inside::Unknown(LOG) })
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+
+    fn is_made_here(&self, kind: Kind, _length: u64) -> bool {
+        kind == XFS
+    }
+
+    fn enlarge(&self, sign: &Sign, piece: Piece, unit: u64) -> Option<String> {
+        let fix = match unit > PAGE {
+            true if !piece.is_data() => "make it with larger sectors: mkfs.xfs -s size=4096".into(),
+            true => format!("make it with larger blocks, for Linux 6.12 or later: mkfs.xfs -b size={unit}"),
+            false => format!("make it with larger blocks and sectors: mkfs.xfs -b size={unit} -s size={unit}"),
+        };
+        (sign.kind == XFS).then_some(fix)
+    }
+
+    fn fit_set(&self, sign: &Sign, chunk: u64, stripe: u64) -> Option<String> {
+        let (unit, width, sw) = (chunk / BASIC_BLOCK, stripe / BASIC_BLOCK, stripe / chunk.max(1));
+        let fix = match sign.chunk {
+            // Mount options only change what mkfs recorded.
+            None => format!("make it anew with mkfs.xfs -d su={chunk},sw={sw}"),
+            Some(_) => {
+                format!("mount with -o sunit={unit},swidth={width} (512-byte units), or make it with mkfs.xfs -d su={chunk},sw={sw}")
+            }
+        };
+        (sign.kind == XFS).then_some(fix)
+    }
+}
 
 /// `struct xfs_dsb`, as far as it is read.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -71,7 +115,11 @@ struct LogRecord {
 }
 assert_offsets!(LogRecord, 320, h_version @ 8, h_fmt @ 300, h_fs_uuid @ 304);
 
+/// What a name alone tells of an external log.
+pub(super) const LOG: &str = "a log of XFS on a device of its own: where its blocks lie is not known";
 const LOG_MAGIC: u32 = 0xfeed_babe;
+/// The largest block that kernels before 6.12 mount, in bytes.
+const PAGE: u64 = 4096;
 /// The kernel's basic block, in which a log is written that records nothing else.
 const BASIC_BLOCK: u64 = 512;
 
@@ -101,7 +149,7 @@ fn file_system(probe: &Probe<'_>) -> Option<Sign> {
     let log_write = if log_unit > 1 { log_unit } else { log_sector.max(BASIC_BLOCK) };
     let smallest = if log_write < sector { Piece { size: log_write, name: "log sector" } } else { Piece { size: sector, name: "sector" } };
     let in_blocks = |n: U32| (n.get() > 0).then(|| u64::from(n.get()) * block);
-    let mut sign = Sign::new("xfs", 0);
+    let mut sign = Sign::new(XFS, 0);
     sign.label = ondisk::text(&sb.sb_fname);
     sign.uuid = ondisk::uuid(&sb.sb_uuid);
     sign.size = dblocks.checked_mul(block);
@@ -124,7 +172,7 @@ fn external_log(probe: &Probe<'_>) -> Option<Sign> {
         && (1..=3).contains(&record.h_version.get())
         && (1..=3).contains(&record.h_fmt.get())
         && record.h_len.get() > 0;
-    let mut sign = Sign::new("xfs_external_log", 0);
+    let mut sign = Sign::new(EXTERNAL_LOG, 0);
     sign.inside = Inside::Unknown("the sector of a log is recorded in its file system");
     sign.details.extend(ondisk::uuid(&record.h_fs_uuid).map(|uuid| ("file system", uuid)));
     valid.then_some(sign)

@@ -17,12 +17,29 @@
 //! `VDEV_LABEL_START_SIZE`), `module/zfs/vdev_label.c`; list encoding: OpenZFS `module/nvpair/nvpair.c`
 //! (`nvs_xdr_nvp_op`), with RFC 4506.
 
-use super::{Format, Sign};
+use super::{Format, Inside, Kind, Sign};
 use crate::base::ondisk;
 use crate::probe::Probe;
 
-/// The recogniser.
-pub const FORMAT: Format = Format { name: "zfs", recognise };
+/// The format, for the registry.
+pub struct Zfs;
+
+/// The kind that blkid calls `zfs_member`.
+pub const KIND: Kind = Kind::new("zfs_member", &Zfs);
+
+impl Format for Zfs {
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn by_name(&self, _kind: Kind, _block: Option<u64>) -> Option<Inside> {
+        Some(Inside::FURTHER_IN)
+    }
+
+    fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
+        recognise(probe)
+    }
+}
 
 const LABEL: u64 = 256 << 10;
 const NVLIST: u64 = 16 << 10;
@@ -49,7 +66,7 @@ fn label(probe: &Probe<'_>, at: u64) -> Option<Sign> {
     let config = list.get(12..)?;
     let pool = number(config, "pool_guid")?;
     let tree = find(config, "vdev_tree", TYPE_NVLIST)?;
-    let mut sign = Sign::new("zfs_member", at);
+    let mut sign = Sign::new(KIND, at);
     sign.version = number(config, "version").map(|n| n.to_string());
     sign.label = find(config, "name", TYPE_STRING).and_then(string).and_then(ondisk::text);
     sign.uuid = Some(pool.to_string());
@@ -58,7 +75,7 @@ fn label(probe: &Probe<'_>, at: u64) -> Option<Sign> {
     sign.block = number(tree, "ashift").filter(|shift| (9..=16).contains(shift)).map(|shift| 1 << shift);
     sign.data_at(probe, Some(DATA), None, false);
     if sign.block.is_none() {
-        sign.inside = super::Inside::Unknown("its label says no ashift");
+        sign.inside = Inside::Unknown("its label says no ashift");
     }
     sign.details.extend(find(tree, "type", TYPE_STRING).and_then(string).and_then(ondisk::text).map(|kind| ("vdev", kind)));
     sign.details.extend(number(config, "guid").map(|guid| ("guid", guid.to_string())));
@@ -151,7 +168,7 @@ mod tests {
     #[test]
     fn either_front_label_is_read() {
         for at in [NVLIST, LABEL + NVLIST] {
-            let sign = recognised(&FORMAT, disk(64 << 20, &[(at, &config(12))])).unwrap();
+            let sign = recognised(&Zfs, disk(64 << 20, &[(at, &config(12))])).unwrap();
             assert_eq!((sign.label.as_deref(), sign.uuid.as_deref()), (Some("tank"), Some("18364758544493064720")));
             assert_eq!((sign.block, sign.data.unwrap().offset, sign.magic), (Some(4096), 4 << 20, at));
             assert_eq!(sign.details, [("vdev", "raidz".to_string()), ("guid", "99".to_string())]);
@@ -162,7 +179,7 @@ mod tests {
     fn hostile_lists_end() {
         let good = config(12);
         for ashift in [0, 8, 17, 64, u64::MAX] {
-            let sign = recognised(&FORMAT, disk(64 << 20, &[(NVLIST, &config(ashift))])).unwrap();
+            let sign = recognised(&Zfs, disk(64 << 20, &[(NVLIST, &config(ashift))])).unwrap();
             assert!(sign.block.is_none() && matches!(sign.inside, Inside::Unknown(_)));
         }
         // Any word of it overwritten: an answer or none, but an end.
@@ -170,7 +187,7 @@ mod tests {
             for word in [0, 1, 3, 19, 20, u32::MAX - 3, u32::MAX] {
                 let mut bad = good.clone();
                 bad[at..at + 4].copy_from_slice(&word.to_be_bytes());
-                let _ = recognised(&FORMAT, disk(64 << 20, &[(NVLIST, &bad)]));
+                let _ = recognised(&Zfs, disk(64 << 20, &[(NVLIST, &bad)]));
             }
         }
     }

@@ -2,10 +2,10 @@
 
 use crate::base::finding::{self, Finding, Severity};
 use crate::class::{Class, Member, Taste};
-use crate::format::{Inside, Sign, known};
+use crate::format::{Inside, Sign};
 use crate::mapping::geom::Geom;
 use crate::probe::Probe;
-use crate::registry::{CLASSES, FORMATS};
+use crate::registry::{CLASSES, FORMATS, LAST};
 use std::sync::Arc;
 
 /// Answers of the classes and formats for one provider.
@@ -19,7 +19,7 @@ pub(crate) struct Found {
 impl Found {
     /// Asks every format and class; where none answers, the list of known magic ([`known`]).
     pub(crate) fn ask(probe: &Probe<'_>) -> Found {
-        let signs = FORMATS.iter().filter_map(|f| (f.recognise)(probe)).collect();
+        let signs = FORMATS.iter().filter_map(|format| format.recognise(probe)).collect();
         let mut found = Found { tables: Vec::new(), member: None, signs, findings: Vec::new() };
         for class in CLASSES {
             match class.taste(probe) {
@@ -33,7 +33,7 @@ impl Found {
             }
         }
         if found.is_nothing() {
-            found.signs.extend(known::by_magic(probe));
+            found.signs.extend(LAST.recognise(probe));
         }
         found
     }

@@ -7,7 +7,7 @@ use crate::base::store::Store;
 use crate::base::topology::Topology;
 use crate::class::Member;
 use crate::class::nop::Nop;
-use crate::format::{Inside, Sign};
+use crate::format::{self, Inside, Sign};
 use crate::mapping::geom::Geom;
 use crate::mapping::route::Route;
 use crate::mapping::slices::{Kind, Slices};
@@ -19,6 +19,8 @@ pub struct Provider {
     pub name: String,
     /// Class that offers it: `disk`, a class's name, or, for a data area, the sign's kind.
     pub class: &'static str,
+    /// Kind of the format whose data area it is; `None` for anything else.
+    pub area_of: Option<format::Kind>,
     /// Providers beneath it: none for a disk, one for a slice, all members for a set.
     pub parents: Vec<Id>,
     /// True if it is made of members; false for a disk or a range of one provider.
@@ -58,6 +60,7 @@ impl Provider {
         Provider {
             name,
             class,
+            area_of: None,
             parents: Vec::new(),
             is_set: false,
             start: None,
@@ -125,7 +128,7 @@ impl Provider {
 
     /// True if it is the inner data area of a format.
     pub fn is_data_area(&self) -> bool {
-        !self.is_set && self.kind.is_none() && !self.parents.is_empty()
+        self.area_of.is_some()
     }
 
     /// True if it is an extended partition, which holds only the chain of logical ones.

@@ -114,7 +114,7 @@ fn what_was_made_is_recognised() {
         let pieces: Vec<(u64, &[u8])> = disk.0.iter().map(|(at, bytes)| (*at, bytes.as_slice())).collect();
         let signs = crate::format::tests::everything(200 << 20, &pieces);
         let [sign] = &signs[..] else { panic!("{signs:?}") };
-        assert_eq!((sign.kind, sign.version.as_deref(), sign.label.as_deref()), ("ufs", Some("2"), Some("scratch-1")));
+        assert_eq!((sign.kind.name, sign.version.as_deref(), sign.label.as_deref()), ("ufs", Some("2"), Some("scratch-1")));
         assert_eq!((sign.size, sign.block), (Some(200 << 20), Some(block_size)));
         assert_eq!(sign.piece.map_or(block_size, |piece| piece.size), fragment_size);
     }

@@ -313,7 +313,7 @@ pub fn parser_holds(which: usize, subject: &Subject) -> bool {
     let recognised = match CLASSES.get(which) {
         Some(class) => class_holds(*class, &probe, &route, &stores, &below),
         None => {
-            let sign = FORMATS.get(which - CLASSES.len()).and_then(|format| (format.recognise)(&probe));
+            let sign = FORMATS.get(which - CLASSES.len()).and_then(|format| format.recognise(&probe));
             sign.iter().for_each(sign_holds);
             sign.is_some()
         }

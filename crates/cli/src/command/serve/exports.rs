@@ -89,7 +89,7 @@ pub(super) fn members(graph: &Graph) -> impl Iterator<Item = String> {
 
 fn one(graph: &Graph, id: Id, name: &str, layers: &Layers, args: &Serve) -> Export {
     let provider = &graph.providers[id];
-    let signs: Vec<&str> = provider.in_use().map(|sign| sign.kind).collect();
+    let signs: Vec<&str> = provider.in_use().map(|sign| sign.kind.name).collect();
     let what = if signs.is_empty() { provider.class.to_owned() } else { signs.join(" and ") };
     let store = layers.over(graph, id);
     Export {

@@ -187,12 +187,12 @@ impl<'a> Room<'a> {
         Some(commands.into_iter().chain(moves).collect())
     }
 
-    /// The commands for a disk that cannot grow: shrink an ext file system, then its partition, and move it.
+    /// The commands for a disk that cannot grow: shrink the file system, if it can, then its partition, and move it.
     fn shrunk(&self) -> Option<Vec<String>> {
         let (graph, placed) = (self.cures.graph, &self.placed);
         let p = &graph.providers[self.id];
-        let is_ext = matches!(p.signs.as_slice(), [sign] if matches!(sign.kind, "ext2" | "ext3" | "ext4"));
-        if !is_ext || self.inside > 0 {
+        let [sign] = p.signs.as_slice() else { return None };
+        if self.inside > 0 {
             return None;
         }
         let entry = &placed.entry;
@@ -212,9 +212,9 @@ impl<'a> Room<'a> {
         shorter.relocate(placed.scheme, &self.site(), entry.index, Some(to)).ok()?;
         let (target, table) = (self.cures.target(self.id)?, self.cures.target(placed.on)?);
         let options = &self.cures.options;
-        let kib = length >> 10;
+        let shorten = sign.kind.format.shorten(sign.kind, "\"$file\"", length)?;
         Some(vec![
-            format!("trueline serve --fuse \"$(mktemp)\"{options} {target} --run 'e2fsck -fp \"$file\"; resize2fs \"$file\" {kib}K'"),
+            format!("trueline serve --fuse \"$(mktemp)\"{options} {target} --run '{shorten}'"),
             format!("trueline part resize -i {} -s {}{options} {table}", entry.index, length / sector),
             self.to(to)?,
         ])

@@ -2,8 +2,6 @@ use super::super::tests::{disk, recognised};
 use super::*;
 use std::collections::BTreeSet;
 
-/// The table, asked as a format is.
-const ALL: Format = Format { name: "known", recognise: by_magic };
 /// Bytes of the disks here: every place is within them.
 const LENGTH: u64 = 64 << 20;
 
@@ -27,15 +25,15 @@ fn alone() -> impl Iterator<Item = &'static Known> {
         "adaptec_raid_member",
         "jmicron_raid_member",
     ];
-    KNOWN.iter().chain(RAIDS).filter(move |known| !checked.contains(&known.kind))
+    KNOWN.iter().chain(RAIDS).filter(move |known| !checked.contains(&known.kind.name))
 }
 
 #[test]
 fn every_magic_is_found_at_every_place() {
     for known in alone() {
-        let format = if RAIDS.iter().any(|raid| raid.kind == known.kind) { &FIRMWARE } else { &ALL };
         for (at, magic) in known.magics {
             let at = at.byte(LENGTH).expect("a place");
+            let format: &dyn Format = if RAIDS.iter().any(|raid| raid.kind == known.kind) { &Firmware } else { &ByMagic };
             let found = recognised(format, disk(LENGTH, &[(at, magic)])).map(|sign| (sign.kind, sign.magic));
             assert_eq!(found, Some((known.kind, at)), "{magic:?}");
         }
@@ -44,11 +42,11 @@ fn every_magic_is_found_at_every_place() {
 
 #[test]
 fn a_short_magic_alone_is_nothing() {
-    let names: BTreeSet<&str> = alone().map(|known| known.kind).collect();
-    for known in KNOWN.iter().chain(RAIDS).filter(|known| !names.contains(known.kind)) {
+    let names: BTreeSet<&str> = alone().map(|known| known.kind.name).collect();
+    for known in KNOWN.iter().chain(RAIDS).filter(|known| !names.contains(known.kind.name)) {
         for (at, magic) in known.magics {
             let at = at.byte(LENGTH).expect("a place");
-            for format in [&ALL, &FIRMWARE] {
+            for format in [&ByMagic as &dyn Format, &Firmware] {
                 let found = recognised(format, disk(LENGTH, &[(at, magic)]));
                 assert_eq!(found.map(|sign| sign.kind), None, "{}", known.kind);
             }
@@ -57,10 +55,12 @@ fn a_short_magic_alone_is_nothing() {
 }
 
 #[test]
-fn every_name_is_there_once_and_told() {
-    let names: Vec<&str> = KNOWN.iter().chain(RAIDS).map(|known| known.kind).collect();
+fn every_name_is_there_once_and_tells_something() {
+    let names: Vec<&str> = KNOWN.iter().chain(RAIDS).map(|known| known.kind.name).collect();
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
-    assert!(names.iter().all(|name| told(name).is_some_and(|sign| sign.kind == *name)) && told("ext4").is_none());
+    for format in [&ByMagic as &dyn Format, &Firmware] {
+        assert!(format.kinds().into_iter().all(|kind| format.by_name(kind, None).is_some()));
+    }
 }
 
 /// Bytes of a generator that is the same on every machine.
@@ -79,7 +79,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
 fn noise_is_nothing() {
     for seed in 0..500 {
         let bytes = noise(seed, 128 << 10);
-        for format in [&ALL, &FIRMWARE] {
+        for format in [&ByMagic as &dyn Format, &Firmware] {
             let found = recognised(format, disk(128 << 10, &[(0, &bytes)]));
             assert_eq!(found, None, "{seed}");
         }
@@ -95,8 +95,8 @@ fn numbers_in_front_of_short_disks_are_survived() {
                 for (at, magic) in known.magics {
                     let at = at.byte(length).filter(|&at| at + magic.len() as u64 <= length);
                     let Some(at) = at else { continue };
-                    recognised(&ALL, disk(length, &[(0, &bytes), (at, magic)]));
-                    recognised(&FIRMWARE, disk(length, &[(0, &bytes), (at, magic)]));
+                    recognised(&ByMagic, disk(length, &[(0, &bytes), (at, magic)]));
+                    recognised(&Firmware, disk(length, &[(0, &bytes), (at, magic)]));
                 }
             }
         }
