@@ -34,6 +34,13 @@ pub trait Class: Sync {
     /// The geom, membership or refusal that this class finds on a provider. Never writes; damage is a result.
     fn taste(&self, probe: &Probe<'_>) -> Taste;
 
+    /// The finding that the contents of its slices contradict a table of this class, as far as `recognises` knows them. Asked where
+    /// [`Class::taste`] found one.
+    fn contradicted(&self, probe: &Probe<'_>, recognises: Recognises) -> Option<Finding> {
+        let _ = (probe, recognises);
+        None
+    }
+
     /// The set that `members` make; `None` if their labels disagree. The caller gives them with one [`Member::set`] and
     /// [`Member::count`], in order of [`Member::number`], each number once, at least [`Member::enough`] of them.
     fn assemble(&self, members: &[Member]) -> Option<Arc<dyn Geom>> {
@@ -41,6 +48,9 @@ pub trait Class: Sync {
         None
     }
 }
+
+/// True if some class or format recognises what is on a provider; [`crate::registry::recognises`] asks all of them.
+pub type Recognises = fn(&Probe<'_>) -> bool;
 
 /// Answer of a class to a taste.
 pub enum Taste {

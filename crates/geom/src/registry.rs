@@ -2,8 +2,9 @@
 //!
 //! A new one is a file in `class/` or `format/`, and its line here.
 
-use crate::class::{self, Class};
+use crate::class::{self, Class, Taste};
 use crate::format::{self, Format, Kind, Sign};
+use crate::probe::Probe;
 use crate::table::scheme::Scheme;
 
 /// Classes that taste, in the order in which they are asked.
@@ -87,6 +88,13 @@ pub fn reported_sign(name: &str, block: Option<u64>) -> Sign {
         Some(Sign { inside: format.by_name(kind, block)?, block, ..Sign::new(kind, 0) })
     };
     FORMATS.iter().chain([&LAST]).find_map(inside).unwrap_or_else(|| Sign::other(block))
+}
+
+/// True if a class makes something of what is on a provider, or a format that fits it.
+pub fn recognises(probe: &Probe<'_>) -> bool {
+    let fits = |sign: Sign| sign.size.is_none_or(|size| size <= probe.length());
+    FORMATS.iter().any(|format| format.recognise(probe).is_some_and(fits))
+        || CLASSES.iter().any(|class| matches!(class.taste(probe), Taste::Geom(..) | Taste::Member(_)))
 }
 
 #[cfg(test)]

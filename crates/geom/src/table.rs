@@ -5,7 +5,7 @@
 
 use crate::base::ondisk::Guid;
 use crate::base::store::Sparse;
-use crate::mapping::slices::{Dialect, Kind, place};
+use crate::mapping::slices::{Dialect, Kind, free_within, place};
 use crate::table::scheme::{Attribute, Geometry, Id, Scheme, TableSite};
 use std::fmt;
 use std::ops::Range;
@@ -168,16 +168,8 @@ impl Table {
 
     /// Ranges of `usable` that neither a partition nor the table takes, in ascending order.
     pub fn free(&self) -> Vec<Range<u64>> {
-        let mut taken: Vec<Range<u64>> = self.entries.iter().map(|e| e.start..e.end()).chain(self.taken.iter().cloned()).collect();
-        taken.sort_by_key(|r| (r.start, r.end));
-        let (mut at, mut free) = (self.usable.start, Vec::new());
-        for range in taken {
-            free.push(at..range.start.min(self.usable.end));
-            at = at.max(range.end);
-        }
-        free.push(at..self.usable.end);
-        free.retain(|r| r.start < r.end);
-        free
+        let entries = self.entries.iter().map(|entry| entry.start..entry.end());
+        free_within(&self.usable, entries.chain(self.taken.iter().cloned()))
     }
 
     /// The bytes of `entry` as gpart(8) counts them: in an EBR with the range before it that belongs to the table.

@@ -20,13 +20,12 @@
 //! UEFI 2.10 §5.2 (names); FreeBSD `sys/geom/part/g_part_mbr.c` (probe); Linux `block/partitions/msdos.c`, `core.c`.
 
 use self::ebr::Medium;
-use super::{Class, Taste, gpt};
+use super::{Class, Recognises, Taste, gpt};
 use crate::assert_offsets;
 use crate::base::finding::{self, Finding, Severity};
 use crate::base::topology::round_down;
 use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps, place};
 use crate::probe::Probe;
-use crate::registry::{CLASSES, FORMATS};
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -177,12 +176,13 @@ impl Class for Mbr {
             return Taste::Refused(vec![finding]);
         }
         if record.is_table(probe.length() / probe.sector()) {
-            return match table(probe, &record) {
-                Taste::Geom(slices, findings) => Taste::Geom(slices, contradicted(probe, &record).into_iter().chain(findings).collect()),
-                other => other,
-            };
+            return table(probe, &record);
         }
         nothing(probe, &record)
+    }
+
+    fn contradicted(&self, probe: &Probe<'_>, recognises: Recognises) -> Option<Finding> {
+        contradicted(probe, &Record::read(probe)?, recognises)
     }
 }
 
@@ -251,22 +251,22 @@ const SECTORS: [u64; 2] = [512, 4096];
 /// The sector size in bytes that an MBR was written for, by the contents of its partitions: a format that fits is
 /// recognised at their starts in that size, and none at their starts in the provider's. `None` if that does not decide
 /// it. An image without a named sector is best opened with this one; a device has the sectors it has.
-pub fn sector_of(probe: &Probe<'_>) -> Option<u64> {
+pub fn sector_of(probe: &Probe<'_>, recognises: Recognises) -> Option<u64> {
     let record = Record::read(probe).filter(|record| !record.entries().iter().any(Entry::is_protective))?;
     let (own, length) = (probe.sector(), probe.length());
     let end = record.used().map(|(_, e)| e.end()).max()?;
     let fits = |&unit: &u64| unit != own && end * unit <= length && record.is_table(length / unit);
     let mut others = SECTORS.into_iter().filter(fits).peekable();
     // The places read first are those that tasting reads in any case.
-    let doubtful = others.peek().is_some() && record.is_table(length / own) && !holds(probe, &record, own);
-    others.find(|&unit| doubtful && holds(probe, &record, unit))
+    let doubtful = others.peek().is_some() && record.is_table(length / own) && !holds(probe, &record, own, recognises);
+    others.find(|&unit| doubtful && holds(probe, &record, unit, recognises))
 }
 
 /// The finding that its partitions hold something in sectors of another size only: a table that was written through a USB bridge of
 /// 4096-byte sectors, as it is seen without the bridge.
-fn contradicted(probe: &Probe<'_>, record: &Record) -> Option<Finding> {
-    let (made, sector) = (sector_of(probe)?, probe.sector());
-    let (number, first) = record.used().find(|(_, e)| holds_in(probe, e, made))?;
+fn contradicted(probe: &Probe<'_>, record: &Record, recognises: Recognises) -> Option<Finding> {
+    let (made, sector) = (sector_of(probe, recognises)?, probe.sector());
+    let (number, first) = record.used().find(|(_, e)| holds_in(probe, e, made, recognises))?;
     let message = format!(
         "the MBR was written for {made}-byte sectors; here they are {sector} bytes: s{number} begins at {}, where nothing is recognised, and what it holds at {}",
         place(first.start() * sector, sector),
@@ -277,19 +277,16 @@ fn contradicted(probe: &Probe<'_>, record: &Record) -> Option<Finding> {
 }
 
 /// True if something is recognised in a partition, where the entries count sectors of `unit` bytes.
-fn holds(probe: &Probe<'_>, record: &Record, unit: u64) -> bool {
-    record.used().any(|(_, entry)| holds_in(probe, entry, unit))
+fn holds(probe: &Probe<'_>, record: &Record, unit: u64, recognises: Recognises) -> bool {
+    record.used().any(|(_, entry)| holds_in(probe, entry, unit, recognises))
 }
 
-fn holds_in(probe: &Probe<'_>, entry: &Entry, unit: u64) -> bool {
+fn holds_in(probe: &Probe<'_>, entry: &Entry, unit: u64, recognises: Recognises) -> bool {
     let (start, kind) = (entry.start() * unit, entry.kind());
     let length = probe.length().saturating_sub(start).min(entry.size() * unit);
     let route = probe.route_within(start, length);
     let inside = probe.within(&route, start, &kind);
-    let table = |class: &&dyn Class| matches!(class.taste(&inside), Taste::Geom(..) | Taste::Member(_));
-    kind.is_extended() && inside.has(510, &[0x55, 0xaa])
-        || FORMATS.iter().any(|format| format.recognise(&inside).is_some_and(|sign| sign.size.is_none_or(|size| size <= length)))
-        || CLASSES.iter().any(table)
+    kind.is_extended() && inside.has(510, &[0x55, 0xaa]) || recognises(&inside)
 }
 
 /// The finding of a table whose entries lie inside only when they count 512-byte sectors, on larger ones.

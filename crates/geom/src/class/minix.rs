@@ -16,7 +16,7 @@
 
 use super::mbr::Record;
 use super::{Class, Taste};
-use crate::mapping::slices::{Kind, Slice, Slices, bounded, out_of_range, overlaps};
+use crate::mapping::slices::{Kind, Listing, Slice};
 use crate::probe::Probe;
 use std::sync::Arc;
 
@@ -40,25 +40,21 @@ impl Class for Minix {
     }
 }
 
+/// The subpartitions; no table where there is none and none lies elsewhere.
 fn slices(probe: &Probe<'_>, record: &Record) -> Taste {
     let (sector, length, base) = (probe.sector(), probe.length(), probe.start().unwrap_or(0));
-    let (mut entries, mut findings, mut ranges) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, entry) in (1..).zip(record.entries()).filter(|(_, entry)| entry.is_of(MINIX) && entry.size() > 0) {
-        let suffix = format!("s{index}");
+    let mut listing = Listing::new(length, sector);
+    for (index, entry) in (1..).zip(record.entries()).filter(|(_, entry)| entry.is_of(MINIX)) {
         // 32-bit counts of sectors of at most 4096 bytes.
-        let (start, size) = (entry.start() * sector, entry.size() * sector);
-        let inside = start.checked_sub(base).filter(|&at| at.checked_add(size).is_some_and(|end| end <= length));
-        let Some(start) = inside else {
-            findings.push(out_of_range(&suffix, start, length, sector, "left out"));
-            continue;
-        };
-        ranges.push((suffix.clone(), start..start + size));
-        entries.push(Slice { suffix, index, start, length: size, kind: Kind::Mbr(MINIX), label: None, uuid: None });
+        let (start, length) = (entry.start() * sector, entry.size() * sector);
+        let kind = Kind::Mbr(MINIX);
+        listing.add_from(base, Slice { suffix: format!("s{index}"), index, start, length, kind, label: None, uuid: None });
     }
-    if entries.is_empty() {
-        // No entry is used: a boot sector that happens to end like a table, unless an entry lies elsewhere.
-        return if findings.is_empty() { Taste::No } else { Taste::Refused(bounded(findings)) };
+    let (slices, findings) = listing.finish(sector..length.max(sector));
+    match (slices.entries.is_empty(), findings.is_empty()) {
+        (false, _) => Taste::Geom(Arc::new(slices), findings),
+        // A boot sector that happens to end like one, unless something is said to lie elsewhere.
+        (true, true) => Taste::No,
+        (true, false) => Taste::Refused(findings),
     }
-    findings.extend(overlaps(&ranges, sector));
-    Taste::Geom(Arc::new(Slices { usable: sector..length.max(sector), entries }), bounded(findings))
 }

@@ -17,7 +17,7 @@
 
 use super::{Class, Taste};
 use crate::assert_offsets;
-use crate::mapping::slices::{Code, Kind, Purpose, Slice, Slices, Tag, bounded, out_of_range, overlaps};
+use crate::mapping::slices::{Code, Kind, Listing, Purpose, Slice, Tag};
 use crate::probe::Probe;
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32};
@@ -107,23 +107,19 @@ fn named(tag: u16) -> Tag {
     Tag { class: "unixware", code: Code::Number(tag.into()), name: TAGS.get(usize::from(tag)).copied(), purpose }
 }
 
+/// The slices that are in use.
 fn slices(probe: &Probe<'_>, label: &Disklabel) -> Taste {
     let (sector, length, base) = (probe.sector(), probe.length(), probe.start().unwrap_or(0));
-    let (mut entries, mut findings, mut ranges) = (Vec::new(), Vec::new(), Vec::new());
+    let mut listing = Listing::new(length, sector);
     for ((index, letter), part) in (1..).zip('a'..='p').zip(&label.v_slice).skip(1) {
-        let (tag, size) = (part.s_label.get(), u64::from(part.nr_sects.get()) * sector);
-        if matches!(tag, UNUSED | WHOLE) || part.s_flags.get() != VALID || size == 0 {
+        let tag = part.s_label.get();
+        if matches!(tag, UNUSED | WHOLE) || part.s_flags.get() != VALID {
             continue;
         }
-        let (suffix, start) = (letter.to_string(), u64::from(part.start_sect.get()) * sector);
-        let inside = start.checked_sub(base).filter(|&at| at.checked_add(size).is_some_and(|end| end <= length));
-        let Some(start) = inside else {
-            findings.push(out_of_range(&suffix, start, length, sector, "left out"));
-            continue;
-        };
-        ranges.push((suffix.clone(), start..start + size));
-        entries.push(Slice { suffix, index, start, length: size, kind: Kind::Tag(named(tag)), label: None, uuid: None });
+        let (start, length) = (u64::from(part.start_sect.get()) * sector, u64::from(part.nr_sects.get()) * sector);
+        let kind = Kind::Tag(named(tag));
+        listing.add_from(base, Slice { suffix: letter.to_string(), index, start, length, kind, label: None, uuid: None });
     }
-    findings.extend(overlaps(&ranges, sector));
-    Taste::Geom(Arc::new(Slices { usable: 0..length, entries }), bounded(findings))
+    let (slices, findings) = listing.finish(0..length);
+    Taste::Geom(Arc::new(slices), findings)
 }

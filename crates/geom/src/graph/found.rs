@@ -5,7 +5,7 @@ use crate::class::{Class, Member, Taste};
 use crate::format::{Inside, Sign};
 use crate::mapping::geom::Geom;
 use crate::probe::Probe;
-use crate::registry::{CLASSES, FORMATS, LAST};
+use crate::registry::{self, CLASSES, FORMATS, LAST};
 use std::sync::Arc;
 
 /// Answers of the classes and formats for one provider.
@@ -17,7 +17,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Asks every format and class; where none answers, the list of known magic ([`known`]).
+    /// Asks every format and class; where none answers, the list of known magic ([`LAST`]).
     pub(crate) fn ask(probe: &Probe<'_>) -> Found {
         let signs = FORMATS.iter().filter_map(|format| format.recognise(probe)).collect();
         let mut found = Found { tables: Vec::new(), member: None, signs, findings: Vec::new() };
@@ -26,6 +26,7 @@ impl Found {
                 Taste::No => {}
                 Taste::Refused(why) => found.findings.extend(why),
                 Taste::Geom(geom, damage) => {
+                    found.findings.extend(class.contradicted(probe, registry::recognises));
                     found.findings.extend(damage);
                     found.tables.push((class.name(), geom));
                 }

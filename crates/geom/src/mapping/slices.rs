@@ -120,6 +120,20 @@ impl Slice {
     }
 }
 
+/// The ranges of `usable` that none of `taken` covers, in order; `taken` may overlap.
+pub fn free_within(usable: &Range<u64>, taken: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut taken: Vec<Range<u64>> = taken.collect();
+    taken.sort_by_key(|range| (range.start, range.end));
+    let (mut at, mut free) = (usable.start, Vec::new());
+    for range in taken {
+        free.push(at..range.start.min(usable.end));
+        at = at.max(range.end);
+    }
+    free.push(at..usable.end);
+    free.retain(|range| range.start < range.end);
+    free
+}
+
 /// Partition table as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slices {
@@ -139,20 +153,7 @@ impl Slices {
 
     /// Ranges of `usable` that no entry covers, in ascending order.
     pub fn free(&self) -> Vec<Range<u64>> {
-        let mut taken: Vec<(u64, u64)> = self.entries.iter().map(|s| (s.start, s.start.saturating_add(s.length))).collect();
-        taken.sort_unstable();
-        let (mut at, mut free) = (self.usable.start, Vec::new());
-        for (start, end) in taken {
-            if start > at {
-                free.push(at..start.min(self.usable.end));
-            }
-            at = at.max(end);
-        }
-        if at < self.usable.end {
-            free.push(at..self.usable.end);
-        }
-        free.retain(|r| r.start < r.end);
-        free
+        free_within(&self.usable, self.entries.iter().map(|slice| slice.start..slice.start.saturating_add(slice.length)))
     }
 }
 
@@ -177,6 +178,18 @@ impl Listing {
             self.entries.extend(Some(slice).filter(|slice| slice.length > 0));
         } else {
             self.findings.push(out_of_range(&slice.suffix, slice.start, self.length, self.sector, "left out"));
+        }
+    }
+
+    /// As [`Listing::add`], of an entry whose start is counted in bytes of the medium, on a provider that begins at its byte `base`. A
+    /// finding names the start as the table has it.
+    pub(crate) fn add_from(&mut self, base: u64, slice: Slice) {
+        let here = slice.start.checked_sub(base).map(|start| Slice { start, ..slice.clone() });
+        match here.filter(|here| here.is_within(self.length)) {
+            Some(here) => self.add(here),
+            // One of no bytes is in use nowhere.
+            None if slice.length == 0 => {}
+            None => self.findings.push(out_of_range(&slice.suffix, slice.start, self.length, self.sector, "left out")),
         }
     }
 
