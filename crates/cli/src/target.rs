@@ -25,6 +25,7 @@ use trueline_geom::mapping::geom::Geom;
 use trueline_geom::mapping::route::Route;
 use trueline_geom::plan::edits;
 use trueline_geom::probe::{Budget, Limits, Probe};
+use trueline_geom::registry::recognises;
 use trueline_host::device::Device;
 use trueline_host::disk::file::{self, Access, Medium, Opened};
 use trueline_host::engine::direct::Direct;
@@ -421,7 +422,7 @@ fn image(name: String, store: Box<dyn Store>, overrides: &DiskOverrides) -> Disk
     let sector = overrides.sector.unwrap_or_else(|| {
         let (route, budget) = (Route::store(0, length), Budget::new(Limits::default()));
         let probe = Probe::new(&route, &stores, &budget, 512, Some(0), None);
-        gpt::sector_of(&probe).or_else(|| mbr::sector_of(&probe)).unwrap_or(512)
+        gpt::sector_of(&probe).or_else(|| mbr::sector_of(&probe, recognises)).unwrap_or(512)
     });
     let topology = topology(sector, length, overrides);
     let [store] = stores;

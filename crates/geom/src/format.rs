@@ -7,6 +7,7 @@
 use crate::base::error::Errno;
 use crate::base::patch::Read;
 use crate::class::Taste;
+use crate::format::maker::Maker;
 use crate::probe::Probe;
 use crate::registry::CLASSES;
 use std::fmt;
@@ -29,6 +30,7 @@ pub mod jfs;
 pub mod known;
 pub mod luks;
 pub mod lvm2;
+pub mod maker;
 pub mod md;
 pub mod moving;
 pub mod nilfs2;
@@ -73,6 +75,11 @@ pub trait Format: Sync {
     /// True if whole pages of a file are written however small its clusters are: those only part files from each other.
     fn keeps_pages_whole(&self) -> bool {
         false
+    }
+
+    /// The system's own tool that makes it.
+    fn maker(&self) -> Option<&'static Maker> {
+        None
     }
 
     /// True if Trueline makes it, on `length` bytes, so that nothing in it is smaller than a page and its data begin where they should.

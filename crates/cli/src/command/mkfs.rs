@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
         let message = format!("make {what} on {}: {found}say --overwrite to lose it: {again}: nothing was written", args.target);
         return Err(Failure::Message(message));
     }
-    if !system::clusters_follow(args.kind) {
+    if !args.kind.maker().is_some_and(|maker| maker.clusters_follow) {
         off_grain(&target);
     }
     match args.kind {

@@ -12,6 +12,7 @@
 //! btrfs documentation, "On-disk Format", sections "Superblock" and "DEV_ITEM"; Linux
 //! `include/uapi/linux/btrfs_tree.h` (`struct btrfs_super_block`).
 
+use super::maker::Maker;
 use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
@@ -25,6 +26,8 @@ pub struct Btrfs;
 /// The kind that blkid calls `btrfs`.
 pub const KIND: Kind = Kind::new("btrfs", &Btrfs);
 
+static MAKER: Maker = Maker { file: &["-f"], device: &["-f"], ..Maker::new("mkfs.btrfs", "btrfs-progs") };
+
 impl Format for Btrfs {
     fn kinds(&self) -> Vec<Kind> {
         vec![KIND]
@@ -36,6 +39,10 @@ impl Format for Btrfs {
 
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
+    }
+
+    fn maker(&self) -> Option<&'static Maker> {
+        Some(&MAKER)
     }
 }
 

@@ -12,6 +12,7 @@
 //! Directory Entry" (its names in snake case).
 
 use super::boot_fields::{Field, rebase};
+use super::maker::Maker;
 use super::{Format, Inside, Kind, Moved, Piece, Rebased, Sign, StrayData};
 use crate::assert_offsets;
 use crate::base::error::Errno;
@@ -28,6 +29,8 @@ pub struct Exfat;
 /// The kind that blkid calls `exfat`.
 pub const KIND: Kind = Kind::new("exfat", &Exfat);
 
+static MAKER: Maker = Maker { clusters_follow: true, sector_is_the_devices: true, ..Maker::new("mkfs.exfat", "exfatprogs") };
+
 impl Format for Exfat {
     fn kinds(&self) -> Vec<Kind> {
         vec![KIND]
@@ -39,6 +42,10 @@ impl Format for Exfat {
 
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
+    }
+
+    fn maker(&self) -> Option<&'static Maker> {
+        Some(&MAKER)
     }
 
     fn is_made_here(&self, _kind: Kind, _length: u64) -> bool {

@@ -12,6 +12,7 @@
 //! # Sources
 //! Linux `Documentation/filesystems/ext4/super.rst`; e2fsprogs `lib/ext2fs/ext2_fs.h`.
 
+use super::maker::Maker;
 use super::{Format, Inside, Kind, Piece, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
@@ -31,6 +32,16 @@ pub const EXT4: Kind = Kind::new("ext4", &Ext);
 /// The kind that blkid calls `jbd`.
 pub const JBD: Kind = Kind::new("jbd", &Ext);
 
+static MAKER: Maker = Maker {
+    freebsd: Some("e2fsprogs"),
+    file: &["-F"],
+    // mke2fs takes only the last -E, and of it the last of a name.
+    joined: Some('E'),
+    // The stride is counted in blocks.
+    gives_way: |option, words| if option == "-E" { words.have_any("b") } else { words.have(option) },
+    ..Maker::new("mkfs.ext4", "e2fsprogs")
+};
+
 impl Format for Ext {
     fn kinds(&self) -> Vec<Kind> {
         vec![EXT2, EXT3, EXT4, JBD]
@@ -42,6 +53,10 @@ impl Format for Ext {
 
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
+    }
+
+    fn maker(&self) -> Option<&'static Maker> {
+        Some(&MAKER)
     }
 
     fn is_made_here(&self, kind: Kind, _length: u64) -> bool {

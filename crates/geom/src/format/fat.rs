@@ -15,6 +15,7 @@
 //! Directory Structure" (its names in snake case, without the prefix); libblkid `superblocks/vfat.c`.
 
 use super::boot_fields::{Field, HIDDEN, rebase, word};
+use super::maker::Maker;
 use super::{Format, Inside, Kind, Moved, Piece, Rebased, Sign, StrayData, bitlocker};
 use crate::assert_offsets;
 use crate::base::error::Errno;
@@ -31,6 +32,16 @@ pub struct Fat;
 /// The kind that blkid calls `vfat`.
 pub const KIND: Kind = Kind::new("vfat", &Fat);
 
+static MAKER: Maker = Maker {
+    file: &["-I"],
+    device: &["-I"],
+    sectors_before: Some(|sectors| vec![("-h", sectors.to_string())]),
+    // Reserved sectors were counted for tables of just that length.
+    gives_way: |option, words| if matches!(option, "-R" | "-a") { words.have_any("RFSsfra") } else { words.have(option) },
+    clusters_follow: true,
+    ..Maker::new("mkfs.vfat", "dosfstools")
+};
+
 impl Format for Fat {
     fn kinds(&self) -> Vec<Kind> {
         vec![KIND]
@@ -42,6 +53,10 @@ impl Format for Fat {
 
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
+    }
+
+    fn maker(&self) -> Option<&'static Maker> {
+        Some(&MAKER)
     }
 
     fn keeps_pages_whole(&self) -> bool {

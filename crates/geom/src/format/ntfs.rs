@@ -11,6 +11,7 @@
 //! Linux `fs/ntfs3/ntfs.h` (`struct NTFS_BOOT`, `MFT_REC`, `ATTRIB`); libblkid `superblocks/ntfs.c` for the refusals.
 
 use super::boot_fields::{Field, HIDDEN, rebase, word};
+use super::maker::Maker;
 use super::{Format, Inside, Kind, Moved, Piece, Rebased, Sign};
 use crate::assert_offsets;
 use crate::base::error::Errno;
@@ -26,6 +27,20 @@ pub struct Ntfs;
 /// The kind that blkid calls `ntfs`.
 pub const KIND: Kind = Kind::new("ntfs", &Ntfs);
 
+/// The heads and sectors of a track that BIOSes and Windows agree on.
+const HEADS: &str = "255";
+const TRACK: &str = "63";
+
+static MAKER: Maker = Maker {
+    freebsd: Some("fusefs-ntfs"),
+    file: &["-F"],
+    device: &["-F"],
+    // Otherwise it fills the volume with zeros first, and looks for bad sectors.
+    always: &["-Q"],
+    sectors_before: Some(|sectors| vec![("-p", sectors.to_string()), ("-H", HEADS.to_owned()), ("-S", TRACK.to_owned())]),
+    ..Maker::new("mkntfs", "ntfs-3g")
+};
+
 impl Format for Ntfs {
     fn kinds(&self) -> Vec<Kind> {
         vec![KIND]
@@ -37,6 +52,10 @@ impl Format for Ntfs {
 
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
+    }
+
+    fn maker(&self) -> Option<&'static Maker> {
+        Some(&MAKER)
     }
 
     fn enlarge(&self, _sign: &Sign, _piece: Piece, unit: u64) -> Option<String> {

@@ -8,6 +8,7 @@
 //! Linux `include/linux/swap.h` (`union swap_header`); libblkid `superblocks/swap.c` for the signatures of suspended systems
 //! and when a label counts.
 
+use super::maker::Maker;
 use super::{Format, Inside, Kind, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
@@ -23,6 +24,8 @@ pub const SWAP: Kind = Kind::new("swap", &Swap);
 /// The kind that blkid calls `swsuspend`.
 pub const SWSUSPEND: Kind = Kind::new("swsuspend", &Swap);
 
+static MAKER: Maker = Maker { device: &["-f"], ..Maker::new("mkswap", "util-linux") };
+
 impl Format for Swap {
     fn kinds(&self) -> Vec<Kind> {
         vec![SWAP, SWSUSPEND]
@@ -34,6 +37,10 @@ impl Format for Swap {
 
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
+    }
+
+    fn maker(&self) -> Option<&'static Maker> {
+        Some(&MAKER)
     }
 }
 

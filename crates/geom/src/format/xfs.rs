@@ -15,6 +15,7 @@
 //! Linux `fs/xfs/libxfs/xfs_format.h` (`struct xfs_dsb`), `fs/xfs/xfs_log.c` (how log writes are rounded); libblkid
 //! `superblocks/xfs.c` for the refusals.
 
+use super::maker::Maker;
 use super::{Format, Inside, Kind, Piece, Sign};
 use crate::assert_offsets;
 use crate::base::ondisk;
@@ -30,6 +31,18 @@ pub const XFS: Kind = Kind::new("xfs", &Xfs);
 /// The kind that blkid calls `xfs_external_log`.
 pub const EXTERNAL_LOG: Kind = Kind::new("xfs_external_log", &Xfs);
 
+static MAKER: Maker = Maker {
+    freebsd: Some("xfsprogs"),
+    file: &["-f"],
+    device: &["-f"],
+    gives_way: |option, words| match option {
+        "-d" => words.have_named('d', &["su", "sw", "sunit", "swidth", "noalign"]),
+        "-l" => words.have_named('l', &["su", "sunit"]),
+        _ => words.have(option),
+    },
+    ..Maker::new("mkfs.xfs", "xfsprogs")
+};
+
 impl Format for Xfs {
     fn kinds(&self) -> Vec<Kind> {
         vec![XFS, EXTERNAL_LOG]
@@ -41,6 +54,10 @@ impl Format for Xfs {
 
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
         recognise(probe)
+    }
+
+    fn maker(&self) -> Option<&'static Maker> {
+        Some(&MAKER)
     }
 
     fn is_made_here(&self, kind: Kind, _length: u64) -> bool {

@@ -2,6 +2,7 @@
 
 use crate::disk_options::DiskOptions;
 use clap::{Args, ValueEnum};
+use trueline_geom::format::{self, maker::Maker};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   trueline mkfs ext4 'disk.img#p2'
@@ -58,17 +59,27 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Name of the type, as typed.
-    pub(crate) fn name(self) -> &'static str {
+    /// The kind as a format, with all that is known of it.
+    pub(crate) fn contents(self) -> format::Kind {
         match self {
-            Kind::Ext4 => "ext4",
-            Kind::Xfs => "xfs",
-            Kind::Btrfs => "btrfs",
-            Kind::Vfat => "vfat",
-            Kind::Exfat => "exfat",
-            Kind::Ntfs => "ntfs",
-            Kind::Swap => "swap",
-            Kind::Ufs => "ufs",
+            Kind::Ext4 => format::ext::EXT4,
+            Kind::Xfs => format::xfs::XFS,
+            Kind::Btrfs => format::btrfs::KIND,
+            Kind::Vfat => format::fat::KIND,
+            Kind::Exfat => format::exfat::KIND,
+            Kind::Ntfs => format::ntfs::KIND,
+            Kind::Swap => format::swap::SWAP,
+            Kind::Ufs => format::ufs::KIND,
         }
+    }
+
+    /// The tool that makes it; `None` for what is built in.
+    pub(crate) fn maker(self) -> Option<&'static Maker> {
+        self.contents().format.maker()
+    }
+
+    /// The name as typed.
+    pub(crate) fn name(self) -> &'static str {
+        self.contents().name
     }
 }

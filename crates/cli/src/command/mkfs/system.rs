@@ -4,7 +4,7 @@
 //! provider's length, and the file's contents are copied into the provider: no root, no loop device, and nothing is written at all if the
 //! tool fails.
 
-use super::arguments::{Tool, fat_bits, merged, ourselves, quoted};
+use super::arguments::{fat_bits, merged, ourselves, quoted};
 use super::{width, wipe};
 use crate::command::mkfs::args::{Kind, Mkfs};
 use crate::failure::{Failure, complain};
@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use trueline_geom::audit;
 use trueline_geom::base::error::Errno;
 use trueline_geom::base::finding::Severity;
+use trueline_geom::format::maker::Maker;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::mapping::slices::place;
 use trueline_geom::newfs::Put;
@@ -40,15 +41,15 @@ const SPAN: u64 = 1 << 30;
 const BLOCK: usize = 4096;
 
 pub(super) fn run(args: &Mkfs, target: WriteTarget) -> Result<ExitCode, Failure> {
-    let Some(tool) = Tool::of(args.kind) else { return Err(Failure::Message(format!("make {}: it is built in", args.kind.name()))) };
-    let (ours, own) = merged(args.kind, &target.graph.providers[target.id], &args.own);
+    let Some(tool) = args.kind.maker() else { return Err(Failure::Message(format!("make {}: it is built in", args.kind.name()))) };
+    let (ours, own) = merged(args.kind, tool, &target.graph.providers[target.id], &args.own);
     let bits = fat_bits(&ours, &own).filter(|_| args.kind == Kind::Vfat);
     if let Some(warning) = bits.and_then(|bits| width::warning(&target, bits, &args.disk.words())) {
         complain(&format!("warning: {warning}"));
     }
     let node = node(&target);
     if args.print {
-        writeln!(anstream::stdout(), "{}", typed(args, &target, &tool, node.as_deref(), (&ours, &own)))?;
+        writeln!(anstream::stdout(), "{}", typed(args, &target, tool, node.as_deref(), (&ours, &own)))?;
         return Ok(ExitCode::SUCCESS);
     }
     let device = node.as_deref().map_or_else(|| args.target.clone(), |path| path.display().to_string());
@@ -72,7 +73,7 @@ pub(super) fn run(args: &Mkfs, target: WriteTarget) -> Result<ExitCode, Failure>
 
 /// The command that does the same in a shell: the tool itself if it can have the provider as a device or a file, else this program with all
 /// options.
-fn typed(args: &Mkfs, target: &WriteTarget, tool: &Tool, node: Option<&Path>, (ours, own): (&[String], &[String])) -> String {
+fn typed(args: &Mkfs, target: &WriteTarget, tool: &Maker, node: Option<&Path>, (ours, own): (&[String], &[String])) -> String {
     let p = &target.graph.providers[target.id];
     let whole = p.parents.is_empty();
     let is_file = |path: &Path| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == p.topology.length);
@@ -89,8 +90,8 @@ fn through_file(call: &Call<'_>, target: &WriteTarget) -> Result<(), Failure> {
     let topology = &target.graph.providers[target.id].topology;
     let (sector, length) = (topology.sector, topology.length);
     let unwritten = |what: String| call.failed(&format!("{what}: nothing was written"));
-    if call.args.kind == Kind::Exfat && sector != 512 {
-        let why = format!("mkfs.exfat takes the sector from the device, and there is none here with sectors of {sector} bytes");
+    if call.tool.sector_is_the_devices && sector != 512 {
+        let why = format!("{} takes the sector from the device, and there is none here with sectors of {sector} bytes", call.tool.program);
         return Err(unwritten(format!("{why}: attach the image with losetup --sector-size {sector}")));
     }
     let beside = target::paths(&target.typed).first().and_then(|path| path.parent()).filter(|dir| !dir.starts_with("/dev"));
@@ -100,7 +101,7 @@ fn through_file(call: &Call<'_>, target: &WriteTarget) -> Result<(), Failure> {
     if made != length {
         return Err(unwritten(format!("what {} made takes {made} bytes, and there are {length}", call.tool.program)));
     }
-    if clusters_follow(call.args.kind) {
+    if call.tool.clusters_follow {
         off_unit(&file, target)?;
     }
     if call.args.dry_run { show(&file, target) } else { copy(&file, target) }
@@ -109,7 +110,7 @@ fn through_file(call: &Call<'_>, target: &WriteTarget) -> Result<(), Failure> {
 /// A tool with its options.
 struct Call<'a> {
     args: &'a Mkfs,
-    tool: Tool,
+    tool: &'static Maker,
     ours: Vec<String>,
     own: Vec<String>,
 }
@@ -122,18 +123,13 @@ impl Call<'_> {
     /// Runs the tool on `device`, which is the path of `file` if there is one.
     fn run(&self, force: &[&str], device: &Path, file: Option<&Unnamed>) -> Result<(), Failure> {
         let end = if file.is_some() { ": nothing was written" } else { "" };
-        let program = command::find(self.tool.program).ok_or_else(|| self.failed(&missing(&self.tool)))?;
+        let program = command::find(self.tool.program).ok_or_else(|| self.failed(&missing(self.tool)))?;
         let options = force.iter().copied().chain(self.ours.iter().map(String::as_str)).map(OsString::from);
         let arguments: Vec<OsString> = options.chain([device.into()]).chain(self.own.iter().map(OsString::from)).collect();
         let ran = command::run(&program, &arguments, file).map_err(|e| self.failed(&format!("{e}{end}")))?;
-        let how = |ran: &Ran| ended(&self.tool, ran, &device.display().to_string(), &self.args.target);
+        let how = |ran: &Ran| ended(self.tool, ran, &device.display().to_string(), &self.args.target);
         if ran.status.success() { Ok(()) } else { Err(self.failed(&format!("{}{end}", how(&ran)))) }
     }
-}
-
-/// True if its clusters begin where its tables end, and not at a multiple of them from the start.
-pub(super) fn clusters_follow(kind: Kind) -> bool {
-    matches!(kind, Kind::Vfat | Kind::Exfat)
 }
 
 /// Warns if the clusters came out off a boundary.
@@ -156,7 +152,7 @@ fn node(target: &WriteTarget) -> Option<PathBuf> {
     p.route().medium().and_then(|_| sysfs::node(path, p.route().base(), p.topology.length))
 }
 
-fn missing(tool: &Tool) -> String {
+fn missing(tool: &Maker) -> String {
     let freebsd = tool.freebsd.map_or_else(String::new, |package| format!(" (on FreeBSD {package})"));
     format!("{} is not on this system: install {}{freebsd}: nothing was written", tool.program, tool.package)
 }
@@ -169,7 +165,7 @@ const MESSAGES: usize = 3;
 
 /// The end of the tool in words: its status, and its messages without its name, its progress and its list of options. The path `device`
 /// becomes `target`, as the user typed it.
-fn ended(tool: &Tool, ran: &Ran, device: &str, target: &str) -> String {
+fn ended(tool: &Maker, ran: &Ran, device: &str, target: &str) -> String {
     let is_message = |line: &&str| !line.is_empty() && !line.contains('\u{8}') && !BANNERS.iter().any(|banner| line.starts_with(banner));
     let usage = |line: &&str| !line.to_lowercase().starts_with("usage:");
     let lines: Vec<&str> = ran.said.lines().map(str::trim).filter(is_message).take_while(usage).take(MESSAGES).collect();
