@@ -1,6 +1,7 @@
 //! Journal files of moves: their place, the disk they belong to, how they are made and removed.
 
 use crate::failure::Failure;
+use crate::placed::half_moved;
 use crate::words::escape::shell;
 use crate::{target, words};
 use std::fs::{self, File};
@@ -26,6 +27,14 @@ pub(crate) fn resume_command(target: &str, graph: &Graph, id: Id) -> String {
         Some(path) => format!("trueline move --resume {}", shell(&path.to_string_lossy())),
         None => "trueline move --resume JOURNAL".into(),
     }
+}
+
+/// Refuses to write to provider `id` while a move of it, or of a partition in it, is interrupted: the move could not be resumed, and part of
+/// the contents is in the journal alone. `attempt` begins the message.
+pub(crate) fn require_settled(attempt: &str, target: &str, graph: &Graph, id: Id) -> Result<(), Failure> {
+    let Some(half) = half_moved(graph, id) else { return Ok(()) };
+    let (name, command) = (&graph.providers[half].name, resume_command(target, graph, half));
+    Err(Failure::Message(format!("{attempt} {target}: the move of {name} was interrupted: go on with that first: {command}")))
 }
 
 /// Path of the journal of the interrupted move of provider `id`, if it is at its default place and has the same id as the mark.

@@ -85,11 +85,17 @@ impl WriteTarget {
 
     /// The table to edit. Errors: an interrupted move, no table, or one that cannot be edited; `attempt` begins the message.
     pub(crate) fn edited(&self, attempt: &str) -> Result<(&'static dyn Scheme, Table), Failure> {
-        if let Some(half) = self.graph.children(self.id).find(|&id| self.graph.providers[id].is_moving()) {
-            let advice = format!("go on with that first: {}", move_journal::resume_command(&self.typed, &self.graph, half));
-            let name = &self.graph.providers[half].name;
-            return Err(Failure::Message(format!("{attempt} {}: the move of {name} was interrupted: {advice}", self.typed)));
-        }
+        self.require_settled(attempt)?;
+        self.readable(attempt)
+    }
+
+    /// Refuses a write while a move of it, or of a partition in it, is interrupted; `attempt` begins the message.
+    pub(crate) fn require_settled(&self, attempt: &str) -> Result<(), Failure> {
+        move_journal::require_settled(attempt, &self.typed, &self.graph, self.id)
+    }
+
+    /// The table to show. Errors: no table, or one that cannot be edited; `attempt` begins the message.
+    pub(crate) fn readable(&self, attempt: &str) -> Result<(&'static dyn Scheme, Table), Failure> {
         let tasted = self.graph.providers[self.id].tasted();
         self.table().ok_or_else(|| {
             let found = match (tasted.table, tasted.holder(), tasted.unread()) {

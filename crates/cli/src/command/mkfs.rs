@@ -24,6 +24,9 @@ pub(crate) fn run(args: &Mkfs) -> Result<ExitCode, Failure> {
         (false, false) => Access::Write,
     };
     let target = WriteTarget::open(&args.target, &args.disk, access)?;
+    if !only_print {
+        target.require_settled(&format!("make {} on", args.kind.name()))?;
+    }
     // UFS leaves the first sectors alone; the others write or clear them.
     let around =
         || shared(&target).filter(|_| args.kind != Kind::Ufs).map(|found| found + ": begin it behind that, as with part add -b 16, or ");

@@ -56,6 +56,8 @@ fn begin(args: &Options, typed: &str) -> Result<ExitCode, Failure> {
         return Err(refused(Refusal::new(found, format!("go on with that: {command}"))));
     }
     let placed = Placed::find(&target.graph, target.id).map_err(refused)?;
+    // The table is part of what a journal compares: a second move would make the first one's useless.
+    move_journal::require_settled(&format!("move {} on", target.graph.providers[target.id].name), typed, &target.graph, placed.on)?;
     let site = placed.site(&target.graph);
     let Placed { on, scheme, table, entry } = placed;
     let p = &target.graph.providers[on];

@@ -6,7 +6,7 @@ use crate::failure::{Failure, complain};
 use crate::style::Style;
 use crate::target::serving::{self, Serving};
 use crate::target::{self, DiskOverrides};
-use crate::write_target;
+use crate::{move_journal, write_target};
 use child::Socket;
 use counting::Counting;
 use layers::Layers;
@@ -58,6 +58,9 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     }
     let Opened { graph, said, id, models, overlays } = open(args)?;
     let notices = Arc::new(Notices::default());
+    if !args.read_only && args.overlay.is_none() {
+        warn_of_move(&args.target, &graph, id);
+    }
     let layers = Layers::new((&graph, &said), id, &models, args, &notices)?;
     let exports = Arc::new(exports::of(&graph, id, &layers, overlays.as_ref(), args)?);
     let placed = args.network.nbd.is_some() || args.fuse.is_some() || args.ublk;
@@ -100,6 +103,13 @@ fn sum_up(served: &Served, args: &Serve) -> Result<(), Failure> {
         let _ = text::write(served, Style::of_stderr(), &mut BufWriter::new(anstream::stderr().lock()));
     }
     Ok(())
+}
+
+/// Warns of an interrupted move on what is served: a move is resumed through a server too, but a mount would destroy data.
+fn warn_of_move(target: &str, graph: &Graph, id: Id) {
+    if let Err(Failure::Message(found)) = move_journal::require_settled("serve", target, graph, id) {
+        complain(&format!("warning: {found}; a client that writes before that destroys data"));
+    }
 }
 
 /// The opened target and its parts.

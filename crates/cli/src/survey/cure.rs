@@ -68,13 +68,8 @@ impl<'a> Cures<'a> {
                 Fix::Lengthen(by) => cure.commands.extend(self.lengthen(id, *by)),
                 Fix::Recover => cure.commands.extend(self.recover(id)),
                 Fix::Resume => match self.disks.as_deref().filter(|disks| move_journal::find(disks, self.graph, id).is_some()) {
-                    Some(disks) => {
-                        cure.commands.push(move_journal::resume_command(disks, self.graph, id));
-                        cure.fix.push("write nothing to it before".into());
-                    }
-                    None => cure.fix.push(
-                        "trueline move --resume JOURNAL, the file that was named when the move began; write nothing to it before".into(),
-                    ),
+                    Some(disks) => cure.commands.push(move_journal::resume_command(disks, self.graph, id)),
+                    None => cure.fix.push("trueline move --resume JOURNAL, the file that was named when the move began".into()),
                 },
                 Fix::Recreate(kind) => cure.fix.extend(self.recreate(id, kind)),
             }

@@ -125,7 +125,7 @@ fn what_cannot_be_moved_is_said() {
         ("move --to 90MiB disk.img#s1", "partitions lie from"),
         ("move --align disk.img", "no partition of a table"),
         ("move --align disk.img#s3", "no provider 's3'"),
-        ("move --resume disk.img", "no whole journal"),
+        ("move --resume disk.img", "no move of it is under way"),
         ("move --resume", "name the disk or the journal"),
     ];
     for (command, found) in all {
@@ -204,9 +204,35 @@ fn a_journal_is_found_and_named_and_only_that_of_this_moment_is_gone_on_with() {
     let check = run(directory, "check disk.img");
     let fix = "fix: trueline move --resume disk.img.journal\n";
     assert!(check.code == Some(1) && check.stdout.contains(fix), "{}", check.stdout);
-    for command in ["part delete -i 1 disk.img", "move --to 2MiB disk.img#s1"] {
+    // No command writes to it, nor to the table around it, whatever options it has.
+    fs::write(directory.join("layout"), "label: gpt\n,,L\n").expect("a layout");
+    for command in [
+        "part delete -i 1 disk.img",
+        "part destroy -F disk.img",
+        "part create --overwrite -s gpt disk.img",
+        "part create --overwrite -s bsd disk.img#s1",
+        "part apply --replace --sfdisk layout disk.img",
+        "move --to 2MiB disk.img#s1",
+        "mkfs ufs --overwrite disk.img#s1",
+        "mkfs ext4 --overwrite disk.img#s1",
+        "mkfs ext4 --overwrite disk.img",
+        "stripe label --overwrite data disk.img#s1 old.img",
+        "bench random-write --destructive --count 1 disk.img#s1",
+    ] {
         assert!(refused(directory, command).contains("trueline move --resume disk.img.journal"), "{command}");
     }
+    assert!(done(directory, "part show disk.img").contains("linux-data"));
+    // A signature behind the mark is of contents in two places: no fix wipes one of the two.
+    let mut swap = fs::read(directory.join("disk.img")).expect("an image");
+    let first = 63 * 512;
+    swap[first + 1024..][..8].copy_from_slice(&[1, 0, 0, 0, 100, 0, 0, 0]);
+    swap[first + 4086..][..10].copy_from_slice(b"SWAPSPACE2");
+    fs::write(directory.join("swap.img"), &swap).expect("an image");
+    let check = run(directory, "check swap.img").stdout;
+    assert!(check.contains("TL0026") && !check.contains("TL0013") && !check.contains("wipefs"), "{check}");
+    swap[first..][..16].fill(0);
+    fs::write(directory.join("swap.img"), &swap).expect("an image");
+    assert!(run(directory, "check swap.img").stdout.contains("swap"));
     let said = refused(directory, "move --resume old.journal disk.img");
     assert!(said.contains("the journal is an older copy") && said.contains("nothing was moved"), "{said}");
     copy("disk.img", "new.img");
@@ -228,7 +254,7 @@ fn a_journal_is_found_and_named_and_only_that_of_this_moment_is_gone_on_with() {
     {
         assert!(done(directory, &format!("{command} --dry-run")).contains("saved in the journal first"), "{command}");
     }
-    assert!(refused(directory, "move --resume new.img").contains("none of it at new.img.journal"));
+    assert!(refused(directory, "move --resume new.img").contains("no journal is at new.img.journal: name it"));
     done(directory, "move --resume disk.img");
     assert!(has(directory, MIB, &bytes) && !directory.join("disk.img.journal").exists());
 }

@@ -29,7 +29,8 @@ pub(super) fn judge(graph: &Graph, id: Id, role: Role, found: &mut Vec<Finding>)
         found.extend(recorded_chunk(p, sign));
         if sign.inside == Inside::Moving {
             verdict = verdict.max(Verdict::Unknown);
-            let message = "it was being moved, and that was interrupted: what is in it is in two places".to_string();
+            let message = "a move of it was interrupted, so its contents are in two places: write nothing to it until the move is resumed"
+                .to_string();
             let finding = Finding::new(&finding::MOVING, Severity::Error, 0, message);
             found.push(finding.fix(Fix::Resume));
         }

@@ -48,6 +48,13 @@ impl Found {
     pub(crate) fn settle(&mut self) {
         // The front of a set's member, or of a format whose data begin at byte 0 (RAID 1.0, a fixed VHD), is shown by
         // the set or the data area too: it is read there, where it is whole and ends where it should.
+        if self.signs.iter().any(|sign| sign.inside == Inside::Moving) {
+            // Of contents in two places every other signature may be the old one or the new one.
+            self.tables.clear();
+            self.member = None;
+            self.findings.clear();
+            self.signs.retain(|sign| sign.inside == Inside::Moving);
+        }
         let holder = self.signs.iter().position(|s| s.data.is_some_and(|d| d.offset == 0));
         if self.member.is_some() || holder.is_some() {
             self.tables.clear();

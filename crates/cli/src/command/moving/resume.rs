@@ -5,11 +5,12 @@ use crate::command::moving::args::Move as Options;
 use crate::disk_options::DiskOptions;
 use crate::failure::Failure;
 use crate::move_journal::{beside, is_journal};
-use crate::target;
+use crate::target::{self, DiskOverrides};
 use crate::write_target::WriteTarget;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trueline_geom::base::topology::Topology;
+use trueline_geom::graph::Provider;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::mapping::slices::place;
 use trueline_geom::relocate::{Interrupted, Journal, Mismatch, Move, Standing, Unreadable, VERSION};
@@ -34,11 +35,7 @@ fn named(journal: Option<&Path>, typed: Option<&str>) -> Result<Named, Failure> 
         (Some(disk), _) => {
             let journal = beside(disk);
             if !journal.exists() {
-                return Err(Failure::Message(format!(
-                    "resume {disk}: it is no whole journal of a move, and there is none of it at {}: name the journal: \
-                     trueline move --resume JOURNAL {disk}: nothing was moved",
-                    journal.display()
-                )));
+                return Err(unjournaled(disk, &journal));
             }
             Ok(Named { journal, typed: Some(disk.into()), is_sought: true })
         }
@@ -47,6 +44,21 @@ fn named(journal: Option<&Path>, typed: Option<&str>) -> Result<Named, Failure> 
             Err(Failure::Message("resume: name the disk or the journal: trueline move --resume disk.img: nothing was moved".into()))
         }
     }
+}
+
+/// The refusal where `disk` is named and no journal is at its default place, `journal`: a marked partition has one elsewhere, and without a
+/// mark no move needs one.
+fn unjournaled(disk: &str, journal: &Path) -> Failure {
+    let opened = DiskOverrides::new(&DiskOptions::default()).and_then(|overrides| target::open(disk, &overrides));
+    let found = match opened.map(|(graph, _)| graph.providers.iter().any(Provider::is_moving)) {
+        Ok(true) => format!("no journal is at {}: name it: trueline move --resume JOURNAL {disk}", journal.display()),
+        Ok(false) if Path::new(disk).extension().is_some_and(|extension| extension == "journal") => {
+            "it is no whole journal of a move: if the move was killed as it began, begin it again with --journal and another name".into()
+        }
+        Ok(false) => "no move of it is under way: if one without a journal was interrupted, begin it again".into(),
+        Err(why) => why,
+    };
+    Failure::Message(format!("resume {disk}: {found}: nothing was moved"))
 }
 
 /// True if the text names a disk: an existing file, a provider or a server.

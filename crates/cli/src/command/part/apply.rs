@@ -89,6 +89,7 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
         disk.logical = disk.logical.or(wanted.sector());
     }
     let target = WriteTarget::open(&args.target, &disk, args.write.access())?;
+    target.require_settled(&attempt)?;
     let topology = &target.graph.providers[target.id].topology;
     let layout = wanted.layout(topology.sector, topology.length).map_err(|r| refuse(&attempt, &args.target, &r))?;
     let may = May { delete: args.delete_others, replace: args.replace };

@@ -102,6 +102,7 @@ pub(super) fn create(args: &Create) -> Result<ExitCode, Failure> {
         format!("{attempt} {}: no such scheme: use {}: nothing was written", args.on.target, names.join(", "))
     })?;
     let target = open_target(&args.on.target, &args.on.common, &args.on.write)?;
+    target.require_settled(&attempt)?;
     let refused = |found: String, advice: &str| refuse(&attempt, &args.on.target, &Refusal::new(found, advice));
     if args.dialect.is_some() && scheme.name() != "BSD" {
         return Err(refused(format!("{} has no dialects", named(scheme.name())), "leave out --dialect"));

@@ -25,7 +25,7 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
             speaks_geom: args.common.speaks_geom() || args.common.json,
             ..WriteTarget::open(typed, &args.common.disk, Access::Read)?
         };
-        match target.edited("show the table on") {
+        match target.readable("show the table on") {
             Ok((scheme, table)) => found.push((target, scheme, table)),
             Err(Failure::Message(message)) => {
                 complain(&message);
@@ -68,7 +68,7 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, Failure> {
 
 pub(super) fn backup(args: &Backup) -> Result<ExitCode, Failure> {
     let target = WriteTarget::open(&args.target, &args.disk, Access::Read)?;
-    let (scheme, table) = target.edited("back up the table on")?;
+    let (scheme, table) = target.readable("back up the table on")?;
     let text = match args.sfdisk {
         true => script(&target, &table)?,
         false => backup::write(&table, scheme),

@@ -38,6 +38,9 @@ impl Real {
     /// Opens a target. Errors: a write without `--destructive` that would destroy contents.
     pub(super) fn open(typed: &str, overrides: &DiskOverrides, args: &Bench, writes: bool) -> Result<Real, Failure> {
         let target = WriteTarget::open_with(typed, overrides, Access::Read)?;
+        if writes {
+            target.require_settled(&format!("bench {} on", args.workload))?;
+        }
         let lost = || contents(&target).or_else(|| shared(&target)).or_else(|| written(&target));
         if let Some(found) = (writes && !args.destructive).then(lost).flatten() {
             let message = format!("bench {} on {typed}: {found}: say --destructive to lose it: nothing was written", args.workload);
