@@ -1,4 +1,5 @@
-//! What stands on a provider and does I/O from it: file systems, members of other systems' sets, encrypted volumes, swap.
+//! Formats of the contents that do I/O from a provider: file systems, members of other systems' sets, encrypted
+//! volumes, swap.
 //!
 //! A recognised format is one file in `format/`, a `mod` line, a line in [`crate::registry::FORMATS`], and a golden disk in `tests/disks/`.
 //! A format answers with a [`Sign`]: its kind, and what decides alignment inside it. Whatever else is known of it is asked of the
@@ -197,15 +198,15 @@ pub struct Sign {
     pub kind: Kind,
     /// The byte of the provider at which the magic stands.
     pub magic: u64,
-    /// How much of the inside is understood.
+    /// Knowledge of the inside: the place of its blocks, or the reason for which that is unknown.
     pub inside: Inside,
     /// Its version, as its own tools print it.
     pub version: Option<String>,
-    /// Its label.
+    /// Label, as its own tools print it; `None` without one.
     pub label: Option<String>,
     /// Its UUID or serial number, as blkid prints it.
     pub uuid: Option<String>,
-    /// Bytes it says it covers, from the provider's byte 0.
+    /// Bytes that it claims to cover, from the provider's byte 0; `None` if it records no size.
     pub size: Option<u64>,
     /// The sector it was written for, in bytes, where it records one.
     pub sector: Option<u64>,
@@ -228,7 +229,7 @@ pub struct Sign {
 /// A piece of one size that a format writes by itself, at multiples of that size from where its blocks lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Bytes.
+    /// Size of the piece in bytes.
     pub size: u64,
     /// Its name: "block", "fragment", "log sector".
     pub name: &'static str,
@@ -246,23 +247,24 @@ impl Piece {
 pub struct Data {
     /// Its first byte, from the provider's byte 0.
     pub offset: u64,
-    /// Bytes; `None`: to the provider's end.
+    /// Length in bytes; `None` reaches to the provider's end.
     pub length: Option<u64>,
-    /// Whether the area shows its content as it is (RAID1, a bcache backing device), so that it can be tasted in turn.
+    /// True if the area has the contents as they are (RAID1, a bcache backing device), so that it can be tasted in
+    /// turn.
     pub plain: bool,
 }
 
-/// How much of a format's inside is understood.
+/// Knowledge of a format's inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Inside {
     /// Its blocks lie at multiples of [`Sign::block`] from byte 0, or from [`Sign::data`].
     #[default]
     Understood,
-    /// It is what it is, but where its I/O falls is not known: why, in a few words. Never called aligned.
+    /// Format with I/O at unknown places, and the reason in a few words. Never called aligned.
     Unknown(&'static str),
-    /// It is what [`crate::relocate`] leaves when it is interrupted: only its journal knows what is where.
+    /// Interrupted move of [`crate::relocate`]: only its journal knows which part is where.
     Moving,
-    /// It is never written in place (ISO 9660, squashfs): reads do not cost.
+    /// Format that is never written in place (ISO 9660, squashfs): reads do not cost.
     ReadOnly,
 }
 
@@ -315,7 +317,7 @@ impl Sign {
         self.block.map(|size| Piece { size, name: "block" }).into_iter().chain(self.piece)
     }
 
-    /// Its data area, where the disk says that is. A place that is no number (`None`), past the end, or around the very
+    /// Sets the data area that the disk records. A place that is no number (`None`), past the end, or around the very
     /// signature that names it is not followed: nothing is then known of the inside.
     fn data_at(&mut self, probe: &Probe<'_>, offset: Option<u64>, length: Option<u64>, plain: bool) {
         match offset.filter(|&offset| offset < probe.length()) {
@@ -328,8 +330,8 @@ impl Sign {
     }
 }
 
-/// Whether a table on this provider has a slice that covers `[from, to)`: what is found there from the provider's end
-/// is then the slice's, not the provider's.
+/// True if a table on this provider has a slice that covers `[from, to)`: a signature there, counted from the
+/// provider's end, is then the slice's, not the provider's.
 fn in_slice(probe: &Probe<'_>, from: u64, to: u64) -> bool {
     let covers = |taste| match taste {
         Taste::Geom(geom, _) => {
@@ -352,7 +354,7 @@ pub(crate) mod tests {
     use crate::probe::{Budget, Limits};
     use crate::registry::FORMATS;
 
-    /// What every format together makes of a disk of `length` bytes with `parts` on it.
+    /// The signs that all formats together find on a disk of `length` bytes with `parts` on it.
     pub(crate) fn everything(length: u64, parts: &[(u64, &[u8])]) -> Vec<Sign> {
         FORMATS.iter().filter_map(|format| recognised(*format, disk(length, parts))).collect()
     }

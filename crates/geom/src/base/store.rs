@@ -109,7 +109,7 @@ impl Default for Properties {
 pub struct Run {
     /// The kind of all of them.
     pub content: Content,
-    /// Their number.
+    /// Number of bytes in the run.
     pub length: u64,
 }
 
@@ -157,7 +157,7 @@ pub struct Sparse {
 }
 
 impl Sparse {
-    /// `length` zero bytes.
+    /// A store of `length` zero bytes.
     pub fn new(length: u64) -> Sparse {
         Sparse { length, runs: BTreeMap::new() }
     }

@@ -157,8 +157,8 @@ fn partition_of(disk: &str, host: Host, suffix: &str) -> String {
     }
 }
 
-/// Boundaries that address `at` misses, in words for a reader who considers it: `; 65536 past the 196608-byte
-/// full-stripe unit (label)`.
+/// Boundaries that address `at` misses, in words for an alternative: `; 65536 past the 196608-byte full-stripe unit
+/// (label)`. Empty if it misses none.
 pub(super) fn missing(topology: &Topology, at: u64) -> String {
     let off = topology.counting().map(|f| (f.grain.remainder(at), f)).filter(|(off, _)| *off > 0);
     off.map(|(off, f)| format!("; {off} past the {}", describe(f))).collect()

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU8;
 ///
 /// A layer that changes addresses is a [`Store`] of its own: what it leaves out is made of its own reads and writes.
 pub trait Filter: Send + Sync {
-    /// The store beneath.
+    /// The store beneath this layer.
     fn inner(&self) -> &dyn Store;
 
     /// A request on its way down. `run` has the store beneath do it, at most once; without it the request is not done.
@@ -54,7 +54,7 @@ pub struct Request {
     pub durable: bool,
 }
 
-/// Kinds of request.
+/// Kind of request that reaches a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Bytes to the client.
