@@ -11,6 +11,7 @@
 
 #![allow(unsafe_code, reason = "fcntl(2) with F_OFD_SETLK and F_OFD_GETLK, which rustix does not have")]
 
+use libc::{F_OFD_GETLK, F_OFD_SETLK, F_RDLCK, F_UNLCK, F_WRLCK, off_t};
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::{c_int, c_short};
 use std::fs::File;
@@ -27,15 +28,15 @@ pub(crate) enum Claim {
 }
 
 /// The base of used permissions, `RAW_LOCK_PERM_BASE`.
-const USED: i64 = 100;
+const USED: off_t = 100;
 /// The base of permissions not shared, `RAW_LOCK_SHARED_BASE`.
-const NOT_SHARED: i64 = 200;
+const NOT_SHARED: off_t = 200;
 /// `BLK_PERM_CONSISTENT_READ`, as the number of its bit.
-const CONSISTENT_READ: i64 = 0;
+const CONSISTENT_READ: off_t = 0;
 /// The number of `BLK_PERM_WRITE`'s bit.
-const WRITE: i64 = 1;
+const WRITE: off_t = 1;
 /// The number of `BLK_PERM_RESIZE`'s bit.
-const RESIZE: i64 = 3;
+const RESIZE: off_t = 3;
 
 /// Locks the image for `claim` until it is released or its description is closed. False, with nothing locked, if
 /// another use contradicts the claim.
@@ -61,7 +62,7 @@ pub(crate) fn release(fd: &OwnedFd) {
 }
 
 fn try_claim(fd: &OwnedFd, claim: Claim) -> bool {
-    let used: &[i64] = match claim {
+    let used: &[off_t] = match claim {
         Claim::Read => &[CONSISTENT_READ],
         Claim::Write => &[CONSISTENT_READ, WRITE],
     };
@@ -72,50 +73,31 @@ fn try_claim(fd: &OwnedFd, claim: Claim) -> bool {
         && not_shared.iter().all(|permission| is_free(fd, USED + permission))
 }
 
-/// A lock request, `struct flock` with 64-bit offsets.
-#[repr(C)]
-struct Flock {
-    kind: c_short,
-    whence: c_short,
-    start: i64,
-    length: i64,
-    process: c_int,
-}
-
-const F_OFD_GETLK: c_int = 36;
-const F_OFD_SETLK: c_int = 37;
-const F_RDLCK: c_short = 0;
-const F_WRLCK: c_short = 1;
-const F_UNLCK: c_short = 2;
-
-unsafe extern "C" {
-    /// fcntl(2) of the C library.
-    #[cfg_attr(target_pointer_width = "32", link_name = "fcntl64")]
-    fn fcntl(fd: c_int, command: c_int, ...) -> c_int;
-}
-
 /// The length of a lock on the whole file, whatever its size is or becomes.
-const TO_THE_END: i64 = 0;
+const TO_THE_END: off_t = 0;
 
 /// Queries or requests a lock. Returns the structure as the kernel left it, which answers a query.
-fn ask(fd: &OwnedFd, command: c_int, kind: c_short, start: i64, length: i64) -> io::Result<Flock> {
-    // `whence` 0 is SEEK_SET; the process of an open file description lock is 0.
-    let mut lock = Flock { kind, whence: 0, start, length, process: 0 };
+fn ask(fd: &OwnedFd, command: c_int, kind: c_int, start: off_t, length: off_t) -> io::Result<libc::flock> {
+    // SAFETY: `struct flock` is integers alone, of which zeros are values; C libraries add fields of their own.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    // The whence of zeros is SEEK_SET, and the process of an open file description lock is 0.
+    lock.l_type = c_short::try_from(kind).map_err(|_| io::ErrorKind::InvalidInput)?;
+    (lock.l_start, lock.l_len) = (start, length);
     // SAFETY: the descriptor is open, and the kernel writes nothing but this structure, which lives until it returns.
-    let answer = unsafe { fcntl(fd.as_raw_fd(), command, &raw mut lock) };
+    let answer = unsafe { libc::fcntl(fd.as_raw_fd(), command, &raw mut lock) };
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(lock) }
 }
 
 /// Takes a shared lock on a byte; false if another program has an exclusive one.
-fn share(fd: &OwnedFd, byte: i64) -> bool {
+fn share(fd: &OwnedFd, byte: off_t) -> bool {
     let refused = |e: &io::Error| matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::PermissionDenied);
     // Any other error means that there are no locks here.
     !ask(fd, F_OFD_SETLK, F_RDLCK, byte, 1).is_err_and(|e| refused(&e))
 }
 
 /// True if no other program has a lock on the byte.
-fn is_free(fd: &OwnedFd, byte: i64) -> bool {
-    ask(fd, F_OFD_GETLK, F_WRLCK, byte, 1).map_or(true, |found| found.kind == F_UNLCK)
+fn is_free(fd: &OwnedFd, byte: off_t) -> bool {
+    ask(fd, F_OFD_GETLK, F_WRLCK, byte, 1).map_or(true, |found| c_int::from(found.l_type) == F_UNLCK)
 }
 
 #[cfg(test)]

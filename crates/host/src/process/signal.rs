@@ -4,8 +4,9 @@
 //! Another one a second later or more ends the program as it would without a handler. An earlier one counts as the
 //! same: timeout(1) signals its child and then the process group of the child.
 
-#![allow(unsafe_code, reason = "a signal handler, which no safe wrapper without further dependencies has")]
+#![allow(unsafe_code, reason = "a signal handler, which rustix does not have")]
 
+use libc::{SIG_DFL, SIG_IGN, SIGHUP, SIGINT, SIGTERM, sighandler_t};
 use rustix::time::{ClockId, clock_gettime};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,22 +16,6 @@ static FIRST: AtomicI64 = AtomicI64::new(0);
 /// The time in ms after the first signal in which another one counts as the same.
 const SAME: i64 = 1000;
 
-/// Signal numbers (signal(7)), the same on every architecture of Linux.
-const SIGHUP: c_int = 1;
-const SIGINT: c_int = 2;
-const SIGTERM: c_int = 15;
-/// The default action, `SIG_DFL`.
-const DEFAULT: usize = 0;
-/// The action of ignored signals, `SIG_IGN`.
-const IGNORED: usize = 1;
-
-unsafe extern "C" {
-    /// signal(2) of the C library, which restarts system calls.
-    fn signal(number: c_int, handler: usize) -> usize;
-    /// raise(3): a signal to this thread, delivered when the handler returns.
-    fn raise(number: c_int) -> c_int;
-}
-
 extern "C" fn remember(number: c_int) {
     // clock_gettime(2) may be called in a handler (signal-safety(7)).
     let time = clock_gettime(ClockId::Monotonic);
@@ -39,8 +24,8 @@ extern "C" fn remember(number: c_int) {
     if first.is_err_and(|first| now.saturating_sub(first) >= SAME) {
         // SAFETY: signal(2) and raise(3) may be called in a handler (signal-safety(7)), and the default needs no code of ours.
         unsafe {
-            signal(number, DEFAULT);
-            raise(number);
+            libc::signal(number, SIG_DFL);
+            libc::raise(number);
         }
     }
 }
@@ -50,10 +35,10 @@ pub fn remember_first() {
     let handler: extern "C" fn(c_int) = remember;
     for number in [SIGINT, SIGTERM, SIGHUP] {
         // SAFETY: the handler touches nothing but an atomic, and calls what may be called in one.
-        let before = unsafe { signal(number, handler as usize) };
-        if number == SIGHUP && before == IGNORED {
+        let before = unsafe { libc::signal(number, handler as sighandler_t) };
+        if number == SIGHUP && before == SIG_IGN {
             // SAFETY: to ignore a signal needs no code of ours.
-            unsafe { signal(number, IGNORED) };
+            unsafe { libc::signal(number, SIG_IGN) };
         }
     }
 }
