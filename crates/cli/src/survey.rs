@@ -21,16 +21,25 @@ pub(crate) fn survey(target: &str, graph: &Graph, only: Option<&str>) -> Result<
 
 /// As [`survey`], with the options that describe the disk: the commands of its cures repeat them.
 pub(crate) fn survey_with(target: &str, overrides: Option<&DiskOverrides>, graph: &Graph, only: Option<&str>) -> Result<Target, String> {
-    let audit = audit::audit(graph);
-    let kept = kept(target, graph, only)?;
-    let providers: Vec<Provider> = kept.iter().map(|&id| provider(graph, &audit, id)).collect();
-    let vacant = audit::vacant(graph, &audit, &kept);
+    Ok(report(target, overrides, (graph, &audit::audit(graph)), &kept(target, graph, only)?))
+}
+
+/// As [`survey_with`], of all providers of a graph whose audit is there already.
+pub(crate) fn survey_audited(target: &str, overrides: Option<&DiskOverrides>, graph: &Graph, audit: &Audit) -> Target {
+    let all: Vec<Id> = (0..graph.providers.len()).collect();
+    report(target, overrides, (graph, audit), &all)
+}
+
+/// The report of the providers that are `kept`.
+fn report(target: &str, overrides: Option<&DiskOverrides>, (graph, audit): (&Graph, &Audit), kept: &[Id]) -> Target {
+    let providers: Vec<Provider> = kept.iter().map(|&id| provider(graph, audit, id)).collect();
+    let vacant = audit::vacant(graph, audit, kept);
     let found = audit.findings.iter().filter(|(id, _)| kept.contains(id)).chain(&vacant);
     let cures = Cures::new(target, overrides, graph);
     let findings = found.map(|(id, f)| finding(graph, &cures, *id, f)).collect();
     let judged = kept.iter().map(|&id| audit.verdicts[id].into()).max();
     let verdict = judged.filter(|_| vacant.is_none()).unwrap_or(Verdict::Unknown);
-    Ok(Target { target: target.into(), judged: None, verdict, providers, findings })
+    Target { target: target.into(), judged: None, verdict, providers, findings }
 }
 
 /// Ids of all providers, or of `only` and all that stands on it.

@@ -15,6 +15,7 @@ use std::io::{self, ErrorKind, Write};
 
 use trueline_geom::base::finding::{self, Rule, Severity};
 use trueline_geom::base::topology::{Why, is_whole};
+use trueline_geom::graph::Recognised;
 
 /// An error of the operating system on a file, with advice.
 pub(crate) fn os(error: &io::Error) -> String {
@@ -40,24 +41,35 @@ pub(crate) fn name(provider: &str) -> String {
     if provider.is_empty() { "disk".into() } else { escape::plain(provider) }
 }
 
-/// Content of a provider in a word or two: what was recognised, else the table on it, else the set it is a member of, else its type in the
-/// table above.
+/// Content of a provider in a word or two; `-` where nothing is known.
 pub(crate) fn content(target: &Target, p: &Provider) -> String {
-    let set = || target.providers.iter().find(|set| set.members.contains(&p.provider));
-    let text = if p.signs.len() > 1 {
-        p.signs.join("+")
-    } else if let Some(sign) = &p.sign {
-        sign.clone()
-    } else if let Some(table) = &p.table {
-        format!("{} table", table.scheme)
-    } else if let Some(set) = set() {
-        format!("in {}", set.provider)
-    } else if let Some(kind) = &p.kind {
+    let set = target.providers.iter().find(|set| set.members.contains(&p.provider));
+    let signs = if p.signs.is_empty() { p.sign.iter().cloned().collect() } else { p.signs.clone() };
+    recognised(&Recognised {
+        signs,
+        table: p.table.as_ref().map(|table| table.scheme),
+        set: set.map(|set| set.provider.clone()),
+        kind: p.kind.clone(),
+        class: p.class,
+        is_set: !p.members.is_empty(),
+        is_part: p.parent.is_some(),
+    })
+}
+
+/// The words for what was recognised: formats, else the table, else the set that it is part of, else its type in the table above.
+pub(crate) fn recognised(found: &Recognised) -> String {
+    let text = if !found.signs.is_empty() {
+        found.signs.join("+")
+    } else if let Some(scheme) = found.table {
+        format!("{scheme} table")
+    } else if let Some(set) = &found.set {
+        format!("in {set}")
+    } else if let Some(kind) = &found.kind {
         format!("({kind})")
-    } else if !p.members.is_empty() {
-        format!("{} set", p.class)
-    } else if p.parent.is_some() {
-        format!("{} data", p.class)
+    } else if found.is_set {
+        format!("{} set", found.class)
+    } else if found.is_part {
+        format!("{} data", found.class)
     } else {
         "-".into()
     };

@@ -18,7 +18,7 @@ const FLOORS: [(&str, &[&str]); 6] = [
         "lab",
         &["error", "rig", "run", "statistics", "latency", "files", "os", "streams", "trace", "sweep", "ab", "result", "workload", "study"],
     ),
-    ("serve", &["errseq", "export", "generations", "workers", "retaste", "layer", "front"]),
+    ("serve", &["errseq", "export", "generations", "workers", "retaste", "layer", "counting", "front"]),
     (
         "cli",
         &[

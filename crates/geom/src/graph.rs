@@ -21,16 +21,19 @@ mod incomplete;
 pub mod occupant;
 mod provider;
 pub mod provider_store;
+mod recognised;
 mod unplaced;
 
 pub use incomplete::Incomplete;
 pub use provider::{Bytes, Disk, Provider, Reported};
+pub use recognised::Recognised;
 pub use unplaced::Unplaced;
 
 /// Index of a provider in [`Graph::providers`].
 pub type Id = usize;
 
-/// Disks, and every provider found on them.
+/// Disks, and every provider found on them. A clone reads the same stores.
+#[derive(Clone)]
 pub struct Graph {
     stores: Arc<[Box<dyn Store>]>,
     /// Providers in the order found: each comes after those it stands on.

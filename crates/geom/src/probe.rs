@@ -37,7 +37,7 @@ impl Default for Limits {
 }
 
 /// The rest of [`Limits::bytes`], and a record of the reads that spent the other part.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Budget {
     left: Cell<u64>,
     spent: Cell<u64>,

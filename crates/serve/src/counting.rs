@@ -1,169 +1,159 @@
-//! What is counted of every export, and who it is.
+//! Counters of every export, and the stack of providers that they are kept by.
+//!
+//! A client may write a table or a file system while it is served. One thread then tastes the disks again, and counters go on by what
+//! it finds: a provider that is still there keeps its number and its counts.
 
-use super::allowance::Allowance;
-use super::known::ProviderRegistry;
-use super::notices::Notices;
-use crate::command::serve::summary::{Bucket, Deeds, Export, Latencies, Latency, Layer, Operations, Requests, Served, Verdicts};
-use crate::report::Target;
-use crate::survey::survey_with;
-use crate::target::DiskOverrides;
+mod history;
+mod notice;
+mod provider_registry;
+mod server_counts;
+mod stack;
+
+pub use history::{History, Sample};
+pub use notice::Notice;
+pub use server_counts::{Blame, ExportCounts, LayerCounts, ServerCounts};
+pub use stack::Stack;
+
+use crate::layer::counted::{Counted, Counters, Counts, Place, Waits};
+use crate::retaste::allowance::Allowance;
+use crate::retaste::trigger::RetasteTrigger;
+use provider_registry::ProviderRegistry;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use trueline_geom::audit::io::{self, IoAudit, IoKind, Tally};
+use trueline_geom::audit::audit;
+use trueline_geom::audit::io::{IoAudit, IoKind, Tally};
 use trueline_geom::base::finding;
 use trueline_geom::base::store::Store;
-use trueline_geom::base::topology::Placement;
 use trueline_geom::graph::{Graph, Id};
-use trueline_serve::layer::counted::{Counted, Counters, Place, Waits};
-use trueline_serve::retaste::trigger::RetasteTrigger;
 
-/// Who has written a table and does not flush is given so long to go on.
+/// Time between two looks at whether to stop.
+const TICK: Duration = Duration::from_millis(50);
+/// Quiet time after a write to a table before the disk is tasted again, if no flush comes.
 const QUIET: Duration = Duration::from_secs(1);
-/// So long a flush waits for what it has made to be found: milliseconds are enough for most disks.
+/// The longest wait of a flush for tasting: milliseconds are enough for most disks.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Where tasting has taken longer, no flush waits for it any more, and it is told of, because it is seldom done.
+/// The time that tasting may take before no flush waits for it any more. It is reported, because it is seldom done from then on.
 const LONG: Duration = Duration::from_secs(2);
-/// How often a place that cannot be read any more is tried again before it is taken for what is there.
+/// Further tries at a place that cannot be read any more before its content is taken for gone.
 const TRIES: u32 = 3;
 
-/// What is on the disks, as far as it is known.
-pub(crate) struct Stack {
-    pub(crate) target: Target,
-    /// The number of each of its providers in what is counted.
-    pub(crate) numbers: Vec<usize>,
-    /// How often something else had been found.
-    pub(crate) generation: u64,
-}
+/// A function that takes what a user is to be told.
+pub type Tell = dyn Fn(Notice) + Send + Sync;
 
 /// The counters of all exports, and the stack they are on.
-pub(crate) struct Counting {
-    target: String,
-    /// The description of its disks: a cure says it again.
-    said: DiskOverrides,
+pub struct Counting {
     began: Instant,
-    /// Where a write makes it necessary to look again.
-    tasted: Arc<RetasteTrigger>,
+    /// Places where a write makes it necessary to taste again.
+    trigger: Arc<RetasteTrigger>,
     /// One set of counters a provider, by its first number, under however many names it is served.
     exports: Mutex<BTreeMap<usize, Arc<Counters>>>,
     found: Mutex<Found>,
-    /// Who has it is the only one who tastes.
+    /// Locked by the one thread that tastes.
     tasting: Mutex<Tasting>,
     asked: Mutex<Asked>,
-    /// Somebody asks.
+    /// Signalled by a flush that asks.
     ask: Condvar,
-    /// Somebody has his answer.
+    /// Signalled when flushes have their answer.
     answer: Condvar,
-    notices: Arc<Notices>,
+    tell: Box<Tell>,
 }
 
-/// What was found.
+/// Providers that were ever found, and those that are there now.
 struct Found {
-    known: ProviderRegistry,
+    registry: ProviderRegistry,
     stack: Arc<Stack>,
 }
 
-/// What it takes to look again.
+/// The state of tasting again.
 struct Tasting {
     /// The disks.
     bare: Graph,
     allowance: Allowance,
-    /// It is not done any more.
+    /// True once it is not done any more.
     over: bool,
     /// Places that could not be read when something was found last.
     blind: usize,
-    /// How often there were more of them since.
+    /// Tastings since then that found more such places.
     tried: u32,
 }
 
-/// Who flushes asks for what he has made to be found; one thread does that for all of them.
+/// Flushes that ask for tasting; one thread does that for all of them.
 #[derive(Default)]
 struct Asked {
-    /// How often somebody has asked.
+    /// The number of flushes that have asked.
     asked: u64,
-    /// How many of those have their answer.
+    /// The number of those that have their answer.
     answered: u64,
-    /// Nobody answers any more, or not soon enough.
+    /// True once no answer comes any more, or not soon enough.
     over: bool,
 }
 
 impl Counting {
-    /// For the providers of `graph`; says in `notices` what it cannot follow.
-    pub(super) fn new(target: &str, said: &DiskOverrides, graph: &Graph, notices: Arc<Notices>) -> Result<Counting, String> {
-        let report = survey_with(target, Some(said), graph, None)?;
-        let mut known = ProviderRegistry::default();
-        let numbers = known.number(graph, &report).unwrap_or_default();
+    /// Counters for the providers of `graph`. `tell` takes what they cannot follow.
+    pub fn new(graph: &Graph, tell: Box<Tell>) -> Counting {
+        let mut registry = ProviderRegistry::default();
+        let numbers = registry.number(graph).unwrap_or_default();
+        let stack = Stack::new(graph.clone(), audit(graph), numbers, 0);
         let now = Instant::now();
-        Ok(Counting {
-            target: target.into(),
-            said: said.clone(),
+        Counting {
             began: now,
-            tasted: Arc::new(RetasteTrigger::new(graph.looked())),
+            trigger: Arc::new(RetasteTrigger::new(graph.looked())),
             exports: Mutex::default(),
-            found: Mutex::new(Found { known, stack: Arc::new(Stack { target: report, numbers, generation: 0 }) }),
+            found: Mutex::new(Found { registry, stack: Arc::new(stack) }),
             tasting: Mutex::new(Tasting { bare: graph.bare(), allowance: Allowance::new(now), over: false, blind: blind(graph), tried: 0 }),
             asked: Mutex::default(),
             ask: Condvar::new(),
             answer: Condvar::new(),
-            notices,
-        })
+            tell,
+        }
     }
 
-    /// `store` as the bytes of provider `id`, counted. `graph` is the one that it was made for.
-    pub(super) fn over(self: &Arc<Counting>, graph: &Graph, id: Id, store: Arc<dyn Store>) -> Arc<dyn Store> {
+    /// A store that counts: `store` has the bytes of provider `id` of the graph that counting began with.
+    pub fn over(self: &Arc<Counting>, graph: &Graph, id: Id, store: Arc<dyn Store>) -> Arc<dyn Store> {
         let mut exports = lock(&self.exports);
-        let new = || Arc::new(Counters::new(IoAudit::new(graph, id), self.tasted.clone()));
+        let new = || Arc::new(Counters::new(IoAudit::new(graph, id), self.trigger.clone()));
         let counters = exports.entry(id).or_insert_with(new).clone();
         let counting = self.clone();
         Arc::new(Counted::new(store, counters, Box::new(move || counting.ask())))
     }
 
     /// The counters of provider `id` of the graph that is served, once it is exported.
-    pub(super) fn counters(&self, id: Id) -> Option<Arc<Counters>> {
+    pub fn counters(&self, id: Id) -> Option<Arc<Counters>> {
         lock(&self.exports).get(&id).cloned()
     }
 
-    /// What was last found.
-    pub(crate) fn stack(&self) -> Arc<Stack> {
+    /// The stack as it was found last.
+    pub fn stack(&self) -> Arc<Stack> {
         lock(&self.found).stack.clone()
     }
 
-    /// What was counted so far.
-    pub(crate) fn served(&self) -> Served {
+    /// Counts until now.
+    pub fn counts(&self) -> ServerCounts {
         let exports = lock(&self.exports).clone();
         let counts: Vec<_> = exports.into_iter().map(|(number, counters)| (number, counters.counts())).collect();
-        // After what was counted: what has counts is known by now.
+        // Locked after counting: what has counts is known by now.
         let found = lock(&self.found);
-        let (mut layers, mut all) = (Vec::new(), Vec::new());
-        for (number, counts) in counts {
-            let own: Vec<Layer> = counts.cells.iter().map(|(place, tally)| layer(&found.known, number, place, tally)).collect();
-            let sum = |of: fn(&Layer) -> Deeds| own.iter().map(of).fold(Deeds::default(), Deeds::and);
-            let [reads, writes, trims, zeroes] = counts.failed;
-            all.push(Export {
-                provider: found.known.name(number),
-                requests: sum(|layer| layer.requests.counts()),
-                pieces: sum(Layer::pieces),
-                bytes: sum(|layer| layer.request_bytes),
-                flushes: counts.flushes,
-                most_waiting: counts.most_waiting,
-                errors: Deeds { reads, writes, trims, zeroes },
-                flush_errors: counts.failed_flushes,
-                latency_ns: latencies(&counts.latencies),
-            });
-            layers.extend(own);
-        }
-        let duration_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let (target, judged, generation) = (self.target.clone(), self.said.judged().cloned(), found.stack.generation);
-        Served { format: "trueline/serve/1", target, judged, duration_ns, generation, layers, exports: all, emulation: None }
+        let export = |(number, counts): (usize, Counts)| ExportCounts {
+            provider: found.registry.name(number),
+            layers: counts.cells.into_iter().map(|(place, tally)| layer(&found.registry, &place, tally)).collect(),
+            flushes: counts.flushes,
+            most_waiting: counts.most_waiting,
+            failed: counts.failed,
+            failed_flushes: counts.failed_flushes,
+            latencies: counts.latencies,
+        };
+        let exports = counts.into_iter().map(export).collect();
+        ServerCounts { duration: self.began.elapsed(), generation: found.stack.generation, exports }
     }
 
     /// Latencies of reads and writes through all exports so far.
-    pub(super) fn waits(&self) -> Waits {
+    pub fn waits(&self) -> Waits {
         let exports = lock(&self.exports).clone();
         let mut all = Waits::default();
         for counters in exports.values() {
-            [IoKind::Read, IoKind::Write].into_iter().for_each(|deed| all.merge(&counters.waits_of(deed)));
+            [IoKind::Read, IoKind::Write].into_iter().for_each(|kind| all.merge(&counters.waits_of(kind)));
         }
         all
     }
@@ -178,23 +168,23 @@ impl Counting {
         drop(self.answer.wait_timeout_while(asked, PATIENCE, waits));
     }
 
-    /// Until it is to `stop`, looks again where somebody has written a table: at once for who flushes, else when he seems to be done.
-    pub(super) fn keep_up(&self, stop: &AtomicBool) {
+    /// Tastes again, until it is to `stop`, where a client has written a table: at once after a flush, else after [`QUIET`].
+    pub fn keep_up(&self, stop: &AtomicBool) {
         let (mut since, mut judged) = (None, Instant::now());
         while !stop.load(Ordering::Relaxed) {
             let asked = lock(&self.asked);
             let idle = |asked: &mut Asked| asked.answered == asked.asked;
-            let waited = self.ask.wait_timeout_while(asked, super::TICK, idle);
+            let waited = self.ask.wait_timeout_while(asked, TICK, idle);
             let (asked, answered) = {
                 let (asked, _) = waited.unwrap_or_else(PoisonError::into_inner);
                 (asked.asked, asked.answered)
             };
-            // What a thread has noted and nobody judged may be a table.
+            // What a thread has noted and no flush has judged may be a table.
             if judged.elapsed() >= QUIET / 2 {
                 self.settle();
                 judged = Instant::now();
             }
-            since = self.tasted.is_stale().then(|| since.unwrap_or_else(Instant::now));
+            since = self.trigger.is_stale().then(|| since.unwrap_or_else(Instant::now));
             if asked != answered || since.is_some_and(|since| since.elapsed() >= QUIET) {
                 self.taste_again();
                 since = None;
@@ -206,8 +196,8 @@ impl Counting {
         self.answer.notify_all();
     }
 
-    /// Looks a last time: whoever has written a table and gone without a flush has made it, too.
-    pub(super) fn look_once_more(&self) {
+    /// Tastes a last time: a client that has written a table and gone without a flush has made it, too.
+    pub fn taste_last(&self) {
         self.settle();
         self.taste_again();
     }
@@ -218,60 +208,58 @@ impl Counting {
         exports.values().for_each(|counters| counters.settle_all());
     }
 
-    /// Looks again what is on the disks. If it was done too often, it stays to be done.
+    /// Tastes the disks again where that is due. After its share of the time is spent, it stays due.
     fn taste_again(&self) {
         let tasting = &mut *lock(&self.tasting);
         let begin = Instant::now();
-        if tasting.over || !self.tasted.is_stale() || !tasting.allowance.is_left(begin) {
+        if tasting.over || !self.trigger.is_stale() || !tasting.allowance.is_left(begin) {
             return;
         }
-        self.tasted.again(|| {
+        self.trigger.again(|| {
             let graph = tasting.bare.again();
             // What cannot be read for a moment is not gone.
             let blind = blind(&graph);
             if blind > tasting.blind && tasting.tried < TRIES {
                 tasting.tried += 1;
-                self.tasted.stale();
+                self.trigger.stale();
                 return;
             }
             (tasting.blind, tasting.tried) = (blind, 0);
-            tasting.over = !self.follow(&graph);
+            tasting.over = !self.follow(graph);
         });
         let took = begin.elapsed();
         tasting.allowance.spend(took);
         if tasting.over {
-            self.notices.say(&format!("{}: too much was made anew: counters keep the layers that were found until now", self.target));
+            (self.tell)(Notice::TooMuch);
         } else if took > LONG {
             lock(&self.asked).over = true;
-            let (target, seconds) = (&self.target, took.as_secs_f64());
-            self.notices
-                .say(&format!("{target}: to find what was made on it took {seconds:.1} s: it is looked again after a hundred times that"));
+            (self.tell)(Notice::Slow(took));
         }
     }
 
-    /// Counts by what `graph` has found from now on; `false`, and by what was found before, if that is too much.
-    fn follow(&self, graph: &Graph) -> bool {
-        // It was tasted before, and names no provider that might be missing.
-        let Ok(report) = survey_with(&self.target, Some(&self.said), graph, None) else { return false };
+    /// Counts by what `graph` has found from now on. `false` if that is too much: counters then stay with what was found before.
+    fn follow(&self, graph: Graph) -> bool {
+        // First: it may read further places, where a write makes it necessary to taste again.
+        let audit = audit(&graph);
         let exports = lock(&self.exports).clone();
         let mut found = lock(&self.found);
-        if !exports.values().all(|counters| counters.has_room()) || !self.tasted.looked(&graph.looked()) {
+        if !exports.values().all(|counters| counters.has_room()) || !self.trigger.looked(&graph.looked()) {
             return false;
         }
-        let Some(numbers) = found.known.number(graph, &report) else { return false };
+        let Some(numbers) = found.registry.number(&graph) else { return false };
         for (number, counters) in exports {
             // What is not there any more is served as it was, and counted so.
             let Some(id) = numbers.iter().position(|&of| of == number) else { continue };
-            let watch = IoAudit::new(graph, id).numbered(&numbers);
+            let watch = IoAudit::new(&graph, id).numbered(&numbers);
             if !watch.agrees(counters.watch()) {
                 // By what was there before: it was done before.
                 counters.settle_all();
                 counters.follow(watch);
             }
         }
-        if (&found.stack.numbers, &found.stack.target.providers) != (&numbers, &report.providers) {
+        if !found.stack.is_as(&graph, &audit, &numbers) {
             let generation = found.stack.generation + 1;
-            found.stack = Arc::new(Stack { target: report, numbers, generation });
+            found.stack = Arc::new(Stack::new(graph, audit, numbers, generation));
         }
         true
     }
@@ -282,86 +270,23 @@ fn blind(graph: &Graph) -> usize {
     graph.providers.iter().flat_map(|provider| &provider.findings).filter(|found| *found.rule == finding::BLIND).count()
 }
 
-/// What a thread that panicked has left is whole: nothing is half done while it is locked.
-fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
-    what.lock().unwrap_or_else(PoisonError::into_inner)
+/// A lock that a panic does not spoil: nothing is half done while it is held.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What was counted of a layer on a disk, through the export of that number.
-fn layer(known: &ProviderRegistry, export: usize, place: &Place, tally: &Tally) -> Layer {
-    let (number, unit) = (place.layer.provider, place.medium.unit.as_ref());
-    let blamed = place.layer.blamed[place.nth].zip(unit).and_then(|(number, unit)| known.blame(number, unit));
-    let (read, write) = (tally.work(IoKind::Read), tally.work(IoKind::Write));
-    let device_operations = Operations { reads: read.done, writes: write.done, reads_needed: read.needed, writes_needed: write.needed };
-    Layer {
-        provider: known.name(number),
-        id: number,
-        gone: known.is_gone(number),
-        content: known.content(number),
-        export: known.name(export),
-        disk: place.medium.provider.map_or_else(String::new, |number| known.name(number)),
-        unit: unit.map_or(0, |unit| unit.grain.size()),
-        phase: unit.map_or(0, |unit| unit.grain.phase()),
-        why: unit.map(|unit| unit.why.name()),
+/// Counts of a layer on a disk.
+fn layer(registry: &ProviderRegistry, place: &Place, tally: Tally) -> LayerCounts {
+    let (number, unit) = (place.layer.provider, place.medium.unit);
+    LayerCounts {
+        provider: registry.name(number),
+        number,
+        is_here: !registry.is_gone(number),
+        recognised: registry.recognised(number),
+        disk: place.medium.provider.map_or_else(String::new, |number| registry.name(number)),
+        unit,
         members: place.layer.members[place.nth].clone(),
-        requests: requests(tally),
-        request_bytes: deeds(|deed| tally.requested(deed)),
-        blamed_requests: deeds(|deed| tally.requests_blamed(deed)),
-        reads: verdicts(tally, IoKind::Read),
-        writes: verdicts(tally, IoKind::Write),
-        trims: verdicts(tally, IoKind::Trim),
-        zeroes: verdicts(tally, IoKind::Zero),
-        bytes: deeds(|deed| tally.bytes(deed)),
-        blame: blamed,
-        blamed: deeds(|deed| tally.blamed(deed)),
-        device_operations,
-        rmw_factor: device_operations.rmw_factor(),
-        histogram: tally.histogram().map(bucket).collect(),
-    }
-}
-
-fn verdicts(tally: &Tally, deed: IoKind) -> Verdicts {
-    let of = |fit| tally.count(deed, fit);
-    Verdicts {
-        aligned: of(Placement::Aligned),
-        misaligned: of(Placement::Misaligned),
-        partial: of(Placement::Partial),
-        unknown: of(Placement::Unknown),
-    }
-}
-
-fn latencies(waits: &[Waits; 5]) -> Latencies {
-    let [reads, writes, trims, zeroes, flushes] = waits.each_ref().map(|waits| {
-        let (count, mean, max) = (waits.count(), waits.mean(), waits.most());
-        (count > 0).then(|| Latency { count, mean, p50: waits.quantile(500), p99: waits.quantile(990), max })
-    });
-    Latencies { reads, writes, trims, zeroes, flushes }
-}
-
-fn requests(tally: &Tally) -> Requests {
-    let verdicts = |deed| {
-        let of = |fit| tally.requests(deed, fit);
-        Verdicts {
-            aligned: of(Placement::Aligned),
-            misaligned: of(Placement::Misaligned),
-            partial: of(Placement::Partial),
-            unknown: of(Placement::Unknown),
-        }
-    };
-    let [reads, writes, trims, zeroes] = IoKind::ALL.map(verdicts);
-    Requests { reads, writes, trims, zeroes }
-}
-
-fn deeds(of: impl Fn(IoKind) -> u64) -> Deeds {
-    Deeds { reads: of(IoKind::Read), writes: of(IoKind::Write), trims: of(IoKind::Trim), zeroes: of(IoKind::Zero) }
-}
-
-fn bucket(bucket: io::Bucket) -> Bucket {
-    Bucket {
-        op: bucket.deed.name(),
-        verdict: bucket.fit.name(),
-        size: io::class_start(bucket.size),
-        alignment: io::class_start(bucket.alignment),
-        count: bucket.count,
+        blame: place.layer.blamed[place.nth].zip(unit).and_then(|(number, unit)| registry.blame(number, &unit)),
+        tally,
     }
 }

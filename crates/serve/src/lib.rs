@@ -66,6 +66,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod counting;
 pub mod errseq;
 pub mod export;
 pub mod front;

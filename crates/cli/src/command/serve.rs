@@ -8,7 +8,6 @@ use crate::target::serving::{self, Serving};
 use crate::target::{self, DiskOverrides};
 use crate::{move_journal, write_target};
 use child::Socket;
-use counting::Counting;
 use layers::Layers;
 use notices::Notices;
 use overlay::Overlays;
@@ -18,6 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use telemetry::Telemetry;
 use top::Top;
 use trueline_geom::graph::{Graph, Id};
 use trueline_geom::probe::Limits;
@@ -26,17 +26,13 @@ use trueline_host::process::{signal, tree};
 use trueline_serve::front::{self, Front};
 use trueline_sim::model::Model;
 
-mod allowance;
 pub(crate) mod args;
 mod child;
-mod counting;
 mod emulate;
 pub(crate) mod emulated_text;
 mod exports;
 mod flush;
 mod fronts;
-mod history;
-mod known;
 mod layers;
 mod live;
 pub(crate) mod metrics;
@@ -46,6 +42,7 @@ pub(crate) mod page;
 mod pidfile;
 mod record;
 pub(crate) mod summary;
+mod telemetry;
 pub(crate) mod text;
 mod top;
 
@@ -61,29 +58,29 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     if !args.read_only && args.overlay.is_none() {
         warn_of_move(&args.target, &graph, id);
     }
-    let layers = Layers::new((&graph, &said), id, &models, args, &notices)?;
+    let layers = Layers::new(&graph, id, &models, args, &notices)?;
     let exports = Arc::new(exports::of(&graph, id, &layers, overlays.as_ref(), args)?);
     let placed = args.network.nbd.is_some() || args.fuse.is_some() || args.ublk;
     let own = Socket::new(!placed && args.run.is_some())?;
-    let counting = layers.counting().cloned();
+    let telemetry = layers.counting().map(|counting| Arc::new(Telemetry::new(counting.clone(), &args.target, &said)));
     // Before there is a way in: a client may end the server at once, and a mount would stay behind.
     signal::remember_first();
-    let fronts = fronts::of(args, &exports, counting.as_ref(), own.as_ref(), &notices)?;
-    let top = counting.as_ref().filter(|_| args.top);
-    let top = top.map(|counting| Top::new(counting.clone(), notices.clone(), &fronts)).transpose()?;
+    let fronts = fronts::of(args, &exports, telemetry.as_ref(), own.as_ref(), &notices)?;
+    let top = telemetry.as_ref().filter(|_| args.top);
+    let top = top.map(|telemetry| Top::new(telemetry.clone(), notices.clone(), &fronts)).transpose()?;
     let notes = exports::containers(&graph).chain(exports::members(&graph)).chain(exports::unsaid(&exports));
     notes.for_each(|note| complain(&note));
     layers.begin()?;
     // Held to the end: there is a way in from now on, and until then.
     let _pidfile = args.pidfile.as_deref().map(Pidfile::write).transpose()?;
-    let served = serve(&fronts, args, &layers, counting.as_deref(), top);
+    let served = serve(&fronts, args, &layers, top);
     let flushed = if args.read_only { Ok(()) } else { flush::disks(&graph, &args.target) };
     let refused = layers.refused();
     let emulation = layers.emulation();
     let ended = layers.end();
     overlays.iter().for_each(|overlays| overlays.tell(&args.target));
-    counting.iter().filter(|_| !args.read_only).for_each(|counting| counting.look_once_more());
-    counting.map_or(Ok(()), |counting| sum_up(&Served { emulation, ..counting.served() }, args))?;
+    telemetry.iter().filter(|_| !args.read_only).for_each(|telemetry| telemetry.counting().taste_last());
+    telemetry.map_or(Ok(()), |telemetry| sum_up(&Served { emulation, ..telemetry.served() }, args))?;
     let status = served?;
     flushed?;
     ended?;
@@ -156,17 +153,11 @@ fn open(args: &Serve) -> Result<Opened, Failure> {
 }
 
 /// Serves until the command ends, or a signal comes.
-fn serve(
-    fronts: &[Box<dyn Front>],
-    args: &Serve,
-    layers: &Layers,
-    counting: Option<&Counting>,
-    top: Option<Top>,
-) -> Result<ExitCode, Failure> {
+fn serve(fronts: &[Box<dyn Front>], args: &Serve, layers: &Layers, top: Option<Top>) -> Result<ExitCode, Failure> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let running: Vec<_> = fronts.iter().map(|front| scope.spawn(|| front.run(&stop))).collect();
-        if let Some(counting) = counting.filter(|_| !args.read_only) {
+        if let Some(counting) = layers.counting().filter(|_| !args.read_only) {
             scope.spawn(|| {
                 front::as_io_flusher();
                 counting.keep_up(&stop);

@@ -14,6 +14,7 @@ use crate::mapping::slices::{Kind, Slices};
 use std::sync::Arc;
 
 /// A range of bytes that can be read as a device: a disk, a slice, a set, a data area.
+#[derive(Clone)]
 pub struct Provider {
     /// GEOM's name without the disk's (`s1a`), or a set's (`stripe/data`); empty for the one disk of a target.
     pub name: String,

@@ -1,33 +1,33 @@
-//! How much of the time may be spent on something.
+//! The share of the time that tasting again may take.
 
 use std::time::{Duration, Instant};
 
-/// That may be spent at once.
+/// Time that may be spent at once.
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// One part in so many of all the time after that.
 const PART: u32 = 100;
 
-/// What was spent, less what has been gained since.
-pub(super) struct Allowance {
+/// Time that was spent, less what has been gained since.
+pub(crate) struct Allowance {
     spent: Duration,
     at: Instant,
 }
 
 impl Allowance {
     /// Nothing was spent until `now`.
-    pub(super) fn new(now: Instant) -> Allowance {
+    pub(crate) fn new(now: Instant) -> Allowance {
         Allowance { spent: Duration::ZERO, at: now }
     }
 
-    /// Whether something may be spent `now`.
-    pub(super) fn is_left(&mut self, now: Instant) -> bool {
+    /// True where something may be spent `now`.
+    pub(crate) fn is_left(&mut self, now: Instant) -> bool {
         self.spent = self.spent.saturating_sub(now.saturating_duration_since(self.at) / PART);
         self.at = now;
         self.spent < AT_ONCE
     }
 
-    /// So much was spent.
-    pub(super) fn spend(&mut self, time: Duration) {
+    /// Takes `time` as spent.
+    pub(crate) fn spend(&mut self, time: Duration) {
         self.spent = self.spent.saturating_add(time);
     }
 }

@@ -1,9 +1,9 @@
 //! The ways in that were asked for.
 
 use super::child::Socket;
-use super::counting::Counting;
 use super::live::Live;
 use super::notices::Notices;
+use super::telemetry::Telemetry;
 use crate::command::serve::args::Serve;
 use crate::command::serve::args::nbd::{Network, Tls, Where};
 use crate::failure::{Failure, complain};
@@ -23,7 +23,7 @@ use trueline_serve::front::{Front, Nbd, fuse, ublk};
 pub(super) fn of(
     args: &Serve,
     exports: &Arc<Exports>,
-    counting: Option<&Arc<Counting>>,
+    telemetry: Option<&Arc<Telemetry>>,
     own: Option<&Socket>,
     notices: &Arc<Notices>,
 ) -> Result<Vec<Box<dyn Front>>, Failure> {
@@ -51,8 +51,8 @@ pub(super) fn of(
         let places = "--nbd unix:PATH, --nbd tcp:HOST:PORT, --fuse MOUNTPOINT, --ublk";
         return Err(Failure::Message(format!("serve: where? write {places} or --run CMD")));
     }
-    if let Some(((host, port), counting)) = args.metrics.as_ref().zip(counting) {
-        let site = Arc::new(Live::new(counting.clone()));
+    if let Some(((host, port), telemetry)) = args.metrics.as_ref().zip(telemetry) {
+        let site = Arc::new(Live::new(telemetry.clone()));
         fronts.push(Box::new(Http::bind(host, *port, site).map_err(|e| e.to_string())?));
     }
     Ok(fronts)

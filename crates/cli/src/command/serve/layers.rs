@@ -1,12 +1,10 @@
 //! What stands between an export and its disks, from the disks up. Each layer is a [`Store`] over the one below.
 
-use super::counting::Counting;
 use super::notices::Notices;
 use super::{emulate, record};
 use crate::command::serve::args::{Serve, Strict as Strictness};
 use crate::command::serve::summary::Emulation;
 use crate::failure::{Failure, complain};
-use crate::target::DiskOverrides;
 use crate::words;
 use std::sync::Arc;
 use trueline_geom::base::store::Store;
@@ -14,6 +12,7 @@ use trueline_geom::base::topology::{Grain, Topology, Why};
 use trueline_geom::class::nop::fault::Plan;
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::graph::{Graph, Id};
+use trueline_serve::counting::{Counting, Notice};
 use trueline_serve::errseq::ErrorSequence;
 use trueline_serve::export::RefusalLog;
 use trueline_serve::layer::emulated::{Drives, Emulated};
@@ -42,15 +41,10 @@ pub(super) struct Layers {
 impl Layers {
     /// For the exports of `graph`, of which `id` is the default one. `models`: of its disks, if they are simulated drives. `notices`: takes
     /// what is to be said of them meanwhile.
-    pub(super) fn new(
-        (graph, said): (&Graph, &DiskOverrides),
-        id: Id,
-        models: &[Model],
-        args: &Serve,
-        notices: &Arc<Notices>,
-    ) -> Result<Layers, Failure> {
-        let counting = || Counting::new(&args.target, said, graph, notices.clone()).map(Arc::new);
-        let counting = if args.no_counters { None } else { Some(counting()?) };
+    pub(super) fn new(graph: &Graph, id: Id, models: &[Model], args: &Serve, notices: &Arc<Notices>) -> Result<Layers, Failure> {
+        let (notices, target) = (notices.clone(), args.target.clone());
+        let tell = Box::new(move |notice: Notice| notices.say(&format!("{target}: {notice}")));
+        let counting = (!args.no_counters).then(|| Arc::new(Counting::new(graph, tell)));
         let unit = graph.providers[id].topology.unit().is_some();
         if args.strict.is_some() && !unit {
             let why = "--strict: nothing is known of its units: say --physical 4096";

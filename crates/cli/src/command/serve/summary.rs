@@ -2,6 +2,8 @@
 //!
 //! Its serialised form is the contract of `trueline serve --json`; keys may be added, never changed.
 
+mod from_counts;
+
 use crate::remembered::Remembered;
 use serde::Serialize;
 

@@ -2,8 +2,8 @@
 //!
 //! It is drawn on the terminal's other screen (xterm's private mode 1049), so that its earlier contents come back.
 
-use super::counting::Counting;
 use super::notices::Notices;
+use super::telemetry::Telemetry;
 use crate::command::serve::summary::Served;
 use crate::command::serve::text::{self, Moment};
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ const FIRST_SCREEN: &str = "\x1b[?25h\x1b[?1049l";
 
 /// The table on the terminal, until it is dropped.
 pub(super) struct Top {
-    counting: Arc<Counting>,
+    telemetry: Arc<Telemetry>,
     notices: Arc<Notices>,
     /// The ways in for clients, in words.
     places: String,
@@ -34,13 +34,13 @@ pub(super) struct Top {
 
 impl Top {
     /// A table that has not taken the terminal yet. Errors: standard output is no terminal.
-    pub(super) fn new(counting: Arc<Counting>, notices: Arc<Notices>, fronts: &[Box<dyn Front>]) -> Result<Top, Failure> {
+    pub(super) fn new(telemetry: Arc<Telemetry>, notices: Arc<Notices>, fronts: &[Box<dyn Front>]) -> Result<Top, Failure> {
         if !io::stdout().is_terminal() {
             return Err(Failure::Message("serve --top: standard output is not a terminal: use --json or --metrics".into()));
         }
         let places: Vec<String> = fronts.iter().map(|front| escape::plain(&front.place())).collect();
         let places = format!("at {}", places.join(", "));
-        Ok(Top { before: counting.served(), counting, notices, places, next: Instant::now(), taken: false })
+        Ok(Top { before: telemetry.served(), telemetry, notices, places, next: Instant::now(), taken: false })
     }
 
     /// Draws the table again, once a second; the first time, it takes the terminal.
@@ -54,7 +54,7 @@ impl Top {
             show(OTHER_SCREEN)?;
         }
         self.next += PERIOD;
-        let now = self.counting.served();
+        let now = self.telemetry.served();
         let lines = terminal_size::terminal_size_of(io::stdout()).map_or(LINES, |(_, height)| usize::from(height.0));
         let said: Vec<String> = std::iter::once(self.places.clone()).chain(self.notices.last().map(|line| escape::plain(&line))).collect();
         let moment = Moment { served: &now, before: &self.before, said: &said };
