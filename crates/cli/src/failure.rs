@@ -1,8 +1,9 @@
 //! The end of a command that failed: its reason, and the line on stderr.
 
 use crate::style::Style;
-use crate::words::{columns, escape};
+use crate::words::{self, columns, escape};
 use std::io::{self, Write};
+use trueline_serve::error::{Error, RecordingError};
 
 /// Reason for which a command ended early.
 pub(crate) enum Failure {
@@ -15,6 +16,15 @@ pub(crate) enum Failure {
 impl From<String> for Failure {
     fn from(message: String) -> Failure {
         Failure::Message(message)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Message(match &error {
+            Error::Recording { path, cause: RecordingError::Os(why) } => format!("record {}: {}", path.display(), words::os(why)),
+            _ => error.to_string(),
+        })
     }
 }
 

@@ -38,7 +38,7 @@ fn without_number(text: &str) -> String {
 
 /// A provider's name, escaped; the only disk of a target has none and is called `disk`.
 pub(crate) fn name(provider: &str) -> String {
-    if provider.is_empty() { "disk".into() } else { escape::plain(provider) }
+    trueline_geom::base::escape::name(provider)
 }
 
 /// Content of a provider in a word or two; `-` where nothing is known.

@@ -18,7 +18,24 @@ const FLOORS: [(&str, &[&str]); 6] = [
         "lab",
         &["error", "rig", "run", "statistics", "latency", "files", "os", "streams", "trace", "sweep", "ab", "result", "workload", "study"],
     ),
-    ("serve", &["errseq", "export", "generations", "workers", "retaste", "layer", "counting", "front"]),
+    (
+        "serve",
+        &[
+            "errseq",
+            "export",
+            "error",
+            "notice",
+            "generations",
+            "workers",
+            "retaste",
+            "layer",
+            "counting",
+            "layer_stack",
+            "selection",
+            "front",
+            "server",
+        ],
+    ),
     (
         "cli",
         &[

@@ -4,17 +4,16 @@
 //! it finds: a provider that is still there keeps its number and its counts.
 
 mod history;
-mod notice;
 mod provider_registry;
 mod server_counts;
 mod stack;
 
 pub use history::{History, Sample};
-pub use notice::Notice;
 pub use server_counts::{Blame, ExportCounts, LayerCounts, ServerCounts};
 pub use stack::Stack;
 
 use crate::layer::counted::{Counted, Counters, Counts, Place, Waits};
+use crate::notice::{Notice, Tell};
 use crate::retaste::allowance::Allowance;
 use crate::retaste::trigger::RetasteTrigger;
 use provider_registry::ProviderRegistry;
@@ -39,9 +38,6 @@ const LONG: Duration = Duration::from_secs(2);
 /// Further tries at a place that cannot be read any more before its content is taken for gone.
 const TRIES: u32 = 3;
 
-/// A function that takes what a user is to be told.
-pub type Tell = dyn Fn(Notice) + Send + Sync;
-
 /// The counters of all exports, and the stack they are on.
 pub struct Counting {
     began: Instant,
@@ -57,7 +53,7 @@ pub struct Counting {
     ask: Condvar,
     /// Signalled when flushes have their answer.
     answer: Condvar,
-    tell: Box<Tell>,
+    tell: Arc<Tell>,
 }
 
 /// Providers that were ever found, and those that are there now.
@@ -92,7 +88,7 @@ struct Asked {
 
 impl Counting {
     /// Counters for the providers of `graph`. `tell` takes what they cannot follow.
-    pub fn new(graph: &Graph, tell: Box<Tell>) -> Counting {
+    pub fn new(graph: &Graph, tell: Arc<Tell>) -> Counting {
         let mut registry = ProviderRegistry::default();
         let numbers = registry.number(graph).unwrap_or_default();
         let stack = Stack::new(graph.clone(), audit(graph), numbers, 0);
@@ -230,10 +226,10 @@ impl Counting {
         let took = begin.elapsed();
         tasting.allowance.spend(took);
         if tasting.over {
-            (self.tell)(Notice::TooMuch);
+            (self.tell)(&Notice::TooMuch);
         } else if took > LONG {
             lock(&self.asked).over = true;
-            (self.tell)(Notice::Slow(took));
+            (self.tell)(&Notice::Slow(took));
         }
     }
 

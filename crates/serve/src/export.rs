@@ -1,5 +1,9 @@
 //! Exports: named stores with their properties, whichever front serves them.
 
+mod range;
+
+pub use range::{Outside, Range};
+
 use crate::errseq::{ErrorSequence, Since};
 use std::sync::Arc;
 use trueline_geom::audit::io::IoKind;

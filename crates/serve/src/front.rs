@@ -1,5 +1,6 @@
 //! The fronts of exports: a socket, a mounted file, a block device of the kernel.
 
+pub mod config;
 pub mod fuse;
 pub mod http;
 pub mod nbd;

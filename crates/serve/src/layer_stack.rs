@@ -1,76 +1,101 @@
-//! What stands between an export and its disks, from the disks up. Each layer is a [`Store`] over the one below.
+//! Layers between an export and its disks, from the disks up. Each is a [`Store`] over the one below.
 
-use super::notices::Notices;
-use super::{emulate, record};
-use crate::command::serve::args::{Serve, Strict as Strictness};
-use crate::command::serve::summary::Emulation;
-use crate::failure::{Failure, complain};
-use crate::words;
+use crate::counting::Counting;
+use crate::error::Error;
+use crate::errseq::ErrorSequence;
+use crate::export::RefusalLog;
+use crate::layer::emulated::{Drives, Emulated, Monotonic, Speed};
+use crate::layer::faulty::{Faults, Faulty};
+use crate::layer::recorded::{Recorded, RecordedRefusals, Recording};
+use crate::layer::sectored::Sectored;
+use crate::layer::strict::{Refused, Strict};
+use crate::notice::Tell;
+use std::path::PathBuf;
 use std::sync::Arc;
+use trueline_geom::base::escape;
 use trueline_geom::base::store::Store;
 use trueline_geom::base::topology::{Grain, Topology, Why};
-use trueline_geom::class::nop::fault::Plan;
+use trueline_geom::class::nop::fault::{Plan, Rule};
 use trueline_geom::graph::provider_store::Through;
 use trueline_geom::graph::{Graph, Id};
-use trueline_serve::counting::{Counting, Notice};
-use trueline_serve::errseq::ErrorSequence;
-use trueline_serve::export::RefusalLog;
-use trueline_serve::layer::emulated::{Drives, Emulated};
-use trueline_serve::layer::faulty::{Faults, Faulty};
-use trueline_serve::layer::recorded::{Recorded, RecordedRefusals};
-use trueline_serve::layer::sectored::Sectored;
-use trueline_serve::layer::strict::{Refused, Strict};
 use trueline_sim::model::Model;
+use trueline_sim::random::Random;
+use trueline_sim::world::{Schedule, World};
 
-/// What the layers of all exports share.
-pub(super) struct Layers {
-    /// The sector that somebody has said: requests are in whole ones.
+/// Requests that are refused if they are not whole units of the grain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strictness {
+    /// Writes and zeros.
+    Writes,
+    /// Those, and reads.
+    All,
+}
+
+/// The layers that are wanted. The default is none at all.
+#[derive(Clone, Debug, Default)]
+pub struct LayerConfig {
+    /// The target as its user names it, for messages and descriptions.
+    pub target: String,
+    /// Counters of requests and of how they lie on the grain.
+    pub count: bool,
+    /// Sectors of this many bytes instead of the disk's: requests are in whole ones.
+    pub sector: Option<u64>,
+    /// Refusal of requests off the grain.
+    pub strict: Option<Strictness>,
+    /// Models of the disks, in the order of the graph's stores, if they are simulated drives.
+    pub models: Vec<Model>,
+    /// The time that the drives of the models take, at this speed.
+    pub emulate: Option<Speed>,
+    /// Requests that fail or are late.
+    pub faults: Vec<Rule>,
+    /// The seed of what is random in faults and drives.
+    pub seed: u64,
+    /// A file that requests are written down in, as a trace.
+    pub record: Option<PathBuf>,
+}
+
+/// State that the layers of all exports share.
+pub struct LayerStack {
     sector: Option<u64>,
     models: Vec<Model>,
     drives: Option<Arc<Drives>>,
     faults: Option<Arc<Faults>>,
-    record: Option<record::Record>,
-    /// Requests that --strict refuses, and those that it has.
+    recording: Option<Recording>,
+    /// Strictness, and the requests that it has refused.
     strict: Option<(Strictness, Arc<Refused>)>,
-    /// What is counted, unless nothing is.
     counting: Option<Arc<Counting>>,
     /// Errors of the disks.
     errors: Arc<ErrorSequence>,
 }
 
-impl Layers {
-    /// For the exports of `graph`, of which `id` is the default one. `models`: of its disks, if they are simulated drives. `notices`: takes
-    /// what is to be said of them meanwhile.
-    pub(super) fn new(graph: &Graph, id: Id, models: &[Model], args: &Serve, notices: &Arc<Notices>) -> Result<Layers, Failure> {
-        let (notices, target) = (notices.clone(), args.target.clone());
-        let tell = Box::new(move |notice: Notice| notices.say(&format!("{target}: {notice}")));
-        let counting = (!args.no_counters).then(|| Arc::new(Counting::new(graph, tell)));
-        let unit = graph.providers[id].topology.unit().is_some();
-        if args.strict.is_some() && !unit {
-            let why = "--strict: nothing is known of its units: say --physical 4096";
-            return Err(Failure::Message(format!("serve {}: {why}", args.target)));
+impl LayerStack {
+    /// Layers for the exports of `graph`, of which `id` is the default one. `tell` takes what happens to them meanwhile.
+    pub fn new(graph: &Graph, id: Id, config: &LayerConfig, tell: &Arc<Tell>) -> Result<LayerStack, Error> {
+        if config.strict.is_some() && graph.providers[id].topology.unit().is_none() {
+            return Err(Error::NoGrain { target: config.target.clone() });
         }
-        let plan = Plan { rules: args.fault.clone(), seed: args.seed };
-        Ok(Layers {
-            counting,
-            strict: args.strict.map(|strict| (strict, Arc::default())),
-            sector: args.disk.logical,
+        let plan = Plan { rules: config.faults.clone(), seed: config.seed };
+        let record = |path: &PathBuf| Recording::new(path, graph, id, &config.target, tell.clone());
+        Ok(LayerStack {
+            counting: config.count.then(|| Arc::new(Counting::new(graph, tell.clone()))),
+            strict: config.strict.map(|strict| (strict, Arc::default())),
+            sector: config.sector,
             errors: Arc::default(),
-            models: models.to_vec(),
+            models: config.models.clone(),
             faults: (!plan.rules.is_empty()).then(|| Arc::new(Faults::new(plan))),
-            record: args.record.as_deref().map(|path| record::Record::new(path, graph, id, args)).transpose()?,
+            recording: config.record.as_ref().map(record).transpose()?,
             // Last: drives are switched on when all else is ready.
-            drives: emulate::drives(models, args),
+            drives: config.emulate.map(|speed| drives(config, speed)),
         })
     }
 
-    /// Whether seeking takes time.
-    pub(super) fn rotational(&self) -> bool {
+    /// True where seeking takes time.
+    pub fn rotational(&self) -> bool {
         self.models.iter().any(|model| model.disk.is_some())
     }
 
     /// Provider `id` of `graph` with every layer, as it is exported.
-    pub(super) fn over(&self, graph: &Graph, id: Id) -> Arc<dyn Store> {
+    pub fn over(&self, graph: &Graph, id: Id) -> Arc<dyn Store> {
         let provider = &graph.providers[id];
         let (route, topology) = (provider.route(), &provider.topology);
         let mut store: Arc<dyn Store> = Arc::new(Through::new(graph, id));
@@ -85,10 +110,11 @@ impl Layers {
         }
         if let Some(((strict, refused), unit)) = self.strict.as_ref().zip(topology.unit()) {
             let (last, reads) = (provider.parents.is_empty(), *strict == Strictness::All);
-            store = Arc::new(Strict::new(store, words::name(&provider.name), unit.grain, last, reads, refused.clone()));
+            let name = escape::name(&provider.name);
+            store = Arc::new(Strict::new(store, name, unit.grain, last, reads, refused.clone()));
         }
-        if let Some((record, place)) = self.record.as_ref().and_then(|record| Some((record, record.place(route)?))) {
-            store = Arc::new(Recorded::new(store, place, record.recorder()));
+        if let Some((recording, place)) = self.recorded(graph, id) {
+            store = Arc::new(Recorded::new(store, place, recording.recorder()));
         }
         // Outermost: what clients ask for is counted, not what becomes of it.
         match &self.counting {
@@ -97,81 +123,83 @@ impl Layers {
         }
     }
 
-    /// Logs of what is refused of the export that is provider `id`, after [`Layers::over`].
-    pub(super) fn refusals(&self, graph: &Graph, id: Id) -> Vec<Arc<dyn RefusalLog>> {
+    /// Logs of what is refused of the export that is provider `id`, after [`LayerStack::over`].
+    pub fn refusals(&self, graph: &Graph, id: Id) -> Vec<Arc<dyn RefusalLog>> {
         let mut logs: Vec<Arc<dyn RefusalLog>> = Vec::new();
         if let Some(counters) = self.counting.as_ref().and_then(|counting| counting.counters(id)) {
             logs.push(counters);
         }
-        if let Some((record, place)) = self.record.as_ref().and_then(|record| Some((record, record.place(graph.providers[id].route())?))) {
-            logs.push(Arc::new(RecordedRefusals::new(place, record.recorder())));
+        if let Some((recording, place)) = self.recorded(graph, id) {
+            logs.push(Arc::new(RecordedRefusals::new(place, recording.recorder())));
         }
         logs
     }
 
+    /// The recording that provider `id` is part of, and its first byte there.
+    fn recorded(&self, graph: &Graph, id: Id) -> Option<(&Recording, u64)> {
+        let recording = self.recording.as_ref()?;
+        Some((recording, recording.place(graph.providers[id].route())?))
+    }
+
     /// Errors of the disks: every export stands on those of the default one.
-    pub(super) fn errors(&self) -> Arc<ErrorSequence> {
+    pub fn errors(&self) -> Arc<ErrorSequence> {
         self.errors.clone()
     }
 
-    /// What is counted, unless nothing is.
-    pub(super) fn counting(&self) -> Option<&Arc<Counting>> {
+    /// The counters, if requests are counted.
+    pub fn counting(&self) -> Option<&Arc<Counting>> {
         self.counting.as_ref()
     }
 
-    /// Times of emulated drives until now, if there are any.
-    pub(super) fn emulation(&self) -> Option<Emulation> {
-        self.drives.as_deref().map(emulate::emulation)
+    /// The emulated drives.
+    pub fn drives(&self) -> Option<&Drives> {
+        self.drives.as_deref()
     }
 
-    /// Every way in is there.
-    pub(super) fn begin(&self) -> Result<(), Failure> {
-        self.record.as_ref().map_or(Ok(()), record::Record::begin)
+    /// Models of the disks, if they are simulated drives.
+    pub fn models(&self) -> &[Model] {
+        &self.models
     }
 
-    /// Time passes.
-    pub(super) fn tick(&self) {
-        if let Some(record) = &self.record {
-            record.recorder().pass();
+    /// Faults that requests had.
+    pub fn faults(&self) -> Option<&Faults> {
+        self.faults.as_deref()
+    }
+
+    /// Requests that were refused because they were off the grain.
+    pub fn refused(&self) -> Option<&Refused> {
+        self.strict.as_ref().map(|(_, refused)| &**refused)
+    }
+
+    /// The recording.
+    pub fn recording(&self) -> Option<&Recording> {
+        self.recording.as_ref()
+    }
+
+    /// Begins what begins once every way in is there.
+    pub fn begin(&self) -> Result<(), Error> {
+        self.recording.as_ref().map_or(Ok(()), Recording::begin)
+    }
+
+    /// Does what is due by the clock; called some twenty times a second.
+    pub fn tick(&self) {
+        if let Some(recording) = &self.recording {
+            recording.recorder().pass();
         }
-    }
-
-    /// Tells how many requests --strict has refused; `true` if there are any.
-    pub(super) fn refused(&self) -> bool {
-        let told = self.strict.as_ref().map(|(_, refused)| refused.told());
-        match told {
-            Some((count, Some(first))) => {
-                let requests = if count == 1 { "request was" } else { "requests were" };
-                complain(&format!("strict: {count} {requests} off the grain and refused, the first a {first}"));
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Nothing is served any more: what the layers did is told.
-    pub(super) fn end(self) -> Result<(), Failure> {
-        if let Some(drives) = &self.drives {
-            // Where nobody reads it, the rest is done all the same.
-            let _ = emulate::tell(drives, &self.models);
-        }
-        self.faults.iter().for_each(|faults| tell(faults));
-        self.record.map_or(Ok(()), record::Record::end)
     }
 }
 
-/// What every rule did, on stderr.
-fn tell(faults: &Faults) {
-    for (rule, done) in faults.plan().rules.iter().zip(faults.done()) {
-        let first: Vec<String> = done.first.iter().map(u64::to_string).collect();
-        let more = if done.count > done.first.len() as u64 { ", ..." } else { "" };
-        let which = if first.is_empty() { String::new() } else { format!(", number {}{more}", first.join(", ")) };
-        let (count, all) = (done.count, faults.asked(rule));
-        complain(&format!("fault {rule}: {count} of {all} requests{which}"));
-    }
+/// Drives that are switched on now.
+fn drives(config: &LayerConfig, speed: Speed) -> Arc<Drives> {
+    let mut seeds = Random::new(config.seed);
+    let drives: Vec<_> = config.models.iter().map(|model| (model.drive(seeds.bits()), model.logical_block_size)).collect();
+    let depth = drives.iter().fold(0_usize, |sum, (drive, _)| sum.saturating_add(drive.tags()));
+    // A few more than the drives take: the next one waits before them, not in the client.
+    let depth = depth.saturating_mul(2);
+    Arc::new(Drives::new(World::new(drives, Schedule::Fifo), depth, speed, Box::new(Monotonic)))
 }
 
-/// What the drives beneath a provider take, in its own addresses.
+/// The sector of the drives beneath a provider, in its own addresses.
 fn sector(topology: &Topology) -> Option<Grain> {
     let logical = topology.facts.iter().filter(|fact| fact.why == Why::Logical).map(|fact| fact.grain);
     logical.max_by_key(|grain| grain.size()).or_else(|| Grain::new(topology.sector, 0))

@@ -67,10 +67,15 @@
 #![forbid(unsafe_code)]
 
 pub mod counting;
+pub mod error;
 pub mod errseq;
 pub mod export;
 pub mod front;
 mod generations;
 pub mod layer;
+pub mod layer_stack;
+pub mod notice;
 pub mod retaste;
+pub mod selection;
+pub mod server;
 pub(crate) mod workers;

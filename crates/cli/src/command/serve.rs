@@ -8,14 +8,12 @@ use crate::target::serving::{self, Serving};
 use crate::target::{self, DiskOverrides};
 use crate::{move_journal, write_target};
 use child::Socket;
-use layers::Layers;
+use live::Live;
 use notices::Notices;
-use overlay::Overlays;
 use pidfile::Pidfile;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use telemetry::Telemetry;
 use top::Top;
@@ -23,24 +21,28 @@ use trueline_geom::graph::{Graph, Id};
 use trueline_geom::probe::Limits;
 use trueline_host::disk::file::Access;
 use trueline_host::process::{signal, tree};
-use trueline_serve::front::{self, Front};
+use trueline_serve::front::Front;
+use trueline_serve::front::http::Http;
+use trueline_serve::layer::overlay::Overlays;
+use trueline_serve::layer_stack::LayerStack;
+use trueline_serve::notice::Tell;
+use trueline_serve::server;
 use trueline_sim::model::Model;
 
 pub(crate) mod args;
 mod child;
+mod config;
 mod emulate;
 pub(crate) mod emulated_text;
-mod exports;
+mod ending;
 mod flush;
-mod fronts;
-mod layers;
 mod live;
 pub(crate) mod metrics;
+mod notes;
 mod notices;
 mod overlay;
 pub(crate) mod page;
 mod pidfile;
-mod record;
 pub(crate) mod summary;
 mod telemetry;
 pub(crate) mod text;
@@ -58,27 +60,33 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     if !args.read_only && args.overlay.is_none() {
         warn_of_move(&args.target, &graph, id);
     }
-    let layers = Layers::new(&graph, id, &models, args, &notices)?;
-    let exports = Arc::new(exports::of(&graph, id, &layers, overlays.as_ref(), args)?);
+    let tell = tell(&notices, &args.target);
+    let layers = LayerStack::new(&graph, id, &config::layers(args, &models), &tell)?;
+    let exports = Arc::new(config::selection(args).exports(&graph, id, &layers, overlays.as_ref())?);
     let placed = args.network.nbd.is_some() || args.fuse.is_some() || args.ublk;
     let own = Socket::new(!placed && args.run.is_some())?;
     let telemetry = layers.counting().map(|counting| Arc::new(Telemetry::new(counting.clone(), &args.target, &said)));
     // Before there is a way in: a client may end the server at once, and a mount would stay behind.
     signal::remember_first();
-    let fronts = fronts::of(args, &exports, telemetry.as_ref(), own.as_ref(), &notices)?;
+    let mut fronts = config::fronts(args, own.as_ref()).open(&exports, &tell)?;
+    if fronts.is_empty() {
+        let places = "--nbd unix:PATH, --nbd tcp:HOST:PORT, --fuse MOUNTPOINT, --ublk";
+        return Err(Failure::Message(format!("serve: where? write {places} or --run CMD")));
+    }
+    fronts.extend(page(args, telemetry.as_ref())?);
     let top = telemetry.as_ref().filter(|_| args.top);
     let top = top.map(|telemetry| Top::new(telemetry.clone(), notices.clone(), &fronts)).transpose()?;
-    let notes = exports::containers(&graph).chain(exports::members(&graph)).chain(exports::unsaid(&exports));
+    let notes = notes::containers(&graph).chain(notes::members(&graph)).chain(notes::unsaid(&exports));
     notes.for_each(|note| complain(&note));
     layers.begin()?;
     // Held to the end: there is a way in from now on, and until then.
     let _pidfile = args.pidfile.as_deref().map(Pidfile::write).transpose()?;
     let served = serve(&fronts, args, &layers, top);
     let flushed = if args.read_only { Ok(()) } else { flush::disks(&graph, &args.target) };
-    let refused = layers.refused();
-    let emulation = layers.emulation();
-    let ended = layers.end();
-    overlays.iter().for_each(|overlays| overlays.tell(&args.target));
+    let refused = ending::refused(&layers);
+    let emulation = layers.drives().map(emulate::emulation);
+    let ended = ending::layers(&layers);
+    overlays.iter().for_each(|overlays| overlay::tell(overlays, &args.target));
     telemetry.iter().filter(|_| !args.read_only).for_each(|telemetry| telemetry.counting().taste_last());
     telemetry.map_or(Ok(()), |telemetry| sum_up(&Served { emulation, ..telemetry.served() }, args))?;
     let status = served?;
@@ -86,6 +94,19 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode, Failure> {
     ended?;
     // A command that did not notice the refusals does not make them aligned.
     Ok(if refused && status == ExitCode::SUCCESS { ExitCode::from(1) } else { status })
+}
+
+/// A function that says on stderr, or in the table of `--top`, what happens to a server of `target`.
+fn tell(notices: &Arc<Notices>, target: &str) -> Arc<Tell> {
+    let (notices, target) = (notices.clone(), target.to_owned());
+    Arc::new(move |notice| notices.tell(&target, notice))
+}
+
+/// The page of what is counted and its metrics, if they were asked for.
+fn page(args: &Serve, telemetry: Option<&Arc<Telemetry>>) -> Result<Option<Box<dyn Front>>, Failure> {
+    let Some(((host, port), telemetry)) = args.metrics.as_ref().zip(telemetry) else { return Ok(None) };
+    let site = Arc::new(Live::new(telemetry.clone()));
+    Ok(Some(Box::new(Http::bind(host, *port, site).map_err(|e| e.to_string())?)))
 }
 
 /// Writes the counters: for people on stderr, for programs on stdout.
@@ -153,33 +174,17 @@ fn open(args: &Serve) -> Result<Opened, Failure> {
 }
 
 /// Serves until the command ends, or a signal comes.
-fn serve(fronts: &[Box<dyn Front>], args: &Serve, layers: &Layers, top: Option<Top>) -> Result<ExitCode, Failure> {
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let running: Vec<_> = fronts.iter().map(|front| scope.spawn(|| front.run(&stop))).collect();
-        if let Some(counting) = layers.counting().filter(|_| !args.read_only) {
-            scope.spawn(|| {
-                front::as_io_flusher();
-                counting.keep_up(&stop);
-            });
-        }
-        let ended = wait(fronts, args, layers, top, &mut || running.iter().any(|front| front.is_finished()));
-        stop.store(true, Ordering::Relaxed);
-        for front in running {
-            match front.join() {
-                Ok(done) => done.map_err(|e| e.to_string())?,
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        ended
-    })
+fn serve(fronts: &[Box<dyn Front>], args: &Serve, layers: &LayerStack, top: Option<Top>) -> Result<ExitCode, Failure> {
+    // What cannot be written needs no tasting again.
+    let counting = layers.counting().filter(|_| !args.read_only);
+    server::run(fronts, counting.map(|counting| &**counting), |ended| wait(fronts, args, layers, top, ended))?
 }
 
 /// Waits until the command ends, a signal comes, or a front ends. The terminal is given back on return.
 fn wait(
     fronts: &[Box<dyn Front>],
     args: &Serve,
-    layers: &Layers,
+    layers: &LayerStack,
     mut top: Option<Top>,
     ended: &mut dyn FnMut() -> bool,
 ) -> Result<ExitCode, Failure> {

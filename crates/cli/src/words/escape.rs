@@ -1,15 +1,8 @@
 //! Strings from disks and people, escaped where they are written.
 
 use std::borrow::Cow;
-
-/// Text for a terminal or a log line: control characters, and those that change the direction of text, are spelt out.
-pub(crate) fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() || turns(c) { out.extend(c.escape_default()) } else { out.push(c) }
-    }
-    out
-}
+use trueline_geom::base::escape::is_treacherous;
+pub(crate) use trueline_geom::base::escape::plain;
 
 /// Longest message, in characters.
 const MESSAGE: usize = 4000;
@@ -33,7 +26,7 @@ pub(crate) fn xml(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' => out.push('\n'),
-            c if c.is_control() || turns(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.extend(c.escape_default()),
+            c if c.is_control() || is_treacherous(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.extend(c.escape_default()),
             c => out.push(c),
         }
     }
@@ -109,11 +102,6 @@ fn encode(text: &str, keep: &[u8]) -> String {
         }
     }
     out
-}
-
-/// True if a character reorders or hides the text around it.
-fn turns(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

@@ -1,95 +1,132 @@
-//! The ways in that were asked for.
+//! Ways in to exports as a configuration, and how they are opened.
 
-use super::child::Socket;
-use super::live::Live;
-use super::notices::Notices;
-use super::telemetry::Telemetry;
-use crate::command::serve::args::Serve;
-use crate::command::serve::args::nbd::{Network, Tls, Where};
-use crate::failure::{Failure, complain};
-use std::path::PathBuf;
+use crate::error::Error;
+use crate::export::Exports;
+use crate::front::nbd::limits::Limits;
+use crate::front::nbd::memory_budget::MemoryBudget;
+use crate::front::{Front, Nbd, fuse, ublk};
+use crate::notice::{Notice, Tell};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trueline_host::nbd::activation;
 use trueline_host::nbd::listener::Listener;
 use trueline_host::nbd::tls::{Certificates, Encryption};
-use trueline_serve::export::Exports;
-use trueline_serve::front::http::Http;
-use trueline_serve::front::nbd::limits::Limits;
-use trueline_serve::front::nbd::memory_budget::MemoryBudget;
-use trueline_serve::front::{Front, Nbd, fuse, ublk};
 
-/// The ways in, the one that `$uri` names first, and the page of what is counted last. `own`: a socket for the command alone. `notices`:
-/// takes what is to be said of clients.
-pub(super) fn of(
-    args: &Serve,
-    exports: &Arc<Exports>,
-    telemetry: Option<&Arc<Telemetry>>,
-    own: Option<&Socket>,
-    notices: &Arc<Notices>,
-) -> Result<Vec<Box<dyn Front>>, Failure> {
-    let mut fronts: Vec<Box<dyn Front>> = Vec::new();
-    let encryption = encryption(&args.network)?;
-    let limits = Limits { connections: args.network.connections, ..Limits::default() };
-    let room = Arc::new(MemoryBudget::new(usize::try_from(args.network.memory).unwrap_or(usize::MAX)));
-    for listener in listeners(&args.network, own)? {
-        if listener.is_reachable() && !matches!(encryption, Encryption::Required(_)) {
-            let place = listener.place();
-            complain(&format!("{place}: whoever reaches this address reads and writes without TLS: --tls-certificates DIR"));
+/// An address at which NBD clients connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// A host, by name or address, and a port.
+    Tcp(String, u16),
+}
+
+/// The use of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsUse {
+    /// No client may use it.
+    Off,
+    /// A client may use it.
+    Offered,
+    /// A client without it is told so, and gets nothing else.
+    Required,
+}
+
+/// Ways in that are wanted. The default is none.
+#[derive(Clone, Debug)]
+pub struct FrontConfig {
+    /// The address of NBD clients.
+    pub nbd: Option<Address>,
+    /// A socket for NBD clients where neither [`FrontConfig::nbd`] nor a service manager has any.
+    pub fallback: Option<PathBuf>,
+    /// Use of the sockets that a service manager has passed to this process (`LISTEN_FDS`).
+    pub activation: bool,
+    /// The use of TLS; without a word, what is known of certificates decides.
+    pub tls: Option<TlsUse>,
+    /// The directory of the server's certificate and key.
+    pub certificates: Option<PathBuf>,
+    /// Refusal of clients without a certificate that the authority vouches for.
+    pub verify_peer: bool,
+    /// Bounds of what an NBD client may keep.
+    pub limits: Limits,
+    /// Bytes that all NBD clients have together for large requests.
+    pub memory: usize,
+    /// A directory or a file to mount exports on.
+    pub fuse: Option<PathBuf>,
+    /// A block device of this kernel, for the default export.
+    pub ublk: bool,
+}
+
+impl Default for FrontConfig {
+    fn default() -> FrontConfig {
+        FrontConfig {
+            nbd: None,
+            fallback: None,
+            activation: false,
+            tls: None,
+            certificates: None,
+            verify_peer: false,
+            limits: Limits::default(),
+            memory: 1 << 30,
+            fuse: None,
+            ublk: false,
         }
-        let (exports, encryption, certificates) = (exports.clone(), encryption.clone(), authority(&args.network));
-        let (notices, room) = (notices.clone(), room.clone());
-        let tell = Box::new(move |line: &str| notices.say(line));
-        fronts.push(Box::new(Nbd { listener, exports, encryption, certificates, limits, room, tell }));
     }
-    if let Some(point) = &args.fuse {
-        fronts.push(Box::new(fuse::mount(point, exports).map_err(|e| e.to_string())?));
-    }
-    if args.ublk {
-        fronts.push(Box::new(ublk::attach(exports).map_err(|e| e.to_string())?));
-    }
-    if fronts.is_empty() {
-        let places = "--nbd unix:PATH, --nbd tcp:HOST:PORT, --fuse MOUNTPOINT, --ublk";
-        return Err(Failure::Message(format!("serve: where? write {places} or --run CMD")));
-    }
-    if let Some(((host, port), telemetry)) = args.metrics.as_ref().zip(telemetry) {
-        let site = Arc::new(Live::new(telemetry.clone()));
-        fronts.push(Box::new(Http::bind(host, *port, site).map_err(|e| e.to_string())?));
-    }
-    Ok(fronts)
 }
 
-/// Sockets that a service manager passed, the one that was named, or the command's own.
-fn listeners(network: &Network, own: Option<&Socket>) -> Result<Vec<Listener>, Failure> {
-    let passed = activation::sockets().map_err(|e| e.to_string())?;
-    if !passed.is_empty() {
-        return match &network.nbd {
-            None => Ok(passed),
-            Some(_) => Err(Failure::Message("serve: the service manager passed sockets: leave out --nbd, or write it in the unit".into())),
+impl FrontConfig {
+    /// Opens every way in to `exports`, the one that a client is told of first. `tell` takes what happens to their clients.
+    pub fn open(&self, exports: &Arc<Exports>, tell: &Arc<Tell>) -> Result<Vec<Box<dyn Front>>, Error> {
+        let mut fronts: Vec<Box<dyn Front>> = Vec::new();
+        let encryption = self.encryption()?;
+        let room = Arc::new(MemoryBudget::new(self.memory));
+        for listener in self.listeners()? {
+            if listener.is_reachable() && !matches!(encryption, Encryption::Required(_)) {
+                tell(&Notice::Exposed { place: listener.place() });
+            }
+            let (exports, encryption, certificates) = (exports.clone(), encryption.clone(), self.authority());
+            let (limits, room, tell) = (self.limits, room.clone(), tell.clone());
+            let tell = Box::new(move |line: &str| tell(&Notice::Client(line.to_owned())));
+            fronts.push(Box::new(Nbd { listener, exports, encryption, certificates, limits, room, tell }));
+        }
+        if let Some(point) = &self.fuse {
+            fronts.push(Box::new(fuse::mount(point, exports)?));
+        }
+        if self.ublk {
+            fronts.push(Box::new(ublk::attach(exports)?));
+        }
+        Ok(fronts)
+    }
+
+    /// Sockets that a service manager passed, the one at the address, or the fallback.
+    fn listeners(&self) -> Result<Vec<Listener>, Error> {
+        let passed = if self.activation { activation::sockets()? } else { Vec::new() };
+        if !passed.is_empty() {
+            return if self.nbd.is_none() { Ok(passed) } else { Err(Error::Listeners) };
+        }
+        let fallback = || self.fallback.clone().map(Address::Unix);
+        Ok(match self.nbd.clone().or_else(fallback) {
+            None => Vec::new(),
+            Some(Address::Unix(path)) => vec![Listener::unix(&path)?],
+            Some(Address::Tcp(host, port)) => vec![Listener::tcp(&host, port)?],
+        })
+    }
+
+    fn encryption(&self) -> Result<Encryption, Error> {
+        let load = || match &self.certificates {
+            Some(directory) => Ok(Certificates::load(directory, self.verify_peer)?),
+            None => Err(Error::NoCertificates),
         };
+        match (self.tls, &self.certificates) {
+            (Some(TlsUse::Off), _) | (None, None) => Ok(Encryption::Off),
+            (Some(TlsUse::Offered), _) => Ok(Encryption::Offered(load()?)),
+            (Some(TlsUse::Required), _) | (None, Some(_)) => Ok(Encryption::Required(load()?)),
+        }
     }
-    let Some(place) = network.nbd.clone().or_else(|| own.map(|socket| Where::Unix(socket.path()))) else { return Ok(Vec::new()) };
-    let listener = match place {
-        Where::Unix(path) => Listener::unix(&path),
-        Where::Tcp(host, port) => Listener::tcp(&host, port),
-    };
-    Ok(vec![listener.map_err(|e| e.to_string())?])
-}
 
-fn encryption(network: &Network) -> Result<Encryption, Failure> {
-    let missing = "--tls-certificates DIR with server-cert.pem and server-key.pem; pre-shared keys are not supported";
-    let load = || match &network.tls_certificates {
-        Some(directory) => Certificates::load(directory, network.tls_verify_peer).map_err(|e| Failure::Message(e.to_string())),
-        None => Err(Failure::Message(format!("serve: TLS needs {missing}"))),
-    };
-    match (network.tls, &network.tls_certificates) {
-        (Some(Tls::Off), _) | (None, None) => Ok(Encryption::Off),
-        (Some(Tls::On), _) => Ok(Encryption::Offered(load()?)),
-        (Some(Tls::Require), _) | (None, Some(_)) => Ok(Encryption::Required(load()?)),
+    /// The directory in which a client on this machine finds the certificate that it knows the server by.
+    fn authority(&self) -> Option<PathBuf> {
+        let directory = std::path::absolute(self.certificates.as_deref().map(Path::new)?).ok()?;
+        directory.join("ca-cert.pem").exists().then_some(directory)
     }
-}
-
-/// Where a client on this machine finds the certificate that it knows the server by.
-fn authority(network: &Network) -> Option<PathBuf> {
-    let directory = std::path::absolute(network.tls_certificates.as_ref()?).ok()?;
-    directory.join("ca-cert.pem").exists().then_some(directory)
 }

@@ -21,6 +21,9 @@ use trueline_host::error::Error;
 
 mod index;
 mod kept;
+mod overlays;
+
+pub use overlays::{Covered, Overlays, Place};
 
 /// The size of a block in bytes: the unit of the base or the overlay.
 pub const BLOCK: u64 = 4096;

@@ -10,6 +10,10 @@
 //! line is written within a second, if [`Recorder::pass`] is called. A failed write, such as on a full disk, ends the
 //! recording, which is reported once and stays whole up to there; the data of the store are not affected.
 
+mod recording;
+
+pub use recording::Recording;
+
 use crate::export::RefusalLog;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};

@@ -5,12 +5,14 @@ use clap::{Args, ValueEnum};
 use nbd::Network;
 use std::path::PathBuf;
 use trueline_geom::class::nop::fault::Rule;
+use trueline_serve::export::Range;
 use trueline_serve::layer::emulated::Speed;
+use trueline_serve::layer::overlay::Place;
 
 pub(crate) mod hints;
 pub(crate) mod nbd;
-pub(crate) mod overlay;
-pub(crate) mod range;
+mod overlay;
+mod range;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   trueline serve disk.img --nbd unix:/run/disk.sock
@@ -43,11 +45,11 @@ pub(crate) struct Serve {
     #[arg(long, short)]
     pub read_only: bool,
     /// Leave the target as it is: what is written goes to a sparse file, which keeps it for the next time, or to memory (mem) until the end
-    #[arg(long, value_name = "FILE|mem", value_parser = overlay::Place::parse)]
-    pub overlay: Option<overlay::Place>,
+    #[arg(long, value_name = "FILE|mem", value_parser = overlay::parse)]
+    pub overlay: Option<Place>,
     /// Serve the target's bytes from byte N on, LEN of them, and nothing else of it
-    #[arg(long, value_name = "N[+LEN]", value_parser = range::Range::parse)]
-    pub offset: Option<range::Range>,
+    #[arg(long, value_name = "N[+LEN]", value_parser = range::parse)]
+    pub offset: Option<Range>,
     /// Refuse what is not whole units of the grain: writes and zeros, or all; the exit status is then 1 if there was any
     #[arg(long, value_name = "WHAT", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "writes")]
     pub strict: Option<Strict>,

@@ -7,13 +7,10 @@ use crate::failure::Failure;
 use crate::render::spent;
 use crate::style::Style;
 use crate::target;
-use std::sync::Arc;
 use trueline_lab::result::Spent;
-use trueline_serve::layer::emulated::{Drives, Kind, MUCH, Monotonic};
+use trueline_serve::layer::emulated::{Drives, Kind, MUCH};
 use trueline_sim::model::Model;
-use trueline_sim::random::Random;
 use trueline_sim::time::NS;
-use trueline_sim::world::{Schedule, World};
 
 /// Refuses drives that are named twice, or not at all.
 pub(super) fn check(args: &Serve) -> Result<(), Failure> {
@@ -26,18 +23,6 @@ pub(super) fn check(args: &Serve) -> Result<(), Failure> {
         Some(_) if simulated => refused("--drive: the target names a drive already: leave one of them out"),
         _ => Ok(()),
     }
-}
-
-/// The drives, switched on now; [`None`] without `--emulate`.
-pub(super) fn drives(models: &[Model], args: &Serve) -> Option<Arc<Drives>> {
-    args.emulate.then(|| {
-        let mut seeds = Random::new(args.seed);
-        let drives: Vec<_> = models.iter().map(|model| (model.drive(seeds.bits()), model.logical_block_size)).collect();
-        let depth = drives.iter().fold(0_usize, |sum, (drive, _)| sum.saturating_add(drive.tags()));
-        // A few more than the drives take: the next one waits before them, not in the client.
-        let depth = depth.saturating_mul(2);
-        Arc::new(Drives::new(World::new(drives, Schedule::Fifo), depth, args.speed, Box::new(Monotonic)))
-    })
 }
 
 /// Writes lines on stderr at the end: the time of the drives by its causes, and the machine's share of it.

@@ -1,9 +1,11 @@
 //! Lines for people about events while the server runs.
 
 use crate::failure::complain;
+use crate::words;
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use trueline_serve::notice::Notice;
 
 /// Most lines that are kept while a table has the terminal; of more, the last ones.
 const KEPT: usize = 100;
@@ -19,8 +21,21 @@ impl Notices {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Says what happened to a server of `target`.
+    pub(super) fn tell(&self, target: &str, notice: &Notice) {
+        match notice {
+            Notice::TooMuch | Notice::Slow(_) => self.say(&format!("{target}: {notice}")),
+            Notice::RecordingEnds { path, error } => {
+                let (path, why) = (path.display(), words::os(error));
+                self.say(&format!("record {path}: {why}: the trace ends here, what is served does not"));
+            }
+            Notice::Exposed { .. } => self.say(&format!("{notice}: --tls-certificates DIR")),
+            Notice::Client(line) => self.say(line),
+        }
+    }
+
     /// Writes or keeps a line.
-    pub(super) fn say(&self, line: &str) {
+    fn say(&self, line: &str) {
         match &mut *self.kept() {
             Some(kept) => {
                 if kept.len() == KEPT {

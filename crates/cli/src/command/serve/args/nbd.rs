@@ -4,14 +4,15 @@ use crate::disk_options::parse_size;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use trueline_host::nbd::listener::PORT;
+use trueline_serve::front::config::Address;
 use trueline_serve::front::nbd::limits::Limits;
 
 /// Options for connections of clients.
 #[derive(Args)]
 pub(crate) struct Network {
     /// Serve network block devices there: unix:PATH, tcp:PORT (this machine alone) or tcp:HOST:PORT (10809 without PORT)
-    #[arg(long, value_name = "WHERE", value_parser = Where::parse)]
-    pub nbd: Option<Where>,
+    #[arg(long, value_name = "WHERE", value_parser = address)]
+    pub nbd: Option<Address>,
     /// Call the target's export NAME, instead of giving it none
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, value_parser = export)]
     pub export: String,
@@ -43,25 +44,17 @@ pub(crate) enum Tls {
     Require,
 }
 
-/// The address that clients connect to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Where {
-    Unix(PathBuf),
-    Tcp(String, u16),
-}
-
-impl Where {
-    fn parse(text: &str) -> Result<Where, String> {
-        match text.split_once(':') {
-            Some(("unix", path)) if !path.is_empty() => Ok(Where::Unix(path.into())),
-            Some(("tcp", address)) if !address.is_empty() => {
-                let (host, port) = address_and_port(address);
-                let wrong = || format!("'{address}' is not PORT, HOST:PORT or HOST: 127.0.0.1:{PORT}, [::1]:{PORT}");
-                let port = port.map_or(Ok(PORT), |port| port.parse().map_err(|_| wrong()))?;
-                if host.is_empty() || host.contains(['[', ']', '/']) { Err(wrong()) } else { Ok(Where::Tcp(host.into(), port)) }
-            }
-            _ => Err("write unix:PATH, tcp:PORT or tcp:HOST:PORT".into()),
+/// `unix:PATH`, `tcp:PORT`, `tcp:HOST` or `tcp:HOST:PORT`.
+fn address(text: &str) -> Result<Address, String> {
+    match text.split_once(':') {
+        Some(("unix", path)) if !path.is_empty() => Ok(Address::Unix(path.into())),
+        Some(("tcp", address)) if !address.is_empty() => {
+            let (host, port) = address_and_port(address);
+            let wrong = || format!("'{address}' is not PORT, HOST:PORT or HOST: 127.0.0.1:{PORT}, [::1]:{PORT}");
+            let port = port.map_or(Ok(PORT), |port| port.parse().map_err(|_| wrong()))?;
+            if host.is_empty() || host.contains(['[', ']', '/']) { Err(wrong()) } else { Ok(Address::Tcp(host.into(), port)) }
         }
+        _ => Err("write unix:PATH, tcp:PORT or tcp:HOST:PORT".into()),
     }
 }
 
@@ -100,10 +93,10 @@ mod tests {
 
     #[test]
     fn places_are_read() {
-        let tcp = |host: &str, port| Ok(Where::Tcp(host.into(), port));
+        let tcp = |host: &str, port| Ok(Address::Tcp(host.into(), port));
         let places = [
-            ("unix:s", Ok(Where::Unix("s".into()))),
-            ("unix:/a:b", Ok(Where::Unix("/a:b".into()))),
+            ("unix:s", Ok(Address::Unix("s".into()))),
+            ("unix:/a:b", Ok(Address::Unix("/a:b".into()))),
             ("tcp:10810", tcp("127.0.0.1", 10810)),
             ("tcp:localhost", tcp("localhost", 10809)),
             ("tcp:0.0.0.0:0", tcp("0.0.0.0", 0)),
@@ -112,11 +105,11 @@ mod tests {
             ("tcp:::1", tcp("::1", 10809)),
         ];
         for (text, wanted) in places {
-            assert_eq!(Where::parse(text), wanted, "{text}");
+            assert_eq!(address(text), wanted, "{text}");
         }
         for wrong in ["", "unix:", "tcp:", "tcp:70000", "tcp:host:", "tcp::1", "tcp:[::1]10809", "tcp:[::1", "udp:1", "/run/s", "tcp:a:-1"]
         {
-            assert!(Where::parse(wrong).is_err(), "{wrong}");
+            assert!(address(wrong).is_err(), "{wrong}");
         }
     }
 }
