@@ -9,28 +9,21 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use trueline_geom::audit::io::{IoAudit, IoKind};
 use trueline_geom::base::ondisk::Guid;
-use trueline_geom::base::store::Store;
-use trueline_geom::base::topology::boundaries::boundaries;
 use trueline_geom::base::topology::{Fact, Grain, Placement, Source, Topology, Trust, Why};
-use trueline_geom::graph::provider_store::Through;
 use trueline_geom::graph::{Disk, Graph};
 use trueline_geom::probe::Limits as TasteLimits;
 use trueline_geom::table::scheme::{self, New, TableSite};
 use trueline_geom::table::{Refusal, Request, Rules, Wanted};
 use trueline_host::disk::memory::Memory;
-use trueline_host::nbd::listener::Listener;
-use trueline_host::nbd::tls::Encryption;
 use trueline_host::process::signal;
-use trueline_serve::export::{BlockSizes, Export, Exports};
-use trueline_serve::front::nbd::limits::Limits;
-use trueline_serve::front::nbd::memory_budget::MemoryBudget;
-use trueline_serve::front::{Front, Nbd};
-use trueline_serve::layer::counted::{Counted, Counters};
-use trueline_serve::retaste::trigger::RetasteTrigger;
+use trueline_serve::counting::ServerCounts;
+use trueline_serve::front::config::{Address, FrontConfig};
+use trueline_serve::layer_stack::{LayerConfig, LayerStack};
+use trueline_serve::notice::Tell;
+use trueline_serve::selection::Selection;
+use trueline_serve::server;
 
 const LENGTH: u64 = 64 << 20;
 /// First byte and length of each partition: the second begins 3584 bytes past a boundary.
@@ -57,44 +50,22 @@ fn main() -> ExitCode {
 fn serve(socket: &Path, time: Duration) -> Result<(), Box<dyn Error>> {
     let graph = disk()?;
     let whole = graph.find("").ok_or("the disk is not found")?;
-    // A way in asks a layer, the layer asks the provider, the provider asks the memory.
-    let counters = Arc::new(Counters::new(IoAudit::new(&graph, whole), Arc::new(RetasteTrigger::new(graph.looked()))));
-    let below: Arc<dyn Store> = Arc::new(Through::new(&graph, whole));
-    let store: Arc<dyn Store> = Arc::new(Counted::new(below, counters.clone(), Box::new(|| ())));
-    let topology = &graph.providers[whole].topology;
-    let export = Export {
-        name: String::new(),
-        description: "a disk in memory".into(),
-        sizes: BlockSizes::of(topology, &*store),
-        boundaries: boundaries(topology),
-        store,
-        read_only: false,
-        rotational: false,
-        errors: Arc::default(),
-        overlay: None,
-        refusals: vec![counters.clone()],
-    };
-    let front = Nbd {
-        listener: Listener::unix(socket)?,
-        exports: Arc::new(Exports(vec![export])),
-        encryption: Encryption::Off,
-        certificates: None,
-        limits: Limits::default(),
-        room: Arc::new(MemoryBudget::new(64 << 20)),
-        tell: Box::new(|line| eprintln!("serve_memory: {line}")),
-    };
+    let tell: Arc<Tell> = Arc::new(|notice| eprintln!("serve_memory: {notice}"));
+    // A way in asks an export, the export its layers, the layers the provider, the provider the memory.
+    let layers = LayerStack::new(&graph, whole, &LayerConfig { count: true, ..LayerConfig::default() }, &tell)?;
+    let selection = Selection { target: "memory".into(), ..Selection::default() };
+    let exports = Arc::new(selection.exports(&graph, whole, &layers, None)?);
+    let nbd = FrontConfig { nbd: Some(Address::Unix(socket.to_owned())), memory: 64 << 20, ..FrontConfig::default() };
     signal::remember_first();
-    println!("at {}", front.place());
-    let (stop, end) = (AtomicBool::new(false), Instant::now().checked_add(time));
-    std::thread::scope(|scope| {
-        let server = scope.spawn(|| front.run(&stop));
-        while !signal::happened() && !server.is_finished() && end.is_none_or(|end| Instant::now() < end) {
+    let fronts = nbd.open(&exports, &tell)?;
+    println!("at {}", fronts[0].place());
+    let end = Instant::now().checked_add(time);
+    server::run(&fronts, layers.counting().map(|counting| &**counting), |ended| {
+        while !signal::happened() && !ended() && end.is_none_or(|end| Instant::now() < end) {
             std::thread::sleep(Duration::from_millis(20));
         }
-        stop.store(true, Ordering::Relaxed);
-        server.join().map_err(|_| "the server panicked")?.map_err(Box::<dyn Error>::from)
     })?;
-    print(&graph, &counters);
+    print(&layers.counting().ok_or("nothing is counted")?.counts());
     Ok(())
 }
 
@@ -132,10 +103,9 @@ fn write_table(graph: &Graph) -> Result<(), Box<dyn Error>> {
 }
 
 /// Prints a line for every provider that something was asked of.
-fn print(graph: &Graph, counters: &Counters) {
-    for (place, tally) in counters.counts().cells {
-        let name = Some(&graph.providers[place.layer.provider].name).filter(|name| !name.is_empty()).map_or("disk", |name| name);
-        let count = |fit| IoKind::ALL.iter().map(|&deed| tally.requests(deed, fit)).sum::<u64>();
-        println!("{name}: {} aligned, {} misaligned", count(Placement::Aligned), count(Placement::Misaligned));
+fn print(counts: &ServerCounts) {
+    for layer in counts.layers() {
+        let name = if layer.provider.is_empty() { "disk" } else { &layer.provider };
+        println!("{name}: {} aligned, {} misaligned", layer.requests(Placement::Aligned), layer.requests(Placement::Misaligned));
     }
 }

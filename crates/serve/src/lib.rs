@@ -3,66 +3,58 @@
 //! A way in ([`front`]) finds an [`export::Export`] by its name and hands every request to its store. Between that store and the disks
 //! stand layers ([`layer`]), each one file that changes one thing: it counts, records, delays, fails, refuses, keeps writes elsewhere.
 //!
+//! A server is put together out of plain values: a [`layer_stack::LayerConfig`] says which layers there are, a [`selection::Selection`] which
+//! providers are exported, a [`front::config::FrontConfig`] where clients find them. [`server::run`] serves. Nothing is printed: what a user
+//! is to know is an [`error::Error`], a [`notice::Notice`], or a value such as [`counting::ServerCounts`].
+//!
 //! # Example
-//! An export over memory, which a client writes and reads back. `examples/serve_memory.rs` adds a table and counters.
+//! A disk in memory, which a client writes and reads back; its server counts how the requests lie on units of 4096 bytes.
+//! `examples/serve_memory.rs` adds a table to it.
 //!
 //! ```
 //! use std::sync::Arc;
-//! use std::sync::atomic::{AtomicBool, Ordering};
 //! use trueline_geom::base::store::Store;
-//! use trueline_geom::base::topology::Topology;
+//! use trueline_geom::base::topology::{Fact, Grain, Placement, Source, Topology, Trust, Why};
+//! use trueline_geom::graph::{Disk, Graph};
+//! use trueline_geom::probe::Limits;
 //! use trueline_host::disk::memory::Memory;
 //! use trueline_host::nbd::client::Remote;
-//! use trueline_host::nbd::listener::Listener;
-//! use trueline_host::nbd::tls::Encryption;
-//! use trueline_serve::export::{BlockSizes, Export, Exports};
-//! use trueline_serve::front::nbd::{limits::Limits, memory_budget::MemoryBudget};
-//! use trueline_serve::front::{Front, Nbd};
+//! use trueline_serve::front::config::{Address, FrontConfig};
+//! use trueline_serve::layer_stack::{LayerConfig, LayerStack};
+//! use trueline_serve::notice::Tell;
+//! use trueline_serve::selection::Selection;
+//! use trueline_serve::server;
 //!
-//! let store = Arc::new(Memory::new(1 << 20)?);
-//! let sizes = BlockSizes::of(&Topology::new(512, 1 << 20), &*store);
-//! let export = Export {
-//!     name: String::new(),
-//!     description: "a MiB of memory".into(),
-//!     store,
-//!     read_only: false,
-//!     rotational: false,
-//!     sizes,
-//!     boundaries: Vec::new(),
-//!     errors: Arc::default(),
-//!     overlay: None,
-//!     refusals: Vec::new(),
-//! };
+//! let unit = Grain::new(4096, 0).expect("a power of two");
+//! let physical = Fact { grain: unit, why: Why::Physical, source: Source::User, trust: Trust::Trusted };
+//! let topology = Topology { facts: vec![physical], ..Topology::new(512, 1 << 20) };
+//! let graph = Graph::taste(vec![Disk::new("", Box::new(Memory::new(1 << 20)?), topology)], Limits::default());
+//!
+//! let tell: Arc<Tell> = Arc::new(|notice| eprintln!("{notice}"));
+//! let layers = LayerStack::new(&graph, 0, &LayerConfig { count: true, ..LayerConfig::default() }, &tell)?;
+//! let exports = Arc::new(Selection::default().exports(&graph, 0, &layers, None)?);
 //! let socket = std::env::temp_dir().join(format!("trueline-serve-{}", std::process::id()));
-//! let front = Nbd {
-//!     listener: Listener::unix(&socket)?,
-//!     exports: Arc::new(Exports(vec![export])),
-//!     encryption: Encryption::Off,
-//!     certificates: None,
-//!     limits: Limits::default(),
-//!     room: Arc::new(MemoryBudget::new(32 << 20)),
-//!     tell: Box::new(|line| eprintln!("{line}")),
-//! };
-//! let stop = AtomicBool::new(false);
-//! std::thread::scope(|scope| {
-//!     let server = scope.spawn(|| front.run(&stop));
-//!     let read = Remote::open(&front.place(), false).map(|client| {
-//!         let mut bytes = [0; 4];
-//!         client.write_at(b"here", 4096).and_then(|()| client.read_at(&mut bytes, 4096)).map(|()| bytes)
-//!     });
-//!     stop.store(true, Ordering::Relaxed);
-//!     assert_eq!(read.expect("it is connected"), Ok(*b"here"));
-//!     server.join().expect("the server ends").expect("nothing failed");
-//! });
-//! # Ok::<(), trueline_host::Error>(())
+//! let fronts = FrontConfig { nbd: Some(Address::Unix(socket)), ..FrontConfig::default() }.open(&exports, &tell)?;
+//!
+//! let counting = layers.counting().expect("it was asked for");
+//! let read = server::run(&fronts, Some(&**counting), |_ended| {
+//!     let client = Remote::open(&fronts[0].place(), false).expect("it is served");
+//!     let mut bytes = [0; 4096];
+//!     client.write_at(&[7; 4096], 4096).and_then(|()| client.read_at(&mut bytes, 512)).map(|()| bytes)
+//! })?;
+//! assert_eq!(read.map(|bytes| (bytes[0], bytes[4095])), Ok((0, 7)));
+//! let disk = &counting.counts().exports[0].layers[0];
+//! assert_eq!((disk.requests(Placement::Aligned), disk.requests(Placement::Misaligned)), (1, 1));
+//! # Ok::<(), trueline_serve::error::Error>(())
 //! ```
 //!
 //! # Folders
-//! | folder | what is in it |
+//! | folder | content |
 //! |---|---|
 //! | [`front`] | the ways in: NBD, FUSE, ublk, and HTTP for one page |
-//! | [`layer`] | what stands between a way in and the disks, one file a layer |
-//! | [`retaste`] | when a table that a client writes is tasted again |
+//! | [`layer`] | layers between a way in and the disks, one file each |
+//! | [`counting`] | counters of all exports, the stack that they follow, and the value that they come to |
+//! | [`retaste`] | the moment at which a table that a client writes is tasted again |
 
 #![forbid(unsafe_code)]
 
