@@ -73,7 +73,7 @@ pub(crate) enum Command {
     #[command(after_help = set::args::CONCAT_EXAMPLES)]
     Concat(set::args::Concat),
     /// Move a partition with all that is in it, so that it begins on the grain; what interrupts it loses nothing
-    #[command(after_help = moving::args::EXAMPLES)]
+    #[command(override_usage = moving::args::USAGE, after_help = moving::args::EXAMPLES)]
     Move(moving::args::Move),
     /// Plan a layout: the parameters of every layer, what each costs, and the commands to type
     #[command(after_help = plan::args::help())]

@@ -196,6 +196,11 @@ pub(crate) fn is_a_fix(fix: &str) -> bool {
     !fix.starts_with("nothing to do")
 }
 
+/// Words in front of fix number `nth`, from 0: the others are further ways.
+pub(crate) fn fix_head(nth: usize) -> &'static str {
+    if nth == 0 { "fix: " } else { "or: " }
+}
+
 /// A number and its noun: `1 error`, `2 errors`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })

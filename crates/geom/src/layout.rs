@@ -230,7 +230,8 @@ impl Planning<'_> {
         let empty = there.create(probe, site, layout.scheme, &new)?;
         let mut edits = Vec::new();
         if let Occupant::Table(scheme, table) = &there {
-            edits.push(format!("destroy {} of {} partitions", scheme.name(), table.entries.len()));
+            let count = table.entries.len();
+            edits.push(format!("destroy {} of {count} partition{}", scheme.name(), if count == 1 { "" } else { "s" }));
         }
         edits.push(format!("create {}", layout.scheme.name()));
         let mut after = empty.clone();

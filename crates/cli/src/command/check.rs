@@ -10,10 +10,12 @@ use crate::report::{Report, Target, Verdict};
 use crate::style::Style;
 use crate::survey::survey_with;
 use crate::target::{self, DiskOverrides, open};
+use crate::words::escape::shell;
 use crate::{remembered, this_host, words};
 use indicatif::ProgressBar;
 use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -75,8 +77,7 @@ fn named_and_found(args: &Check, overrides: &DiskOverrides) -> (Vec<Target>, Vec
             failures.push(format!("check {}: no image in it or beneath it", directory.display()));
         }
         if !others.is_empty() && !args.quiet {
-            let count = others.len();
-            complain(&format!("note: {}: {count} files that hold nothing known were passed over", directory.display()));
+            complain(&walk::passed_over(directory, &others));
         }
         targets.extend(images);
     }
@@ -141,6 +142,12 @@ fn survey_one(name: &OsStr, overrides: &DiskOverrides) -> Result<Target, String>
     // A name that is no text cannot be written as JSON without being taken for another.
     let name = name.to_str().ok_or_else(|| format!("open {}: its name is not UTF-8: give it a link with another name", name.display()))?;
     let overrides = &overrides.remembering(name)?;
+    if Path::new(name).is_dir() {
+        let tree = shell(name);
+        return Err(format!(
+            "open {name}: it is a directory: name an image file or a block device; trueline check -r {tree} checks every image in it"
+        ));
+    }
     let drive = target::split(name).0.into_iter().any(target::simulated::is_simulated);
     if !drive {
         overrides.refuse_model_keys(&format!("open {name}"))?;

@@ -10,12 +10,16 @@ use std::io::Write;
 use std::process::ExitCode;
 use trueline_geom::audit::profile::PROFILES;
 use trueline_geom::base::finding::{RULES, rule};
+use trueline_geom::plan::edits;
 
 pub(crate) fn run(args: &Explain) -> Result<ExitCode, Failure> {
     let (mut out, style) = (anstream::stdout().lock(), Style::of_stdout());
     if let Some(name) = &args.rule {
         let page = page(name).or_else(|| topics::page(name));
-        let page = page.ok_or_else(|| format!("explain {name}: no such rule, profile or word; trueline explain lists them"))?;
+        let page = page.ok_or_else(|| {
+            let meant = near(name).map_or_else(String::new, |near| format!(": did you mean {near}?"));
+            format!("explain {name}: no such rule, profile or word{meant}; trueline explain lists them")
+        })?;
         terminal::write(&page, &mut out, style)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -27,6 +31,19 @@ pub(crate) fn run(args: &Explain) -> Result<ExitCode, Failure> {
     columns::wrap("Profiles: ", 10, &profiles.join(", "), 10, style.width, &mut out)?;
     columns::wrap("Words: ", 7, &topics::words().collect::<Vec<_>>().join(", "), 7, style.width, &mut out)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The rule, profile or word that `name` may have been meant for.
+fn near(name: &str) -> Option<String> {
+    let wanted = name.to_lowercase();
+    // Zeros in front of a rule's number are easily left out.
+    let number = wanted.strip_prefix("tl").and_then(|digits| digits.parse::<u32>().ok());
+    if let Some(rule) = number.and_then(|number| rule(&format!("TL{number:04}"))) {
+        return Some(rule.id.to_owned());
+    }
+    let names = RULES.iter().map(|rule| rule.id).chain(PROFILES.iter().map(|profile| profile.name)).chain(topics::words());
+    let far = names.map(|known| (edits(&wanted, &known.to_lowercase()), known));
+    far.min().filter(|&(far, known)| far <= 1 + known.len() / 4).map(|(_, known)| known.to_owned())
 }
 
 /// The page of a rule, a profile or a word; `None` for any other name.

@@ -87,6 +87,13 @@ fn built_in() -> Result<Vec<Lab>, String> {
     BUILT_IN.iter().map(|lab| lab.lab().map_err(|e| format!("lab run {}: {e}", lab.file))).collect()
 }
 
+/// The labs that come with the program and whose names begin with `file`, as advice; empty where `file` is there or none does.
+fn beginning(file: &Path) -> String {
+    let names = BUILT_IN.iter().filter_map(|lab| lab.file.strip_prefix("labs/")?.strip_suffix(".toml"));
+    let begin: Vec<&str> = names.filter(|name| !file.exists() && file.to_str().is_some_and(|file| name.starts_with(file))).collect();
+    if begin.is_empty() { String::new() } else { format!("; labs whose names begin so: {}", begin.join(", ")) }
+}
+
 /// A lab file, or a lab that comes with the program.
 fn open(file: &Path) -> Result<Lab, String> {
     let named = |name: &str| file.to_str().is_some_and(|file| format!("labs/{file}.toml") == name);
@@ -94,7 +101,7 @@ fn open(file: &Path) -> Result<Lab, String> {
         return lab.lab().map_err(|e| format!("lab run {}: {e}", lab.file));
     }
     let place = file.display();
-    let text = read(file).map_err(|e| format!("lab run {place}: {e}"))?;
+    let text = read(file).map_err(|e| format!("lab run {place}: {e}{}", beginning(file)))?;
     let directory = file.parent().unwrap_or(Path::new("")).to_owned();
     Lab::parse(&text, Box::new(Beside(directory))).map_err(|e| format!("lab run {place}: {e}"))
 }

@@ -2,16 +2,15 @@
 
 use crate::args::Options;
 use crate::failure::Failure;
-use crate::style::Style;
-use crate::words::{self, after_help, terminal};
+use crate::words;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Width of tables and paragraphs of the manual, in columns.
-const WIDTH: usize = 76;
+mod roff;
+mod synopsis;
 
 /// The manual of each command.
 const MANUAL: [(&str, &str); 12] = [
@@ -57,7 +56,7 @@ fn page(command: &Command, dir: &Path) -> io::Result<()> {
     let mut text = Vec::new();
     man.render_title(&mut text)?;
     man.render_name_section(&mut text)?;
-    man.render_synopsis_section(&mut text)?;
+    synopsis::write(command, &mut text)?;
     man.render_description_section(&mut text)?;
     man.render_options_section(&mut text)?;
     if pages(command).next().is_some() {
@@ -65,16 +64,14 @@ fn page(command: &Command, dir: &Path) -> io::Result<()> {
     }
     for inner in pages(command) {
         let about = inner.get_about().map(ToString::to_string).unwrap_or_default();
-        writeln!(text, ".TP\n{}(1)\n{}", roff(name(inner)), roff(&about))?;
+        writeln!(text, ".TP\n{}(1)\n{}", roff::text(name(inner)), roff::text(&about))?;
     }
-    for block in command.get_after_help().map(ToString::to_string).unwrap_or_default().split("\n\n") {
-        let mut set = Vec::new();
-        after_help::write(block, Some(WIDTH), &mut set)?;
-        let set = String::from_utf8_lossy(&set);
+    for block in command.get_after_help().map(ToString::to_string).unwrap_or_default().split("\n\n").filter(|block| !block.is_empty()) {
         // A paragraph has no title of its own.
-        let titled = set.split_once('\n').and_then(|(title, body)| Some((title.strip_suffix(':')?, body)));
-        let (title, body) = titled.unwrap_or(("Notes", &set));
-        verbatim(&mut text, title, body)?;
+        let titled = block.split_once('\n').and_then(|(title, body)| Some((title.strip_suffix(':')?, body)));
+        let (title, body) = titled.unwrap_or(("Notes", block));
+        section(&mut text, title)?;
+        roff::block(body, &mut text, title == "Examples")?;
     }
     let own = name(command).strip_prefix("trueline-").unwrap_or_default();
     if let Some((_, manual)) = MANUAL.iter().find(|(known, _)| *known == own) {
@@ -83,28 +80,19 @@ fn page(command: &Command, dir: &Path) -> io::Result<()> {
     std::fs::write(dir.join(format!("{}.1", name(command))), text)
 }
 
-/// Adds the manual, a section for each heading. Its tables and paragraphs are set here, since a page is read in a terminal.
+/// The manual, a section a heading.
 fn manual(text: &mut Vec<u8>, manual: &str) -> io::Result<()> {
     let (head, sections) = manual.split_once("\n## ").unwrap_or((manual, ""));
     let head = head.split_once('\n').map_or("", |(_, rest)| rest);
     let parts = [format!("Manual\n{head}")].into_iter().chain(sections.split("\n## ").filter(|part| !part.is_empty()).map(str::to_owned));
     for part in parts {
         let (title, body) = part.split_once('\n').unwrap_or((&part, ""));
-        let mut set = Vec::new();
-        terminal::write(body.trim(), &mut set, Style { width: Some(WIDTH), ascii: true })?;
-        let plain = anstream::adapter::strip_bytes(&set).into_vec();
-        verbatim(text, title, &String::from_utf8_lossy(&plain))?;
+        section(text, title)?;
+        roff::markdown(body, text)?;
     }
     Ok(())
 }
 
-fn verbatim(text: &mut Vec<u8>, title: &str, body: &str) -> io::Result<()> {
-    writeln!(text, ".SH \"{}\"\n.nf\n{}\n.fi", roff(&title.to_uppercase()).replace('"', "\\(dq"), roff(body.trim_end()))
-}
-
-/// Text for roff, escaped so that no line of it is a request.
-fn roff(text: &str) -> String {
-    let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
-    let lines: Vec<String> = text.lines().map(|line| if line.starts_with('.') { format!("\\&{line}") } else { line.to_owned() }).collect();
-    lines.join("\n")
+fn section(text: &mut Vec<u8>, title: &str) -> io::Result<()> {
+    writeln!(text, ".SH \"{}\"", roff::quoted(&title.to_uppercase()))
 }

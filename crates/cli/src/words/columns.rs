@@ -10,6 +10,7 @@ pub(crate) struct Cell {
     colour: Colour,
     right: bool,
     wraps: bool,
+    beneath: bool,
 }
 
 impl Cell {
@@ -34,6 +35,13 @@ impl Cell {
     #[must_use]
     pub(crate) fn wrapped(mut self) -> Cell {
         self.wraps = true;
+        self
+    }
+
+    /// The cell of the heading: its column, if it is the last and has no room, stands on lines of its own beneath the rows.
+    #[must_use]
+    pub(crate) fn beneath(mut self) -> Cell {
+        self.beneath = true;
         self
     }
 
@@ -66,22 +74,28 @@ pub(crate) fn write(rows: &[Vec<Cell>], spare: &Spare<'_>, width: Option<usize>,
         (0..columns).map(|i| if empty(i) { 0 } else { rows.iter().map(|r| r[i].width()).max().unwrap_or(0) }).collect();
     let whole = widths.clone();
     let mut spare = spare.iter();
+    let mut beneath = None;
     while !fit(rows, &mut widths, width) {
+        let last = widths.iter().rposition(|&w| w > 0).filter(|&i| beneath.is_none() && rows[0][i].beneath);
+        if let Some(last) = last {
+            (widths[last], beneath) = (0, Some(last));
+            continue;
+        }
         match spare.next() {
             Some(&i) => widths.iter_mut().skip(i).take(1).for_each(|width| *width = 0),
             // A paragraph has room for every column.
             None => return write_paragraphs(rows, &whole, width, out),
         }
     }
-    write_table(rows, &widths, out)?;
-    let gone: Vec<usize> = (0..columns).filter(|&i| whole[i] > 0 && widths[i] == 0).collect();
+    write_table(rows, &widths, beneath.map(|i| (i, width)), out)?;
+    let gone: Vec<usize> = (0..columns).filter(|&i| whole[i] > 0 && widths[i] == 0 && beneath != Some(i)).collect();
     if gone.is_empty() { Ok(()) } else { write_gone(&rows[0], &gone, elsewhere, width, out) }
 }
 
 /// Writes the line beneath a table that names the columns left out and the way to see them.
 fn write_gone(heading: &[Cell], gone: &[usize], elsewhere: &str, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
     let name = |&i: &usize| Some(heading[i].text.trim()).filter(|name| !name.is_empty()).unwrap_or("remarks");
-    let names: Vec<&str> = gone.iter().map(name).collect();
+    let names: Vec<String> = gone.iter().map(|i| format!("'{}'", name(i))).collect();
     let them = if names.len() == 1 { "it" } else { "them" };
     let text = format!("No room for {}: a wider terminal or {elsewhere} shows {them}.", names.join(", "));
     let dim = Colour::new().dimmed();
@@ -98,9 +112,10 @@ fn fit(rows: &[Vec<Cell>], widths: &mut [usize], width: Option<usize>) -> bool {
     last.inspect(|&i| widths[i] -= over).is_some() || over == 0
 }
 
-/// Writes the columns with a width above 0. A cell wider than its column, which is the last, continues below.
-fn write_table(rows: &[Vec<Cell>], widths: &[usize], out: &mut dyn io::Write) -> io::Result<()> {
-    for row in rows {
+/// Writes the columns with a width above 0. A cell wider than its column, which is the last, continues below. The column of
+/// `beneath` stands on lines of its own, no wider than that.
+fn write_table(rows: &[Vec<Cell>], widths: &[usize], beneath: Option<(usize, Option<usize>)>, out: &mut dyn io::Write) -> io::Result<()> {
+    for (nth, row) in rows.iter().enumerate() {
         let shown = || row.iter().zip(widths).filter(|(_, w)| **w > 0);
         // Lines end without trailing spaces.
         let last = shown().filter(|(c, _)| !c.text.is_empty()).count();
@@ -127,6 +142,13 @@ fn write_table(rows: &[Vec<Cell>], widths: &[usize], out: &mut dyn io::Write) ->
             }
         }
         writeln!(out)?;
+        let below = beneath.filter(|_| nth > 0).map(|(i, width)| (&row[i], width)).filter(|(cell, _)| !cell.text.is_empty());
+        if let Some((cell, width)) = below {
+            let indent = row[0].text.chars().take_while(|&c| c == ' ').count() + INDENT;
+            write!(out, "{:indent$}{}", "", cell.colour)?;
+            flow(indent, &cell.text, indent, width, out)?;
+            writeln!(out, "{:#}", cell.colour)?;
+        }
     }
     Ok(())
 }
@@ -252,9 +274,20 @@ mod tests {
         let want = "sda\n    size 931 GiB, kind disk,\n    title one that turns and\n      has an arm and a long\n      title\nnvme0n1\n    \
                     size 2 TiB, title flash\n";
         assert_eq!(table(30, &[]), want);
-        let want =
-            "NAME        SIZE\nsda      931 GiB\nnvme0n1    2 TiB\nNo room for KIND, TITLE: a\n  wider terminal or --json\n  shows them.\n";
+        let want = "NAME        SIZE\nsda      931 GiB\nnvme0n1    2 TiB\nNo room for 'KIND',\n  'TITLE': a wider terminal or\n  --json shows them.\n";
         assert_eq!(table(30, &[2, 3]), want);
+    }
+
+    #[test]
+    fn a_last_column_without_room_stands_beneath_its_rows() {
+        let row = |cells: [&str; 3]| cells.map(Cell::left).to_vec();
+        let mut rows = vec![row(["NAME", "KIND", "REMARK"]), row(["  sda", "disk", "one that turns"]), row(["  sdb", "flash", ""])];
+        rows[0][2] = rows[0][2].clone().wrapped().beneath();
+        let table = |width| samples::text(|out| write(&rows, &Spare(&[1], "--json"), Some(width), out));
+        assert_eq!(table(40), "NAME   KIND   REMARK\n  sda  disk   one that turns\n  sdb  flash\n");
+        assert_eq!(table(20), "NAME   KIND\n  sda  disk\n      one that turns\n  sdb  flash\n");
+        let without = "NAME\n  sda\n      one\n      that\n      turns\n  sdb\nNo room\n  for\n  'KIND': a\n  wider\n  terminal\n  or --json\n  shows it.\n";
+        assert_eq!(table(11), without);
     }
 
     #[test]

@@ -101,16 +101,20 @@ fn cells(row: &str) -> Vec<String> {
 
 /// Text without the marks of code, emphasis and links; control characters are spelt out.
 fn plain(text: &str) -> String {
+    escape::plain(&unlinked(text).replace("**", "").replace('`', ""))
+}
+
+/// Text whose links are their words: `[words](place)`; `<place>` stays.
+pub(crate) fn unlinked(text: &str) -> String {
     let mut unlinked = String::new();
     let mut rest = text;
-    // `[words](place)` becomes its words; `<place>` stays.
     while let Some((before, (words, after))) =
         rest.split_once('[').and_then(|(b, a)| Some((b, a.split_once("](").and_then(|(w, p)| Some((w, p.split_once(')')?.1)))?)))
     {
         unlinked = unlinked + before + words;
         rest = after;
     }
-    escape::plain(&(unlinked + rest).replace("**", "").replace('`', ""))
+    unlinked + rest
 }
 
 /// Writes a table whose columns share the width. The widest column gives way first and is broken into lines.

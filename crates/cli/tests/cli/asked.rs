@@ -53,7 +53,8 @@ fn a_tree_of_images_is_checked() {
     let report = ran.json();
     let names: Vec<&str> = list(&report, "targets").iter().map(|t| t["target"].as_str().expect("a name")).collect();
     assert_eq!((names, ran.code), (vec!["tree/a/b/two.img", "tree/one"], Some(1)));
-    assert!(ran.stderr.contains("note: tree: 1 files that hold nothing known were passed over"), "{}", ran.stderr);
+    let note = "note: tree: 1 file that holds nothing known was passed over: tree/a/read.me\n";
+    assert!(ran.stderr.contains(note), "{}", ran.stderr);
     // A build that was cut short to nothing does not pass.
     fs::create_dir(here.path().join("cut")).expect("a directory");
     fs::write(here.path().join("cut/short.img"), "").expect("a file");
@@ -62,6 +63,37 @@ fn a_tree_of_images_is_checked() {
     fs::create_dir(here.path().join("empty")).expect("a directory");
     assert!(run(here.path(), "check -r empty").refused().contains("no image in it or beneath it"));
     assert!(run(here.path(), "check -r nonsense").refused().contains("read nonsense: "));
+}
+
+#[test]
+fn a_compressed_image_of_a_tree_is_not_looked_into_and_so_unknown() {
+    let here = scratch();
+    fs::create_dir(here.path().join("tree")).expect("a directory");
+    let write = |name: &str, magic: &[u8]| {
+        fs::write(here.path().join("tree").join(name), [magic, &[0x5a; 4096]].concat()).expect("a file");
+    };
+    for name in ["a", "b", "c", "d", "e"] {
+        write(name, b"words");
+    }
+    write("report.docx", b"PK\x03\x04");
+    let ran = run(here.path(), "check -r tree");
+    let note = "note: tree: 6 files that hold nothing known were passed over: tree/a, tree/b, tree/c and 3 more\n";
+    assert!(ran.code == Some(2) && ran.stderr.contains(note), "{}", ran.stderr);
+    let kinds: [(&str, &str, &[u8]); 5] = [
+        ("one.gz", "gzip", b"\x1f\x8b\x08\0"),
+        ("two.img.xz", "xz", b"\xfd7zXZ\0"),
+        ("three.zst", "zstd", b"\x28\xb5\x2f\xfd"),
+        ("four.bz2", "bzip2", b"BZh91AY&SY"),
+        ("five.zip", "zip", b"PK\x03\x04"),
+    ];
+    for (name, kind, magic) in kinds {
+        write(name, magic);
+        let ran = run(here.path(), "check -r tree --strict");
+        assert_eq!(ran.code, Some(3), "{name}: {}", ran.stderr);
+        let said = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(name) && said.contains(kind) && said.contains("a compressed file"), "{name}: {}", ran.stdout);
+        fs::remove_file(here.path().join("tree").join(name)).expect("a file");
+    }
 }
 
 #[test]

@@ -299,7 +299,7 @@ fn what_cannot_be_measured_is_refused_in_a_line() {
         ("tree --tar missing drive:md", "read missing: no such file or directory"),
         ("tree --tar . drive:md", "read .: it is no file"),
         ("tree --size 5 drive:md", "--size is for copy, bonnie, mkfs"),
-        ("dd .", "it is a directory: name an image file or a block device"),
+        ("dd .", "it is a directory: name an image file or a block device; the workloads for directories are tree, copy, bonnie"),
         ("mkfs md:64k", "mke2fs: 65536 bytes are too few"),
         ("mkfs --bs 4k drive:md", "bench mkfs: --bs is for workloads that choose the size of their requests"),
         ("tree drive:md --offset 99999999", "the target has 1073741824 bytes"),

@@ -130,6 +130,27 @@ fn a_set_is_where_it_is_under_dev() {
 }
 
 #[test]
+fn other_files_are_refused_and_names_that_are_not_there_are_not_found() {
+    if !can(&[]) {
+        return;
+    }
+    let scratch = scratch();
+    let here = scratch.path();
+    numbered(here, "disk.img", MIB);
+    fs::create_dir(here.join("mnt")).expect("a directory can be made");
+    let script = "export LC_ALL=C
+        for it in 'touch mnt/new' 'mkdir mnt/new' 'rm -f mnt/disk' 'mv mnt/disk mnt/new' 'cp disk.img mnt/new' 'mkfifo mnt/new' \\
+            'ln -s disk mnt/new' 'ln mnt/disk mnt/new' 'rm mnt/none' 'rmdir mnt/none' 'mv mnt/none mnt/new'; do
+            if $it 2>said; then echo \"$it: done\"; fi; cat said; done";
+    let printed = serve(here, "disk.img", &["--fuse", "mnt"], script);
+    let lines: Vec<&str> = printed.lines().collect();
+    let says = |line: &&&str, what: &str| line.ends_with(what);
+    assert_eq!(lines.iter().filter(|line| says(line, "Permission denied")).count(), 8, "{printed}");
+    assert_eq!(lines.iter().filter(|line| says(line, "No such file or directory")).count(), 3, "{printed}");
+    assert_eq!(lines.len(), 11, "{printed}");
+}
+
+#[test]
 fn what_is_read_only_cannot_be_written() {
     if !can(&[]) {
         return;

@@ -1,8 +1,10 @@
 //! Help, manual pages, completions, rules, colour.
 
+use crate::skip::skip;
 use crate::{golden, program, run, scratch};
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use trueline_geom::base::finding::RULES;
 
 /// The commands that `--help` lists.
@@ -70,6 +72,37 @@ fn every_command_has_a_manual_page() {
 }
 
 #[test]
+fn manual_pages_fit_80_columns() {
+    let man = |directory: &Path, page: &str| {
+        let mut command = std::process::Command::new("man");
+        command
+            .args(["-l", page])
+            .current_dir(directory)
+            .env("MANWIDTH", "80")
+            .env("LC_ALL", "C.UTF-8")
+            .env("MANPAGER", "cat")
+            .env("TERM", "dumb");
+        command.output().ok().filter(|ran| ran.status.success()).map(|ran| String::from_utf8_lossy(&ran.stdout).into_owned())
+    };
+    let scratch = scratch();
+    run(scratch.path(), "man .").ended(0);
+    let Some(text) = man(scratch.path(), "trueline-move.1") else {
+        skip("no man here that sets a page");
+        return;
+    };
+    // Values are named, and what is needed stands without brackets.
+    assert!(text.contains("[OPTIONS] TARGET\n") && text.contains("--resume [JOURNAL]"), "{text}");
+    let pages = fs::read_dir(scratch.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    for page in pages.filter(|page| page.ends_with(".1")) {
+        let text = man(scratch.path(), &page).expect("a page");
+        let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "{page}: {wide:#?}");
+    }
+    let text = man(scratch.path(), "trueline-check.1").expect("a page");
+    assert!(text.contains("[--for PROFILE]") || text.contains("[--for NAME]"), "{text}");
+}
+
+#[test]
 fn every_shell_has_completions() {
     let scratch = scratch();
     // Those of the others ask the program, and are tried in the shells themselves.
@@ -95,6 +128,13 @@ fn every_rule_is_explained() {
         assert!(page.lines().count() > 5, "{page}");
         assert_eq!(run(scratch.path(), &format!("explain {}", rule.id.to_lowercase())).ended(0).stdout, page);
     }
+    for (typed, meant) in [("tl17", "TL0017"), ("sd-4n", "sd-4m"), ("TL00001", "TL0001")] {
+        assert!(run(scratch.path(), &format!("explain {typed}")).refused().contains(&format!("did you mean {meant}?")), "{typed}");
+    }
+    let refused = run(scratch.path(), "lab run 2009").refused().to_owned();
+    assert!(refused.contains("labs whose names begin so: 2009-gstripe"), "{refused}");
+    let refused = run(scratch.path(), "check .").refused().to_owned();
+    assert!(refused.contains("it is a directory") && refused.contains("trueline check -r . checks every image in it"), "{refused}");
     for unknown in ["TL9999", "TL1", "nonsense", "TL0001x"] {
         assert!(run(scratch.path(), &format!("explain {unknown}")).refused().contains("no such rule"));
     }

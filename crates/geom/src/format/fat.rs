@@ -37,7 +37,7 @@ static MAKER: Maker = Maker {
     device: &["-I"],
     sectors_before: Some(|sectors| vec![("-h", sectors.to_string())]),
     // Reserved sectors were counted for tables of just that length.
-    gives_way: |option, words| if matches!(option, "-R" | "-a") { words.have_any("RFSsfra") } else { words.have(option) },
+    gives_way: |option, words| if matches!(option, "-R" | "-a") { words.have_any("RSsfra") } else { words.have(option) },
     clusters_follow: true,
     ..Maker::new("mkfs.vfat", "dosfstools")
 };

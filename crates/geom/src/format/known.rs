@@ -14,7 +14,8 @@
 //!
 //! # Sources
 //! libblkid (util-linux 2.38 to 2.41) `superblocks/*.c`, `partitions/*.c` for names, places and checks; each format's own headers:
-//! Linux `fs/*`, `block/partitions/*`, `include/uapi/linux/*`; SNIA DDF 2.0; dmraid's `format/ataraid`.
+//! Linux `fs/*`, `block/partitions/*`, `include/uapi/linux/*`; SNIA DDF 2.0; dmraid's `format/ataraid`. Compressed files: RFC 1952
+//! (gzip), RFC 8878 (zstd), the format descriptions of xz and LZ4, PKWARE APPNOTE (zip), bzip2's `compress.c`.
 
 use super::{Data, Format, Inside, Kind, Sign, xfs};
 use crate::probe::Probe;
@@ -29,16 +30,16 @@ pub struct Firmware;
 
 impl Format for ByMagic {
     fn kinds(&self) -> Vec<Kind> {
-        KNOWN.iter().map(|known| known.kind).collect()
+        KNOWN.iter().chain(COMPRESSED).map(|known| known.kind).collect()
     }
 
     fn by_name(&self, kind: Kind, _block: Option<u64>) -> Option<Inside> {
-        KNOWN.iter().find(|known| known.kind == kind).map(Known::inside)
+        KNOWN.iter().chain(COMPRESSED).find(|known| known.kind == kind).map(Known::inside)
     }
 
     /// The first row whose magic is there.
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign> {
-        KNOWN.iter().find_map(|known| known.at(probe).map(|at| known.sign(at)))
+        KNOWN.iter().chain(COMPRESSED).find_map(|known| known.at(probe).map(|at| known.sign(at)))
     }
 }
 
@@ -172,6 +173,19 @@ static KNOWN: &[Known] = &[
     Known { kind: by_magic("VMFS"), what: FILES, magics: &[(Byte(2 << 20), b"\x5e\xf1\xab\x2f")], check: alone },
     Known { kind: by_magic("befs"), what: FILES, magics: &[(Byte(32), b"BFS1"), (Byte(32), b"1SFB"), (Byte(544), b"BFS1"), (Byte(544), b"1SFB")], check: check::befs },
     Known { kind: by_magic("zonefs"), what: FILES, magics: &[(Byte(0), b"SFOZ")], check: alone },
+];
+
+const PACKED: &str = "a compressed file: what is in it was not looked at; decompress it and check that";
+
+/// Compressed files, which blkid has no names for: an image is often kept as one.
+#[rustfmt::skip]
+static COMPRESSED: &[Known] = &[
+    Known { kind: by_magic("gzip"), what: PACKED, magics: &[(Byte(0), b"\x1f\x8b\x08")], check: alone },
+    Known { kind: by_magic("xz"), what: PACKED, magics: &[(Byte(0), b"\xfd7zXZ\0")], check: alone },
+    Known { kind: by_magic("zstd"), what: PACKED, magics: &[(Byte(0), b"\x28\xb5\x2f\xfd")], check: alone },
+    Known { kind: by_magic("bzip2"), what: PACKED, magics: &[(Byte(4), b"1AY&SY")], check: alone },
+    Known { kind: by_magic("lz4"), what: PACKED, magics: &[(Byte(0), b"\x04\x22\x4d\x18")], check: alone },
+    Known { kind: by_magic("zip"), what: PACKED, magics: &[(Byte(0), b"PK\x03\x04")], check: alone },
 ];
 
 const DDF: &[u8] = b"\xde\x11\xde\x11";

@@ -59,30 +59,25 @@ pub struct Parameters {
 impl Parameters {
     /// Clusters of at least the unit; the data area on the erase unit or a row of the set if there is one.
     pub fn for_topology(topology: &Topology) -> Parameters {
-        let (length, unit) = (topology.length, unit_size(topology));
-        let sector = topology.sector.clamp(512, 4096);
-        let usual = match length >> 30 {
-            0..8 => PAGE,
-            8..16 => 2 * PAGE,
-            16..32 => 4 * PAGE,
-            _ => 8 * PAGE,
-        };
-        // A card's own cluster is 32 KiB; small cards have fewer clusters than FAT32 needs, and stay with the usual
-        // size.
-        let flash = fact(topology, Why::Erase).is_some() && length > 2 << 30;
-        let least = unit.max(if flash { 8 * PAGE } else { usual });
-        let cluster = powers(PAGE, MOST).find(|&cluster| cluster >= least).unwrap_or(MOST);
-        let whole = |grain: &Grain| is_whole(grain.phase(), sector);
-        let near = super::unit(topology).map(|f| f.grain).filter(whole).map_or(0, Grain::phase);
-        let reach = |cluster: u64| {
-            let mut far = FAR.iter().filter_map(|&why| fact(topology, why).map(|f| f.grain)).filter(whole);
-            far.find(|g| g.size() <= REACH && g.size() <= length / 8 && is_whole(g.size(), cluster)).or_else(|| Grain::new(cluster, near))
-        };
-        let size = |cluster: u64| reach(cluster).map_or(cluster, Grain::size);
         // Where the kind depends on the size of the tables, a larger cluster makes it the smaller kind.
-        let kinds = powers(cluster, MOST).find_map(|cluster| Some((bits(length, cluster, size(cluster))?, cluster)));
-        let (bits, cluster) = kinds.unwrap_or((16, cluster));
-        let (align, phase) = (size(cluster), reach(cluster).map_or(0, Grain::phase));
+        let kinds = powers(usual(topology), MOST).find_map(|cluster| Some((kind(topology, cluster)?, cluster)));
+        Parameters::laid(topology, kinds.unwrap_or((16, usual(topology))))
+    }
+
+    /// A FAT of `bits`, with the usual cluster or the nearest that makes such a FAT, the larger first; none below `least` bytes.
+    /// `None` where no cluster does.
+    pub fn of_bits(topology: &Topology, bits: u64, least: u64) -> Option<Parameters> {
+        let usual = usual(topology);
+        let smaller = powers(topology.sector.clamp(512, 4096).max(least), usual / 2).collect::<Vec<_>>().into_iter().rev();
+        let cluster = powers(usual, MOST).chain(smaller).find(|&cluster| kind(topology, cluster) == Some(bits))?;
+        Some(Parameters::laid(topology, (bits, cluster)))
+    }
+
+    /// A FAT of those bits and clusters of so many bytes.
+    fn laid(topology: &Topology, (bits, cluster): (u64, u64)) -> Parameters {
+        let (length, sector) = (topology.length, topology.sector.clamp(512, 4096));
+        let boundary = boundary(topology, cluster);
+        let (align, phase) = (boundary.map_or(cluster, |g| g.size()), boundary.map_or(0, |g| g.phase()));
         let rounded = is_whole(phase, cluster);
         let (step, whole) = if rounded { (cluster, sector * TRACK) } else { (sector, sector) };
         let (first, root) = (up(if bits == 32 { 32 } else { 1 } * sector, step), root(bits, step));
@@ -152,6 +147,38 @@ fn place(first: u64, (align, phase): (u64, u64), root: u64, tables: impl Fn(u64)
         }
     }
     (first, first.saturating_add(most).saturating_add(root))
+}
+
+/// The cluster in bytes that a volume of this length gets if nothing else is said: at least the unit.
+fn usual(topology: &Topology) -> u64 {
+    let usual = match topology.length >> 30 {
+        0..8 => PAGE,
+        8..16 => 2 * PAGE,
+        16..32 => 4 * PAGE,
+        _ => 8 * PAGE,
+    };
+    // A card's own cluster is 32 KiB; small cards have fewer clusters than FAT32 needs, and stay with the usual
+    // size.
+    let flash = fact(topology, Why::Erase).is_some() && topology.length > 2 << 30;
+    let least = unit_size(topology).max(if flash { 8 * PAGE } else { usual });
+    powers(PAGE, MOST).find(|&cluster| cluster >= least).unwrap_or(MOST)
+}
+
+/// Boundary of the data area for such clusters: the first of [`FAR`] that can be reached, else the cluster, and the unit
+/// where that is larger.
+fn boundary(topology: &Topology, cluster: u64) -> Option<Grain> {
+    let (length, sector) = (topology.length, topology.sector.clamp(512, 4096));
+    let whole = |grain: &Grain| is_whole(grain.phase(), sector);
+    let mut far = FAR.iter().filter_map(|&why| fact(topology, why).map(|f| f.grain)).filter(whole);
+    let near = super::unit(topology).map(|f| f.grain).filter(whole);
+    let beyond = near.filter(|g| g.size() > cluster && g.size() <= MOST && is_whole(g.size(), cluster));
+    let far = far.find(|g| g.size() <= REACH && g.size() <= length / 8 && is_whole(g.size(), cluster));
+    far.or(beyond).or_else(|| Grain::new(cluster, near.map_or(0, |g| g.phase())))
+}
+
+/// Bits of an entry of the FAT that such clusters come to; `None` if that depends on the tables.
+fn kind(topology: &Topology, cluster: u64) -> Option<u64> {
+    bits(topology.length, cluster, boundary(topology, cluster).map_or(cluster, |g| g.size()))
 }
 
 /// Bits of an entry of the FAT that a volume of `length` bytes gets, whatever its tables take; `None` if that depends.

@@ -156,7 +156,7 @@ impl Md {
         };
         let why = if parity {
             format!(
-                "{why}; a row is {} bytes: a smaller one is filled by smaller writes, a larger chunk keeps a read on one member; a write of less than a row writes {small:.0} bytes for 1, in {} operations",
+                "{why}; a row is {} bytes: small chunks make short rows, which more writes fill; large ones keep a read on one member. A write that fills no row takes {} operations, and {small:.0} bytes are written for each byte",
                 chunk.saturating_mul(self.data()),
                 2 + 2 * self.parity()
             )

@@ -78,8 +78,9 @@ fn make(base: &LayerBase, scheme: &str, kind: &str, place: (u64, u64), plan: &mu
     }
     let suffix = if scheme == "mbr" { "s1" } else { "p1" };
     let names = base.names.iter().map(|disk| partition_of(disk, base.host, suffix)).collect();
-    if base.names.iter().any(|disk| disk.starts_with("$DISK")) && base.host == Host::Linux {
-        // Links below /dev/disk are made by udev, which may not have finished.
+    if base.names.iter().any(|disk| disk.starts_with('$')) && base.host == Host::Linux {
+        // Links below /dev/disk are made by udev, which may not have finished; while it looks at a new partition, of a loop
+        // device too, mdadm finds that busy.
         plan.run("udevadm settle");
     }
     LayerBase { topology: t.shift(start, length), names, whole: false, ..base.clone() }

@@ -107,7 +107,9 @@ fn set(p: &Parameters, t: &Topology, plan: &mut Plan) {
     let Some(log) = p.log_su else { return };
     let why = match p.su {
         Some(su) if su > LOG_MOST => {
-            format!("the log's is at most {LOG_MOST}, so that of {su} cannot be had; a small log write is filled up to it")
+            format!(
+                "the stripe unit of the log is at most {LOG_MOST} bytes, less than the chunk of {su}; a small log write is filled up to it"
+            )
         }
         Some(_) => "the log in whole chunks; a small log write is filled up to it".to_owned(),
         None => format!("whole log writes on the {}; a small one is filled up to it", describe_unit(t)),

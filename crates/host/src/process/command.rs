@@ -17,6 +17,8 @@ pub struct Ran {
     pub status: ExitStatus,
     /// The output of the program, its errors first.
     pub said: String,
+    /// What it said of errors, and of what it warns of.
+    pub errors: String,
 }
 
 /// The path of the program `name`: in `PATH`, or in the `sbin` beside one of its `bin` directories, which users other
@@ -35,6 +37,6 @@ pub fn run(program: &Path, arguments: &[OsString], file: Option<&Unnamed>) -> Re
     file.map_or(Ok(()), Unnamed::bequeath).map_err(|e| failed(e.into()))?;
     // Without POSIXLY_CORRECT, options are understood in any place: a user's own come after the device.
     let output = Command::new(program).args(arguments).env_remove("POSIXLY_CORRECT").stdin(Stdio::null()).output().map_err(failed)?;
-    let said = [output.stderr, output.stdout].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).join("\n");
-    Ok(Ran { status: output.status, said })
+    let [errors, rest] = [output.stderr, output.stdout].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    Ok(Ran { status: output.status, said: format!("{errors}\n{rest}"), errors })
 }

@@ -14,7 +14,7 @@ use trueline_lab::error::Error;
 use trueline_lab::result::bench::Missed;
 use trueline_lab::run::Run;
 use trueline_lab::workload::bonnie::Phases;
-use trueline_lab::workload::{Kind, Needs, Watch};
+use trueline_lab::workload::{Kind, Needs, WORKLOADS, Watch};
 use trueline_sim::counters::Counters;
 
 mod directory;
@@ -76,6 +76,11 @@ pub(super) fn open(target: &str, overrides: &DiskOverrides, args: &Bench, kind: 
             true => Ok(Backend::Directory(Directory::open(target)?)),
             false => Err(format!("bench {target}: --offset moves a simulated file system: compare two directories").into()),
         };
+    }
+    if Directory::is(target) {
+        let those: Vec<&str> = WORKLOADS.iter().filter(|kind| matches!(kind.needs, Needs::Files(_))).map(|kind| kind.name).collect();
+        let what = "it is a directory: name an image file or a block device";
+        return Err(format!("bench {target}: {what}; the workloads for directories are {}", those.join(", ")).into());
     }
     if target::is_remote(target) {
         let mend = "serve it with --fuse and name the file, or run fio with --ioengine=nbd";

@@ -1,7 +1,7 @@
 //! `check --recursive`: the files of a directory tree that may be images.
 
 use crate::report::{Provider, Target};
-use crate::words;
+use crate::words::{self, escape};
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -10,6 +10,8 @@ use trueline_geom::base::finding::Severity;
 
 /// Extensions of file names that say "image", whatever the file holds.
 const ENDINGS: [&str; 11] = ["img", "raw", "iso", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "dd", "wic", "bin"];
+/// The sign of a zip file, and the ending of its name.
+const ZIP: &str = "zip";
 /// Bytes of the smallest file that can hold a sector.
 const SECTOR: u64 = 512;
 
@@ -42,8 +44,25 @@ pub(super) fn files(directory: &Path) -> (Vec<OsString>, Vec<String>) {
     (found.into_iter().map(PathBuf::into_os_string).collect(), failures)
 }
 
+/// Names of files that were passed over, in the note of them.
+const NAMED: usize = 3;
+
+/// The note of the files beneath `directory` that hold nothing known: how many, and the first of them.
+pub(super) fn passed_over(directory: &Path, others: &[Target]) -> String {
+    let count = others.len();
+    let names: Vec<String> = others.iter().take(NAMED).map(|target| escape::plain(&target.target)).collect();
+    let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
+    let what = if count == 1 { "1 file that holds nothing known was" } else { &format!("{count} files that hold nothing known were") };
+    format!("note: {}: {what} passed over: {}{more}", directory.display(), names.join(", "))
+}
+
 /// True if a file of a tree is an image: it has recognised contents, or findings, or an image's name.
 pub(super) fn is_image(target: &Target) -> bool {
+    // Documents and programs are zip files too.
+    if target.providers.iter().any(|p| p.sign.as_deref() == Some(ZIP)) {
+        let path = Path::new(&target.target);
+        return path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(ZIP)) || is_named(path);
+    }
     let recognised = |p: &Provider| p.sign.is_some() || !p.signs.is_empty() || p.table.is_some() || !p.members.is_empty();
     let is_more = target.providers.len() > 1 || target.findings.iter().any(|f| f.severity != Severity::Note);
     is_more || target.providers.iter().any(recognised) || is_named(Path::new(&target.target))

@@ -218,7 +218,7 @@ mod tests {
         assert!(heading.contains("PUB. RATIO") && heading.contains("OUR RATIO"), "{heading}");
         assert!(!heading.contains("INTERVAL") && !heading.contains("OUR OFF"), "{heading}");
         let gone = lines.iter().find(|line| line.starts_with("No room for ")).expect("a line beneath it");
-        assert!(gone.contains("OUR OFF, INTERVAL"), "{gone}");
+        assert!(gone.contains("'OUR OFF', 'INTERVAL'"), "{gone}");
         let names: Vec<String> = super::heading().iter().map(|cell| format!("{cell:?}")).collect();
         assert!((1..names.len()).all(|nth| !names[..nth].contains(&names[nth])), "{names:?}");
     }

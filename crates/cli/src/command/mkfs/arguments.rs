@@ -1,15 +1,17 @@
 //! Arguments of a system's mkfs: those that follow from the grains, and the user's own, which win.
 
 use crate::command::mkfs::args::{Kind, Mkfs};
+use crate::command::mkfs::width;
 use trueline_geom::format::maker::{Maker, Words};
 use trueline_geom::graph::Provider;
-use trueline_geom::plan::{btrfs, exfat, ext4, fat, ntfs, swap, xfs};
+use trueline_geom::plan::fat::Parameters as Fat;
+use trueline_geom::plan::{btrfs, exfat, ext4, ntfs, swap, unit_size, xfs};
 
 /// Options for `kind` on `p`, each with its value, without those that `own` overrides; then `own`, with values that belong together joined.
 pub(super) fn merged(kind: Kind, maker: &Maker, p: &Provider, own: &[String]) -> (Vec<String>, Vec<String>) {
     let typed = Words::parse(own);
     let (mut ours, mut own) = (Vec::new(), own.to_vec());
-    for (flag, value) in derived(kind, maker, p) {
+    for (flag, value) in derived(kind, maker, p, &own) {
         if (maker.gives_way)(&flag, &typed) {
             continue;
         }
@@ -29,14 +31,14 @@ pub(super) fn merged(kind: Kind, maker: &Maker, p: &Provider, own: &[String]) ->
     (ours, own)
 }
 
-/// The options that follow from the grains of `p`.
-fn derived(kind: Kind, maker: &Maker, p: &Provider) -> Vec<(String, Option<String>)> {
+/// The options that follow from the grains of `p`; of a FAT, for the width that `own` names.
+fn derived(kind: Kind, maker: &Maker, p: &Provider, own: &[String]) -> Vec<(String, Option<String>)> {
     let t = &p.topology;
     let words = match kind {
         Kind::Ext4 => ext4::Parameters::for_topology(t).options(),
         Kind::Xfs => xfs::Parameters::for_topology(t).options(),
         Kind::Btrfs => btrfs::Parameters::for_topology(t).options(),
-        Kind::Vfat => fat::Parameters::for_topology(t).options(),
+        Kind::Vfat => fat(p, fat_bits(&[], own)),
         Kind::Exfat => exfat::Parameters::for_topology(t).options(),
         Kind::Ntfs => ntfs::Parameters::for_topology(t).options(),
         Kind::Swap => swap::Parameters::for_topology(t).options(),
@@ -54,6 +56,19 @@ fn derived(kind: Kind, maker: &Maker, p: &Provider) -> Vec<(String, Option<Strin
     let more = maker.sectors_before.zip(before).map(|(options, sectors)| options(sectors));
     pairs.extend(more.into_iter().flatten().map(|(flag, value)| (flag.to_owned(), Some(value))));
     pairs
+}
+
+/// The options of a FAT of the bits that the user names, else of those that the partition's type names where clusters of whole
+/// units make such a FAT, else of the usual ones.
+fn fat(p: &Provider, named: Option<u64>) -> Vec<String> {
+    let t = &p.topology;
+    if let Some(bits) = named {
+        // Where no cluster makes such a FAT, mkfs.fat is left to say so.
+        let sector = || vec!["-S".to_owned(), t.sector.clamp(512, 4096).to_string()];
+        return Fat::of_bits(t, bits, 0).map_or_else(sector, |fat| fat.options());
+    }
+    let of_type = width::said_by(p).filter(|&bits| bits == 32).and_then(|bits| Fat::of_bits(t, bits, unit_size(t)));
+    of_type.unwrap_or_else(|| Fat::for_topology(t)).options()
 }
 
 /// The bits of a FAT's entries that mkfs.fat gets, from the user's word before ours; `None` if it chooses itself.

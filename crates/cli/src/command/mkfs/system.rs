@@ -127,8 +127,16 @@ impl Call<'_> {
         let options = force.iter().copied().chain(self.ours.iter().map(String::as_str)).map(OsString::from);
         let arguments: Vec<OsString> = options.chain([device.into()]).chain(self.own.iter().map(OsString::from)).collect();
         let ran = command::run(&program, &arguments, file).map_err(|e| self.failed(&format!("{e}{end}")))?;
-        let how = |ran: &Ran| ended(self.tool, ran, &device.display().to_string(), &self.args.target);
-        if ran.status.success() { Ok(()) } else { Err(self.failed(&format!("{}{end}", how(&ran)))) }
+        let device = device.display().to_string();
+        if !ran.status.success() {
+            return Err(self.failed(&format!("{}{end}", ended(self.tool, &ran, &device, &self.args.target))));
+        }
+        // The format is made, and the user judges what the tool doubts.
+        for line in messages(&ran.errors).filter(|line| !OF_FILES.iter().any(|known| line.contains(known))) {
+            let line = line.strip_prefix(self.tool.program).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(line);
+            complain(&format!("{}: {}", self.tool.program, line.replace(&device, &self.args.target)));
+        }
+        Ok(())
     }
 }
 
@@ -160,15 +168,30 @@ fn missing(tool: &Maker) -> String {
 /// First words of the lines in which the tools name themselves.
 const BANNERS: [&str; 5] = ["mke2fs 1", "mkfs.fat 4", "exfatprogs version", "btrfs-progs v", "See http"];
 
+/// Words of the messages of mkntfs and mkswap about a file in the place of a device, which they get on purpose.
+const OF_FILES: [&str; 6] = [
+    "is not a block device",
+    "forced anyway",
+    "Failed to determine whether",
+    "contains holes",
+    "This swap file can be rejected",
+    "Use --verbose for more details",
+];
+
 /// Most lines of a tool that are passed on. Tools print their errors first.
 const MESSAGES: usize = 3;
+
+/// Lines of `text` without the tool's name and its progress.
+fn messages(text: &str) -> impl Iterator<Item = &str> {
+    let is_message = |line: &&str| !line.is_empty() && !line.contains('\u{8}') && !BANNERS.iter().any(|banner| line.starts_with(banner));
+    text.lines().map(str::trim).filter(is_message)
+}
 
 /// The end of the tool in words: its status, and its messages without its name, its progress and its list of options. The path `device`
 /// becomes `target`, as the user typed it.
 fn ended(tool: &Maker, ran: &Ran, device: &str, target: &str) -> String {
-    let is_message = |line: &&str| !line.is_empty() && !line.contains('\u{8}') && !BANNERS.iter().any(|banner| line.starts_with(banner));
     let usage = |line: &&str| !line.to_lowercase().starts_with("usage:");
-    let lines: Vec<&str> = ran.said.lines().map(str::trim).filter(is_message).take_while(usage).take(MESSAGES).collect();
+    let lines: Vec<&str> = messages(&ran.said).take_while(usage).take(MESSAGES).collect();
     let how = format!("{} failed ({})", tool.program, ran.status);
     if lines.is_empty() { how } else { format!("{how}: {}", lines.join("; ").replace(device, target)) }
 }

@@ -7,6 +7,7 @@ use crate::placed::{Placed, extended};
 use crate::target;
 use crate::words::escape::shell;
 use crate::write_target::WriteTarget;
+use trueline_geom::graph::Provider;
 use trueline_geom::mapping::slices::Kind;
 
 /// Sectors from which a FAT16 has type 06 and no longer 04.
@@ -18,6 +19,14 @@ fn bits_of(kind: u8) -> Option<u64> {
         0x01 => Some(12),
         0x04 | 0x06 | 0x0e => Some(16),
         0x0b | 0x0c => Some(32),
+        _ => None,
+    }
+}
+
+/// The bits that the type of a partition says; `None` for one that is no FAT's, or in no MBR.
+pub(super) fn said_by(p: &Provider) -> Option<u64> {
+    match p.kind {
+        Some(Kind::Mbr(kind)) => bits_of(kind),
         _ => None,
     }
 }
@@ -40,7 +49,7 @@ fn name_of(bits: u64, by_lba: bool, sectors: u64) -> Option<&'static str> {
 pub(super) fn warning(target: &WriteTarget, bits: u64, options: &[String]) -> Option<String> {
     let p = &target.graph.providers[target.id];
     let Some(Kind::Mbr(kind)) = p.kind else { return None };
-    let says = bits_of(kind).filter(|&says| says != bits)?;
+    let says = said_by(p).filter(|&says| says != bits)?;
     let name = name_of(bits, matches!(kind, 0x0c | 0x0e), p.topology.length / p.topology.sector.max(1))?;
     let (on, index) = match Placed::find(&target.graph, target.id) {
         Ok(placed) => (placed.on, placed.entry.index),

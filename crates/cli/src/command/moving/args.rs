@@ -4,6 +4,10 @@ use crate::disk_options::DiskOptions;
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 
+/// The two forms: one of the three options is needed, and the target too but for --resume.
+pub(crate) const USAGE: &str = "trueline move {--align | --to OFFSET} [OPTIONS] TARGET
+       trueline move --resume [JOURNAL] [OPTIONS] [TARGET]";
+
 pub(crate) const EXAMPLES: &str = "Examples:
   trueline move --align disk.img#s1                   to the nearest boundary, with all that is in it
   trueline move --to 1MiB disk.img#p2                 to this byte of the disk

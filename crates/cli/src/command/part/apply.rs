@@ -2,7 +2,7 @@
 
 use crate::command::part::args::apply::Apply;
 use crate::command::part::layout::{self, Document};
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
 use crate::remembered::Remembered;
 use crate::render::gpart::Called;
 use crate::style::Style;
@@ -11,7 +11,7 @@ use crate::write_target::{WriteTarget, refuse};
 use crate::{input_text, target};
 use serde::Serialize;
 use std::fs;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use trueline_geom::layout::sfdisk::Script;
@@ -121,7 +121,12 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode, Failure> {
 fn read(args: &Apply) -> Result<Wanted, Failure> {
     let failed = |what: String| Failure::Message(format!("read {}: {what}", args.layout.display()));
     let file: Box<dyn Read> = match args.layout == Path::new("-") {
-        true => Box::new(io::stdin().lock()),
+        true => {
+            if io::stdin().is_terminal() {
+                complain("the layout is read from standard input: end it with Ctrl-D");
+            }
+            Box::new(io::stdin().lock())
+        }
         false => Box::new(fs::File::open(&args.layout).map_err(|e| failed(words::os(&e)))?),
     };
     let text = input_text::read(file, LONGEST).map_err(failed)?;

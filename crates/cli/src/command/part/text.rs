@@ -92,7 +92,11 @@ pub(crate) fn off_grain(shown: Shown<'_>, site: &TableSite<'_>, entry: &Entry) -
     let good = [below, above].into_iter().flatten().filter(|x| table.usable.contains(x) && !taken(*x));
     let of = if site.base == 0 { "" } else { " of the disk" };
     let good: Vec<String> = good.map(|x| format!("-b {} (byte {}{of})", x / sector.max(1), site.base.saturating_add(x))).collect();
-    let good = if good.is_empty() { "no free start near it is on every boundary".into() } else { format!("on it: {}", good.join(" or ")) };
+    let good = if good.is_empty() {
+        "no free start near it is on every boundary".into()
+    } else {
+        format!("on the boundary: {}", good.join(" or "))
+    };
     Some(format!("{} starts at {}, {past} past a {}{cost}; {good}", shown.partition(entry), spot(shown, site, entry.start), unit(fact)))
 }
 
@@ -116,7 +120,7 @@ mod tests {
         let entry = &disk.table.entry(index).unwrap().clone();
         let warning = |disk: &Bench| off_grain(disk.shown(), &disk.site(), entry);
         let want = "ada1s1 starts at byte 293888 (LBA 574), 3072 bytes past a 4096-byte physical unit: writes of 4096 bytes take 4.0 x \
-                    the device operations; on it: -b 568 (byte 290816) or -b 576 (byte 294912)";
+                    the device operations; on the boundary: -b 568 (byte 290816) or -b 576 (byte 294912)";
         assert_eq!(warning(&disk).as_deref(), Some(want));
         assert_eq!(added(disk.shown(), &disk.site(), entry, Rules::Aligned), "ada1s1 added");
         // Starts in another partition or outside the usable range are not offered.
@@ -124,7 +128,7 @@ mod tests {
         (beside.index, beside.start, beside.length) = (2, 290_816, 3072);
         disk.table.entries.push(beside);
         disk.table.usable.start = 290_816;
-        assert!(warning(&disk).unwrap().ends_with("; on it: -b 576 (byte 294912)"));
+        assert!(warning(&disk).unwrap().ends_with("; on the boundary: -b 576 (byte 294912)"));
         // On the grain there is no warning.
         let mut good = entry.clone();
         good.start = 294_912;

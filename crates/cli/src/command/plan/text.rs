@@ -184,10 +184,12 @@ pub(crate) fn write(document: &Document, out: &mut dyn io::Write, style: Style) 
     }
     for rows in document.layers.chunk_by(|a, b| a.layer == b.layer) {
         writeln!(out, "\n{BOLD}{}{BOLD:#}", rows.first().map_or("", |row| row.layer.as_str()))?;
-        let mut table = vec![["  parameter", "value", "set with", "written", "lost", ""].map(|head| Cell::left(head).colour(DIM)).to_vec()];
+        let heads = ["  parameter", "value", "set with", "written", "lost", ""].map(Cell::left);
+        // The remarks are sentences: they wrap, or stand beneath.
+        let mut table = vec![heads.map(|head| head.colour(DIM).wrapped().beneath()).to_vec()];
         table.extend(rows.iter().flat_map(cells));
         // The command of a value is left out first: it is among the commands too.
-        write_rows(&table, &Spare(&[2, 5], "--json"), style.width, out)?;
+        write_rows(&table, &Spare(&[2], "--json"), style.width, out)?;
         for row in rows {
             let head = format!("  {}: ", row.parameter);
             wrap(&head, head.chars().count(), &row.why, 4, style.width, out)?;

@@ -85,7 +85,7 @@ fn head(served: &Served) -> String {
     let pieces = sum(|e| e.pieces.sum());
     parts.extend((pieces != sum(|e| e.requests.sum())).then(|| count(pieces, "piece", "s") + " on the disks"));
     let most = served.exports.iter().map(|e| e.most_waiting).max().unwrap_or(0);
-    parts.extend((most > 0).then(|| format!("at most {most} waiting")));
+    parts.extend((most > 0).then(|| format!("at most {most} at the device at a time")));
     parts.extend((errors > 0).then(|| format!("{errors} failed")));
     format!("served {}: {}", escape::plain(&served.target), parts.join(", "))
 }
@@ -188,12 +188,12 @@ fn says(row: &Row) -> Vec<(Colour, String)> {
         } else {
             format!("; its writes come to {:.2} x the device operations", layer.rmw_factor)
         };
-        lines.push((bad, format!("{blamed} of {} requests are off the {unit}, because {why}{cost}: trueline explain {rule}", all.sum())));
+        lines.push((bad, format!("{} off the {unit}, because {why}{cost}: trueline explain {rule}", of_all(blamed, all.sum()))));
     }
     let own = all.misaligned.saturating_sub(blamed);
     if own > 0 {
         let why = "because the client sends them so: no layer shifts them";
-        lines.push((bad, format!("{own} of {} requests are off the {unit}, {why}", all.sum())));
+        lines.push((bad, format!("{} off the {unit}, {why}", of_all(own, all.sum()))));
     }
     let small = layer.requests.writes.partial;
     if small > 0 {
@@ -232,6 +232,11 @@ fn reason(blame: &Blame) -> String {
         Some(chunk) => format!("{name} cuts them into chunks of {}", words::bytes(chunk)),
         None => format!("{name} begins {} past a boundary", words::bytes(blame.remainder)),
     }
+}
+
+/// `1 of 1 request is`, `3 of 4 requests are`.
+fn of_all(some: u64, all: u64) -> String {
+    format!("{some} of {all} {}", if all == 1 { "request is" } else { "requests are" })
 }
 
 #[cfg(test)]

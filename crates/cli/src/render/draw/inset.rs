@@ -27,8 +27,9 @@ pub(super) fn write(miss: &Miss<'_>, width: usize, out: &mut dyn io::Write, styl
     if let Some(cost) = miss.finding.and_then(words::cost) {
         columns::wrap("costs: ", 7, &cost, 7, style.width, out)?;
     }
-    for fix in miss.finding.iter().flat_map(|f| &f.fix) {
-        columns::wrap("fix: ", 5, &escape::plain(fix), 5, style.width, out)?;
+    for (nth, fix) in miss.finding.iter().flat_map(|f| f.fix.iter().enumerate()) {
+        let head = words::fix_head(nth);
+        columns::wrap(head, head.len(), &escape::plain(fix), head.len(), style.width, out)?;
     }
     Ok(())
 }

@@ -36,7 +36,7 @@ pub(super) fn draw(c: &mut Canvas, miss: &Miss<'_>, set: Option<&Provider>) {
     c.y = units + HIGH + 40;
     if let Some(f) = miss.finding {
         let cost = words::cost(f).map(|cost| ("tl-dim", format!("costs: {cost}")));
-        let fixes = f.fix.iter().map(|fix| ("tl-good", format!("fix: {}", escape::plain(fix))));
+        let fixes = f.fix.iter().enumerate().map(|(nth, fix)| ("tl-good", format!("{}{}", words::fix_head(nth), escape::plain(fix))));
         for (class, line) in cost.into_iter().chain(fixes) {
             c.text(MARGIN + NAMES, c.y + 14, class, "start", ROWS, &line);
             c.y += 19;

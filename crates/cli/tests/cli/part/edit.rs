@@ -179,7 +179,12 @@ fn off_the_grain_is_obeyed_with_a_warning() {
             "512 bytes past a 4096-byte physical unit",
             "writes of 4096 bytes take 4.0 x the device operations",
         ),
-        ("--physical 4096", "-b 63 -s 1m", "3584 bytes past a 4096-byte physical unit", "on it: -b 56 (byte 28672) or -b 64 (byte 32768)"),
+        (
+            "--physical 4096",
+            "-b 63 -s 1m",
+            "3584 bytes past a 4096-byte physical unit",
+            "on the boundary: -b 56 (byte 28672) or -b 64 (byte 32768)",
+        ),
         ("--physical 4096", "-a 574 -s 1m", "3072 bytes past a 4096-byte physical unit", "-b 568 (byte 290816) or -b 576 (byte 294912)"),
         ("--for sd-4m", "-b 2048 -s 1m", "1048576 bytes (1 MiB) past a 4194304-byte erase unit", "-b 8192 (byte 4194304)"),
     ] {
@@ -356,7 +361,7 @@ fn in_an_extended_partition_both_places_are_said() {
     assert!(checked.contains("12582912  (24576)"), "{checked}");
     let ran = disk.part("add -t linux-data -b 14401 -s 5m disk#s2");
     let off = "disk#s6 starts at byte 18907648 (LBA 36929) of the disk, byte 7373312 (LBA 14401) of disk#s2, 512 bytes past";
-    let better = "on it: -b 14400 (byte 18907136 of the disk) or -b 14408 (byte 18911232 of the disk)";
+    let better = "on the boundary: -b 14400 (byte 18907136 of the disk) or -b 14408 (byte 18911232 of the disk)";
     assert!(ran.stderr.contains(off) && ran.stderr.trim_end().ends_with(better), "{}", ran.stderr);
     let checked = run(disk.scratch.path(), "check disk").ended(1).stdout.clone();
     assert!(checked.contains("s6: partition starts at byte 18907648 (LBA 36929), 512 bytes past"), "{checked}");

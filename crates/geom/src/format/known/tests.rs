@@ -25,7 +25,7 @@ fn alone() -> impl Iterator<Item = &'static Known> {
         "adaptec_raid_member",
         "jmicron_raid_member",
     ];
-    KNOWN.iter().chain(RAIDS).filter(move |known| !checked.contains(&known.kind.name))
+    KNOWN.iter().chain(COMPRESSED).chain(RAIDS).filter(move |known| !checked.contains(&known.kind.name))
 }
 
 #[test]

@@ -6,14 +6,15 @@ use crate::errseq::Since;
 use crate::export::{Export, Exports};
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
-    OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
-    Request, TimeOrNow, WriteFlags,
+    OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
+    ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 use rustix::fs::OFlags;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 use trueline_geom::base::error;
@@ -48,6 +49,10 @@ impl Gate {
         if *closed { Err(Errno::EIO) } else { act().map_err(errno) }
     }
 }
+
+/// Error of a request for another file, or for one less: a mount has its exports and nothing else. Its directories are not
+/// writable (mode 0500), and root is told the same.
+const FIXED: Errno = Errno::EACCES;
 
 /// The error number for fuse(4).
 fn errno(from: error::Errno) -> Errno {
@@ -111,6 +116,17 @@ impl Files {
         }
     }
 
+    /// The index of the file `name` of a directory.
+    fn entry(&self, parent: INodeNo, name: &OsStr) -> Result<usize, Errno> {
+        let parent = usize::try_from(parent.0.saturating_sub(1)).unwrap_or(usize::MAX);
+        name.to_str().and_then(|name| self.tree.find(parent, name)).ok_or(Errno::ENOENT)
+    }
+
+    /// Refusal to take the name from a file: the exports stay what they are. A name that is not there is `ENOENT`.
+    fn kept(&self, parent: INodeNo, name: &OsStr) -> Errno {
+        self.entry(parent, name).err().unwrap_or(FIXED)
+    }
+
     fn attributes(&self, ino: INodeNo) -> Result<FileAttr, Errno> {
         let (kind, perm, size, blksize) = match self.node(ino).ok_or(Errno::ENOENT)? {
             Node::Directory(_) => (FileType::Directory, 0o500, 0, 512),
@@ -159,9 +175,7 @@ impl Filesystem for Files {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let parent = usize::try_from(parent.0.saturating_sub(1)).unwrap_or(usize::MAX);
-        let found = name.to_str().and_then(|name| self.tree.find(parent, name)).ok_or(Errno::ENOENT);
-        match found.and_then(|index| self.attributes(inode(index))) {
+        match self.entry(parent, name).and_then(|index| self.attributes(inode(index))) {
             Ok(attributes) => reply.entry(&FOR_EVER, &attributes, Generation(0)),
             Err(e) => reply.error(e),
         }
@@ -314,6 +328,38 @@ impl Filesystem for Files {
             }
         }
         reply.ok();
+    }
+
+    fn create(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: i32, reply: ReplyCreate) {
+        reply.error(FIXED);
+    }
+
+    fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(FIXED);
+    }
+
+    fn mkdir(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(FIXED);
+    }
+
+    fn symlink(&self, _: &Request, _: INodeNo, _: &OsStr, _: &Path, reply: ReplyEntry) {
+        reply.error(FIXED);
+    }
+
+    fn link(&self, _: &Request, _: INodeNo, _: INodeNo, _: &OsStr, reply: ReplyEntry) {
+        reply.error(FIXED);
+    }
+
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        reply.error(self.kept(parent, name));
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        reply.error(self.kept(parent, name));
+    }
+
+    fn rename(&self, _: &Request, parent: INodeNo, name: &OsStr, _: INodeNo, _: &OsStr, _: RenameFlags, reply: ReplyEmpty) {
+        reply.error(self.kept(parent, name));
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {

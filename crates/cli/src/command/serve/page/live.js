@@ -158,16 +158,16 @@ const reason = found => named(found.provider) + (found.chunk ? ' cuts them into 
 // The same sentences as the text that `serve` prints.
 function says(at) {
   const all = short(total(at.sum)), lines = [], found = blame(at);
-  const worst = at.disks[0], many = at.disks.length > 1;
+  const worst = at.disks[0], many = at.disks.length > 1, are = total(at.sum) === 1 ? ' request is' : ' requests are';
   const where = many ? 's of ' + at.disks.length + ' disks' + (worst.sum.misaligned > 0 ? ', ' + named(worst.layer.disk) + ' most often (' + short(worst.sum.misaligned) + ' of '
     + short(total(worst.sum)) + ' pieces)' : '') : at.layer.disk ? ' of ' + plain(at.layer.disk) : '';
   const unit = lengths(at).join('- or ') + '-byte ' + (at.layer.why || 'unknown') + ' unit' + where;
   if (at.blamed > 0 && found) {
     const cost = at.needed > 0 ? '; its writes come to ' + (at.operations / at.needed).toFixed(2) + ' \u00d7 the device operations' : '';
-    lines.push(short(at.blamed) + ' of ' + all + ' requests are off the ' + unit + ', because ' + reason(found) + cost + ': trueline explain ' + found.rule);
+    lines.push(short(at.blamed) + ' of ' + all + are + ' off the ' + unit + ', because ' + reason(found) + cost + ': trueline explain ' + found.rule);
   }
   const own = at.sum.misaligned - at.blamed;
-  if (own > 0) lines.push(short(own) + ' of ' + all + ' requests are off the ' + unit + ', because the client sends them so: no layer shifts them');
+  if (own > 0) lines.push(short(own) + ' of ' + all + are + ' off the ' + unit + ', because the client sends them so: no layer shifts them');
   if (at.small > 0) lines.push(short(at.small) + ' of ' + short(at.writes) + ' writes are smaller than the ' + unit + ', which is read first for each: trueline explain TL0004');
   return lines.map(line => called(at.layer) + ': ' + line);
 }
@@ -356,7 +356,7 @@ function show(now, old) {
   find('state').className = '';
   find('state').textContent = 'live, ' + Math.round(now.duration_ns / 1e9) + ' s: ' + rate('reads') + ' reads/s, ' + rate('writes') + ' writes/s, '
     + megabytes(([...rows.values()].reduce((n, at) => n + at.bytes, 0) - [...were.values()].reduce((n, at) => n + at.bytes, 0)) / seconds) + ' MB/s'
-    + (waiting ? ', at most ' + waiting + ' waiting' : '') + (errors ? ', ' + errors + ' failed' : '');
+    + (waiting ? ', at most ' + waiting + ' at the device at a time' : '') + (errors ? ', ' + errors + ' failed' : '');
   drawStack(boxes(now), boxes(old), seconds);
   showLead([...rows.values()]);
   showTodo([...rows.values()]);
