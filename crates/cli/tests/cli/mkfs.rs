@@ -110,7 +110,9 @@ fn made_and_judged(kind: &str, checks: &[&[&str]], scheme: &str, options: &str) 
         assert!(ran.code == Some(0) && ran.stderr.contains("past a 196608-byte full stripe"), "{which}: {}", ran.stderr);
         return;
     }
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{which}");
+    // mkntfs has a warning about clusters of more than 4096 bytes, and it is passed on.
+    let doubts: Vec<&str> = ran.stderr.lines().filter(|line| !line.contains("Windows cannot use compression")).collect();
+    assert_eq!((ran.code, doubts), (Some(0), vec![]), "{which}");
     assert!(outside(directory, start) == before, "{which}: something outside of the partition changed");
     let checked = run(directory, &format!("check {options} disk"));
     assert_eq!((checked.code, checked.stderr.as_str()), (Some(0), ""), "{which}: {}", checked.stdout);
