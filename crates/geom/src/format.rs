@@ -57,7 +57,8 @@ pub trait Format: Sync {
     /// Every kind that it answers with: `ext2`, `ext3`, `ext4`, `jbd`.
     fn kinds(&self) -> Vec<Kind>;
 
-    /// What it makes of a provider. Reads within the probe's budget, never trusts a number it read.
+    /// The sign of this format on a provider; `None` if it is not there. Reads stay within the probe's budget, and no
+    /// number that was read is trusted.
     fn recognise(&self, probe: &Probe<'_>) -> Option<Sign>;
 
     /// Its inside as far as a name tells, and the size of its blocks in bytes, which a kernel, udev or lsblk reports; `None`: such a name
@@ -191,7 +192,7 @@ impl Format for NameOnly {
 /// The kind of a format that nothing here knows.
 const OTHER: Kind = Kind::new("other", &NameOnly);
 
-/// What was recognised on a provider.
+/// Sign of a format: its kind, and the numbers that decide alignment inside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sign {
     /// Its kind, and with it the format.
@@ -406,7 +407,7 @@ pub(crate) mod tests {
         disk
     }
 
-    /// What `format` makes of a disk.
+    /// The sign of `format` on a disk; `None` if it is not there.
     pub(crate) fn recognised(format: &dyn Format, disk: Sparse) -> Option<Sign> {
         let route = Route::store(0, disk.length());
         let stores: Vec<Box<dyn Store>> = vec![Box::new(disk)];

@@ -54,7 +54,7 @@ pub struct Words(Vec<Word>);
 pub struct Word {
     /// Index of the word that has its value.
     pub at: usize,
-    /// Its letter.
+    /// Letter of the option, without its dash.
     pub letter: char,
     /// Its value, or what may be one.
     pub value: String,

@@ -85,7 +85,7 @@ fn recognise(probe: &Probe<'_>) -> Option<Sign> {
     Some(sign)
 }
 
-/// What the first page of this size says it is.
+/// The kind and version by the mark at the end of a first page of `page` bytes; `None` without a known mark.
 fn version(probe: &Probe<'_>, page: u64) -> Option<(Kind, &'static str)> {
     let mark = probe.bytes(page - MARK as u64, MARK)?;
     let tuxonice = probe.has(0, TUXONICE);

@@ -132,7 +132,7 @@ struct LogRecord {
 }
 assert_offsets!(LogRecord, 320, h_version @ 8, h_fmt @ 300, h_fs_uuid @ 304);
 
-/// What a name alone tells of an external log.
+/// Reason for which a name alone does not describe the inside of an external log.
 pub(super) const LOG: &str = "a log of XFS on a device of its own: where its blocks lie is not known";
 const LOG_MAGIC: u32 = 0xfeed_babe;
 /// The largest block that kernels before 6.12 mount, in bytes.
